@@ -1,0 +1,76 @@
+# Finds LibTorch in a Python package or in an unpacked archive, and defines LibTorch::LibTorch.
+#
+# TESSERA_LIBTORCH, a CMake or environment variable, names the folder that holds torch/, that torch/ itself, a Python
+# virtual environment, or the archive's folder. Without it, the one that scripts/install made is taken.
+#
+# Only libtorch_cpu.so and libc10.so are linked. The package's own CMake files ask for a CUDA toolkit when it was built
+# with CUDA; these two libraries need only libcudart and libcupti, which the package's own run path finds.
+
+set(TESSERA_LIBTORCH "$ENV{TESSERA_LIBTORCH}" CACHE PATH "The folder of an existing LibTorch")
+if(NOT TESSERA_LIBTORCH AND NOT "$ENV{TESSERA_LIBTORCH}" STREQUAL "")
+  set_property(CACHE TESSERA_LIBTORCH PROPERTY VALUE "$ENV{TESSERA_LIBTORCH}")
+endif()
+
+set(_roots ${TESSERA_LIBTORCH})
+if(NOT _roots AND EXISTS ${PROJECT_SOURCE_DIR}/build/libtorch/complete)  # written last, when nothing is missing
+  set(_roots ${PROJECT_SOURCE_DIR}/build/libtorch)
+endif()
+
+set(LibTorch_FOUND FALSE)
+foreach(_root IN LISTS _roots)
+  cmake_path(ABSOLUTE_PATH _root BASE_DIRECTORY ${CMAKE_SOURCE_DIR} NORMALIZE)
+  file(GLOB _environment ${_root}/lib/python3*/site-packages/torch)
+  foreach(_dir IN ITEMS ${_root}/torch ${_root} ${_root}/libtorch ${_environment})
+    if(EXISTS ${_dir}/lib/libtorch_cpu.so AND EXISTS ${_dir}/lib/libc10.so AND EXISTS ${_dir}/include/ATen/ATen.h)
+      cmake_path(ABSOLUTE_PATH _dir NORMALIZE OUTPUT_VARIABLE LibTorch_DIR)
+      set(LibTorch_FOUND TRUE)
+      break()
+    endif()
+  endforeach()
+endforeach()
+
+if(NOT LibTorch_FOUND)
+  if(TESSERA_LIBTORCH)
+    set(_reason "TESSERA_LIBTORCH=${TESSERA_LIBTORCH} holds no LibTorch (lib/libtorch_cpu.so, lib/libc10.so and include/ATen)")
+  else()
+    set(_reason "LibTorch was not found")
+  endif()
+  if(LibTorch_FIND_REQUIRED)
+    message(FATAL_ERROR "${_reason}: run scripts/install, set TESSERA_LIBTORCH to the folder of an existing LibTorch, or configure with TESSERA_TORCH=OFF.")
+  elseif(NOT LibTorch_FIND_QUIETLY)
+    message(STATUS "${_reason}.")
+  endif()
+  return()
+endif()
+
+set(LibTorch_INCLUDE_DIRS ${LibTorch_DIR}/include ${LibTorch_DIR}/include/torch/csrc/api/include)
+set(LibTorch_VERSION "")
+foreach(_file IN ITEMS torch/headeronly/version.h torch/csrc/api/include/torch/version.h)  # since 2.9; before
+  if(EXISTS ${LibTorch_DIR}/include/${_file})
+    file(STRINGS ${LibTorch_DIR}/include/${_file} _lines REGEX "define TORCH_VERSION_(MAJOR|MINOR|PATCH) +[0-9]+")
+    string(REGEX REPLACE "[^;]* ([0-9]+)" "\\1" _lines "${_lines}")
+    string(REPLACE ";" "." LibTorch_VERSION "${_lines}")
+  endif()
+  if(LibTorch_VERSION)
+    break()
+  endif()
+endforeach()
+
+if(NOT TARGET LibTorch::LibTorch)
+  foreach(_library IN ITEMS c10 torch_cpu)
+    add_library(LibTorch::${_library} SHARED IMPORTED GLOBAL)
+    set_target_properties(LibTorch::${_library} PROPERTIES
+      IMPORTED_LOCATION ${LibTorch_DIR}/lib/lib${_library}.so
+      INTERFACE_INCLUDE_DIRECTORIES "${LibTorch_INCLUDE_DIRS}")
+  endforeach()
+  add_library(LibTorch::LibTorch INTERFACE IMPORTED GLOBAL)
+  target_link_libraries(LibTorch::LibTorch INTERFACE LibTorch::torch_cpu LibTorch::c10)
+endif()
+
+file(GLOB _cudart ${LibTorch_DIR}/../nvidia/*/lib/libcudart.so* ${LibTorch_DIR}/lib/libcudart*.so*)
+if(EXISTS ${LibTorch_DIR}/lib/libtorch_cuda.so AND NOT _cudart)
+  message(WARNING "${LibTorch_DIR} was built with CUDA and needs libcudart and libcupti: install the Python packages nvidia-cuda-runtime and nvidia-cuda-cupti beside it.")
+endif()
+if(NOT LibTorch_FIND_QUIETLY)
+  message(STATUS "Found LibTorch ${LibTorch_VERSION}: ${LibTorch_DIR}")
+endif()

@@ -1,0 +1,41 @@
+# Settings for building this project itself; a project that uses Tessera keeps its own.
+
+option(TESSERA_BENCHMARKS "Build the benchmarks" OFF)
+option(TESSERA_UNITY "Build each LibTorch test program from few large files" OFF)
+
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+add_compile_options(-Wall -Wextra)
+
+find_program(TESSERA_CCACHE ccache)
+if(TESSERA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${TESSERA_CCACHE})
+endif()
+
+find_program(TESSERA_LLD ld.lld)
+if(TESSERA_LLD)
+  add_link_options(-fuse-ld=lld)
+endif()
+
+# A file with LibTorch's headers takes up to 2 GB of memory to compile, so only two at once.
+set_property(GLOBAL PROPERTY JOB_POOLS tessera_torch=2)
+
+# For a program that includes LibTorch's headers.
+function(tessera_heavy target)
+  set_target_properties(${target} PROPERTIES JOB_POOL_COMPILE tessera_torch)
+endfunction()
+
+# The environment of every test: one thread a worker, and an Open MPI that runs as root on fewer cores than ranks.
+set(TESSERA_TEST_ENVIRONMENT
+    OMP_NUM_THREADS=1
+    OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1)
+
+# tessera_add_mpi_test(name ranks program [argument...]). A job that hangs is ended before ctest does, by its ranks if they
+# can say where they are (tests/support/mpi_main.cpp), or by mpirun.
+function(tessera_add_mpi_test name ranks program)
+  add_test(NAME ${name} COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} $<TARGET_FILE:${program}> ${ARGN})
+  set_tests_properties(${name} PROPERTIES
+    PROCESSORS ${ranks} TIMEOUT 120 LABELS mpi
+    ENVIRONMENT "${TESSERA_TEST_ENVIRONMENT};TESSERA_TEST_SECONDS=100;MPIEXEC_TIMEOUT=110")
+endfunction()

@@ -1,0 +1,121 @@
+#pragma once
+
+#include <tessera/comm/transport.hpp>
+#include <tessera/plan/fingerprint.hpp>
+
+#include <memory>
+
+namespace tessera {
+
+/// A Move or Fold bound to one worker: its boxes, found once and used for every call.
+class exchange {
+ public:
+  exchange(const step& s, int rank, element e) : element_(e), fingerprint_(fingerprint_of(s, e)), with_(s.with) {
+    const transfer plan = s.plan();
+    fold_ = s.what == map::fold;
+    const box in = (fold_ ? plan.target() : plan.source()).box_of(rank);
+    const box out = (fold_ ? plan.source() : plan.target()).box_of(rank);
+    in_ = extents_of(in);
+    out_ = extents_of(out);
+    plan.sends(rank, [&](const message& m) { sends_.push_back(place(m.to, m.where, in)); });
+    plan.receives(rank, [&](const message& m) { receives_.push_back(place(m.from, m.where, out)); });
+    if (fold_) order_by_coordinate(plan);
+  }
+
+  const static_vector<index_t, max_dimensions>& input_extents() const { return in_; }
+  const static_vector<index_t, max_dimensions>& output_extents() const { return out_; }
+
+  /// Whether the output is to be filled with the neutral element before: a Fold combines into it.
+  bool fold() const { return fold_; }
+  combine with() const { return with_; }
+
+  /// Begins a call: boxes of `in` are on their way, `out` must not be read before `finish`.
+  exchange_call& start(transport& carrier, const region& in, const region& out) {
+    if (idle_.empty()) idle_.push_back(fresh_call());
+    exchange_call& call = *idle_.back();
+    busy_.push_back(std::move(idle_.back()));
+    idle_.pop_back();
+    for (std::size_t i = 0; i < sends_.size(); ++i) aim(call.sends[i].where, sends_[i], in);
+    for (std::size_t i = 0; i < receives_.size(); ++i) aim(call.receives[i].where, receives_[i], out);
+    call.got = {};
+    carrier.start(call);
+    return call;
+  }
+
+  /// Ends a call: all boxes have arrived and all readers have read. Returns what was received.
+  received finish(transport& carrier, exchange_call& call) {
+    carrier.finish(call);
+    const received got = call.got;
+    for (auto& busy : busy_)
+      if (busy.get() == &call) {
+        idle_.push_back(std::move(busy));
+        busy = std::move(busy_.back());
+        busy_.pop_back();
+        break;
+      }
+    return got;
+  }
+
+ private:
+  struct leg {
+    int peer = 0;
+    static_vector<index_t, max_dimensions> offset;  // of the box in this worker's own box
+    static_vector<index_t, max_dimensions> extents;
+  };
+
+  static static_vector<index_t, max_dimensions> extents_of(const box& b) {
+    static_vector<index_t, max_dimensions> e;
+    for (const interval& i : b) e.push(i.size());
+    return e;
+  }
+  static leg place(int peer, const box& where, const box& own) {
+    leg l;
+    l.peer = peer;
+    l.extents = extents_of(where);
+    for (int d = 0; d < where.count; ++d) l.offset.push(where[d].lo - own[d].lo);
+    return l;
+  }
+
+  // Terms are added in the order of the senders' coordinates, on every worker and every transport alike.
+  void order_by_coordinate(const transfer& plan) {
+    const mesh_value& senders = plan.target().of.mesh;
+    const auto number = [&](int rank) {
+      coordinates c;
+      senders.locate(rank, c);
+      return senders.number(c);
+    };
+    for (std::size_t i = 1; i < receives_.size(); ++i)
+      for (std::size_t j = i; j > 0 && number(receives_[j].peer) < number(receives_[j - 1].peer); --j)
+        std::swap(receives_[j], receives_[j - 1]);
+  }
+
+  std::unique_ptr<exchange_call> fresh_call() const {
+    auto call = std::make_unique<exchange_call>();
+    call->fingerprint = fingerprint_;
+    call->accumulates = fold_;
+    call->with = with_;
+    for (const leg& l : sends_) call->sends.push_back({l.peer, {nullptr, element_, l.extents, {}}});
+    for (const leg& l : receives_) call->receives.push_back({l.peer, {nullptr, element_, l.extents, {}}});
+    return call;
+  }
+
+  void aim(region& r, const leg& l, const region& whole) const {
+    index_t offset = 0;
+    for (int d = 0; d < l.offset.count; ++d) offset += l.offset[d] * whole.strides[d];
+    r.data = whole.data + offset * bytes_of(element_);
+    r.strides = whole.strides;
+  }
+
+  element element_;
+  std::uint64_t fingerprint_;
+  combine with_;
+  bool fold_ = false;
+  static_vector<index_t, max_dimensions> in_;
+  static_vector<index_t, max_dimensions> out_;
+  std::vector<leg> sends_;
+  std::vector<leg> receives_;
+  std::vector<std::unique_ptr<exchange_call>> idle_;  // slots for calls in flight
+  std::vector<std::unique_ptr<exchange_call>> busy_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,136 @@
+#pragma once
+
+#include <tessera/comm/exchange.hpp>
+#include <tessera/topology/mesh.hpp>
+
+#include <cstdio>
+#include <unordered_map>
+
+namespace tessera {
+
+/// Called around every exchange; null costs one test.
+struct observer {
+  void (*exchange_started)(void* self, const step& what, element e) = nullptr;
+  void (*exchange_finished)(void* self, const step& what, element e, const received& got) = nullptr;
+  void* self = nullptr;
+};
+
+/// A mesh bound to a transport, seen from one worker: what tensors and layers hold.
+class team_state {
+ public:
+  team_state(std::shared_ptr<transport> carrier, const mesh_value& mesh) : carrier_(std::move(carrier)), mesh_(mesh) {
+    check(tessera::check(mesh));
+    for (int i = 0; i < mesh.size(); ++i)
+      if (const int r = mesh.rank(mesh.at(i)); r < 0 || r >= carrier_->size())
+        throw error(refusal{code::mesh_larger_than_world, mesh.size(), carrier_->size()});
+    inside_ = mesh.locate(carrier_->rank(), at_);
+    fingerprint f;
+    layout only_mesh;
+    only_mesh.mesh = mesh;
+    f << only_mesh;
+    if (inside_) agree(f.value());
+  }
+
+  const mesh_value& mesh() const { return mesh_; }
+  transport& carrier() const { return *carrier_; }
+  const std::shared_ptr<transport>& shared_carrier() const { return carrier_; }
+  int rank() const { return carrier_->rank(); }
+  bool inside() const { return inside_; }
+  const coordinates& at() const { return at_; }
+
+  /// The exchange of one transfer, bound on its first use.
+  exchange& bound(const step& s, element e) {
+    auto& slot = exchanges_[fingerprint_of(s, e)];
+    if (!slot) slot = std::make_unique<exchange>(s, rank(), e);
+    return *slot;
+  }
+
+  /// Throws on every worker of the mesh unless all hand in the same number.
+  void agree(std::uint64_t mine) {
+    std::vector<std::uint64_t> all(static_cast<std::size_t>(mesh_.size()), 0);
+    layout own;
+    own.mesh = mesh_;
+    own.roles.resize(mesh_.axes.count);
+    own.dims.resize(1);
+    own.dims[0].extent = mesh_.size();
+    layout every = own;
+    for (int a = 0; a < mesh_.axes.count; ++a) own.cut_by(0, a);
+    exchange& gather = bound({map::move, own, every, combine::sum}, element::int64);
+    region in{reinterpret_cast<std::byte*>(&mine), element::int64, {}, {}};
+    in.extents.push(1);
+    in.strides.push(1);
+    region out{reinterpret_cast<std::byte*>(all.data()), element::int64, {}, {}};
+    out.extents.push(mesh_.size());
+    out.strides.push(1);
+    gather.finish(*carrier_, gather.start(*carrier_, in, out));
+    for (int i = 0; i < mesh_.size(); ++i)
+      if (all[static_cast<std::size_t>(i)] != all[0])
+        throw error(refusal{code::workers_disagree, mesh_.rank(mesh_.at(0)), mesh_.rank(mesh_.at(i))});
+  }
+
+  /// This worker by its coordinates: "row 0 col 1".
+  std::string label() const {
+    if (!inside_) return fmt::format("worker {}", rank());
+    std::string text;
+    for (int a = 0; a < mesh_.axes.count; ++a)
+      text += fmt::format("{}{} {}", a == 0 ? "" : " ",
+                          std::string_view(mesh_.axes[a].name.data, static_cast<std::size_t>(mesh_.axes[a].name.size)), at_[a]);
+    return text;
+  }
+
+  observer watch;
+  received total;  ///< bytes and messages that exchanges brought since the team was made
+  bool checked = false;  ///< every operation compares what the workers do and hold
+
+ private:
+  std::shared_ptr<transport> carrier_;
+  mesh_value mesh_;
+  bool inside_ = false;
+  coordinates at_;
+  std::unordered_map<std::uint64_t, std::unique_ptr<exchange>> exchanges_;
+};
+
+/// A mesh bound to a transport; a copy is another handle to the same team.
+template <Mesh M>
+class team {
+ public:
+  using mesh_type = M;
+
+  explicit team(std::shared_ptr<transport> carrier)
+      : state_(std::make_shared<team_state>(std::move(carrier), M::value)) {}
+
+  const std::shared_ptr<team_state>& state() const { return state_; }
+  int rank() const { return state_->rank(); }
+  int size() const { return state_->mesh().size(); }
+  bool inside() const { return state_->inside(); }
+
+  /// This worker's coordinate along an axis; 0 along one that the mesh lacks.
+  template <class A>
+  int coordinate() const {
+    const int a = M::value.find(short_name_of<bare_axis<A>>());
+    return a < 0 ? 0 : state_->at()[a];
+  }
+
+  /// Whether this worker is the first of the mesh: the one that prints what all know.
+  bool first() const { return inside() && state_->mesh().number(state_->at()) == 0; }
+
+  /// Another mesh over the workers of the same launch; all of them call it.
+  template <Mesh Other>
+  team<Other> over() const {
+    return team<Other>(state_->shared_carrier());
+  }
+
+  std::string label() const { return state_->label(); }
+
+  /// Prints a line that says which worker it comes from.
+  void say(std::string_view text) const {
+    const std::string line = fmt::format("[{}] {}\n", label(), text);
+    std::fwrite(line.data(), 1, line.size(), stdout);
+    std::fflush(stdout);
+  }
+
+ private:
+  std::shared_ptr<team_state> state_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <tessera/comm/error.hpp>
+#include <tessera/comm/region.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace tessera {
+
+/// One box on its way to or from a world rank.
+struct parcel {
+  int peer = 0;
+  region where;
+};
+
+/// What arrived at a worker, without what it takes from itself.
+struct received {
+  index_t bytes = 0;
+  index_t messages = 0;
+};
+
+/// One call of an exchange: what this worker sends and receives, and what the transport keeps meanwhile.
+///
+/// Receives are taken in their order, so a Fold adds in the same order on every transport.
+struct exchange_call {
+  std::uint64_t fingerprint = 0;  ///< of the plan and the element type: equal on both ends of every parcel
+  bool accumulates = false;       ///< receives are combined into their regions (Fold), not copied (Move)
+  combine with = combine::sum;
+  std::vector<parcel> sends;
+  std::vector<parcel> receives;
+
+  received got;  ///< counted by the transport
+
+  std::vector<std::byte> staging;  ///< belongs to the transport between start and finish, and is reused
+  std::shared_ptr<void> pending;   ///< the transport's own, likewise
+};
+
+/// What a transport can do, as data.
+struct transport_traits {
+  const char* name;
+  bool shares_memory;  ///< receivers read the sender's box themselves: no staging
+  bool device;         ///< serves tensors on an accelerator
+};
+
+/// Carries boxes between the workers of one launch.
+///
+/// `finish` returns when this worker's boxes have arrived and its readers have read; nothing is computed here but copies and
+/// combines.
+class transport {
+ public:
+  transport() = default;
+  transport(const transport&) = delete;
+  transport& operator=(const transport&) = delete;
+  virtual ~transport() = default;
+
+  virtual transport_traits traits() const = 0;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual void start(exchange_call& call) = 0;
+  virtual void finish(exchange_call& call) = 0;
+
+  std::chrono::seconds time_limit{600};  ///< how long a worker waits for another one
+};
+
+namespace detail {
+
+/// The region that this worker sends to itself as its k-th box to itself.
+inline const region* own_parcel(const exchange_call& call, int rank, int k) {
+  for (const parcel& p : call.sends)
+    if (p.peer == rank && k-- == 0) return &p.where;
+  return nullptr;
+}
+
+inline void deliver(const exchange_call& call, const region& from, const region& to) {
+  if (call.accumulates)
+    accumulate(from, to, call.with);
+  else
+    copy(from, to);
+}
+
+}  // namespace detail
+}  // namespace tessera

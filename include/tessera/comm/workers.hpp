@@ -1,0 +1,125 @@
+#pragma once
+
+#include <tessera/comm/environment.hpp>
+#include <tessera/comm/in_process.hpp>
+#include <tessera/comm/team.hpp>
+#ifdef TESSERA_HAS_MPI
+#include <tessera/comm/mpi.hpp>
+#endif
+
+#include <exception>
+#include <string>
+#include <thread>
+
+namespace tessera {
+
+/// How to start the workers of a program.
+struct launch_options {
+  std::string transport = "auto";          ///< auto, in-process or mpi
+  std::chrono::seconds time_limit{600};    ///< how long a worker waits for another one before it gives up
+  bool checked = false;                    ///< compare what workers do and hold at every operation
+};
+
+namespace detail {
+
+inline void complain(std::string_view who, const std::exception& what) {
+  const std::string line = fmt::format("tessera: {}: {}\n", who, what.what());
+  std::fflush(stdout);
+  std::fwrite(line.data(), 1, line.size(), stderr);
+  std::fflush(stderr);
+}
+
+inline std::string rank_label(const mesh_value& mesh, int rank) {
+  coordinates c;
+  std::string text = fmt::format("worker {}", rank);
+  if (!mesh.locate(rank, c)) return text;
+  for (int a = 0; a < mesh.axes.count; ++a)
+    text += fmt::format("{}{} {}", a == 0 ? " (" : ", ",
+                        std::string_view(mesh.axes[a].name.data, static_cast<std::size_t>(mesh.axes[a].name.size)), c[a]);
+  return text + (mesh.axes.count > 0 ? ")" : "");
+}
+
+template <Mesh M, class Prepare, class Program>
+void run_worker(std::shared_ptr<transport> carrier, const launch_options& options, Prepare& prepare, Program& program) {
+  carrier->time_limit = options.time_limit;
+  prepare(*carrier);
+  team<M> workers(std::move(carrier));
+  workers.state()->checked = options.checked;
+  program(workers);
+}
+
+// Threads of this process. The first worker that fails says why; the others stop with it.
+template <Mesh M, class Prepare, class Program>
+int run_threads(const launch_options& options, Prepare& prepare, Program& program) {
+  const auto meeting = std::make_shared<hub>(M::value.size());
+  std::mutex mutex;
+  bool failed = false;
+  const auto worker = [&](int rank) {
+    try {
+      run_worker<M>(std::make_shared<in_process>(meeting, rank), options, prepare, program);
+      meeting->leave(rank);
+    } catch (const std::exception& e) {
+      std::lock_guard lock(mutex);
+      if (!failed) complain(rank_label(M::value, rank), e);
+      failed = true;
+      meeting->abandon(rank);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int r = 0; r < M::value.size(); ++r) threads.emplace_back(worker, r);
+  for (auto& t : threads) t.join();
+  return failed ? 1 : 0;
+}
+
+#ifdef TESSERA_HAS_MPI
+// Processes that a launcher started. A worker that fails says so and ends the job.
+template <Mesh M, class Prepare, class Program>
+int run_mpi(int argc, char** argv, const launch_options& options, Prepare& prepare, Program& program) {
+  boost::mpi::environment environment(argc, argv, boost::mpi::threading::funneled, false);
+  const auto carrier = std::make_shared<mpi_transport>(boost::mpi::communicator{});
+  if (carrier->size() != M::value.size()) {
+    if (carrier->rank() == 0)
+      complain("launch", error(refusal{code::mesh_larger_than_world, M::value.size(), carrier->size()}));
+    carrier->leave();
+    return 1;
+  }
+  try {
+    run_worker<M>(carrier, options, prepare, program);
+    carrier->leave();
+  } catch (const std::exception& e) {
+    complain(rank_label(M::value, carrier->rank()), e);
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // the message comes first, then the launcher kills
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+  return 0;
+}
+#endif
+
+}  // namespace detail
+
+/// Runs `program(team)` on every worker of a mesh and returns the exit status of the whole.
+///
+/// Under an MPI launcher each process is a worker, otherwise each is a thread; `options.transport` forces one. `prepare` runs
+/// in every worker before its team is made. The mesh is the world: any other number of processes is refused.
+template <Mesh M, class Prepare, class Program>
+int run_workers(int argc, char** argv, const launch_options& options, Prepare&& prepare, Program&& program) {
+  if (options.transport != "auto" && options.transport != "in-process" && options.transport != "mpi") {
+    std::fprintf(stderr, "tessera: transport '%s' is unknown; say auto, in-process or mpi\n", options.transport.c_str());
+    return 2;
+  }
+#ifdef TESSERA_HAS_MPI
+  const bool launched = read_environment().by == launcher::mpi;
+  if (options.transport == "mpi" || (options.transport == "auto" && launched))
+    return detail::run_mpi<M>(argc, argv, options, prepare, program);
+#else
+  static_cast<void>(argc);
+  static_cast<void>(argv);
+  if (options.transport == "mpi") {
+    std::fprintf(stderr, "tessera: this program was built without MPI; say in-process\n");
+    return 2;
+  }
+#endif
+  return detail::run_threads<M>(options, prepare, program);
+}
+
+}  // namespace tessera

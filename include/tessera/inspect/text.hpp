@@ -1,0 +1,120 @@
+#pragma once
+
+#include <tessera/plan/change.hpp>
+#include <tessera/primitive/verb.hpp>
+
+#include <fmt/core.h>
+
+#include <string>
+#include <string_view>
+
+namespace tessera {
+
+inline std::string_view view_of(const text& t) { return {t.data, static_cast<std::size_t>(t.size)}; }
+
+/// "[0,4)"
+inline std::string text_of(const interval& i) { return fmt::format("[{},{})", i.lo, i.hi); }
+
+/// "[0,4)x[2,7)"
+inline std::string text_of(const box& b) {
+  std::string s;
+  for (int d = 0; d < b.count; ++d) s += (d == 0 ? "" : "x") + text_of(b[d]);
+  return b.empty() ? "()" : s;
+}
+
+/// "2x2": the extents of a mesh; "row 2 x col 2" with names.
+inline std::string text_of(const mesh_value& m, bool names = true) {
+  std::string s;
+  for (int a = 0; a < m.axes.count; ++a)
+    s += (a == 0 ? "" : names ? " x " : "x") +
+         (names ? fmt::format("{} {}", view_of(m.axes[a].name), m.axes[a].extent) : fmt::format("{}", m.axes[a].extent));
+  return m.axes.empty() ? "1 worker" : s;
+}
+
+/// "batch x 1 x 8 x 8": the global shape.
+inline std::string shape_text(const layout& x) {
+  std::string s;
+  for (int d = 0; d < x.dims.count; ++d) {
+    const dimension& dim = x.dims[d];
+    s += d == 0 ? "" : "x";
+    s += dim.extent != dynamic ? fmt::format("{}", dim.extent) : dim.tag.size > 0 ? std::string(view_of(dim.tag)) : "?";
+  }
+  return x.dims.empty() ? "scalar" : s;
+}
+
+/// "blocks(row, col)", "grains of 16(row)", "haloed(row)", "whole".
+inline std::string cover_text(const layout& x, int d) {
+  std::string axes;
+  for (int l = 0; l < x.levels(d); ++l) axes += (l == 0 ? "" : ", ") + std::string(view_of(x.mesh.axes[x.cutting(d, l)].name));
+  if (axes.empty()) return "whole";
+  const dimension& dim = x.dims[d];
+  if (dim.kind == cover::haloed) return "haloed(" + axes + ")";
+  if (dim.kind == cover::pending) return "pending(" + axes + ")";
+  if (dim.lengths != nullptr) return "lengths(" + axes + ")";
+  return dim.grain > 1 ? fmt::format("grains of {}({})", dim.grain, axes) : "blocks(" + axes + ")";
+}
+
+inline const char* role_text(role r) {
+  constexpr const char* names[]{"replicate", "partial", "invariant", "on", "cut"};
+  return names[static_cast<int>(r)];
+}
+
+/// The parts of one dimension: "[0,4) [4,7) [7,10)".
+inline std::string parts_text(const layout& x, int d, int most = 8) {
+  const parts p(x, d);
+  std::string s;
+  for (int k = 0; k < p.count(); ++k) {
+    if (k == most) return s + fmt::format(" … {} parts", p.count());
+    for (const interval& i : p.held(k)) s += (s.empty() ? "" : " ") + text_of(i);
+  }
+  return s;
+}
+
+/// A layout in the notation for people: "10x4 over a 3 = [0,4) [4,7) [7,10) by a, whole".
+inline std::string text_of(const layout& x) {
+  std::string s = fmt::format("{} over {} =", shape_text(x), text_of(x.mesh));
+  for (int d = 0; d < x.dims.count; ++d) {
+    s += d == 0 ? " " : ", ";
+    const bool shown = x.levels(d) > 0 && x.dims[d].extent != dynamic;
+    s += shown ? fmt::format("{} {}", cover_text(x, d), parts_text(x, d)) : cover_text(x, d);
+  }
+  if (x.dims.empty()) s += " a number";
+  for (const role kind : {role::replicate, role::partial, role::invariant, role::on}) {
+    std::string axes;
+    for (int a = 0; a < x.roles.count; ++a)
+      if (x.roles[a].kind == kind)
+        axes += (axes.empty() ? "" : ", ") + std::string(view_of(x.mesh.axes[a].name)) +
+                (kind == role::on ? fmt::format(" = {}", x.roles[a].coordinate) : "");
+    if (!axes.empty()) s += fmt::format("; {}({})", role_text(kind), axes);
+  }
+  return s;
+}
+
+/// Who sends what to whom, a line a message: "0 -> 2: [0,4)x[2,7)". What a worker takes from itself is left out.
+inline std::string messages_text(const transfer& plan, int most = 64) {
+  std::string s;
+  int lines = 0;
+  const mesh_value& readers = (plan.what() == map::move ? plan.target() : plan.source()).of.mesh;
+  for (int i = 0; i < readers.size(); ++i)
+    plan.receives(readers.rank(readers.at(i)), [&](const message& m) {
+      if (m.from == m.to) return;
+      if (lines++ < most) s += fmt::format("  {} -> {}: {}\n", m.from, m.to, text_of(m.where));
+    });
+  if (lines > most) s += fmt::format("  … {} messages\n", lines);
+  return s;
+}
+
+/// A plan: its verb, its transfers with what they are and cost in elements, and their messages.
+inline std::string plan_text(const layout& from, const layout& to) {
+  std::string s = fmt::format("{}\n  from {}\n  to   {}\n", name_of(verb_between(from, to)), text_of(from), text_of(to));
+  for (const step& st : change_between(from, to).steps) {
+    const transfer t = st.plan();
+    const cost c = cost_of(t);
+    s += fmt::format("{} ({}): {} elements in {} messages, busiest worker {}, lower bound {}\n",
+                     st.what == map::move ? "move" : "fold", name_of(collective_of(t)), c.total, c.messages, c.busiest, c.lower_bound);
+    s += messages_text(t);
+  }
+  return s;
+}
+
+}  // namespace tessera

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+
+namespace tessera {
+
+using index_t = std::int64_t;
+
+/// An extent that is known only at run time.
+inline constexpr index_t dynamic = -1;
+
+namespace detail {
+
+constexpr index_t smaller(index_t a, index_t b) { return a < b ? a : b; }
+constexpr index_t larger(index_t a, index_t b) { return a < b ? b : a; }
+constexpr index_t clamp(index_t x, index_t lo, index_t hi) { return smaller(larger(x, lo), hi); }
+
+/// Division that rounds towards minus infinity; the divisor is positive.
+constexpr index_t floor_divide(index_t a, index_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
+
+/// Division that rounds towards plus infinity; the divisor is positive.
+constexpr index_t ceil_divide(index_t a, index_t b) { return -floor_divide(-a, b); }
+
+/// Whether a · b fits into an index; both are at least 0.
+constexpr bool product_fits(index_t a, index_t b) { return a == 0 || b <= INT64_MAX / a; }
+
+}  // namespace detail
+}  // namespace tessera

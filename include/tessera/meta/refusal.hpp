@@ -1,0 +1,80 @@
+#pragma once
+
+#include <tessera/meta/integer.hpp>
+#include <tessera/meta/refusal_list.hpp>
+#include <tessera/meta/verdicts.hpp>
+
+#include <type_traits>
+#include <utility>
+
+namespace tessera {
+
+/// Why something is refused, as a value; `none` means that it is accepted.
+enum class code : int {
+  none,
+#define TESSERA_ENUMERATOR(name, ...) name,
+  TESSERA_REFUSALS(TESSERA_ENUMERATOR)
+#undef TESSERA_ENUMERATOR
+};
+
+/// A verdict as a value: the code and the numbers that do not fit.
+///
+/// The same predicate serves the compiler, which turns the value into a verdict type (`verdict_of`), and run time, which
+/// throws it as an `error`.
+struct refusal {
+  tessera::code code = tessera::code::none;
+  index_t numbers[4]{};
+  int count = 0;
+
+  constexpr refusal() = default;
+  template <class... Numbers>
+  constexpr explicit refusal(tessera::code why, Numbers... given)
+      : code(why), numbers{static_cast<index_t>(given)...}, count(sizeof...(Numbers)) {}
+
+  constexpr bool ok() const { return code == tessera::code::none; }
+};
+
+/// The words of a refusal: its code, its sentence and the names of its numbers.
+struct refusal_words {
+  const char* code;
+  const char* sentence;
+  const char* numbers;
+};
+
+constexpr refusal_words words_of(code why) {
+  switch (why) {
+#define TESSERA_WORDS(name, text, sentence, numbers) \
+  case code::name:                                   \
+    return {text, sentence, numbers};
+    TESSERA_REFUSALS(TESSERA_WORDS)
+#undef TESSERA_WORDS
+    case code::none: break;
+  }
+  return {"", "", ""};
+}
+
+namespace detail {
+
+template <code Why, index_t... Numbers>
+struct verdict_named {
+  using type = fits;
+};
+#define TESSERA_NAMED(name, ...)                 \
+  template <index_t... Numbers>                    \
+  struct verdict_named<code::name, Numbers...> { \
+    using type = tessera::name<Numbers...>;      \
+  };
+TESSERA_REFUSALS(TESSERA_NAMED)
+#undef TESSERA_NAMED
+
+template <class Source, int... I>
+auto verdict_from(std::integer_sequence<int, I...>) ->
+    typename verdict_named<Source::value.code, Source::value.numbers[I]...>::type;
+
+}  // namespace detail
+
+/// The verdict type of a constant refusal `Source::value`.
+template <class Source>
+using verdict_of = decltype(detail::verdict_from<Source>(std::make_integer_sequence<int, Source::value.count>{}));
+
+}  // namespace tessera

@@ -1,0 +1,100 @@
+#pragma once
+
+// Every refusal of the library: the name of its verdict type, its code, the sentence (what is wrong; what to do) and the
+// names of the numbers that it carries. docs/refusals.md explains each; a test holds the two lists against each other.
+#define TESSERA_REFUSALS(R)                                                                                             \
+  R(wrong_number_of_dimensions, "tessera.partition.dimensions",                                                         \
+    "a partition needs one cover for each dimension of the shape; add or remove covers", "covers, dimensions")          \
+  R(axis_not_in_mesh, "tessera.partition.axis",                                                                         \
+    "the partition names an axis that its mesh does not have; name it in the mesh or leave it out", "axis, mesh axes")  \
+  R(axis_used_twice, "tessera.partition.twice",                                                                         \
+    "an axis of the mesh may cut one dimension or have one meaning, not both or two; drop one use", "axis")             \
+  R(too_many, "tessera.layout.size", "a layout has at most 16 axes and 16 dimensions; merge some", "axes, dimensions")  \
+  R(extent_not_positive, "tessera.mesh.extent", "an axis needs an extent of at least 1; give one", "axis, extent")      \
+  R(placement_overlaps, "tessera.mesh.placement",                                                                       \
+    "two coordinates of the mesh sit on one worker; choose strides that keep them apart", "workers")                    \
+  R(coordinate_outside_axis, "tessera.mesh.coordinate",                                                                 \
+    "the coordinate lies outside the axis; name one from 0 to extent - 1", "axis, extent, coordinate")                  \
+  R(extents_differ, "tessera.shape.extent",                                                                             \
+    "the two tensors have different extents in this dimension; give both the same", "dimension, first, second")         \
+  R(partitions_do_not_meet, "tessera.compose.partition",                                                                \
+    "what the first map delivers is not what the second takes; put a repartition between them", "map")                  \
+  R(not_a_tiling, "tessera.move.tiling",                                                                                \
+    "a Move starts from a tiling: an axis that is partial, or a haloed dimension, must be folded first", "axis, dimension")  \
+  R(illegal_broadcast_pair, "tessera.verb.pair",                                                                        \
+    "this verb does not lead from the first partition to the second; name the verb that does, or use repartition",      \
+    "axis, from, to")                                                                                                   \
+  R(meshes_differ, "tessera.rule.mesh", "the operands of a local operation live on different meshes; repartition one",  \
+    "operand")                                                                                                          \
+  R(nonlinear_on_partial, "tessera.rule.nonlinear",                                                                     \
+    "a non-linear operation would act on single terms of a pending sum; all_reduce it first", "axis, operand")          \
+  R(product_of_partials, "tessera.rule.product",                                                                        \
+    "a product of two pending sums is not the sum of the products; all_reduce one of them first", "axis, operands")     \
+  R(replicate_added_to_partial, "tessera.rule.sum",                                                                     \
+    "a whole value added to each term would be counted once for each worker; change it to partial first",              \
+    "axis, operand")                                                                                                    \
+  R(invariant_mixed, "tessera.rule.invariant",                                                                          \
+    "an invariant operand meets one that differs along this axis; change it to replicate (copy_in) first",              \
+    "axis, operand")                                                                                                    \
+  R(held_on_one_coordinate, "tessera.rule.on",                                                                          \
+    "one operand is held on a single coordinate of this axis and another is not; broadcast it first", "axis, operand")  \
+  R(cut_unalike, "tessera.rule.cut",                                                                                    \
+    "the operands are cut differently along this axis; repartition one of them", "axis, operand, dimension")            \
+  R(haloed_summed, "tessera.rule.haloed",                                                                               \
+    "a haloed dimension holds some elements twice, so it must not be summed over; accumulate it to blocks first",       \
+    "operand, dimension")                                                                                               \
+  R(dimension_needed_whole, "tessera.rule.whole",                                                                       \
+    "the operation needs this dimension whole, but it is cut; repartition it first", "operand, dimension")              \
+  R(pending_not_linear, "tessera.rule.pending",                                                                         \
+    "a pending dimension holds terms; accumulate it to blocks before anything but a linear operation",                  \
+    "operand, dimension")                                                                                               \
+  R(kernel_wider_than_padded_tensor, "tessera.window.kernel",                                                           \
+    "the kernel is wider than the padded tensor; make it smaller or the padding larger",                                \
+    "dimension, extent, padding, kernel")                                                                               \
+  R(window_not_positive, "tessera.window.positive",                                                                     \
+    "kernel, stride and dilation are at least 1 and padding at least 0; correct the window",                            \
+    "dimension, kernel, stride, dilation")                                                                              \
+  R(padding_wider_than_half_kernel, "tessera.window.padding",                                                           \
+    "a pooling window may lie by at most half in the padding; make the padding smaller", "dimension, padding, kernel")  \
+  R(layer_takes_other_dimensions, "tessera.layer.dimensions",                                                           \
+    "the layer takes a tensor of another number of dimensions; flatten or reshape before it", "takes, is given")        \
+  R(extent_not_static, "tessera.layer.dynamic",                                                                         \
+    "this extent decides the size of a parameter and must be static; write dim<n> in the shape", "dimension")           \
+  R(count_overflows, "tessera.shape.overflow", "the tensor has more than 2^63 - 1 elements; make it smaller",           \
+    "dimension, extent")                                                                                                \
+  R(not_steering, "tessera.value.copies",                                                                               \
+    "only a tensor that all workers hold alike may steer the program; change it to invariant first", "axis")            \
+  R(mesh_larger_than_world, "tessera.launch.world",                                                                     \
+    "the mesh does not fit the workers that were started; start as many as it names, or choose another mesh",           \
+    "mesh, world")                                                                                                      \
+  R(workers_disagree, "tessera.agree.fingerprint",                                                                      \
+    "two workers do different things at the same place; give all of them the same program, types and extents",          \
+    "worker, other worker")                                                                                             \
+  R(worker_lost, "tessera.agree.lost", "a worker ended while another one waits for it; see its own message above",      \
+    "worker, lost worker")                                                                                              \
+  R(workers_wait_in_a_ring, "tessera.agree.deadlock",                                                                   \
+    "every worker waits for another one; give all of them the same operations in the same order",                       \
+    "worker, waits for")                                                                                                \
+  R(time_limit, "tessera.agree.time",                                                                                   \
+    "a worker waited longer than the time limit; look at the worker it waits for, or raise the limit",                  \
+    "worker, waits for, seconds")                                                                                       \
+  R(wrong_local_shape, "tessera.tensor.shape",                                                                          \
+    "the local tensor has not the extents of this worker's box; hand in exactly the box", "dimension, box, given")      \
+  R(wrong_element, "tessera.tensor.element", "the tensor has another element type than its type says; convert it",      \
+    "expected, given")                                                                                                  \
+  R(wrong_device, "tessera.tensor.device", "the tensor lies on another device than this transport serves; move it",     \
+    "device")                                                                                                           \
+  R(undefined_tensor, "tessera.tensor.undefined", "the tensor is undefined or was moved from; assign it first", "")     \
+  R(other_team, "tessera.tensor.team", "the tensors belong to different teams; make both with one team", "")            \
+  R(wrong_partition, "tessera.tensor.partition",                                                                        \
+    "the tensor has another partition than its type says; repartition it", "dimension")                                 \
+  R(element_has_no_cotangent, "tessera.tensor.cotangent",                                                               \
+    "integers and booleans have no gradient; convert the tensor to a floating element first", "")                       \
+  R(label_out_of_range, "tessera.loss.label", "a label names a class that does not exist; correct the labels",          \
+    "label, classes")                                                                                                   \
+  R(file_missing, "tessera.file.missing", "the file cannot be opened; check its path", "")                              \
+  R(file_truncated, "tessera.file.truncated", "the file ends too early; write or copy it again", "expected, found")     \
+  R(file_altered, "tessera.file.altered", "the file's checksum does not fit its contents; write or copy it again", "")  \
+  R(file_not_ours, "tessera.file.format", "the file is not one that this library wrote; name another", "")              \
+  R(file_does_not_fit, "tessera.file.network",                                                                          \
+    "the file holds other parameters than the network; load it into the network that saved it", "expected, found")

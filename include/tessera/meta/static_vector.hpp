@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+
+namespace tessera {
+
+/// A list of at most `Capacity` items that can be built and compared while compiling.
+///
+/// The caller checks capacity at its door: pushing onto a full list is not a constant expression and throws nothing.
+template <class T, int Capacity>
+struct static_vector {
+  T items[static_cast<std::size_t>(Capacity)]{};
+  int count = 0;
+
+  static constexpr int capacity = Capacity;
+
+  constexpr void push(const T& item) { items[count++] = item; }
+  constexpr void resize(int n) { count = n; }
+
+  constexpr int size() const { return count; }
+  constexpr bool empty() const { return count == 0; }
+  constexpr T& operator[](int i) { return items[i]; }
+  constexpr const T& operator[](int i) const { return items[i]; }
+  constexpr T* begin() { return items; }
+  constexpr T* end() { return items + count; }
+  constexpr const T* begin() const { return items; }
+  constexpr const T* end() const { return items + count; }
+
+  /// Equal when both hold equal items in the same order; what lies behind the end does not count.
+  friend constexpr bool operator==(const static_vector& a, const static_vector& b) {
+    if (a.count != b.count) return false;
+    for (int i = 0; i < a.count; ++i)
+      if (!(a.items[i] == b.items[i])) return false;
+    return true;
+  }
+};
+
+}  // namespace tessera

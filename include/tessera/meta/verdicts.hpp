@@ -1,0 +1,483 @@
+#pragma once
+
+#include <tessera/meta/integer.hpp>
+
+// Made by scripts/make_verdicts from refusal_list.hpp; a test holds the two against each other.
+
+namespace tessera {
+
+/// A verdict type: `ok` says whether the thing it names is accepted.
+template <class V>
+concept accepted = V::ok;
+
+/// The verdict of everything that fits.
+struct fits {
+  static constexpr bool ok = true;
+  template <class>
+  static constexpr void refuse() {}
+};
+
+// One verdict type for each refusal. `refuse` is where the compiler stops: it prints the sentence, and `Where`, the verdict
+// with its numbers and the place it was found at.
+
+template <index_t... Numbers>
+struct wrong_number_of_dimensions {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.partition.dimensions] a partition needs one cover for each dimension of the shape; add or remove covers");
+  }
+};
+
+template <index_t... Numbers>
+struct axis_not_in_mesh {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.partition.axis] the partition names an axis that its mesh does not have; name it in the mesh or leave it out");
+  }
+};
+
+template <index_t... Numbers>
+struct axis_used_twice {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.partition.twice] an axis of the mesh may cut one dimension or have one meaning, not both or two; drop one use");
+  }
+};
+
+template <index_t... Numbers>
+struct too_many {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.layout.size] a layout has at most 16 axes and 16 dimensions; merge some");
+  }
+};
+
+template <index_t... Numbers>
+struct extent_not_positive {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.mesh.extent] an axis needs an extent of at least 1; give one");
+  }
+};
+
+template <index_t... Numbers>
+struct placement_overlaps {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.mesh.placement] two coordinates of the mesh sit on one worker; choose strides that keep them apart");
+  }
+};
+
+template <index_t... Numbers>
+struct coordinate_outside_axis {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.mesh.coordinate] the coordinate lies outside the axis; name one from 0 to extent - 1");
+  }
+};
+
+template <index_t... Numbers>
+struct extents_differ {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.shape.extent] the two tensors have different extents in this dimension; give both the same");
+  }
+};
+
+template <index_t... Numbers>
+struct partitions_do_not_meet {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.compose.partition] what the first map delivers is not what the second takes; put a repartition between them");
+  }
+};
+
+template <index_t... Numbers>
+struct not_a_tiling {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.move.tiling] a Move starts from a tiling: an axis that is partial, or a haloed dimension, must be folded first");
+  }
+};
+
+template <index_t... Numbers>
+struct illegal_broadcast_pair {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.verb.pair] this verb does not lead from the first partition to the second; name the verb that does, or use repartition");
+  }
+};
+
+template <index_t... Numbers>
+struct meshes_differ {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.rule.mesh] the operands of a local operation live on different meshes; repartition one");
+  }
+};
+
+template <index_t... Numbers>
+struct nonlinear_on_partial {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.rule.nonlinear] a non-linear operation would act on single terms of a pending sum; all_reduce it first");
+  }
+};
+
+template <index_t... Numbers>
+struct product_of_partials {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.rule.product] a product of two pending sums is not the sum of the products; all_reduce one of them first");
+  }
+};
+
+template <index_t... Numbers>
+struct replicate_added_to_partial {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.rule.sum] a whole value added to each term would be counted once for each worker; change it to partial first");
+  }
+};
+
+template <index_t... Numbers>
+struct invariant_mixed {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.rule.invariant] an invariant operand meets one that differs along this axis; change it to replicate (copy_in) first");
+  }
+};
+
+template <index_t... Numbers>
+struct held_on_one_coordinate {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.rule.on] one operand is held on a single coordinate of this axis and another is not; broadcast it first");
+  }
+};
+
+template <index_t... Numbers>
+struct cut_unalike {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.rule.cut] the operands are cut differently along this axis; repartition one of them");
+  }
+};
+
+template <index_t... Numbers>
+struct haloed_summed {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.rule.haloed] a haloed dimension holds some elements twice, so it must not be summed over; accumulate it to blocks first");
+  }
+};
+
+template <index_t... Numbers>
+struct dimension_needed_whole {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.rule.whole] the operation needs this dimension whole, but it is cut; repartition it first");
+  }
+};
+
+template <index_t... Numbers>
+struct pending_not_linear {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.rule.pending] a pending dimension holds terms; accumulate it to blocks before anything but a linear operation");
+  }
+};
+
+template <index_t... Numbers>
+struct kernel_wider_than_padded_tensor {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.window.kernel] the kernel is wider than the padded tensor; make it smaller or the padding larger");
+  }
+};
+
+template <index_t... Numbers>
+struct window_not_positive {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.window.positive] kernel, stride and dilation are at least 1 and padding at least 0; correct the window");
+  }
+};
+
+template <index_t... Numbers>
+struct padding_wider_than_half_kernel {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.window.padding] a pooling window may lie by at most half in the padding; make the padding smaller");
+  }
+};
+
+template <index_t... Numbers>
+struct layer_takes_other_dimensions {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.layer.dimensions] the layer takes a tensor of another number of dimensions; flatten or reshape before it");
+  }
+};
+
+template <index_t... Numbers>
+struct extent_not_static {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.layer.dynamic] this extent decides the size of a parameter and must be static; write dim<n> in the shape");
+  }
+};
+
+template <index_t... Numbers>
+struct count_overflows {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.shape.overflow] the tensor has more than 2^63 - 1 elements; make it smaller");
+  }
+};
+
+template <index_t... Numbers>
+struct not_steering {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.value.copies] only a tensor that all workers hold alike may steer the program; change it to invariant first");
+  }
+};
+
+template <index_t... Numbers>
+struct mesh_larger_than_world {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.launch.world] the mesh does not fit the workers that were started; start as many as it names, or choose another mesh");
+  }
+};
+
+template <index_t... Numbers>
+struct workers_disagree {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.agree.fingerprint] two workers do different things at the same place; give all of them the same program, types and extents");
+  }
+};
+
+template <index_t... Numbers>
+struct worker_lost {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.agree.lost] a worker ended while another one waits for it; see its own message above");
+  }
+};
+
+template <index_t... Numbers>
+struct workers_wait_in_a_ring {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.agree.deadlock] every worker waits for another one; give all of them the same operations in the same order");
+  }
+};
+
+template <index_t... Numbers>
+struct time_limit {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.agree.time] a worker waited longer than the time limit; look at the worker it waits for, or raise the limit");
+  }
+};
+
+template <index_t... Numbers>
+struct wrong_local_shape {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.tensor.shape] the local tensor has not the extents of this worker's box; hand in exactly the box");
+  }
+};
+
+template <index_t... Numbers>
+struct wrong_element {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.tensor.element] the tensor has another element type than its type says; convert it");
+  }
+};
+
+template <index_t... Numbers>
+struct wrong_device {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.tensor.device] the tensor lies on another device than this transport serves; move it");
+  }
+};
+
+template <index_t... Numbers>
+struct undefined_tensor {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.tensor.undefined] the tensor is undefined or was moved from; assign it first");
+  }
+};
+
+template <index_t... Numbers>
+struct other_team {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.tensor.team] the tensors belong to different teams; make both with one team");
+  }
+};
+
+template <index_t... Numbers>
+struct wrong_partition {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.tensor.partition] the tensor has another partition than its type says; repartition it");
+  }
+};
+
+template <index_t... Numbers>
+struct element_has_no_cotangent {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.tensor.cotangent] integers and booleans have no gradient; convert the tensor to a floating element first");
+  }
+};
+
+template <index_t... Numbers>
+struct label_out_of_range {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.loss.label] a label names a class that does not exist; correct the labels");
+  }
+};
+
+template <index_t... Numbers>
+struct file_missing {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.file.missing] the file cannot be opened; check its path");
+  }
+};
+
+template <index_t... Numbers>
+struct file_truncated {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.file.truncated] the file ends too early; write or copy it again");
+  }
+};
+
+template <index_t... Numbers>
+struct file_altered {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.file.altered] the file's checksum does not fit its contents; write or copy it again");
+  }
+};
+
+template <index_t... Numbers>
+struct file_not_ours {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.file.format] the file is not one that this library wrote; name another");
+  }
+};
+
+template <index_t... Numbers>
+struct file_does_not_fit {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(accepted<Where>,
+                  "[tessera.file.network] the file holds other parameters than the network; load it into the network that saved it");
+  }
+};
+
+}  // namespace tessera

@@ -1,0 +1,228 @@
+#pragma once
+
+#include <tessera/meta/refusal.hpp>
+#include <tessera/operation/signature.hpp>
+
+namespace tessera {
+
+/// The layout of an operation's result, or why the operation is illegal on these operands.
+struct inferred {
+  tessera::layout layout;
+  refusal why;
+};
+
+namespace detail {
+
+// What one axis of the mesh is to an operation's operands.
+class axis_rule {
+ public:
+  constexpr axis_rule(const signature& what, const static_vector<operand, 4>& operands, int axis)
+      : what_(what), operands_(operands), axis_(axis) {}
+
+  // Sets the axis's role in the result; the sum over a cut dimension is partial.
+  constexpr refusal apply(layout& result) const {
+    for (int o = 0; o < operands_.count; ++o)
+      if (kind(o) == role::cut) return cut(o, result);
+    return uncut(result);
+  }
+
+ private:
+  constexpr const axis_role& of(int o) const { return operands_[o].layout.roles[axis_]; }
+  constexpr role kind(int o) const { return of(o).kind; }
+
+  constexpr refusal cut(int first, layout& result) const {
+    const axis_role& lead = of(first);
+    const char letter = what_.operands[first][lead.dimension];
+    const dimension& d = operands_[first].layout.dims[lead.dimension];
+    for (int o = 0; o < operands_.count; ++o) {
+      const int has = place(what_.operands[o], letter);
+      if (has >= 0) {
+        const dimension& other = operands_[o].layout.dims[has];
+        const bool alike = kind(o) == role::cut && of(o).dimension == has && of(o).level == lead.level &&
+                           other.extent == d.extent && other.grain == d.grain && other.kind == d.kind &&
+                           other.lengths == d.lengths && (d.kind == cover::tiled || other.needs == d.needs);
+        if (!alike) return refusal{code::cut_unalike, axis_, o, has};
+      } else if (kind(o) == role::partial) {
+        return what_.kind == linearity::additive ? refusal{code::replicate_added_to_partial, axis_, first}
+                                                 : refusal{code::product_of_partials, axis_, o};
+      } else if (kind(o) == role::invariant && !operands_[o].constant) {
+        return refusal{code::invariant_mixed, axis_, o};
+      } else if (kind(o) == role::on) {
+        return refusal{code::held_on_one_coordinate, axis_, o};
+      } else if (kind(o) == role::cut) {
+        return refusal{code::cut_unalike, axis_, o, of(o).dimension};
+      }
+    }
+    const treated how = what_.of(letter);
+    if (d.kind == cover::pending && what_.kind == linearity::nonlinear)
+      return refusal{code::pending_not_linear, first, lead.dimension};
+    if (how.how == treatment::whole) return refusal{code::dimension_needed_whole, first, lead.dimension};
+    const char in_result = how.how == treatment::merged ? how.into : letter;
+    const int kept = place(what_.result, in_result);
+    if (how.how == treatment::merged && !outermost(how)) return refusal{code::dimension_needed_whole, first, lead.dimension};
+    if (kept >= 0) {
+      result.roles[axis_] = {role::cut, static_cast<signed char>(kept), lead.level};
+      return {};
+    }
+    if (d.kind == cover::haloed) return refusal{code::haloed_summed, first, lead.dimension};
+    if (what_.kind == linearity::nonlinear) return refusal{code::dimension_needed_whole, first, lead.dimension};
+    result.roles[axis_] = {role::partial};
+    return {};
+  }
+
+  constexpr bool outermost(const treated& t) const {
+    for (const treated& other : what_.special)
+      if (other.how == treatment::merged && other.into == t.into) return other.letter == t.letter;
+    return true;
+  }
+
+  constexpr refusal uncut(layout& result) const {
+    int partials = 0;
+    int invariants = 0;
+    int ons = 0;
+    int others = 0;  // replicate, and constants that are told nothing else
+    int a_partial = -1;
+    int a_replicate = -1;
+    for (int o = 0; o < operands_.count; ++o) {
+      const role k = kind(o);
+      if (k == role::partial) {
+        ++partials;
+        a_partial = o;
+      } else if (operands_[o].constant && k != role::on) {
+        // counts as what the others are
+      } else if (k == role::invariant) {
+        ++invariants;
+      } else if (k == role::on) {
+        ++ons;
+      } else {
+        ++others;
+        a_replicate = o;
+      }
+    }
+    if (ons > 0) {
+      for (int o = 0; o < operands_.count; ++o)
+        if (kind(o) != role::on || of(o).coordinate != of_on().coordinate)
+          return refusal{code::held_on_one_coordinate, axis_, o};
+      result.roles[axis_] = of_on();
+      return {};
+    }
+    if (partials > 0) {
+      if (what_.kind == linearity::nonlinear) return refusal{code::nonlinear_on_partial, axis_, a_partial};
+      if (invariants > 0) return refusal{code::invariant_mixed, axis_, a_partial};
+      if (what_.kind == linearity::additive && others > 0)
+        return refusal{code::replicate_added_to_partial, axis_, a_replicate};
+      if (what_.kind == linearity::multilinear && partials > 1) return refusal{code::product_of_partials, axis_, partials};
+      result.roles[axis_] = of(a_partial);
+      return {};
+    }
+    if (invariants > 0 && others > 0) return refusal{code::invariant_mixed, axis_, a_replicate};
+    result.roles[axis_] = {invariants > 0 ? role::invariant : all_constant() ? kind(0) : role::replicate};
+    return {};
+  }
+
+  constexpr bool all_constant() const {
+    for (const operand& o : operands_)
+      if (!o.constant) return false;
+    return true;
+  }
+  constexpr const axis_role& of_on() const {
+    for (int o = 0; o < operands_.count; ++o)
+      if (kind(o) == role::on) return of(o);
+    return of(0);
+  }
+
+  const signature& what_;
+  const static_vector<operand, 4>& operands_;
+  int axis_;
+};
+
+// Extent, grain and cover of a dimension of the result.
+constexpr refusal infer_dimension(const signature& what, const static_vector<operand, 4>& operands, char letter,
+                                  dimension& result) {
+  int merged = 0;
+  index_t inner = 1;
+  for (int s = what.special.count - 1; s >= 0; --s) {
+    const treated& t = what.special[s];
+    if (t.how != treatment::merged || t.into != letter) continue;
+    const dimension& d = operands[0].layout.dims[place(what.operands[0], t.letter)];
+    const index_t after = inner;
+    if (d.extent == dynamic)
+      inner = dynamic;
+    else if (inner != dynamic) {
+      if (!product_fits(inner, d.extent)) return refusal{code::count_overflows, s, d.extent};
+      inner *= d.extent;
+    }
+    result = d;
+    result.extent = inner;
+    result.tag = {};
+    result.grain = after == dynamic ? d.grain : d.grain * after;
+    ++merged;
+  }
+  if (merged > 0) {
+    if (merged == 1) result = operands[0].layout.dims[place(what.operands[0], what.special[0].letter)];
+    return {};
+  }
+  bool found = false;
+  for (int o = 0; o < operands.count; ++o) {
+    const int at = place(what.operands[o], letter);
+    if (at < 0) continue;
+    const dimension& d = operands[o].layout.dims[at];
+    if (!found) {
+      result = d;
+      found = true;
+    } else if (result.extent != d.extent) {
+      return refusal{code::extents_differ, at, result.extent, d.extent};
+    }
+    if (operands[o].layout.levels(at) > 0) result = d;
+  }
+  const treated how = what.of(letter);
+  if (how.how == treatment::windowed) {
+    const index_t n = result.extent;
+    if (const refusal r = how.kernel.check(place(what.result, letter), n); !r.ok()) return r;
+    result.extent = how.kernel.outputs(n);
+    result.tag = {};
+    result.kind = cover::tiled;
+    result.outputs = 0;
+    result.needs = {};
+  }
+  return {};
+}
+
+}  // namespace detail
+
+/// Applies the rules for local operations, axis by axis, and gives the layout of the result.
+///
+/// Sums take operands alike; products and contractions take at most one partial operand, and a sum over a cut dimension is
+/// partial; non-linear operations take no partial one; an invariant operand meets only invariant ones. Anything else is
+/// refused. The same function serves the compiler and run time.
+constexpr inferred infer(const signature& what, const static_vector<operand, 4>& operands) {
+  inferred out;
+  for (int o = 0; o < operands.count; ++o) {
+    if (operands[o].layout.dims.count != what.operands[o].count) {
+      out.why = refusal{code::wrong_number_of_dimensions, what.operands[o].count, operands[o].layout.dims.count};
+      return out;
+    }
+    if (!(operands[o].layout.mesh == operands[0].layout.mesh)) {
+      out.why = refusal{code::meshes_differ, o};
+      return out;
+    }
+  }
+  out.layout.mesh = operands[0].layout.mesh;
+  out.layout.roles.resize(out.layout.mesh.axes.count);
+  for (char letter : what.result) {
+    dimension d;
+    if (out.why = detail::infer_dimension(what, operands, letter, d); !out.why.ok()) return out;
+    out.layout.dims.push(d);
+  }
+  for (int a = 0; a < out.layout.roles.count; ++a) {
+    if (out.layout.mesh.axes[a].extent == 1) continue;
+    if (out.why = detail::axis_rule(what, operands, a).apply(out.layout); !out.why.ok()) return out;
+  }
+  for (int d = 0; d < out.layout.dims.count; ++d) {
+    out.layout.close_levels(d);
+    if (out.layout.levels(d) == 0) out.layout.dims[d].grain = 1;
+  }
+  return out;
+}
+
+}  // namespace tessera

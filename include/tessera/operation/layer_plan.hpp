@@ -1,0 +1,114 @@
+#pragma once
+
+#include <tessera/operation/infer.hpp>
+#include <tessera/plan/change.hpp>
+#include <tessera/topology/tensor_type.hpp>
+
+namespace tessera {
+
+/// Where one parameter of a layer lives and how the layer sees it.
+struct parameter_value {
+  const char* name = "";
+  layout stored;  ///< what the optimizer steps and the state dict saves
+  layout used;    ///< what the layer's local operation takes
+  index_t fan_in = 1;  ///< of the serial layer: initial values do not depend on the partition
+};
+
+/// A layer as what it is, a composition: (raw → output) ∘ local operation ∘ (input → used), and its parameters.
+///
+/// It is computed by one ordinary function of the input's value, for the compiler and for run time alike.
+struct layer_plan {
+  layout input;
+  layout used;    ///< what the local operation takes
+  layout raw;     ///< what it gives
+  layout output;  ///< the layer's result
+  static_vector<parameter_value, 2> parameters;
+  refusal why;
+};
+
+/// What one direction of a network moves, in bytes.
+struct direction {
+  index_t bytes = 0;                 ///< received by all workers
+  index_t busiest_worker_bytes = 0;  ///< Σ over exchanges of what their busiest worker receives
+  index_t lower_bound_bytes = 0;     ///< Σ over exchanges of what must move at least
+  index_t messages = 0;
+
+  constexpr direction& operator+=(const direction& o) {
+    bytes += o.bytes;
+    busiest_worker_bytes += o.busiest_worker_bytes;
+    lower_bound_bytes += o.lower_bound_bytes;
+    messages += o.messages;
+    return *this;
+  }
+  friend constexpr bool operator==(const direction&, const direction&) = default;
+};
+
+/// What a layer or a network moves: activations and parameters on the way there, their cotangents on the way back.
+struct traffic_value {
+  direction forward;
+  direction backward;
+
+  constexpr traffic_value& operator+=(const traffic_value& o) {
+    forward += o.forward;
+    backward += o.backward;
+    return *this;
+  }
+  friend constexpr bool operator==(const traffic_value&, const traffic_value&) = default;
+};
+
+constexpr direction in_bytes(const cost& c, element e) {
+  const index_t b = bytes_of(e);
+  return {c.total * b, c.busiest * b, c.lower_bound * b, c.messages};
+}
+
+/// The traffic of a change of layout and of its adjoint.
+constexpr traffic_value traffic_of(const layout& from, const layout& to, element e) {
+  if (same(from, to)) return {};
+  traffic_value t;
+  t.forward = in_bytes(cost_of(change_between(from, to)), e);
+  if (has_cotangent(e)) t.backward = in_bytes(cost_of(change_between(cotangent(to), cotangent(from))), e);
+  return t;
+}
+
+/// The traffic of a layer.
+constexpr traffic_value traffic_of(const layer_plan& p, element e) {
+  traffic_value t = traffic_of(p.input, p.used, e);
+  t += traffic_of(p.raw, p.output, e);
+  for (const parameter_value& w : p.parameters) t += traffic_of(w.stored, w.used, e);
+  return t;
+}
+
+namespace detail {
+
+/// The tile that a windowed dimension's outputs have: cut by the same axes, in single elements.
+constexpr dimension output_tile(const dimension& input, const sliding& s) {
+  dimension d;
+  d.extent = s.outputs(input.extent);
+  return d;
+}
+
+/// Lets every cut dimension with a window hold what its outputs need.
+constexpr refusal hold_windows(layout& x, int first, const sliding* kernels, int count) {
+  for (int i = 0; i < count; ++i) {
+    const int d = first + i;
+    if (const refusal r = kernels[i].check(d, x.dims[d].extent); !r.ok()) return r;
+    if (x.levels(d) == 0) continue;
+    dimension& dim = x.dims[d];
+    dim.kind = cover::haloed;
+    dim.grain = 1;
+    dim.lengths = nullptr;
+    dim.outputs = kernels[i].outputs(dim.extent);
+    dim.needs = kernels[i].needs();
+  }
+  return {};
+}
+
+/// Stored forms are invariant wherever they are not cut or on one coordinate: every worker that holds a copy steps it alike.
+constexpr layout stored_form(layout used) {
+  for (auto& r : used.roles)
+    if (r.kind == role::replicate || r.kind == role::partial) r = {role::invariant};
+  return used;
+}
+
+}  // namespace detail
+}  // namespace tessera

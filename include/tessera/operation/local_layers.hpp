@@ -1,0 +1,99 @@
+#pragma once
+
+#include <tessera/operation/layer_plan.hpp>
+
+namespace tessera {
+
+namespace detail {
+
+constexpr letters positional(int dims) {
+  letters l;
+  for (int i = 0; i < dims; ++i) l.push(static_cast<char>('a' + i));
+  return l;
+}
+
+constexpr layer_plan local(const layout& x, const signature& what) {
+  layer_plan p;
+  p.input = x;
+  p.used = x;
+  static_vector<operand, 4> one;
+  one.push({x, false});
+  const inferred y = infer(what, one);
+  p.why = y.why;
+  p.raw = y.layout;
+  p.output = y.layout;
+  return p;
+}
+
+}  // namespace detail
+
+/// Plans an operation on single elements; a linear one passes terms, a non-linear one refuses them.
+constexpr layer_plan plan_elementwise(const layout& x, linearity kind = linearity::nonlinear) {
+  signature s;
+  s.kind = kind;
+  s.operands.push(detail::positional(x.dims.count));
+  s.result = s.operands[0];
+  return detail::local(x, s);
+}
+
+/// Plans a pooling over the dimensions behind the first two: pool ∘ (blocks → haloed).
+constexpr layer_plan plan_pooling(const layout& x, const static_vector<sliding, 8>& kernels) {
+  layer_plan p;
+  if (x.dims.count != kernels.count + 2) {
+    p.why = refusal{code::layer_takes_other_dimensions, kernels.count + 2, x.dims.count};
+    return p;
+  }
+  layout used = x;
+  if (p.why = detail::hold_windows(used, 2, kernels.items, kernels.count); !p.why.ok()) return p;
+  signature s;
+  s.kind = linearity::nonlinear;
+  s.operands.push(detail::positional(x.dims.count));
+  s.result = s.operands[0];
+  for (int i = 0; i < kernels.count; ++i) {
+    if (2 * kernels[i].before > kernels[i].kernel || 2 * kernels[i].after > kernels[i].kernel) {
+      p.why = refusal{code::padding_wider_than_half_kernel, 2 + i, detail::larger(kernels[i].before, kernels[i].after),
+                      kernels[i].kernel};
+      return p;
+    }
+    s.special.push({s.result[2 + i], treatment::windowed, kernels[i], 0});
+  }
+  p = detail::local(used, s);
+  p.input = x;
+  return p;
+}
+
+/// Plans the joining of all dimensions behind the first; a cut of the outermost of them becomes a cut in grains.
+constexpr layer_plan plan_flatten(const layout& x) {
+  layer_plan p;
+  if (x.dims.count < 2) {
+    p.why = refusal{code::layer_takes_other_dimensions, 2, x.dims.count};
+    return p;
+  }
+  signature s;
+  s.kind = linearity::additive;
+  s.operands.push(detail::positional(x.dims.count));
+  s.result = named("az");
+  for (int d = 1; d < x.dims.count; ++d) s.special.push({s.operands[0][d], treatment::merged, {}, 'z'});
+  return detail::local(x, s);
+}
+
+/// Plans a change of partition; `to` names covers and meanings, the extents are the input's.
+constexpr layer_plan plan_repartition(const layout& x, layout to) {
+  layer_plan p;
+  p.input = x;
+  p.used = x;
+  p.raw = x;
+  if (to.dims.count != x.dims.count) {
+    p.why = refusal{code::wrong_number_of_dimensions, to.dims.count, x.dims.count};
+    return p;
+  }
+  for (int d = 0; d < to.dims.count; ++d) {
+    to.dims[d].extent = x.dims[d].extent;
+    to.dims[d].tag = x.dims[d].tag;
+  }
+  p.output = to;
+  p.why = check_change(x, to);
+  return p;
+}
+
+}  // namespace tessera

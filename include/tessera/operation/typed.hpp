@@ -1,0 +1,107 @@
+#pragma once
+
+#include <tessera/operation/infer.hpp>
+#include <tessera/topology/tensor_type.hpp>
+
+namespace tessera {
+
+namespace detail {
+
+constexpr letters letters_of(int dims, char first = 'a') {
+  letters l;
+  for (int i = 0; i < dims; ++i) l.push(static_cast<char>(first + i));
+  return l;
+}
+
+/// f(x), element by element.
+template <int Rank, linearity Kind>
+struct unary_signature {
+  static constexpr signature value = [] {
+    signature s;
+    s.kind = Kind;
+    s.operands.push(letters_of(Rank));
+    s.result = s.operands[0];
+    return s;
+  }();
+};
+
+/// f(x, y), element by element; the one with fewer dimensions lies along the last ones of the other.
+template <int Left, int Right, linearity Kind>
+struct binary_signature {
+  static constexpr signature value = [] {
+    constexpr int most = Left < Right ? Right : Left;
+    signature s;
+    s.kind = Kind;
+    s.operands.push(letters_of(Left, static_cast<char>('a' + most - Left)));
+    s.operands.push(letters_of(Right, static_cast<char>('a' + most - Right)));
+    s.result = letters_of(most);
+    return s;
+  }();
+};
+
+/// Σ over the named dimensions, over all when none is named.
+template <int Rank, int... Dims>
+struct sum_signature {
+  static constexpr signature value = [] {
+    signature s;
+    s.kind = linearity::multilinear;
+    s.operands.push(letters_of(Rank));
+    for (int d = 0; d < Rank; ++d)
+      if (sizeof...(Dims) > 0 && !((d == Dims) || ...)) s.result.push(static_cast<char>('a' + d));
+    return s;
+  }();
+};
+
+/// x[…, i, k] y[…, k, j] → [… i, j].
+template <int Rank>
+struct matmul_signature {
+  static constexpr signature value = [] {
+    signature s;
+    s.kind = linearity::multilinear;
+    letters left = letters_of(Rank - 2);
+    letters right = left;
+    letters out = left;
+    for (char c : {'x', 'z'}) left.push(c);
+    for (char c : {'z', 'y'}) right.push(c);
+    for (char c : {'x', 'y'}) out.push(c);
+    s.operands.push(left);
+    s.operands.push(right);
+    s.result = out;
+    return s;
+  }();
+};
+
+/// The result of a signature on tensor types: its verdict and its type.
+template <class Signature, class First, class... Rest>
+struct typed_result {
+  static constexpr inferred value = [] {
+    static_vector<operand, 4> operands;
+    operands.push({value_of<First>.layout, !has_cotangent(value_of<First>.element)});
+    (operands.push({value_of<Rest>.layout, !has_cotangent(value_of<Rest>.element)}), ...);
+    inferred y = infer(Signature::value, operands);
+    if (y.why.ok() && ((value_of<First>.element != value_of<Rest>.element) || ...))
+      y.why = refusal{code::wrong_element, static_cast<int>(value_of<First>.element), -1};
+    return y;
+  }();
+  struct verdict_source {
+    static constexpr refusal value = typed_result::value.why;
+  };
+  using verdict = verdict_of<verdict_source>;
+  struct source {
+    static constexpr tensor_value value{typed_result::value.layout, value_of<First>.element};
+  };
+  static auto named() {
+    if constexpr (verdict::ok) return std::type_identity<typename tensor_named<First, source>::type>{};
+    else return std::type_identity<First>{};
+  }
+  using type = typename decltype(named())::type;
+  static_assert((verdict::template refuse<verdict>(), true));
+};
+
+}  // namespace detail
+
+/// The type of an operation's result; an illegal operation does not compile.
+template <class Signature, TensorType... Operands>
+using result_type = typename detail::typed_result<Signature, Operands...>::type;
+
+}  // namespace tessera

@@ -1,0 +1,191 @@
+#pragma once
+
+#include <tessera/plan/collective.hpp>
+
+namespace tessera {
+
+/// One Move or Fold of a change.
+struct step {
+  map what = map::move;
+  layout from;
+  layout to;
+  combine with = combine::sum;
+
+  constexpr transfer plan() const { return {what, from, to}; }
+};
+
+/// A change of layout as a product of at most three transfers: Fold what is partial, Move, Fold into what becomes partial.
+///
+/// Its adjoint is the change from to* to from*.
+struct change {
+  static_vector<step, 3> steps;
+};
+
+namespace detail {
+
+// The role that an axis of `x` named like axis a of `of` has; a mesh that lacks the axis counts as extent 1.
+constexpr axis_role twin_role(const layout& x, const layout& of, int a) {
+  const int b = x.mesh.find(of.mesh.axes[a].name);
+  return b < 0 || x.mesh.axes[b].extent != of.mesh.axes[a].extent ? axis_role{role::on, -1, 0, combine::sum, 0} : x.roles[b];
+}
+
+// One Move does it: no term has to be added and none has to be made.
+constexpr bool moves(const layout& from, const layout& to) {
+  const bool aligned = from.mesh == to.mesh;
+  for (const auto& d : from.dims)
+    if (d.kind != cover::tiled) return false;
+  for (const auto& d : to.dims)
+    if (d.kind == cover::pending) return false;
+  for (int a = 0; a < from.roles.count; ++a)
+    if (from.roles[a].kind == role::partial &&
+        (from.mesh.axes[a].extent > 1 && (!aligned || to.roles[a].kind != role::partial)))
+      return false;
+  for (int a = 0; a < to.roles.count; ++a)
+    if (to.roles[a].kind == role::partial &&
+        (to.mesh.axes[a].extent > 1 && (!aligned || from.roles[a].kind != role::partial)))
+      return false;
+  return true;
+}
+
+// One Fold does it: backwards it is one Move, and what all use alike stays so.
+constexpr bool folds(const layout& from, const layout& to) {
+  if (!moves(cotangent(to), cotangent(from))) return false;
+  const bool aligned = from.mesh == to.mesh;
+  for (const layout* x : {&from, &to})
+    for (int a = 0; a < x->roles.count; ++a) {
+      if (x->roles[a].kind != role::invariant || x->mesh.axes[a].extent == 1) continue;
+      if (!aligned || from.roles[a].kind != role::invariant || to.roles[a].kind != role::invariant) return false;
+    }
+  return true;
+}
+
+// The dimension that leaves the largest parts when cut once more, or -1 when none can be cut.
+constexpr int widest(const layout& x) {
+  int best = -1;
+  index_t most = 1;
+  for (int d = 0; d < x.dims.count; ++d) {
+    if (x.dims[d].kind != cover::tiled || x.dims[d].lengths != nullptr) continue;
+    const index_t grain = x.levels(d) == 0 ? 1 : x.dims[d].grain;
+    const index_t local = x.dims[d].extent == dynamic ? INT64_MAX : x.dims[d].extent / grain / parts{x, d}.count();
+    if (local > most) {
+      most = local;
+      best = d;
+    }
+  }
+  return best;
+}
+
+// Lets one more axis cut the widest dimension; a tensor too small to cut goes to coordinate 0.
+constexpr void spread(layout& x, int axis) {
+  x.roles[axis] = {};
+  const int d = widest(x);
+  if (d < 0) {
+    x.roles[axis] = {role::on};
+    return;
+  }
+  if (x.levels(d) == 0) x.dims[d].grain = 1;
+  x.cut_by(d, axis);
+}
+
+// `from` with every pending combine done: each term is owned by one worker, where `to` wants it if it can be.
+constexpr layout folded(const layout& from, const layout& to) {
+  layout mid = from;
+  for (int d = 0; d < mid.dims.count; ++d) {
+    if (mid.dims[d].kind != cover::pending) continue;
+    mid.dims[d].kind = cover::tiled;
+    mid.dims[d].grain = d < to.dims.count ? to.dims[d].grain : 1;
+    mid.dims[d].outputs = 0;
+    mid.dims[d].needs = {};
+  }
+  static_vector<int, max_axes> open;
+  for (int a = 0; a < from.roles.count; ++a)
+    if (from.roles[a].kind == role::partial && twin_role(to, from, a).kind != role::partial) open.push(a);
+  for (int a : open) mid.roles[a] = {};
+  for (int level = 0; level < max_axes; ++level)
+    for (int a : open) {
+      const axis_role wanted = twin_role(to, from, a);
+      if (wanted.kind != role::cut || wanted.level != level) continue;
+      if (mid.levels(wanted.dimension) == 0) mid.dims[wanted.dimension].grain = to.dims[wanted.dimension].grain;
+      mid.cut_by(wanted.dimension, a);
+    }
+  for (int a : open) {
+    const axis_role wanted = twin_role(to, from, a);
+    if (wanted.kind == role::cut) continue;
+    if (wanted.kind == role::on)
+      mid.roles[a] = wanted;
+    else
+      spread(mid, a);
+  }
+  return mid;
+}
+
+// `to` before terms are made: each axis that becomes partial still holds every element once.
+constexpr layout unspread(const layout& from, const layout& to) {
+  layout mid = to;
+  for (int a = 0; a < to.roles.count; ++a) {
+    if (to.roles[a].kind != role::partial) continue;
+    const axis_role was = twin_role(from, to, a);
+    if (was.kind == role::partial) continue;
+    if (was.kind == role::cut && was.dimension < to.dims.count && mid.dims[was.dimension].kind == cover::tiled) {
+      mid.roles[a] = {};
+      if (mid.levels(was.dimension) == 0) mid.dims[was.dimension].grain = from.dims[was.dimension].grain;
+      mid.cut_by(was.dimension, a);
+    } else {
+      mid.roles[a] = {role::on, -1, 0, combine::sum, was.kind == role::on ? was.coordinate : 0};
+    }
+  }
+  return mid;
+}
+
+constexpr combine combine_of(const layout& from, const layout& to) {
+  for (int a = 0; a < from.roles.count; ++a)
+    if (from.roles[a].kind == role::partial && twin_role(to, from, a).kind != role::partial) return from.roles[a].with;
+  return combine::sum;
+}
+
+}  // namespace detail
+
+/// Plans a change of layout; both layouts have the same extents.
+///
+/// Partial axes come first, so that what is moved afterwards is already summed.
+constexpr change change_between(const layout& from, const layout& to) {
+  change c;
+  if (same(from, to)) return c;
+  const combine with = detail::combine_of(from, to);
+  if (detail::moves(from, to)) {
+    c.steps.push({map::move, from, to, with});
+    return c;
+  }
+  if (detail::folds(from, to)) {
+    c.steps.push({map::fold, from, to, with});
+    return c;
+  }
+  const layout one = detail::folded(from, to);
+  const layout two = detail::unspread(one, to);
+  if (!same(from, one)) c.steps.push({map::fold, from, one, with});
+  if (!same(one, two)) c.steps.push({map::move, one, two, combine::sum});
+  if (!same(two, to)) c.steps.push({map::fold, two, to, combine::sum});
+  return c;
+}
+
+/// Refuses a change between tensors of different extents, and a start from haloed copies.
+constexpr refusal check_change(const layout& from, const layout& to) {
+  if (from.dims.count != to.dims.count)
+    return refusal{code::wrong_number_of_dimensions, from.dims.count, to.dims.count};
+  for (int d = 0; d < from.dims.count; ++d) {
+    if (from.dims[d].extent != to.dims[d].extent)
+      return refusal{code::extents_differ, d, from.dims[d].extent, to.dims[d].extent};
+    if (from.dims[d].kind == cover::haloed && !same(from, to)) return refusal{code::not_a_tiling, -1, d};
+    if (to.dims[d].kind == cover::pending && !same(from, to)) return refusal{code::not_a_tiling, -1, d};
+  }
+  return {};
+}
+
+/// What a change moves: the sum over its transfers.
+constexpr cost cost_of(const change& c) {
+  cost sum;
+  for (const step& s : c.steps) sum += cost_of(s.plan());
+  return sum;
+}
+
+}  // namespace tessera

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <tessera/plan/cost.hpp>
+
+namespace tessera {
+
+/// Which collective of the field a transfer is.
+enum class collective : signed char {
+  nothing,
+  all_gather,
+  reduce_scatter,
+  all_to_all,
+  broadcast,
+  reduce,
+  scatter,
+  gather,
+  neighbours,
+  general
+};
+
+namespace detail {
+
+// Every reader of a haloed dimension finds what it needs at its own coordinate and the two beside it.
+constexpr bool only_neighbours(const transfer& plan) {
+  for (int d = 0; d < plan.target().dims.count; ++d) {
+    const parts& readers = plan.target().dims[d];
+    const parts& tiles = plan.source().dims[d];
+    if (readers.axes != tiles.axes) return false;
+    for (int k = 0; k < readers.count(); ++k)
+      for (const interval& wanted : readers.held(k)) {
+        const auto near = tiles.touching(wanted);
+        for (int j = near.first; j < near.last; ++j)
+          if (j - k > 1 || k - j > 1)
+            for (const interval& tile : tiles.held(j))
+              if (!overlap(wanted, tile).empty()) return false;
+      }
+  }
+  return true;
+}
+
+}  // namespace detail
+
+/// Recognises what a transfer is, so that a transport can use its best method.
+constexpr collective collective_of(const transfer& plan) {
+  if (cost_of(plan).total == 0) return collective::nothing;
+  if (!plan.aligned()) return collective::general;
+  const layout& from = plan.source().of;
+  const layout& to = plan.target().of;
+  bool gathered = false;
+  bool exchanged = false;
+  bool spread = false;
+  bool scattered = false;
+  bool collected = false;
+  for (int a = 0; a < from.roles.count; ++a) {
+    const axis_role& s = from.roles[a];
+    const axis_role& t = to.roles[a];
+    const bool copies = t.kind == role::replicate || t.kind == role::invariant || t.kind == role::partial;
+    if (s.kind == role::cut && copies) gathered = true;
+    if (s.kind == role::cut && t.kind == role::cut && (s.dimension != t.dimension || s.level != t.level)) exchanged = true;
+    if (s.kind == role::on && copies) spread = true;
+    if (s.kind == role::on && t.kind == role::cut) scattered = true;
+    if (s.kind == role::cut && t.kind == role::on) collected = true;
+  }
+  bool haloed = false;
+  for (const auto& d : to.dims) haloed = haloed || d.kind != cover::tiled;
+  const bool fold = plan.what() == map::fold;
+  const int kinds = gathered + exchanged + spread + scattered + collected + haloed;
+  if (kinds != 1) return collective::general;
+  if (haloed) return detail::only_neighbours(plan) ? collective::neighbours : collective::general;
+  if (gathered) return fold ? collective::reduce_scatter : collective::all_gather;
+  if (spread) return fold ? collective::reduce : collective::broadcast;
+  if (scattered) return fold ? collective::gather : collective::scatter;
+  if (collected) return fold ? collective::scatter : collective::gather;
+  return collective::all_to_all;
+}
+
+constexpr const char* name_of(collective c) {
+  switch (c) {
+    case collective::nothing: return "nothing";
+    case collective::all_gather: return "all_gather";
+    case collective::reduce_scatter: return "reduce_scatter";
+    case collective::all_to_all: return "all_to_all";
+    case collective::broadcast: return "broadcast";
+    case collective::reduce: return "reduce";
+    case collective::scatter: return "scatter";
+    case collective::gather: return "gather";
+    case collective::neighbours: return "neighbours";
+    case collective::general: return "general";
+  }
+  return "";
+}
+
+}  // namespace tessera

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <tessera/plan/change.hpp>
+#include <tessera/topology/tensor_type.hpp>
+
+namespace tessera {
+
+/// A number that two workers have alike when they mean the same thing (64 bits, FNV-1a over words).
+class fingerprint {
+ public:
+  constexpr fingerprint& operator<<(std::uint64_t word) {
+    for (int i = 0; i < 64; i += 16) value_ = (value_ ^ ((word >> i) & 0xffffu)) * 1099511628211u;
+    value_ ^= value_ >> 29;
+    return *this;
+  }
+  constexpr fingerprint& operator<<(index_t word) { return *this << static_cast<std::uint64_t>(word); }
+  constexpr fingerprint& operator<<(int word) { return *this << static_cast<index_t>(word); }
+  constexpr fingerprint& operator<<(const layout& x) {
+    *this << x.mesh.first << x.mesh.axes.count;
+    for (const auto& a : x.mesh.axes) *this << a.name.hash << a.extent << a.stride;
+    if (x.mesh.ranks != nullptr)
+      for (int i = 0; i < x.mesh.size(); ++i) *this << x.mesh.ranks[i];
+    for (const auto& r : x.roles)
+      *this << (static_cast<int>(r.kind) | (r.dimension + 1) << 4 | r.level << 12 | static_cast<int>(r.with) << 20) << r.coordinate;
+    *this << x.dims.count;
+    for (int d = 0; d < x.dims.count; ++d) {
+      const dimension& dim = x.dims[d];
+      *this << dim.extent << dim.grain << static_cast<int>(dim.kind);
+      if (dim.kind != cover::tiled) *this << dim.outputs << dim.needs.a << dim.needs.b << dim.needs.b2 << dim.needs.c;
+      if (dim.lengths != nullptr)
+        for (int i = 0; i < x.mesh.axes[x.cutting(d, 0)].extent; ++i) *this << dim.lengths[i];
+    }
+    return *this;
+  }
+
+  constexpr std::uint64_t value() const { return value_; }
+
+ private:
+  std::uint64_t value_ = 14695981039346656037u;
+};
+
+/// The fingerprint of one transfer of one element type.
+constexpr std::uint64_t fingerprint_of(const step& s, element e) {
+  fingerprint f;
+  f << static_cast<int>(s.what) << s.from << s.to << static_cast<int>(s.with) << static_cast<int>(e);
+  return f.value();
+}
+
+}  // namespace tessera

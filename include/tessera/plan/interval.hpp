@@ -1,0 +1,41 @@
+#pragma once
+
+#include <tessera/topology/layout.hpp>
+
+namespace tessera {
+
+/// The elements [lo, hi) of one dimension; empty when hi ≤ lo.
+struct interval {
+  index_t lo = 0;
+  index_t hi = 0;
+
+  constexpr index_t size() const { return hi > lo ? hi - lo : 0; }
+  constexpr bool empty() const { return hi <= lo; }
+
+  friend constexpr bool operator==(const interval&, const interval&) = default;
+};
+
+constexpr interval overlap(const interval& a, const interval& b) {
+  return {detail::larger(a.lo, b.lo), detail::smaller(a.hi, b.hi)};
+}
+
+/// What one coordinate holds of one dimension: one interval by rule, two where a window runs around the end.
+using intervals = static_vector<interval, 2>;
+
+constexpr index_t size_of(const intervals& held) {
+  index_t n = 0;
+  for (const auto& i : held) n += i.size();
+  return n;
+}
+
+/// One interval for each dimension, in global indices.
+using box = static_vector<interval, max_dimensions>;
+
+/// The number of elements in a box; a box without dimensions holds one.
+constexpr index_t volume(const box& b) {
+  index_t n = 1;
+  for (const auto& i : b) n *= i.size();
+  return n;
+}
+
+}  // namespace tessera

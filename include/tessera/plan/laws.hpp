@@ -1,0 +1,95 @@
+#pragma once
+
+#include <tessera/plan/change.hpp>
+
+namespace tessera::laws {
+
+/// Parts first … last − 1 of n items over p lie end to end and `owner` finds each: the part of the proof for one stretch.
+constexpr bool tiles(index_t n, index_t p, index_t first, index_t last) {
+  for (index_t i = first; i < last; ++i) {
+    const index_t lo = cut(n, p, i);
+    const index_t hi = cut(n, p, i + 1);
+    if (hi < lo || lo < 0 || hi > n) return false;
+    if (hi > lo && (owner(n, p, lo) != i || owner(n, p, hi - 1) != i)) return false;
+  }
+  return cut(n, p, 0) == 0 && cut(n, p, p) == n;
+}
+
+namespace detail {
+
+inline constexpr index_t stretch = 8192;  // workers a constant expression looks at: within every compiler's limits
+
+template <index_t N, index_t P, index_t First>
+inline constexpr bool stretch_tiles = tiles(N, P, First, tessera::detail::smaller(P, First + stretch));
+
+template <index_t N, index_t P, index_t... I>
+constexpr bool all_stretches(std::integer_sequence<index_t, I...>) {
+  return (stretch_tiles<N, P, I * stretch> && ...);
+}
+
+}  // namespace detail
+
+/// Proves while compiling that n items over p parts are a tiling; one proof serves every plan that cuts n by p.
+///
+/// A layout is a product of such cuts over its dimensions, so it holds each element once; a plan is a product of overlaps of
+/// such cuts, found by `owner`, so it delivers each element once.
+template <index_t N, index_t P>
+inline constexpr bool proved =
+    detail::all_stretches<N, P>(std::make_integer_sequence<index_t, (P + detail::stretch - 1) / detail::stretch>{});
+
+/// Every worker's messages tile its box: each element that it holds afterwards has arrived exactly once (of a Move).
+constexpr bool delivers_once(const transfer& plan, int rank) {
+  index_t arrived = 0;
+  bool inside = true;
+  const bool move = plan.what() == map::move;
+  const box target = plan.target().box_of(rank);
+  const auto add = [&](const message& m) {
+    arrived += volume(m.where);
+    for (int d = 0; d < m.where.count; ++d)
+      inside = inside && m.where[d].lo >= target[d].lo && m.where[d].hi <= target[d].hi;
+  };
+  if (move)
+    plan.receives(rank, add);
+  else
+    plan.sends(rank, add);
+  return inside && arrived == plan.target().elements_of(rank);
+}
+
+/// What `from` sends to anybody is what they receive from it: the send list is the mirrored receive list.
+constexpr bool mirrored(const transfer& plan, int rank) {
+  bool all = true;
+  plan.sends(rank, [&](const message& sent) {
+    bool found = false;
+    plan.receives(sent.to, [&](const message& got) { found = found || got == sent; });
+    all = all && found;
+  });
+  plan.receives(rank, [&](const message& got) {
+    bool found = false;
+    plan.sends(got.from, [&](const message& sent) { found = found || got == sent; });
+    all = all && found;
+  });
+  return all;
+}
+
+/// The closed form of the cost agrees with the messages, and neither moves more than must be moved.
+constexpr bool costs_what_it_moves(const transfer& plan, int world) {
+  cost counted;
+  for (int r = 0; r < world; ++r) {
+    const arrival a = arrivals(plan, r);
+    counted.total += a.elements;
+    counted.messages += a.messages;
+    counted.busiest = tessera::detail::larger(counted.busiest, a.elements);
+    counted.busiest_messages = tessera::detail::larger(counted.busiest_messages, a.messages);
+    counted.lower_bound += lower_bound(plan, r);
+  }
+  return counted == cost_of(plan) && counted.total == counted.lower_bound;
+}
+
+/// cotangent ∘ cotangent is the identity.
+constexpr bool cotangent_is_involution(const layout& x) {
+  layout y = x;
+  for (auto& r : y.roles) r.with = combine::sum;
+  return cotangent(cotangent(y)) == y;
+}
+
+}  // namespace tessera::laws

@@ -1,0 +1,192 @@
+#pragma once
+
+#include <tessera/plan/laws.hpp>
+#include <tessera/primitive/verb.hpp>
+
+namespace tessera {
+
+namespace detail {
+
+constexpr bool is_static(const layout& x) {
+  for (const auto& d : x.dims)
+    if (d.extent == dynamic) return false;
+  return true;
+}
+
+// Proves every cut of a static dimension: by the first axis, then each length that it leaves by the next.
+template <index_t Least, index_t Most, int... Extents>
+struct levels_proved {
+  static constexpr bool value = true;
+};
+template <index_t Least, index_t Most, int P, int... Inner>
+struct levels_proved<Least, Most, P, Inner...> {
+  template <index_t... I>
+  static constexpr bool lengths(std::integer_sequence<index_t, I...>) {
+    return (laws::proved<Least + I, P> && ...);
+  }
+  static constexpr bool value = lengths(std::make_integer_sequence<index_t, Most - Least + 1>{}) &&
+                                levels_proved<Least / P, (Most + P - 1) / P, Inner...>::value;
+};
+
+template <class Source>
+struct layout_proved {
+  template <int Dim, int... Level>
+  static constexpr bool levels(std::integer_sequence<int, Level...>) {
+    constexpr const dimension& d = Source::value.dims[Dim];
+    constexpr index_t n = d.kind == cover::tiled ? d.extent : d.outputs;
+    if constexpr (d.extent == dynamic || sizeof...(Level) == 0) return true;
+    else {
+      constexpr index_t units = ceil_divide(n, d.grain);
+      return levels_proved<units, units, Source::value.mesh.axes[Source::value.cutting(Dim, Level)].extent...>::value;
+    }
+  }
+  template <int... Dim>
+  static constexpr bool dims(std::integer_sequence<int, Dim...>) {
+    return (levels<Dim>(std::make_integer_sequence<int, Source::value.levels(Dim)>{}) && ...);
+  }
+  static constexpr bool value = dims(std::make_integer_sequence<int, Source::value.dims.count>{});
+};
+
+template <class T>
+struct layout_source {
+  static constexpr const layout& value = value_of<T>.layout;
+};
+
+template <class From, class To>
+struct primitive_verdict {
+  static constexpr refusal value = [] {
+    if (value_of<From>.element != value_of<To>.element)
+      return refusal{code::wrong_element, static_cast<int>(value_of<From>.element), static_cast<int>(value_of<To>.element)};
+    return check_change(value_of<From>.layout, value_of<To>.layout);
+  }();
+};
+
+}  // namespace detail
+
+/// A linear map between two tensor types: every verb is one, and so is its adjoint.
+///
+///   adjoint::domain == cotangent<codomain>,  adjoint::codomain == cotangent<domain>,  F** == F,  ⟨F x, y⟩ = ⟨x, F* y⟩
+///
+/// The plan of a primitive with static extents is a constant, its cuts proved while compiling; with dynamic ones `bound`
+/// gives it.
+template <TensorType From, TensorType To>
+struct primitive {
+  using domain = canonical_tensor<From>;
+  using codomain = canonical_tensor<To>;
+  using adjoint = primitive<cotangent_type<To>, cotangent_type<From>>;
+
+  static constexpr tessera::verb verb = verb_between(value_of<From>.layout, value_of<To>.layout);
+  static constexpr bool is_static = detail::is_static(value_of<From>.layout) && detail::is_static(value_of<To>.layout);
+
+  /// The plan, where all extents are static.
+  static constexpr change plan()
+    requires is_static
+  {
+    return change_between(value_of<From>.layout, value_of<To>.layout);
+  }
+
+  /// The plan for given values of the dynamic extents.
+  template <class... Bindings>
+  static constexpr change plan(const Bindings&... bindings) {
+    layout from = value_of<From>.layout;
+    layout to = value_of<To>.layout;
+    ((from = bound(from, bindings.tag, bindings.extent), to = bound(to, bindings.tag, bindings.extent)), ...);
+    return change_between(from, to);
+  }
+
+  /// What the plan moves, in elements.
+  template <class... Bindings>
+  static constexpr tessera::cost cost(const Bindings&... bindings) {
+    return cost_of(plan(bindings...));
+  }
+
+  static_assert(detail::layout_proved<detail::layout_source<From>>::value &&
+                    detail::layout_proved<detail::layout_source<To>>::value,
+                "[tessera.plan.proof] the parts of a dimension do not tile it; this is a fault of the library");
+
+  using verdict = verdict_of<detail::primitive_verdict<From, To>>;
+  static_assert((verdict::template refuse<verdict>(), true));
+};
+
+/// A primitive that must be the verb it is called: `named<verb::all_gather, From, To>`.
+template <verb Verb, TensorType From, TensorType To>
+struct named_primitive : primitive<From, To> {
+  struct source {
+    static constexpr refusal value =
+        primitive<From, To>::verb == Verb ? refusal{}
+                                          : refusal{code::illegal_broadcast_pair, static_cast<int>(Verb),
+                                                    static_cast<int>(primitive<From, To>::verb)};
+  };
+  using verdict_of_name = verdict_of<source>;
+  static_assert((verdict_of_name::template refuse<verdict_of_name>(), true));
+};
+
+/// Anything with a domain, a codomain and an adjoint that leads back between their cotangents.
+template <class F>
+concept Primitive = requires {
+  typename F::domain;
+  typename F::codomain;
+  typename F::adjoint;
+} && std::is_same_v<typename F::adjoint::domain, cotangent_type<typename F::codomain>> &&
+    std::is_same_v<typename F::adjoint::codomain, cotangent_type<typename F::domain>> &&
+    std::is_same_v<typename F::adjoint::adjoint::domain, typename F::domain> &&
+    std::is_same_v<typename F::adjoint::adjoint::codomain, typename F::codomain>;
+
+template <Primitive F>
+using adjoint = typename F::adjoint;
+
+namespace detail {
+
+template <class... Fs>
+struct chain_ends;
+template <class F>
+struct chain_ends<F> {
+  using domain = typename F::domain;
+  using codomain = typename F::codomain;
+  static constexpr int gap = -1;
+};
+template <class F, class G, class... Rest>
+struct chain_ends<F, G, Rest...> {
+  using domain = typename F::domain;
+  using codomain = typename chain_ends<G, Rest...>::codomain;
+  static constexpr int behind = chain_ends<G, Rest...>::gap;
+  static constexpr int gap = !same(value_of<typename F::codomain>.layout, value_of<typename G::domain>.layout) ? 0
+                             : behind < 0                                                                      ? -1
+                                                                                                               : behind + 1;
+};
+
+template <class Reversed, class... Fs>
+struct reversed_adjoints;
+
+}  // namespace detail
+
+/// Primitives one after the other, first to last: its adjoint is the adjoints, last to first.
+template <Primitive... Fs>
+struct composition {
+  using domain = typename detail::chain_ends<Fs...>::domain;
+  using codomain = typename detail::chain_ends<Fs...>::codomain;
+  using adjoint = typename detail::reversed_adjoints<composition<>, Fs...>::type;
+
+  struct source {
+    static constexpr refusal value = detail::chain_ends<Fs...>::gap < 0
+                                         ? refusal{}
+                                         : refusal{code::partitions_do_not_meet, detail::chain_ends<Fs...>::gap + 1};
+  };
+  using verdict = verdict_of<source>;
+  static_assert((verdict::template refuse<verdict>(), true));
+};
+template <>
+struct composition<> {};
+
+namespace detail {
+
+template <class... Done>
+struct reversed_adjoints<composition<Done...>> {
+  using type = composition<Done...>;
+};
+template <class... Done, class F, class... Rest>
+struct reversed_adjoints<composition<Done...>, F, Rest...>
+    : reversed_adjoints<composition<typename F::adjoint, Done...>, Rest...> {};
+
+}  // namespace detail
+}  // namespace tessera

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <tessera/plan/change.hpp>
+#include <tessera/topology/tensor_type.hpp>
+
+namespace tessera {
+
+/// The field's name of a change of layout. Beside each its adjoint.
+enum class verb : signed char {
+  nothing,          ///< nothing
+  broadcast,        ///< O → R: sum_reduce.  O → I: keep
+  sum_reduce,       ///< P → O: broadcast
+  all_reduce,       ///< P → R: all_reduce.  P → I: copy_in
+  all_gather,       ///< V → R: reduce_scatter.  V → I: take
+  reduce_scatter,   ///< P → V: all_gather
+  scatter,          ///< O → V: gather
+  gather,           ///< V → O: scatter
+  all_to_all,       ///< V → V, from one dimension to another: all_to_all
+  repartition,      ///< tiling → tiling: repartition
+  halo_exchange,    ///< blocks → haloed: halo_accumulate
+  halo_accumulate,  ///< pending → blocks: halo_exchange
+  copy_in,          ///< I → R: all_reduce
+  share,            ///< R → I: as_term
+  take,             ///< R → V: put.  I → V: all_gather
+  put,              ///< V → P: take
+  keep,             ///< R → O: as_term.  I → O: broadcast
+  as_term,          ///< R → P: as_term.  I → P: share.  O → P: keep
+  several           ///< a product of different verbs over axes
+};
+
+constexpr const char* name_of(verb v) {
+  constexpr const char* names[]{"nothing",     "broadcast",       "sum_reduce", "all_reduce", "all_gather", "reduce_scatter",
+                                "scatter",     "gather",          "all_to_all", "repartition", "halo_exchange",
+                                "halo_accumulate", "copy_in",     "share",      "take",        "put",      "keep",
+                                "as_term",     "several"};
+  return names[static_cast<int>(v)];
+}
+
+namespace detail {
+
+// The verb of one axis: the closed table of changes of meaning.
+constexpr verb verb_of_axis(role from, role to) {
+  constexpr verb n = verb::nothing;
+  // rows: replicate partial invariant on cut
+  constexpr verb table[5][5]{
+      {n, verb::as_term, verb::share, verb::keep, verb::take},
+      {verb::all_reduce, n, verb::all_reduce, verb::sum_reduce, verb::reduce_scatter},
+      {verb::copy_in, verb::as_term, n, verb::keep, verb::take},
+      {verb::broadcast, verb::as_term, verb::broadcast, n, verb::scatter},
+      {verb::all_gather, verb::put, verb::all_gather, verb::gather, n},
+  };
+  return table[static_cast<int>(from)][static_cast<int>(to)];
+}
+
+}  // namespace detail
+
+/// Names the change from one layout to another.
+constexpr verb verb_between(const layout& from, const layout& to) {
+  if (same(from, to)) return verb::nothing;
+  verb found = verb::nothing;
+  const auto add = [&](verb v) {
+    if (v == verb::nothing) return;
+    const bool both_cut = (found == verb::all_to_all || found == verb::repartition) &&
+                          (v == verb::all_to_all || v == verb::repartition);
+    if (found == verb::nothing)
+      found = v;
+    else if (both_cut)
+      found = verb::repartition;
+    else if (found != v)
+      found = verb::several;
+  };
+  if (!(from.mesh == to.mesh)) return detail::moves(from, to) ? verb::repartition : verb::several;
+  bool exchanged = false;
+  for (int a = 0; a < from.roles.count; ++a) {
+    if (from.mesh.axes[a].extent == 1) continue;
+    const axis_role& s = from.roles[a];
+    const axis_role& t = to.roles[a];
+    if (s.kind == role::cut && t.kind == role::cut) {
+      exchanged = exchanged || s.dimension != t.dimension;
+      if (s.dimension != t.dimension) add(verb::all_to_all);
+    } else if (s.kind == role::on && t.kind == role::on) {
+      if (s.coordinate != t.coordinate) add(verb::repartition);
+    } else {
+      add(detail::verb_of_axis(s.kind, t.kind));
+    }
+  }
+  for (int d = 0; d < from.dims.count; ++d) {
+    if (from.dims[d].kind == cover::tiled && to.dims[d].kind == cover::haloed) add(verb::halo_exchange);
+    if (from.dims[d].kind == cover::pending && to.dims[d].kind == cover::tiled) add(verb::halo_accumulate);
+  }
+  return found == verb::nothing ? verb::repartition : found;
+}
+
+}  // namespace tessera

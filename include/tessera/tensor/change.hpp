@@ -1,0 +1,116 @@
+#pragma once
+
+#include <tessera/comm/team.hpp>
+#include <tessera/tensor/element_type.hpp>
+
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/functions/utils.h>
+
+#include <optional>
+
+namespace tessera {
+
+using team_handle = std::shared_ptr<team_state>;
+
+namespace detail {
+
+/// The part of a tensor that this worker takes from itself, as a view, when nothing else arrives.
+inline std::optional<at::Tensor> view_of_own(const transfer& plan, int rank, const at::Tensor& x) {
+  if (plan.what() == map::fold) return std::nullopt;
+  int boxes = 0;
+  bool own = true;
+  box where;
+  plan.receives(rank, [&](const message& m) {
+    ++boxes;
+    own = own && m.from == rank;
+    where = m.where;
+  });
+  plan.sends(rank, [&](const message& m) { own = own && m.to == rank; });
+  if (!own || boxes != 1) return std::nullopt;
+  const box mine = plan.source().box_of(rank);
+  if (volume(where) != plan.target().elements_of(rank)) return std::nullopt;
+  at::Tensor part = x;
+  for (int d = 0; d < where.count; ++d)
+    if (!(where[d] == mine[d])) part = part.narrow(d, where[d].lo - mine[d].lo, where[d].size());
+  return part;
+}
+
+inline at::Tensor run_step(team_state& team, const step& s, const at::Tensor& x, element e) {
+  exchange& bound = team.bound(s, e);
+  if (const auto own = view_of_own(s.plan(), team.rank(), x)) return *own;
+  const auto sizes = sizes_of(bound.output_extents());
+  at::Tensor y = at::empty(sizes, at::TensorOptions().dtype(scalar_type(e)));
+  const region to = region_of(y, e);
+  if (bound.fold() || y.dim() == 0) fill_neutral(to, s.with);
+  if (team.watch.exchange_started != nullptr) team.watch.exchange_started(team.watch.self, s, e);
+  exchange_call& call = bound.start(team.carrier(), region_of(x, e), to);
+  const received got = bound.finish(team.carrier(), call);
+  team.total.bytes += got.bytes;
+  team.total.messages += got.messages;
+  if (team.watch.exchange_finished != nullptr) team.watch.exchange_finished(team.watch.self, s, e, got);
+  return y;
+}
+
+/// Runs a change of layout on this worker's box; no gradient is recorded.
+inline at::Tensor run_change(team_state& team, const layout& from, const layout& to, at::Tensor x, element e) {
+  for (const step& s : change_between(from, to).steps) x = run_step(team, s, x, e);
+  return x;
+}
+
+}  // namespace detail
+
+inline at::Tensor change_layout(const team_handle& team, const layout& from, const layout& to, const at::Tensor& x);
+
+namespace detail {
+
+/// The gradient of a change of layout: the change from to* to from*, itself differentiable.
+class change_backward final : public torch::autograd::Node {
+ public:
+  change_backward(team_handle team, const layout& from, const layout& to, const at::Tensor& y)
+      : team_(std::move(team)), from_(from), to_(to), sizes_(y.sizes().vec()), options_(y.options()) {}
+
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {
+    // A worker without a gradient takes part all the same: the others wait for it.
+    at::Tensor g = gradients[0].defined() ? gradients[0] : at::zeros(sizes_, options_);
+    return {change_layout(team_, cotangent(to_), cotangent(from_), g)};
+  }
+  std::string name() const override { return "tessera::change"; }
+
+ private:
+  team_handle team_;
+  layout from_;
+  layout to_;
+  std::vector<index_t> sizes_;
+  at::TensorOptions options_;
+};
+
+}  // namespace detail
+
+/// Carries this worker's box of a tensor from one layout to another: every verb on LibTorch tensors is this.
+///
+/// Its backward is the adjoint primitive, carried by the same function, so gradients of every order follow. All workers of
+/// the team call it with the same layouts; a worker without elements hands in its empty box.
+inline at::Tensor change_layout(const team_handle& team, const layout& from, const layout& to, const at::Tensor& x) {
+  check(check_change(from, to));
+  const element e = detail::element_of_scalar(x.scalar_type());
+  const bool tracked = c10::GradMode::is_enabled() && x.requires_grad();
+  if (team->checked) {
+    fingerprint f;
+    f << from << to << static_cast<int>(e) << static_cast<int>(tracked);
+    if (team->inside()) team->agree(f.value());
+  }
+  if (same(from, to)) return x;
+  at::Tensor y;
+  {
+    const c10::AutoGradMode no_record(false);
+    y = detail::run_change(*team, from, to, x.variable_data(), e).variable_data();
+  }
+  if (tracked) {
+    const auto node = std::make_shared<detail::change_backward>(team, from, to, y);
+    node->set_next_edges(torch::autograd::collect_next_edges(x));
+    torch::autograd::set_history(y, node);
+  }
+  return y;
+}
+
+}  // namespace tessera

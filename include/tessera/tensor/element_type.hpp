@@ -1,0 +1,62 @@
+#pragma once
+
+#include <tessera/comm/region.hpp>
+#include <tessera/comm/error.hpp>
+
+#include <ATen/ATen.h>
+
+namespace tessera::detail {
+
+inline at::ScalarType scalar_type(element e) {
+  switch (e) {
+    case element::float64: return at::kDouble;
+    case element::float32: return at::kFloat;
+    case element::int64: return at::kLong;
+    case element::int32: return at::kInt;
+    case element::int16: return at::kShort;
+    case element::int8: return at::kChar;
+    case element::uint8: return at::kByte;
+    case element::boolean: return at::kBool;
+  }
+  return at::kFloat;
+}
+
+inline element element_of_scalar(at::ScalarType t) {
+  for (int e = 0; e <= static_cast<int>(element::boolean); ++e)
+    if (scalar_type(static_cast<element>(e)) == t) return static_cast<element>(e);
+  throw error(refusal{code::wrong_element, -1, static_cast<int>(t)});
+}
+
+/// The memory of a LibTorch tensor, with its strides as they are.
+inline region region_of(const at::Tensor& t, element e) {
+  region r;
+  r.data = static_cast<std::byte*>(t.numel() == 0 ? nullptr : t.data_ptr());
+  r.element = e;
+  for (index_t n : t.sizes()) r.extents.push(n);
+  for (index_t s : t.strides()) r.strides.push(s);
+  return r;
+}
+
+inline std::vector<index_t> sizes_of(const static_vector<index_t, max_dimensions>& extents) {
+  return {extents.begin(), extents.end()};
+}
+
+inline std::vector<index_t> sizes_of(const box& b) {
+  std::vector<index_t> n;
+  for (const interval& i : b) n.push_back(i.size());
+  return n;
+}
+
+/// Refuses a local tensor that is not this worker's box of the element type, in host memory.
+inline void check_local(const at::Tensor& local, const layout& x, element e, int rank, const std::string& where) {
+  if (!local.defined()) throw error(refusal{code::undefined_tensor}, where);
+  if (!local.device().is_cpu()) throw error(refusal{code::wrong_device, static_cast<int>(local.device().type())}, where);
+  if (local.scalar_type() != scalar_type(e))
+    throw error(refusal{code::wrong_element, static_cast<int>(scalar_type(e)), static_cast<int>(local.scalar_type())}, where);
+  const box b = box_of(x, rank);
+  if (local.dim() != b.count) throw error(refusal{code::wrong_number_of_dimensions, b.count, local.dim()}, where);
+  for (int d = 0; d < b.count; ++d)
+    if (local.size(d) != b[d].size()) throw error(refusal{code::wrong_local_shape, d, b[d].size(), local.size(d)}, where);
+}
+
+}  // namespace tessera::detail

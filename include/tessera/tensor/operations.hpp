@@ -1,0 +1,153 @@
+#pragma once
+
+#include <tessera/operation/typed.hpp>
+#include <tessera/tensor/verbs.hpp>
+
+namespace tessera {
+
+namespace detail {
+
+inline operand operand_of(const tensor<dyn>& x) { return {x.layout(), !has_cotangent(x.type())}; }
+
+}  // namespace detail
+
+/// Applies a local operation: its signature decides what is legal and how the result lies, `compute` gets the local boxes.
+template <class Compute, class... Operands>
+tensor<dyn> apply(const signature& what, Compute&& compute, const tensor<dyn>& first, const Operands&... rest) {
+  static_vector<operand, 4> operands;
+  operands.push(detail::operand_of(first));
+  (operands.push(detail::operand_of(rest)), ...);
+  if (((rest.team()->shared_carrier() != first.team()->shared_carrier()) || ...)) throw error(refusal{code::other_team});
+  const inferred y = infer(what, operands);
+  check(y.why, first.team()->label());
+  return {first.team(), y.layout, compute(first.local(), rest.local()...)};
+}
+
+namespace detail {
+
+template <class Signature, class Compute, class First, class... Rest>
+auto typed_apply(Compute&& compute, const First& first, const Rest&... rest) {
+  using Result = result_type<Signature, First, Rest...>;
+  return Result(apply(Signature::value, compute, first.dynamic(), rest.dynamic()...));
+}
+
+template <class T>
+struct steers {
+  static constexpr refusal value = [] {
+    const layout& x = value_of<T>.layout;
+    for (int a = 0; a < x.roles.count; ++a)
+      if (x.mesh.axes[a].extent > 1 && x.roles[a].kind != role::invariant && x.roles[a].kind != role::replicate)
+        return refusal{code::not_steering, a};
+    return refusal{};
+  }();
+};
+
+}  // namespace detail
+
+/// x + y: operands alike along every axis, so terms meet terms and copies meet copies.
+template <class P, class S, class Q, class R, class E>
+auto operator+(const tensor<P, S, E>& x, const tensor<Q, R, E>& y) {
+  return detail::typed_apply<detail::binary_signature<S::rank, R::rank, linearity::additive>>(
+      [](const at::Tensor& a, const at::Tensor& b) { return a + b; }, x, y);
+}
+
+/// x − y, under the rules of a sum.
+template <class P, class S, class Q, class R, class E>
+auto operator-(const tensor<P, S, E>& x, const tensor<Q, R, E>& y) {
+  return detail::typed_apply<detail::binary_signature<S::rank, R::rank, linearity::additive>>(
+      [](const at::Tensor& a, const at::Tensor& b) { return a - b; }, x, y);
+}
+
+/// x · y, element by element: at most one of them partial.
+template <class P, class S, class Q, class R, class E>
+auto operator*(const tensor<P, S, E>& x, const tensor<Q, R, E>& y) {
+  return detail::typed_apply<detail::binary_signature<S::rank, R::rank, linearity::multilinear>>(
+      [](const at::Tensor& a, const at::Tensor& b) { return a * b; }, x, y);
+}
+
+/// x times a number that all workers know.
+template <class P, class S, class E>
+tensor<P, S, E> operator*(const tensor<P, S, E>& x, double factor) {
+  return tensor<P, S, E>(tensor<dyn>(x.team(), x.layout(), x.local() * factor));
+}
+template <class P, class S, class E>
+tensor<P, S, E> operator*(double factor, const tensor<P, S, E>& x) {
+  return x * factor;
+}
+
+/// f(x) element by element, with any f: non-linear, so x must not be partial.
+template <class P, class S, class E, class F>
+auto map_elements(const tensor<P, S, E>& x, F&& f) {
+  return detail::typed_apply<detail::unary_signature<S::rank, linearity::nonlinear>>(f, x);
+}
+template <class P, class S, class E>
+auto relu(const tensor<P, S, E>& x) {
+  return map_elements(x, [](const at::Tensor& a) { return at::relu(a); });
+}
+template <class P, class S, class E>
+auto exp(const tensor<P, S, E>& x) {
+  return map_elements(x, [](const at::Tensor& a) { return at::exp(a); });
+}
+template <class P, class S, class E>
+auto log(const tensor<P, S, E>& x) {
+  return map_elements(x, [](const at::Tensor& a) { return at::log(a); });
+}
+template <class P, class S, class E>
+auto tanh(const tensor<P, S, E>& x) {
+  return map_elements(x, [](const at::Tensor& a) { return at::tanh(a); });
+}
+
+/// Σ over the named dimensions (over all when none is named); a sum over a cut dimension is partial. An empty box gives 0.
+template <int... Dims, class P, class S, class E>
+auto sum(const tensor<P, S, E>& x) {
+  return detail::typed_apply<detail::sum_signature<S::rank, Dims...>>(
+      [](const at::Tensor& a) {
+        if constexpr (sizeof...(Dims) == 0) return at::sum(a, a.scalar_type());
+        else return at::sum(a, at::IntArrayRef({Dims...}), false, a.scalar_type());
+      },
+      x);
+}
+
+/// x[…, i, k] y[…, k, j]; a contraction over a dimension that both have cut alike is partial.
+template <class P, class S, class Q, class R, class E>
+auto matmul(const tensor<P, S, E>& x, const tensor<Q, R, E>& y) {
+  static_assert(S::rank == R::rank && S::rank >= 2, "[tessera.matmul.dimensions] both need the same number of dimensions, at least 2");
+  return detail::typed_apply<detail::matmul_signature<S::rank>>(
+      [](const at::Tensor& a, const at::Tensor& b) { return at::matmul(a, b); }, x, y);
+}
+
+/// Reads a scalar that steers the program; only tensors that all workers hold alike have one, so no two decide differently.
+template <class P, class S, class E>
+E value(const tensor<P, S, E>& x) {
+  static_assert(S::rank == 0, "[tessera.value.scalar] only a scalar steers; sum the tensor first");
+  using verdict = verdict_of<detail::steers<tensor<P, S, E>>>;
+  verdict::template refuse<verdict>();
+  return x.local().template item<E>();
+}
+
+/// ⟨x, y⟩: local products summed over the workers, an invariant axis counted once; every worker gets the number.
+inline double pairing(const tensor<dyn>& x, const tensor<dyn>& y) {
+  if (!same(cotangent(x.layout()), y.layout())) throw error(refusal{code::wrong_partition, 0}, x.team()->label());
+  const at::NoGradGuard no_record;
+  const layout& l = x.layout();
+  bool counts = x.team()->inside();
+  for (int a = 0; a < l.roles.count && counts; ++a) {
+    const int c = x.team()->at()[a];
+    if (l.roles[a].kind == role::invariant) counts = c == 0;
+    if (l.roles[a].kind == role::on) counts = c == l.roles[a].coordinate;
+  }
+  at::Tensor own = at::zeros({}, at::kDouble);
+  if (counts) own = (x.local().detach().to(at::kDouble) * y.local().detach().to(at::kDouble)).sum();
+  layout terms;
+  terms.mesh = l.mesh;
+  for (int a = 0; a < l.roles.count; ++a) terms.roles.push({role::partial});
+  layout all = terms;
+  for (auto& r : all.roles) r = {};
+  return change_layout(x.team(), terms, all, own).item<double>();
+}
+template <class P, class S, class E>
+double pairing(const tensor<P, S, E>& x, const cotangent_type<tensor<P, S, E>>& y) {
+  return pairing(x.dynamic(), y.dynamic());
+}
+
+}  // namespace tessera

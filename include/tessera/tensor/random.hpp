@@ -1,0 +1,52 @@
+#pragma once
+
+#include <tessera/meta/text.hpp>
+#include <tessera/tensor/tensor.hpp>
+
+#include <string_view>
+
+namespace tessera {
+
+/// The seed of everything random in a network.
+struct seed {
+  std::uint64_t value = 0;
+};
+
+namespace detail {
+
+constexpr std::uint64_t mixed(std::uint64_t z) {
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+/// A number in [0, 1) for one element of one stream: the same wherever and whenever it is asked for (splitmix64,
+/// Steele, Lea and Flood 2014).
+constexpr double uniform_at(std::uint64_t stream, std::uint64_t position) {
+  return static_cast<double>(mixed(stream + (position + 1) * 0x9e3779b97f4a7c15u) >> 11) * 0x1.0p-53;
+}
+
+inline std::uint64_t stream_of(seed s, std::string_view path) {
+  return mixed(s.value ^ mixed(text(path.data(), static_cast<int>(path.size())).hash));
+}
+
+}  // namespace detail
+
+/// Uniform numbers in [−bound, bound) for this worker's box, keyed by (seed, path, global index): the same bits on any partition.
+inline at::Tensor uniform(const layout& x, element e, int rank, seed s, std::string_view path, double bound) {
+  const box b = box_of(x, rank);
+  at::Tensor values = at::empty(detail::sizes_of(b), at::kDouble);
+  const std::uint64_t stream = detail::stream_of(s, path);
+  double* out = values.data_ptr<double>();
+  static_vector<index_t, max_dimensions> at;
+  for (const interval& i : b) at.push(i.lo);
+  for (index_t k = 0; k < values.numel(); ++k) {
+    std::uint64_t position = 0;
+    for (int d = 0; d < b.count; ++d) position = position * static_cast<std::uint64_t>(x.dims[d].extent) + static_cast<std::uint64_t>(at[d]);
+    out[k] = bound * (2 * detail::uniform_at(stream, position) - 1);
+    for (int d = b.count - 1; d >= 0 && ++at[d] == b[d].hi; --d) at[d] = b[d].lo;
+  }
+  return values.to(detail::scalar_type(e));
+}
+
+}  // namespace tessera

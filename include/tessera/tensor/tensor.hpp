@@ -1,0 +1,186 @@
+#pragma once
+
+#include <tessera/primitive/primitive.hpp>
+#include <tessera/tensor/change.hpp>
+
+namespace tessera {
+
+/// A distributed tensor whose layout is a value: this worker's box, the layout and the team.
+template <>
+class tensor<dyn> {
+ public:
+  tensor() = default;
+  tensor(team_handle team, const tessera::layout& layout, at::Tensor local)
+      : team_(std::move(team)), layout_(layout), local_(std::move(local)) {
+    detail::check_local(local_, layout_, detail::element_of_scalar(local_.scalar_type()), team_->rank(), team_->label());
+  }
+
+  const tessera::layout& layout() const { return layout_; }
+  const team_handle& team() const { return team_; }
+  element type() const { return detail::element_of_scalar(local().scalar_type()); }
+
+  /// This worker's box as a LibTorch tensor.
+  const at::Tensor& local() const {
+    if (!local_.defined()) throw error(refusal{code::undefined_tensor});
+    return local_;
+  }
+
+ private:
+  team_handle team_;
+  tessera::layout layout_;
+  at::Tensor local_;
+};
+
+namespace detail {
+
+/// Everything that a tensor type fixes must hold of a layout at run time; dynamic extents take the layout's.
+inline void check_fits(const layout& given, const layout& typed, const std::string& where) {
+  layout expected = typed;
+  for (int d = 0; d < expected.dims.count && d < given.dims.count; ++d) {
+    if (expected.dims[d].extent == dynamic) expected.dims[d].extent = given.dims[d].extent;
+    if (expected.dims[d].extent != given.dims[d].extent)
+      throw error(refusal{code::extents_differ, d, expected.dims[d].extent, given.dims[d].extent}, where);
+  }
+  if (!same(expected, given)) throw error(refusal{code::wrong_partition, 0}, where);
+}
+
+inline bool differentiable(at::ScalarType t) { return t == at::kDouble || t == at::kFloat; }
+
+}  // namespace detail
+
+/// A distributed tensor with partition, global shape and element in its type; dynamic extents are values that it carries.
+template <class Partition, class Shape, class Element>
+class tensor {
+ public:
+  using partition_type = Partition;
+  using shape_type = Shape;
+  using element_type = Element;
+  using mesh_type = typename Partition::mesh_type;
+
+  tensor() = default;
+
+  /// Takes a dynamic tensor of the same partition, shape and element; anything else throws.
+  explicit tensor(tensor<dyn> of) : of_(std::move(of)) {
+    detail::check_fits(of_.layout(), value_of<tensor>.layout, of_.team()->label());
+    if (of_.type() != value_of<tensor>.element)
+      throw error(refusal{code::wrong_element, static_cast<int>(value_of<tensor>.element), static_cast<int>(of_.type())},
+                  of_.team()->label());
+  }
+
+  /// Another spelling of the same layout converts freely.
+  template <class P, class S>
+    requires(!std::is_same_v<tensor<P, S, Element>, tensor> && same(value_of<tensor<P, S, Element>>.layout, value_of<tensor>.layout))
+  tensor(const tensor<P, S, Element>& other) : of_(other.dynamic()) {}
+
+  const at::Tensor& local() const { return of_.local(); }
+  const tessera::layout& layout() const {
+    static_cast<void>(of_.local());
+    return of_.layout();
+  }
+  const team_handle& team() const { return of_.team(); }
+  const tensor<dyn>& dynamic() const { return of_; }
+
+  /// Asks for a gradient: on all workers together, empty boxes included.
+  tensor& requires_grad() {
+    of_.local().set_requires_grad(true);
+    return *this;
+  }
+
+  /// The gradient that backward left, in the type of the cotangent.
+  auto grad() const {
+    return cotangent_type<tensor>(
+        tessera::tensor<dyn>(team(), cotangent(layout()), local().grad().defined() ? local().grad() : at::zeros_like(local())));
+  }
+
+  /// Back-propagates from a scalar, seeded in its cotangent: 1 everywhere along invariant and partial axes, and along replicate
+  /// ones and those of one coordinate 1 there and 0 elsewhere, so no replica counts twice.
+  void backward(bool keep_graph = false, bool create_graph = false) const;
+
+ private:
+  tessera::tensor<dyn> of_;
+
+  using verdict = typename detail::described<tensor>::verdict;
+  static_assert((verdict::template refuse<verdict>(), true));
+};
+
+namespace detail {
+
+/// The seed of backward on this worker.
+inline at::Tensor seed_of(const tensor<dyn>& loss) {
+  const layout& x = loss.layout();
+  bool here = loss.team()->inside();
+  for (int a = 0; a < x.roles.count && here; ++a) {
+    const int c = loss.team()->at()[a];
+    if (x.roles[a].kind == role::replicate) here = c == 0;
+    if (x.roles[a].kind == role::on) here = c == x.roles[a].coordinate;
+  }
+  return here ? at::ones_like(loss.local()) : at::zeros_like(loss.local());
+}
+
+}  // namespace detail
+
+template <class P, class S, class E>
+void tensor<P, S, E>::backward(bool keep_graph, bool create_graph) const {
+  static_assert(S::rank == 0, "[tessera.tensor.scalar] backward starts from a scalar; sum the tensor first");
+  local().backward(detail::seed_of(of_), keep_graph, create_graph);
+}
+
+/// Wraps this worker's box in a type: shape, element and device are checked; `bindings` give the dynamic extents.
+template <TensorType T, class Team, class... Bindings>
+T assume(const Team& team, at::Tensor local, const Bindings&... bindings) {
+  layout x = value_of<T>.layout;
+  ((x = bound(x, bindings.tag, bindings.extent)), ...);
+  for (int d = 0; d < x.dims.count; ++d)  // what nothing cuts is seen from the box
+    if (x.dims[d].extent == dynamic && x.levels(d) == 0 && local.defined() && d < local.dim()) x.dims[d].extent = local.size(d);
+  detail::check_local(local, x, value_of<T>.element, team.rank(), team.label());
+  return T(tensor<dyn>(team.state(), x, std::move(local)));
+}
+
+namespace detail {
+
+/// This worker's box of a tensor that everybody has; nothing moves. The rest of a pending sum is zero but on coordinate 0.
+inline tensor<dyn> take_value(const team_handle& team, layout x, element e, const at::Tensor& global) {
+  if (!global.defined()) throw error(refusal{code::undefined_tensor}, team->label());
+  if (global.dim() != x.dims.count) throw error(refusal{code::wrong_number_of_dimensions, x.dims.count, global.dim()}, team->label());
+  if (global.scalar_type() != scalar_type(e))
+    throw error(refusal{code::wrong_element, static_cast<int>(scalar_type(e)), static_cast<int>(global.scalar_type())}, team->label());
+  for (int d = 0; d < x.dims.count; ++d) {
+    if (x.dims[d].extent == dynamic) x.dims[d].extent = global.size(d);
+    if (x.dims[d].extent != global.size(d))
+      throw error(refusal{code::extents_differ, d, x.dims[d].extent, global.size(d)}, team->label());
+  }
+  const box b = box_of(x, team->rank());
+  at::Tensor part = global.detach();
+  for (int d = 0; d < b.count; ++d) part = part.narrow(d, b[d].lo, b[d].size());
+  part = part.clone(at::MemoryFormat::Contiguous);
+  for (int a = 0; a < x.roles.count && team->inside(); ++a)
+    if (x.roles[a].kind == role::partial && team->at()[a] != 0) part.zero_();
+  return {team, x, part};
+}
+
+}  // namespace detail
+
+/// My part of a global tensor that every worker has: nothing moves.
+template <TensorType T, class Team>
+T take(const Team& team, const at::Tensor& global) {
+  return T(detail::take_value(team.state(), value_of<T>.layout, value_of<T>.element, global));
+}
+
+/// The global tensor on every worker: what is partial is summed, what is cut is gathered. No gradient passes.
+inline at::Tensor global(const tensor<dyn>& x) {
+  layout whole = x.layout();
+  for (auto& r : whole.roles) r = {};
+  for (auto& d : whole.dims) {
+    dimension uncut;
+    uncut.extent = d.extent;
+    d = uncut;
+  }
+  const at::NoGradGuard no_record;
+  return change_layout(x.team(), x.layout(), whole, x.local().detach());
+}
+template <class P, class S, class E>
+at::Tensor global(const tensor<P, S, E>& x) {
+  return global(x.dynamic());
+}
+
+}  // namespace tessera

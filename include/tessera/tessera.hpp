@@ -1,0 +1,9 @@
+#pragma once
+
+// Everything: the algebra, transports, distributed LibTorch tensors, layers and losses.
+#include <tessera/core.hpp>
+#include <tessera/nn/cross_entropy.hpp>
+#include <tessera/nn/sequential.hpp>
+#include <tessera/nn/state_dict.hpp>
+#include <tessera/tensor/launch.hpp>
+#include <tessera/tensor/operations.hpp>

@@ -1,0 +1,181 @@
+#pragma once
+
+#include <tessera/meta/refusal.hpp>
+#include <tessera/meta/static_vector.hpp>
+#include <tessera/meta/text.hpp>
+
+namespace tessera {
+
+inline constexpr int max_axes = 16;
+inline constexpr int max_dimensions = 16;
+
+/// Where a worker stands in a mesh: one number for each axis, in mesh order.
+using coordinates = static_vector<int, max_axes>;
+
+/// One axis of a mesh, as a value.
+struct axis_value {
+  text name;
+  int extent = 1;
+  int stride = 1;  ///< distance in the world of neighbours along this axis
+
+  friend constexpr bool operator==(const axis_value&, const axis_value&) = default;
+};
+
+/// A Cartesian topology and where it sits in the world, as a value.
+///
+/// world rank = first + Σ stride·coordinate, or ranks[row-major number] where a list is given (the list is owned elsewhere).
+struct mesh_value {
+  static_vector<axis_value, max_axes> axes;
+  int first = 0;
+  const int* ranks = nullptr;
+
+  /// The number of workers in it.
+  constexpr int size() const {
+    int n = 1;
+    for (const auto& a : axes) n *= a.extent;
+    return n;
+  }
+
+  /// The place of an axis in mesh order, or -1.
+  constexpr int find(const text& name) const {
+    for (int i = 0; i < axes.count; ++i)
+      if (axes[i].name == name) return i;
+    return -1;
+  }
+
+  /// The coordinates with row-major number `number`.
+  constexpr coordinates at(int number) const {
+    coordinates c;
+    c.resize(axes.count);
+    for (int i = axes.count - 1; i >= 0; --i) {
+      c[i] = number % axes[i].extent;
+      number /= axes[i].extent;
+    }
+    return c;
+  }
+
+  /// The row-major number of coordinates; at(number(c)) = c.
+  constexpr int number(const coordinates& c) const {
+    int n = 0;
+    for (int i = 0; i < axes.count; ++i) n = n * axes[i].extent + c[i];
+    return n;
+  }
+
+  /// The world rank of a worker.
+  constexpr int rank(const coordinates& c) const {
+    if (ranks != nullptr) return ranks[number(c)];
+    int r = first;
+    for (int i = 0; i < axes.count; ++i) r += axes[i].stride * c[i];
+    return r;
+  }
+
+  /// Finds the coordinates of a world rank; false when it is not in the mesh. rank(c) = r.
+  constexpr bool locate(int r, coordinates& c) const {
+    if (ranks != nullptr) {
+      for (int i = 0; i < size(); ++i)
+        if (ranks[i] == r) {
+          c = at(i);
+          return true;
+        }
+      return false;
+    }
+    c = coordinates{};
+    c.resize(axes.count);
+    return locate_from(0, r - first, c);
+  }
+
+  constexpr bool contains(int r) const {
+    coordinates c;
+    return locate(r, c);
+  }
+
+  /// Same axes of the same extents on the same workers.
+  friend constexpr bool operator==(const mesh_value& a, const mesh_value& b) {
+    if (!a.same_axes(b)) return false;
+    if (a.ranks == nullptr && b.ranks == nullptr) {
+      if (a.first != b.first) return false;
+      for (int i = 0; i < a.axes.count; ++i)
+        if (a.axes[i].extent > 1 && a.axes[i].stride != b.axes[i].stride) return false;
+      return true;
+    }
+    for (int i = 0; i < a.size(); ++i)
+      if (a.rank(a.at(i)) != b.rank(b.at(i))) return false;
+    return true;
+  }
+
+  constexpr bool same_axes(const mesh_value& other) const {
+    if (axes.count != other.axes.count) return false;
+    for (int i = 0; i < axes.count; ++i)
+      if (axes[i].name != other.axes[i].name || axes[i].extent != other.axes[i].extent) return false;
+    return true;
+  }
+
+ private:
+  // Strides come in any order, so the axis that goes farthest is tried first; where strides nest, one coordinate fits.
+  constexpr bool locate_from(unsigned done, int left, coordinates& c) const {
+    int next = -1;
+    for (int i = 0; i < axes.count; ++i)
+      if ((done >> i & 1u) == 0 && (next < 0 || axes[i].stride > axes[next].stride)) next = i;
+    if (next < 0) return left == 0;
+    const unsigned then = done | 1u << next;
+    int below = 0;  // the smallest and the largest that the axes behind it can add
+    int above = 0;
+    for (int i = 0; i < axes.count; ++i)
+      if ((then >> i & 1u) == 0) (axes[i].stride < 0 ? below : above) += axes[i].stride * (axes[i].extent - 1);
+    for (int k = 0; k < axes[next].extent; ++k) {
+      const int rest = left - axes[next].stride * k;
+      if (rest < below || rest > above) continue;
+      c[next] = k;
+      if (locate_from(then, rest, c)) return true;
+    }
+    return false;
+  }
+};
+
+/// Lets `mesh` sit row-major and without gaps from world rank `first` on.
+constexpr mesh_value row_major(mesh_value mesh, int first = 0) {
+  mesh.first = first;
+  mesh.ranks = nullptr;
+  int stride = 1;
+  for (int i = mesh.axes.count - 1; i >= 0; --i) {
+    mesh.axes[i].stride = stride;
+    stride *= mesh.axes[i].extent;
+  }
+  return mesh;
+}
+
+/// The sub-mesh in which one axis is fixed at a coordinate.
+///
+/// Its workers are those of `mesh` at that coordinate; a list of ranks keeps its order, so only affine meshes lose the axis.
+constexpr mesh_value without_axis(const mesh_value& mesh, int axis, int coordinate) {
+  mesh_value left;
+  left.first = mesh.first + mesh.axes[axis].stride * coordinate;
+  for (int i = 0; i < mesh.axes.count; ++i)
+    if (i != axis) left.axes.push(mesh.axes[i]);
+  return left;
+}
+
+/// Refuses extents below 1 and placements that put two coordinates on one worker.
+constexpr refusal check(const mesh_value& mesh) {
+  for (int i = 0; i < mesh.axes.count; ++i)
+    if (mesh.axes[i].extent < 1) return refusal{code::extent_not_positive, i, mesh.axes[i].extent};
+  if (mesh.ranks == nullptr) {
+    // Nested strides keep coordinates apart; only others are looked at one by one.
+    bool nested = true;
+    for (int i = 0; i < mesh.axes.count && nested; ++i) {
+      int below = 0;
+      for (int j = 0; j < mesh.axes.count; ++j) {
+        const auto& a = mesh.axes[j];
+        if (j != i && a.extent > 1 && a.stride <= mesh.axes[i].stride) below += a.stride * (a.extent - 1);
+      }
+      nested = mesh.axes[i].extent == 1 || mesh.axes[i].stride > below;
+    }
+    if (nested) return {};
+  }
+  for (int i = 0; i < mesh.size(); ++i)
+    for (int j = i + 1; j < mesh.size(); ++j)
+      if (mesh.rank(mesh.at(i)) == mesh.rank(mesh.at(j))) return refusal{code::placement_overlaps, mesh.size()};
+  return {};
+}
+
+}  // namespace tessera

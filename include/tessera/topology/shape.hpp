@@ -1,0 +1,60 @@
+#pragma once
+
+#include <tessera/topology/layout.hpp>
+
+#include <type_traits>
+
+namespace tessera {
+
+/// An extent known while compiling.
+template <index_t N>
+struct dim {
+  static_assert(N >= 0, "[tessera.shape.negative] an extent is at least 0; write a larger one");
+  static constexpr index_t extent = N;
+};
+
+/// An extent known at run time has a name too: users derive a type of their own. `struct batch : dyn {};`
+struct dyn {
+  static constexpr index_t extent = dynamic;
+};
+
+/// The global extents of a tensor: `shape<batch, dim<784>>`.
+template <class... Dims>
+struct shape {
+  static constexpr int rank = sizeof...(Dims);
+};
+
+/// A shape whose extents are all static: `shape_of<64, 784>`.
+template <index_t... N>
+using shape_of = shape<dim<N>...>;
+
+/// The value of one dynamic extent: `bind<batch>(64)`.
+struct binding {
+  text tag;
+  index_t extent = 0;
+};
+template <class Tag>
+constexpr binding bind(index_t extent) {
+  return {short_name_of<Tag>(), extent};
+}
+
+namespace detail {
+
+template <class D>
+constexpr void set_extent(dimension& into) {
+  into.extent = D::extent;
+  if constexpr (D::extent == dynamic) into.tag = short_name_of<D>();
+}
+
+template <class Shape>
+struct extents_of;
+template <class... Dims>
+struct extents_of<shape<Dims...>> {
+  static constexpr void write(layout& x) {
+    int d = 0;
+    (..., (d < x.dims.count ? set_extent<Dims>(x.dims[d++]) : void()));
+  }
+};
+
+}  // namespace detail
+}  // namespace tessera

@@ -1,0 +1,154 @@
+#pragma once
+
+#include <tessera/topology/canonical.hpp>
+#include <tessera/topology/element.hpp>
+
+namespace tessera {
+
+/// A LibTorch tensor, one box of it on each worker, with partition, global shape and element type in its type.
+///
+/// Here only the name: layouts, plans and networks are known from it without LibTorch.
+template <class Partition, class Shape = void, class Element = float>
+class tensor;
+
+/// Layout and element of a tensor, as a value: what the engine and the static face of layers work on.
+struct tensor_value {
+  tessera::layout layout;
+  tessera::element element = tessera::element::float32;
+
+  friend constexpr bool operator==(const tensor_value&, const tensor_value&) = default;
+};
+
+namespace detail {
+
+template <class T>
+struct described;
+template <class P, class S, class E>
+struct described<tensor<P, S, E>> {
+  using mesh_type = typename P::mesh_type;
+  using partition_type = P;
+  using shape_type = S;
+  using element_type = E;
+
+  static constexpr tensor_value value = [] {
+    tensor_value t{layout_of_partition<P>, element_of<E>};
+    extents_of<S>::write(t.layout);
+    return t;
+  }();
+
+  struct verdict_source {
+    static constexpr refusal value = [] {
+      const refusal p = partition_check<P>::value;
+      if (!p.ok()) return p;
+      if (P::dimensions != S::rank) return refusal{code::wrong_number_of_dimensions, P::dimensions, S::rank};
+      return check_count(described::value.layout);
+    }();
+  };
+  using verdict = verdict_of<verdict_source>;
+};
+
+}  // namespace detail
+
+/// The type names a tensor: partition, shape and element.
+template <class T>
+concept TensorType = requires { detail::described<T>::value; };
+
+/// The value of a tensor type.
+template <TensorType T>
+inline constexpr const tensor_value& value_of = detail::described<T>::value;
+
+namespace detail {
+
+template <class D>
+struct named_extent {
+  static constexpr text tag{};
+};
+
+// The shape type that a layout value names: tags of `S` stay, other dynamic extents are `dyn`.
+template <class Tags, class Source, class Dims>
+struct shape_named;
+
+template <class... Dims>
+struct tag_list {};
+
+template <const text& Tag, class... Dims>
+struct tag_find {
+  using type = dyn;
+};
+template <const text& Tag, class D, class... Dims>
+struct tag_find<Tag, D, Dims...> {
+  static auto found() {
+    if constexpr (D::extent == dynamic) {
+      if constexpr (short_name_of<D>() == Tag) return D{};
+      else return typename tag_find<Tag, Dims...>::type{};
+    } else {
+      return typename tag_find<Tag, Dims...>::type{};
+    }
+  }
+  using type = decltype(found());
+};
+
+template <class Source, int Dim, class... Dims>
+struct dim_named {
+  static constexpr const dimension& d = Source::value.dims[Dim];
+  static constexpr text tag = d.tag;
+  static auto named() {
+    if constexpr (d.extent != dynamic) return dim<d.extent>{};
+    else return typename tag_find<tag, Dims...>::type{};
+  }
+  using type = decltype(named());
+};
+
+template <class... Tags, class Source, int... Dim>
+struct shape_named<shape<Tags...>, Source, std::integer_sequence<int, Dim...>> {
+  using type = shape<typename dim_named<Source, Dim, Tags...>::type...>;
+};
+
+template <class T, class Source>
+struct layout_only {
+  static constexpr layout value = Source::value.layout;
+};
+
+template <element E>
+auto element_named() {
+  if constexpr (E == element::float64) return double{};
+  else if constexpr (E == element::float32) return float{};
+  else if constexpr (E == element::int64) return std::int64_t{};
+  else if constexpr (E == element::int32) return std::int32_t{};
+  else if constexpr (E == element::int16) return std::int16_t{};
+  else if constexpr (E == element::int8) return std::int8_t{};
+  else if constexpr (E == element::uint8) return std::uint8_t{};
+  else return bool{};
+}
+
+/// The tensor type whose value is `Source::value`, on the mesh of tensor type `Like` and with its names of extents.
+template <class Like, class Source>
+struct tensor_named {
+  using plain = layout_only<Like, Source>;
+  using type = tensor<
+      partition_from<typename described<Like>::mesh_type, plain>,
+      typename shape_named<typename described<Like>::shape_type, plain,
+                           std::make_integer_sequence<int, plain::value.dims.count>>::type,
+      decltype(element_named<Source::value.element>())>;
+};
+
+template <class T>
+struct itself {
+  static constexpr tensor_value value = value_of<T>;
+};
+template <class T>
+struct cotangent_source {
+  static constexpr tensor_value value{tessera::cotangent(value_of<T>.layout), value_of<T>.element};
+};
+
+}  // namespace detail
+
+/// The canonical spelling of a tensor type: equal values give equal types.
+template <TensorType T>
+using canonical_tensor = typename detail::tensor_named<T, detail::itself<T>>::type;
+
+/// The type of the cotangent: replicate and partial, haloed and pending change places.
+template <TensorType T>
+using cotangent_type = typename detail::tensor_named<T, detail::cotangent_source<T>>::type;
+
+}  // namespace tessera

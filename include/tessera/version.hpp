@@ -1,0 +1,9 @@
+#pragma once
+
+namespace tessera {
+
+inline constexpr int version_major = 0;
+inline constexpr int version_minor = 1;
+inline constexpr int version_patch = 0;
+
+}  // namespace tessera

@@ -1,0 +1,128 @@
+#include "tests/support/catch.hpp"
+#include "tests/support/generate.hpp"
+
+#include <tessera/comm/workers.hpp>
+
+#include <atomic>
+
+using namespace tessera;
+using namespace tessera::testing;
+
+namespace {
+
+/// The value of a test element: a function of its global index, so a misplaced one says where it came from.
+double value_at(const static_vector<index_t, max_dimensions>& at) {
+  double v = 1;
+  for (index_t i : at) v = v * 37 + static_cast<double>(i);
+  return v;
+}
+
+template <class Each>
+void each_index(const box& b, Each&& each) {
+  if (volume(b) == 0) return;
+  static_vector<index_t, max_dimensions> at;
+  for (const interval& i : b) at.push(i.lo);
+  while (true) {
+    each(at);
+    int d = b.count - 1;
+    for (; d >= 0; --d) {
+      if (++at[d] < b[d].hi) break;
+      at[d] = b[d].lo;
+    }
+    if (d < 0) return;
+  }
+}
+
+/// A worker's box of doubles; a worker that holds nothing of a tensor without dimensions has a number that means nothing.
+struct local_box {
+  box where;
+  bool holds = true;
+  std::vector<double> data;
+
+  local_box(const cutting& of, int rank)
+      : where(of.box_of(rank)), holds(of.elements_of(rank) > 0), data(static_cast<std::size_t>(volume(where)), 0.0) {}
+  double& operator()(const static_vector<index_t, max_dimensions>& at) {
+    index_t i = 0;
+    for (int d = 0; d < where.count; ++d) i = i * where[d].size() + at[d] - where[d].lo;
+    return data[static_cast<std::size_t>(i)];
+  }
+  region memory() {
+    region r{reinterpret_cast<std::byte*>(data.data()), element::float64, {}, {}};
+    for (const interval& i : where) r.extents.push(i.size());
+    r.strides = r.extents;
+    return r.packed_at(r.data);
+  }
+};
+
+/// Runs one exchange on every thread of a world; returns the output of each.
+std::vector<local_box> run(const step& s, int world, std::vector<local_box>& in, index_t& bytes) {
+  auto meeting = std::make_shared<hub>(world);
+  std::vector<local_box> out;
+  const transfer plan = s.plan();
+  const bool fold = s.what == map::fold;
+  for (int r = 0; r < world; ++r) out.emplace_back(fold ? plan.source() : plan.target(), r);
+  std::atomic<index_t> received{0};
+  std::vector<std::thread> threads;
+  for (int r = 0; r < world; ++r)
+    threads.emplace_back([&, r] {
+      in_process carrier(meeting, r);
+      exchange e(s, r, element::float64);
+      const region to = out[static_cast<std::size_t>(r)].memory();
+      if (e.fold()) fill_neutral(to, s.with);
+      received += e.finish(carrier, e.start(carrier, in[static_cast<std::size_t>(r)].memory(), to)).bytes;
+      meeting->leave(r);
+    });
+  for (auto& t : threads) t.join();
+  bytes = received;
+  return out;
+}
+
+int world_of(const layout& a, const layout& b) {
+  int last = 0;
+  for (const layout* x : {&a, &b})
+    for (int i = 0; i < x->mesh.size(); ++i) last = std::max(last, x->mesh.rank(x->mesh.at(i)));
+  return last + 1;
+}
+
+}  // namespace
+
+TEST_CASE("a Move puts every element where its layout says, and a Fold is its transpose") {
+  constexpr std::uint64_t seed = 7;
+  dice d{seed};
+  for (int round = 0; round < 300; ++round) {
+    const layout_pair p = roll_tilings(d, true, 4, 6);
+    const int world = world_of(p.from, p.to);
+    const step move{map::move, p.from, p.to, combine::sum};
+    std::vector<local_box> x;
+    for (int r = 0; r < world; ++r) {
+      x.emplace_back(cutting{p.from}, r);
+      if (x.back().holds) each_index(x.back().where, [&](const auto& at) { x.back()(at) = value_at(at); });
+    }
+    index_t bytes = 0;
+    std::vector<local_box> y = run(move, world, x, bytes);
+    bool placed = true;
+    for (auto& b : y)
+      if (b.holds) each_index(b.where, [&](const auto& at) { placed = placed && b(at) == value_at(at); });
+    const bool counted = bytes == 8 * cost_of(move.plan()).total;
+
+    // The transpose: ⟨M x, z⟩ = ⟨x, Mᵀ z⟩ summed over all workers, exactly, in whole numbers.
+    const step fold{map::fold, cotangent(p.to), cotangent(p.from), combine::sum};
+    std::vector<local_box> z;
+    double right = 0;
+    double left = 0;
+    for (int r = 0; r < world; ++r) {
+      z.emplace_back(cutting{p.to}, r);
+      if (!z.back().holds) continue;
+      for (auto& v : z.back().data) v = d.roll(-9, 9);
+      for (std::size_t i = 0; i < z.back().data.size(); ++i) left += z.back().data[i] * y[static_cast<std::size_t>(r)].data[i];
+    }
+    std::vector<local_box> w = run(fold, world, z, bytes);
+    for (int r = 0; r < world; ++r)
+      for (std::size_t i = 0; i < x[static_cast<std::size_t>(r)].data.size(); ++i)
+        right += x[static_cast<std::size_t>(r)].data[i] * w[static_cast<std::size_t>(r)].data[i];
+    if (!placed || !counted || left != right)
+      FAIL("seed " << seed << " round " << round << ": placed " << placed << " counted " << counted << " <Mx,z> " << left
+                   << " <x,M*z> " << right);
+  }
+  SUCCEED("seed " << seed);
+}

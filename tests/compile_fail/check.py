@@ -1,0 +1,72 @@
+"""Compiles one case of a file of mistakes and judges what the compiler says: check.py --compiler g++ FILE CASE|control."""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+
+MOST_LINES, MOST_CHARACTERS = 15, 2500
+
+
+def cases_of(source):
+    """The texts that each case expects, by the name of its macro."""
+    with open(source, encoding="utf-8") as file:
+        lines = [line for line in file if re.search(r"//\s*expect", line)]
+    found = {}
+    for line in lines:
+        match = re.match(r"#(?:el)?if defined\((\w+)\) *// *expect:\s*(\S.*?)\s*$", line)
+        if not match:
+            sys.exit(f"{source}: write '#if defined(NAME)  // expect: TEXT && TEXT' instead of\n{line}")
+        if match[1] in found:
+            sys.exit(f"{source}: {match[1]} stands twice")
+        found[match[1]] = match[2].split(" && ")
+    return found
+
+
+def faults_of(said, expected):
+    """What is wrong with the compiler's words for a case that was refused."""
+    mine = [line for line in said.splitlines() if not line.startswith(("In file included from", "                 from"))]
+    errors = sum(" error: " in line for line in mine)
+    characters = sum(len(line) + 1 for line in mine)
+    faults = [f"does not say '{text}'" for text in expected if text not in said]
+    if errors != 1:
+        faults.append(f"gives {errors} errors, not 1")
+    if len(mine) > MOST_LINES:
+        faults.append(f"takes {len(mine)} lines, more than {MOST_LINES}")
+    if characters > MOST_CHARACTERS:
+        faults.append(f"takes {characters} characters, more than {MOST_CHARACTERS}")
+    return faults
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--compiler", required=True)
+    parser.add_argument("--system", action="append", default=[], help="a folder of headers that are not ours")
+    parser.add_argument("source")
+    parser.add_argument("case")
+    options = parser.parse_args()
+
+    cases = cases_of(options.source)
+    control = options.case == "control"
+    if control and not cases:
+        sys.exit(f"{options.source}: no case with '// expect: TEXT'")
+    command = [options.compiler, "-std=c++20", "-fsyntax-only", "-Iinclude"]
+    for folder in options.system:
+        command += ["-isystem", folder]
+    if not control:
+        command.append(f"-D{options.case}")
+    command.append(options.source)
+    plain = os.environ | {"LC_ALL": "C"}
+    ran = subprocess.run(command, env=plain, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if control:
+        faults = ["does not compile"] if ran.returncode else []
+    elif ran.returncode == 0:
+        faults = ["compiles, but must not"]
+    else:
+        faults = faults_of(ran.stdout, cases[options.case])
+    if faults:
+        sys.exit(f"{options.source}, {options.case}: {'; '.join(faults)}:\n{ran.stdout}")
+
+
+main()

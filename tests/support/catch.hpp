@@ -1,0 +1,8 @@
+#pragma once
+// The only place that includes Catch2, whose version 3 has other headers than the 2.13 that Debian 12 brings.
+
+#if __has_include(<catch2/catch_all.hpp>)
+#include <catch2/catch_all.hpp>
+#else
+#include <catch2/catch.hpp>
+#endif

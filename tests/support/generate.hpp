@@ -1,0 +1,118 @@
+#pragma once
+
+#include <tessera/plan/laws.hpp>
+
+#include <cstdint>
+
+namespace tessera::testing {
+
+/// A small counter-based random number generator that also runs while compiling (splitmix64).
+struct dice {
+  std::uint64_t state;
+
+  constexpr std::uint64_t next() {
+    std::uint64_t z = (state += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+  }
+  /// A number from lo to hi, both included.
+  constexpr int roll(int lo, int hi) {
+    return lo + static_cast<int>(next() % static_cast<std::uint64_t>(hi - lo + 1));
+  }
+  constexpr bool once_in(int n) { return roll(1, n) == 1; }
+};
+
+inline constexpr text axis_names[]{text{"a"}, text{"b"}, text{"c"}, text{"d"}};
+
+/// A mesh of one to three axes, sometimes in another order, with gaps, or strided.
+constexpr mesh_value roll_mesh(dice& d, int widest = 4) {
+  mesh_value m;
+  const int axes = d.roll(1, 3);
+  const int first = d.roll(0, 1);
+  for (int i = 0; i < axes; ++i) m.axes.push({axis_names[(first + i) % 4], d.roll(1, widest), 1});
+  m = row_major(m, d.once_in(3) ? d.roll(0, 3) : 0);
+  if (axes == 2 && d.once_in(4)) {  // column-major
+    m.axes[0].stride = 1;
+    m.axes[1].stride = m.axes[0].extent;
+  } else if (d.once_in(5)) {
+    for (auto& a : m.axes) a.stride *= 2;
+  }
+  return m;
+}
+
+struct kinds {
+  bool partial = false;
+  bool invariant = false;
+  bool on = false;
+  bool haloed = false;
+};
+
+/// Covers and meanings for a tensor of these extents over a mesh.
+constexpr layout roll_layout(dice& d, const mesh_value& mesh, const static_vector<index_t, max_dimensions>& extents,
+                             kinds allow) {
+  layout x;
+  x.mesh = mesh;
+  x.roles.resize(mesh.axes.count);
+  for (index_t n : extents) {
+    dimension dim;
+    dim.extent = n;
+    x.dims.push(dim);
+  }
+  int order[max_axes]{};
+  for (int i = 0; i < mesh.axes.count; ++i) order[i] = i;
+  for (int i = mesh.axes.count - 1; i > 0; --i) {
+    const int j = d.roll(0, i);
+    const int swap = order[i];
+    order[i] = order[j];
+    order[j] = swap;
+  }
+  for (int i = 0; i < mesh.axes.count; ++i) {
+    const int a = order[i];
+    const int what = d.roll(0, 7);
+    if (what <= 4 && extents.count > 0) {
+      x.cut_by(d.roll(0, extents.count - 1), a);
+    } else if (what == 5 && allow.partial) {
+      x.roles[a] = {role::partial};
+    } else if (what == 6 && allow.invariant) {
+      x.roles[a] = {role::invariant};
+    } else if (what == 7 && allow.on) {
+      x.roles[a] = {role::on, -1, 0, combine::sum, d.roll(0, mesh.axes[a].extent - 1)};
+    }
+  }
+  for (int k = 0; k < x.dims.count; ++k) {
+    if (x.levels(k) > 0 && d.once_in(4)) x.dims[k].grain = d.roll(1, 3);
+    if (x.levels(k) > 0 && allow.haloed && d.once_in(3)) {
+      const sliding s{d.roll(1, 4), d.roll(1, 3), d.roll(0, 3), d.roll(0, 3), d.roll(1, 2)};
+      const index_t outputs = s.outputs(x.dims[k].extent);
+      if (outputs < 0) continue;
+      x.dims[k].kind = cover::haloed;
+      x.dims[k].outputs = outputs;
+      x.dims[k].needs = s.needs();
+    }
+  }
+  return x;
+}
+
+constexpr static_vector<index_t, max_dimensions> roll_extents(dice& d, int most_dims = 4, int widest = 9) {
+  static_vector<index_t, max_dimensions> e;
+  const int dims = d.roll(0, most_dims);
+  for (int i = 0; i < dims; ++i) e.push(d.once_in(12) ? 0 : d.roll(1, widest));
+  return e;
+}
+
+/// A pair of layouts of one tensor between which a change leads.
+struct layout_pair {
+  layout from;
+  layout to;
+};
+
+constexpr layout_pair roll_tilings(dice& d, bool to_haloed, int most_dims = 4, int widest = 9) {
+  const auto extents = roll_extents(d, most_dims, widest);
+  const mesh_value first = roll_mesh(d);
+  const mesh_value second = d.once_in(3) ? roll_mesh(d) : first;
+  return {roll_layout(d, first, extents, {false, true, true, false}),
+          roll_layout(d, second, extents, {false, true, true, to_haloed})};
+}
+
+}  // namespace tessera::testing
