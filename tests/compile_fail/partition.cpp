@@ -97,7 +97,7 @@ static_assert(used::cost().total >= 0);
 
 // A mesh with workers, each in one place.
 static_assert(ts::primitive<ts::tensor<ts::partition<ts::placed<grid, 4, 3, 1>, ts::whole, ts::whole>, ts::shape_of<10, 8>>,
-                            held_by_all>::codomain::rank == 2 || true);
+                            held_by_all>::verb == ts::verb::repartition);
 #if defined(NO_WORKER)  // expect: [tessera.mesh.extent] && extent_not_positive<1, 0>
 using used = ts::network<ts::tensor<ts::partition<ts::mesh<row, no_worker>, ts::blocks<row>, ts::blocks<no_worker>>,
                                     ts::shape_of<10, 8>>, ts::nn::linear<6>>;

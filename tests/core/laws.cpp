@@ -17,7 +17,7 @@ std::string shown(const layout& x) {
          std::to_string(int(x.roles[a].dimension)) + "/" + std::to_string(int(x.roles[a].level)) + "/" +
          std::to_string(x.roles[a].coordinate);
   for (const auto& d : x.dims)
-    s += " [" + std::to_string(d.extent) + " g" + std::to_string(d.grain) + " k" + std::to_string(int(d.kind)) + " o" +
+    s += " [" + std::to_string(d.extent) + " g" + std::to_string(d.grain()) + " k" + std::to_string(int(d.kind)) + " o" +
          std::to_string(d.outputs) + " w" + std::to_string(d.needs.a) + "," + std::to_string(d.needs.b) + "," +
          std::to_string(d.needs.b2) + "]";
   return s;

@@ -30,14 +30,18 @@ constexpr mesh_value roll_mesh(dice& d, int widest = 4) {
   mesh_value m;
   const int axes = d.roll(1, 3);
   const int first = d.roll(0, 1);
-  for (int i = 0; i < axes; ++i) m.axes.push({axis_names[(first + i) % 4], d.roll(1, widest), 1});
-  m = row_major(m, d.once_in(3) ? d.roll(0, 3) : 0);
-  if (axes == 2 && d.once_in(4)) {  // column-major
-    m.axes[0].stride = 1;
-    m.axes[1].stride = m.axes[0].extent;
-  } else if (d.once_in(5)) {
-    for (auto& a : m.axes) a.stride *= 2;
+  int extents[3]{};
+  for (int i = 0; i < axes; ++i) extents[i] = d.roll(1, widest);
+  m.first = d.once_in(3) ? d.roll(0, 3) : 0;
+  const bool column_major = axes == 2 && d.once_in(4);
+  int stride = column_major ? 1 : d.once_in(5) ? 2 : 1;
+  int strides[3]{};
+  for (int k = 0; k < axes; ++k) {
+    const int i = column_major ? k : axes - 1 - k;
+    strides[i] = stride;
+    stride *= extents[i];
   }
+  for (int i = 0; i < axes; ++i) m.axes.push({axis_names[(first + i) % 4], extents[i], strides[i]});
   return m;
 }
 
@@ -81,7 +85,7 @@ constexpr layout roll_layout(dice& d, const mesh_value& mesh, const static_vecto
     }
   }
   for (int k = 0; k < x.dims.count; ++k) {
-    if (x.levels(k) > 0 && d.once_in(4)) x.dims[k].grain = d.roll(1, 3);
+    if (x.levels(k) > 0 && d.once_in(4)) x.dims[k].set_grain(d.roll(1, 3));
     if (x.levels(k) > 0 && allow.haloed && d.once_in(3)) {
       const sliding s{d.roll(1, 4), d.roll(1, 3), d.roll(0, 3), d.roll(0, 3), d.roll(1, 2)};
       const index_t outputs = s.outputs(x.dims[k].extent);

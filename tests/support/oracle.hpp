@@ -29,14 +29,14 @@ inline std::set<index_t> held(const layout& x, int dim, const coordinates& c) {
   const dimension& d = x.dims[dim];
   const index_t n = d.kind == cover::tiled ? d.extent : d.outputs;
   std::vector<index_t> units;
-  for (index_t u = 0; u * d.grain < n; ++u) units.push_back(u);
+  for (index_t u = 0; u * d.grain() < n; ++u) units.push_back(u);
   for (int level = 0; level < x.levels(dim); ++level) {
     const int a = x.cutting(dim, level);
     units = deal(units, x.mesh.axes[a].extent)[static_cast<std::size_t>(c[a])];
   }
   std::set<index_t> mine;
   for (index_t u : units)
-    for (index_t i = u * d.grain; i < (u + 1) * d.grain && i < n; ++i) mine.insert(i);
+    for (index_t i = u * d.grain(); i < (u + 1) * d.grain() && i < n; ++i) mine.insert(i);
   if (d.kind == cover::tiled || mine.empty()) return mine;
   // The hull of the windows of my outputs, inside the tensor.
   index_t lo = INT64_MAX;

@@ -51,7 +51,7 @@ inline std::string cover_text(const layout& x, int d) {
   if (dim.kind == cover::haloed) return "haloed(" + axes + ")";
   if (dim.kind == cover::pending) return "pending(" + axes + ")";
   if (dim.lengths != nullptr) return "lengths(" + axes + ")";
-  return dim.grain > 1 ? fmt::format("grains of {}({})", dim.grain, axes) : "blocks(" + axes + ")";
+  return dim.grain() > 1 ? fmt::format("grains of {}({})", dim.grain(), axes) : "blocks(" + axes + ")";
 }
 
 inline const char* role_text(role r) {

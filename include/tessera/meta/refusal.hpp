@@ -34,6 +34,13 @@ struct refusal {
   constexpr bool ok() const { return code == tessera::code::none; }
 };
 
+/// The first of several refusals that does not accept.
+constexpr refusal first_of(const refusal& one) { return one; }
+template <class... Rest>
+constexpr refusal first_of(const refusal& one, const Rest&... rest) {
+  return one.ok() ? first_of(rest...) : one;
+}
+
 /// The words of a refusal: its code, its sentence and the names of its numbers.
 struct refusal_words {
   const char* code;

@@ -13,8 +13,14 @@
   R(extent_not_positive, "tessera.mesh.extent", "an axis needs an extent of at least 1; give one", "axis, extent")      \
   R(placement_overlaps, "tessera.mesh.placement",                                                                       \
     "two coordinates of the mesh sit on one worker; choose strides that keep them apart", "workers")                    \
+  R(axis_named_twice, "tessera.mesh.twice", "a mesh names each axis once; drop one or derive another axis",              \
+    "axis, axis again")                                                                                                 \
+  R(wrong_number_of_strides, "tessera.mesh.strides",                                                                    \
+    "a placement names one stride for each axis; add or remove strides", "axes, strides")                               \
   R(coordinate_outside_axis, "tessera.mesh.coordinate",                                                                 \
     "the coordinate lies outside the axis; name one from 0 to extent - 1", "axis, extent, coordinate")                  \
+  R(grain_not_positive, "tessera.partition.grain()", "a grain holds at least 1 element; write a larger one",              \
+    "dimension, grain")                                                                                                 \
   R(extents_differ, "tessera.shape.extent",                                                                             \
     "the two tensors have different extents in this dimension; give both the same", "dimension, first, second")         \
   R(partitions_do_not_meet, "tessera.compose.partition",                                                                \
@@ -84,6 +90,8 @@
     "expected, given")                                                                                                  \
   R(wrong_device, "tessera.tensor.device", "the tensor lies on another device than this transport serves; move it",     \
     "device")                                                                                                           \
+  R(element_unknown, "tessera.element.unknown",                                                                         \
+    "a tensor cannot hold this type; use double, float, bool or an integer of fixed width", "bytes")                    \
   R(undefined_tensor, "tessera.tensor.undefined", "the tensor is undefined or was moved from; assign it first", "")     \
   R(other_team, "tessera.tensor.team", "the tensors belong to different teams; make both with one team", "")            \
   R(wrong_partition, "tessera.tensor.partition",                                                                        \

@@ -6,6 +6,8 @@ namespace tessera {
 
 /// A list of at most `Capacity` items that can be built and compared while compiling.
 ///
+/// Items are zero by default: an array of anything else costs compilers time, and g++ 12 shares its elements between constant
+/// expressions in ways that let one change another (tests/core/constant_laws.cpp holds both worlds against each other).
 /// The caller checks capacity at its door: pushing onto a full list is not a constant expression and throws nothing.
 template <class T, int Capacity>
 struct static_vector {

@@ -9,12 +9,12 @@ namespace tessera {
 /// Two texts are equal when their hashes are: names are compared often while compiling, and 64 bits (FNV-1a) tell them
 /// apart.
 struct text {
-  const char* data = "";
+  const char* data = nullptr;
   int size = 0;
-  std::uint64_t hash = 14695981039346656037u;
+  std::uint64_t hash = 0;
 
   constexpr text() = default;
-  constexpr text(const char* from, int length) : data(from), size(length) {
+  constexpr text(const char* from, int length) : data(from), size(length), hash(14695981039346656037u) {
     for (int i = 0; i < length; ++i) hash = (hash ^ static_cast<unsigned char>(from[i])) * 1099511628211u;
   }
   constexpr explicit text(const char* from) : text(from, length_of(from)) {}

@@ -6,11 +6,7 @@
 
 namespace tessera {
 
-/// A verdict type: `ok` says whether the thing it names is accepted.
-template <class V>
-concept accepted = V::ok;
-
-/// The verdict of everything that fits.
+/// The verdict of everything that fits: a verdict type says by `ok` whether the thing it names is accepted.
 struct fits {
   static constexpr bool ok = true;
   template <class>
@@ -25,7 +21,7 @@ struct wrong_number_of_dimensions {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.partition.dimensions] a partition needs one cover for each dimension of the shape; add or remove covers");
   }
 };
@@ -35,7 +31,7 @@ struct axis_not_in_mesh {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.partition.axis] the partition names an axis that its mesh does not have; name it in the mesh or leave it out");
   }
 };
@@ -45,7 +41,7 @@ struct axis_used_twice {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.partition.twice] an axis of the mesh may cut one dimension or have one meaning, not both or two; drop one use");
   }
 };
@@ -55,7 +51,7 @@ struct too_many {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.layout.size] a layout has at most 16 axes and 16 dimensions; merge some");
   }
 };
@@ -65,7 +61,7 @@ struct extent_not_positive {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.mesh.extent] an axis needs an extent of at least 1; give one");
   }
 };
@@ -75,8 +71,28 @@ struct placement_overlaps {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.mesh.placement] two coordinates of the mesh sit on one worker; choose strides that keep them apart");
+  }
+};
+
+template <index_t... Numbers>
+struct axis_named_twice {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.mesh.twice] a mesh names each axis once; drop one or derive another axis");
+  }
+};
+
+template <index_t... Numbers>
+struct wrong_number_of_strides {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.mesh.strides] a placement names one stride for each axis; add or remove strides");
   }
 };
 
@@ -85,8 +101,18 @@ struct coordinate_outside_axis {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.mesh.coordinate] the coordinate lies outside the axis; name one from 0 to extent - 1");
+  }
+};
+
+template <index_t... Numbers>
+struct grain_not_positive {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.partition.grain()] a grain holds at least 1 element; write a larger one");
   }
 };
 
@@ -95,7 +121,7 @@ struct extents_differ {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.shape.extent] the two tensors have different extents in this dimension; give both the same");
   }
 };
@@ -105,7 +131,7 @@ struct partitions_do_not_meet {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.compose.partition] what the first map delivers is not what the second takes; put a repartition between them");
   }
 };
@@ -115,7 +141,7 @@ struct not_a_tiling {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.move.tiling] a Move starts from a tiling: an axis that is partial, or a haloed dimension, must be folded first");
   }
 };
@@ -125,7 +151,7 @@ struct illegal_broadcast_pair {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.verb.pair] this verb does not lead from the first partition to the second; name the verb that does, or use repartition");
   }
 };
@@ -135,7 +161,7 @@ struct meshes_differ {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.rule.mesh] the operands of a local operation live on different meshes; repartition one");
   }
 };
@@ -145,7 +171,7 @@ struct nonlinear_on_partial {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.rule.nonlinear] a non-linear operation would act on single terms of a pending sum; all_reduce it first");
   }
 };
@@ -155,7 +181,7 @@ struct product_of_partials {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.rule.product] a product of two pending sums is not the sum of the products; all_reduce one of them first");
   }
 };
@@ -165,7 +191,7 @@ struct replicate_added_to_partial {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.rule.sum] a whole value added to each term would be counted once for each worker; change it to partial first");
   }
 };
@@ -175,7 +201,7 @@ struct invariant_mixed {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.rule.invariant] an invariant operand meets one that differs along this axis; change it to replicate (copy_in) first");
   }
 };
@@ -185,7 +211,7 @@ struct held_on_one_coordinate {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.rule.on] one operand is held on a single coordinate of this axis and another is not; broadcast it first");
   }
 };
@@ -195,7 +221,7 @@ struct cut_unalike {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.rule.cut] the operands are cut differently along this axis; repartition one of them");
   }
 };
@@ -205,7 +231,7 @@ struct haloed_summed {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.rule.haloed] a haloed dimension holds some elements twice, so it must not be summed over; accumulate it to blocks first");
   }
 };
@@ -215,7 +241,7 @@ struct dimension_needed_whole {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.rule.whole] the operation needs this dimension whole, but it is cut; repartition it first");
   }
 };
@@ -225,7 +251,7 @@ struct pending_not_linear {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.rule.pending] a pending dimension holds terms; accumulate it to blocks before anything but a linear operation");
   }
 };
@@ -235,7 +261,7 @@ struct kernel_wider_than_padded_tensor {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.window.kernel] the kernel is wider than the padded tensor; make it smaller or the padding larger");
   }
 };
@@ -245,7 +271,7 @@ struct window_not_positive {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.window.positive] kernel, stride and dilation are at least 1 and padding at least 0; correct the window");
   }
 };
@@ -255,7 +281,7 @@ struct padding_wider_than_half_kernel {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.window.padding] a pooling window may lie by at most half in the padding; make the padding smaller");
   }
 };
@@ -265,7 +291,7 @@ struct layer_takes_other_dimensions {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.layer.dimensions] the layer takes a tensor of another number of dimensions; flatten or reshape before it");
   }
 };
@@ -275,7 +301,7 @@ struct extent_not_static {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.layer.dynamic] this extent decides the size of a parameter and must be static; write dim<n> in the shape");
   }
 };
@@ -285,7 +311,7 @@ struct count_overflows {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.shape.overflow] the tensor has more than 2^63 - 1 elements; make it smaller");
   }
 };
@@ -295,7 +321,7 @@ struct not_steering {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.value.copies] only a tensor that all workers hold alike may steer the program; change it to invariant first");
   }
 };
@@ -305,7 +331,7 @@ struct mesh_larger_than_world {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.launch.world] the mesh does not fit the workers that were started; start as many as it names, or choose another mesh");
   }
 };
@@ -315,7 +341,7 @@ struct workers_disagree {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.agree.fingerprint] two workers do different things at the same place; give all of them the same program, types and extents");
   }
 };
@@ -325,7 +351,7 @@ struct worker_lost {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.agree.lost] a worker ended while another one waits for it; see its own message above");
   }
 };
@@ -335,7 +361,7 @@ struct workers_wait_in_a_ring {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.agree.deadlock] every worker waits for another one; give all of them the same operations in the same order");
   }
 };
@@ -345,7 +371,7 @@ struct time_limit {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.agree.time] a worker waited longer than the time limit; look at the worker it waits for, or raise the limit");
   }
 };
@@ -355,7 +381,7 @@ struct wrong_local_shape {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.tensor.shape] the local tensor has not the extents of this worker's box; hand in exactly the box");
   }
 };
@@ -365,7 +391,7 @@ struct wrong_element {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.tensor.element] the tensor has another element type than its type says; convert it");
   }
 };
@@ -375,8 +401,18 @@ struct wrong_device {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.tensor.device] the tensor lies on another device than this transport serves; move it");
+  }
+};
+
+template <index_t... Numbers>
+struct element_unknown {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.element.unknown] a tensor cannot hold this type; use double, float, bool or an integer of fixed width");
   }
 };
 
@@ -385,7 +421,7 @@ struct undefined_tensor {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.tensor.undefined] the tensor is undefined or was moved from; assign it first");
   }
 };
@@ -395,7 +431,7 @@ struct other_team {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.tensor.team] the tensors belong to different teams; make both with one team");
   }
 };
@@ -405,7 +441,7 @@ struct wrong_partition {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.tensor.partition] the tensor has another partition than its type says; repartition it");
   }
 };
@@ -415,7 +451,7 @@ struct element_has_no_cotangent {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.tensor.cotangent] integers and booleans have no gradient; convert the tensor to a floating element first");
   }
 };
@@ -425,7 +461,7 @@ struct label_out_of_range {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.loss.label] a label names a class that does not exist; correct the labels");
   }
 };
@@ -435,7 +471,7 @@ struct file_missing {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.file.missing] the file cannot be opened; check its path");
   }
 };
@@ -445,7 +481,7 @@ struct file_truncated {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.file.truncated] the file ends too early; write or copy it again");
   }
 };
@@ -455,7 +491,7 @@ struct file_altered {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.file.altered] the file's checksum does not fit its contents; write or copy it again");
   }
 };
@@ -465,7 +501,7 @@ struct file_not_ours {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.file.format] the file is not one that this library wrote; name another");
   }
 };
@@ -475,7 +511,7 @@ struct file_does_not_fit {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
-    static_assert(accepted<Where>,
+    static_assert(Where::ok,
                   "[tessera.file.network] the file holds other parameters than the network; load it into the network that saved it");
   }
 };

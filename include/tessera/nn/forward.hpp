@@ -21,8 +21,10 @@ inline at::Tensor padded(const at::Tensor& x, const box& held, const box& output
     const window w = kernels[i].needs();
     const interval& mine = held[first + i];
     const interval& out = outputs[first + i];
-    widths.push_back(mine.lo - w.first(out.lo));
-    widths.push_back(w.last(out.hi - 1) + 1 - mine.hi);
+    const interval need{w.first(out.lo), w.last(out.hi - 1) + 1};
+    const bool apart = need.hi <= mine.lo || need.lo >= mine.hi;  // padding alone
+    widths.push_back(apart ? need.size() : mine.lo - need.lo);
+    widths.push_back(apart ? -mine.size() : need.hi - mine.hi);
     any = any || widths.back() != 0 || widths[widths.size() - 2] != 0;
   }
   return any ? at::constant_pad_nd(x, widths, outside) : x;

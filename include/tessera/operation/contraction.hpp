@@ -15,6 +15,7 @@ struct contraction {
   static_vector<text, max_axes> cut_in;   ///< axes that cut the weight's inputs
   bool has_output = false;
   tessera::layout output;               ///< the result's partition, where it is given (extents are filled in)
+  refusal why;                          ///< what does not fit in the options themselves
 };
 
 namespace detail {
@@ -48,19 +49,20 @@ class contraction_form {
       p.used.mean(a, {});
       p.used.cut_by(feature_, a);
     }
-    if (cut_in.empty()) p.used.dims[feature_].grain = 1;
+    if (cut_in.empty()) p.used.dims[feature_].set_grain(1);
     if (p.why = hold_windows(p.used, feature_ + 1, what_.kernels.items, what_.kernels.count); !p.why.ok()) return p;
 
     parameter_value weight;
     weight.name = "weight";
     weight.used = weights(p.used, cut_out, cut_in);
     weight.stored = stored_form(weight.used);
+    if (p.why = check_count(weight.used); !p.why.ok()) return p;
     weight.fan_in = x_.dims[feature_].extent;
     for (const sliding& s : what_.kernels) weight.fan_in *= s.kernel;
     p.parameters.push(weight);
 
     const inferred y = infer(multiply(), two(p.used, weight.used));
-    if (p.why = y.why; !p.why.ok()) return p;
+    if (p.why = first_of(y.why, check_count(y.layout)); !p.why.ok()) return p;
     p.raw = y.layout;
     p.output = what_.has_output ? given_output(p.raw) : usual_output(p.raw, cut_out, cut_in);
     if (p.why = check_change(p.raw, p.output); !p.why.ok()) return p;
@@ -160,7 +162,7 @@ class contraction_form {
     for (int a : order)
       if (y.roles[a].kind == role::partial || (y.roles[a].kind == role::cut && y.roles[a].dimension == feature_)) cutters.push(a);
     for (int a : cutters) y.mean(a, {});
-    y.dims[feature_].grain = 1;
+    y.dims[feature_].set_grain(1);
     for (int a : cutters) y.cut_by(feature_, a);
     return y;
   }
@@ -188,14 +190,20 @@ constexpr layout of_one_sample(layout x, int feature) {
   return x;
 }
 
-constexpr static_vector<int, max_axes> found(const mesh_value& mesh, const static_vector<text, max_axes>& names, refusal& why) {
+// The places of named axes in the mesh; `used` has a bit for each that was named already.
+constexpr static_vector<int, max_axes> found(const mesh_value& mesh, const static_vector<text, max_axes>& names, unsigned& used,
+                                             refusal& why) {
   static_vector<int, max_axes> axes;
   for (int i = 0; i < names.count; ++i) {
     const int a = mesh.find(names[i]);
-    if (a < 0)
-      why = refusal{code::axis_not_in_mesh, i, mesh.axes.count};
-    else
+    if (a < 0) {
+      why = first_of(why, refusal{code::axis_not_in_mesh, i, mesh.axes.count});
+    } else if ((used >> a & 1u) != 0) {
+      why = first_of(why, refusal{code::axis_used_twice, a});
+    } else {
+      used |= 1u << a;
       axes.push(a);
+    }
   }
   return axes;
 }
@@ -218,9 +226,12 @@ constexpr layer_plan plan_contraction(const layout& x, const contraction& what) 
     refused.why = refusal{code::extent_not_static, feature};
     return refused;
   }
+  refused.why = what.why;
+  if (!refused.why.ok()) return refused;
   if (what.chosen) {
-    const auto out = detail::found(x.mesh, what.cut_out, refused.why);
-    const auto in = detail::found(x.mesh, what.cut_in, refused.why);
+    unsigned used = 0;
+    const auto out = detail::found(x.mesh, what.cut_out, used, refused.why);
+    const auto in = detail::found(x.mesh, what.cut_in, used, refused.why);
     return refused.why.ok() ? detail::contraction_form(x, what).plan(out, in) : refused;
   }
   const layout sample = detail::of_one_sample(x, feature);

@@ -39,7 +39,7 @@ class axis_rule {
       if (has >= 0) {
         const dimension& other = operands_[o].layout.dims[has];
         const bool alike = kind(o) == role::cut && of(o).dimension == has && of(o).level == lead.level &&
-                           other.extent == d.extent && other.grain == d.grain && other.kind == d.kind &&
+                           other.extent == d.extent && other.grain() == d.grain() && other.kind == d.kind &&
                            other.lengths == d.lengths && (d.kind == cover::tiled || other.needs == d.needs);
         if (!alike) return refusal{code::cut_unalike, axis_, o, has};
       } else if (kind(o) == role::partial) {
@@ -155,7 +155,7 @@ constexpr refusal infer_dimension(const signature& what, const static_vector<ope
     result = d;
     result.extent = inner;
     result.tag = {};
-    result.grain = after == dynamic ? d.grain : d.grain * after;
+    result.set_grain(after == dynamic ? d.grain() : d.grain() * after);
     ++merged;
   }
   if (merged > 0) {
@@ -214,13 +214,19 @@ constexpr inferred infer(const signature& what, const static_vector<operand, 4>&
     if (out.why = detail::infer_dimension(what, operands, letter, d); !out.why.ok()) return out;
     out.layout.dims.push(d);
   }
+  for (const letters& dims : what.operands)
+    for (char letter : dims) {
+      dimension summed;
+      if (place(what.result, letter) >= 0) continue;
+      if (out.why = detail::infer_dimension(what, operands, letter, summed); !out.why.ok()) return out;
+    }
   for (int a = 0; a < out.layout.roles.count; ++a) {
     if (out.layout.mesh.axes[a].extent == 1) continue;
     if (out.why = detail::axis_rule(what, operands, a).apply(out.layout); !out.why.ok()) return out;
   }
   for (int d = 0; d < out.layout.dims.count; ++d) {
     out.layout.close_levels(d);
-    if (out.layout.levels(d) == 0) out.layout.dims[d].grain = 1;
+    if (out.layout.levels(d) == 0) out.layout.dims[d].set_grain(1);
   }
   return out;
 }

@@ -8,10 +8,10 @@ namespace tessera {
 
 /// Where one parameter of a layer lives and how the layer sees it.
 struct parameter_value {
-  const char* name = "";
+  const char* name = nullptr;
   layout stored;  ///< what the optimizer steps and the state dict saves
   layout used;    ///< what the layer's local operation takes
-  index_t fan_in = 1;  ///< of the serial layer: initial values do not depend on the partition
+  index_t fan_in = 0;  ///< of the serial layer: initial values do not depend on the partition
 };
 
 /// A layer as what it is, a composition: (raw → output) ∘ local operation ∘ (input → used), and its parameters.
@@ -95,7 +95,7 @@ constexpr refusal hold_windows(layout& x, int first, const sliding* kernels, int
     if (x.levels(d) == 0) continue;
     dimension& dim = x.dims[d];
     dim.kind = cover::haloed;
-    dim.grain = 1;
+    dim.set_grain(1);
     dim.lengths = nullptr;
     dim.outputs = kernels[i].outputs(dim.extent);
     dim.needs = kernels[i].needs();
@@ -105,8 +105,8 @@ constexpr refusal hold_windows(layout& x, int first, const sliding* kernels, int
 
 /// Stored forms are invariant wherever they are not cut or on one coordinate: every worker that holds a copy steps it alike.
 constexpr layout stored_form(layout used) {
-  for (auto& r : used.roles)
-    if (r.kind == role::replicate || r.kind == role::partial) r = {role::invariant};
+  for (int a = 0; a < used.roles.count; ++a)
+    if (used.roles[a].kind == role::replicate || used.roles[a].kind == role::partial) used.roles[a] = {role::invariant};
   return used;
 }
 

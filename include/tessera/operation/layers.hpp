@@ -102,6 +102,7 @@ struct option<output_as<P>> {
   static constexpr void apply(layer_options& o) {
     o.weights.has_output = true;
     o.weights.output = layout_of_partition<P>;
+    o.weights.why = partition_check<P>::value;
   }
 };
 

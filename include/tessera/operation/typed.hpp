@@ -75,12 +75,19 @@ struct matmul_signature {
 template <class Signature, class First, class... Rest>
 struct typed_result {
   static constexpr inferred value = [] {
+    inferred refused;
+    refused.why = first_of(described<First>::verdict_source::value, described<Rest>::verdict_source::value...);
+    if (!refused.why.ok()) return refused;
     static_vector<operand, 4> operands;
     operands.push({value_of<First>.layout, !has_cotangent(value_of<First>.element)});
     (operands.push({value_of<Rest>.layout, !has_cotangent(value_of<Rest>.element)}), ...);
     inferred y = infer(Signature::value, operands);
-    if (y.why.ok() && ((value_of<First>.element != value_of<Rest>.element) || ...))
-      y.why = refusal{code::wrong_element, static_cast<int>(value_of<First>.element), -1};
+    const auto agrees = [&y](element e) {
+      if (y.why.ok() && e != value_of<First>.element)
+        y.why = refusal{code::wrong_element, static_cast<int>(value_of<First>.element), static_cast<int>(e)};
+    };
+    agrees(value_of<First>.element);
+    (agrees(value_of<Rest>.element), ...);
     return y;
   }();
   struct verdict_source {
@@ -95,13 +102,21 @@ struct typed_result {
     else return std::type_identity<First>{};
   }
   using type = typename decltype(named())::type;
-  static_assert((verdict::template refuse<verdict>(), true));
+};
+
+// Refuses apart from the operands, whose types would be printed once more.
+template <class Verdict, class Type>
+struct type_unless_refused {
+  using type = Type;
+  static_assert((Verdict::template refuse<Verdict>(), true));
 };
 
 }  // namespace detail
 
 /// The type of an operation's result; an illegal operation does not compile.
 template <class Signature, TensorType... Operands>
-using result_type = typename detail::typed_result<Signature, Operands...>::type;
+using result_type =
+    typename detail::type_unless_refused<typename detail::typed_result<Signature, Operands...>::verdict,
+                                         typename detail::typed_result<Signature, Operands...>::type>::type;
 
 }  // namespace tessera

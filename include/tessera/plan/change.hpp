@@ -65,7 +65,7 @@ constexpr int widest(const layout& x) {
   index_t most = 1;
   for (int d = 0; d < x.dims.count; ++d) {
     if (x.dims[d].kind != cover::tiled || x.dims[d].lengths != nullptr) continue;
-    const index_t grain = x.levels(d) == 0 ? 1 : x.dims[d].grain;
+    const index_t grain = x.levels(d) == 0 ? 1 : x.dims[d].grain();
     const index_t local = x.dims[d].extent == dynamic ? INT64_MAX : x.dims[d].extent / grain / parts{x, d}.count();
     if (local > most) {
       most = local;
@@ -83,8 +83,13 @@ constexpr void spread(layout& x, int axis) {
     x.roles[axis] = {role::on};
     return;
   }
-  if (x.levels(d) == 0) x.dims[d].grain = 1;
+  if (x.levels(d) == 0) x.dims[d].set_grain(1);
   x.cut_by(d, axis);
+}
+
+// Terms along an axis stay terms only on the same mesh.
+constexpr bool ends(const layout& from, const layout& to, int axis) {
+  return !(from.mesh == to.mesh) || to.roles[axis].kind != role::partial;
 }
 
 // `from` with every pending combine done: each term is owned by one worker, where `to` wants it if it can be.
@@ -93,19 +98,19 @@ constexpr layout folded(const layout& from, const layout& to) {
   for (int d = 0; d < mid.dims.count; ++d) {
     if (mid.dims[d].kind != cover::pending) continue;
     mid.dims[d].kind = cover::tiled;
-    mid.dims[d].grain = d < to.dims.count ? to.dims[d].grain : 1;
+    mid.dims[d].set_grain(d < to.dims.count ? to.dims[d].grain() : 1);
     mid.dims[d].outputs = 0;
     mid.dims[d].needs = {};
   }
   static_vector<int, max_axes> open;
   for (int a = 0; a < from.roles.count; ++a)
-    if (from.roles[a].kind == role::partial && twin_role(to, from, a).kind != role::partial) open.push(a);
+    if (from.roles[a].kind == role::partial && ends(from, to, a)) open.push(a);
   for (int a : open) mid.roles[a] = {};
   for (int level = 0; level < max_axes; ++level)
     for (int a : open) {
       const axis_role wanted = twin_role(to, from, a);
       if (wanted.kind != role::cut || wanted.level != level) continue;
-      if (mid.levels(wanted.dimension) == 0) mid.dims[wanted.dimension].grain = to.dims[wanted.dimension].grain;
+      if (mid.levels(wanted.dimension) == 0) mid.dims[wanted.dimension].set_grain(to.dims[wanted.dimension].grain());
       mid.cut_by(wanted.dimension, a);
     }
   for (int a : open) {
@@ -128,7 +133,7 @@ constexpr layout unspread(const layout& from, const layout& to) {
     if (was.kind == role::partial) continue;
     if (was.kind == role::cut && was.dimension < to.dims.count && mid.dims[was.dimension].kind == cover::tiled) {
       mid.roles[a] = {};
-      if (mid.levels(was.dimension) == 0) mid.dims[was.dimension].grain = from.dims[was.dimension].grain;
+      if (mid.levels(was.dimension) == 0) mid.dims[was.dimension].set_grain(from.dims[was.dimension].grain());
       mid.cut_by(was.dimension, a);
     } else {
       mid.roles[a] = {role::on, -1, 0, combine::sum, was.kind == role::on ? was.coordinate : 0};
@@ -139,7 +144,7 @@ constexpr layout unspread(const layout& from, const layout& to) {
 
 constexpr combine combine_of(const layout& from, const layout& to) {
   for (int a = 0; a < from.roles.count; ++a)
-    if (from.roles[a].kind == role::partial && twin_role(to, from, a).kind != role::partial) return from.roles[a].with;
+    if (from.roles[a].kind == role::partial && ends(from, to, a)) return from.roles[a].with;
   return combine::sum;
 }
 

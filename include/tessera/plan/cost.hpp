@@ -66,11 +66,11 @@ namespace detail {
 //
 // so totals are products of sums, and the busiest worker is found among each group's best few.
 struct share {
-  index_t needed = 1;  // elements of the reader's box
-  index_t moved = 1;   // elements received: of a Move needed, of a Fold all that readers send back
-  index_t own = 1;     // elements of it that the worker takes from itself
-  index_t peers = 1;   // boxes received
-  index_t itself = 1;  // 1 when one of them is its own
+  index_t needed = 0;  // elements of the reader's box
+  index_t moved = 0;   // elements received: of a Move needed, of a Fold all that readers send back
+  index_t own = 0;     // elements of it that the worker takes from itself
+  index_t peers = 0;   // boxes received
+  index_t itself = 0;  // 1 when one of them is its own
 };
 
 struct front {
@@ -92,9 +92,9 @@ class aligned_cost {
   constexpr explicit aligned_cost(const transfer& plan) : plan_(plan), axes_(plan.source().of.mesh.axes.count) {}
 
   constexpr cost count() {
-    share sums;
+    share sums{1, 1, 1, 1, 1};
     front busiest;
-    busiest.best.push(share{});
+    busiest.best.push(sums);
     for (int a = 0; a < axes_; ++a)
       if (free_copies(a)) repeat(sums, a);
     for (int d = 0; d < plan_.source().dims.count; ++d) {
@@ -147,7 +147,7 @@ class aligned_cost {
 
   constexpr void add_group(unsigned axes, unsigned dims, share& sums, front& busiest) const {
     const mesh_value& mesh = plan_.source().of.mesh;
-    share total{0, 0, 0, 0, 0};
+    share total;
     front group;
     coordinates c;
     c.resize(axes_);
@@ -188,7 +188,7 @@ class aligned_cost {
 
   // What the coordinates c exchange in the dimensions of one group, read as source (Fold) and as target (Move).
   constexpr share at(unsigned dims, const coordinates& c) const {
-    share s;
+    share s{1, 1, 1, 1, 1};
     for (int d = 0; d < plan_.source().dims.count; ++d) {
       if ((dims >> d & 1u) == 0) continue;
       const intervals needed = plan_.target().held(d, c);

@@ -25,7 +25,7 @@ class fingerprint {
     *this << x.dims.count;
     for (int d = 0; d < x.dims.count; ++d) {
       const dimension& dim = x.dims[d];
-      *this << dim.extent << dim.grain << static_cast<int>(dim.kind);
+      *this << dim.extent << dim.grain() << static_cast<int>(dim.kind);
       if (dim.kind != cover::tiled) *this << dim.outputs << dim.needs.a << dim.needs.b << dim.needs.b2 << dim.needs.c;
       if (dim.lengths != nullptr)
         for (int i = 0; i < x.mesh.axes[x.cutting(d, 0)].extent; ++i) *this << dim.lengths[i];

@@ -85,11 +85,7 @@ constexpr bool costs_what_it_moves(const transfer& plan, int world) {
   return counted == cost_of(plan) && counted.total == counted.lower_bound;
 }
 
-/// cotangent ∘ cotangent is the identity.
-constexpr bool cotangent_is_involution(const layout& x) {
-  layout y = x;
-  for (auto& r : y.roles) r.with = combine::sum;
-  return cotangent(cotangent(y)) == y;
-}
+/// cotangent ∘ cotangent is the identity, where all combines are sums: only they have cotangents.
+constexpr bool cotangent_is_involution(const layout& x) { return cotangent(cotangent(x)) == x; }
 
 }  // namespace tessera::laws

@@ -79,7 +79,7 @@ struct parts {
       return {lo, lo + of.lengths[k]};
     }
     index_t lo = 0;
-    index_t hi = detail::ceil_divide(n, of.grain);
+    index_t hi = detail::ceil_divide(n, of.grain());
     int inner = count();
     for (int l = 0; l < extents.count; ++l) {
       inner /= extents[l];
@@ -88,7 +88,7 @@ struct parts {
       hi = lo + cut(length, extents[l], i + 1);
       lo = lo + cut(length, extents[l], i);
     }
-    return {detail::smaller(n, lo * of.grain), detail::smaller(n, hi * of.grain)};
+    return {detail::smaller(n, lo * of.grain()), detail::smaller(n, hi * of.grain())};
   }
 
   constexpr int holder(index_t n, index_t x) const {
@@ -98,8 +98,8 @@ struct parts {
       return k;
     }
     index_t lo = 0;
-    index_t hi = detail::ceil_divide(n, of.grain);
-    const index_t unit = x / of.grain;
+    index_t hi = detail::ceil_divide(n, of.grain());
+    const index_t unit = x / of.grain();
     int k = 0;
     for (int p : extents) {
       const index_t length = hi - lo;

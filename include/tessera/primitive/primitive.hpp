@@ -36,7 +36,7 @@ struct layout_proved {
     constexpr index_t n = d.kind == cover::tiled ? d.extent : d.outputs;
     if constexpr (d.extent == dynamic || sizeof...(Level) == 0) return true;
     else {
-      constexpr index_t units = ceil_divide(n, d.grain);
+      constexpr index_t units = ceil_divide(n, d.grain());
       return levels_proved<units, units, Source::value.mesh.axes[Source::value.cutting(Dim, Level)].extent...>::value;
     }
   }
@@ -53,8 +53,21 @@ struct layout_source {
 };
 
 template <class From, class To>
+struct both_proved : std::conjunction<layout_proved<layout_source<From>>, layout_proved<layout_source<To>>> {};
+
+// The adjoint of a refused primitive: it leads between the same tensors and says nothing more.
+template <class From, class To>
+struct refused_primitive {
+  using domain = canonical_tensor<From>;
+  using codomain = canonical_tensor<To>;
+  using adjoint = refused_primitive<cotangent_type<To>, cotangent_type<From>>;
+};
+
+template <class From, class To>
 struct primitive_verdict {
   static constexpr refusal value = [] {
+    const refusal r = first_of(described<From>::verdict_source::value, described<To>::verdict_source::value);
+    if (!r.ok()) return r;
     if (value_of<From>.element != value_of<To>.element)
       return refusal{code::wrong_element, static_cast<int>(value_of<From>.element), static_cast<int>(value_of<To>.element)};
     return check_change(value_of<From>.layout, value_of<To>.layout);
@@ -73,7 +86,9 @@ template <TensorType From, TensorType To>
 struct primitive {
   using domain = canonical_tensor<From>;
   using codomain = canonical_tensor<To>;
-  using adjoint = primitive<cotangent_type<To>, cotangent_type<From>>;
+  using verdict = verdict_of<detail::primitive_verdict<From, To>>;
+  using adjoint = std::conditional_t<verdict::ok, primitive<cotangent_type<To>, cotangent_type<From>>,
+                                     detail::refused_primitive<cotangent_type<To>, cotangent_type<From>>>;
 
   static constexpr tessera::verb verb = verb_between(value_of<From>.layout, value_of<To>.layout);
   static constexpr bool is_static = detail::is_static(value_of<From>.layout) && detail::is_static(value_of<To>.layout);
@@ -82,7 +97,7 @@ struct primitive {
   static constexpr change plan()
     requires is_static
   {
-    return change_between(value_of<From>.layout, value_of<To>.layout);
+    return planned(value_of<From>.layout, value_of<To>.layout);
   }
 
   /// The plan for given values of the dynamic extents.
@@ -91,7 +106,7 @@ struct primitive {
     layout from = value_of<From>.layout;
     layout to = value_of<To>.layout;
     ((from = bound(from, bindings.tag, bindings.extent), to = bound(to, bindings.tag, bindings.extent)), ...);
-    return change_between(from, to);
+    return planned(from, to);
   }
 
   /// What the plan moves, in elements.
@@ -100,11 +115,13 @@ struct primitive {
     return cost_of(plan(bindings...));
   }
 
-  static_assert(detail::layout_proved<detail::layout_source<From>>::value &&
-                    detail::layout_proved<detail::layout_source<To>>::value,
-                "[tessera.plan.proof] the parts of a dimension do not tile it; this is a fault of the library");
+ private:
+  static constexpr change planned(const layout& from, const layout& to) {
+    return verdict::ok ? change_between(from, to) : change{};
+  }
 
-  using verdict = verdict_of<detail::primitive_verdict<From, To>>;
+  static_assert(std::disjunction_v<std::bool_constant<!verdict::ok>, detail::both_proved<From, To>>,
+                "[tessera.plan.proof] the parts of a dimension do not tile it; this is a fault of the library");
   static_assert((verdict::template refuse<verdict>(), true));
 };
 
@@ -112,10 +129,13 @@ struct primitive {
 template <verb Verb, TensorType From, TensorType To>
 struct named_primitive : primitive<From, To> {
   struct source {
-    static constexpr refusal value =
-        primitive<From, To>::verb == Verb ? refusal{}
-                                          : refusal{code::illegal_broadcast_pair, static_cast<int>(Verb),
-                                                    static_cast<int>(primitive<From, To>::verb)};
+    static constexpr refusal value = [] {
+      if constexpr (primitive<From, To>::verdict::ok) {
+        constexpr tessera::verb leads = primitive<From, To>::verb;
+        if (leads != Verb) return refusal{code::illegal_broadcast_pair, static_cast<int>(Verb), static_cast<int>(leads)};
+      }
+      return refusal{};
+    }();
   };
   using verdict_of_name = verdict_of<source>;
   static_assert((verdict_of_name::template refuse<verdict_of_name>(), true));

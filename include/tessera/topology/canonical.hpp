@@ -38,7 +38,7 @@ struct cover_named<M, Source, Dim, std::integer_sequence<int, Level...>> {
   static constexpr const dimension& d = Source::value.dims[Dim];
   static auto cut() {
     if constexpr (sizeof...(Level) == 0) return whole{};
-    else if constexpr (d.grain > 1) return grains<d.grain, axis_type_at<M, Source::value.cutting(Dim, Level)>...>{};
+    else if constexpr (d.grain() > 1) return grains<d.grain(), axis_type_at<M, Source::value.cutting(Dim, Level)>...>{};
     else return blocks<axis_type_at<M, Source::value.cutting(Dim, Level)>...>{};
   }
   static auto named() {

@@ -34,6 +34,14 @@ constexpr const char* name_of(element e) {
 
 namespace detail {
 
+template <class T, class... Known>
+inline constexpr bool is_one_of = (std::is_same_v<T, Known> || ...);
+
+// Whether a tensor can hold this type; tensor types ask.
+template <class T>
+inline constexpr bool is_element =
+    is_one_of<T, double, float, std::int64_t, std::int32_t, std::int16_t, std::int8_t, std::uint8_t, bool>;
+
 template <class T>
 constexpr element element_for() {
   if constexpr (std::is_same_v<T, double>) return element::float64;
@@ -43,10 +51,7 @@ constexpr element element_for() {
   else if constexpr (std::is_same_v<T, std::int16_t>) return element::int16;
   else if constexpr (std::is_same_v<T, std::int8_t>) return element::int8;
   else if constexpr (std::is_same_v<T, std::uint8_t>) return element::uint8;
-  else {
-    static_assert(std::is_same_v<T, bool>, "[tessera.tensor.element] a tensor cannot hold this type; use an arithmetic one");
-    return element::boolean;
-  }
+  else return element::boolean;
 }
 
 }  // namespace detail

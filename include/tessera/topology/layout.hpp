@@ -20,7 +20,7 @@ enum class combine : signed char { sum, max, min };
 /// The role of one axis, with what belongs to it.
 struct axis_role {
   role kind = role::replicate;
-  signed char dimension = -1;  ///< cut: which dimension
+  signed char dimension = 0;   ///< cut: which dimension
   signed char level = 0;       ///< cut: its place among the axes that cut this dimension, outermost 0
   combine with = combine::sum; ///< partial: how the terms combine
   int coordinate = 0;          ///< on: which coordinate
@@ -37,13 +37,17 @@ enum class cover : signed char { tiled, haloed, pending };
 
 /// One dimension of a tensor: its extent and how it is cut.
 struct dimension {
-  index_t extent = dynamic;
-  text tag;                        ///< the name of a dynamic extent
-  index_t grain = 1;                 ///< elements that are never split
+  index_t extent = 0;
+  text tag;                          ///< the name of a dynamic extent
+  index_t glued = 0;                 ///< elements that are never split from the one before them: grain − 1
   const index_t* lengths = nullptr;  ///< explicit lengths of the parts, owned elsewhere
   cover kind = cover::tiled;
   index_t outputs = 0;               ///< haloed: extent of the dimension whose parts the window serves
   window needs;                    ///< haloed: which inputs an output needs
+
+  /// How many elements are never split.
+  constexpr index_t grain() const { return glued + 1; }
+  constexpr void set_grain(index_t elements) { glued = elements - 1; }
 
   friend constexpr bool operator==(const dimension&, const dimension&) = default;
 };
@@ -91,8 +95,9 @@ struct layout {
     const axis_role before = roles[axis];
     roles[axis] = what;
     if (before.kind == role::cut)
-      for (auto& r : roles)
-        if (r.kind == role::cut && r.dimension == before.dimension && r.level > before.level) --r.level;
+      for (int a = 0; a < roles.count; ++a)
+        if (roles[a].kind == role::cut && roles[a].dimension == before.dimension && roles[a].level > before.level)
+          --roles[a].level;
   }
 
   /// The roles that the types name are kept as they are, for printing; equality is `same`.
@@ -119,7 +124,7 @@ constexpr layout canonical(layout x) {
   }
   for (int d = 0; d < x.dims.count; ++d)
     if (x.levels(d) == 0 && x.dims[d].kind == cover::tiled) {
-      x.dims[d].grain = 1;
+      x.dims[d].set_grain(1);
       x.dims[d].lengths = nullptr;
     }
   return x;
@@ -133,7 +138,7 @@ constexpr bool same(const layout& a, const layout& b) {
   for (int d = 0; d < x.dims.count; ++d) {
     const dimension& p = x.dims[d];
     const dimension& q = y.dims[d];
-    if (p.extent != q.extent || p.kind != q.kind || p.grain != q.grain) return false;
+    if (p.extent != q.extent || p.kind != q.kind || p.grain() != q.grain()) return false;
     if (p.kind != cover::tiled && (p.outputs != q.outputs || !(p.needs == q.needs))) return false;
     if ((p.lengths == nullptr) != (q.lengths == nullptr)) return false;
     if (p.lengths != nullptr) {
@@ -147,21 +152,21 @@ constexpr bool same(const layout& a, const layout& b) {
 
 /// The layout of the cotangent: replicate and partial, haloed and pending change places; the rest keeps its own.
 constexpr layout cotangent(layout x) {
-  for (auto& r : x.roles) {
-    if (r.kind == role::replicate)
-      r = {role::partial};
-    else if (r.kind == role::partial)
-      r = {role::replicate};
+  for (int a = 0; a < x.roles.count; ++a) {
+    if (x.roles[a].kind == role::replicate)
+      x.roles[a] = {role::partial};
+    else if (x.roles[a].kind == role::partial)
+      x.roles[a] = {role::replicate};
   }
-  for (auto& d : x.dims)
-    if (d.kind != cover::tiled) d.kind = d.kind == cover::haloed ? cover::pending : cover::haloed;
+  for (int d = 0; d < x.dims.count; ++d)
+    if (x.dims[d].kind != cover::tiled) x.dims[d].kind = x.dims[d].kind == cover::haloed ? cover::pending : cover::haloed;
   return x;
 }
 
 /// Gives every dynamic extent named `tag` its value.
 constexpr layout bound(layout x, const text& tag, index_t extent) {
-  for (auto& d : x.dims)
-    if (d.extent == dynamic && d.tag == tag) d.extent = extent;
+  for (int d = 0; d < x.dims.count; ++d)
+    if (x.dims[d].extent == dynamic && x.dims[d].tag == tag) x.dims[d].extent = extent;
   return x;
 }
 

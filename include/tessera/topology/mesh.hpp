@@ -19,10 +19,11 @@ namespace detail {
 template <class... Axes>
 constexpr mesh_value mesh_of_axes() {
   mesh_value m;
-  (m.axes.push({short_name_of<bare_axis<Axes>>(), Axes::axis_extent, 1}), ...);
+  if constexpr (sizeof...(Axes) <= max_axes) (m.axes.push({short_name_of<bare_axis<Axes>>(), Axes::axis_extent, 1}), ...);
   return row_major(m);
 }
 
+// Whether a mesh can be used; partitions ask, so that a mesh which does not fit still has a value and is refused once.
 template <class M>
 struct mesh_check {
   static constexpr refusal value = check(M::value);
@@ -41,12 +42,10 @@ struct mesh {
 /// A mesh placed elsewhere in the world: world rank = First + Σ Stride·coordinate (row-major where no strides are given).
 template <Mesh M, int First, int... Strides>
 struct placed {
-  static_assert(sizeof...(Strides) == 0 || static_cast<int>(sizeof...(Strides)) == M::value.axes.count,
-                "[tessera.mesh.strides] a placement names one stride for each axis; add or remove strides");
   static constexpr mesh_value value = [] {
     mesh_value m = row_major(M::value, First);
-    const int strides[]{Strides..., 0};
-    if constexpr (sizeof...(Strides) > 0)
+    [[maybe_unused]] const int strides[]{Strides..., 0};
+    if constexpr (static_cast<int>(sizeof...(Strides)) == M::value.axes.count)
       for (int i = 0; i < m.axes.count; ++i) m.axes[i].stride = strides[i];
     return m;
   }();
@@ -55,11 +54,38 @@ struct placed {
 /// The sub-mesh of `M` in which `A` is fixed at a coordinate: the workers of one line less.
 template <Mesh M, class A, int Coordinate = 0>
 struct fixed {
-  static constexpr mesh_value value =
-      without_axis(M::value, M::value.find(short_name_of<bare_axis<A>>()), Coordinate);
+  static constexpr int axis = M::value.find(short_name_of<bare_axis<A>>());
+  static constexpr mesh_value value = axis < 0 ? M::value : without_axis(M::value, axis, Coordinate);
 };
 
 namespace detail {
+
+template <class... Axes>
+struct mesh_check<mesh<Axes...>> {
+  static constexpr int axes = sizeof...(Axes);
+  static constexpr refusal value =
+      axes > max_axes ? refusal{code::too_many, axes, 0} : check(mesh<Axes...>::value);
+};
+template <class M, int First, int... Strides>
+struct mesh_check<placed<M, First, Strides...>> {
+  static constexpr int strides = sizeof...(Strides);
+  static constexpr int axes = M::value.axes.count;
+  static constexpr refusal value = first_of(
+      mesh_check<M>::value,
+      strides == 0 || strides == axes ? refusal{} : refusal{code::wrong_number_of_strides, axes, strides},
+      check(placed<M, First, Strides...>::value));
+};
+template <class M, class A, int C>
+struct mesh_check<fixed<M, A, C>> {
+  static constexpr refusal value = [] {
+    constexpr int a = fixed<M, A, C>::axis;
+    const auto& axes = M::value.axes;
+    if (!mesh_check<M>::value.ok()) return mesh_check<M>::value;
+    if (a < 0) return refusal{code::axis_not_in_mesh, 0, axes.count};
+    if (C < 0 || C >= axes[a].extent) return refusal{code::coordinate_outside_axis, a, axes[a].extent, C};
+    return refusal{};
+  }();
+};
 
 template <class M>
 struct axis_list;  // the axis types of a mesh, in order

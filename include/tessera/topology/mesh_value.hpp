@@ -15,8 +15,8 @@ using coordinates = static_vector<int, max_axes>;
 /// One axis of a mesh, as a value.
 struct axis_value {
   text name;
-  int extent = 1;
-  int stride = 1;  ///< distance in the world of neighbours along this axis
+  int extent = 0;
+  int stride = 0;  ///< distance in the world of neighbours along this axis
 
   friend constexpr bool operator==(const axis_value&, const axis_value&) = default;
 };
@@ -155,10 +155,12 @@ constexpr mesh_value without_axis(const mesh_value& mesh, int axis, int coordina
   return left;
 }
 
-/// Refuses extents below 1 and placements that put two coordinates on one worker.
+/// Refuses extents below 1, axes named twice and placements that put two coordinates on one worker.
 constexpr refusal check(const mesh_value& mesh) {
-  for (int i = 0; i < mesh.axes.count; ++i)
+  for (int i = 0; i < mesh.axes.count; ++i) {
     if (mesh.axes[i].extent < 1) return refusal{code::extent_not_positive, i, mesh.axes[i].extent};
+    if (const int first = mesh.find(mesh.axes[i].name); first != i) return refusal{code::axis_named_twice, first, i};
+  }
   if (mesh.ranks == nullptr) {
     // Nested strides keep coordinates apart; only others are looked at one by one.
     bool nested = true;

@@ -72,8 +72,14 @@ struct draft {
 template <class... Axes>
 constexpr void cut_by(draft& x, index_t grain) {
   const int d = x.value.dims.count;
+  if (d == max_dimensions) {
+    x.why = first_of(x.why, refusal{code::too_many, x.value.mesh.axes.count, d + 1});
+    return;
+  }
+  if (grain < 1) x.why = first_of(x.why, refusal{code::grain_not_positive, d, grain});
   dimension dim;
-  dim.grain = grain;
+  dim.extent = dynamic;
+  dim.set_grain(grain);
   x.value.dims.push(dim);
   [[maybe_unused]] const auto one = [&](const text& name) {
     const int a = x.take(name);
@@ -107,7 +113,6 @@ struct entry<blocks<Axes...>> {
 };
 template <index_t Grain, class... Axes>
 struct entry<grains<Grain, Axes...>> {
-  static_assert(Grain >= 1, "[tessera.partition.grain] a grain holds at least 1 element; write a larger one");
   static constexpr bool is_cover = true;
   static constexpr void write(draft& x) { cut_by<Axes...>(x, Grain); }
 };
@@ -188,7 +193,7 @@ struct partition_draft<partition<M, Entries...>> {
 template <class P>
 struct partition_check {
   static constexpr refusal value = [] {
-    const refusal m = check(P::mesh_type::value);
+    const refusal m = mesh_check<typename P::mesh_type>::value;
     return m.ok() ? partition_draft<P>::value.why : m;
   }();
 };

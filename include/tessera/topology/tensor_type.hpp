@@ -41,6 +41,7 @@ struct described<tensor<P, S, E>> {
       const refusal p = partition_check<P>::value;
       if (!p.ok()) return p;
       if (P::dimensions != S::rank) return refusal{code::wrong_number_of_dimensions, P::dimensions, S::rank};
+      if (!is_element<E>) return refusal{code::element_unknown, sizeof(E)};
       return check_count(described::value.layout);
     }();
   };
@@ -141,14 +142,22 @@ struct cotangent_source {
   static constexpr tensor_value value{tessera::cotangent(value_of<T>.layout), value_of<T>.element};
 };
 
+// A tensor type that is refused stays as it is written.
+template <class T, class Source, bool Fits = described<T>::verdict::ok>
+struct named_unless_refused : tensor_named<T, Source> {};
+template <class T, class Source>
+struct named_unless_refused<T, Source, false> {
+  using type = T;
+};
+
 }  // namespace detail
 
 /// The canonical spelling of a tensor type: equal values give equal types.
 template <TensorType T>
-using canonical_tensor = typename detail::tensor_named<T, detail::itself<T>>::type;
+using canonical_tensor = typename detail::named_unless_refused<T, detail::itself<T>>::type;
 
 /// The type of the cotangent: replicate and partial, haloed and pending change places.
 template <TensorType T>
-using cotangent_type = typename detail::tensor_named<T, detail::cotangent_source<T>>::type;
+using cotangent_type = typename detail::named_unless_refused<T, detail::cotangent_source<T>>::type;
 
 }  // namespace tessera

@@ -12,10 +12,10 @@ enum class boundary : signed char { zero };
 ///
 /// Convolution and pooling are a = stride, b = −padding, b2 = dilation·(kernel − 1) − padding, c = 1.
 struct window {
-  index_t a = 1;
+  index_t a = 0;
   index_t b = 0;
   index_t b2 = 0;
-  index_t c = 1;
+  index_t c = 0;
   boundary edge = boundary::zero;
 
   constexpr index_t first(index_t y) const { return detail::floor_divide(a * y + b, c); }
@@ -26,11 +26,11 @@ struct window {
 
 /// A kernel that slides over one dimension: its extent, its step, the padding at both ends and the distance of its taps.
 struct sliding {
-  index_t kernel = 1;
-  index_t stride = 1;
+  index_t kernel = 0;
+  index_t stride = 0;
   index_t before = 0;
   index_t after = 0;
-  index_t dilation = 1;
+  index_t dilation = 0;
 
   constexpr index_t reach() const { return dilation * (kernel - 1) + 1; }
 

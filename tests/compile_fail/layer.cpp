@@ -1,0 +1,118 @@
+// A network names the layer that refuses what comes in, once, with its place counted from 0.
+#include <tessera/core.hpp>
+
+namespace ts = tessera;
+namespace nn = tessera::nn;
+
+struct row : ts::axis<2> {};
+struct col : ts::axis<2> {};
+struct batch : ts::dyn {};
+struct width : ts::dyn {};
+using grid = ts::mesh<row, col>;
+
+using image = ts::partition<grid, ts::whole, ts::whole, ts::blocks<row>, ts::blocks<col>>;
+using channels = ts::partition<grid, ts::whole, ts::blocks<row, col>, ts::whole, ts::whole>;
+using features = ts::partition<grid, ts::whole, ts::blocks<row, col>>;
+
+template <class P, class Shape = ts::shape<batch, ts::dim<3>, ts::dim<8>, ts::dim<8>>>
+using images = ts::tensor<P, Shape, double>;
+template <class P, class Shape = ts::shape<batch, ts::dim<16>>>
+using rows_of = ts::tensor<P, Shape, double>;
+
+using good = ts::network<images<image>, nn::conv<6, ts::kernel<3, 3>, ts::padding<1, 1>>, nn::relu,
+                         nn::max_pool<ts::kernel<3, 3>, ts::padding<1, 1>>, nn::repartition<channels>, nn::flatten,
+                         nn::linear<10>>;
+static_assert(good::layers::count == 6);
+
+// Windows.
+#if defined(WIDE_KERNEL)  // expect: [tessera.window.kernel] && at_layer<1, tessera::kernel_wider_than_padded_tensor<2, 8, 1, 13>
+using bad = ts::network<images<image>, nn::relu, nn::conv<6, ts::kernel<13, 3>, ts::padding<1, 1>>, nn::relu>;
+static_assert(bad::layers::count >= 0);
+#elif defined(WIDE_DILATED_KERNEL)  // expect: [tessera.window.kernel] && at_layer<0, tessera::kernel_wider_than_padded_tensor<3, 8, 0, 5>
+using bad = ts::network<images<image>, nn::conv<6, ts::kernel<3, 5>, ts::dilation<1, 2>>, nn::relu>;
+static_assert(bad::layers::count >= 0);
+#elif defined(WIDE_POOL)  // expect: [tessera.window.kernel] && at_layer<2, tessera::kernel_wider_than_padded_tensor<2, 4, 0, 5>
+using bad = ts::network<images<image>, nn::relu, nn::max_pool<ts::kernel<2, 2>>, nn::max_pool<ts::kernel<5, 2>>, nn::relu>;
+static_assert(bad::layers::count >= 0);
+#elif defined(WIDE_KERNEL_TRAFFIC)  // expect: [tessera.window.kernel] && at_layer<0, tessera::kernel_wider_than_padded_tensor<2, 8, 0, 9>
+using bad = ts::network<images<image>, nn::conv<6, ts::kernel<9, 3>>, nn::relu>;
+static_assert(ts::traffic<bad>(ts::bind<batch>(64)).forward.busiest_worker_bytes <= 33'792);
+#elif defined(NO_KERNEL)  // expect: [tessera.window.positive] && at_layer<0, tessera::window_not_positive<2, 0, 1, 1>
+using bad = ts::network<images<image>, nn::conv<6, ts::kernel<0, 3>>, nn::relu>;
+static_assert(bad::layers::count >= 0);
+#elif defined(NO_STRIDE)  // expect: [tessera.window.positive] && at_layer<1, tessera::window_not_positive<3, 2, 0, 1>
+using bad = ts::network<images<image>, nn::relu, nn::max_pool<ts::kernel<2, 2>, ts::stride<2, 0>>, nn::flatten>;
+static_assert(bad::layers::count >= 0);
+#elif defined(NEGATIVE_PADDING)  // expect: [tessera.window.positive] && at_layer<0, tessera::window_not_positive<2, 3, 1, 1>
+using bad = ts::network<images<image>, nn::conv<6, ts::kernel<3, 3>, ts::padding<-1, 0>>>;
+static_assert(bad::layers::count >= 0);
+#elif defined(POOL_PADDING)  // expect: [tessera.window.padding] && at_layer<1, tessera::padding_wider_than_half_kernel<3, 2, 3>
+using bad = ts::network<images<image>, nn::relu, nn::max_pool<ts::kernel<3, 3>, ts::padding<1, 2>>, nn::relu>;
+static_assert(bad::layers::count >= 0);
+#endif
+
+// Dimensions.
+static_assert(ts::network<rows_of<features>, nn::linear<8>, nn::relu, nn::linear<4>>::layers::count == 3);
+#if defined(CONV_OF_MATRIX)  // expect: [tessera.layer.dimensions] && at_layer<1, tessera::layer_takes_other_dimensions<4, 2>
+using bad = ts::network<rows_of<features>, nn::linear<8>, nn::conv<6, ts::kernel<3, 3>>, nn::relu>;
+static_assert(bad::layers::count >= 0);
+#elif defined(POOL_OF_MATRIX)  // expect: [tessera.layer.dimensions] && at_layer<0, tessera::layer_takes_other_dimensions<4, 2>
+using bad = ts::network<rows_of<features>, nn::max_pool<ts::kernel<2, 2>>, nn::relu>;
+static_assert(bad::layers::count >= 0);
+#elif defined(FLATTEN_OF_VECTOR)  // expect: [tessera.layer.dimensions] && at_layer<0, tessera::layer_takes_other_dimensions<2, 1>
+using bad = ts::network<ts::tensor<ts::partition<grid, ts::whole>, ts::shape<batch>>, nn::flatten, nn::relu>;
+static_assert(bad::layers::count >= 0);
+#elif defined(REPARTITION_OF_MATRIX)  // expect: [tessera.partition.dimensions] && at_layer<1, tessera::wrong_number_of_dimensions<4, 2>
+using bad = ts::network<rows_of<features>, nn::relu, nn::repartition<image>, nn::relu>;
+static_assert(bad::layers::count >= 0);
+#elif defined(RESULT_OF_OTHER_RANK)  // expect: [tessera.partition.dimensions] && at_layer<0, tessera::wrong_number_of_dimensions<2, 4>
+using bad = ts::network<rows_of<features>, nn::linear<8, ts::output_as<image>>, nn::relu>;
+static_assert(bad::layers::count >= 0);
+#elif defined(DYNAMIC_FEATURES)  // expect: [tessera.layer.dynamic] && at_layer<1, tessera::extent_not_static<1>
+using bad = ts::network<rows_of<features, ts::shape<batch, width>>, nn::relu, nn::linear<8>, nn::relu>;
+static_assert(bad::layers::count >= 0);
+#elif defined(DYNAMIC_CHANNELS)  // expect: [tessera.layer.dynamic] && at_layer<0, tessera::extent_not_static<1>
+using bad = ts::network<images<image, ts::shape<batch, width, ts::dim<8>, ts::dim<8>>>, nn::conv<6, ts::kernel<3, 3>>>;
+static_assert(bad::layers::count >= 0);
+#elif defined(DYNAMIC_FLATTENED)  // expect: [tessera.layer.dynamic] && at_layer<1, tessera::extent_not_static<1>
+using bad = ts::network<images<channels, ts::shape<batch, ts::dim<3>, width, ts::dim<8>>>, nn::flatten, nn::linear<8>>;
+static_assert(bad::layers::count >= 0);
+#endif
+
+// Cuts and meanings that a layer cannot take.
+static_assert(ts::network<images<channels>, nn::flatten, nn::linear<8>>::layers::count == 2);
+#if defined(FLATTEN_OF_CUT_HEIGHT)  // expect: [tessera.rule.whole] && at_layer<2, tessera::dimension_needed_whole<0, 2>
+using bad = ts::network<images<image>, nn::conv<6, ts::kernel<3, 3>>, nn::relu, nn::flatten, nn::linear<10>>;
+static_assert(bad::layers::count >= 0);
+#elif defined(RELU_OF_TERMS)  // expect: [tessera.rule.nonlinear] && at_layer<0, tessera::nonlinear_on_partial<0, 0>
+using bad = ts::network<rows_of<ts::partition<grid, ts::whole, ts::whole, ts::partial<row>>>, nn::relu, nn::linear<4>>;
+static_assert(bad::layers::count >= 0);
+#elif defined(RELU_OF_KEPT_TERMS)  // expect: [tessera.rule.nonlinear] && at_layer<1, tessera::nonlinear_on_partial<1, 0>
+using terms = ts::partition<grid, ts::blocks<row>, ts::whole, ts::partial<col>>;
+using bad = ts::network<rows_of<ts::partition<grid, ts::blocks<row>, ts::blocks<col>>>,
+                        nn::linear<4, ts::cut_in<col>, ts::output_as<terms>>, nn::relu>;
+static_assert(bad::layers::count >= 0);
+#elif defined(POOL_OF_TERMS)  // expect: [tessera.rule.nonlinear] && at_layer<0, tessera::nonlinear_on_partial<1, 0>
+using bad = ts::network<images<ts::partition<grid, ts::blocks<row>, ts::whole, ts::whole, ts::whole, ts::partial<col>>>,
+                        nn::max_pool<ts::kernel<2, 2>>, nn::flatten>;
+static_assert(bad::layers::count >= 0);
+#elif defined(HALOED_FEATURES)  // expect: [tessera.move.tiling] && at_layer<1, tessera::not_a_tiling<-1, 1>
+using bad = ts::network<rows_of<ts::partition<grid, ts::whole, ts::haloed<ts::blocks<row>, 16, 1, -1, 1>>>, nn::relu,
+                        nn::repartition<ts::partition<grid, ts::whole, ts::whole>>, nn::linear<4>>;
+static_assert(bad::layers::count >= 0);
+#endif
+
+// Counts.
+static_assert(ts::network<rows_of<features, ts::shape<batch, ts::dim<1024>>>, nn::linear<1024>>::layers::count == 1);
+#if defined(LARGE_RESULT)  // expect: [tessera.shape.overflow] && at_layer<1, tessera::count_overflows<1, 4294967296>
+using large = ts::shape<ts::dim<(1LL << 32)>, ts::dim<16>>;
+using bad = ts::network<rows_of<features, large>, nn::relu, nn::linear<(1LL << 32)>, nn::relu>;
+static_assert(bad::layers::count >= 0);
+#elif defined(LARGE_WEIGHT)  // expect: [tessera.shape.overflow] && at_layer<0, tessera::count_overflows<1, 4294967296>
+using bad = ts::network<rows_of<features, ts::shape<batch, ts::dim<(1LL << 32)>>>, nn::linear<(1LL << 32)>, nn::relu>;
+static_assert(bad::layers::count >= 0);
+#elif defined(LARGE_INPUT)  // expect: [tessera.shape.overflow] && count_overflows<2, 4294967296>
+using large = ts::shape<batch, ts::dim<(1LL << 32)>, ts::dim<(1LL << 32)>, ts::dim<1>>;
+using bad = ts::network<images<channels, large>, nn::relu, nn::flatten>;
+static_assert(bad::layers::count >= 0);
+#endif

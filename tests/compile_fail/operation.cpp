@@ -1,0 +1,133 @@
+// The rules for local operations: a result type exists only for operands that may meet.
+#include <tessera/core.hpp>
+
+namespace ts = tessera;
+
+struct row : ts::axis<2> {};
+struct col : ts::axis<3> {};
+using grid = ts::mesh<row, col>;
+using line = ts::mesh<row>;
+
+template <class... Entries>
+using matrix = ts::tensor<ts::partition<grid, Entries...>, ts::shape_of<12, 6>>;
+template <class... Entries>
+using vector = ts::tensor<ts::partition<grid, Entries...>, ts::shape_of<6>>;
+template <class... Entries>
+using numbers = ts::tensor<ts::partition<grid, Entries...>, ts::shape_of<12, 6>, std::int64_t>;
+
+using copies = matrix<ts::whole, ts::whole>;
+using alike = matrix<ts::whole, ts::whole, ts::invariant<row, col>>;
+using terms = matrix<ts::whole, ts::whole, ts::partial<row>>;
+using at_root = matrix<ts::whole, ts::whole, ts::on<row>>;
+using by_row = matrix<ts::blocks<row>, ts::whole>;
+using by_col = matrix<ts::whole, ts::blocks<row>>;
+using window = matrix<ts::haloed<ts::blocks<row>, 12, 1, -1, 1>, ts::whole>;
+using pending = matrix<ts::pending<ts::blocks<row>, 12, 1, -1, 1>, ts::whole>;
+
+using nonlinear = ts::detail::unary_signature<2, ts::linearity::nonlinear>;
+template <int Right = 2>
+using sum = ts::detail::binary_signature<2, Right, ts::linearity::additive>;
+template <int Right = 2>
+using product = ts::detail::binary_signature<2, Right, ts::linearity::multilinear>;
+using matmul = ts::detail::matmul_signature<2>;
+template <int... Dims>
+using total = ts::detail::sum_signature<2, Dims...>;
+
+template <class... T>
+inline constexpr bool exist = (ts::TensorType<T> && ...);
+
+// A non-linear operation on a pending sum.
+static_assert(exist<ts::result_type<nonlinear, copies>, ts::result_type<nonlinear, alike>, ts::result_type<nonlinear, by_row>, ts::result_type<nonlinear, window>>);
+#if defined(NONLINEAR_ON_TERMS)  // expect: [tessera.rule.nonlinear] && nonlinear_on_partial<0, 0>
+static_assert(exist<ts::result_type<nonlinear, terms>>);
+#elif defined(NONLINEAR_ON_TERMS_OF_TWO)  // expect: [tessera.rule.nonlinear] && nonlinear_on_partial<1, 0>
+static_assert(exist<ts::result_type<nonlinear, matrix<ts::blocks<row>, ts::whole, ts::partial<col>>>>);
+#endif
+
+// Products of pending sums.
+static_assert(exist<ts::result_type<product<>, terms, copies>, ts::result_type<matmul, terms, ts::tensor<ts::partition<grid, ts::whole, ts::whole>, ts::shape_of<6, 5>>>>);
+#if defined(TERMS_TIMES_TERMS)  // expect: [tessera.rule.product] && product_of_partials<0, 2>
+static_assert(exist<ts::result_type<product<>, terms, terms>>);
+#elif defined(TERMS_TIMES_CUT)  // expect: [tessera.rule.product] && product_of_partials<0, 1>
+static_assert(exist<ts::result_type<product<1>, by_row, vector<ts::whole, ts::partial<row>>>>);
+#elif defined(TERMS_MATMUL_TERMS)  // expect: [tessera.rule.product] && product_of_partials<0, 2>
+using right = ts::tensor<ts::partition<grid, ts::whole, ts::whole, ts::partial<row>>, ts::shape_of<6, 5>>;
+static_assert(exist<ts::result_type<matmul, terms, right>>);
+#endif
+
+// Sums of terms and whole values.
+static_assert(exist<ts::result_type<sum<>, terms, terms>, ts::result_type<sum<>, copies, copies>, ts::result_type<sum<>, alike, alike>, ts::result_type<sum<>, by_row, by_row>, ts::result_type<sum<>, at_root, at_root>>);
+#if defined(WHOLE_TO_TERMS)  // expect: [tessera.rule.sum] && replicate_added_to_partial<0, 1>
+static_assert(exist<ts::result_type<sum<>, terms, copies>>);
+#elif defined(TERMS_TO_WHOLE)  // expect: [tessera.rule.sum] && replicate_added_to_partial<0, 0>
+static_assert(exist<ts::result_type<sum<>, copies, terms>>);
+#elif defined(BIAS_TO_TERMS)  // expect: [tessera.rule.sum] && replicate_added_to_partial<0, 1>
+static_assert(exist<ts::result_type<sum<1>, terms, vector<ts::whole>>>);
+#elif defined(TERMS_TO_CUT)  // expect: [tessera.rule.sum] && replicate_added_to_partial<0, 0>
+static_assert(exist<ts::result_type<sum<1>, by_row, vector<ts::whole, ts::partial<row>>>>);
+#endif
+
+// Invariant operands.
+static_assert(exist<ts::result_type<product<>, alike, alike>, ts::result_type<product<>, numbers<ts::whole, ts::whole>, numbers<ts::whole, ts::whole, ts::invariant<row, col>>>>);
+#if defined(INVARIANT_TIMES_COPIES)  // expect: [tessera.rule.invariant] && invariant_mixed<0, 1>
+static_assert(exist<ts::result_type<product<>, alike, copies>>);
+#elif defined(INVARIANT_PLUS_COPIES)  // expect: [tessera.rule.invariant] && invariant_mixed<1, 0>
+static_assert(exist<ts::result_type<sum<>, matrix<ts::whole, ts::whole, ts::invariant<row>>, alike>>);
+#elif defined(INVARIANT_TIMES_TERMS)  // expect: [tessera.rule.invariant] && invariant_mixed<0, 1>
+static_assert(exist<ts::result_type<product<>, matrix<ts::whole, ts::whole, ts::invariant<row>>, terms>>);
+#elif defined(INVARIANT_TIMES_CUT)  // expect: [tessera.rule.invariant] && invariant_mixed<0, 1>
+static_assert(exist<ts::result_type<product<1>, by_row, vector<ts::whole, ts::invariant<row>>>>);
+#endif
+
+// Operands on one coordinate.
+#if defined(ROOT_PLUS_COPIES)  // expect: [tessera.rule.on] && held_on_one_coordinate<0, 1>
+static_assert(exist<ts::result_type<sum<>, at_root, copies>>);
+#elif defined(TWO_ROOTS)  // expect: [tessera.rule.on] && held_on_one_coordinate<0, 1>
+static_assert(exist<ts::result_type<sum<>, at_root, matrix<ts::whole, ts::whole, ts::on<row, 1>>>>);
+#elif defined(ROOT_TIMES_CUT)  // expect: [tessera.rule.on] && held_on_one_coordinate<0, 1>
+static_assert(exist<ts::result_type<product<1>, by_row, vector<ts::whole, ts::on<row>>>>);
+#endif
+
+// Operands cut unalike.
+static_assert(exist<ts::result_type<sum<1>, by_row, vector<ts::whole>>, ts::result_type<product<1>, by_row, vector<ts::whole>>>);
+#if defined(ROWS_AND_COLUMNS)  // expect: [tessera.rule.cut] && cut_unalike<0, 1, 0>
+static_assert(exist<ts::result_type<sum<>, by_row, by_col>>);
+#elif defined(CUT_AND_WHOLE)  // expect: [tessera.rule.cut] && cut_unalike<0, 1, 0>
+static_assert(exist<ts::result_type<sum<>, by_row, copies>>);
+#elif defined(OTHER_GRAIN)  // expect: [tessera.rule.cut] && cut_unalike<0, 1, 0>
+static_assert(exist<ts::result_type<sum<>, by_row, matrix<ts::grains<4, row>, ts::whole>>>);
+#elif defined(OTHER_ORDER)  // expect: [tessera.rule.cut] && cut_unalike<0, 1, 0>
+static_assert(exist<ts::result_type<sum<>, matrix<ts::blocks<row, col>, ts::whole>, matrix<ts::blocks<col, row>, ts::whole>>>);
+#elif defined(CONTRACTED_UNALIKE)  // expect: [tessera.rule.cut] && cut_unalike<0, 1, 0>
+static_assert(exist<ts::result_type<matmul, by_col, ts::tensor<ts::partition<grid, ts::whole, ts::whole>, ts::shape_of<6, 5>>>>);
+#endif
+
+// Haloed and pending dimensions.
+static_assert(exist<ts::result_type<total<0>, by_row>, ts::result_type<total<1>, window>, ts::result_type<sum<>, pending, pending>>);
+#if defined(HALOED_SUMMED)  // expect: [tessera.rule.haloed] && haloed_summed<0, 0>
+static_assert(exist<ts::result_type<total<0>, window>>);
+#elif defined(HALOED_SUMMED_OVER_ALL)  // expect: [tessera.rule.haloed] && haloed_summed<0, 0>
+static_assert(exist<ts::result_type<total<>, window>>);
+#elif defined(HALOED_CONTRACTED)  // expect: [tessera.rule.haloed] && haloed_summed<0, 1>
+using left = matrix<ts::whole, ts::haloed<ts::blocks<row>, 6, 1, -1, 1>>;
+using right = ts::tensor<ts::partition<grid, ts::haloed<ts::blocks<row>, 6, 1, -1, 1>, ts::whole>, ts::shape_of<6, 5>>;
+static_assert(exist<ts::result_type<matmul, left, right>>);
+#elif defined(PENDING_NONLINEAR)  // expect: [tessera.rule.pending] && pending_not_linear<0, 0>
+static_assert(exist<ts::result_type<nonlinear, pending>>);
+#endif
+
+// Extents, ranks, meshes and elements.
+static_assert(exist<ts::result_type<matmul, copies, ts::tensor<ts::partition<grid, ts::whole, ts::blocks<col>>, ts::shape_of<6, 5>>>>);
+#if defined(OTHER_EXTENT)  // expect: [tessera.shape.extent] && extents_differ<0, 6, 5>
+static_assert(exist<ts::result_type<sum<1>, copies, ts::tensor<ts::partition<grid, ts::whole>, ts::shape_of<5>>>>);
+#elif defined(OTHER_EXTENT_CONTRACTED)  // expect: [tessera.shape.extent] && extents_differ<0, 6, 7>
+static_assert(exist<ts::result_type<matmul, copies, ts::tensor<ts::partition<grid, ts::whole, ts::whole>, ts::shape_of<7, 5>>>>);
+#elif defined(OTHER_EXTENT_CUT)  // expect: [tessera.shape.extent] && extents_differ<0, 12, 14>
+static_assert(exist<ts::result_type<sum<>, by_row, ts::tensor<ts::partition<grid, ts::blocks<row>, ts::whole>, ts::shape_of<14, 6>>>>);
+#elif defined(OTHER_RANK)  // expect: [tessera.partition.dimensions] && wrong_number_of_dimensions<2, 1>
+static_assert(exist<ts::result_type<matmul, copies, vector<ts::whole>>>);
+#elif defined(OTHER_MESH)  // expect: [tessera.rule.mesh] && meshes_differ<1>
+static_assert(exist<ts::result_type<sum<>, copies, ts::tensor<ts::partition<line, ts::whole, ts::whole>, ts::shape_of<12, 6>>>>);
+#elif defined(OTHER_ELEMENT)  // expect: [tessera.tensor.element] && wrong_element<1, 2>
+static_assert(exist<ts::result_type<sum<>, copies, numbers<ts::whole, ts::whole>>>);
+#endif

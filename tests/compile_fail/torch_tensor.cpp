@@ -1,0 +1,54 @@
+// The same refusals at the operators and verbs on LibTorch tensors, at the line that uses them.
+#include <tessera/tessera.hpp>
+
+namespace ts = tessera;
+
+struct row : ts::axis<2> {};
+struct col : ts::axis<2> {};
+using grid = ts::mesh<row, col>;
+
+template <class... Entries>
+using layout_as = ts::partition<grid, Entries...>;
+template <class... Entries>
+using matrix = ts::tensor<layout_as<Entries...>, ts::shape_of<12, 6>, double>;
+template <class... Entries>
+using scalar = ts::tensor<layout_as<Entries...>, ts::shape<>, double>;
+
+using all = layout_as<ts::whole, ts::whole>;
+using copies = matrix<ts::whole, ts::whole>;
+using terms = matrix<ts::whole, ts::whole, ts::partial<row>>;
+using by_row = matrix<ts::blocks<row>, ts::whole>;
+using by_col = matrix<ts::whole, ts::blocks<row>>;
+
+inline double of_rows(const by_row& x) { return static_cast<double>(x.layout().rank()); }
+
+inline void control(const copies& whole, const terms& pending, const by_row& rows, const by_col& columns,
+                    const scalar<ts::invariant<row, col>>& loss) {
+  pending + pending;
+  relu(whole);
+  pending * whole;
+  ts::all_gather<all>(rows);
+  of_rows(ts::repartition<layout_as<ts::blocks<row>, ts::whole>>(columns));
+  if (value(loss) > 0) loss.backward();
+}
+
+#if defined(WHOLE_TO_TERMS)  // expect: [tessera.rule.sum] && replicate_added_to_partial<0, 0>
+auto sum(const copies& x, const terms& y) { return x + y; }
+#elif defined(TERMS_TIMES_TERMS)  // expect: [tessera.rule.product] && product_of_partials<0, 2>
+auto product(const terms& x, const terms& y) { return x * y; }
+#elif defined(RELU_OF_TERMS)  // expect: [tessera.rule.nonlinear] && nonlinear_on_partial<0, 0>
+auto rectified(const terms& x) { return relu(x); }
+#elif defined(BROADCAST_OF_BLOCKS)  // expect: [tessera.verb.pair] && illegal_broadcast_pair<1, 4>
+auto everywhere(const by_row& x) { return ts::broadcast<all>(x); }
+#elif defined(TOO_FEW_COVERS)  // expect: [tessera.partition.dimensions] && wrong_number_of_dimensions<1, 2>
+auto gathered(const by_row& x) { return ts::all_gather<layout_as<ts::whole>>(x); }
+#elif defined(OTHER_PARTITION)  // expect: could not convert && tessera::blocks<row>, tessera::whole && tessera::whole, tessera::blocks<row>
+double rank(by_col x) { return of_rows(x); }
+#elif defined(VALUE_OF_CUT)  // expect: [tessera.value.copies] && not_steering<1>
+bool falls(const scalar<ts::invariant<row>, ts::partial<col>>& loss) { return value(loss) < 1; }
+#elif defined(WIDE_KERNEL)  // expect: [tessera.window.kernel] && at_layer<1, tessera::kernel_wider_than_padded_tensor<2, 8, 1, 13>
+using image = ts::tensor<layout_as<ts::whole, ts::whole, ts::blocks<row>, ts::blocks<col>>, ts::shape_of<16, 1, 8, 8>, double>;
+using net = ts::nn::sequential<image, ts::nn::relu, ts::nn::conv<6, ts::kernel<13, 3>, ts::padding<1, 1>>, ts::nn::relu,
+                               ts::nn::max_pool<ts::kernel<2, 2>>>;
+auto output(ts::team<grid>& team, const image& x) { return net{team, ts::seed{7}}(x); }
+#endif

@@ -1,0 +1,136 @@
+#include "tests/support/catch.hpp"
+
+#include <tessera/core.hpp>
+
+namespace tessera::testing {
+namespace {
+
+struct row : axis<2> {};
+struct col : axis<2> {};
+struct batch : dyn {};
+using grid = mesh<row, col>;
+using image = tensor<partition<grid, whole, whole, blocks<row>, blocks<col>>, shape<batch, dim<3>, dim<9>, dim<8>>, double>;
+
+template <class... Layers>
+using after = typename network<image, Layers...>::output;
+
+}  // namespace
+
+TEST_CASE("shapes and partitions follow layers") {
+  using y = after<nn::conv<5, kernel<3, 2>, stride<2, 1>, padding<1, 0>>, nn::relu>;
+  STATIC_REQUIRE(std::is_same_v<y, tensor<partition<grid, whole, whole, blocks<row>, blocks<col>>,
+                                          shape<batch, dim<5>, dim<5>, dim<7>>, double>>);
+  using channels = partition<grid, whole, blocks<row, col>, whole, whole>;
+  using z = after<nn::conv<5, kernel<1, 1>>, nn::repartition<channels>, nn::flatten>;
+  STATIC_REQUIRE(std::is_same_v<z, tensor<partition<grid, whole, grains<72, row, col>>, shape<batch, dim<360>>, double>>);
+}
+
+TEST_CASE("the weight's cut is the cheapest for one sample, whatever the batch") {
+  using features = tensor<partition<grid, whole, blocks<row, col>>, shape<batch, dim<96>>, double>;
+  const layer_plan narrow = nn::linear<10>::plan(value_of<features>);
+  REQUIRE(narrow.why.ok());
+  CHECK(narrow.parameters[0].stored.levels(1) == 2);  // few outputs: reduce them
+  const layer_plan wide = nn::linear<1000>::plan(value_of<features>);
+  CHECK(wide.parameters[0].stored.levels(0) == 2);  // few inputs: gather them
+  CHECK(same(wide.output, [] {
+    layout x = value_of<features>.layout;
+    x.dims[1].extent = 1000;
+    return x;
+  }()));
+}
+
+TEST_CASE("column and row forms are spellings") {
+  struct model : axis<4> {};
+  struct data : axis<2> {};
+  using m = mesh<data, model>;
+  using x = tensor<partition<m, blocks<data>, whole>, shape<batch, dim<12>>, double>;
+  using column = typename network<x, nn::linear<8, cut_out<model>>>::output;
+  STATIC_REQUIRE(std::is_same_v<column, tensor<partition<m, blocks<data>, blocks<model>>, shape<batch, dim<8>>, double>>);
+  using row_form = network<column, nn::linear<5, cut_in<model>, output_as<partition<m, blocks<data>, whole>>>>;
+  STATIC_REQUIRE(std::is_same_v<typename row_form::output, tensor<partition<m, blocks<data>, whole>, shape<batch, dim<5>>, double>>);
+  const traffic_value t = traffic<row_form>(bind<batch>(2));
+  CHECK(t.forward.bytes == 2 * 4 * (2 * 5 * 3 * 8 / 4));  // all_reduce of 1 x 5 over four, on two lines
+}
+
+TEST_CASE("traffic counts parameters and is what must be moved") {
+  using net = network<image, nn::conv<6, kernel<3, 3>, padding<1, 1>>>;
+  const traffic_value t = traffic<net>(bind<batch>(1));
+  CHECK(t.forward.bytes == t.forward.lower_bound_bytes);
+  CHECK(t.backward.bytes == t.backward.lower_bound_bytes);
+  CHECK(t.backward.bytes - t.forward.bytes == 8 * 2 * 3 * (6 * 3 * 9 + 6));  // the weights' all_reduce over four workers
+}
+
+TEST_CASE("rules for local operations, axis by axis") {
+  struct a : axis<2> {};
+  const auto of = [](role kind, int cut_dim = 0) {
+    layout x;
+    x.mesh = mesh<a>::value;
+    x.roles.resize(1);
+    for (int i = 0; i < 2; ++i) {
+      dimension d;
+      d.extent = 4;
+      x.dims.push(d);
+    }
+    if (kind == role::cut)
+      x.cut_by(cut_dim, 0);
+    else
+      x.roles[0] = {kind};
+    return x;
+  };
+  const auto result = [&](linearity kind, const char* left, const layout& x, const char* right, const layout& y, const char* out) {
+    signature s;
+    s.kind = kind;
+    s.operands.push(named(left));
+    s.operands.push(named(right));
+    s.result = named(out);
+    static_vector<operand, 4> operands;
+    operands.push({x, false});
+    operands.push({y, false});
+    return infer(s, operands);
+  };
+  constexpr role R = role::replicate, P = role::partial, I = role::invariant, V = role::cut, O = role::on;
+  const auto sum = [&](role x, role y) { return result(linearity::additive, "ij", of(x), "ij", of(y), "ij"); };
+  const auto product = [&](role x, role y) { return result(linearity::multilinear, "ij", of(x), "ij", of(y), "ij"); };
+  const auto other = [&](role x, role y) { return result(linearity::nonlinear, "ij", of(x), "ij", of(y), "ij"); };
+
+  for (role k : {R, P, I, V, O}) {
+    CHECK(sum(k, k).why.ok());
+    CHECK(sum(k, k).layout.roles[0].kind == k);
+  }
+  CHECK(sum(P, R).why.code == code::replicate_added_to_partial);
+  CHECK(sum(R, P).why.code == code::replicate_added_to_partial);
+  CHECK(sum(I, P).why.code == code::invariant_mixed);
+  CHECK(sum(I, R).why.code == code::invariant_mixed);
+  CHECK(sum(V, R).why.code == code::cut_unalike);
+  CHECK(sum(O, R).why.code == code::held_on_one_coordinate);
+  CHECK(product(R, R).layout.roles[0].kind == R);
+  CHECK(product(P, R).layout.roles[0].kind == P);
+  CHECK(product(R, P).layout.roles[0].kind == P);
+  CHECK(product(I, I).layout.roles[0].kind == I);
+  CHECK(product(V, V).layout.roles[0].kind == V);
+  CHECK(product(P, P).why.code == code::product_of_partials);
+  CHECK(product(I, R).why.code == code::invariant_mixed);
+  CHECK(other(R, R).why.ok());
+  CHECK(other(V, V).why.ok());
+  CHECK(other(P, P).why.code == code::nonlinear_on_partial);
+
+  // Contractions: a tiling summed over is partial; an operand without the dimension must be whole.
+  const auto matmul = [&](const layout& x, const layout& y) { return result(linearity::multilinear, "ik", x, "kj", y, "ij"); };
+  CHECK(matmul(of(V, 1), of(V, 0)).layout.roles[0].kind == P);
+  CHECK(matmul(of(V, 0), of(R)).layout.roles[0].dimension == 0);
+  CHECK(matmul(of(R), of(V, 1)).layout.roles[0].dimension == 1);
+  CHECK(matmul(of(V, 1), of(R)).why.code == code::cut_unalike);
+  CHECK(matmul(of(V, 0), of(P)).why.code == code::product_of_partials);
+  layout haloed = of(V, 1);
+  haloed.dims[1].kind = cover::haloed;
+  haloed.dims[1].outputs = 4;
+  haloed.dims[1].needs = sliding{3, 1, 1, 1, 1}.needs();
+  layout beside = of(V, 0);
+  beside.dims[0] = haloed.dims[1];
+  CHECK(matmul(haloed, beside).why.code == code::haloed_summed);
+  beside.dims[0].kind = cover::pending;
+  haloed.dims[1].kind = cover::pending;
+  CHECK(other(R, V).why.code == code::cut_unalike);
+}
+
+}  // namespace tessera::testing

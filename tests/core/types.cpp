@@ -1,0 +1,102 @@
+#include "tests/support/catch.hpp"
+
+#include <tessera/core.hpp>
+
+namespace tessera::testing {
+namespace {
+
+struct row : axis<2> {};
+struct col : axis<3> {};
+struct one : axis<1> {};
+struct batch : dyn {};
+using grid = mesh<row, col>;
+
+template <class... Entries>
+using over = tensor<partition<grid, Entries...>, shape<batch, dim<7>>, double>;
+
+}  // namespace
+
+TEST_CASE("equal partitions have equal canonical types and equal values") {
+  using x = over<blocks<row>, whole>;
+  using y = over<blocks<row>, whole, replicate<col>>;
+  STATIC_REQUIRE(std::is_same_v<canonical_tensor<y>, x>);
+  STATIC_REQUIRE(same(value_of<x>.layout, value_of<y>.layout));
+  using p = over<whole, whole, invariant<col>, partial<row>>;
+  using q = over<whole, whole, partial<row>, invariant<col>>;
+  STATIC_REQUIRE(std::is_same_v<canonical_tensor<p>, q>);
+  STATIC_REQUIRE(std::is_same_v<canonical_tensor<q>, q>);
+}
+
+TEST_CASE("an axis of extent 1 makes no difference") {
+  using with = tensor<partition<mesh<row, one>, blocks<row>, blocks<one>>, shape_of<4, 7>>;
+  using without = tensor<partition<mesh<row>, blocks<row>, whole>, shape_of<4, 7>>;
+  using meaning = tensor<partition<mesh<row, one>, blocks<row>, whole, partial<one>>, shape_of<4, 7>>;
+  STATIC_REQUIRE(same(value_of<with>.layout, value_of<without>.layout));
+  STATIC_REQUIRE(same(value_of<meaning>.layout, value_of<without>.layout));
+}
+
+TEST_CASE("one coordinate of an axis is the sub-mesh with that axis fixed") {
+  using whole_mesh = tensor<partition<grid, whole, blocks<col>, on<row, 1>>, shape_of<4, 7>>;
+  using sub_mesh = tensor<partition<fixed<grid, row, 1>, whole, blocks<col>>, shape_of<4, 7>>;
+  STATIC_REQUIRE(same(value_of<whole_mesh>.layout, value_of<sub_mesh>.layout));
+  CHECK(box_of(value_of<sub_mesh>.layout, 4)[1] == interval{3, 5});
+  CHECK(box_of(value_of<sub_mesh>.layout, 1)[1].empty());
+}
+
+TEST_CASE("cotangents swap replicate and partial, haloed and pending, twice to nothing") {
+  using x = tensor<partition<grid, haloed<blocks<row>, 9, 1, -1, 1>, blocks<col>>, shape_of<9, 7>, double>;
+  using y = tensor<partition<grid, pending<blocks<row>, 9, 1, -1, 1>, blocks<col>>, shape_of<9, 7>, double>;
+  STATIC_REQUIRE(std::is_same_v<cotangent_type<x>, y>);
+  STATIC_REQUIRE(std::is_same_v<cotangent_type<y>, x>);
+  using r = over<whole, whole, invariant<col>>;
+  using s = over<whole, whole, partial<row>, invariant<col>>;
+  STATIC_REQUIRE(std::is_same_v<cotangent_type<r>, s>);
+}
+
+TEST_CASE("primitives name their verbs and adjoints") {
+  using x = over<blocks<row>, whole>;
+  using y = over<whole, whole>;
+  using gather_rows = primitive<x, y>;
+  STATIC_REQUIRE(Primitive<gather_rows>);
+  STATIC_REQUIRE(gather_rows::verb == verb::all_gather);
+  STATIC_REQUIRE(adjoint<gather_rows>::verb == verb::reduce_scatter);
+  STATIC_REQUIRE(std::is_same_v<adjoint<adjoint<gather_rows>>, gather_rows>);
+  STATIC_REQUIRE(gather_rows::cost(bind<batch>(10)).total == 5 * 7 * 6);
+  using z = over<whole, blocks<row>>;
+  using both = composition<gather_rows, primitive<y, z>>;
+  STATIC_REQUIRE(Primitive<both>);
+  STATIC_REQUIRE(std::is_same_v<adjoint<both>, composition<adjoint<primitive<y, z>>, adjoint<gather_rows>>>);
+  STATIC_REQUIRE(primitive<x, z>::verb == verb::all_to_all);
+  STATIC_REQUIRE(primitive<over<whole, whole, invariant<row>>, y>::verb == verb::copy_in);
+  STATIC_REQUIRE(primitive<over<whole, whole, invariant<row>>, y>::cost(bind<batch>(10)).total == 0);
+}
+
+TEST_CASE("meshes are placed, strided, fixed and found again") {
+  using later = placed<grid, 4>;
+  using columns_first = placed<grid, 0, 1, 2>;
+  STATIC_REQUIRE(later::value.rank(later::value.at(5)) == 9);
+  STATIC_REQUIRE(columns_first::value.rank(columns_first::value.at(1)) == 2);
+  for (const mesh_value& m : {later::value, columns_first::value, fixed<grid, col, 2>::value}) {
+    for (int i = 0; i < m.size(); ++i) {
+      coordinates c;
+      REQUIRE(m.locate(m.rank(m.at(i)), c));
+      CHECK(m.number(c) == i);
+    }
+    CHECK_FALSE(m.contains(99));
+  }
+  CHECK(check(placed<grid, 0, 1, 1>::value).code == code::placement_overlaps);
+  CHECK(check(columns_first::value).ok());
+}
+
+TEST_CASE("a mesh by a list of ranks is found by the same questions") {
+  static constexpr int ranks[]{5, 0, 3};
+  mesh_value m;
+  m.axes.push({text("k"), 3, 1});
+  m.ranks = ranks;
+  coordinates c;
+  REQUIRE(m.locate(0, c));
+  CHECK(c[0] == 1);
+  CHECK_FALSE(m.contains(1));
+}
+
+}  // namespace tessera::testing

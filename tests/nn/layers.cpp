@@ -1,0 +1,226 @@
+#include <tests/support/layers.hpp>
+
+using namespace tessera;
+using namespace tessera::testing;
+
+namespace {
+
+static_vector<index_t, max_dimensions> extents(std::initializer_list<index_t> list) {
+  static_vector<index_t, max_dimensions> e;
+  for (index_t n : list) e.push(n);
+  return e;
+}
+
+std::vector<index_t> each_of(const static_vector<sliding, 8>& kernels, index_t sliding::*what) {
+  std::vector<index_t> all;
+  for (const sliding& s : kernels) all.push_back(s.*what);
+  return all;
+}
+
+at::Tensor padded_for(const at::Tensor& x, const static_vector<sliding, 8>& kernels, double outside) {
+  std::vector<index_t> widths;
+  for (int i = kernels.count - 1; i >= 0; --i) {
+    widths.push_back(kernels[i].before);
+    widths.push_back(kernels[i].after);
+  }
+  return at::constant_pad_nd(x, widths, outside);
+}
+
+layer_case contraction_case(const layout& x, const contraction& what) {
+  layer_case c;
+  c.plan = plan_contraction(x, what);
+  c.forward = [what](const team_handle& team, const layer_plan& p, const at::Tensor& in, const std::vector<nn::parameter>& w) {
+    return nn::forward_contraction(team, p, what, in, w);
+  };
+  c.serial = [what](const at::Tensor& in, const std::vector<at::Tensor>& w) {
+    const at::Tensor bias = what.bias ? w[1] : at::Tensor{};
+    if (what.kernels.empty()) return at::linear(in, w[0], bias);
+    const std::vector<index_t> none(static_cast<std::size_t>(what.kernels.count), 0);
+    return at::convolution(padded_for(in, what.kernels, 0), w[0], bias, each_of(what.kernels, &sliding::stride), none,
+                           each_of(what.kernels, &sliding::dilation), false, none, 1);
+  };
+  return c;
+}
+
+/// A convolution over 1 to 3 dimensions: kernels 1 to 5, strides 1 to 3, two paddings, dilation.
+layer_case roll_convolution(dice& d, const mesh_value& mesh, int dims) {
+  auto e = extents({d.roll(1, 3), d.roll(1, 4)});
+  contraction c;
+  c.feature = 1;
+  c.out = d.roll(1, 5);
+  c.bias = !d.once_in(4);
+  for (int i = 0; i < dims; ++i) {
+    e.push(d.roll(1, dims == 3 ? 5 : 9));
+    c.kernels.push({d.roll(1, dims == 3 ? 3 : 5), d.roll(1, 3), d.roll(0, 2), d.roll(0, 2), d.roll(1, 2)});
+  }
+  return contraction_case(roll_layout(d, mesh, e, {true, true, true, false}), c);
+}
+
+/// A linear layer on 2 or 3 dimensions; its weight cut by columns, rows, both or as the layer likes best.
+layer_case roll_linear(dice& d, const mesh_value& mesh, bool chosen) {
+  auto e = extents({d.roll(1, 5)});
+  if (d.once_in(3)) e.push(d.roll(1, 3));
+  e.push(d.roll(1, 7));
+  contraction c;
+  c.out = d.roll(1, 6);
+  c.bias = !d.once_in(4);
+  const layout x = roll_layout(d, mesh, e, {true, true, true, false});
+  if (chosen) {
+    c.chosen = true;
+    for (const auto& a : mesh.axes) {
+      const int what = d.roll(0, 3);
+      if (what <= 1) c.cut_out.push(a.name);
+      if (what == 2) c.cut_in.push(a.name);
+    }
+  }
+  if (d.once_in(3)) {
+    c.has_output = true;
+    c.output = roll_layout(d, mesh, e, {true, true, true, false});
+  }
+  return contraction_case(x, c);
+}
+
+layer_case roll_pooling(dice& d, const mesh_value& mesh, int dims) {
+  auto e = extents({d.roll(1, 3), d.roll(1, 3)});
+  static_vector<sliding, 8> kernels;
+  for (int i = 0; i < dims; ++i) {
+    e.push(d.roll(1, dims == 3 ? 5 : 9));
+    const int k = d.roll(1, 4);
+    kernels.push({k, d.roll(1, 3), d.roll(0, k / 2), d.roll(0, k / 2), d.roll(1, 2)});
+  }
+  layer_case c;
+  c.plan = plan_pooling(roll_layout(d, mesh, e, {false, true, true, false}), kernels);
+  c.forward = [kernels](const team_handle& team, const layer_plan& p, const at::Tensor& in, const std::vector<nn::parameter>&) {
+    return nn::forward_max_pool(team, p, kernels, in);
+  };
+  c.serial = [kernels, dims](const at::Tensor& in, const std::vector<at::Tensor>&) {
+    const at::Tensor ready = padded_for(in, kernels, -std::numeric_limits<double>::infinity());
+    const auto k = each_of(kernels, &sliding::kernel);
+    const auto s = each_of(kernels, &sliding::stride);
+    const auto dilated = each_of(kernels, &sliding::dilation);
+    const std::vector<index_t> none(k.size(), 0);
+    return dims == 1   ? at::max_pool1d(ready, k, s, none, dilated)
+           : dims == 2 ? at::max_pool2d(ready, k, s, none, dilated)
+                       : at::max_pool3d(ready, k, s, none, dilated);
+  };
+  return c;
+}
+
+void judge(const layer_trials& t, int at_least) {
+  INFO(t.said << t.accepted << " accepted, " << t.refused << " refused");
+  CHECK(t.failures == 0);
+  CHECK(t.accepted >= at_least);
+}
+
+}  // namespace
+
+TEST_CASE("convolutions equal the serial layer on any partition") {
+  for (const int dims : {1, 2, 3}) {
+    layer_trials t;
+    t.run(50 + static_cast<std::uint64_t>(dims), dims == 2 ? 90 : 30, [&](dice& d, const mesh_value& m) { return roll_convolution(d, m, dims); });
+    judge(t, dims == 2 ? 300 : 100);
+  }
+}
+
+TEST_CASE("linear layers equal the serial layer on any partition of input, weight and output") {
+  for (const bool chosen : {false, true}) {
+    layer_trials t;
+    t.run(54 + static_cast<std::uint64_t>(chosen), 90, [&](dice& d, const mesh_value& m) { return roll_linear(d, m, chosen); });
+    judge(t, 300);
+  }
+}
+
+TEST_CASE("max pooling equals the serial layer on any partition") {
+  for (const int dims : {1, 2, 3}) {
+    layer_trials t;
+    t.run(56 + static_cast<std::uint64_t>(dims), dims == 2 ? 60 : 25, [&](dice& d, const mesh_value& m) { return roll_pooling(d, m, dims); });
+    judge(t, dims == 2 ? 200 : 50);
+  }
+}
+
+TEST_CASE("batch, height and width cut together, and parts smaller than the kernel") {
+  mesh_value cube;
+  for (const char* name : {"a", "b", "c"}) cube.axes.push({text{name, 1}, 2, 1});
+  cube = row_major(cube);
+  for (const index_t n : {index_t{1}, index_t{2}, index_t{5}, index_t{7}}) {
+    layout x;
+    x.mesh = cube;
+    x.roles.resize(3);
+    for (const index_t e : {index_t{3}, index_t{2}, n, n}) {
+      dimension one;
+      one.extent = e;
+      x.dims.push(one);
+    }
+    x.cut_by(0, 0);
+    x.cut_by(2, 1);
+    x.cut_by(3, 2);
+    contraction c;
+    c.feature = 1;
+    c.out = 3;
+    for (int i = 0; i < 2; ++i) c.kernels.push({5, 1, 2, 2, 1});
+    const layer_case layer = contraction_case(x, c);
+    REQUIRE(layer.plan.why.ok());
+    CHECK(differs(layer, 60) == "");
+  }
+}
+
+TEST_CASE("relu, flatten and repartition equal the serial layers on any partition") {
+  layer_trials t;
+  t.run(61, 40, [](dice& d, const mesh_value& m) {
+    const auto e = extents({d.roll(1, 3), d.roll(1, 6), d.roll(1, 3), d.roll(1, 3)});
+    const layout x = roll_layout(d, m, e, {true, true, true, false});
+    layer_case c;
+    switch (d.roll(0, 2)) {
+      case 0:
+        c.plan = plan_elementwise(x);
+        c.forward = [](const auto& team, const auto& p, const auto& in, const auto& w) { return nn::forward<nn::relu>(team, p, in, w); };
+        c.serial = [](const at::Tensor& in, const auto&) { return at::relu(in); };
+        break;
+      case 1:
+        c.plan = plan_flatten(x);
+        c.forward = [](const auto& team, const auto& p, const auto& in, const auto& w) { return nn::forward<nn::flatten>(team, p, in, w); };
+        c.serial = [](const at::Tensor& in, const auto&) { return in.flatten(1) * 1; };
+        break;
+      default:
+        c.plan = plan_repartition(x, roll_layout(d, m, e, {true, true, true, false}));
+        c.forward = [](const auto& team, const auto& p, const auto& in, const auto&) { return change_layout(team, p.input, p.output, in); };
+        c.serial = [](const at::Tensor& in, const auto&) { return in * 1; };
+    }
+    return c;
+  });
+  judge(t, 150);
+}
+
+TEST_CASE("cross-entropy equals the serial loss with classes and batch whole or cut") {
+  layer_trials t;
+  t.run(62, 40, [](dice& d, const mesh_value& m) {
+    const index_t n = d.roll(1, 7);
+    const index_t classes = d.roll(1, 9);
+    const layout x = roll_layout(d, m, extents({n, classes}), {false, true, false, false});
+    layout y;
+    y.mesh = m;
+    y.dims.push(x.dims[0]);
+    for (const axis_role& r : x.roles) y.roles.push(r.kind == role::cut && r.dimension == 0 ? r : axis_role{d.once_in(2) ? role::invariant : role::replicate});
+    const auto labels = [=](const layout& l, int rank) {
+      const interval mine = box_of(l, rank)[0];
+      return at::arange(mine.lo, mine.hi, at::kLong).mul(5).add(2).remainder(classes);
+    };
+    layer_case c;
+    c.plan = plan_elementwise(x);
+    c.plan.output = layout{};
+    c.plan.output.mesh = m;
+    for (int a = 0; a < 2; ++a) c.plan.output.roles.push({role::invariant});
+    c.forward = [=](const team_handle& team, const auto&, const at::Tensor& in, const auto&) {
+      return nn::cross_entropy(tensor<dyn>(team, x, in), tensor<dyn>(team, y, labels(y, team->rank()))).local() * 1;
+    };
+    c.serial = [=](const at::Tensor& in, const auto&) {
+      layout whole;
+      whole.mesh = grid_of(1, 1);
+      whole.roles.resize(2);
+      whole.dims.push(y.dims[0]);
+      return at::cross_entropy_loss(in, labels(whole, 0));
+    };
+    return c;
+  });
+  judge(t, 250);
+}

@@ -1,0 +1,80 @@
+#pragma once
+// Runs a function on the workers of a world and hands back what each came to, so that one thread judges.
+
+#include <tessera/comm/workers.hpp>
+
+#include <optional>
+
+namespace tessera::testing {
+
+/// What the workers of one launch came to, by rank: a result, or the code and the text of an error.
+template <class Result>
+struct outcome {
+  std::vector<std::optional<Result>> results;
+  std::vector<std::string> codes;
+  std::vector<std::string> texts;
+
+  explicit outcome(int size)
+      : results(static_cast<std::size_t>(size)), codes(static_cast<std::size_t>(size)), texts(static_cast<std::size_t>(size)) {}
+
+  bool well() const {
+    for (const auto& r : results)
+      if (!r) return false;
+    return true;
+  }
+  const Result& of(int rank) const { return *results[static_cast<std::size_t>(rank)]; }
+  std::string errors() const {
+    std::string all;
+    for (std::size_t r = 0; r < texts.size(); ++r)
+      if (!texts[r].empty()) all += fmt::format("worker {}: {}\n", r, texts[r]);
+    return all;
+  }
+
+  /// Runs f and keeps what it gives or throws; what it throws goes on.
+  template <class F>
+  void keep(int rank, F&& f) {
+    const auto r = static_cast<std::size_t>(rank);
+    try {
+      results[r] = f();
+    } catch (const error& e) {
+      codes[r] = e.code();
+      texts[r] = e.what();
+      throw;
+    } catch (const std::exception& e) {
+      codes[r] = "other";
+      texts[r] = e.what();
+      throw;
+    }
+  }
+};
+
+/// Runs f(transport) in `size` threads of this process; whatever mesh it makes of them is known at run time.
+template <class F>
+auto in_world(int size, F&& f, std::chrono::seconds limit = std::chrono::seconds{60}) {
+  outcome<decltype(f(std::declval<const std::shared_ptr<transport>&>()))> out(size);
+  const auto meeting = std::make_shared<hub>(size);
+  std::vector<std::thread> threads;
+  for (int r = 0; r < size; ++r)
+    threads.emplace_back([&, r] {
+      const std::shared_ptr<transport> carrier = std::make_shared<in_process>(meeting, r);
+      carrier->time_limit = limit;
+      try {
+        out.keep(r, [&] { return f(carrier); });
+        meeting->leave(r);
+      } catch (const std::exception&) {
+        meeting->abandon(r);
+      }
+    });
+  for (auto& t : threads) t.join();
+  return out;
+}
+
+/// Options that keep the workers in this process, whatever launched it.
+inline launch_options threads_only(std::chrono::seconds limit = std::chrono::seconds{60}) {
+  launch_options o;
+  o.transport = "in-process";
+  o.time_limit = limit;
+  return o;
+}
+
+}  // namespace tessera::testing

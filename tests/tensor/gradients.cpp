@@ -1,0 +1,192 @@
+#include <tests/support/tensors.hpp>
+
+using namespace tessera;
+using namespace tessera::testing;
+
+namespace {
+
+/// First and second derivatives of S(x) = Σ w (F x)³, as inner products with directions u and v.
+struct curvature {
+  double value = 0;     ///< this worker's part of S(x)
+  at::Tensor gradient;  ///< ∇S(x)
+  at::Tensor second;    ///< ∇⟨∇S(x), v⟩
+};
+
+/// What one worker sees; all workers that hold a copy of an invariant count the same.
+curvature curved(const team_handle& team, const layout_pair& p, const at::Tensor& at, const at::Tensor& weights,
+                 const at::Tensor& v, bool twice) {
+  const at::Tensor x = at.detach().clone().set_requires_grad(true);
+  const at::Tensor y = change_layout(team, p.from, p.to, x);
+  const at::Tensor s = (weights * y * y * y).sum();
+  curvature c;
+  c.value = s.item<double>();
+  c.gradient = torch::autograd::grad({s}, {x}, {at::ones_like(s)}, true, twice)[0];
+  if (!twice) return c;
+  const at::Tensor along = (c.gradient * v).sum();
+  c.second = torch::autograd::grad({along}, {x}, {at::ones_like(along)})[0];
+  c.gradient = c.gradient.detach();
+  return c;
+}
+
+struct derived {
+  curvature here;
+  curvature ahead;
+  curvature behind;
+};
+
+std::vector<at::Tensor> gradients(const outcome<derived>& run, curvature derived::*which) {
+  std::vector<at::Tensor> all;
+  for (const auto& r : run.results) all.push_back(((*r).*which).gradient);
+  return all;
+}
+
+/// S summed over the workers of a layout, copies of an invariant counted once.
+double total(const layout& y, const outcome<derived>& run, curvature derived::*which) {
+  double sum = 0;
+  for (int r = 0; r < static_cast<int>(run.results.size()); ++r) {
+    coordinates c;
+    bool counts = y.mesh.locate(r, c);
+    for (int a = 0; a < y.roles.count && counts; ++a) counts = y.roles[a].kind != role::invariant || c[a] == 0;
+    if (counts) sum += (run.of(r).*which).value;
+  }
+  return sum;
+}
+
+layout halves() {
+  layout x;
+  x.mesh.axes.push({text{"a"}, 3, 1});
+  x.roles.resize(1);
+  x.dims.resize(2);
+  x.dims[0].extent = 7;
+  x.dims[1].extent = 2;
+  x.cut_by(0, 0);
+  return x;
+}
+
+}  // namespace
+
+TEST_CASE("double backward agrees with central differences") {
+  constexpr std::uint64_t seed = 47;
+  constexpr double step = 1e-3;
+  dice d{seed};
+  int failures = 0;
+  int judged = 0;
+  for (int round = 0; round < 400 && failures < 3; ++round) {
+    const auto extents = roll_extents(d, 3, 4);
+    const mesh_value mesh = roll_mesh(d, 3);
+    // A cube takes no terms, so nothing becomes partial; what is partial or pending before is summed on the way.
+    layout_pair p{roll_layout(d, mesh, extents, {true, true, true, true}),
+                  roll_layout(d, d.once_in(4) ? roll_mesh(d, 3) : mesh, extents, {false, true, true, true})};
+    for (auto& dim : p.from.dims)
+      if (dim.kind == cover::haloed) dim.kind = cover::pending;
+    if (!check_change(p.from, p.to).ok()) continue;
+    const int world = oracle::world_of(p.from, p.to);
+    const std::uint64_t salt = d.next();
+    const shards x = deal(p.from, world, numbers{salt});
+    const shards u = deal(p.from, world, numbers{salt + 1});
+    const shards v = deal(p.from, world, numbers{salt + 2});
+    // Weights of a replicate target may differ from copy to copy; here they are the cotangent's terms.
+    shards w = deal(p.to, world, numbers{salt + 3});
+    for (int r = 0; r < world; ++r)
+      if (oracle::held(p.to, r).empty()) w.local[static_cast<std::size_t>(r)].zero_();
+    const auto run = on_workers(world, [&](const std::shared_ptr<transport>& carrier) {
+      const auto r = static_cast<std::size_t>(carrier->rank());
+      const auto team = std::make_shared<team_state>(carrier, p.from.mesh);
+      const auto at = [&](double h) { return x.local[r] + u.local[r] * h; };
+      derived all;
+      all.here = curved(team, p, at(0), w.local[r], v.local[r] * (oracle::held(p.from, carrier->rank()).empty() ? 0 : 1), true);
+      all.ahead = curved(team, p, at(step), w.local[r], v.local[r], false);
+      all.behind = curved(team, p, at(-step), w.local[r], v.local[r], false);
+      return all;
+    });
+    std::string why = run.errors();
+    if (run.well()) {
+      ++judged;
+      std::vector<at::Tensor> second;
+      for (const auto& r : run.results) second.push_back(r->here.second);
+      const double curve = paired(p.from, u.local, second);
+      const double bend = (paired(p.from, v.local, gradients(run, &derived::ahead)) -
+                           paired(p.from, v.local, gradients(run, &derived::behind))) / (2 * step);
+      const double slope = paired(p.from, u.local, gradients(run, &derived::here));
+      const double rise = (total(p.to, run, &derived::ahead) - total(p.to, run, &derived::behind)) / (2 * step);
+      const double scale = 1 + paired(p.from, u.local, second, true) + paired(p.from, u.local, gradients(run, &derived::here), true);
+      if (std::abs(curve - bend) > 1e-9 * scale) why = fmt::format("second derivative {}, by differences {}", curve, bend);
+      if (std::abs(slope - rise) > 1e-4 * scale) why = fmt::format("derivative {}, by differences {}", slope, rise);
+    }
+    if (!why.empty()) {
+      ++failures;
+      UNSCOPED_INFO("seed " << seed << " round " << round << ": " << why << "\n  " << shown(p.from) << "\n  " << shown(p.to));
+    }
+  }
+  CHECK(failures == 0);
+  CHECK(judged > 200);
+}
+
+TEST_CASE("a halo exchange whose input another branch uses too adds both gradients") {
+  const layout from = halves();
+  layout to = from;
+  const sliding three{3, 1, 1, 1, 1};
+  to.dims[0].kind = cover::haloed;
+  to.dims[0].outputs = 7;
+  to.dims[0].needs = three.needs();
+  const shards x = deal(from, 3, numbers{1});
+  const shards c = deal(cotangent(to), 3, numbers{2});
+  const auto run = on_workers(3, [&](const std::shared_ptr<transport>& carrier) {
+    const auto r = static_cast<std::size_t>(carrier->rank());
+    const auto team = std::make_shared<team_state>(carrier, from.mesh);
+    const at::Tensor leaf = x.local[r].clone().set_requires_grad(true);
+    const at::Tensor other = leaf * leaf;
+    const at::Tensor first = change_layout(team, from, to, leaf);
+    const at::Tensor again = change_layout(team, from, to, leaf);
+    const at::Tensor loss = (first * c.local[r]).sum() + other.sum() + (again * c.local[r]).sum();
+    loss.backward();
+    return leaf.grad();
+  });
+  REQUIRE(run.well());
+  CHECK(distance(from, {run.of(0), run.of(1), run.of(2)}, 2 * x.global + 2 * c.global) < 1e-14);
+}
+
+TEST_CASE("gradients that are one number seen many times are carried like any other") {
+  const layout from = halves();
+  layout to = from;
+  to.mean(0, {});
+  const shards x = deal(from, 3, numbers{5});
+  const auto run = on_workers(3, [&](const std::shared_ptr<transport>& carrier) {
+    const auto team = std::make_shared<team_state>(carrier, from.mesh);
+    const at::Tensor leaf = x.local[static_cast<std::size_t>(carrier->rank())].clone().set_requires_grad(true);
+    change_layout(team, from, to, leaf).sum().backward();  // sum hands back an expanded number
+    return leaf.grad();
+  });
+  REQUIRE(run.well());
+  CHECK(distance(from, {run.of(0), run.of(1), run.of(2)}, at::full({7, 2}, 3.0, at::kDouble)) == 0);
+}
+
+TEST_CASE("an all_reduce of a transposed tensor sums element by element") {
+  layout from = halves();
+  from.mean(0, {role::partial});
+  layout to = from;
+  to.mean(0, {role::invariant});
+  const auto run = on_workers(3, [&](const std::shared_ptr<transport>& carrier) {
+    const auto team = std::make_shared<team_state>(carrier, from.mesh);
+    const at::Tensor x = at::arange(14, at::kDouble).view({2, 7}).t() * (carrier->rank() + 1);
+    return at::Tensor(change_layout(team, from, to, x.contiguous().t().contiguous().t()));
+  });
+  REQUIRE(run.well());
+  for (int r = 0; r < 3; ++r) CHECK(at::equal(run.of(r), at::arange(14, at::kDouble).view({2, 7}).t() * 6));
+}
+
+TEST_CASE("a worker that uses none of what arrived takes part in backward") {
+  const layout from = halves();
+  layout to = from;
+  to.mean(0, {});
+  const auto run = on_workers(3, [&](const std::shared_ptr<transport>& carrier) {
+    const auto team = std::make_shared<team_state>(carrier, from.mesh);
+    const at::Tensor leaf = at::ones(tessera::detail::sizes_of(box_of(from, carrier->rank())), at::kDouble).set_requires_grad(true);
+    const at::Tensor y = change_layout(team, from, to, leaf);
+    const at::Tensor loss = carrier->rank() == 1 ? (y * 2).sum() : y.narrow(0, 0, 0).sum();
+    loss.backward();
+    return leaf.grad();
+  });
+  REQUIRE(run.well());
+  CHECK(distance(from, {run.of(0), run.of(1), run.of(2)}, at::full({7, 2}, 2.0, at::kDouble)) == 0);
+}
