@@ -28,7 +28,7 @@
   R(not_a_tiling, "tessera.move.tiling",                                                                                \
     "a Move starts from a tiling: an axis that is partial, or a haloed dimension, must be folded first", "axis, dimension")  \
   R(illegal_broadcast_pair, "tessera.verb.pair",                                                                        \
-    "this verb does not lead from the first partition to the second; name the verb that does, or use repartition",      \
+    "this verb does not lead from the first partition to the second; name the verb that does, or let `to` find it",    \
     "axis, from, to")                                                                                                   \
   R(meshes_differ, "tessera.rule.mesh", "the operands of a local operation live on different meshes; repartition one",  \
     "operand")                                                                                                          \

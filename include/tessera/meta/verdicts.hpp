@@ -152,7 +152,7 @@ struct illegal_broadcast_pair {
   template <class Where>
   static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.verb.pair] this verb does not lead from the first partition to the second; name the verb that does, or use repartition");
+                  "[tessera.verb.pair] this verb does not lead from the first partition to the second; name the verb that does, or let `to` find it");
   }
 };
 

@@ -132,7 +132,8 @@ struct named_primitive : primitive<From, To> {
     static constexpr refusal value = [] {
       if constexpr (primitive<From, To>::verdict::ok) {
         constexpr tessera::verb leads = primitive<From, To>::verb;
-        if (leads != Verb) return refusal{code::illegal_broadcast_pair, static_cast<int>(Verb), static_cast<int>(leads)};
+        constexpr bool tiles = Verb == tessera::verb::repartition && leads == tessera::verb::all_to_all;
+        if (leads != Verb && !tiles) return refusal{code::illegal_broadcast_pair, static_cast<int>(Verb), static_cast<int>(leads)};
       }
       return refusal{};
     }();

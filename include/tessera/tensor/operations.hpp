@@ -25,10 +25,13 @@ tensor<dyn> apply(const signature& what, Compute&& compute, const tensor<dyn>& f
 
 namespace detail {
 
+// Refuses by itself, so that operators take few lines; theirs pass plain functions, since the name of a lambda would repeat
+// the operands' types.
 template <class Signature, class Compute, class First, class... Rest>
 auto typed_apply(Compute&& compute, const First& first, const Rest&... rest) {
-  using Result = result_type<Signature, First, Rest...>;
-  return Result(apply(Signature::value, compute, first.dynamic(), rest.dynamic()...));
+  using Typed = typed_result<Signature, First, Rest...>;
+  Typed::verdict::template refuse<typename Typed::verdict>();
+  return typename Typed::type(apply(Signature::value, compute, first.dynamic(), rest.dynamic()...));
 }
 
 template <class T>
@@ -48,21 +51,21 @@ struct steers {
 template <class P, class S, class Q, class R, class E>
 auto operator+(const tensor<P, S, E>& x, const tensor<Q, R, E>& y) {
   return detail::typed_apply<detail::binary_signature<S::rank, R::rank, linearity::additive>>(
-      [](const at::Tensor& a, const at::Tensor& b) { return a + b; }, x, y);
+      +[](const at::Tensor& a, const at::Tensor& b) { return a + b; }, x, y);
 }
 
 /// x − y, under the rules of a sum.
 template <class P, class S, class Q, class R, class E>
 auto operator-(const tensor<P, S, E>& x, const tensor<Q, R, E>& y) {
   return detail::typed_apply<detail::binary_signature<S::rank, R::rank, linearity::additive>>(
-      [](const at::Tensor& a, const at::Tensor& b) { return a - b; }, x, y);
+      +[](const at::Tensor& a, const at::Tensor& b) { return a - b; }, x, y);
 }
 
 /// x · y, element by element: at most one of them partial.
 template <class P, class S, class Q, class R, class E>
 auto operator*(const tensor<P, S, E>& x, const tensor<Q, R, E>& y) {
   return detail::typed_apply<detail::binary_signature<S::rank, R::rank, linearity::multilinear>>(
-      [](const at::Tensor& a, const at::Tensor& b) { return a * b; }, x, y);
+      +[](const at::Tensor& a, const at::Tensor& b) { return a * b; }, x, y);
 }
 
 /// x times a number that all workers know.
@@ -113,7 +116,7 @@ template <class P, class S, class Q, class R, class E>
 auto matmul(const tensor<P, S, E>& x, const tensor<Q, R, E>& y) {
   static_assert(S::rank == R::rank && S::rank >= 2, "[tessera.matmul.dimensions] both need the same number of dimensions, at least 2");
   return detail::typed_apply<detail::matmul_signature<S::rank>>(
-      [](const at::Tensor& a, const at::Tensor& b) { return at::matmul(a, b); }, x, y);
+      +[](const at::Tensor& a, const at::Tensor& b) { return at::matmul(a, b); }, x, y);
 }
 
 /// Reads a scalar that steers the program; only tensors that all workers hold alike have one, so no two decide differently.

@@ -1,0 +1,13 @@
+// Compiled by tests/sabotage/check.py against a copy of the headers: with the true `cut` it must compile, with a wrong one it must not.
+#include <tessera/core.hpp>
+
+namespace {
+
+struct row : tessera::axis<3> {};
+struct col : tessera::axis<5> {};
+using grid = tessera::mesh<row, col>;
+using from = tessera::tensor<tessera::partition<grid, tessera::blocks<row>, tessera::blocks<col>>, tessera::shape_of<100, 77>>;
+using to = tessera::tensor<tessera::partition<grid, tessera::blocks<col>, tessera::blocks<row>>, tessera::shape_of<100, 77>>;
+static_assert(tessera::primitive<from, to>::cost().total == tessera::primitive<from, to>::cost().lower_bound);
+
+}  // namespace
