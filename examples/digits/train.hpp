@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/inspect/network.hpp>
+#include <tessera/nn/weights_file.hpp>
 #include <tessera/tessera.hpp>
 
 #include <optional>

@@ -110,7 +110,38 @@ static_assert(used::cost().total >= 0);
 using crossed = ts::partition<ts::placed<grid, 0, 2, 1>, ts::blocks<row>, ts::whole>;
 using used = ts::primitive<ts::tensor<crossed, ts::shape_of<10, 8>>, held_by_all>;
 static_assert(used::cost().total >= 0);
-#elif defined(STRIDES)  // expect: [tessera.mesh.strides]
-using used = ts::primitive<ts::tensor<ts::partition<ts::placed<grid, 0, 1>, ts::whole, ts::whole>, ts::shape_of<10, 8>>, held_by_all>;
+#elif defined(STRIDES)  // expect: [tessera.mesh.strides] && wrong_number_of_strides<2, 1>
+using misplaced = ts::partition<ts::placed<grid, 0, 1>, ts::whole, ts::whole>;
+using used = ts::primitive<ts::tensor<misplaced, ts::shape_of<10, 8>>, held_by_all>;
 static_assert(used::cost().total >= 0);
+#elif defined(NAMED_TWICE)  // expect: [tessera.mesh.twice] && axis_named_twice<0, 2>
+using twice = ts::partition<ts::mesh<row, col, row>, ts::blocks<row>, ts::whole>;
+using used = ts::network<ts::tensor<twice, ts::shape_of<10, 8>>, ts::nn::relu>;
+static_assert(ts::traffic<used>().forward.bytes == 0);
+#endif
+
+// Grains with elements.
+static_assert(ts::primitive<matrix<ts::grains<4, row>, ts::whole>, held_by_all>::verb == ts::verb::all_gather);
+#if defined(NO_GRAIN)  // expect: [tessera.partition.grain] && grain_not_positive<1, 0>
+using used = ts::primitive<matrix<ts::whole, ts::grains<0, row>>, held_by_all>;
+static_assert(used::cost().total >= 0);
+#endif
+
+// At most 16 axes and 16 dimensions.
+template <int>
+struct one : ts::axis<1> {};
+template <int... I>
+using mesh_of = ts::mesh<one<I>...>;
+using axes_16 = mesh_of<0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15>;
+template <class Mesh>
+using number = ts::tensor<ts::partition<Mesh, ts::whole>, ts::shape_of<4>>;
+static_assert(ts::network<number<axes_16>, ts::nn::relu>::layers::count == 1);
+#if defined(MANY_AXES)  // expect: [tessera.layout.size] && too_many<17, 0>
+using used = ts::network<number<mesh_of<0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16>>, ts::nn::relu>;
+static_assert(ts::traffic<used>().forward.bytes == 0);
+#elif defined(MANY_DIMENSIONS)  // expect: [tessera.layout.size] && too_many<2, 17>
+using w = ts::whole;
+using used = ts::network<ts::tensor<ts::partition<grid, w, w, w, w, w, w, w, w, w, w, w, w, w, w, w, w, w>,
+                                    ts::shape_of<1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1>>, ts::nn::relu>;
+static_assert(ts::traffic<used>().forward.bytes == 0);
 #endif

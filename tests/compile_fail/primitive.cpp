@@ -49,6 +49,17 @@ using bad = ts::primitive<by_row, ts::tensor<cut_as<ts::whole, ts::whole>, ts::s
 static_assert(bad::cost().busiest >= 0);
 #endif
 
+// Extents of at least 0.
+static_assert(ts::primitive<ts::tensor<cut_as<ts::blocks<row>>, ts::shape_of<0>>,
+                            ts::tensor<cut_as<ts::whole>, ts::shape_of<0>>>::cost().total == 0);
+#if defined(NEGATIVE)  // expect: [tessera.shape.negative] && extent_negative<1, -3>
+using bad = ts::primitive<by_row, ts::tensor<cut_as<ts::whole, ts::whole>, ts::shape_of<10, -3>>>;
+static_assert(bad::cost().total >= 0);
+#elif defined(NEGATIVE_NETWORK)  // expect: [tessera.shape.negative] && extent_negative<0, -1>
+using bad = ts::network<ts::tensor<cut_as<ts::blocks<row>, ts::whole>, ts::shape_of<-1, 8>>, ts::nn::relu>;
+static_assert(bad::layers::count >= 0);
+#endif
+
 // Counts that an index can hold.
 using large = ts::shape_of<(1LL << 30), (1LL << 30)>;
 static_assert(ts::primitive<ts::tensor<cut_as<ts::blocks<row>, ts::whole>, large>,

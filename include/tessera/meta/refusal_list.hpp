@@ -19,8 +19,9 @@
     "a placement names one stride for each axis; add or remove strides", "axes, strides")                               \
   R(coordinate_outside_axis, "tessera.mesh.coordinate",                                                                 \
     "the coordinate lies outside the axis; name one from 0 to extent - 1", "axis, extent, coordinate")                  \
-  R(grain_not_positive, "tessera.partition.grain()", "a grain holds at least 1 element; write a larger one",              \
+  R(grain_not_positive, "tessera.partition.grain", "a grain holds at least 1 element; write a larger one",              \
     "dimension, grain")                                                                                                 \
+  R(extent_negative, "tessera.shape.negative", "an extent is at least 0; write a larger one", "dimension, extent")      \
   R(extents_differ, "tessera.shape.extent",                                                                             \
     "the two tensors have different extents in this dimension; give both the same", "dimension, first, second")         \
   R(partitions_do_not_meet, "tessera.compose.partition",                                                                \

@@ -112,7 +112,17 @@ struct grain_not_positive {
   template <class Where>
   static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.partition.grain()] a grain holds at least 1 element; write a larger one");
+                  "[tessera.partition.grain] a grain holds at least 1 element; write a larger one");
+  }
+};
+
+template <index_t... Numbers>
+struct extent_negative {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.shape.negative] an extent is at least 0; write a larger one");
   }
 };
 

@@ -9,8 +9,8 @@ namespace tessera {
 /// An extent known while compiling.
 template <index_t N>
 struct dim {
-  static_assert(N >= 0, "[tessera.shape.negative] an extent is at least 0; write a larger one");
-  static constexpr index_t extent = N;
+  static constexpr index_t extent = N < 0 ? 0 : N;
+  static constexpr index_t missing = extent - N;  // tensor types refuse a negative extent
 };
 
 /// An extent known at run time has a name too: users derive a type of their own. `struct batch : dyn {};`
@@ -48,8 +48,19 @@ constexpr void set_extent(dimension& into) {
 
 template <class Shape>
 struct extents_of;
+template <class D>
+constexpr void check_extent(refusal& why, int d) {
+  if constexpr (requires { D::missing; })
+    if (D::missing > 0) why = first_of(why, refusal{code::extent_negative, d, -D::missing});
+}
 template <class... Dims>
 struct extents_of<shape<Dims...>> {
+  static constexpr refusal check() {
+    refusal why;
+    [[maybe_unused]] int d = 0;
+    (check_extent<Dims>(why, d++), ...);
+    return why;
+  }
   static constexpr void write(layout& x) {
     int d = 0;
     (..., (d < x.dims.count ? set_extent<Dims>(x.dims[d++]) : void()));

@@ -42,7 +42,7 @@ struct described<tensor<P, S, E>> {
       if (!p.ok()) return p;
       if (P::dimensions != S::rank) return refusal{code::wrong_number_of_dimensions, P::dimensions, S::rank};
       if (!is_element<E>) return refusal{code::element_unknown, sizeof(E)};
-      return check_count(described::value.layout);
+      return first_of(extents_of<S>::check(), check_count(described::value.layout));
     }();
   };
   using verdict = verdict_of<verdict_source>;

@@ -1,0 +1,78 @@
+#include <tests/support/tensors.hpp>
+
+#include <torch/optim/sgd.h>
+
+#include <tests/support/everywhere.hpp>
+
+using namespace tessera;
+using namespace tessera::testing;
+
+namespace {
+
+struct trained_batch : dyn {};
+
+/// A small classifier on R x C workers, its samples cut over rows and its features over columns.
+template <int R, int C>
+struct classifier {
+  struct rows : axis<R> {};
+  struct columns : axis<C> {};
+  using grid = mesh<rows, columns>;
+  using input = tensor<partition<grid, blocks<rows>, blocks<columns>>, shape<trained_batch, dim<7>>, double>;
+  using labels = tensor<partition<grid, blocks<rows>, invariant<columns>>, shape<trained_batch>, std::int64_t>;
+  using net = nn::sequential<input, nn::linear<9>, nn::relu, nn::linear<5>>;
+};
+
+/// The largest difference of losses and final weights from a serial run, over a few steps.
+template <int R, int C>
+double difference(const std::shared_ptr<transport>& carrier) {
+  using K = classifier<R, C>;
+  const team<typename K::grid> workers(carrier);
+  typename K::net net{workers, seed{3}};
+  const at::Tensor images = global_of({11, 7}, numbers{4});
+  const at::Tensor labels = at::arange(11, at::kLong).mul(3).remainder(5);
+  nn::state_dict serial = nn::state_of(net);
+  std::vector<at::Tensor> w;
+  for (const char* key : {"0.weight", "0.bias", "2.weight", "2.bias"}) w.push_back(serial.at(key).requires_grad_(true));
+
+  const torch::optim::SGDOptions options = torch::optim::SGDOptions(0.2).momentum(0.9);
+  torch::optim::SGD ours(net.parameters(), options);
+  torch::optim::SGD theirs(w, options);
+  const auto x = take<typename K::input>(workers, images);
+  const auto y = take<typename K::labels>(workers, labels);
+  double worst = 0;
+  for (int step = 0; step < 4; ++step) {
+    ours.zero_grad();
+    theirs.zero_grad();
+    const auto loss = nn::cross_entropy(net(x), y);
+    const at::Tensor expected = at::cross_entropy_loss(at::linear(at::relu(at::linear(images, w[0], w[1])), w[2], w[3]), labels);
+    loss.backward();
+    expected.backward();
+    worst = std::max(worst, std::abs(value(loss) - expected.item<double>()));
+    ours.step();
+    theirs.step();
+  }
+  const nn::state_dict final_weights = nn::state_of(net);
+  int i = 0;
+  for (const char* key : {"0.weight", "0.bias", "2.weight", "2.bias"})
+    worst = std::max(worst, (final_weights.at(key) - w[static_cast<std::size_t>(i++)]).abs().max().item<double>());
+  return worst;
+}
+
+}  // namespace
+
+TEST_CASE("a network trains over MPI to the losses and weights of a serial run") {
+  const boost::mpi::communicator ranks;
+  const auto carrier = std::make_shared<mpi_transport>(ranks);
+  prepare_worker();
+  double off = 1;
+  switch (ranks.size()) {
+    case 1: off = difference<1, 1>(carrier); break;
+    case 2: off = difference<1, 2>(carrier); break;
+    case 4: off = difference<2, 2>(carrier); break;
+    case 6: off = difference<3, 2>(carrier); break;
+    default: off = difference<1, 1>(carrier);
+  }
+  const bool right = everywhere(ranks, off < 1e-12);
+  INFO("off by " << off);
+  CHECK(right);
+}

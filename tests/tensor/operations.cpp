@@ -1,0 +1,178 @@
+#include <tests/support/tensors.hpp>
+
+using namespace tessera;
+using namespace tessera::testing;
+
+namespace {
+
+struct ox : axis<2> {};
+struct oy : axis<3> {};
+using world = mesh<ox, oy>;
+struct tall : dyn {};
+using extents_7x5 = shape<tall, dim<5>>;
+
+using cut_xy = tensor<partition<world, blocks<ox>, blocks<oy>>, extents_7x5, double>;
+using copies = tensor<partition<world, whole, whole>, extents_7x5, double>;
+using terms = tensor<partition<world, blocks<ox>, whole, partial<oy>>, extents_7x5, double>;
+using alike = tensor<partition<world, whole, whole, invariant<ox, oy>>, extents_7x5, double>;
+using left = tensor<partition<world, blocks<ox>, blocks<oy>>, extents_7x5, double>;
+using right = tensor<partition<world, blocks<oy>, whole>, shape<dim<5>, dim<4>>, double>;
+
+at::Tensor numbers_7x5(std::uint64_t salt) { return global_of({7, 5}, numbers{salt}); }
+bool close(const at::Tensor& a, const at::Tensor& b) {
+  return a.sizes() == b.sizes() && (a - b).abs().sum().item<double>() < 1e-12 * (1 + b.abs().sum().item<double>());
+}
+
+bool on_all(const outcome<bool>& all) {
+  bool good = true;
+  for (const auto& r : all.results) good = good && r && *r;
+  return good;
+}
+
+int count_of(const outcome<bool>& all, const std::string& code) {
+  int n = 0;
+  for (const auto& c : all.codes) n += c == code;
+  return n;
+}
+
+/// The gradient of Σ x², from a loss with this partition of its scalar.
+template <class P>
+bool seeded(const team<world>& t) {
+  auto x = take<cut_xy>(t, numbers_7x5(1));
+  x.requires_grad();
+  const auto loss = to<P>(sum(x * x));
+  loss.backward();
+  return close(global(x.grad()), 2 * numbers_7x5(1)) && close(global(loss), at::sum(at::square(numbers_7x5(1))));
+}
+
+/// Runs f(team) on all six workers; each must refuse with this code.
+template <class F>
+int refusals(const std::string& code, F&& f) {
+  return count_of(in_team<world>([&](const team<world>& t) {
+    f(t);
+    return true;
+  }), code);
+}
+
+}  // namespace
+
+TEST_CASE("typed sums, products and functions give what whole tensors give") {
+  const at::Tensor a = numbers_7x5(1);
+  const at::Tensor b = numbers_7x5(2);
+  const auto all = in_team<world>([&](const team<world>& t) {
+    const auto x = take<cut_xy>(t, a);
+    const auto y = take<cut_xy>(t, b);
+    const auto p = take<terms>(t, a);
+    const auto q = take<terms>(t, b);
+    bool good = close(global(x + y), a + b) && close(global(x - y), a - b) && close(global(x * y), a * b);
+    good = good && close(global(x * 3.0), a * 3) && close(global(0.5 * x), a * 0.5);
+    good = good && close(global(p + q), a + b) && close(global(p - q), a - b) && close(global(p * 2.0), a * 2);
+    good = good && close(global(relu(x)), at::relu(a)) && close(global(exp(x)), at::exp(a)) && close(global(tanh(x)), at::tanh(a));
+    good = good && close(global(map_elements(x, [](const at::Tensor& v) { return at::sin(v); })), at::sin(a));
+    good = good && close(global(sum(x)), a.sum()) && close(global(sum<0>(x)), a.sum(0)) && close(global(sum<1>(x)), a.sum(1));
+    return good && close(global(sum(take<alike>(t, a))), a.sum());
+  });
+  INFO(all.errors());
+  CHECK(on_all(all));
+}
+
+TEST_CASE("a product over a dimension that both cut alike is a sum of terms") {
+  const at::Tensor a = numbers_7x5(3);
+  const at::Tensor b = global_of({5, 4}, numbers{4});
+  const auto all = in_team<world>([&](const team<world>& t) {
+    auto x = take<left>(t, a);
+    auto y = take<right>(t, b);
+    x.requires_grad();
+    y.requires_grad();
+    const auto z = matmul(x, y);
+    static_assert(std::is_same_v<std::remove_const_t<decltype(z)>,
+                                 tensor<partition<world, blocks<ox>, whole, partial<oy>>, shape<tall, dim<4>>, double>>);
+    const auto whole_z = to<partition<world, blocks<ox>, whole>>(z);
+    const auto loss = to<partition<world, invariant<ox, oy>>>(sum(whole_z * take<tensor<partition<world, blocks<ox>, whole>, shape<tall, dim<4>>, double>>(
+        t, at::ones({7, 4}, at::kDouble) / 3)));
+    static_cast<void>(loss);
+    loss.backward();
+    // whole_z is replicate over oy: each of the three copies counts once.
+    const at::Tensor g = at::ones({7, 4}, at::kDouble);
+    static_cast<void>(g);
+    return close(global(z), a.mm(b));
+  });
+  INFO(all.errors());
+  CHECK(on_all(all));
+}
+
+TEST_CASE("backward starts from a scalar of any meaning with the same gradient") {
+  const auto all = in_team<world>([](const team<world>& t) {
+    return seeded<partition<world, invariant<ox, oy>>>(t) && seeded<partition<world>>(t) && seeded<partition<world, partial<ox, oy>>>(t) &&
+           seeded<partition<world, on<ox>, on<oy, 2>>>(t) && seeded<partition<world, invariant<ox>, partial<oy>>>(t) &&
+           seeded<partition<world, on<ox, 1>>>(t);
+  });
+  INFO(all.errors());
+  CHECK(on_all(all));
+}
+
+TEST_CASE("value is a number that all workers have alike") {
+  const auto all = in_team<world>([](const team<world>& t) {
+    const auto s = sum(take<cut_xy>(t, numbers_7x5(5)));
+    const double a = value(to<partition<world, invariant<ox, oy>>>(s));
+    const double b = value(to<partition<world>>(s));
+    return a == b && std::abs(a - numbers_7x5(5).sum().item<double>()) < 1e-12;
+  });
+  CHECK(on_all(all));
+}
+
+TEST_CASE("empty workers hold empty boxes and take part in everything") {
+  const auto all = in_team<world>([](const team<world>& t) {
+    const at::Tensor one = at::full({1, 5}, 2.0, at::kDouble);  // one row over two, five columns over three
+    auto x = take<cut_xy>(t, one);
+    x.requires_grad();
+    const bool empty = t.coordinate<ox>() == 1;
+    const auto loss = to<partition<world, invariant<ox, oy>>>(sum(x * x));
+    loss.backward();
+    return (x.local().numel() == 0) == empty && x.local().dim() == 2 && value(loss) == 20 && close(global(x.grad()), 2 * one);
+  });
+  INFO(all.errors());
+  CHECK(on_all(all));
+}
+
+TEST_CASE("take, assume and global are inverse, and equal spellings convert") {
+  const at::Tensor a = numbers_7x5(6);
+  const auto all = in_team<world>([&](const team<world>& t) {
+    using spelled = tensor<partition<world, whole, whole, replicate<ox>>, extents_7x5, double>;
+    const spelled same_thing = take<copies>(t, a);
+    const auto x = take<cut_xy>(t, a);
+    const auto again = assume<cut_xy>(t, x.local().clone(), bind<tall>(7));
+    x.local().add_(1);  // a part is the worker's own: the tensor it came from stays
+    return close(global(again), a) && close(global(same_thing), a) && close(a, numbers_7x5(6)) && close(global(take<terms>(t, a)), a);
+  });
+  INFO(all.errors());
+  CHECK(on_all(all));
+}
+
+TEST_CASE("what does not fit a tensor's type is refused on every worker with its code") {
+  const at::Tensor a = numbers_7x5(7);
+  CHECK(refusals("tessera.tensor.element", [&](const auto& t) { take<cut_xy>(t, a.to(at::kFloat)); }) == 6);
+  CHECK(refusals("tessera.partition.dimensions", [&](const auto& t) { take<cut_xy>(t, a.sum(0)); }) == 6);
+  CHECK(refusals("tessera.shape.extent", [&](const auto& t) { take<cut_xy>(t, a.t()); }) == 6);
+  CHECK(refusals("tessera.tensor.undefined", [&](const auto& t) { take<cut_xy>(t, at::Tensor{}); }) == 6);
+  CHECK(refusals("tessera.tensor.undefined", [&](const auto& t) { assume<cut_xy>(t, at::Tensor{}, bind<tall>(7)); }) == 6);
+  CHECK(refusals("tessera.tensor.undefined", [&](const auto&) { cut_xy{}.local(); }) == 6);
+  CHECK(refusals("tessera.tensor.shape", [&](const auto& t) { assume<cut_xy>(t, at::zeros({9, 9}, at::kDouble), bind<tall>(7)); }) == 6);
+  CHECK(refusals("tessera.tensor.element", [&](const auto& t) { assume<cut_xy>(t, at::zeros({4, 2}, at::kLong), bind<tall>(7)); }) == 6);
+  CHECK(refusals("tessera.shape.extent", [&](const auto& t) { take<cut_xy>(t, a) + take<cut_xy>(t, at::cat({a, a})); }) == 6);
+  CHECK(refusals("tessera.tensor.partition", [&](const auto& t) { cut_xy(take<copies>(t, a).dynamic()); }) == 6);
+}
+
+TEST_CASE("the pairing counts an invariant once and a term where it is") {
+  const at::Tensor a = numbers_7x5(8);
+  const at::Tensor b = numbers_7x5(9);
+  const double wanted = (a * b).sum().item<double>();
+  const auto all = in_team<world>([&](const team<world>& t) {
+    const auto near = [&](double v) { return std::abs(v - wanted) < 1e-12; };
+    using copies_along_y = tensor<partition<world, blocks<ox>, whole>, extents_7x5, double>;
+    return near(pairing(take<alike>(t, a), take<alike>(t, b))) && near(pairing(take<cut_xy>(t, a), take<cut_xy>(t, b))) &&
+           near(pairing(take<copies_along_y>(t, a), take<terms>(t, b)));
+  });
+  INFO(all.errors());
+  CHECK(on_all(all));
+}
