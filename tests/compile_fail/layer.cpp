@@ -115,4 +115,10 @@ static_assert(bad::layers::count >= 0);
 using large = ts::shape<batch, ts::dim<(1LL << 32)>, ts::dim<(1LL << 32)>, ts::dim<1>>;
 using bad = ts::network<images<channels, large>, nn::relu, nn::flatten>;
 static_assert(bad::layers::count >= 0);
+#elif defined(STRIDES_OF_OTHER_DIMENSIONS)  // expect: [tessera.layer.options] && at_layer<0, tessera::option_of_other_dimensions<2, 3>
+using bad = ts::network<images<image>, nn::conv<6, ts::kernel<3, 3>, ts::stride<1, 2, 1>>>;
+static_assert(bad::layers::count >= 0);
+#elif defined(PADDING_OF_OTHER_DIMENSIONS)  // expect: [tessera.layer.options] && at_layer<1, tessera::option_of_other_dimensions<4, 2>
+using bad = ts::network<images<image>, nn::relu, nn::max_pool<ts::kernel<3, 3>, ts::padding_at<1, 1>>>;
+static_assert(bad::layers::count >= 0);
 #endif

@@ -46,6 +46,8 @@ auto gathered(const by_row& x) { return ts::all_gather<layout_as<ts::whole>>(x);
 double rank(by_col x) { return of_rows(x); }
 #elif defined(VALUE_OF_CUT)  // expect: [tessera.value.copies] && not_steering<1>
 bool falls(const scalar<ts::invariant<row>, ts::partial<col>>& loss) { return value(loss) < 1; }
+#elif defined(GRADIENT_OF_INTEGERS)  // expect: [tessera.tensor.cotangent] && element_has_no_cotangent<
+void track(ts::tensor<layout_as<ts::whole>, ts::shape_of<4>, std::int64_t>& x) { x.requires_grad(); }
 #elif defined(WIDE_KERNEL)  // expect: [tessera.window.kernel] && at_layer<1, tessera::kernel_wider_than_padded_tensor<2, 8, 1, 13>
 using image = ts::tensor<layout_as<ts::whole, ts::whole, ts::blocks<row>, ts::blocks<col>>, ts::shape_of<16, 1, 8, 8>, double>;
 using net = ts::nn::sequential<image, ts::nn::relu, ts::nn::conv<6, ts::kernel<13, 3>, ts::padding<1, 1>>, ts::nn::relu,

@@ -123,6 +123,38 @@ TEST_CASE("collectives are recognised") {
   CHECK(kind(one_axis(role::cut), haloed) == collective::general);
 }
 
+TEST_CASE("what crosses an axis, and what must be staged") {
+  struct b : axis<2> {};
+  layout tiles;
+  tiles.mesh = mesh<a, b>::value;
+  tiles.roles.resize(2);
+  dimension d;
+  d.extent = 8;
+  tiles.dims.push(d);
+  tiles.dims.push(d);
+  layout rows = tiles;
+  tiles.cut_by(0, 0);  // four bands of 2 x 8, each in two halves of 2 x 4
+  tiles.cut_by(1, 1);
+  rows.cut_by(0, 0);  // the same bands, each in two rows
+  rows.cut_by(0, 1);
+  const transfer turn{map::move, tiles, rows};
+  CHECK(crossing(turn, text("a")) == 0);
+  CHECK(crossing(turn, text("b")) == cost_of(turn).total);
+  CHECK(cost_of(turn).total == 8 * 4);
+  CHECK(staging(turn, 0) == 0);  // half a row is contiguous on both sides
+  layout columns = tiles;
+  columns.mean(0, {});
+  columns.mean(1, {});
+  columns.cut_by(1, 0);
+  columns.cut_by(1, 1);
+  const transfer wide{map::move, rows, columns};
+  CHECK(peak_staging(wide) == 0);  // rows of one element arrive as columns of one: both lie without gaps
+  layout all = rows;
+  all.mean(1, {});
+  all.mean(0, {});
+  CHECK(peak_staging(transfer{map::fold, cotangent(all), rows}) == 7 * 8);  // every term is staged before it is added
+}
+
 TEST_CASE("the published halo of 10 over 4 with kernel 2 and stride 2") {
   layout x = one_axis(role::cut);
   x.dims[0].extent = 10;

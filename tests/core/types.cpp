@@ -88,6 +88,20 @@ TEST_CASE("meshes are placed, strided, fixed and found again") {
   CHECK(check(columns_first::value).ok());
 }
 
+TEST_CASE("groups name axes of a mesh, and lines are sub-meshes") {
+  struct deep : axis<2> {};
+  using m = mesh<row, col, deep>;
+  STATIC_REQUIRE(group_in<along<deep, row>>(m::value).count == 2);
+  STATIC_REQUIRE(group_in<along<one>>(m::value).count == 0);  // a mesh that lacks an axis counts it as extent 1
+  STATIC_REQUIRE(group_in<except<col>>(m::value)[1] == 2);
+  const mesh_value line = line_through(m::value, m::value.at(9), group_in<along<col>>(m::value));
+  REQUIRE(line.size() == 3);
+  for (int i = 0; i < 3; ++i) CHECK(line.rank(line.at(i)) == 6 + 2 * i + 1);
+  using x = tensor<partition<m, whole, blocks<row>, invariant<except<row>>>, shape_of<4, 7>>;
+  using y = tensor<partition<m, whole, blocks<row>, invariant<col, deep>>, shape_of<4, 7>>;
+  STATIC_REQUIRE(std::is_same_v<canonical_tensor<x>, y>);
+}
+
 TEST_CASE("a mesh by a list of ranks is found by the same questions") {
   static constexpr int ranks[]{5, 0, 3};
   mesh_value m;

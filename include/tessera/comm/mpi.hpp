@@ -82,17 +82,19 @@ class mpi_transport final : public transport {
     std::vector<MPI_Request> gone(static_cast<std::size_t>(size()), MPI_REQUEST_NULL);
     for (int r = 0; r < size(); ++r)
       if (r != rank()) MPI_Isend(nullptr, 0, MPI_BYTE, r, goodbye, world_, &gone[static_cast<std::size_t>(r)]);
-    const auto until = std::chrono::steady_clock::now() + time_limit;
+    const auto until = clock::now() + time_limit;
     while (!everybody_left()) {
       hear_goodbyes();
-      if (std::chrono::steady_clock::now() > until) break;
+      if (clock::now() > until) break;
       std::this_thread::yield();
     }
     MPI_Waitall(static_cast<int>(gone.size()), gone.data(), MPI_STATUSES_IGNORE);
   }
 
  private:
+  using clock = std::chrono::steady_clock;
   static constexpr int goodbye = 1;
+  static constexpr std::chrono::seconds patience{5};
   static constexpr index_t largest_piece = index_t{1} << 30;  // MPI counts are int
   using requests = std::vector<MPI_Request>;
 
@@ -124,7 +126,7 @@ class mpi_transport final : public transport {
 
   // Yields while it waits: workers may be more than cores, and then spinning costs milliseconds.
   void wait(exchange_call& call) {
-    const auto until = std::chrono::steady_clock::now() + time_limit;
+    const auto until = clock::now() + time_limit;
     requests& open = requests_of(call);
     for (int round = 0;; ++round) {
       int done = 0;
@@ -133,12 +135,29 @@ class mpi_transport final : public transport {
       if (done != 0) break;
       if (round % 64 == 63) {
         look_for_the_lost(call, open);
-        if (std::chrono::steady_clock::now() > until)
+        look_for_disagreement(call, open);
+        if (clock::now() > until)
           throw error(refusal{code::time_limit, rank(), missing(call, open), time_limit.count()});
       }
       std::this_thread::yield();
     }
     open.clear();
+  }
+
+  // A peer that sends something else and not what is awaited means another operation; a long transfer may still be under way,
+  // so it gets some time.
+  void look_for_disagreement(const exchange_call& call, const requests& open) {
+    const int peer = missing(call, open);
+    int other = 0;
+    MPI_Status status;
+    if (peer >= 0) MPI_Iprobe(peer, MPI_ANY_TAG, world_, &other, &status);
+    if (other == 0 || status.MPI_TAG == tag(call) || status.MPI_TAG == goodbye) {
+      disagrees_since_ = {};
+    } else if (disagrees_since_ == clock::time_point{}) {
+      disagrees_since_ = clock::now();
+    } else if (clock::now() - disagrees_since_ > patience) {
+      throw error(refusal{code::workers_disagree, rank(), peer});
+    }
   }
 
   // A peer whose program ended sends nothing more: what it owed before has arrived by the next test.
@@ -182,6 +201,7 @@ class mpi_transport final : public transport {
 
   boost::mpi::communicator world_;
   std::vector<bool> left_;
+  clock::time_point disagrees_since_{};
 };
 
 }  // namespace tessera

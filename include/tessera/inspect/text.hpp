@@ -90,6 +90,12 @@ inline std::string text_of(const layout& x) {
   return s;
 }
 
+/// A tensor type in the same notation.
+template <TensorType T>
+std::string text_of() {
+  return text_of(value_of<T>.layout);
+}
+
 /// Who sends what to whom, a line a message: "0 -> 2: [0,4)x[2,7)". What a worker takes from itself is left out.
 inline std::string messages_text(const transfer& plan, int most = 64) {
   std::string s;

@@ -67,6 +67,11 @@
     "the layer takes a tensor of another number of dimensions; flatten or reshape before it", "takes, is given")        \
   R(extent_not_static, "tessera.layer.dynamic",                                                                         \
     "this extent decides the size of a parameter and must be static; write dim<n> in the shape", "dimension")           \
+  R(extent_not_bound, "tessera.shape.unbound",                                                                          \
+    "what moves depends on an extent that is not known; bind it, as in traffic<net>(bind<batch>(64))", "dimension")     \
+  R(option_of_other_dimensions, "tessera.layer.options",                                                                \
+    "an option of the layer names another number of dimensions than its kernel; name one value for all or one each",    \
+    "kernel, option")                                                                                                   \
   R(count_overflows, "tessera.shape.overflow", "the tensor has more than 2^63 - 1 elements; make it smaller",           \
     "dimension, extent")                                                                                                \
   R(not_steering, "tessera.value.copies",                                                                               \

@@ -317,6 +317,26 @@ struct extent_not_static {
 };
 
 template <index_t... Numbers>
+struct extent_not_bound {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.shape.unbound] what moves depends on an extent that is not known; bind it, as in traffic<net>(bind<batch>(64))");
+  }
+};
+
+template <index_t... Numbers>
+struct option_of_other_dimensions {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.layer.options] an option of the layer names another number of dimensions than its kernel; name one value for all or one each");
+  }
+};
+
+template <index_t... Numbers>
 struct count_overflows {
   static constexpr bool ok = false;
   template <class Where>

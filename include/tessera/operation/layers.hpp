@@ -35,80 +35,103 @@ struct output_as {};
 
 namespace detail {
 
-/// What the options of a layer say.
+/// What the options of a layer say; `weights.why` is the first thing that does not fit.
 struct layer_options {
   static_vector<sliding, 8> kernels;
   bool has_stride = false;
   contraction weights;
 };
 
+// One value for all dimensions, or one each; `at(i)` is the i-th.
+template <index_t... Values>
+struct values {
+  static constexpr int count = sizeof...(Values);
+  static constexpr index_t at(int i) {
+    const index_t all[]{Values..., 0};
+    return all[count == 1 ? 0 : i];
+  }
+  static constexpr bool fit(layer_options& o, int each) {
+    const int wanted = o.kernels.count * each;
+    if (count == 1 || count == wanted) return true;
+    if (o.weights.why.ok()) o.weights.why = refusal{code::option_of_other_dimensions, wanted, count};
+    return false;
+  }
+};
+
+// The kernel is read before all other options, whatever their order.
 template <class Option>
 struct option;
 template <index_t... K>
 struct option<kernel<K...>> {
-  static constexpr void apply(layer_options& o) {
-    (o.kernels.push({K, 1, 0, 0, 1}), ...);
-  }
+  static constexpr void kernel_of(layer_options& o) { (o.kernels.push({K, 1, 0, 0, 1}), ...); }
+  static constexpr void apply(layer_options&) {}
+};
+struct no_kernel {
+  static constexpr void kernel_of(layer_options&) {}
 };
 template <index_t... S>
-struct option<stride<S...>> {
+struct option<stride<S...>> : no_kernel {
   static constexpr void apply(layer_options& o) {
-    int i = 0;
-    ((o.kernels[i++].stride = S), ...);
+    if (!values<S...>::fit(o, 1)) return;
+    for (int i = 0; i < o.kernels.count; ++i) o.kernels[i].stride = values<S...>::at(i);
     o.has_stride = true;
   }
 };
 template <index_t... P>
-struct option<padding<P...>> {
+struct option<padding<P...>> : no_kernel {
   static constexpr void apply(layer_options& o) {
-    int i = 0;
-    ((o.kernels[i].before = P, o.kernels[i++].after = P), ...);
+    if (!values<P...>::fit(o, 1)) return;
+    for (int i = 0; i < o.kernels.count; ++i) o.kernels[i].before = o.kernels[i].after = values<P...>::at(i);
   }
 };
 template <index_t... P>
-struct option<padding_at<P...>> {
+struct option<padding_at<P...>> : no_kernel {
   static constexpr void apply(layer_options& o) {
-    int i = 0;
-    ((i % 2 == 0 ? o.kernels[i / 2].before = P : o.kernels[i / 2].after = P, ++i), ...);
+    if (!values<P...>::fit(o, 2)) return;
+    for (int i = 0; i < o.kernels.count; ++i) {
+      o.kernels[i].before = values<P...>::at(2 * i);
+      o.kernels[i].after = values<P...>::at(2 * i + 1);
+    }
   }
 };
 template <index_t... D>
-struct option<dilation<D...>> {
+struct option<dilation<D...>> : no_kernel {
   static constexpr void apply(layer_options& o) {
-    int i = 0;
-    ((o.kernels[i++].dilation = D), ...);
+    if (!values<D...>::fit(o, 1)) return;
+    for (int i = 0; i < o.kernels.count; ++i) o.kernels[i].dilation = values<D...>::at(i);
   }
 };
 template <>
-struct option<no_bias> {
+struct option<no_bias> : no_kernel {
   static constexpr void apply(layer_options& o) { o.weights.bias = false; }
 };
 template <class... Axes>
-struct option<cut_out<Axes...>> {
+struct option<cut_out<Axes...>> : no_kernel {
   static constexpr void apply(layer_options& o) {
     o.weights.chosen = true;
     (o.weights.cut_out.push(short_name_of<bare_axis<Axes>>()), ...);
   }
 };
 template <class... Axes>
-struct option<cut_in<Axes...>> {
+struct option<cut_in<Axes...>> : no_kernel {
   static constexpr void apply(layer_options& o) {
     o.weights.chosen = true;
     (o.weights.cut_in.push(short_name_of<bare_axis<Axes>>()), ...);
   }
 };
 template <class P>
-struct option<output_as<P>> {
+struct option<output_as<P>> : no_kernel {
   static constexpr void apply(layer_options& o) {
     o.weights.has_output = true;
     o.weights.output = layout_of_partition<P>;
-    o.weights.why = partition_check<P>::value;
+    if (o.weights.why.ok()) o.weights.why = partition_check<P>::value;
   }
 };
 
 template <class... Options>
 constexpr layer_options read_options() {
   layer_options o;
+  (option<Options>::kernel_of(o), ...);
   (option<Options>::apply(o), ...);
   return o;
 }
@@ -165,7 +188,11 @@ struct max_pool {
       for (sliding& s : o.kernels) s.stride = s.kernel;
     return o.kernels;
   }
-  static constexpr layer_plan plan(const tensor_value& x) { return plan_pooling(x.layout, kernels()); }
+  static constexpr layer_plan plan(const tensor_value& x) {
+    layer_plan refused;
+    refused.why = detail::read_options<Options...>().weights.why;
+    return refused.why.ok() ? plan_pooling(x.layout, kernels()) : refused;
+  }
 };
 
 /// max(x, 0).

@@ -255,7 +255,10 @@ class aligned_cost {
 /// What a plan moves.
 ///
 /// On one mesh the figures are closed form in the extents of the axes; between two meshes they are counted worker by worker.
+/// Throws `refusal` when an extent is not known; in a constant expression that stops the compiler.
 constexpr cost cost_of(const transfer& plan) {
+  for (int d = 0; d < plan.source().dims.count; ++d)
+    if (plan.source().of.dims[d].extent == dynamic) throw refusal{code::extent_not_bound, d};
   bool on = false;
   for (const auto* side : {&plan.source().of, &plan.target().of})
     for (const auto& r : side->roles) on = on || r.kind == role::on;
@@ -316,6 +319,14 @@ constexpr index_t staging(const transfer& plan, int rank) {
     if (m.from != m.to && (fold || !contiguous(m.where, out))) n += volume(m.where);
   });
   return n;
+}
+
+/// The most elements that any worker packs and unpacks, counted worker by worker.
+constexpr index_t peak_staging(const transfer& plan) {
+  index_t most = 0;
+  for (const mesh_value* m : {&plan.source().of.mesh, &plan.target().of.mesh})
+    for (int i = 0; i < m->size(); ++i) most = detail::larger(most, staging(plan, m->rank(m->at(i))));
+  return most;
 }
 
 }  // namespace tessera

@@ -69,7 +69,8 @@ class tensor {
 
   /// Another spelling of the same layout converts freely.
   template <class P, class S>
-    requires(!std::is_same_v<tensor<P, S, Element>, tensor> && same(value_of<tensor<P, S, Element>>.layout, value_of<tensor>.layout))
+    requires(TensorType<tensor<P, S, Element>> && !std::is_same_v<tensor<P, S, Element>, tensor> &&
+             same(value_of<tensor<P, S, Element>>.layout, value_of<tensor>.layout))
   tensor(const tensor<P, S, Element>& other) : of_(other.dynamic()) {}
 
   const at::Tensor& local() const { return of_.local(); }
@@ -82,6 +83,8 @@ class tensor {
 
   /// Asks for a gradient: on all workers together, empty boxes included.
   tensor& requires_grad() {
+    using verdict = std::conditional_t<has_cotangent(element_of<Element>), fits, element_has_no_cotangent<>>;
+    verdict::template refuse<verdict>();
     of_.local().set_requires_grad(true);
     return *this;
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/topology/group.hpp>
 #include <tessera/topology/mesh.hpp>
 #include <tessera/topology/shape.hpp>
 
@@ -89,6 +90,7 @@ constexpr void cut_by(draft& x, index_t grain) {
   (one(short_name_of<bare_axis<Axes>>()), ...);
 }
 
+// An axis, or all axes of a group (`along<…>`, `except<…>`), get a meaning.
 template <class... Axes>
 constexpr void mean(draft& x, axis_role what) {
   [[maybe_unused]] const auto one = [&](const text& name) {
@@ -96,7 +98,14 @@ constexpr void mean(draft& x, axis_role what) {
     if (a >= 0) x.value.roles[a] = what;
     ++x.unknown;
   };
-  (one(short_name_of<bare_axis<Axes>>()), ...);
+  [[maybe_unused]] const auto each = [&]<class A>(std::type_identity<A>) {
+    if constexpr (group_names<A>::is_group) {
+      for (int a : group_in<A>(x.value.mesh)) one(x.value.mesh.axes[a].name);
+    } else {
+      one(short_name_of<bare_axis<A>>());
+    }
+  };
+  (each(std::type_identity<Axes>{}), ...);
 }
 
 template <class E>

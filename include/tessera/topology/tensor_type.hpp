@@ -24,6 +24,7 @@ namespace detail {
 template <class T>
 struct described;
 template <class P, class S, class E>
+  requires requires { typename P::mesh_type; }  // tensor<dyn> is described by its value alone
 struct described<tensor<P, S, E>> {
   using mesh_type = typename P::mesh_type;
   using partition_type = P;
