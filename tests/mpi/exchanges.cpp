@@ -1,6 +1,6 @@
-#include <tests/support/tensors.hpp>
+#include "tests/support/tensors.hpp"
 
-#include <tests/support/everywhere.hpp>
+#include "tests/support/everywhere.hpp"
 
 using namespace tessera;
 using namespace tessera::testing;
@@ -63,7 +63,7 @@ TEST_CASE("every element arrives over MPI where it does between threads, to the 
   prepare_worker();
   dice d{seed};
   std::string said;
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < 120; ++round) {
     const layout_pair p = roll_change(d, ranks.size());
     const numbers f{d.next()};  // numbers that round: the order of a sum shows
     const shards x = deal(p.from, ranks.size(), f);

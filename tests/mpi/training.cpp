@@ -1,8 +1,8 @@
-#include <tests/support/tensors.hpp>
+#include "tests/support/tensors.hpp"
 
 #include <torch/optim/sgd.h>
 
-#include <tests/support/everywhere.hpp>
+#include "tests/support/everywhere.hpp"
 
 using namespace tessera;
 using namespace tessera::testing;

@@ -1,4 +1,4 @@
-#include <tests/support/layers.hpp>
+#include "tests/support/layers.hpp"
 
 using namespace tessera;
 using namespace tessera::testing;

@@ -1,4 +1,4 @@
-#include <tests/support/tensors.hpp>
+#include "tests/support/tensors.hpp"
 
 #include <tessera/nn/weights_file.hpp>
 #include <torch/optim/sgd.h>

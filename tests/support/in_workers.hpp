@@ -61,8 +61,10 @@ auto in_world(int size, F&& f, std::chrono::seconds limit = std::chrono::seconds
       try {
         out.keep(r, [&] { return f(carrier); });
         meeting->leave(r);
+      } catch (const error& e) {
+        meeting->abandon(r, e.why());
       } catch (const std::exception&) {
-        meeting->abandon(r);
+        meeting->abandon(r, refusal{code::worker_lost, r, r});
       }
     });
   for (auto& t : threads) t.join();

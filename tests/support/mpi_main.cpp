@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "support/catch.hpp"
+#include "tests/support/catch.hpp"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include <tests/support/tensors.hpp>
+#include "tests/support/tensors.hpp"
 
 using namespace tessera;
 using namespace tessera::testing;

@@ -65,21 +65,11 @@ class hub {
     changed_.notify_all();
   }
 
-  /// A worker's program threw: all others stop as soon as they come here.
-  void abandon(int me) {
+  /// A worker's program threw: all others stop with the same error as soon as they come here.
+  void abandon(int me, const refusal& why) {
     std::lock_guard lock(mutex_);
     workers_[me].ended = true;
-    if (!failure_) {
-      failure_ = refusal{code::worker_lost, me, me};
-      quiet_ = true;
-    }
-    changed_.notify_all();
-  }
-
-  /// Whether the failure that a worker saw was another worker's, so that it need not be printed again.
-  bool follows() const {
-    std::lock_guard lock(mutex_);
-    return quiet_ && failure_.has_value();
+    set_failure(why);
   }
 
  private:
@@ -170,7 +160,6 @@ class hub {
   std::vector<worker> workers_;
   std::vector<std::deque<offer>> channels_;
   std::optional<refusal> failure_;
-  bool quiet_ = false;
 };
 
 /// The transport of one worker thread.

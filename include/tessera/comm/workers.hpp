@@ -54,15 +54,21 @@ int run_threads(const launch_options& options, Prepare& prepare, Program& progra
   const auto meeting = std::make_shared<hub>(M::value.size());
   std::mutex mutex;
   bool failed = false;
+  const auto fail = [&](int rank, const std::exception& e) {
+    std::lock_guard lock(mutex);
+    if (!failed) complain(rank_label(M::value, rank), e);
+    failed = true;
+  };
   const auto worker = [&](int rank) {
     try {
       run_worker<M>(std::make_shared<in_process>(meeting, rank), options, prepare, program);
       meeting->leave(rank);
+    } catch (const error& e) {
+      fail(rank, e);  // who met it says so; the others only stop
+      meeting->abandon(rank, e.why());
     } catch (const std::exception& e) {
-      std::lock_guard lock(mutex);
-      if (!failed) complain(rank_label(M::value, rank), e);
-      failed = true;
-      meeting->abandon(rank);
+      fail(rank, e);
+      meeting->abandon(rank, refusal{code::worker_lost, rank, rank});
     }
   };
   std::vector<std::thread> threads;

@@ -14,11 +14,12 @@ struct step {
   constexpr transfer plan() const { return {what, from, to}; }
 };
 
-/// A change of layout as a product of at most three transfers: Fold what is partial, Move, Fold into what becomes partial.
+/// A change of layout as a product of transfers: Fold what is partial, Move, Fold into what becomes partial, Move to its halo.
+/// Most changes are one of them.
 ///
 /// Its adjoint is the change from to* to from*.
 struct change {
-  static_vector<step, 3> steps;
+  static_vector<step, 4> steps;
 };
 
 namespace detail {
@@ -148,6 +149,30 @@ constexpr combine combine_of(const layout& from, const layout& to) {
   return combine::sum;
 }
 
+// Every dimension cut as its windows cut it, but holding each element once.
+constexpr layout without_windows(layout x) {
+  for (int d = 0; d < x.dims.count; ++d) {
+    if (x.dims[d].kind == cover::tiled) continue;
+    dimension tiles = x.dims[d];
+    tiles.kind = cover::tiled;
+    tiles.outputs = 0;
+    tiles.needs = {};
+    x.dims[d] = tiles;
+  }
+  return x;
+}
+
+// Terms that are made must not start from copies, so a halo of new terms is exchanged after they are made.
+constexpr bool makes_haloed_terms(const layout& from, const layout& to) {
+  bool haloed = false;
+  bool terms = false;
+  for (int d = 0; d < to.dims.count; ++d) haloed = haloed || to.dims[d].kind == cover::haloed;
+  for (int a = 0; a < to.roles.count; ++a)
+    terms = terms || (to.roles[a].kind == role::partial && to.mesh.axes[a].extent > 1 &&
+                      (!(from.mesh == to.mesh) || from.roles[a].kind != role::partial));
+  return haloed && terms;
+}
+
 }  // namespace detail
 
 /// Plans a change of layout; both layouts have the same extents.
@@ -164,6 +189,12 @@ constexpr change change_between(const layout& from, const layout& to) {
   if (detail::folds(from, to)) {
     c.steps.push({map::fold, from, to, with});
     return c;
+  }
+  if (detail::makes_haloed_terms(from, to)) {
+    const layout tiles = detail::without_windows(to);
+    change both = change_between(from, tiles);
+    both.steps.push({map::move, tiles, to, combine::sum});
+    return both;
   }
   const layout one = detail::folded(from, to);
   const layout two = detail::unspread(one, to);
