@@ -3,4 +3,5 @@
 // The partition algebra: axes, meshes, partitions, plans, primitives and the static face of networks. No LibTorch, no MPI.
 #include <tessera/operation/network.hpp>
 #include <tessera/operation/typed.hpp>
+#include <tessera/plan/staging.hpp>
 #include <tessera/primitive/primitive.hpp>

@@ -120,9 +120,10 @@ TEST_CASE("a Move puts every element where its layout says, and a Fold is its tr
     for (int r = 0; r < world; ++r)
       for (std::size_t i = 0; i < x[static_cast<std::size_t>(r)].data.size(); ++i)
         right += x[static_cast<std::size_t>(r)].data[i] * w[static_cast<std::size_t>(r)].data[i];
-    if (!placed || !counted || left != right)
-      FAIL("seed " << seed << " round " << round << ": placed " << placed << " counted " << counted << " <Mx,z> " << left
-                   << " <x,M*z> " << right);
+    INFO("seed " << seed << " round " << round);
+    REQUIRE(placed);
+    REQUIRE(counted);
+    REQUIRE(left == right);
   }
-  SUCCEED("seed " << seed);
+  WARN("300 pairs, seed " << seed);
 }

@@ -48,7 +48,7 @@ TEST_CASE("a Move delivers each element once, from a worker that holds it") {
     }
     if (!right) FAIL("seed " << seed << " round " << round << "\n" << shown(p.from) << "\n" << shown(p.to));
   }
-  SUCCEED("seed " << seed);
+  WARN("3000 pairs held against the oracle, seed " << seed);
 }
 
 TEST_CASE("send lists mirror receive lists, and costs are what is moved") {
@@ -64,5 +64,6 @@ TEST_CASE("send lists mirror receive lists, and costs are what is moved") {
     right = right && laws::cotangent_is_involution(p.from) && laws::cotangent_is_involution(p.to);
     if (!right) FAIL("seed " << seed + 1 << " pair " << pairs << " map " << int(what) << "\n" << shown(p.from) << "\n" << shown(p.to));
   }
-  SUCCEED(pairs << " pairs, seed " << seed + 1);
+  WARN(pairs << " pairs, seed " << seed + 1);
+  CHECK(pairs == 100'000);
 }

@@ -45,15 +45,16 @@ class team_state {
     return *slot;
   }
 
-  /// Throws on every worker of the mesh unless all hand in the same number.
-  void agree(std::uint64_t mine) {
+  /// The number that each worker of the mesh hands in, on all of them, in row-major order.
+  std::vector<std::uint64_t> collect(std::uint64_t mine) {
     std::vector<std::uint64_t> all(static_cast<std::size_t>(mesh_.size()), 0);
     layout own;
     own.mesh = mesh_;
     own.roles.resize(mesh_.axes.count);
-    own.dims.resize(1);
-    own.dims[0].extent = mesh_.size();
-    layout every = own;
+    dimension workers;
+    workers.extent = mesh_.size();
+    own.dims.push(workers);
+    const layout every = own;
     for (int a = 0; a < mesh_.axes.count; ++a) own.cut_by(0, a);
     exchange& gather = bound({map::move, own, every, combine::sum}, element::int64);
     region in{reinterpret_cast<std::byte*>(&mine), element::int64, {}, {}};
@@ -63,9 +64,28 @@ class team_state {
     out.extents.push(mesh_.size());
     out.strides.push(1);
     gather.finish(*carrier_, gather.start(*carrier_, in, out));
+    return all;
+  }
+
+  /// Throws on every worker of the mesh unless all hand in the same number.
+  void agree(std::uint64_t mine) {
+    const std::vector<std::uint64_t> all = collect(mine);
     for (int i = 0; i < mesh_.size(); ++i)
       if (all[static_cast<std::size_t>(i)] != all[0])
         throw error(refusal{code::workers_disagree, mesh_.rank(mesh_.at(0)), mesh_.rank(mesh_.at(i))});
+  }
+
+  /// Throws on every worker of the mesh unless copies along replicate and invariant axes have the same fingerprint.
+  void agree_on_copies(const layout& x, std::uint64_t mine) {
+    const std::vector<std::uint64_t> all = collect(mine);
+    for (int i = 0; i < mesh_.size(); ++i) {
+      coordinates first = mesh_.at(i);
+      for (int a = 0; a < x.roles.count; ++a)
+        if (x.roles[a].kind == role::replicate || x.roles[a].kind == role::invariant) first[a] = 0;
+      const int j = mesh_.number(first);
+      if (all[static_cast<std::size_t>(i)] != all[static_cast<std::size_t>(j)])
+        throw error(refusal{code::copies_differ, mesh_.rank(first), mesh_.rank(mesh_.at(i))});
+    }
   }
 
   /// This worker by its coordinates: "row 0 col 1".

@@ -82,6 +82,9 @@
   R(workers_disagree, "tessera.agree.fingerprint",                                                                      \
     "two workers do different things at the same place; give all of them the same program, types and extents",          \
     "worker, other worker")                                                                                             \
+  R(copies_differ, "tessera.agree.copies",                                                                              \
+    "two workers hold different values where all copies are equal; look at what was assigned by hand",                  \
+    "worker, other worker")                                                                                             \
   R(worker_lost, "tessera.agree.lost", "a worker ended while another one waits for it; see its own message above",      \
     "worker, lost worker")                                                                                              \
   R(workers_wait_in_a_ring, "tessera.agree.deadlock",                                                                   \

@@ -377,6 +377,16 @@ struct workers_disagree {
 };
 
 template <index_t... Numbers>
+struct copies_differ {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.agree.copies] two workers hold different values where all copies are equal; look at what was assigned by hand");
+  }
+};
+
+template <index_t... Numbers>
 struct worker_lost {
   static constexpr bool ok = false;
   template <class Where>

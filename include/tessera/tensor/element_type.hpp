@@ -1,7 +1,8 @@
 #pragma once
 
-#include <tessera/comm/region.hpp>
 #include <tessera/comm/error.hpp>
+#include <tessera/comm/region.hpp>
+#include <tessera/plan/parts.hpp>
 
 #include <ATen/ATen.h>
 
