@@ -9,7 +9,7 @@ namespace {
 struct twins : axis<2> {};
 using two_workers = mesh<twins>;
 using held_alike = tensor<partition<two_workers, whole, invariant<twins>>, shape_of<6>, double>;
-using halves = partition<two_workers, blocks<twins>>;
+using one_half_each = partition<two_workers, blocks<twins>>;
 
 /// The code that each of two workers ends with when worker 1 holds another value than worker 0.
 std::vector<std::string> codes_of_two(bool checked, double other) {
@@ -21,7 +21,7 @@ std::vector<std::string> codes_of_two(bool checked, double other) {
     const auto mine = static_cast<std::size_t>(workers.rank());
     try {
       const auto x = assume<held_alike>(workers, at::full({6}, workers.rank() == 1 ? other : 1.0, at::kDouble));
-      static_cast<void>(to<halves>(x));
+      static_cast<void>(to<one_half_each>(x));
     } catch (const error& e) {
       all[mine] = e.code();
     }
