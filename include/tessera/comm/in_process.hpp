@@ -22,8 +22,8 @@ class hub {
 
   /// Offers this worker's boxes to their readers.
   void post(int me, const exchange_call& call) {
-    std::lock_guard lock(mutex_);
-    throw_if_failed();
+    std::unique_lock lock(mutex_);
+    stop_if_failed(lock, me);
     for (const parcel& p : call.sends) {
       if (p.peer == me) continue;
       channel(me, p.peer).push_back({call.fingerprint, &p.where});
@@ -41,11 +41,13 @@ class hub {
       workers_[me].waits_for = peer;
       wait(lock, me, limit, [&] { return !channel(peer, me).empty(); });
       next = channel(peer, me).front();
-      if (next.fingerprint != fingerprint) fail(refusal{code::workers_disagree, me, peer});
+      if (next.fingerprint != fingerprint) fail(lock, me, refusal{code::workers_disagree, me, peer});
       channel(peer, me).pop_front();
+      ++workers_[peer].readers;
     }
     read(*next.where);
     std::lock_guard lock(mutex_);
+    --workers_[peer].readers;
     --workers_[peer].unread;
     changed_.notify_all();
   }
@@ -53,7 +55,7 @@ class hub {
   /// Waits until every box that this worker offered has been read.
   void wait_until_read(int me, std::chrono::seconds limit) {
     std::unique_lock lock(mutex_);
-    workers_[me].waits_for = readers;
+    workers_[me].waits_for = its_readers;
     wait(lock, me, limit, [&] { return workers_[me].unread == 0; });
   }
 
@@ -74,7 +76,7 @@ class hub {
 
  private:
   static constexpr int nobody = -1;
-  static constexpr int readers = -2;
+  static constexpr int its_readers = -2;
 
   struct offer {
     std::uint64_t fingerprint = 0;
@@ -82,7 +84,8 @@ class hub {
   };
   struct worker {
     int waits_for = nobody;
-    int unread = 0;
+    int unread = 0;   // boxes offered and not yet read
+    int readers = 0;  // workers that are reading one of them now
     bool ended = false;
   };
 
@@ -91,21 +94,21 @@ class hub {
   bool can_go_on(int w) {
     const worker& s = workers_[w];
     if (s.waits_for == nobody) return true;
-    if (s.waits_for == readers) return s.unread == 0;
+    if (s.waits_for == its_readers) return s.unread == 0;
     return !channel(s.waits_for, w).empty();
   }
 
   template <class Ready>
   void wait(std::unique_lock<std::mutex>& lock, int me, std::chrono::seconds limit, Ready&& ready) {
     const auto until = std::chrono::steady_clock::now() + limit;
-    throw_if_failed();
+    stop_if_failed(lock, me);
     if (!ready()) look_for_deadlock();
     while (!ready()) {
-      throw_if_failed();
+      stop_if_failed(lock, me);
       if (changed_.wait_until(lock, until) == std::cv_status::timeout && !ready())
-        fail(refusal{code::time_limit, me, workers_[me].waits_for, limit.count()});
+        fail(lock, me, refusal{code::time_limit, me, workers_[me].waits_for, limit.count()});
     }
-    throw_if_failed();
+    stop_if_failed(lock, me);
     workers_[me].waits_for = nobody;
   }
 
@@ -126,7 +129,7 @@ class hub {
         set_failure(refusal{code::worker_lost, w, peer});
         return;
       }
-      if (peer == readers)
+      if (peer == its_readers)
         for (int r = 0; r < size(); ++r)
           if (workers_[r].ended && !channel(w, r).empty()) {
             set_failure(refusal{code::worker_lost, w, r});
@@ -147,15 +150,20 @@ class hub {
     if (!failure_) failure_ = why;
     changed_.notify_all();
   }
-  [[noreturn]] void fail(const refusal& why) {
+  [[noreturn]] void fail(std::unique_lock<std::mutex>& lock, int me, const refusal& why) {
     set_failure(why);
+    stop(lock, me);
+  }
+  void stop_if_failed(std::unique_lock<std::mutex>& lock, int me) {
+    if (failure_) stop(lock, me);
+  }
+  // A worker that stops frees its boxes, so whoever reads one of them finishes first.
+  [[noreturn]] void stop(std::unique_lock<std::mutex>& lock, int me) {
+    changed_.wait(lock, [&] { return workers_[me].readers == 0; });
     throw error(*failure_);
   }
-  void throw_if_failed() const {
-    if (failure_) throw error(*failure_);
-  }
 
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<worker> workers_;
   std::vector<std::deque<offer>> channels_;
