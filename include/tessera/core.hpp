@@ -5,3 +5,4 @@
 #include <tessera/operation/typed.hpp>
 #include <tessera/plan/staging.hpp>
 #include <tessera/primitive/primitive.hpp>
+#include <tessera/version.hpp>

@@ -76,16 +76,16 @@ static_assert(ts::named_primitive<ts::verb::broadcast, at_root, copies>::cost().
 static_assert(ts::named_primitive<ts::verb::sum_reduce, terms, at_root>::cost().busiest == 80);
 static_assert(ts::named_primitive<ts::verb::all_gather, by_row, copies>::cost().busiest == 40);
 static_assert(ts::named_primitive<ts::verb::all_to_all, by_row, by_col>::cost().busiest == 20);
-#if defined(BROADCAST_OF_BLOCKS)  // expect: [tessera.verb.pair] && illegal_broadcast_pair<1, 4>
+#if defined(BROADCAST_OF_BLOCKS)  // expect: [tessera.verb.pair] && not_this_verb<1, 4>
 using bad = ts::named_primitive<ts::verb::broadcast, by_row, copies>;  // it is an all_gather
 static_assert(bad::cost().busiest == 40);
-#elif defined(GATHER_OF_TERMS)  // expect: [tessera.verb.pair] && illegal_broadcast_pair<4, 3>
+#elif defined(GATHER_OF_TERMS)  // expect: [tessera.verb.pair] && not_this_verb<4, 3>
 using bad = ts::named_primitive<ts::verb::all_gather, terms, copies>;  // it is an all_reduce
 static_assert(bad::cost().busiest == 80);
-#elif defined(SUM_OF_COPIES)  // expect: [tessera.verb.pair] && illegal_broadcast_pair<2, 16>
+#elif defined(SUM_OF_COPIES)  // expect: [tessera.verb.pair] && not_this_verb<2, 16>
 using bad = ts::named_primitive<ts::verb::sum_reduce, copies, at_root>;  // it keeps
 static_assert(bad::cost().busiest == 0);
-#elif defined(HALO_OF_COPIES)  // expect: [tessera.verb.pair] && illegal_broadcast_pair<10, 14>
+#elif defined(HALO_OF_COPIES)  // expect: [tessera.verb.pair] && not_this_verb<10, 14>
 using bad = ts::named_primitive<ts::verb::halo_exchange, copies, by_row>;  // it takes
 static_assert(bad::cost().busiest == 0);
 #endif

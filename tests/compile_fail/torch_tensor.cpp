@@ -38,7 +38,7 @@ auto sum(const copies& x, const terms& y) { return x + y; }
 auto product(const terms& x, const terms& y) { return x * y; }
 #elif defined(RELU_OF_TERMS)  // expect: [tessera.rule.nonlinear] && nonlinear_on_partial<0, 0>
 auto rectified(const terms& x) { return relu(x); }
-#elif defined(BROADCAST_OF_BLOCKS)  // expect: [tessera.verb.pair] && illegal_broadcast_pair<1, 4>
+#elif defined(BROADCAST_OF_BLOCKS)  // expect: [tessera.verb.pair] && not_this_verb<1, 4>
 auto everywhere(const by_row& x) { return ts::broadcast<all>(x); }
 #elif defined(TOO_FEW_COVERS)  // expect: [tessera.partition.dimensions] && wrong_number_of_dimensions<1, 2>
 auto gathered(const by_row& x) { return ts::all_gather<layout_as<ts::whole>>(x); }

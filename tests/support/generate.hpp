@@ -98,7 +98,7 @@ constexpr layout roll_layout(dice& d, const mesh_value& mesh, const static_vecto
   return x;
 }
 
-constexpr static_vector<index_t, max_dimensions> roll_extents(dice& d, int most_dims = 4, int widest = 9) {
+constexpr static_vector<index_t, max_dimensions> roll_extents(dice& d, int most_dims = 5, int widest = 9) {
   static_vector<index_t, max_dimensions> e;
   const int dims = d.roll(0, most_dims);
   for (int i = 0; i < dims; ++i) e.push(d.once_in(12) ? 0 : d.roll(1, widest));
@@ -111,7 +111,7 @@ struct layout_pair {
   layout to;
 };
 
-constexpr layout_pair roll_tilings(dice& d, bool to_haloed, int most_dims = 4, int widest = 9) {
+constexpr layout_pair roll_tilings(dice& d, bool to_haloed, int most_dims = 5, int widest = 9) {
   const auto extents = roll_extents(d, most_dims, widest);
   const mesh_value first = roll_mesh(d);
   const mesh_value second = d.once_in(3) ? roll_mesh(d) : first;

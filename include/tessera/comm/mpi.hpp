@@ -6,6 +6,7 @@
 #include <boost/mpi/environment.hpp>
 
 #include <algorithm>
+#include <optional>
 #include <thread>
 
 namespace tessera {
@@ -94,7 +95,8 @@ class mpi_transport final : public transport {
  private:
   using clock = std::chrono::steady_clock;
   static constexpr int goodbye = 1;
-  static constexpr std::chrono::seconds patience{5};
+  static constexpr std::chrono::seconds patience{5};            // for a box that comes behind other messages
+  static constexpr std::chrono::milliseconds settling{500};     // for a long box that a worker sent before it ended
   static constexpr index_t largest_piece = index_t{1} << 30;  // MPI counts are int
   using requests = std::vector<MPI_Request>;
 
@@ -103,6 +105,7 @@ class mpi_transport final : public transport {
     return *static_cast<requests*>(call.pending.get());
   }
 
+  static index_t pieces(const parcel& p) { return std::max<index_t>(1, (p.where.bytes() + largest_piece - 1) / largest_piece); }
   static index_t padded(index_t bytes) { return (bytes + 63) / 64 * 64; }
   static int tag(const exchange_call& call) { return 2 + static_cast<int>(call.fingerprint % 30000); }
   static bool unpacked(const exchange_call& call, const parcel& p) { return call.accumulates || !p.where.contiguous(); }
@@ -128,20 +131,27 @@ class mpi_transport final : public transport {
   void wait(exchange_call& call) {
     const auto until = clock::now() + time_limit;
     requests& open = requests_of(call);
-    for (int round = 0;; ++round) {
-      int done = 0;
-      const int status = MPI_Testall(static_cast<int>(open.size()), open.data(), &done, MPI_STATUSES_IGNORE);
-      if (status != MPI_SUCCESS) throw error(refusal{code::workers_disagree, rank(), -1});
-      if (done != 0) break;
+    for (int round = 0; !all_done(open); ++round) {
       if (round % 64 == 63) {
         look_for_the_lost(call, open);
         look_for_disagreement(call, open);
-        if (clock::now() > until)
-          throw error(refusal{code::time_limit, rank(), missing(call, open), time_limit.count()});
+        if (clock::now() > until) throw error(refusal{code::time_limit, rank(), missing(call, open), time_limit.count()});
       }
       std::this_thread::yield();
     }
     open.clear();
+  }
+
+  // Tests each request by itself: one that is done becomes null, so `missing` knows which are not.
+  bool all_done(requests& open) {
+    bool all = true;
+    for (MPI_Request& r : open) {
+      if (r == MPI_REQUEST_NULL) continue;
+      int done = 0;
+      if (MPI_Test(&r, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) throw error(refusal{code::workers_disagree, rank(), -1});
+      all = all && done != 0;
+    }
+    return all;
   }
 
   // A peer that sends something else and not what is awaited means another operation; a long transfer may still be under way,
@@ -160,15 +170,21 @@ class mpi_transport final : public transport {
     }
   }
 
-  // A peer whose program ended sends nothing more: what it owed before has arrived by the next test.
+  // A peer whose program ended sends nothing more: what it owed before its goodbye has arrived by the next test.
   void look_for_the_lost(const exchange_call& call, requests& open) {
     hear_goodbyes();
+    all_done(open);
+    std::size_t i = 0;
     for (const parcel& p : call.receives) {
-      if (!left_[static_cast<std::size_t>(p.peer)] || p.peer == rank()) continue;
-      int done = 0;
-      MPI_Testall(static_cast<int>(open.size()), open.data(), &done, MPI_STATUSES_IGNORE);
-      if (done == 0 && missing(call, open) == p.peer) throw error(refusal{code::worker_lost, rank(), p.peer});
+      if (p.peer == rank()) continue;
+      for (index_t piece = 0; piece < pieces(p); ++piece, ++i)
+        if (open[i] != MPI_REQUEST_NULL && left_[static_cast<std::size_t>(p.peer)]) {
+          if (!lost_since_) lost_since_ = clock::now();
+          if (clock::now() - *lost_since_ > settling) throw error(refusal{code::worker_lost, rank(), p.peer});
+          return;
+        }
     }
+    lost_since_.reset();
   }
 
   // The peer of the first box that has not come.
@@ -176,7 +192,7 @@ class mpi_transport final : public transport {
     std::size_t i = 0;
     for (const parcel& p : call.receives) {
       if (p.peer == rank()) continue;
-      for (index_t piece = 0; piece < std::max<index_t>(1, (p.where.bytes() + largest_piece - 1) / largest_piece); ++piece, ++i)
+      for (index_t piece = 0; piece < pieces(p); ++piece, ++i)
         if (open[i] != MPI_REQUEST_NULL) return p.peer;
     }
     return -1;
@@ -202,6 +218,7 @@ class mpi_transport final : public transport {
   boost::mpi::communicator world_;
   std::vector<bool> left_;
   clock::time_point disagrees_since_{};
+  std::optional<clock::time_point> lost_since_;
 };
 
 }  // namespace tessera

@@ -22,6 +22,12 @@ struct launch_options {
 
 namespace detail {
 
+#ifdef TESSERA_HAS_MPI
+inline constexpr bool has_mpi = true;
+#else
+inline constexpr bool has_mpi = false;
+#endif
+
 inline void complain(std::string_view who, const std::exception& what) {
   const std::string line = fmt::format("tessera: {}: {}\n", who, what.what());
   std::fflush(stdout);
@@ -69,6 +75,9 @@ int run_threads(const launch_options& options, Prepare& prepare, Program& progra
     } catch (const std::exception& e) {
       fail(rank, e);
       meeting->abandon(rank, refusal{code::worker_lost, rank, rank});
+    } catch (...) {
+      fail(rank, std::runtime_error("threw something that is no std::exception"));
+      meeting->abandon(rank, refusal{code::worker_lost, rank, rank});
     }
   };
   std::vector<std::thread> threads;
@@ -81,7 +90,8 @@ int run_threads(const launch_options& options, Prepare& prepare, Program& progra
 // Processes that a launcher started. A worker that fails says so and ends the job.
 template <Mesh M, class Prepare, class Program>
 int run_mpi(int argc, char** argv, const launch_options& options, Prepare& prepare, Program& program) {
-  boost::mpi::environment environment(argc, argv, boost::mpi::threading::funneled, false);
+  // MPI starts once in a process and ends with it, so a program may launch again.
+  static const boost::mpi::environment environment(argc, argv, boost::mpi::threading::funneled, false);
   const auto carrier = std::make_shared<mpi_transport>(boost::mpi::communicator{});
   if (carrier->size() != M::value.size()) {
     if (carrier->rank() == 0)
@@ -89,13 +99,18 @@ int run_mpi(int argc, char** argv, const launch_options& options, Prepare& prepa
     carrier->leave();
     return 1;
   }
+  const auto end_job = [&](const std::exception& e) {
+    complain(rank_label(M::value, carrier->rank()), e);
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // the message comes first, then the launcher kills
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  };
   try {
     run_worker<M>(carrier, options, prepare, program);
     carrier->leave();
   } catch (const std::exception& e) {
-    complain(rank_label(M::value, carrier->rank()), e);
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // the message comes first, then the launcher kills
-    MPI_Abort(MPI_COMM_WORLD, 1);
+    end_job(e);
+  } catch (...) {
+    end_job(std::runtime_error("threw something that is no std::exception"));
   }
   return 0;
 }
@@ -113,9 +128,15 @@ int run_workers(int argc, char** argv, const launch_options& options, Prepare&& 
     std::fprintf(stderr, "tessera: transport '%s' is unknown; say auto, in-process or mpi\n", options.transport.c_str());
     return 2;
   }
+  const launcher by = read_environment().by;
+  const bool served = by == launcher::none || (detail::has_mpi && by == launcher::mpi);
+  if (options.transport == "auto" && !served) {
+    std::fprintf(stderr, "tessera: this program was started by %s, which it cannot use; start it alone, or say in-process\n",
+                 by == launcher::mpi ? "an MPI launcher but built without MPI" : "torchrun");
+    return 2;
+  }
 #ifdef TESSERA_HAS_MPI
-  const bool launched = read_environment().by == launcher::mpi;
-  if (options.transport == "mpi" || (options.transport == "auto" && launched))
+  if (options.transport == "mpi" || (options.transport == "auto" && by == launcher::mpi))
     return detail::run_mpi<M>(argc, argv, options, prepare, program);
 #else
   static_cast<void>(argc);

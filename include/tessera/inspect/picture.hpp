@@ -39,6 +39,11 @@ inline std::string picture(const layout& x) {
           }
   }
   std::string s;
+  if (d > 2) {
+    s += "  slice [";
+    for (int k = 0; k + 2 < d; ++k) s += "0, ";
+    s += ":, :]\n";
+  }
   for (index_t y = 0; y < rows; ++y) {
     s += "  ";
     for (index_t z = 0; z < columns; ++z) {

@@ -28,9 +28,9 @@
     "what the first map delivers is not what the second takes; put a repartition between them", "map")                  \
   R(not_a_tiling, "tessera.move.tiling",                                                                                \
     "a Move starts from a tiling: an axis that is partial, or a haloed dimension, must be folded first", "axis, dimension")  \
-  R(illegal_broadcast_pair, "tessera.verb.pair",                                                                        \
+  R(not_this_verb, "tessera.verb.pair",                                                                        \
     "this verb does not lead from the first partition to the second; name the verb that does, or let `to` find it",    \
-    "axis, from, to")                                                                                                   \
+    "wanted verb, found verb")                                                                                          \
   R(meshes_differ, "tessera.rule.mesh", "the operands of a local operation live on different meshes; repartition one",  \
     "operand")                                                                                                          \
   R(nonlinear_on_partial, "tessera.rule.nonlinear",                                                                     \
@@ -52,6 +52,9 @@
     "operand, dimension")                                                                                               \
   R(dimension_needed_whole, "tessera.rule.whole",                                                                       \
     "the operation needs this dimension whole, but it is cut; repartition it first", "operand, dimension")              \
+  R(window_without_halo, "tessera.rule.window",                                                                         \
+    "a windowed operation on a cut dimension needs the halo of its own window; halo_exchange it first",                 \
+    "operand, dimension")                                                                                               \
   R(pending_not_linear, "tessera.rule.pending",                                                                         \
     "a pending dimension holds terms; accumulate it to blocks before anything but a linear operation",                  \
     "operand, dimension")                                                                                               \
@@ -68,7 +71,12 @@
   R(extent_not_static, "tessera.layer.dynamic",                                                                         \
     "this extent decides the size of a parameter and must be static; write dim<n> in the shape", "dimension")           \
   R(extent_not_bound, "tessera.shape.unbound",                                                                          \
-    "what moves depends on an extent that is not known; bind it, as in traffic<net>(bind<batch>(64))", "dimension")     \
+    "this needs an extent that is not known; bind it, as in traffic<net>(bind<batch>(64))", "dimension")     \
+  R(option_unknown, "tessera.layer.option",                                                                             \
+    "a layer knows the options kernel, stride, padding, padding_at, dilation, cut_out, cut_in, output_as and no_bias",  \
+    "")                                                                                                                 \
+  R(not_a_partition, "tessera.verb.partition",                                                                          \
+    "a verb takes a partition, not a tensor type; write all_gather<partition<...>>(x)", "")                             \
   R(option_of_other_dimensions, "tessera.layer.options",                                                                \
     "an option of the layer names another number of dimensions than its kernel; name one value for all or one each",    \
     "kernel, option")                                                                                                   \

@@ -157,7 +157,7 @@ struct not_a_tiling {
 };
 
 template <index_t... Numbers>
-struct illegal_broadcast_pair {
+struct not_this_verb {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
@@ -257,6 +257,16 @@ struct dimension_needed_whole {
 };
 
 template <index_t... Numbers>
+struct window_without_halo {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.rule.window] a windowed operation on a cut dimension needs the halo of its own window; halo_exchange it first");
+  }
+};
+
+template <index_t... Numbers>
 struct pending_not_linear {
   static constexpr bool ok = false;
   template <class Where>
@@ -322,7 +332,27 @@ struct extent_not_bound {
   template <class Where>
   static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.shape.unbound] what moves depends on an extent that is not known; bind it, as in traffic<net>(bind<batch>(64))");
+                  "[tessera.shape.unbound] this needs an extent that is not known; bind it, as in traffic<net>(bind<batch>(64))");
+  }
+};
+
+template <index_t... Numbers>
+struct option_unknown {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.layer.option] a layer knows the options kernel, stride, padding, padding_at, dilation, cut_out, cut_in, output_as and no_bias");
+  }
+};
+
+template <index_t... Numbers>
+struct not_a_partition {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.verb.partition] a verb takes a partition, not a tensor type; write all_gather<partition<...>>(x)");
   }
 };
 

@@ -41,6 +41,7 @@ class sequential : public network<In, Layers...> {
 
   /// The same on a tensor whose layout is a value.
   tensor<dyn> operator()(const tensor<dyn>& x) const {
+    if (x.team()->shared_carrier() != team_->shared_carrier()) throw error(refusal{code::other_team}, team_->label());
     tensor<dyn> y = x;
     int i = 0;
     ((y = run<Layers>(i++, y)), ...);

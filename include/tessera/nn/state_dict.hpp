@@ -21,10 +21,11 @@ state_dict state_of(const Network& net) {
 template <class Network>
 void assign(Network& net, const state_dict& state) {
   index_t expected = 0;
+  net.each_parameter([&](const parameter&) { ++expected; });
   net.each_parameter([&](const parameter& p) {
-    ++expected;
     const auto found = state.find(p.path());
-    bool fits = found != state.end() && found->second.dim() == p.stored().layout().rank();
+    bool fits = found != state.end() && found->second.dim() == p.stored().layout().rank() &&
+                found->second.scalar_type() == p.stored().local().scalar_type();
     for (int d = 0; fits && d < p.stored().layout().rank(); ++d) fits = found->second.size(d) == p.stored().layout().dims[d].extent;
     if (!fits) throw error(refusal{code::file_does_not_fit, expected, static_cast<index_t>(state.size())}, p.path());
   });

@@ -14,29 +14,28 @@ inline const char* file_type(element e) {
   return names[static_cast<int>(e)];
 }
 
-inline std::string checksum(const char* data, std::size_t size) {
+inline element element_in_file(const std::string& name) {
+  for (int e = 0; e <= static_cast<int>(element::boolean); ++e)
+    if (name == file_type(static_cast<element>(e))) return static_cast<element>(e);
+  throw error(refusal{code::file_altered});
+}
+
+/// FNV-1a over the entries of the header and the data, so that neither can change unseen.
+inline std::string checksum(const std::string& entries, const char* data, std::size_t size) {
   std::uint64_t h = 14695981039346656037u;
-  for (std::size_t i = 0; i < size; ++i) h = (h ^ static_cast<unsigned char>(data[i])) * 1099511628211u;
+  const auto add = [&](const char* from, std::size_t n) {
+    for (std::size_t i = 0; i < n; ++i) h = (h ^ static_cast<unsigned char>(from[i])) * 1099511628211u;
+  };
+  add(entries.data(), entries.size());
+  add(data, size);
   return fmt::format("{:016x}", h);
 }
 
 /// Throws on every worker of the team what the first worker with a failure met, so none goes on alone.
 inline void fail_together(const team_handle& team, const refusal& mine, const std::string& where) {
-  if (team->inside()) {
-    layout own;
-    own.mesh = team->mesh();
-    dimension d;
-    d.extent = team->mesh().size();
-    own.dims.push(d);
-    own.roles.resize(own.mesh.axes.count);
-    layout every = own;
-    for (int a = 0; a < own.mesh.axes.count; ++a) own.cut_by(0, a);
-    const at::NoGradGuard no_record;
-    const at::Tensor codes = change_layout(team, own, every, at::full({1}, static_cast<index_t>(mine.code), at::kLong));
-    const at::Tensor bad = codes.nonzero();
-    if (mine.ok() && bad.numel() > 0)
-      throw error(refusal(static_cast<code>(codes[bad[0].item<index_t>()].item<index_t>())), where);
-  }
+  if (team->inside())
+    for (const std::uint64_t theirs : team->collect(static_cast<std::uint64_t>(mine.code)))
+      if (mine.ok() && theirs != 0) throw error(refusal(static_cast<code>(theirs)), where);
   check(mine, where);
 }
 
@@ -62,22 +61,21 @@ inline file_contents read_file(const std::filesystem::path& path) {
   const std::size_t size = bytes.size() - 8 - length;
   std::size_t expected = 0;
   try {
-    for (const auto& [key, entry] : header.items())
-      if (key != "__metadata__") expected = std::max(expected, entry.at("data_offsets").at(1).get<std::size_t>());
+    nlohmann::json entries = header;
+    entries.erase("__metadata__");
+    for (const auto& [key, entry] : entries.items())
+      expected = std::max(expected, entry.at("data_offsets").at(1).get<std::size_t>());
     if (size < expected) return {refusal{code::file_truncated, 8 + length + expected, bytes.size()}, {}};
-    if (checksum(data, size) != header["__metadata__"]["fnv1a64"].get<std::string>()) return {refusal{code::file_altered}, {}};
-    for (const auto& [key, entry] : header.items()) {
-      if (key == "__metadata__") continue;
-      element type = element::float64;
-      while (entry.at("dtype") != file_type(type) && type != element::boolean) type = static_cast<element>(static_cast<int>(type) + 1);
-      const auto shape = entry.at("shape").get<std::vector<index_t>>();
-      at::Tensor t = at::empty(shape, scalar_type(type));
+    if (checksum(entries.dump(), data, size) != header["__metadata__"]["fnv1a64"].get<std::string>())
+      return {refusal{code::file_altered}, {}};
+    for (const auto& [key, entry] : entries.items()) {
       const auto from = entry.at("data_offsets").at(0).get<std::size_t>();
-      if (from + static_cast<std::size_t>(t.nbytes()) > size) return {refusal{code::file_altered}, {}};
+      at::Tensor t = at::empty(entry.at("shape").get<std::vector<index_t>>(), scalar_type(element_in_file(entry.at("dtype"))));
+      if (from > size || t.nbytes() > size - from) return {refusal{code::file_altered}, {}};
       std::memcpy(t.data_ptr(), data + from, t.nbytes());
       out.state[key] = t;
     }
-  } catch (const nlohmann::json::exception&) {
+  } catch (const std::exception&) {
     return {refusal{code::file_altered}, {}};
   }
   return out;
@@ -91,7 +89,7 @@ namespace tessera::nn {
 ///
 /// It is written beside the path and renamed, so nothing half-written is left.
 inline void write_state(const std::filesystem::path& path, const state_dict& state) {
-  nlohmann::ordered_json header;
+  nlohmann::json header = nlohmann::json::object();
   std::string data;
   for (const auto& [key, given] : state) {
     const at::Tensor t = given.contiguous();
@@ -101,7 +99,7 @@ inline void write_state(const std::filesystem::path& path, const state_dict& sta
                    {"shape", t.sizes().vec()},
                    {"data_offsets", {from, data.size()}}};
   }
-  header["__metadata__"] = {{"fnv1a64", detail::checksum(data.data(), data.size())}};
+  header["__metadata__"] = {{"fnv1a64", detail::checksum(header.dump(), data.data(), data.size())}};
   std::string text = header.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');
   const std::filesystem::path beside = path.string() + ".part";
@@ -110,7 +108,11 @@ inline void write_state(const std::filesystem::path& path, const state_dict& sta
     std::uint64_t length = text.size();
     for (int i = 0; i < 8; ++i, length >>= 8) file.put(static_cast<char>(length & 0xff));
     file << text << data;
-    if (!file.flush()) throw error(refusal{code::file_missing}, path.string());
+    if (!file.flush()) {
+      std::error_code ignored;
+      std::filesystem::remove(beside, ignored);
+      throw error(refusal{code::file_missing}, path.string());
+    }
   }
   std::filesystem::rename(beside, path);
 }

@@ -34,39 +34,52 @@ class axis_rule {
     const axis_role& lead = of(first);
     const char letter = what_.operands[first][lead.dimension];
     const dimension& d = operands_[first].layout.dims[lead.dimension];
+    int terms = 0;    // operands whose intervals are pending
+    int lacking = 0;  // operands without this dimension
     for (int o = 0; o < operands_.count; ++o) {
       const int has = place(what_.operands[o], letter);
       if (has >= 0) {
         const dimension& other = operands_[o].layout.dims[has];
         const bool alike = kind(o) == role::cut && of(o).dimension == has && of(o).level == lead.level &&
-                           other.extent == d.extent && other.grain() == d.grain() && other.kind == d.kind &&
-                           other.lengths == d.lengths && (d.kind == cover::tiled || other.needs == d.needs);
+                           same_intervals(d, other, operands_[first].layout.mesh.axes[axis_].extent);
         if (!alike) return refusal{code::cut_unalike, axis_, o, has};
-      } else if (kind(o) == role::partial) {
+        terms += other.kind == cover::pending ? 1 : 0;
+        continue;
+      }
+      ++lacking;
+      if (kind(o) == role::partial)
         return what_.kind == linearity::additive ? refusal{code::replicate_added_to_partial, axis_, first}
                                                  : refusal{code::product_of_partials, axis_, o};
-      } else if (kind(o) == role::invariant && !operands_[o].constant) {
-        return refusal{code::invariant_mixed, axis_, o};
-      } else if (kind(o) == role::on) {
-        return refusal{code::held_on_one_coordinate, axis_, o};
-      } else if (kind(o) == role::cut) {
-        return refusal{code::cut_unalike, axis_, o, of(o).dimension};
-      }
+      if (kind(o) == role::invariant && !operands_[o].constant) return refusal{code::invariant_mixed, axis_, o};
+      if (kind(o) == role::on) return refusal{code::held_on_one_coordinate, axis_, o};
+      if (kind(o) == role::cut) return refusal{code::cut_unalike, axis_, o, of(o).dimension};
     }
     const treated how = what_.of(letter);
-    if (d.kind == cover::pending && what_.kind == linearity::nonlinear)
-      return refusal{code::pending_not_linear, first, lead.dimension};
     if (how.how == treatment::whole) return refusal{code::dimension_needed_whole, first, lead.dimension};
-    const char in_result = how.how == treatment::merged ? how.into : letter;
-    const int kept = place(what_.result, in_result);
+    if (how.how == treatment::windowed && !(d.kind != cover::tiled && d.needs == how.kernel.needs()))
+      return refusal{code::window_without_halo, first, lead.dimension};
     if (how.how == treatment::merged && !outermost(how)) return refusal{code::dimension_needed_whole, first, lead.dimension};
+    const int kept = place(what_.result, how.how == treatment::merged ? how.into : letter);
+    if (const refusal r = check_terms(terms, lacking, kept, first, lead.dimension); !r.ok()) return r;
     if (kept >= 0) {
       result.roles[axis_] = {role::cut, static_cast<signed char>(kept), lead.level};
       return {};
     }
-    if (d.kind == cover::haloed) return refusal{code::haloed_summed, first, lead.dimension};
+    if (d.kind != cover::tiled && terms == 0) return refusal{code::haloed_summed, first, lead.dimension};
     if (what_.kind == linearity::nonlinear) return refusal{code::dimension_needed_whole, first, lead.dimension};
     result.roles[axis_] = {role::partial};
+    return {};
+  }
+
+  // Terms pass linear operations alone: a sum takes all operands as terms, a product takes one; what lacks a dimension that is
+  // terms, or that a sum sums over, would be added once for each part.
+  constexpr refusal check_terms(int terms, int lacking, int kept, int first, int dim) const {
+    if (what_.kind == linearity::additive && lacking > 0 && (terms > 0 || kept < 0))
+      return refusal{code::replicate_added_to_partial, axis_, first};
+    if (terms == 0) return {};
+    if (what_.kind == linearity::nonlinear) return refusal{code::pending_not_linear, first, dim};
+    if (what_.kind == linearity::additive && terms + lacking < operands_.count) return refusal{code::pending_not_linear, first, dim};
+    if (what_.kind == linearity::multilinear && terms > 1) return refusal{code::product_of_partials, axis_, terms};
     return {};
   }
 
@@ -109,8 +122,8 @@ class axis_rule {
     if (partials > 0) {
       if (what_.kind == linearity::nonlinear) return refusal{code::nonlinear_on_partial, axis_, a_partial};
       if (invariants > 0) return refusal{code::invariant_mixed, axis_, a_partial};
-      if (what_.kind == linearity::additive && others > 0)
-        return refusal{code::replicate_added_to_partial, axis_, a_replicate};
+      if (what_.kind == linearity::additive && partials < operands_.count)
+        return refusal{code::replicate_added_to_partial, axis_, not_partial()};
       if (what_.kind == linearity::multilinear && partials > 1) return refusal{code::product_of_partials, axis_, partials};
       result.roles[axis_] = of(a_partial);
       return {};
@@ -120,6 +133,11 @@ class axis_rule {
     return {};
   }
 
+  constexpr int not_partial() const {
+    for (int o = 0; o < operands_.count; ++o)
+      if (kind(o) != role::partial) return o;
+    return -1;
+  }
   constexpr bool all_constant() const {
     for (const operand& o : operands_)
       if (!o.constant) return false;
@@ -173,7 +191,7 @@ constexpr refusal infer_dimension(const signature& what, const static_vector<ope
     } else if (result.extent != d.extent) {
       return refusal{code::extents_differ, at, result.extent, d.extent};
     }
-    if (operands[o].layout.levels(at) > 0) result = d;
+    if (operands[o].layout.levels(at) > 0 && result.kind != cover::pending) result = d;
   }
   const treated how = what.of(letter);
   if (how.how == treatment::windowed) {

@@ -60,7 +60,10 @@ struct values {
 
 // The kernel is read before all other options, whatever their order.
 template <class Option>
-struct option;
+struct option {
+  static constexpr void kernel_of(layer_options& o) { o.weights.why = refusal{code::option_unknown}; }
+  static constexpr void apply(layer_options&) {}
+};
 template <index_t... K>
 struct option<kernel<K...>> {
   static constexpr void kernel_of(layer_options& o) { (o.kernels.push({K, 1, 0, 0, 1}), ...); }

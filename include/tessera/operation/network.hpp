@@ -62,8 +62,8 @@ constexpr auto first_state() {
 }
 
 constexpr layout bound_all(layout x) { return x; }
-template <class... Rest>
-constexpr layout bound_all(const layout& x, const binding& first, const Rest&... rest) {
+template <class Tag, class... Rest>
+constexpr layout bound_all(const layout& x, const binding<Tag>& first, const Rest&... rest) {
   return bound_all(bound(x, first.tag, first.extent), rest...);
 }
 
@@ -116,7 +116,10 @@ struct network {
 /// Bytes that a network moves for given values of its dynamic extents: `traffic<net>(bind<batch>(64)).forward`.
 template <class Network, class... Bindings>
 constexpr traffic_value traffic(const Bindings&... bindings) {
-  return Network::layers::traffic(bindings...);
+  using verdict = verdict_of<detail::all_bound<typename Network::input, Bindings...>>;
+  verdict::template refuse<verdict>();
+  if constexpr (verdict::ok) return Network::layers::traffic(bindings...);
+  else return traffic_value{};
 }
 
 }  // namespace tessera

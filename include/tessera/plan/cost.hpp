@@ -83,8 +83,13 @@ struct front {
     for (const share& b : best)
       if (!(s.moved >= b.moved && s.own <= b.own && s.peers >= b.peers && s.itself <= b.itself)) best[kept++] = b;
     best.resize(kept);
-    if (best.count < best.capacity) best.push(s);
+    if (best.count < best.capacity)
+      best.push(s);
+    else
+      full = true;
   }
+
+  bool full = false;  // more of them than fit: the busiest must be counted worker by worker
 };
 
 class aligned_cost {
@@ -113,8 +118,11 @@ class aligned_cost {
       c.busiest = larger(c.busiest, s.moved - s.own);
       c.busiest_messages = larger(c.busiest_messages, s.peers - s.itself);
     }
+    overflows_ = busiest.full;
     return c;
   }
+
+  constexpr bool overflows() const { return overflows_; }
 
  private:
   constexpr role source_role(int a) const { return plan_.source().of.roles[a].kind; }
@@ -169,6 +177,7 @@ class aligned_cost {
     }
     multiply(sums, total);
     front both;
+    both.full = busiest.full || group.full;
     for (const share& x : busiest.best)
       for (const share& y : group.best) {
         share z = x;
@@ -247,6 +256,7 @@ class aligned_cost {
 
   const transfer& plan_;
   int axes_;
+  bool overflows_ = false;
   unsigned done_ = 0;
 };
 
@@ -262,7 +272,11 @@ constexpr cost cost_of(const transfer& plan) {
   bool on = false;
   for (const auto* side : {&plan.source().of, &plan.target().of})
     for (const auto& r : side->roles) on = on || r.kind == role::on;
-  if (plan.aligned() && !on) return detail::aligned_cost{plan}.count();
+  if (plan.aligned() && !on) {
+    detail::aligned_cost closed{plan};
+    const cost c = closed.count();
+    if (!closed.overflows()) return c;
+  }
   cost c;
   const auto add = [&](int rank) {
     const arrival n = arrivals(plan, rank);

@@ -112,7 +112,16 @@ struct primitive {
   /// What the plan moves, in elements.
   template <class... Bindings>
   static constexpr tessera::cost cost(const Bindings&... bindings) {
-    return cost_of(plan(bindings...));
+    using unbound = verdict_of<detail::all_bound<From, Bindings...>>;
+    unbound::template refuse<unbound>();
+    if constexpr (unbound::ok) return cost_of(plan(bindings...));
+    else return {};
+  }
+
+  /// The bytes that all workers receive.
+  template <class... Bindings>
+  static constexpr index_t bytes(const Bindings&... bindings) {
+    return cost(bindings...).total * bytes_of(value_of<From>.element);
   }
 
  private:
@@ -133,7 +142,7 @@ struct named_primitive : primitive<From, To> {
       if constexpr (primitive<From, To>::verdict::ok) {
         constexpr tessera::verb leads = primitive<From, To>::verb;
         constexpr bool tiles = Verb == tessera::verb::repartition && leads == tessera::verb::all_to_all;
-        if (leads != Verb && !tiles) return refusal{code::illegal_broadcast_pair, static_cast<int>(Verb), static_cast<int>(leads)};
+        if (leads != Verb && !tiles) return refusal{code::not_this_verb, static_cast<int>(Verb), static_cast<int>(leads)};
       }
       return refusal{};
     }();

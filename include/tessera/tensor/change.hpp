@@ -1,6 +1,5 @@
 #pragma once
 
-#include <tessera/comm/team.hpp>
 #include <tessera/tensor/element_type.hpp>
 
 #include <torch/csrc/autograd/function.h>
@@ -81,7 +80,10 @@ class change_backward final : public torch::autograd::Node {
   torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {
     // A worker without a gradient takes part all the same: the others wait for it.
     at::Tensor g = gradients[0].defined() ? gradients[0] : at::zeros(sizes_, options_);
-    return {change_layout(team_, cotangent(to_), cotangent(from_), g)};
+    at::Tensor back = change_layout(team_, cotangent(to_), cotangent(from_), g);
+    // What moved nothing is a view; two leaves must not share one gradient.
+    if (!c10::GradMode::is_enabled() && back.is_alias_of(g)) back = back.clone();
+    return {back};
   }
   std::string name() const override { return "tessera::change"; }
 
@@ -101,7 +103,9 @@ class change_backward final : public torch::autograd::Node {
 /// the team call it with the same layouts; a worker without elements hands in its empty box.
 inline at::Tensor change_layout(const team_handle& team, const layout& from, const layout& to, const at::Tensor& x) {
   check(check_change(from, to));
+  if (!x.defined()) throw error(refusal{code::undefined_tensor}, team->label());
   const element e = detail::element_of_scalar(x.scalar_type());
+  detail::check_local(x, from, e, *team);
   const bool tracked = c10::GradMode::is_enabled() && x.requires_grad();
   if (team->checked && team->inside()) {
     fingerprint f;
@@ -115,6 +119,7 @@ inline at::Tensor change_layout(const team_handle& team, const layout& from, con
     const c10::AutoGradMode no_record(false);
     y = detail::run_change(*team, from, to, x.variable_data(), e).variable_data();
   }
+  if (y.is_alias_of(x)) torch::autograd::impl::set_version_counter(y, torch::autograd::impl::version_counter(x));
   if (tracked) {
     const auto node = std::make_shared<detail::change_backward>(team, from, to, y);
     node->set_next_edges(torch::autograd::collect_next_edges(x));

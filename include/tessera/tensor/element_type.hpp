@@ -1,8 +1,6 @@
 #pragma once
 
-#include <tessera/comm/error.hpp>
-#include <tessera/comm/region.hpp>
-#include <tessera/plan/parts.hpp>
+#include <tessera/comm/team.hpp>
 
 #include <ATen/ATen.h>
 
@@ -49,15 +47,17 @@ inline std::vector<index_t> sizes_of(const box& b) {
 }
 
 /// Refuses a local tensor that is not this worker's box of the element type, in host memory.
-inline void check_local(const at::Tensor& local, const layout& x, element e, int rank, const std::string& where) {
-  if (!local.defined()) throw error(refusal{code::undefined_tensor}, where);
-  if (!local.device().is_cpu()) throw error(refusal{code::wrong_device, static_cast<int>(local.device().type())}, where);
+inline void check_local(const at::Tensor& local, const layout& x, element e, const team_state& team) {
+  const auto refuse = [&](const refusal& why, const std::string& more = {}) { throw error(why, team.label() + more); };
+  if (!local.defined()) refuse(refusal{code::undefined_tensor});
+  if (!local.device().is_cpu()) refuse(refusal{code::wrong_device, static_cast<int>(local.device().type())}, ": " + local.device().str());
   if (local.scalar_type() != scalar_type(e))
-    throw error(refusal{code::wrong_element, static_cast<int>(scalar_type(e)), static_cast<int>(local.scalar_type())}, where);
-  const box b = box_of(x, rank);
-  if (local.dim() != b.count) throw error(refusal{code::wrong_number_of_dimensions, b.count, local.dim()}, where);
+    refuse(refusal{code::wrong_element, static_cast<int>(scalar_type(e)), static_cast<int>(local.scalar_type())},
+           fmt::format(": {} and {}", name_of(e), at::toString(local.scalar_type())));
+  const box b = box_of(x, team.rank());
+  if (local.dim() != b.count) refuse(refusal{code::wrong_number_of_dimensions, b.count, local.dim()});
   for (int d = 0; d < b.count; ++d)
-    if (local.size(d) != b[d].size()) throw error(refusal{code::wrong_local_shape, d, b[d].size(), local.size(d)}, where);
+    if (local.size(d) != b[d].size()) refuse(refusal{code::wrong_local_shape, d, b[d].size(), local.size(d)});
 }
 
 }  // namespace tessera::detail

@@ -125,6 +125,7 @@ E value(const tensor<P, S, E>& x) {
   static_assert(S::rank == 0, "[tessera.value.scalar] only a scalar steers; sum the tensor first");
   using verdict = verdict_of<detail::steers<tensor<P, S, E>>>;
   verdict::template refuse<verdict>();
+  if (!x.layout().mesh.contains(x.team()->rank())) throw error(refusal{code::not_steering, -1}, x.team()->label());
   return x.local().template item<E>();
 }
 
@@ -133,14 +134,8 @@ inline double pairing(const tensor<dyn>& x, const tensor<dyn>& y) {
   if (!same(cotangent(x.layout()), y.layout())) throw error(refusal{code::wrong_partition, 0}, x.team()->label());
   const at::NoGradGuard no_record;
   const layout& l = x.layout();
-  bool counts = x.team()->inside();
-  for (int a = 0; a < l.roles.count && counts; ++a) {
-    const int c = x.team()->at()[a];
-    if (l.roles[a].kind == role::invariant) counts = c == 0;
-    if (l.roles[a].kind == role::on) counts = c == l.roles[a].coordinate;
-  }
   at::Tensor own = at::zeros({}, at::kDouble);
-  if (counts) own = (x.local().detach().to(at::kDouble) * y.local().detach().to(at::kDouble)).sum();
+  if (detail::is_first_copy(x, role::invariant)) own = (x.local().detach().to(at::kDouble) * y.local().detach().to(at::kDouble)).sum();
   layout terms;
   terms.mesh = l.mesh;
   for (int a = 0; a < l.roles.count; ++a) terms.roles.push({role::partial});

@@ -12,11 +12,15 @@ class tensor<dyn> {
   tensor() = default;
   tensor(team_handle team, const tessera::layout& layout, at::Tensor local)
       : team_(std::move(team)), layout_(layout), local_(std::move(local)) {
-    detail::check_local(local_, layout_, detail::element_of_scalar(local_.scalar_type()), team_->rank(), team_->label());
+    if (!local_.defined()) throw error(refusal{code::undefined_tensor}, team_->label());
+    detail::check_local(local_, layout_, detail::element_of_scalar(local_.scalar_type()), *team_);
   }
 
   const tessera::layout& layout() const { return layout_; }
-  const team_handle& team() const { return team_; }
+  const team_handle& team() const {
+    static_cast<void>(local());
+    return team_;
+  }
   element type() const { return detail::element_of_scalar(local().scalar_type()); }
 
   /// This worker's box as a LibTorch tensor.
@@ -108,16 +112,19 @@ class tensor {
 
 namespace detail {
 
+/// Whether this worker holds the tensor, and holds coordinate 0 of every axis with the role `copies`.
+inline bool is_first_copy(const tensor<dyn>& of, role copies) {
+  const layout& x = of.layout();
+  coordinates at;
+  if (!cutting{x}.locate(of.team()->rank(), at)) return false;
+  for (int a = 0; a < x.roles.count; ++a)
+    if (x.roles[a].kind == copies && at[a] != 0) return false;
+  return true;
+}
+
 /// The seed of backward on this worker.
 inline at::Tensor seed_of(const tensor<dyn>& loss) {
-  const layout& x = loss.layout();
-  bool here = loss.team()->inside();
-  for (int a = 0; a < x.roles.count && here; ++a) {
-    const int c = loss.team()->at()[a];
-    if (x.roles[a].kind == role::replicate) here = c == 0;
-    if (x.roles[a].kind == role::on) here = c == x.roles[a].coordinate;
-  }
-  return here ? at::ones_like(loss.local()) : at::zeros_like(loss.local());
+  return is_first_copy(loss, role::replicate) ? at::ones_like(loss.local()) : at::zeros_like(loss.local());
 }
 
 }  // namespace detail
@@ -128,14 +135,17 @@ void tensor<P, S, E>::backward(bool keep_graph, bool create_graph) const {
   local().backward(detail::seed_of(of_), keep_graph, create_graph);
 }
 
-/// Wraps this worker's box in a type: shape, element and device are checked; `bindings` give the dynamic extents.
+/// Wraps this worker's box in a type: shape, element and device are checked. Bindings give the dynamic extents that are cut:
+/// `assume<T>(team, box, bind<batch>(64))`.
 template <TensorType T, class Team, class... Bindings>
 T assume(const Team& team, at::Tensor local, const Bindings&... bindings) {
   layout x = value_of<T>.layout;
   ((x = bound(x, bindings.tag, bindings.extent)), ...);
   for (int d = 0; d < x.dims.count; ++d)  // what nothing cuts is seen from the box
     if (x.dims[d].extent == dynamic && x.levels(d) == 0 && local.defined() && d < local.dim()) x.dims[d].extent = local.size(d);
-  detail::check_local(local, x, value_of<T>.element, team.rank(), team.label());
+  for (int d = 0; d < x.dims.count; ++d)
+    if (x.dims[d].extent == dynamic) throw error(refusal{code::extent_not_bound, d}, team.label());
+  detail::check_local(local, x, value_of<T>.element, *team.state());
   return T(tensor<dyn>(team.state(), x, std::move(local)));
 }
 
@@ -156,9 +166,9 @@ inline tensor<dyn> take_value(const team_handle& team, layout x, element e, cons
   at::Tensor part = global.detach();
   for (int d = 0; d < b.count; ++d) part = part.narrow(d, b[d].lo, b[d].size());
   part = part.clone(at::MemoryFormat::Contiguous);
-  for (int a = 0; a < x.roles.count && team->inside(); ++a)
-    if (x.roles[a].kind == role::partial && team->at()[a] != 0) part.zero_();
-  return {team, x, part};
+  tensor<dyn> taken(team, x, part);
+  if (!is_first_copy(taken, role::partial)) part.zero_();
+  return taken;
 }
 
 }  // namespace detail

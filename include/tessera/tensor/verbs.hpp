@@ -6,19 +6,6 @@ namespace tessera {
 
 namespace detail {
 
-template <class From, class Q>
-struct moved {
-  static constexpr tensor_value value = [] {
-    tensor_value t{layout_of_partition<Q>, value_of<From>.element};
-    const layout& from = value_of<From>.layout;
-    for (int d = 0; d < t.layout.dims.count && d < from.dims.count; ++d) {
-      t.layout.dims[d].extent = from.dims[d].extent;
-      t.layout.dims[d].tag = from.dims[d].tag;
-    }
-    return t;
-  }();
-};
-
 /// The type of a tensor after it went to partition Q.
 template <class From, class Q>
 using moved_type = tensor<Q, typename From::shape_type, typename From::element_type>;
@@ -33,24 +20,42 @@ inline tensor<dyn> to(const layout& target, const tensor<dyn>& x) {
   return {x.team(), target, change_layout(x.team(), x.layout(), target, x.local())};
 }
 
+namespace detail {
+
+/// x under partition Q; the typed plan is checked when it is named.
+template <class Q, class Plan, class P, class S, class E>
+auto carry(const tensor<P, S, E>& x) {
+  using Result = moved_type<tensor<P, S, E>, Q>;
+  static_assert(checked_primitive<Plan>);
+  layout target = value_of<Result>.layout;
+  for (int d = 0; d < target.dims.count; ++d) target.dims[d].extent = x.layout().dims[d].extent;
+  return Result(tessera::to(target, x.dynamic()));
+}
+
+template <class Q>
+using partition_verdict = std::conditional_t<PartitionType<Q>, fits, not_a_partition<>>;
+
+}  // namespace detail
+
 /// Takes a tensor to another partition, by whatever verbs lead there: `to<Q>(x)`.
 template <class Q, class P, class S, class E>
 auto to(const tensor<P, S, E>& x) {
-  using From = tensor<P, S, E>;
-  using Result = detail::moved_type<From, Q>;
-  static_assert(detail::checked_primitive<primitive<From, Result>>);
-  layout target = value_of<Result>.layout;
-  for (int d = 0; d < target.dims.count; ++d) target.dims[d].extent = x.layout().dims[d].extent;
-  return Result(to(target, x.dynamic()));
+  using verdict = detail::partition_verdict<Q>;
+  verdict::template refuse<verdict>();
+  if constexpr (verdict::ok) return detail::carry<Q, primitive<tensor<P, S, E>, detail::moved_type<tensor<P, S, E>, Q>>>(x);
+  else return x;
 }
 
 // The named verbs: each refuses a pair of partitions that it does not lead between. Beside each its adjoint.
-#define TESSERA_VERB(name)                                                                          \
-  template <class Q, class P, class S, class E>                                                     \
-  auto name(const tensor<P, S, E>& x) {                                                             \
-    using From = tensor<P, S, E>;                                                                   \
-    static_assert(detail::checked_primitive<named_primitive<verb::name, From, detail::moved_type<From, Q>>>); \
-    return to<Q>(x);                                                                                \
+#define TESSERA_VERB(name)                                                                                      \
+  template <class Q, class P, class S, class E>                                                                 \
+  auto name(const tensor<P, S, E>& x) {                                                                         \
+    using verdict = detail::partition_verdict<Q>;                                                               \
+    verdict::template refuse<verdict>();                                                                        \
+    if constexpr (verdict::ok)                                                                                  \
+      return detail::carry<Q, named_primitive<verb::name, tensor<P, S, E>, detail::moved_type<tensor<P, S, E>, Q>>>(x); \
+    else                                                                                                        \
+      return x;                                                                                                 \
   }
 TESSERA_VERB(broadcast)
 TESSERA_VERB(sum_reduce)

@@ -130,22 +130,25 @@ constexpr layout canonical(layout x) {
   return x;
 }
 
+/// Two dimensions that the same axes cut into `parts` parts have the same intervals, be they copies or terms.
+constexpr bool same_intervals(const dimension& p, const dimension& q, int parts) {
+  if (p.extent != q.extent || p.grain() != q.grain()) return false;
+  if ((p.kind == cover::tiled) != (q.kind == cover::tiled)) return false;
+  if (p.kind != cover::tiled && (p.outputs != q.outputs || !(p.needs == q.needs))) return false;
+  if ((p.lengths == nullptr) != (q.lengths == nullptr)) return false;
+  for (int i = 0; p.lengths != nullptr && i < parts; ++i)
+    if (p.lengths[i] != q.lengths[i]) return false;
+  return true;
+}
+
 /// Two layouts are the same when every worker holds the same elements with the same meaning.
 constexpr bool same(const layout& a, const layout& b) {
   const layout x = canonical(a);
   const layout y = canonical(b);
   if (!(x.mesh == y.mesh) || !(x.roles == y.roles) || x.dims.count != y.dims.count) return false;
   for (int d = 0; d < x.dims.count; ++d) {
-    const dimension& p = x.dims[d];
-    const dimension& q = y.dims[d];
-    if (p.extent != q.extent || p.kind != q.kind || p.grain() != q.grain()) return false;
-    if (p.kind != cover::tiled && (p.outputs != q.outputs || !(p.needs == q.needs))) return false;
-    if ((p.lengths == nullptr) != (q.lengths == nullptr)) return false;
-    if (p.lengths != nullptr) {
-      const int axis = x.cutting(d, 0);
-      for (int i = 0; i < x.mesh.axes[axis].extent; ++i)
-        if (p.lengths[i] != q.lengths[i]) return false;
-    }
+    const int parts = x.dims[d].lengths != nullptr ? x.mesh.axes[x.cutting(d, 0)].extent : 0;
+    if (x.dims[d].kind != y.dims[d].kind || !same_intervals(x.dims[d], y.dims[d], parts)) return false;
   }
   return true;
 }

@@ -209,6 +209,13 @@ struct partition_check {
 
 }  // namespace detail
 
+/// Anything that says how a tensor is split, without saying its extents.
+template <class P>
+concept PartitionType = requires {
+  typename P::mesh_type;
+  { P::dimensions } -> std::convertible_to<int>;
+};
+
 /// The layout value of a partition, with all extents dynamic.
 template <class P>
 inline constexpr const layout& layout_of_partition = detail::partition_draft<P>::value.value;

@@ -29,13 +29,14 @@ template <index_t... N>
 using shape_of = shape<dim<N>...>;
 
 /// The value of one dynamic extent: `bind<batch>(64)`.
+template <class Tag>
 struct binding {
-  text tag;
+  static constexpr text tag = short_name_of<Tag>();
   index_t extent = 0;
 };
 template <class Tag>
-constexpr binding bind(index_t extent) {
-  return {short_name_of<Tag>(), extent};
+constexpr binding<Tag> bind(index_t extent) {
+  return {extent};
 }
 
 namespace detail {

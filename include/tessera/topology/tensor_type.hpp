@@ -61,17 +61,9 @@ inline constexpr const tensor_value& value_of = detail::described<T>::value;
 
 namespace detail {
 
-template <class D>
-struct named_extent {
-  static constexpr text tag{};
-};
-
 // The shape type that a layout value names: tags of `S` stay, other dynamic extents are `dyn`.
 template <class Tags, class Source, class Dims>
 struct shape_named;
-
-template <class... Dims>
-struct tag_list {};
 
 template <const text& Tag, class... Dims>
 struct tag_find {
@@ -132,6 +124,17 @@ struct tensor_named {
       typename shape_named<typename described<Like>::shape_type, plain,
                            std::make_integer_sequence<int, plain::value.dims.count>>::type,
       decltype(element_named<Source::value.element>())>;
+};
+
+// Whether every dynamic extent of a tensor type is among the bindings.
+template <class T, class... Bindings>
+struct all_bound {
+  static constexpr refusal value = [] {
+    const layout& x = value_of<T>.layout;
+    for (int d = 0; d < x.dims.count; ++d)
+      if (x.dims[d].extent == dynamic && !((x.dims[d].tag == Bindings::tag) || ...)) return refusal{code::extent_not_bound, d};
+    return refusal{};
+  }();
 };
 
 template <class T>
