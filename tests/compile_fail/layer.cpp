@@ -121,4 +121,9 @@ static_assert(bad::layers::count >= 0);
 #elif defined(PADDING_OF_OTHER_DIMENSIONS)  // expect: [tessera.layer.options] && at_layer<1, tessera::option_of_other_dimensions<4, 2>
 using bad = ts::network<images<image>, nn::relu, nn::max_pool<ts::kernel<3, 3>, ts::padding_at<1, 1>>>;
 static_assert(bad::layers::count >= 0);
+#elif defined(UNKNOWN_OPTION)  // expect: [tessera.layer.option] && at_layer<0, tessera::option_unknown<
+using bad = ts::network<images<image>, nn::conv<6, ts::kernel<3, 3>, ts::blocks<row>>>;
+static_assert(bad::layers::count >= 0);
+#elif defined(UNBOUND_BATCH)  // expect: [tessera.shape.unbound] && extent_not_bound<0>
+static_assert(ts::traffic<good>(ts::bind<width>(8)).forward.bytes >= 0);
 #endif

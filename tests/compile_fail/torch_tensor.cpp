@@ -48,6 +48,8 @@ double rank(by_col x) { return of_rows(x); }
 bool falls(const scalar<ts::invariant<row>, ts::partial<col>>& loss) { return value(loss) < 1; }
 #elif defined(GRADIENT_OF_INTEGERS)  // expect: [tessera.tensor.cotangent] && element_has_no_cotangent<
 void track(ts::tensor<layout_as<ts::whole>, ts::shape_of<4>, std::int64_t>& x) { x.requires_grad(); }
+#elif defined(VERB_TO_A_TENSOR)  // expect: [tessera.verb.partition] && not_a_partition<
+auto everywhere(const by_row& x) { return ts::all_gather<by_row>(x); }
 #elif defined(WIDE_KERNEL)  // expect: [tessera.window.kernel] && at_layer<1, tessera::kernel_wider_than_padded_tensor<2, 8, 1, 13>
 using image = ts::tensor<layout_as<ts::whole, ts::whole, ts::blocks<row>, ts::blocks<col>>, ts::shape_of<16, 1, 8, 8>, double>;
 using net = ts::nn::sequential<image, ts::nn::relu, ts::nn::conv<6, ts::kernel<13, 3>, ts::padding<1, 1>>, ts::nn::relu,

@@ -130,7 +130,67 @@ TEST_CASE("rules for local operations, axis by axis") {
   CHECK(matmul(haloed, beside).why.code == code::haloed_summed);
   beside.dims[0].kind = cover::pending;
   haloed.dims[1].kind = cover::pending;
+  CHECK(matmul(haloed, beside).why.code == code::product_of_partials);  // terms times terms
+  beside.dims[0].kind = cover::haloed;
+  CHECK(matmul(haloed, beside).layout.roles[0].kind == P);  // terms times copies, summed
+  beside.dims[0].kind = cover::pending;
   CHECK(other(R, V).why.code == code::cut_unalike);
+}
+
+TEST_CASE("constants count as copies, but not among terms") {
+  struct a : axis<2> {};
+  layout terms;
+  terms.mesh = mesh<a>::value;
+  terms.roles.push({role::partial});
+  layout copies = terms;
+  copies.roles[0] = {role::replicate};
+  layout alike = terms;
+  alike.roles[0] = {role::invariant};
+  const auto both = [](linearity kind, const layout& x, bool x_constant, const layout& y, bool y_constant) {
+    signature s;
+    s.kind = kind;
+    s.operands.push(letters{});
+    s.operands.push(letters{});
+    static_vector<operand, 4> operands;
+    operands.push({x, x_constant});
+    operands.push({y, y_constant});
+    return infer(s, operands);
+  };
+  CHECK(both(linearity::additive, terms, true, copies, true).why.code == code::replicate_added_to_partial);
+  CHECK(both(linearity::additive, terms, false, alike, true).why.code == code::replicate_added_to_partial);
+  CHECK(both(linearity::multilinear, terms, false, copies, true).layout.roles[0].kind == role::partial);
+  CHECK(both(linearity::multilinear, alike, false, copies, true).layout.roles[0].kind == role::invariant);
+}
+
+TEST_CASE("a windowed operation on a cut dimension needs its own halo") {
+  struct a : axis<2> {};
+  layout x;
+  x.mesh = mesh<a>::value;
+  x.roles.resize(1);
+  dimension d;
+  d.extent = 8;
+  x.dims.push(d);
+  x.cut_by(0, 0);
+  const sliding three{3, 1, 1, 1, 1};
+  signature s;
+  s.operands.push(named("i"));
+  s.result = named("i");
+  s.special.push({'i', treatment::windowed, three, 0});
+  const auto of = [&](const layout& given) {
+    static_vector<operand, 4> one;
+    one.push({given, false});
+    return infer(s, one);
+  };
+  CHECK(of(x).why.code == code::window_without_halo);
+  dimension h = d;
+  h.kind = cover::haloed;
+  h.outputs = 8;
+  h.needs = three.needs();
+  x.dims[0] = h;
+  CHECK(of(x).why.ok());
+  h.needs = sliding{5, 1, 2, 2, 1}.needs();
+  x.dims[0] = h;
+  CHECK(of(x).why.code == code::window_without_halo);
 }
 
 }  // namespace tessera::testing

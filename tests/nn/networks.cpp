@@ -173,14 +173,17 @@ TEST_CASE("a weights file that is missing, truncated, altered or foreign is one 
   reshaped.replace(at, 9, "[2,3,3,3]");
   std::string endless = good;
   for (int i = 0; i < 8; ++i) endless[static_cast<std::size_t>(i)] = '\x7f';
+  nn::write_state(file.path, {{"0.weight", at::zeros({2, 3})}});
+  const std::string other = file.bytes();  // whole, but of another network
   const std::pair<std::string, const char*> cases[]{
       {"", "tessera.file.truncated"},
       {good.substr(0, 5), "tessera.file.truncated"},
       {good.substr(0, 100), "tessera.file.truncated"},
       {good.substr(0, good.size() - 1), "tessera.file.truncated"},
       {altered, "tessera.file.altered"},
-      {renamed, "tessera.file.network"},
-      {reshaped, "tessera.file.network"},
+      {renamed, "tessera.file.altered"},
+      {reshaped, "tessera.file.altered"},
+      {other, "tessera.file.network"},
       {endless, "tessera.file.format"},
       {"this is a text that is certainly longer than eight bytes", "tessera.file.format"},
       {std::string("\x02\0\0\0\0\0\0\0{}", 10), "tessera.file.format"},

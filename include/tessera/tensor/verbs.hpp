@@ -10,9 +10,6 @@ namespace detail {
 template <class From, class Q>
 using moved_type = tensor<Q, typename From::shape_type, typename From::element_type>;
 
-template <class Primitive>
-constexpr bool checked_primitive = sizeof(Primitive) > 0;
-
 }  // namespace detail
 
 /// Takes a dynamic tensor to another layout.
@@ -22,11 +19,10 @@ inline tensor<dyn> to(const layout& target, const tensor<dyn>& x) {
 
 namespace detail {
 
-/// x under partition Q; the typed plan is checked when it is named.
-template <class Q, class Plan, class P, class S, class E>
+/// x under partition Q, where the primitive was checked.
+template <class Q, class P, class S, class E>
 auto carry(const tensor<P, S, E>& x) {
   using Result = moved_type<tensor<P, S, E>, Q>;
-  static_assert(checked_primitive<Plan>);
   layout target = value_of<Result>.layout;
   for (int d = 0; d < target.dims.count; ++d) target.dims[d].extent = x.layout().dims[d].extent;
   return Result(tessera::to(target, x.dynamic()));
@@ -42,8 +38,12 @@ template <class Q, class P, class S, class E>
 auto to(const tensor<P, S, E>& x) {
   using verdict = detail::partition_verdict<Q>;
   verdict::template refuse<verdict>();
-  if constexpr (verdict::ok) return detail::carry<Q, primitive<tensor<P, S, E>, detail::moved_type<tensor<P, S, E>, Q>>>(x);
-  else return x;
+  if constexpr (verdict::ok) {
+    static_assert(sizeof(primitive<tensor<P, S, E>, detail::moved_type<tensor<P, S, E>, Q>>) > 0);
+    return detail::carry<Q>(x);
+  } else {
+    return x;
+  }
 }
 
 // The named verbs: each refuses a pair of partitions that it does not lead between. Beside each its adjoint.
@@ -52,10 +52,12 @@ auto to(const tensor<P, S, E>& x) {
   auto name(const tensor<P, S, E>& x) {                                                                         \
     using verdict = detail::partition_verdict<Q>;                                                               \
     verdict::template refuse<verdict>();                                                                        \
-    if constexpr (verdict::ok)                                                                                  \
-      return detail::carry<Q, named_primitive<verb::name, tensor<P, S, E>, detail::moved_type<tensor<P, S, E>, Q>>>(x); \
-    else                                                                                                        \
+    if constexpr (verdict::ok) {                                                                                \
+      static_assert(sizeof(named_primitive<verb::name, tensor<P, S, E>, detail::moved_type<tensor<P, S, E>, Q>>) > 0); \
+      return detail::carry<Q>(x);                                                                               \
+    } else {                                                                                                    \
       return x;                                                                                                 \
+    }                                                                                                           \
   }
 TESSERA_VERB(broadcast)
 TESSERA_VERB(sum_reduce)
