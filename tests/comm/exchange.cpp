@@ -4,6 +4,7 @@
 #include <tessera/comm/workers.hpp>
 
 #include <atomic>
+#include <map>
 
 using namespace tessera;
 using namespace tessera::testing;
@@ -126,4 +127,43 @@ TEST_CASE("a Move puts every element where its layout says, and a Fold is its tr
     REQUIRE(left == right);
   }
   WARN("300 pairs, seed " << seed);
+}
+
+TEST_CASE("two Moves one after the other are the Move from the first to the last") {
+  constexpr std::uint64_t seed = 11;
+  dice d{seed};
+  int passed = 0;
+  for (int round = 0; round < 150; ++round) {
+    const layout_pair p = roll_tilings(d, true, 3, 6);
+    static_vector<index_t, max_dimensions> extents;
+    for (const dimension& dim : p.from.dims) extents.push(dim.extent);
+    const layout between = roll_layout(d, roll_mesh(d), extents, {false, true, true, false});
+    const int world = std::max(world_of(p.from, p.to), world_of(between, between));
+    std::vector<local_box> x;
+    for (int r = 0; r < world; ++r) {
+      x.emplace_back(cutting{p.from}, r);
+      for (auto& v : x.back().data) v = d.roll(-99, 99);
+    }
+    // Copies are equal, so what a worker holds is set from one global tensor of random numbers.
+    std::map<std::uint64_t, double> global;
+    for (auto& b : x)
+      if (b.holds)
+        each_index(b.where, [&](const auto& at) {
+          const auto key = static_cast<std::uint64_t>(value_at(at));
+          b(at) = global.emplace(key, b(at)).first->second;
+        });
+    index_t bytes = 0;
+    std::vector<local_box> half = run({map::move, p.from, between, combine::sum}, world, x, bytes);
+    const std::vector<local_box> both = run({map::move, between, p.to, combine::sum}, world, half, bytes);
+    const std::vector<local_box> once = run({map::move, p.from, p.to, combine::sum}, world, x, bytes);
+    bool same_everywhere = true;
+    for (int r = 0; r < world; ++r) {
+      const auto& one = once[static_cast<std::size_t>(r)];
+      if (one.holds) same_everywhere = same_everywhere && one.data == both[static_cast<std::size_t>(r)].data;
+    }
+    INFO("seed " << seed << " round " << round);
+    REQUIRE(same_everywhere);
+    ++passed;
+  }
+  CHECK(passed == 150);
 }

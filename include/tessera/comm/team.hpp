@@ -15,6 +15,18 @@ struct observer {
   void* self = nullptr;
 };
 
+/// A worker by its coordinates, "row 0 col 1"; one outside the mesh by its world rank, "worker 5".
+inline std::string label_of(const mesh_value& mesh, int rank) {
+  coordinates at;
+  if (!mesh.locate(rank, at) || mesh.axes.empty()) return fmt::format("worker {}", rank);
+  std::string label;
+  for (int a = 0; a < mesh.axes.count; ++a) {
+    const text& name = mesh.axes[a].name;
+    label += fmt::format("{}{} {}", a == 0 ? "" : " ", std::string_view(name.data, static_cast<std::size_t>(name.size)), at[a]);
+  }
+  return label;
+}
+
 /// A mesh bound to a transport, seen from one worker: what tensors and layers hold.
 class team_state {
  public:
@@ -42,6 +54,15 @@ class team_state {
   exchange& bound(const step& s, element e) {
     auto& slot = exchanges_[fingerprint_of(s, e)];
     if (!slot) slot = std::make_unique<exchange>(s, rank(), e);
+    return *slot;
+  }
+
+  /// The plan of a change of layout, made on its first use.
+  const change& planned(const layout& from, const layout& to) {
+    fingerprint f;
+    f << from << to;
+    auto& slot = changes_[f.value()];
+    if (!slot) slot = std::make_unique<change>(change_between(from, to));
     return *slot;
   }
 
@@ -89,14 +110,7 @@ class team_state {
   }
 
   /// This worker by its coordinates: "row 0 col 1".
-  std::string label() const {
-    if (!inside_) return fmt::format("worker {}", rank());
-    std::string text;
-    for (int a = 0; a < mesh_.axes.count; ++a)
-      text += fmt::format("{}{} {}", a == 0 ? "" : " ",
-                          std::string_view(mesh_.axes[a].name.data, static_cast<std::size_t>(mesh_.axes[a].name.size)), at_[a]);
-    return text;
-  }
+  std::string label() const { return label_of(mesh_, rank()); }
 
   observer watch;
   received total;  ///< bytes and messages that exchanges brought since the team was made
@@ -107,6 +121,7 @@ class team_state {
   mesh_value mesh_;
   bool inside_ = false;
   coordinates at_;
+  std::unordered_map<std::uint64_t, std::unique_ptr<change>> changes_;
   std::unordered_map<std::uint64_t, std::unique_ptr<exchange>> exchanges_;
 };
 

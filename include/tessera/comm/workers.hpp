@@ -35,16 +35,6 @@ inline void complain(std::string_view who, const std::exception& what) {
   std::fflush(stderr);
 }
 
-inline std::string rank_label(const mesh_value& mesh, int rank) {
-  coordinates c;
-  std::string text = fmt::format("worker {}", rank);
-  if (!mesh.locate(rank, c)) return text;
-  for (int a = 0; a < mesh.axes.count; ++a)
-    text += fmt::format("{}{} {}", a == 0 ? " (" : ", ",
-                        std::string_view(mesh.axes[a].name.data, static_cast<std::size_t>(mesh.axes[a].name.size)), c[a]);
-  return text + (mesh.axes.count > 0 ? ")" : "");
-}
-
 template <Mesh M, class Prepare, class Program>
 void run_worker(std::shared_ptr<transport> carrier, const launch_options& options, Prepare& prepare, Program& program) {
   carrier->time_limit = options.time_limit;
@@ -62,7 +52,7 @@ int run_threads(const launch_options& options, Prepare& prepare, Program& progra
   bool failed = false;
   const auto fail = [&](int rank, const std::exception& e) {
     std::lock_guard lock(mutex);
-    if (!failed) complain(rank_label(M::value, rank), e);
+    if (!failed) complain(label_of(M::value, rank), e);
     failed = true;
   };
   const auto worker = [&](int rank) {
@@ -100,7 +90,7 @@ int run_mpi(int argc, char** argv, const launch_options& options, Prepare& prepa
     return 1;
   }
   const auto end_job = [&](const std::exception& e) {
-    complain(rank_label(M::value, carrier->rank()), e);
+    complain(label_of(M::value, carrier->rank()), e);
     std::this_thread::sleep_for(std::chrono::milliseconds(200));  // the message comes first, then the launcher kills
     MPI_Abort(MPI_COMM_WORLD, 1);
   };

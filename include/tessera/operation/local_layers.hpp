@@ -6,12 +6,6 @@ namespace tessera {
 
 namespace detail {
 
-constexpr letters positional(int dims) {
-  letters l;
-  for (int i = 0; i < dims; ++i) l.push(static_cast<char>('a' + i));
-  return l;
-}
-
 constexpr layer_plan local(const layout& x, const signature& what) {
   layer_plan p;
   p.input = x;
@@ -31,7 +25,7 @@ constexpr layer_plan local(const layout& x, const signature& what) {
 constexpr layer_plan plan_elementwise(const layout& x, linearity kind = linearity::nonlinear) {
   signature s;
   s.kind = kind;
-  s.operands.push(detail::positional(x.dims.count));
+  s.operands.push(letters_of(x.dims.count));
   s.result = s.operands[0];
   return detail::local(x, s);
 }
@@ -47,7 +41,7 @@ constexpr layer_plan plan_pooling(const layout& x, const static_vector<sliding, 
   if (p.why = detail::hold_windows(used, 2, kernels.items, kernels.count); !p.why.ok()) return p;
   signature s;
   s.kind = linearity::nonlinear;
-  s.operands.push(detail::positional(x.dims.count));
+  s.operands.push(letters_of(x.dims.count));
   s.result = s.operands[0];
   for (int i = 0; i < kernels.count; ++i) {
     if (2 * kernels[i].before > kernels[i].kernel || 2 * kernels[i].after > kernels[i].kernel) {
@@ -71,7 +65,7 @@ constexpr layer_plan plan_flatten(const layout& x) {
   }
   signature s;
   s.kind = linearity::additive;
-  s.operands.push(detail::positional(x.dims.count));
+  s.operands.push(letters_of(x.dims.count));
   s.result = named("az");
   for (int d = 1; d < x.dims.count; ++d) s.special.push({s.operands[0][d], treatment::merged, {}, 'z'});
   return detail::local(x, s);

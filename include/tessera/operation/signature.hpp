@@ -36,6 +36,13 @@ constexpr letters named(const char* from) {
   return l;
 }
 
+/// One letter a dimension, in order: "abc" for three.
+constexpr letters letters_of(int dims, char first = 'a') {
+  letters l;
+  for (int i = 0; i < dims; ++i) l.push(static_cast<char>(first + i));
+  return l;
+}
+
 /// What a local operation does to named dimensions: with it, its result's layout, its legality and the meanings of its
 /// gradients follow. A letter of the operands that the result lacks is summed over.
 struct signature {

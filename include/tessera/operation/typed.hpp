@@ -7,12 +7,6 @@ namespace tessera {
 
 namespace detail {
 
-constexpr letters letters_of(int dims, char first = 'a') {
-  letters l;
-  for (int i = 0; i < dims; ++i) l.push(static_cast<char>(first + i));
-  return l;
-}
-
 /// f(x), element by element.
 template <int Rank, linearity Kind>
 struct unary_signature {

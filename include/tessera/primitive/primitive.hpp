@@ -112,10 +112,14 @@ struct primitive {
   /// What the plan moves, in elements.
   template <class... Bindings>
   static constexpr tessera::cost cost(const Bindings&... bindings) {
-    using unbound = verdict_of<detail::all_bound<From, Bindings...>>;
-    unbound::template refuse<unbound>();
-    if constexpr (unbound::ok) return cost_of(plan(bindings...));
-    else return {};
+    if constexpr (!verdict::ok) {
+      return {};  // refused already
+    } else {
+      using unbound = verdict_of<detail::all_bound<From, Bindings...>>;
+      unbound::template refuse<unbound>();
+      if constexpr (unbound::ok) return cost_of(plan(bindings...));
+      else return {};
+    }
   }
 
   /// The bytes that all workers receive.

@@ -5,34 +5,11 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
 
-#include <optional>
-
 namespace tessera {
 
 using team_handle = std::shared_ptr<team_state>;
 
 namespace detail {
-
-/// The part of a tensor that this worker takes from itself, as a view, when nothing else arrives.
-inline std::optional<at::Tensor> view_of_own(const transfer& plan, int rank, const at::Tensor& x) {
-  if (plan.what() == map::fold) return std::nullopt;
-  int boxes = 0;
-  bool own = true;
-  box where;
-  plan.receives(rank, [&](const message& m) {
-    ++boxes;
-    own = own && m.from == rank;
-    where = m.where;
-  });
-  plan.sends(rank, [&](const message& m) { own = own && m.to == rank; });
-  if (!own || boxes != 1) return std::nullopt;
-  const box mine = plan.source().box_of(rank);
-  if (volume(where) != plan.target().elements_of(rank)) return std::nullopt;
-  at::Tensor part = x;
-  for (int d = 0; d < where.count; ++d)
-    if (!(where[d] == mine[d])) part = part.narrow(d, where[d].lo - mine[d].lo, where[d].size());
-  return part;
-}
 
 /// A number for the bits of a tensor, to compare copies by.
 inline std::uint64_t hash_of(const at::Tensor& x) {
@@ -45,7 +22,12 @@ inline std::uint64_t hash_of(const at::Tensor& x) {
 
 inline at::Tensor run_step(team_state& team, const step& s, const at::Tensor& x, element e) {
   exchange& bound = team.bound(s, e);
-  if (const auto own = view_of_own(s.plan(), team.rank(), x)) return *own;
+  if (const exchange::leg* own = bound.own()) {  // a plan that moves nothing returns a view
+    at::Tensor part = x;
+    for (int d = 0; d < own->extents.count; ++d)
+      if (own->extents[d] != part.size(d)) part = part.narrow(d, own->offset[d], own->extents[d]);
+    return part;
+  }
   const auto sizes = sizes_of(bound.output_extents());
   at::Tensor y = at::empty(sizes, at::TensorOptions().dtype(scalar_type(e)));
   const region to = region_of(y, e);
@@ -61,7 +43,7 @@ inline at::Tensor run_step(team_state& team, const step& s, const at::Tensor& x,
 
 /// Runs a change of layout on this worker's box; no gradient is recorded.
 inline at::Tensor run_change(team_state& team, const layout& from, const layout& to, at::Tensor x, element e) {
-  for (const step& s : change_between(from, to).steps) x = run_step(team, s, x, e);
+  for (const step& s : team.planned(from, to).steps) x = run_step(team, s, x, e);
   return x;
 }
 
