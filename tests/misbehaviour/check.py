@@ -8,7 +8,9 @@ cases = [  # how, ranks under mpirun, what must be said
     ("well", 3, None),
     ("well", 2, "[tessera.launch.world]"),
     ("throws", 3, "out of paper"),
+    ("slow", 3, None),
     ("leaves", 3, "[tessera.agree.lost]"),
+    ("last leaves", 3, "[tessera.agree.lost]"),
     ("disagrees", 3, "[tessera.agree.fingerprint]"),
     ("other", 3, "[tessera.agree."),
 ]

@@ -166,7 +166,7 @@ struct linear {
 
 /// y[n, o, …] = b[o] + Σ x[n, i, stride·… + dilation·k − padding] w[o, i, k] over a kernel of any number of dimensions.
 ///
-/// Options: `kernel<…>` first, then `stride`, `padding`, `padding_at`, `dilation` and those of `linear`.
+/// Options in any order: `kernel<…>`, `stride`, `padding`, `padding_at`, `dilation` and those of `linear`.
 template <index_t Out, class... Options>
 struct conv {
   static constexpr const char* name = "conv";

@@ -138,7 +138,7 @@ struct primitive {
   static_assert((verdict::template refuse<verdict>(), true));
 };
 
-/// A primitive that must be the verb it is called: `named<verb::all_gather, From, To>`.
+/// A primitive that must be the verb it is called: `named_primitive<verb::all_gather, From, To>`.
 template <verb Verb, TensorType From, TensorType To>
 struct named_primitive : primitive<From, To> {
   struct source {
