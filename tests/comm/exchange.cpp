@@ -1,5 +1,6 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/generate.hpp"
+#include "tests/support/oracle.hpp"
 
 #include <tessera/comm/workers.hpp>
 
@@ -12,45 +13,30 @@ using namespace tessera::testing;
 namespace {
 
 /// The value of a test element: a function of its global index, so a misplaced one says where it came from.
-double value_at(const static_vector<index_t, max_dimensions>& at) {
+double value_at(const oracle::element& at) {
   double v = 1;
   for (index_t i : at) v = v * 37 + static_cast<double>(i);
   return v;
 }
 
-template <class Each>
-void each_index(const box& b, Each&& each) {
-  if (volume(b) == 0) return;
-  static_vector<index_t, max_dimensions> at;
-  for (const interval& i : b) at.push(i.lo);
-  while (true) {
-    each(at);
-    int d = b.count - 1;
-    for (; d >= 0; --d) {
-      if (++at[d] < b[d].hi) break;
-      at[d] = b[d].lo;
-    }
-    if (d < 0) return;
-  }
-}
-
-/// A worker's box of doubles; a worker that holds nothing of a tensor without dimensions has a number that means nothing.
+/// A worker's part of doubles; a worker that holds nothing of a tensor without dimensions has a number that means nothing.
 struct local_box {
-  box where;
+  std::vector<oracle::element> where;  ///< the elements in the order of memory
+  static_vector<index_t, max_dimensions> extents;
   bool holds = true;
   std::vector<double> data;
 
-  local_box(const cutting& of, int rank)
-      : where(of.box_of(rank)), holds(of.elements_of(rank) > 0), data(static_cast<std::size_t>(volume(where)), 0.0) {}
-  double& operator()(const static_vector<index_t, max_dimensions>& at) {
-    index_t i = 0;
-    for (int d = 0; d < where.count; ++d) i = i * where[d].size() + at[d] - where[d].lo;
-    return data[static_cast<std::size_t>(i)];
+  local_box(const cutting& of, int rank) : where(oracle::in_memory(of.of, rank)), holds(of.elements_of(rank) > 0) {
+    index_t n = 1;
+    for (const intervals& i : of.held_by(rank)) {
+      extents.push(size_of(i));
+      n *= size_of(i);
+    }
+    data.assign(static_cast<std::size_t>(n), 0.0);
   }
   region memory() {
-    region r{reinterpret_cast<std::byte*>(data.data()), element::float64, {}, {}};
-    for (const interval& i : where) r.extents.push(i.size());
-    r.strides = r.extents;
+    region r{reinterpret_cast<std::byte*>(data.data()), element::float64, extents, {}};
+    r.strides = extents;
     return r.packed_at(r.data);
   }
 };
@@ -97,13 +83,13 @@ TEST_CASE("a Move puts every element where its layout says, and a Fold is its tr
     std::vector<local_box> x;
     for (int r = 0; r < world; ++r) {
       x.emplace_back(cutting{p.from}, r);
-      if (x.back().holds) each_index(x.back().where, [&](const auto& at) { x.back()(at) = value_at(at); });
+      for (std::size_t i = 0; i < x.back().where.size(); ++i) x.back().data[i] = value_at(x.back().where[i]);
     }
     index_t bytes = 0;
     std::vector<local_box> y = run(move, world, x, bytes);
     bool placed = true;
     for (auto& b : y)
-      if (b.holds) each_index(b.where, [&](const auto& at) { placed = placed && b(at) == value_at(at); });
+      for (std::size_t i = 0; i < b.where.size(); ++i) placed = placed && b.data[i] == value_at(b.where[i]);
     const bool counted = bytes == 8 * cost_of(move.plan()).total;
 
     // The transpose: ⟨M x, z⟩ = ⟨x, Mᵀ z⟩ summed over all workers, exactly, in whole numbers.
@@ -147,11 +133,8 @@ TEST_CASE("two Moves one after the other are the Move from the first to the last
     // Copies are equal, so what a worker holds is set from one global tensor of random numbers.
     std::map<std::uint64_t, double> global;
     for (auto& b : x)
-      if (b.holds)
-        each_index(b.where, [&](const auto& at) {
-          const auto key = static_cast<std::uint64_t>(value_at(at));
-          b(at) = global.emplace(key, b(at)).first->second;
-        });
+      for (std::size_t i = 0; i < b.where.size(); ++i)
+        b.data[i] = global.emplace(static_cast<std::uint64_t>(value_at(b.where[i])), b.data[i]).first->second;
     index_t bytes = 0;
     std::vector<local_box> half = run({map::move, p.from, between, combine::sum}, world, x, bytes);
     const std::vector<local_box> both = run({map::move, between, p.to, combine::sum}, world, half, bytes);

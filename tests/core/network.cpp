@@ -188,9 +188,14 @@ TEST_CASE("a windowed operation on a cut dimension needs its own halo") {
   h.needs = three.needs();
   x.dims[0] = h;
   CHECK(of(x).why.ok());
-  h.needs = sliding{5, 1, 2, 2, 1}.needs();
+  h.needs = sliding{2, 1, 1, 0, 1}.needs();
   x.dims[0] = h;
   CHECK(of(x).why.code == code::window_without_halo);
+  h.needs = sliding{5, 1, 2, 2, 1}.needs();  // the halo of two such windows in sequence: that of the second is left
+  x.dims[0] = h;
+  REQUIRE(of(x).why.ok());
+  CHECK(of(x).layout.dims[0].kind == cover::haloed);
+  CHECK(of(x).layout.dims[0].needs == three.needs());
 }
 
 }  // namespace tessera::testing

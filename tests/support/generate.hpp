@@ -7,7 +7,7 @@
 namespace tessera::testing {
 
 /// A small counter-based random number generator that also runs while compiling (splitmix64).
-struct dice {
+struct rolls {
   std::uint64_t state;
 
   constexpr std::uint64_t next() {
@@ -21,6 +21,46 @@ struct dice {
     return lo + static_cast<int>(next() % static_cast<std::uint64_t>(hi - lo + 1));
   }
   constexpr bool once_in(int n) { return roll(1, n) == 1; }
+};
+
+/// The same with room for the lists that layouts point to.
+struct dice : rolls {
+  constexpr explicit dice(std::uint64_t seed) : rolls{seed} {}
+
+  // Lists that layouts point to; old ones are overwritten after some hundred numbers.
+  index_t numbers[512]{};
+  int ranks[256]{};
+  int numbers_used = 0;
+  int ranks_used = 0;
+
+  template <class T, int N>
+  constexpr T* room(T (&pool)[N], int& used, int n) {
+    if (used + n > N) used = 0;
+    used += n;
+    return pool + used - n;
+  }
+
+  /// n items dealt at will to p parts: where each begins.
+  constexpr const index_t* roll_bounds(index_t n, int p) {
+    index_t* b = room(numbers, numbers_used, p + 1);
+    b[0] = 0;
+    for (int k = 1; k < p; ++k) b[k] = roll(static_cast<int>(b[k - 1]), static_cast<int>(n));
+    b[p] = n;
+    return b;
+  }
+
+  /// n different ranks in any order.
+  constexpr const int* roll_ranks(int n, int most) {
+    int* r = room(ranks, ranks_used, most);
+    for (int i = 0; i < most; ++i) r[i] = i;
+    for (int i = 0; i < n; ++i) {
+      const int j = roll(i, most - 1);
+      const int swap = r[i];
+      r[i] = r[j];
+      r[j] = swap;
+    }
+    return r;
+  }
 };
 
 inline constexpr text axis_names[]{text{"a"}, text{"b"}, text{"c"}, text{"d"}};
@@ -42,6 +82,7 @@ constexpr mesh_value roll_mesh(dice& d, int widest = 4) {
     stride *= extents[i];
   }
   for (int i = 0; i < axes; ++i) m.axes.push({axis_names[(first + i) % 4], extents[i], strides[i]});
+  if (d.once_in(5)) m = row_major(m, 0, d.roll_ranks(m.size(), m.size() + 2));
   return m;
 }
 
@@ -51,6 +92,14 @@ struct kinds {
   bool on = false;
   bool haloed = false;
 };
+
+/// Composes another window onto the one that a dimension has, if both go together.
+constexpr void then_another(dice& d, dimension& dim, index_t& cut) {
+  const sliding next{d.roll(1, 3), d.roll(1, 2), d.roll(0, 2), d.roll(0, 2), 1, dim.needs.edge};
+  if (!next.check(0, cut).ok() || !composes(dim.needs, next.needs(), cut, dim.extent)) return;
+  dim.needs = composed(dim.needs, next.needs(), cut, dim.extent);
+  dim.outputs = cut = next.outputs(cut);
+}
 
 /// Covers and meanings for a tensor of these extents over a mesh.
 constexpr layout roll_layout(dice& d, const mesh_value& mesh, const static_vector<index_t, max_dimensions>& extents,
@@ -75,25 +124,33 @@ constexpr layout roll_layout(dice& d, const mesh_value& mesh, const static_vecto
     const int a = order[i];
     const int what = d.roll(0, 7);
     if (what <= 4 && extents.count > 0) {
-      x.cut_by(d.roll(0, extents.count - 1), a);
+      const int dim = d.roll(0, extents.count - 1);
+      x.cut_by(dim, a, x.levels(dim) > 0 && d.once_in(3));
     } else if (what == 5 && allow.partial) {
       x.roles[a] = {role::partial};
     } else if (what == 6 && allow.invariant) {
       x.roles[a] = {role::invariant};
     } else if (what == 7 && allow.on) {
-      x.roles[a] = {role::on, -1, 0, combine::sum, d.roll(0, mesh.axes[a].extent - 1)};
+      x.roles[a] = {role::on, -1, 0, false, combine::sum, d.roll(0, mesh.axes[a].extent - 1)};
     }
   }
   for (int k = 0; k < x.dims.count; ++k) {
-    if (x.levels(k) > 0 && d.once_in(4)) x.dims[k].set_grain(d.roll(1, 3));
-    if (x.levels(k) > 0 && allow.haloed && d.once_in(3)) {
-      const sliding s{d.roll(1, 4), d.roll(1, 3), d.roll(0, 3), d.roll(0, 3), d.roll(1, 2)};
-      const index_t outputs = s.outputs(x.dims[k].extent);
-      if (outputs < 0) continue;
-      x.dims[k].kind = cover::haloed;
-      x.dims[k].outputs = outputs;
-      x.dims[k].needs = s.needs();
+    if (x.levels(k) == 0) continue;
+    dimension& dim = x.dims[k];
+    index_t cut = dim.extent;
+    if (allow.haloed && d.once_in(3)) {
+      const boundary edges[]{boundary::zero, boundary::zero, boundary::reflect, boundary::replicate, boundary::periodic};
+      sliding s{d.roll(1, 4), d.roll(1, 3), d.roll(0, 3), d.roll(0, 3), d.roll(1, 2), edges[d.roll(0, 4)]};
+      if (s.check(k, dim.extent).ok()) {
+        dim.kind = cover::haloed;
+        dim.outputs = cut = s.outputs(dim.extent);
+        dim.needs = s.needs();
+        if (d.once_in(3)) then_another(d, dim, cut);
+      }
     }
+    if (d.once_in(4)) dim.set_grain(d.roll(1, 3));
+    if (d.once_in(5)) dim.bounds = d.roll_bounds(detail::ceil_divide(cut, dim.grain()), x.parts(k));
+    if (d.once_in(6)) dim.turned = d.roll(0, x.parts(k) - 1);
   }
   return x;
 }

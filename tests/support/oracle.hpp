@@ -2,6 +2,7 @@
 
 #include <tessera/plan/interval.hpp>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <vector>
@@ -24,54 +25,91 @@ inline std::vector<std::vector<index_t>> deal(const std::vector<index_t>& items,
   return hands;
 }
 
-/// The indices of one dimension that coordinates hold.
-inline std::set<index_t> held(const layout& x, int dim, const coordinates& c) {
+/// The indices of the cut dimension (of a window: its outputs) that coordinates get.
+inline std::vector<index_t> dealt(const layout& x, int dim, const coordinates& c) {
   const dimension& d = x.dims[dim];
   const index_t n = d.kind == cover::tiled ? d.extent : d.outputs;
   std::vector<index_t> units;
   for (index_t u = 0; u * d.grain() < n; ++u) units.push_back(u);
+  // Which part: the number of the coordinates, turned. Each cut reads its digit of it; joined axes read one digit together.
+  int all = 1;
+  int part = 0;
+  std::vector<int> cuts;
   for (int level = 0; level < x.levels(dim); ++level) {
     const int a = x.cutting(dim, level);
-    units = deal(units, x.mesh.axes[a].extent)[static_cast<std::size_t>(c[a])];
+    const int p = x.mesh.axes[a].extent;
+    part = part * p + c[a];
+    all *= p;
+    if (x.roles[a].joined) cuts.back() *= p;
+    else cuts.push_back(p);
   }
-  std::set<index_t> mine;
+  part = (part + d.turned) % all;
+  if (d.bounds != nullptr) {
+    units.assign(units.begin() + d.bounds[part], units.begin() + d.bounds[part + 1]);
+  } else {
+    for (int p : cuts) {
+      all /= p;
+      units = deal(units, p)[static_cast<std::size_t>(part / all % p)];
+    }
+  }
+  std::vector<index_t> mine;
   for (index_t u : units)
-    for (index_t i = u * d.grain(); i < (u + 1) * d.grain() && i < n; ++i) mine.insert(i);
-  if (d.kind == cover::tiled || mine.empty()) return mine;
-  // The hull of the windows of my outputs, inside the tensor.
-  index_t lo = INT64_MAX;
-  index_t hi = INT64_MIN;
-  for (index_t y : mine) {
-    lo = std::min(lo, d.needs.a * y + d.needs.b);
-    hi = std::max(hi, d.needs.a * y + d.needs.b2);
+    for (index_t i = u * d.grain(); i < (u + 1) * d.grain() && i < n; ++i) mine.push_back(i);
+  return mine;
+}
+
+/// The element that position i reads, or -1 for padding.
+inline index_t read(index_t i, index_t n, boundary edge) {
+  if (edge == boundary::periodic) return ((i % n) + n) % n;
+  if (edge == boundary::replicate) return std::min(std::max<index_t>(i, 0), n - 1);
+  if (edge == boundary::reflect) return i < 0 ? -i : i >= n ? 2 * (n - 1) - i : i;
+  return i < 0 || i >= n ? -1 : i;
+}
+
+/// The indices of one dimension that coordinates hold, in the order of memory: everything that the hull of their windows reads,
+/// in the order in which it is read; a whole turn of a ring lies in order.
+inline std::vector<index_t> held(const layout& x, int dim, const coordinates& c) {
+  const dimension& d = x.dims[dim];
+  const std::vector<index_t> mine = dealt(x, dim, c);
+  if (d.kind == cover::tiled) return mine;
+  std::vector<index_t> hull;
+  if (mine.empty() || d.extent == 0) return hull;
+  for (index_t i = d.needs.a * mine.front() + d.needs.b; i <= d.needs.a * mine.back() + d.needs.b2; ++i) {
+    const index_t element = read(i, d.extent, d.needs.edge);
+    if (element < d.needs.unreached_before || element >= d.extent - d.needs.unreached_after) continue;
+    if (std::find(hull.begin(), hull.end(), element) == hull.end()) hull.push_back(element);
   }
-  std::set<index_t> hull;
-  for (index_t i = lo; i <= hi; ++i)
-    if (i >= 0 && i < d.extent) hull.insert(i);
+  if (d.needs.edge != boundary::periodic || static_cast<index_t>(hull.size()) == d.extent) std::sort(hull.begin(), hull.end());
   return hull;
 }
 
-/// Every element that a world rank holds.
-inline std::set<element> held(const layout& x, int rank) {
+/// Every element that a world rank holds, in the order of memory.
+inline std::vector<element> in_memory(const layout& x, int rank) {
   for (int i = 0; i < x.mesh.size(); ++i) {
     const coordinates c = x.mesh.at(i);
     if (x.mesh.rank(c) != rank) continue;
     for (int a = 0; a < x.roles.count; ++a)
       if (x.roles[a].kind == role::on && x.roles[a].coordinate != c[a]) return {};
-    std::set<element> all{element{}};
+    std::vector<element> all{element{}};
     for (int d = 0; d < x.dims.count; ++d) {
-      std::set<element> longer;
+      std::vector<element> longer;
       for (const element& e : all)
-        for (index_t i : held(x, d, c)) {
+        for (index_t k : held(x, d, c)) {
           element next = e;
-          next.push_back(i);
-          longer.insert(next);
+          next.push_back(k);
+          longer.push_back(next);
         }
       all = longer;
     }
     return all;
   }
   return {};
+}
+
+/// The same as a set.
+inline std::set<element> held(const layout& x, int rank) {
+  const std::vector<element> all = in_memory(x, rank);
+  return {all.begin(), all.end()};
 }
 
 /// The elements of a box.

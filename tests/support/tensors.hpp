@@ -43,7 +43,7 @@ struct numbers {
   bool whole = false;  ///< small whole numbers, whose sums are exact
 
   double operator()(const oracle::element& e, int term = 0) const {
-    dice d{salt * 1000003u + static_cast<std::uint64_t>(term) * 7919u};
+    rolls d{salt * 1000003u + static_cast<std::uint64_t>(term) * 7919u};
     for (index_t i : e) d.state = d.next() + static_cast<std::uint64_t>(i);
     return whole ? d.roll(-4, 4) : static_cast<double>(d.next() >> 11) * 0x1.0p-52 - 1;
   }
@@ -92,8 +92,8 @@ template <class Numbers>
 shards deal(const layout& x, int world, const Numbers& f) {
   shards s{x, {}, at::zeros(extents_of(x), at::kDouble)};
   for (int r = 0; r < world; ++r) {
-    const auto mine = oracle::held(x, r);
-    at::Tensor t = at::full(detail::sizes_of(box_of(x, r)), 777.0, at::kDouble);
+    const auto mine = oracle::in_memory(x, r);
+    at::Tensor t = at::full(detail::sizes_of(held_by(x, r)), 777.0, at::kDouble);
     coordinates c;
     int term = 0;
     bool counts = x.mesh.locate(r, c);
@@ -126,7 +126,7 @@ inline double distance(const layout& x, const std::vector<at::Tensor>& local, co
   double worst = 0;
   for (int r = 0; r < static_cast<int>(local.size()); ++r) {
     const at::Tensor t = local[static_cast<std::size_t>(r)].detach().to(at::kDouble).contiguous();
-    const auto mine = oracle::held(x, r);
+    const auto mine = oracle::in_memory(x, r);
     if (mine.empty() && (t.dim() == 0 || t.numel() == 0)) continue;
     if (t.numel() != static_cast<index_t>(mine.size()) || t.dim() != x.dims.count) return 1e300;
     coordinates c;

@@ -181,7 +181,7 @@ TEST_CASE("a worker that uses none of what arrived takes part in backward") {
   to.mean(0, {});
   const auto run = on_workers(3, [&](const std::shared_ptr<transport>& carrier) {
     const auto team = std::make_shared<team_state>(carrier, from.mesh);
-    const at::Tensor leaf = at::ones(tessera::detail::sizes_of(box_of(from, carrier->rank())), at::kDouble).set_requires_grad(true);
+    const at::Tensor leaf = at::ones(tessera::detail::sizes_of(held_by(from, carrier->rank())), at::kDouble).set_requires_grad(true);
     const at::Tensor y = change_layout(team, from, to, leaf);
     const at::Tensor loss = carrier->rank() == 1 ? (y * 2).sum() : y.narrow(0, 0, 0).sum();
     loss.backward();

@@ -15,8 +15,8 @@ class exchange {
   exchange(const step& s, int rank, element e) : element_(e), fingerprint_(fingerprint_of(s, e)), with_(s.with) {
     const transfer plan = s.plan();
     fold_ = s.what == map::fold;
-    const box in = (fold_ ? plan.target() : plan.source()).box_of(rank);
-    const box out = (fold_ ? plan.source() : plan.target()).box_of(rank);
+    const holding in = (fold_ ? plan.target() : plan.source()).held_by(rank);
+    const holding out = (fold_ ? plan.source() : plan.target()).held_by(rank);
     in_ = extents_of(in);
     out_ = extents_of(out);
     plan.sends(rank, [&](const message& m) { sends_.push_back(place(m.to, m.where, in)); });
@@ -73,16 +73,18 @@ class exchange {
   }
 
  private:
-  static static_vector<index_t, max_dimensions> extents_of(const box& b) {
+  static static_vector<index_t, max_dimensions> extents_of(const holding& held) {
     static_vector<index_t, max_dimensions> e;
-    for (const interval& i : b) e.push(i.size());
+    for (const intervals& i : held) e.push(size_of(i));
     return e;
   }
-  static leg place(int peer, const box& where, const box& own) {
+  static leg place(int peer, const box& where, const holding& own) {
     leg l;
     l.peer = peer;
-    l.extents = extents_of(where);
-    for (int d = 0; d < where.count; ++d) l.offset.push(where[d].lo - own[d].lo);
+    for (int d = 0; d < where.count; ++d) {
+      l.extents.push(where[d].size());
+      l.offset.push(position(own[d], where[d].lo));
+    }
     return l;
   }
 

@@ -4,6 +4,7 @@
 #include <tessera/topology/mesh.hpp>
 
 #include <cstdio>
+#include <set>
 #include <unordered_map>
 
 namespace tessera {
@@ -27,11 +28,18 @@ inline std::string label_of(const mesh_value& mesh, int rank) {
   return label;
 }
 
+/// A change of layout with its plan, kept by the team that made it.
+struct planned_change {
+  layout from;
+  layout to;
+  change plan;
+};
+
 /// A mesh bound to a transport, seen from one worker: what tensors and layers hold.
 class team_state {
  public:
-  team_state(std::shared_ptr<transport> carrier, const mesh_value& mesh) : carrier_(std::move(carrier)), mesh_(mesh) {
-    check(tessera::check(mesh));
+  team_state(std::shared_ptr<transport> carrier, const mesh_value& mesh) : carrier_(std::move(carrier)), mesh_(own(mesh)) {
+    check(tessera::check(mesh_));
     for (int i = 0; i < mesh.size(); ++i)
       if (const int r = mesh.rank(mesh.at(i)); r < 0 || r >= carrier_->size())
         throw error(refusal{code::mesh_larger_than_world, mesh.size(), carrier_->size()});
@@ -57,13 +65,33 @@ class team_state {
     return *slot;
   }
 
-  /// The plan of a change of layout, made on its first use.
-  const change& planned(const layout& from, const layout& to) {
+  /// The plan of a change of layout, made on its first use; it stays where it is as long as the team.
+  const planned_change& planned(const layout& from, const layout& to) {
     fingerprint f;
     f << from << to;
     auto& slot = changes_[f.value()];
-    if (!slot) slot = std::make_unique<change>(change_between(from, to));
+    if (slot) return *slot;
+    check(first_of(check(from), check(to), check_change(from, to)), label());
+    const layout a = own(from);
+    const layout b = own(to);
+    slot = std::make_unique<planned_change>(planned_change{a, b, change_between(a, b)});
     return *slot;
+  }
+
+  /// The same layout with its lists (explicit parts, ranks) kept by this team, so that it outlives whoever made them.
+  layout own(layout x) {
+    x.mesh = own(x.mesh);
+    for (int d = 0; d < x.dims.count; ++d) {
+      const index_t*& bounds = x.dims[d].bounds;
+      if (bounds != nullptr && bounds != learned) bounds = bounds_.insert({bounds, bounds + x.parts(d) + 1}).first->data();
+    }
+    return x;
+  }
+  mesh_value own(const mesh_value& mesh) {
+    if (mesh.ranks == nullptr) return mesh;
+    std::vector<int> list;
+    for (int i = 0; i < mesh.size(); ++i) list.push_back(mesh.rank(mesh.at(i)));
+    return row_major(mesh, 0, ranks_.insert(std::move(list)).first->data());
   }
 
   /// The number that each worker of the mesh hands in, on all of them, in row-major order.
@@ -118,10 +146,12 @@ class team_state {
 
  private:
   std::shared_ptr<transport> carrier_;
+  std::set<std::vector<index_t>> bounds_;
+  std::set<std::vector<int>> ranks_;
   mesh_value mesh_;
   bool inside_ = false;
   coordinates at_;
-  std::unordered_map<std::uint64_t, std::unique_ptr<change>> changes_;
+  std::unordered_map<std::uint64_t, std::unique_ptr<planned_change>> changes_;
   std::unordered_map<std::uint64_t, std::unique_ptr<exchange>> exchanges_;
 };
 

@@ -42,15 +42,19 @@ inline std::string shape_text(const layout& x) {
   return x.dims.empty() ? "scalar" : s;
 }
 
-/// "blocks(row, col)", "grains of 16(row)", "haloed(row)", "whole".
+/// "blocks(row, col)", "grains of 16(row)", "haloed(row)", "whole"; axes that cut together are "row*col".
 inline std::string cover_text(const layout& x, int d) {
   std::string axes;
-  for (int l = 0; l < x.levels(d); ++l) axes += (l == 0 ? "" : ", ") + std::string(view_of(x.mesh.axes[x.cutting(d, l)].name));
+  for (int l = 0; l < x.levels(d); ++l) {
+    const int a = x.cutting(d, l);
+    axes += (l == 0 ? "" : x.roles[a].joined ? "*" : ", ") + std::string(view_of(x.mesh.axes[a].name));
+  }
   if (axes.empty()) return "whole";
   const dimension& dim = x.dims[d];
+  if (dim.turned != 0) axes += fmt::format(" + {}", dim.turned);
   if (dim.kind == cover::haloed) return "haloed(" + axes + ")";
   if (dim.kind == cover::pending) return "pending(" + axes + ")";
-  if (dim.lengths != nullptr) return "lengths(" + axes + ")";
+  if (dim.bounds != nullptr) return "lengths(" + axes + ")";
   return dim.grain() > 1 ? fmt::format("grains of {}({})", dim.grain(), axes) : "blocks(" + axes + ")";
 }
 
@@ -59,13 +63,20 @@ inline const char* role_text(role r) {
   return names[static_cast<int>(r)];
 }
 
-/// The parts of one dimension: "[0,4) [4,7) [7,10)".
+inline const char* combine_text(combine c) {
+  constexpr const char* names[]{"sum", "max", "min", "prod", "any", "all"};
+  return names[static_cast<int>(c)];
+}
+
+/// The parts of one dimension, by coordinate: "[0,4) [4,7) [7,10)"; two intervals of one worker are joined by +.
 inline std::string parts_text(const layout& x, int d, int most = 8) {
   const parts p(x, d);
   std::string s;
   for (int k = 0; k < p.count(); ++k) {
     if (k == most) return s + fmt::format(" … {} parts", p.count());
-    for (const interval& i : p.held(k)) s += (s.empty() ? "" : " ") + text_of(i);
+    const intervals held = p.held(p.by_number(k));
+    s += (k == 0 ? "" : " ") + text_of(held[0]);
+    if (held.count > 1) s += "+" + text_of(held[1]);
   }
   return s;
 }
@@ -84,7 +95,8 @@ inline std::string text_of(const layout& x) {
     for (int a = 0; a < x.roles.count; ++a)
       if (x.roles[a].kind == kind)
         axes += (axes.empty() ? "" : ", ") + std::string(view_of(x.mesh.axes[a].name)) +
-                (kind == role::on ? fmt::format(" = {}", x.roles[a].coordinate) : "");
+                (kind == role::on ? fmt::format(" = {}", x.roles[a].coordinate) : "") +
+                (x.roles[a].with != combine::sum ? fmt::format(" {}", combine_text(x.roles[a].with)) : "");
     if (!axes.empty()) s += fmt::format("; {}({})", role_text(kind), axes);
   }
   return s;

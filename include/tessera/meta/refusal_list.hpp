@@ -17,10 +17,20 @@
     "axis, axis again")                                                                                                 \
   R(wrong_number_of_strides, "tessera.mesh.strides",                                                                    \
     "a placement names one stride for each axis; add or remove strides", "axes, strides")                               \
+  R(wrong_number_of_ranks, "tessera.mesh.ranks", "a mesh on a list of ranks names one for each worker; add or remove ranks", \
+    "workers, ranks")                                                                                                   \
   R(coordinate_outside_axis, "tessera.mesh.coordinate",                                                                 \
     "the coordinate lies outside the axis; name one from 0 to extent - 1", "axis, extent, coordinate")                  \
   R(grain_not_positive, "tessera.partition.grain", "a grain holds at least 1 element; write a larger one",              \
     "dimension, grain")                                                                                                 \
+  R(wrong_number_of_lengths, "tessera.lengths.count",                                                                   \
+    "a cover names one length for each coordinate that cuts it; add or remove lengths", "dimension, parts, lengths")    \
+  R(lengths_do_not_add_up, "tessera.lengths.sum",                                                                       \
+    "the lengths of the parts do not add up to the extent; correct one of them", "dimension, extent, sum")              \
+  R(lengths_not_known, "tessera.lengths.unknown",                                                                       \
+    "lengths that were learned lead nowhere else; name the lengths, or move to blocks", "dimension")                    \
+  R(mixed_combines, "tessera.partial.combine",                                                                          \
+    "terms along two axes combine in different ways; all_reduce one axis first", "axis, other axis or dimension")       \
   R(extent_negative, "tessera.shape.negative", "an extent is at least 0; write a larger one", "dimension, extent")      \
   R(extents_differ, "tessera.shape.extent",                                                                             \
     "the two tensors have different extents in this dimension; give both the same", "dimension, first, second")         \
@@ -64,8 +74,15 @@
   R(window_not_positive, "tessera.window.positive",                                                                     \
     "kernel, stride and dilation are at least 1 and padding at least 0; correct the window",                            \
     "dimension, kernel, stride, dilation")                                                                              \
+  R(reflection_too_wide, "tessera.window.reflect",                                                                      \
+    "a reflection is narrower than the tensor; make the padding smaller or the boundary another one",                   \
+    "dimension, extent, padding")                                                                                       \
+  R(nothing_to_pad_from, "tessera.window.empty",                                                                        \
+    "an empty dimension has no edge to continue; pad it with zeros or leave the padding out", "dimension, before, after") \
   R(padding_wider_than_half_kernel, "tessera.window.padding",                                                           \
     "a pooling window may lie by at most half in the padding; make the padding smaller", "dimension, padding, kernel")  \
+  R(groups_do_not_divide, "tessera.layer.groups",                                                                       \
+    "the features are no multiple of the groups; choose groups that divide both", "in, out, groups")                     \
   R(layer_takes_other_dimensions, "tessera.layer.dimensions",                                                           \
     "the layer takes a tensor of another number of dimensions; flatten or reshape before it", "takes, is given")        \
   R(extent_not_static, "tessera.layer.dynamic",                                                                         \
@@ -73,7 +90,7 @@
   R(extent_not_bound, "tessera.shape.unbound",                                                                          \
     "this needs an extent that is not known; bind it, as in traffic<net>(bind<batch>(64))", "dimension")     \
   R(option_unknown, "tessera.layer.option",                                                                             \
-    "a layer knows the options kernel, stride, padding, padding_at, dilation, cut_out, cut_in, output_as and no_bias",  \
+    "the layer does not know this option; docs/layers.md lists those that it knows",                                    \
     "")                                                                                                                 \
   R(not_a_partition, "tessera.verb.partition",                                                                          \
     "a verb takes a partition, not a tensor type; write all_gather<partition<...>>(x)", "")                             \

@@ -97,6 +97,16 @@ struct wrong_number_of_strides {
 };
 
 template <index_t... Numbers>
+struct wrong_number_of_ranks {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.mesh.ranks] a mesh on a list of ranks names one for each worker; add or remove ranks");
+  }
+};
+
+template <index_t... Numbers>
 struct coordinate_outside_axis {
   static constexpr bool ok = false;
   template <class Where>
@@ -113,6 +123,46 @@ struct grain_not_positive {
   static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.partition.grain] a grain holds at least 1 element; write a larger one");
+  }
+};
+
+template <index_t... Numbers>
+struct wrong_number_of_lengths {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.lengths.count] a cover names one length for each coordinate that cuts it; add or remove lengths");
+  }
+};
+
+template <index_t... Numbers>
+struct lengths_do_not_add_up {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.lengths.sum] the lengths of the parts do not add up to the extent; correct one of them");
+  }
+};
+
+template <index_t... Numbers>
+struct lengths_not_known {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.lengths.unknown] lengths that were learned lead nowhere else; name the lengths, or move to blocks");
+  }
+};
+
+template <index_t... Numbers>
+struct mixed_combines {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.partial.combine] terms along two axes combine in different ways; all_reduce one axis first");
   }
 };
 
@@ -297,12 +347,42 @@ struct window_not_positive {
 };
 
 template <index_t... Numbers>
+struct reflection_too_wide {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.window.reflect] a reflection is narrower than the tensor; make the padding smaller or the boundary another one");
+  }
+};
+
+template <index_t... Numbers>
+struct nothing_to_pad_from {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.window.empty] an empty dimension has no edge to continue; pad it with zeros or leave the padding out");
+  }
+};
+
+template <index_t... Numbers>
 struct padding_wider_than_half_kernel {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.window.padding] a pooling window may lie by at most half in the padding; make the padding smaller");
+  }
+};
+
+template <index_t... Numbers>
+struct groups_do_not_divide {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.layer.groups] the features are no multiple of the groups; choose groups that divide both");
   }
 };
 
@@ -342,7 +422,7 @@ struct option_unknown {
   template <class Where>
   static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.layer.option] a layer knows the options kernel, stride, padding, padding_at, dilation, cut_out, cut_in, output_as and no_bias");
+                  "[tessera.layer.option] the layer does not know this option; docs/layers.md lists those that it knows");
   }
 };
 

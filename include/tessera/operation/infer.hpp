@@ -13,11 +13,27 @@ struct inferred {
 
 namespace detail {
 
+// A cut dimension serves a window when it holds its halo, or that of a composed window whose first step it is.
+constexpr bool serves(const dimension& d, const sliding& kernel) {
+  if (d.kind == cover::tiled) return false;
+  return d.needs == kernel.needs() || divides(d.needs, kernel.needs(), kernel.outputs(d.extent), d.extent);
+}
+
 // What one axis of the mesh is to an operation's operands.
 class axis_rule {
  public:
   constexpr axis_rule(const signature& what, const static_vector<operand, 4>& operands, int axis)
       : what_(what), operands_(operands), axis_(axis) {}
+
+  // An axis of extent 1 that cuts a kept dimension goes on doing so: others may be joined to it.
+  constexpr void keep(layout& result) const {
+    for (int o = 0; o < operands_.count; ++o) {
+      if (kind(o) != role::cut) continue;
+      const int kept = place(what_.result, what_.operands[o][of(o).dimension]);
+      if (kept >= 0) result.roles[axis_] = {role::cut, static_cast<signed char>(kept), of(o).level, of(o).joined};
+      return;
+    }
+  }
 
   // Sets the axis's role in the result; the sum over a cut dimension is partial.
   constexpr refusal apply(layout& result) const {
@@ -41,7 +57,7 @@ class axis_rule {
       if (has >= 0) {
         const dimension& other = operands_[o].layout.dims[has];
         const bool alike = kind(o) == role::cut && of(o).dimension == has && of(o).level == lead.level &&
-                           same_intervals(d, other, operands_[first].layout.mesh.axes[axis_].extent);
+                           of(o).joined == lead.joined && same_intervals(d, other, operands_[first].layout.parts(lead.dimension));
         if (!alike) return refusal{code::cut_unalike, axis_, o, has};
         terms += other.kind == cover::pending ? 1 : 0;
         continue;
@@ -56,13 +72,12 @@ class axis_rule {
     }
     const treated how = what_.of(letter);
     if (how.how == treatment::whole) return refusal{code::dimension_needed_whole, first, lead.dimension};
-    if (how.how == treatment::windowed && !(d.kind != cover::tiled && d.needs == how.kernel.needs()))
-      return refusal{code::window_without_halo, first, lead.dimension};
+    if (how.how == treatment::windowed && !serves(d, how.kernel)) return refusal{code::window_without_halo, first, lead.dimension};
     if (how.how == treatment::merged && !outermost(how)) return refusal{code::dimension_needed_whole, first, lead.dimension};
     const int kept = place(what_.result, how.how == treatment::merged ? how.into : letter);
     if (const refusal r = check_terms(terms, lacking, kept, first, lead.dimension); !r.ok()) return r;
     if (kept >= 0) {
-      result.roles[axis_] = {role::cut, static_cast<signed char>(kept), lead.level};
+      result.roles[axis_] = {role::cut, static_cast<signed char>(kept), lead.level, lead.joined};
       return {};
     }
     if (d.kind != cover::tiled && terms == 0) return refusal{code::haloed_summed, first, lead.dimension};
@@ -197,11 +212,13 @@ constexpr refusal infer_dimension(const signature& what, const static_vector<ope
   if (how.how == treatment::windowed) {
     const index_t n = result.extent;
     if (const refusal r = how.kernel.check(place(what.result, letter), n); !r.ok()) return r;
+    const dimension input = result;
     result.extent = how.kernel.outputs(n);
     result.tag = {};
-    result.kind = cover::tiled;
-    result.outputs = 0;
-    result.needs = {};
+    if (input.kind == cover::tiled || input.needs == how.kernel.needs())
+      result.tile();
+    else  // a halo for windows to come is left
+      result.needs = quotient(input.needs, how.kernel.needs(), result.extent, n);
   }
   return {};
 }
@@ -239,12 +256,15 @@ constexpr inferred infer(const signature& what, const static_vector<operand, 4>&
       if (out.why = detail::infer_dimension(what, operands, letter, summed); !out.why.ok()) return out;
     }
   for (int a = 0; a < out.layout.roles.count; ++a) {
-    if (out.layout.mesh.axes[a].extent == 1) continue;
+    if (out.layout.mesh.axes[a].extent == 1) {
+      detail::axis_rule(what, operands, a).keep(out.layout);
+      continue;
+    }
     if (out.why = detail::axis_rule(what, operands, a).apply(out.layout); !out.why.ok()) return out;
   }
   for (int d = 0; d < out.layout.dims.count; ++d) {
     out.layout.close_levels(d);
-    if (out.layout.levels(d) == 0) out.layout.dims[d].set_grain(1);
+    if (out.layout.levels(d) == 0) out.layout.dims[d].balance(1);
   }
   return out;
 }

@@ -80,23 +80,16 @@ constexpr traffic_value traffic_of(const layer_plan& p, element e) {
 
 namespace detail {
 
-/// The tile that a windowed dimension's outputs have: cut by the same axes, in single elements.
-constexpr dimension output_tile(const dimension& input, const sliding& s) {
-  dimension d;
-  d.extent = s.outputs(input.extent);
-  return d;
-}
-
-/// Lets every cut dimension with a window hold what its outputs need.
+/// Lets every cut dimension with a window hold what its outputs need; one that holds a wider halo keeps it.
 constexpr refusal hold_windows(layout& x, int first, const sliding* kernels, int count) {
   for (int i = 0; i < count; ++i) {
     const int d = first + i;
-    if (const refusal r = kernels[i].check(d, x.dims[d].extent); !r.ok()) return r;
-    if (x.levels(d) == 0) continue;
     dimension& dim = x.dims[d];
+    if (const refusal r = kernels[i].check(d, dim.extent); !r.ok()) return r;
+    if (x.levels(d) == 0 || serves(dim, kernels[i])) continue;
+    if (dim.kind != cover::tiled) return refusal{code::window_without_halo, 0, d};
     dim.kind = cover::haloed;
-    dim.set_grain(1);
-    dim.lengths = nullptr;
+    dim.balance(1);
     dim.outputs = kernels[i].outputs(dim.extent);
     dim.needs = kernels[i].needs();
   }

@@ -20,6 +20,19 @@ struct padding_at {};
 /// Distances of a kernel's taps; 1 unless said.
 template <index_t... Distances>
 struct dilation {};
+/// What lies in the padding: `padding_mode<boundary::reflect>`; zeros unless said.
+template <boundary Edge>
+struct padding_mode {};
+/// Groups of features that see only each other; 1 unless said.
+template <index_t Count>
+struct groups {};
+/// A pooling counts a last window that only begins inside the tensor or its padding.
+struct ceil_mode {};
+/// An average pooling leaves padding out of its divisor.
+struct exclude_padding {};
+/// The divisor of an average pooling, whatever the window holds.
+template <index_t By>
+struct divisor {};
 
 /// Leaves out the bias of a linear layer or a convolution.
 struct no_bias {};
@@ -40,6 +53,7 @@ struct layer_options {
   static_vector<sliding, 8> kernels;
   bool has_stride = false;
   contraction weights;
+  pooling pool;
 };
 
 // One value for all dimensions, or one each; `at(i)` is the i-th.
@@ -104,6 +118,28 @@ struct option<dilation<D...>> : no_kernel {
     for (int i = 0; i < o.kernels.count; ++i) o.kernels[i].dilation = values<D...>::at(i);
   }
 };
+template <boundary Edge>
+struct option<padding_mode<Edge>> : no_kernel {
+  static constexpr void apply(layer_options& o) {
+    for (sliding& s : o.kernels) s.edge = Edge;
+  }
+};
+template <index_t Count>
+struct option<groups<Count>> : no_kernel {
+  static constexpr void apply(layer_options& o) { o.weights.groups = Count; }
+};
+template <>
+struct option<ceil_mode> : no_kernel {
+  static constexpr void apply(layer_options& o) { o.pool.ceil_mode = true; }
+};
+template <>
+struct option<exclude_padding> : no_kernel {
+  static constexpr void apply(layer_options& o) { o.pool.counts_padding = false; }
+};
+template <index_t By>
+struct option<divisor<By>> : no_kernel {
+  static constexpr void apply(layer_options& o) { o.pool.divisor = By; }
+};
 template <>
 struct option<no_bias> : no_kernel {
   static constexpr void apply(layer_options& o) { o.weights.bias = false; }
@@ -137,6 +173,21 @@ constexpr layer_options read_options() {
   (option<Options>::kernel_of(o), ...);
   (option<Options>::apply(o), ...);
   return o;
+}
+
+// A pooling steps by its kernel unless told otherwise.
+template <class... Options>
+constexpr pooling read_pooling(pooling::kind what) {
+  layer_options o = read_options<Options...>();
+  if (!o.has_stride)
+    for (sliding& s : o.kernels) s.stride = s.kernel;
+  pooling p = o.pool;
+  p.what = what;
+  p.kernels = o.kernels;
+  p.why = o.weights.why;
+  for (const sliding& s : p.kernels)
+    if (what == pooling::kind::average && s.dilation != 1) p.why = first_of(p.why, refusal{code::option_unknown});
+  return p;
 }
 
 }  // namespace detail
@@ -182,20 +233,23 @@ struct conv {
 };
 
 /// The maximum of each window; the stride is the kernel unless said.
+///
+/// Options: `kernel<…>`, `stride`, `padding`, `dilation`, `ceil_mode`.
 template <class... Options>
 struct max_pool {
   static constexpr const char* name = "max_pool";
-  static constexpr static_vector<sliding, 8> kernels() {
-    detail::layer_options o = detail::read_options<Options...>();
-    if (!o.has_stride)
-      for (sliding& s : o.kernels) s.stride = s.kernel;
-    return o.kernels;
-  }
-  static constexpr layer_plan plan(const tensor_value& x) {
-    layer_plan refused;
-    refused.why = detail::read_options<Options...>().weights.why;
-    return refused.why.ok() ? plan_pooling(x.layout, kernels()) : refused;
-  }
+  static constexpr pooling pool() { return detail::read_pooling<Options...>(pooling::kind::max); }
+  static constexpr layer_plan plan(const tensor_value& x) { return plan_pooling(x.layout, pool()); }
+};
+
+/// The average of each window: Σ x / divisor; the stride is the kernel unless said.
+///
+/// Options: `kernel<…>`, `stride`, `padding`, `ceil_mode`, `exclude_padding`, `divisor<d>`.
+template <class... Options>
+struct avg_pool {
+  static constexpr const char* name = "avg_pool";
+  static constexpr pooling pool() { return detail::read_pooling<Options...>(pooling::kind::average); }
+  static constexpr layer_plan plan(const tensor_value& x) { return plan_pooling(x.layout, pool()); }
 };
 
 /// max(x, 0).

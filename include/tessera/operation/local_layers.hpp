@@ -30,27 +30,54 @@ constexpr layer_plan plan_elementwise(const layout& x, linearity kind = linearit
   return detail::local(x, s);
 }
 
+/// What a pooling does with each window of the dimensions behind the first two.
+struct pooling {
+  enum class kind : signed char { max, average };
+
+  static_vector<sliding, 8> kernels;
+  kind what = kind::max;
+  bool ceil_mode = false;       ///< a last window that only begins inside the tensor or its padding counts too
+  bool counts_padding = true;   ///< average: padding counts into the divisor, as far as it was asked for
+  index_t divisor = 0;          ///< average: the divisor, where it is given
+  refusal why;                  ///< what does not fit in the options themselves
+
+  /// The kernel over a dimension of n elements; ceil_mode is padding at the far end.
+  constexpr sliding over(int i, index_t n) const {
+    sliding s = kernels[i];
+    if (!ceil_mode || n == dynamic) return s;
+    const index_t room = n + s.before + s.after - s.reach();
+    index_t outputs = detail::ceil_divide(room, s.stride) + 1;
+    if ((outputs - 1) * s.stride >= n + s.before) --outputs;
+    s.after = detail::larger(s.after, (outputs - 1) * s.stride + s.reach() - n - s.before);
+    return s;
+  }
+};
+
 /// Plans a pooling over the dimensions behind the first two: pool ∘ (blocks → haloed).
-constexpr layer_plan plan_pooling(const layout& x, const static_vector<sliding, 8>& kernels) {
+constexpr layer_plan plan_pooling(const layout& x, const pooling& what) {
   layer_plan p;
-  if (x.dims.count != kernels.count + 2) {
-    p.why = refusal{code::layer_takes_other_dimensions, kernels.count + 2, x.dims.count};
+  const int count = what.kernels.count;
+  if (p.why = what.why; !p.why.ok()) return p;
+  if (x.dims.count != count + 2) {
+    p.why = refusal{code::layer_takes_other_dimensions, count + 2, x.dims.count};
     return p;
   }
-  layout used = x;
-  if (p.why = detail::hold_windows(used, 2, kernels.items, kernels.count); !p.why.ok()) return p;
-  signature s;
-  s.kind = linearity::nonlinear;
-  s.operands.push(letters_of(x.dims.count));
-  s.result = s.operands[0];
-  for (int i = 0; i < kernels.count; ++i) {
-    if (2 * kernels[i].before > kernels[i].kernel || 2 * kernels[i].after > kernels[i].kernel) {
-      p.why = refusal{code::padding_wider_than_half_kernel, 2 + i, detail::larger(kernels[i].before, kernels[i].after),
-                      kernels[i].kernel};
+  static_vector<sliding, 8> kernels;
+  for (int i = 0; i < count; ++i) {
+    const sliding& s = what.kernels[i];
+    if (2 * s.before > s.reach() || 2 * s.after > s.reach()) {
+      p.why = refusal{code::padding_wider_than_half_kernel, 2 + i, detail::larger(s.before, s.after), s.kernel};
       return p;
     }
-    s.special.push({s.result[2 + i], treatment::windowed, kernels[i], 0});
+    kernels.push(what.over(i, x.dims[2 + i].extent));
   }
+  layout used = x;
+  if (p.why = detail::hold_windows(used, 2, kernels.items, count); !p.why.ok()) return p;
+  signature s;
+  s.kind = what.what == pooling::kind::max ? linearity::nonlinear : linearity::additive;
+  s.operands.push(letters_of(x.dims.count));
+  s.result = s.operands[0];
+  for (int i = 0; i < count; ++i) s.special.push({s.result[2 + i], treatment::windowed, kernels[i], 0});
   p = detail::local(used, s);
   p.input = x;
   return p;
@@ -86,7 +113,7 @@ constexpr layer_plan plan_repartition(const layout& x, layout to) {
     to.dims[d].tag = x.dims[d].tag;
   }
   p.output = to;
-  p.why = check_change(x, to);
+  p.why = first_of(check(to), check_change(x, to));
   return p;
 }
 

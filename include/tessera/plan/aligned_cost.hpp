@@ -36,7 +36,7 @@ struct share {
   index_t moved = 0;   // elements received: of a Move needed, of a Fold all that readers send back
   index_t own = 0;     // elements of it that the worker takes from itself
   index_t peers = 0;   // boxes received
-  index_t itself = 0;  // 1 when one of them is its own
+  index_t itself = 0;  // how many of them are its own
 };
 
 struct front {
@@ -169,11 +169,15 @@ class aligned_cost {
       const intervals needed = plan_.target().held(d, c);
       const intervals tile = plan_.source().held(d, c);
       index_t own = 0;
+      index_t itself = 0;
       for (const interval& a : needed)
-        for (const interval& b : tile) own += overlap(a, b).size();
+        for (const interval& b : tile) {
+          own += overlap(a, b).size();
+          itself += overlap(a, b).empty() ? 0 : 1;
+        }
       s.needed *= size_of(needed);
       s.own *= own;
-      s.itself *= own > 0 ? 1 : 0;
+      s.itself *= itself;
       index_t peers = 0;
       index_t moved = 0;
       if (plan_.what() == map::move) {
@@ -204,19 +208,19 @@ class aligned_cost {
     coordinates k_at;
     k_at.resize(axes_);
     for (const interval& w : wanted) {
-      const auto near = other.touching(w);
-      for (int k = near.first; k < near.last; ++k) {
-        other.locate(k, k_at);
-        bool served = true;
-        for (int a : other.axes) served = served && (!readers || source_role(a) == role::cut || k_at[a] == c[a]);
-        if (!served) continue;
-        for (const interval& o : other.held(k)) {
-          const index_t n = overlap(w, o).size();
-          if (n == 0) continue;
-          ++peers;
-          if (readers) moved += n;
+      for (const auto& near : other.touching(w))
+        for (int k = near.first; k < near.last; ++k) {
+          other.locate(k, k_at);
+          bool served = true;
+          for (int a : other.axes) served = served && (!readers || source_role(a) == role::cut || k_at[a] == c[a]);
+          if (!served) continue;
+          for (const interval& o : other.held(k)) {
+            const index_t n = overlap(w, o).size();
+            if (n == 0) continue;
+            ++peers;
+            if (readers) moved += n;
+          }
         }
-      }
     }
   }
 

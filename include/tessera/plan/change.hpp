@@ -27,24 +27,29 @@ namespace detail {
 // The role that an axis of `x` named like axis a of `of` has; a mesh that lacks the axis counts as extent 1.
 constexpr axis_role twin_role(const layout& x, const layout& of, int a) {
   const int b = x.mesh.find(of.mesh.axes[a].name);
-  return b < 0 || x.mesh.axes[b].extent != of.mesh.axes[a].extent ? axis_role{role::on, -1, 0, combine::sum, 0} : x.roles[b];
+  return b < 0 || x.mesh.axes[b].extent != of.mesh.axes[a].extent ? axis_role{role::on, -1} : x.roles[b];
+}
+
+// Terms along an axis stay terms only on the same mesh, and only of the same combine.
+constexpr bool ends(const layout& from, const layout& to, int axis) {
+  return !(from.mesh == to.mesh) || to.roles[axis].kind != role::partial || to.roles[axis].with != from.roles[axis].with;
+}
+
+// An axis along which terms of `from` are pending that `to` does not have.
+constexpr bool ends_terms(const layout& from, const layout& to, int axis) {
+  return from.roles[axis].kind == role::partial && from.mesh.axes[axis].extent > 1 && ends(from, to, axis);
 }
 
 // One Move does it: no term has to be added and none has to be made.
 constexpr bool moves(const layout& from, const layout& to) {
-  const bool aligned = from.mesh == to.mesh;
   for (const auto& d : from.dims)
     if (d.kind != cover::tiled) return false;
   for (const auto& d : to.dims)
     if (d.kind == cover::pending) return false;
   for (int a = 0; a < from.roles.count; ++a)
-    if (from.roles[a].kind == role::partial &&
-        (from.mesh.axes[a].extent > 1 && (!aligned || to.roles[a].kind != role::partial)))
-      return false;
+    if (ends_terms(from, to, a)) return false;
   for (int a = 0; a < to.roles.count; ++a)
-    if (to.roles[a].kind == role::partial &&
-        (to.mesh.axes[a].extent > 1 && (!aligned || from.roles[a].kind != role::partial)))
-      return false;
+    if (ends_terms(to, from, a)) return false;
   return true;
 }
 
@@ -65,7 +70,7 @@ constexpr int widest(const layout& x) {
   int best = -1;
   index_t most = 1;
   for (int d = 0; d < x.dims.count; ++d) {
-    if (x.dims[d].kind != cover::tiled || x.dims[d].lengths != nullptr) continue;
+    if (x.dims[d].kind != cover::tiled || x.dims[d].bounds != nullptr || x.dims[d].turned != 0) continue;
     const index_t grain = x.levels(d) == 0 ? 1 : x.dims[d].grain();
     const index_t local = x.dims[d].extent == dynamic ? INT64_MAX : x.dims[d].extent / grain / parts{x, d}.count();
     if (local > most) {
@@ -88,9 +93,30 @@ constexpr void spread(layout& x, int axis) {
   x.cut_by(d, axis);
 }
 
-// Terms along an axis stay terms only on the same mesh.
-constexpr bool ends(const layout& from, const layout& to, int axis) {
-  return !(from.mesh == to.mesh) || to.roles[axis].kind != role::partial;
+// Cuts a dimension by one more axis, in the grain of `like` where it is the first.
+constexpr void cut_as(layout& x, int dim, int axis, const dimension& like) {
+  if (x.levels(dim) == 0) x.dims[dim].set_grain(like.grain());
+  x.cut_by(dim, axis);
+}
+
+// Where the same axes cut a dimension in the same order in both, deals it as `like` does.
+constexpr void deal_as(layout& x, const layout& like) {
+  for (int d = 0; d < x.dims.count; ++d) {
+    dimension& dim = x.dims[d];
+    const dimension& wanted = like.dims[d];
+    if (dim.kind != cover::tiled || wanted.kind != cover::tiled || x.levels(d) != like.levels(d)) continue;
+    bool alike = x.levels(d) > 0;
+    for (int l = 0; alike && l < x.levels(d); ++l) {
+      const axis_value& mine = x.mesh.axes[x.cutting(d, l)];
+      const axis_value& theirs = like.mesh.axes[like.cutting(d, l)];
+      alike = mine.name == theirs.name && mine.extent == theirs.extent;
+    }
+    if (!alike) continue;
+    dim.set_grain(wanted.grain());
+    dim.bounds = wanted.bounds;
+    dim.turned = wanted.turned;
+    for (int l = 0; l < x.levels(d); ++l) x.roles[x.cutting(d, l)].joined = like.roles[like.cutting(d, l)].joined;
+  }
 }
 
 // `from` with every pending combine done: each term is owned by one worker, where `to` wants it if it can be.
@@ -98,10 +124,8 @@ constexpr layout folded(const layout& from, const layout& to) {
   layout mid = from;
   for (int d = 0; d < mid.dims.count; ++d) {
     if (mid.dims[d].kind != cover::pending) continue;
-    mid.dims[d].kind = cover::tiled;
-    mid.dims[d].set_grain(d < to.dims.count ? to.dims[d].grain() : 1);
-    mid.dims[d].outputs = 0;
-    mid.dims[d].needs = {};
+    mid.dims[d].tile();
+    mid.dims[d].balance(to.dims[d].grain());
   }
   static_vector<int, max_axes> open;
   for (int a = 0; a < from.roles.count; ++a)
@@ -110,9 +134,7 @@ constexpr layout folded(const layout& from, const layout& to) {
   for (int level = 0; level < max_axes; ++level)
     for (int a : open) {
       const axis_role wanted = twin_role(to, from, a);
-      if (wanted.kind != role::cut || wanted.level != level) continue;
-      if (mid.levels(wanted.dimension) == 0) mid.dims[wanted.dimension].set_grain(to.dims[wanted.dimension].grain());
-      mid.cut_by(wanted.dimension, a);
+      if (wanted.kind == role::cut && wanted.level == level) cut_as(mid, wanted.dimension, a, to.dims[wanted.dimension]);
     }
   for (int a : open) {
     const axis_role wanted = twin_role(to, from, a);
@@ -122,6 +144,7 @@ constexpr layout folded(const layout& from, const layout& to) {
     else
       spread(mid, a);
   }
+  deal_as(mid, to);
   return mid;
 }
 
@@ -131,22 +154,37 @@ constexpr layout unspread(const layout& from, const layout& to) {
   for (int a = 0; a < to.roles.count; ++a) {
     if (to.roles[a].kind != role::partial) continue;
     const axis_role was = twin_role(from, to, a);
-    if (was.kind == role::partial) continue;
+    if (was.kind == role::partial && was.with == to.roles[a].with) continue;
     if (was.kind == role::cut && was.dimension < to.dims.count && mid.dims[was.dimension].kind == cover::tiled) {
       mid.roles[a] = {};
-      if (mid.levels(was.dimension) == 0) mid.dims[was.dimension].set_grain(from.dims[was.dimension].grain());
-      mid.cut_by(was.dimension, a);
+      cut_as(mid, was.dimension, a, from.dims[was.dimension]);
     } else {
-      mid.roles[a] = {role::on, -1, 0, combine::sum, was.kind == role::on ? was.coordinate : 0};
+      mid.roles[a] = {role::on, -1, 0, false, combine::sum, was.kind == role::on ? was.coordinate : 0};
     }
   }
   return mid;
 }
 
-constexpr combine combine_of(const layout& from, const layout& to) {
+// How the terms that end combine, and those that begin; check_change refuses two ways at once.
+constexpr combine ending(const layout& from, const layout& to) {
   for (int a = 0; a < from.roles.count; ++a)
-    if (from.roles[a].kind == role::partial && ends(from, to, a)) return from.roles[a].with;
+    if (ends_terms(from, to, a)) return from.roles[a].with;
   return combine::sum;
+}
+constexpr combine beginning(const layout& from, const layout& to) { return ending(to, from); }
+
+// Terms that end at once combine in one way; terms of a window are sums.
+constexpr refusal check_combines(const layout& from, const layout& to) {
+  int first = -1;
+  for (int a = 0; a < from.roles.count; ++a) {
+    if (!ends_terms(from, to, a)) continue;
+    if (first >= 0 && from.roles[a].with != from.roles[first].with) return refusal{code::mixed_combines, first, a};
+    first = a;
+  }
+  for (int d = 0; d < from.dims.count; ++d)
+    if (first >= 0 && from.dims[d].kind == cover::pending && from.roles[first].with != combine::sum)
+      return refusal{code::mixed_combines, first, d};
+  return {};
 }
 
 // Every dimension cut as its windows cut it, but holding each element once.
@@ -154,9 +192,8 @@ constexpr layout without_windows(layout x) {
   for (int d = 0; d < x.dims.count; ++d) {
     if (x.dims[d].kind == cover::tiled) continue;
     dimension tiles = x.dims[d];
-    tiles.kind = cover::tiled;
-    tiles.outputs = 0;
-    tiles.needs = {};
+    tiles.tile();
+    tiles.balance(1);
     x.dims[d] = tiles;
   }
   return x;
@@ -181,26 +218,26 @@ constexpr bool makes_haloed_terms(const layout& from, const layout& to) {
 constexpr change change_between(const layout& from, const layout& to) {
   change c;
   if (same(from, to)) return c;
-  const combine with = detail::combine_of(from, to);
+  const combine with = detail::ending(from, to);
   if (detail::moves(from, to)) {
-    c.steps.push({map::move, from, to, with});
+    c.steps.push({map::move, from, to, combine::sum});
     return c;
   }
   if (detail::folds(from, to)) {
-    c.steps.push({map::fold, from, to, with});
+    c.steps.push({map::fold, from, to, with != combine::sum ? with : detail::beginning(from, to)});
     return c;
   }
   if (detail::makes_haloed_terms(from, to)) {
     const layout tiles = detail::without_windows(to);
     change both = change_between(from, tiles);
-    both.steps.push({map::move, tiles, to, combine::sum});
+    both.steps.push({map::move, tiles, to});
     return both;
   }
   const layout one = detail::folded(from, to);
   const layout two = detail::unspread(one, to);
   if (!same(from, one)) c.steps.push({map::fold, from, one, with});
-  if (!same(one, two)) c.steps.push({map::move, one, two, combine::sum});
-  if (!same(two, to)) c.steps.push({map::fold, two, to, combine::sum});
+  if (!same(one, two)) c.steps.push({map::move, one, two});
+  if (!same(two, to)) c.steps.push({map::fold, two, to, detail::beginning(from, to)});
   return c;
 }
 
@@ -214,7 +251,7 @@ constexpr refusal check_change(const layout& from, const layout& to) {
     if (from.dims[d].kind == cover::haloed && !same(from, to)) return refusal{code::not_a_tiling, -1, d};
     if (to.dims[d].kind == cover::pending && !same(from, to)) return refusal{code::not_a_tiling, -1, d};
   }
-  return {};
+  return first_of(detail::check_combines(from, to), detail::check_combines(to, from));
 }
 
 /// What a change moves: the sum over its transfers.

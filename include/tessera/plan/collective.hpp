@@ -20,20 +20,26 @@ enum class collective : signed char {
 
 namespace detail {
 
-// Every reader of a haloed dimension finds what it needs at its own coordinate and the two beside it.
+// Two coordinates of p lie beside each other or are the same; in a ring the first and the last do too.
+constexpr bool beside(int i, int j, int p, bool ring) {
+  const int apart = i < j ? j - i : i - j;
+  return apart <= 1 || (ring && apart == p - 1);
+}
+
+// Every reader finds what it needs at its own coordinate and the two beside it.
 constexpr bool only_neighbours(const transfer& plan) {
   for (int d = 0; d < plan.target().dims.count; ++d) {
     const parts& readers = plan.target().dims[d];
     const parts& tiles = plan.source().dims[d];
     if (readers.axes != tiles.axes) return false;
+    const bool ring = readers.of.needs.edge == boundary::periodic || readers.of.turned != tiles.of.turned;
     for (int k = 0; k < readers.count(); ++k)
-      for (const interval& wanted : readers.held(k)) {
-        const auto near = tiles.touching(wanted);
-        for (int j = near.first; j < near.last; ++j)
-          if (j - k > 1 || k - j > 1)
+      for (const interval& wanted : readers.held(k))
+        for (const auto& near : tiles.touching(wanted))
+          for (int j = near.first; j < near.last; ++j)
             for (const interval& tile : tiles.held(j))
-              if (!overlap(wanted, tile).empty()) return false;
-      }
+              if (!overlap(wanted, tile).empty() && !beside(readers.number(k), tiles.number(j), readers.count(), ring))
+                return false;
   }
   return true;
 }
@@ -65,8 +71,8 @@ constexpr collective collective_of(const transfer& plan) {
   for (const auto& d : to.dims) haloed = haloed || d.kind != cover::tiled;
   const bool fold = plan.what() == map::fold;
   const int kinds = gathered + exchanged + spread + scattered + collected + haloed;
-  if (kinds != 1) return collective::general;
-  if (haloed) return detail::only_neighbours(plan) ? collective::neighbours : collective::general;
+  if (kinds > 1) return collective::general;
+  if (haloed || kinds == 0) return detail::only_neighbours(plan) ? collective::neighbours : collective::general;
   if (gathered) return fold ? collective::reduce_scatter : collective::all_gather;
   if (spread) return fold ? collective::reduce : collective::broadcast;
   if (scattered) return fold ? collective::gather : collective::scatter;

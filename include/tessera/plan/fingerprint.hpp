@@ -19,16 +19,20 @@ class fingerprint {
     *this << x.mesh.first << x.mesh.axes.count;
     for (const auto& a : x.mesh.axes) *this << a.name.hash << a.extent << a.stride;
     if (x.mesh.ranks != nullptr)
-      for (int i = 0; i < x.mesh.size(); ++i) *this << x.mesh.ranks[i];
+      for (int i = 0; i < x.mesh.size(); ++i) *this << x.mesh.rank(x.mesh.at(i));
     for (const auto& r : x.roles)
-      *this << (static_cast<int>(r.kind) | (r.dimension + 1) << 4 | r.level << 12 | static_cast<int>(r.with) << 20) << r.coordinate;
+      *this << (static_cast<int>(r.kind) | (r.dimension + 1) << 4 | r.level << 12 | static_cast<int>(r.joined) << 20 |
+                static_cast<int>(r.with) << 21)
+            << r.coordinate;
     *this << x.dims.count;
     for (int d = 0; d < x.dims.count; ++d) {
       const dimension& dim = x.dims[d];
-      *this << dim.extent << dim.grain() << static_cast<int>(dim.kind);
-      if (dim.kind != cover::tiled) *this << dim.outputs << dim.needs.a << dim.needs.b << dim.needs.b2 << dim.needs.c;
-      if (dim.lengths != nullptr)
-        for (int i = 0; i < x.mesh.axes[x.cutting(d, 0)].extent; ++i) *this << dim.lengths[i];
+      const window& w = dim.needs;
+      *this << dim.extent << dim.grain() << dim.turned << static_cast<int>(dim.kind);
+      if (dim.kind != cover::tiled)
+        *this << dim.outputs << w.a << w.b << w.b2 << w.c << w.unreached_before << w.unreached_after << static_cast<int>(w.edge);
+      if (dim.bounds != nullptr)
+        for (int i = 0; i <= x.parts(d); ++i) *this << dim.bounds[i];
     }
     return *this;
   }

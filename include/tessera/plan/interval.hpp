@@ -28,6 +28,19 @@ constexpr index_t size_of(const intervals& held) {
   return n;
 }
 
+/// What a worker holds of every dimension: the product of its intervals, which lie in its memory in their order.
+using holding = static_vector<intervals, max_dimensions>;
+
+/// Where an element lies in memory among the intervals that hold it.
+constexpr index_t position(const intervals& held, index_t element) {
+  index_t before = 0;
+  for (const interval& i : held) {
+    if (element >= i.lo && element < i.hi) return before + element - i.lo;
+    before += i.size();
+  }
+  return -1;
+}
+
 /// One interval for each dimension, in global indices.
 using box = static_vector<interval, max_dimensions>;
 

@@ -42,11 +42,12 @@ constexpr bool delivers_once(const transfer& plan, int rank) {
   index_t arrived = 0;
   bool inside = true;
   const bool move = plan.what() == map::move;
-  const box target = plan.target().box_of(rank);
+  const holding target = plan.target().held_by(rank);
   const auto add = [&](const message& m) {
     arrived += volume(m.where);
     for (int d = 0; d < m.where.count; ++d)
-      inside = inside && m.where[d].lo >= target[d].lo && m.where[d].hi <= target[d].hi;
+      inside = inside && position(target[d], m.where[d].lo) >= 0 &&
+               position(target[d], m.where[d].hi - 1) == position(target[d], m.where[d].lo) + m.where[d].size() - 1;
   };
   if (move)
     plan.receives(rank, add);

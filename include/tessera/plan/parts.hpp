@@ -1,25 +1,34 @@
 #pragma once
 
 #include <tessera/plan/cut.hpp>
-#include <tessera/plan/interval.hpp>
+#include <tessera/plan/image.hpp>
+#include <tessera/topology/layout.hpp>
 
 namespace tessera {
 
-/// The parts of one dimension of a layout, numbered row-major over the axes that cut it.
+/// The parts of one dimension of a layout, in the order of their elements.
 ///
-/// Part k is found from k, and the parts that touch an interval from the interval, both in closed form.
+/// Part k is found from k, the coordinates that hold it from k, and the parts that touch an interval from the interval, all in
+/// closed form (by bisection where the bounds are a list).
 struct parts {
   dimension of;
   static_vector<int, max_axes> axes;     ///< which axes cut it, outermost first
   static_vector<int, max_axes> extents;  ///< and their extents
+  static_vector<int, max_axes> cuts;     ///< into how many parts it is cut, one cut after the other: joined axes cut at once
 
   constexpr parts() = default;
   constexpr parts(const layout& x, int dim) : of(x.dims[dim]) {
     const int levels = x.levels(dim);
+    if (levels == 0) of.balance(1);
     for (int l = 0; l < levels; ++l) {
       const int a = x.cutting(dim, l);
+      const int p = x.mesh.axes[a].extent;
       axes.push(a);
-      extents.push(x.mesh.axes[a].extent);
+      extents.push(p);
+      if (l > 0 && x.roles[a].joined)
+        cuts[cuts.count - 1] *= p;
+      else
+        cuts.push(p);
     }
   }
 
@@ -29,15 +38,20 @@ struct parts {
     return n;
   }
 
-  /// The part that coordinates hold.
+  /// The part that coordinates hold: their row-major number, turned.
   constexpr int at(const coordinates& c) const {
-    int k = 0;
-    for (int l = 0; l < axes.count; ++l) k = k * extents[l] + c[axes[l]];
-    return k;
+    int n = 0;
+    for (int l = 0; l < axes.count; ++l) n = n * extents[l] + c[axes[l]];
+    return by_number(n);
   }
+  constexpr int by_number(int n) const { return of.turned == 0 ? n : turn(n + of.turned); }
 
-  /// Writes the coordinates of part k into c.
+  /// The row-major number of the coordinates that hold part k.
+  constexpr int number(int k) const { return of.turned == 0 ? k : turn(k - of.turned); }
+
+  /// Writes the coordinates that hold part k into c.
   constexpr void locate(int k, coordinates& c) const {
+    k = number(k);
     for (int l = axes.count - 1; l >= 0; --l) {
       c[axes[l]] = k % extents[l];
       k /= extents[l];
@@ -46,62 +60,94 @@ struct parts {
 
   /// The elements that part k holds.
   constexpr intervals held(int k) const {
+    if (of.kind != cover::tiled) return image(need(tile(of.outputs, k)), of.needs, of.extent);
     intervals list;
-    list.push(of.kind == cover::tiled ? tile(of.extent, k) : hull(tile(of.outputs, k)));
+    list.push(tile(of.extent, k));
     return list;
   }
 
-  /// The parts [first, last) among which are all that hold an element of `wanted`.
+  /// The outputs that a window serves with part k.
+  constexpr interval outputs(int k) const { return tile(of.outputs, k); }
+
+  /// The parts [first, last) of each stretch among which are all that hold an element of `wanted`; no part is in two.
   struct range {
     int first = 0;
     int last = 0;
   };
-  constexpr range touching(const interval& wanted) const {
-    if (wanted.empty()) return {};
-    if (of.kind == cover::tiled) return {holder(of.extent, wanted.lo), holder(of.extent, wanted.hi - 1) + 1};
-    // Outputs whose window reaches the interval; between two windows lie elements that only a hull holds, so the ends may
-    // come in either order.
-    const window& w = of.needs;
-    const index_t from = detail::ceil_divide(w.c * wanted.lo - w.b2, w.a);
-    const index_t to = detail::floor_divide(w.c * wanted.hi - 1 - w.b, w.a);
-    if (of.outputs == 0) return {};
-    const index_t low = detail::clamp(detail::smaller(from, to), 0, of.outputs - 1);
-    const index_t high = detail::clamp(detail::larger(from, to), 0, of.outputs - 1);
-    return {holder(of.outputs, low), holder(of.outputs, high) + 1};
+  using ranges = static_vector<range, 3>;
+  constexpr ranges touching(const interval& wanted) const {
+    ranges list;
+    if (wanted.empty()) return list;
+    if (of.kind == cover::tiled) {
+      list.push({holder(of.extent, wanted.lo), holder(of.extent, wanted.hi - 1) + 1});
+    } else if (of.outputs > 0) {
+      for (const interval& read : preimages(wanted, of.needs, of.extent, of.outputs)) add(list, serving(read));
+    }
+    return list;
   }
 
  private:
-  // Each axis cuts what the axis before it left, in units of a grain.
-  constexpr interval tile(index_t n, int k) const {
-    if (of.lengths != nullptr) {
-      index_t lo = 0;
-      for (int i = 0; i < k; ++i) lo += of.lengths[i];
-      return {lo, lo + of.lengths[k]};
+  constexpr int turn(int k) const {
+    const int p = count();
+    return ((k % p) + p) % p;
+  }
+
+  static constexpr void add(ranges& list, range r) {
+    if (r.last <= r.first) return;
+    int kept = 0;
+    for (int i = 0; i < list.count; ++i) {
+      const range other = list[i];
+      if (other.last < r.first || r.last < other.first)
+        list[kept++] = other;
+      else
+        r = {other.first < r.first ? other.first : r.first, other.last > r.last ? other.last : r.last};
     }
+    list.resize(kept);
+    list.push(r);
+  }
+
+  // Parts of outputs whose window reaches a stretch; between two windows lie elements that only a hull holds, so the ends may
+  // come in either order.
+  constexpr range serving(const interval& read) const {
+    const window& w = of.needs;
+    const index_t from = detail::ceil_divide(w.c * read.lo - w.b2, w.a);
+    const index_t to = detail::floor_divide(w.c * read.hi - 1 - w.b, w.a);
+    const index_t low = detail::smaller(from, to);
+    const index_t high = detail::larger(from, to);
+    if (w.edge != boundary::zero && (high < 0 || low >= of.outputs)) return {};
+    return {holder(of.outputs, detail::clamp(low, 0, of.outputs - 1)), holder(of.outputs, detail::clamp(high, 0, of.outputs - 1)) + 1};
+  }
+
+  // Each cut cuts what the cut before it left, in units of a grain.
+  constexpr interval tile(index_t n, int k) const {
+    if (of.bounds != nullptr) return {detail::smaller(n, of.bounds[k] * of.grain()), detail::smaller(n, of.bounds[k + 1] * of.grain())};
     index_t lo = 0;
     index_t hi = detail::ceil_divide(n, of.grain());
     int inner = count();
-    for (int l = 0; l < extents.count; ++l) {
-      inner /= extents[l];
-      const int i = k / inner % extents[l];
+    for (int p : cuts) {
+      inner /= p;
+      const int i = k / inner % p;
       const index_t length = hi - lo;
-      hi = lo + cut(length, extents[l], i + 1);
-      lo = lo + cut(length, extents[l], i);
+      hi = lo + cut(length, p, i + 1);
+      lo = lo + cut(length, p, i);
     }
     return {detail::smaller(n, lo * of.grain()), detail::smaller(n, hi * of.grain())};
   }
 
   constexpr int holder(index_t n, index_t x) const {
-    if (of.lengths != nullptr) {
-      int k = 0;
-      for (index_t end = of.lengths[0]; end <= x; end += of.lengths[k]) ++k;
-      return k;
+    if (of.bounds != nullptr) {
+      int first = 0;  // the last part that begins at or before x
+      for (int last = count(); last - first > 1;) {
+        const int middle = first + (last - first) / 2;
+        (of.bounds[middle] <= x / of.grain() ? first : last) = middle;
+      }
+      return first;
     }
     index_t lo = 0;
     index_t hi = detail::ceil_divide(n, of.grain());
     const index_t unit = x / of.grain();
     int k = 0;
-    for (int p : extents) {
+    for (int p : cuts) {
       const index_t length = hi - lo;
       const index_t i = owner(length, p, unit - lo);
       k = k * p + static_cast<int>(i);
@@ -112,10 +158,8 @@ struct parts {
   }
 
   // The inputs between the first window's begin and the last window's end; no outputs need no inputs.
-  constexpr interval hull(const interval& outputs) const {
-    if (outputs.empty()) return {0, 0};
-    return {detail::clamp(of.needs.first(outputs.lo), 0, of.extent),
-            detail::clamp(of.needs.last(outputs.hi - 1) + 1, 0, of.extent)};
+  constexpr interval need(const interval& outputs) const {
+    return outputs.empty() ? interval{} : interval{of.needs.first(outputs.lo), of.needs.last(outputs.hi - 1) + 1};
   }
 };
 
@@ -142,12 +186,21 @@ struct cutting {
   /// The intervals that coordinates hold of a dimension.
   constexpr intervals held(int dim, const coordinates& c) const { return dims[dim].held(dims[dim].at(c)); }
 
-  /// The hull of what a world rank holds, in global indices; empty in every dimension when it holds nothing.
-  constexpr box box_of(int rank) const {
-    box b;
+  /// What a world rank holds of every dimension; nothing of any when it holds nothing.
+  constexpr holding held_by(int rank) const {
+    holding h;
     coordinates c;
     const bool here = locate(rank, c);
-    for (int d = 0; d < dims.count; ++d) b.push(here ? held(d, c)[0] : interval{});
+    intervals nothing;
+    nothing.push({});
+    for (int d = 0; d < dims.count; ++d) h.push(here ? held(d, c) : nothing);
+    return h;
+  }
+
+  /// The same as one box, for layouts in which no window runs around the end.
+  constexpr box box_of(int rank) const {
+    box b;
+    for (const intervals& held : held_by(rank)) b.push(held[0]);
     return b;
   }
 
@@ -161,7 +214,8 @@ struct cutting {
   }
 };
 
-/// The box of the global tensor that a world rank holds under a layout.
+/// What a world rank holds under a layout, in global indices; `box_of` where every dimension is one interval.
+constexpr holding held_by(const layout& x, int rank) { return cutting{x}.held_by(rank); }
 constexpr box box_of(const layout& x, int rank) { return cutting{x}.box_of(rank); }
 
 }  // namespace tessera

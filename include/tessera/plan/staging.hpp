@@ -5,19 +5,19 @@
 namespace tessera {
 
 /// Whether a box lies without gaps inside the row-major storage of a larger box.
-constexpr bool contiguous(const box& inner, const box& storage) {
+constexpr bool contiguous(const box& inner, const holding& storage) {
   int d = 0;
   while (d < inner.count && inner[d].size() == 1) ++d;
   for (++d; d < inner.count; ++d)
-    if (inner[d].size() != storage[d].size()) return false;
+    if (inner[d].size() != size_of(storage[d])) return false;
   return true;
 }
 
 /// Elements that a world rank packs and unpacks while a plan runs: those of boxes that are not contiguous in its storage.
 constexpr index_t staging(const transfer& plan, int rank) {
   const bool fold = plan.what() == map::fold;
-  const box in = (fold ? plan.target() : plan.source()).box_of(rank);
-  const box out = (fold ? plan.source() : plan.target()).box_of(rank);
+  const holding in = (fold ? plan.target() : plan.source()).held_by(rank);
+  const holding out = (fold ? plan.source() : plan.target()).held_by(rank);
   index_t n = 0;
   plan.sends(rank, [&](const message& m) {
     if (m.from != m.to && !contiguous(m.where, in)) n += volume(m.where);

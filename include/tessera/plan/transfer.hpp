@@ -114,14 +114,14 @@ class transfer {
       return;
     }
     for (const interval& wanted : mine.held(dim, at)) {
-      const auto near = other.dims[dim].touching(wanted);
-      for (int k = near.first; k < near.last; ++k)
-        for (const interval& theirs : other.dims[dim].held(k)) {
-          where[dim] = overlap(wanted, theirs);
-          if (where[dim].empty()) continue;
-          other.dims[dim].locate(k, found);
-          overlaps(mine, at, other, dim + 1, found, where, take);
-        }
+      for (const auto& near : other.dims[dim].touching(wanted))
+        for (int k = near.first; k < near.last; ++k)
+          for (const interval& theirs : other.dims[dim].held(k)) {
+            where[dim] = overlap(wanted, theirs);
+            if (where[dim].empty()) continue;
+            other.dims[dim].locate(k, found);
+            overlaps(mine, at, other, dim + 1, found, where, take);
+          }
     }
   }
 

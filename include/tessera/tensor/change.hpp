@@ -42,8 +42,8 @@ inline at::Tensor run_step(team_state& team, const step& s, const at::Tensor& x,
 }
 
 /// Runs a change of layout on this worker's box; no gradient is recorded.
-inline at::Tensor run_change(team_state& team, const layout& from, const layout& to, at::Tensor x, element e) {
-  for (const step& s : team.planned(from, to).steps) x = run_step(team, s, x, e);
+inline at::Tensor run_change(team_state& team, const change& plan, at::Tensor x, element e) {
+  for (const step& s : plan.steps) x = run_step(team, s, x, e);
   return x;
 }
 
@@ -56,13 +56,13 @@ namespace detail {
 /// The gradient of a change of layout: the change from to* to from*, itself differentiable.
 class change_backward final : public torch::autograd::Node {
  public:
-  change_backward(team_handle team, const layout& from, const layout& to, const at::Tensor& y)
-      : team_(std::move(team)), from_(from), to_(to), sizes_(y.sizes().vec()), options_(y.options()) {}
+  change_backward(team_handle team, const planned_change& of, const at::Tensor& y)
+      : team_(std::move(team)), of_(of), sizes_(y.sizes().vec()), options_(y.options()) {}
 
   torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {
     // A worker without a gradient takes part all the same: the others wait for it.
     at::Tensor g = gradients[0].defined() ? gradients[0] : at::zeros(sizes_, options_);
-    at::Tensor back = change_layout(team_, cotangent(to_), cotangent(from_), g);
+    at::Tensor back = change_layout(team_, cotangent(of_.to), cotangent(of_.from), g);
     // What moved nothing is a view; two leaves must not share one gradient.
     if (!c10::GradMode::is_enabled() && back.is_alias_of(g)) back = back.clone();
     return {back};
@@ -71,8 +71,7 @@ class change_backward final : public torch::autograd::Node {
 
  private:
   team_handle team_;
-  layout from_;
-  layout to_;
+  const planned_change& of_;  // the team keeps it
   std::vector<index_t> sizes_;
   at::TensorOptions options_;
 };
@@ -84,8 +83,8 @@ class change_backward final : public torch::autograd::Node {
 /// Its backward is the adjoint primitive, carried by the same function, so gradients of every order follow. All workers of
 /// the team call it with the same layouts; a worker without elements hands in its empty box.
 inline at::Tensor change_layout(const team_handle& team, const layout& from, const layout& to, const at::Tensor& x) {
-  check(check_change(from, to));
   if (!x.defined()) throw error(refusal{code::undefined_tensor}, team->label());
+  const planned_change& planned = team->planned(from, to);
   const element e = detail::element_of_scalar(x.scalar_type());
   detail::check_local(x, from, e, *team);
   const bool tracked = c10::GradMode::is_enabled() && x.requires_grad();
@@ -95,15 +94,15 @@ inline at::Tensor change_layout(const team_handle& team, const layout& from, con
     team->agree(f.value());
     if (from.mesh == team->mesh()) team->agree_on_copies(from, detail::hash_of(x));
   }
-  if (same(from, to)) return x;
+  if (planned.plan.steps.empty()) return x;
   at::Tensor y;
   {
     const c10::AutoGradMode no_record(false);
-    y = detail::run_change(*team, from, to, x.variable_data(), e).variable_data();
+    y = detail::run_change(*team, planned.plan, x.variable_data(), e).variable_data();
   }
   if (y.is_alias_of(x)) torch::autograd::impl::set_version_counter(y, torch::autograd::impl::version_counter(x));
   if (tracked) {
-    const auto node = std::make_shared<detail::change_backward>(team, from, to, y);
+    const auto node = std::make_shared<detail::change_backward>(team, planned, y);
     node->set_next_edges(torch::autograd::collect_next_edges(x));
     torch::autograd::set_history(y, node);
   }

@@ -40,9 +40,9 @@ inline std::vector<index_t> sizes_of(const static_vector<index_t, max_dimensions
   return {extents.begin(), extents.end()};
 }
 
-inline std::vector<index_t> sizes_of(const box& b) {
+inline std::vector<index_t> sizes_of(const holding& held) {
   std::vector<index_t> n;
-  for (const interval& i : b) n.push_back(i.size());
+  for (const intervals& i : held) n.push_back(size_of(i));
   return n;
 }
 
@@ -54,10 +54,10 @@ inline void check_local(const at::Tensor& local, const layout& x, element e, con
   if (local.scalar_type() != scalar_type(e))
     refuse(refusal{code::wrong_element, static_cast<int>(scalar_type(e)), static_cast<int>(local.scalar_type())},
            fmt::format(": {} and {}", name_of(e), at::toString(local.scalar_type())));
-  const box b = box_of(x, team.rank());
-  if (local.dim() != b.count) refuse(refusal{code::wrong_number_of_dimensions, b.count, local.dim()});
-  for (int d = 0; d < b.count; ++d)
-    if (local.size(d) != b[d].size()) refuse(refusal{code::wrong_local_shape, d, b[d].size(), local.size(d)});
+  const std::vector<index_t> sizes = sizes_of(held_by(x, team.rank()));
+  if (local.dim() != x.dims.count) refuse(refusal{code::wrong_number_of_dimensions, x.dims.count, local.dim()});
+  for (int d = 0; d < x.dims.count; ++d)
+    if (const index_t n = sizes[static_cast<std::size_t>(d)]; local.size(d) != n) refuse(refusal{code::wrong_local_shape, d, n, local.size(d)});
 }
 
 }  // namespace tessera::detail

@@ -35,7 +35,7 @@ inline std::uint64_t stream_of(seed s, std::string_view path) {
 /// Uniform numbers in [−bound, bound) for this worker's box, keyed by (seed, path, global index): the same bits on any partition.
 inline at::Tensor uniform(const layout& x, element e, int rank, seed s, std::string_view path, double bound) {
   const box b = box_of(x, rank);
-  at::Tensor values = at::empty(detail::sizes_of(b), at::kDouble);
+  at::Tensor values = at::empty(detail::sizes_of(held_by(x, rank)), at::kDouble);
   const std::uint64_t stream = detail::stream_of(s, path);
   double* out = values.data_ptr<double>();
   static_vector<index_t, max_dimensions> at;

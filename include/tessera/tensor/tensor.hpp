@@ -11,7 +11,7 @@ class tensor<dyn> {
  public:
   tensor() = default;
   tensor(team_handle team, const tessera::layout& layout, at::Tensor local)
-      : team_(std::move(team)), layout_(layout), local_(std::move(local)) {
+      : team_(std::move(team)), layout_(team_->own(layout)), local_(std::move(local)) {
     if (!local_.defined()) throw error(refusal{code::undefined_tensor}, team_->label());
     detail::check_local(local_, layout_, detail::element_of_scalar(local_.scalar_type()), *team_);
   }
@@ -42,6 +42,7 @@ inline void check_fits(const layout& given, const layout& typed, const std::stri
   layout expected = typed;
   for (int d = 0; d < expected.dims.count && d < given.dims.count; ++d) {
     if (expected.dims[d].extent == dynamic) expected.dims[d].extent = given.dims[d].extent;
+    if (expected.dims[d].bounds == learned) expected.dims[d].bounds = given.dims[d].bounds;
     if (expected.dims[d].extent != given.dims[d].extent)
       throw error(refusal{code::extents_differ, d, expected.dims[d].extent, given.dims[d].extent}, where);
   }
@@ -162,9 +163,14 @@ inline tensor<dyn> take_value(const team_handle& team, layout x, element e, cons
     if (x.dims[d].extent != global.size(d))
       throw error(refusal{code::extents_differ, d, x.dims[d].extent, global.size(d)}, team->label());
   }
-  const box b = box_of(x, team->rank());
   at::Tensor part = global.detach();
-  for (int d = 0; d < b.count; ++d) part = part.narrow(d, b[d].lo, b[d].size());
+  int d = 0;
+  for (const intervals& held : held_by(x, team->rank())) {
+    std::vector<at::Tensor> pieces;
+    for (const interval& i : held) pieces.push_back(part.narrow(d, i.lo, i.size()));
+    part = pieces.size() == 1 ? pieces[0] : at::cat(pieces, d);
+    ++d;
+  }
   part = part.clone(at::MemoryFormat::Contiguous);
   tensor<dyn> taken(team, x, part);
   if (!is_first_copy(taken, role::partial)) part.zero_();

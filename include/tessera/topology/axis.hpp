@@ -20,7 +20,32 @@ struct extent : axis<Extent> {
   using axis_type = Axis;
 };
 
+/// Axes that act as one, the last one fastest: `struct data : product<edp, ep> {};`
+///
+/// Its coordinate is the row-major number over its factors; a dimension that it cuts is cut once, into as many parts.
+template <class... Factors>
+struct product {
+  static constexpr int axis_extent = (1 * ... * Factors::axis_extent);
+};
+
 namespace detail {
+
+template <class... Axes>
+struct axes_are {};
+
+template <class... Factors>
+axes_are<Factors...> factors_of(const product<Factors...>*);
+
+/// The axes that a type names: itself, or the factors of a product.
+template <class A>
+struct factors {
+  using type = axes_are<A>;
+};
+template <class A>
+  requires requires { factors_of(static_cast<const A*>(nullptr)); }
+struct factors<A> {
+  using type = decltype(factors_of(static_cast<const A*>(nullptr)));
+};
 
 template <class A>
 struct bare {

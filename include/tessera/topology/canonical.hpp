@@ -31,21 +31,70 @@ template <class M, int I>
 using axis_type_at =
     typename decltype(axis_at<I>(static_cast<const typename indexed_from<typename axis_list<M>::type>::type*>(nullptr)))::type;
 
+// Axes that act as one.
+template <class Axes>
+struct as_one;
+template <class A>
+struct as_one<axes_are<A>> {
+  using type = A;
+};
+template <class... Axes>
+struct as_one<axes_are<Axes...>> {
+  using type = product<Axes...>;
+};
+template <class Axes>
+using one_axis = typename as_one<Axes>::type;
+
+// The axes that cut a dimension, from the innermost level outwards; those that cut together become a product.
+template <class M, class Source, int Dim, int Level, class... Done, class... Group>
+auto cutters(axes_are<Done...> done, axes_are<Group...>) {
+  if constexpr (Level < 0) {
+    return done;
+  } else {
+    constexpr int a = Source::value.cutting(Dim, Level);
+    using group = axes_are<axis_type_at<M, a>, Group...>;
+    if constexpr (Source::value.roles[a].joined) return cutters<M, Source, Dim, Level - 1>(done, group{});
+    else return cutters<M, Source, Dim, Level - 1>(axes_are<one_axis<group>, Done...>{}, axes_are<>{});
+  }
+}
+
 template <class M, class Source, int Dim, class Levels>
 struct cover_named;
 template <class M, class Source, int Dim, int... Level>
 struct cover_named<M, Source, Dim, std::integer_sequence<int, Level...>> {
   static constexpr const dimension& d = Source::value.dims[Dim];
+  static constexpr bool joined = (Source::value.roles[Source::value.cutting(Dim, Level)].joined || ...);
+
+  template <class... Axes>
+  static auto cut_by(axes_are<Axes...>) {
+    if constexpr (d.grain() > 1) return grains<d.grain(), Axes...>{};
+    else return blocks<Axes...>{};
+  }
+  template <int... Part>
+  static auto cut_at(std::integer_sequence<int, Part...>) {
+    using axes = axes_are<axis_type_at<M, Source::value.cutting(Dim, Level)>...>;
+    return lengths<one_axis<axes>, dim<(d.extent == dynamic || d.bounds[Part + 1] * d.grain() <= d.extent
+                                            ? (d.bounds[Part + 1] - d.bounds[Part]) * d.grain()
+                                            : d.extent - d.bounds[Part] * d.grain())>...>{};
+  }
   static auto cut() {
     if constexpr (sizeof...(Level) == 0) return whole{};
-    else if constexpr (d.grain() > 1) return grains<d.grain(), axis_type_at<M, Source::value.cutting(Dim, Level)>...>{};
-    else return blocks<axis_type_at<M, Source::value.cutting(Dim, Level)>...>{};
+    else if constexpr (d.bounds == learned) return lengths<one_axis<axes_are<axis_type_at<M, Source::value.cutting(Dim, Level)>...>>>{};
+    else if constexpr (d.bounds != nullptr) return cut_at(std::make_integer_sequence<int, Source::value.parts(Dim)>{});
+    else if constexpr (joined) return cut_by(cutters<M, Source, Dim, static_cast<int>(sizeof...(Level)) - 1>(axes_are<>{}, axes_are<>{}));
+    else return cut_by(axes_are<axis_type_at<M, Source::value.cutting(Dim, Level)>...>{});
+  }
+  static auto dealt() {
+    if constexpr (d.turned != 0) return rotated<decltype(cut()), d.turned>{};
+    else return cut();
   }
   static auto named() {
-    using tiles = decltype(cut());
+    using tiles = decltype(dealt());
     constexpr window w = d.needs;
-    if constexpr (d.kind == cover::haloed) return haloed<tiles, d.outputs, w.a, w.b, w.b2, w.c>{};
-    else if constexpr (d.kind == cover::pending) return pending<tiles, d.outputs, w.a, w.b, w.b2, w.c>{};
+    if constexpr (d.kind == cover::haloed)
+      return haloed<tiles, d.outputs, w.a, w.b, w.b2, w.c, w.edge, w.unreached_before, w.unreached_after>{};
+    else if constexpr (d.kind == cover::pending)
+      return pending<tiles, d.outputs, w.a, w.b, w.b2, w.c, w.edge, w.unreached_before, w.unreached_after>{};
     else return tiles{};
   }
   using type = decltype(named());
@@ -61,28 +110,50 @@ struct join<entries<A...>, entries<B...>> {
   using type = entries<A..., B...>;
 };
 
-template <class Source, role Kind>
+template <class Source, role Kind, combine With>
 constexpr auto axes_meaning() {
   static_vector<int, max_axes> axes;
   for (int a = 0; a < Source::value.roles.count; ++a)
-    if (Source::value.roles[a].kind == Kind && Source::value.mesh.axes[a].extent > 1) axes.push(a);
+    if (Source::value.roles[a].kind == Kind && Source::value.roles[a].with == With && Source::value.mesh.axes[a].extent > 1)
+      axes.push(a);
   return axes;
 }
 
-template <class M, class Source, role Kind, template <class...> class Meaning>
+template <class M, class Source, role Kind, combine With, template <class...> class Meaning, class... Combine>
 struct meaning_named {
-  static constexpr auto axes = axes_meaning<Source, Kind>();
+  static constexpr auto axes = axes_meaning<Source, Kind, With>();
   template <int... I>
   static auto named(std::integer_sequence<int, I...>) {
     if constexpr (sizeof...(I) == 0) return entries<>{};
-    else return entries<Meaning<axis_type_at<M, axes[I]>...>>{};
+    else return entries<Meaning<axis_type_at<M, axes[I]>..., Combine...>>{};
   }
   using type = decltype(named(std::make_integer_sequence<int, axes.count>{}));
 };
 
+// Sums first, then the other combines that there are.
+template <class M, class Source>
+struct partials_named {
+  using sums = typename meaning_named<M, Source, role::partial, combine::sum, partial>::type;
+  static constexpr bool others = [] {
+    bool found = false;
+    for (const axis_role& r : Source::value.roles) found = found || (r.kind == role::partial && r.with != combine::sum);
+    return found;
+  }();
+  template <combine With, class Name>
+  using of = typename meaning_named<M, Source, role::partial, With, partial, Name>::type;
+  static auto named() {
+    if constexpr (others)
+      return typename join<typename join<typename join<sums, of<combine::max, max>>::type, of<combine::min, min>>::type,
+                           typename join<typename join<of<combine::prod, prod>, of<combine::any, any>>::type,
+                                         of<combine::all, all>>::type>::type{};
+    else return sums{};
+  }
+  using type = decltype(named());
+};
+
 template <class M, class Source>
 struct on_named {
-  static constexpr auto axes = axes_meaning<Source, role::on>();
+  static constexpr auto axes = axes_meaning<Source, role::on, combine::sum>();
   template <int... I>
   static auto named(std::integer_sequence<int, I...>) {
     return entries<on<axis_type_at<M, axes[I]>, Source::value.roles[axes[I]].coordinate>...>{};
@@ -103,8 +174,8 @@ template <class M, class Source, int... Dim>
 struct partition_named<M, Source, std::integer_sequence<int, Dim...>> {
   using covers = entries<
       typename cover_named<M, Source, Dim, std::make_integer_sequence<int, Source::value.levels(Dim)>>::type...>;
-  using partials = typename meaning_named<M, Source, role::partial, partial>::type;
-  using invariants = typename meaning_named<M, Source, role::invariant, invariant>::type;
+  using partials = typename partials_named<M, Source>::type;
+  using invariants = typename meaning_named<M, Source, role::invariant, combine::sum, invariant>::type;
   using type = typename partition_with<
       M, typename join<typename join<covers, partials>::type,
                        typename join<invariants, typename on_named<M, Source>::type>::type>::type>::type;

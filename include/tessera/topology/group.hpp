@@ -46,8 +46,6 @@ constexpr group group_in(const mesh_value& mesh) {
 }
 
 /// The line through a worker along a group of axes: the sub-mesh with all other axes fixed at its coordinates.
-///
-/// The mesh has an affine placement: a part of a list of ranks is no part of the list.
 constexpr mesh_value line_through(mesh_value mesh, const coordinates& at, const group& axes) {
   for (int a = mesh.axes.count - 1; a >= 0; --a) {
     bool kept = false;

@@ -15,13 +15,14 @@ namespace tessera {
 enum class role : signed char { replicate, partial, invariant, on, cut };
 
 /// How terms combine; every one but `sum` is for values only and has no gradient.
-enum class combine : signed char { sum, max, min };
+enum class combine : signed char { sum, max, min, prod, any, all };
 
 /// The role of one axis, with what belongs to it.
 struct axis_role {
   role kind = role::replicate;
   signed char dimension = 0;   ///< cut: which dimension
   signed char level = 0;       ///< cut: its place among the axes that cut this dimension, outermost 0
+  bool joined = false;         ///< cut: it cuts together with the axis one level further out, as one axis (a product)
   combine with = combine::sum; ///< partial: how the terms combine
   int coordinate = 0;          ///< on: which coordinate
 
@@ -40,7 +41,8 @@ struct dimension {
   index_t extent = 0;
   text tag;                          ///< the name of a dynamic extent
   index_t glued = 0;                 ///< elements that are never split from the one before them: grain − 1
-  const index_t* lengths = nullptr;  ///< explicit lengths of the parts, owned elsewhere
+  const index_t* bounds = nullptr;   ///< explicit parts: part k is units [bounds[k], bounds[k + 1]); owned elsewhere
+  int turned = 0;                    ///< the part that coordinate 0 holds: coordinate i holds part i + turned
   cover kind = cover::tiled;
   index_t outputs = 0;               ///< haloed: extent of the dimension whose parts the window serves
   window needs;                    ///< haloed: which inputs an output needs
@@ -49,8 +51,23 @@ struct dimension {
   constexpr index_t grain() const { return glued + 1; }
   constexpr void set_grain(index_t elements) { glued = elements - 1; }
 
-  friend constexpr bool operator==(const dimension&, const dimension&) = default;
+  /// Holds each element once: drops what a window needed.
+  constexpr void tile() {
+    kind = cover::tiled;
+    outputs = 0;
+    needs = {};
+  }
+
+  /// Cut into balanced parts, dealt in order, of units of a grain.
+  constexpr void balance(index_t grain_elements) {
+    set_grain(grain_elements);
+    bounds = nullptr;
+    turned = 0;
+  }
 };
+
+/// The bounds of parts whose lengths are learned when a tensor is adopted: a type knows that there are some, not which.
+inline constexpr index_t learned[]{dynamic};
 
 /// How a tensor lies over a mesh, as a value: for each axis of the mesh its role, for each dimension its cover.
 ///
@@ -76,33 +93,71 @@ struct layout {
     return -1;
   }
 
-  /// Numbers the axes that cut a dimension 0, 1, … in the order they have, where some were left out.
+  /// Numbers the axes that cut a dimension 0, 1, … in the order they have, where some were left out; an axis joins none that
+  /// was left out.
   constexpr void close_levels(int dim) {
     int next = 0;
     for (int level = 0; level < max_axes; ++level) {
       const int a = cutting(dim, level);
-      if (a >= 0) roles[a].level = static_cast<signed char>(next++);
+      if (a < 0) continue;
+      roles[a].joined = roles[a].joined && next == level;
+      roles[a].level = static_cast<signed char>(next++);
     }
   }
 
+  /// How many parts a dimension is cut into.
+  constexpr int parts(int dim) const {
+    int n = 1;
+    for (int a = 0; a < roles.count; ++a)
+      if (roles[a].kind == role::cut && roles[a].dimension == dim) n *= mesh.axes[a].extent;
+    return n;
+  }
+
   /// Makes an axis cut a dimension inside all axes that cut it already.
-  constexpr void cut_by(int dim, int axis) {
-    roles[axis] = {role::cut, static_cast<signed char>(dim), static_cast<signed char>(levels(dim))};
+  ///
+  /// Explicit parts and turned deals are those of the axes that they were made for, so they go.
+  constexpr void cut_by(int dim, int axis, bool joined = false) {
+    dims[dim].balance(dims[dim].grain());
+    roles[axis] = {role::cut, static_cast<signed char>(dim), static_cast<signed char>(levels(dim)), joined};
   }
 
-  /// Gives an axis a meaning; the axes that cut its dimension inside it move up one level.
+  /// Gives an axis a meaning; the axes that cut its dimension inside it move up one level, explicit parts go.
   constexpr void mean(int axis, axis_role what) {
-    const axis_role before = roles[axis];
+    if (roles[axis].kind == role::cut) {
+      dimension& d = dims[roles[axis].dimension];
+      d.balance(d.grain());
+    }
+    release(axis);
     roles[axis] = what;
-    if (before.kind == role::cut)
-      for (int a = 0; a < roles.count; ++a)
-        if (roles[a].kind == role::cut && roles[a].dimension == before.dimension && roles[a].level > before.level)
-          --roles[a].level;
   }
 
-  /// The roles that the types name are kept as they are, for printing; equality is `same`.
-  friend constexpr bool operator==(const layout&, const layout&) = default;
+  /// Takes an axis out of what it cuts; parts stay as they are, so it must be of extent 1.
+  constexpr void release(int axis) {
+    const axis_role before = roles[axis];
+    roles[axis] = {};
+    if (before.kind != role::cut) return;
+    for (int a = 0; a < roles.count; ++a) {
+      axis_role& r = roles[a];
+      if (r.kind != role::cut || r.dimension != before.dimension || r.level <= before.level) continue;
+      if (--r.level == before.level) r.joined = r.joined && before.joined;
+    }
+  }
 };
+
+namespace detail {
+
+/// Writes one deal in one way: whole turns are none, and a joint cut that comes out even is one cut after the other.
+constexpr void tidy(layout& x, int d) {
+  dimension& dim = x.dims[d];
+  const int parts = x.parts(d);
+  dim.turned = ((dim.turned % parts) + parts) % parts;
+  const index_t cut = dim.kind == cover::tiled ? dim.extent : dim.outputs;
+  if (dim.bounds == nullptr && (cut == dynamic || ceil_divide(cut, dim.grain()) % parts != 0)) return;
+  for (axis_role& r : x.roles)
+    if (r.kind == role::cut && r.dimension == d) r.joined = false;
+}
+
+}  // namespace detail
 
 /// Drops what makes no difference: axes of extent 1, axes held on one coordinate (their sub-mesh says it), the grain and
 /// the window of dimensions that nothing cuts.
@@ -110,34 +165,39 @@ constexpr layout canonical(layout x) {
   for (int a = x.mesh.axes.count - 1; a >= 0; --a) {
     const bool one = x.mesh.axes[a].extent == 1;
     if (!one && x.roles[a].kind != role::on) continue;
-    if (!one && x.mesh.ranks != nullptr) continue;
     const int coordinate = x.roles[a].kind == role::on ? x.roles[a].coordinate : 0;
-    x.mean(a, {});
-    if (x.mesh.ranks == nullptr) {
-      x.mesh = without_axis(x.mesh, a, coordinate);
-    } else {
-      for (int i = a; i + 1 < x.mesh.axes.count; ++i) x.mesh.axes[i] = x.mesh.axes[i + 1];
-      --x.mesh.axes.count;
-    }
+    x.release(a);
+    x.mesh = without_axis(x.mesh, a, coordinate);
     for (int i = a; i + 1 < x.roles.count; ++i) x.roles[i] = x.roles[i + 1];
     --x.roles.count;
   }
   for (int d = 0; d < x.dims.count; ++d)
     if (x.levels(d) == 0 && x.dims[d].kind == cover::tiled) {
-      x.dims[d].set_grain(1);
-      x.dims[d].lengths = nullptr;
+      x.dims[d].balance(1);
+    } else {
+      detail::tidy(x, d);
     }
   return x;
 }
 
 /// Two dimensions that the same axes cut into `parts` parts have the same intervals, be they copies or terms.
 constexpr bool same_intervals(const dimension& p, const dimension& q, int parts) {
-  if (p.extent != q.extent || p.grain() != q.grain()) return false;
+  if (p.extent != q.extent || p.turned != q.turned) return false;
   if ((p.kind == cover::tiled) != (q.kind == cover::tiled)) return false;
   if (p.kind != cover::tiled && (p.outputs != q.outputs || !(p.needs == q.needs))) return false;
-  if ((p.lengths == nullptr) != (q.lengths == nullptr)) return false;
-  for (int i = 0; p.lengths != nullptr && i < parts; ++i)
-    if (p.lengths[i] != q.lengths[i]) return false;
+  if ((p.bounds == nullptr) != (q.bounds == nullptr)) return false;
+  if (p.bounds == q.bounds) return p.grain() == q.grain();
+  for (int i = 0; i <= parts; ++i)
+    if (p.bounds[i] * p.grain() != q.bounds[i] * q.grain()) return false;
+  return true;
+}
+
+/// Equal in spelling, names of dynamic extents included.
+constexpr bool operator==(const layout& a, const layout& b) {
+  if (!(a.mesh == b.mesh) || !(a.roles == b.roles) || a.dims.count != b.dims.count) return false;
+  for (int d = 0; d < a.dims.count; ++d)
+    if (a.dims[d].kind != b.dims[d].kind || !(a.dims[d].tag == b.dims[d].tag) || !same_intervals(a.dims[d], b.dims[d], a.parts(d)))
+      return false;
   return true;
 }
 
@@ -146,10 +206,8 @@ constexpr bool same(const layout& a, const layout& b) {
   const layout x = canonical(a);
   const layout y = canonical(b);
   if (!(x.mesh == y.mesh) || !(x.roles == y.roles) || x.dims.count != y.dims.count) return false;
-  for (int d = 0; d < x.dims.count; ++d) {
-    const int parts = x.dims[d].lengths != nullptr ? x.mesh.axes[x.cutting(d, 0)].extent : 0;
-    if (x.dims[d].kind != y.dims[d].kind || !same_intervals(x.dims[d], y.dims[d], parts)) return false;
-  }
+  for (int d = 0; d < x.dims.count; ++d)
+    if (x.dims[d].kind != y.dims[d].kind || !same_intervals(x.dims[d], y.dims[d], x.parts(d))) return false;
   return true;
 }
 

@@ -16,8 +16,28 @@ concept Mesh = requires {
 
 namespace detail {
 
+template <class A, class B>
+struct join_axes;
+template <class... A, class... B>
+struct join_axes<axes_are<A...>, axes_are<B...>> {
+  using type = axes_are<A..., B...>;
+};
+
+// The axes of a mesh in order, products replaced by their factors.
+template <class Done, class... Axes>
+struct all_factors {
+  using type = Done;
+};
+template <class Done, class First, class... Rest>
+struct all_factors<Done, First, Rest...> : all_factors<typename join_axes<Done, typename factors<First>::type>::type, Rest...> {};
+
 template <class... Axes>
-constexpr mesh_value mesh_of_axes() {
+constexpr int count_of(axes_are<Axes...>) {
+  return sizeof...(Axes);
+}
+
+template <class... Axes>
+constexpr mesh_value mesh_of(axes_are<Axes...>) {
   mesh_value m;
   if constexpr (sizeof...(Axes) <= max_axes) (m.axes.push({short_name_of<bare_axis<Axes>>(), Axes::axis_extent, 1}), ...);
   return row_major(m);
@@ -36,7 +56,7 @@ struct mesh_check {
 /// Row-major from world rank 0 on, the last axis adjacent; `placed` and `fixed` say otherwise.
 template <Axis... Axes>
 struct mesh {
-  static constexpr mesh_value value = detail::mesh_of_axes<Axes...>();
+  static constexpr mesh_value value = detail::mesh_of(typename detail::all_factors<detail::axes_are<>, Axes...>::type{});
 };
 
 /// A mesh placed elsewhere in the world: world rank = First + Σ Stride·coordinate (row-major where no strides are given).
@@ -51,6 +71,14 @@ struct placed {
   }();
 };
 
+/// A mesh on an arbitrary list of workers: the coordinate with row-major number k sits on the k-th rank.
+template <Mesh M, int... Ranks>
+struct on_ranks {
+  static constexpr int given = sizeof...(Ranks);
+  static constexpr static_vector<int, (given > M::value.size() ? given : M::value.size())> ranks{{Ranks...}, given};
+  static constexpr mesh_value value = row_major(M::value, 0, ranks.items);
+};
+
 /// The sub-mesh of `M` in which `A` is fixed at a coordinate: the workers of one line less.
 template <Mesh M, class A, int Coordinate = 0>
 struct fixed {
@@ -62,7 +90,7 @@ namespace detail {
 
 template <class... Axes>
 struct mesh_check<mesh<Axes...>> {
-  static constexpr int axes = sizeof...(Axes);
+  static constexpr int axes = count_of(typename all_factors<axes_are<>, Axes...>::type{});
   static constexpr refusal value =
       axes > max_axes ? refusal{code::too_many, axes, 0} : check(mesh<Axes...>::value);
 };
@@ -74,6 +102,14 @@ struct mesh_check<placed<M, First, Strides...>> {
       mesh_check<M>::value,
       strides == 0 || strides == axes ? refusal{} : refusal{code::wrong_number_of_strides, axes, strides},
       check(placed<M, First, Strides...>::value));
+};
+template <class M, int... Ranks>
+struct mesh_check<on_ranks<M, Ranks...>> {
+  static constexpr int ranks = sizeof...(Ranks);
+  static constexpr int workers = M::value.size();
+  static constexpr refusal value = first_of(
+      mesh_check<M>::value, ranks == workers ? refusal{} : refusal{code::wrong_number_of_ranks, workers, ranks},
+      ranks == workers ? check(on_ranks<M, Ranks...>::value) : refusal{});
 };
 template <class M, class A, int C>
 struct mesh_check<fixed<M, A, C>> {
@@ -91,12 +127,13 @@ template <class M>
 struct axis_list;  // the axis types of a mesh, in order
 
 template <class... Axes>
-struct axes_are {};
-
+axes_are<bare_axis<Axes>...> bare_axes(axes_are<Axes...>);
 template <class... Axes>
 struct axis_list<mesh<Axes...>> {
-  using type = axes_are<bare_axis<Axes>...>;
+  using type = decltype(bare_axes(typename all_factors<axes_are<>, Axes...>::type{}));
 };
+template <class M, int... Ranks>
+struct axis_list<on_ranks<M, Ranks...>> : axis_list<M> {};
 template <class M, int First, int... Strides>
 struct axis_list<placed<M, First, Strides...>> : axis_list<M> {};
 

@@ -23,7 +23,8 @@ struct axis_value {
 
 /// A Cartesian topology and where it sits in the world, as a value.
 ///
-/// world rank = first + Σ stride·coordinate, or ranks[row-major number] where a list is given (the list is owned elsewhere).
+/// world rank = first + Σ stride·coordinate; where a list of ranks is given (it is owned elsewhere) that is the place in the
+/// list, so a part of a list is a part of the list.
 struct mesh_value {
   static_vector<axis_value, max_axes> axes;
   int first = 0;
@@ -63,17 +64,16 @@ struct mesh_value {
 
   /// The world rank of a worker.
   constexpr int rank(const coordinates& c) const {
-    if (ranks != nullptr) return ranks[number(c)];
     int r = first;
     for (int i = 0; i < axes.count; ++i) r += axes[i].stride * c[i];
-    return r;
+    return ranks == nullptr ? r : ranks[r];
   }
 
   /// Finds the coordinates of a world rank; false when it is not in the mesh. rank(c) = r.
   constexpr bool locate(int r, coordinates& c) const {
     if (ranks != nullptr) {
       for (int i = 0; i < size(); ++i)
-        if (ranks[i] == r) {
+        if (rank(at(i)) == r) {
           c = at(i);
           return true;
         }
@@ -92,7 +92,7 @@ struct mesh_value {
   /// Same axes of the same extents on the same workers.
   friend constexpr bool operator==(const mesh_value& a, const mesh_value& b) {
     if (!a.same_axes(b)) return false;
-    if (a.ranks == nullptr && b.ranks == nullptr) {
+    if (a.ranks == b.ranks) {
       if (a.first != b.first) return false;
       for (int i = 0; i < a.axes.count; ++i)
         if (a.axes[i].extent > 1 && a.axes[i].stride != b.axes[i].stride) return false;
@@ -132,10 +132,10 @@ struct mesh_value {
   }
 };
 
-/// Lets `mesh` sit row-major and without gaps from world rank `first` on.
-constexpr mesh_value row_major(mesh_value mesh, int first = 0) {
+/// Lets `mesh` sit row-major and without gaps from world rank `first` on, or along a list of ranks.
+constexpr mesh_value row_major(mesh_value mesh, int first = 0, const int* ranks = nullptr) {
   mesh.first = first;
-  mesh.ranks = nullptr;
+  mesh.ranks = ranks;
   int stride = 1;
   for (int i = mesh.axes.count - 1; i >= 0; --i) {
     mesh.axes[i].stride = stride;
@@ -146,9 +146,10 @@ constexpr mesh_value row_major(mesh_value mesh, int first = 0) {
 
 /// The sub-mesh in which one axis is fixed at a coordinate.
 ///
-/// Its workers are those of `mesh` at that coordinate; a list of ranks keeps its order, so only affine meshes lose the axis.
+/// Its workers are those of `mesh` at that coordinate.
 constexpr mesh_value without_axis(const mesh_value& mesh, int axis, int coordinate) {
   mesh_value left;
+  left.ranks = mesh.ranks;
   left.first = mesh.first + mesh.axes[axis].stride * coordinate;
   for (int i = 0; i < mesh.axes.count; ++i)
     if (i != axis) left.axes.push(mesh.axes[i]);

@@ -1,49 +1,11 @@
 #pragma once
 
+#include <tessera/topology/entries.hpp>
 #include <tessera/topology/group.hpp>
 #include <tessera/topology/mesh.hpp>
 #include <tessera/topology/shape.hpp>
 
 namespace tessera {
-
-/// A dimension that nothing cuts.
-struct whole {};
-
-/// A dimension cut into balanced parts by the axes in turn: `blocks<a, b>` cuts by a, then each part by b.
-///
-/// Over one axis of extent p, coordinate i holds [cut(n, p, i), cut(n, p, i + 1)).
-template <class... Axes>
-struct blocks {};
-
-/// Blocks that never split units of `Grain` elements: the features of a channel, of an attention head.
-template <index_t Grain, class... Axes>
-struct grains {};
-
-/// What a window needs for the outputs that `Blocks` gives a worker; workers hold copies, which may overlap.
-///
-/// Output y of `Outputs` needs the inputs [⌊(A·y + B)/C⌋, ⌊(A·y + B2)/C⌋ + 1).
-template <class Blocks, index_t Outputs, index_t A, index_t B, index_t B2, index_t C = 1>
-struct haloed {};
-
-/// The cotangent of a haloed dimension: the same intervals, but terms of a pending sum.
-template <class Blocks, index_t Outputs, index_t A, index_t B, index_t B2, index_t C = 1>
-struct pending {};
-
-/// Equal copies that each worker may use differently: what an axis means unless the partition says otherwise.
-template <class... Axes>
-struct replicate {};
-
-/// Terms of a pending sum.
-template <class... Axes>
-struct partial {};
-
-/// Equal copies that all workers use alike.
-template <class... Axes>
-struct invariant {};
-
-/// Held by one coordinate of an axis alone.
-template <class Axis, int Coordinate = 0>
-struct on {};
 
 namespace detail {
 
@@ -82,15 +44,20 @@ constexpr void cut_by(draft& x, index_t grain) {
   dim.extent = dynamic;
   dim.set_grain(grain);
   x.value.dims.push(dim);
-  [[maybe_unused]] const auto one = [&](const text& name) {
-    const int a = x.take(name);
-    if (a >= 0) x.value.cut_by(d, a);
-    ++x.unknown;
+  [[maybe_unused]] const auto each = [&]<class... Factors>(axes_are<Factors...>) {
+    bool joined = false;  // the factors of a product cut at once
+    const auto one = [&](const text& name) {
+      const int a = x.take(name);
+      if (a >= 0) x.value.cut_by(d, a, joined);
+      joined = true;
+      ++x.unknown;
+    };
+    (one(short_name_of<bare_axis<Factors>>()), ...);
   };
-  (one(short_name_of<bare_axis<Axes>>()), ...);
+  (each(typename factors<Axes>::type{}), ...);
 }
 
-// An axis, or all axes of a group (`along<…>`, `except<…>`), get a meaning.
+// An axis, all factors of a product, or all axes of a group (`along<…>`, `except<…>`) get a meaning.
 template <class... Axes>
 constexpr void mean(draft& x, axis_role what) {
   [[maybe_unused]] const auto one = [&](const text& name) {
@@ -101,8 +68,8 @@ constexpr void mean(draft& x, axis_role what) {
   [[maybe_unused]] const auto each = [&]<class A>(std::type_identity<A>) {
     if constexpr (group_names<A>::is_group) {
       for (int a : group_in<A>(x.value.mesh)) one(x.value.mesh.axes[a].name);
-    } else {
-      one(short_name_of<bare_axis<A>>());
+    } else if constexpr (!is_combine<A>) {
+      [&]<class... Factors>(axes_are<Factors...>) { (one(short_name_of<bare_axis<Factors>>()), ...); }(typename factors<A>::type{});
     }
   };
   (each(std::type_identity<Axes>{}), ...);
@@ -125,21 +92,56 @@ struct entry<grains<Grain, Axes...>> {
   static constexpr bool is_cover = true;
   static constexpr void write(draft& x) { cut_by<Axes...>(x, Grain); }
 };
-template <class Blocks, cover Kind, index_t Outputs, index_t A, index_t B, index_t B2, index_t C>
+template <class Axis, class... Lengths>
+struct entry<lengths<Axis, Lengths...>> {
+  static constexpr bool is_cover = true;
+  static constexpr auto bounds = [] {
+    static_vector<index_t, sizeof...(Lengths) + 1> b;
+    index_t end = 0;
+    b.push(end);
+    (b.push(end += Lengths::extent), ...);
+    return b;
+  }();
+  static constexpr void write(draft& x) {
+    cut_by<Axis>(x, 1);
+    const int d = x.value.dims.count - 1;
+    if (d < 0 || !x.why.ok()) return;
+    constexpr int given = sizeof...(Lengths);
+    if (const int parts = x.value.parts(d); given != 0 && given != parts) x.why = refusal{code::wrong_number_of_lengths, d, parts, given};
+    x.value.dims[d].bounds = given == 0 ? learned : bounds.items;
+  }
+};
+template <class Cover, int Parts>
+struct entry<rotated<Cover, Parts>> {
+  static constexpr bool is_cover = true;
+  static constexpr void write(draft& x) {
+    entry<Cover>::write(x);
+    if (const int d = x.value.dims.count - 1; d >= 0 && x.why.ok()) {
+      const int p = x.value.parts(d);
+      x.value.dims[d].turned = (Parts % p + p) % p;
+    }
+  }
+};
+template <class Cover, cover Kind, index_t Outputs, index_t A, index_t B, index_t B2, index_t C, boundary Edge, index_t Before,
+          index_t After>
 struct windowed_entry {
   static constexpr bool is_cover = true;
   static constexpr void write(draft& x) {
-    entry<Blocks>::write(x);
-    dimension& d = x.value.dims[x.value.dims.count - 1];
+    entry<Cover>::write(x);
+    const int last = x.value.dims.count - 1;
+    if (A < 1 || C < 1 || B2 < B) x.why = first_of(x.why, refusal{code::window_not_positive, last, A, C, B2 - B + 1});
+    dimension& d = x.value.dims[last];
     d.kind = Kind;
     d.outputs = Outputs;
-    d.needs = {A, B, B2, C, boundary::zero};
+    d.needs = {A, B, B2, C, Before, After, Edge};
   }
 };
-template <class Blocks, index_t Outputs, index_t A, index_t B, index_t B2, index_t C>
-struct entry<haloed<Blocks, Outputs, A, B, B2, C>> : windowed_entry<Blocks, cover::haloed, Outputs, A, B, B2, C> {};
-template <class Blocks, index_t Outputs, index_t A, index_t B, index_t B2, index_t C>
-struct entry<pending<Blocks, Outputs, A, B, B2, C>> : windowed_entry<Blocks, cover::pending, Outputs, A, B, B2, C> {};
+template <class Cover, index_t Outputs, index_t A, index_t B, index_t B2, index_t C, boundary E, index_t L, index_t H>
+struct entry<haloed<Cover, Outputs, A, B, B2, C, E, L, H>>
+    : windowed_entry<Cover, cover::haloed, Outputs, A, B, B2, C, E, L, H> {};
+template <class Cover, index_t Outputs, index_t A, index_t B, index_t B2, index_t C, boundary E, index_t L, index_t H>
+struct entry<pending<Cover, Outputs, A, B, B2, C, E, L, H>>
+    : windowed_entry<Cover, cover::pending, Outputs, A, B, B2, C, E, L, H> {};
 template <class... Axes>
 struct entry<replicate<Axes...>> {
   static constexpr bool is_cover = false;
@@ -148,7 +150,7 @@ struct entry<replicate<Axes...>> {
 template <class... Axes>
 struct entry<partial<Axes...>> {
   static constexpr bool is_cover = false;
-  static constexpr void write(draft& x) { mean<Axes...>(x, {role::partial}); }
+  static constexpr void write(draft& x) { mean<Axes...>(x, {role::partial, 0, 0, false, combine_of<Axes...>}); }
 };
 template <class... Axes>
 struct entry<invariant<Axes...>> {
@@ -159,10 +161,20 @@ template <class Axis, int Coordinate>
 struct entry<on<Axis, Coordinate>> {
   static constexpr bool is_cover = false;
   static constexpr void write(draft& x) {
-    mean<Axis>(x, {role::on, -1, 0, combine::sum, Coordinate});
-    const int a = x.value.mesh.find(short_name_of<bare_axis<Axis>>());
-    if (x.why.ok() && (Coordinate < 0 || Coordinate >= x.value.mesh.axes[a].extent))
-      x.why = refusal{code::coordinate_outside_axis, a, x.value.mesh.axes[a].extent, Coordinate};
+    mean<Axis>(x, {role::on, -1});
+    if (!x.why.ok()) return;
+    [&x]<class... Factors>(axes_are<Factors...>) {
+      const int places[]{x.value.mesh.find(short_name_of<bare_axis<Factors>>())...};
+      int left = Coordinate;  // row-major over the factors, the last one fastest
+      int all = 1;
+      for (int i = static_cast<int>(sizeof...(Factors)) - 1; i >= 0; --i) {
+        const int extent = x.value.mesh.axes[places[i]].extent;
+        x.value.roles[places[i]].coordinate = left % extent;
+        left /= extent;
+        all *= extent;
+      }
+      if (Coordinate < 0 || Coordinate >= all) x.why = refusal{code::coordinate_outside_axis, places[0], all, Coordinate};
+    }(typename factors<Axis>::type{});
   }
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/topology/canonical.hpp>
+#include <tessera/topology/check_layout.hpp>
 #include <tessera/topology/element.hpp>
 
 namespace tessera {
@@ -43,7 +44,7 @@ struct described<tensor<P, S, E>> {
       if (!p.ok()) return p;
       if (P::dimensions != S::rank) return refusal{code::wrong_number_of_dimensions, P::dimensions, S::rank};
       if (!is_element<E>) return refusal{code::element_unknown, sizeof(E)};
-      return first_of(extents_of<S>::check(), check_count(described::value.layout));
+      return first_of(extents_of<S>::check(), check(described::value.layout));
     }();
   };
   using verdict = verdict_of<verdict_source>;

@@ -5,17 +5,26 @@
 
 namespace tessera {
 
-/// What lies beyond the edge of a dimension; nothing of it is held or moved.
-enum class boundary : signed char { zero };
+/// What lies beyond the edge of a dimension; nothing of it is held or moved, the local operation fills it in.
+///
+///  zero       a constant: 0, or whatever the operation takes for outside
+///  reflect    x[−i] = x[i], x[n−1+i] = x[n−1−i]
+///  replicate  x[−i] = x[0], x[n−1+i] = x[n−1]
+///  periodic   x[i] = x[i mod n]
+enum class boundary : signed char { zero, reflect, replicate, periodic };
 
 /// Which inputs an output needs: output y needs [⌊(a·y + b)/c⌋, ⌊(a·y + b2)/c⌋ + 1).
 ///
-/// Convolution and pooling are a = stride, b = −padding, b2 = dilation·(kernel − 1) − padding, c = 1.
+/// Convolution and pooling are a = stride, b = −padding, b2 = dilation·(kernel − 1) − padding, c = 1; a slice is a = c = 1,
+/// b = b2 = its begin. What of it lies beyond the edge is the image of the boundary. A composed window reaches no more than
+/// what its outputs compute from: all but the first `unreached_before` and the last `unreached_after` elements.
 struct window {
   index_t a = 0;
   index_t b = 0;
   index_t b2 = 0;
   index_t c = 0;
+  index_t unreached_before = 0;
+  index_t unreached_after = 0;
   boundary edge = boundary::zero;
 
   constexpr index_t first(index_t y) const { return detail::floor_divide(a * y + b, c); }
@@ -31,25 +40,68 @@ struct sliding {
   index_t before = 0;
   index_t after = 0;
   index_t dilation = 0;
+  boundary edge = boundary::zero;
 
   constexpr index_t reach() const { return dilation * (kernel - 1) + 1; }
 
   /// The inputs that its outputs need.
-  constexpr window needs() const { return {stride, -before, dilation * (kernel - 1) - before, 1, boundary::zero}; }
+  constexpr window needs() const { return {stride, -before, dilation * (kernel - 1) - before, 1, 0, 0, edge}; }
 
   /// How many outputs n inputs give: ⌊(n + before + after − reach)/stride⌋ + 1.
   constexpr index_t outputs(index_t n) const {
     return n == dynamic ? dynamic : detail::floor_divide(n + before + after - reach(), stride) + 1;
   }
 
-  /// Refuses a window without extent, and one that the padded tensor cannot hold.
+  /// Refuses a window without extent, one that the padded tensor cannot hold, and a reflection of more than there is.
   constexpr refusal check(int dimension, index_t n) const {
     if (kernel < 1 || stride < 1 || dilation < 1 || before < 0 || after < 0)
       return refusal{code::window_not_positive, dimension, kernel, stride, dilation};
     if (n != dynamic && n + before + after < reach())
       return refusal{code::kernel_wider_than_padded_tensor, dimension, n, before, kernel};
+    if (n != dynamic && edge == boundary::reflect && detail::larger(before, after) >= n)
+      return refusal{code::reflection_too_wide, dimension, n, detail::larger(before, after)};
+    if (n == 0 && edge != boundary::zero && before + after > 0) return refusal{code::nothing_to_pad_from, dimension, before, after};
     return {};
   }
 };
+
+/// The window of two steps one after the other: what outputs of `second` need of the inputs of `first`, where `middle` is the
+/// extent between them and `n` that of the inputs. What lies beyond the middle's edge is padding again and never computed.
+///
+/// a = a₁·a₂, b = a₁·b₂ + b₁, b2 = a₁·b2₂ + b2₁, reaching from a₁·(first reached) + b₁ to a₁·(last reached) + b2₁.
+/// Exact for windows without divisor; zero edges compose, and periodic ones where a₁·middle = n. `composes` says whether.
+constexpr bool composes(const window& first, const window& second, index_t middle, index_t n) {
+  if (first.c != 1 || second.c != 1 || first.edge != second.edge) return false;
+  return first.edge == boundary::zero || (first.edge == boundary::periodic && first.a * middle == n);
+}
+constexpr window composed(const window& first, const window& second, index_t middle, index_t n) {
+  window w{first.a * second.a, first.a * second.b + first.b, first.a * second.b2 + first.b2, 1, 0, 0, first.edge};
+  if (first.edge == boundary::zero) {
+    w.unreached_before = detail::clamp(first.a * second.unreached_before + first.b, 0, n);
+    w.unreached_after = n - detail::clamp(first.a * (middle - second.unreached_after - 1) + first.b2 + 1, 0, n);
+  }
+  return w;
+}
+
+/// The window that is left of a composed one after its first step: composed(first, quotient) = whole. `divides` says whether
+/// there is one.
+constexpr window quotient(const window& whole, const window& first, index_t middle, index_t n) {
+  window w{whole.a / first.a, (whole.b - first.b) / first.a, (whole.b2 - first.b2) / first.a, 1, 0, 0, whole.edge};
+  if (whole.edge == boundary::zero) {
+    if (whole.unreached_before > 0)
+      w.unreached_before = detail::clamp(detail::ceil_divide(whole.unreached_before - first.b, first.a), 0, middle);
+    if (whole.unreached_after > 0)
+      w.unreached_after =
+          middle - detail::clamp(detail::floor_divide(n - whole.unreached_after - first.b2 - 1, first.a) + 1, 0, middle);
+  }
+  return w;
+}
+constexpr bool divides(const window& whole, const window& first, index_t middle, index_t n) {
+  if (whole.c != 1 || first.c != 1 || first.a < 1 || whole.a % first.a != 0 || (whole.b - first.b) % first.a != 0 ||
+      (whole.b2 - first.b2) % first.a != 0)
+    return false;
+  const window second = quotient(whole, first, middle, n);
+  return second.b2 >= second.b && composes(first, second, middle, n) && composed(first, second, middle, n) == whole;
+}
 
 }  // namespace tessera

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <tessera/nn/windowed.hpp>
+#include <tessera/operation/layers.hpp>
+
+namespace tessera::detail {
+
+/// How many elements the divisor of an average counts for each output along one dimension.
+inline at::Tensor window_counts(const interval& outputs, const sliding& asked, index_t n, bool padding, const at::TensorOptions& like) {
+  std::vector<double> counts;
+  for (index_t y = outputs.lo; y < outputs.hi; ++y) {
+    const index_t lo = y * asked.stride - asked.before;
+    const index_t hi = smaller(lo + asked.kernel, n + asked.after);
+    counts.push_back(static_cast<double>(padding ? hi - lo : smaller(hi, n) - larger(lo, 0)));
+  }
+  return at::tensor(counts, at::kDouble).to(like);
+}
+
+inline at::Tensor averaged(const at::Tensor& ready, const pooling& what, const layout& x, const holding& raw, const kernel_lists& k) {
+  const int count = what.kernels.count;
+  at::Tensor y;  // the sums
+  switch (count) {
+    case 1:
+      y = at::avg_pool2d(ready.unsqueeze(-2), {1, k.kernel[0]}, {1, k.step[0]}, {0, 0}, false, true, 1).squeeze(-2);
+      break;
+    case 2: y = at::avg_pool2d(ready, k.kernel, k.step, k.zero, false, true, 1); break;
+    default: y = at::avg_pool3d(ready, k.kernel, k.step, k.zero, false, true, 1);
+  }
+  if (what.divisor > 0) return y / what.divisor;
+  for (int i = 0; i < count; ++i) {
+    std::vector<index_t> along(static_cast<std::size_t>(count + 2), 1);
+    along[static_cast<std::size_t>(2 + i)] = -1;
+    y = y / window_counts(raw[2 + i][0], what.kernels[i], x.dims[2 + i].extent, what.counts_padding, y.options()).view(along);
+  }
+  return y;
+}
+
+/// Local flat indices of maxima in the padded box as flat indices in the global tensor.
+inline at::Tensor global_indices(at::Tensor local, const at::Tensor& ready, const layout& x, const holding& raw,
+                                 const static_vector<sliding, 8>& kernels) {
+  at::Tensor global = at::zeros_like(local);
+  index_t stride = 1;
+  for (int i = kernels.count - 1; i >= 0; --i) {
+    const index_t extent = ready.size(2 + i);
+    const index_t begin = stretch(raw[2 + i], kernels[i].needs()).lo;
+    global = global + (local.remainder(extent) + begin) * stride;
+    local = local.div(extent, "floor");
+    stride *= x.dims[2 + i].extent;
+  }
+  return global;
+}
+
+}  // namespace tessera::detail
+
+namespace tessera::nn {
+
+/// A pooling's result, and of a maximum the global index of each, flat over the pooled dimensions.
+struct pooled {
+  at::Tensor values;
+  at::Tensor indices;
+};
+
+/// pool ∘ (blocks → haloed): of a maximum the lowest value lies outside the tensor, of an average 0.
+inline pooled forward_pooling(const team_handle& team, const layer_plan& p, const pooling& what, const at::Tensor& input,
+                              bool indices = false) {
+  const at::Tensor x = change_layout(team, p.input, p.used, input);
+  const holding raw = held_by(p.raw, team->rank());
+  const std::vector<index_t> sizes = detail::sizes_of(raw);
+  const bool none = x.numel() == 0 || std::find(sizes.begin(), sizes.end(), 0) != sizes.end();
+  if (none) return {detail::empty_result(raw, {x}), at::empty(sizes, at::kLong)};
+  static_vector<sliding, 8> kernels;
+  for (int i = 0; i < what.kernels.count; ++i) kernels.push(what.over(i, p.used.dims[2 + i].extent));
+  const detail::kernel_lists k(kernels);
+  const bool max = what.what == pooling::kind::max;
+  const double outside = max ? -std::numeric_limits<double>::infinity() : 0;
+  const at::Tensor ready = detail::windowed(x, p.used, team->rank(), raw, 2, kernels, outside);
+  if (!max) return {detail::averaged(ready, what, p.used, raw, k), {}};
+  const auto both = [&](auto&& pool) {
+    auto [y, local] = pool(ready, k.kernel, k.step, k.zero, k.dilation, false);
+    return pooled{y, indices ? detail::global_indices(local, ready, p.used, raw, kernels) : at::Tensor{}};
+  };
+  switch (kernels.count) {
+    case 1: return both([](auto&&... a) { return at::max_pool1d_with_indices(a...); });
+    case 2: return both([](auto&&... a) { return at::max_pool2d_with_indices(a...); });
+    default: return both([](auto&&... a) { return at::max_pool3d_with_indices(a...); });
+  }
+}
+
+}  // namespace tessera::nn

@@ -1,0 +1,291 @@
+#pragma once
+
+#include <tessera/operation/layer_plan.hpp>
+
+namespace tessera {
+
+/// What linear layers and convolutions have in common: a weight [out, in, kernel…] summed over the input's features.
+struct contraction {
+  int feature = -1;                     ///< the dimension of the features; −1 is the last
+  index_t out = 0;                        ///< features of the result
+  index_t groups = 1;                     ///< groups of features that see only each other
+  static_vector<sliding, 8> kernels;    ///< windows of the dimensions behind it
+  bool bias = true;
+  bool chosen = false;                  ///< the weight's cut is given, not the cheapest
+  static_vector<text, max_axes> cut_out;  ///< axes that cut the weight's outputs, outermost first
+  static_vector<text, max_axes> cut_in;   ///< axes that cut the weight's inputs
+  bool has_output = false;
+  tessera::layout output;               ///< the result's partition, where it is given (extents are filled in)
+  refusal why;                          ///< what does not fit in the options themselves
+};
+
+namespace detail {
+
+class contraction_form {
+ public:
+  constexpr contraction_form(const layout& x, const contraction& what) : x_(x), what_(what) {
+    feature_ = what.feature < 0 ? x.dims.count + what.feature : what.feature;
+    batch_ = feature_;
+    for (int i = 0; i < batch_; ++i) in_.push(static_cast<char>('a' + i));
+    in_.push('f');
+    for (int i = 0; i < what.kernels.count; ++i) in_.push(static_cast<char>('s' + i));
+  }
+
+  /// Axes that cut the features of the input, outermost first.
+  constexpr static_vector<int, max_axes> feature_axes() const {
+    static_vector<int, max_axes> k;
+    for (int l = 0; l < x_.levels(feature_); ++l) k.push(x_.cutting(feature_, l));
+    return k;
+  }
+
+  /// The layer when `cut_out` cut the weight's outputs (the input is gathered over them) and `cut_in` its inputs (the result
+  /// is reduced over them).
+  constexpr layer_plan plan(const static_vector<int, max_axes>& cut_out, const static_vector<int, max_axes>& cut_in) const {
+    layer_plan p;
+    p.input = x_;
+    p.used = x_;
+    if (p.why = check_groups(); !p.why.ok()) return p;
+    const bool grouped = what_.groups > 1;
+    const static_vector<int, max_axes> group_cut = grouped ? joined_lists(cut_out, cut_in) : cut_out;
+    if (grouped) {
+      cut_groups(p.used, group_cut);
+    } else {
+      for (int a : cut_out) p.used.mean(a, {});
+      if (!(cut_in == feature_axes())) cut_features(p.used, cut_in);
+    }
+    if (p.why = hold_windows(p.used, feature_ + 1, what_.kernels.items, what_.kernels.count); !p.why.ok()) return p;
+
+    parameter_value weight;
+    weight.name = "weight";
+    weight.used = grouped ? group_weights(p.used, group_cut) : weights(p.used, cut_out, cut_in);
+    weight.stored = stored_form(weight.used);
+    if (p.why = check_count(weight.used); !p.why.ok()) return p;
+    weight.fan_in = x_.dims[feature_].extent / what_.groups;
+    for (const sliding& s : what_.kernels) weight.fan_in *= s.kernel;
+    p.parameters.push(weight);
+
+    const inferred y = grouped ? infer(multiply(), two(split(p.used, feature_, group_in()), split(weight.used, 0, group_out())))
+                               : infer(multiply(), two(p.used, weight.used));
+    if (p.why = first_of(y.why, check_count(y.layout)); !p.why.ok()) return p;
+    p.raw = grouped ? merged(y.layout, feature_) : y.layout;
+    p.output = what_.has_output ? given_output(p.raw) : usual_output(p.raw, cut_out, cut_in);
+    if (p.why = first_of(check(p.output), check_change(p.raw, p.output)); !p.why.ok()) return p;
+    if (what_.bias) {
+      parameter_value bias;
+      bias.name = "bias";
+      bias.used = biases(p.output);
+      bias.stored = stored_form(bias.used);
+      bias.fan_in = weight.fan_in;
+      const inferred sum = infer(add(), two(p.output, bias.used));
+      if (p.why = sum.why; !p.why.ok()) return p;
+      p.parameters.push(bias);
+    }
+    return p;
+  }
+
+ private:
+  static constexpr static_vector<operand, 4> two(const layout& a, const layout& b) {
+    static_vector<operand, 4> o;
+    o.push({a, false});
+    o.push({b, false});
+    return o;
+  }
+
+  // x[…, f, s…] w[o, f, k…] → y[…, o, s…]; with groups x[…, g, f, s…] w[g, o, f, k…] → y[…, g, o, s…].
+  constexpr signature multiply() const {
+    signature s;
+    s.kind = linearity::multilinear;
+    letters x;
+    letters w;
+    if (what_.groups > 1) w.push('g');
+    w.push('o');
+    w.push('f');
+    for (char letter : in_) {
+      if (letter == 'f' && what_.groups > 1) {
+        x.push('g');
+        s.result.push('g');
+      }
+      x.push(letter);
+      s.result.push(letter == 'f' ? 'o' : letter);
+    }
+    for (int i = 0; i < what_.kernels.count; ++i) {
+      const char kernel = static_cast<char>('A' + i);
+      w.push(kernel);
+      s.special.push({in_[feature_ + 1 + i], treatment::windowed, what_.kernels[i], 0});
+      s.special.push({kernel, treatment::whole, {}, 0});
+    }
+    s.operands.push(x);
+    s.operands.push(w);
+    return s;
+  }
+
+  constexpr signature add() const {
+    signature s;
+    s.kind = linearity::additive;
+    s.result = in_;
+    s.result[feature_] = 'o';
+    s.operands.push(s.result);
+    s.operands.push(named("o"));
+    return s;
+  }
+
+  // Lets `cut_in` cut the features, and nothing else.
+  constexpr void cut_features(layout& x, const static_vector<int, max_axes>& cut_in) const {
+    for (int a : feature_axes()) x.mean(a, {});
+    x.dims[feature_].balance(cut_in.empty() ? 1 : x.dims[feature_].grain());
+    for (int a : cut_in) {
+      x.mean(a, {});
+      x.cut_by(feature_, a);
+    }
+  }
+
+  constexpr layout weights(const layout& used, const static_vector<int, max_axes>& cut_out,
+                           const static_vector<int, max_axes>& cut_in) const {
+    layout w;
+    w.mesh = x_.mesh;
+    for (const axis_role& r : used.roles) w.roles.push(r.kind == role::cut || r.kind == role::partial ? axis_role{} : r);
+    dimension out;
+    out.extent = what_.out;
+    w.dims.push(out);
+    dimension in = used.dims[feature_];
+    in.tag = {};
+    w.dims.push(in);
+    for (const sliding& s : what_.kernels) {
+      dimension k;
+      k.extent = s.kernel;
+      w.dims.push(k);
+    }
+    for (int a : cut_out) w.cut_by(0, a);
+    for (int a : cut_in) w.cut_by(1, a, used.roles[a].joined);
+    w.dims[1].bounds = in.bounds;
+    w.dims[1].turned = in.turned;
+    return w;
+  }
+
+  constexpr index_t group_in() const { return x_.dims[feature_].extent / what_.groups; }
+  constexpr index_t group_out() const { return what_.out / what_.groups; }
+
+  constexpr refusal check_groups() const {
+    const index_t in = x_.dims[feature_].extent;
+    const bool divides = what_.groups >= 1 && in % what_.groups == 0 && what_.out % what_.groups == 0;
+    return divides ? refusal{} : refusal{code::groups_do_not_divide, in, what_.out, what_.groups};
+  }
+
+  // The axes that cut groups: those of the features, then what else was named.
+  constexpr static_vector<int, max_axes> joined_lists(const static_vector<int, max_axes>& one,
+                                                      const static_vector<int, max_axes>& other) const {
+    static_vector<int, max_axes> all = feature_axes();
+    for (const auto* list : {&one, &other})
+      for (int a : *list) {
+        bool known = false;
+        for (int k : all) known = known || k == a;
+        if (!known) all.push(a);
+      }
+    return all;
+  }
+
+  // Whole groups on every worker: a group is a batch label, so nothing is summed over a cut.
+  constexpr void cut_groups(layout& x, const static_vector<int, max_axes>& axes) const {
+    dimension& f = x.dims[feature_];
+    if (axes == feature_axes() && f.grain() % group_in() == 0) return;
+    for (int a : axes) x.mean(a, {});
+    f.balance(group_in());
+    for (int a : axes) x.cut_by(feature_, a);
+  }
+
+  constexpr layout group_weights(const layout& used, const static_vector<int, max_axes>& axes) const {
+    layout w = weights(used, {}, {});
+    w.dims[1] = {};
+    w.dims[1].extent = group_in();
+    const dimension& f = used.dims[feature_];
+    for (int a : axes) w.cut_by(0, a, used.roles[a].joined);
+    w.dims[0].set_grain(axes.empty() ? 1 : f.grain() / group_in() * group_out());
+    w.dims[0].bounds = f.bounds;
+    w.dims[0].turned = f.turned;
+    return w;
+  }
+
+  // A dimension as two, [n] → [n/inner, inner]: a cut in grains of whole inner ones becomes a cut of the outer.
+  static constexpr layout split(const layout& x, int dim, index_t inner) {
+    layout y = x;
+    y.dims.push({});
+    for (int d = y.dims.count - 1; d > dim + 1; --d) y.dims[d] = x.dims[d - 1];
+    y.dims[dim].extent = x.dims[dim].extent / inner;
+    y.dims[dim].set_grain(x.levels(dim) == 0 ? 1 : x.dims[dim].grain() / inner);
+    dimension whole;
+    whole.extent = inner;
+    y.dims[dim + 1] = whole;
+    for (axis_role& r : y.roles)
+      if (r.kind == role::cut && r.dimension > dim) ++r.dimension;
+    return y;
+  }
+  // The other way: [m, inner] → [m·inner].
+  static constexpr layout merged(const layout& x, int dim) {
+    layout y = x;
+    const index_t inner = x.dims[dim + 1].extent;
+    y.dims[dim].extent *= inner;
+    y.dims[dim].set_grain(x.dims[dim].grain() * inner);
+    for (int d = dim + 1; d + 1 < x.dims.count; ++d) y.dims[d] = x.dims[d + 1];
+    --y.dims.count;
+    for (axis_role& r : y.roles)
+      if (r.kind == role::cut && r.dimension > dim) --r.dimension;
+    return y;
+  }
+
+  constexpr layout biases(const layout& y) const {
+    layout b;
+    b.mesh = x_.mesh;
+    b.dims.push(y.dims[feature_]);
+    for (const axis_role& r : y.roles)
+      b.roles.push(r.kind == role::cut && r.dimension == feature_ ? axis_role{role::cut, 0, r.level, r.joined}
+                   : r.kind == role::cut                           ? axis_role{}
+                                                                   : r);
+    return b;
+  }
+
+  // The input's partition without grain: what cut its features cuts the result's, partial axes too.
+  constexpr layout usual_output(layout y, const static_vector<int, max_axes>& cut_out,
+                                const static_vector<int, max_axes>& cut_in) const {
+    static_vector<int, max_axes> order = feature_axes();
+    for (const auto* list : {&cut_out, &cut_in})
+      for (int a : *list) {
+        bool known = false;
+        for (int k : order) known = known || k == a;
+        if (!known) order.push(a);
+      }
+    static_vector<int, max_axes> cutters;
+    for (int a : order)
+      if (y.roles[a].kind == role::partial || (y.roles[a].kind == role::cut && y.roles[a].dimension == feature_)) cutters.push(a);
+    for (int a : cutters) y.mean(a, {});
+    y.dims[feature_].balance(1);
+    for (int i = 0; i < cutters.count; ++i) {
+      const axis_role& was = x_.roles[cutters[i]];
+      y.cut_by(feature_, cutters[i], was.kind == role::cut && was.joined && i > 0 && joins(cutters[i - 1], was));
+    }
+    return y;
+  }
+
+  // The axis one level further out than `inner` in the features of the input.
+  constexpr bool joins(int axis, const axis_role& inner) const {
+    const axis_role& outer = x_.roles[axis];
+    return outer.kind == role::cut && outer.dimension == inner.dimension && outer.level + 1 == inner.level;
+  }
+
+  constexpr layout given_output(const layout& y) const {
+    layout out = what_.output;
+    for (int d = 0; d < out.dims.count && d < y.dims.count; ++d) {
+      out.dims[d].extent = y.dims[d].extent;
+      out.dims[d].tag = y.dims[d].tag;
+    }
+    return out;
+  }
+
+  const layout& x_;
+  const contraction& what_;
+  int feature_ = 0;
+  int batch_ = 0;
+  letters in_;
+};
+
+}  // namespace detail
+}  // namespace tessera

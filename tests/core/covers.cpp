@@ -1,0 +1,119 @@
+#include "tests/support/catch.hpp"
+
+#include <tessera/core.hpp>
+#include <tessera/inspect/text.hpp>
+
+namespace tessera::testing {
+namespace {
+
+struct a : axis<2> {};
+struct b : axis<3> {};
+struct both : product<a, b> {};
+using grid = mesh<a, b>;
+
+template <class P, class S>
+constexpr layout of = value_of<tensor<P, S>>.layout;
+
+template <class T>
+constexpr bool spelled_back = same(value_of<canonical_tensor<T>>.layout, value_of<T>.layout);
+
+}  // namespace
+
+TEST_CASE("a product of axes cuts once, its factors one after the other") {
+  constexpr layout once = of<partition<grid, blocks<both>>, shape_of<11>>;
+  constexpr layout twice = of<partition<grid, blocks<a, b>>, shape_of<11>>;
+  CHECK(parts_text(once, 0) == "[0,2) [2,4) [4,6) [6,8) [8,10) [10,11)");
+  CHECK(parts_text(twice, 0) == "[0,2) [2,4) [4,6) [6,8) [8,10) [10,11)");
+  constexpr layout uneven = of<partition<grid, blocks<both>>, shape_of<10>>;
+  CHECK(parts_text(uneven, 0) == "[0,2) [2,4) [4,6) [6,8) [8,9) [9,10)");
+  CHECK(parts_text(of<partition<grid, blocks<a, b>>, shape_of<10>>, 0) == "[0,2) [2,4) [4,5) [5,7) [7,9) [9,10)");
+  STATIC_REQUIRE_FALSE(same(uneven, of<partition<grid, blocks<a, b>>, shape_of<10>>));
+  // Where it comes out even both are one partition, in either spelling.
+  STATIC_REQUIRE(same(of<partition<grid, blocks<both>>, shape_of<12>>, of<partition<grid, blocks<a, b>>, shape_of<12>>));
+  STATIC_REQUIRE(same(of<partition<grid, blocks<both>>, shape_of<10>>, of<partition<grid, blocks<product<a, b>>>, shape_of<10>>));
+  STATIC_REQUIRE(spelled_back<tensor<partition<grid, blocks<both>>, shape_of<10>>>);
+  STATIC_REQUIRE(std::is_same_v<canonical_tensor<tensor<partition<grid, blocks<both>>, shape_of<10>>>,
+                                tensor<partition<grid, blocks<product<a, b>>>, shape_of<10>>>);
+}
+
+TEST_CASE("a product of axes has a meaning, a coordinate and a place in a mesh") {
+  STATIC_REQUIRE(same(of<partition<grid, whole, partial<both>>, shape_of<4>>, of<partition<grid, whole, partial<a, b>>, shape_of<4>>));
+  constexpr layout held = of<partition<grid, whole, on<both, 4>>, shape_of<4>>;
+  STATIC_REQUIRE(held.roles[0].coordinate == 1);
+  STATIC_REQUIRE(held.roles[1].coordinate == 1);
+  STATIC_REQUIRE(mesh<both>::value == grid::value);
+  STATIC_REQUIRE(both::axis_extent == 6);
+}
+
+TEST_CASE("lengths are parts of any size, also none") {
+  using odd = partition<grid, lengths<b, dim<4>, dim<0>, dim<6>>>;
+  CHECK(parts_text(of<odd, shape_of<10>>, 0) == "[0,4) [4,4) [4,10)");
+  STATIC_REQUIRE(spelled_back<tensor<odd, shape_of<10>>>);
+  STATIC_REQUIRE(std::is_same_v<canonical_tensor<tensor<odd, shape_of<10>>>, tensor<odd, shape_of<10>>>);
+  STATIC_REQUIRE(same(of<partition<grid, lengths<b, dim<4>, dim<3>, dim<3>>>, shape_of<10>>,
+                      of<partition<grid, lengths<b, dim<4>, dim<3>, dim<3>>>, shape_of<10>>));
+  using by_both = partition<grid, lengths<both, dim<1>, dim<2>, dim<3>, dim<0>, dim<0>, dim<4>>>;
+  CHECK(parts_text(of<by_both, shape_of<10>>, 0) == "[0,1) [1,3) [3,6) [6,6) [6,6) [6,10)");
+  STATIC_REQUIRE(spelled_back<tensor<by_both, shape_of<10>>>);
+  // A change is planned like any other: 10 elements from 4 0 6 to 4 3 3.
+  constexpr cost c = cost_of(change_between(of<odd, shape_of<10>>, of<partition<grid, blocks<b>>, shape_of<10>>));
+  STATIC_REQUIRE(c.total == 2 * 3);
+}
+
+TEST_CASE("a turned deal gives every coordinate the part of another") {
+  using turned = partition<grid, rotated<blocks<b>, 1>>;
+  CHECK(parts_text(of<turned, shape_of<7>>, 0) == "[3,5) [5,7) [0,3)");
+  STATIC_REQUIRE(same(of<partition<grid, rotated<blocks<b>, 3>>, shape_of<7>>, of<partition<grid, blocks<b>>, shape_of<7>>));
+  STATIC_REQUIRE(spelled_back<tensor<turned, shape_of<7>>>);
+  constexpr transfer ring{map::move, of<partition<grid, blocks<b>>, shape_of<6>>, of<turned, shape_of<6>>};
+  STATIC_REQUIRE(collective_of(ring) == collective::neighbours);
+  STATIC_REQUIRE(cost_of(ring).busiest_messages == 1);
+}
+
+TEST_CASE("meshes sit on any list of workers, and their parts with them") {
+  using scattered = on_ranks<grid, 5, 0, 7, 2, 9, 4>;
+  STATIC_REQUIRE(scattered::value.rank(scattered::value.at(3)) == 2);
+  coordinates at;
+  REQUIRE(scattered::value.locate(9, at));
+  CHECK(at == scattered::value.at(4));
+  CHECK_FALSE(scattered::value.contains(1));
+  STATIC_REQUIRE(fixed<scattered, a, 1>::value.rank(fixed<scattered, a, 1>::value.at(2)) == 4);
+  STATIC_REQUIRE(on_ranks<grid, 0, 1, 2, 3, 4, 5>::value == grid::value);
+  STATIC_REQUIRE(detail::mesh_check<on_ranks<grid, 0, 1>>::value.code == code::wrong_number_of_ranks);
+  STATIC_REQUIRE(detail::mesh_check<on_ranks<grid, 0, 1, 2, 3, 4, 4>>::value.code == code::placement_overlaps);
+}
+
+TEST_CASE("terms combine in other ways than sums, and two ways do not mix") {
+  using largest = partition<grid, whole, partial<a, max>>;
+  STATIC_REQUIRE(of<largest, shape_of<4>>.roles[0].with == combine::max);
+  STATIC_REQUIRE(spelled_back<tensor<largest, shape_of<4>>>);
+  STATIC_REQUIRE(std::is_same_v<canonical_tensor<tensor<largest, shape_of<4>>>, tensor<largest, shape_of<4>>>);
+  using mixed = partition<grid, whole, partial<a, max>, partial<b>>;
+  STATIC_REQUIRE(spelled_back<tensor<mixed, shape_of<4>>>);
+  constexpr layout none = of<partition<grid, whole>, shape_of<4>>;
+  STATIC_REQUIRE(check_change(of<mixed, shape_of<4>>, none).code == code::mixed_combines);
+  STATIC_REQUIRE(check_change(of<mixed, shape_of<4>>, of<partition<grid, whole, partial<a, max>>, shape_of<4>>).ok());
+  constexpr change c = change_between(of<largest, shape_of<4>>, none);
+  STATIC_REQUIRE(c.steps[0].what == map::fold);
+  STATIC_REQUIRE(c.steps[0].with == combine::max);
+}
+
+TEST_CASE("layout values that mean nothing are refused with their numbers") {
+  layout x = of<partition<grid, blocks<b>>, shape_of<10>>;
+  const index_t short_of[]{0, 4, 4, 9};
+  x.dims[0].bounds = short_of;
+  CHECK(check(x).code == code::lengths_do_not_add_up);
+  CHECK(check(x).numbers[2] == 9);
+  const index_t backwards[]{0, 4, 3, 10};
+  x.dims[0].bounds = backwards;
+  CHECK(check(x).code == code::lengths_do_not_add_up);
+  const index_t right[]{0, 4, 4, 10};
+  x.dims[0].bounds = right;
+  CHECK(check(x).ok());
+  layout wide = of<partition<grid, haloed<blocks<b>, 3, 1, -3, 3, 1, boundary::reflect>>, shape_of<3>>;
+  CHECK(check(wide).code == code::reflection_too_wide);
+  wide.dims[0].extent = 4;
+  CHECK(check(wide).ok());
+}
+
+}  // namespace tessera::testing
