@@ -8,6 +8,8 @@ cases = [  # how, ranks under mpirun, what must be said
     ("well", 3, None),
     ("well", 2, "[tessera.launch.world]"),
     ("throws", 3, "out of paper"),
+    ("gives up", 3, "out of paper"),
+    ("goes on", 3, "[tessera.agree.given_up]"),
     ("slow", 3, None),
     ("leaves", 3, "[tessera.agree.lost]"),
     ("last leaves", 3, "[tessera.agree.lost]"),

@@ -8,18 +8,18 @@ using grid = ts::mesh<line>;
 
 namespace {
 
-ts::layout three_numbers(ts::axis_role role) {
+ts::layout numbers(ts::axis_role role, ts::index_t n = 3) {
   ts::layout x;
   x.mesh = grid::value;
   x.roles.push(role);
   ts::dimension d;
-  d.extent = 3;
+  d.extent = n;
   x.dims.push(d);
   return x;
 }
-ts::layout held_by(int worker) { return three_numbers({ts::role::on, 0, 0, ts::combine::sum, worker}); }
-ts::layout copied() { return three_numbers({}); }
-ts::layout shared_out() { return three_numbers({ts::role::cut}); }
+ts::layout held_by(int worker) { return numbers({ts::role::on, 0, 0, ts::combine::sum, worker}); }
+ts::layout copied() { return numbers({}); }
+ts::layout shared_out() { return numbers({ts::role::cut}); }
 
 /// Carries three numbers from one layout to another.
 void move_one(ts::team_state& state, const ts::layout& from, const ts::layout& to) {
@@ -34,6 +34,21 @@ void move_one(ts::team_state& state, const ts::layout& from, const ts::layout& t
   e.finish(state.carrier(), e.start(state.carrier(), memory(in, e.input_extents()), memory(out, e.output_extents())));
 }
 
+/// Starts an exchange of many numbers and throws before its end.
+void give_up(ts::team_state& state) {
+  ts::exchange e({ts::map::move, numbers({ts::role::cut}, 300'000), numbers({}, 300'000), ts::combine::sum}, state.rank(), ts::element::float64);
+  std::vector<double> in(100'000);
+  std::vector<double> out(300'000);
+  const auto memory = [](std::vector<double>& at) {
+    ts::region r{reinterpret_cast<std::byte*>(at.data()), ts::element::float64, {}, {}};
+    r.extents.push(static_cast<ts::index_t>(at.size()));
+    r.strides.push(1);
+    return r;
+  };
+  const ts::in_flight call = e.start(state.carrier(), memory(in), memory(out));
+  throw std::runtime_error("out of paper");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -44,6 +59,8 @@ int main(int argc, char** argv) {
     if (how == "well") return;
     if (team.rank() == 1) {
       if (how == "throws") throw std::runtime_error("out of paper");
+      if (how == "gives up") give_up(state);
+      if (how == "goes on") try { give_up(state); } catch (const std::exception&) {}
       if (how == "leaves") return;
       if (how == "disagrees") return state.agree(2);
       if (how == "other") return move_one(state, held_by(2), copied());

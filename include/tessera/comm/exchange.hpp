@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/comm/transport.hpp>
+#include <tessera/comm/in_flight.hpp>
 #include <tessera/plan/fingerprint.hpp>
 
 #include <memory>
@@ -45,31 +45,21 @@ class exchange {
   bool fold() const { return fold_; }
   combine with() const { return with_; }
 
-  /// Begins a call: boxes of `in` are on their way, `out` must not be read before `finish`.
-  exchange_call& start(transport& carrier, const region& in, const region& out) {
-    if (idle_.empty()) idle_.push_back(fresh_call());
-    exchange_call& call = *idle_.back();
-    busy_.push_back(std::move(idle_.back()));
-    idle_.pop_back();
-    for (std::size_t i = 0; i < sends_.size(); ++i) aim(call.sends[i].where, sends_[i], in);
-    for (std::size_t i = 0; i < receives_.size(); ++i) aim(call.receives[i].where, receives_[i], out);
-    call.got = {};
-    carrier.start(call);
-    return call;
+  /// Begins a call: boxes of `in` are on their way, `out` must not be read before `finish`. Both outlive what is returned.
+  in_flight start(transport& carrier, const region& in, const region& out) {
+    std::unique_ptr<exchange_call> call = idle_.empty() ? fresh_call() : std::move(idle_.back());
+    if (!idle_.empty()) idle_.pop_back();
+    for (std::size_t i = 0; i < sends_.size(); ++i) aim(call->sends[i].where, sends_[i], in);
+    for (std::size_t i = 0; i < receives_.size(); ++i) aim(call->receives[i].where, receives_[i], out);
+    call->got = {};
+    return {carrier, std::move(call)};
   }
 
   /// Ends a call: all boxes have arrived and all readers have read. Returns what was received.
-  received finish(transport& carrier, exchange_call& call) {
-    carrier.finish(call);
-    const received got = call.got;
-    for (auto& busy : busy_)
-      if (busy.get() == &call) {
-        idle_.push_back(std::move(busy));
-        busy = std::move(busy_.back());
-        busy_.pop_back();
-        break;
-      }
-    return got;
+  received finish(transport& carrier, in_flight&& call) {
+    carrier.finish(*call.call_);
+    idle_.push_back(std::move(call.call_));
+    return idle_.back()->got;
   }
 
  private:
@@ -128,7 +118,6 @@ class exchange {
   std::vector<leg> receives_;
   const leg* own_ = nullptr;
   std::vector<std::unique_ptr<exchange_call>> idle_;  // slots for calls in flight
-  std::vector<std::unique_ptr<exchange_call>> busy_;
 };
 
 }  // namespace tessera

@@ -19,6 +19,10 @@ class mpi_transport final : public transport {
   explicit mpi_transport(boost::mpi::communicator world) : world_(std::move(world), boost::mpi::comm_duplicate) {
     MPI_Comm_set_errhandler(world_, MPI_ERRORS_RETURN);
     left_.resize(static_cast<std::size_t>(world_.size()), false);
+    int known = 0;
+    int* highest = nullptr;
+    MPI_Comm_get_attr(world_, MPI_TAG_UB, &highest, &known);
+    if (known != 0) tags_ = static_cast<std::uint64_t>(*highest) - first_tag + 1;
   }
 
   transport_traits traits() const override { return {"mpi", false, false}; }
@@ -27,6 +31,7 @@ class mpi_transport final : public transport {
 
   void start(exchange_call& call) override {
     const int me = rank();
+    if (gave_up_) throw error(refusal{code::call_given_up, me});
     index_t bytes = 0;
     for (const parcel& p : call.sends)
       if (p.peer != me && !p.where.contiguous()) bytes += padded(p.where.bytes());
@@ -78,6 +83,27 @@ class mpi_transport final : public transport {
     }
   }
 
+  /// Receives are cancelled; what a peer does not take within a few seconds stays allocated until the job ends.
+  void withdraw(std::unique_ptr<exchange_call> call) noexcept override {
+    gave_up_ = true;
+    if (!call->pending) return;
+    requests& open = requests_of(*call);
+    std::size_t received = 0;
+    for (const parcel& p : call->receives)
+      if (p.peer != rank()) received += static_cast<std::size_t>(pieces(p));
+    for (std::size_t i = 0; i < std::min(received, open.size()); ++i)
+      if (open[i] != MPI_REQUEST_NULL) MPI_Cancel(&open[i]);
+    const auto until = clock::now() + patience;
+    int done = 0;
+    while (MPI_Testall(static_cast<int>(open.size()), open.data(), &done, MPI_STATUSES_IGNORE) == MPI_SUCCESS && done == 0) {
+      if (clock::now() > until) {
+        given_up_.push_back(std::move(call));
+        return;
+      }
+      std::this_thread::yield();
+    }
+  }
+
   /// Tells all others that this worker's program ended, and waits until they have ended too.
   void leave() {
     std::vector<MPI_Request> gone(static_cast<std::size_t>(size()), MPI_REQUEST_NULL);
@@ -95,6 +121,7 @@ class mpi_transport final : public transport {
  private:
   using clock = std::chrono::steady_clock;
   static constexpr int goodbye = 1;
+  static constexpr int first_tag = 2;
   static constexpr std::chrono::seconds patience{5};            // for a box that comes behind other messages
   static constexpr std::chrono::milliseconds settling{500};     // for a long box that a worker sent before it ended
   static constexpr index_t largest_piece = index_t{1} << 30;  // MPI counts are int
@@ -107,7 +134,7 @@ class mpi_transport final : public transport {
 
   static index_t pieces(const parcel& p) { return std::max<index_t>(1, (p.where.bytes() + largest_piece - 1) / largest_piece); }
   static index_t padded(index_t bytes) { return (bytes + 63) / 64 * 64; }
-  static int tag(const exchange_call& call) { return 2 + static_cast<int>(call.fingerprint % 30000); }
+  int tag(const exchange_call& call) const { return first_tag + static_cast<int>(call.fingerprint % tags_); }
   static bool unpacked(const exchange_call& call, const parcel& p) { return call.accumulates || !p.where.contiguous(); }
 
   template <class Each>
@@ -131,6 +158,8 @@ class mpi_transport final : public transport {
   void wait(exchange_call& call) {
     const auto until = clock::now() + time_limit;
     requests& open = requests_of(call);
+    disagrees_since_.reset();
+    lost_since_.reset();
     for (int round = 0; !all_done(open); ++round) {
       if (round % 64 == 63) {
         look_for_the_lost(call, open);
@@ -157,45 +186,52 @@ class mpi_transport final : public transport {
   // A peer that sends something else and not what is awaited means another operation; a long transfer may still be under way,
   // so it gets some time.
   void look_for_disagreement(const exchange_call& call, const requests& open) {
-    const int peer = missing(call, open);
+    const int peer = first_open(call, open, &exchange_call::receives);
     int other = 0;
     MPI_Status status;
     if (peer >= 0) MPI_Iprobe(peer, MPI_ANY_TAG, world_, &other, &status);
     if (other == 0 || status.MPI_TAG == tag(call) || status.MPI_TAG == goodbye) {
-      disagrees_since_ = {};
-    } else if (disagrees_since_ == clock::time_point{}) {
+      disagrees_since_.reset();
+    } else if (!disagrees_since_) {
       disagrees_since_ = clock::now();
-    } else if (clock::now() - disagrees_since_ > patience) {
+    } else if (clock::now() - *disagrees_since_ > patience) {
       throw error(refusal{code::workers_disagree, rank(), peer});
     }
   }
 
-  // A peer whose program ended sends nothing more: what it owed before its goodbye has arrived by the next test.
+  // A peer whose program ended sends and takes nothing more: what it owed before its goodbye has arrived by the next test.
   void look_for_the_lost(const exchange_call& call, requests& open) {
     hear_goodbyes();
     all_done(open);
-    std::size_t i = 0;
-    for (const parcel& p : call.receives) {
-      if (p.peer == rank()) continue;
-      for (index_t piece = 0; piece < pieces(p); ++piece, ++i)
-        if (open[i] != MPI_REQUEST_NULL && left_[static_cast<std::size_t>(p.peer)]) {
-          if (!lost_since_) lost_since_ = clock::now();
-          if (clock::now() - *lost_since_ > settling) throw error(refusal{code::worker_lost, rank(), p.peer});
-          return;
-        }
-    }
-    lost_since_.reset();
+    const auto gone = [&](int peer) { return left_[static_cast<std::size_t>(peer)]; };
+    int lost = first_open(call, open, &exchange_call::receives, gone);
+    if (lost < 0) lost = first_open(call, open, &exchange_call::sends, gone);
+    if (lost < 0)
+      lost_since_.reset();
+    else if (!lost_since_)
+      lost_since_ = clock::now();
+    else if (clock::now() - *lost_since_ > settling)
+      throw error(refusal{code::worker_lost, rank(), lost});
   }
 
-  // The peer of the first box that has not come.
-  int missing(const exchange_call& call, const requests& open) const {
+  static bool anybody(int) { return true; }
+
+  // The first peer, of those asked for, whose box has not come or has not been taken.
+  template <class Asked = bool (&)(int)>
+  int first_open(const exchange_call& call, const requests& open, std::vector<parcel> exchange_call::* legs, Asked&& asked = anybody) const {
     std::size_t i = 0;
-    for (const parcel& p : call.receives) {
-      if (p.peer == rank()) continue;
-      for (index_t piece = 0; piece < pieces(p); ++piece, ++i)
-        if (open[i] != MPI_REQUEST_NULL) return p.peer;
-    }
+    for (auto all : {&exchange_call::receives, &exchange_call::sends})
+      for (const parcel& p : call.*all) {
+        if (p.peer == rank()) continue;
+        for (index_t piece = 0; piece < pieces(p); ++piece, ++i)
+          if (all == legs && open[i] != MPI_REQUEST_NULL && asked(p.peer)) return p.peer;
+      }
     return -1;
+  }
+
+  int missing(const exchange_call& call, const requests& open) const {
+    const int sender = first_open(call, open, &exchange_call::receives);
+    return sender >= 0 ? sender : first_open(call, open, &exchange_call::sends);
   }
 
   void hear_goodbyes() {
@@ -217,8 +253,11 @@ class mpi_transport final : public transport {
 
   boost::mpi::communicator world_;
   std::vector<bool> left_;
-  clock::time_point disagrees_since_{};
+  std::uint64_t tags_ = 30000;
+  std::optional<clock::time_point> disagrees_since_;
   std::optional<clock::time_point> lost_since_;
+  bool gave_up_ = false;
+  std::vector<std::unique_ptr<exchange_call>> given_up_;
 };
 
 }  // namespace tessera

@@ -47,8 +47,9 @@ struct transport_traits {
 
 /// Carries boxes between the workers of one launch.
 ///
-/// `finish` returns when this worker's boxes have arrived and its readers have read; nothing is computed here but copies and
-/// combines.
+/// Calls that mean the same are begun in the same order on all workers; beyond that any number may be under way, and end in any
+/// order. `finish` returns when this worker's boxes have arrived and its readers have read; nothing is computed here but copies
+/// and combines.
 class transport {
  public:
   transport() = default;
@@ -61,6 +62,10 @@ class transport {
   virtual int size() const = 0;
   virtual void start(exchange_call& call) = 0;
   virtual void finish(exchange_call& call) = 0;
+
+  /// Gives up a call that will not be finished: nobody reads or writes its boxes afterwards. It can be called for one whose
+  /// start or finish threw.
+  virtual void withdraw(std::unique_ptr<exchange_call> call) noexcept = 0;
 
   std::chrono::seconds time_limit{600};  ///< how long a worker waits for another one
 };

@@ -115,6 +115,9 @@
   R(workers_wait_in_a_ring, "tessera.agree.deadlock",                                                                   \
     "every worker waits for another one; give all of them the same operations in the same order",                       \
     "worker, waits for")                                                                                                \
+  R(call_given_up, "tessera.agree.given_up",                                                                            \
+    "a worker gave up an exchange between start and finish and went on; end the program, or finish what was started",   \
+    "worker")                                                                                                           \
   R(time_limit, "tessera.agree.time",                                                                                   \
     "a worker waited longer than the time limit; look at the worker it waits for, or raise the limit",                  \
     "worker, waits for, seconds")                                                                                       \

@@ -517,6 +517,16 @@ struct workers_wait_in_a_ring {
 };
 
 template <index_t... Numbers>
+struct call_given_up {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.agree.given_up] a worker gave up an exchange between start and finish and went on; end the program, or finish what was started");
+  }
+};
+
+template <index_t... Numbers>
 struct time_limit {
   static constexpr bool ok = false;
   template <class Where>

@@ -33,8 +33,8 @@ inline at::Tensor run_step(team_state& team, const step& s, const at::Tensor& x,
   const region to = region_of(y, e);
   if (bound.fold() || y.dim() == 0) fill_neutral(to, s.with);
   if (team.watch.exchange_started != nullptr) team.watch.exchange_started(team.watch.self, s, e);
-  exchange_call& call = bound.start(team.carrier(), region_of(x, e), to);
-  const received got = bound.finish(team.carrier(), call);
+  in_flight call = bound.start(team.carrier(), region_of(x, e), to);
+  const received got = bound.finish(team.carrier(), std::move(call));
   team.total.bytes += got.bytes;
   team.total.messages += got.messages;
   if (team.watch.exchange_finished != nullptr) team.watch.exchange_finished(team.watch.self, s, e, got);

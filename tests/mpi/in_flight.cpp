@@ -1,0 +1,20 @@
+#include "tests/support/everywhere.hpp"
+#include "tests/support/flights.hpp"
+
+#include "tests/support/catch.hpp"
+
+#include <tessera/comm/mpi.hpp>
+
+using namespace tessera;
+using namespace tessera::testing;
+
+// What tests/comm/in_flight.cpp asks of threads, asked of processes.
+
+TEST_CASE("calls under way together over MPI keep their boxes apart") {
+  const boost::mpi::communicator ranks;
+  mpi_transport carrier(ranks);
+  std::string wrong = every_order(carrier) + every_beginning(carrier) + same_exchange_again(carrier);
+  const bool right = everywhere(ranks, wrong.empty());
+  INFO(wrong);
+  CHECK(right);
+}

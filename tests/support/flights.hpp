@@ -1,0 +1,163 @@
+#pragma once
+// Calls that are under way together on a line of workers, with numbers that say where they come from.
+
+#include <tessera/comm/exchange.hpp>
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+
+namespace tessera::testing {
+
+/// n numbers, over a line of all workers.
+inline layout on_line(int size, index_t n, axis_role role) {
+  layout x;
+  mesh_value m;
+  m.axes.push({text{"a"}, size, 1});
+  x.mesh = row_major(m);
+  x.roles.resize(1);
+  x.dims.resize(1);
+  x.dims[0].extent = n;
+  if (role.kind == role::cut)
+    x.cut_by(0, 0);
+  else
+    x.roles[0] = role;
+  return x;
+}
+
+inline step gathered(int size, index_t n) {
+  return {map::move, on_line(size, n, {role::cut}), on_line(size, n, {}), combine::sum};
+}
+inline step summed(int size, index_t n) {
+  return {map::fold, on_line(size, n, {role::partial}), on_line(size, n, {role::cut}), combine::sum};
+}
+inline step sent(int size, index_t n, int from, int to) {
+  return {map::move, on_line(size, n, {role::on, -1, 0, combine::sum, from}), on_line(size, n, {role::on, -1, 0, combine::sum, to}),
+          combine::sum};
+}
+
+/// One call: what a worker puts in is a function of the element, the worker and the salt; `right` says what arrived wrongly.
+class flight {
+ public:
+  flight(transport& carrier, const step& s, int salt)
+      : carrier_(carrier), step_(s), salt_(salt), own_(std::make_shared<exchange>(s, carrier.rank(), element::float64)), e_(own_.get()) {
+    allocate();
+  }
+  /// Another call of the same exchange.
+  flight(flight& first, int salt) : carrier_(first.carrier_), step_(first.step_), salt_(salt), own_(first.own_), e_(own_.get()) {
+    allocate();
+  }
+
+  void start() { call_.emplace(e_->start(carrier_, memory(in_, e_->input_extents()), memory(out_, e_->output_extents()))); }
+  void finish() {
+    e_->finish(carrier_, std::move(*call_));
+    call_.reset();
+  }
+
+  std::string right() const {
+    const cutting to{step_.to};
+    if (to.elements_of(carrier_.rank()) == 0) return "";
+    const box mine = to.box_of(carrier_.rank());
+    for (index_t i = mine[0].lo; i < mine[0].hi; ++i) {
+      double wanted = 0;
+      if (step_.what == map::fold)
+        for (int r = 0; r < carrier_.size(); ++r) wanted += value(i, r);
+      else
+        wanted = value(i, -1);
+      const double found = out_[static_cast<std::size_t>(i - mine[0].lo)];
+      if (found != wanted) return fmt::format("worker {} call {} element {}: {} instead of {}; ", carrier_.rank(), salt_, i, found, wanted);
+    }
+    return "";
+  }
+
+ private:
+  double value(index_t i, int worker) const { return salt_ * 1000003.0 + static_cast<double>(i) * 17 + (worker + 1) * 0.25; }
+  void allocate() {
+    const box mine = cutting{step_.from}.box_of(carrier_.rank());
+    in_.resize(static_cast<std::size_t>(mine[0].size()) + 1);
+    for (index_t i = mine[0].lo; i < mine[0].hi; ++i)
+      in_[static_cast<std::size_t>(i - mine[0].lo)] = value(i, step_.what == map::fold ? carrier_.rank() : -1);
+    out_.resize(static_cast<std::size_t>(e_->output_extents()[0]) + 1);
+  }
+  static region memory(std::vector<double>& data, const static_vector<index_t, max_dimensions>& extents) {
+    return region{reinterpret_cast<std::byte*>(data.data()), element::float64, extents, extents}.packed_at(
+        reinterpret_cast<std::byte*>(data.data()));
+  }
+
+  transport& carrier_;
+  step step_;
+  int salt_;
+  std::shared_ptr<exchange> own_;
+  exchange* e_;
+  std::vector<double> in_;
+  std::vector<double> out_;
+  std::optional<in_flight> call_;  // last: withdrawn before its memory goes
+};
+
+/// Three kinds of exchange under way together; a box of `large` numbers is beyond what any transport buffers.
+inline std::array<flight, 3> three(transport& c, index_t large, int salt) {
+  const int size = c.size();
+  return {flight(c, gathered(size, 11 + large), salt), flight(c, summed(size, 7 + large), salt + 1),
+          flight(c, sent(size, 5 + large, 0, size - 1), salt + 2)};
+}
+
+/// Two and three calls under way, ended in every pair of orders on even and odd workers.
+inline std::string every_order(transport& c) {
+  std::string wrong;
+  int salt = 1;
+  for (const index_t large : {index_t{0}, index_t{100000}})
+    for (const int count : {2, 3}) {
+      std::array<int, 3> even{0, 1, 2};
+      do {
+        std::array<int, 3> odd{0, 1, 2};
+        do {
+          auto calls = three(c, large, salt);
+          salt += 3;
+          for (int i = 0; i < count; ++i) calls[static_cast<std::size_t>(i)].start();
+          for (const int i : c.rank() % 2 == 0 ? even : odd)
+            if (i < count) calls[static_cast<std::size_t>(i)].finish();
+          for (int i = 0; i < count; ++i) wrong += calls[static_cast<std::size_t>(i)].right();
+        } while (std::next_permutation(odd.begin(), odd.begin() + count));
+      } while (std::next_permutation(even.begin(), even.begin() + count));
+    }
+  return wrong;
+}
+
+/// Three calls begun in another order on each worker, ended in the order of the first.
+inline std::string every_beginning(transport& c) {
+  std::string wrong;
+  int salt = 1;
+  for (const index_t large : {index_t{0}, index_t{100000}})
+    for (int turn = 0; turn < 3; ++turn) {
+      auto calls = three(c, large, salt);
+      salt += 3;
+      for (int i = 0; i < 3; ++i) calls[static_cast<std::size_t>((i + turn * c.rank()) % 3)].start();
+      for (auto& call : calls) call.finish();
+      for (const auto& call : calls) wrong += call.right();
+    }
+  return wrong;
+}
+
+/// One exchange under way three times, ended forwards and backwards, on even and odd workers unlike.
+inline std::string same_exchange_again(transport& c) {
+  std::string wrong;
+  int salt = 1;
+  for (const index_t large : {index_t{0}, index_t{100000}})
+    for (const step& s : {gathered(c.size(), 9 + large), summed(c.size(), 9 + large), sent(c.size(), 9 + large, 0, c.size() - 1)})
+      for (const int how : {0, 1, 2, 3}) {
+        flight a(c, s, salt);
+        flight b(a, salt + 1);
+        flight d(a, salt + 2);
+        salt += 3;
+        for (flight* f : {&a, &b, &d}) f->start();
+        const bool backwards = (c.rank() % 2 == 0 ? how & 1 : how & 2) != 0;
+        for (flight* f : backwards ? std::array{&d, &b, &a} : std::array{&a, &b, &d}) f->finish();
+        for (flight* f : {&a, &b, &d}) wrong += f->right();
+      }
+  return wrong;
+}
+
+}  // namespace tessera::testing
