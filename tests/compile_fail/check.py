@@ -10,26 +10,31 @@ MOST_LINES, MOST_CHARACTERS = 15, 2500
 
 
 def cases_of(source):
-    """The texts that each case expects, by the name of its macro."""
+    """The texts that each case expects and its lines in the file, by the name of its macro."""
     with open(source, encoding="utf-8") as file:
-        lines = [line for line in file if re.search(r"//\s*expect", line)]
+        lines = list(file)
     found = {}
-    for line in lines:
+    for number, line in enumerate(lines, 1):
+        if not re.search(r"//\s*expect", line):
+            continue
         match = re.match(r"#(?:el)?if defined\((\w+)\) *// *expect:\s*(\S.*?)\s*$", line)
         if not match:
             sys.exit(f"{source}: write '#if defined(NAME)  // expect: TEXT && TEXT' instead of\n{line}")
         if match[1] in found:
             sys.exit(f"{source}: {match[1]} stands twice")
-        found[match[1]] = match[2].split(" && ")
+        behind = next(i for i, after in enumerate(lines[number:]) if re.match("#(elif|endif)", after))
+        found[match[1]] = match[2].split(" && "), range(number + 1, number + 1 + behind)
     return found
 
 
-def faults_of(said, expected):
-    """What is wrong with the compiler's words for a case that was refused."""
+def faults_of(said, expected, source, lines):
+    """What is wrong with the compiler's words for a case that was refused, which stands in these lines of the source."""
     mine = [line for line in said.splitlines() if not line.startswith(("In file included from", "                 from"))]
     errors = sum(" error: " in line for line in mine)
     characters = sum(len(line) + 1 for line in mine)
     faults = [f"does not say '{text}'" for text in expected if text not in said]
+    if not any(int(line) in lines for line in re.findall(rf"^{re.escape(source)}:(\d+):", said, re.M)):
+        faults.append(f"names none of the lines {lines[0]} to {lines[-1]}")
     if errors != 1:
         faults.append(f"gives {errors} errors, not 1")
     if len(mine) > MOST_LINES:
@@ -64,7 +69,8 @@ def main():
     elif ran.returncode == 0:
         faults = ["compiles, but must not"]
     else:
-        faults = faults_of(ran.stdout, cases[options.case])
+        expected, lines = cases[options.case]
+        faults = faults_of(ran.stdout, expected, options.source, lines)
     if faults:
         sys.exit(f"{options.source}, {options.case}: {'; '.join(faults)}:\n{ran.stdout}")
 

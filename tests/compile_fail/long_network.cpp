@@ -1,5 +1,4 @@
-// One mistake in the middle of a long network is one error: no layer behind it adds another. The network's own type, which
-// both compilers print once, is the longest part of the message.
+// One mistake in the middle of a long network is one error: no layer behind it adds another, and the layers are not printed.
 #include <tessera/core.hpp>
 
 namespace ts = tessera;
@@ -26,7 +25,49 @@ using network = ts::network<
 static_assert(network<nn::linear<52>>::layers::count == 50);
 static_assert(ts::traffic<network<nn::linear<52>>>(ts::bind<batch>(8)).forward.busiest_worker_bytes > 0);
 
-#if defined(POOL_OF_MATRIX)  // expect: [tessera.layer.dimensions] && at_layer<24, tessera::layer_takes_other_dimensions<4, 2>
+// The same with names that are long to print: 25 convolutions and 25 relus.
+using cut = ts::partition<grid, ts::whole, ts::whole, ts::blocks<row>, ts::blocks<col>>;
+using image = ts::tensor<cut, ts::shape<batch, ts::dim<3>, ts::dim<8>, ts::dim<8>>, double>;
+
+template <ts::index_t Out>
+using conv = nn::conv<Out, ts::kernel<3, 3>, ts::padding<1, 1>>;
+
+template <class Middle>
+using convolutions = ts::network<
+    image,
+    conv<1>, nn::relu, conv<2>, nn::relu, conv<3>, nn::relu, conv<4>, nn::relu, conv<5>, nn::relu, conv<6>, nn::relu,
+    conv<7>, nn::relu, conv<8>, nn::relu, conv<9>, nn::relu, conv<10>, nn::relu, conv<11>, nn::relu, conv<12>, nn::relu,
+    Middle, nn::relu, conv<14>, nn::relu, conv<15>, nn::relu, conv<16>, nn::relu, conv<17>, nn::relu, conv<18>, nn::relu,
+    conv<19>, nn::relu, conv<20>, nn::relu, conv<21>, nn::relu, conv<22>, nn::relu, conv<23>, nn::relu, conv<24>, nn::relu,
+    conv<25>, nn::relu>;
+
+static_assert(convolutions<conv<13>>::layers::count == 50);
+static_assert(ts::value_of<convolutions<conv<13>>::output>.layout.dims[1].extent == 25);
+using wide = nn::conv<13, ts::kernel<13, 3>, ts::padding<1, 1>>;
+using never_used = convolutions<wide>;  // naming it is no error
+
+#if defined(WIDE_CONVOLUTION)  // expect: [tessera.window.kernel] && at_layer<24, tessera::kernel_wider_than_padded_tensor<2, 8, 1, 13>
+using bad = convolutions<wide>;
+using output = bad::output;
+#elif defined(WIDE_CONVOLUTION_TRAFFIC)  // expect: [tessera.window.kernel] && at_layer<24, tessera::kernel_wider_than_padded_tensor<2, 8, 1, 13>
+using bad = convolutions<wide>;
+static_assert(ts::traffic<bad>().forward.bytes <= 0);
+#elif defined(WIDE_CONVOLUTION_USED)  // expect: [tessera.window.kernel] && at_layer<24, tessera::kernel_wider_than_padded_tensor<2, 8, 1, 13>
+using bad = convolutions<wide>;
+static_assert(std::is_same_v<bad::input, image> && bad::layers::count >= 0 && !bad::verdict::ok);
+static_assert(ts::TensorType<ts::network<bad::output, nn::relu, conv<3>>::output>);
+static_assert(ts::primitive<bad::output, ts::canonical_tensor<image>>::cost().total >= 0);
+static_assert(ts::TensorType<ts::result_type<ts::detail::sum_signature<4>, bad::output>>);
+#elif defined(WIDE_CONVOLUTION_DERIVED)  // expect: [tessera.window.kernel] && at_layer<24, tessera::kernel_wider_than_padded_tensor<2, 8, 1, 13>
+struct net : convolutions<wide> {};
+static_assert(std::is_same_v<net::input, image>);
+#elif defined(NO_LAYER)  // expect: [tessera.network.layer] && at_layer<24, tessera::not_a_layer<
+using bad = convolutions<ts::kernel<3, 3>>;
+static_assert(bad::layers::count >= 0);
+#elif defined(NO_TENSOR)  // expect: [tessera.network.input] && not_a_tensor<
+using bad = ts::network<cut, conv<1>, nn::relu, conv<2>, nn::relu>;
+static_assert(ts::traffic<bad>(ts::bind<batch>(8)).forward.bytes >= 0);
+#elif defined(POOL_OF_MATRIX)  // expect: [tessera.layer.dimensions] && at_layer<24, tessera::layer_takes_other_dimensions<4, 2>
 using bad = network<nn::max_pool<ts::kernel<2, 2>>>;
 static_assert(bad::layers::count >= 0);
 #elif defined(RELU_OF_TERMS)  // expect: [tessera.rule.nonlinear] && at_layer<25, tessera::nonlinear_on_partial<1, 0>

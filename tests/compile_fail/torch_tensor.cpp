@@ -22,6 +22,27 @@ using by_col = matrix<ts::whole, ts::blocks<row>>;
 
 inline double of_rows(const by_row& x) { return static_cast<double>(x.layout().rank()); }
 
+// 25 convolutions and 25 relus, so that a name which holds the layers would fill the message.
+template <class... Entries>
+using images = ts::tensor<layout_as<Entries...>, ts::shape_of<16, 1, 8, 8>, double>;
+using image = images<ts::whole, ts::whole, ts::blocks<row>, ts::blocks<col>>;
+template <ts::index_t Wide>
+using conv = ts::nn::conv<6, ts::kernel<Wide, 3>, ts::padding<1, 1>>;
+using relu_layer = ts::nn::relu;
+template <class Middle>
+using deep = ts::nn::sequential<
+    image, conv<3>, relu_layer, conv<3>, relu_layer, conv<3>, relu_layer, conv<3>, relu_layer, conv<3>, relu_layer, conv<3>, relu_layer,
+    conv<3>, relu_layer, conv<3>, relu_layer, conv<3>, relu_layer, conv<3>, relu_layer, conv<3>, relu_layer, conv<3>, relu_layer, Middle,
+    relu_layer, conv<3>, relu_layer, conv<3>, relu_layer, conv<3>, relu_layer, conv<3>, relu_layer, conv<3>, relu_layer, conv<3>,
+    relu_layer, conv<3>, relu_layer, conv<3>, relu_layer, conv<3>, relu_layer, conv<3>, relu_layer, conv<3>, relu_layer, conv<3>,
+    relu_layer>;
+static_assert(deep<conv<3>>::layers::count == 50);
+using never_used = deep<conv<13>>;  // naming it is no error
+struct named_net : deep<conv<3>> {
+  using base = deep<conv<3>>;
+  using base::base;
+};
+
 inline void control(const copies& whole, const terms& pending, const by_row& rows, const by_col& columns,
                     const scalar<ts::invariant<row, col>>& loss) {
   pending + pending;
@@ -30,6 +51,13 @@ inline void control(const copies& whole, const terms& pending, const by_row& row
   ts::all_gather<all>(rows);
   of_rows(ts::repartition<layout_as<ts::blocks<row>, ts::whole>>(columns));
   if (value(loss) > 0) loss.backward();
+}
+inline deep<conv<3>>::output control(ts::team<grid>& team, const image& x,
+                                     const images<ts::replicate<>, ts::whole, ts::whole, ts::blocks<row>, ts::blocks<col>>& spelt) {
+  const named_net net{team, ts::seed{7}};
+  net(net(x).dynamic());
+  net(spelt);
+  return net(x);
 }
 
 #if defined(WHOLE_TO_TERMS)  // expect: [tessera.rule.sum] && replicate_added_to_partial<0, 0>
@@ -51,8 +79,38 @@ void track(ts::tensor<layout_as<ts::whole>, ts::shape_of<4>, std::int64_t>& x) {
 #elif defined(VERB_TO_A_TENSOR)  // expect: [tessera.verb.partition] && not_a_partition<
 auto everywhere(const by_row& x) { return ts::all_gather<by_row>(x); }
 #elif defined(WIDE_KERNEL)  // expect: [tessera.window.kernel] && at_layer<1, tessera::kernel_wider_than_padded_tensor<2, 8, 1, 13>
-using image = ts::tensor<layout_as<ts::whole, ts::whole, ts::blocks<row>, ts::blocks<col>>, ts::shape_of<16, 1, 8, 8>, double>;
 using net = ts::nn::sequential<image, ts::nn::relu, ts::nn::conv<6, ts::kernel<13, 3>, ts::padding<1, 1>>, ts::nn::relu,
                                ts::nn::max_pool<ts::kernel<2, 2>>>;
 auto output(ts::team<grid>& team, const image& x) { return net{team, ts::seed{7}}(x); }
+#elif defined(ONE_MISTAKE)  // expect: [tessera.window.kernel] && at_layer<24, tessera::kernel_wider_than_padded_tensor<2, 8, 1, 13>
+struct net : deep<conv<13>> {
+  using base = deep<conv<13>>;
+  using base::base;
+};
+double train(ts::team<grid>& team, const image& x, const ts::tensor<layout_as<ts::whole>, ts::shape_of<16>, std::int64_t>& labels) {
+  net mine{team, ts::seed{7}};
+  deep<conv<13>> other{team, ts::seed{7}};
+  ts::nn::assign(other, ts::nn::state_of(mine));
+  mine.train();
+  deep<conv<13>>::output y = mine(ts::take<net::input>(team, global(x)));
+  const copies found = ts::all_gather<all>(y);
+  auto all_of_it = sum(matmul(relu(y) + 2.0 * y, found) - ts::to<all>(y) * y);
+  all_of_it.backward();
+  auto loss = ts::nn::cross_entropy(y, labels);
+  loss.backward();
+  for (const at::Tensor& w : mine.parameters()) w.zero_();
+  return value(loss) + value(all_of_it);
+}
+#elif defined(OTHER_CALL)  // expect: [tessera.tensor.partition] && wrong_partition<2>
+auto output(const deep<conv<3>>& net, const images<ts::whole, ts::whole, ts::blocks<col>, ts::blocks<row>>& x) { return net(x); }
+#elif defined(CALL_WITH_BOX)  // expect: [tessera.network.input] && not_a_tensor<
+auto output(const deep<conv<3>>& net, const at::Tensor& x) { return net(x); }
+#elif defined(LOSS_OF_IMAGES)  // expect: [tessera.layer.dimensions] && layer_takes_other_dimensions<2, 4>
+auto loss(const image& x, const ts::tensor<layout_as<ts::whole>, ts::shape_of<16>, std::int64_t>& labels) {
+  ts::nn::cross_entropy(x, labels).backward();
+}
+#elif defined(BACKWARD_OF_MATRIX)  // expect: [tessera.tensor.scalar] && not_a_scalar<2>
+void learn(const copies& x) { x.backward(); }
+#elif defined(VALUE_OF_MATRIX)  // expect: [tessera.tensor.scalar] && not_a_scalar<2>
+bool falls(const copies& x) { return value(x) < 1; }
 #endif

@@ -25,6 +25,37 @@ TEST_CASE("shapes and partitions follow layers") {
   STATIC_REQUIRE(std::is_same_v<z, tensor<partition<grid, whole, grains<72, row, col>>, shape<batch, dim<360>>, double>>);
 }
 
+TEST_CASE("naming a network that is refused is no error, and what it would give goes everywhere") {
+  using refused = network<image, nn::relu, nn::linear<4>, nn::max_pool<kernel<99, 2>>, nn::relu>;
+  STATIC_REQUIRE(std::is_same_v<refused, refused_network<at_layer<2, kernel_wider_than_padded_tensor<2, 9, 0, 99>>, image>>);
+  STATIC_REQUIRE(std::is_same_v<network<image, int>, refused_network<at_layer<0, not_a_layer<>>, image>>);
+  using given = detail::refused_like<image>;
+  STATIC_REQUIRE(std::is_same_v<network<given, nn::relu>, refused_network<refused_before, given>>);
+  STATIC_REQUIRE(std::is_same_v<typename network<given, nn::relu>::output, given>);
+  STATIC_REQUIRE(primitive<given, image>::cost().total == 0);
+  STATIC_REQUIRE(std::is_same_v<result_type<detail::binary_signature<4, 0, linearity::additive>, image, given>, given>);
+}
+
+TEST_CASE("a tensor that another is wanted for is told where they differ") {
+  using cut = partition<grid, whole, whole, blocks<row>, blocks<col>>;
+  const tensor_value wanted = value_of<image>;
+  const auto given = [&](auto partition_given, auto shape_given, auto element) {
+    return check_same(value_of<tensor<decltype(partition_given), decltype(shape_given), decltype(element)>>, wanted);
+  };
+  using extents = shape<batch, dim<3>, dim<9>, dim<8>>;
+  CHECK(given(partition<grid, whole, whole, blocks<row>, blocks<col>, replicate<>>{}, extents{}, double{}).ok());
+  CHECK(given(cut{}, extents{}, float{}).code == code::wrong_element);
+  CHECK(given(partition<grid, whole, whole, whole>{}, shape<batch, dim<3>, dim<9>>{}, double{}).code == code::wrong_number_of_dimensions);
+  const refusal extent = given(cut{}, shape<batch, dim<3>, dim<9>, dim<7>>{}, double{});
+  CHECK((extent.code == code::extents_differ && extent.numbers[0] == 3 && extent.numbers[1] == 8 && extent.numbers[2] == 7));
+  const refusal turned = given(partition<grid, whole, whole, blocks<col>, blocks<row>>{}, extents{}, double{});
+  CHECK((turned.code == code::wrong_partition && turned.numbers[0] == 2));
+  const refusal grain = given(partition<grid, whole, whole, blocks<row>, grains<2, col>>{}, extents{}, double{});
+  CHECK((grain.code == code::wrong_partition && grain.numbers[0] == 3));
+  const refusal elsewhere = given(partition<placed<grid, 4>, whole, whole, blocks<row>, blocks<col>>{}, extents{}, double{});
+  CHECK((elsewhere.code == code::wrong_partition && elsewhere.numbers[0] == -1));
+}
+
 TEST_CASE("the weight's cut is the cheapest for one sample, whatever the batch") {
   using features = tensor<partition<grid, whole, blocks<row, col>>, shape<batch, dim<96>>, double>;
   const layer_plan narrow = nn::linear<10>::plan(value_of<features>);

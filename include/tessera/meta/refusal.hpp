@@ -9,9 +9,11 @@
 
 namespace tessera {
 
-/// Why something is refused, as a value; `none` means that it is accepted.
+/// Why something is refused, as a value; `none` means that it is accepted, `refused_before` that what it was made of was refused,
+/// so that one mistake is one error.
 enum class code : int {
   none,
+  refused_before,
 #define TESSERA_ENUMERATOR(name, ...) name,
   TESSERA_REFUSALS(TESSERA_ENUMERATOR)
 #undef TESSERA_ENUMERATOR
@@ -55,16 +57,24 @@ constexpr refusal_words words_of(code why) {
     return {text, sentence, numbers};
     TESSERA_REFUSALS(TESSERA_WORDS)
 #undef TESSERA_WORDS
-    case code::none: break;
+    case code::none:
+    case code::refused_before: break;
   }
   return {"", "", ""};
 }
+
+/// The verdict of what was made of something refused: not accepted, and silent.
+struct refused_before {
+  static constexpr bool ok = false;
+  template <class>
+  static constexpr void refuse() {}
+};
 
 namespace detail {
 
 template <code Why, index_t... Numbers>
 struct verdict_named {
-  using type = fits;
+  using type = std::conditional_t<Why == code::none, fits, refused_before>;
 };
 #define TESSERA_NAMED(name, ...)                 \
   template <index_t... Numbers>                    \

@@ -89,6 +89,9 @@
     "this extent decides the size of a parameter and must be static; write dim<n> in the shape", "dimension")           \
   R(extent_not_bound, "tessera.shape.unbound",                                                                          \
     "this needs an extent that is not known; bind it, as in traffic<net>(bind<batch>(64))", "dimension")     \
+  R(not_a_layer, "tessera.network.layer", "a network is a tensor type and layers behind it; this one is no layer", "")      \
+  R(not_a_tensor, "tessera.network.input",                                                                              \
+    "a network takes a distributed tensor; name tensor<partition, shape>, and make one by take or assume", "")          \
   R(option_unknown, "tessera.layer.option",                                                                             \
     "the layer does not know this option; docs/layers.md lists those that it knows",                                    \
     "")                                                                                                                 \
@@ -99,6 +102,8 @@
     "kernel, option")                                                                                                   \
   R(count_overflows, "tessera.shape.overflow", "the tensor has more than 2^63 - 1 elements; make it smaller",           \
     "dimension, extent")                                                                                                \
+  R(not_a_scalar, "tessera.tensor.scalar", "only a scalar starts backward or steers the program; sum the tensor first",  \
+    "dimensions")                                                                                                       \
   R(not_steering, "tessera.value.copies",                                                                               \
     "only a tensor that all workers hold alike may steer the program; change it to invariant first", "axis")            \
   R(mesh_larger_than_world, "tessera.launch.world",                                                                     \
@@ -132,7 +137,7 @@
   R(undefined_tensor, "tessera.tensor.undefined", "the tensor is undefined or was moved from; assign it first", "")     \
   R(other_team, "tessera.tensor.team", "the tensors belong to different teams; make both with one team", "")            \
   R(wrong_partition, "tessera.tensor.partition",                                                                        \
-    "the tensor has another partition than its type says; repartition it", "dimension")                                 \
+    "the tensor has another partition than is wanted here; repartition it", "dimension or -1")                               \
   R(element_has_no_cotangent, "tessera.tensor.cotangent",                                                               \
     "integers and booleans have no gradient; convert the tensor to a floating element first", "")                       \
   R(label_out_of_range, "tessera.loss.label", "a label names a class that does not exist; correct the labels",          \

@@ -417,6 +417,26 @@ struct extent_not_bound {
 };
 
 template <index_t... Numbers>
+struct not_a_layer {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.network.layer] a network is a tensor type and layers behind it; this one is no layer");
+  }
+};
+
+template <index_t... Numbers>
+struct not_a_tensor {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.network.input] a network takes a distributed tensor; name tensor<partition, shape>, and make one by take or assume");
+  }
+};
+
+template <index_t... Numbers>
 struct option_unknown {
   static constexpr bool ok = false;
   template <class Where>
@@ -453,6 +473,16 @@ struct count_overflows {
   static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.shape.overflow] the tensor has more than 2^63 - 1 elements; make it smaller");
+  }
+};
+
+template <index_t... Numbers>
+struct not_a_scalar {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.tensor.scalar] only a scalar starts backward or steers the program; sum the tensor first");
   }
 };
 
@@ -602,7 +632,7 @@ struct wrong_partition {
   template <class Where>
   static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.tensor.partition] the tensor has another partition than its type says; repartition it");
+                  "[tessera.tensor.partition] the tensor has another partition than is wanted here; repartition it");
   }
 };
 

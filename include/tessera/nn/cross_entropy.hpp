@@ -16,6 +16,7 @@ inline constexpr signature loss_signature = [] {
 }();
 
 constexpr refusal check_loss(const layout& logits, const layout& labels) {
+  if (logits.dims.count != 2) return refusal{code::layer_takes_other_dimensions, 2, logits.dims.count};
   static_vector<operand, 4> operands;
   operands.push({logits, false});
   operands.push({labels, true});
@@ -65,7 +66,6 @@ namespace tessera::nn {
 inline tensor<dyn> cross_entropy(const tensor<dyn>& logits, const tensor<dyn>& labels) {
   const team_handle& team = logits.team();
   const layout& x = logits.layout();
-  if (x.dims.count != 2) throw error(refusal{code::layer_takes_other_dimensions, 2, x.dims.count}, team->label());
   check(detail::check_loss(x, labels.layout()), team->label());
   detail::check_labels(labels.local(), x.dims[1].extent, team->label());
   const at::Tensor& local = logits.local();
@@ -116,7 +116,8 @@ struct loss_value {
 
 template <class Logits, class Labels>
 struct loss_verdict {
-  static constexpr refusal value = check_loss(value_of<Logits>.layout, value_of<Labels>.layout);
+  static constexpr refusal value = first_of(described<Logits>::verdict_source::value, described<Labels>::verdict_source::value,
+                                            check_loss(value_of<Logits>.layout, value_of<Labels>.layout));
 };
 
 }  // namespace tessera::detail
@@ -125,11 +126,14 @@ namespace tessera::nn {
 
 template <class P, class S, class E, class Q, class R>
 auto cross_entropy(const tensor<P, S, E>& logits, const tensor<Q, R, std::int64_t>& labels) {
-  static_assert(S::rank == 2 && R::rank == 1, "[tessera.loss.dimensions] cross_entropy takes logits [n, c] and labels [n]");
   using verdict = verdict_of<detail::loss_verdict<tensor<P, S, E>, tensor<Q, R, std::int64_t>>>;
   verdict::template refuse<verdict>();
-  using Loss = typename detail::tensor_named<tensor<P, S, E>, detail::loss_value<tensor<P, S, E>>>::type;
-  return Loss(cross_entropy(logits.dynamic(), labels.dynamic()));
+  if constexpr (verdict::ok) {
+    using Loss = typename detail::tensor_named<tensor<P, S, E>, detail::loss_value<tensor<P, S, E>>>::type;
+    return Loss(cross_entropy(logits.dynamic(), labels.dynamic()));
+  } else {
+    return detail::refused_like<tensor<P, S, E>>();
+  }
 }
 
 }  // namespace tessera::nn

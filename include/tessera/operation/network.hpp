@@ -15,21 +15,16 @@ namespace detail {
 /// A layer applied to a tensor type: the layer's plan as a constant and the type of its result.
 template <class L, class In>
 struct applied {
+  using layer = L;
   static constexpr const char* name = L::name;
   static constexpr bool only_here = requires { L::only_here; };  // no layer of the serial network
   static constexpr layer_plan value = L::plan(value_of<In>);
-  struct verdict_source {
-    static constexpr refusal value = applied::value.why;
-  };
-  using verdict = verdict_of<verdict_source>;
   struct result {
+    static constexpr const refusal& why = applied::value.why;
     static constexpr tensor_value value{applied::value.output, value_of<In>.element};
   };
-  static auto named() {
-    if constexpr (verdict::ok) return std::type_identity<typename tensor_named<In, result>::type>{};
-    else return std::type_identity<In>{};
-  }
-  using output = typename decltype(named())::type;
+  using verdict = typename planned<In, result>::verdict;
+  using output = typename planned<In, result>::type;
 };
 
 template <class... Layers>
@@ -46,9 +41,13 @@ struct fold_state {
 
 template <class Out, int Index, class... Done, class L>
 constexpr auto operator>>(fold_state<Out, Index, fits, layer_list<Done...>>, L*) {
-  using on = applied<L, Out>;
-  if constexpr (on::verdict::ok) return fold_state<typename on::output, Index + 1, fits, layer_list<Done..., on>>{};
-  else return fold_state<Out, Index, at_layer<Index, typename on::verdict>, layer_list<Done...>>{};
+  if constexpr (Layer<L>) {
+    using on = applied<L, Out>;
+    if constexpr (on::verdict::ok) return fold_state<typename on::output, Index + 1, fits, layer_list<Done..., on>>{};
+    else return fold_state<Out, Index, at_layer<Index, typename on::verdict>, layer_list<Done...>>{};
+  } else {
+    return fold_state<Out, Index, at_layer<Index, not_a_layer<>>, layer_list<Done...>>{};
+  }
 }
 template <class Out, int Index, class Verdict, class Done, class L>
 constexpr auto operator>>(fold_state<Out, Index, Verdict, Done> refused, L*) {
@@ -57,9 +56,15 @@ constexpr auto operator>>(fold_state<Out, Index, Verdict, Done> refused, L*) {
 
 template <class In>
 constexpr auto first_state() {
-  if constexpr (described<In>::verdict::ok) return fold_state<canonical_tensor<In>, 0, fits, layer_list<>>{};
+  if constexpr (!TensorType<In>) return fold_state<In, 0, not_a_tensor<>, layer_list<>>{};
+  else if constexpr (described<In>::verdict::ok) return fold_state<canonical_tensor<In>, 0, fits, layer_list<>>{};
   else return fold_state<In, 0, typename described<In>::verdict, layer_list<>>{};
 }
+
+template <class In, class... Layers>
+struct fold {
+  using type = decltype((first_state<In>() >> ... >> static_cast<Layers*>(nullptr)));
+};
 
 constexpr layout bound_all(layout x) { return x; }
 template <class Tag, class... Rest>
@@ -100,26 +105,56 @@ struct each_layer<layer_list<Ons...>> {
 
 }  // namespace detail
 
-/// Layers one after the other, as far as types know them: shapes, partitions, parameters and traffic, without LibTorch.
-///
-/// It is a left fold over the layers; a layer that refuses what comes in is named in one error.
-template <TensorType In, Layer... Layers>
-struct network {
-  using folded = decltype((detail::first_state<In>() >> ... >> static_cast<Layers*>(nullptr)));
+/// A network whose layers fit one another: what `network` names.
+template <class In, class... Layers>
+struct network_of {
+  using folded = typename detail::fold<In, Layers...>::type;
   using input = In;
   using output = typename folded::output;
   using layers = detail::each_layer<typename folded::layers>;
   using verdict = typename folded::verdict;
-  static_assert((verdict::template refuse<verdict>(), true));
 };
+
+/// A network with a mistake, in few words: compilers print the name of what they refuse, and that of all layers would be long.
+///
+/// Its first use is the one error; what it takes and gives is accepted everywhere without another.
+template <class Verdict, class In>
+struct refused_network {
+  using input = In;
+  using output = detail::refused_like<In>;
+  using layers = detail::each_layer<detail::layer_list<>>;
+  using verdict = Verdict;
+  static_assert((Verdict::template refuse<Verdict>(), true));
+};
+
+namespace detail {
+
+// `Accepted` where the layers fit one another, else `Refused`, neither of them instantiated.
+template <template <class, class...> class Accepted, template <class, class> class Refused, class In, class... Layers>
+struct network_named {
+  using verdict = typename fold<In, Layers...>::type::verdict;
+  using input = std::conditional_t<TensorType<In>, In, tensor<refused_partition, shape<>>>;
+  using type = std::conditional_t<verdict::ok, Accepted<In, Layers...>, Refused<verdict, input>>;
+};
+
+}  // namespace detail
+
+/// Layers one after the other, as far as types know them: shapes, partitions, parameters and traffic, without LibTorch.
+///
+/// It is a left fold over the layers; a layer that refuses what comes in is named in one error at the network's first use.
+/// `In` is a tensor type, each of `Layers` a Layer.
+template <class In, class... Layers>
+using network = typename detail::network_named<network_of, refused_network, In, Layers...>::type;
 
 /// Bytes that a network moves for given values of its dynamic extents: `traffic<net>(bind<batch>(64)).forward`.
 template <class Network, class... Bindings>
 constexpr traffic_value traffic(const Bindings&... bindings) {
-  using verdict = verdict_of<detail::all_bound<typename Network::input, Bindings...>>;
-  verdict::template refuse<verdict>();
-  if constexpr (verdict::ok) return Network::layers::traffic(bindings...);
-  else return traffic_value{};
+  if constexpr (Network::verdict::ok) {
+    using verdict = verdict_of<detail::all_bound<typename Network::input, Bindings...>>;
+    verdict::template refuse<verdict>();
+    if constexpr (verdict::ok) return Network::layers::traffic(bindings...);
+  }
+  return {};
 }
 
 }  // namespace tessera

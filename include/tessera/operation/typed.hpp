@@ -65,10 +65,10 @@ struct matmul_signature {
   }();
 };
 
-/// The result of a signature on tensor types: its verdict and its type.
+/// A signature on tensor types: the value of its result, or why it is refused.
 template <class Signature, class First, class... Rest>
-struct typed_result {
-  static constexpr inferred value = [] {
+struct signature_result {
+  static constexpr inferred of = [] {
     inferred refused;
     refused.why = first_of(described<First>::verdict_source::value, described<Rest>::verdict_source::value...);
     if (!refused.why.ok()) return refused;
@@ -84,19 +84,13 @@ struct typed_result {
     (agrees(value_of<Rest>.element), ...);
     return y;
   }();
-  struct verdict_source {
-    static constexpr refusal value = typed_result::value.why;
-  };
-  using verdict = verdict_of<verdict_source>;
-  struct source {
-    static constexpr tensor_value value{typed_result::value.layout, value_of<First>.element};
-  };
-  static auto named() {
-    if constexpr (verdict::ok) return std::type_identity<typename tensor_named<First, source>::type>{};
-    else return std::type_identity<First>{};
-  }
-  using type = typename decltype(named())::type;
+  static constexpr const refusal& why = of.why;
+  static constexpr tensor_value value{of.layout, value_of<First>.element};
 };
+
+/// The same as a verdict and a type.
+template <class Signature, class First, class... Rest>
+struct typed_result : planned<First, signature_result<Signature, First, Rest...>> {};
 
 // Refuses apart from the operands, whose types would be printed once more.
 template <class Verdict, class Type>

@@ -143,16 +143,16 @@ template <verb Verb, TensorType From, TensorType To>
 struct named_primitive : primitive<From, To> {
   struct source {
     static constexpr refusal value = [] {
-      if constexpr (primitive<From, To>::verdict::ok) {
-        constexpr tessera::verb leads = primitive<From, To>::verb;
-        constexpr bool tiles = Verb == tessera::verb::repartition && leads == tessera::verb::all_to_all;
-        if (leads != Verb && !tiles) return refusal{code::not_this_verb, static_cast<int>(Verb), static_cast<int>(leads)};
-      }
+      const refusal leads_nowhere = detail::primitive_verdict<From, To>::value;
+      if (!leads_nowhere.ok()) return leads_nowhere;
+      const tessera::verb leads = verb_between(value_of<From>.layout, value_of<To>.layout);
+      const bool tiles = Verb == tessera::verb::repartition && leads == tessera::verb::all_to_all;
+      if (leads != Verb && !tiles) return refusal{code::not_this_verb, static_cast<int>(Verb), static_cast<int>(leads)};
       return refusal{};
     }();
   };
-  using verdict_of_name = verdict_of<source>;
-  static_assert((verdict_of_name::template refuse<verdict_of_name>(), true));
+  using verdict = verdict_of<source>;
+  static_assert((verdict::template refuse<verdict>(), true));
 };
 
 /// Anything with a domain, a codomain and an adjoint that leads back between their cotangents.

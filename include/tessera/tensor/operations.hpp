@@ -31,13 +31,15 @@ template <class Signature, class Compute, class First, class... Rest>
 auto typed_apply(Compute&& compute, const First& first, const Rest&... rest) {
   using Typed = typed_result<Signature, First, Rest...>;
   Typed::verdict::template refuse<typename Typed::verdict>();
-  return typename Typed::type(apply(Signature::value, compute, first.dynamic(), rest.dynamic()...));
+  if constexpr (Typed::verdict::ok) return typename Typed::type(apply(Signature::value, compute, first.dynamic(), rest.dynamic()...));
+  else return typename Typed::type();
 }
 
 template <class T>
 struct steers {
   static constexpr refusal value = [] {
     const layout& x = value_of<T>.layout;
+    if (x.dims.count > 0) return refusal{code::not_a_scalar, x.dims.count};
     for (int a = 0; a < x.roles.count; ++a)
       if (x.mesh.axes[a].extent > 1 && x.roles[a].kind != role::invariant && x.roles[a].kind != role::replicate)
         return refusal{code::not_steering, a};
@@ -114,7 +116,6 @@ auto sum(const tensor<P, S, E>& x) {
 /// x[…, i, k] y[…, k, j]; a contraction over a dimension that both have cut alike is partial.
 template <class P, class S, class Q, class R, class E>
 auto matmul(const tensor<P, S, E>& x, const tensor<Q, R, E>& y) {
-  static_assert(S::rank == R::rank && S::rank >= 2, "[tessera.matmul.dimensions] both need the same number of dimensions, at least 2");
   return detail::typed_apply<detail::matmul_signature<S::rank>>(
       +[](const at::Tensor& a, const at::Tensor& b) { return at::matmul(a, b); }, x, y);
 }
@@ -122,7 +123,6 @@ auto matmul(const tensor<P, S, E>& x, const tensor<Q, R, E>& y) {
 /// Reads a scalar that steers the program; only tensors that all workers hold alike have one, so no two decide differently.
 template <class P, class S, class E>
 E value(const tensor<P, S, E>& x) {
-  static_assert(S::rank == 0, "[tessera.value.scalar] only a scalar steers; sum the tensor first");
   using verdict = verdict_of<detail::steers<tensor<P, S, E>>>;
   verdict::template refuse<verdict>();
   if (!x.layout().mesh.contains(x.team()->rank())) throw error(refusal{code::not_steering, -1}, x.team()->label());

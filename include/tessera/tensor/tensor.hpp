@@ -37,6 +37,7 @@ class tensor<dyn> {
 
 namespace detail {
 
+<<<<<<< HEAD
 /// Everything that a tensor type fixes must hold of a layout at run time; dynamic extents take the layout's.
 inline void check_fits(const layout& given, const layout& typed, const std::string& where) {
   layout expected = typed;
@@ -47,7 +48,21 @@ inline void check_fits(const layout& given, const layout& typed, const std::stri
       throw error(refusal{code::extents_differ, d, expected.dims[d].extent, given.dims[d].extent}, where);
   }
   if (!same(expected, given)) throw error(refusal{code::wrong_partition, 0}, where);
+=======
+/// Everything that a tensor type fixes must hold of a value at run time; dynamic extents take the value's.
+inline refusal check_fits(const tensor_value& given, tensor_value typed) {
+  for (int d = 0; d < typed.layout.dims.count && d < given.layout.dims.count; ++d)
+    if (typed.layout.dims[d].extent == dynamic) typed.layout.dims[d].extent = given.layout.dims[d].extent;
+  return check_same(given, typed);
+>>>>>>> 2c293ce (A refused network has a short name: its layers are not printed, its results add no errors, calls are refused in few words)
 }
+
+/// Whether a tensor type converts to another freely: both spell one layout, or the first is what something refused gives.
+template <class From, class To>
+inline constexpr bool converts = [] {
+  const refusal& why = described<From>::verdict_source::value;
+  return why.code == code::refused_before || (why.ok() && same(value_of<From>.layout, value_of<To>.layout));
+}();
 
 inline bool differentiable(at::ScalarType t) { return t == at::kDouble || t == at::kFloat; }
 
@@ -66,16 +81,13 @@ class tensor {
 
   /// Takes a dynamic tensor of the same partition, shape and element; anything else throws.
   explicit tensor(tensor<dyn> of) : of_(std::move(of)) {
-    detail::check_fits(of_.layout(), value_of<tensor>.layout, of_.team()->label());
-    if (of_.type() != value_of<tensor>.element)
-      throw error(refusal{code::wrong_element, static_cast<int>(value_of<tensor>.element), static_cast<int>(of_.type())},
-                  of_.team()->label());
+    check(detail::check_fits({of_.layout(), of_.type()}, value_of<tensor>), of_.team()->label());
   }
 
   /// Another spelling of the same layout converts freely.
   template <class P, class S>
     requires(TensorType<tensor<P, S, Element>> && !std::is_same_v<tensor<P, S, Element>, tensor> &&
-             same(value_of<tensor<P, S, Element>>.layout, value_of<tensor>.layout))
+             detail::converts<tensor<P, S, Element>, tensor>)
   tensor(const tensor<P, S, Element>& other) : of_(other.dynamic()) {}
 
   const at::Tensor& local() const { return of_.local(); }
@@ -132,7 +144,8 @@ inline at::Tensor seed_of(const tensor<dyn>& loss) {
 
 template <class P, class S, class E>
 void tensor<P, S, E>::backward(bool keep_graph, bool create_graph) const {
-  static_assert(S::rank == 0, "[tessera.tensor.scalar] backward starts from a scalar; sum the tensor first");
+  using verdict = std::conditional_t<S::rank == 0, fits, not_a_scalar<S::rank>>;
+  verdict::template refuse<verdict>();
   local().backward(detail::seed_of(of_), keep_graph, create_graph);
 }
 

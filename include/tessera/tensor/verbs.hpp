@@ -39,25 +39,29 @@ auto to(const tensor<P, S, E>& x) {
   using verdict = detail::partition_verdict<Q>;
   verdict::template refuse<verdict>();
   if constexpr (verdict::ok) {
-    static_assert(sizeof(primitive<tensor<P, S, E>, detail::moved_type<tensor<P, S, E>, Q>>) > 0);
-    return detail::carry<Q>(x);
+    using F = primitive<tensor<P, S, E>, detail::moved_type<tensor<P, S, E>, Q>>;
+    static_assert(sizeof(F) > 0);
+    if constexpr (F::verdict::ok) return detail::carry<Q>(x);
+    else return detail::refused_like<tensor<P, S, E>>();
   } else {
-    return x;
+    return detail::refused_like<tensor<P, S, E>>();
   }
 }
 
 // The named verbs: each refuses a pair of partitions that it does not lead between. Beside each its adjoint.
-#define TESSERA_VERB(name)                                                                                      \
-  template <class Q, class P, class S, class E>                                                                 \
-  auto name(const tensor<P, S, E>& x) {                                                                         \
-    using verdict = detail::partition_verdict<Q>;                                                               \
-    verdict::template refuse<verdict>();                                                                        \
-    if constexpr (verdict::ok) {                                                                                \
-      static_assert(sizeof(named_primitive<verb::name, tensor<P, S, E>, detail::moved_type<tensor<P, S, E>, Q>>) > 0); \
-      return detail::carry<Q>(x);                                                                               \
-    } else {                                                                                                    \
-      return x;                                                                                                 \
-    }                                                                                                           \
+#define TESSERA_VERB(name)                                                                                \
+  template <class Q, class P, class S, class E>                                                           \
+  auto name(const tensor<P, S, E>& x) {                                                                   \
+    using verdict = detail::partition_verdict<Q>;                                                         \
+    verdict::template refuse<verdict>();                                                                  \
+    if constexpr (verdict::ok) {                                                                          \
+      using F = named_primitive<verb::name, tensor<P, S, E>, detail::moved_type<tensor<P, S, E>, Q>>;     \
+      static_assert(sizeof(F) > 0);                                                                       \
+      if constexpr (F::verdict::ok) return detail::carry<Q>(x);                                           \
+      else return detail::refused_like<tensor<P, S, E>>();                                                \
+    } else {                                                                                              \
+      return detail::refused_like<tensor<P, S, E>>();                                                     \
+    }                                                                                                     \
   }
 TESSERA_VERB(broadcast)
 TESSERA_VERB(sum_reduce)

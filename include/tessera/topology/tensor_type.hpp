@@ -50,6 +50,28 @@ struct described<tensor<P, S, E>> {
   using verdict = verdict_of<verdict_source>;
 };
 
+/// The partition of what a refused operation or network gives.
+struct refused_partition {
+  using mesh_type = mesh<>;
+  static constexpr int dimensions = 0;
+};
+template <class S, class E>
+struct described<tensor<refused_partition, S, E>> {
+  using mesh_type = refused_partition::mesh_type;
+  using partition_type = refused_partition;
+  using shape_type = S;
+  using element_type = E;
+  static constexpr tensor_value value{{}, element_of<E>};
+  struct verdict_source {
+    static constexpr refusal value{code::refused_before};
+  };
+  using verdict = refused_before;
+};
+
+// What a refused operation or network gives; every door takes it without another error.
+template <class Like>
+using refused_like = tensor<refused_partition, shape<>, typename described<Like>::element_type>;
+
 }  // namespace detail
 
 /// The type names a tensor: partition, shape and element.
@@ -155,7 +177,46 @@ struct named_unless_refused<T, Source, false> {
   using type = T;
 };
 
+template <class Like, class Source, bool Fits>
+struct named_or_refused : tensor_named<Like, Source> {};
+template <class Like, class Source>
+struct named_or_refused<Like, Source, false> {
+  using type = refused_like<Like>;
+};
+
+// What an operation or a layer gives, as types: `Result` has its value and why it is refused, if it is; the names of mesh and
+// extents are those of tensor type `Like`.
+template <class Like, class Result>
+struct planned {
+  struct verdict_source {
+    static constexpr refusal value = Result::why;
+  };
+  using verdict = verdict_of<verdict_source>;
+  using type = typename named_or_refused<Like, Result, verdict::ok>::type;
+};
+
 }  // namespace detail
+
+/// Refuses a tensor of another element, shape or partition than is wanted; spellings of one layout make no difference.
+constexpr refusal check_same(const tensor_value& given, const tensor_value& wanted) {
+  const int rank = wanted.layout.dims.count;
+  if (given.element != wanted.element)
+    return refusal{code::wrong_element, static_cast<int>(wanted.element), static_cast<int>(given.element)};
+  if (given.layout.dims.count != rank) return refusal{code::wrong_number_of_dimensions, rank, given.layout.dims.count};
+  for (int d = 0; d < rank; ++d)
+    if (given.layout.dims[d].extent != wanted.layout.dims[d].extent)
+      return refusal{code::extents_differ, d, wanted.layout.dims[d].extent, given.layout.dims[d].extent};
+  if (same(given.layout, wanted.layout)) return {};
+  const layout x = canonical(given.layout);
+  const layout y = canonical(wanted.layout);
+  for (int d = 0; d < rank; ++d) {
+    bool alike = x.levels(d) == y.levels(d) && x.dims[d].kind == y.dims[d].kind && x.dims[d].grain() == y.dims[d].grain();
+    for (int level = 0; alike && level < x.levels(d); ++level)
+      alike = x.mesh.axes[x.cutting(d, level)].name == y.mesh.axes[y.cutting(d, level)].name;
+    if (!alike) return refusal{code::wrong_partition, d};
+  }
+  return refusal{code::wrong_partition, -1};  // a meaning, or the mesh
+}
 
 /// The canonical spelling of a tensor type: equal values give equal types.
 template <TensorType T>
