@@ -17,7 +17,7 @@ ts::layout numbers(ts::axis_role role, ts::index_t n = 3) {
   x.dims.push(d);
   return x;
 }
-ts::layout held_by(int worker) { return numbers({ts::role::on, 0, 0, ts::combine::sum, worker}); }
+ts::layout held_by(int worker) { return numbers(ts::held_on(worker)); }
 ts::layout copied() { return numbers({}); }
 ts::layout shared_out() { return numbers({ts::role::cut}); }
 

@@ -35,7 +35,7 @@ inline step summed(int size, index_t n) {
   return {map::fold, on_line(size, n, {role::partial}), on_line(size, n, {role::cut}), combine::sum};
 }
 inline step sent(int size, index_t n, int from, int to) {
-  return {map::move, on_line(size, n, {role::on, -1, 0, combine::sum, from}), on_line(size, n, {role::on, -1, 0, combine::sum, to}),
+  return {map::move, on_line(size, n, held_on(from)), on_line(size, n, held_on(to)),
           combine::sum};
 }
 

@@ -131,7 +131,7 @@ constexpr layout roll_layout(dice& d, const mesh_value& mesh, const static_vecto
     } else if (what == 6 && allow.invariant) {
       x.roles[a] = {role::invariant};
     } else if (what == 7 && allow.on) {
-      x.roles[a] = {role::on, -1, 0, false, combine::sum, d.roll(0, mesh.axes[a].extent - 1)};
+      x.roles[a] = held_on(d.roll(0, mesh.axes[a].extent - 1));
     }
   }
   for (int k = 0; k < x.dims.count; ++k) {

@@ -120,7 +120,7 @@ constexpr role meanings[]{role::replicate, role::partial, role::invariant, role:
 /// A layout of one dimension [n], or two, whose axis `a` has a meaning; other axes are as `rest` says.
 layout with_meaning(layout x, int a, role what, int dim, int coordinate) {
   if (what == role::cut) x.cut_by(dim, a);
-  else x.roles[a] = {what, -1, 0, combine::sum, what == role::on ? coordinate : 0};
+  else x.roles[a] = what == role::on ? held_on(coordinate) : axis_role{what};
   return x;
 }
 

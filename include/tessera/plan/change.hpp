@@ -27,7 +27,7 @@ namespace detail {
 // The role that an axis of `x` named like axis a of `of` has; a mesh that lacks the axis counts as extent 1.
 constexpr axis_role twin_role(const layout& x, const layout& of, int a) {
   const int b = x.mesh.find(of.mesh.axes[a].name);
-  return b < 0 || x.mesh.axes[b].extent != of.mesh.axes[a].extent ? axis_role{role::on, -1} : x.roles[b];
+  return b < 0 || x.mesh.axes[b].extent != of.mesh.axes[a].extent ? held_on(0) : x.roles[b];
 }
 
 // Terms along an axis stay terms only on the same mesh, and only of the same combine.
@@ -86,7 +86,7 @@ constexpr void spread(layout& x, int axis) {
   x.roles[axis] = {};
   const int d = widest(x);
   if (d < 0) {
-    x.roles[axis] = {role::on};
+    x.roles[axis] = held_on(0);
     return;
   }
   if (x.levels(d) == 0) x.dims[d].set_grain(1);
@@ -159,7 +159,7 @@ constexpr layout unspread(const layout& from, const layout& to) {
       mid.roles[a] = {};
       cut_as(mid, was.dimension, a, from.dims[was.dimension]);
     } else {
-      mid.roles[a] = {role::on, -1, 0, false, combine::sum, was.kind == role::on ? was.coordinate : 0};
+      mid.roles[a] = held_on(was.kind == role::on ? was.coordinate : 0);
     }
   }
   return mid;

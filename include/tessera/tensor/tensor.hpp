@@ -37,24 +37,14 @@ class tensor<dyn> {
 
 namespace detail {
 
-<<<<<<< HEAD
-/// Everything that a tensor type fixes must hold of a layout at run time; dynamic extents take the layout's.
-inline void check_fits(const layout& given, const layout& typed, const std::string& where) {
-  layout expected = typed;
-  for (int d = 0; d < expected.dims.count && d < given.dims.count; ++d) {
-    if (expected.dims[d].extent == dynamic) expected.dims[d].extent = given.dims[d].extent;
-    if (expected.dims[d].bounds == learned) expected.dims[d].bounds = given.dims[d].bounds;
-    if (expected.dims[d].extent != given.dims[d].extent)
-      throw error(refusal{code::extents_differ, d, expected.dims[d].extent, given.dims[d].extent}, where);
-  }
-  if (!same(expected, given)) throw error(refusal{code::wrong_partition, 0}, where);
-=======
-/// Everything that a tensor type fixes must hold of a value at run time; dynamic extents take the value's.
+/// Everything that a tensor type fixes must hold of a value at run time; dynamic extents and learned lengths take the value's.
 inline refusal check_fits(const tensor_value& given, tensor_value typed) {
-  for (int d = 0; d < typed.layout.dims.count && d < given.layout.dims.count; ++d)
-    if (typed.layout.dims[d].extent == dynamic) typed.layout.dims[d].extent = given.layout.dims[d].extent;
+  for (int d = 0; d < typed.layout.dims.count && d < given.layout.dims.count; ++d) {
+    dimension& expected = typed.layout.dims[d];
+    if (expected.extent == dynamic) expected.extent = given.layout.dims[d].extent;
+    if (expected.bounds == learned) expected.bounds = given.layout.dims[d].bounds;
+  }
   return check_same(given, typed);
->>>>>>> 2c293ce (A refused network has a short name: its layers are not printed, its results add no errors, calls are refused in few words)
 }
 
 /// Whether a tensor type converts to another freely: both spell one layout, or the first is what something refused gives.

@@ -29,6 +29,13 @@ struct axis_role {
   friend constexpr bool operator==(const axis_role&, const axis_role&) = default;
 };
 
+/// The role of an axis that holds a tensor on one coordinate alone.
+constexpr axis_role held_on(int coordinate) {
+  axis_role r{role::on};
+  r.coordinate = coordinate;
+  return r;
+}
+
 /// How the parts of a dimension relate to its elements.
 ///
 ///  tiled    each element is in one part

@@ -161,7 +161,7 @@ template <class Axis, int Coordinate>
 struct entry<on<Axis, Coordinate>> {
   static constexpr bool is_cover = false;
   static constexpr void write(draft& x) {
-    mean<Axis>(x, {role::on, -1});
+    mean<Axis>(x, held_on(0));
     if (!x.why.ok()) return;
     [&x]<class... Factors>(axes_are<Factors...>) {
       const int places[]{x.value.mesh.find(short_name_of<bare_axis<Factors>>())...};
