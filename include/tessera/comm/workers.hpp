@@ -35,29 +35,27 @@ inline void complain(std::string_view who, const std::exception& what) {
   std::fflush(stderr);
 }
 
-template <Mesh M, class Prepare, class Program>
-void run_worker(std::shared_ptr<transport> carrier, const launch_options& options, Prepare& prepare, Program& program) {
+template <class Prepare, class Program>
+void run_worker(const std::shared_ptr<transport>& carrier, const launch_options& options, Prepare& prepare, Program& program) {
   carrier->time_limit = options.time_limit;
   prepare(*carrier);
-  team<M> workers(std::move(carrier));
-  workers.state()->checked = options.checked;
-  program(workers);
+  program(carrier);
 }
 
 // Threads of this process. The first worker that fails says why; the others stop with it.
-template <Mesh M, class Prepare, class Program>
-int run_threads(const launch_options& options, Prepare& prepare, Program& program) {
-  const auto meeting = std::make_shared<hub>(M::value.size());
+template <class Prepare, class Program>
+int run_threads(const launch_options& options, const mesh_value& mesh, Prepare& prepare, Program& program) {
+  const auto meeting = std::make_shared<hub>(mesh.size());
   std::mutex mutex;
   bool failed = false;
   const auto fail = [&](int rank, const std::exception& e) {
     std::lock_guard lock(mutex);
-    if (!failed) complain(label_of(M::value, rank), e);
+    if (!failed) complain(label_of(mesh, rank), e);
     failed = true;
   };
   const auto worker = [&](int rank) {
     try {
-      run_worker<M>(std::make_shared<in_process>(meeting, rank), options, prepare, program);
+      run_worker(std::make_shared<in_process>(meeting, rank), options, prepare, program);
       meeting->leave(rank);
     } catch (const error& e) {
       fail(rank, e);  // who met it says so; the others only stop
@@ -71,31 +69,30 @@ int run_threads(const launch_options& options, Prepare& prepare, Program& progra
     }
   };
   std::vector<std::thread> threads;
-  for (int r = 0; r < M::value.size(); ++r) threads.emplace_back(worker, r);
+  for (int r = 0; r < mesh.size(); ++r) threads.emplace_back(worker, r);
   for (auto& t : threads) t.join();
   return failed ? 1 : 0;
 }
 
 #ifdef TESSERA_HAS_MPI
 // Processes that a launcher started. A worker that fails says so and ends the job.
-template <Mesh M, class Prepare, class Program>
-int run_mpi(int argc, char** argv, const launch_options& options, Prepare& prepare, Program& program) {
+template <class Prepare, class Program>
+int run_mpi(int argc, char** argv, const launch_options& options, const mesh_value& mesh, Prepare& prepare, Program& program) {
   // MPI starts once in a process and ends with it, so a program may launch again.
   static const boost::mpi::environment environment(argc, argv, boost::mpi::threading::funneled, false);
   const auto carrier = std::make_shared<mpi_transport>(boost::mpi::communicator{});
-  if (carrier->size() != M::value.size()) {
-    if (carrier->rank() == 0)
-      complain("launch", error(refusal{code::mesh_larger_than_world, M::value.size(), carrier->size()}));
+  if (carrier->size() != mesh.size()) {
+    if (carrier->rank() == 0) complain("launch", error(refusal{code::mesh_larger_than_world, mesh.size(), carrier->size()}));
     carrier->leave();
     return 1;
   }
   const auto end_job = [&](const std::exception& e) {
-    complain(label_of(M::value, carrier->rank()), e);
+    complain(label_of(mesh, carrier->rank()), e);
     std::this_thread::sleep_for(std::chrono::milliseconds(200));  // the message comes first, then the launcher kills
     MPI_Abort(MPI_COMM_WORLD, 1);
   };
   try {
-    run_worker<M>(carrier, options, prepare, program);
+    run_worker(carrier, options, prepare, program);
     carrier->leave();
   } catch (const std::exception& e) {
     end_job(e);
@@ -108,12 +105,13 @@ int run_mpi(int argc, char** argv, const launch_options& options, Prepare& prepa
 
 }  // namespace detail
 
-/// Runs `program(team)` on every worker of a mesh and returns the exit status of the whole.
+/// Runs `program(transport)` on every worker of a mesh and returns the exit status of the whole.
 ///
 /// Under an MPI launcher each process is a worker, otherwise each is a thread; `options.transport` forces one. `prepare` runs
-/// in every worker before its team is made. The mesh is the world: any other number of processes is refused.
-template <Mesh M, class Prepare, class Program>
-int run_workers(int argc, char** argv, const launch_options& options, Prepare&& prepare, Program&& program) {
+/// in every worker before its program. The mesh is the world: any other number of processes is refused.
+template <class Prepare, class Program>
+int run_workers(int argc, char** argv, const launch_options& options, const mesh_value& mesh, Prepare&& prepare,
+                Program&& program) {
   if (options.transport != "auto" && options.transport != "in-process" && options.transport != "mpi") {
     std::fprintf(stderr, "tessera: transport '%s' is unknown; say auto, in-process or mpi\n", options.transport.c_str());
     return 2;
@@ -127,7 +125,7 @@ int run_workers(int argc, char** argv, const launch_options& options, Prepare&& 
   }
 #ifdef TESSERA_HAS_MPI
   if (options.transport == "mpi" || (options.transport == "auto" && by == launcher::mpi))
-    return detail::run_mpi<M>(argc, argv, options, prepare, program);
+    return detail::run_mpi(argc, argv, options, mesh, prepare, program);
 #else
   static_cast<void>(argc);
   static_cast<void>(argv);
@@ -136,7 +134,17 @@ int run_workers(int argc, char** argv, const launch_options& options, Prepare&& 
     return 2;
   }
 #endif
-  return detail::run_threads<M>(options, prepare, program);
+  return detail::run_threads(options, mesh, prepare, program);
+}
+
+/// The same for a mesh that is a type: `program(team)`.
+template <Mesh M, class Prepare, class Program>
+int run_workers(int argc, char** argv, const launch_options& options, Prepare&& prepare, Program&& program) {
+  return run_workers(argc, argv, options, M::value, prepare, [&](const std::shared_ptr<transport>& carrier) {
+    team<M> workers(carrier);
+    workers.state()->checked = options.checked;
+    program(workers);
+  });
 }
 
 }  // namespace tessera

@@ -10,23 +10,39 @@
 
 namespace tessera {
 
+namespace detail {
+
+// Every worker gets its share of the cores, at least one, and runs its backward in its own thread.
+inline void prepare_worker(const transport& carrier) {
+  const launch_environment e = read_environment();
+  const int beside = carrier.traits().shares_memory ? carrier.size() : std::max(1, e.local_world);
+  at::set_num_threads(std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / beside));
+  c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
+}
+
+}  // namespace detail
+
 /// Runs `program(team)` on every worker of a mesh and returns the exit status of the whole.
 ///
 /// Under an MPI launcher each process is a worker, otherwise each is a thread of this process. Every worker gets its share of
 /// the cores, at least one, and runs its backward in its own thread.
 template <Mesh M, class Program>
 int launch(int argc, char** argv, const launch_options& options, Program&& program) {
-  const auto prepare = [](const transport& carrier) {
-    const launch_environment e = read_environment();
-    const int beside = carrier.traits().shares_memory ? carrier.size() : std::max(1, e.local_world);
-    at::set_num_threads(std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / beside));
-    c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
-  };
-  return run_workers<M>(argc, argv, options, prepare, std::forward<Program>(program));
+  return run_workers<M>(argc, argv, options, detail::prepare_worker, std::forward<Program>(program));
 }
 template <Mesh M, class Program>
 int launch(int argc, char** argv, Program&& program) {
   return launch<M>(argc, argv, launch_options{}, std::forward<Program>(program));
+}
+
+/// The same for a mesh that is known at run time: `program(team_handle)`.
+template <class Program>
+int launch(int argc, char** argv, const launch_options& options, const mesh_value& mesh, Program&& program) {
+  return run_workers(argc, argv, options, mesh, detail::prepare_worker, [&](const std::shared_ptr<transport>& carrier) {
+    const auto workers = std::make_shared<team_state>(carrier, mesh);
+    workers->checked = options.checked;
+    program(workers);
+  });
 }
 
 }  // namespace tessera

@@ -1,0 +1,265 @@
+#include "evaluate.hpp"
+
+#include "serial.hpp"
+
+#include <tessera/nn/forward.hpp>
+#include <tessera/tensor/launch.hpp>
+#include <tessera/tensor/verbs.hpp>
+
+#include <torch/csrc/autograd/autograd.h>
+
+#include <cmath>
+#include <mutex>
+
+namespace conformance {
+namespace {
+
+/// The numbers that each worker hands in, combined over all of them.
+std::vector<double> over_workers(const team_handle& team, const std::vector<double>& mine, combine with) {
+  layout terms;
+  terms.mesh = team->mesh();
+  terms.roles.push({role::partial, 0, 0, with});
+  terms.dims.push(uncut(static_cast<index_t>(mine.size())));
+  layout all = terms;
+  all.roles[0] = {};
+  const at::Tensor sum = to(all, tensor<dyn>(team, terms, at::tensor(mine, at::kDouble))).local();
+  return {sum.data_ptr<double>(), sum.data_ptr<double>() + sum.numel()};
+}
+
+double squares(const at::Tensor& x) { return x.detach().to(at::kDouble).square().sum().item<double>(); }
+double product_of(const at::Tensor& x, const at::Tensor& y) {
+  return (x.detach().to(at::kDouble) * y.detach().to(at::kDouble)).sum().item<double>();
+}
+
+/// How far two tensors are apart: the largest difference, and whether it is everywhere within the tolerance.
+struct distance {
+  double largest = 0;
+  bool within = true;
+
+  void add(const at::Tensor& a, const at::Tensor& b, double rtol, double atol) {
+    if (a.sizes() != b.sizes()) {
+      within = false;
+      return;
+    }
+    if (a.numel() == 0) return;
+    const at::Tensor x = a.detach().to(at::kDouble);
+    const at::Tensor y = b.detach().to(at::kDouble);
+    const at::Tensor off = (x - y).abs();
+    largest = std::max(largest, off.max().item<double>());
+    within = within && (off <= atol + rtol * y.abs()).all().item<bool>();
+  }
+};
+
+/// A worker's view of a trial while it runs.
+class run {
+ public:
+  run(const team_handle& team, const trial& t) : team_(team), t_(t) {}
+
+  verdict judge() {
+    if (!t_.mismatches.empty()) return {result::fail, static_cast<double>(t_.mismatches.size()), listed()};
+    for (const fault& f : t_.faults)
+      if (const std::string why = refusal_of(f); !why.empty()) return {result::fail, 0, why};
+    forward();
+    verdict v = meaning();
+    if (v.result != result::pass) return v;
+    switch (t_.asked) {
+      case question::adjoint: v = adjoint(); break;
+      case question::equivalence: v = equivalence(); break;
+      case question::element_kept: v = element_kept(); break;
+    }
+    if (v.result == result::pass && !std::isnan(t_.every_y)) v = entries();
+    if (v.result == result::pass) v.why = remarks();
+    return v;
+  }
+
+ private:
+  const layout& domain() const { return t_.links.front().plan.input; }
+  const layout& codomain() const { return t_.links.back().plan.output; }
+
+  std::string listed() const {
+    std::string all;
+    for (std::size_t i = 0; i < t_.mismatches.size() && i < 3; ++i) all += (i == 0 ? "" : "; ") + t_.mismatches[i];
+    return all;
+  }
+  std::string remarks() const {
+    std::string all = t_.remark;
+    for (const std::string& code : codes_) all += fmt::format("{}refused with {}", all.empty() ? "" : "; ", code);
+    return all;
+  }
+
+  // Empty when all workers were refused alike.
+  std::string refusal_of(const fault& f) {
+    const layout& from = f.calls.front().plan.input;
+    integers sizes = f.local;
+    if (sizes.empty()) sizes = tessera::detail::sizes_of(box_of(from, team_->rank()));
+    std::string code;
+    try {
+      tensor<dyn> x(team_, from, at::zeros(sizes, at::TensorOptions().dtype(tessera::detail::scalar_type(t_.element))));
+      for (const link& l : f.calls) x = passed(l, x, {});
+    } catch (const error& e) {
+      code = e.code();
+    }
+    const double refused = over_workers(team_, {code.empty() ? 0.0 : 1.0}, combine::sum)[0];
+    if (refused != team_->mesh().size()) return "what must be refused is accepted";
+    codes_.push_back(code);
+    return {};
+  }
+
+  tensor<dyn> passed(const link& l, const tensor<dyn>& x, const std::vector<nn::parameter>& parameters) const {
+    switch (l.what) {
+      case link::kind::change: return to(l.plan.output, x);
+      case link::kind::contraction:
+        return {team_, l.plan.output, nn::forward_contraction(team_, l.plan, l.weights, x.local(), parameters)};
+      case link::kind::max_pool: return {team_, l.plan.output, nn::forward_max_pool(team_, l.plan, l.kernels, x.local())};
+    }
+    return x;
+  }
+
+  void forward() {
+    at::Tensor local = locals_of(domain(), t_.x, t_.element, 1, team_->rank());
+    if (t_.backward && t_.leaf < 0) local.set_requires_grad(true);
+    x_ = {team_, domain(), local};
+    y_ = x_;
+    for (const link& l : t_.links) {
+      serial_parameters_.push_back(parameters_of(l, t_.weights, t_.element, 100 * serial_parameters_.size() + 7));
+      parameters_.emplace_back();
+      for (int k = 0; k < l.plan.parameters.count; ++k) {
+        parameters_.back().emplace_back(team_, l.plan.parameters[k].name, l.plan.parameters[k], t_.element, seed{1});
+        parameters_.back().back().assign(serial_parameters_.back()[static_cast<std::size_t>(k)]);
+      }
+      y_ = passed(l, y_, parameters_.back());
+    }
+    if (!t_.backward) return;
+    dy_ = locals_of(cotangent(codomain()), t_.dy, t_.element, 2, team_->rank());
+    y_.local().backward(dy_);
+  }
+
+  at::Tensor leaf() const { return t_.leaf < 0 ? x_.local() : parameters_[0][static_cast<std::size_t>(t_.leaf)].stored().local(); }
+  static at::Tensor gradient(const at::Tensor& of) { return of.grad().defined() ? of.grad() : at::zeros_like(of); }
+
+  /// Every worker's part of the result is that of the serial one: x put together, run and taken apart.
+  verdict meaning() {
+    serial_x_ = assembled(domain(), t_.x, t_.element, 1, team_->mesh().size());
+    serial_x_.set_requires_grad(t_.backward);
+    for (auto& of_link : serial_parameters_)
+      for (at::Tensor& p : of_link) p.set_requires_grad(t_.backward);
+    serial_y_ = serially(t_.links, serial_x_, serial_parameters_);
+    distance d;
+    d.add(y_.local(), part_of(serial_y_, codomain(), team_->rank()), tolerance(1e-4), tolerance(1e-4) * largest(serial_y_));
+    return agreed(d, "y is not the serial one");
+  }
+  double tolerance(double otherwise) const { return t_.element == element::float32 ? otherwise : t_.element == element::float64 ? 1e-11 : 0; }
+  static double largest(const at::Tensor& x) { return x.numel() == 0 ? 0 : x.detach().to(at::kDouble).abs().max().item<double>(); }
+
+  verdict agreed(const distance& d, const char* otherwise) {
+    const std::vector<double> all = over_workers(team_, {d.largest, d.within ? 0.0 : 1.0}, combine::max);
+    if (all[1] == 0) return {result::pass, all[0], {}};
+    return {result::fail, all[0], otherwise};
+  }
+
+  /// r = ⟨F x, dy⟩/d, s = ⟨x, F* dy⟩/d with d = max(|F x||dy|, |x||F* dy|), summed over all workers, an invariant counted once.
+  verdict adjoint() {
+    const at::Tensor x = leaf();
+    const at::Tensor dx = gradient(x);
+    const layout& lies = t_.leaf < 0 ? domain() : t_.links[0].plan.parameters[t_.leaf].stored;
+    const bool counts = tessera::detail::is_first_copy({team_, lies, x.detach()}, role::invariant);
+    const double one = counts ? 1 : 0;
+    const auto n = over_workers(team_, {squares(y_.local()), squares(dy_), one * squares(x), one * squares(dx), product_of(y_.local(), dy_), one * product_of(x, dx)},
+                                combine::sum);
+    const double d = std::max(std::sqrt(n[0]) * std::sqrt(n[1]), std::sqrt(n[2]) * std::sqrt(n[3]));
+    const double r = d == 0 ? n[4] : n[4] / d;
+    const double s = d == 0 ? n[5] : n[5] / d;
+    const double off = std::abs(r - s);
+    if (off <= t_.atol + t_.rtol * std::abs(s)) return {result::pass, off, {}};
+    return {result::fail, off, fmt::format("<Fx,dy>/d = {}, <x,F*dy>/d = {}", r, s)};
+  }
+
+  /// y and the gradients that the case names are the serial layer's.
+  verdict equivalence() {
+    const at::Tensor serial_dy = assembled(cotangent(codomain()), t_.dy, t_.element, 2, team_->mesh().size());
+    serial_y_.backward(serial_dy);
+    verdict all;
+    for (const std::string& name : t_.compares) {
+      distance d;
+      if (name == "y") {
+        d.add(y_.local(), part_of(serial_y_, codomain(), team_->rank()), t_.rtol, t_.atol);
+      } else if (name == "dx") {
+        d.add(gradient(x_.local()), part_of(serial_x_.grad(), cotangent(domain()), team_->rank()), t_.rtol, t_.atol);
+      } else {
+        const int k = name == "dw" ? 0 : 1;
+        for (std::size_t l = 0; l < t_.links.size(); ++l)
+          if (k < t_.links[l].plan.parameters.count) {
+            const nn::parameter& p = parameters_[l][static_cast<std::size_t>(k)];
+            const at::Tensor& serial = serial_parameters_[l][static_cast<std::size_t>(k)];
+            d.add(gradient(p.stored().local()), part_of(gradient(serial), p.stored().layout(), team_->rank()), t_.rtol, t_.atol);
+          }
+      }
+      const verdict one = agreed(d, "");
+      all.figure = std::max(all.figure, one.figure);
+      if (one.result == result::pass) continue;
+      all.result = result::fail;
+      all.why += fmt::format("{}{} is off by {}", all.why.empty() ? "" : ", ", name, one.figure);
+    }
+    return all;
+  }
+
+  verdict element_kept() {
+    const auto type = tessera::detail::scalar_type(t_.element);
+    bool same = y_.local().scalar_type() == type;
+    if (t_.backward) same = same && gradient(x_.local()).scalar_type() == type;
+    const double others = over_workers(team_, {same ? 0.0 : 1.0}, combine::sum)[0];
+    if (others == 0) return {result::pass, 0, {}};
+    return {result::fail, others, "the element type changed"};
+  }
+
+  /// Every entry is one number, exactly.
+  verdict entries() {
+    distance d;
+    d.add(y_.local(), at::full_like(y_.local(), t_.every_y), 0, 0);
+    if (const verdict y = agreed(d, "an entry of y is another number"); y.result != result::pass) return y;
+    distance dx;
+    dx.add(gradient(x_.local()), at::full_like(x_.local(), t_.every_dx), 0, 0);
+    return agreed(dx, "an entry of dx is another number");
+  }
+
+  team_handle team_;
+  const trial& t_;
+  tensor<dyn> x_;
+  tensor<dyn> y_;
+  at::Tensor dy_;
+  at::Tensor serial_x_;
+  at::Tensor serial_y_;
+  std::vector<std::vector<nn::parameter>> parameters_;
+  std::vector<std::vector<at::Tensor>> serial_parameters_;
+  std::vector<std::string> codes_;
+};
+
+}  // namespace
+
+verdict evaluate(const team_handle& team, const trial& t) { return run(team, t).judge(); }
+
+team_handle fresh_team(const team_handle& of) { return std::make_shared<team_state>(of->shared_carrier(), of->mesh()); }
+
+int rank_of(const team_handle& team) { return team->rank(); }
+
+std::string on_workers(int workers, bool under_mpi, const std::function<void(const team_handle&)>& program) {
+  mesh_value world;
+  world.axes.push({text{"worker"}, workers, 1});
+  launch_options options;
+  options.transport = under_mpi ? "mpi" : "in-process";
+  options.time_limit = std::chrono::seconds{60};
+  std::mutex mutex;
+  std::string first;
+  const int status = launch(0, nullptr, options, world, [&](const team_handle& team) {
+    try {
+      program(team);
+    } catch (const std::exception& e) {
+      const std::lock_guard lock(mutex);
+      if (first.empty()) first = e.what();
+      throw;
+    }
+  });
+  return first.empty() && status != 0 ? "the workers could not be started" : first;
+}
+
+}  // namespace conformance

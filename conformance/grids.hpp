@@ -1,0 +1,105 @@
+#pragma once
+// Partitions of the file as meshes and layouts: grids over lists of world ranks.
+
+#include "cases.hpp"
+
+#include <tessera/comm/error.hpp>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <numeric>
+
+namespace conformance {
+
+/// Keeps lists that layouts point to for as long as the program runs; equal lists are kept once.
+template <class T>
+const T* kept(const std::vector<T>& list) {
+  static std::deque<std::vector<T>> all;
+  for (const auto& known : all)
+    if (known == list) return known.data();
+  return all.emplace_back(list).data();
+}
+
+/// The name of the i-th axis of a grid: "x0", "w1".
+inline text axis_name(char grid, std::size_t i) {
+  static std::map<std::string, text> names;
+  const auto known = names.try_emplace(fmt::format("{}{}", grid, i)).first;
+  known->second = text(known->first.data(), static_cast<int>(known->first.size()));
+  return known->second;
+}
+
+inline index_t product(const integers& of) { return std::accumulate(of.begin(), of.end(), index_t{1}, std::multiplies<>()); }
+
+/// A grid of these extents over these world ranks, row-major; an affine placement where the ranks are in equal steps.
+inline mesh_value grid_over(const std::vector<int>& ranks, const integers& shape, char name) {
+  if (static_cast<index_t>(ranks.size()) != product(shape))
+    throw unbuilt(fmt::format("a grid of {} workers over {} ranks", product(shape), ranks.size()));
+  mesh_value m;
+  for (std::size_t i = 0; i < shape.size(); ++i) m.axes.push({axis_name(name, i), static_cast<int>(shape[i]), 1});
+  m = row_major(m, ranks[0]);
+  const int step = ranks.size() > 1 ? ranks[1] - ranks[0] : 1;
+  for (auto& a : m.axes) a.stride *= step;
+  for (std::size_t k = 0; k < ranks.size(); ++k)
+    if (m.rank(m.at(static_cast<int>(k))) != ranks[k]) {
+      m.ranks = kept(ranks);
+      break;
+    }
+  check(check(m));
+  return m;
+}
+
+/// The partition `name` of a case: its shape and its ranks, the first ones of the world unless said.
+inline mesh_value grid_of(values& given, const std::string& name, char letter) {
+  const integers shape = given.list(name + "_shape");
+  std::vector<int> ranks(static_cast<std::size_t>(product(shape)));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  if (given.has(name + "_ranks"))
+    for (ranks.clear(); index_t r : given.list(name + "_ranks")) ranks.push_back(static_cast<int>(r));
+  return grid_over(ranks, shape, letter);
+}
+
+/// All axes of a mesh replicate, all dimensions whole.
+inline layout whole(const mesh_value& mesh, const integers& shape) {
+  layout x;
+  x.mesh = mesh;
+  x.roles.resize(mesh.axes.count);
+  for (index_t n : shape) x.dims.push(uncut(n));
+  return x;
+}
+
+/// Axis i of the grid cuts dimension i; a grid of more axes has as many dimensions, of extent 1.
+inline layout blocks_over(const mesh_value& mesh, integers shape) {
+  while (static_cast<int>(shape.size()) < mesh.axes.count) shape.push_back(1);
+  layout x = whole(mesh, shape);
+  for (int a = 0; a < mesh.axes.count; ++a) x.cut_by(a, a);
+  return x;
+}
+
+/// The same where index 0 of every axis takes the whole remainder.
+inline layout heavy_first(layout x) {
+  for (int a = 0; a < x.mesh.axes.count; ++a) {
+    const index_t p = x.mesh.axes[a].extent;
+    const index_t n = x.dims[a].extent;
+    integers lengths(static_cast<std::size_t>(p), n / p);
+    lengths[0] += n % p;
+    x.dims[a].lengths = kept(lengths);
+  }
+  return x;
+}
+
+/// How many workers have to run for a mesh to fit.
+inline int world_of(const mesh_value& m) {
+  int last = 0;
+  for (int i = 0; i < m.size(); ++i) last = std::max(last, m.rank(m.at(i)));
+  return last + 1;
+}
+
+/// The extents of a box, one for each dimension.
+inline integers extents_of(const box& b) {
+  integers n;
+  for (const interval& i : b) n.push_back(i.size());
+  return n;
+}
+
+}  // namespace conformance

@@ -1,0 +1,104 @@
+#pragma once
+// The phrases of the file's vocabulary and what they mean. A phrase that stands in no table here is unknown.
+
+#include "cases.hpp"
+
+#include <map>
+
+namespace conformance {
+
+/// What a tensor is filled with, by the words of the file.
+inline filling filling_named(const std::string& words) {
+  static const std::map<std::string, filling> known{
+      {"randn", filling::normal},
+      {"randn of balanced local shape, zero padded by halo_shape", filling::normal},
+      {"randn of the padded shape (ghost entries included)", filling::normal},
+      {"randn on rank 0, scattered", filling::normal},
+      {"randn on rank 0, scattered with Repartition", filling::normal},
+      {"randn, scattered", filling::normal},
+      {"randn, local shape = x_global_shape on every active P_x worker", filling::normal},
+      {"randn same shape on every active P_y worker", filling::normal},
+      {"10*randn cast to dtype", filling::ten_times_normal},
+      {"10*randn cast to dtype, local shape = x_global_shape", filling::ten_times_normal},
+      {"10*ones of the balanced local shape of x_global_shape", filling::ten},
+      {"10*ones, local shape = x_global_shape", filling::ten},
+      {"0.1*ones of the balanced local shape of y_global_shape", filling::tenth},
+      {"0.1*ones same shape", filling::tenth},
+      {"rand in [0,1)", filling::uniform},
+      {"rand float32 on rank 0, scattered", filling::uniform},
+      {"zeros", filling::zeros},
+      {"zeros (so that the map is linear in the bias)", filling::zeros},
+      {"rand, same on both; set on world rank 0", filling::uniform},
+      {"rand on rank 0, scattered", filling::uniform},
+      {"default", filling::scaled_by_fan},
+      {"default init", filling::scaled_by_fan},
+      {"filled with 0", filling::zeros},
+      {"filled with 0 for the bias test", filling::zeros},
+  };
+  const auto found = known.find(words);
+  if (found == known.end()) throw unbuilt(fmt::format("the phrase '{}' is unknown", words));
+  return found->second;
+}
+
+inline filling filling_of(values& given, const std::string& name, filling otherwise = filling::normal) {
+  return given.has(name) ? filling_named(given.text(name)) : otherwise;
+}
+
+inline element element_named(const std::string& words) {
+  static const std::map<std::string, element> known{
+      {"float64", element::float64}, {"float32", element::float32}, {"int64", element::int64}, {"int32", element::int32},
+      {"int16", element::int16},     {"int8", element::int8},       {"uint8", element::uint8}, {"bool", element::boolean}};
+  const auto found = known.find(words);
+  if (found == known.end()) throw unbuilt(fmt::format("the element type '{}' is unknown", words));
+  return found->second;
+}
+
+/// "0.1*12", or a number as it stands.
+inline double number_named(const json& words) {
+  if (words.is_number()) return words.get<double>();
+  const std::string s = words.get<std::string>();
+  const auto star = s.find('*');
+  return star == std::string::npos ? std::stod(s) : std::stod(s.substr(0, star)) * std::stod(s.substr(star + 1));
+}
+
+/// An extent: a number, or an entry of a shape of the case, "x_global_shape[-1]".
+inline index_t extent_named(values& given, const std::string& name) {
+  if (given.at(name).is_number()) return given.integer(name);
+  const std::string words = given.text(name);
+  const auto open = words.find('[');
+  if (open == std::string::npos || words.back() != ']') throw unbuilt(fmt::format("the phrase '{}' is unknown", words));
+  const integers shape = given.list(words.substr(0, open));
+  const int at = std::stoi(words.substr(open + 1));
+  const int n = static_cast<int>(shape.size());
+  if (at < -n || at >= n) throw unbuilt(fmt::format("the phrase '{}' is unknown", words));
+  return shape[static_cast<std::size_t>(at < 0 ? at + n : at)];
+}
+
+/// Takes note of fields that change nothing here: what they say holds of every case, or is said by other fields as well.
+inline void accept_remarks(test_case& c) {
+  static const std::map<std::string, std::set<std::string>> phrases{
+      {"zero_volume", {"inactive workers pass a zero-volume leaf of shape [0] (or [batch,0]) with requires_grad=true"}},
+      {"MockKernelStyle", {"HaloMixin"}},
+      {"bias_lives_on", {"P_w workers with index[-1]==0", "P_w workers with index[1]==0"}},
+      {"bias_compared_on", {"workers with index[-1]==0"}},
+      {"where", {"y on P_y, dx on P_x"}},
+      {"when", {"construction", "first forward"}},
+      {"upstream", {"ValueError"}},
+  };
+  for (values* of : {&c.given, &c.check}) {
+    for (const auto& [name, known] : phrases)
+      if (of->has(name) && known.count(of->text(name)) == 0)
+        throw unbuilt(fmt::format("the phrase '{}' is unknown", of->text(name)));
+    for (const char* free_text : {"note", "why", "formula"}) of->has(free_text);
+  }
+  c.given.has("preserve_batch");  // an empty tensor keeps its rank either way
+}
+
+/// Throws when a case has a parameter that its reader did not ask for.
+inline void all_read(const test_case& c) {
+  for (const values* of : {&c.given, &c.check})
+    for (const std::string& name : of->unread())
+      throw unbuilt(fmt::format("the parameter '{}' = {} is unknown here", name, of->all().at(name).dump()));
+}
+
+}  // namespace conformance

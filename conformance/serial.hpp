@@ -1,0 +1,91 @@
+#pragma once
+// One process's view of a trial: tensors put together from the workers' parts, and the serial layers of LibTorch.
+
+#include "trial.hpp"
+
+#include <tessera/tensor/element_type.hpp>
+
+#include <ATen/CPUGeneratorImpl.h>
+
+namespace conformance {
+
+inline at::Tensor filled(filling how, const integers& extents, element e, std::uint64_t seed, index_t fan = 1) {
+  const auto type = tessera::detail::scalar_type(e);
+  const auto options = at::TensorOptions().dtype(at::kDouble);
+  const auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
+  switch (how) {
+    case filling::normal: return at::randn(extents, generator, options).to(type);
+    case filling::ten_times_normal: return (10 * at::randn(extents, generator, options)).to(type);
+    case filling::scaled_by_fan:
+      return (at::randn(extents, generator, options) / std::sqrt(static_cast<double>(std::max<index_t>(1, fan)))).to(type);
+    case filling::uniform: return at::rand(extents, generator, options).to(type);
+    case filling::ones: return at::ones(extents, options).to(type);
+    case filling::ten: return at::full(extents, 10, options).to(type);
+    case filling::tenth: return at::full(extents, 0.1, options).to(type);
+    case filling::zeros: break;
+  }
+  return at::zeros(extents, options).to(type);
+}
+
+/// The box of one worker: a function of the worker's rank and of the seed alone, so that all can make it.
+inline at::Tensor locals_of(const layout& x, filling how, element e, std::uint64_t seed, int rank) {
+  return filled(how, tessera::detail::sizes_of(box_of(x, rank)), e, 1000 * seed + static_cast<std::uint64_t>(rank));
+}
+
+inline at::Tensor part_of(const at::Tensor& global, const layout& x, int rank) {
+  at::Tensor part = global;
+  const box b = box_of(x, rank);
+  for (int d = 0; d < b.count; ++d) part = part.narrow(d, b[d].lo, b[d].size());
+  return part;
+}
+
+/// The global tensor that the workers' boxes mean: terms are added, what is cut is put together.
+inline at::Tensor assembled(const layout& x, filling how, element e, std::uint64_t seed, int world) {
+  integers extents;
+  for (const dimension& d : x.dims) extents.push_back(d.extent);
+  at::Tensor global = at::zeros(extents, at::TensorOptions().dtype(tessera::detail::scalar_type(e)));
+  for (int r = 0; r < world; ++r)
+    if (x.mesh.contains(r)) part_of(global, x, r).add_(locals_of(x, how, e, seed, r));
+  return global;
+}
+
+/// The parameters of a link as global tensors.
+inline std::vector<at::Tensor> parameters_of(const link& l, filling how, element e, std::uint64_t seed) {
+  std::vector<at::Tensor> all;
+  for (const parameter_value& p : l.plan.parameters) {
+    integers extents;
+    for (const dimension& d : p.stored.dims) extents.push_back(d.extent);
+    const filling mine = how == filling::zeros && std::string_view(p.name) == "bias" ? filling::normal : how;
+    all.push_back(filled(mine, extents, e, seed + all.size(), p.fan_in));
+  }
+  return all;
+}
+
+/// The chain in one process, by LibTorch's own layers.
+inline at::Tensor serially(const chain& links, at::Tensor x, const std::vector<std::vector<at::Tensor>>& parameters) {
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    const link& l = links[i];
+    if (l.what == link::kind::change) continue;
+    integers kernel, step, padding, dilation;
+    for (const sliding& s : l.what == link::kind::max_pool ? l.kernels : l.weights.kernels) {
+      kernel.push_back(s.kernel);
+      step.push_back(s.stride);
+      padding.push_back(s.before);
+      dilation.push_back(s.dilation);
+    }
+    if (l.what == link::kind::max_pool) {
+      switch (kernel.size()) {
+        case 1: x = at::max_pool1d(x, kernel, step, padding, dilation); break;
+        case 2: x = at::max_pool2d(x, kernel, step, padding, dilation); break;
+        default: x = at::max_pool3d(x, kernel, step, padding, dilation);
+      }
+      continue;
+    }
+    const at::Tensor bias = l.weights.bias ? parameters[i][1] : at::Tensor();
+    x = kernel.empty() ? at::linear(x, parameters[i][0], bias)
+                       : at::convolution(x, parameters[i][0], bias, step, padding, dilation, false, integers(kernel.size(), 0), 1);
+  }
+  return x;
+}
+
+}  // namespace conformance
