@@ -1,10 +1,8 @@
-#include "evaluate.hpp"
-#include "readers.hpp"
+#include "processes.hpp"
+
+#include <tessera/comm/environment.hpp>
 
 #include <CLI/CLI.hpp>
-
-#include <cmath>
-#include <iostream>
 
 namespace {
 
@@ -14,13 +12,7 @@ struct options {
   std::vector<std::string> files;
   std::string only;
   bool mpi = false;
-};
-
-/// A case with its trial, or with the reason why it has none.
-struct entry {
-  test_case of;
-  trial run;
-  std::string unbuilt;
+  std::size_t from = 0;
 };
 
 std::vector<entry> entries_of(const options& o) {
@@ -34,35 +26,10 @@ std::vector<entry> entries_of(const options& o) {
       } catch (const unbuilt& why) {
         e.unbuilt = why.what();
       }
-      all.push_back(std::move(e));
+      if (!o.mpi || std::max(e.run.workers, c.ranks) <= processes) all.push_back(std::move(e));
     }
   return all;
 }
-
-/// Counts verdicts and prints a line for each.
-class tally {
- public:
-  void say(const test_case& c, const verdict& v) {
-    constexpr const char* names[]{"pass", "fail", "unbuilt"};
-    ++counts_[static_cast<std::size_t>(v.result)];
-    json line = json::object();
-    line["id"] = c.id;
-    line["subject"] = c.subject;
-    line["kind"] = c.kind;
-    line["result"] = names[static_cast<std::size_t>(v.result)];
-    line["figure"] = std::isfinite(v.figure) ? json(v.figure) : json(fmt::format("{}", v.figure));
-    line["why"] = v.why;
-    std::cout << line.dump() << std::endl;
-  }
-  int finish() const {
-    std::cout << json{{"total", counts_[0] + counts_[1] + counts_[2]}, {"pass", counts_[0]}, {"fail", counts_[1]}, {"unbuilt", counts_[2]}}.dump()
-              << std::endl;
-    return counts_[1] == 0 ? 0 : 1;
-  }
-
- private:
-  std::array<int, 3> counts_{};
-};
 
 verdict in_process(const entry& e) {
   verdict v;
@@ -73,9 +40,23 @@ verdict in_process(const entry& e) {
   return failed.empty() ? v : verdict{result::fail, 0, failed};
 }
 
-int run(const options& o) {
+/// The same call once more, by mpirun.
+std::string under_mpirun(const char* program, const options& o) {
+  std::string command = fmt::format("{} {} {} --mpi --only {}", CONFORMANCE_MPIRUN, processes, quoted(program), quoted(o.only));
+  for (const std::string& file : o.files) command += " " + quoted(file);
+  return command;
+}
+
+int run(const char* program, const options& o) {
+  const std::vector<entry> cases = entries_of(o);
+  if (o.mpi && tessera::read_environment().by == tessera::launcher::mpi) return serve(cases, o.from);
   tally counted;
-  for (const entry& e : entries_of(o)) counted.say(e.of, e.unbuilt.empty() ? in_process(e) : verdict{result::unbuilt, 0, e.unbuilt});
+  std::vector<verdict> found;
+  if (o.mpi) found = in_processes(cases, under_mpirun(program, o));
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const entry& e = cases[i];
+    counted.say(e.of, !e.unbuilt.empty() ? verdict{result::unbuilt, 0, e.unbuilt} : o.mpi ? found[i] : in_process(e));
+  }
   return counted.finish();
 }
 
@@ -83,15 +64,16 @@ int run(const options& o) {
 
 int main(int argc, char** argv) {
   options o;
-  CLI::App app{"Runs the cases of files in the format of distdl_cases.json"};
+  CLI::App app{"Runs the cases of files in the format of distdl_cases.json, and prints a JSON line for each and one of totals"};
   app.add_option("FILE", o.files, "files of cases")->required();
   app.add_option("--only", o.only, "only cases whose id or subject contains this");
-  app.add_flag("--mpi", o.mpi, "runs the cases of up to 8 workers under mpirun");
+  app.add_flag("--mpi", o.mpi, "runs the cases of up to 8 workers under mpirun, and no others");
+  app.add_option("--from", o.from, "number of the first case to run, under mpirun")->group("");
   CLI11_PARSE(app, argc, argv);
   try {
-    return run(o);
+    return run(argv[0], o);
   } catch (const malformed& e) {
-    std::cerr << "conformance: " << e.what() << '\n';
+    fmt::print(stderr, "conformance: {}\n", e.what());
     return 2;
   }
 }
