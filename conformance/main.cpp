@@ -75,5 +75,8 @@ int main(int argc, char** argv) {
   } catch (const malformed& e) {
     fmt::print(stderr, "conformance: {}\n", e.what());
     return 2;
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "conformance: {}\n", e.what());
+    return 1;
   }
 }

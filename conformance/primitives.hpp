@@ -121,22 +121,27 @@ inline trial all_sum_reduce(test_case& c) {
   return t;
 }
 
-/// AllGather and ReduceScatter: along one axis every worker holds the whole dimension, as a copy or as a term.
-inline trial along_one_axis(test_case& c, bool gathers) {
+/// AllGather and ReduceScatter: along the named axes every worker holds the whole dimension, as a copy or as a term.
+inline trial along_axes(test_case& c, bool gathers) {
   trial t;
   const mesh_value grid = grid_of(c.given, "P_x", 'x');
   const integers axes = c.given.list(gathers ? "axes_gather" : "axes_reduce_scatter");
-  if (axes.size() != 1 || axes[0] < 0 || axes[0] >= grid.axes.count) throw unbuilt("a gather along other than one axis");
-  const int axis = static_cast<int>(axes[0]);
-  const index_t p = grid.axes[axis].extent;
   const layout parts = blocks_over(grid, c.given.list(gathers ? "x_global_shape" : "y_global_shape"));
   layout all = parts;
-  all.mean(axis, {gathers ? role::replicate : role::partial});
+  integers counted;  // the file counts every copy or term of a whole dimension
+  for (const auto& d : parts.dims) counted.push_back(d.extent);
+  index_t group = 1;
+  index_t remainder = 0;
+  for (index_t axis : axes) {
+    if (axis < 0 || axis >= grid.axes.count) throw unbuilt(fmt::format("axis {} of {}", axis, grid.axes.count));
+    const auto a = static_cast<int>(axis);
+    all.mean(a, {gathers ? role::replicate : role::partial});
+    counted[static_cast<std::size_t>(a)] *= grid.axes[a].extent;
+    group *= grid.axes[a].extent;
+    remainder = parts.dims[a].extent % grid.axes[a].extent;
+  }
   run_change(t, gathers ? parts : all, gathers ? all : parts);
 
-  integers counted;  // the file counts every copy or term of the whole dimension
-  for (const auto& d : parts.dims) counted.push_back(d.extent);
-  counted[static_cast<std::size_t>(axis)] *= p;
   compare(c.given.at(gathers ? "y_global_shape" : "x_global_shape"), counted, "the shape of all copies ", t.mismatches);
   if (!c.derived.is_object()) return t;
   json workers = json::array();
@@ -149,7 +154,7 @@ inline trial along_one_axis(test_case& c, bool gathers) {
   json theirs = c.derived;
   if (theirs.contains("per_rank")) compare_workers(theirs.at("per_rank"), workers, t.mismatches);
   theirs.erase("per_rank");
-  compare(theirs, {{"group_size", p}, {"remainder", parts.dims[axis].extent % p}}, "", t.mismatches);
+  compare(theirs, {{"group_size", group}, {"remainder", remainder}}, "", t.mismatches);
   return t;
 }
 
@@ -177,7 +182,7 @@ inline trial repartition(test_case& c) {
       cut.resize(static_cast<std::size_t>(m.axes.count), 1);
       return blocks_over(m, cut);
     };
-    t.faults.push_back({{change_of(one_each(from), one_each(to))}, integers(shape.size(), 1)});
+    t.faults.push_back({{change_of(one_each(from), one_each(to))}, from.axes.count == rank ? integers{} : integers(shape.size(), 1)});
     const integers wider = [&] {
       integers all = shape;
       while (static_cast<int>(all.size()) < std::max(from.axes.count, to.axes.count)) all.push_back(4);

@@ -11,10 +11,12 @@
 namespace conformance {
 
 inline constexpr int processes = 8;
+inline constexpr const char* ready = "the workers are there";
 
 /// What every process of the job does: runs the cases from number `from` on; the first process says each verdict.
 inline int serve(const std::vector<entry>& cases, std::size_t from) {
   const std::string failed = on_workers(processes, true, [&](const team_handle& world) {
+    if (rank_of(world) == 0) fmt::print("{}\n", ready);
     for (std::size_t i = from; i < cases.size(); ++i) {
       if (!cases[i].unbuilt.empty()) continue;
       const verdict v = evaluate(fresh_team(world), cases[i].run);
@@ -32,11 +34,13 @@ inline std::string quoted(const std::string& argument) {
   return q + "'";
 }
 
-/// One job, from a case on: calls take(number, verdict) for each that it ran. Returns what ended it early, or nothing.
+/// One job, from a case on: calls take(number, verdict) for each that it ran. Returns what ended it early, or nothing; throws
+/// when it did not even start.
 template <class Take>
 std::string run_job(const std::string& command, std::size_t from, Take&& take) {
   std::FILE* job = popen(fmt::format("{} --from {} 2>&1", command, from).c_str(), "r");
-  if (job == nullptr) return "mpirun cannot be started";
+  if (job == nullptr) throw std::runtime_error("no process can be started");
+  bool started = false;
   std::string said;
   std::string line;
   for (int c = std::fgetc(job); c != EOF; c = std::fgetc(job)) {
@@ -46,7 +50,9 @@ std::string run_job(const std::string& command, std::size_t from, Take&& take) {
     }
     std::size_t number = 0;
     int begins = 0;
-    if (std::sscanf(line.c_str(), "verdict %zu %n", &number, &begins) == 1 && begins > 0) {
+    if (line == ready) {
+      started = true;
+    } else if (std::sscanf(line.c_str(), "verdict %zu %n", &number, &begins) == 1 && begins > 0) {
       take(number, verdict_of(json::parse(line.substr(static_cast<std::size_t>(begins)))));
     } else {
       fmt::print(stderr, "{}\n", line);
@@ -55,6 +61,7 @@ std::string run_job(const std::string& command, std::size_t from, Take&& take) {
     line.clear();
   }
   const int status = pclose(job);
+  if (!started) throw std::runtime_error(fmt::format("mpirun started no workers (status {}); see its message above", status));
   return status == 0 ? std::string{} : said.empty() ? fmt::format("the job ended with status {}", status) : said;
 }
 

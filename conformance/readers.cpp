@@ -1,6 +1,7 @@
 #include "readers.hpp"
 
-#include "layers.hpp"
+#include "buffers.hpp"
+#include "selector.hpp"
 
 #include <functional>
 
@@ -14,8 +15,8 @@ trial read_subject(test_case& c) {
       {"Broadcast", [](test_case& t) { return broadcast_like(t, true); }},
       {"SumReduce", [](test_case& t) { return broadcast_like(t, false); }},
       {"AllSumReduce", all_sum_reduce},
-      {"AllGather", [](test_case& t) { return along_one_axis(t, true); }},
-      {"ReduceScatter", [](test_case& t) { return along_one_axis(t, false); }},
+      {"AllGather", [](test_case& t) { return along_axes(t, true); }},
+      {"ReduceScatter", [](test_case& t) { return along_axes(t, false); }},
       {"Repartition", repartition},
       {"HaloExchange", halo_exchange},
       {"halo_sizes", halo_exchange},
@@ -24,6 +25,9 @@ trial read_subject(test_case& c) {
       {"DistributedLinearAllGather / ...Zero (use_zero)", [](test_case& t) { return linear_along(t, true); }},
       {"DistributedLinearReduceScatter / ...Zero (use_zero)", [](test_case& t) { return linear_along(t, false); }},
       {"DistributedPool", pooling},
+      {"DistributedConvNd selector", selector},
+      {"BufferManager", buffers},
+      {"ExpandableBuffer", buffers},
   };
   if (const auto found = readers.find(c.subject); found != readers.end()) return found->second(c);
   const auto family = [&](const char* name) {  // "DistributedFeatureConv2d", "DistributedFeatureConvNd"
@@ -53,8 +57,10 @@ void read_question(test_case& c, trial& t) {
     t.backward = c.given.flag("test_backward", true);
   } else if (equivalences.count(c.kind) != 0) {
     t.asked = question::equivalence;
-    t.compares = {"y", "dx"};
-    t.rtol = t.atol = 1e-5;
+    if (t.compares.empty()) {
+      t.compares = {"y", "dx"};
+      t.rtol = t.atol = 1e-5;
+    }
     if (c.check.has("compares")) t.compares = c.check.at("compares").get<std::vector<std::string>>();
     for (const std::string& name : t.compares)
       if (name != "y" && name != "dx" && name != "dw" && name != "db") throw unbuilt(fmt::format("comparing '{}'", name));

@@ -83,6 +83,7 @@ struct trial {
   double every_dx = std::numeric_limits<double>::quiet_NaN();  ///< every entry of dx
 
   std::vector<std::string> mismatches;  ///< numbers of the plan that are not those of the file
+  std::vector<trial> others;            ///< run before this one is judged, and judged after it
   std::string remark;                   ///< goes into `why` of a pass: superset
 };
 
