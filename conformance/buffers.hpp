@@ -14,8 +14,7 @@ inline constexpr const char* no_buffers = "superset: staging belongs to the exch
 inline link network_step(const std::string& words, const layout& x, values& partitions) {
   std::smatch part;
   const auto reads = [&](const char* pattern) { return std::regex_match(words, part, std::regex(pattern)); };
-  integers extents;
-  for (const dimension& d : x.dims) extents.push_back(d.extent);
+  const integers extents = extents_of(x);
   if (reads("Repartition (P_\\d+)->(P_\\d+)( \\(own buffers\\))?")) {
     values to(partitions.at(part[2]));
     std::vector<int> ranks;
@@ -27,7 +26,8 @@ inline link network_step(const std::string& words, const layout& x, values& part
     what.feature = 1;
     what.out = std::stoll(part[2]);
     what.bias = false;
-    for (int d = 2; d < x.dims.count; ++d) what.kernels.push({std::stoll(part[3]), 1, std::stoll(part[4]), std::stoll(part[4]), 1});
+    for (int d = 2; d < x.dims.count; ++d)
+      what.kernels.push({std::stoll(part[3]), 1, std::stoll(part[4]), std::stoll(part[4]), 1});
     if (extents[1] != std::stoll(part[1])) throw unbuilt(fmt::format("'{}' on {} channels", words, extents[1]));
     return contraction_on(x, what);
   }
@@ -40,28 +40,30 @@ inline trial network(test_case& c) {
   if (steps == "as conv2d network but both repartitions share the manager") {
     steps = {"Repartition P_1->P_22", "conv 1->5 k3 p1 no bias", "conv 5->10 k3 p1 no bias", "conv 10->20 k3 p1 no bias",
              "Repartition P_22->P_1"};
-    partitions = {{"P_1", {{"ranks", {0}}, {"shape", {1, 1, 1, 1}}}}, {"P_22", {{"ranks", {0, 1, 2, 3}}, {"shape", {1, 1, 2, 2}}}}};
+    partitions = {{"P_1", {{"ranks", {0}}, {"shape", {1, 1, 1, 1}}}},
+                  {"P_22", {{"ranks", {0, 1, 2, 3}}, {"shape", {1, 1, 2, 2}}}}};
   }
   values grids(partitions);
   trial t;
   t.remark = no_buffers;
-  layout x = network_step("Repartition P_1->P_1", whole(grid_over({0}, {1}, 'n'), c.given.list("x_global_shape")), grids).plan.output;
+  layout x =
+      network_step("Repartition P_1->P_1", whole(grid_over({0}, {1}, 'n'), c.given.list("x_global_shape")), grids).plan.output;
   for (const json& step : steps) {
     t.links.push_back(network_step(step.get<std::string>(), x, grids));
     x = t.links.back().plan.output;
     t.workers = std::max(t.workers, world_of(x.mesh));
   }
-  integers y;
-  for (const dimension& d : x.dims) y.push_back(d.extent);
-  if (c.given.has("y_global_shape")) compare(c.given.at("y_global_shape"), y, "y_global_shape ", t.mismatches);
-  for (const char* counts : {"shared_buffer_manager", "float32_buffers_per_rank_after", "float32_buffers_per_rank_after_each_conv", "after_backward"})
+  if (c.given.has("y_global_shape")) compare(c.given.at("y_global_shape"), extents_of(x), "y_global_shape ", t.mismatches);
+  for (const char* counts : {"shared_buffer_manager", "float32_buffers_per_rank_after",
+                             "float32_buffers_per_rank_after_each_conv", "after_backward"})
     c.given.has(counts);
   return t;
 }
 
 /// Every string in a list of steps, however deep.
 inline void each_phrase(const json& of, std::vector<std::string>& all) {
-  if (of.is_string()) all.push_back(of.get<std::string>());
+  if (of.is_string())
+    all.push_back(of.get<std::string>());
   else if (of.is_structured())
     for (const json& inner : of) each_phrase(inner, all);
 }
@@ -69,8 +71,8 @@ inline void each_phrase(const json& of, std::vector<std::string>& all) {
 /// Steps of a buffer's life: exchanges of the shapes they name, and as many of an element type as they request.
 inline trial buffer_steps(test_case& c) {
   static const std::set<std::string> only_counted{
-      "new", "no realloc", "realloc", "6 held", "0 dtypes", "6 float32 + 8 int32", "first 3 of the same 6", "capacity 0", "capacity 5",
-      "capacity 24", "expand 5"};
+      "new",        "no realloc", "realloc",     "6 held",  "0 dtypes", "6 float32 + 8 int32", "first 3 of the same 6",
+      "capacity 0", "capacity 5", "capacity 24", "expand 5"};
   std::vector<std::string> phrases;
   each_phrase(c.given.at("steps"), phrases);
   const mesh_value pair = grid_over({0, 1}, {2}, 'n');

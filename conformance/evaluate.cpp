@@ -1,10 +1,10 @@
 #include "evaluate.hpp"
 
+#include "measure.hpp"
 #include "serial.hpp"
 
 #include <tessera/nn/forward.hpp>
 #include <tessera/tensor/launch.hpp>
-#include <tessera/tensor/verbs.hpp>
 
 #include <torch/csrc/autograd/autograd.h>
 
@@ -13,42 +13,6 @@
 
 namespace conformance {
 namespace {
-
-/// The numbers that each worker hands in, combined over all of them.
-std::vector<double> over_workers(const team_handle& team, const std::vector<double>& mine, combine with) {
-  layout terms;
-  terms.mesh = team->mesh();
-  terms.roles.push({role::partial, 0, 0, with});
-  terms.dims.push(uncut(static_cast<index_t>(mine.size())));
-  layout all = terms;
-  all.roles[0] = {};
-  const at::Tensor sum = to(all, tensor<dyn>(team, terms, at::tensor(mine, at::kDouble))).local();
-  return {sum.data_ptr<double>(), sum.data_ptr<double>() + sum.numel()};
-}
-
-double squares(const at::Tensor& x) { return x.detach().to(at::kDouble).square().sum().item<double>(); }
-double product_of(const at::Tensor& x, const at::Tensor& y) {
-  return (x.detach().to(at::kDouble) * y.detach().to(at::kDouble)).sum().item<double>();
-}
-
-/// How far two tensors are apart: the largest difference, and whether it is everywhere within the tolerance.
-struct distance {
-  double largest = 0;
-  bool within = true;
-
-  void add(const at::Tensor& a, const at::Tensor& b, double rtol, double atol) {
-    if (a.sizes() != b.sizes()) {
-      within = false;
-      return;
-    }
-    if (a.numel() == 0) return;
-    const at::Tensor x = a.detach().to(at::kDouble);
-    const at::Tensor y = b.detach().to(at::kDouble);
-    const at::Tensor off = at::where(x == y, 0, (x - y).abs());  // a window of nothing but padding gives −∞ on both sides
-    largest = std::max(largest, off.max().item<double>());
-    within = within && (off <= atol + rtol * y.abs()).all().item<bool>();
-  }
-};
 
 /// A worker's view of a trial while it runs.
 class run {
@@ -144,7 +108,9 @@ class run {
     y_.local().backward(dy_);
   }
 
-  at::Tensor leaf() const { return t_.leaf < 0 ? x_.local() : parameters_[0][static_cast<std::size_t>(t_.leaf)].stored().local(); }
+  at::Tensor leaf() const {
+    return t_.leaf < 0 ? x_.local() : parameters_[0][static_cast<std::size_t>(t_.leaf)].stored().local();
+  }
   static at::Tensor gradient(const at::Tensor& of) { return of.grad().defined() ? of.grad() : at::zeros_like(of); }
 
   /// Every worker's part of the result is that of the serial one: x put together, run and taken apart.
@@ -158,8 +124,12 @@ class run {
     d.add(y_.local(), part_of(serial_y_, codomain(), team_->rank()), tolerance(1e-4), tolerance(1e-4) * largest(serial_y_));
     return agreed(d, "y is not the serial one");
   }
-  double tolerance(double otherwise) const { return t_.element == element::float32 ? otherwise : t_.element == element::float64 ? 1e-11 : 0; }
-  static double largest(const at::Tensor& x) { return x.numel() == 0 ? 0 : x.detach().to(at::kDouble).abs().max().item<double>(); }
+  double tolerance(double otherwise) const {
+    return t_.element == element::float32 ? otherwise : t_.element == element::float64 ? 1e-11 : 0;
+  }
+  static double largest(const at::Tensor& x) {
+    return x.numel() == 0 ? 0 : x.detach().to(at::kDouble).abs().max().item<double>();
+  }
 
   verdict agreed(const distance& d, const char* otherwise) {
     const std::vector<double> all = over_workers(team_, {d.largest, d.within ? 0.0 : 1.0}, combine::max);
@@ -174,7 +144,9 @@ class run {
     const layout& lies = t_.leaf < 0 ? domain() : t_.links[0].plan.parameters[t_.leaf].stored;
     const bool counts = tessera::detail::is_first_copy({team_, lies, x.detach()}, role::invariant);
     const double one = counts ? 1 : 0;
-    const auto n = over_workers(team_, {squares(y_.local()), squares(dy_), one * squares(x), one * squares(dx), product_of(y_.local(), dy_), one * product_of(x, dx)},
+    const auto n = over_workers(team_,
+                                {squares(y_.local()), squares(dy_), one * squares(x), one * squares(dx),
+                                 product_of(y_.local(), dy_), one * product_of(x, dx)},
                                 combine::sum);
     const double d = std::max(std::sqrt(n[0]) * std::sqrt(n[1]), std::sqrt(n[2]) * std::sqrt(n[3]));
     const double r = d == 0 ? n[4] : n[4] / d;
@@ -201,7 +173,8 @@ class run {
           if (k < t_.links[l].plan.parameters.count) {
             const nn::parameter& p = parameters_[l][static_cast<std::size_t>(k)];
             const at::Tensor& serial = serial_parameters_[l][static_cast<std::size_t>(k)];
-            d.add(gradient(p.stored().local()), part_of(gradient(serial), p.stored().layout(), team_->rank()), t_.rtol, t_.atol);
+            d.add(gradient(p.stored().local()), part_of(gradient(serial), p.stored().layout(), team_->rank()), t_.rtol,
+                  t_.atol);
           }
       }
       const verdict one = agreed(d, "");
@@ -270,12 +243,18 @@ std::string on_workers(int workers, bool under_mpi, const std::function<void(con
   options.time_limit = std::chrono::seconds{60};
   std::mutex mutex;
   std::string first;
+  const auto note = [&](const std::string& what) {
+    const std::lock_guard lock(mutex);
+    if (first.empty()) first = what;
+  };
   const int status = launch(0, nullptr, options, world, [&](const team_handle& team) {
     try {
       program(team);
+    } catch (const c10::Error& e) {  // without the addresses it was thrown from
+      note(e.what_without_backtrace());
+      throw std::runtime_error(e.what_without_backtrace());
     } catch (const std::exception& e) {
-      const std::lock_guard lock(mutex);
-      if (first.empty()) first = e.what();
+      note(e.what());
       throw;
     }
   });

@@ -46,9 +46,7 @@ inline link contraction_over(const three_grids& on, contraction what) {
   link l = contraction_on(there, what);
   l.weights.bias = bias;
   l.plan.input = on.x;
-  integers extents;
-  for (const dimension& d : l.plan.raw.dims) extents.push_back(d.extent);
-  l.plan.output = blocks_over(on.result, extents);
+  l.plan.output = blocks_over(on.result, extents_of(l.plan.raw));
   check(first_of(check_change(l.plan.input, l.plan.used), check_change(l.plan.raw, l.plan.output)));
   if (!bias) return l;
   parameter_value b;
@@ -105,9 +103,7 @@ inline trial linear_along(test_case& c, bool gathers) {
   link l = contraction_along(x, what, sequence ? last - 1 : last, gathers);
   if (c.given.flag("use_zero")) store_as_tiling(l.plan, gathers ? 1 : 0);
   trial t = run_layer(c, l);
-  integers y;
-  for (const dimension& d : l.plan.output.dims) y.push_back(d.extent);
-  compare(c.given.at("y_global_shape"), y, "y_global_shape ", t.mismatches);
+  compare(c.given.at("y_global_shape"), extents_of(l.plan.output), "y_global_shape ", t.mismatches);
   return t;
 }
 
@@ -154,7 +150,8 @@ inline void compare_halos(test_case& c, const link& l, windows of, trial& t) {
 inline trial feature_convolution(test_case& c) {
   const layout x = blocks_over(grid_of(c.given, "P_x", 'x'), c.given.list("x_global_shape"));
   const link l = contraction_on(x, convolution_of(c, static_cast<std::size_t>(x.dims.count)));
-  if (c.given.has("in_channels") && extent_named(c.given, "in_channels") != x.dims[1].extent) throw unbuilt("in_channels are not those of x");
+  if (c.given.has("in_channels") && extent_named(c.given, "in_channels") != x.dims[1].extent)
+    throw unbuilt("in_channels are not those of x");
   trial t = run_layer(c, l);
   compare_halos(c, l, windows_of(c.given, static_cast<std::size_t>(x.dims.count)), t);
   if (c.given.has("y_local_shape"))
@@ -180,9 +177,7 @@ inline trial convolution_along(test_case& c, bool gathers) {
   if (extent_named(c.given, "in_channels") != x.dims[1].extent) throw unbuilt("in_channels are not those of x");
   const link l = contraction_along(x, what, 1, gathers);
   trial t = run_layer(c, l);
-  integers y;
-  for (const dimension& d : l.plan.output.dims) y.push_back(d.extent);
-  compare(c.given.at("y_global_shape"), y, "y_global_shape ", t.mismatches);
+  compare(c.given.at("y_global_shape"), extents_of(l.plan.output), "y_global_shape ", t.mismatches);
   return t;
 }
 

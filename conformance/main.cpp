@@ -69,9 +69,11 @@ int main(int argc, char** argv) {
   app.add_option("--only", o.only, "only cases whose id or subject contains this");
   app.add_flag("--mpi", o.mpi, "runs the cases of up to 8 workers under mpirun, and no others");
   app.add_option("--from", o.from, "number of the first case to run, under mpirun")->group("");
-  CLI11_PARSE(app, argc, argv);
   try {
+    app.parse(argc, argv);
     return run(argv[0], o);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;
   } catch (const malformed& e) {
     fmt::print(stderr, "conformance: {}\n", e.what());
     return 2;

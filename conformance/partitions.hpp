@@ -86,7 +86,9 @@ inline json overlaps_of(const layout& from, const layout& to) {
     ++(m.from == m.to ? own : messages);
   });
   std::sort(boxes.begin(), boxes.end());
-  return {{"overlaps", boxes}, {"n_messages", messages}, {"n_self", own},
+  return {{"overlaps", boxes},
+          {"n_messages", messages},
+          {"n_self", own},
           {"overlap_fields", {"src_world_rank", "dst_world_rank", "global_lo", "global_hi"}}};
 }
 
@@ -106,7 +108,8 @@ inline json halo_of(const layout& tiles, const layout& haloed, const windows& of
   const box own = box_of(tiles, me);
   const box held = box_of(haloed, me);
   layout outputs = tiles;
-  for (int d = 0; d < tiles.dims.count; ++d) outputs.dims[d] = uncut(of[static_cast<std::size_t>(d)].outputs(tiles.dims[d].extent));
+  for (int d = 0; d < tiles.dims.count; ++d)
+    outputs.dims[d] = uncut(of[static_cast<std::size_t>(d)].outputs(tiles.dims[d].extent));
   const box made = box_of(outputs, me);
   std::vector<integers> recv, send, needed, padding;
   integers local, spatial;
@@ -134,8 +137,14 @@ inline json halo_of(const layout& tiles, const layout& haloed, const windows& of
     needed.push_back({std::max<index_t>(0, trimmed), own[d].size() + before + after + ghosts[0] + ghosts[1]});
     if (d >= 2) spatial.push_back(made[d].size());
   }
-  return {{"index", std::vector<int>(at.begin(), at.end())}, {"rank", tiles.mesh.number(at)}, {"x_local", local},
-          {"halo", recv}, {"recv", recv}, {"send", send}, {"needed", needed}, {"local_padding", padding},
+  return {{"index", std::vector<int>(at.begin(), at.end())},
+          {"rank", tiles.mesh.number(at)},
+          {"x_local", local},
+          {"halo", recv},
+          {"recv", recv},
+          {"send", send},
+          {"needed", needed},
+          {"local_padding", padding},
           {"y_local_spatial", spatial}};
 }
 

@@ -86,7 +86,8 @@ inline trial broadcast_like(test_case& c, bool to_many) {
     t.faults.push_back({{change_of(x, y)}, {}});
     t.workers = std::max(world_of(from), world_of(to));
     const integers few = c.given.list(to_many ? "P_x_shape" : target + "_shape");
-    const integers many = mended(few, to_many ? src : dst, c.given.list(to_many ? target + "_shape" : "P_x_shape"), to_many ? dst : src);
+    const integers many =
+        mended(few, to_many ? src : dst, c.given.list(to_many ? target + "_shape" : "P_x_shape"), to_many ? dst : src);
     std::vector<int> ranks(static_cast<std::size_t>(product(many)));
     std::iota(ranks.begin(), ranks.end(), 0);
     const mesh_value other = grid_over(ranks, many, 'z');
@@ -128,8 +129,7 @@ inline trial along_axes(test_case& c, bool gathers) {
   const integers axes = c.given.list(gathers ? "axes_gather" : "axes_reduce_scatter");
   const layout parts = blocks_over(grid, c.given.list(gathers ? "x_global_shape" : "y_global_shape"));
   layout all = parts;
-  integers counted;  // the file counts every copy or term of a whole dimension
-  for (const auto& d : parts.dims) counted.push_back(d.extent);
+  integers counted = extents_of(parts);  // the file counts every copy or term of a whole dimension
   index_t group = 1;
   index_t remainder = 0;
   for (index_t axis : axes) {
@@ -161,7 +161,8 @@ inline trial along_axes(test_case& c, bool gathers) {
 inline trial repartition(test_case& c) {
   trial t;
   if (c.check.has("type") && c.check.text("type") == "same_type") {  // another name of the same change
-    if (c.check.text("a") != "DistributedTranspose" || c.check.text("b") != "Repartition") throw unbuilt("two types that are not known");
+    if (c.check.text("a") != "DistributedTranspose" || c.check.text("b") != "Repartition")
+      throw unbuilt("two types that are not known");
     const mesh_value one = grid_over({0}, {1, 1}, 'x');
     run_change(t, blocks_over(one, {2, 3}), blocks_over(one, {2, 3}));
     return t;
@@ -182,14 +183,16 @@ inline trial repartition(test_case& c) {
       cut.resize(static_cast<std::size_t>(m.axes.count), 1);
       return blocks_over(m, cut);
     };
-    t.faults.push_back({{change_of(one_each(from), one_each(to))}, from.axes.count == rank ? integers{} : integers(shape.size(), 1)});
+    t.faults.push_back(
+        {{change_of(one_each(from), one_each(to))}, from.axes.count == rank ? integers{} : integers(shape.size(), 1)});
     const integers wider = [&] {
       integers all = shape;
       while (static_cast<int>(all.size()) < std::max(from.axes.count, to.axes.count)) all.push_back(4);
       return all;
     }();
     const auto widened = [&](mesh_value m) {  // the fault mended: as many axes as the tensor has dimensions
-      while (m.axes.count < static_cast<int>(wider.size())) m.axes.push({axis_name('z', static_cast<std::size_t>(m.axes.count)), 1, 1});
+      while (m.axes.count < static_cast<int>(wider.size()))
+        m.axes.push({axis_name('z', static_cast<std::size_t>(m.axes.count)), 1, 1});
       return m;
     };
     run_change(t, blocks_over(widened(from), wider), blocks_over(widened(to), wider));
@@ -199,7 +202,8 @@ inline trial repartition(test_case& c) {
   if (c.kind == "must_reject") t.remark = "superset: more workers than elements, the others hold nothing";
   const json ours = overlaps_of(x, y);
   if (c.given.has("expect_if_balanced")) {
-    if (c.given.text("expect_if_balanced") != "no partner other than self in any overlap list") throw unbuilt("an unknown expectation");
+    if (c.given.text("expect_if_balanced") != "no partner other than self in any overlap list")
+      throw unbuilt("an unknown expectation");
     if (balanced && ours.at("n_messages") != 0) t.mismatches.push_back("something moves between equal partitions");
   }
   if (c.derived.is_object()) {
@@ -213,11 +217,14 @@ inline trial repartition(test_case& c) {
 /// n items over P workers.
 inline trial decomposition(test_case& c) {
   trial t;
-  const layout x = blocks_over(grid_over([&] {
-    std::vector<int> ranks(static_cast<std::size_t>(c.given.integer("P")));
-    std::iota(ranks.begin(), ranks.end(), 0);
-    return ranks;
-  }(), {c.given.integer("P")}, 'x'), {c.given.integer("n")});
+  const layout x = blocks_over(grid_over(
+                                   [&] {
+                                     std::vector<int> ranks(static_cast<std::size_t>(c.given.integer("P")));
+                                     std::iota(ranks.begin(), ranks.end(), 0);
+                                     return ranks;
+                                   }(),
+                                   {c.given.integer("P")}, 'x'),
+                               {c.given.integer("n")});
   json sizes = json::array();
   json starts = json::array();
   for (int r = 0; r < x.mesh.size(); ++r) {

@@ -43,15 +43,24 @@ trial read_subject(test_case& c) {
 
 /// What the case asks of its trial.
 void read_question(test_case& c, trial& t) {
-  static const std::set<std::string> adjoints{
-      "adjoint", "adjoint+value", "adjoint+identity", "adjoint+buffer_count", "adjoint_input", "adjoint_weight", "adjoint_bias",
-      "construct_no_deadlock", "alias", "legal_pair", "must_reject", "docs_example", "semantics", "value", "behaviour"};
+  static const std::set<std::string> adjoints{"adjoint",       "adjoint+value",  "adjoint+identity", "adjoint+buffer_count",
+                                              "adjoint_input", "adjoint_weight", "adjoint_bias",     "construct_no_deadlock",
+                                              "alias",         "legal_pair",     "must_reject",      "docs_example",
+                                              "semantics",     "value",          "behaviour"};
   static const std::set<std::string> equivalences{"equivalence", "known_upstream_defect", "output_shape", "dispatch"};
-  static const std::set<std::string> types{"adjoint_tight", "allclose_vs_sequential", "compile_time_accept", "compile_time_reject",
-                                           "dtype_preserved", "exact", "raises", "same_type", "terminates"};
+  static const std::set<std::string> types{"adjoint_tight",
+                                           "allclose_vs_sequential",
+                                           "compile_time_accept",
+                                           "compile_time_reject",
+                                           "dtype_preserved",
+                                           "exact",
+                                           "raises",
+                                           "same_type",
+                                           "terminates"};
   static const std::set<std::string> whats{"constructed type", "groups", "y local shape equals y_local_shape on every worker"};
   if (types.count(c.check.text("type")) == 0) throw unbuilt(fmt::format("the check '{}'", c.check.text("type")));
-  if (c.check.has("what") && whats.count(c.check.text("what")) == 0) throw unbuilt(fmt::format("the check of '{}'", c.check.text("what")));
+  if (c.check.has("what") && whats.count(c.check.text("what")) == 0)
+    throw unbuilt(fmt::format("the check of '{}'", c.check.text("what")));
   if (c.kind == "dtype") {
     t.asked = question::element_kept;
     t.backward = c.given.flag("test_backward", true);

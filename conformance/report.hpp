@@ -28,7 +28,8 @@ inline line json_of(const verdict& v) {
 
 inline verdict verdict_of(const json& said) {
   verdict v;
-  while (result_names[static_cast<int>(v.result)] != said.at("result")) v.result = static_cast<result>(static_cast<int>(v.result) + 1);
+  while (result_names[static_cast<int>(v.result)] != said.at("result"))
+    v.result = static_cast<result>(static_cast<int>(v.result) + 1);
   v.figure = said.at("figure").is_number() ? said.at("figure").get<double>() : std::numeric_limits<double>::quiet_NaN();
   v.why = said.at("why").get<std::string>();
   return v;
@@ -46,7 +47,11 @@ class tally {
 
   /// Prints the totals; the exit status is 0 when nothing failed.
   int finish() const {
-    std::cout << line{{"total", counts_[0] + counts_[1] + counts_[2]}, {"pass", counts_[0]}, {"fail", counts_[1]}, {"unbuilt", counts_[2]}}.dump()
+    std::cout << line{{"total", counts_[0] + counts_[1] + counts_[2]},
+                      {"pass", counts_[0]},
+                      {"fail", counts_[1]},
+                      {"unbuilt", counts_[2]}}
+                     .dump()
               << std::endl;
     return counts_[1] == 0 ? 0 : 1;
   }

@@ -52,9 +52,12 @@ inline trial selector(test_case& c) {
   if (c.kind == "must_reject") {
     for (const json& words : c.given.at("cases")) {
       conv_grids faulty = g;
-      if (words == "P_x and P_y given, P_w missing") faulty.w.reset();
-      else if (words == "P_x and P_w given, P_y missing") faulty.y.reset();
-      else throw unbuilt(fmt::format("the phrase {} is unknown", words.dump()));
+      if (words == "P_x and P_y given, P_w missing")
+        faulty.w.reset();
+      else if (words == "P_x and P_w given, P_y missing")
+        faulty.y.reset();
+      else
+        throw unbuilt(fmt::format("the phrase {} is unknown", words.dump()));
       t.faults.push_back({{convolution(faulty, x, what)}, {}});
     }
     return t;
@@ -64,8 +67,8 @@ inline trial selector(test_case& c) {
   t.rtol = 1e-5;
   t.atol = 1e-8;
   if (c.given.text("InputLayerType") != fmt::format("distdl.nn.DistributedConv{}d", slides)) throw unbuilt("another selector");
-  compare(c.given.at("OutputLayerType"), fmt::format("distdl.nn.Distributed{}Conv{}d", form_of(g), slides), "the constructed type ",
-          t.mismatches);
+  compare(c.given.at("OutputLayerType"), fmt::format("distdl.nn.Distributed{}Conv{}d", form_of(g), slides),
+          "the constructed type ", t.mismatches);
   return t;
 }
 

@@ -9,8 +9,8 @@
 
 namespace conformance {
 
-/// Random values lie on a grid of sixteenths: sums of their products are exact in float32 whatever the order, so a difference is
-/// no rounding.
+/// Random values lie on a grid of sixteenths: sums of their products are exact in float32 whatever the order, so a difference
+/// is no rounding.
 inline at::Tensor filled(filling how, const integers& extents, element e, std::uint64_t seed, index_t fan = 1) {
   const auto type = tessera::detail::scalar_type(e);
   const auto options = at::TensorOptions().dtype(at::kDouble);
@@ -44,9 +44,7 @@ inline at::Tensor part_of(const at::Tensor& global, const layout& x, int rank) {
 
 /// The global tensor that the workers' boxes mean: terms are added, what is cut is put together.
 inline at::Tensor assembled(const layout& x, filling how, element e, std::uint64_t seed, int world) {
-  integers extents;
-  for (const dimension& d : x.dims) extents.push_back(d.extent);
-  at::Tensor global = at::zeros(extents, at::TensorOptions().dtype(tessera::detail::scalar_type(e)));
+  at::Tensor global = at::zeros(extents_of(x), at::TensorOptions().dtype(tessera::detail::scalar_type(e)));
   for (int r = 0; r < world; ++r)
     if (x.mesh.contains(r)) part_of(global, x, r).add_(locals_of(x, how, e, seed, r));
   return global;
@@ -56,10 +54,8 @@ inline at::Tensor assembled(const layout& x, filling how, element e, std::uint64
 inline std::vector<at::Tensor> parameters_of(const link& l, filling how, element e, std::uint64_t seed) {
   std::vector<at::Tensor> all;
   for (const parameter_value& p : l.plan.parameters) {
-    integers extents;
-    for (const dimension& d : p.stored.dims) extents.push_back(d.extent);
     const filling mine = how == filling::zeros && std::string_view(p.name) == "bias" ? filling::normal : how;
-    all.push_back(filled(mine, extents, e, seed + all.size(), p.fan_in));
+    all.push_back(filled(mine, extents_of(p.stored), e, seed + all.size(), p.fan_in));
   }
   return all;
 }
@@ -85,8 +81,9 @@ inline at::Tensor serially(const chain& links, at::Tensor x, const std::vector<s
       continue;
     }
     const at::Tensor bias = l.weights.bias ? parameters[i][1] : at::Tensor();
-    x = kernel.empty() ? at::linear(x, parameters[i][0], bias)
-                       : at::convolution(x, parameters[i][0], bias, step, padding, dilation, false, integers(kernel.size(), 0), 1);
+    x = kernel.empty()
+            ? at::linear(x, parameters[i][0], bias)
+            : at::convolution(x, parameters[i][0], bias, step, padding, dilation, false, integers(kernel.size(), 0), 1);
   }
   return x;
 }

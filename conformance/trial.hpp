@@ -21,6 +21,13 @@ constexpr dimension uncut(index_t extent) {
   return d;
 }
 
+/// The global extents of a tensor.
+inline integers extents_of(const layout& x) {
+  integers n;
+  for (const dimension& d : x.dims) n.push_back(d.extent);
+  return n;
+}
+
 /// What a run came to: one line of the output.
 enum class result { pass, fail, unbuilt };
 
@@ -34,9 +41,9 @@ struct verdict {
 struct link {
   enum class kind { change, contraction, max_pool };
   kind what = kind::change;
-  layer_plan plan;                       ///< of a change only its input and output count
-  tessera::contraction weights;          ///< linear layers and convolutions
-  static_vector<sliding, 8> kernels;     ///< pooling
+  layer_plan plan;                    ///< of a change only its input and output count
+  tessera::contraction weights;       ///< linear layers and convolutions
+  static_vector<sliding, 8> kernels;  ///< pooling
 };
 
 inline link change_of(const layout& from, const layout& to) {
@@ -70,7 +77,7 @@ struct trial {
   std::vector<fault> faults;
 
   question asked = question::adjoint;
-  int leaf = -1;  ///< adjoint: which tensor is x; −1 the input, else a parameter of the first link
+  int leaf = -1;                      ///< adjoint: which tensor is x; −1 the input, else a parameter of the first link
   std::vector<std::string> compares;  ///< equivalence: y, dx, dw, db
   tessera::element element = element::float32;
   bool backward = true;
