@@ -60,7 +60,7 @@ class run {
   std::string refusal_of(const fault& f) {
     const layout& from = f.calls.front().plan.input;
     integers sizes = f.local;
-    if (sizes.empty()) sizes = tessera::detail::sizes_of(box_of(from, team_->rank()));
+    if (sizes.empty()) sizes = tessera::detail::sizes_of(held_by(from, team_->rank()));
     std::string code;
     try {
       tensor<dyn> x(team_, from, at::zeros(sizes, at::TensorOptions().dtype(tessera::detail::scalar_type(t_.element))));
@@ -79,7 +79,7 @@ class run {
       case link::kind::change: return to(l.plan.output, x);
       case link::kind::contraction:
         return {team_, l.plan.output, nn::forward_contraction(team_, l.plan, l.weights, x.local(), parameters)};
-      case link::kind::max_pool: return {team_, l.plan.output, nn::forward_max_pool(team_, l.plan, l.kernels, x.local())};
+      case link::kind::pooling: return {team_, l.plan.output, nn::forward_pooling(team_, l.plan, l.pool, x.local()).values};
     }
     return x;
   }

@@ -29,12 +29,12 @@ inline text axis_name(char grid, std::size_t i) {
   return known->second;
 }
 
-inline index_t product(const integers& of) { return std::accumulate(of.begin(), of.end(), index_t{1}, std::multiplies<>()); }
+inline index_t volume_of(const integers& of) { return std::accumulate(of.begin(), of.end(), index_t{1}, std::multiplies<>()); }
 
 /// A grid of these extents over these world ranks, row-major; an affine placement where the ranks are in equal steps.
 inline mesh_value grid_over(const std::vector<int>& ranks, const integers& shape, char name) {
-  if (static_cast<index_t>(ranks.size()) != product(shape))
-    throw unbuilt(fmt::format("a grid of {} workers over {} ranks", product(shape), ranks.size()));
+  if (static_cast<index_t>(ranks.size()) != volume_of(shape))
+    throw unbuilt(fmt::format("a grid of {} workers over {} ranks", volume_of(shape), ranks.size()));
   mesh_value m;
   for (std::size_t i = 0; i < shape.size(); ++i) m.axes.push({axis_name(name, i), static_cast<int>(shape[i]), 1});
   m = row_major(m, ranks[0]);
@@ -42,7 +42,7 @@ inline mesh_value grid_over(const std::vector<int>& ranks, const integers& shape
   for (auto& a : m.axes) a.stride *= step;
   for (std::size_t k = 0; k < ranks.size(); ++k)
     if (m.rank(m.at(static_cast<int>(k))) != ranks[k]) {
-      m.ranks = kept(ranks);
+      m = row_major(m, 0, kept(ranks));
       break;
     }
   check(check(m));
@@ -52,7 +52,7 @@ inline mesh_value grid_over(const std::vector<int>& ranks, const integers& shape
 /// The partition `name` of a case: its shape and its ranks, the first ones of the world unless said.
 inline mesh_value grid_of(values& given, const std::string& name, char letter) {
   const integers shape = given.list(name + "_shape");
-  std::vector<int> ranks(static_cast<std::size_t>(product(shape)));
+  std::vector<int> ranks(static_cast<std::size_t>(volume_of(shape)));
   std::iota(ranks.begin(), ranks.end(), 0);
   if (given.has(name + "_ranks"))
     for (ranks.clear(); index_t r : given.list(name + "_ranks")) ranks.push_back(static_cast<int>(r));
@@ -81,9 +81,9 @@ inline layout heavy_first(layout x) {
   for (int a = 0; a < x.mesh.axes.count; ++a) {
     const index_t p = x.mesh.axes[a].extent;
     const index_t n = x.dims[a].extent;
-    integers lengths(static_cast<std::size_t>(p), n / p);
-    lengths[0] += n % p;
-    x.dims[a].lengths = kept(lengths);
+    integers bounds{0};
+    for (index_t k = 0; k < p; ++k) bounds.push_back(bounds.back() + n / p + (k == 0 ? n % p : 0));
+    x.dims[a].bounds = kept(bounds);
   }
   return x;
 }

@@ -34,7 +34,7 @@ struct three_grids {
 inline link contraction_over(const three_grids& on, contraction what) {
   layout there = whole(on.weight, {});
   there.dims = on.x.dims;
-  for (dimension& d : there.dims) d.lengths = nullptr;
+  for (dimension& d : there.dims) d.balance(1);
   const int feature = what.feature < 0 ? there.dims.count + what.feature : what.feature;
   there.cut_by(feature, 1);
   for (int a = 2; a < on.weight.axes.count; ++a) there.cut_by(feature + a - 1, a);
@@ -54,7 +54,7 @@ inline link contraction_over(const three_grids& on, contraction what) {
   b.fan_in = l.plan.parameters[0].fan_in;
   b.stored = whole(on.weight, {what.out});
   for (auto& r : b.stored.roles) r = {role::invariant};
-  b.stored.roles[1] = {role::on};
+  b.stored.roles[1] = held_on(0);
   b.stored.roles[0] = {};
   b.stored.cut_by(0, 0);
   b.used = whole(on.result, {what.out});
@@ -115,9 +115,16 @@ inline contraction convolution_of(test_case& c, std::size_t rank) {
   what.bias = c.given.flag("bias", false);
   const windows of = windows_of(c.given, rank);
   for (std::size_t d = 2; d < rank; ++d) what.kernels.push(of[d]);
-  if (c.given.has("groups") && c.given.integer("groups") != 1) throw unbuilt("convolutions in groups");
-  if (c.given.has("padding_mode") && c.given.text("padding_mode") != "zeros")
-    throw unbuilt(fmt::format("padding mode '{}'", c.given.text("padding_mode")));
+  if (c.given.has("groups")) what.groups = c.given.integer("groups");
+  if (c.given.has("padding_mode")) {
+    static const std::map<std::string, boundary> edges{{"zeros", boundary::zero},
+                                                       {"reflect", boundary::reflect},
+                                                       {"replicate", boundary::replicate},
+                                                       {"circular", boundary::periodic}};
+    const auto edge = edges.find(c.given.text("padding_mode"));
+    if (edge == edges.end()) throw unbuilt(fmt::format("padding mode '{}'", c.given.text("padding_mode")));
+    for (sliding& s : what.kernels) s.edge = edge->second;
+  }
   return what;
 }
 
@@ -181,14 +188,16 @@ inline trial convolution_along(test_case& c, bool gathers) {
   return t;
 }
 
-inline trial pooling(test_case& c) {
+inline trial pool(test_case& c) {
   const layout x = blocks_over(grid_of(c.given, "P_x", 'x'), c.given.list("x_global_shape"));
   const windows of = windows_of(c.given, static_cast<std::size_t>(x.dims.count));
   link l;
-  l.what = link::kind::max_pool;
-  for (std::size_t d = 2; d < of.size(); ++d) l.kernels.push(of[d]);
-  if (c.given.text("layer_type") != "max") throw unbuilt(fmt::format("pooling of the type '{}'", c.given.text("layer_type")));
-  l.plan = plan_pooling(x, l.kernels);
+  l.what = link::kind::pooling;
+  for (std::size_t d = 2; d < of.size(); ++d) l.pool.kernels.push(of[d]);
+  const std::string type = c.given.text("layer_type");
+  if (type != "max" && type != "avg") throw unbuilt(fmt::format("pooling of the type '{}'", type));
+  l.pool.what = type == "max" ? tessera::pooling::kind::max : tessera::pooling::kind::average;
+  l.plan = plan_pooling(x, l.pool);
   check(l.plan.why);
   trial t = run_layer(c, l);
   compare_halos(c, l, of, t);

@@ -88,7 +88,7 @@ inline trial broadcast_like(test_case& c, bool to_many) {
     const integers few = c.given.list(to_many ? "P_x_shape" : target + "_shape");
     const integers many =
         mended(few, to_many ? src : dst, c.given.list(to_many ? target + "_shape" : "P_x_shape"), to_many ? dst : src);
-    std::vector<int> ranks(static_cast<std::size_t>(product(many)));
+    std::vector<int> ranks(static_cast<std::size_t>(volume_of(many)));
     std::iota(ranks.begin(), ranks.end(), 0);
     const mesh_value other = grid_over(ranks, many, 'z');
     std::tie(x, y) = to_many ? spread(from, other, src, dst, shape, true) : spread(other, to, src, dst, shape, false);

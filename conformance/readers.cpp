@@ -24,7 +24,7 @@ trial read_subject(test_case& c) {
       {"DistributedLinear", linear_on_three},
       {"DistributedLinearAllGather / ...Zero (use_zero)", [](test_case& t) { return linear_along(t, true); }},
       {"DistributedLinearReduceScatter / ...Zero (use_zero)", [](test_case& t) { return linear_along(t, false); }},
-      {"DistributedPool", pooling},
+      {"DistributedPool", pool},
       {"DistributedConvNd selector", selector},
       {"BufferManager", buffers},
       {"ExpandableBuffer", buffers},

@@ -32,7 +32,7 @@ inline at::Tensor filled(filling how, const integers& extents, element e, std::u
 
 /// The box of one worker: a function of the worker's rank and of the seed alone, so that all can make it.
 inline at::Tensor locals_of(const layout& x, filling how, element e, std::uint64_t seed, int rank) {
-  return filled(how, tessera::detail::sizes_of(box_of(x, rank)), e, 1000 * seed + static_cast<std::uint64_t>(rank));
+  return filled(how, tessera::detail::sizes_of(held_by(x, rank)), e, 1000 * seed + static_cast<std::uint64_t>(rank));
 }
 
 inline at::Tensor part_of(const at::Tensor& global, const layout& x, int rank) {
@@ -66,24 +66,41 @@ inline at::Tensor serially(const chain& links, at::Tensor x, const std::vector<s
     const link& l = links[i];
     if (l.what == link::kind::change) continue;
     integers kernel, step, padding, dilation;
-    for (const sliding& s : l.what == link::kind::max_pool ? l.kernels : l.weights.kernels) {
+    for (const sliding& s : l.what == link::kind::pooling ? l.pool.kernels : l.weights.kernels) {
       kernel.push_back(s.kernel);
       step.push_back(s.stride);
       padding.push_back(s.before);
       dilation.push_back(s.dilation);
     }
-    if (l.what == link::kind::max_pool) {
+    if (l.what == link::kind::pooling) {
+      const bool max = l.pool.what == pooling::kind::max;
+      if (!max && std::any_of(dilation.begin(), dilation.end(), [](index_t d) { return d != 1; })) {
+        // LibTorch's averages have no dilation: a convolution of each channel by itself with equal weights.
+        integers ones{x.size(1), 1};
+        ones.insert(ones.end(), kernel.begin(), kernel.end());
+        const at::Tensor equal = at::full(ones, 1.0 / static_cast<double>(volume_of(kernel)), x.options());
+        x = at::convolution(x, equal, {}, step, padding, dilation, false, integers(kernel.size(), 0), x.size(1));
+        continue;
+      }
       switch (kernel.size()) {
-        case 1: x = at::max_pool1d(x, kernel, step, padding, dilation); break;
-        case 2: x = at::max_pool2d(x, kernel, step, padding, dilation); break;
-        default: x = at::max_pool3d(x, kernel, step, padding, dilation);
+        case 1: x = max ? at::max_pool1d(x, kernel, step, padding, dilation) : at::avg_pool1d(x, kernel, step, padding); break;
+        case 2: x = max ? at::max_pool2d(x, kernel, step, padding, dilation) : at::avg_pool2d(x, kernel, step, padding); break;
+        default: x = max ? at::max_pool3d(x, kernel, step, padding, dilation) : at::avg_pool3d(x, kernel, step, padding);
       }
       continue;
+    }
+    if (!kernel.empty() && l.weights.kernels[0].edge != boundary::zero) {
+      integers widths;  // the last dimension first
+      for (std::size_t k = padding.size(); k-- > 0;) widths.insert(widths.end(), {padding[k], padding[k]});
+      constexpr const char* modes[]{"constant", "reflect", "replicate", "circular"};
+      x = at::pad(x, widths, modes[static_cast<int>(l.weights.kernels[0].edge)]);
+      padding.assign(padding.size(), 0);
     }
     const at::Tensor bias = l.weights.bias ? parameters[i][1] : at::Tensor();
     x = kernel.empty()
             ? at::linear(x, parameters[i][0], bias)
-            : at::convolution(x, parameters[i][0], bias, step, padding, dilation, false, integers(kernel.size(), 0), 1);
+            : at::convolution(x, parameters[i][0], bias, step, padding, dilation, false, integers(kernel.size(), 0),
+                              l.weights.groups);
   }
   return x;
 }

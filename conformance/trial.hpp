@@ -39,11 +39,11 @@ struct verdict {
 
 /// One link of the chain F = link ∘ … ∘ link that a case runs.
 struct link {
-  enum class kind { change, contraction, max_pool };
+  enum class kind { change, contraction, pooling };
   kind what = kind::change;
   layer_plan plan;                    ///< of a change only its input and output count
   tessera::contraction weights;       ///< linear layers and convolutions
-  static_vector<sliding, 8> kernels;  ///< pooling
+  tessera::pooling pool;
 };
 
 inline link change_of(const layout& from, const layout& to) {

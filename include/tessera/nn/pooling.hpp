@@ -9,23 +9,34 @@ namespace tessera::detail {
 inline at::Tensor window_counts(const interval& outputs, const sliding& asked, index_t n, bool padding, const at::TensorOptions& like) {
   std::vector<double> counts;
   for (index_t y = outputs.lo; y < outputs.hi; ++y) {
-    const index_t lo = y * asked.stride - asked.before;
-    const index_t hi = smaller(lo + asked.kernel, n + asked.after);
-    counts.push_back(static_cast<double>(padding ? hi - lo : smaller(hi, n) - larger(lo, 0)));
+    index_t taps = 0;
+    for (index_t k = 0; k < asked.kernel; ++k) {
+      const index_t i = y * asked.stride - asked.before + k * asked.dilation;
+      taps += padding ? i < n + asked.after : i >= 0 && i < n;
+    }
+    counts.push_back(static_cast<double>(taps));
   }
   return at::tensor(counts, at::kDouble).to(like);
 }
 
+/// The sum of each window; LibTorch's averages have no dilation, so those are a convolution of each feature by itself.
+inline at::Tensor window_sums(const at::Tensor& ready, const kernel_lists& k) {
+  for (index_t d : k.dilation) {
+    if (d == 1) continue;
+    std::vector<index_t> ones = k.kernel;
+    ones.insert(ones.begin(), {ready.size(1), 1});
+    return at::convolution(ready, at::ones(ones, ready.options()), {}, k.step, k.zero, k.dilation, false, k.zero, ready.size(1));
+  }
+  switch (k.kernel.size()) {
+    case 1: return at::avg_pool2d(ready.unsqueeze(-2), {1, k.kernel[0]}, {1, k.step[0]}, {0, 0}, false, true, 1).squeeze(-2);
+    case 2: return at::avg_pool2d(ready, k.kernel, k.step, k.zero, false, true, 1);
+    default: return at::avg_pool3d(ready, k.kernel, k.step, k.zero, false, true, 1);
+  }
+}
+
 inline at::Tensor averaged(const at::Tensor& ready, const pooling& what, const layout& x, const holding& raw, const kernel_lists& k) {
   const int count = what.kernels.count;
-  at::Tensor y;  // the sums
-  switch (count) {
-    case 1:
-      y = at::avg_pool2d(ready.unsqueeze(-2), {1, k.kernel[0]}, {1, k.step[0]}, {0, 0}, false, true, 1).squeeze(-2);
-      break;
-    case 2: y = at::avg_pool2d(ready, k.kernel, k.step, k.zero, false, true, 1); break;
-    default: y = at::avg_pool3d(ready, k.kernel, k.step, k.zero, false, true, 1);
-  }
+  at::Tensor y = window_sums(ready, k);
   if (what.divisor > 0) return y / what.divisor;
   for (int i = 0; i < count; ++i) {
     std::vector<index_t> along(static_cast<std::size_t>(count + 2), 1);

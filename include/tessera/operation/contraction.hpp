@@ -40,7 +40,7 @@ constexpr static_vector<int, max_axes> found(const mesh_value& mesh, const stati
 constexpr layer_plan plan_contraction(const layout& x, const contraction& what) {
   layer_plan refused;
   const int feature = what.feature < 0 ? x.dims.count + what.feature : what.feature;
-  if (feature < 0 || feature + what.kernels.count + 1 != x.dims.count) {
+  if (feature < 0 || feature + what.kernels.count + 1 != x.dims.count || what.kernels.count > 3) {
     refused.why = refusal{code::layer_takes_other_dimensions, what.feature < 0 ? 1 : what.feature + what.kernels.count + 1,
                           x.dims.count};
     return refused;

@@ -185,8 +185,6 @@ constexpr pooling read_pooling(pooling::kind what) {
   p.what = what;
   p.kernels = o.kernels;
   p.why = o.weights.why;
-  for (const sliding& s : p.kernels)
-    if (what == pooling::kind::average && s.dilation != 1) p.why = first_of(p.why, refusal{code::option_unknown});
   return p;
 }
 
@@ -244,7 +242,7 @@ struct max_pool {
 
 /// The average of each window: Σ x / divisor; the stride is the kernel unless said.
 ///
-/// Options: `kernel<…>`, `stride`, `padding`, `ceil_mode`, `exclude_padding`, `divisor<d>`.
+/// Options: `kernel<…>`, `stride`, `padding`, `dilation`, `ceil_mode`, `exclude_padding`, `divisor<d>`.
 template <class... Options>
 struct avg_pool {
   static constexpr const char* name = "avg_pool";

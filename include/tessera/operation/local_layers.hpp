@@ -58,7 +58,7 @@ constexpr layer_plan plan_pooling(const layout& x, const pooling& what) {
   layer_plan p;
   const int count = what.kernels.count;
   if (p.why = what.why; !p.why.ok()) return p;
-  if (x.dims.count != count + 2) {
+  if (x.dims.count != count + 2 || count < 1 || count > 3) {
     p.why = refusal{code::layer_takes_other_dimensions, count + 2, x.dims.count};
     return p;
   }
