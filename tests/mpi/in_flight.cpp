@@ -1,9 +1,7 @@
-#include "tests/support/everywhere.hpp"
+#include "tests/support/tensors.hpp"
+
 #include "tests/support/flights.hpp"
-
-#include "tests/support/catch.hpp"
-
-#include <tessera/comm/mpi.hpp>
+#include "tests/support/everywhere.hpp"
 
 using namespace tessera;
 using namespace tessera::testing;

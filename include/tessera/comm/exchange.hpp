@@ -13,6 +13,7 @@ class exchange {
   exchange(const exchange&) = delete;
   exchange& operator=(const exchange&) = delete;
   exchange(const step& s, int rank, element e) : element_(e), fingerprint_(fingerprint_of(s, e)), with_(s.with) {
+    check(check_combine(s.with, e));
     const transfer plan = s.plan();
     fold_ = s.what == map::fold;
     const holding in = (fold_ ? plan.target() : plan.source()).held_by(rank);
@@ -50,7 +51,13 @@ class exchange {
     std::unique_ptr<exchange_call> call = idle_.empty() ? fresh_call() : std::move(idle_.back());
     if (!idle_.empty()) idle_.pop_back();
     for (std::size_t i = 0; i < sends_.size(); ++i) aim(call->sends[i].where, sends_[i], in);
-    for (std::size_t i = 0; i < receives_.size(); ++i) aim(call->receives[i].where, receives_[i], out);
+    region into = out;
+    if (rounds()) {
+      call->rounded = out;
+      call->sums = into = widened(*call, out);
+      convert(out, into);
+    }
+    for (std::size_t i = 0; i < receives_.size(); ++i) aim(call->receives[i].where, receives_[i], into);
     call->got = {};
     return {carrier, std::move(call)};
   }
@@ -58,6 +65,7 @@ class exchange {
   /// Ends a call: all boxes have arrived and all readers have read. Returns what was received.
   received finish(transport& carrier, in_flight&& call) {
     carrier.finish(*call.call_);
+    if (rounds()) convert(call.call_->sums, call.call_->rounded);
     idle_.push_back(std::move(call.call_));
     return idle_.back()->got;
   }
@@ -96,15 +104,25 @@ class exchange {
     call->fingerprint = fingerprint_;
     call->accumulates = fold_;
     call->with = with_;
-    for (const leg& l : sends_) call->sends.push_back({l.peer, {nullptr, element_, l.extents, {}}});
-    for (const leg& l : receives_) call->receives.push_back({l.peer, {nullptr, element_, l.extents, {}}});
+    for (const leg& l : sends_) call->sends.push_back({l.peer, {nullptr, element_, l.extents, {}}, element_});
+    for (const leg& l : receives_) call->receives.push_back({l.peer, {nullptr, element_, l.extents, {}}, element_});
     return call;
   }
 
-  void aim(region& r, const leg& l, const region& whole) const {
+  // Half types are summed in floats, however many terms come, and rounded once.
+  bool rounds() const { return fold_ && sums_in(element_) != element_; }
+  region widened(exchange_call& call, const region& out) const {
+    region r = out;
+    r.element = sums_in(element_);
+    call.wide.resize(static_cast<std::size_t>(r.bytes()));
+    return r.packed_at(call.wide.data());
+  }
+
+  static void aim(region& r, const leg& l, const region& whole) {
     index_t offset = 0;
     for (int d = 0; d < l.offset.count; ++d) offset += l.offset[d] * whole.strides[d];
-    r.data = whole.data + offset * bytes_of(element_);
+    r.data = whole.data + offset * bytes_of(whole.element);
+    r.element = whole.element;
     r.strides = whole.strides;
   }
 

@@ -89,7 +89,7 @@ class hub {
     --at(to.peer).readers;
     if (to.peer == me) return;
     --from.of->unread;
-    call.got.bytes += to.where.bytes();
+    call.got.bytes += to.bytes();
     ++call.got.messages;
     changed_.notify_all();
   }

@@ -34,9 +34,9 @@ class mpi_transport final : public transport {
     if (gave_up_) throw error(refusal{code::call_given_up, me});
     index_t bytes = 0;
     for (const parcel& p : call.sends)
-      if (p.peer != me && !p.where.contiguous()) bytes += padded(p.where.bytes());
+      if (p.peer != me && !p.where.contiguous()) bytes += padded(p.bytes());
     for (const parcel& p : call.receives)
-      if (p.peer != me && unpacked(call, p)) bytes += padded(p.where.bytes());
+      if (p.peer != me && unpacked(call, p)) bytes += padded(p.bytes());
     if (static_cast<index_t>(call.staging.size()) < bytes) call.staging.resize(static_cast<std::size_t>(bytes));
     requests_of(call).clear();
     std::byte* free = call.staging.data();
@@ -45,9 +45,9 @@ class mpi_transport final : public transport {
       std::byte* at = p.where.data;
       if (unpacked(call, p)) {
         at = free;
-        free += padded(p.where.bytes());
+        free += padded(p.bytes());
       }
-      in_pieces(at, p.where.bytes(), [&](std::byte* piece, int n) {
+      in_pieces(at, p.bytes(), [&](std::byte* piece, int n) {
         push(call, [&](MPI_Request* r) { return MPI_Irecv(piece, n, MPI_BYTE, p.peer, tag(call), world_, r); });
       });
     }
@@ -56,10 +56,10 @@ class mpi_transport final : public transport {
       std::byte* at = p.where.data;
       if (!p.where.contiguous()) {
         at = free;
-        free += padded(p.where.bytes());
-        copy(p.where, p.where.packed_at(at));
+        free += padded(p.bytes());
+        copy(p.where, p.packed_at(at));
       }
-      in_pieces(at, p.where.bytes(), [&](std::byte* piece, int n) {
+      in_pieces(at, p.bytes(), [&](std::byte* piece, int n) {
         push(call, [&](MPI_Request* r) { return MPI_Isend(piece, n, MPI_BYTE, p.peer, tag(call), world_, r); });
       });
     }
@@ -75,11 +75,11 @@ class mpi_transport final : public transport {
         detail::deliver(call, *detail::own_parcel(call, me, own++), p.where);
         continue;
       }
-      call.got.bytes += p.where.bytes();
+      call.got.bytes += p.bytes();
       ++call.got.messages;
       if (!unpacked(call, p)) continue;
-      detail::deliver(call, p.where.packed_at(const_cast<std::byte*>(next)), p.where);
-      next += padded(p.where.bytes());
+      detail::deliver(call, p.packed_at(const_cast<std::byte*>(next)), p.where);
+      next += padded(p.bytes());
     }
   }
 
@@ -132,7 +132,7 @@ class mpi_transport final : public transport {
     return *static_cast<requests*>(call.pending.get());
   }
 
-  static index_t pieces(const parcel& p) { return std::max<index_t>(1, (p.where.bytes() + largest_piece - 1) / largest_piece); }
+  static index_t pieces(const parcel& p) { return std::max<index_t>(1, (p.bytes() + largest_piece - 1) / largest_piece); }
   static index_t padded(index_t bytes) { return (bytes + 63) / 64 * 64; }
   int tag(const exchange_call& call) const { return first_tag + static_cast<int>(call.fingerprint % tags_); }
   static bool unpacked(const exchange_call& call, const parcel& p) { return call.accumulates || !p.where.contiguous(); }

@@ -1,13 +1,10 @@
 #pragma once
 
+#include <tessera/comm/arithmetic.hpp>
 #include <tessera/meta/static_vector.hpp>
-#include <tessera/topology/element.hpp>
-#include <tessera/topology/layout.hpp>
 
 #include <cstddef>
 #include <cstring>
-#include <limits>
-#include <type_traits>
 
 namespace tessera {
 
@@ -53,7 +50,8 @@ namespace detail {
 /// Calls row(a, b, n, step_a, step_b) for every innermost row of two regions of equal extents; steps in elements.
 template <class Row>
 void each_row(const region& a, const region& b, Row&& row) {
-  const index_t size = bytes_of(a.element);
+  const index_t size_a = bytes_of(a.element);
+  const index_t size_b = bytes_of(b.element);
   static_vector<index_t, max_dimensions> n;
   static_vector<index_t, max_dimensions> sa;
   static_vector<index_t, max_dimensions> sb;
@@ -84,81 +82,89 @@ void each_row(const region& a, const region& b, Row&& row) {
     row(pa, pb, n[inner], sa[inner], sb[inner]);
     int d = inner - 1;
     for (; d >= 0; --d) {
-      pa += sa[d] * size;
-      pb += sb[d] * size;
+      pa += sa[d] * size_a;
+      pb += sb[d] * size_b;
       if (++at[d] < n[d]) break;
-      pa -= sa[d] * n[d] * size;
-      pb -= sb[d] * n[d] * size;
+      pa -= sa[d] * n[d] * size_a;
+      pb -= sb[d] * n[d] * size_b;
       at[d] = 0;
     }
     if (d < 0) return;
   }
 }
 
+template <class Visit, class... T>
+void with_type_at(int place, Visit& visit, type_list<T...>) {
+  int i = 0;
+  static_cast<void>(((i++ == place && (visit(T{}), true)) || ...));
+}
+
 template <class Visit>
 void with_type(element e, Visit&& visit) {
-  switch (e) {
-    case element::float64: return visit(double{});
-    case element::float32: return visit(float{});
-    case element::int64: return visit(std::int64_t{});
-    case element::int32: return visit(std::int32_t{});
-    case element::int16: return visit(std::int16_t{});
-    case element::int8: return visit(std::int8_t{});
-    case element::uint8: return visit(std::uint8_t{});
-    case element::boolean: return visit(bool{});
-  }
+  with_type_at(static_cast<int>(e), visit, element_types{});
 }
 
-template <class T>
-T combined(T a, T b, combine with) {
-  switch (with) {
-    case combine::max: return a < b ? b : a;
-    case combine::min: return b < a ? b : a;
-    case combine::sum: break;
-  }
-  if constexpr (std::is_same_v<T, bool>) return a || b;
-  else return static_cast<T>(a + b);
+// Calls visit(element, element) for two regions' types: equal ones, or a half type and float.
+template <class Visit>
+void with_types(element a, element b, Visit&& visit) {
+  with_type(a, [&](auto x) {
+    if (a == b) return visit(x, x);
+    if constexpr (is_half_type<decltype(x)>) visit(x, float{});
+    if constexpr (std::is_same_v<decltype(x), float>) b == element::float16 ? visit(x, half{}) : visit(x, bfloat16{});
+  });
 }
 
-template <class T>
-T neutral(combine with) {
-  using limits = std::numeric_limits<T>;
-  if constexpr (limits::has_infinity) {
-    if (with == combine::max) return -limits::infinity();
-    if (with == combine::min) return limits::infinity();
-  } else {
-    if (with == combine::max) return limits::lowest();
-    if (with == combine::min) return limits::max();
+// Calls visit with unsigned integers of this size, or a pair of them: what moves is bytes.
+template <class Visit>
+void with_bytes(index_t size, Visit&& visit) {
+  switch (size) {
+    case 1: return visit(std::uint8_t{});
+    case 2: return visit(std::uint16_t{});
+    case 4: return visit(std::uint32_t{});
+    case 8: return visit(std::uint64_t{});
+    default: return visit(complex128{});
   }
-  return T{};
 }
 
 }  // namespace detail
 
-/// to = from, element by element; regions of equal extents.
+/// to = from, element by element; regions of equal extents and elements.
 inline void copy(const region& from, const region& to) {
-  detail::with_type(from.element, [&](auto zero) {
+  detail::with_bytes(bytes_of(from.element), [&](auto zero) {
     using T = decltype(zero);
     detail::each_row(from, to, [](std::byte* a, std::byte* b, index_t n, index_t step_a, index_t step_b) {
       if (step_a == 1 && step_b == 1) {
         std::memcpy(b, a, static_cast<std::size_t>(n) * sizeof(T));
         return;
       }
-      const T* x = reinterpret_cast<const T*>(a);
-      T* y = reinterpret_cast<T*>(b);
-      for (index_t i = 0; i < n; ++i) y[i * step_b] = x[i * step_a];
+      for (index_t i = 0; i < n; ++i) std::memcpy(b + i * step_b * sizeof(T), a + i * step_a * sizeof(T), sizeof(T));
     });
   });
 }
 
-/// to = to combined with from, element by element.
+/// to = from, element by element, where one may hold a half type and the other floats: rounded to nearest, ties to even.
+inline void convert(const region& from, const region& to) {
+  detail::with_types(from.element, to.element, [&]<class T, class U>(T, U) {
+    detail::each_row(from, to, [](std::byte* a, std::byte* b, index_t n, index_t step_a, index_t step_b) {
+      const T* x = reinterpret_cast<const T*>(a);
+      U* y = reinterpret_cast<U*>(b);
+      for (index_t i = 0; i < n; ++i) y[i * step_b] = detail::stored<U>(detail::widened(x[i * step_a]));
+    });
+  });
+}
+
+/// to = to combined with from, element by element; half types are combined in floats, and rounded where `to` holds no floats.
 inline void accumulate(const region& from, const region& to, combine with) {
-  detail::with_type(from.element, [&](auto zero) {
-    using T = decltype(zero);
+  detail::with_types(from.element, to.element, [&]<class T, class U>(T, U) {
     detail::each_row(from, to, [with](std::byte* a, std::byte* b, index_t n, index_t step_a, index_t step_b) {
       const T* x = reinterpret_cast<const T*>(a);
-      T* y = reinterpret_cast<T*>(b);
-      for (index_t i = 0; i < n; ++i) y[i * step_b] = detail::combined(y[i * step_b], x[i * step_a], with);
+      U* y = reinterpret_cast<U*>(b);
+      const auto add = [&](combine how) {
+        for (index_t i = 0; i < n; ++i)
+          y[i * step_b] = detail::stored<U>(detail::combined(detail::widened(y[i * step_b]), detail::widened(x[i * step_a]), how));
+      };
+      if (with == combine::sum) add(combine::sum);  // a loop of its own, without the choice in it
+      else add(with);
     });
   });
 }
@@ -167,9 +173,10 @@ inline void accumulate(const region& from, const region& to, combine with) {
 inline void fill_neutral(const region& to, combine with) {
   detail::with_type(to.element, [&](auto zero) {
     using T = decltype(zero);
-    detail::each_row(to, to, [with](std::byte* a, std::byte*, index_t n, index_t step, index_t) {
+    const T value = detail::stored<T>(detail::neutral<decltype(detail::widened(zero))>(with));
+    detail::each_row(to, to, [value](std::byte* a, std::byte*, index_t n, index_t step, index_t) {
       T* x = reinterpret_cast<T*>(a);
-      for (index_t i = 0; i < n; ++i) x[i * step] = detail::neutral<T>(with);
+      for (index_t i = 0; i < n; ++i) x[i * step] = value;
     });
   });
 }

@@ -10,10 +10,20 @@
 
 namespace tessera {
 
-/// One box on its way to or from a world rank.
+/// One box on its way to or from a world rank. Terms of a half type travel as that and are added to floats.
 struct parcel {
   int peer = 0;
   region where;
+  element travels_as = element::float32;
+
+  index_t bytes() const { return where.count() * bytes_of(travels_as); }
+
+  /// The box as it travels, packed somewhere.
+  region packed_at(std::byte* there) const {
+    region r = where.packed_at(there);
+    r.element = travels_as;
+    return r;
+  }
 };
 
 /// What arrived at a worker, without what it takes from itself.
@@ -31,6 +41,10 @@ struct exchange_call {
   combine with = combine::sum;
   std::vector<parcel> sends;
   std::vector<parcel> receives;
+
+  region rounded;               ///< where the sums of a half type go
+  region sums;                  ///< and where they are made, in floats
+  std::vector<std::byte> wide;  ///< their memory
 
   received got;  ///< counted by the transport
 

@@ -133,7 +133,10 @@
   R(wrong_device, "tessera.tensor.device", "the tensor lies on another device than this transport serves; move it",     \
     "device")                                                                                                           \
   R(element_unknown, "tessera.element.unknown",                                                                         \
-    "a tensor cannot hold this type; use double, float, bool or an integer of fixed width", "bytes")                    \
+    "a tensor cannot hold this type; use double, float, half, bfloat16, complex64, complex128, bool or an integer of fixed width", \
+    "bytes")                                                                                                            \
+  R(no_order, "tessera.combine.order", "complex numbers have no maximum or minimum; combine their absolute values",     \
+    "axis")                                                                                                             \
   R(undefined_tensor, "tessera.tensor.undefined", "the tensor is undefined or was moved from; assign it first", "")     \
   R(other_team, "tessera.tensor.team", "the tensors belong to different teams; make both with one team", "")            \
   R(wrong_partition, "tessera.tensor.partition",                                                                        \

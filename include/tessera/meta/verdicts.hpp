@@ -602,7 +602,17 @@ struct element_unknown {
   template <class Where>
   static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.element.unknown] a tensor cannot hold this type; use double, float, bool or an integer of fixed width");
+                  "[tessera.element.unknown] a tensor cannot hold this type; use double, float, half, bfloat16, complex64, complex128, bool or an integer of fixed width");
+  }
+};
+
+template <index_t... Numbers>
+struct no_order {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.combine.order] complex numbers have no maximum or minimum; combine their absolute values");
   }
 };
 

@@ -10,12 +10,12 @@
 namespace tessera::detail {
 
 inline const char* file_type(element e) {
-  constexpr const char* names[]{"F64", "F32", "I64", "I32", "I16", "I8", "U8", "BOOL"};
+  constexpr const char* names[]{"F64", "F32", "I64", "I32", "I16", "I8", "U8", "BOOL", "F16", "BF16", "C64", "C128", "U16", "U32", "U64"};
   return names[static_cast<int>(e)];
 }
 
 inline element element_in_file(const std::string& name) {
-  for (int e = 0; e <= static_cast<int>(element::boolean); ++e)
+  for (int e = 0; e < number_of_elements; ++e)
     if (name == file_type(static_cast<element>(e))) return static_cast<element>(e);
   throw error(refusal{code::file_altered});
 }

@@ -174,7 +174,7 @@ constexpr combine ending(const layout& from, const layout& to) {
 constexpr combine beginning(const layout& from, const layout& to) { return ending(to, from); }
 
 // Terms that end at once combine in one way; terms of a window are sums.
-constexpr refusal check_combines(const layout& from, const layout& to) {
+constexpr refusal check_one_combine(const layout& from, const layout& to) {
   int first = -1;
   for (int a = 0; a < from.roles.count; ++a) {
     if (!ends_terms(from, to, a)) continue;
@@ -251,7 +251,7 @@ constexpr refusal check_change(const layout& from, const layout& to) {
     if (from.dims[d].kind == cover::haloed && !same(from, to)) return refusal{code::not_a_tiling, -1, d};
     if (to.dims[d].kind == cover::pending && !same(from, to)) return refusal{code::not_a_tiling, -1, d};
   }
-  return first_of(detail::check_combines(from, to), detail::check_combines(to, from));
+  return first_of(detail::check_one_combine(from, to), detail::check_one_combine(to, from));
 }
 
 /// What a change moves: the sum over its transfers.

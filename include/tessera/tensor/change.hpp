@@ -13,7 +13,7 @@ namespace detail {
 
 /// A number for the bits of a tensor, to compare copies by.
 inline std::uint64_t hash_of(const at::Tensor& x) {
-  const at::Tensor packed = x.detach().contiguous();
+  const at::Tensor packed = as_stored(x.detach()).contiguous();
   const auto* byte = static_cast<const unsigned char*>(packed.numel() == 0 ? nullptr : packed.data_ptr());
   std::uint64_t h = 14695981039346656037u;
   for (std::size_t i = 0; i < packed.nbytes(); ++i) h = (h ^ byte[i]) * 1099511628211u;
@@ -33,7 +33,8 @@ inline at::Tensor run_step(team_state& team, const step& s, const at::Tensor& x,
   const region to = region_of(y, e);
   if (bound.fold() || y.dim() == 0) fill_neutral(to, s.with);
   if (team.watch.exchange_started != nullptr) team.watch.exchange_started(team.watch.self, s, e);
-  in_flight call = bound.start(team.carrier(), region_of(x, e), to);
+  const at::Tensor sent = as_stored(x);
+  in_flight call = bound.start(team.carrier(), region_of(sent, e), to);
   const received got = bound.finish(team.carrier(), std::move(call));
   team.total.bytes += got.bytes;
   team.total.messages += got.messages;

@@ -7,24 +7,19 @@
 namespace tessera::detail {
 
 inline at::ScalarType scalar_type(element e) {
-  switch (e) {
-    case element::float64: return at::kDouble;
-    case element::float32: return at::kFloat;
-    case element::int64: return at::kLong;
-    case element::int32: return at::kInt;
-    case element::int16: return at::kShort;
-    case element::int8: return at::kChar;
-    case element::uint8: return at::kByte;
-    case element::boolean: return at::kBool;
-  }
-  return at::kFloat;
+  constexpr at::ScalarType known[]{at::kDouble, at::kFloat,    at::kLong,         at::kInt,           at::kShort,  at::kChar,   at::kByte, at::kBool,
+                                   at::kHalf,   at::kBFloat16, at::kComplexFloat, at::kComplexDouble, at::kUInt16, at::kUInt32, at::kUInt64};
+  return known[static_cast<int>(e)];
 }
 
 inline element element_of_scalar(at::ScalarType t) {
-  for (int e = 0; e <= static_cast<int>(element::boolean); ++e)
+  for (int e = 0; e < number_of_elements; ++e)
     if (scalar_type(static_cast<element>(e)) == t) return static_cast<element>(e);
   throw error(refusal{code::wrong_element, -1, static_cast<int>(t)});
 }
+
+/// The elements as they are in memory: LibTorch may keep a conjugate or a negative as a mark on the tensor.
+inline at::Tensor as_stored(const at::Tensor& t) { return t.resolve_conj().resolve_neg(); }
 
 /// The memory of a LibTorch tensor, with its strides as they are.
 inline region region_of(const at::Tensor& t, element e) {
@@ -54,6 +49,7 @@ inline void check_local(const at::Tensor& local, const layout& x, element e, con
   if (local.scalar_type() != scalar_type(e))
     refuse(refusal{code::wrong_element, static_cast<int>(scalar_type(e)), static_cast<int>(local.scalar_type())},
            fmt::format(": {} and {}", name_of(e), at::toString(local.scalar_type())));
+  if (const refusal why = check_combines(x, e); !why.ok()) refuse(why);
   const std::vector<index_t> sizes = sizes_of(held_by(x, team.rank()));
   if (local.dim() != x.dims.count) refuse(refusal{code::wrong_number_of_dimensions, x.dims.count, local.dim()});
   for (int d = 0; d < x.dims.count; ++d)

@@ -3,6 +3,8 @@
 #include <tessera/operation/typed.hpp>
 #include <tessera/tensor/verbs.hpp>
 
+#include <complex>
+
 namespace tessera {
 
 namespace detail {
@@ -120,22 +122,42 @@ auto matmul(const tensor<P, S, E>& x, const tensor<Q, R, E>& y) {
       +[](const at::Tensor& a, const at::Tensor& b) { return at::matmul(a, b); }, x, y);
 }
 
+namespace detail {
+
+// A number of an element in a type that C++ computes with: half types as float.
+template <class E>
+auto number_in(const at::Tensor& t) {
+  E e;
+  std::memcpy(&e, as_stored(t).data_ptr(), sizeof(E));
+  if constexpr (is_complex_type<E>) return std::complex(e.re, e.im);
+  else return widened(e);
+}
+
+// Real numbers in double; a complex one is two.
+inline at::Tensor in_double(const at::Tensor& t) {
+  const at::Tensor x = as_stored(t.detach());
+  return (x.is_complex() ? at::view_as_real(x) : x).to(at::kDouble);
+}
+
+}  // namespace detail
+
 /// Reads a scalar that steers the program; only tensors that all workers hold alike have one, so no two decide differently.
 template <class P, class S, class E>
-E value(const tensor<P, S, E>& x) {
+auto value(const tensor<P, S, E>& x) {
   using verdict = verdict_of<detail::steers<tensor<P, S, E>>>;
   verdict::template refuse<verdict>();
   if (!x.layout().mesh.contains(x.team()->rank())) throw error(refusal{code::not_steering, -1}, x.team()->label());
-  return x.local().template item<E>();
+  return detail::number_in<E>(x.local());
 }
 
-/// ⟨x, y⟩: local products summed over the workers, an invariant axis counted once; every worker gets the number.
+/// ⟨x, y⟩: local products summed over the workers in double, an invariant axis counted once; every worker gets the number. Of
+/// complex tensors it is the real part of Σ x ȳ.
 inline double pairing(const tensor<dyn>& x, const tensor<dyn>& y) {
   if (!same(cotangent(x.layout()), y.layout())) throw error(refusal{code::wrong_partition, 0}, x.team()->label());
   const at::NoGradGuard no_record;
   const layout& l = x.layout();
   at::Tensor own = at::zeros({}, at::kDouble);
-  if (detail::is_first_copy(x, role::invariant)) own = (x.local().detach().to(at::kDouble) * y.local().detach().to(at::kDouble)).sum();
+  if (detail::is_first_copy(x, role::invariant)) own = (detail::in_double(x.local()) * detail::in_double(y.local())).sum();
   layout terms;
   terms.mesh = l.mesh;
   for (int a = 0; a < l.roles.count; ++a) terms.roles.push({role::partial});

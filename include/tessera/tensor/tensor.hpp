@@ -54,8 +54,6 @@ inline constexpr bool converts = [] {
   return why.code == code::refused_before || (why.ok() && same(value_of<From>.layout, value_of<To>.layout));
 }();
 
-inline bool differentiable(at::ScalarType t) { return t == at::kDouble || t == at::kFloat; }
-
 }  // namespace detail
 
 /// A distributed tensor with partition, global shape and element in its type; dynamic extents are values that it carries.

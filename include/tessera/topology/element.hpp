@@ -7,57 +7,111 @@
 
 namespace tessera {
 
+/// The element types that C++ has no name for, as bits: IEEE binary16, the upper half of a float, and pairs (re, im).
+struct half {
+  std::uint16_t bits = 0;
+  friend constexpr bool operator==(const half&, const half&) = default;
+};
+struct bfloat16 {
+  std::uint16_t bits = 0;
+  friend constexpr bool operator==(const bfloat16&, const bfloat16&) = default;
+};
+struct complex64 {
+  float re = 0;
+  float im = 0;
+  friend constexpr bool operator==(const complex64&, const complex64&) = default;
+};
+struct complex128 {
+  double re = 0;
+  double im = 0;
+  friend constexpr bool operator==(const complex128&, const complex128&) = default;
+};
+
 /// The element type of a tensor, as a value.
-enum class element : signed char { float64, float32, int64, int32, int16, int8, uint8, boolean };
+enum class element : signed char {
+  float64,
+  float32,
+  int64,
+  int32,
+  int16,
+  int8,
+  uint8,
+  boolean,
+  float16,
+  bfloat16,
+  complex64,
+  complex128,
+  uint16,
+  uint32,
+  uint64
+};
 
-constexpr index_t bytes_of(element e) {
-  switch (e) {
-    case element::float64:
-    case element::int64: return 8;
-    case element::float32:
-    case element::int32: return 4;
-    case element::int16: return 2;
-    case element::int8:
-    case element::uint8:
-    case element::boolean: return 1;
-  }
-  return 0;
-}
-
-/// Integers and booleans have no cotangent: nothing is sent backward for them.
-constexpr bool has_cotangent(element e) { return e == element::float64 || e == element::float32; }
-
-constexpr const char* name_of(element e) {
-  constexpr const char* names[]{"double", "float", "int64", "int32", "int16", "int8", "uint8", "bool"};
-  return names[static_cast<int>(e)];
-}
+inline constexpr int number_of_elements = 15;
 
 namespace detail {
 
+template <class... T>
+struct type_list {
+  static constexpr int size = sizeof...(T);
+};
+
+/// The C++ type of each element, in the order of the enumeration.
+using element_types = type_list<double, float, std::int64_t, std::int32_t, std::int16_t, std::int8_t, std::uint8_t, bool, half,
+                                tessera::bfloat16, tessera::complex64, tessera::complex128, std::uint16_t, std::uint32_t,
+                                std::uint64_t>;
+static_assert(element_types::size == number_of_elements);
+
+// The place of a type in the list, or its length.
 template <class T, class... Known>
-inline constexpr bool is_one_of = (std::is_same_v<T, Known> || ...);
+constexpr int place_in(type_list<Known...>) {
+  int place = 0;
+  static_cast<void>(((std::is_same_v<T, Known> || (++place, false)) || ...));
+  return place;
+}
 
 // Whether a tensor can hold this type; tensor types ask.
 template <class T>
-inline constexpr bool is_element =
-    is_one_of<T, double, float, std::int64_t, std::int32_t, std::int16_t, std::int8_t, std::uint8_t, bool>;
+inline constexpr bool is_element = place_in<T>(element_types{}) < number_of_elements;
 
-template <class T>
-constexpr element element_for() {
-  if constexpr (std::is_same_v<T, double>) return element::float64;
-  else if constexpr (std::is_same_v<T, float>) return element::float32;
-  else if constexpr (std::is_same_v<T, std::int64_t>) return element::int64;
-  else if constexpr (std::is_same_v<T, std::int32_t>) return element::int32;
-  else if constexpr (std::is_same_v<T, std::int16_t>) return element::int16;
-  else if constexpr (std::is_same_v<T, std::int8_t>) return element::int8;
-  else if constexpr (std::is_same_v<T, std::uint8_t>) return element::uint8;
-  else return element::boolean;
+template <int I, class First, class... Rest>
+auto type_at(type_list<First, Rest...>) {
+  if constexpr (I == 0) return First{};
+  else return type_at<I - 1>(type_list<Rest...>{});
+}
+
+template <class... T>
+constexpr index_t bytes_at(int place, type_list<T...>) {
+  constexpr index_t bytes[]{sizeof(T)...};
+  return bytes[place];
 }
 
 }  // namespace detail
 
-/// The element value of a C++ type.
+constexpr index_t bytes_of(element e) { return detail::bytes_at(static_cast<int>(e), detail::element_types{}); }
+
+constexpr bool is_half(element e) { return e == element::float16 || e == element::bfloat16; }
+constexpr bool is_complex(element e) { return e == element::complex64 || e == element::complex128; }
+
+/// Integers and booleans have no cotangent: nothing is sent backward for them.
+constexpr bool has_cotangent(element e) {
+  return e == element::float64 || e == element::float32 || is_half(e) || is_complex(e);
+}
+
+/// In what terms of this element are combined: half types in float, and rounded once.
+constexpr element sums_in(element e) { return is_half(e) ? element::float32 : e; }
+
+constexpr const char* name_of(element e) {
+  constexpr const char* names[]{"double", "float",    "int64",     "int32",      "int16",  "int8",   "uint8", "bool",
+                                "half",   "bfloat16", "complex64", "complex128", "uint16", "uint32", "uint64"};
+  return names[static_cast<int>(e)];
+}
+
+/// The element value of a C++ type; of one that no tensor can hold, bool.
 template <class T>
-inline constexpr element element_of = detail::element_for<T>();
+inline constexpr element element_of = detail::is_element<T> ? static_cast<element>(detail::place_in<T>(detail::element_types{})) : element::boolean;
+
+/// The C++ type of an element value.
+template <element E>
+using element_type = decltype(detail::type_at<static_cast<int>(E)>(detail::element_types{}));
 
 }  // namespace tessera

@@ -14,7 +14,8 @@ namespace tessera {
 ///  cut        each coordinate holds its part of a dimension
 enum class role : signed char { replicate, partial, invariant, on, cut };
 
-/// How terms combine; every one but `sum` is for values only and has no gradient.
+/// How terms combine; every one but `sum` is for values only and has no gradient. `any` and `all` are logical or and and: they
+/// give 1 or 0.
 enum class combine : signed char { sum, max, min, prod, any, all };
 
 /// The role of one axis, with what belongs to it.

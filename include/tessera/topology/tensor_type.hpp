@@ -20,6 +20,19 @@ struct tensor_value {
   friend constexpr bool operator==(const tensor_value&, const tensor_value&) = default;
 };
 
+/// Refuses a combine that the element has not: complex numbers have no order.
+constexpr refusal check_combine(combine with, element e, int axis = -1) {
+  if (is_complex(e) && (with == combine::max || with == combine::min)) return refusal{code::no_order, axis};
+  return {};
+}
+
+/// The same for every pending combine of a layout.
+constexpr refusal check_combines(const layout& x, element e) {
+  for (int a = 0; a < x.roles.count; ++a)
+    if (const refusal why = check_combine(x.roles[a].with, e, a); x.roles[a].kind == role::partial && !why.ok()) return why;
+  return {};
+}
+
 namespace detail {
 
 template <class T>
@@ -44,7 +57,7 @@ struct described<tensor<P, S, E>> {
       if (!p.ok()) return p;
       if (P::dimensions != S::rank) return refusal{code::wrong_number_of_dimensions, P::dimensions, S::rank};
       if (!is_element<E>) return refusal{code::element_unknown, sizeof(E)};
-      return first_of(extents_of<S>::check(), check(described::value.layout));
+      return first_of(extents_of<S>::check(), check(described::value.layout), check_combines(described::value.layout, element_of<E>));
     }();
   };
   using verdict = verdict_of<verdict_source>;
@@ -126,18 +139,6 @@ struct layout_only {
   static constexpr layout value = Source::value.layout;
 };
 
-template <element E>
-auto element_named() {
-  if constexpr (E == element::float64) return double{};
-  else if constexpr (E == element::float32) return float{};
-  else if constexpr (E == element::int64) return std::int64_t{};
-  else if constexpr (E == element::int32) return std::int32_t{};
-  else if constexpr (E == element::int16) return std::int16_t{};
-  else if constexpr (E == element::int8) return std::int8_t{};
-  else if constexpr (E == element::uint8) return std::uint8_t{};
-  else return bool{};
-}
-
 /// The tensor type whose value is `Source::value`, on the mesh of tensor type `Like` and with its names of extents.
 template <class Like, class Source>
 struct tensor_named {
@@ -146,7 +147,7 @@ struct tensor_named {
       partition_from<typename described<Like>::mesh_type, plain>,
       typename shape_named<typename described<Like>::shape_type, plain,
                            std::make_integer_sequence<int, plain::value.dims.count>>::type,
-      decltype(element_named<Source::value.element>())>;
+      tessera::element_type<Source::value.element>>;
 };
 
 // Whether every dynamic extent of a tensor type is among the bindings.
