@@ -116,6 +116,22 @@ static_assert(exist<ts::result_type<matmul, left, right>>);
 static_assert(exist<ts::result_type<nonlinear, pending>>);
 #endif
 
+// Meshes: axes of extent 1 make no difference, others do.
+struct one : ts::axis<1> {};
+struct twice : ts::axis<2> {};
+template <class Mesh, class First>
+using cut_over = ts::tensor<ts::partition<Mesh, First, ts::whole>, ts::shape_of<12, 6>>;
+static_assert(std::is_same_v<ts::result_type<sum<>, by_row, cut_over<ts::mesh<row, one, col>, ts::blocks<one, row>>>, by_row>);
+static_assert(std::is_same_v<ts::result_type<product<>, cut_over<ts::mesh<one, row, col>, ts::blocks<row>>, by_row>,
+                             cut_over<ts::mesh<one, row, col>, ts::blocks<row>>>);
+#if defined(OTHER_AXIS)  // expect: [tessera.rule.mesh] && meshes_differ<1>
+static_assert(exist<ts::result_type<sum<>, by_row, cut_over<ts::mesh<row, twice, col>, ts::blocks<row>>>>);
+#elif defined(OTHER_PLACE)  // expect: [tessera.rule.mesh] && meshes_differ<1>
+static_assert(exist<ts::result_type<sum<>, by_row, cut_over<ts::placed<ts::mesh<row, one, col>, 6>, ts::blocks<row>>>>);
+#elif defined(OTHER_CUT_BESIDE_ONE)  // expect: [tessera.rule.cut] && cut_unalike<0, 1, 0>
+static_assert(exist<ts::result_type<sum<>, by_row, cut_over<ts::mesh<row, one, col>, ts::blocks<one, col>>>>);
+#endif
+
 // Extents, ranks, meshes and elements.
 static_assert(exist<ts::result_type<matmul, copies, ts::tensor<ts::partition<grid, ts::whole, ts::blocks<col>>, ts::shape_of<6, 5>>>>);
 #if defined(OTHER_EXTENT)  // expect: [tessera.shape.extent] && extents_differ<0, 6, 5>

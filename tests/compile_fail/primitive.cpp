@@ -76,9 +76,21 @@ static_assert(ts::named_primitive<ts::verb::broadcast, at_root, copies>::cost().
 static_assert(ts::named_primitive<ts::verb::sum_reduce, terms, at_root>::cost().busiest == 80);
 static_assert(ts::named_primitive<ts::verb::all_gather, by_row, copies>::cost().busiest == 40);
 static_assert(ts::named_primitive<ts::verb::all_to_all, by_row, by_col>::cost().busiest == 20);
+using by_both = matrix<ts::blocks<row, col>, ts::whole>;
+static_assert(ts::named_primitive<ts::verb::all_gather, by_both, by_row>::cost().busiest > 0);
+static_assert(ts::named_primitive<ts::verb::repartition, by_both, matrix<ts::blocks<col>, ts::whole>>::cost().busiest > 0);
+struct one : ts::axis<1> {};
+using over_one = ts::tensor<ts::partition<ts::mesh<row, one, col>, ts::blocks<one, row>, ts::whole>, ts::shape_of<10, 8>>;
+static_assert(ts::named_primitive<ts::verb::all_gather, over_one, copies>::cost().busiest == 40);
 #if defined(BROADCAST_OF_BLOCKS)  // expect: [tessera.verb.pair] && not_this_verb<1, 4>
 using bad = ts::named_primitive<ts::verb::broadcast, by_row, copies>;  // it is an all_gather
 static_assert(bad::cost().busiest == 40);
+#elif defined(GATHER_OF_OUTER_BLOCKS)  // expect: [tessera.verb.pair] && not_this_verb<4, 9>
+using bad = ts::named_primitive<ts::verb::all_gather, by_both, matrix<ts::blocks<col>, ts::whole>>;  // what col holds moves too
+static_assert(bad::cost().busiest >= 0);
+#elif defined(REPARTITION_OVER_ONE)  // expect: [tessera.verb.pair] && not_this_verb<9, 4>
+using bad = ts::named_primitive<ts::verb::repartition, over_one, copies>;  // it is an all_gather
+static_assert(bad::cost().busiest >= 0);
 #elif defined(GATHER_OF_TERMS)  // expect: [tessera.verb.pair] && not_this_verb<4, 3>
 using bad = ts::named_primitive<ts::verb::all_gather, terms, copies>;  // it is an all_reduce
 static_assert(bad::cost().busiest == 80);

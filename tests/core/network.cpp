@@ -1,5 +1,7 @@
 #include "tests/support/catch.hpp"
 
+#include "tests/support/generate.hpp"
+
 #include <tessera/core.hpp>
 
 namespace tessera::testing {
@@ -166,6 +168,79 @@ TEST_CASE("rules for local operations, axis by axis") {
   CHECK(matmul(haloed, beside).layout.roles[0].kind == P);  // terms times copies, summed
   beside.dims[0].kind = cover::pending;
   CHECK(other(R, V).why.code == code::cut_unalike);
+}
+
+TEST_CASE("operands meet on meshes that differ by axes of extent 1") {
+  dice d{22};
+  int accepted = 0;
+  for (int i = 0; i < 6000; ++i) {
+    const auto extents = roll_extents(d, 2);
+    const mesh_value mesh = roll_mesh(d, 3);
+    signature s;
+    s.kind = static_cast<linearity>(d.roll(0, 2));
+    s.operands.push(letters_of(extents.count));
+    s.operands.push(s.operands[0]);
+    s.result = d.once_in(2) ? letters{} : s.operands[0];
+    const layout x = roll_layout(d, mesh, extents, {true, true, true, true});
+    const layout y = d.once_in(2) ? x : roll_layout(d, mesh, extents, {true, true, true, true});
+    const layout u = with_ones(d, x);
+    const layout v = with_ones(d, y);
+    const bool x_constant = d.once_in(5);
+    const bool y_constant = d.once_in(5);
+    const auto result = [&](const layout& left, const layout& right) {
+      static_vector<operand, 4> operands;
+      operands.push({left, x_constant});
+      operands.push({right, y_constant});
+      return infer(s, operands);
+    };
+    const inferred plain = result(x, y);
+    const inferred other = result(u, v);
+    INFO(i);
+    REQUIRE(plain.why.code == other.why.code);
+    REQUIRE(plain.why.code != code::meshes_differ);
+    if (!plain.why.ok()) continue;
+    ++accepted;
+    CHECK(other.layout.mesh == u.mesh);
+    CHECK(same(plain.layout, other.layout));
+  }
+  CHECK(accepted > 1000);
+}
+
+TEST_CASE("operands on meshes that differ otherwise are refused") {
+  struct one : axis<1> {};
+  struct wide : axis<3> {};
+  struct other_row : axis<2> {};
+  const auto code_of = [](const mesh_value& left, const mesh_value& right) {
+    signature s;
+    s.kind = linearity::additive;
+    s.operands.push(letters{});
+    s.operands.push(letters{});
+    static_vector<operand, 4> operands;
+    for (const mesh_value* m : {&left, &right}) {
+      layout x;
+      x.mesh = *m;
+      x.roles.resize(m->axes.count);
+      operands.push({x, false});
+    }
+    return infer(s, operands).why.code;
+  };
+  const mesh_value two = mesh<row, col>::value;
+  CHECK(code_of(two, mesh<row, one, col>::value) == code::none);
+  CHECK(code_of(mesh<one, row, col>::value, two) == code::none);
+  CHECK(code_of(two, mesh<row>::value) == code::meshes_differ);
+  CHECK(code_of(two, mesh<row, wide>::value) == code::meshes_differ);
+  CHECK(code_of(two, mesh<row, other_row>::value) == code::meshes_differ);
+  CHECK(code_of(two, mesh<col, row>::value) == code::meshes_differ);
+  CHECK(code_of(two, placed<mesh<one, row, col>, 4>::value) == code::meshes_differ);
+  CHECK(code_of(two, placed<mesh<row, one, col>, 0, 4, 7, 1>::value) == code::meshes_differ);
+  CHECK(code_of(two, placed<mesh<row, one, col>, 0, 2, 7, 1>::value) == code::none);
+  static constexpr int ranks[]{0, 1, 2, 3};
+  mesh_value listed = mesh<row, one, col>::value;
+  listed.ranks = ranks;
+  CHECK(code_of(two, listed) == code::none);
+  static constexpr int turned[]{0, 2, 1, 3};
+  listed.ranks = turned;
+  CHECK(code_of(two, listed) == code::meshes_differ);
 }
 
 TEST_CASE("constants count as copies, but not among terms") {

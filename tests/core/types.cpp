@@ -35,6 +35,20 @@ TEST_CASE("an axis of extent 1 makes no difference") {
   STATIC_REQUIRE(same(value_of<meaning>.layout, value_of<without>.layout));
 }
 
+TEST_CASE("operations and verbs lead between meshes that differ by an axis of extent 1") {
+  using with = tensor<partition<mesh<row, one>, blocks<one, row>, whole>, shape_of<4, 7>>;
+  using without = tensor<partition<mesh<row>, blocks<row>, whole>, shape_of<4, 7>>;
+  using sum = detail::binary_signature<2, 2, linearity::additive>;
+  STATIC_REQUIRE(std::is_same_v<result_type<sum, with, without>, tensor<partition<mesh<row, one>, blocks<row>, whole>, shape_of<4, 7>>>);
+  STATIC_REQUIRE(std::is_same_v<result_type<sum, without, with>, without>);
+  using copies = tensor<partition<mesh<row>, whole, whole>, shape_of<4, 7>>;
+  STATIC_REQUIRE(primitive<with, copies>::verb == verb::all_gather);
+  STATIC_REQUIRE(adjoint<primitive<with, copies>>::verb == verb::reduce_scatter);
+  STATIC_REQUIRE(named_primitive<verb::all_gather, with, copies>::cost().total == 4 * 7);
+  STATIC_REQUIRE(primitive<with, without>::verb == verb::nothing);
+  STATIC_REQUIRE(Primitive<composition<primitive<copies, with>, primitive<without, copies>>>);
+}
+
 TEST_CASE("one coordinate of an axis is the sub-mesh with that axis fixed") {
   using whole_mesh = tensor<partition<grid, whole, blocks<col>, on<row, 1>>, shape_of<4, 7>>;
   using sub_mesh = tensor<partition<fixed<grid, row, 1>, whole, blocks<col>>, shape_of<4, 7>>;

@@ -155,6 +155,38 @@ constexpr layout roll_layout(dice& d, const mesh_value& mesh, const static_vecto
   return x;
 }
 
+/// The same layout over a mesh with more axes of extent 1, each in some role: it cuts at any level or has any meaning.
+constexpr layout with_ones(dice& d, const layout& x) {
+  constexpr text names[]{text("p"), text("q"), text("r")};
+  layout y = x;
+  y.mesh.axes.resize(0);
+  y.roles.resize(0);
+  int ones = 0;
+  for (int a = 0; a <= x.mesh.axes.count; ++a) {
+    if (ones < 3 && d.once_in(2)) {
+      y.mesh.axes.push({names[ones++], 1, d.roll(0, 3)});
+      y.roles.push({});
+    }
+    if (a == x.mesh.axes.count) break;
+    y.mesh.axes.push(x.mesh.axes[a]);
+    y.roles.push(x.roles[a]);
+  }
+  for (int a = 0; a < y.mesh.axes.count; ++a) {
+    if (y.mesh.axes[a].extent > 1 || y.roles[a].kind != role::replicate) continue;
+    const role kind = static_cast<role>(d.roll(0, 4));
+    if (kind != role::cut) {
+      y.roles[a] = {kind};
+    } else if (y.dims.count > 0) {
+      const int dim = d.roll(0, y.dims.count - 1);
+      const int level = d.roll(0, y.levels(dim));
+      for (auto& r : y.roles)
+        if (r.kind == role::cut && r.dimension == dim && r.level >= level) ++r.level;
+      y.roles[a] = {role::cut, static_cast<signed char>(dim), static_cast<signed char>(level)};
+    }
+  }
+  return y;
+}
+
 constexpr static_vector<index_t, max_dimensions> roll_extents(dice& d, int most_dims = 5, int widest = 9) {
   static_vector<index_t, max_dimensions> e;
   const int dims = d.roll(0, most_dims);

@@ -56,6 +56,37 @@ int refusals(const std::string& code, F&& f) {
 
 }  // namespace
 
+TEST_CASE("operands and verbs meet on meshes that differ by an axis of extent 1") {
+  struct one : axis<1> {};
+  using wider = mesh<ox, one, oy>;
+  using same_cut = tensor<partition<wider, blocks<one, ox>, blocks<oy>>, extents_7x5, double>;
+  using whole_rows = partition<wider, blocks<ox>, whole, partial<one>>;
+  const at::Tensor a = numbers_7x5(1);
+  const at::Tensor b = numbers_7x5(2);
+  CHECK(on_all(in_team<world>([&](const team<world>& t) {
+    auto x = take<cut_xy>(t, a);
+    auto y = take<same_cut>(t, b);
+    x.requires_grad();
+    y.requires_grad();
+    static_assert(std::is_same_v<decltype(x * y), cut_xy>);
+    static_assert(std::is_same_v<decltype(y + x)::mesh_type, wider>);
+    const tensor<dyn> untyped = apply(tessera::detail::binary_signature<2, 2, linearity::additive>::value,
+                                      [](const at::Tensor& u, const at::Tensor& v) { return u + v; }, y.dynamic(), x.dynamic());
+    const auto rows = all_gather<whole_rows>(x * y);
+    const auto kept = take<partition<world, blocks<ox>, blocks<oy>>>(rows);
+    to<partition<world, invariant<ox, oy>>>(sum(kept)).backward();
+    return close(global(x * y), a * b) && close(global(y + x), a + b) && close(global(untyped), a + b) &&
+           close(global(rows), a * b) && close(global(x.grad()), b) && close(global(y.grad()), a);
+  })));
+  using line = tensor<partition<mesh<oy>, blocks<oy>, whole>, extents_7x5, double>;
+  CHECK(refusals("tessera.rule.mesh", [&](const team<world>& t) {
+          const auto x = take<same_cut>(t, a);
+          const auto y = take<line>(t, b);
+          apply(tessera::detail::binary_signature<2, 2, linearity::additive>::value,
+                [](const at::Tensor& u, const at::Tensor& v) { return u + v; }, x.dynamic(), y.dynamic());
+        }) == 6);
+}
+
 TEST_CASE("typed sums, products and functions give what whole tensors give") {
   const at::Tensor a = numbers_7x5(1);
   const at::Tensor b = numbers_7x5(2);

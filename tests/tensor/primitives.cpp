@@ -17,7 +17,8 @@ layout_pair roll_pair(dice& d) {
   const auto extents = roll_extents(d, 4, 5);
   const mesh_value first = roll_mesh(d, 3);
   const mesh_value second = d.once_in(3) ? roll_mesh(d, 3) : first;
-  return {roll_end(d, first, extents, true), roll_end(d, second, extents, false)};
+  const layout_pair p{roll_end(d, first, extents, true), roll_end(d, second, extents, false)};
+  return d.once_in(4) ? layout_pair{with_ones(d, p.from), with_ones(d, p.to)} : p;
 }
 
 /// What one worker saw of y = F x and of x* = F* y*.

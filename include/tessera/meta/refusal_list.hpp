@@ -89,7 +89,7 @@
     "this extent decides the size of a parameter and must be static; write dim<n> in the shape", "dimension")           \
   R(extent_not_bound, "tessera.shape.unbound",                                                                          \
     "this needs an extent that is not known; bind it, as in traffic<net>(bind<batch>(64))", "dimension")     \
-  R(not_a_layer, "tessera.network.layer", "a network is a tensor type and layers behind it; this one is no layer", "")      \
+  R(not_a_layer, "tessera.network.layer", "this is no layer; name a tensor type first and layers behind it", "")           \
   R(not_a_tensor, "tessera.network.input",                                                                              \
     "a network takes a distributed tensor; name tensor<partition, shape>, and make one by take or assume", "")          \
   R(option_unknown, "tessera.layer.option",                                                                             \

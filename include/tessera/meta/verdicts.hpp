@@ -422,7 +422,7 @@ struct not_a_layer {
   template <class Where>
   static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.network.layer] a network is a tensor type and layers behind it; this one is no layer");
+                  "[tessera.network.layer] this is no layer; name a tensor type first and layers behind it");
   }
 };
 

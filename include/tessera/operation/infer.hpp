@@ -2,6 +2,7 @@
 
 #include <tessera/meta/refusal.hpp>
 #include <tessera/operation/signature.hpp>
+#include <tessera/topology/meeting.hpp>
 
 namespace tessera {
 
@@ -24,16 +25,6 @@ class axis_rule {
  public:
   constexpr axis_rule(const signature& what, const static_vector<operand, 4>& operands, int axis)
       : what_(what), operands_(operands), axis_(axis) {}
-
-  // An axis of extent 1 that cuts a kept dimension goes on doing so: others may be joined to it.
-  constexpr void keep(layout& result) const {
-    for (int o = 0; o < operands_.count; ++o) {
-      if (kind(o) != role::cut) continue;
-      const int kept = place(what_.result, what_.operands[o][of(o).dimension]);
-      if (kept >= 0) result.roles[axis_] = {role::cut, static_cast<signed char>(kept), of(o).level, of(o).joined};
-      return;
-    }
-  }
 
   // Sets the axis's role in the result; the sum over a cut dimension is partial.
   constexpr refusal apply(layout& result) const {
@@ -229,18 +220,29 @@ constexpr refusal infer_dimension(const signature& what, const static_vector<ope
 ///
 /// Sums take operands alike; products and contractions take at most one partial operand, and a sum over a cut dimension is
 /// partial; non-linear operations take no partial one; an invariant operand meets only invariant ones. Anything else is
-/// refused. The same function serves the compiler and run time.
+/// refused. Operands may lie on meshes that differ by axes of extent 1; the result lies on that of the first. The same function
+/// serves the compiler and run time.
 constexpr inferred infer(const signature& what, const static_vector<operand, 4>& operands) {
   inferred out;
+  const mesh_value& mesh = operands[0].layout.mesh;
+  bool aligned = true;
   for (int o = 0; o < operands.count; ++o) {
-    if (operands[o].layout.dims.count != what.operands[o].count) {
-      out.why = refusal{code::wrong_number_of_dimensions, what.operands[o].count, operands[o].layout.dims.count};
+    const layout& x = operands[o].layout;
+    if (x.dims.count != what.operands[o].count) {
+      out.why = refusal{code::wrong_number_of_dimensions, what.operands[o].count, x.dims.count};
       return out;
     }
-    if (!(operands[o].layout.mesh == operands[0].layout.mesh)) {
+    const bool alike = o == 0 || x.mesh == mesh;
+    if (!alike && !meet(x.mesh, mesh)) {
       out.why = refusal{code::meshes_differ, o};
       return out;
     }
+    aligned = aligned && alike && ones_idle(x);
+  }
+  if (!aligned) {
+    static_vector<operand, 4> on_one_mesh = operands;
+    for (operand& o : on_one_mesh) o.layout = over(o.layout, mesh);
+    return infer(what, on_one_mesh);
   }
   out.layout.mesh = operands[0].layout.mesh;
   out.layout.roles.resize(out.layout.mesh.axes.count);
@@ -256,10 +258,7 @@ constexpr inferred infer(const signature& what, const static_vector<operand, 4>&
       if (out.why = detail::infer_dimension(what, operands, letter, summed); !out.why.ok()) return out;
     }
   for (int a = 0; a < out.layout.roles.count; ++a) {
-    if (out.layout.mesh.axes[a].extent == 1) {
-      detail::axis_rule(what, operands, a).keep(out.layout);
-      continue;
-    }
+    if (out.layout.mesh.axes[a].extent == 1) continue;
     if (out.why = detail::axis_rule(what, operands, a).apply(out.layout); !out.why.ok()) return out;
   }
   for (int d = 0; d < out.layout.dims.count; ++d) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/plan/collective.hpp>
+#include <tessera/topology/meeting.hpp>
 
 namespace tessera {
 
@@ -218,6 +219,9 @@ constexpr bool makes_haloed_terms(const layout& from, const layout& to) {
 constexpr change change_between(const layout& from, const layout& to) {
   change c;
   if (same(from, to)) return c;
+  const bool aligned = from.mesh == to.mesh;
+  if (!(aligned && ones_idle(from) && ones_idle(to)) && (aligned || meet(from.mesh, to.mesh)))
+    return change_between(over(from, from.mesh), over(to, from.mesh));
   const combine with = detail::ending(from, to);
   if (detail::moves(from, to)) {
     c.steps.push({map::move, from, to, combine::sum});

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/plan/change.hpp>
+#include <tessera/topology/meeting.hpp>
 #include <tessera/topology/tensor_type.hpp>
 
 namespace tessera {
@@ -52,36 +53,48 @@ constexpr verb verb_of_axis(role from, role to) {
   return table[static_cast<int>(from)][static_cast<int>(to)];
 }
 
-}  // namespace detail
+// An axis that goes on cutting its dimension cuts other parts when the axes outside it, the grain or the lengths change.
+constexpr bool parts_move(const layout& from, const layout& to) {
+  for (int d = 0; d < from.dims.count; ++d) {
+    const dimension& s = from.dims[d];
+    const dimension& t = to.dims[d];
+    const bool tiles = s.kind == cover::tiled && t.kind == cover::tiled;
+    const bool listed = s.bounds != nullptr || t.bounds != nullptr;
+    bool alike = !tiles || ((!listed || from.parts(d) == to.parts(d)) && same_intervals(s, t, from.parts(d)));
+    const auto joins = [d](const layout& x, int level) {
+      const int a = x.cutting(d, level);
+      return a >= 0 && x.roles[a].joined;
+    };
+    for (int level = 0; level < from.levels(d); ++level) {
+      const int a = from.cutting(d, level);
+      alike = alike && to.cutting(d, level) == a && joins(from, level + 1) == joins(to, level + 1);
+      if (!alike && to.roles[a].kind == role::cut && to.roles[a].dimension == d) return true;
+    }
+  }
+  return false;
+}
 
-/// Names the change from one layout to another.
-constexpr verb verb_between(const layout& from, const layout& to) {
-  if (same(from, to)) return verb::nothing;
+// The verb between layouts over one mesh whose axes of extent 1 cut nothing.
+constexpr verb verb_on_one_mesh(const layout& from, const layout& to) {
+  bool haloed = false;
+  for (const dimension& d : to.dims) haloed = haloed || d.kind == cover::haloed;
+  if (parts_move(from, to)) return moves(from, to) && !haloed ? verb::repartition : verb::several;
   verb found = verb::nothing;
   const auto add = [&](verb v) {
-    if (v == verb::nothing) return;
-    const bool both_cut = (found == verb::all_to_all || found == verb::repartition) &&
-                          (v == verb::all_to_all || v == verb::repartition);
-    if (found == verb::nothing)
-      found = v;
-    else if (both_cut)
-      found = verb::repartition;
-    else if (found != v)
-      found = verb::several;
+    const auto permutes = [](verb w) { return w == verb::all_to_all || w == verb::repartition; };
+    if (v == verb::nothing || found == v) return;
+    found = found == verb::nothing ? v : permutes(found) && permutes(v) ? verb::repartition : verb::several;
   };
-  if (!(from.mesh == to.mesh)) return detail::moves(from, to) ? verb::repartition : verb::several;
-  bool exchanged = false;
   for (int a = 0; a < from.roles.count; ++a) {
     if (from.mesh.axes[a].extent == 1) continue;
     const axis_role& s = from.roles[a];
     const axis_role& t = to.roles[a];
     if (s.kind == role::cut && t.kind == role::cut) {
-      exchanged = exchanged || s.dimension != t.dimension;
       if (s.dimension != t.dimension) add(verb::all_to_all);
     } else if (s.kind == role::on && t.kind == role::on) {
       if (s.coordinate != t.coordinate) add(verb::repartition);
     } else {
-      add(detail::verb_of_axis(s.kind, t.kind));
+      add(verb_of_axis(s.kind, t.kind));
     }
   }
   for (int d = 0; d < from.dims.count; ++d) {
@@ -89,6 +102,18 @@ constexpr verb verb_between(const layout& from, const layout& to) {
     if (from.dims[d].kind == cover::pending && to.dims[d].kind == cover::tiled) add(verb::halo_accumulate);
   }
   return found == verb::nothing ? verb::repartition : found;
+}
+
+}  // namespace detail
+
+/// Names the change from one layout to another; axes of extent 1 make no difference.
+///
+/// With several axes on a dimension only the innermost change alone: blocks<a, b> → blocks<a> is an all_gather, but
+/// blocks<a, b> → blocks<b> moves what b holds too, a repartition.
+constexpr verb verb_between(const layout& from, const layout& to) {
+  if (same(from, to)) return verb::nothing;
+  if (!meet(from.mesh, to.mesh)) return detail::moves(from, to) ? verb::repartition : verb::several;
+  return detail::verb_on_one_mesh(over(from, from.mesh), over(to, from.mesh));
 }
 
 }  // namespace tessera
