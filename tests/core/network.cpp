@@ -27,6 +27,21 @@ TEST_CASE("shapes and partitions follow layers") {
   STATIC_REQUIRE(std::is_same_v<z, tensor<partition<grid, whole, grains<72, row, col>>, shape<batch, dim<360>>, double>>);
 }
 
+TEST_CASE("a layer's result on another mesh is named on that mesh") {
+  struct ring : axis<4> {};
+  struct one : axis<1> {};
+  using rows = tensor<partition<grid, blocks<row>, blocks<col>>, shape_of<8, 8>>;
+  using around = partition<mesh<ring>, blocks<ring>, whole>;
+  using turned = network<rows, nn::relu, nn::repartition<around>, nn::relu, nn::linear<6>, nn::relu>;
+  STATIC_REQUIRE(std::is_same_v<turned::output, tensor<around, shape_of<8, 6>>>);
+  using given = network<rows, nn::linear<6, output_as<around>>, nn::relu>;
+  STATIC_REQUIRE(std::is_same_v<given::output, tensor<around, shape_of<8, 6>>>);
+  using wider = partition<mesh<row, one, col>, blocks<row>, blocks<col>>;
+  using beside = network<rows, nn::linear<6, output_as<wider>>, nn::relu>;
+  STATIC_REQUIRE(std::is_same_v<beside::output, tensor<wider, shape_of<8, 6>>>);
+  STATIC_REQUIRE(traffic<beside>() == traffic<network<rows, nn::linear<6>, nn::relu>>());
+}
+
 TEST_CASE("naming a network that is refused is no error, and what it would give goes everywhere") {
   using refused = network<image, nn::relu, nn::linear<4>, nn::max_pool<kernel<99, 2>>, nn::relu>;
   STATIC_REQUIRE(std::is_same_v<refused, refused_network<at_layer<2, kernel_wider_than_padded_tensor<2, 9, 0, 99>>, image>>);

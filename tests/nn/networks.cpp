@@ -38,6 +38,20 @@ struct sample_net {
                              nn::linear<6>, nn::relu, nn::linear<4>>;
 };
 
+/// The same again, with the first linear layer's result, its bias and all behind it on another mesh.
+template <int R, int C>
+struct two_mesh_net {
+  struct around : axis<R * C> {};
+  using base = image_net<R, C>;
+  using grid = typename base::grid;
+  using input = typename base::input;
+  using ring = mesh<around>;
+  using labels = tensor<partition<ring, whole, invariant<around>>, shape<sample>, std::int64_t>;
+  using net = nn::sequential<input, nn::conv<3, kernel<3, 3>, padding<1, 1>>, nn::relu, nn::max_pool<kernel<2, 2>>,
+                             nn::repartition<typename base::channels>, nn::flatten,
+                             nn::linear<6, output_as<partition<ring, whole, blocks<around>>>>, nn::relu, nn::linear<4>>;
+};
+
 at::Tensor serial_loss(const at::Tensor& x, const at::Tensor& labels, const nn::state_dict& w) {
   at::Tensor y = at::relu(at::conv2d(x, w.at("0.weight"), w.at("0.bias"), at::IntArrayRef({1, 1}), at::IntArrayRef({1, 1})));
   y = at::max_pool2d(y, {2, 2}).flatten(1);
@@ -134,6 +148,7 @@ TEST_CASE("networks train to the serial losses, gradients and weights on any par
   judge_training<image_net<2, 2>>(3, start);
   judge_training<image_net<1, 4>>(4, start);
   judge_training<sample_net<3, 1>>(2, start);  // fewer samples than workers
+  judge_training<two_mesh_net<2, 2>>(3, start);
 }
 
 TEST_CASE("weights saved from one partition load into another, bit for bit") {

@@ -96,7 +96,7 @@
     "the layer does not know this option; docs/layers.md lists those that it knows",                                    \
     "")                                                                                                                 \
   R(not_a_partition, "tessera.verb.partition",                                                                          \
-    "a verb takes a partition, not a tensor type; write all_gather<partition<...>>(x)", "")                             \
+    "a partition is wanted here, not a tensor type; write partition<...>, as in all_gather<partition<...>>(x)", "")     \
   R(option_of_other_dimensions, "tessera.layer.options",                                                                \
     "an option of the layer names another number of dimensions than its kernel; name one value for all or one each",    \
     "kernel, option")                                                                                                   \

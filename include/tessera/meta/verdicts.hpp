@@ -452,7 +452,7 @@ struct not_a_partition {
   template <class Where>
   static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.verb.partition] a verb takes a partition, not a tensor type; write all_gather<partition<...>>(x)");
+                  "[tessera.verb.partition] a partition is wanted here, not a tensor type; write partition<...>, as in all_gather<partition<...>>(x)");
   }
 };
 

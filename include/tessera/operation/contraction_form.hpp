@@ -234,7 +234,7 @@ class contraction_form {
 
   constexpr layout biases(const layout& y) const {
     layout b;
-    b.mesh = x_.mesh;
+    b.mesh = y.mesh;
     b.dims.push(y.dims[feature_]);
     for (const axis_role& r : y.roles)
       b.roles.push(r.kind == role::cut && r.dimension == feature_ ? axis_role{role::cut, 0, r.level, r.joined}

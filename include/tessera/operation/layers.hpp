@@ -161,9 +161,13 @@ struct option<cut_in<Axes...>> : no_kernel {
 template <class P>
 struct option<output_as<P>> : no_kernel {
   static constexpr void apply(layer_options& o) {
-    o.weights.has_output = true;
-    o.weights.output = layout_of_partition<P>;
-    if (o.weights.why.ok()) o.weights.why = partition_check<P>::value;
+    if constexpr (PartitionType<P>) {
+      o.weights.has_output = true;
+      o.weights.output = layout_of_partition<P>;
+      if (o.weights.why.ok()) o.weights.why = partition_check<P>::value;
+    } else if (o.weights.why.ok()) {
+      o.weights.why = refusal{code::not_a_partition};
+    }
   }
 };
 
@@ -188,9 +192,20 @@ constexpr pooling read_pooling(pooling::kind what) {
   return p;
 }
 
+// The mesh that options name, in `output_as`.
+template <class... Options>
+struct mesh_of_options {};
+template <class Option, class... Rest>
+struct mesh_of_options<Option, Rest...> : mesh_of_options<Rest...> {};
+template <PartitionType P, class... Rest>
+struct mesh_of_options<output_as<P>, Rest...> {
+  using mesh_type = typename P::mesh_type;
+};
+
 }  // namespace detail
 
-/// A layer says what it is by one function of its input's value: plan(tensor_value) → layer_plan.
+/// A layer says what it is by one function of its input's value: plan(tensor_value) → layer_plan. One whose result lies on another
+/// mesh than its input names that `mesh_type`.
 template <class L>
 concept Layer = requires(const tensor_value& x) {
   { L::plan(x) };
@@ -203,7 +218,7 @@ namespace nn {
 ///
 /// Options: `cut_out<axes…>`, `cut_in<axes…>` (the weight's cut; the cheapest unless said), `output_as<partition>`, `no_bias`.
 template <index_t Out, class... Options>
-struct linear {
+struct linear : detail::mesh_of_options<Options...> {
   static constexpr const char* name = "linear";
   static constexpr contraction weights() {
     contraction c = detail::read_options<Options...>().weights;
@@ -217,7 +232,7 @@ struct linear {
 ///
 /// Options in any order: `kernel<…>`, `stride`, `padding`, `padding_at`, `dilation` and those of `linear`.
 template <index_t Out, class... Options>
-struct conv {
+struct conv : detail::mesh_of_options<Options...> {
   static constexpr const char* name = "conv";
   static constexpr contraction weights() {
     const detail::layer_options o = detail::read_options<Options...>();
@@ -264,16 +279,17 @@ struct flatten {
 
 /// Changes the partition: what is not yet here is moved.
 template <class Partition>
-struct repartition {
+struct repartition : detail::mesh_of_options<output_as<Partition>> {
   static constexpr const char* name = "repartition";
   static constexpr bool only_here = true;  ///< the serial network has no such layer: it takes no number in its keys
   static constexpr layer_plan plan(const tensor_value& x) {
-    if (!detail::partition_check<Partition>::value.ok()) {
-      layer_plan p;
-      p.why = detail::partition_check<Partition>::value;
-      return p;
+    layer_plan refused;
+    refused.why = refusal{code::not_a_partition};
+    if constexpr (PartitionType<Partition>) {
+      refused.why = detail::partition_check<Partition>::value;
+      if (refused.why.ok()) return plan_repartition(x.layout, layout_of_partition<Partition>);
     }
-    return plan_repartition(x.layout, layout_of_partition<Partition>);
+    return refused;
   }
 };
 

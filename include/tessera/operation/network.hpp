@@ -12,6 +12,17 @@ struct at_layer : Verdict {};
 
 namespace detail {
 
+// The mesh type of a layer's result: the one it names, else its input's.
+template <class L, class In>
+struct mesh_after {
+  using type = typename described<In>::mesh_type;
+};
+template <class L, class In>
+  requires requires { typename L::mesh_type; }
+struct mesh_after<L, In> {
+  using type = typename L::mesh_type;
+};
+
 /// A layer applied to a tensor type: the layer's plan as a constant and the type of its result.
 template <class L, class In>
 struct applied {
@@ -23,8 +34,9 @@ struct applied {
     static constexpr const refusal& why = applied::value.why;
     static constexpr tensor_value value{applied::value.output, value_of<In>.element};
   };
-  using verdict = typename planned<In, result>::verdict;
-  using output = typename planned<In, result>::type;
+  using typed = planned<In, result, typename mesh_after<L, In>::type>;
+  using verdict = typename typed::verdict;
+  using output = typename typed::type;
 };
 
 template <class... Layers>

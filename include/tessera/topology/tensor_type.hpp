@@ -139,12 +139,12 @@ struct layout_only {
   static constexpr layout value = Source::value.layout;
 };
 
-/// The tensor type whose value is `Source::value`, on the mesh of tensor type `Like` and with its names of extents.
-template <class Like, class Source>
+/// The tensor type whose value is `Source::value`, on a mesh type and with the names of extents of tensor type `Like`.
+template <class Like, class Source, class Mesh = typename described<Like>::mesh_type>
 struct tensor_named {
   using plain = layout_only<Like, Source>;
   using type = tensor<
-      partition_from<typename described<Like>::mesh_type, plain>,
+      partition_from<Mesh, plain>,
       typename shape_named<typename described<Like>::shape_type, plain,
                            std::make_integer_sequence<int, plain::value.dims.count>>::type,
       tessera::element_type<Source::value.element>>;
@@ -178,22 +178,22 @@ struct named_unless_refused<T, Source, false> {
   using type = T;
 };
 
-template <class Like, class Source, bool Fits>
-struct named_or_refused : tensor_named<Like, Source> {};
-template <class Like, class Source>
-struct named_or_refused<Like, Source, false> {
+template <class Like, class Source, class Mesh, bool Fits>
+struct named_or_refused : tensor_named<Like, Source, Mesh> {};
+template <class Like, class Source, class Mesh>
+struct named_or_refused<Like, Source, Mesh, false> {
   using type = refused_like<Like>;
 };
 
-// What an operation or a layer gives, as types: `Result` has its value and why it is refused, if it is; the names of mesh and
-// extents are those of tensor type `Like`.
-template <class Like, class Result>
+// What an operation or a layer gives, as types: `Result` has its value and why it is refused, if it is; the names of extents,
+// and of the mesh unless it is given, are those of tensor type `Like`.
+template <class Like, class Result, class Mesh = typename described<Like>::mesh_type>
 struct planned {
   struct verdict_source {
     static constexpr refusal value = Result::why;
   };
   using verdict = verdict_of<verdict_source>;
-  using type = typename named_or_refused<Like, Result, verdict::ok>::type;
+  using type = typename named_or_refused<Like, Result, Mesh, verdict::ok>::type;
 };
 
 }  // namespace detail
