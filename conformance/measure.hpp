@@ -11,7 +11,7 @@ namespace conformance {
 inline std::vector<double> over_workers(const team_handle& team, const std::vector<double>& mine, combine with) {
   layout terms;
   terms.mesh = team->mesh();
-  terms.roles.push({role::partial, 0, 0, false, with});
+  terms.roles.push(partial_by(with));
   terms.dims.push(uncut(static_cast<index_t>(mine.size())));
   layout all = terms;
   all.roles[0] = {};

@@ -78,7 +78,7 @@ inline at::Tensor serially(const chain& links, at::Tensor x, const std::vector<s
         // LibTorch's averages have no dilation: a convolution of each channel by itself with equal weights.
         integers ones{x.size(1), 1};
         ones.insert(ones.end(), kernel.begin(), kernel.end());
-        const at::Tensor equal = at::full(ones, 1.0 / static_cast<double>(volume_of(kernel)), x.options());
+        const at::Tensor equal = at::full(ones, 1.0 / static_cast<double>(c10::multiply_integers(kernel)), x.options());
         x = at::convolution(x, equal, {}, step, padding, dilation, false, integers(kernel.size(), 0), x.size(1));
         continue;
       }

@@ -97,7 +97,7 @@ TEST_CASE("complex numbers have no maximum; everything else has all combines") {
   each_element([]<class T>(T) {
     for (const combine with : combines) {
       const bool refused = is_complex_like<T> && (with == combine::max || with == combine::min);
-      const step s{map::fold, on_line(2, 3, {role::partial, -1, 0, with}), on_line(2, 3, {role::cut}), with};
+      const step s{map::fold, on_line(2, 3, partial_by(with)), on_line(2, 3, {role::cut}), with};
       std::string why;
       try {
         exchange e(s, 0, tessera::element_of<T>);

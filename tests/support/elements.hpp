@@ -44,16 +44,16 @@ T term(index_t i, int worker, combine with) {
   }
 }
 
-/// The terms combined in their order; those of half types in floats, rounded once.
-template <class T>
+/// The terms combined in their order in the next wider type, and rounded once: half types in float, float in double.
+template <class T, class Wide = double>
 T serial(const std::vector<T>& terms, combine with) {
   if constexpr (is_half_like<T>) {
     std::vector<float> wide;
     for (T t : terms) wide.push_back(to_float(t));
-    if constexpr (std::is_same_v<T, half>) return to_half(serial(wide, with));
-    else return to_bfloat16(serial(wide, with));
+    if constexpr (std::is_same_v<T, half>) return to_half(serial<float, float>(wide, with));
+    else return to_bfloat16(serial<float, float>(wide, with));
   } else if constexpr (is_complex_like<T>) {
-    using number = std::complex<decltype(T::re)>;
+    using number = std::complex<double>;
     std::vector<number> all;
     for (const T& t : terms) all.emplace_back(t.re, t.im);
     const auto nonzero = [](const number& z) { return z != number{}; };
@@ -61,7 +61,7 @@ T serial(const std::vector<T>& terms, combine with) {
     for (const number& z : all) with == combine::prod ? r *= z : r += z;
     if (with == combine::any) r = std::any_of(all.begin(), all.end(), nonzero) ? 1 : 0;
     if (with == combine::all) r = std::all_of(all.begin(), all.end(), nonzero) ? 1 : 0;
-    return {r.real(), r.imag()};
+    return {static_cast<decltype(T::re)>(r.real()), static_cast<decltype(T::re)>(r.imag())};
   } else {
     const auto nonzero = [](T t) { return t != T{}; };
     if (with == combine::max) return *std::max_element(terms.begin(), terms.end());
@@ -70,7 +70,7 @@ T serial(const std::vector<T>& terms, combine with) {
       return std::any_of(terms.begin(), terms.end(), nonzero);
     if (with == combine::all || (std::is_same_v<T, bool> && with == combine::prod))
       return std::all_of(terms.begin(), terms.end(), nonzero);
-    std::conditional_t<std::is_floating_point_v<T>, T, std::uint64_t> r = with == combine::prod ? 1 : 0;
+    std::conditional_t<std::is_floating_point_v<T>, Wide, std::uint64_t> r = with == combine::prod ? 1 : 0;
     for (T t : terms)
       if (with == combine::prod) r *= static_cast<decltype(r)>(t);
       else r += static_cast<decltype(r)>(t);
@@ -116,7 +116,7 @@ inline constexpr index_t numbers_of_each = 53;
 /// A Fold of one element; what came to this worker, without the gaps.
 template <class T>
 std::vector<T> folded(transport& c, combine with) {
-  const step s{map::fold, on_line(c.size(), numbers_of_each, {role::partial, -1, 0, with}), on_line(c.size(), numbers_of_each, {role::cut}), with};
+  const step s{map::fold, on_line(c.size(), numbers_of_each, partial_by(with)), on_line(c.size(), numbers_of_each, {role::cut}), with};
   exchange e(s, c.rank(), tessera::element_of<T>);
   gapped<T> in(numbers_of_each, 2);
   for (index_t i = 0; i < numbers_of_each; ++i) in.set(i, term<T>(i, c.rank(), with));

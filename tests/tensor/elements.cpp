@@ -24,9 +24,14 @@ at::Tensor numbers_of(at::ScalarType t, const std::vector<index_t>& extents, std
 }
 
 at::Tensor box_in(const layout& x, int rank, const at::Tensor& global) {
-  const box b = box_of(x, rank);
   at::Tensor t = global;
-  for (int d = 0; d < b.count; ++d) t = t.narrow(d, b[d].lo, b[d].size());
+  index_t d = 0;
+  for (const intervals& held : held_by(x, rank)) {
+    std::vector<at::Tensor> parts;
+    for (const interval& i : held) parts.push_back(t.narrow(d, i.lo, i.size()));
+    t = parts.size() == 1 ? parts[0] : at::cat(parts, d);
+    ++d;
+  }
   return t;
 }
 
@@ -73,15 +78,16 @@ TEST_CASE("tensors of every element type move, however they are stored") {
   }
 }
 
-TEST_CASE("terms of every element type are summed as LibTorch sums them, half types in float and rounded once") {
+TEST_CASE("terms of every element type are summed as LibTorch sums them, the next wider type and rounded once") {
   constexpr int size = 5;
   constexpr index_t n = 203;
   each_scalar_type([&](at::ScalarType t) {
     std::vector<at::Tensor> terms;
     for (int r = 0; r < size; ++r) terms.push_back(numbers_of(t, {n}, 100 + static_cast<std::uint64_t>(r)));
-    const bool rounds = t == at::kHalf || t == at::kBFloat16;
+    const bool half = t == at::kHalf || t == at::kBFloat16;
+    const bool rounds = half || t == at::kFloat || t == at::kComplexFloat;
     const bool small = t == at::kUInt16 || t == at::kUInt32 || t == at::kUInt64;  // LibTorch does not add these
-    const at::ScalarType wide = rounds ? at::kFloat : small ? at::kLong : t;
+    const at::ScalarType wide = half ? at::kFloat : rounds ? (t == at::kFloat ? at::kDouble : at::kComplexDouble) : small ? at::kLong : t;
     at::Tensor sum = at::zeros({n}, wide);
     at::Tensor each_time = at::zeros({n}, rounds ? t : wide);
     for (const at::Tensor& x : terms) {
@@ -149,7 +155,7 @@ TEST_CASE("the pairing of complex tensors is the real part of the sum of x times
 }
 
 TEST_CASE("what LibTorch only marks as conjugate or negative arrives as it is meant") {
-  const layout from = line_of(3, 7, {role::on, -1, 0, combine::sum, 1});
+  const layout from = line_of(3, 7, held_on(1));
   const layout to = line_of(3, 7, {});
   const at::Tensor x = numbers_of(at::kComplexDouble, {7}, 3);
   const auto all = on_workers(3, [&](const std::shared_ptr<transport>& c) {
@@ -220,7 +226,7 @@ TEST_CASE("terms combine otherwise than by a sum where no gradient is asked for"
                                              {combine::all, all_terms.all(0).to(at::kDouble)}};
   for (const auto& [with, result] : wanted) {
     const auto all = on_workers(size, [&, with = with](const std::shared_ptr<transport>& c) {
-      const layout from = line_of(size, 11, {role::partial, -1, 0, with});
+      const layout from = line_of(size, 11, partial_by(with));
       const auto team = std::make_shared<team_state>(c, from.mesh);
       return change_layout(team, from, line_of(size, 11, {role::invariant}), terms[static_cast<std::size_t>(c->rank())]);
     });
@@ -232,7 +238,7 @@ TEST_CASE("terms combine otherwise than by a sum where no gradient is asked for"
 
 TEST_CASE("a maximum of complex terms is refused before anything moves") {
   const auto all = on_workers(2, [](const std::shared_ptr<transport>& c) {
-    const layout from = line_of(2, 3, {role::partial, -1, 0, combine::max});
+    const layout from = line_of(2, 3, partial_by(combine::max));
     const auto team = std::make_shared<team_state>(c, from.mesh);
     const at::Tensor x = at::zeros({3}, at::kComplexFloat);
     change_layout(team, from, line_of(2, 3, {}), x);

@@ -74,11 +74,13 @@ constexpr auto widened(T x) {
   else return x;
 }
 
-/// A value as an element stores it.
+/// A value in the type of another element, wider or narrower: rounded to nearest where it is narrower.
 template <class T, class From>
 constexpr T stored(From x) {
-  if constexpr (is_half_type<T> && !is_half_type<From>) return round_to(T{}, x);
-  else return x;
+  if constexpr (is_half_type<From> && !is_half_type<T>) return static_cast<T>(to_float(x));
+  else if constexpr (is_half_type<T> && !is_half_type<From>) return round_to(T{}, static_cast<float>(x));
+  else if constexpr (is_complex_type<T>) return {static_cast<decltype(T::re)>(x.re), static_cast<decltype(T::re)>(x.im)};
+  else return static_cast<T>(x);
 }
 
 template <class T>

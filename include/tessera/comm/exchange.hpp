@@ -109,8 +109,8 @@ class exchange {
     return call;
   }
 
-  // Half types are summed in floats, however many terms come, and rounded once.
-  bool rounds() const { return fold_ && sums_in(element_) != element_; }
+  // Three terms and more are combined in the next wider type and rounded once; two are rounded once anyway.
+  bool rounds() const { return fold_ && receives_.size() > 2 && sums_in(element_) != element_; }
   region widened(exchange_call& call, const region& out) const {
     region r = out;
     r.element = sums_in(element_);

@@ -108,9 +108,14 @@ void with_type(element e, Visit&& visit) {
 template <class Visit>
 void with_types(element a, element b, Visit&& visit) {
   with_type(a, [&](auto x) {
+    using T = decltype(x);
     if (a == b) return visit(x, x);
-    if constexpr (is_half_type<decltype(x)>) visit(x, float{});
-    if constexpr (std::is_same_v<decltype(x), float>) b == element::float16 ? visit(x, half{}) : visit(x, bfloat16{});
+    if constexpr (is_half_type<T>) visit(x, float{});
+    if constexpr (std::is_same_v<T, double>) visit(x, float{});
+    if constexpr (std::is_same_v<T, complex64>) visit(x, complex128{});
+    if constexpr (std::is_same_v<T, complex128>) visit(x, complex64{});
+    if constexpr (std::is_same_v<T, float>)
+      b == element::float64 ? visit(x, double{}) : b == element::float16 ? visit(x, half{}) : visit(x, bfloat16{});
   });
 }
 
@@ -153,15 +158,16 @@ inline void convert(const region& from, const region& to) {
   });
 }
 
-/// to = to combined with from, element by element; half types are combined in floats, and rounded where `to` holds no floats.
+/// to = to combined with from, element by element, in the wider type of the two; half types in float.
 inline void accumulate(const region& from, const region& to, combine with) {
   detail::with_types(from.element, to.element, [&]<class T, class U>(T, U) {
     detail::each_row(from, to, [with](std::byte* a, std::byte* b, index_t n, index_t step_a, index_t step_b) {
       const T* x = reinterpret_cast<const T*>(a);
       U* y = reinterpret_cast<U*>(b);
+      using W = decltype(detail::widened(U{}));
       const auto add = [&](combine how) {
         for (index_t i = 0; i < n; ++i)
-          y[i * step_b] = detail::stored<U>(detail::combined(detail::widened(y[i * step_b]), detail::widened(x[i * step_a]), how));
+          y[i * step_b] = detail::stored<U>(detail::combined<W>(detail::widened(y[i * step_b]), detail::stored<W>(x[i * step_a]), how));
       };
       if (with == combine::sum) add(combine::sum);  // a loop of its own, without the choice in it
       else add(with);

@@ -42,8 +42,8 @@ struct exchange_call {
   std::vector<parcel> sends;
   std::vector<parcel> receives;
 
-  region rounded;               ///< where the sums of a half type go
-  region sums;                  ///< and where they are made, in floats
+  region rounded;               ///< where sums go that are made in a wider type
+  region sums;                  ///< and where they are made
   std::vector<std::byte> wide;  ///< their memory
 
   received got;  ///< counted by the transport

@@ -76,7 +76,7 @@ inline tensor<dyn> cross_entropy(const tensor<dyn>& logits, const tensor<dyn>& l
     const at::NoGradGuard constant;
     at::Tensor here = local.size(1) > 0 ? at::amax(local.detach(), 1)
                                         : at::full({local.size(0)}, -std::numeric_limits<double>::infinity(), local.options());
-    most = change_layout(team, detail::per_sample(x, {role::partial, 0, 0, false, combine::max}), detail::per_sample(x, {}), here);
+    most = change_layout(team, detail::per_sample(x, partial_by(combine::max)), detail::per_sample(x, {}), here);
   }
   const at::Tensor total = at::exp(local - most.unsqueeze(1)).sum(1);
   at::Tensor label_score = at::zeros_like(total);

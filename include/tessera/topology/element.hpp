@@ -97,8 +97,12 @@ constexpr bool has_cotangent(element e) {
   return e == element::float64 || e == element::float32 || is_half(e) || is_complex(e);
 }
 
-/// In what terms of this element are combined: half types in float, and rounded once.
-constexpr element sums_in(element e) { return is_half(e) ? element::float32 : e; }
+/// In what terms of this element are combined: the next wider type, so that a sum is rounded once however many terms it has.
+constexpr element sums_in(element e) {
+  if (is_half(e)) return element::float32;
+  if (e == element::float32) return element::float64;
+  return e == element::complex64 ? element::complex128 : e;
+}
 
 constexpr const char* name_of(element e) {
   constexpr const char* names[]{"double", "float",    "int64",     "int32",      "int16",  "int8",   "uint8", "bool",

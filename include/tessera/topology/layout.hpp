@@ -37,6 +37,13 @@ constexpr axis_role held_on(int coordinate) {
   return r;
 }
 
+/// The role of an axis along which terms are pending.
+constexpr axis_role partial_by(combine with) {
+  axis_role r{role::partial};
+  r.with = with;
+  return r;
+}
+
 /// How the parts of a dimension relate to its elements.
 ///
 ///  tiled    each element is in one part

@@ -150,7 +150,7 @@ struct entry<replicate<Axes...>> {
 template <class... Axes>
 struct entry<partial<Axes...>> {
   static constexpr bool is_cover = false;
-  static constexpr void write(draft& x) { mean<Axes...>(x, {role::partial, 0, 0, false, combine_of<Axes...>}); }
+  static constexpr void write(draft& x) { mean<Axes...>(x, partial_by(combine_of<Axes...>)); }
 };
 template <class... Axes>
 struct entry<invariant<Axes...>> {
