@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/inspect/messages.hpp>
 #include <tessera/plan/change.hpp>
 #include <tessera/primitive/verb.hpp>
 
@@ -112,26 +113,26 @@ std::string text_of() {
 inline std::string messages_text(const transfer& plan, int most = 64) {
   std::string s;
   int lines = 0;
-  const mesh_value& readers = (plan.what() == map::move ? plan.target() : plan.source()).of.mesh;
-  for (int i = 0; i < readers.size(); ++i)
-    plan.receives(readers.rank(readers.at(i)), [&](const message& m) {
-      if (m.from == m.to) return;
-      if (lines++ < most) s += fmt::format("  {} -> {}: {}\n", m.from, m.to, text_of(m.where));
-    });
+  each_message(plan, [&](const message& m) {
+    if (lines++ < most) s += fmt::format("  {} -> {}: {}\n", m.from, m.to, text_of(m.where));
+  });
   if (lines > most) s += fmt::format("  … {} messages\n", lines);
   return s;
+}
+
+/// One transfer: what it is and costs, in elements, and its messages.
+inline std::string transfer_text(const transfer& plan, int most = 64) {
+  const cost c = cost_of(plan);
+  return fmt::format("{} ({}): {} elements in {} messages, busiest worker {}, lower bound {}\n",
+                     plan.what() == map::move ? "move" : "fold", name_of(collective_of(plan)), c.total, c.messages, c.busiest,
+                     c.lower_bound) +
+         messages_text(plan, most);
 }
 
 /// A plan: its verb, its transfers with what they are and cost in elements, and their messages.
 inline std::string plan_text(const layout& from, const layout& to) {
   std::string s = fmt::format("{}\n  from {}\n  to   {}\n", name_of(verb_between(from, to)), text_of(from), text_of(to));
-  for (const step& st : change_between(from, to).steps) {
-    const transfer t = st.plan();
-    const cost c = cost_of(t);
-    s += fmt::format("{} ({}): {} elements in {} messages, busiest worker {}, lower bound {}\n",
-                     st.what == map::move ? "move" : "fold", name_of(collective_of(t)), c.total, c.messages, c.busiest, c.lower_bound);
-    s += messages_text(t);
-  }
+  for (const step& st : change_between(from, to).steps) s += transfer_text(st.plan());
   return s;
 }
 

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <tessera/plan/change.hpp>
+
+namespace tessera {
+
+/// Refuses what one Move or one Fold does not do, so that a plan which needs several is not taken for one.
+///
+/// A Move starts from a tiling and a Fold ends in one, where copies are the same on every line of their axis; a Fold adds terms,
+/// never equal copies.
+constexpr refusal check_transfer(map what, const layout& from, const layout& to) {
+  if (from.dims.count != to.dims.count) return refusal{code::wrong_number_of_dimensions, from.dims.count, to.dims.count};
+  const bool move = what == map::move;
+  for (int d = 0; d < from.dims.count; ++d) {
+    if (from.dims[d].extent != to.dims[d].extent)
+      return refusal{code::extents_differ, d, from.dims[d].extent, to.dims[d].extent};
+    if ((move ? from : to).dims[d].kind != cover::tiled) return refusal{code::not_a_tiling, -1, d};
+  }
+  if (move ? detail::moves(from, to) : detail::folds(from, to)) return {};
+  if (!move)
+    for (int a = 0; a < from.roles.count; ++a) {
+      const role kind = from.roles[a].kind;
+      const bool copies = (kind == role::replicate || kind == role::invariant) && from.mesh.axes[a].extent > 1;
+      const bool stays = from.mesh == to.mesh && to.roles[a].kind == kind;
+      if (copies && !stays) return refusal{code::replicate_added_to_partial, a, 0};
+    }
+  // Terms that a Move would have to add or make, and copies that a Fold would have to make.
+  for (const layout* x : {move ? &from : &to, move ? &to : &from})
+    for (int a = 0; a < x->roles.count; ++a) {
+      const role kind = x->roles[a].kind;
+      const bool fits = kind == role::cut || kind == role::on || (kind == role::partial) != move;
+      if (!fits && x->mesh.axes[a].extent > 1) return refusal{code::not_a_tiling, a, -1};
+    }
+  return refusal{code::not_a_tiling, -1, -1};
+}
+
+}  // namespace tessera
