@@ -1,7 +1,8 @@
 # Finds LibTorch in a Python package or in an unpacked archive, and defines LibTorch::LibTorch.
 #
 # TESSERA_LIBTORCH, a CMake or environment variable, names the folder that holds torch/, that torch/ itself, a Python
-# virtual environment, or the archive's folder. Without it, the one that scripts/install made is taken.
+# virtual environment, or the archive's folder. Without it, the one that scripts/install made is taken, or one in
+# CMAKE_PREFIX_PATH. LibTorch_REASON says why none was found.
 #
 # Only libtorch_cpu.so and libc10.so are linked. The package's own CMake files ask for a CUDA toolkit when it was built
 # with CUDA; these two libraries need only libcudart and libcupti, which the package's own run path finds.
@@ -12,8 +13,11 @@ if(NOT TESSERA_LIBTORCH AND NOT "$ENV{TESSERA_LIBTORCH}" STREQUAL "")
 endif()
 
 set(_roots ${TESSERA_LIBTORCH})
-if(NOT _roots AND EXISTS ${PROJECT_SOURCE_DIR}/build/libtorch/complete)  # written last, when nothing is missing
-  set(_roots ${PROJECT_SOURCE_DIR}/build/libtorch)
+if(NOT _roots)
+  set(_roots ${CMAKE_PREFIX_PATH})
+  if(EXISTS ${CMAKE_CURRENT_LIST_DIR}/../build/libtorch/complete)  # written last, when nothing is missing
+    list(PREPEND _roots ${CMAKE_CURRENT_LIST_DIR}/../build/libtorch)
+  endif()
 endif()
 
 set(LibTorch_FOUND FALSE)
@@ -29,16 +33,13 @@ foreach(_root IN LISTS _roots)
   endforeach()
 endforeach()
 
+set(LibTorch_REASON "")
 if(NOT LibTorch_FOUND)
   if(TESSERA_LIBTORCH)
-    set(_reason "TESSERA_LIBTORCH=${TESSERA_LIBTORCH} holds no LibTorch (lib/libtorch_cpu.so, lib/libc10.so and include/ATen)")
-  else()
-    set(_reason "LibTorch was not found")
+    set(LibTorch_REASON "TESSERA_LIBTORCH=${TESSERA_LIBTORCH} holds no LibTorch (lib/libtorch_cpu.so, lib/libc10.so and include/ATen)")
   endif()
   if(LibTorch_FIND_REQUIRED)
-    message(FATAL_ERROR "${_reason}: run scripts/install, set TESSERA_LIBTORCH to the folder of an existing LibTorch, or configure with TESSERA_TORCH=OFF.")
-  elseif(NOT LibTorch_FIND_QUIETLY)
-    message(STATUS "${_reason}.")
+    message(FATAL_ERROR "LibTorch was not found. ${LibTorch_REASON}")
   endif()
   return()
 endif()
@@ -70,7 +71,4 @@ endif()
 file(GLOB _cudart ${LibTorch_DIR}/../nvidia/*/lib/libcudart.so* ${LibTorch_DIR}/lib/libcudart*.so*)
 if(EXISTS ${LibTorch_DIR}/lib/libtorch_cuda.so AND NOT _cudart)
   message(WARNING "${LibTorch_DIR} was built with CUDA and needs libcudart and libcupti: install the Python packages nvidia-cuda-runtime and nvidia-cuda-cupti beside it.")
-endif()
-if(NOT LibTorch_FIND_QUIETLY)
-  message(STATUS "Found LibTorch ${LibTorch_VERSION}: ${LibTorch_DIR}")
 endif()

@@ -1,6 +1,5 @@
 # Settings for building this project itself; a project that uses Tessera keeps its own.
 
-option(TESSERA_BENCHMARKS "Build the benchmarks" OFF)
 option(TESSERA_UNITY "Build each LibTorch test program from few large files" OFF)
 
 set(CMAKE_CXX_EXTENSIONS OFF)

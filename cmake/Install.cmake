@@ -1,0 +1,17 @@
+# cmake --install: the headers, and a CMake package with a component for each floor.
+
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+set(folder ${CMAKE_INSTALL_DATADIR}/cmake/tessera)
+
+foreach(floor IN LISTS tessera_floors)
+  install(TARGETS tessera_${floor} EXPORT tessera_${floor} FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  install(EXPORT tessera_${floor} NAMESPACE tessera:: DESTINATION ${folder} FILE tessera_${floor}.cmake)
+endforeach()
+
+configure_file(cmake/tesseraConfig.cmake.in ${PROJECT_BINARY_DIR}/package/tesseraConfig.cmake @ONLY)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/tesseraConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
+install(FILES ${PROJECT_BINARY_DIR}/package/tesseraConfig.cmake ${PROJECT_BINARY_DIR}/package/tesseraConfigVersion.cmake
+              cmake/tesseraNeeds.cmake cmake/FindLibTorch.cmake
+        DESTINATION ${folder})
