@@ -81,8 +81,42 @@ TEST_CASE("primitives name their verbs and adjoints") {
   STATIC_REQUIRE(Primitive<both>);
   STATIC_REQUIRE(std::is_same_v<adjoint<both>, composition<adjoint<primitive<y, z>>, adjoint<gather_rows>>>);
   STATIC_REQUIRE(primitive<x, z>::verb == verb::all_to_all);
+  using spelt = primitive<over<blocks<row>, whole, replicate<col>>, over<whole, whole, replicate<row>>>;
+  STATIC_REQUIRE(spelt::verb == verb::all_gather);
+  STATIC_REQUIRE(std::is_same_v<adjoint<adjoint<spelt>>, gather_rows>);
+  using itself = primitive<over<whole, whole, partial<row>, invariant<col>>, over<whole, whole, invariant<col>>>;
+  STATIC_REQUIRE(std::is_same_v<adjoint<itself>, itself>);
   STATIC_REQUIRE(primitive<over<whole, whole, invariant<row>>, y>::verb == verb::copy_in);
   STATIC_REQUIRE(primitive<over<whole, whole, invariant<row>>, y>::cost(bind<batch>(10)).total == 0);
+}
+
+TEST_CASE("what does not lead back is no primitive") {
+  using x = over<blocks<row>, whole>;
+  using y = over<whole, whole>;
+  struct back {
+    using domain = y;  // y* is what an adjoint starts from
+    using codomain = x;
+    using adjoint = primitive<x, y>;
+  };
+  struct crooked {
+    using domain = x;
+    using codomain = y;
+    using adjoint = back;
+  };
+  struct lonely {
+    using domain = x;
+    using codomain = y;
+  };
+  STATIC_REQUIRE_FALSE(Primitive<crooked>);
+  STATIC_REQUIRE_FALSE(Primitive<lonely>);
+  STATIC_REQUIRE_FALSE(Primitive<int>);
+  struct straight {
+    using domain = x;
+    using codomain = y;
+    using adjoint = primitive<cotangent_type<y>, cotangent_type<x>>;
+  };
+  STATIC_REQUIRE(Primitive<straight>);
+  STATIC_REQUIRE(std::is_same_v<composition<straight, primitive<y, x>>::domain, x>);
 }
 
 TEST_CASE("meshes are placed, strided, fixed and found again") {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Breaks `cut` and `owner` in a copy of the headers and sees the proofs fail: check.py COMPILER.
+"""Breaks a rule in a copy of the headers and sees the proofs fail: check.py COMPILER.
 
-A proof that passes with a wrong rule proves nothing, so every wrong rule here must stop the compiler at the proof.
+A proof that passes with a wrong rule proves nothing, so every wrong rule here must stop the compiler at its proof.
 """
 import pathlib
 import shutil
@@ -11,14 +11,23 @@ import tempfile
 
 root = pathlib.Path(__file__).resolve().parents[2]
 compiler = sys.argv[1]
+cut, layout = "tessera/plan/cut.hpp", "tessera/topology/layout.hpp"
 true_cut = "return i * (n / p) + detail::smaller(i, n % p);"
 true_owner = "return x < r * (q + 1) ? x / (q + 1) : r + (x - r * (q + 1)) / q;"
+tiles, law = "tessera.plan.proof", "tessera.primitive.law"
 wrong = {
-    "a middle part one item too long": (true_cut, "return i * (n / p) + detail::smaller(i, n % p) + (i == p / 2 ? 1 : 0);"),
-    "the last part forgotten": (true_cut, "return i * (n / p);"),
-    "the remainder at the end": (true_cut, "return i * (n / p) + detail::larger(0, i - (p - n % p));"),
-    "an owner beside the true one": (true_owner, "return x < r * (q + 1) ? x / (q + 1) : r + (x - r * q) / q;"),
-    "an owner that is wrong for one item": (true_owner, "return x == 76 ? 0 : x < r * (q + 1) ? x / (q + 1) : r + (x - r * (q + 1)) / q;"),
+    "a middle part one item too long": (cut, true_cut, "return i * (n / p) + detail::smaller(i, n % p) + (i == p / 2 ? 1 : 0);", tiles),
+    "the last part forgotten": (cut, true_cut, "return i * (n / p);", tiles),
+    "the remainder at the end": (cut, true_cut, "return i * (n / p) + detail::larger(0, i - (p - n % p));", tiles),
+    "an owner beside the true one": (cut, true_owner, "return x < r * (q + 1) ? x / (q + 1) : r + (x - r * q) / q;", tiles),
+    "an owner that is wrong for one item": (
+        cut, true_owner, "return x == 76 ? 0 : x < r * (q + 1) ? x / (q + 1) : r + (x - r * (q + 1)) / q;", tiles),
+    "a cotangent that leaves terms terms": (
+        layout, "x.roles[a] = {role::replicate};", "x.roles[a] = {role::partial};", law),
+    "a cotangent that makes copies alike": (
+        layout, "x.roles[a] = {role::partial};", "x.roles[a] = {role::invariant};", law),
+    "a cotangent that leaves what is pending pending": (
+        layout, "cover::haloed ? cover::pending : cover::haloed", "cover::haloed ? cover::pending : cover::pending", law),
 }
 
 
@@ -32,16 +41,17 @@ failed = False
 with tempfile.TemporaryDirectory() as folder:
     headers = pathlib.Path(folder) / "include"
     shutil.copytree(root / "include", headers)
-    cut = headers / "tessera/plan/cut.hpp"
-    text = cut.read_text()
     good, said = compiles(headers)
     if not good:
-        sys.exit(f"the true rule must compile:\n{said}")
-    for name, (old, new) in wrong.items():
-        assert text.count(old) == 1, f"cut.hpp has changed; say again how to break it: {name}"
-        cut.write_text(text.replace(old, new))
+        sys.exit(f"the true rules must compile:\n{said}")
+    for name, (header, old, new, proof) in wrong.items():
+        path = headers / header
+        text = path.read_text()
+        assert text.count(old) == 1, f"{header} has changed; say again how to break it: {name}"
+        path.write_text(text.replace(old, new))
         good, said = compiles(headers)
-        caught = not good and "tessera.plan.proof" in said
+        path.write_text(text)
+        caught = not good and f"[{proof}]" in said
         print(f"{'caught' if caught else 'MISSED'}: {name}")
         failed = failed or not caught
 sys.exit(failed)

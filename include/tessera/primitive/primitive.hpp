@@ -76,6 +76,38 @@ struct primitive_verdict {
 
 }  // namespace detail
 
+namespace detail {
+
+// F* leads back between the cotangents, and F** = F. A map asks this of its parts while it is defined, so F is here by name alone.
+template <class F, class Domain, class Codomain, class Adjoint>
+inline constexpr bool leads_back = std::is_same_v<typename Adjoint::domain, cotangent_type<Codomain>> &&
+                                   std::is_same_v<typename Adjoint::codomain, cotangent_type<Domain>> &&
+                                   std::is_same_v<typename Adjoint::adjoint::domain, Domain> &&
+                                   std::is_same_v<typename Adjoint::adjoint::codomain, Codomain>;
+
+template <bool Accepted, class F, class Domain, class Codomain, class Adjoint>
+struct leads_back_if : std::true_type {};
+template <class F, class Domain, class Codomain, class Adjoint>
+struct leads_back_if<true, F, Domain, Codomain, Adjoint> : std::bool_constant<leads_back<F, Domain, Codomain, Adjoint>> {};
+
+// Whether a map is not refused, as far as it says.
+template <class F>
+inline constexpr bool accepted = [] {
+  if constexpr (requires { F::verdict::ok; }) return F::verdict::ok;
+  else return true;
+}();
+
+}  // namespace detail
+
+/// Anything with a domain, a codomain and an adjoint that leads back between their cotangents; whatever is named as a primitive or
+/// a composition is held to it.
+template <class F>
+concept Primitive = requires {
+  typename F::domain;
+  typename F::codomain;
+  typename F::adjoint;
+} && detail::leads_back<F, typename F::domain, typename F::codomain, typename F::adjoint>;
+
 /// A linear map between two tensor types: every verb is one, and so is its adjoint.
 ///
 ///   adjoint::domain == cotangent<codomain>,  adjoint::codomain == cotangent<domain>,  F** == F,  ⟨F x, y⟩ = ⟨x, F* y⟩
@@ -135,6 +167,8 @@ struct primitive {
 
   static_assert(std::disjunction_v<std::bool_constant<!verdict::ok>, detail::both_proved<From, To>>,
                 "[tessera.plan.proof] the parts of a dimension do not tile it; this is a fault of the library");
+  static_assert(detail::leads_back_if<verdict::ok, primitive, domain, codomain, adjoint>::value,
+                "[tessera.primitive.law] the adjoint does not lead back between the cotangents; this is a fault of the library");
   static_assert((verdict::template refuse<verdict>(), true));
 };
 
@@ -154,17 +188,6 @@ struct named_primitive : primitive<From, To> {
   using verdict = verdict_of<source>;
   static_assert((verdict::template refuse<verdict>(), true));
 };
-
-/// Anything with a domain, a codomain and an adjoint that leads back between their cotangents.
-template <class F>
-concept Primitive = requires {
-  typename F::domain;
-  typename F::codomain;
-  typename F::adjoint;
-} && std::is_same_v<typename F::adjoint::domain, cotangent_type<typename F::codomain>> &&
-    std::is_same_v<typename F::adjoint::codomain, cotangent_type<typename F::domain>> &&
-    std::is_same_v<typename F::adjoint::adjoint::domain, typename F::domain> &&
-    std::is_same_v<typename F::adjoint::adjoint::codomain, typename F::codomain>;
 
 template <Primitive F>
 using adjoint = typename F::adjoint;
@@ -207,6 +230,8 @@ struct composition {
                                          : refusal{code::partitions_do_not_meet, detail::chain_ends<Fs...>::gap + 1};
   };
   using verdict = verdict_of<source>;
+  static_assert(detail::leads_back_if<verdict::ok && (detail::accepted<Fs> && ...), composition, domain, codomain, adjoint>::value,
+                "[tessera.primitive.law] the adjoint does not lead back between the cotangents; this is a fault of the library");
   static_assert((verdict::template refuse<verdict>(), true));
 };
 template <>
