@@ -5,5 +5,7 @@
 #include <tessera/nn/cross_entropy.hpp>
 #include <tessera/nn/sequential.hpp>
 #include <tessera/nn/state_dict.hpp>
+#include <tessera/tensor/adopt.hpp>
 #include <tessera/tensor/launch.hpp>
 #include <tessera/tensor/operations.hpp>
+#include <tessera/tensor/shift.hpp>

@@ -222,6 +222,92 @@ TEST_CASE("a maximum's indices are those of the global tensor") {
   CHECK(tried > 60);
 }
 
+TEST_CASE("layers that share one wide halo give what they give with one each") {
+  // conv, relu, pooling and conv after one exchange, against the serial chain; kernels, strides and paddings rolled.
+  dice d{93};
+  int tried = 0;
+  int wide = 0;
+  for (const auto& grid : grids)
+    for (int round = 0; round < 40; ++round) {
+      const int dims = d.roll(1, 2);
+      const bool ring = d.once_in(4);
+      auto e = extents({d.roll(1, 2), d.roll(1, 3)});
+      for (int i = 0; i < dims; ++i) e.push(d.roll(3, 12));
+      layout x = roll_layout(d, grid_of(grid[0], grid[1]), e, {false, false, false, false});
+      std::vector<contraction> convs(2);
+      for (contraction& c : convs) {
+        c.feature = 1;
+        c.out = d.roll(1, 3);
+        c.bias = !d.once_in(3);
+        c.chosen = true;
+        for (int i = 0; i < dims; ++i) {
+          const int k = d.roll(1, 3);
+          if (ring) c.kernels.push({2 * (k / 2) + 1, 1, k / 2, k / 2, 1, boundary::periodic});
+          else c.kernels.push({k, d.roll(1, 2), d.roll(0, k - 1), d.roll(0, k - 1), d.roll(1, 2)});
+        }
+      }
+      pooling pool = roll_pool(d, pooling::kind::max, dims);
+      if (ring)
+        for (sliding& s : pool.kernels) s = {1, 1, 0, 0, 1, boundary::periodic};
+      const halo_step relu_step{0, {}, true};
+      const auto over = [](const contraction& c) {
+        halo_step s{2, {}, true};
+        s.windows.kernels = c.kernels;
+        return s;
+      };
+      static_vector<halo_step, 16> steps;
+      steps.push(over(convs[0]));
+      steps.push(relu_step);
+      steps.push({2, pool, true});
+      steps.push(over(convs[1]));
+      const layer_plan halo = plan_one_halo(x, steps);
+      if (!halo.why.ok()) continue;
+      layer_plan plans[3];
+      plans[0] = plan_contraction(halo.output, convs[0]);
+      if (plans[0].why.ok()) plans[1] = plan_pooling(plans[0].output, pool);
+      if (plans[0].why.ok() && plans[1].why.ok()) plans[2] = plan_contraction(plans[1].output, convs[1]);
+      bool fits = true;
+      for (const layer_plan& p : plans) fits = fits && p.why.ok();
+      if (!fits) continue;
+      for (const layer_plan& p : plans)
+        for (const dimension& k : p.input.dims) REQUIRE((k.kind == cover::tiled || same(p.input, p.used)));  // no second halo
+      for (int k = 0; k < x.dims.count; ++k) {
+        REQUIRE(plans[2].output.dims[k].kind == cover::tiled);
+        wide += halo.output.dims[k].kind == cover::haloed;
+      }
+      ++tried;
+      layer_case c;
+      c.plan = plans[2];
+      c.plan.input = x;
+      c.plan.parameters = plans[0].parameters;
+      for (const parameter_value& w : plans[2].parameters) c.plan.parameters.push(w);
+      const int first = plans[0].parameters.count;
+      c.forward = [=](const team_handle& team, const layer_plan&, const at::Tensor& in, const std::vector<nn::parameter>& w) {
+        const std::vector<nn::parameter> one(w.begin(), w.begin() + first);
+        const std::vector<nn::parameter> two(w.begin() + first, w.end());
+        at::Tensor y = change_layout(team, x, halo.output, in);
+        y = at::relu(nn::forward_contraction(team, plans[0], convs[0], y, one));
+        y = nn::forward_pooling(team, plans[1], pool, y).values;
+        return nn::forward_contraction(team, plans[2], convs[1], y, two);
+      };
+      c.serial = [=](const at::Tensor& in, const std::vector<at::Tensor>& w) {
+        const auto conv = [&](const at::Tensor& v, const contraction& what, std::size_t at) {
+          const std::vector<index_t> none(static_cast<std::size_t>(what.kernels.count), 0);
+          return at::convolution(padded_for(v, what.kernels, 0), w[at], what.bias ? w[at + 1] : at::Tensor{},
+                                 each_of(what.kernels, &sliding::stride), none, each_of(what.kernels, &sliding::dilation), false, none, 1);
+        };
+        at::Tensor y = at::relu(conv(in, convs[0], 0));
+        y = ring ? y : serial_pooling(y, pool);
+        return conv(y, convs[1], static_cast<std::size_t>(first));
+      };
+      const std::string why = differs(c, d.next());
+      INFO("grid " << grid[0] << "x" << grid[1] << " round " << round << "\n" << shown(x) << "\n" << shown(halo.output));
+      CHECK(why == "");
+    }
+  CHECK(tried > 60);
+  CHECK(wide > 40);
+}
+
 TEST_CASE("batch, height and width cut together, and parts smaller than the kernel") {
   mesh_value cube;
   for (const char* name : {"a", "b", "c"}) cube.axes.push({text{name, 1}, 2, 1});

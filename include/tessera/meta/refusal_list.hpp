@@ -29,6 +29,13 @@
     "the lengths of the parts do not add up to the extent; correct one of them", "dimension, extent, sum")              \
   R(lengths_not_known, "tessera.lengths.unknown",                                                                       \
     "lengths that were learned lead nowhere else; name the lengths, or move to blocks", "dimension")                    \
+  R(boxes_are_no_product, "tessera.adopt.product",                                                                      \
+    "the boxes that workers hand in are no product of lengths; workers of one part need the same length in its dimension", \
+    "dimension, worker, length, other length")                                                                          \
+  R(uneven_shift, "tessera.shift.uneven",                                                                               \
+    "parts of different lengths cannot take each other's place; turn the deal instead, with rotated<...>", "dimension, parts") \
+  R(shift_inside, "tessera.shift.axis",                                                                                 \
+    "only the outermost axis that cuts a dimension turns it; name that axis", "axis")                                    \
   R(mixed_combines, "tessera.partial.combine",                                                                          \
     "terms along two axes combine in different ways; all_reduce one axis first", "axis, other axis or dimension")       \
   R(extent_negative, "tessera.shape.negative", "an extent is at least 0; write a larger one", "dimension, extent")      \
@@ -74,6 +81,10 @@
   R(window_not_positive, "tessera.window.positive",                                                                     \
     "kernel, stride and dilation are at least 1 and padding at least 0; correct the window",                            \
     "dimension, kernel, stride, dilation")                                                                              \
+  R(windows_do_not_compose, "tessera.window.compose",                                                                   \
+    "these layers share no halo: their windows have different boundaries; exchange a halo for each", "dimension, layer") \
+  R(layer_has_no_window, "tessera.layer.one_halo",                                                                      \
+    "only convolutions, poolings and elementwise layers share a halo; move this layer out of one_halo", "layer")        \
   R(reflection_too_wide, "tessera.window.reflect",                                                                      \
     "a reflection is narrower than the tensor; make the padding smaller or the boundary another one",                   \
     "dimension, extent, padding")                                                                                       \

@@ -157,6 +157,36 @@ struct lengths_not_known {
 };
 
 template <index_t... Numbers>
+struct boxes_are_no_product {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.adopt.product] the boxes that workers hand in are no product of lengths; workers of one part need the same length in its dimension");
+  }
+};
+
+template <index_t... Numbers>
+struct uneven_shift {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.shift.uneven] parts of different lengths cannot take each other's place; turn the deal instead, with rotated<...>");
+  }
+};
+
+template <index_t... Numbers>
+struct shift_inside {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.shift.axis] only the outermost axis that cuts a dimension turns it; name that axis");
+  }
+};
+
+template <index_t... Numbers>
 struct mixed_combines {
   static constexpr bool ok = false;
   template <class Where>
@@ -343,6 +373,26 @@ struct window_not_positive {
   static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.window.positive] kernel, stride and dilation are at least 1 and padding at least 0; correct the window");
+  }
+};
+
+template <index_t... Numbers>
+struct windows_do_not_compose {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.window.compose] these layers share no halo: their windows have different boundaries; exchange a halo for each");
+  }
+};
+
+template <index_t... Numbers>
+struct layer_has_no_window {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.layer.one_halo] only convolutions, poolings and elementwise layers share a halo; move this layer out of one_halo");
   }
 };
 

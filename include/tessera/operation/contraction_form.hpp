@@ -54,6 +54,7 @@ class contraction_form {
       if (!(cut_in == feature_axes())) cut_features(p.used, cut_in);
     }
     if (p.why = hold_windows(p.used, feature_ + 1, what_.kernels.items, what_.kernels.count); !p.why.ok()) return p;
+    if (p.why = check_change(p.input, p.used); !p.why.ok()) return p;
 
     parameter_value weight;
     weight.name = "weight";

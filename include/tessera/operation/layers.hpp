@@ -268,6 +268,7 @@ struct avg_pool {
 /// max(x, 0).
 struct relu {
   static constexpr const char* name = "relu";
+  static constexpr bool elementwise = true;
   static constexpr layer_plan plan(const tensor_value& x) { return plan_elementwise(x.layout); }
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/operation/layers.hpp>
+#include <tessera/operation/one_halo.hpp>
 
 #include <utility>
 
@@ -64,6 +64,13 @@ constexpr auto operator>>(fold_state<Out, Index, fits, layer_list<Done...>>, L*)
 template <class Out, int Index, class Verdict, class Done, class L>
 constexpr auto operator>>(fold_state<Out, Index, Verdict, Done> refused, L*) {
   return refused;
+}
+
+// Layers that share a halo: the exchange, then the layers.
+template <class Out, int Index, class... Done, class... Layers>
+constexpr auto operator>>(fold_state<Out, Index, fits, layer_list<Done...>> state, nn::one_halo<Layers...>*) {
+  const auto exchanged = state >> static_cast<shared_halo<Layers...>*>(nullptr);
+  return (exchanged >> ... >> static_cast<Layers*>(nullptr));
 }
 
 template <class In>

@@ -41,6 +41,7 @@ struct sliding {
   index_t after = 0;
   index_t dilation = 0;
   boundary edge = boundary::zero;
+  bool crops = false;  ///< negative padding cuts off: a slice
 
   constexpr index_t reach() const { return dilation * (kernel - 1) + 1; }
 
@@ -54,9 +55,9 @@ struct sliding {
 
   /// Refuses a window without extent, one that the padded tensor cannot hold, and a reflection of more than there is.
   constexpr refusal check(int dimension, index_t n) const {
-    if (kernel < 1 || stride < 1 || dilation < 1 || before < 0 || after < 0)
+    if (kernel < 1 || stride < 1 || dilation < 1 || (!crops && (before < 0 || after < 0)))
       return refusal{code::window_not_positive, dimension, kernel, stride, dilation};
-    if (n != dynamic && n + before + after < reach())
+    if (n != dynamic && n + before + after < (crops ? 0 : reach()))
       return refusal{code::kernel_wider_than_padded_tensor, dimension, n, before, kernel};
     if (n != dynamic && edge == boundary::reflect && detail::larger(before, after) >= n)
       return refusal{code::reflection_too_wide, dimension, n, detail::larger(before, after)};
@@ -72,11 +73,11 @@ struct sliding {
 /// Exact for windows without divisor; zero edges compose, and periodic ones where a₁·middle = n. `composes` says whether.
 constexpr bool composes(const window& first, const window& second, index_t middle, index_t n) {
   if (first.c != 1 || second.c != 1 || first.edge != second.edge) return false;
-  return first.edge == boundary::zero || (first.edge == boundary::periodic && first.a * middle == n);
+  return first.edge == boundary::zero || (first.edge == boundary::periodic && (n == dynamic || first.a * middle == n));
 }
 constexpr window composed(const window& first, const window& second, index_t middle, index_t n) {
   window w{first.a * second.a, first.a * second.b + first.b, first.a * second.b2 + first.b2, 1, 0, 0, first.edge};
-  if (first.edge == boundary::zero) {
+  if (first.edge == boundary::zero && n != dynamic && middle != dynamic) {
     w.unreached_before = detail::clamp(first.a * second.unreached_before + first.b, 0, n);
     w.unreached_after = n - detail::clamp(first.a * (middle - second.unreached_after - 1) + first.b2 + 1, 0, n);
   }

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <tessera/operation/layers.hpp>
+
+namespace tessera {
+
+/// One layer of a chain that shares a halo: its windows over the dimensions from `first` on; an elementwise layer has none.
+struct halo_step {
+  int first = 0;
+  pooling windows;
+  bool fits = false;  ///< the layer has windows or works element by element
+};
+
+/// Plans the one wide halo of a chain of layers: blocks → what all their windows need, one after the other.
+///
+/// What lies between two of the layers is held in copies and computed by all who need it; beyond its own global edge it is
+/// padding again. Bytes: the ghost elements of the composed window, once.
+constexpr layer_plan plan_one_halo(const layout& x, const static_vector<halo_step, 16>& steps) {
+  layer_plan p;
+  p.input = p.used = p.raw = p.output = x;
+  for (int i = 0; i < steps.count; ++i)
+    if (!steps[i].fits) {
+      p.why = refusal{code::layer_has_no_window, i};
+      return p;
+    }
+  for (int d = 0; d < x.dims.count; ++d) {
+    if (x.levels(d) == 0) continue;
+    static_vector<sliding, 16> slides;
+    static_vector<index_t, 17> extents;
+    extents.push(x.dims[d].extent);
+    for (const halo_step& s : steps) {
+      const int i = d - s.first;
+      if (i < 0 || i >= s.windows.kernels.count) continue;
+      const index_t n = extents[extents.count - 1];
+      slides.push(s.windows.over(i, n));
+      if (p.why = slides[slides.count - 1].check(d, n); !p.why.ok()) return p;
+      extents.push(slides[slides.count - 1].outputs(n));
+    }
+    if (slides.empty()) continue;
+    window w = slides[slides.count - 1].needs();
+    for (int i = slides.count - 2; i >= 0; --i) {
+      if (!composes(slides[i].needs(), w, extents[i + 1], extents[i])) {
+        p.why = refusal{code::windows_do_not_compose, d, i};
+        return p;
+      }
+      w = composed(slides[i].needs(), w, extents[i + 1], extents[i]);
+    }
+    dimension& held = p.output.dims[d];
+    held.kind = cover::haloed;
+    held.balance(1);
+    held.outputs = extents[extents.count - 1];
+    held.needs = w;
+  }
+  p.why = check_change(x, p.output);
+  return p;
+}
+
+namespace detail {
+
+template <class L>
+constexpr halo_step halo_step_of() {
+  halo_step s;
+  if constexpr (requires { L::pool(); }) {
+    s = {2, L::pool(), true};
+  } else if constexpr (requires { L::weights(); }) {
+    s.first = L::weights().feature + 1;
+    s.windows.kernels = L::weights().kernels;
+    s.fits = L::weights().feature >= 0;
+  } else {
+    s.fits = requires { L::elementwise; };
+  }
+  return s;
+}
+
+/// The exchange in front of layers that share a halo.
+template <class... Layers>
+struct shared_halo {
+  static constexpr const char* name = "halo";
+  static constexpr bool only_here = true;
+  static constexpr layer_plan plan(const tensor_value& x) {
+    static_vector<halo_step, 16> steps;
+    if constexpr (sizeof...(Layers) <= 16) (steps.push(halo_step_of<Layers>()), ...);
+    else steps.push(halo_step{});
+    return plan_one_halo(x.layout, steps);
+  }
+};
+
+}  // namespace detail
+
+namespace nn {
+
+/// Layers that exchange one wide halo instead of one each: `one_halo<conv<8, kernel<3, 3>>, relu, conv<8, kernel<3, 3>>>`.
+///
+/// Fewer messages for more bytes and some work done twice; results are those of the layers by themselves. Convolutions,
+/// poolings and elementwise layers (`L::elementwise`) share one; at most 16.
+template <class... Layers>
+struct one_halo {};
+
+}  // namespace nn
+}  // namespace tessera
