@@ -27,6 +27,25 @@ TEST_CASE("shapes and partitions follow layers") {
   STATIC_REQUIRE(std::is_same_v<z, tensor<partition<grid, whole, grains<72, row, col>>, shape<batch, dim<360>>, double>>);
 }
 
+TEST_CASE("layers in one_halo exchange once and give what they give by themselves") {
+  using three = kernel<3, 3>;
+  using apart = network<image, nn::conv<4, three, padding<1, 1>>, nn::relu, nn::conv<2, three, padding<1, 1>>, nn::max_pool<kernel<2, 2>>>;
+  using shared =
+      network<image, nn::one_halo<nn::conv<4, three, padding<1, 1>>, nn::relu, nn::conv<2, three, padding<1, 1>>, nn::max_pool<kernel<2, 2>>>>;
+  STATIC_REQUIRE(std::is_same_v<shared::output, apart::output>);
+  STATIC_REQUIRE(shared::layers::count == apart::layers::count + 1);
+  constexpr traffic_value one = traffic<shared>(bind<batch>(1));
+  constexpr traffic_value each = traffic<apart>(bind<batch>(1));
+  STATIC_REQUIRE(one.forward.messages == 12);  // every worker of 2 x 2 from its three neighbours, once
+  STATIC_REQUIRE(each.forward.messages > 2 * one.forward.messages - 1);
+  // Worker (0, 0) pools 2 x 2 of 4 x 4: it needs rows [0, 4 + 2), columns [0, 4 + 2) and has [0, 5) x [0, 4).
+  STATIC_REQUIRE(box_of(shared::layers::plan_at<0>.output, 0)[2].hi == 6);
+  STATIC_REQUIRE(std::is_same_v<network<image, nn::one_halo<nn::linear<4>>>,
+                                refused_network<at_layer<0, layer_has_no_window<0>>, image>>);
+  using ring_then_zeros = nn::one_halo<nn::conv<4, three, padding<1, 1>, padding_mode<boundary::periodic>>, nn::conv<4, three, padding<1, 1>>>;
+  STATIC_REQUIRE(std::is_same_v<network<image, ring_then_zeros>, refused_network<at_layer<0, windows_do_not_compose<2, 0>>, image>>);
+}
+
 TEST_CASE("a layer's result on another mesh is named on that mesh") {
   struct ring : axis<4> {};
   struct one : axis<1> {};

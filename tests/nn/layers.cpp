@@ -334,6 +334,34 @@ TEST_CASE("batch, height and width cut together, and parts smaller than the kern
   }
 }
 
+TEST_CASE("padding and slices equal LibTorch's on any partition") {
+  layer_trials t;
+  t.run(97, 60, [](dice& d, const mesh_value& m) {
+    const int dims = d.roll(1, 3);
+    const boundary edges[]{boundary::zero, boundary::reflect, boundary::replicate, boundary::periodic};
+    const boundary edge = dims < 3 ? edges[d.roll(0, 3)] : boundary::zero;  // LibTorch pads two dimensions in front of others
+    auto e = extents({d.roll(1, 3), d.roll(1, 3)});
+    static_vector<sliding, 8> widths;
+    std::vector<index_t> listed;
+    for (int i = 0; i < dims; ++i) {
+      e.push(d.roll(4, 9));
+      const index_t before = d.roll(edge == boundary::zero ? -2 : 0, 3);
+      const index_t after = d.roll(edge == boundary::zero ? -2 : 0, 3);
+      widths.push(tessera::widened(before, after, edge));
+      listed.insert(listed.begin(), {before, after});
+    }
+    layer_case c;
+    c.plan = plan_widened(roll_layout(d, m, e, {true, true, true, false}), widths);
+    c.forward = [widths](const auto& team, const auto& p, const auto& in, const auto&) { return nn::forward_widened(team, p, widths, in); };
+    c.serial = [listed, edge](const at::Tensor& in, const auto&) {
+      constexpr const char* modes[]{"constant", "reflect", "replicate", "circular"};
+      return at::pad(in, listed, modes[static_cast<int>(edge)]) * 1;
+    };
+    return c;
+  });
+  judge(t, 250);
+}
+
 TEST_CASE("relu, flatten and repartition equal the serial layers on any partition") {
   layer_trials t;
   t.run(61, 40, [](dice& d, const mesh_value& m) {

@@ -71,11 +71,18 @@ class team_state {
     f << from << to;
     auto& slot = changes_[f.value()];
     if (slot) return *slot;
-    check(first_of(check(from), check(to), check_change(from, to)), label());
+    check(first_of(check(from), check(to), check_change(from, to), check_lengths(from), check_lengths(to)), label());
     const layout a = own(from);
     const layout b = own(to);
     slot = std::make_unique<planned_change>(planned_change{a, b, change_between(a, b)});
     return *slot;
+  }
+
+  // Lengths that only a type says are learned have no numbers to plan with.
+  static refusal check_lengths(const layout& x) {
+    for (int d = 0; d < x.dims.count; ++d)
+      if (x.dims[d].bounds == learned) return refusal{code::lengths_not_known, d};
+    return {};
   }
 
   /// The same layout with its lists (explicit parts, ranks) kept by this team, so that it outlives whoever made them.

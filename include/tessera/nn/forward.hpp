@@ -30,11 +30,21 @@ inline at::Tensor forward_contraction(const team_handle& team, const layer_plan&
   return y + b.view(along);
 }
 
+/// Padding and slices ∘ (blocks → what is kept).
+inline at::Tensor forward_widened(const team_handle& team, const layer_plan& p, const static_vector<sliding, 8>& widths, const at::Tensor& input) {
+  const at::Tensor x = change_layout(team, p.input, p.used, input);
+  const holding raw = held_by(p.raw, team->rank());
+  const std::vector<index_t> sizes = detail::sizes_of(raw);
+  if (x.numel() == 0 || std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return detail::empty_result(raw, {x});
+  return detail::windowed(x, p.used, team->rank(), raw, x.dim() - widths.count, widths, 0) * 1;
+}
+
 /// The layers as functions of their plan: one for each kind, found by what the layer's type has.
 template <class L>
 at::Tensor forward(const team_handle& team, const layer_plan& p, const at::Tensor& x, const std::vector<parameter>& parameters) {
   if constexpr (requires { L::weights(); }) return forward_contraction(team, p, L::weights(), x, parameters);
   else if constexpr (requires { L::pool(); }) return forward_pooling(team, p, L::pool(), x).values;
+  else if constexpr (requires { L::widths(p.input); }) return forward_widened(team, p, L::widths(p.input), x);
   else if constexpr (std::is_same_v<L, relu>) return at::relu(x);
   else if constexpr (std::is_same_v<L, flatten>) return x.reshape(detail::sizes_of(held_by(p.output, team->rank())));
   else return change_layout(team, p.input, p.output, x);

@@ -83,6 +83,34 @@ constexpr layer_plan plan_pooling(const layout& x, const pooling& what) {
   return p;
 }
 
+/// A kernel of one tap: padding on both sides, or with negative widths a slice.
+constexpr sliding widened(index_t before, index_t after, boundary edge = boundary::zero) {
+  sliding s{1, 1, before, after, 1, edge};
+  s.crops = true;
+  return s;
+}
+
+/// Plans a padding or slicing of the last dimensions: what is kept of other workers' parts is moved, the rest filled in here.
+constexpr layer_plan plan_widened(const layout& x, const static_vector<sliding, 8>& widths) {
+  layer_plan p;
+  const int first = x.dims.count - widths.count;
+  if (first < 0) {
+    p.why = refusal{code::layer_takes_other_dimensions, widths.count, x.dims.count};
+    return p;
+  }
+  layout used = x;
+  if (p.why = detail::hold_windows(used, first, widths.items, widths.count); !p.why.ok()) return p;
+  signature s;
+  s.kind = linearity::additive;
+  s.operands.push(letters_of(x.dims.count));
+  s.result = s.operands[0];
+  for (int i = 0; i < widths.count; ++i) s.special.push({s.result[first + i], treatment::windowed, widths[i], 0});
+  p = detail::local(used, s);
+  p.input = x;
+  if (p.why.ok()) p.why = check_change(p.input, p.used);
+  return p;
+}
+
 /// Plans the joining of all dimensions behind the first; a cut of the outermost of them becomes a cut in grains.
 constexpr layer_plan plan_flatten(const layout& x) {
   layer_plan p;

@@ -106,6 +106,11 @@ struct each_layer;
 template <class... Ons>
 struct each_layer<layer_list<Ons...>> {
   static constexpr int count = sizeof...(Ons);
+  static constexpr const layer_plan* plans[count + 1]{&Ons::value..., nullptr};
+
+  /// The plan of the layer at a place.
+  template <int Place>
+  static constexpr const layer_plan& plan_at = *plans[Place];
 
   template <class... Bindings>
   static constexpr traffic_value traffic(const Bindings&... bindings) {

@@ -45,6 +45,9 @@ constexpr index_t lower_bound(const transfer& plan, int rank) {
 constexpr cost cost_of(const transfer& plan) {
   for (int d = 0; d < plan.source().dims.count; ++d)
     if (plan.source().of.dims[d].extent == dynamic) throw refusal{code::extent_not_bound, d};
+  for (const auto* side : {&plan.source().of, &plan.target().of})
+    for (int d = 0; d < side->dims.count; ++d)
+      if (side->dims[d].bounds == learned) throw refusal{code::lengths_not_known, d};
   bool on = false;
   for (const auto* side : {&plan.source().of, &plan.target().of})
     for (const auto& r : side->roles) on = on || r.kind == role::on;

@@ -167,7 +167,8 @@ struct primitive {
 
   static_assert(std::disjunction_v<std::bool_constant<!verdict::ok>, detail::both_proved<From, To>>,
                 "[tessera.plan.proof] the parts of a dimension do not tile it; this is a fault of the library");
-  static_assert(detail::leads_back_if<verdict::ok, primitive, domain, codomain, adjoint>::value,
+  static constexpr bool has_adjoint = verdict::ok && only_sums(value_of<From>.layout) && only_sums(value_of<To>.layout);
+  static_assert(detail::leads_back_if<has_adjoint, primitive, domain, codomain, adjoint>::value,
                 "[tessera.primitive.law] the adjoint does not lead back between the cotangents; this is a fault of the library");
   static_assert((verdict::template refuse<verdict>(), true));
 };

@@ -24,7 +24,19 @@ template <class Q, class P, class S, class E>
 auto carry(const tensor<P, S, E>& x) {
   using Result = moved_type<tensor<P, S, E>, Q>;
   layout target = value_of<Result>.layout;
-  for (int d = 0; d < target.dims.count; ++d) target.dims[d].extent = x.layout().dims[d].extent;
+  for (int d = 0; d < target.dims.count; ++d) {
+    const dimension& here = x.layout().dims[d];
+    target.dims[d].extent = here.extent;
+    if (target.dims[d].bounds != learned) continue;
+    // Learned lengths stay with the axes that they were learned on.
+    bool alike = here.bounds != nullptr && target.levels(d) == x.layout().levels(d);
+    for (int l = 0; alike && l < target.levels(d); ++l) {
+      const int a = x.layout().cutting(d, l);
+      alike = target.mesh.axes[target.cutting(d, l)].name == x.layout().mesh.axes[a].name;
+    }
+    if (!alike) throw error(refusal{code::lengths_not_known, d}, x.team()->label());
+    target.dims[d].bounds = here.bounds;
+  }
   return Result(tessera::to(target, x.dynamic()));
 }
 

@@ -239,6 +239,13 @@ constexpr layout cotangent(layout x) {
   return x;
 }
 
+/// Whether all pending combines are sums: others are for values only, so they have no cotangent.
+constexpr bool only_sums(const layout& x) {
+  for (const axis_role& r : x.roles)
+    if (r.kind == role::partial && r.with != combine::sum) return false;
+  return true;
+}
+
 /// Gives every dynamic extent named `tag` its value.
 constexpr layout bound(layout x, const text& tag, index_t extent) {
   for (int d = 0; d < x.dims.count; ++d)

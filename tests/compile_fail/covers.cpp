@@ -1,0 +1,88 @@
+// Covers, placements and windows that do not fit are refused with their numbers.
+#include <tessera/core.hpp>
+
+namespace ts = tessera;
+namespace nn = tessera::nn;
+
+struct row : ts::axis<2> {};
+struct col : ts::axis<3> {};
+struct both : ts::product<row, col> {};
+using grid = ts::mesh<row, col>;
+
+template <class... Entries>
+using line = ts::tensor<ts::partition<grid, Entries...>, ts::shape_of<10>>;
+template <class M>
+using on_mesh = ts::tensor<ts::partition<M, ts::blocks<row>>, ts::shape_of<10>>;
+using image = ts::tensor<ts::partition<grid, ts::whole, ts::whole, ts::blocks<row>, ts::blocks<col>>, ts::shape_of<4, 6, 9, 9>>;
+using copies = line<ts::whole>;
+
+// Lengths: one for each part, all elements.
+static_assert(ts::primitive<line<ts::lengths<col, ts::dim<4>, ts::dim<0>, ts::dim<6>>>, copies>::cost().total == 60 - 20);
+static_assert(ts::primitive<line<ts::blocks<both>>, copies>::cost().total == 50);
+#if defined(TOO_FEW_LENGTHS)  // expect: [tessera.lengths.count] && wrong_number_of_lengths<0, 3, 2>
+using bad = ts::primitive<line<ts::lengths<col, ts::dim<4>, ts::dim<6>>>, copies>;
+static_assert(bad::cost().total >= 0);
+#elif defined(LENGTHS_OF_ANOTHER_EXTENT)  // expect: [tessera.lengths.sum] && lengths_do_not_add_up<0, 10, 9>
+using bad = ts::primitive<line<ts::lengths<col, ts::dim<4>, ts::dim<2>, ts::dim<3>>>, copies>;
+static_assert(bad::cost().total >= 0);
+#elif defined(LENGTHS_IN_A_NETWORK)  // expect: [tessera.lengths.sum] && lengths_do_not_add_up<0, 10, 12>
+using bad = ts::network<line<ts::lengths<row, ts::dim<4>, ts::dim<8>>>, nn::relu>;
+static_assert(bad::layers::count >= 0);
+#endif
+
+// Lists of ranks: one for each worker, all different.
+static_assert(ts::primitive<on_mesh<ts::on_ranks<grid, 5, 3, 1, 0, 2, 4>>, on_mesh<grid>>::cost().total > 0);
+#if defined(TOO_FEW_RANKS)  // expect: [tessera.mesh.ranks] && wrong_number_of_ranks<6, 5>
+using bad = ts::primitive<on_mesh<ts::on_ranks<grid, 5, 3, 1, 0, 2>>, copies>;
+static_assert(bad::cost().total >= 0);
+#elif defined(RANK_TWICE)  // expect: [tessera.mesh.placement] && placement_overlaps<6>
+using bad = ts::primitive<on_mesh<ts::on_ranks<grid, 5, 3, 1, 0, 2, 5>>, copies>;
+static_assert(bad::cost().total >= 0);
+#endif
+
+// Windows: what their boundary can give.
+static_assert(ts::network<image, nn::conv<6, ts::kernel<5, 5>, ts::padding<2, 2>, ts::padding_mode<ts::boundary::reflect>>>::layers::count == 1);
+#if defined(WIDE_REFLECTION)  // expect: [tessera.window.reflect] && at_layer<0, tessera::reflection_too_wide<2, 9, 9>
+using bad = ts::network<image, nn::conv<6, ts::kernel<5, 5>, ts::padding<9, 2>, ts::padding_mode<ts::boundary::reflect>>, nn::relu>;
+static_assert(bad::layers::count >= 0);
+#elif defined(WIDE_REFLECTION_OF_A_TYPE)  // expect: [tessera.window.reflect] && reflection_too_wide<0, 10, 11>
+using bad = ts::primitive<line<ts::blocks<row>>, line<ts::haloed<ts::blocks<row>, 10, 1, -11, 11, 1, ts::boundary::reflect>>>;
+static_assert(bad::cost().total >= 0);
+#elif defined(NO_EDGE)  // expect: [tessera.window.empty] && at_layer<0, tessera::nothing_to_pad_from<2, 1, 1>
+using none = ts::tensor<ts::partition<grid, ts::whole, ts::whole, ts::blocks<row>>, ts::shape_of<4, 6, 0>>;
+using bad = ts::network<none, nn::conv<6, ts::kernel<1>, ts::padding<1>, ts::padding_mode<ts::boundary::periodic>>>;
+static_assert(bad::layers::count >= 0);
+#endif
+
+// One halo for several layers.
+using three = ts::kernel<3, 3>;
+static_assert(ts::network<image, nn::one_halo<nn::conv<6, three>, nn::relu, nn::conv<6, three>>>::layers::count == 4);
+#if defined(FLATTEN_IN_ONE_HALO)  // expect: [tessera.layer.one_halo] && at_layer<1, tessera::layer_has_no_window<1>
+using bad = ts::network<image, nn::relu, nn::one_halo<nn::conv<6, three>, nn::flatten>>;
+static_assert(bad::layers::count >= 0);
+#elif defined(TWO_BOUNDARIES)  // expect: [tessera.window.compose] && at_layer<0, tessera::windows_do_not_compose<2, 0>
+using ring = nn::conv<6, three, ts::padding<1, 1>, ts::padding_mode<ts::boundary::periodic>>;
+using bad = ts::network<image, nn::one_halo<ring, nn::conv<6, three, ts::padding<1, 1>>>>;
+static_assert(bad::layers::count >= 0);
+#endif
+
+// Groups divide the features.
+static_assert(ts::network<image, nn::conv<4, three, ts::groups<2>>>::layers::count == 1);
+#if defined(GROUPS_OF_OTHER_FEATURES)  // expect: [tessera.layer.groups] && at_layer<0, tessera::groups_do_not_divide<6, 4, 4>
+using bad = ts::network<image, nn::conv<4, three, ts::groups<4>>>;
+static_assert(bad::layers::count >= 0);
+#endif
+
+// Terms that end together combine in one way.
+static_assert(ts::primitive<line<ts::whole, ts::partial<row, ts::max>>, copies>::cost().total > 0);
+#if defined(TWO_COMBINES)  // expect: [tessera.partial.combine] && mixed_combines<0, 1>
+using bad = ts::primitive<line<ts::whole, ts::partial<row, ts::max>, ts::partial<col>>, copies>;
+static_assert(bad::cost().total >= 0);
+#endif
+
+// Slices leave something of the tensor, and padding counts in pairs.
+static_assert(ts::network<image, nn::pad<ts::padding_at<1, -2, -3, 0>>, nn::slice<1, 2, 5>>::layers::count == 2);
+#if defined(SLICE_OF_NOTHING)  // expect: [tessera.window.kernel] && at_layer<0, tessera::kernel_wider_than_padded_tensor<3, 9, -5, 1>
+using bad = ts::network<image, nn::pad<ts::padding_at<-5, -5>>>;
+static_assert(bad::layers::count >= 0);
+#endif

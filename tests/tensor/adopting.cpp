@@ -1,0 +1,156 @@
+#include "tests/support/tensors.hpp"
+
+using namespace tessera;
+using namespace tessera::testing;
+
+namespace {
+
+struct up : axis<2> {};
+struct across : axis<3> {};
+using grid = mesh<up, across>;
+struct rows : dyn {};
+struct columns : dyn {};
+using learned_boxes = tensor<partition<grid, lengths<up>, lengths<across>>, shape<rows, columns>, double>;
+using balanced = partition<grid, blocks<across>, whole>;
+
+/// The box of a worker, cut at these places out of one global tensor.
+at::Tensor box_at(const at::Tensor& global, const std::vector<index_t>& by_row, const std::vector<index_t>& by_column, int r) {
+  const auto i = static_cast<std::size_t>(r / 3);
+  const auto j = static_cast<std::size_t>(r % 3);
+  return global.narrow(0, by_row[i], by_row[i + 1] - by_row[i]).narrow(1, by_column[j], by_column[j + 1] - by_column[j]);
+}
+
+
+}  // namespace
+
+TEST_CASE("boxes of any lengths are adopted, moved, and their gradients come back to the boxes") {
+  const std::vector<index_t> by_row{0, 5, 7};
+  const std::vector<index_t> by_column{0, 0, 4, 9};
+  const at::Tensor global = at::arange(63, at::kDouble).reshape({7, 9});
+  const auto run = in_team<grid>([&](team<grid>& t) {
+    const at::Tensor mine = box_at(global, by_row, by_column, t.rank()).clone().set_requires_grad(true);
+    const learned_boxes x = adopt<learned_boxes>(t, mine);
+    auto y = to<balanced>(x);
+    const at::Tensor weights = take<decltype(y)>(t, global * 2).local();
+    auto loss = sum(map_elements(y, [&](const at::Tensor& a) { return a * weights; }));
+    loss.backward();
+    bool right = x.layout().dims[0].extent == 7 && x.layout().dims[1].extent == 9;
+    right = right && at::equal(y.local(), take<decltype(y)>(t, global).local());
+    // Along `up` y is replicate, so the loss is counted on the first of each two.
+    return right && at::equal(mine.grad(), 2 * mine.detach());
+  });
+  REQUIRE(run.well());
+  for (int r = 0; r < 6; ++r) CHECK(run.of(r));
+}
+
+TEST_CASE("learned lengths stay with their axis and lead nowhere else") {
+  const auto run = in_team<grid>([&](team<grid>& t) {
+    const auto x = adopt<learned_boxes>(t, at::ones({1 + t.rank() / 3, 2}, at::kDouble));
+    using only_rows = partition<grid, lengths<up>, whole>;
+    const auto gathered = all_gather<only_rows>(x);
+    bool right = gathered.local().size(0) == 1 + t.rank() / 3 && gathered.local().size(1) == 6;
+    try {
+      to<partition<grid, whole, lengths<up>>>(gathered);
+      right = false;
+    } catch (const error& e) {
+      right = right && std::string(e.code()) == "tessera.lengths.unknown";
+    }
+    return right;
+  });
+  REQUIRE(run.well());
+  for (int r = 0; r < 6; ++r) CHECK(run.of(r));
+}
+
+TEST_CASE("an adopted layout outlives the lists it was learned from") {
+  const auto run = in_team<grid>([&](team<grid>& t) {
+    at::Tensor y;
+    {
+      std::vector<index_t> bounds{0, 1, 4, 6};
+      layout x = value_of<tensor<partition<grid, whole, blocks<across>>, shape_of<2, 6>, double>>.layout;
+      x.dims[1].bounds = bounds.data();
+      const index_t n = bounds[static_cast<std::size_t>(t.rank() % 3 + 1)] - bounds[static_cast<std::size_t>(t.rank() % 3)];
+      at::Tensor leaf = at::ones({2, n}, at::kDouble).set_requires_grad(true);
+      layout even = x;
+      even.dims[1].bounds = nullptr;
+      y = change_layout(t.state(), x, even, leaf);
+      bounds.assign(4, -77);
+    }
+    y.sum().backward();  // the way back is planned only now
+    return y.size(1);
+  });
+  REQUIRE(run.well());
+  for (int r = 0; r < 6; ++r) CHECK(run.of(r) == 2);
+}
+
+TEST_CASE("boxes that are no product, or not what the partition says, are refused on every worker") {
+  struct fault {
+    const char* code;
+    std::function<at::Tensor(const team<grid>&)> box;
+  };
+  const auto sized = [](index_t n, index_t m) { return at::zeros({n, m}, at::kDouble); };
+  const std::vector<fault> faults{
+      {"tessera.adopt.product", [&](const team<grid>& t) { return sized(t.rank() == 4 ? 3 : 2, 2); }},
+      {"tessera.agree.fingerprint", [&](const team<grid>& t) { return t.rank() == 4 ? at::zeros({2}, at::kDouble) : sized(2, 2); }},
+  };
+  for (const fault& f : faults) {
+    const auto run = in_team<grid>([&](team<grid>& t) {
+      try {
+        adopt<learned_boxes>(t, f.box(t));
+      } catch (const error& e) {
+        return std::string(e.code());
+      }
+      return std::string("accepted");
+    });
+    for (int r = 0; r < 6; ++r) CHECK(run.of(r) == f.code);
+  }
+  using even_rows = tensor<partition<grid, blocks<up>, whole>, shape<rows, columns>, double>;
+  const auto run = in_team<grid>([&](team<grid>& t) {
+    try {
+      adopt<even_rows>(t, sized(t.rank() < 3 ? 1 : 4, 2));
+    } catch (const error& e) {
+      return std::string(e.code());
+    }
+    return std::string("accepted");
+  });
+  for (int r = 0; r < 6; ++r) CHECK(run.of(r) == "tessera.tensor.shape");
+}
+
+TEST_CASE("a shift is a step of a ring, its adjoint the step back") {
+  using ring = tensor<partition<grid, whole, blocks<across>>, shape_of<2, 6>, double>;
+  const at::Tensor global = at::arange(12, at::kDouble).reshape({2, 6});
+  const auto run = in_team<grid>([&](team<grid>& t) {
+    ring x = take<ring>(t, global);
+    x.requires_grad();
+    const ring y = shift<across>(x);
+    const ring back = shift<across, -1>(y);
+    bool right = at::equal(y.local(), take<ring>(t, global.roll(-2, 1)).local()) && at::equal(back.local(), x.local());
+    const at::Tensor weights = take<ring>(t, global * global).local();
+    (y.local() * weights).sum().backward();
+    right = right && at::equal(x.local().grad(), take<ring>(t, (global * global).roll(2, 1)).local());
+    const ring around = shift<across, 3>(x);
+    return right && at::equal(around.local(), x.local());
+  });
+  REQUIRE(run.well());
+  for (int r = 0; r < 6; ++r) CHECK(run.of(r));
+  const auto uneven = in_team<grid>([&](team<grid>& t) {
+    using odd = tensor<partition<grid, whole, blocks<across>>, shape_of<2, 7>, double>;
+    const odd x = take<odd>(t, at::zeros({2, 7}, at::kDouble));
+    try {
+      shift<across>(x);
+    } catch (const error& e) {
+      return std::string(e.code());
+    }
+    return std::string("accepted");
+  });
+  for (int r = 0; r < 6; ++r) CHECK(uneven.of(r) == "tessera.shift.uneven");
+  // Uneven parts go round under the name of their deal.
+  const auto turned = in_team<grid>([&](team<grid>& t) {
+    using odd = tensor<partition<grid, whole, blocks<across>>, shape_of<2, 7>, double>;
+    using next = partition<grid, whole, rotated<blocks<across>, 1>>;
+    const at::Tensor all = at::arange(14, at::kDouble).reshape({2, 7});
+    auto y = to<next>(take<odd>(t, all));
+    return at::equal(y.local(), take<decltype(y)>(t, all).local()) && y.local().size(1) == (t.rank() % 3 == 2 ? 3 : 2);
+  });
+  REQUIRE(turned.well());
+  for (int r = 0; r < 6; ++r) CHECK(turned.of(r));
+}
