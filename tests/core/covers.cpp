@@ -83,6 +83,40 @@ TEST_CASE("meshes sit on any list of workers, and their parts with them") {
   STATIC_REQUIRE(detail::mesh_check<on_ranks<grid, 0, 1, 2, 3, 4, 4>>::value.code == code::placement_overlaps);
 }
 
+TEST_CASE("workers have neighbours along an axis: none beyond its ends, or those of a ring") {
+  constexpr mesh_value m = placed<grid, 10>::value;  // 10 11 12 / 13 14 15
+  constexpr coordinates at = m.at(2);
+  STATIC_REQUIRE(neighbour<a>(m, at, 1) == 15);
+  STATIC_REQUIRE(neighbour<a>(m, at, -1) == -1);
+  STATIC_REQUIRE(neighbour<b>(m, at, 1) == -1);
+  STATIC_REQUIRE(neighbour<b>(m, at, -2) == 10);
+  STATIC_REQUIRE(neighbour_on_ring<b>(m, at, 1) == 10);
+  STATIC_REQUIRE(neighbour_on_ring<b>(m, at, -5) == 10);
+  STATIC_REQUIRE(neighbour_on_ring<a>(m, at, -1) == 15);
+  // A product of axes is one axis, the last factor fastest.
+  STATIC_REQUIRE(neighbour<both>(m, at, 1) == 13);
+  STATIC_REQUIRE(neighbour<both>(m, at, 4) == -1);
+  STATIC_REQUIRE(neighbour<product<b, a>>(m, at, -1) == 14);
+  STATIC_REQUIRE(neighbour_on_ring<both>(m, at, 4) == 10);
+  // Which coordinate is next does not depend on where the mesh sits; an axis that it lacks has extent 1.
+  struct c : axis<4> {};
+  using scattered = on_ranks<grid, 5, 0, 7, 2, 9, 4>;
+  STATIC_REQUIRE(neighbour<a>(scattered::value, scattered::value.at(1), 1) == 9);
+  STATIC_REQUIRE(neighbour<extent<a, 2>>(scattered::value, scattered::value.at(1), 1) == 9);
+  STATIC_REQUIRE(neighbour<c>(m, at, 1) == -1);
+  STATIC_REQUIRE(neighbour_on_ring<c>(m, at, 1) == 12);
+}
+
+TEST_CASE("the line through a worker is a mesh of its own") {
+  constexpr mesh_value m = placed<grid, 10>::value;
+  constexpr mesh_value row = line_through<along<b>>(m, m.at(4));
+  STATIC_REQUIRE(row.size() == 3);
+  STATIC_REQUIRE(row.rank(row.at(0)) == 13);
+  STATIC_REQUIRE(row.rank(row.at(2)) == 15);
+  STATIC_REQUIRE(line_through<except<b>>(m, m.at(4)) == line_through<along<a>>(m, m.at(4)));
+  STATIC_REQUIRE(line_through<except<>>(m, m.at(4)) == m);
+}
+
 TEST_CASE("terms combine in other ways than sums, and two ways do not mix") {
   using largest = partition<grid, whole, partial<a, max>>;
   STATIC_REQUIRE(of<largest, shape_of<4>>.roles[0].with == combine::max);

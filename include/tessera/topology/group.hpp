@@ -55,4 +55,59 @@ constexpr mesh_value line_through(mesh_value mesh, const coordinates& at, const 
   return mesh;
 }
 
+/// The same for a group named by types: `line_through<along<a, b>>(mesh, at)`, `line_through<except<a>>(mesh, at)`.
+template <class G>
+  requires(detail::group_names<G>::is_group)
+constexpr mesh_value line_through(const mesh_value& mesh, const coordinates& at) {
+  return line_through(mesh, at, group_in<G>(mesh));
+}
+
+namespace detail {
+
+// The coordinates `steps` further along axes that act as one, the last one fastest; false beyond the ends unless `ring`.
+constexpr bool walk(const mesh_value& mesh, const group& axes, int steps, bool ring, coordinates& at) {
+  int place = 0;
+  int extent = 1;
+  for (int a : axes) {
+    place = place * mesh.axes[a].extent + at[a];
+    extent *= mesh.axes[a].extent;
+  }
+  place += steps;
+  if (ring) place = (place % extent + extent) % extent;
+  if (place < 0 || place >= extent) return false;
+  for (int i = axes.count - 1; i >= 0; --i) {
+    at[axes[i]] = place % mesh.axes[axes[i]].extent;
+    place /= mesh.axes[axes[i]].extent;
+  }
+  return true;
+}
+
+// The places of an axis, or of a product's factors in their order; an axis that the mesh lacks is left out.
+template <class A>
+constexpr group places_of(const mesh_value& mesh) {
+  group g;
+  const auto add = [&](int a) {
+    if (a >= 0) g.push(a);
+  };
+  [&]<class... Factors>(axes_are<Factors...>) { (add(mesh.find(short_name_of<bare_axis<Factors>>())), ...); }(typename factors<A>::type{});
+  return g;
+}
+
+}  // namespace detail
+
+/// The world rank of the worker `steps` further along an axis (or a product of axes), or -1 where the axis ends.
+///
+/// An axis that the mesh lacks counts as extent 1.
+template <Axis A>
+constexpr int neighbour(const mesh_value& mesh, coordinates at, int steps) {
+  return detail::walk(mesh, detail::places_of<A>(mesh), steps, false, at) ? mesh.rank(at) : -1;
+}
+
+/// The same on a ring: after the last coordinate comes the first.
+template <Axis A>
+constexpr int neighbour_on_ring(const mesh_value& mesh, coordinates at, int steps) {
+  detail::walk(mesh, detail::places_of<A>(mesh), steps, true, at);
+  return mesh.rank(at);
+}
+
 }  // namespace tessera
