@@ -212,9 +212,8 @@ void facts_about_workers(const ts::team<grid>& team) {
 
   // allreduce_data: sum, max, min, prod, and the logical any and all.
   using largest = ts::tensor<ts::partition<grid, ts::partial<row, col, ts::max>>, ts::shape<>, std::int64_t>;
-  using alike = ts::tensor<ts::partition<grid, ts::invariant<row, col>>, ts::shape<>, std::int64_t>;
-  const auto ranks = ts::assume<largest>(team, at::full({}, rank, at::kLong));
-  const alike most(ts::to(ts::value_of<alike>.layout, ranks.dynamic()));
+  const auto most = ts::all_reduce<ts::partition<grid, ts::invariant<row, col>>>(
+      ts::assume<largest>(team, at::full({}, rank, at::kLong)));
 
   // broadcast_data of unknown shape: a header of fixed size first, then the tensor with its extents bound.
   struct length : ts::dyn {};
@@ -229,6 +228,22 @@ void facts_about_workers(const ts::team<grid>& team) {
   expect_equal(table, at::arange(4, at::kLong).unsqueeze(1).expand({4, 2}), "a table of facts");
   expect(ts::value(most) == 3, "the largest rank");
   expect_equal(data.local(), at::arange(5, at::kDouble), "a tensor of unknown shape");
+}
+
+void unknown_lengths(const ts::team<grid>& team) {
+  const int row_length[]{1, 4};
+  const at::Tensor box = at::full({row_length[team.coordinate<row>()], 2}, 1.0 + team.coordinate<row>(), at::kDouble);
+  // [adopt]
+  // Every worker has some rows and nobody knows how many the others have: the lengths are learned, one integer a worker.
+  struct samples : ts::dyn {};
+  using some_rows = ts::tensor<ts::partition<grid, ts::lengths<row>, ts::blocks<col>>, ts::shape<samples, ts::dim<4>>, double>;
+  const auto x = ts::adopt<some_rows>(team, box);
+  const auto balanced = ts::repartition<ts::partition<grid, ts::blocks<row>, ts::blocks<col>>>(x);
+  // [end]
+  expect(x.layout().dims[0].extent == 5, "a learned extent");
+  const at::Tensor whole = at::tensor({1.0, 2.0, 2.0, 2.0, 2.0}, at::kDouble).unsqueeze(1).expand({5, 2});
+  const int r = team.coordinate<row>();
+  expect_equal(balanced.local(), whole.narrow(0, 3 * r, 3 - r), "balanced from learned lengths");
 }
 
 void linear_on_three_meshes(const ts::team<grid>& team) {
@@ -401,6 +416,7 @@ int main(int argc, char** argv) {
     gathered(team);
     halos(team);
     facts_about_workers(team);
+    unknown_lengths(team);
     linear_on_three_meshes(team);
     layers(team);
     zero(team);
