@@ -75,6 +75,23 @@
   R(pending_not_linear, "tessera.rule.pending",                                                                         \
     "a pending dimension holds terms; accumulate it to blocks before anything but a linear operation",                  \
     "operand, dimension")                                                                                               \
+  R(signature_unreadable, "tessera.signature.text",                                                                     \
+    "a signature reads as in nk,mk->nm, a letter for each dimension, one arrow; correct it at this character",            \
+    "character or -1")                                                                                                  \
+  R(signature_too_large, "tessera.signature.size",                                                                      \
+    "an operation has at most 4 operands of 16 dimensions each; merge some", "operands, dimensions")                    \
+  R(letter_named_twice, "tessera.signature.twice",                                                                      \
+    "an operand or the result names a dimension twice; give each a letter of its own", "operand, dimension")            \
+  R(letter_from_nowhere, "tessera.signature.result",                                                                    \
+    "the result names a dimension that no operand has and no role makes; name it in an operand", "dimension")           \
+  R(role_does_not_fit, "tessera.signature.role",                                                                        \
+    "this role does not fit its dimension; docs/adding-operations.md lists what each takes", "role")                           \
+  R(wrong_number_of_operands, "tessera.signature.operands",                                                             \
+    "the operation takes another number of operands; hand in as many as its signature names", "takes, is given")        \
+  R(range_outside, "tessera.signature.range",                                                                           \
+    "the range leaves the dimension; narrow it to one inside", "dimension, extent, begin, end")                         \
+  R(split_uneven, "tessera.signature.split",                                                                            \
+    "the extent is no multiple of the inner extent; choose one that divides it", "dimension, extent, inner extent")     \
   R(kernel_wider_than_padded_tensor, "tessera.window.kernel",                                                           \
     "the kernel is wider than the padded tensor; make it smaller or the padding larger",                                \
     "dimension, extent, padding, kernel")                                                                               \

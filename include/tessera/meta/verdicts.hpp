@@ -357,6 +357,86 @@ struct pending_not_linear {
 };
 
 template <index_t... Numbers>
+struct signature_unreadable {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.signature.text] a signature reads as in nk,mk->nm, a letter for each dimension, one arrow; correct it at this character");
+  }
+};
+
+template <index_t... Numbers>
+struct signature_too_large {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.signature.size] an operation has at most 4 operands of 16 dimensions each; merge some");
+  }
+};
+
+template <index_t... Numbers>
+struct letter_named_twice {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.signature.twice] an operand or the result names a dimension twice; give each a letter of its own");
+  }
+};
+
+template <index_t... Numbers>
+struct letter_from_nowhere {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.signature.result] the result names a dimension that no operand has and no role makes; name it in an operand");
+  }
+};
+
+template <index_t... Numbers>
+struct role_does_not_fit {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.signature.role] this role does not fit its dimension; docs/adding-operations.md lists what each takes");
+  }
+};
+
+template <index_t... Numbers>
+struct wrong_number_of_operands {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.signature.operands] the operation takes another number of operands; hand in as many as its signature names");
+  }
+};
+
+template <index_t... Numbers>
+struct range_outside {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.signature.range] the range leaves the dimension; narrow it to one inside");
+  }
+};
+
+template <index_t... Numbers>
+struct split_uneven {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.signature.split] the extent is no multiple of the inner extent; choose one that divides it");
+  }
+};
+
+template <index_t... Numbers>
 struct kernel_wider_than_padded_tensor {
   static constexpr bool ok = false;
   template <class Where>

@@ -39,10 +39,11 @@ inline at::Tensor forward_widened(const team_handle& team, const layer_plan& p, 
   return detail::windowed(x, p.used, team->rank(), raw, x.dim() - widths.count, widths, 0) * 1;
 }
 
-/// The layers as functions of their plan: one for each kind, found by what the layer's type has.
+/// The layers as functions of their plan: a layer of one's own has its `forward`, the others are found by what their type has.
 template <class L>
 at::Tensor forward(const team_handle& team, const layer_plan& p, const at::Tensor& x, const std::vector<parameter>& parameters) {
-  if constexpr (requires { L::weights(); }) return forward_contraction(team, p, L::weights(), x, parameters);
+  if constexpr (requires { L::forward(team, p, x, parameters); }) return L::forward(team, p, x, parameters);
+  else if constexpr (requires { L::weights(); }) return forward_contraction(team, p, L::weights(), x, parameters);
   else if constexpr (requires { L::pool(); }) return forward_pooling(team, p, L::pool(), x).values;
   else if constexpr (requires { L::widths(p.input); }) return forward_widened(team, p, L::widths(p.input), x);
   else if constexpr (std::is_same_v<L, relu>) return at::relu(x);

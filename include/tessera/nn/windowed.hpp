@@ -1,15 +1,9 @@
 #pragma once
 
+#include <tessera/tensor/empty_result.hpp>
 #include <tessera/tensor/tensor.hpp>
 
 namespace tessera::detail {
-
-/// Zeros of a box that hang on their operands: a worker without elements skips the local operation, never the backward.
-inline at::Tensor empty_result(const holding& raw, const at::TensorList& operands) {
-  at::Tensor none = at::zeros({}, operands[0].options());
-  for (const at::Tensor& x : operands) none = none + x.sum() * 0;
-  return none.expand(sizes_of(raw)).clone();
-}
 
 /// The positions that the outputs of one worker read along a dimension, those beyond the edge included: one stretch, counted
 /// on around the end where the outputs run around it.

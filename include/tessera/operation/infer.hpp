@@ -14,11 +14,16 @@ struct inferred {
 
 namespace detail {
 
+// Which inputs the outputs of a windowed or narrowed dimension need, and how many outputs n inputs give.
+constexpr bool slides(const treated& t) { return t.how == treatment::windowed || t.how == treatment::narrowed; }
+constexpr index_t outputs_of(const treated& t, index_t n) { return t.how == treatment::narrowed ? t.extent : t.kernel.outputs(n); }
+
 // A cut dimension serves a window when it holds its halo, or that of a composed window whose first step it is.
-constexpr bool serves(const dimension& d, const sliding& kernel) {
+constexpr bool serves(const dimension& d, const window& needs, index_t outputs) {
   if (d.kind == cover::tiled) return false;
-  return d.needs == kernel.needs() || divides(d.needs, kernel.needs(), kernel.outputs(d.extent), d.extent);
+  return d.needs == needs || divides(d.needs, needs, outputs, d.extent);
 }
+constexpr bool serves(const dimension& d, const sliding& kernel) { return serves(d, kernel.needs(), kernel.outputs(d.extent)); }
 
 // What one axis of the mesh is to an operation's operands.
 class axis_rule {
@@ -62,10 +67,10 @@ class axis_rule {
       if (kind(o) == role::cut) return refusal{code::cut_unalike, axis_, o, of(o).dimension};
     }
     const treated how = what_.of(letter);
-    if (how.how == treatment::whole) return refusal{code::dimension_needed_whole, first, lead.dimension};
-    if (how.how == treatment::windowed && !serves(d, how.kernel)) return refusal{code::window_without_halo, first, lead.dimension};
-    if (how.how == treatment::merged && !outermost(how)) return refusal{code::dimension_needed_whole, first, lead.dimension};
-    const int kept = place(what_.result, how.how == treatment::merged ? how.into : letter);
+    if (!cuttable(how, d)) return refusal{code::dimension_needed_whole, first, lead.dimension};
+    if (slides(how) && !serves(d, how.kernel.needs(), outputs_of(how, d.extent)))
+      return refusal{code::window_without_halo, first, lead.dimension};
+    const int kept = place(what_.result, how.into != 0 ? how.into : letter);
     if (const refusal r = check_terms(terms, lacking, kept, first, lead.dimension); !r.ok()) return r;
     if (kept >= 0) {
       result.roles[axis_] = {role::cut, static_cast<signed char>(kept), lead.level, lead.joined};
@@ -89,6 +94,24 @@ class axis_rule {
     return {};
   }
 
+  // Whether what the operation does leaves a cut of this dimension a cut.
+  constexpr bool cuttable(const treated& how, const dimension& d) const {
+    switch (how.how) {
+      case treatment::plain:
+      case treatment::windowed:
+      case treatment::narrowed: return true;
+      case treatment::whole:
+      case treatment::joined: return false;
+      case treatment::merged: return outermost(how) && (d.kind == cover::tiled || alone(how));
+      case treatment::split: return d.kind == cover::tiled && d.grain() % how.extent == 0;
+    }
+    return false;
+  }
+  constexpr bool alone(const treated& t) const {
+    int n = 0;
+    for (const treated& other : what_.special) n += other.how == treatment::merged && other.into == t.into;
+    return n == 1;
+  }
   constexpr bool outermost(const treated& t) const {
     for (const treated& other : what_.special)
       if (other.how == treatment::merged && other.into == t.into) return other.letter == t.letter;
@@ -160,32 +183,53 @@ class axis_rule {
   int axis_;
 };
 
+// A dimension that a role makes of others: merged, joined or split ones. `made` says whether there is such a role.
+constexpr refusal make_dimension(const signature& what, const static_vector<operand, 4>& operands, char letter, dimension& result,
+                                 bool& made) {
+  index_t extent = 1;  // of the merged ones behind this one
+  int merged = 0;
+  for (int s = what.special.count - 1; s >= 0; --s) {
+    const treated& t = what.special[s];
+    if (t.into != letter && t.inner != letter) continue;
+    int o = 0;
+    while (place(what.operands[o], t.letter) < 0) ++o;
+    const int at = place(what.operands[o], t.letter);
+    const dimension& d = operands[o].layout.dims[at];
+    if (t.how == treatment::split) {
+      if (d.extent != dynamic && d.extent % t.extent != 0) return refusal{code::split_uneven, at, d.extent, t.extent};
+      if (letter == t.inner) {
+        result.extent = t.extent;
+      } else {
+        result = d;
+        result.tag = {};
+        result.extent = d.extent == dynamic ? dynamic : d.extent / t.extent;
+        result.set_grain(larger(1, d.grain() / t.extent));
+      }
+    } else if (t.how == treatment::joined) {
+      if (result.extent != dynamic) result.extent = d.extent == dynamic ? dynamic : result.extent + d.extent;
+    } else if (merged++ == 0) {
+      result = d;
+      extent = d.extent;
+    } else {
+      const index_t after = extent;
+      if (extent == dynamic || d.extent == dynamic) extent = dynamic;
+      else if (!product_fits(extent, d.extent)) return refusal{code::count_overflows, s, d.extent};
+      else extent *= d.extent;
+      result = d;
+      result.extent = extent;
+      result.tag = {};
+      result.set_grain(after == dynamic ? d.grain() : d.grain() * after);
+    }
+    made = true;
+  }
+  return {};
+}
+
 // Extent, grain and cover of a dimension of the result.
 constexpr refusal infer_dimension(const signature& what, const static_vector<operand, 4>& operands, char letter,
                                   dimension& result) {
-  int merged = 0;
-  index_t inner = 1;
-  for (int s = what.special.count - 1; s >= 0; --s) {
-    const treated& t = what.special[s];
-    if (t.how != treatment::merged || t.into != letter) continue;
-    const dimension& d = operands[0].layout.dims[place(what.operands[0], t.letter)];
-    const index_t after = inner;
-    if (d.extent == dynamic)
-      inner = dynamic;
-    else if (inner != dynamic) {
-      if (!product_fits(inner, d.extent)) return refusal{code::count_overflows, s, d.extent};
-      inner *= d.extent;
-    }
-    result = d;
-    result.extent = inner;
-    result.tag = {};
-    result.set_grain(after == dynamic ? d.grain() : d.grain() * after);
-    ++merged;
-  }
-  if (merged > 0) {
-    if (merged == 1) result = operands[0].layout.dims[place(what.operands[0], what.special[0].letter)];
-    return {};
-  }
+  bool made = false;
+  if (const refusal r = make_dimension(what, operands, letter, result, made); !r.ok() || made) return r;
   bool found = false;
   for (int o = 0; o < operands.count; ++o) {
     const int at = place(what.operands[o], letter);
@@ -200,11 +244,17 @@ constexpr refusal infer_dimension(const signature& what, const static_vector<ope
     if (operands[o].layout.levels(at) > 0 && result.kind != cover::pending) result = d;
   }
   const treated how = what.of(letter);
-  if (how.how == treatment::windowed) {
+  if (slides(how)) {
     const index_t n = result.extent;
-    if (const refusal r = how.kernel.check(place(what.result, letter), n); !r.ok()) return r;
+    const int at = place(what.result, letter);
+    if (how.how == treatment::narrowed) {
+      const index_t begin = -how.kernel.before;
+      if (n != dynamic && begin + how.extent > n) return refusal{code::range_outside, at, n, begin, begin + how.extent};
+    } else if (const refusal r = how.kernel.check(at, n); !r.ok()) {
+      return r;
+    }
     const dimension input = result;
-    result.extent = how.kernel.outputs(n);
+    result.extent = outputs_of(how, n);
     result.tag = {};
     if (input.kind == cover::tiled || input.needs == how.kernel.needs())
       result.tile();
@@ -224,6 +274,11 @@ constexpr refusal infer_dimension(const signature& what, const static_vector<ope
 /// serves the compiler and run time.
 constexpr inferred infer(const signature& what, const static_vector<operand, 4>& operands) {
   inferred out;
+  if (out.why = what.check(); !out.why.ok()) return out;
+  if (operands.count != what.operands.count) {
+    out.why = refusal{code::wrong_number_of_operands, what.operands.count, operands.count};
+    return out;
+  }
   const mesh_value& mesh = operands[0].layout.mesh;
   bool aligned = true;
   for (int o = 0; o < operands.count; ++o) {

@@ -5,7 +5,8 @@
 namespace tessera {
 
 /// A layer says what it is by one function of its input's value: plan(tensor_value) → layer_plan. One whose result lies on another
-/// mesh than its input names that `mesh_type`.
+/// mesh than its input names that `mesh_type`; one that a running network computes by itself has
+/// forward(team, plan, local input, parameters) → local output (docs/adding-operations.md).
 template <class L>
 concept Layer = requires(const tensor_value& x) {
   { L::plan(x) };

@@ -16,15 +16,20 @@ enum class treatment : signed char {
   plain,     ///< kept where the result names it, summed where it does not
   whole,     ///< needs all of it at once: softmax, sort, FFT
   windowed,  ///< each output needs a window of it
-  merged     ///< the result joins it with the dimensions that follow, outermost first
+  merged,    ///< the result joins it with the dimensions that follow, outermost first
+  narrowed,  ///< the result has a range of it
+  joined,    ///< the result has it behind those of other operands: concatenation
+  split      ///< the result has it as two dimensions, the inner one of a given extent
 };
 
 /// A special treatment of the dimension with this letter.
 struct treated {
   char letter = 0;
   treatment how = treatment::plain;
-  sliding kernel;   ///< windowed: which inputs an output needs
-  char into = 0;    ///< merged: the letter of the joint dimension
+  sliding kernel;      ///< windowed and narrowed: which inputs an output needs
+  char into = 0;       ///< merged and joined: the letter of the joint dimension; split: of the outer one
+  char inner = 0;      ///< split: the letter of the inner dimension
+  index_t extent = 0;  ///< narrowed: of the range; split: of the inner dimension
 };
 
 /// The letters of an operand's dimensions, outermost first: "nchw".
@@ -43,25 +48,183 @@ constexpr letters letters_of(int dims, char first = 'a') {
   return l;
 }
 
+/// Where a letter is among others, or -1.
+constexpr int place(const letters& in, char letter) {
+  for (int i = 0; i < in.count; ++i)
+    if (in[i] == letter) return i;
+  return -1;
+}
+
 /// What a local operation does to named dimensions: with it, its result's layout, its legality and the meanings of its
 /// gradients follow. A letter of the operands that the result lacks is summed over.
+///
+/// `operation("nk,mk->nm").multilinear()` writes one; each of the functions below gives it one more role.
 struct signature {
   linearity kind = linearity::nonlinear;
   static_vector<letters, 4> operands;
   letters result;
   static_vector<treated, 16> special;
+  refusal why;  ///< what cannot be read in its text or roles
 
   constexpr treated of(char letter) const {
     for (const treated& t : special)
       if (t.letter == letter) return t;
-    return {letter, treatment::plain, {}, 0};
+    return {letter, treatment::plain, {}, 0, 0, 0};
+  }
+
+  /// Linear in all operands together, linear in each, or neither; neither unless said.
+  constexpr signature linear() const { return of_kind(linearity::additive); }
+  constexpr signature multilinear() const { return of_kind(linearity::multilinear); }
+  constexpr signature nonlinear() const { return of_kind(linearity::nonlinear); }
+
+  /// Each of these dimensions is needed at once, so none may be cut: `.whole("c")`.
+  constexpr signature whole(const char* dims) const { return each(dims, treatment::whole); }
+
+  /// Every output needs a window: a cut dimension must hold the halo of just this kernel.
+  constexpr signature windowed(char dim, const sliding& kernel) const { return with({dim, treatment::windowed, kernel, 0, 0, 0}); }
+
+  /// The result has the elements [begin, end): a cut dimension must hold those that its part of the result reads, as
+  /// `haloed<blocks<axis>, end - begin, 1, begin, begin>` says.
+  constexpr signature narrowed(char dim, index_t begin, index_t end) const {
+    return with({dim, treatment::narrowed, {1, 1, -begin, 0, 1, boundary::zero}, 0, 0, end - begin});
+  }
+
+  /// The result has neighbours as one dimension, outermost first; a cut of the outermost becomes a cut in grains.
+  constexpr signature merged(const char* dims, char into) const { return each(dims, treatment::merged, into); }
+
+  /// The result has these one behind the other, in the order of the operands; none of them may be cut.
+  constexpr signature joined(const char* dims, char into) const { return each(dims, treatment::joined, into); }
+
+  /// The result has n elements as n / extent times extent; a cut in grains of a multiple of extent becomes a cut of the outer ones.
+  constexpr signature split(char dim, char outer, char inner, index_t extent) const {
+    return with({dim, treatment::split, {}, outer, inner, extent});
+  }
+
+  /// Refuses letters and roles that say nothing, whatever the operands are.
+  constexpr refusal check() const;
+
+ private:
+  constexpr signature of_kind(linearity k) const {
+    signature s = *this;
+    s.kind = k;
+    return s;
+  }
+  constexpr signature with(const treated& role) const {
+    signature s = *this;
+    if (s.special.count < s.special.capacity) s.special.push(role);
+    else s.why = refusal{code::role_does_not_fit, s.special.count};
+    return s;
+  }
+  constexpr signature each(const char* dims, treatment how, char into = 0) const {
+    signature s = *this;
+    for (; *dims != '\0'; ++dims) s = s.with({*dims, how, {}, into, 0, 0});
+    return s;
   }
 };
 
-constexpr int place(const letters& in, char letter) {
-  for (int i = 0; i < in.count; ++i)
-    if (in[i] == letter) return i;
+namespace detail {
+
+// Whether role t of a signature fits the letters around it.
+constexpr bool role_fits(const signature& s, int t) {
+  const treated& role = s.special[t];
+  int owner = -1;
+  for (int o = 0; o < s.operands.count; ++o)
+    if (place(s.operands[o], role.letter) >= 0) owner = o;
+  if (owner < 0) return false;
+  for (int before = 0; before < t; ++before)
+    if (s.special[before].letter == role.letter) return false;
+  const auto in_operands = [&s](char letter) {
+    for (const letters& o : s.operands)
+      if (place(o, letter) >= 0) return true;
+    return false;
+  };
+  const bool kept = place(s.result, role.letter) >= 0;
+  switch (role.how) {
+    case treatment::plain:
+    case treatment::whole: return true;
+    case treatment::windowed: return kept;
+    case treatment::narrowed: return kept && role.extent >= 0 && role.kernel.before <= 0;
+    case treatment::merged: {
+      if (kept || s.operands.count > 1 || in_operands(role.into) || place(s.result, role.into) < 0) return false;
+      const bool first = t == 0 || s.special[t - 1].how != treatment::merged || s.special[t - 1].into != role.into;
+      for (int before = 0; first && before < t; ++before)
+        if (s.special[before].into == role.into) return false;
+      return first || place(s.operands[0], s.special[t - 1].letter) + 1 == place(s.operands[0], role.letter);
+    }
+    case treatment::joined:
+      for (int o = 0; o < owner; ++o)
+        if (place(s.operands[o], role.letter) >= 0) return false;
+      for (int other = 0; other < s.special.count; ++other)
+        if (other != t && s.special[other].into == role.into &&
+            (s.special[other].how != treatment::joined || place(s.operands[owner], s.special[other].letter) >= 0))
+          return false;
+      return !kept && !in_operands(role.into) && place(s.result, role.into) >= 0;
+    case treatment::split:
+      for (int other = 0; other < s.special.count; ++other)
+        if (other != t && (s.special[other].into == role.into || s.special[other].into == role.inner)) return false;
+      return !kept && s.operands.count == 1 && role.extent > 0 && role.into != role.inner && !in_operands(role.into) &&
+             !in_operands(role.inner) && place(s.result, role.into) >= 0 && place(s.result, role.inner) >= 0;
+  }
+  return false;
+}
+
+constexpr int named_twice(const letters& l) {
+  for (int i = 0; i < l.count; ++i)
+    if (place(l, l[i]) < i) return i;
   return -1;
+}
+
+}  // namespace detail
+
+constexpr refusal signature::check() const {
+  if (!why.ok()) return why;
+  for (int o = 0; o < operands.count; ++o)
+    if (const int d = detail::named_twice(operands[o]); d >= 0) return refusal{code::letter_named_twice, o, d};
+  if (const int d = detail::named_twice(result); d >= 0) return refusal{code::letter_named_twice, operands.count, d};
+  for (int t = 0; t < special.count; ++t)
+    if (!detail::role_fits(*this, t)) return refusal{code::role_does_not_fit, t};
+  for (int d = 0; d < result.count; ++d) {
+    bool known = false;
+    for (const letters& o : operands) known = known || place(o, result[d]) >= 0;
+    for (const treated& t : special) known = known || t.into == result[d] || t.inner == result[d];
+    if (!known) return refusal{code::letter_from_nowhere, d};
+  }
+  return {};
+}
+
+/// Reads a signature: `operation("nchw,oc->nohw")`, a letter for each dimension, commas between operands; spaces are free. It is
+/// non-linear until it is given another kind.
+///
+/// What cannot be read is refused where the operation is used, and by `check()`.
+constexpr signature operation(const char* text) {
+  signature s;
+  letters now;
+  bool arrow = false;
+  const auto finish = [&s](const letters& done) {
+    if (s.operands.count < s.operands.capacity) s.operands.push(done);
+    else s.why = refusal{code::signature_too_large, s.operands.count + 1, done.count};
+  };
+  for (int i = 0; text[i] != '\0' && s.why.ok(); ++i) {
+    const char c = text[i];
+    if (c == ' ') continue;
+    if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) {
+      if (now.count < now.capacity) now.push(c);
+      else s.why = refusal{code::signature_too_large, s.operands.count + 1, now.count + 1};
+    } else if (c == ',' && !arrow) {
+      finish(now);
+      now = {};
+    } else if (c == '-' && text[i + 1] == '>' && !arrow) {
+      finish(now);
+      now = {};
+      arrow = true;
+      ++i;
+    } else {
+      s.why = refusal{code::signature_unreadable, i};
+    }
+  }
+  if (s.why.ok() && !arrow) s.why = refusal{code::signature_unreadable, -1};
+  s.result = now;
+  return s;
 }
 
 /// One operand: its layout, and whether it is constant (it has no cotangent, so it counts as replicate or invariant as needed).

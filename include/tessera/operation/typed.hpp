@@ -7,6 +7,12 @@ namespace tessera {
 
 namespace detail {
 
+/// A signature that is a constant of the program, as a type with a short name.
+template <const signature& S>
+struct constant_signature {
+  static constexpr const signature& value = S;
+};
+
 /// f(x), element by element.
 template <int Rank, linearity Kind>
 struct unary_signature {
@@ -71,6 +77,8 @@ struct signature_result {
   static constexpr inferred of = [] {
     inferred refused;
     refused.why = first_of(described<First>::verdict_source::value, described<Rest>::verdict_source::value...);
+    if (refused.why.ok() && sizeof...(Rest) >= decltype(signature::operands)::capacity)
+      refused.why = refusal{code::signature_too_large, 1 + sizeof...(Rest), 0};
     if (!refused.why.ok()) return refused;
     static_vector<operand, 4> operands;
     operands.push({value_of<First>.layout, !has_cotangent(value_of<First>.element)});
@@ -106,5 +114,9 @@ template <class Signature, TensorType... Operands>
 using result_type =
     typename detail::type_unless_refused<typename detail::typed_result<Signature, Operands...>::verdict,
                                          typename detail::typed_result<Signature, Operands...>::type>::type;
+
+/// The same for a signature that is a constant: `operation_type<scaled, X, W>` with `constexpr auto scaled = operation(...)`.
+template <const signature& S, TensorType... Operands>
+using operation_type = result_type<detail::constant_signature<S>, Operands...>;
 
 }  // namespace tessera

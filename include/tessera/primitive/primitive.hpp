@@ -231,6 +231,19 @@ struct composition {
                                          : refusal{code::partitions_do_not_meet, detail::chain_ends<Fs...>::gap + 1};
   };
   using verdict = verdict_of<source>;
+
+  /// What its maps move one after the other: elements, and the bytes that all workers receive.
+  template <class... Bindings>
+  static constexpr tessera::cost cost(const Bindings&... bindings) {
+    tessera::cost sum;
+    ((sum += Fs::cost(bindings...)), ...);
+    return sum;
+  }
+  template <class... Bindings>
+  static constexpr index_t bytes(const Bindings&... bindings) {
+    return (Fs::bytes(bindings...) + ...);
+  }
+
   static_assert(detail::leads_back_if<verdict::ok && (detail::accepted<Fs> && ...), composition, domain, codomain, adjoint>::value,
                 "[tessera.primitive.law] the adjoint does not lead back between the cotangents; this is a fault of the library");
   static_assert((verdict::template refuse<verdict>(), true));

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <tessera/operation/local_boxes.hpp>
 #include <tessera/operation/typed.hpp>
+#include <tessera/tensor/empty_result.hpp>
 #include <tessera/tensor/verbs.hpp>
 
 #include <complex>
@@ -11,18 +13,41 @@ namespace detail {
 
 inline operand operand_of(const tensor<dyn>& x) { return {x.layout(), !has_cotangent(x.type())}; }
 
+/// Calls `compute` on this worker's boxes; one that takes a local_boxes first is told where they lie. A worker whose part of the
+/// result is empty computes nothing.
+template <class Compute, class... Boxes>
+at::Tensor compute_local(const local_boxes& where, const Compute& compute, const Boxes&... boxes) {
+  if (where.result.empty()) return empty_result(where.result.held, {boxes...});
+  if constexpr (std::is_invocable_v<const Compute&, const local_boxes&, const Boxes&...>) return compute(where, boxes...);
+  else return compute(boxes...);
+}
+
 }  // namespace detail
 
 /// Applies a local operation: its signature decides what is legal and how the result lies, `compute` gets the local boxes.
+///
+///   apply(s, [](const at::Tensor& x, …) { … }, x, …)
+///   apply(s, [](const local_boxes& where, const at::Tensor& x, …) { … }, x, …)
+///
+/// `compute` gives this worker's box of the result, in the first operand's element. Its gradient is LibTorch's, so it is made of
+/// differentiable functions of all operands, and does the same on every worker.
 template <class Compute, class... Operands>
 tensor<dyn> apply(const signature& what, Compute&& compute, const tensor<dyn>& first, const Operands&... rest) {
+  static_assert(1 + sizeof...(rest) <= decltype(signature::operands)::capacity, "an operation has at most 4 operands");
   static_vector<operand, 4> operands;
   operands.push(detail::operand_of(first));
   (operands.push(detail::operand_of(rest)), ...);
   if (((rest.team()->shared_carrier() != first.team()->shared_carrier()) || ...)) throw error(refusal{code::other_team});
   const inferred y = infer(what, operands);
   check(y.why, first.team()->label());
-  return {first.team(), y.layout, compute(first.local(), rest.local()...)};
+  local_boxes where;
+  const int rank = first.team()->rank();
+  for (const operand& x : operands) where.operands.push({x.layout, rank});
+  where.result = {y.layout, rank};
+  tensor<dyn> result(first.team(), y.layout, detail::compute_local(where, compute, first.local(), rest.local()...));
+  if (result.type() != first.type())
+    throw error(refusal{code::wrong_element, static_cast<int>(first.type()), static_cast<int>(result.type())}, first.team()->label());
+  return result;
 }
 
 namespace detail {
@@ -36,6 +61,18 @@ auto typed_apply(Compute&& compute, const First& first, const Rest&... rest) {
   if constexpr (Typed::verdict::ok) return typename Typed::type(apply(Signature::value, compute, first.dynamic(), rest.dynamic()...));
   else return typename Typed::type();
 }
+
+}  // namespace detail
+
+/// The same on typed tensors: `apply<scaled>(compute, x, w)` with a constant `scaled`. The result's type follows from its
+/// signature; an illegal operation does not compile.
+template <const signature& S, class Compute, class... Operands>
+  requires(TensorType<Operands> && ...)
+auto apply(Compute&& compute, const Operands&... x) {
+  return detail::typed_apply<detail::constant_signature<S>>(compute, x...);
+}
+
+namespace detail {
 
 template <class T>
 struct steers {

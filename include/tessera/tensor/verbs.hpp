@@ -60,6 +60,40 @@ auto to(const tensor<P, S, E>& x) {
   }
 }
 
+namespace detail {
+
+template <class From, class To>
+tensor<dyn> through(const primitive<From, To>*, const tensor<dyn>& x) {
+  layout target = value_of<To>.layout;
+  for (int d = 0; d < target.dims.count; ++d) target.dims[d].extent = x.layout().dims[d].extent;
+  return to(target, x);
+}
+template <class... Fs>
+tensor<dyn> through(const composition<Fs...>*, tensor<dyn> x) {
+  ((x = through(static_cast<const Fs*>(nullptr), x)), ...);
+  return x;
+}
+
+template <class F, class T>
+struct takes {
+  static constexpr refusal value = [] {
+    const refusal& why = described<T>::verdict_source::value;
+    return why.ok() ? check_same(value_of<T>, value_of<typename F::domain>) : why;
+  }();
+};
+
+}  // namespace detail
+
+/// Applies a primitive, a composition or a type made of one, by name: `apply<F>(x)`, x in any spelling of F's domain. Its
+/// backward applies F*.
+template <Primitive F, TensorType T>
+auto apply(const T& x) {
+  using verdict = verdict_of<detail::takes<F, T>>;
+  verdict::template refuse<verdict>();
+  if constexpr (verdict::ok) return typename F::codomain(detail::through(static_cast<const F*>(nullptr), x.dynamic()));
+  else return detail::refused_like<T>();
+}
+
 // The named verbs: each refuses a pair of partitions that it does not lead between. Beside each its adjoint.
 #define TESSERA_VERB(name)                                                                                \
   template <class Q, class P, class S, class E>                                                           \

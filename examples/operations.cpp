@@ -1,0 +1,113 @@
+// The programs of docs/adding-operations.md: an operation, a primitive and a layer of one's own, each held against one process.
+
+// [what_all_three_share]
+#include <tessera/tessera.hpp>
+namespace ts = tessera;
+
+struct ring : ts::axis<4> {};
+using workers = ts::mesh<ring>;
+struct batch : ts::dyn {};
+// [end]
+
+// [the_operation]
+constexpr auto causal = ts::operation("qk->qk").whole("k").nonlinear();
+
+using scores = ts::tensor<ts::partition<workers, ts::blocks<ring>, ts::whole>, ts::shape_of<10, 10>, double>;
+
+scores attention(const scores& s) {
+  return ts::apply<causal>(
+      [](const ts::local_boxes& where, const at::Tensor& x) {
+        const ts::local_box& mine = where.operands[0];
+        const at::Tensor queries = at::arange(mine.first(0), mine.first(0) + mine.size(0)).unsqueeze(1);  // their global indices
+        const at::Tensor keys = at::arange(mine.extents[1]);
+        return at::softmax(x.masked_fill(keys > queries, -1e30), 1);
+      },
+      s);
+}
+// [end]
+
+// [the_operation_in_one_process]
+at::Tensor serial_attention(const at::Tensor& s) {
+  return at::softmax(s.masked_fill(at::ones_like(s).triu(1) == 1, -1e30), 1);
+}
+// [end]
+
+// [the_primitive]
+using rows = ts::tensor<ts::partition<workers, ts::blocks<ring>, ts::whole>, ts::shape_of<7, 5>, double>;
+using at_root = ts::tensor<ts::partition<workers, ts::whole, ts::whole, ts::on<ring>>, ts::shape_of<7, 5>, double>;
+using columns = ts::tensor<ts::partition<workers, ts::whole, ts::blocks<ring>>, ts::shape_of<7, 5>, double>;
+
+struct over_the_root : ts::composition<ts::primitive<rows, at_root>, ts::primitive<at_root, columns>> {};
+
+static_assert(std::is_same_v<ts::adjoint<over_the_root>::domain, columns>);  // a tiling is its own cotangent
+static_assert(over_the_root::cost().total > ts::primitive<rows, columns>::cost().total);  // the direct way moves less
+// [end]
+
+// [the_layer]
+constexpr auto scaled = ts::operation("nf,f->nf").multilinear();
+
+struct gain {
+  static constexpr const char* name = "gain";
+  static constexpr ts::layer_plan plan(const ts::tensor_value& x) {
+    return ts::plan_operation(scaled, x.layout, ts::own_parameter{.name = "weight", .fan_in = 1});
+  }
+  static at::Tensor forward(const ts::team_handle&, const ts::layer_plan&, const at::Tensor& x,
+                            const std::vector<ts::nn::parameter>& parameters) {
+    return x * (1 + parameters[0].use());
+  }
+};
+
+using features = ts::partition<workers, ts::blocks<ring>, ts::whole>;
+using net_type = ts::nn::sequential<ts::tensor<features, ts::shape<batch, ts::dim<6>>, double>,  //
+                                    ts::nn::linear<5>, gain, ts::nn::relu, ts::nn::linear<3>>;
+// [end]
+
+// [the_layer_in_one_process]
+at::Tensor serial_net(const at::Tensor& x, const std::map<std::string, at::Tensor>& w) {
+  const at::Tensor hidden = at::linear(x, w.at("0.weight"), w.at("0.bias")) * (1 + w.at("1.weight"));
+  return at::linear(at::relu(hidden), w.at("3.weight"), w.at("3.bias"));
+}
+// [end]
+
+// [the_program]
+int main(int argc, char** argv) {
+  return ts::launch<workers>(argc, argv, [](ts::team<workers>& team) {
+    const auto same = [](const char* what, const at::Tensor& here, const at::Tensor& serial) {
+      if (!at::allclose(here, serial)) throw std::runtime_error(fmt::format("{} differs from one process", what));
+    };
+
+    const at::Tensor s = at::sin(at::arange(100, at::kDouble)).view({10, 10}).set_requires_grad(true);
+    auto cut = ts::take<scores>(team, s);                             // 10 queries over 4 workers: 3 2 3 2
+    cut.requires_grad();
+    const auto a = attention(cut);
+    ts::sum(a * a).backward();
+    at::square(serial_attention(s)).sum().backward();
+    same("attention", ts::global(a), serial_attention(s));
+    same("its gradient", ts::global(cut.grad()), s.grad());
+
+    const at::Tensor m = at::cos(at::arange(35, at::kDouble)).view({7, 5});
+    const auto x = ts::take<rows>(team, m);
+    const auto y = ts::take<columns>(team, at::exp(m));
+    same("the transposed cut", ts::global(ts::apply<over_the_root>(x)), m);
+    const double there = ts::pairing(ts::apply<over_the_root>(x), y);
+    const double back = ts::pairing(x, ts::apply<ts::adjoint<over_the_root>>(y));
+    same("the adjoint", at::tensor(there), at::tensor(back));         // ⟨F x, y⟩ = ⟨x, F* y⟩
+
+    net_type net{team, ts::seed{1}};
+    const auto weights = ts::nn::state_of(net);                       // global tensors, under the serial network's keys
+    const at::Tensor samples = at::sin(at::arange(42, at::kDouble)).view({7, 6});
+    const auto out = net(ts::take<net_type::input>(team, samples));
+    same("the network", ts::global(out), serial_net(samples, weights));
+    const auto error = ts::sum(out * out);
+    error.backward();
+    auto leaves = weights;
+    for (auto& [key, leaf] : leaves) leaf.set_requires_grad(true);
+    at::square(serial_net(samples, leaves)).sum().backward();
+    net.each_parameter([&](const ts::nn::parameter& p) {
+      const ts::tensor<ts::dyn> g(p.stored().team(), ts::cotangent(p.stored().layout()), p.stored().local().grad());
+      same(p.path().c_str(), ts::global(g), leaves.at(p.path()).grad());
+    });
+    if (team.first()) fmt::print("an operation, a primitive and a layer agree with one process\n");
+  });
+}
+// [end]
