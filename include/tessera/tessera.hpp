@@ -5,6 +5,7 @@
 #include <tessera/nn/cross_entropy.hpp>
 #include <tessera/nn/sequential.hpp>
 #include <tessera/nn/state_dict.hpp>
+#include <tessera/nn/with_indices.hpp>
 #include <tessera/tensor/adopt.hpp>
 #include <tessera/tensor/launch.hpp>
 #include <tessera/tensor/operations.hpp>

@@ -308,6 +308,21 @@ TEST_CASE("layers that share one wide halo give what they give with one each") {
   CHECK(wide > 40);
 }
 
+TEST_CASE("a typed maximum says where it lies") {
+  struct up : axis<2> {};
+  struct across : axis<3> {};
+  using grid = mesh<up, across>;
+  using image = tensor<partition<grid, whole, whole, blocks<up>, blocks<across>>, shape_of<2, 3, 7, 8>, double>;
+  const at::Tensor global = global_of({2, 3, 7, 8}, numbers{3});
+  const auto [y, at_index] = at::max_pool2d_with_indices(global, {3, 2}, {2, 2}, {1, 0});
+  const auto run = in_team<grid>([&, y = y, at_index = at_index](team<grid>& t) {
+    const auto got = nn::with_indices<nn::max_pool<kernel<3, 2>, stride<2, 2>, padding<1, 0>>>(take<image>(t, global));
+    return at::equal(tessera::global(got.values), y) && at::equal(tessera::global(got.indices), at_index);
+  });
+  REQUIRE(run.well());
+  for (int r = 0; r < 6; ++r) CHECK(run.of(r));
+}
+
 TEST_CASE("batch, height and width cut together, and parts smaller than the kernel") {
   mesh_value cube;
   for (const char* name : {"a", "b", "c"}) cube.axes.push({text{name, 1}, 2, 1});

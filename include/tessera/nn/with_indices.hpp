@@ -1,0 +1,33 @@
+#pragma once
+
+#include <tessera/nn/pooling.hpp>
+#include <tessera/operation/network.hpp>
+
+namespace tessera::nn {
+
+/// The maxima of windows and where they lie.
+template <class Values>
+struct values_and_indices {
+  Values values;
+  tensor<typename Values::partition_type, typename Values::shape_type, std::int64_t> indices;
+};
+
+/// A maximum pooling that also says where each maximum lies: `with_indices<max_pool<kernel<2, 2>>>(x)`.
+///
+/// An index is flat over the pooled dimensions of the global tensor, as LibTorch's is of a tensor in one process, so it says the
+/// same on any partition. Gradients pass through the values alone.
+template <class L, class P, class S, class E>
+  requires requires { L::pool(); }
+auto with_indices(const tensor<P, S, E>& x) {
+  using on = tessera::detail::applied<L, tensor<P, S, E>>;
+  on::verdict::template refuse<typename on::verdict>();
+  static_assert(L::pool().what == pooling::kind::max, "[tessera.layer.indices] only a maximum lies somewhere; pool by max_pool");
+  const layer_plan p = L::plan(tensor_value{x.layout(), x.dynamic().type()});
+  check(p.why, x.team()->label());
+  const pooled y = forward_pooling(x.team(), p, L::pool(), x.local(), true);
+  using result = values_and_indices<typename on::output>;
+  return result{typename on::output(tensor<dyn>(x.team(), p.output, y.values)),
+                decltype(result::indices)(tensor<dyn>(x.team(), p.output, y.indices))};
+}
+
+}  // namespace tessera::nn
