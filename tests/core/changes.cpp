@@ -207,6 +207,27 @@ TEST_CASE("collectives are recognised") {
   CHECK(kind(one_axis(role::cut), haloed) == collective::general);
 }
 
+TEST_CASE("axes of extent 1 do not change what a transfer is") {
+  struct one : axis<1> {};
+  const auto kind = [](const layout& x, const layout& y) { return collective_of({map::move, x, y}); };
+  layout x;
+  x.mesh = mesh<a, one>::value;
+  x.roles.resize(2);
+  dimension d;
+  d.extent = 12;
+  x.dims.push(d);
+  layout y = x;
+  const index_t uneven[]{0, 4, 6, 9, 12};
+  x.cut_by(0, 0);
+  x.dims[0].bounds = uneven;
+  y.cut_by(0, 1);
+  y.cut_by(0, 0);  // inside the other axis, which is level 1
+  CHECK(kind(x, y) == collective::neighbours);
+  CHECK(kind(one_axis(role::cut), y) == collective::nothing);
+  layout gathered = one_axis(role::replicate);
+  CHECK(kind(y, gathered) == collective::all_gather);
+}
+
 TEST_CASE("what crosses an axis, and what must be staged") {
   struct b : axis<2> {};
   layout tiles;

@@ -150,7 +150,7 @@ if __name__ == "__main__":
     parser.add_argument("files", nargs="*")
     parser.add_argument("--cases", type=int, default=600)
     parser.add_argument("--seed", type=int, default=None)
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     program = str(pathlib.Path(options.program).resolve())
     more = [f for f in os.environ.get("TESSERA_PLAN_FILES", "").split(":") if f]
     for file in [*sorted((root / "examples/plans").glob("*.json")), *options.files, *more]:

@@ -1,9 +1,11 @@
 // Answers plan files: who sends which box to whom, and how many bytes that is. Nothing is launched.
 #include <tessera/inspect/json.hpp>
+#include <tessera/inspect/svg_plan.hpp>
 
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 
 #include "plan_file.hpp"
@@ -19,8 +21,10 @@ struct wanted {
   bool text = false;
 };
 
+std::string name_of(const plan_case& c) { return c.id.is_string() ? c.id.get<std::string>() : c.id.dump(); }
+
 std::string as_text(const plan_case& c) {
-  std::string s = fmt::format("{}: ", c.id.is_string() ? c.id.get<std::string>() : c.id.dump());
+  std::string s = name_of(c) + ": ";
   if (!c.refused.empty()) return s + "refused\n  " + c.why + "\n";
   s += transfer_text(c.plan());
   return s.insert(s.find('\n') + 1, fmt::format("  from {}\n  to   {}\n", text_of(c.from), text_of(c.to)));
@@ -30,6 +34,18 @@ std::string as_json(const plan_case& c) {
   const std::string id = "\"id\": " + c.id.dump();
   if (c.refused.empty()) return plan_json(c.plan(), c.world, c.element_bytes, id);
   return fmt::format("{{{}, \"refused\": {}, \"why\": {}}}", id, json_string(c.refused), json_string(c.why));
+}
+
+/// Writes the picture of a case that is not refused: its id names the file, with - for what file names should not hold.
+void draw(const plan_case& c, const std::filesystem::path& folder) {
+  if (!c.refused.empty()) return;
+  std::string name = name_of(c);
+  for (char& letter : name)
+    if (std::isalnum(static_cast<unsigned char>(letter)) == 0 && letter != '_' && letter != '.') letter = '-';
+  std::filesystem::create_directories(folder);
+  std::ofstream out(folder / (name + ".svg"));
+  out << svg_of(c.plan(), name_of(c));
+  if (!out.flush()) throw std::runtime_error((folder / (name + ".svg")).string() + ": cannot be written");
 }
 
 std::vector<plan_case> cases_in(const std::string& file, lists& keep) {
@@ -55,8 +71,9 @@ int answer(const wanted& job) {
       readable = false;
     }
     for (const plan_case& c : cases) {
-      if (!job.only.empty() && c.id != job.only) continue;
+      if (!job.only.empty() && name_of(c) != job.only) continue;
       found = true;
+      if (!job.svg.empty()) draw(c, job.svg);
       if (job.text) fmt::print("{}\n", as_text(c));
       else fmt::print("{}\n", as_json(c));
     }

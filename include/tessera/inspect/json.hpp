@@ -1,7 +1,7 @@
 #pragma once
 
 #include <tessera/inspect/messages.hpp>
-#include <tessera/plan/collective.hpp>
+#include <tessera/plan/change.hpp>
 
 #include <fmt/core.h>
 
@@ -51,6 +51,14 @@ inline std::string plan_json(const transfer& plan, int world, index_t element_by
   return fmt::format("{{{}{}\"kind\": \"{}\", \"bytes_received\": [{}], \"bytes_total\": {}, \"lower_bound\": {}, \"messages\": [{}]}}",
                      first, first.empty() ? "" : ", ", name_of(collective_of(plan)), by_rank, total,
                      cost_of(plan).lower_bound * element_bytes, messages);
+}
+
+/// A change of layout: its transfers in order, each as above.
+inline std::string plan_json(const change& c, int world, index_t element_bytes) {
+  std::string s;
+  for (const step& one : c.steps)
+    s += (s.empty() ? "" : ", ") + plan_json(one.plan(), world, element_bytes, fmt::format("\"map\": \"{}\"", one.what == map::move ? "move" : "fold"));
+  return "[" + s + "]";
 }
 
 }  // namespace tessera

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/inspect/json.hpp>
 #include <tessera/inspect/text.hpp>
 #include <tessera/operation/network.hpp>
 
@@ -9,16 +10,6 @@ namespace tessera {
 inline std::string grouped(index_t n) {
   std::string s = fmt::format("{}", n);
   for (int i = static_cast<int>(s.size()) - 3; i > (n < 0 ? 1 : 0); i -= 3) s.insert(static_cast<std::size_t>(i), ",");
-  return s;
-}
-
-/// How one layer lies: "blocks(row, col)" a dimension, then the meanings.
-inline std::string covers_text(const layout& x) {
-  std::string s;
-  for (int d = 0; d < x.dims.count; ++d) s += (d == 0 ? "" : " ") + cover_text(x, d);
-  for (int a = 0; a < x.roles.count; ++a)
-    if (x.roles[a].kind != role::cut && x.roles[a].kind != role::replicate)
-      s += fmt::format(" {}({})", role_text(x.roles[a].kind), view_of(x.mesh.axes[a].name));
   return s;
 }
 
@@ -46,6 +37,39 @@ std::string network_table(const Bindings&... bindings) {
   s += fmt::format("{:<68}{:>12}{:>12}\n", "by the busiest worker", grouped(all.forward.busiest_worker_bytes),
                    grouped(all.backward.busiest_worker_bytes));
   return s;
+}
+
+/// The same as JSON: for each layer its result, its parameters and its traffic in both directions; then the sum.
+///
+/// Extents are numbers, or names where nothing binds them; traffic needs all of them.
+template <class Network, class... Bindings>
+std::string network_json(const Bindings&... bindings) {
+  const auto lies = [&](const layout& given) {
+    const layout x = detail::bound_all(given, bindings...);
+    std::string shape;
+    for (const dimension& d : x.dims)
+      shape += (shape.empty() ? "" : ", ") + (d.extent == dynamic ? json_string(extent_text(d)) : extent_text(d));
+    return fmt::format("\"shape\": [{}], \"lies\": {}", shape, json_string(covers_text(x)));
+  };
+  const auto both = [](const traffic_value& t) {
+    const auto way = [](const direction& d) {
+      return fmt::format("{{\"bytes\": {}, \"busiest_worker_bytes\": {}, \"lower_bound_bytes\": {}, \"messages\": {}}}", d.bytes,
+                         d.busiest_worker_bytes, d.lower_bound_bytes, d.messages);
+    };
+    return fmt::format("\"forward\": {}, \"backward\": {}", way(t.forward), way(t.backward));
+  };
+  std::string layers;
+  Network::layers::visit([&]<class On>(int, int number, std::type_identity<On>) {
+    std::string parameters;
+    for (const parameter_value& w : On::value.parameters)
+      parameters += fmt::format("{}{{\"name\": {}, {}}}", parameters.empty() ? "" : ", ", json_string(w.name), lies(w.stored));
+    layers += fmt::format("{}{{\"number\": {}, \"layer\": {}, {}, \"parameters\": [{}], {}}}", layers.empty() ? "" : ", ",
+                          number < 0 ? "null" : fmt::format("{}", number), json_string(On::name), lies(On::value.output), parameters,
+                          both(detail::applied_traffic<On>(bindings...)));
+  });
+  return fmt::format("{{\"mesh\": {}, \"input\": {{{}}}, \"layers\": [{}], {}}}",
+                     json_string(text_of(value_of<typename Network::input>.layout.mesh)), lies(value_of<typename Network::input>.layout),
+                     layers, both(traffic<Network>(bindings...)));
 }
 
 }  // namespace tessera

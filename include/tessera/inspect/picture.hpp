@@ -1,54 +1,51 @@
 #pragma once
 
-#include <tessera/inspect/text.hpp>
+#include <tessera/inspect/draw_layout.hpp>
 
+#include <string>
 #include <vector>
 
 namespace tessera {
 
-/// Who holds what of the last two dimensions, as text: each element shows its worker; `+` means that several hold it.
+namespace detail {
+
+// The indices at which a text picture looks: every element where they are few, else the first one of each part.
+inline std::vector<index_t> looked_at(const edge_view& e, const layout& tiles) {
+  std::vector<index_t> all;
+  if (e.hi <= 32 || e.dim < 0) {
+    for (index_t i = 0; i < e.hi; ++i) all.push_back(i);
+    return all;
+  }
+  const parts p(tiles, e.dim);
+  for (int k = 0; k < p.count(); ++k)
+    if (const interval held = p.held(k)[0]; !held.empty() && held.lo < e.hi) all.push_back(held.lo);
+  return all;
+}
+
+}  // namespace detail
+
+/// Who holds what, as text: each element (of a large dimension each part) shows its worker; `+` means that several hold it.
 ///
-/// Dimensions before the last two are shown at index 0.
-inline std::string picture(const layout& x) {
-  const int d = x.dims.count;
-  const index_t rows = d >= 2 ? x.dims[d - 2].extent : 1;
-  const index_t columns = d >= 1 ? x.dims[d - 1].extent : 1;
-  std::vector<int> holder(static_cast<std::size_t>(rows * columns), -1);
-  const cutting cut(x);
-  for (int i = 0; i < x.mesh.size(); ++i) {
-    const coordinates at = x.mesh.at(i);
-    if (!cut.holds(at)) continue;
-    bool shown = true;
-    for (int k = 0; k + 2 < d; ++k) {
-      bool first = false;
-      for (const interval& held : cut.held(k, at)) first = first || (held.lo == 0 && held.hi > 0);
-      shown = shown && first;
-    }
-    if (!shown) continue;
-    const intervals whole = [] {
-      intervals one;
-      one.push({0, 1});
-      return one;
-    }();
-    for (const interval& r : d >= 2 ? cut.held(d - 2, at) : whole)
-      for (const interval& c : d >= 1 ? cut.held(d - 1, at) : whole)
-        for (index_t y = r.lo; y < r.hi; ++y)
-          for (index_t z = c.lo; z < c.hi; ++z) {
-            int& who = holder[static_cast<std::size_t>(y * columns + z)];
-            who = who == -1 ? x.mesh.rank(at) : -2;
-          }
-  }
+/// At most two dimensions are drawn, those that are cut; of the others, which are named, index 0 is shown.
+inline std::string picture(const layout& given) {
+  const layout x = drawable(given);
+  const view v = choose_view({&given}, false, 360, 250, 16);
+  const detail::holders held = detail::holders_of(v, x);
+  const layout tiles = detail::without_windows(x);
+  std::size_t digits = 1;
+  for (const auto& g : held.groups)
+    for (int rank : g.ranks) digits = std::max(digits, fmt::format("{}", rank).size());
   std::string s;
-  if (d > 2) {
-    s += "  slice [";
-    for (int k = 0; k + 2 < d; ++k) s += "0, ";
-    s += ":, :]\n";
-  }
-  for (index_t y = 0; y < rows; ++y) {
+  if (const std::string hidden = hidden_text(v, given); !hidden.empty()) s += "  " + hidden + "\n";
+  for (index_t row : detail::looked_at(v.rows, tiles)) {
     s += "  ";
-    for (index_t z = 0; z < columns; ++z) {
-      const int who = holder[static_cast<std::size_t>(y * columns + z)];
-      s += who == -1 ? "  ." : who == -2 ? "  +" : fmt::format("{:>3}", who);
+    for (index_t column : detail::looked_at(v.columns, tiles)) {
+      std::string who = ".";
+      for (const auto& g : held.groups) {
+        if (position(g.rows, row) < 0 || position(g.columns, column) < 0) continue;
+        who = who == "." && g.ranks.size() == 1 ? fmt::format("{}", g.ranks[0]) : "+";
+      }
+      s += fmt::format(" {:>{}}", who, digits + 1);
     }
     s += '\n';
   }

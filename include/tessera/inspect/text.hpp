@@ -32,14 +32,27 @@ inline std::string text_of(const mesh_value& m, bool names = true) {
   return m.axes.empty() ? "1 worker" : s;
 }
 
-/// "batch x 1 x 8 x 8": the global shape.
+/// Where a mesh sits in the world, if not row-major from 0: "from worker 2", "from worker 4 by 1, 2", "on workers 3, 1".
+inline std::string placement_text(const mesh_value& m, int most = 8) {
+  const auto list = [&](int n, const auto& item) {
+    std::string s;
+    for (int i = 0; i < n && i < most; ++i) s += fmt::format("{}{}", i == 0 ? "" : ", ", item(i));
+    return n > most ? s + ", …" : s;
+  };
+  if (m.ranks != nullptr) return "on workers " + list(m.size(), [&](int i) { return m.rank(m.at(i)); });
+  if (m == row_major(m, m.first)) return m.first == 0 ? "" : fmt::format("from worker {}", m.first);
+  return fmt::format("from worker {} by ", m.first) + list(m.axes.count, [&](int i) { return m.axes[i].stride; });
+}
+
+/// "64", or the name of a dynamic extent.
+inline std::string extent_text(const dimension& d) {
+  return d.extent != dynamic ? fmt::format("{}", d.extent) : d.tag.size > 0 ? std::string(view_of(d.tag)) : "?";
+}
+
+/// "batchx1x8x8": the global shape.
 inline std::string shape_text(const layout& x) {
   std::string s;
-  for (int d = 0; d < x.dims.count; ++d) {
-    const dimension& dim = x.dims[d];
-    s += d == 0 ? "" : "x";
-    s += dim.extent != dynamic ? fmt::format("{}", dim.extent) : dim.tag.size > 0 ? std::string(view_of(dim.tag)) : "?";
-  }
+  for (int d = 0; d < x.dims.count; ++d) s += (d == 0 ? "" : "x") + extent_text(x.dims[d]);
   return x.dims.empty() ? "scalar" : s;
 }
 
@@ -50,8 +63,8 @@ inline std::string cover_text(const layout& x, int d) {
     const int a = x.cutting(d, l);
     axes += (l == 0 ? "" : x.roles[a].joined ? "*" : ", ") + std::string(view_of(x.mesh.axes[a].name));
   }
-  if (axes.empty()) return "whole";
   const dimension& dim = x.dims[d];
+  if (axes.empty()) return dim.kind == cover::tiled ? "whole" : dim.kind == cover::haloed ? "haloed" : "pending";
   if (dim.turned != 0) axes += fmt::format(" + {}", dim.turned);
   if (dim.kind == cover::haloed) return "haloed(" + axes + ")";
   if (dim.kind == cover::pending) return "pending(" + axes + ")";
@@ -69,6 +82,16 @@ inline const char* combine_text(combine c) {
   return names[static_cast<int>(c)];
 }
 
+/// How a tensor lies, without numbers: "blocks(row, col)" a dimension, then the meanings but replicate.
+inline std::string covers_text(const layout& x) {
+  std::string s;
+  for (int d = 0; d < x.dims.count; ++d) s += (d == 0 ? "" : " ") + cover_text(x, d);
+  for (int a = 0; a < x.roles.count; ++a)
+    if (x.roles[a].kind != role::cut && x.roles[a].kind != role::replicate)
+      s += fmt::format(" {}({})", role_text(x.roles[a].kind), view_of(x.mesh.axes[a].name));
+  return s;
+}
+
 /// The parts of one dimension, by coordinate: "[0,4) [4,7) [7,10)"; two intervals of one worker are joined by +.
 inline std::string parts_text(const layout& x, int d, int most = 8) {
   const parts p(x, d);
@@ -84,10 +107,11 @@ inline std::string parts_text(const layout& x, int d, int most = 8) {
 
 /// A layout in the notation for people: "10x4 over a 3 = [0,4) [4,7) [7,10) by a, whole".
 inline std::string text_of(const layout& x) {
-  std::string s = fmt::format("{} over {} =", shape_text(x), text_of(x.mesh));
+  const std::string where = placement_text(x.mesh);
+  std::string s = fmt::format("{} over {}{}{} =", shape_text(x), text_of(x.mesh), where.empty() ? "" : " ", where);
   for (int d = 0; d < x.dims.count; ++d) {
     s += d == 0 ? " " : ", ";
-    const bool shown = x.levels(d) > 0 && x.dims[d].extent != dynamic;
+    const bool shown = (x.levels(d) > 0 || x.dims[d].kind != cover::tiled) && x.dims[d].extent != dynamic && x.dims[d].bounds != learned;
     s += shown ? fmt::format("{} {}", cover_text(x, d), parts_text(x, d)) : cover_text(x, d);
   }
   if (x.dims.empty()) s += " a number";

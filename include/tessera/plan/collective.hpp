@@ -20,6 +20,18 @@ enum class collective : signed char {
 
 namespace detail {
 
+// A layout without its axes of extent 1: they cut nothing, so what a transfer is does not depend on them.
+constexpr layout without_single_axes(layout x) {
+  for (int a = x.mesh.axes.count - 1; a >= 0; --a) {
+    if (x.mesh.axes[a].extent > 1) continue;
+    x.release(a);
+    x.mesh = without_axis(x.mesh, a, 0);
+    for (int i = a; i + 1 < x.roles.count; ++i) x.roles[i] = x.roles[i + 1];
+    --x.roles.count;
+  }
+  return x;
+}
+
 // Two coordinates of p lie beside each other or are the same; in a ring the first and the last do too.
 constexpr bool beside(int i, int j, int p, bool ring) {
   const int apart = i < j ? j - i : i - j;
@@ -47,8 +59,11 @@ constexpr bool only_neighbours(const transfer& plan) {
 }  // namespace detail
 
 /// Recognises what a transfer is, so that a transport can use its best method.
-constexpr collective collective_of(const transfer& plan) {
-  if (cost_of(plan).total == 0) return collective::nothing;
+constexpr collective collective_of(const transfer& given) {
+  if (cost_of(given).total == 0) return collective::nothing;
+  const layout source = detail::without_single_axes(given.source().of), target = detail::without_single_axes(given.target().of);
+  const bool folds = given.what() == map::fold;
+  const transfer plan{given.what(), folds ? cotangent(target) : source, folds ? cotangent(source) : target};
   if (!plan.aligned()) return collective::general;
   const layout& from = plan.source().of;
   const layout& to = plan.target().of;
@@ -69,14 +84,13 @@ constexpr collective collective_of(const transfer& plan) {
   }
   bool haloed = false;
   for (const auto& d : to.dims) haloed = haloed || d.kind != cover::tiled;
-  const bool fold = plan.what() == map::fold;
   const int kinds = gathered + exchanged + spread + scattered + collected + haloed;
   if (kinds > 1) return collective::general;
   if (haloed || kinds == 0) return detail::only_neighbours(plan) ? collective::neighbours : collective::general;
-  if (gathered) return fold ? collective::reduce_scatter : collective::all_gather;
-  if (spread) return fold ? collective::reduce : collective::broadcast;
-  if (scattered) return fold ? collective::gather : collective::scatter;
-  if (collected) return fold ? collective::scatter : collective::gather;
+  if (gathered) return folds ? collective::reduce_scatter : collective::all_gather;
+  if (spread) return folds ? collective::reduce : collective::broadcast;
+  if (scattered) return folds ? collective::gather : collective::scatter;
+  if (collected) return folds ? collective::scatter : collective::gather;
   return collective::all_to_all;
 }
 

@@ -1,0 +1,319 @@
+#pragma once
+
+#include <tessera/inspect/messages.hpp>
+#include <tessera/inspect/view.hpp>
+
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace tessera::detail {
+
+/// Workers that hold the same of what a picture shows.
+struct held_alike {
+  intervals rows;
+  intervals columns;
+  std::vector<int> ranks;
+};
+
+/// Who holds what of what a picture shows.
+struct holders {
+  std::vector<held_alike> groups;  ///< in mesh order
+  std::vector<int> idle;           ///< workers of the mesh that hold nothing
+  std::vector<int> elsewhere;      ///< workers that hold only what the picture leaves out
+};
+
+inline intervals one_row() {
+  intervals i;
+  i.push({0, 1});
+  return i;
+}
+
+inline holders holders_of(const view& v, const layout& x) {
+  const cutting cut(x);
+  holders all;
+  std::map<std::vector<index_t>, std::size_t> known;
+  for (int i = 0; i < x.mesh.size(); ++i) {
+    const int rank = x.mesh.rank(x.mesh.at(i));
+    if (cut.elements_of(rank) == 0) {
+      all.idle.push_back(rank);
+      continue;
+    }
+    const holding h = cut.held_by(rank);
+    held_alike g{v.flat() ? one_row() : h[v.rows.dim], v.columns.dim < 0 ? one_row() : h[v.columns.dim], {}};
+    bool seen = v.shows(h);
+    std::vector<index_t> key;
+    const auto look = [&](const intervals& list, const edge_view& edge) {
+      bool inside = false;
+      for (const interval& a : list) {
+        inside = inside || !edge.shown(a).empty();
+        key.insert(key.end(), {a.lo, a.hi});
+      }
+      seen = seen && inside;
+      key.push_back(-1);
+    };
+    look(g.rows, v.rows);
+    look(g.columns, v.columns);
+    if (!seen) {
+      all.elsewhere.push_back(rank);
+      continue;
+    }
+    const auto [entry, fresh] = known.try_emplace(key, all.groups.size());
+    if (fresh) all.groups.push_back(g);
+    all.groups[entry->second].ranks.push_back(rank);
+  }
+  return all;
+}
+
+/// A rectangle in pixels, from the corner of a map.
+struct area {
+  double x = 0, y = 0, w = 0, h = 0;
+};
+
+inline area area_of(const view& v, const interval& rows, const interval& columns) {
+  const interval y = v.rows.shown(rows), x = v.columns.shown(columns);
+  if (x.empty() || y.empty()) return {};
+  return {v.columns.at(x.lo), v.rows.at(y.lo), v.columns.at(x.hi) - v.columns.at(x.lo), v.rows.at(y.hi) - v.rows.at(y.lo)};
+}
+
+inline std::vector<area> areas_of(const view& v, const intervals& rows, const intervals& columns) {
+  std::vector<area> all;
+  for (const interval& r : rows)
+    for (const interval& c : columns)
+      if (const area a = area_of(v, r, c); a.w > 0 && a.h > 0) all.push_back(a);
+  return all;
+}
+
+/// What an interval list holds beyond one interval.
+inline std::vector<interval> beyond(const intervals& held, const interval& own) {
+  std::vector<interval> rest;
+  for (const interval& i : held) {
+    for (const interval& part : {interval{i.lo, smaller(i.hi, own.lo)}, interval{larger(i.lo, own.hi), i.hi}})
+      if (!part.empty()) rest.push_back(part);
+    if (own.empty()) break;
+  }
+  return rest;
+}
+
+/// "a 0 b 1": the coordinates that hold a part of a dimension, or "0 1"; empty where nothing cuts it.
+inline std::string part_name(const parts& p, const layout& x, int k, bool axes = true) {
+  coordinates c;
+  c.resize(x.mesh.axes.count);
+  p.locate(k, c);
+  std::string s;
+  for (int a : p.axes) {
+    if (x.mesh.axes[a].extent == 1) continue;
+    if (!s.empty()) s += ' ';
+    s += axes ? fmt::format("{} {}", view_of(x.mesh.axes[a].name), c[a]) : fmt::format("{}", c[a]);
+  }
+  return s;
+}
+
+/// A picture that is being drawn: what all of its parts share.
+struct sheet {
+  drawing& to;
+  const view& v;
+  const palette& colours;
+};
+
+constexpr double tick_room = 18;
+
+// How much room the names of parts take left of a map.
+inline double names_room(const view& v, const layout& x) {
+  if (v.flat()) return 0;
+  const parts p(x, v.rows.dim);
+  double w = 0;
+  for (int k = 0; k < p.count() && k < 64; ++k) w = std::max(w, drawing::width_of(part_name(p, x, k), 11));
+  return w + drawing::width_of(fmt::format("{}", v.rows.hi), 10) + 14;
+}
+
+/// The names of the parts and where they begin, along the upper and the left edge of a map at (x0, y0).
+///
+/// Names are short, or left out, where there is no room for all of them.
+inline void draw_edges(const sheet& s, const layout& x, double x0, double y0, bool names = true) {
+  for (const bool across : {true, false}) {
+    const edge_view& e = across ? s.v.columns : s.v.rows;
+    if (e.dim < 0) continue;
+    const parts p(x, e.dim);
+    double last = -99;
+    const auto room = [&](index_t i) { return across ? 6 + drawing::width_of(fmt::format("{}", i), 10) : 11.0; };
+    const auto tick = [&](index_t i) {
+      const double at = e.at(i);
+      if (at - last < room(i) || at > e.size + 0.1 || (i > 0 && i < e.hi && e.size - at < room(e.hi))) return;
+      last = at;
+      if (!e.known) return;
+      if (across) s.to.text(x0 + at, y0 - 5, fmt::format("{}", i), 10, drawing::faint, "middle");
+      else s.to.text(x0 - 6, y0 + at + 3.5, fmt::format("{}", i), 10, drawing::faint, "end");
+    };
+    const auto each_part = [&](const auto& take) {
+      for (int k = 0; k < p.count(); ++k) {
+        const interval held = p.held(k)[0];
+        if (x.dims[e.dim].kind == cover::tiled && held.lo >= e.hi) break;
+        if (!held.empty() && held.lo < e.hi) take(k, held.lo, e.at(held.lo), e.at(smaller(held.hi, e.hi)));
+      }
+    };
+    bool full = names, brief = names;
+    each_part([&](int k, index_t, double from, double to) {
+      full = full && to - from > (across ? drawing::width_of(part_name(p, x, k), 11) : 11.0);
+      brief = brief && to - from > (across ? drawing::width_of(part_name(p, x, k, false), 11) : 11.0);
+    });
+    each_part([&](int k, index_t begin, double from, double to) {
+      if (x.dims[e.dim].kind == cover::tiled) tick(begin);
+      if (!full && !brief) return;
+      const std::string name = part_name(p, x, k, full);
+      if (across) s.to.text(x0 + (from + to) / 2, y0 - tick_room, name, 11, drawing::ink, "middle");
+      else s.to.text(x0 - 10 - drawing::width_of(fmt::format("{}", e.hi), 10), y0 + (from + to) / 2 + 4, name, 11, drawing::ink, "end");
+    });
+    if (x.dims[e.dim].kind != cover::tiled) tick(0);
+    tick(e.hi);
+  }
+}
+
+/// A line between elements, where they are few.
+inline void draw_elements(const sheet& s, double x0, double y0) {
+  for (const bool across : {true, false}) {
+    const edge_view& e = across ? s.v.columns : s.v.rows;
+    if (e.dim < 0 || !e.known || e.size / static_cast<double>(e.hi - e.lo) < 9) continue;
+    for (index_t i = e.lo + 1; i < e.hi; ++i) {
+      if (across) s.to.line(x0 + e.at(i), y0, x0 + e.at(i), y0 + s.v.rows.size, "#00000016");
+      else s.to.line(x0, y0 + e.at(i), x0 + s.v.columns.size, y0 + e.at(i), "#00000016");
+    }
+  }
+}
+
+// The sign between the chips of workers that hold the same: terms are added.
+inline const char* sign_of(const layout& x) {
+  for (int a = 0; a < x.roles.count; ++a)
+    if (x.roles[a].kind == role::partial && x.mesh.axes[a].extent > 1) return "+";
+  return "";
+}
+
+/// A map of who holds what, for parts that do not overlap: each in the colour of its first worker, with all workers' numbers.
+inline void draw_tiles(const sheet& s, const layout& x, const holders& held, double x0, double y0, double opacity = 0.55) {
+  s.to.rect(x0, y0, s.v.columns.size, s.v.rows.size, drawing::paper);
+  for (const held_alike& g : held.groups)
+    for (const area& a : areas_of(s.v, g.rows, g.columns))
+      s.to.rect(x0 + a.x, y0 + a.y, a.w, a.h, s.colours.of(g.ranks[0]), opacity, "stroke='#ffffff' stroke-width='1.5'");
+  draw_elements(s, x0, y0);
+  for (const held_alike& g : held.groups)
+    for (const area& a : areas_of(s.v, g.rows, g.columns))
+      if (a.h > 15) s.to.chips(x0 + a.x + a.w / 2, y0 + a.y + a.h / 2, g.ranks, s.colours, a.w - 4, sign_of(x));
+}
+
+/// Tiles as the same axes cut them without windows, and over them what the windows hold beyond: hatched in the reader's colour.
+inline void draw_halos(const sheet& s, const layout& x, double x0, double y0) {
+  const layout tiles = without_windows(x);
+  draw_tiles(s, tiles, holders_of(s.v, tiles), x0, y0, 0.35);
+  const cutting own(tiles);
+  for (const held_alike& g : holders_of(s.v, x).groups) {
+    const holding h = own.held_by(g.ranks[0]);
+    const interval row = s.v.flat() ? interval{0, 1} : h[s.v.rows.dim][0], column = h[s.v.columns.dim][0];
+    const std::string fill = s.to.hatch(s.colours.of(g.ranks[0]));
+    const auto shade = [&](const interval& r, const interval& c) {
+      if (const area a = area_of(s.v, r, c); a.w > 0) s.to.rect(x0 + a.x, y0 + a.y, a.w, a.h, fill);
+    };
+    for (const interval& r : beyond(g.rows, row))
+      for (const interval& c : g.columns) shade(r, c);
+    for (const interval& r : g.rows)
+      for (const interval& c : beyond(g.columns, column)) shade(overlap(r, row), c);
+  }
+}
+
+/// One row of a picture for each worker that holds another part: who it is, and what of it.
+inline void draw_lanes(const sheet& s, const layout& x, const holders& held, double x0, double y0) {
+  const layout tiles = without_windows(x);
+  const cutting own(tiles);
+  double y = y0;
+  for (std::size_t i = 0; i < held.groups.size() && i < 24; ++i, y += 22) {
+    const held_alike& g = held.groups[i];
+    const std::string colour = s.colours.of(g.ranks[0]);
+    s.to.rect(x0, y, s.v.columns.size, 18, drawing::paper);
+    const interval mine = own.held_by(g.ranks[0])[s.v.columns.dim][0];
+    for (const interval& c : g.columns) {
+      const auto bar = [&](const interval& part, const std::string& fill, double opacity) {
+        const area a = area_of(s.v, {0, 1}, part);
+        if (a.w > 0) s.to.rect(x0 + a.x, y, a.w, 18, fill, opacity, "stroke='#ffffff' stroke-width='1'");
+      };
+      bar(overlap(c, mine), colour, 0.55);
+    }
+    for (const interval& c : beyond(g.columns, mine)) {
+      const area a = area_of(s.v, {0, 1}, c);
+      if (a.w > 0) s.to.rect(x0 + a.x, y, a.w, 18, s.to.hatch(colour), 1, "stroke='#ffffff' stroke-width='1'");
+    }
+    s.to.chips(x0 - 24, y + 9, g.ranks, s.colours, 44, sign_of(x));
+  }
+  if (held.groups.size() > 24) s.to.text(x0, y + 12, fmt::format("and {} more", held.groups.size() - 24), 11, drawing::faint);
+}
+
+/// Whether some dimension is what a window needs.
+inline bool windowed(const layout& x) {
+  for (const dimension& d : x.dims)
+    if (d.kind != cover::tiled) return true;
+  return false;
+}
+
+/// Whether parts overlap in what is drawn.
+inline bool overlaps_drawn(const view& v, const layout& x) {
+  for (const edge_view* e : {&v.rows, &v.columns})
+    if (e->dim >= 0 && x.dims[e->dim].kind != cover::tiled) return true;
+  return false;
+}
+
+/// Numbers of workers in a row: "3, 5, 7"; many are cut short.
+inline std::string ranks_text(std::vector<int> ranks, std::size_t most = 12) {
+  std::string s;
+  std::sort(ranks.begin(), ranks.end());
+  for (std::size_t i = 0; i < ranks.size() && i < most; ++i) s += fmt::format("{}{}", i == 0 ? "" : ", ", ranks[i]);
+  return ranks.size() > most ? s + fmt::format(" and {} more", ranks.size() - most) : s;
+}
+
+/// What a map cannot show, in words: where the mesh is, what axes mean, who holds nothing, what is not drawn.
+inline std::vector<std::string> notes_of(const view& v, const layout& x, const holders& held) {
+  std::vector<std::string> lines;
+  const std::string where = placement_text(x.mesh);
+  lines.push_back(fmt::format("{} over {}{}{}", shape_text(x), text_of(x.mesh), where.empty() ? "" : ", ", where));
+  lines.push_back(covers_text(x));
+  for (int a = 0; a < x.roles.count; ++a) {
+    const char* means[]{"equal copies, each used on its own", "terms of a pending sum", "equal copies, all used alike", "", ""};
+    if (x.mesh.axes[a].extent == 1) continue;
+    const std::string name(view_of(x.mesh.axes[a].name));
+    if (x.roles[a].kind == role::on) lines.push_back(fmt::format("{} = {} alone holds it", name, x.roles[a].coordinate));
+    else if (x.roles[a].kind != role::cut) lines.push_back(fmt::format("along {}: {} ({})", name, means[static_cast<int>(x.roles[a].kind)], role_text(x.roles[a].kind)));
+  }
+  if (overlaps_drawn(v, x)) lines.push_back("hatched: what a window holds beyond the blocks of its axes");
+  if (!held.idle.empty()) lines.push_back("holding nothing: " + ranks_text(held.idle));
+  if (held.elsewhere.size() > 12) lines.push_back(fmt::format("{} workers hold only what is not drawn", held.elsewhere.size()));
+  else if (!held.elsewhere.empty()) lines.push_back("holding only what is not drawn: " + ranks_text(held.elsewhere));
+  if (const std::string s = hidden_text(v, x); !s.empty()) lines.push_back(s);
+  return lines;
+}
+
+// Lines of at most `room` pixels, broken at spaces.
+inline std::vector<std::string> wrapped(const std::vector<std::string>& lines, double room) {
+  std::vector<std::string> all;
+  for (const std::string& line : lines) {
+    std::string now;
+    for (std::size_t at = 0; at < line.size();) {
+      const std::size_t end = std::min(line.find(' ', at), line.size());
+      const std::string word = line.substr(at, end - at);
+      if (!now.empty() && drawing::width_of(now + ' ' + word, 11) > room) all.push_back(std::exchange(now, "  " + word));
+      else now += (now.empty() ? "" : " ") + word;
+      at = end + 1;
+    }
+    all.push_back(now);
+  }
+  return all;
+}
+
+/// Writes notes below one another, the first one in ink: how far right and down they reach.
+inline area draw_notes(drawing& to, const std::vector<std::string>& lines, double x, double y, double room) {
+  area a{x, y, 0, 0};
+  for (const std::string& line : wrapped(lines, room)) {
+    to.text(x, y + a.h, line, 11, a.h == 0 ? drawing::ink : drawing::faint);
+    a.w = std::max(a.w, drawing::width_of(line, 11));
+    a.h += 15;
+  }
+  return a;
+}
+
+}  // namespace tessera::detail
