@@ -46,6 +46,8 @@ class axis_rule {
     const axis_role& lead = of(first);
     const char letter = what_.operands[first][lead.dimension];
     const dimension& d = operands_[first].layout.dims[lead.dimension];
+    const treated how = what_.of(letter);
+    if (!cuttable(how, d)) return refusal{code::dimension_needed_whole, first, lead.dimension};
     int terms = 0;    // operands whose intervals are pending
     int lacking = 0;  // operands without this dimension
     for (int o = 0; o < operands_.count; ++o) {
@@ -66,8 +68,6 @@ class axis_rule {
       if (kind(o) == role::on) return refusal{code::held_on_one_coordinate, axis_, o};
       if (kind(o) == role::cut) return refusal{code::cut_unalike, axis_, o, of(o).dimension};
     }
-    const treated how = what_.of(letter);
-    if (!cuttable(how, d)) return refusal{code::dimension_needed_whole, first, lead.dimension};
     if (slides(how) && !serves(d, how.kernel.needs(), outputs_of(how, d.extent)))
       return refusal{code::window_without_halo, first, lead.dimension};
     const int kept = place(what_.result, how.into != 0 ? how.into : letter);

@@ -58,7 +58,7 @@ constexpr layer_plan plan_operation(const signature& what, const layout& x, cons
   }
   static_vector<operand, 4> operands;
   operands.push({x, false});
-  const auto add = [&](const own_parameter& w) {
+  [[maybe_unused]] const auto add = [&](const own_parameter& w) {
     layout used;
     if (p.why.ok()) p.why = detail::meet_parameter(x, what.operands[0], what.operands[operands.count], used);
     p.parameters.push({w.name, detail::stored_form(used), used, w.fan_in});

@@ -117,6 +117,8 @@ using result_type =
 
 /// The same for a signature that is a constant: `operation_type<scaled, X, W>` with `constexpr auto scaled = operation(...)`.
 template <const signature& S, TensorType... Operands>
-using operation_type = result_type<detail::constant_signature<S>, Operands...>;
+using operation_type =
+    typename detail::type_unless_refused<typename detail::typed_result<detail::constant_signature<S>, Operands...>::verdict,
+                                         typename detail::typed_result<detail::constant_signature<S>, Operands...>::type>::type;
 
 }  // namespace tessera

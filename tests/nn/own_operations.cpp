@@ -1,0 +1,286 @@
+#include "tests/support/layers.hpp"
+
+using namespace tessera;
+using namespace tessera::testing;
+
+namespace {
+
+static_vector<index_t, max_dimensions> of_extents(std::initializer_list<index_t> list) {
+  static_vector<index_t, max_dimensions> e;
+  for (index_t n : list) e.push(n);
+  return e;
+}
+
+/// An operation of one's own as a layer, so that it is tried as layers are: y = op(used), used = x under another cut if it must.
+template <class Compute, class Serial>
+layer_case own_case(const layout& x, const layout& used, const signature& what, Compute compute, Serial serial) {
+  layer_case c;
+  c.plan = plan_operation(what, used);
+  c.plan.input = x;
+  c.forward = [what, compute](const team_handle& team, const layer_plan& p, const at::Tensor& in, const std::vector<nn::parameter>&) {
+    const tensor<dyn> y = apply(what, compute, to(p.used, tensor<dyn>(team, p.input, in)));
+    if (!(y.layout() == p.output)) throw std::runtime_error("the result lies elsewhere than planned");
+    return y.local();
+  };
+  c.serial = [serial](const at::Tensor& in, const std::vector<at::Tensor>&) { return serial(in); };
+  return c;
+}
+template <class Compute, class Serial>
+layer_case own_case(const layout& x, const signature& what, Compute compute, Serial serial) {
+  return own_case(x, x, what, compute, serial);
+}
+
+at::Tensor positions(const local_box& b, int dim) {
+  std::vector<index_t> all;
+  for (index_t i = 0; i < b.size(dim); ++i) all.push_back(b.global(dim, i));
+  return at::tensor(all, at::kDouble);
+}
+
+/// A function of the global index of every element, and of the extents of the whole.
+at::Tensor code_of(const at::Tensor& rows, const at::Tensor& columns, index_t n, index_t m) {
+  return at::sin(rows.unsqueeze(1) * 0.7 + static_cast<double>(n)) + at::cos(columns.unsqueeze(0) * 1.3 + static_cast<double>(m));
+}
+at::Tensor code_of(const local_box& b) { return code_of(positions(b, 0), positions(b, 1), b.extents[0], b.extents[1]); }
+at::Tensor serial_code(const at::Tensor& x) {
+  return code_of(at::arange(x.size(0), at::kDouble), at::arange(x.size(1), at::kDouble), x.size(0), x.size(1));
+}
+
+layout two_dimensions(dice& d, const mesh_value& mesh, kinds allow) {
+  return roll_layout(d, mesh, of_extents({d.roll(1, 7), d.roll(1, 7)}), allow);
+}
+
+template <class Roll>
+void try_all(std::uint64_t seed, int rounds, Roll&& roll) {
+  layer_trials trials;
+  trials.run(seed, rounds, roll);
+  INFO(trials.said);
+  CHECK(trials.failures == 0);
+  CHECK(trials.accepted > 20);
+}
+
+}  // namespace
+
+TEST_CASE("an operation is told its box: a product with a function of the global index") {
+  const signature s = operation("ab->ab").linear();
+  const auto told = [](const local_boxes& w, const at::Tensor& x) { return x * code_of(w.operands[0]) * code_of(w.result); };
+  try_all(101, 12, [&](dice& d, const mesh_value& mesh) {
+    return own_case(two_dimensions(d, mesh, {true, true, true, false}), s, told,
+                    [](const at::Tensor& x) { return x * at::square(serial_code(x)); });
+  });
+}
+TEST_CASE("a non-linear one with a whole dimension: a causal softmax over uneven and empty parts") {
+  const signature s = operation("qk->qk").whole("k").nonlinear();
+  const auto masked = [](const at::Tensor& x, const at::Tensor& rows) {
+    const at::Tensor keys = at::arange(x.size(1), at::kDouble);
+    return at::softmax(x.masked_fill(keys.unsqueeze(0) > rows.unsqueeze(1), -1e30), 1);
+  };
+  try_all(102, 16, [&](dice& d, const mesh_value& mesh) {
+    return own_case(
+        two_dimensions(d, mesh, {false, true, true, false}), s,
+        [masked](const local_boxes& w, const at::Tensor& x) { return masked(x, positions(w.result, 0)); },
+        [masked](const at::Tensor& x) { return masked(x, at::arange(x.size(0), at::kDouble)); });
+  });
+}
+TEST_CASE("a sum over a cut dimension is terms") {
+  const signature s = operation("ab->a").multilinear();
+  const auto weighted = [](const local_boxes& w, const at::Tensor& x) { return (x * code_of(w.operands[0])).sum(1); };
+  try_all(103, 12, [&](dice& d, const mesh_value& mesh) {
+    return own_case(two_dimensions(d, mesh, {true, true, true, false}), s, weighted,
+                    [](const at::Tensor& x) { return (x * serial_code(x)).sum(1); });
+  });
+}
+TEST_CASE("a window pads what lies beyond the edge, told by its boxes") {
+  const sliding three{3, 2, 1, 1, 1};
+  const signature s = operation("ab->ab").windowed('b', three).nonlinear();
+  const auto taps = [](const at::Tensor& x, index_t before, index_t after) {
+    const at::Tensor y = at::constant_pad_nd(x, {before, after});
+    return at::exp(y.unfold(1, 3, 2).sum(2));
+  };
+  try_all(104, 12, [&](dice& d, const mesh_value& mesh) {
+    const layout x = two_dimensions(d, mesh, {false, true, true, false});
+    layout used = x;
+    const refusal none = tessera::detail::hold_windows(used, 1, &three, 1);
+    REQUIRE(none.ok());
+    return own_case(
+        x, used, s,
+        [taps](const local_boxes& w, const at::Tensor& in) {
+          const index_t first = 2 * w.result.first(1) - 1;
+          const index_t last = 2 * (w.result.first(1) + w.result.size(1) - 1) + 2;
+          const local_box& held = w.operands[0];
+          return taps(in, held.first(1) - first, last - (held.first(1) + held.size(1)));
+        },
+        [taps](const at::Tensor& in) { return taps(in, 1, 1); });
+  });
+}
+TEST_CASE("a range of a cut dimension comes out in balanced parts") {
+  try_all(105, 12, [&](dice& d, const mesh_value& mesh) {
+    const index_t n = d.roll(1, 9);
+    const index_t begin = d.roll(0, static_cast<int>(n) - 1);
+    const index_t end = d.roll(static_cast<int>(begin), static_cast<int>(n));
+    const layout x = roll_layout(d, mesh, of_extents({d.roll(1, 3), n}), {true, true, true, false});
+    layout used = x;
+    if (used.levels(1) > 0) {
+      dimension& dim = used.dims[1];
+      dim.kind = cover::haloed;
+      dim.balance(1);
+      dim.outputs = end - begin;
+      dim.needs = {1, begin, begin, 1};
+    }
+    return own_case(
+        x, used, operation("ab->ab").narrowed('b', begin, end).linear(),
+        [begin](const local_boxes& w, const at::Tensor& in) {
+          return in.narrow(1, w.result.first(1) + begin - w.operands[0].first(1), w.result.size(1));
+        },
+        [begin, end](const at::Tensor& in) { return in.narrow(1, begin, end - begin); });
+  });
+}
+TEST_CASE("a cut in grains becomes a cut of the outer dimension, and back") {
+  try_all(106, 12, [&](dice& d, const mesh_value& mesh) {
+    const index_t inner = d.roll(1, 3);
+    layout x = roll_layout(d, mesh, of_extents({d.roll(1, 3), inner * d.roll(1, 5)}), {true, true, true, false});
+    if (x.levels(1) > 0 && !d.once_in(4)) x.dims[1].balance(inner * d.roll(1, 2));
+    return own_case(
+        x, operation("nz->nab").split('z', 'a', 'b', inner).linear(),
+        [](const local_boxes& w, const at::Tensor& in) {
+          return in.reshape({in.size(0), w.result.size(1), w.result.size(2)});
+        },
+        [inner](const at::Tensor& in) { return in.reshape({in.size(0), -1, inner}); });
+  });
+  try_all(107, 12, [&](dice& d, const mesh_value& mesh) {
+    const layout x = roll_layout(d, mesh, of_extents({d.roll(1, 3), d.roll(1, 4), d.roll(1, 3), d.roll(1, 2)}), {true, true, true, false});
+    return own_case(
+        x, operation("nabc->yz").merged("na", 'y').merged("bc", 'z').linear(),
+        [](const local_boxes& w, const at::Tensor& in) { return in.reshape({w.result.size(0), w.result.size(1)}); },
+        [](const at::Tensor& in) { return in.reshape({in.size(0) * in.size(1), -1}); });
+  });
+}
+TEST_CASE("a parameter lies cut where the input is, and its gradient is summed over the rest") {
+  constexpr signature s = operation("nfg,gf->nfg").multilinear();
+  layer_trials trials;
+  trials.run(108, 16, [&](dice& d, const mesh_value& mesh) {
+    layer_case c;
+    c.plan = plan_operation(s, roll_layout(d, mesh, of_extents({d.roll(1, 4), d.roll(1, 5), d.roll(1, 3)}), {true, true, true, false}),
+                            own_parameter{"weight", 1});
+    c.forward = [s](const team_handle& team, const layer_plan& p, const at::Tensor& x, const std::vector<nn::parameter>& w) {
+      return apply(s, [](const at::Tensor& u, const at::Tensor& v) { return u * v.t(); }, tensor<dyn>(team, p.used, x),
+                   tensor<dyn>(team, p.parameters[0].used, w[0].use()))
+          .local();
+    };
+    c.serial = [](const at::Tensor& x, const std::vector<at::Tensor>& w) { return x * w[0].t(); };
+    return c;
+  });
+  INFO(trials.said);
+  CHECK(trials.failures == 0);
+  CHECK(trials.accepted > 100);
+  CHECK(trials.refused == 0);
+}
+
+namespace {
+
+struct ox : axis<2> {};
+struct oy : axis<3> {};
+using world = mesh<ox, oy>;
+struct tall : dyn {};
+using rows = tensor<partition<world, blocks<ox, oy>, whole>, shape<tall, dim<5>>, double>;
+using columns = tensor<partition<world, whole, blocks<ox, oy>>, shape<tall, dim<5>>, double>;
+using at_root = tensor<partition<world, whole, whole, on<ox>, on<oy>>, shape<tall, dim<5>>, double>;
+
+constexpr auto beside = operation("ni,nj->nz").joined("ij", 'z').linear();
+constexpr auto counted = operation("ab->ab").nonlinear();
+
+struct over_the_root : composition<primitive<rows, at_root>, primitive<at_root, columns>> {};
+static_assert(Primitive<over_the_root>);
+static_assert(over_the_root::bytes(bind<tall>(60)) == 8 * over_the_root::cost(bind<tall>(60)).total);
+static_assert(over_the_root::cost(bind<tall>(60)).total == 250 + 240);  // the rows, then the columns, that the root has not or keeps
+static_assert(std::is_same_v<operation_type<beside, rows, rows>,
+                             tensor<partition<world, blocks<ox, oy>, whole>, shape<tall, dim<10>>, double>>);
+
+struct own_layer {
+  static constexpr const char* name = "own";
+  static constexpr layer_plan plan(const tensor_value& x) {
+    constexpr signature s = operation("nf,f,f->nf");
+    return plan_operation(s, x.layout, own_parameter{"weight", 4}, own_parameter{"bias", 0});
+  }
+  static at::Tensor forward(const team_handle&, const layer_plan&, const at::Tensor& x, const std::vector<nn::parameter>& w) {
+    return at::sigmoid(x * w[0].use() + w[1].use());
+  }
+};
+
+/// How many of the six workers refuse f(team) with this code.
+int refusals_of(const std::string& code, const std::function<void(const team<world>&)>& f) {
+  const auto all = in_team<world>([&](const team<world>& t) {
+    try {
+      f(t);
+    } catch (const error& e) {
+      return code == e.code();
+    }
+    return false;
+  });
+  int n = 0;
+  for (const auto& r : all.results) n += r && *r;
+  return n;
+}
+
+}  // namespace
+
+TEST_CASE("typed tensors: two operands one behind the other; a primitive by its name; a layer in a network") {
+  const at::Tensor a = global_of({4, 5}, numbers{1});  // two of six workers have no row
+  const at::Tensor b = global_of({4, 5}, numbers{2});
+  const auto all = in_team<world>([&](const team<world>& t) {
+    auto x = take<rows>(t, a);
+    auto y = take<rows>(t, b);
+    x.requires_grad();
+    y.requires_grad();
+    int asked = 0;
+    const auto z = apply<beside>(
+        [&asked](const at::Tensor& u, const at::Tensor& v) {
+          ++asked;
+          return at::cat({u, v}, 1);
+        },
+        x, y);
+    if (asked != (x.local().numel() > 0 ? 1 : 0)) return false;
+    sum(z * z).backward();
+    bool good = at::equal(global(z), at::cat({a, b}, 1)) && at::allclose(global(x.grad()), 2 * a) && at::allclose(global(y.grad()), 2 * b);
+
+    auto u = take<rows>(t, a);
+    u.requires_grad();
+    const auto v = apply<over_the_root>(u);
+    static_assert(std::is_same_v<std::remove_const_t<decltype(v)>, columns>);
+    sum(v * take<columns>(t, b)).backward();
+    good = good && at::equal(global(v), a) && at::allclose(global(u.grad()), b);
+    good = good && at::equal(global(apply<adjoint<over_the_root>>(take<columns>(t, b))), b);
+
+    nn::sequential<rows, own_layer, nn::linear<3>> net{t, seed{3}};
+    const auto w = nn::state_of(net);
+    const auto out = net(take<rows>(t, a));
+    const at::Tensor serial = at::linear(at::sigmoid(a * w.at("0.weight") + w.at("0.bias")), w.at("1.weight"), w.at("1.bias"));
+    return good && at::allclose(global(out), serial) && w.at("0.weight").abs().max().item<double>() <= 0.5 &&
+           w.at("0.weight").abs().max().item<double>() > 0 && w.at("0.bias").abs().max().item<double>() == 0;
+  });
+  INFO(all.errors());
+  for (const auto& r : all.results) CHECK((r && *r));
+}
+TEST_CASE("run time refuses what the compiler would, and a function that gives another element or box") {
+  const auto plain = [](const at::Tensor& x) { return x; };
+  const auto refused = [](const std::string& code, const std::function<void(const team<world>&)>& f) {
+    INFO(code);
+    CHECK(refusals_of(code, f) == 6);
+  };
+  const at::Tensor a = global_of({6, 5}, numbers{1});
+  const auto x = [&](const team<world>& t) { return take<rows>(t, a).dynamic(); };
+  refused("tessera.signature.text", [&](const team<world>& t) { apply(operation("ab>ab"), plain, x(t)); });
+  refused("tessera.signature.twice", [&](const team<world>& t) { apply(operation("aa->a"), plain, x(t)); });
+  refused("tessera.signature.result", [&](const team<world>& t) { apply(operation("ab->ac"), plain, x(t)); });
+  refused("tessera.signature.role", [&](const team<world>& t) { apply(operation("ab->ab").whole("c"), plain, x(t)); });
+  refused("tessera.signature.operands", [&](const team<world>& t) { apply(operation("ab,ab->ab"), plain, x(t)); });
+  refused("tessera.signature.range", [&](const team<world>& t) { apply(operation("ab->ab").narrowed('b', 3, 6), plain, x(t)); });
+  refused("tessera.signature.split", [&](const team<world>& t) { apply(operation("ab->acd").split('b', 'c', 'd', 2), plain, x(t)); });
+  refused("tessera.rule.whole", [&](const team<world>& t) { apply(operation("ab->ab").whole("a"), plain, x(t)); });
+  refused("tessera.rule.window", [&](const team<world>& t) { apply(operation("ab->ab").narrowed('a', 1, 4), plain, x(t)); });
+  refused("tessera.tensor.element", [&](const team<world>& t) {
+    apply(counted, [](const at::Tensor& u) { return u.to(at::kFloat); }, x(t));
+  });
+  refused("tessera.tensor.shape", [&](const team<world>& t) {
+    apply(counted, [](const at::Tensor& u) { return at::cat({u, u}, 1); }, x(t));
+  });
+}
