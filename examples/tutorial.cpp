@@ -87,7 +87,8 @@ static_assert(gather::cost().busiest == 4 * 3);                    // elements: 
 static_assert(gather::cost().total == gather::cost().lower_bound);   // and nothing else
 static_assert(gather::adjoint::verb == ts::verb::reduce_scatter);    // from terms to tiles
 
-using use = ts::primitive<ts::tensor<weights, ts::shape_of<8, 6>>, ts::tensor<ts::partition<grid, ts::whole, ts::whole>, ts::shape_of<8, 6>>>;
+using copies = ts::partition<grid, ts::whole, ts::whole>;
+using use = ts::primitive<ts::tensor<weights, ts::shape_of<8, 6>>, ts::tensor<copies, ts::shape_of<8, 6>>>;
 static_assert(use::verb == ts::verb::copy_in && use::cost().total == 0);   // using stored weights is free,
 static_assert(use::adjoint::verb == ts::verb::all_reduce);                 // summing their gradient is not
 static_assert(use::adjoint::cost().busiest == 2 * 36);                     // ¾ of 48 to add them up, ¾ to tell all
@@ -120,9 +121,9 @@ void local_operations(const ts::team<grid>& team) {
   const at::Tensor factors = at::cos(at::arange(28, at::kDouble)).view({7, 4});
   // [local]
   using activations = ts::tensor<tiles, ts::shape_of<5, 7>, double>;                                    // 7 features over col
-  using matrix = ts::tensor<ts::partition<grid, ts::blocks<col>, ts::whole>, ts::shape_of<7, 4>, double>;   // cut alike
+  using weight = ts::tensor<ts::partition<grid, ts::blocks<col>, ts::whole>, ts::shape_of<7, 4>, double>;   // cut alike
   const auto x = ts::take<activations>(team, numbers);
-  const auto w = ts::take<matrix>(team, factors);
+  const auto w = ts::take<weight>(team, factors);
   const auto y = ts::matmul(x, w);                         // summed over a cut dimension: terms
   static_assert(std::is_same_v<decltype(y), const ts::tensor<terms, ts::shape_of<5, 4>, double>>);
   const auto z = ts::relu(ts::all_reduce<rows>(y));        // whole values from here on
@@ -150,7 +151,8 @@ static_assert(ts::traffic<net_type>(ts::bind<batch>(20)).forward.busiest_worker_
 
 void table_of_layers() {
   // [table]
-  shows(ts::network_table<net_type>(ts::bind<batch>(20)), R"(   layer        shape         lies                                     forward B  backward B lower bound
+  shows("\n" + ts::network_table<net_type>(ts::bind<batch>(20)), R"(
+   layer        shape         lies                                     forward B  backward B lower bound
    input        batchx1x9x9   whole whole blocks(row) blocks(col)
 0  conv         batchx6x9x9   whole whole blocks(row) blocks(col)          6,400       9,280      15,680
      weight     6x1x3x3       whole whole whole whole invariant(row) invariant(col)
@@ -234,7 +236,8 @@ void training(const ts::team<grid>& team) {
   const samples unseen = generated(60);
   const at::Tensor read = ts::global(net(ts::take<net_type::input>(team, unseen.images))).argmax(1);
   const double right = (read == unseen.corners).to(at::kDouble).mean().item<double>();
-  if (team.first()) fmt::print("loss {:.4f}, then {:.4f}; {:.0f} % of the corners found\n", losses.front(), losses.back(), 100 * right);
+  if (team.first())
+    fmt::print("loss {:.4f}, then {:.4f}; {:.0f} % of the corners found\n", losses.front(), losses.back(), 100 * right);
   // [end]
   const at::AutoGradMode with_gradients(true);
   const std::vector<double> serial = trained_serially(initial, data, 60);
@@ -259,7 +262,8 @@ void column_and_row(const ts::team<grid>& workers) {
   const mlp net{team, ts::seed{3}};
   const at::Tensor x = at::sin(at::arange(5 * 32)).view({5, 32}).to(at::kFloat);
   const auto s = ts::nn::state_of(net);
-  const at::Tensor serial = at::linear(at::relu(at::linear(x, s.at("0.weight"), s.at("0.bias"))), s.at("2.weight"), s.at("2.bias"));
+  const at::Tensor hidden = at::relu(at::linear(x, s.at("0.weight"), s.at("0.bias")));
+  const at::Tensor serial = at::linear(hidden, s.at("2.weight"), s.at("2.bias"));
   expect(at::allclose(ts::global(net(ts::take<mlp::input>(team, x))), serial, 1e-5, 1e-6), "column and row");
 }
 

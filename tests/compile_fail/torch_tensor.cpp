@@ -66,6 +66,12 @@ auto sum(const copies& x, const terms& y) { return x + y; }
 auto product(const terms& x, const terms& y) { return x * y; }
 #elif defined(RELU_OF_TERMS)  // expect: [tessera.rule.nonlinear] && nonlinear_on_partial<0, 0>
 auto rectified(const terms& x) { return relu(x); }
+#elif defined(RELU_OF_A_PRODUCT)  // expect: [tessera.rule.nonlinear] && nonlinear_on_partial<1, 0>
+using activations = ts::tensor<layout_as<ts::blocks<row>, ts::blocks<col>>, ts::shape_of<5, 7>, double>;
+using weight = ts::tensor<layout_as<ts::blocks<col>, ts::whole>, ts::shape_of<7, 4>, double>;
+// [mistake]
+auto layer(const activations& x, const weight& w) { return ts::relu(ts::matmul(x, w)); }
+// [end]
 #elif defined(BROADCAST_OF_BLOCKS)  // expect: [tessera.verb.pair] && not_this_verb<1, 4>
 auto everywhere(const by_row& x) { return ts::broadcast<all>(x); }
 #elif defined(TOO_FEW_COVERS)  // expect: [tessera.partition.dimensions] && wrong_number_of_dimensions<1, 2>
