@@ -175,8 +175,9 @@ by the busiest worker                                                     15,040
 struct samples {
   at::Tensor images, corners;
 };
-samples generated(std::int64_t count) {
-  samples s{at::sin(at::arange(count * 81, at::kDouble).square()).view({count, 1, 9, 9}), at::arange(count).remainder(4)};
+samples generated(std::int64_t first, std::int64_t count) {
+  const at::Tensor ground = at::sin(at::arange(first * 81, (first + count) * 81, at::kDouble).square());
+  samples s{ground.view({count, 1, 9, 9}), at::arange(count).remainder(4)};
   for (std::int64_t i = 0; i < count; ++i) {
     const std::int64_t corner = i % 4;
     s.images[i][0].narrow(0, corner / 2 * 5, 4).narrow(1, corner % 2 * 5, 4) += 1;
@@ -229,11 +230,11 @@ void training(const ts::team<grid>& team) {
   // [run]
   net_type net{team, ts::seed{7}};
   const ts::nn::state_dict initial = ts::nn::state_of(net);          // the serial network's keys and shapes
-  const samples data = generated(20);
+  const samples data = generated(0, 20);
   const std::vector<double> losses = trained(team, net, data, 60);
 
   const at::NoGradGuard no_gradients;
-  const samples unseen = generated(60);
+  const samples unseen = generated(20, 60);
   const at::Tensor read = ts::global(net(ts::take<net_type::input>(team, unseen.images))).argmax(1);
   const double right = (read == unseen.corners).to(at::kDouble).mean().item<double>();
   if (team.first())
