@@ -1,99 +1,11 @@
 #pragma once
 
+#include <tessera/inspect/holders.hpp>
 #include <tessera/inspect/messages.hpp>
-#include <tessera/inspect/view.hpp>
 
-#include <map>
 #include <utility>
-#include <vector>
 
 namespace tessera::detail {
-
-/// Workers that hold the same of what a picture shows.
-struct held_alike {
-  intervals rows;
-  intervals columns;
-  std::vector<int> ranks;
-};
-
-/// Who holds what of what a picture shows.
-struct holders {
-  std::vector<held_alike> groups;  ///< in mesh order
-  std::vector<int> idle;           ///< workers of the mesh that hold nothing
-  std::vector<int> elsewhere;      ///< workers that hold only what the picture leaves out
-};
-
-inline intervals one_row() {
-  intervals i;
-  i.push({0, 1});
-  return i;
-}
-
-inline holders holders_of(const view& v, const layout& x) {
-  const cutting cut(x);
-  holders all;
-  std::map<std::vector<index_t>, std::size_t> known;
-  for (int i = 0; i < x.mesh.size(); ++i) {
-    const int rank = x.mesh.rank(x.mesh.at(i));
-    if (cut.elements_of(rank) == 0) {
-      all.idle.push_back(rank);
-      continue;
-    }
-    const holding h = cut.held_by(rank);
-    held_alike g{v.flat() ? one_row() : h[v.rows.dim], v.columns.dim < 0 ? one_row() : h[v.columns.dim], {}};
-    bool seen = v.shows(h);
-    std::vector<index_t> key;
-    const auto look = [&](const intervals& list, const edge_view& edge) {
-      bool inside = false;
-      for (const interval& a : list) {
-        inside = inside || !edge.shown(a).empty();
-        key.insert(key.end(), {a.lo, a.hi});
-      }
-      seen = seen && inside;
-      key.push_back(-1);
-    };
-    look(g.rows, v.rows);
-    look(g.columns, v.columns);
-    if (!seen) {
-      all.elsewhere.push_back(rank);
-      continue;
-    }
-    const auto [entry, fresh] = known.try_emplace(key, all.groups.size());
-    if (fresh) all.groups.push_back(g);
-    all.groups[entry->second].ranks.push_back(rank);
-  }
-  return all;
-}
-
-/// A rectangle in pixels, from the corner of a map.
-struct area {
-  double x = 0, y = 0, w = 0, h = 0;
-};
-
-inline area area_of(const view& v, const interval& rows, const interval& columns) {
-  const interval y = v.rows.shown(rows), x = v.columns.shown(columns);
-  if (x.empty() || y.empty()) return {};
-  return {v.columns.at(x.lo), v.rows.at(y.lo), v.columns.at(x.hi) - v.columns.at(x.lo), v.rows.at(y.hi) - v.rows.at(y.lo)};
-}
-
-inline std::vector<area> areas_of(const view& v, const intervals& rows, const intervals& columns) {
-  std::vector<area> all;
-  for (const interval& r : rows)
-    for (const interval& c : columns)
-      if (const area a = area_of(v, r, c); a.w > 0 && a.h > 0) all.push_back(a);
-  return all;
-}
-
-/// What an interval list holds beyond one interval.
-inline std::vector<interval> beyond(const intervals& held, const interval& own) {
-  std::vector<interval> rest;
-  for (const interval& i : held) {
-    for (const interval& part : {interval{i.lo, smaller(i.hi, own.lo)}, interval{larger(i.lo, own.hi), i.hi}})
-      if (!part.empty()) rest.push_back(part);
-    if (own.empty()) break;
-  }
-  return rest;
-}
 
 /// "a 0 b 1": the coordinates that hold a part of a dimension, or "0 1"; empty where nothing cuts it.
 inline std::string part_name(const parts& p, const layout& x, int k, bool axes = true) {
@@ -157,6 +69,12 @@ inline void draw_edges(const sheet& s, const layout& x, double x0, double y0, bo
       full = full && to - from > (across ? drawing::width_of(part_name(p, x, k), 11) : 11.0);
       brief = brief && to - from > (across ? drawing::width_of(part_name(p, x, k, false), 11) : 11.0);
     });
+    if (across && brief && !full) {
+      std::string axes;
+      for (int a : p.axes)
+        if (x.mesh.axes[a].extent > 1) axes += (axes.empty() ? "" : " ") + std::string(view_of(x.mesh.axes[a].name));
+      s.to.text(x0 - 6, y0 - tick_room, axes, 11, drawing::faint, "end");
+    }
     each_part([&](int k, index_t begin, double from, double to) {
       if (x.dims[e.dim].kind == cover::tiled) tick(begin);
       if (!full && !brief) return;
@@ -243,20 +161,6 @@ inline void draw_lanes(const sheet& s, const layout& x, const holders& held, dou
     s.to.chips(x0 - 24, y + 9, g.ranks, s.colours, 44, sign_of(x));
   }
   if (held.groups.size() > 24) s.to.text(x0, y + 12, fmt::format("and {} more", held.groups.size() - 24), 11, drawing::faint);
-}
-
-/// Whether some dimension is what a window needs.
-inline bool windowed(const layout& x) {
-  for (const dimension& d : x.dims)
-    if (d.kind != cover::tiled) return true;
-  return false;
-}
-
-/// Whether parts overlap in what is drawn.
-inline bool overlaps_drawn(const view& v, const layout& x) {
-  for (const edge_view* e : {&v.rows, &v.columns})
-    if (e->dim >= 0 && x.dims[e->dim].kind != cover::tiled) return true;
-  return false;
 }
 
 /// Numbers of workers in a row: "3, 5, 7"; many are cut short.

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/inspect/draw_layout.hpp>
+#include <tessera/inspect/holders.hpp>
 
 #include <string>
 #include <vector>

@@ -67,7 +67,11 @@ inline edge_view edge_of(const std::vector<const layout*>& all, int d, int most)
     e.known = e.known && given->dims[d].extent != dynamic;
     const layout x = without_windows(drawable(*given));
     const parts p(x, d);
-    e.hi = smaller(e.hi, p.count() <= 2 * most ? x.dims[d].extent : p.held(most - 1)[0].hi);
+    int filled = 0;
+    index_t end = 0;  // of the first `most` parts that hold something
+    for (int k = 0; k < p.count(); ++k)
+      if (const interval held = p.held(k)[0]; !held.empty() && ++filled <= most) end = held.hi;
+    e.hi = smaller(e.hi, filled <= 2 * most ? x.dims[d].extent : end);
   }
   e.hi = larger(e.hi, 1);
   return e;

@@ -1,0 +1,110 @@
+#pragma once
+
+#include <tessera/inspect/view.hpp>
+
+#include <map>
+#include <vector>
+
+namespace tessera::detail {
+
+/// Workers that hold the same of what a picture shows.
+struct held_alike {
+  intervals rows;
+  intervals columns;
+  std::vector<int> ranks;
+};
+
+/// Who holds what of what a picture shows.
+struct holders {
+  std::vector<held_alike> groups;  ///< in mesh order
+  std::vector<int> idle;           ///< workers of the mesh that hold nothing
+  std::vector<int> elsewhere;      ///< workers that hold only what the picture leaves out
+};
+
+inline intervals one_row() {
+  intervals i;
+  i.push({0, 1});
+  return i;
+}
+
+inline holders holders_of(const view& v, const layout& x) {
+  const cutting cut(x);
+  holders all;
+  std::map<std::vector<index_t>, std::size_t> known;
+  for (int i = 0; i < x.mesh.size(); ++i) {
+    const int rank = x.mesh.rank(x.mesh.at(i));
+    if (cut.elements_of(rank) == 0) {
+      all.idle.push_back(rank);
+      continue;
+    }
+    const holding h = cut.held_by(rank);
+    held_alike g{v.flat() ? one_row() : h[v.rows.dim], v.columns.dim < 0 ? one_row() : h[v.columns.dim], {}};
+    bool seen = v.shows(h);
+    std::vector<index_t> key;
+    const auto look = [&](const intervals& list, const edge_view& edge) {
+      bool inside = false;
+      for (const interval& a : list) {
+        inside = inside || !edge.shown(a).empty();
+        key.insert(key.end(), {a.lo, a.hi});
+      }
+      seen = seen && inside;
+      key.push_back(-1);
+    };
+    look(g.rows, v.rows);
+    look(g.columns, v.columns);
+    if (!seen) {
+      all.elsewhere.push_back(rank);
+      continue;
+    }
+    const auto [entry, fresh] = known.try_emplace(key, all.groups.size());
+    if (fresh) all.groups.push_back(g);
+    all.groups[entry->second].ranks.push_back(rank);
+  }
+  return all;
+}
+
+/// A rectangle in pixels, from the corner of a map.
+struct area {
+  double x = 0, y = 0, w = 0, h = 0;
+};
+
+inline area area_of(const view& v, const interval& rows, const interval& columns) {
+  const interval y = v.rows.shown(rows), x = v.columns.shown(columns);
+  if (x.empty() || y.empty()) return {};
+  return {v.columns.at(x.lo), v.rows.at(y.lo), v.columns.at(x.hi) - v.columns.at(x.lo), v.rows.at(y.hi) - v.rows.at(y.lo)};
+}
+
+inline std::vector<area> areas_of(const view& v, const intervals& rows, const intervals& columns) {
+  std::vector<area> all;
+  for (const interval& r : rows)
+    for (const interval& c : columns)
+      if (const area a = area_of(v, r, c); a.w > 0 && a.h > 0) all.push_back(a);
+  return all;
+}
+
+/// What an interval list holds beyond one interval.
+inline std::vector<interval> beyond(const intervals& held, const interval& own) {
+  std::vector<interval> rest;
+  for (const interval& i : held) {
+    for (const interval& part : {interval{i.lo, smaller(i.hi, own.lo)}, interval{larger(i.lo, own.hi), i.hi}})
+      if (!part.empty()) rest.push_back(part);
+    if (own.empty()) break;
+  }
+  return rest;
+}
+
+/// Whether some dimension is what a window needs.
+inline bool windowed(const layout& x) {
+  for (const dimension& d : x.dims)
+    if (d.kind != cover::tiled) return true;
+  return false;
+}
+
+/// Whether parts overlap in what is drawn.
+inline bool overlaps_drawn(const view& v, const layout& x) {
+  for (const edge_view* e : {&v.rows, &v.columns})
+    if (e->dim >= 0 && x.dims[e->dim].kind != cover::tiled) return true;
+  return false;
+}
+
+}  // namespace tessera::detail
