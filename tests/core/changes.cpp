@@ -182,6 +182,57 @@ TEST_CASE("gathering over the last axis of blocks<a, b> lands on blocks<a>, unev
     }
 }
 
+TEST_CASE("terms that end in one combine and begin in another are combined one way after the other") {
+  const layout sums = one_axis(role::partial);
+  layout most = sums;
+  most.roles[0] = partial_by(combine::max);
+  for (const auto& [from, to] : {std::pair{sums, most}, std::pair{most, sums}}) {
+    const change c = change_between(from, to);
+    REQUIRE(c.steps.size() == 2);  // one Fold would combine all of it in one way
+    CHECK(c.steps[0].what == map::fold);
+    CHECK(c.steps[0].with == from.roles[0].with);
+    CHECK(c.steps[1].what == map::fold);
+    CHECK(c.steps[1].with == to.roles[0].with);
+  }
+  layout haloed = most;
+  haloed.mesh.axes.push({text("b"), 2, 4});
+  haloed.roles.push({});
+  layout window = haloed;
+  window.roles[0] = partial_by(combine::min);
+  window.cut_by(0, 1);
+  window.dims[0].kind = cover::haloed;
+  window.dims[0].outputs = 12;
+  window.dims[0].needs = sliding{3, 1, 1, 1, 1}.needs();
+  const change c = change_between(haloed, window);
+  REQUIRE(c.steps.size() > 1);
+  CHECK(c.steps[c.steps.size() - 1].what == map::move);  // terms first, then their halo: a Fold ends in a tiling
+}
+
+TEST_CASE("an axis of extent 1 changes no deal between meshes that do not meet") {
+  layout from = one_axis(role::partial);
+  from.dims.push(from.dims[0]);
+  from.mesh.axes.push({text("one"), 1, 1});
+  from.roles.push({});
+  from.cut_by(0, 1);
+  layout to = from;
+  to.mesh.axes[0] = {text("b"), 3, 1};
+  to.roles[0] = {};
+  to.cut_by(0, 0);
+  to.mean(1, {role::partial});  // no term is made along it
+  to.dims[0].turned = 1;
+  to.mesh.axes.push({text("c"), 2, 3});
+  to.roles.push({});
+  to.cut_by(1, 2);
+  to.dims[1].kind = cover::haloed;
+  to.dims[1].outputs = 12;
+  to.dims[1].needs = sliding{3, 1, 1, 1, 1}.needs();
+  const change c = change_between(from, to);
+  REQUIRE(c.steps.size() == 2);
+  CHECK(c.steps[0].what == map::fold);
+  CHECK(c.steps[1].what == map::move);
+  CHECK(c.steps[1].to.dims[0].turned == 1);
+}
+
 TEST_CASE("collectives are recognised") {
   const auto kind = [](const layout& x, const layout& y) {
     const change c = change_between(x, y);

@@ -54,9 +54,26 @@ constexpr bool moves(const layout& from, const layout& to) {
   return true;
 }
 
-// One Fold does it: backwards it is one Move, and what all use alike stays so.
+// How the terms that end combine, and those that begin; check_change refuses two ways at once.
+constexpr combine ending(const layout& from, const layout& to) {
+  for (int a = 0; a < from.roles.count; ++a)
+    if (ends_terms(from, to, a)) return from.roles[a].with;
+  return combine::sum;
+}
+constexpr combine beginning(const layout& from, const layout& to) { return ending(to, from); }
+
+// Whether terms of `from` are added up at all, those of a window among them.
+constexpr bool some_end(const layout& from, const layout& to) {
+  bool some = false;
+  for (const auto& d : from.dims) some = some || d.kind == cover::pending;
+  for (int a = 0; a < from.roles.count; ++a) some = some || ends_terms(from, to, a);
+  return some;
+}
+
+// One Fold does it: backwards it is one Move, what all use alike stays so, and terms end and begin in one way.
 constexpr bool folds(const layout& from, const layout& to) {
   if (!moves(cotangent(to), cotangent(from))) return false;
+  if (some_end(from, to) && some_end(to, from) && ending(from, to) != beginning(from, to)) return false;
   const bool aligned = from.mesh == to.mesh;
   for (const layout* x : {&from, &to})
     for (int a = 0; a < x->roles.count; ++a) {
@@ -166,14 +183,6 @@ constexpr layout unspread(const layout& from, const layout& to) {
   return mid;
 }
 
-// How the terms that end combine, and those that begin; check_change refuses two ways at once.
-constexpr combine ending(const layout& from, const layout& to) {
-  for (int a = 0; a < from.roles.count; ++a)
-    if (ends_terms(from, to, a)) return from.roles[a].with;
-  return combine::sum;
-}
-constexpr combine beginning(const layout& from, const layout& to) { return ending(to, from); }
-
 // Terms that end at once combine in one way; terms of a window are sums.
 constexpr refusal check_one_combine(const layout& from, const layout& to) {
   int first = -1;
@@ -206,8 +215,7 @@ constexpr bool makes_haloed_terms(const layout& from, const layout& to) {
   bool terms = false;
   for (int d = 0; d < to.dims.count; ++d) haloed = haloed || to.dims[d].kind == cover::haloed;
   for (int a = 0; a < to.roles.count; ++a)
-    terms = terms || (to.roles[a].kind == role::partial && to.mesh.axes[a].extent > 1 &&
-                      (!(from.mesh == to.mesh) || from.roles[a].kind != role::partial));
+    terms = terms || ends_terms(to, from, a);
   return haloed && terms;
 }
 
@@ -220,8 +228,9 @@ constexpr change change_between(const layout& from, const layout& to) {
   change c;
   if (same(from, to)) return c;
   const bool aligned = from.mesh == to.mesh;
-  if (!(aligned && ones_idle(from) && ones_idle(to)) && (aligned || meet(from.mesh, to.mesh)))
-    return change_between(over(from, from.mesh), over(to, from.mesh));
+  const bool meets = aligned || meet(from.mesh, to.mesh);
+  if (!ones_idle(from) || !ones_idle(to) || meets != aligned)
+    return change_between(over(from, from.mesh), over(to, meets ? from.mesh : to.mesh));
   const combine with = detail::ending(from, to);
   if (detail::moves(from, to)) {
     c.steps.push({map::move, from, to, combine::sum});
