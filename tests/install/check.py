@@ -47,7 +47,8 @@ def configure(folder, *defines, without=(), fails=False):
     """Configures the consumer as if the packages `without` were not there."""
     environment = {k: v for k, v in os.environ.items() if k != "TESSERA_LIBTORCH"}
     return run("cmake", "-G", "Ninja", "-S", here / "consumer", "-B", folder, f"-DCMAKE_CXX_COMPILER={options.compiler}",
-               f"-DCMAKE_CXX_COMPILER_LAUNCHER={options.launcher}", f"-DTESSERA_LIBTORCH={options.libtorch}", *defines,
+               f"-DCMAKE_CXX_COMPILER_LAUNCHER={options.launcher}", f"-DTESSERA_LIBTORCH={options.libtorch}",
+               "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror", *defines,
                *(f"-DCMAKE_DISABLE_FIND_PACKAGE_{p}=ON" for p in without), fails=fails, env=environment)
 
 
