@@ -109,6 +109,8 @@
     "an empty dimension has no edge to continue; pad it with zeros or leave the padding out", "dimension, before, after") \
   R(padding_wider_than_half_kernel, "tessera.window.padding",                                                           \
     "a pooling window may lie by at most half in the padding; make the padding smaller", "dimension, padding, kernel")  \
+  R(not_a_maximum, "tessera.layer.indices",                                                                             \
+    "only a maximum lies somewhere; ask a max_pool for indices", "")                                                    \
   R(groups_do_not_divide, "tessera.layer.groups",                                                                       \
     "the features are no multiple of the groups; choose groups that divide both", "in, out, groups")                     \
   R(layer_takes_other_dimensions, "tessera.layer.dimensions",                                                           \

@@ -507,6 +507,16 @@ struct padding_wider_than_half_kernel {
 };
 
 template <index_t... Numbers>
+struct not_a_maximum {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.layer.indices] only a maximum lies somewhere; ask a max_pool for indices");
+  }
+};
+
+template <index_t... Numbers>
 struct groups_do_not_divide {
   static constexpr bool ok = false;
   template <class Where>

@@ -21,7 +21,8 @@ template <class L, class P, class S, class E>
 auto with_indices(const tensor<P, S, E>& x) {
   using on = tessera::detail::applied<L, tensor<P, S, E>>;
   on::verdict::template refuse<typename on::verdict>();
-  static_assert(L::pool().what == pooling::kind::max, "[tessera.layer.indices] only a maximum lies somewhere; pool by max_pool");
+  using maximum = std::conditional_t<L::pool().what == pooling::kind::max, fits, not_a_maximum<>>;
+  maximum::template refuse<maximum>();
   const layer_plan p = L::plan(tensor_value{x.layout(), x.dynamic().type()});
   check(p.why, x.team()->label());
   const pooled y = forward_pooling(x.team(), p, L::pool(), x.local(), true);

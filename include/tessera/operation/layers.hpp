@@ -73,7 +73,6 @@ template <class Widths, class... Options>
 struct pad;
 template <index_t... Widths, class... Options>
 struct pad<padding_at<Widths...>, Options...> {
-  static_assert(sizeof...(Widths) % 2 == 0, "[tessera.layer.options] a padding names the widths before and after each dimension");
   static constexpr const char* name = "pad";
   static constexpr static_vector<sliding, 8> widths(const layout&) {
     detail::layer_options o;
@@ -82,7 +81,11 @@ struct pad<padding_at<Widths...>, Options...> {
     (detail::option<Options>::apply(o), ...);
     return o.kernels;
   }
-  static constexpr layer_plan plan(const tensor_value& x) { return plan_widened(x.layout, widths(x.layout)); }
+  static constexpr layer_plan plan(const tensor_value& x) {
+    layer_plan refused;  // widths come in pairs, before and after a dimension
+    refused.why = refusal{code::option_of_other_dimensions, sizeof...(Widths) + 1, sizeof...(Widths)};
+    return sizeof...(Widths) % 2 == 0 ? plan_widened(x.layout, widths(x.layout)) : refused;
+  }
 };
 
 /// The elements [Begin, End) of one dimension; an End below 0 counts from the far end.
