@@ -22,6 +22,16 @@ def cpu(command):
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
+def peak(command):
+    """The most memory that a command held, in MiB."""
+    ran = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(ran.pid, 0)
+    ran.returncode = os.waitstatus_to_exitcode(status)
+    if ran.returncode:
+        raise subprocess.CalledProcessError(ran.returncode, command)
+    return used.ru_maxrss / 1024
+
+
 def medians(commands, rounds):
     """The median cost of each command, measured in turns so that the machine's moods fall on all alike."""
     times = [[] for _ in commands]
@@ -86,6 +96,8 @@ with tempfile.TemporaryDirectory() as folder:
         report(f"compile.200_layers_all_different.{kind}", all_new - base, None, unit="CPU seconds over the same file without them")
         two, many = medians([compile_only(compiler, f) for f in (small, large)], 5)
         report(f"compile.workers_256^3_over_2^3.{kind}", many / two, None, seconds=[round(two, 3), round(many, 3)])
+        before, after = peak(compile_only(compiler, core)), peak(compile_only(compiler, large))
+        report(f"compile.peak_memory_256^3_over_core.{kind}", after / before, None, mebibytes=[round(before), round(after)])
         if kind == "clang":
             def instantiations(path):
                 out = pathlib.Path(folder) / "trace.o"

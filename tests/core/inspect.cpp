@@ -57,7 +57,8 @@ std::size_t crossing_pieces(const std::string& svg) {
   std::size_t n = 0;
   for (const std::string& r : elements_named(svg, "rect")) {
     const std::string fill = attribute(r, "fill");
-    n += fill[0] == '#' && fill != "#ffffff" && fill != drawing::paper && attribute(r, "rx").empty() && attribute(r, "fill-opacity").empty();
+    n += fill[0] == '#' && fill != "#ffffff" && fill != drawing::paper && attribute(r, "rx").empty() &&
+         attribute(r, "fill-opacity").empty();
   }
   return n;
 }
@@ -116,17 +117,19 @@ TEST_CASE("text pictures agree with what each worker holds, element by element")
 }
 
 TEST_CASE("plans as JSON: the fields of an answer to a plan file") {
-  CHECK(plan_json<primitive<tiles, slabs>>() ==
-        R"([{"map": "move", "kind": "all_gather", "bytes_received": [24, 16, 16, 24, 16, 16], "bytes_total": 112, "lower_bound": 112, )"
-        R"("messages": [[3, 0, [[2, 4], [0, 3]]], [4, 1, [[2, 4], [3, 5]]], [5, 2, [[2, 4], [5, 7]]], [0, 3, [[0, 2], [0, 3]]], )"
-        R"([1, 4, [[0, 2], [3, 5]]], [2, 5, [[0, 2], [5, 7]]]]}])");
+  CHECK(
+      plan_json<primitive<tiles, slabs>>() ==
+      R"([{"map": "move", "kind": "all_gather", "bytes_received": [24, 16, 16, 24, 16, 16], "bytes_total": 112, "lower_bound": 112, )"
+      R"("messages": [[3, 0, [[2, 4], [0, 3]]], [4, 1, [[2, 4], [3, 5]]], [5, 2, [[2, 4], [5, 7]]], [0, 3, [[0, 2], [0, 3]]], )"
+      R"([1, 4, [[0, 2], [3, 5]]], [2, 5, [[0, 2], [5, 7]]]]}])");
   CHECK(json_string("a \"b\" \\ \n") == R"("a \"b\" \\ \u000a")");
 }
 
 TEST_CASE("plans as text name the verb, both layouts and every message") {
   const std::string s = plan_text<primitive<tiles, slabs>>();
   CHECK(s.starts_with("all_gather\n  from 4x7 over row 2 x col 3"));
-  CHECK(s.find("move (all_gather): 28 elements in 6 messages, busiest worker 6, lower bound 28\n  3 -> 0: [2,4)x[0,3)\n") != std::string::npos);
+  CHECK(s.find("move (all_gather): 28 elements in 6 messages, busiest worker 6, lower bound 28\n  3 -> 0: [2,4)x[0,3)\n") !=
+        std::string::npos);
 }
 
 TEST_CASE("pictures of layouts: every tile in its place, every worker named") {
@@ -139,8 +142,10 @@ TEST_CASE("pictures of layouts: every tile in its place, every worker named") {
   for (const char* said : {">row 0<", ">row 1<", ">col 0<", ">col 2<", ">0<", ">5<", ">4x7 over row 2 x col 3<"})
     CHECK(svg.find(said) != std::string::npos);
   CHECK(svg_of<ring>().find("hatched: what a window holds beyond") != std::string::npos);
-  CHECK(svg_of<tensor<partition<grid, blocks<row, col>, whole>, shape_of<4, 7>>>().find("holding nothing: 2, 5") != std::string::npos);
-  CHECK(svg_of<tensor<partition<grid, blocks<row>, partial<col>>, shape<batch>>>().find(">batch over row 2 x col 3<") != std::string::npos);
+  CHECK(svg_of<tensor<partition<grid, blocks<row, col>, whole>, shape_of<4, 7>>>().find("holding nothing: 2, 5") !=
+        std::string::npos);
+  CHECK(svg_of<tensor<partition<grid, blocks<row>, partial<col>>, shape<batch>>>().find(">batch over row 2 x col 3<") !=
+        std::string::npos);
 }
 
 TEST_CASE("pictures of plans: a piece for each message") {
@@ -188,9 +193,12 @@ TEST_CASE("networks: the same traffic in the table, as JSON and in the picture")
   const std::string table = network_table<net>(bind<batch>(4));
   CHECK(table.find(forward) != std::string::npos);
   const std::string json = network_json<net>(bind<batch>(4));
-  CHECK(json.starts_with(R"j({"mesh": "row 2 x col 3", "input": {"shape": [4, 1, 8, 9], "lies": "whole whole blocks(row) blocks(col)"}, "layers": [)j"
-                         R"j({"number": 0, "layer": "conv", "shape": [4, 2, 8, 9],)j"));
-  CHECK(json.find(R"j({"name": "weight", "shape": [2, 1, 3, 3], "lies": "whole whole whole whole invariant(row) invariant(col)"})j") != std::string::npos);
+  CHECK(json.starts_with(
+      R"j({"mesh": "row 2 x col 3", "input": {"shape": [4, 1, 8, 9], "lies": "whole whole blocks(row) blocks(col)"}, "layers": [)j"
+      R"j({"number": 0, "layer": "conv", "shape": [4, 2, 8, 9],)j"));
+  CHECK(json.find(
+            R"j({"name": "weight", "shape": [2, 1, 3, 3], "lies": "whole whole whole whole invariant(row) invariant(col)"})j") !=
+        std::string::npos);
   const auto sums = json.substr(json.rfind("}], \"forward\""));
   CHECK(sums.starts_with("}], \"forward\": {\"bytes\": " + forward + ","));
   CHECK(sums.find("\"backward\": {\"bytes\": " + backward + ",") != std::string::npos);

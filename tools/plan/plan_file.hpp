@@ -34,7 +34,9 @@ struct plan_case {
   transfer plan() const { return {what, from, to}; }
 };
 
-[[noreturn]] inline void refuse(const place& here, code why, auto... numbers) { throw error(refusal{why, numbers...}, here.path()); }
+[[noreturn]] inline void refuse(const place& here, code why, auto... numbers) {
+  throw error(refusal{why, numbers...}, here.path());
+}
 inline void hold(const place& here, const refusal& why) { check(why, here.path()); }
 
 /// "first", "first" and "strides", or "ranks": every world rank must be one of the world's.
@@ -75,7 +77,8 @@ inline mesh_value read_mesh(const place& here, index_t world, lists& keep) {
     if (here.has("strides")) {
       const place strides = here.at("strides").list();
       if (strides.size() != axes.size()) refuse(strides, code::wrong_number_of_strides, axes.size(), strides.size());
-      for (int i = 0; i < mesh.axes.count; ++i) mesh.axes[i].stride = static_cast<int>(strides.item(static_cast<std::size_t>(i)).number());
+      for (int i = 0; i < mesh.axes.count; ++i)
+        mesh.axes[i].stride = static_cast<int>(strides.item(static_cast<std::size_t>(i)).number());
     }
     for (const axis_value& a : mesh.axes) (a.stride < 0 ? low : high) += index_t{a.stride} * (a.extent - 1);
     inside(here, low);
@@ -153,7 +156,8 @@ class layout_reader {
 
   void read_cover(const place& here, int d, index_t n) {
     if (!here.has("haloed")) return read_tiles(here, d, n);
-    const place w = here.only({"haloed"}).at("haloed").only({"outputs", "extent", "kernel", "stride", "padding", "dilation", "boundary"});
+    const place w =
+        here.only({"haloed"}).at("haloed").only({"outputs", "extent", "kernel", "stride", "padding", "dilation", "boundary"});
     const place padding = w.at("padding").list();
     if (padding.size() != 2) padding.fault("is no [left, right]");
     const std::string edge = w.at("boundary").word();
@@ -161,7 +165,7 @@ class layout_reader {
     const auto which = std::find(edges.begin(), edges.end(), edge);
     if (which == edges.end()) w.at("boundary").fault("is none of zero, reflect, replicate and periodic");
     const sliding s{w.at("kernel").number(),  w.at("stride").number(),   padding.item(0).number(),
-                    padding.item(1).number(),   w.at("dilation").number(), static_cast<boundary>(which - edges.begin())};
+                    padding.item(1).number(), w.at("dilation").number(), static_cast<boundary>(which - edges.begin())};
     const index_t outputs = w.at("extent").number();
     if (outputs < 0) refuse(w, code::extent_negative, d, outputs);
     hold(w, s.check(d, n));

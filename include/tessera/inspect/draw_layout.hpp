@@ -80,7 +80,9 @@ inline void draw_edges(const sheet& s, const layout& x, double x0, double y0, bo
       if (!full && !brief) return;
       const std::string name = part_name(p, x, k, full);
       if (across) s.to.text(x0 + (from + to) / 2, y0 - tick_room, name, 11, drawing::ink, "middle");
-      else s.to.text(x0 - 10 - drawing::width_of(fmt::format("{}", e.hi), 10), y0 + (from + to) / 2 + 4, name, 11, drawing::ink, "end");
+      else
+        s.to.text(x0 - 10 - drawing::width_of(fmt::format("{}", e.hi), 10), y0 + (from + to) / 2 + 4, name, 11, drawing::ink,
+                  "end");
     });
     if (x.dims[e.dim].kind != cover::tiled) tick(0);
     tick(e.hi);
@@ -182,7 +184,8 @@ inline std::vector<std::string> notes_of(const view& v, const layout& x, const h
     if (x.mesh.axes[a].extent == 1) continue;
     const std::string name(view_of(x.mesh.axes[a].name));
     if (x.roles[a].kind == role::on) lines.push_back(fmt::format("{} = {} alone holds it", name, x.roles[a].coordinate));
-    else if (x.roles[a].kind != role::cut) lines.push_back(fmt::format("along {}: {} ({})", name, means[static_cast<int>(x.roles[a].kind)], role_text(x.roles[a].kind)));
+    else if (x.roles[a].kind != role::cut)
+      lines.push_back(fmt::format("along {}: {} ({})", name, means[static_cast<int>(x.roles[a].kind)], role_text(x.roles[a].kind)));
   }
   if (overlaps_drawn(v, x)) lines.push_back("hatched: what a window holds beyond the blocks of its axes");
   if (!held.idle.empty()) lines.push_back("holding nothing: " + ranks_text(held.idle));

@@ -20,7 +20,7 @@ inline int world_of(const change& c) {
 }
 
 // The plan for given values of the dynamic extents; one that is not bound is refused while compiling.
-template <class F, class... Bindings>
+template<class F, class... Bindings>
 change bound_plan(const Bindings&... bindings) {
   using verdict = verdict_of<all_bound<typename F::domain, Bindings...>>;
   verdict::template refuse<verdict>();
@@ -30,29 +30,31 @@ change bound_plan(const Bindings&... bindings) {
 }  // namespace detail
 
 /// A primitive with one plan: not a composition, whose parts have one each.
-template <class F>
-concept PlannedPrimitive = Primitive<F> && requires { F::verb; };
+template<class F>
+concept PlannedPrimitive = Primitive<F> && requires {
+  F::verb;
+};
 
 // The same from types: `svg_of<tensor_type>()`, `svg_of<primitive<from, to>>(bind<batch>(64))`.
 
-template <TensorType T, class... Bindings>
+template<TensorType T, class... Bindings>
 std::string picture(const Bindings&... bindings) {
   return picture(detail::bound_all(value_of<T>.layout, bindings...));
 }
-template <TensorType T, class... Bindings>
+template<TensorType T, class... Bindings>
 std::string svg_of(const Bindings&... bindings) {
   return svg_of(detail::bound_all(value_of<T>.layout, bindings...));
 }
-template <PlannedPrimitive F, class... Bindings>
+template<PlannedPrimitive F, class... Bindings>
 std::string plan_text(const Bindings&... bindings) {
   return plan_text(detail::bound_all(value_of<typename F::domain>.layout, bindings...),
                    detail::bound_all(value_of<typename F::codomain>.layout, bindings...));
 }
-template <PlannedPrimitive F, class... Bindings>
+template<PlannedPrimitive F, class... Bindings>
 std::string svg_of(const Bindings&... bindings) {
   return svg_of(detail::bound_plan<F>(bindings...));
 }
-template <PlannedPrimitive F, class... Bindings>
+template<PlannedPrimitive F, class... Bindings>
 std::string plan_json(const Bindings&... bindings) {
   const change c = detail::bound_plan<F>(bindings...);
   return plan_json(c, detail::world_of(c), bytes_of(value_of<typename F::domain>.element));

@@ -15,10 +15,8 @@ inline std::string json_string(std::string_view s) {
   std::string q = "\"";
   for (const char c : s) {
     if (c == '"' || c == '\\') q += '\\';
-    if (static_cast<unsigned char>(c) < 0x20)
-      q += fmt::format("\\u{:04x}", static_cast<int>(c));
-    else
-      q += c;
+    if (static_cast<unsigned char>(c) < 0x20) q += fmt::format("\\u{:04x}", static_cast<int>(c));
+    else q += c;
   }
   return q + '"';
 }
@@ -48,16 +46,17 @@ inline std::string plan_json(const transfer& plan, int world, index_t element_by
   });
   std::string by_rank;
   for (index_t bytes : received) by_rank += fmt::format("{}{}", by_rank.empty() ? "" : ", ", bytes);
-  return fmt::format("{{{}{}\"kind\": \"{}\", \"bytes_received\": [{}], \"bytes_total\": {}, \"lower_bound\": {}, \"messages\": [{}]}}",
-                     first, first.empty() ? "" : ", ", name_of(collective_of(plan)), by_rank, total,
-                     cost_of(plan).lower_bound * element_bytes, messages);
+  return fmt::format(
+      "{{{}{}\"kind\": \"{}\", \"bytes_received\": [{}], \"bytes_total\": {}, \"lower_bound\": {}, \"messages\": [{}]}}", first,
+      first.empty() ? "" : ", ", name_of(collective_of(plan)), by_rank, total, cost_of(plan).lower_bound * element_bytes, messages);
 }
 
 /// A change of layout: its transfers in order, each as above.
 inline std::string plan_json(const change& c, int world, index_t element_bytes) {
   std::string s;
   for (const step& one : c.steps)
-    s += (s.empty() ? "" : ", ") + plan_json(one.plan(), world, element_bytes, fmt::format("\"map\": \"{}\"", one.what == map::move ? "move" : "fold"));
+    s += (s.empty() ? "" : ", ") +
+         plan_json(one.plan(), world, element_bytes, fmt::format("\"map\": \"{}\"", one.what == map::move ? "move" : "fold"));
   return "[" + s + "]";
 }
 

@@ -14,7 +14,7 @@ inline std::string grouped(index_t n) {
 }
 
 /// A network as a table, from its type alone: each layer's result and parameters, how they lie, and the bytes it moves.
-template <class Network, class... Bindings>
+template<class Network, class... Bindings>
 std::string network_table(const Bindings&... bindings) {
   std::string s = fmt::format("{:<3}{:<13}{:<14}{:<38}{:>12}{:>12}{:>12}\n", "", "layer", "shape", "lies", "forward B",
                               "backward B", "lower bound");
@@ -42,7 +42,7 @@ std::string network_table(const Bindings&... bindings) {
 /// The same as JSON: for each layer its result, its parameters and its traffic in both directions; then the sum.
 ///
 /// Extents are numbers, or names where nothing binds them; traffic needs all of them.
-template <class Network, class... Bindings>
+template<class Network, class... Bindings>
 std::string network_json(const Bindings&... bindings) {
   const auto lies = [&](const layout& given) {
     const layout x = detail::bound_all(given, bindings...);
@@ -64,12 +64,12 @@ std::string network_json(const Bindings&... bindings) {
     for (const parameter_value& w : On::value.parameters)
       parameters += fmt::format("{}{{\"name\": {}, {}}}", parameters.empty() ? "" : ", ", json_string(w.name), lies(w.stored));
     layers += fmt::format("{}{{\"number\": {}, \"layer\": {}, {}, \"parameters\": [{}], {}}}", layers.empty() ? "" : ", ",
-                          number < 0 ? "null" : fmt::format("{}", number), json_string(On::name), lies(On::value.output), parameters,
-                          both(detail::applied_traffic<On>(bindings...)));
+                          number < 0 ? "null" : fmt::format("{}", number), json_string(On::name), lies(On::value.output),
+                          parameters, both(detail::applied_traffic<On>(bindings...)));
   });
   return fmt::format("{{\"mesh\": {}, \"input\": {{{}}}, \"layers\": [{}], {}}}",
-                     json_string(text_of(value_of<typename Network::input>.layout.mesh)), lies(value_of<typename Network::input>.layout),
-                     layers, both(traffic<Network>(bindings...)));
+                     json_string(text_of(value_of<typename Network::input>.layout.mesh)),
+                     lies(value_of<typename Network::input>.layout), layers, both(traffic<Network>(bindings...)));
 }
 
 }  // namespace tessera

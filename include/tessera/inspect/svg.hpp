@@ -61,30 +61,33 @@ class drawing {
 
   /// How wide a text is, nearly.
   static double width_of(std::string_view text, double size = 12) {
-    const auto letters = std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; });
+    const auto letters =
+        std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; });
     return static_cast<double>(letters) * size * 0.56;
   }
 
   void rect(double x, double y, double w, double h, std::string_view fill, double opacity = 1, std::string_view more = "") {
-    body_ += fmt::format("<rect x='{}' y='{}' width='{}' height='{}' fill='{}'{}{}{}/>\n", pixels(x), pixels(y), pixels(w), pixels(h), fill,
-                         opacity == 1 ? "" : fmt::format(" fill-opacity='{:g}'", opacity), more.empty() ? "" : " ", more);
+    body_ +=
+        fmt::format("<rect x='{}' y='{}' width='{}' height='{}' fill='{}'{}{}{}/>\n", pixels(x), pixels(y), pixels(w), pixels(h),
+                    fill, opacity == 1 ? "" : fmt::format(" fill-opacity='{:g}'", opacity), more.empty() ? "" : " ", more);
     reach(x + w, y + h);
   }
   void outline(double x, double y, double w, double h, std::string_view stroke, double width, std::string_view more = "") {
     rect(x, y, w, h, "none", 1, fmt::format("stroke='{}' stroke-width='{:g}' {}", stroke, width, more));
   }
   void line(double x, double y, double x2, double y2, std::string_view stroke, double width = 1) {
-    body_ += fmt::format("<line x1='{}' y1='{}' x2='{}' y2='{}' stroke='{}' stroke-width='{:g}'/>\n", pixels(x), pixels(y), pixels(x2),
-                         pixels(y2), stroke, width);
+    body_ += fmt::format("<line x1='{}' y1='{}' x2='{}' y2='{}' stroke='{}' stroke-width='{:g}'/>\n", pixels(x), pixels(y),
+                         pixels(x2), pixels(y2), stroke, width);
     reach(x2, y2);
   }
   void path(std::string_view d, std::string_view fill) { body_ += fmt::format("<path d='{}' fill='{}'/>\n", d, fill); }
 
   /// anchor: start, middle or end; y is the line that letters stand on.
-  void text(double x, double y, std::string_view what, double size = 12, std::string_view colour = ink, std::string_view anchor = "start",
-            bool bold = false) {
+  void text(double x, double y, std::string_view what, double size = 12, std::string_view colour = ink,
+            std::string_view anchor = "start", bool bold = false) {
     body_ += fmt::format("<text x='{}' y='{}' font-size='{:g}' fill='{}'{}{}>{}</text>\n", pixels(x), pixels(y), size, colour,
-                         anchor == "start" ? "" : fmt::format(" text-anchor='{}'", anchor), bold ? " font-weight='600'" : "", xml_text(what));
+                         anchor == "start" ? "" : fmt::format(" text-anchor='{}'", anchor), bold ? " font-weight='600'" : "",
+                         xml_text(what));
     const double w = width_of(what, size);
     reach(anchor == "start" ? x + w : anchor == "middle" ? x + w / 2 : x, y + 4);
   }

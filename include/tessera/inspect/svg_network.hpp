@@ -8,7 +8,7 @@ namespace tessera {
 /// A network as SVG, from its type alone: how each layer's result lies, and the bytes that the layer moves forward and backward.
 ///
 /// `bindings` give dynamic extents their values; traffic needs all of them.
-template <class Network, class... Bindings>
+template<class Network, class... Bindings>
 std::string network_svg(const Bindings&... bindings) {
   drawing to;
   struct row_value {
@@ -48,9 +48,12 @@ std::string network_svg(const Bindings&... bindings) {
     y += std::max(64.0, v.rows.size) + 16;
   }
   const traffic_value all = traffic<Network>(bindings...);
-  to.text(16, y + 12, fmt::format("forward {} bytes, at least {}; backward {}, at least {}; busiest worker {} and {}", grouped(all.forward.bytes),
-                                  grouped(all.forward.lower_bound_bytes), grouped(all.backward.bytes), grouped(all.backward.lower_bound_bytes),
-                                  grouped(all.forward.busiest_worker_bytes), grouped(all.backward.busiest_worker_bytes)), 11);
+  to.text(
+      16, y + 12,
+      fmt::format("forward {} bytes, at least {}; backward {}, at least {}; busiest worker {} and {}", grouped(all.forward.bytes),
+                  grouped(all.forward.lower_bound_bytes), grouped(all.backward.bytes), grouped(all.backward.lower_bound_bytes),
+                  grouped(all.forward.busiest_worker_bytes), grouped(all.backward.busiest_worker_bytes)),
+      11);
   return to.str();
 }
 

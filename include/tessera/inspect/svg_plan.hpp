@@ -42,9 +42,12 @@ inline double draw_transfer(drawing& to, const transfer& plan, double y0) {
   const sheet s{to, v, colours};
   const cost c = cost_of(plan);
 
-  to.text(16, y0 + 16, fmt::format("{}: {}", move ? "Move" : "Fold", name_of(collective_of(plan))), 15, drawing::ink, "start", true);
-  to.text(16, y0 + 34, fmt::format("{} elements in {} {}, the busiest worker receives {}, lower bound {}", c.total, c.messages,
-                                   c.messages == 1 ? "message" : "messages", c.busiest, c.lower_bound), 12, drawing::faint);
+  to.text(16, y0 + 16, fmt::format("{}: {}", move ? "Move" : "Fold", name_of(collective_of(plan))), 15, drawing::ink, "start",
+          true);
+  to.text(16, y0 + 34,
+          fmt::format("{} elements in {} {}, the busiest worker receives {}, lower bound {}", c.total, c.messages,
+                      c.messages == 1 ? "message" : "messages", c.busiest, c.lower_bound),
+          12, drawing::faint);
   const double top = y0 + 52;
   const holders held = holders_of(v, tiling);
   double bottom = top;
@@ -77,7 +80,8 @@ inline double draw_transfer(drawing& to, const transfer& plan, double y0) {
     to.text(x + 24, bottom + 15, says, 11, drawing::faint);
     x += 48 + drawing::width_of(says, 11);
   };
-  if (c.total > 0) key(1, "0", move ? "arrives: colour and number of the sender" : "is sent and added: colour and number of the receiver");
+  if (c.total > 0)
+    key(1, "0", move ? "arrives: colour and number of the sender" : "is sent and added: colour and number of the receiver");
   key(0.3, "", move ? "held already" : "kept");
   return draw_messages(to, plan, colours, 16, bottom + 30);
 }

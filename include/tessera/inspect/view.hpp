@@ -10,11 +10,11 @@ namespace tessera {
 
 /// One dimension along an edge of a picture: which of its elements are shown, over how many pixels.
 struct edge_view {
-  int dim = -1;        ///< -1: there is none, one row is drawn
+  int dim = -1;  ///< -1: there is none, one row is drawn
   index_t lo = 0;
   index_t hi = 1;
-  double size = 0;     ///< pixels
-  bool known = true;   ///< false: the extent is dynamic and stands for any
+  double size = 0;    ///< pixels
+  bool known = true;  ///< false: the extent is dynamic and stands for any
 
   double at(index_t i) const { return static_cast<double>(i - lo) / static_cast<double>(hi - lo) * size; }
   interval shown(const interval& i) const { return overlap(i, {lo, hi}); }
@@ -82,7 +82,8 @@ inline edge_view edge_of(const std::vector<const layout*>& all, int d, int most)
 /// Chooses what to draw of layouts of one tensor: the dimensions that are cut, those with more parts first; then the largest.
 ///
 /// `narrow` draws one dimension where only one is cut. Of a dimension with more than 2·`most` parts the first `most` are drawn.
-inline view choose_view(const std::vector<const layout*>& all, bool narrow, double widest = 360, double highest = 250, int most = 12) {
+inline view choose_view(const std::vector<const layout*>& all, bool narrow, double widest = 360, double highest = 250,
+                        int most = 12) {
   const layout& first = *all[0];
   std::vector<int> order;
   std::vector<index_t> weight;
@@ -96,7 +97,8 @@ inline view choose_view(const std::vector<const layout*>& all, bool narrow, doub
     weight.push_back(w);
     order.push_back(d);
   }
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return weight[static_cast<std::size_t>(a)] > weight[static_cast<std::size_t>(b)]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int a, int b) { return weight[static_cast<std::size_t>(a)] > weight[static_cast<std::size_t>(b)]; });
   std::size_t drawn = std::min<std::size_t>(2, order.size());
   if (narrow && cut == 1) drawn = 1;
   while (drawn > 1 && weight[static_cast<std::size_t>(order[drawn - 1])] == 1) --drawn;

@@ -12,8 +12,7 @@ constexpr refusal check_transfer(map what, const layout& from, const layout& to)
   if (from.dims.count != to.dims.count) return refusal{code::wrong_number_of_dimensions, from.dims.count, to.dims.count};
   const bool move = what == map::move;
   for (int d = 0; d < from.dims.count; ++d) {
-    if (from.dims[d].extent != to.dims[d].extent)
-      return refusal{code::extents_differ, d, from.dims[d].extent, to.dims[d].extent};
+    if (from.dims[d].extent != to.dims[d].extent) return refusal{code::extents_differ, d, from.dims[d].extent, to.dims[d].extent};
     if ((move ? from : to).dims[d].kind != cover::tiled) return refusal{code::not_a_tiling, -1, d};
   }
   if (move ? detail::moves(from, to) : detail::folds(from, to)) return {};
