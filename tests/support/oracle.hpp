@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/plan/interval.hpp>
+#include <tessera/topology/layout.hpp>
 
 #include <algorithm>
 #include <map>
@@ -74,7 +74,11 @@ inline std::vector<index_t> held(const layout& x, int dim, const coordinates& c)
   if (d.kind == cover::tiled) return mine;
   std::vector<index_t> hull;
   if (mine.empty() || d.extent == 0) return hull;
-  for (index_t i = d.needs.a * mine.front() + d.needs.b; i <= d.needs.a * mine.back() + d.needs.b2; ++i) {
+  const auto input = [&](index_t y, index_t reach) {  // ⌊(a·y + reach)/c⌋
+    const index_t v = d.needs.a * y + reach;
+    return v / d.needs.c - (v % d.needs.c < 0 ? 1 : 0);
+  };
+  for (index_t i = input(mine.front(), d.needs.b); i <= input(mine.back(), d.needs.b2); ++i) {
     const index_t element = read(i, d.extent, d.needs.edge);
     if (element < d.needs.unreached_before || element >= d.extent - d.needs.unreached_after) continue;
     if (std::find(hull.begin(), hull.end(), element) == hull.end()) hull.push_back(element);
@@ -113,9 +117,10 @@ inline std::set<element> held(const layout& x, int rank) {
 }
 
 /// The elements of a box.
-inline std::set<element> elements(const box& b) {
+template <class Box>
+std::set<element> elements(const Box& b) {
   std::set<element> all{element{}};
-  for (const interval& i : b) {
+  for (const auto& i : b) {
     std::set<element> longer;
     for (const element& e : all)
       for (index_t k = i.lo; k < i.hi; ++k) {

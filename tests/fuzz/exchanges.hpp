@@ -1,0 +1,14 @@
+#pragma once
+// A case as LibTorch tensors on threads: what arrives, the gradient, and what it cost.
+
+#include "fuzz_case.hpp"
+
+namespace tessera::testing::fuzz {
+
+/// The names of all elements that a tensor can hold: those that LibTorch and the library both have.
+std::vector<std::string> element_names();
+
+/// What is wrong when a case is executed, or nothing.
+std::string judge_exchange(const fuzz_case& c);
+
+}  // namespace tessera::testing::fuzz
