@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/plan/cost.hpp>
+#include <tessera/topology/meeting.hpp>
 
 namespace tessera {
 
@@ -19,18 +20,6 @@ enum class collective : signed char {
 };
 
 namespace detail {
-
-// A layout without its axes of extent 1: they cut nothing, so what a transfer is does not depend on them.
-constexpr layout without_single_axes(layout x) {
-  for (int a = x.mesh.axes.count - 1; a >= 0; --a) {
-    if (x.mesh.axes[a].extent > 1) continue;
-    x.release(a);
-    x.mesh = without_axis(x.mesh, a, 0);
-    for (int i = a; i + 1 < x.roles.count; ++i) x.roles[i] = x.roles[i + 1];
-    --x.roles.count;
-  }
-  return x;
-}
 
 // Two coordinates of p lie beside each other or are the same; in a ring the first and the last do too.
 constexpr bool beside(int i, int j, int p, bool ring) {
@@ -61,7 +50,9 @@ constexpr bool only_neighbours(const transfer& plan) {
 /// Recognises what a transfer is, so that a transport can use its best method.
 constexpr collective collective_of(const transfer& given) {
   if (cost_of(given).total == 0) return collective::nothing;
-  const layout source = detail::without_single_axes(given.source().of), target = detail::without_single_axes(given.target().of);
+  const auto bare = [](const layout& x) { return over(x, without_ones(x.mesh)); };  // axes of extent 1 do not change what it is
+  const layout source = bare(given.source().of);
+  const layout target = bare(given.target().of);
   const bool folds = given.what() == map::fold;
   const transfer plan{given.what(), folds ? cotangent(target) : source, folds ? cotangent(source) : target};
   if (!plan.aligned()) return collective::general;
