@@ -1,0 +1,178 @@
+#pragma once
+
+#include <tessera/meta/refusal.hpp>
+#include <tessera/operation/signature.hpp>
+
+namespace tessera::detail {
+
+
+// Which inputs the outputs of a windowed or narrowed dimension need, and how many outputs n inputs give.
+constexpr bool slides(const treated& t) { return t.how == treatment::windowed || t.how == treatment::narrowed; }
+constexpr index_t outputs_of(const treated& t, index_t n) { return t.how == treatment::narrowed ? t.extent : t.kernel.outputs(n); }
+
+// A cut dimension serves a window when it holds its halo, or that of a composed window whose first step it is.
+constexpr bool serves(const dimension& d, const window& needs, index_t outputs) {
+  if (d.kind == cover::tiled) return false;
+  return d.needs == needs || divides(d.needs, needs, outputs, d.extent);
+}
+constexpr bool serves(const dimension& d, const sliding& kernel) { return serves(d, kernel.needs(), kernel.outputs(d.extent)); }
+
+// What one axis of the mesh is to an operation's operands.
+class axis_rule {
+ public:
+  constexpr axis_rule(const signature& what, const static_vector<operand, 4>& operands, int axis)
+      : what_(what), operands_(operands), axis_(axis) {}
+
+  // Sets the axis's role in the result; the sum over a cut dimension is partial.
+  constexpr refusal apply(layout& result) const {
+    for (int o = 0; o < operands_.count; ++o)
+      if (kind(o) == role::cut) return cut(o, result);
+    return uncut(result);
+  }
+
+ private:
+  constexpr const axis_role& of(int o) const { return operands_[o].layout.roles[axis_]; }
+  constexpr role kind(int o) const { return of(o).kind; }
+
+  constexpr refusal cut(int first, layout& result) const {
+    const axis_role& lead = of(first);
+    const char letter = what_.operands[first][lead.dimension];
+    const dimension& d = operands_[first].layout.dims[lead.dimension];
+    const treated how = what_.of(letter);
+    if (!cuttable(how, d)) return refusal{code::dimension_needed_whole, first, lead.dimension};
+    int terms = 0;    // operands whose intervals are pending
+    int lacking = 0;  // operands without this dimension
+    for (int o = 0; o < operands_.count; ++o) {
+      const int has = place(what_.operands[o], letter);
+      if (has >= 0) {
+        const dimension& other = operands_[o].layout.dims[has];
+        const bool alike = kind(o) == role::cut && of(o).dimension == has && of(o).level == lead.level &&
+                           of(o).joined == lead.joined && same_intervals(d, other, operands_[first].layout.parts(lead.dimension));
+        if (!alike) return refusal{code::cut_unalike, axis_, o, has};
+        terms += other.kind == cover::pending ? 1 : 0;
+        continue;
+      }
+      ++lacking;
+      if (kind(o) == role::partial)
+        return what_.kind == linearity::additive ? refusal{code::replicate_added_to_partial, axis_, first}
+                                                 : refusal{code::product_of_partials, axis_, o};
+      if (kind(o) == role::invariant && !operands_[o].constant) return refusal{code::invariant_mixed, axis_, o};
+      if (kind(o) == role::on) return refusal{code::held_on_one_coordinate, axis_, o};
+      if (kind(o) == role::cut) return refusal{code::cut_unalike, axis_, o, of(o).dimension};
+    }
+    if (slides(how) && !serves(d, how.kernel.needs(), outputs_of(how, d.extent)))
+      return refusal{code::window_without_halo, first, lead.dimension};
+    const int kept = place(what_.result, how.into != 0 ? how.into : letter);
+    if (const refusal r = check_terms(terms, lacking, kept, first, lead.dimension); !r.ok()) return r;
+    if (kept >= 0) {
+      result.roles[axis_] = {role::cut, static_cast<signed char>(kept), lead.level, lead.joined};
+      return {};
+    }
+    if (d.kind != cover::tiled && terms == 0) return refusal{code::haloed_summed, first, lead.dimension};
+    if (what_.kind == linearity::nonlinear) return refusal{code::dimension_needed_whole, first, lead.dimension};
+    result.roles[axis_] = {role::partial};
+    return {};
+  }
+
+  // Terms pass linear operations alone: a sum takes all operands as terms, a product takes one; what lacks a dimension that is
+  // terms, or that a sum sums over, would be added once for each part.
+  constexpr refusal check_terms(int terms, int lacking, int kept, int first, int dim) const {
+    if (what_.kind == linearity::additive && lacking > 0 && (terms > 0 || kept < 0))
+      return refusal{code::replicate_added_to_partial, axis_, first};
+    if (terms == 0) return {};
+    if (what_.kind == linearity::nonlinear) return refusal{code::pending_not_linear, first, dim};
+    if (what_.kind == linearity::additive && terms + lacking < operands_.count) return refusal{code::pending_not_linear, first, dim};
+    if (what_.kind == linearity::multilinear && terms > 1) return refusal{code::product_of_partials, axis_, terms};
+    return {};
+  }
+
+  // Whether what the operation does leaves a cut of this dimension a cut.
+  constexpr bool cuttable(const treated& how, const dimension& d) const {
+    switch (how.how) {
+      case treatment::plain:
+      case treatment::windowed:
+      case treatment::narrowed: return true;
+      case treatment::whole:
+      case treatment::joined: return false;
+      case treatment::merged: return outermost(how) && (d.kind == cover::tiled || alone(how));
+      case treatment::split: return d.kind == cover::tiled && d.grain() % how.extent == 0;
+    }
+    return false;
+  }
+  constexpr bool alone(const treated& t) const {
+    int n = 0;
+    for (const treated& other : what_.special) n += other.how == treatment::merged && other.into == t.into;
+    return n == 1;
+  }
+  constexpr bool outermost(const treated& t) const {
+    for (const treated& other : what_.special)
+      if (other.how == treatment::merged && other.into == t.into) return other.letter == t.letter;
+    return true;
+  }
+
+  constexpr refusal uncut(layout& result) const {
+    int partials = 0;
+    int invariants = 0;
+    int ons = 0;
+    int others = 0;  // replicate, and constants that are told nothing else
+    int a_partial = -1;
+    int a_replicate = -1;
+    for (int o = 0; o < operands_.count; ++o) {
+      const role k = kind(o);
+      if (k == role::partial) {
+        ++partials;
+        a_partial = o;
+      } else if (operands_[o].constant && k != role::on) {
+        // counts as what the others are
+      } else if (k == role::invariant) {
+        ++invariants;
+      } else if (k == role::on) {
+        ++ons;
+      } else {
+        ++others;
+        a_replicate = o;
+      }
+    }
+    if (ons > 0) {
+      for (int o = 0; o < operands_.count; ++o)
+        if (kind(o) != role::on || of(o).coordinate != of_on().coordinate)
+          return refusal{code::held_on_one_coordinate, axis_, o};
+      result.roles[axis_] = of_on();
+      return {};
+    }
+    if (partials > 0) {
+      if (what_.kind == linearity::nonlinear) return refusal{code::nonlinear_on_partial, axis_, a_partial};
+      if (invariants > 0) return refusal{code::invariant_mixed, axis_, a_partial};
+      if (what_.kind == linearity::additive && partials < operands_.count)
+        return refusal{code::replicate_added_to_partial, axis_, not_partial()};
+      if (what_.kind == linearity::multilinear && partials > 1) return refusal{code::product_of_partials, axis_, partials};
+      result.roles[axis_] = of(a_partial);
+      return {};
+    }
+    if (invariants > 0 && others > 0) return refusal{code::invariant_mixed, axis_, a_replicate};
+    result.roles[axis_] = {invariants > 0 ? role::invariant : all_constant() ? kind(0) : role::replicate};
+    return {};
+  }
+
+  constexpr int not_partial() const {
+    for (int o = 0; o < operands_.count; ++o)
+      if (kind(o) != role::partial) return o;
+    return -1;
+  }
+  constexpr bool all_constant() const {
+    for (const operand& o : operands_)
+      if (!o.constant) return false;
+    return true;
+  }
+  constexpr const axis_role& of_on() const {
+    for (int o = 0; o < operands_.count; ++o)
+      if (kind(o) == role::on) return of(o);
+    return of(0);
+  }
+
+  const signature& what_;
+  const static_vector<operand, 4>& operands_;
+  int axis_;
+};
+
+}  // namespace tessera::detail
