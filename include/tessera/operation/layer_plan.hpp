@@ -96,6 +96,16 @@ constexpr refusal hold_windows(layout& x, int first, const sliding* kernels, int
   return {};
 }
 
+/// The plan of a layer that is one local operation on `x` and other operands: nothing is exchanged, what comes out is its result.
+constexpr layer_plan one_operation(const layout& x, const signature& what, const static_vector<operand, 4>& operands) {
+  const inferred y = infer(what, operands);
+  layer_plan p;
+  p.input = p.used = x;
+  p.raw = p.output = y.layout;
+  p.why = y.why;
+  return p;
+}
+
 /// Stored forms are invariant wherever they are not cut or on one coordinate: every worker that holds a copy steps it alike.
 constexpr layout stored_form(layout used) {
   for (int a = 0; a < used.roles.count; ++a)

@@ -7,16 +7,9 @@ namespace tessera {
 namespace detail {
 
 constexpr layer_plan local(const layout& x, const signature& what) {
-  layer_plan p;
-  p.input = x;
-  p.used = x;
   static_vector<operand, 4> one;
   one.push({x, false});
-  const inferred y = infer(what, one);
-  p.why = y.why;
-  p.raw = y.layout;
-  p.output = y.layout;
-  return p;
+  return one_operation(x, what, one);
 }
 
 }  // namespace detail

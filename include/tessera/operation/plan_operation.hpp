@@ -41,7 +41,7 @@ constexpr refusal meet_parameter(const layout& x, const letters& input, const le
 /// dimensions of the input. They lie cut where the input is, and their gradients are summed over whatever else cuts it.
 template <class... Parameters>
 constexpr layer_plan plan_operation(const signature& what, const layout& x, const Parameters&... own) {
-  static_assert(sizeof...(own) <= decltype(layer_plan::parameters)::capacity, "a layer of one's own has at most 2 parameters");
+  static_assert(sizeof...(own) < decltype(signature::operands)::capacity, "an operation has at most 4 operands, the input and 3 parameters");
   layer_plan p;
   p.input = x;
   p.used = x;
@@ -66,11 +66,9 @@ constexpr layer_plan plan_operation(const signature& what, const layout& x, cons
   };
   (add(own), ...);
   if (!p.why.ok()) return p;
-  const inferred y = infer(what, operands);
-  p.why = y.why;
-  p.raw = y.layout;
-  p.output = y.layout;
-  return p;
+  layer_plan planned = detail::one_operation(x, what, operands);
+  planned.parameters = p.parameters;
+  return planned;
 }
 
 }  // namespace tessera
