@@ -29,7 +29,7 @@ struct linear : detail::mesh_of_options<Options...> {
   static constexpr layer_plan plan(const tensor_value& x) { return plan_contraction(x.layout, weights()); }
 };
 
-/// y[n, o, …] = b[o] + Σ x[n, i, stride·… + dilation·k − padding] w[o, i, k] over a kernel of any number of dimensions.
+/// y[n, o, …] = b[o] + Σ x[n, i, stride·… + dilation·k − padding] w[o, i, k] over a kernel of 1 to 3 dimensions.
 ///
 /// Options in any order: `kernel<…>`, `stride`, `padding`, `padding_at`, `dilation` and those of `linear`.
 template <index_t Out, class... Options>
