@@ -206,21 +206,6 @@ struct own_layer {
   }
 };
 
-/// How many of the six workers refuse f(team) with this code.
-int refusals_of(const std::string& code, const std::function<void(const team<world>&)>& f) {
-  const auto all = in_team<world>([&](const team<world>& t) {
-    try {
-      f(t);
-    } catch (const error& e) {
-      return code == e.code();
-    }
-    return false;
-  });
-  int n = 0;
-  for (const auto& r : all.results) n += r && *r;
-  return n;
-}
-
 }  // namespace
 
 TEST_CASE("typed tensors: two operands one behind the other; a primitive by its name; a layer in a network") {
@@ -264,7 +249,7 @@ TEST_CASE("run time refuses what the compiler would, and a function that gives a
   const auto plain = [](const at::Tensor& x) { return x; };
   const auto refused = [](const std::string& code, const std::function<void(const team<world>&)>& f) {
     INFO(code);
-    CHECK(refusals_of(code, f) == 6);
+    CHECK(refusals<world>(code, f) == 6);
   };
   const at::Tensor a = global_of({6, 5}, numbers{1});
   const auto x = [&](const team<world>& t) { return take<rows>(t, a).dynamic(); };

@@ -37,6 +37,22 @@ auto in_team(F&& f, const launch_options& options = threads_only()) {
   return out;
 }
 
+/// How many workers of a mesh refuse f(team) with this code; none of them waits for another.
+template <Mesh M, class F>
+int refusals(const std::string& code, F&& f) {
+  const auto all = in_team<M>([&](const team<M>& t) {
+    try {
+      f(t);
+    } catch (const error& e) {
+      return code == e.code();
+    }
+    return false;
+  });
+  int n = 0;
+  for (const auto& r : all.results) n += r && *r;
+  return n;
+}
+
 /// A number for an element of a tensor: a function of its global index and of the tensor alone.
 struct numbers {
   std::uint64_t salt = 0;

@@ -38,22 +38,6 @@ bool seeded(const team<world>& t) {
   return close(global(x.grad()), 2 * numbers_7x5(1)) && close(global(loss), at::sum(at::square(numbers_7x5(1))));
 }
 
-/// How many of the six workers refuse f(team) with this code; none of them waits for another.
-template <class F>
-int refusals(const std::string& code, F&& f) {
-  const auto all = in_team<world>([&](const team<world>& t) {
-    try {
-      f(t);
-    } catch (const error& e) {
-      return code == e.code();
-    }
-    return false;
-  });
-  int n = 0;
-  for (const auto& r : all.results) n += r && *r;
-  return n;
-}
-
 }  // namespace
 
 TEST_CASE("operands and verbs meet on meshes that differ by an axis of extent 1") {
@@ -79,7 +63,7 @@ TEST_CASE("operands and verbs meet on meshes that differ by an axis of extent 1"
            close(global(rows), a * b) && close(global(x.grad()), b) && close(global(y.grad()), a);
   })));
   using line = tensor<partition<mesh<oy>, blocks<oy>, whole>, extents_7x5, double>;
-  CHECK(refusals("tessera.rule.mesh", [&](const team<world>& t) {
+  CHECK(refusals<world>("tessera.rule.mesh", [&](const team<world>& t) {
           const auto x = take<same_cut>(t, a);
           const auto y = take<line>(t, b);
           apply(tessera::detail::binary_signature<2, 2, linearity::additive>::value,
@@ -177,16 +161,16 @@ TEST_CASE("take, assume and global are inverse, and equal spellings convert") {
 
 TEST_CASE("what does not fit a tensor's type is refused on every worker with its code") {
   const at::Tensor a = numbers_7x5(7);
-  CHECK(refusals("tessera.tensor.element", [&](const auto& t) { take<cut_xy>(t, a.to(at::kFloat)); }) == 6);
-  CHECK(refusals("tessera.partition.dimensions", [&](const auto& t) { take<cut_xy>(t, a.sum(0)); }) == 6);
-  CHECK(refusals("tessera.shape.extent", [&](const auto& t) { take<cut_xy>(t, a.t()); }) == 6);
-  CHECK(refusals("tessera.tensor.undefined", [&](const auto& t) { take<cut_xy>(t, at::Tensor{}); }) == 6);
-  CHECK(refusals("tessera.tensor.undefined", [&](const auto& t) { assume<cut_xy>(t, at::Tensor{}, bind<tall>(7)); }) == 6);
-  CHECK(refusals("tessera.tensor.undefined", [&](const auto&) { cut_xy{}.local(); }) == 6);
-  CHECK(refusals("tessera.tensor.shape", [&](const auto& t) { assume<cut_xy>(t, at::zeros({9, 9}, at::kDouble), bind<tall>(7)); }) == 6);
-  CHECK(refusals("tessera.tensor.element", [&](const auto& t) { assume<cut_xy>(t, at::zeros({4, 2}, at::kLong), bind<tall>(7)); }) == 6);
-  CHECK(refusals("tessera.shape.extent", [&](const auto& t) { take<cut_xy>(t, a) + take<cut_xy>(t, at::cat({a, a})); }) == 6);
-  CHECK(refusals("tessera.tensor.partition", [&](const auto& t) { cut_xy(take<copies>(t, a).dynamic()); }) == 6);
+  CHECK(refusals<world>("tessera.tensor.element", [&](const auto& t) { take<cut_xy>(t, a.to(at::kFloat)); }) == 6);
+  CHECK(refusals<world>("tessera.partition.dimensions", [&](const auto& t) { take<cut_xy>(t, a.sum(0)); }) == 6);
+  CHECK(refusals<world>("tessera.shape.extent", [&](const auto& t) { take<cut_xy>(t, a.t()); }) == 6);
+  CHECK(refusals<world>("tessera.tensor.undefined", [&](const auto& t) { take<cut_xy>(t, at::Tensor{}); }) == 6);
+  CHECK(refusals<world>("tessera.tensor.undefined", [&](const auto& t) { assume<cut_xy>(t, at::Tensor{}, bind<tall>(7)); }) == 6);
+  CHECK(refusals<world>("tessera.tensor.undefined", [&](const auto&) { cut_xy{}.local(); }) == 6);
+  CHECK(refusals<world>("tessera.tensor.shape", [&](const auto& t) { assume<cut_xy>(t, at::zeros({9, 9}, at::kDouble), bind<tall>(7)); }) == 6);
+  CHECK(refusals<world>("tessera.tensor.element", [&](const auto& t) { assume<cut_xy>(t, at::zeros({4, 2}, at::kLong), bind<tall>(7)); }) == 6);
+  CHECK(refusals<world>("tessera.shape.extent", [&](const auto& t) { take<cut_xy>(t, a) + take<cut_xy>(t, at::cat({a, a})); }) == 6);
+  CHECK(refusals<world>("tessera.tensor.partition", [&](const auto& t) { cut_xy(take<copies>(t, a).dynamic()); }) == 6);
 }
 
 TEST_CASE("the pairing counts an invariant once and a term where it is") {
