@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/inspect/area.hpp>
 #include <tessera/inspect/holders.hpp>
 #include <tessera/inspect/messages.hpp>
 
@@ -101,10 +102,10 @@ inline void draw_elements(const sheet& s, double x0, double y0) {
   }
 }
 
-// The sign between the chips of workers that hold the same: terms are added.
+// The sign between the chips of workers that hold terms of the same: how they are combined; none between copies.
 inline const char* sign_of(const layout& x) {
   for (int a = 0; a < x.roles.count; ++a)
-    if (x.roles[a].kind == role::partial && x.mesh.axes[a].extent > 1) return "+";
+    if (x.roles[a].kind == role::partial && x.mesh.axes[a].extent > 1) return combine_sign(x.roles[a].with);
   return "";
 }
 
@@ -118,6 +119,17 @@ inline void draw_tiles(const sheet& s, const layout& x, const holders& held, dou
   for (const held_alike& g : held.groups)
     for (const area& a : areas_of(s.v, g.rows, g.columns))
       if (a.h > 15) s.to.chips(x0 + a.x + a.w / 2, y0 + a.y + a.h / 2, g.ranks, s.colours, a.w - 4, sign_of(x));
+}
+
+/// What an interval list holds beyond one interval.
+inline std::vector<interval> beyond(const intervals& held, const interval& own) {
+  std::vector<interval> rest;
+  for (const interval& i : held) {
+    for (const interval& part : {interval{i.lo, smaller(i.hi, own.lo)}, interval{larger(i.lo, own.hi), i.hi}})
+      if (!part.empty()) rest.push_back(part);
+    if (own.empty()) break;
+  }
+  return rest;
 }
 
 /// Tiles as the same axes cut them without windows, and over them what the windows hold beyond: hatched in the reader's colour.
@@ -180,7 +192,8 @@ inline std::vector<std::string> notes_of(const view& v, const layout& x, const h
   lines.push_back(fmt::format("{} over {}{}{}", shape_text(x), text_of(x.mesh), where.empty() ? "" : ", ", where));
   lines.push_back(covers_text(x));
   for (int a = 0; a < x.roles.count; ++a) {
-    const char* means[]{"equal copies, each used on its own", "terms of a pending sum", "equal copies, all used alike", "", ""};
+    const std::string terms = fmt::format("terms of a pending {}", combine_text(x.roles[a].with));
+    const char* means[]{"equal copies, each used on its own", terms.c_str(), "equal copies, all used alike", "", ""};
     if (x.mesh.axes[a].extent == 1) continue;
     const std::string name(view_of(x.mesh.axes[a].name));
     if (x.roles[a].kind == role::on) lines.push_back(fmt::format("{} = {} alone holds it", name, x.roles[a].coordinate));

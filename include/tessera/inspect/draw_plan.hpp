@@ -17,10 +17,6 @@ struct composed {
   std::vector<piece> pieces;
 };
 
-inline area area_of(const view& v, const box& b) {
-  return area_of(v, v.flat() ? interval{0, 1} : b[v.rows.dim], v.columns.dim < 0 ? interval{0, 1} : b[v.columns.dim]);
-}
-
 /// The workers whose parts a picture shows, each with its pieces, by rank.
 inline std::vector<composed> composed_of(const view& v, const transfer& plan) {
   std::vector<composed> all;

@@ -63,48 +63,4 @@ inline holders holders_of(const view& v, const layout& x) {
   return all;
 }
 
-/// A rectangle in pixels, from the corner of a map.
-struct area {
-  double x = 0, y = 0, w = 0, h = 0;
-};
-
-inline area area_of(const view& v, const interval& rows, const interval& columns) {
-  const interval y = v.rows.shown(rows), x = v.columns.shown(columns);
-  if (x.empty() || y.empty()) return {};
-  return {v.columns.at(x.lo), v.rows.at(y.lo), v.columns.at(x.hi) - v.columns.at(x.lo), v.rows.at(y.hi) - v.rows.at(y.lo)};
-}
-
-inline std::vector<area> areas_of(const view& v, const intervals& rows, const intervals& columns) {
-  std::vector<area> all;
-  for (const interval& r : rows)
-    for (const interval& c : columns)
-      if (const area a = area_of(v, r, c); a.w > 0 && a.h > 0) all.push_back(a);
-  return all;
-}
-
-/// What an interval list holds beyond one interval.
-inline std::vector<interval> beyond(const intervals& held, const interval& own) {
-  std::vector<interval> rest;
-  for (const interval& i : held) {
-    for (const interval& part : {interval{i.lo, smaller(i.hi, own.lo)}, interval{larger(i.lo, own.hi), i.hi}})
-      if (!part.empty()) rest.push_back(part);
-    if (own.empty()) break;
-  }
-  return rest;
-}
-
-/// Whether some dimension is what a window needs.
-inline bool windowed(const layout& x) {
-  for (const dimension& d : x.dims)
-    if (d.kind != cover::tiled) return true;
-  return false;
-}
-
-/// Whether parts overlap in what is drawn.
-inline bool overlaps_drawn(const view& v, const layout& x) {
-  for (const edge_view* e : {&v.rows, &v.columns})
-    if (e->dim >= 0 && x.dims[e->dim].kind != cover::tiled) return true;
-  return false;
-}
-
 }  // namespace tessera::detail

@@ -82,13 +82,25 @@ inline const char* combine_text(combine c) {
   return names[static_cast<int>(c)];
 }
 
+/// The sign between terms that combine so: truth values like numbers, any the largest and all the least.
+inline const char* combine_sign(combine c) {
+  constexpr const char* signs[]{"+", "∨", "∧", "×", "∨", "∧"};
+  return signs[static_cast<int>(c)];
+}
+
+/// What stands behind an axis in its role: the coordinate that holds the tensor, or how terms combine unless they are added.
+inline std::string role_detail(const axis_role& r) {
+  if (r.kind == role::on) return fmt::format(" = {}", r.coordinate);
+  return r.kind == role::partial && r.with != combine::sum ? fmt::format(" {}", combine_text(r.with)) : "";
+}
+
 /// How a tensor lies, without numbers: "blocks(row, col)" a dimension, then the meanings but replicate.
 inline std::string covers_text(const layout& x) {
   std::string s;
   for (int d = 0; d < x.dims.count; ++d) s += (d == 0 ? "" : " ") + cover_text(x, d);
   for (int a = 0; a < x.roles.count; ++a)
     if (x.roles[a].kind != role::cut && x.roles[a].kind != role::replicate)
-      s += fmt::format(" {}({})", role_text(x.roles[a].kind), view_of(x.mesh.axes[a].name));
+      s += fmt::format(" {}({}{})", role_text(x.roles[a].kind), view_of(x.mesh.axes[a].name), role_detail(x.roles[a]));
   return s;
 }
 
@@ -119,9 +131,7 @@ inline std::string text_of(const layout& x) {
     std::string axes;
     for (int a = 0; a < x.roles.count; ++a)
       if (x.roles[a].kind == kind)
-        axes += (axes.empty() ? "" : ", ") + std::string(view_of(x.mesh.axes[a].name)) +
-                (kind == role::on ? fmt::format(" = {}", x.roles[a].coordinate) : "") +
-                (x.roles[a].with != combine::sum ? fmt::format(" {}", combine_text(x.roles[a].with)) : "");
+        axes += (axes.empty() ? "" : ", ") + std::string(view_of(x.mesh.axes[a].name)) + role_detail(x.roles[a]);
     if (!axes.empty()) s += fmt::format("; {}({})", role_text(kind), axes);
   }
   return s;

@@ -58,6 +58,20 @@ namespace detail {
 
 inline bool is_cut(const layout& x, int d) { return x.levels(d) > 0 && x.parts(d) > 1; }
 
+/// Whether some dimension is what a window needs.
+inline bool windowed(const layout& x) {
+  for (const dimension& d : x.dims)
+    if (d.kind != cover::tiled) return true;
+  return false;
+}
+
+/// Whether parts overlap in what is drawn.
+inline bool overlaps_drawn(const view& v, const layout& x) {
+  for (const edge_view* e : {&v.rows, &v.columns})
+    if (e->dim >= 0 && x.dims[e->dim].kind != cover::tiled) return true;
+  return false;
+}
+
 // The elements of a dimension, or those of the first parts of the finest cut where there are too many parts to tell apart.
 inline edge_view edge_of(const std::vector<const layout*>& all, int d, int most) {
   edge_view e;

@@ -12,11 +12,11 @@ namespace tessera {
 
 namespace detail {
 
-// Every worker gets its share of the cores, at least one, and runs its backward in its own thread.
+// Every worker gets its share of the cores, from one to OMP_NUM_THREADS, and runs its backward in its own thread.
 inline void prepare_worker(const transport& carrier) {
   const launch_environment e = read_environment();
   const int beside = carrier.traits().shares_memory ? carrier.size() : std::max(1, e.local_world);
-  at::set_num_threads(std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / beside));
+  at::set_num_threads(std::clamp(static_cast<int>(std::thread::hardware_concurrency()) / beside, 1, at::get_num_threads()));
   c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
 }
 
@@ -25,7 +25,7 @@ inline void prepare_worker(const transport& carrier) {
 /// Runs `program(team)` on every worker of a mesh and returns the exit status of the whole.
 ///
 /// Under an MPI launcher each process is a worker, otherwise each is a thread of this process. Every worker gets its share of
-/// the cores, at least one, and runs its backward in its own thread.
+/// the cores, at least one and at most OMP_NUM_THREADS, and runs its backward in its own thread.
 template <Mesh M, class Program>
 int launch(int argc, char** argv, const launch_options& options, Program&& program) {
   return run_workers<M>(argc, argv, options, detail::prepare_worker, std::forward<Program>(program));

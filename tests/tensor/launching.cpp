@@ -3,9 +3,13 @@
 #include <tessera/tensor/launch.hpp>
 #include <tessera/tensor/verbs.hpp>
 
+#include <cstdlib>
+#include <thread>
+
 namespace tessera::testing {
 namespace {
 
+struct alone : axis<1> {};
 struct twins : axis<2> {};
 using two_workers = mesh<twins>;
 using held_alike = tensor<partition<two_workers, whole, invariant<twins>>, shape_of<6>, double>;
@@ -29,7 +33,24 @@ std::vector<std::string> codes_of_two(bool checked, double other) {
   return all;
 }
 
+/// How many threads LibTorch uses in each worker of a mesh.
+template <Mesh M>
+std::vector<int> threads_of_each() {
+  std::vector<int> all(static_cast<std::size_t>(M::value.size()));
+  char* none[]{nullptr};
+  launch<M>(0, none, threads_only(), [&](team<M>& t) { all[static_cast<std::size_t>(t.rank())] = at::get_num_threads(); });
+  return all;
+}
+
 }  // namespace
+
+TEST_CASE("a worker computes with its share of the cores, and with no more threads than OMP_NUM_THREADS asks for") {
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  const char* asked = std::getenv("OMP_NUM_THREADS");
+  const int most = asked == nullptr ? cores : std::min(cores, std::atoi(asked));
+  CHECK(threads_of_each<mesh<alone>>() == std::vector<int>{most});
+  CHECK(threads_of_each<mesh<twins>>() == std::vector<int>(2, std::max(1, std::min(most, cores / 2))));
+}
 
 TEST_CASE("checked mode sees copies that differ, on every worker") {
   CHECK(codes_of_two(true, 2.0) == std::vector<std::string>(2, "tessera.agree.copies"));
