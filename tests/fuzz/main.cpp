@@ -7,6 +7,8 @@
 #include "exchanges.hpp"
 #endif
 
+#include <CLI/CLI.hpp>
+
 #include <unistd.h>
 
 #include <chrono>
@@ -20,20 +22,13 @@ namespace {
 using namespace tessera::testing;
 using namespace tessera::testing::fuzz;
 
-constexpr const char* usage =
-    "usage: fuzz [--plans N] [--exchanges N] [--seed S] [--case TEXT]\n"
-    "\n"
-    "Rolls N layout pairs on meshes, with windows, boundaries, deals and meanings of all kinds, and checks\n"
+constexpr const char* about =
+    "Rolls layout pairs on meshes, with windows, boundaries, deals and meanings of all kinds, and checks\n"
     "  plans      who receives what from whom, costs and lower bounds, mirrored lists, and what values come to\n"
     "  exchanges  tensors of every element type, run on threads: elements, gradients, the pairing, bytes\n"
-    "A case that fails is made smaller and printed as a line that --case runs again.\n"
-    "\n"
-    "--plans N      150000 unless said\n"
-    "--exchanges N  5000 unless said; none where there is no LibTorch\n"
-    "--seed S       of the clock unless said\n"
-    "--case TEXT    only this one, as a plan and as an exchange\n"
-    "\n"
-    "Exit status: 0 when all is right, 1 when a case fails, 2 when an option or a case has no meaning.\n";
+    "A case that fails is made smaller and printed as a line that --case runs again.";
+constexpr const char* statuses =
+    "Exit status: 0 when all is right, 1 when a case fails, 2 when an option or a case has no meaning.";
 
 // The line of the case that runs now, for what ends the program.
 char line_now[4096];
@@ -56,6 +51,24 @@ std::string judged(const fuzz_case& c, const std::function<std::string(const fuz
   } catch (const std::exception& why) {
     return std::string("throws: ") + why.what();
   }
+}
+
+/// Judges one case in both ways. The exit status.
+int try_one(const std::string& line) {
+  const auto c = parse(line);
+  if (!c || !legal(*c)) {
+    std::fprintf(stderr, "fuzz: this is no case, or one whose change is refused\n");
+    return 2;
+  }
+  std::string why = judged(*c, judge_plan);
+  std::printf("plan: %s\n", why.empty() ? "right" : why.c_str());
+  bool wrong = !why.empty();
+#ifdef FUZZ_EXCHANGES
+  why = judged(*c, judge_exchange);
+  std::printf("exchange: %s\n", why.empty() ? "right" : why.c_str());
+  wrong = wrong || !why.empty();
+#endif
+  return wrong ? 1 : 0;
 }
 
 /// Judges `count` rolled cases; prints the first ones that fail, smaller. How many failed.
@@ -89,48 +102,27 @@ int main(int argc, char** argv) {
   long exchanges = 5000;
   std::uint64_t seed = static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count()) % 1500000;
   std::string line;
-  for (int i = 1; i < argc; ++i) {
-    const std::string option = argv[i];
-    if (option == "--help" || option == "-h") {
-      std::fputs(usage, stdout);
-      return 0;
-    }
-    try {
-      const std::string value = i + 1 < argc ? argv[++i] : throw std::invalid_argument(option);
-      if (option == "--plans") plans = std::stol(value);
-      else if (option == "--exchanges") exchanges = std::stol(value);
-      else if (option == "--seed") seed = std::stoull(value);
-      else if (option == "--case") line = value;
-      else throw std::invalid_argument(option);
-    } catch (const std::exception&) {
-      std::fprintf(stderr, "fuzz: %s is no option, or lacks its number\n%s", option.c_str(), usage);
-      return 2;
-    }
+  CLI::App app{about};
+  app.footer(statuses);
+  const CLI::Range count{0L, 1'000'000'000L};
+  app.add_option("--plans", plans, "how many plans")->capture_default_str()->check(count)->type_name("N");
+  app.add_option("--exchanges", exchanges, "how many exchanges; none where there is no LibTorch")
+      ->capture_default_str()
+      ->check(count)
+      ->type_name("N");
+  app.add_option("--seed", seed, "of the clock unless said")->type_name("S");
+  app.add_option("--case", line, "only this one, as a plan and as an exchange");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;
   }
   for (const int signal : {SIGSEGV, SIGFPE, SIGABRT, SIGBUS, SIGILL}) std::signal(signal, show_and_end);
+  if (!line.empty()) return try_one(line);
 
-  const std::vector<std::string> any_element{"double"};
-  if (!line.empty()) {
-    const auto c = parse(line);
-    if (!c || !legal(*c)) {
-      std::fprintf(stderr, "fuzz: this is no case, or one whose change is refused\n");
-      return 2;
-    }
-    std::string why = judged(*c, judge_plan);
-    std::printf("plan: %s\n", why.empty() ? "right" : why.c_str());
-    bool wrong = !why.empty();
-#ifdef FUZZ_EXCHANGES
-    why = judged(*c, judge_exchange);
-    std::printf("exchange: %s\n", why.empty() ? "right" : why.c_str());
-    wrong = wrong || !why.empty();
-#endif
-    return wrong ? 1 : 0;
-  }
-  int failed = try_all("plans", plans, seed, {}, any_element, judge_plan);
+  int failed = try_all("plans", plans, seed, {}, {"double"}, judge_plan);
 #ifdef FUZZ_EXCHANGES
   failed += try_all("exchanges", exchanges, seed, {10, 200}, element_names(), judge_exchange);
-#else
-  static_cast<void>(exchanges);
 #endif
   return failed == 0 ? 0 : 1;
 }
