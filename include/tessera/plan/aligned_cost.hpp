@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/plan/share.hpp>
 #include <tessera/plan/transfer.hpp>
 
 namespace tessera {
@@ -25,209 +26,197 @@ struct cost {
 
 namespace detail {
 
-// On one mesh every dimension's share of a worker's traffic depends on the axes that cut it alone. Dimensions that share
-// an axis form a group; a worker's traffic is a product over groups, less what it takes from itself:
+// Counts what a plan on one mesh moves.
 //
-//   elements(c) = Π_g moved_g(c_g) − Π_g own_g(c_g),   messages(c) = Π_g peers_g(c_g) − Π_g itself_g(c_g)
-//
-// so totals are products of sums, and the busiest worker is found among each group's best few.
-struct share {
-  index_t needed = 0;  // elements of the reader's box
-  index_t moved = 0;   // elements received: of a Move needed, of a Fold all that readers send back
-  index_t own = 0;     // elements of it that the worker takes from itself
-  index_t peers = 0;   // boxes received
-  index_t itself = 0;  // how many of them are its own
-};
-
-struct front {
-  static_vector<share, 64> best;
-
-  constexpr void add(const share& s) {
-    for (const share& b : best)
-      if (b.moved >= s.moved && b.own <= s.own && b.peers >= s.peers && b.itself <= s.itself) return;
-    int kept = 0;
-    for (const share& b : best)
-      if (!(s.moved >= b.moved && s.own <= b.own && s.peers >= b.peers && s.itself <= b.itself)) best[kept++] = b;
-    best.resize(kept);
-    if (best.count < best.capacity)
-      best.push(s);
-    else
-      full = true;
-  }
-
-  bool full = false;  // more of them than fit: the busiest must be counted worker by worker
-};
-
+// Dimensions that share an axis form a group: totals are products over groups, and the busiest worker is among the products of
+// each group's best few. The axes of a group are walked one inside the other, over runs of coordinates that nothing tells apart,
+// and a dimension's factor is formed as soon as the axes that it depends on are fixed.
 class aligned_cost {
  public:
-  constexpr explicit aligned_cost(const transfer& plan) : plan_(plan), axes_(plan.source().of.mesh.axes.count) {}
-
-  constexpr cost count() {
-    share sums{1, 1, 1, 1, 1};
-    front busiest;
-    busiest.best.push(sums);
-    for (int a = 0; a < axes_; ++a)
-      if (free_copies(a)) repeat(sums, a);
-    for (int d = 0; d < plan_.source().dims.count; ++d) {
-      if (done_ >> d & 1u) continue;
-      unsigned axes = 0;
-      unsigned dims = 0;
-      collect(d, axes, dims);
-      done_ |= dims;
-      add_group(axes, dims, sums, busiest);
+  constexpr explicit aligned_cost(const transfer& plan)
+      : source_(plan.source()), target_(plan.target()), folds_(plan.what() == map::fold) {
+    best_.best.push({});
+    at_.resize(source_.of.roles.count);
+    for (int d = 0; d < source_.dims.count; ++d) {
+      group g;
+      collect(g, d);
+      count(g);
     }
+    for (int a = 0; a < at_.count; ++a) {
+      group g;
+      collect_axis(g, a);
+      count(g);
+    }
+  }
+
+  constexpr cost total() const {
     cost c;
-    c.total = (sums.moved - sums.own);
-    c.messages = (sums.peers - sums.itself);
-    c.lower_bound = (sums.needed - sums.own);
-    for (const share& s : busiest.best) {
+    c.total = sums_.moved - sums_.own;
+    c.lower_bound = c.total;  // nobody receives what it holds
+    c.messages = sums_.peers - sums_.itself;
+    for (const share& s : best_.best) {
       c.busiest = larger(c.busiest, s.moved - s.own);
       c.busiest_messages = larger(c.busiest_messages, s.peers - s.itself);
     }
-    overflows_ = busiest.full;
     return c;
   }
 
-  constexpr bool overflows() const { return overflows_; }
+  // More shares may be the busiest than are kept: it must be counted worker by worker.
+  constexpr bool overflows() const { return best_.full; }
 
  private:
-  constexpr role source_role(int a) const { return plan_.source().of.roles[a].kind; }
-  constexpr role target_role(int a) const { return plan_.target().of.roles[a].kind; }
+  struct group {
+    static_vector<int, max_dimensions> dims;
+    static_vector<int, max_axes> axes;
+    unsigned uneven = 0;  // axes whose coordinates differ in more than the lengths of parts
+    share sums{0, 0, 0, 0};
+    front best;
+  };
 
-  // An axis that cuts nothing on either side repeats everything along it.
-  constexpr bool free_copies(int a) const { return source_role(a) != role::cut && target_role(a) != role::cut; }
-  constexpr void repeat(share& s, int a) const {
-    const index_t p = plan_.source().of.mesh.axes[a].extent;
-    s.needed *= p;
-    s.moved *= p;
-    s.own *= p;
-    s.peers *= p;
-    s.itself *= p;
-  }
+  constexpr int extent(int a) const { return source_.of.mesh.axes[a].extent; }
+  static constexpr bool cuts(const axis_role& r) { return r.kind == role::cut; }
+  static constexpr bool copies(const axis_role& r) { return r.kind != role::cut && r.kind != role::on; }
+  static constexpr bool holds(const axis_role& r, int x) { return r.kind != role::on || r.coordinate == x; }
 
-  constexpr void collect(int d, unsigned& axes, unsigned& dims) const {
-    if (dims >> d & 1u) return;
-    dims |= 1u << d;
-    for (int a = 0; a < axes_; ++a) {
-      const axis_role& s = plan_.source().of.roles[a];
-      const axis_role& t = plan_.target().of.roles[a];
-      const bool cuts = (s.kind == role::cut && s.dimension == d) || (t.kind == role::cut && t.dimension == d);
-      if (!cuts || (axes >> a & 1u)) continue;
-      axes |= 1u << a;
-      if (s.kind == role::cut) collect(s.dimension, axes, dims);
-      if (t.kind == role::cut) collect(t.dimension, axes, dims);
-    }
-  }
-
-  constexpr void add_group(unsigned axes, unsigned dims, share& sums, front& busiest) const {
-    const mesh_value& mesh = plan_.source().of.mesh;
-    share total;
-    front group;
-    coordinates c;
-    c.resize(axes_);
-    while (true) {
-      const share s = at(dims, c);
-      total.needed += s.needed;
-      total.moved += s.moved;
-      total.own += s.own;
-      total.peers += s.peers;
-      total.itself += s.itself;
-      group.add(s);
-      int a = axes_ - 1;
-      for (; a >= 0; --a) {
-        if ((axes >> a & 1u) == 0) continue;
-        if (++c[a] < mesh.axes[a].extent) break;
-        c[a] = 0;
+  // A dimension and all that share its axes, unless they are in a group.
+  constexpr void collect(group& g, int d) {
+    if (dims_seen_ >> d & 1u) return;
+    dims_seen_ |= 1u << d;
+    g.dims.push(d);
+    const parts& tiles = source_.dims[d];
+    const parts& readers = target_.dims[d];
+    const bool even = tiles.refines(readers) || readers.refines(tiles);
+    for (const parts* p : {&tiles, &readers})
+      for (int a : p->axes) {
+        if (!even) g.uneven |= 1u << a;
+        collect_axis(g, a);
       }
-      if (a < 0) break;
+  }
+
+  constexpr void collect_axis(group& g, int a) {
+    if (axes_seen_ >> a & 1u) return;
+    axes_seen_ |= 1u << a;
+    g.axes.push(a);
+    for (const cutting* side : {&source_, &target_})
+      if (const axis_role& r = side->of.roles[a]; cuts(r)) collect(g, r.dimension);
+  }
+
+  constexpr void count(group& g) {
+    if (g.dims.empty() && g.axes.empty()) return;
+    for (int i = 0; i < g.axes.count; ++i) {
+      const axis_role& s = source_.of.roles[g.axes[i]];
+      const axis_role& t = target_.of.roles[g.axes[i]];
+      for (const axis_role& r : {s, t})
+        if (cuts(r)) own_after_[r.dimension] = i + 1;
+      if (folds_ && cuts(s)) received_after_[s.dimension] = i + 1;
+      if (cuts(t) && (!folds_ || copies(s))) received_after_[t.dimension] = i + 1;
     }
-    multiply(sums, total);
+    walk(g, 0, {}, 1);
+    sums_ *= g.sums;
     front both;
-    both.full = busiest.full || group.full;
-    for (const share& x : busiest.best)
-      for (const share& y : group.best) {
-        share z = x;
-        multiply(z, y);
-        both.add(z);
-      }
-    busiest = both;
+    both.full = best_.full || g.best.full;
+    for (const share& x : best_.best)
+      for (const share& y : g.best.best) both.add(x * y);
+    best_ = both;
   }
 
-  static constexpr void multiply(share& into, const share& by) {
-    into.needed *= by.needed;
-    into.moved *= by.moved;
-    into.own *= by.own;
-    into.peers *= by.peers;
-    into.itself *= by.itself;
-  }
-
-  // What the coordinates c exchange in the dimensions of one group, read as source (Fold) and as target (Move).
-  constexpr share at(unsigned dims, const coordinates& c) const {
-    share s{1, 1, 1, 1, 1};
-    for (int d = 0; d < plan_.source().dims.count; ++d) {
-      if ((dims >> d & 1u) == 0) continue;
-      const intervals needed = plan_.target().held(d, c);
-      const intervals tile = plan_.source().held(d, c);
-      index_t own = 0;
-      index_t itself = 0;
-      for (const interval& a : needed)
-        for (const interval& b : tile) {
-          own += overlap(a, b).size();
-          itself += overlap(a, b).empty() ? 0 : 1;
-        }
-      s.needed *= size_of(needed);
-      s.own *= own;
-      s.itself *= itself;
-      index_t peers = 0;
-      index_t moved = 0;
-      if (plan_.what() == map::move) {
-        moved = size_of(needed);
-        count(plan_.source().dims[d], needed, c, false, peers, moved);
-      } else {
-        count(plan_.target().dims[d], tile, c, true, peers, moved);
-      }
-      s.moved *= moved;
-      s.peers *= peers;
+  // The first `fixed` axes have coordinates, which stand for `times` others.
+  constexpr void walk(group& g, int fixed, share s, index_t times) {
+    for (int d : g.dims) {
+      if (fixed == received_after_[d]) s *= received(d);
+      if (fixed == own_after_[d]) s *= own(d);
     }
-    if (plan_.what() == map::fold)
-      for (int a = 0; a < axes_; ++a) {
-        const axis_role& from = plan_.source().of.roles[a];
-        if (from.kind != role::cut || (dims >> from.dimension & 1u) == 0) continue;
-        if (target_role(a) == role::cut) continue;  // counted with the parts of its dimension
-        const index_t p = plan_.source().of.mesh.axes[a].extent;
-        s.moved *= p;  // every coordinate along this axis holds a term
-        s.peers *= p;
+    if (fixed == g.axes.count) {
+      g.best.add(s);
+      g.sums += s * share{times, times, times, times};
+      return;
+    }
+    const int a = g.axes[fixed];
+    for (int x = 0; x < extent(a);) {
+      const int until = alike_until(g, a, x);
+      at_[a] = x;
+      walk(g, fixed + 1, s * along(a, x), times * (until - x));
+      x = until;
+    }
+  }
+
+  constexpr int alike_until(const group& g, int a, int x) const {
+    if (g.uneven >> a & 1u) return x + 1;
+    index_t until = extent(a);
+    for (const cutting* side : {&source_, &target_}) {
+      const axis_role& r = side->of.roles[a];
+      if (r.kind == role::on && r.coordinate >= x) until = smaller(until, x == r.coordinate ? x + 1 : r.coordinate);
+      if (cuts(r)) until = smaller(until, side->dims[r.dimension].alike_until(r.level, x));
+    }
+    return static_cast<int>(until);
+  }
+
+  // What an axis multiplies at a coordinate: by nothing for who holds nothing; in a Fold by the readers there that a tile serves,
+  // which where the source has copies are those at its own coordinate. Readers whose parts the axis cuts are counted by dimension.
+  constexpr share along(int a, int x) const {
+    const axis_role& s = source_.of.roles[a];
+    const axis_role& t = target_.of.roles[a];
+    const bool tile = holds(s, x);
+    const bool reads = holds(t, x);
+    index_t times = reads;
+    if (folds_ && !copies(s)) times = !tile ? 0 : copies(t) ? extent(a) : 1;
+    return {times, tile && reads, times, tile && reads};
+  }
+
+  // What a worker receives in a dimension: of a Move what it needs, in a box from each tile; of a Fold what readers have of its
+  // tile.
+  constexpr share received(int d) const {
+    const parts& theirs = (folds_ ? target_ : source_).dims[d];
+    bool once = theirs.of.kind == cover::tiled;
+    for (int a : theirs.axes) once = once && !copies(source_.of.roles[a]);
+    share s{0, 1, 0, 1};
+    for (const interval& mine : (folds_ ? source_ : target_).held(d, at_))
+      if (once)
+        s += {mine.size(), 0, theirs.holders(mine), 0};
+      else
+        s += overlaps(theirs, mine);
+    return s;
+  }
+
+  // Copies of the source serve readers at their own coordinates alone.
+  constexpr share overlaps(const parts& readers, const interval& mine) const {
+    share s{0, 0, 0, 0};
+    coordinates c = at_;
+    for (const auto& near : readers.touching(mine))
+      for (int k = near.first; k < near.last; ++k) {
+        readers.locate(k, c);
+        bool served = true;
+        for (int a : readers.axes) served = served && (!copies(source_.of.roles[a]) || c[a] == at_[a]);
+        if (!served) continue;
+        for (const interval& theirs : readers.held(k)) {
+          const interval both = overlap(mine, theirs);
+          s += {both.size(), 0, !both.empty(), 0};
+        }
       }
     return s;
   }
 
-  // The parts of a dimension that meet `wanted`; copies are served by their own coordinates, so axes that only the other
-  // side cuts are pinned.
-  constexpr void count(const parts& other, const intervals& wanted, const coordinates& c, bool readers, index_t& peers,
-                       index_t& moved) const {
-    coordinates k_at;
-    k_at.resize(axes_);
-    for (const interval& w : wanted) {
-      for (const auto& near : other.touching(w))
-        for (int k = near.first; k < near.last; ++k) {
-          other.locate(k, k_at);
-          bool served = true;
-          for (int a : other.axes) served = served && (!readers || source_role(a) == role::cut || k_at[a] == c[a]);
-          if (!served) continue;
-          for (const interval& o : other.held(k)) {
-            const index_t n = overlap(w, o).size();
-            if (n == 0) continue;
-            ++peers;
-            if (readers) moved += n;
-          }
-        }
-    }
+  // What it has of that itself.
+  constexpr share own(int d) const {
+    share s{1, 0, 1, 0};
+    for (const interval& needed : target_.held(d, at_))
+      for (const interval& tile : source_.held(d, at_)) {
+        const interval both = overlap(needed, tile);
+        s += {0, both.size(), 0, !both.empty()};
+      }
+    return s;
   }
 
-  const transfer& plan_;
-  int axes_;
-  bool overflows_ = false;
-  unsigned done_ = 0;
+  const cutting& source_;
+  const cutting& target_;
+  bool folds_;
+  unsigned dims_seen_ = 0;
+  unsigned axes_seen_ = 0;
+  int received_after_[max_dimensions]{};  // after how many axes of its group a dimension's factors are known
+  int own_after_[max_dimensions]{};
+  coordinates at_;
+  share sums_;
+  front best_;
 };
 
 }  // namespace detail

@@ -48,13 +48,9 @@ constexpr cost cost_of(const transfer& plan) {
   for (const auto* side : {&plan.source().of, &plan.target().of})
     for (int d = 0; d < side->dims.count; ++d)
       if (side->dims[d].bounds == learned) throw refusal{code::lengths_not_known, d};
-  bool on = false;
-  for (const auto* side : {&plan.source().of, &plan.target().of})
-    for (const auto& r : side->roles) on = on || r.kind == role::on;
-  if (plan.aligned() && !on) {
-    detail::aligned_cost closed{plan};
-    const cost c = closed.count();
-    if (!closed.overflows()) return c;
+  if (plan.aligned()) {
+    const detail::aligned_cost closed{plan};
+    if (!closed.overflows()) return closed.total();
   }
   cost c;
   const auto add = [&](int rank) {

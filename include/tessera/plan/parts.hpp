@@ -61,9 +61,7 @@ struct parts {
   /// The elements that part k holds.
   constexpr intervals held(int k) const {
     if (of.kind != cover::tiled) return image(need(tile(of.outputs, k)), of.needs, of.extent);
-    intervals list;
-    list.push(tile(of.extent, k));
-    return list;
+    return {{tile(of.extent, k)}, 1};
   }
 
   /// The outputs that a window serves with part k.
@@ -84,6 +82,55 @@ struct parts {
       for (const interval& read : preimages(wanted, of.needs, of.extent, of.outputs)) add(list, serving(read));
     }
     return list;
+  }
+
+  /// How many parts hold an element of `wanted`; of tiles, not of what a window needs.
+  ///
+  /// Balanced parts that touch it each hold a unit of it, or where there are fewer units than parts, one unit each.
+  constexpr index_t holders(const interval& wanted) const {
+    if (wanted.empty()) return 0;
+    const range near{holder(of.extent, wanted.lo), holder(of.extent, wanted.hi - 1) + 1};
+    if (of.bounds == nullptr)
+      return detail::smaller(near.last - near.first, detail::ceil_divide(wanted.hi, of.grain()) - wanted.lo / of.grain());
+    index_t n = 0;
+    for (int k = near.first; k < near.last; ++k) n += !tile(of.extent, k).empty();
+    return n;
+  }
+
+  /// Whether each part here is a part of `outer` or lies in one, at the same coordinates: cut as it is, and perhaps further.
+  constexpr bool refines(const parts& outer) const {
+    if (!even() || !outer.even() || axes.count < outer.axes.count || cuts.count < outer.cuts.count) return false;
+    bool alike = outer.axes.empty() || of.grain() == outer.of.grain();
+    for (int l = 0; l < outer.axes.count; ++l) alike = alike && axes[l] == outer.axes[l];
+    for (int l = 0; l < outer.cuts.count; ++l) alike = alike && cuts[l] == outer.cuts[l];
+    return alike;
+  }
+
+  /// Up to which coordinate of level l parts have the lengths that they have at x, whatever the other coordinates are; of even
+  /// tiles.
+  ///
+  /// Inside P parts a cut finds ⌊u/P⌋ or ⌈u/P⌉ units, so lengths change where a remainder of these two ends.
+  constexpr index_t alike_until(int l, index_t x) const {
+    int stride = 1;
+    for (int inner = l + 1; inner < extents.count; ++inner) stride *= extents[inner];
+    const index_t units = of.extent / of.grain();
+    index_t until = extents[l];
+    index_t outside = 1;
+    int inside = count();
+    for (int p : cuts) {
+      inside /= p;
+      if (inside <= stride) {
+        const index_t step = stride / inside;  // joined axes number the parts of their cut together
+        const index_t rests[]{units / outside % p, detail::ceil_divide(units, outside) % p};
+        for (index_t rest : rests) {
+          rest %= step * extents[l];
+          if (rest > x * step) until = detail::smaller(until, rest / step > x ? rest / step : x + 1);
+        }
+        break;
+      }
+      outside *= p;
+    }
+    return until;
   }
 
  private:
@@ -118,6 +165,11 @@ struct parts {
     return {holder(of.outputs, detail::clamp(low, 0, of.outputs - 1)), holder(of.outputs, detail::clamp(high, 0, of.outputs - 1)) + 1};
   }
 
+  // Balanced tiles of whole grains, dealt in order.
+  constexpr bool even() const {
+    return of.kind == cover::tiled && of.bounds == nullptr && of.turned == 0 && of.extent % of.grain() == 0;
+  }
+
   // Each cut cuts what the cut before it left, in units of a grain.
   constexpr interval tile(index_t n, int k) const {
     if (of.bounds != nullptr) return {detail::smaller(n, of.bounds[k] * of.grain()), detail::smaller(n, of.bounds[k + 1] * of.grain())};
@@ -126,7 +178,8 @@ struct parts {
     int inner = count();
     for (int p : cuts) {
       inner /= p;
-      const int i = k / inner % p;
+      const int i = k / inner;
+      k -= i * inner;
       const index_t length = hi - lo;
       hi = lo + cut(length, p, i + 1);
       lo = lo + cut(length, p, i);

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <tessera/meta/integer.hpp>
+#include <tessera/meta/static_vector.hpp>
+
+namespace tessera::detail {
+
+// What a worker receives, and what of it is its own. On one mesh both are products over axes and dimensions:
+//
+//   elements = Π moved − Π own,   messages = Π peers − Π itself
+struct share {
+  index_t moved = 1;   // elements: of a Move all that it needs, of a Fold all that readers send back
+  index_t own = 1;     // elements of them that the worker takes from itself
+  index_t peers = 1;   // boxes
+  index_t itself = 1;  // boxes of them that are its own
+
+  constexpr share& operator*=(const share& by) {
+    moved *= by.moved;
+    own *= by.own;
+    peers *= by.peers;
+    itself *= by.itself;
+    return *this;
+  }
+  constexpr share& operator+=(const share& by) {
+    moved += by.moved;
+    own += by.own;
+    peers += by.peers;
+    itself += by.itself;
+    return *this;
+  }
+  friend constexpr share operator*(share a, const share& b) { return a *= b; }
+
+  // Whoever multiplies both by the same receives no less here.
+  friend constexpr bool operator>=(const share& a, const share& b) {
+    return a.moved >= b.moved && a.own <= b.own && a.peers >= b.peers && a.itself <= b.itself;
+  }
+};
+
+// The shares among which the busiest is, whatever they are multiplied by.
+struct front {
+  static_vector<share, 64> best;
+  bool full = false;  // there were more
+
+  constexpr void add(const share& s) {
+    for (const share& b : best)
+      if (b >= s) return;
+    int kept = 0;
+    for (const share& b : best)
+      if (!(s >= b)) best[kept++] = b;
+    best.resize(kept);
+    full = full || kept == best.capacity;
+    if (!full) best.push(s);
+  }
+};
+
+}  // namespace tessera::detail
