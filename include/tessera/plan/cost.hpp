@@ -40,7 +40,8 @@ constexpr index_t lower_bound(const transfer& plan, int rank) {
 
 /// What a plan moves.
 ///
-/// On one mesh the figures are closed form in the extents of the axes; between two meshes they are counted worker by worker.
+/// On one mesh the figures are closed form: workers that nothing tells apart are counted once; between two meshes they are counted
+/// worker by worker.
 /// Throws `refusal` when an extent is not known; in a constant expression that stops the compiler.
 constexpr cost cost_of(const transfer& plan) {
   for (int d = 0; d < plan.source().dims.count; ++d)
