@@ -78,6 +78,31 @@ TEST_CASE("costs are what is moved, over long axes") {
   CHECK(free < 10'000);
 }
 
+TEST_CASE("the busiest is found among any number of workers of which none is as good as another") {
+  // Worker k needs 2 k elements and holds the first k − 1 of them.
+  constexpr int p = 100;
+  index_t needed[p + 1]{};
+  index_t held[p + 1]{};
+  for (int k = 0; k < p; ++k) {
+    needed[k + 1] = needed[k] + 2 * k;
+    held[k + 1] = detail::larger(0, needed[k + 1] - (k + 1));
+  }
+  held[p] = needed[p];
+  layout to;
+  to.mesh.axes.push({axis_names[0], p, 0});
+  to.mesh = row_major(to.mesh);
+  to.roles.resize(1);
+  to.dims.resize(1);
+  to.dims[0].extent = needed[p];
+  to.cut_by(0, 0);
+  layout from = to;
+  to.dims[0].bounds = needed;
+  from.dims[0].bounds = held;
+  const transfer plan{map::move, from, to};
+  CHECK(laws::costs_what_it_moves(plan, p));
+  CHECK(cost_of(plan).busiest == p - 1);  // of the last but one; the last holds its end, too
+}
+
 TEST_CASE("parts are alike up to where their lengths change, and as many hold a stretch as have elements of it") {
   dice d{20261122};
   int runs = 0;
