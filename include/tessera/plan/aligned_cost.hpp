@@ -35,7 +35,7 @@ class aligned_cost {
  public:
   constexpr explicit aligned_cost(const transfer& plan)
       : source_(plan.source()), target_(plan.target()), folds_(plan.what() == map::fold) {
-    best_.best.push({});
+    best_.best.push(share::of(1));
     at_.resize(source_.of.roles.count);
     for (int d = 0; d < source_.dims.count; ++d) {
       group g;
@@ -69,7 +69,7 @@ class aligned_cost {
     static_vector<int, max_dimensions> dims;
     static_vector<int, max_axes> axes;
     unsigned uneven = 0;  // axes whose coordinates differ in more than the lengths of parts
-    share sums{0, 0, 0, 0};
+    share sums;
     front best;
   };
 
@@ -111,7 +111,7 @@ class aligned_cost {
       if (folds_ && cuts(s)) received_after_[s.dimension] = i + 1;
       if (cuts(t) && (!folds_ || copies(s))) received_after_[t.dimension] = i + 1;
     }
-    walk(g, 0, {}, 1);
+    walk(g, 0, share::of(1), 1);
     sums_ *= g.sums;
     front both;
     both.full = best_.full || g.best.full;
@@ -128,7 +128,7 @@ class aligned_cost {
     }
     if (fixed == g.axes.count) {
       g.best.add(s);
-      g.sums += s * share{times, times, times, times};
+      g.sums += s * share::of(times);
       return;
     }
     const int a = g.axes[fixed];
@@ -180,7 +180,7 @@ class aligned_cost {
 
   // Copies of the source serve readers at their own coordinates alone.
   constexpr share overlaps(const parts& readers, const interval& mine) const {
-    share s{0, 0, 0, 0};
+    share s;
     coordinates c = at_;
     for (const auto& near : readers.touching(mine))
       for (int k = near.first; k < near.last; ++k) {
@@ -215,7 +215,7 @@ class aligned_cost {
   int received_after_[max_dimensions]{};  // after how many axes of its group a dimension's factors are known
   int own_after_[max_dimensions]{};
   coordinates at_;
-  share sums_;
+  share sums_ = share::of(1);
   front best_;
 };
 

@@ -9,10 +9,12 @@ namespace tessera::detail {
 //
 //   elements = Π moved − Π own,   messages = Π peers − Π itself
 struct share {
-  index_t moved = 1;   // elements: of a Move all that it needs, of a Fold all that readers send back
-  index_t own = 1;     // elements of them that the worker takes from itself
-  index_t peers = 1;   // boxes
-  index_t itself = 1;  // boxes of them that are its own
+  index_t moved = 0;   // elements: of a Move all that it needs, of a Fold all that readers send back
+  index_t own = 0;     // elements of them that the worker takes from itself
+  index_t peers = 0;   // boxes
+  index_t itself = 0;  // boxes of them that are its own
+
+  static constexpr share of(index_t n) { return {n, n, n, n}; }
 
   constexpr share& operator*=(const share& by) {
     moved *= by.moved;
