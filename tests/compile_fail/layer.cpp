@@ -127,9 +127,40 @@ static_assert(bad::layers::count >= 0);
 #elif defined(PADDING_OF_OTHER_DIMENSIONS)  // expect: [tessera.layer.options] && at_layer<1, tessera::option_of_other_dimensions<4, 2>
 using bad = ts::network<images<image>, nn::relu, nn::max_pool<ts::kernel<3, 3>, ts::padding_at<1, 1>>>;
 static_assert(bad::layers::count >= 0);
-#elif defined(UNKNOWN_OPTION)  // expect: [tessera.layer.option] && at_layer<0, tessera::option_unknown<
-using bad = ts::network<images<image>, nn::conv<6, ts::kernel<3, 3>, ts::blocks<row>>>;
-static_assert(bad::layers::count >= 0);
 #elif defined(UNBOUND_BATCH)  // expect: [tessera.shape.unbound] && extent_not_bound<0>
 static_assert(ts::traffic<good>(ts::bind<width>(8)).forward.bytes >= 0);
+#endif
+
+// Options that a layer has no use for, and two on the same thing.
+using optioned = ts::network<images<image>, nn::pad<ts::padding_at<1, 1>, ts::padding_mode<ts::boundary::replicate>>,
+                             nn::conv<6, ts::groups<3>, ts::kernel<3, 3>, ts::stride<1>, ts::padding_at<1, 1, 1, 1>, ts::dilation<1>,
+                                      ts::padding_mode<ts::boundary::periodic>, ts::no_bias>,
+                             nn::max_pool<ts::ceil_mode, ts::kernel<2, 2>, ts::padding<1>, ts::stride<2>, ts::dilation<1>>,
+                             nn::avg_pool<ts::kernel<2, 2>, ts::exclude_padding, ts::divisor<3>>, nn::repartition<channels>, nn::flatten,
+                             nn::linear<8, ts::no_bias, ts::cut_in<col>, ts::cut_out<row>, ts::output_as<features>>>;
+static_assert(optioned::layers::count == 7);
+#if defined(STRIDED_LINEAR)  // expect: [tessera.linear.option] linear takes cut_out, cut_in, output_as and no_bias; && at_layer<1, tessera::not_an_option_of_linear<1>
+using bad = ts::network<rows_of<features>, nn::relu, nn::linear<4, ts::no_bias, ts::stride<2>>, nn::relu>;
+static_assert(bad::layers::count >= 0);
+#elif defined(CONV_WITH_DIVISOR)  // expect: [tessera.conv.option] conv takes kernel, stride, padding, && at_layer<0, tessera::not_an_option_of_conv<1>
+using bad = ts::network<images<image>, nn::conv<6, ts::kernel<3, 3>, ts::divisor<2>>, nn::relu>;
+static_assert(bad::layers::count >= 0);
+#elif defined(CONV_WITH_COVER)  // expect: [tessera.conv.option] && at_layer<0, tessera::not_an_option_of_conv<1>
+using bad = ts::network<images<image>, nn::conv<6, ts::kernel<3, 3>, ts::blocks<row>>>;
+static_assert(bad::layers::count >= 0);
+#elif defined(GROUPED_MAX_POOL)  // expect: [tessera.max_pool.option] max_pool takes kernel, stride, padding, padding_at, dilation and ceil_mode; && at_layer<1, tessera::not_an_option_of_max_pool<1>
+using bad = ts::network<images<image>, nn::relu, nn::max_pool<ts::kernel<2, 2>, ts::groups<2>>, nn::relu>;
+static_assert(bad::layers::count >= 0);
+#elif defined(REFLECTED_AVG_POOL)  // expect: [tessera.avg_pool.option] && at_layer<0, tessera::not_an_option_of_avg_pool<0>
+using bad = ts::network<images<image>, nn::avg_pool<ts::padding_mode<ts::boundary::reflect>, ts::kernel<2, 2>>>;
+static_assert(bad::layers::count >= 0);
+#elif defined(DILATED_PAD)  // expect: [tessera.pad.option] && at_layer<0, tessera::not_an_option_of_pad<0>
+using bad = ts::network<images<image>, nn::pad<ts::padding_at<1, 1>, ts::dilation<2>>, nn::relu>;
+static_assert(bad::layers::count >= 0);
+#elif defined(KERNEL_TWICE)  // expect: [tessera.layer.twice] && at_layer<0, tessera::option_given_twice<0, 1>
+using bad = ts::network<images<image>, nn::conv<6, ts::kernel<3>, ts::kernel<3>>, nn::relu>;
+static_assert(bad::layers::count >= 0);
+#elif defined(PADDING_AND_PADDING_AT)  // expect: [tessera.layer.twice] && at_layer<1, tessera::option_given_twice<1, 2>
+using bad = ts::network<images<image>, nn::relu, nn::max_pool<ts::kernel<3, 3>, ts::padding<1>, ts::padding_at<1, 0, 1, 0>>>;
+static_assert(bad::layers::count >= 0);
 #endif

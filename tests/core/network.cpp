@@ -4,6 +4,9 @@
 
 #include <tessera/core.hpp>
 
+#include <cctype>
+#include <string_view>
+
 namespace tessera::testing {
 namespace {
 
@@ -16,7 +19,53 @@ using image = tensor<partition<grid, whole, whole, blocks<row>, blocks<col>>, sh
 template <class... Layers>
 using after = typename network<image, Layers...>::output;
 
+// Whether a sentence has a word, whole.
+bool says(std::string_view sentence, std::string_view word) {
+  const auto in_a_word = [&](std::size_t i) { return i < sentence.size() && (std::isalnum(sentence[i]) != 0 || sentence[i] == '_'); };
+  for (auto at = sentence.find(word); at != sentence.npos; at = sentence.find(word, at + 1))
+    if (!in_a_word(at - 1) && !in_a_word(at + word.size())) return true;
+  return false;
+}
+
+// A layer with one option more: it takes the option just where its refusal says so.
+template <class Layer>
+void takes_what_it_says(std::string_view word) {
+  INFO(Layer::name << ", " << word);
+  const refusal why = Layer::plan(value_of<image>).why;
+  CHECK((why.code != Layer::takes.otherwise) == says(words_of(Layer::takes.otherwise).sentence, word));
+}
+template <class Option>
+void layers_take_what_they_say(std::string_view word) {
+  takes_what_it_says<nn::linear<4, Option>>(word);
+  takes_what_it_says<nn::conv<4, Option>>(word);
+  takes_what_it_says<nn::max_pool<Option>>(word);
+  takes_what_it_says<nn::avg_pool<Option>>(word);
+  takes_what_it_says<nn::pad<padding_at<1, 1>, Option>>(word);
+}
+
 }  // namespace
+
+TEST_CASE("a layer takes the options that its refusal names, and no others") {
+  layers_take_what_they_say<kernel<3, 3>>("kernel");
+  layers_take_what_they_say<stride<1>>("stride");
+  layers_take_what_they_say<padding<1>>("padding");
+  layers_take_what_they_say<padding_at<1, 1, 1, 1>>("padding_at");
+  layers_take_what_they_say<padding_mode<boundary::reflect>>("padding_mode");
+  layers_take_what_they_say<dilation<1>>("dilation");
+  layers_take_what_they_say<groups<1>>("groups");
+  layers_take_what_they_say<ceil_mode>("ceil_mode");
+  layers_take_what_they_say<exclude_padding>("exclude_padding");
+  layers_take_what_they_say<divisor<2>>("divisor");
+  layers_take_what_they_say<no_bias>("no_bias");
+  layers_take_what_they_say<cut_out<row>>("cut_out");
+  layers_take_what_they_say<cut_in<row>>("cut_in");
+  layers_take_what_they_say<output_as<partition<grid, whole, whole, whole, whole>>>("output_as");
+  layers_take_what_they_say<blocks<row>>("blocks");
+  const refusal twice = nn::conv<4, no_bias, kernel<3>, stride<1>, kernel<3>>::plan(value_of<image>).why;
+  REQUIRE(twice.code == code::option_given_twice);
+  REQUIRE(twice.numbers[0] == 1);
+  REQUIRE(twice.numbers[1] == 3);
+}
 
 TEST_CASE("shapes and partitions follow layers") {
   using y = after<nn::conv<5, kernel<3, 2>, stride<2, 1>, padding<1, 0>>, nn::relu>;

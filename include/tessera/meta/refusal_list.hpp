@@ -122,9 +122,24 @@
   R(not_a_layer, "tessera.network.layer", "this is no layer; name a tensor type first and layers behind it", "")           \
   R(not_a_tensor, "tessera.network.input",                                                                              \
     "a network takes a distributed tensor; name tensor<partition, shape>, and make one by take or assume", "")          \
-  R(option_unknown, "tessera.layer.option",                                                                             \
-    "the layer does not know this option; docs/layers.md lists those that it knows",                                    \
-    "")                                                                                                                 \
+  R(not_an_option_of_linear, "tessera.linear.option",                                                                   \
+    "linear takes cut_out, cut_in, output_as and no_bias; leave this option out",                                       \
+    "option")                                                                                                           \
+  R(not_an_option_of_conv, "tessera.conv.option",                                                                       \
+    "conv takes kernel, stride, padding, padding_at, padding_mode, dilation, groups, cut_out, cut_in, output_as and no_bias; leave this option out", \
+    "option")                                                                                                           \
+  R(not_an_option_of_max_pool, "tessera.max_pool.option",                                                               \
+    "max_pool takes kernel, stride, padding, padding_at, dilation and ceil_mode; leave this option out",                \
+    "option")                                                                                                           \
+  R(not_an_option_of_avg_pool, "tessera.avg_pool.option",                                                               \
+    "avg_pool takes kernel, stride, padding, padding_at, dilation, ceil_mode, exclude_padding and divisor; leave this option out", \
+    "option")                                                                                                           \
+  R(not_an_option_of_pad, "tessera.pad.option",                                                                         \
+    "pad takes padding_mode behind its widths; leave this option out",                                                  \
+    "option")                                                                                                           \
+  R(option_given_twice, "tessera.layer.twice",                                                                          \
+    "two options of the layer speak of the same thing, as padding and padding_at do; drop one",                         \
+    "option, option again")                                                                                             \
   R(not_a_partition, "tessera.verb.partition",                                                                          \
     "a partition is wanted here, not a tensor type; write partition<...>, as in all_gather<partition<...>>(x)", "")     \
   R(option_of_other_dimensions, "tessera.layer.options",                                                                \

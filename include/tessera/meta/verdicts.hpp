@@ -577,12 +577,62 @@ struct not_a_tensor {
 };
 
 template <index_t... Numbers>
-struct option_unknown {
+struct not_an_option_of_linear {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.layer.option] the layer does not know this option; docs/layers.md lists those that it knows");
+                  "[tessera.linear.option] linear takes cut_out, cut_in, output_as and no_bias; leave this option out");
+  }
+};
+
+template <index_t... Numbers>
+struct not_an_option_of_conv {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.conv.option] conv takes kernel, stride, padding, padding_at, padding_mode, dilation, groups, cut_out, cut_in, output_as and no_bias; leave this option out");
+  }
+};
+
+template <index_t... Numbers>
+struct not_an_option_of_max_pool {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.max_pool.option] max_pool takes kernel, stride, padding, padding_at, dilation and ceil_mode; leave this option out");
+  }
+};
+
+template <index_t... Numbers>
+struct not_an_option_of_avg_pool {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.avg_pool.option] avg_pool takes kernel, stride, padding, padding_at, dilation, ceil_mode, exclude_padding and divisor; leave this option out");
+  }
+};
+
+template <index_t... Numbers>
+struct not_an_option_of_pad {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.pad.option] pad takes padding_mode behind its widths; leave this option out");
+  }
+};
+
+template <index_t... Numbers>
+struct option_given_twice {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.layer.twice] two options of the layer speak of the same thing, as padding and padding_at do; drop one");
   }
 };
 

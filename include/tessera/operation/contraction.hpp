@@ -39,6 +39,8 @@ constexpr static_vector<int, max_axes> found(const mesh_value& mesh, const stati
 /// cut the features, the inner ones gather the input and the outer ones reduce the result; ties go to gathering.
 constexpr layer_plan plan_contraction(const layout& x, const contraction& what) {
   layer_plan refused;
+  refused.why = what.why;
+  if (!refused.why.ok()) return refused;
   const int feature = what.feature < 0 ? x.dims.count + what.feature : what.feature;
   if (feature < 0 || feature + what.kernels.count + 1 != x.dims.count || what.kernels.count > 3) {
     refused.why = refusal{code::layer_takes_other_dimensions, what.feature < 0 ? 1 : what.feature + what.kernels.count + 1,
@@ -49,8 +51,6 @@ constexpr layer_plan plan_contraction(const layout& x, const contraction& what) 
     refused.why = refusal{code::extent_not_static, feature};
     return refused;
   }
-  refused.why = what.why;
-  if (!refused.why.ok()) return refused;
   if (what.chosen) {
     unsigned used = 0;
     const auto out = detail::found(x.mesh, what.cut_out, used, refused.why);

@@ -46,6 +46,23 @@ struct cut_in {};
 template <class Partition>
 struct output_as {};
 
+/// What an option speaks of.
+enum class topic : unsigned char {
+  nothing, kernel, stride, padding, padding_mode, dilation, groups, ceil_mode, exclude_padding, divisor, bias, cut_out, cut_in, output
+};
+
+/// The options that a layer takes, by topic, and how it refuses any other.
+struct option_set {
+  code otherwise;
+  unsigned topics;
+
+  template <class... Topics>
+  constexpr explicit option_set(code refused, Topics... taken) : otherwise(refused), topics((0u | ... | bit(taken))) {}
+
+  static constexpr unsigned bit(topic t) { return 1u << static_cast<unsigned>(t); }
+  constexpr bool takes(topic t) const { return (topics & bit(t)) != 0; }
+};
+
 namespace detail {
 
 /// What the options of a layer say; `weights.why` is the first thing that does not fit.
@@ -73,21 +90,20 @@ struct values {
 };
 
 // The kernel is read before all other options, whatever their order.
-template <class Option>
-struct option {
-  static constexpr void kernel_of(layer_options& o) { o.weights.why = refusal{code::option_unknown}; }
-  static constexpr void apply(layer_options&) {}
-};
-template <index_t... K>
-struct option<kernel<K...>> {
-  static constexpr void kernel_of(layer_options& o) { (o.kernels.push({K, 1, 0, 0, 1}), ...); }
-  static constexpr void apply(layer_options&) {}
-};
-struct no_kernel {
+template <topic What>
+struct option_about {
+  static constexpr topic what = What;
   static constexpr void kernel_of(layer_options&) {}
+  static constexpr void apply(layer_options&) {}
+};
+template <class Option>
+struct option : option_about<topic::nothing> {};
+template <index_t... K>
+struct option<kernel<K...>> : option_about<topic::kernel> {
+  static constexpr void kernel_of(layer_options& o) { (o.kernels.push({K, 1, 0, 0, 1}), ...); }
 };
 template <index_t... S>
-struct option<stride<S...>> : no_kernel {
+struct option<stride<S...>> : option_about<topic::stride> {
   static constexpr void apply(layer_options& o) {
     if (!values<S...>::fit(o, 1)) return;
     for (int i = 0; i < o.kernels.count; ++i) o.kernels[i].stride = values<S...>::at(i);
@@ -95,14 +111,14 @@ struct option<stride<S...>> : no_kernel {
   }
 };
 template <index_t... P>
-struct option<padding<P...>> : no_kernel {
+struct option<padding<P...>> : option_about<topic::padding> {
   static constexpr void apply(layer_options& o) {
     if (!values<P...>::fit(o, 1)) return;
     for (int i = 0; i < o.kernels.count; ++i) o.kernels[i].before = o.kernels[i].after = values<P...>::at(i);
   }
 };
 template <index_t... P>
-struct option<padding_at<P...>> : no_kernel {
+struct option<padding_at<P...>> : option_about<topic::padding> {
   static constexpr void apply(layer_options& o) {
     if (!values<P...>::fit(o, 2)) return;
     for (int i = 0; i < o.kernels.count; ++i) {
@@ -112,54 +128,54 @@ struct option<padding_at<P...>> : no_kernel {
   }
 };
 template <index_t... D>
-struct option<dilation<D...>> : no_kernel {
+struct option<dilation<D...>> : option_about<topic::dilation> {
   static constexpr void apply(layer_options& o) {
     if (!values<D...>::fit(o, 1)) return;
     for (int i = 0; i < o.kernels.count; ++i) o.kernels[i].dilation = values<D...>::at(i);
   }
 };
 template <boundary Edge>
-struct option<padding_mode<Edge>> : no_kernel {
+struct option<padding_mode<Edge>> : option_about<topic::padding_mode> {
   static constexpr void apply(layer_options& o) {
     for (sliding& s : o.kernels) s.edge = Edge;
   }
 };
 template <index_t Count>
-struct option<groups<Count>> : no_kernel {
+struct option<groups<Count>> : option_about<topic::groups> {
   static constexpr void apply(layer_options& o) { o.weights.groups = Count; }
 };
 template <>
-struct option<ceil_mode> : no_kernel {
+struct option<ceil_mode> : option_about<topic::ceil_mode> {
   static constexpr void apply(layer_options& o) { o.pool.ceil_mode = true; }
 };
 template <>
-struct option<exclude_padding> : no_kernel {
+struct option<exclude_padding> : option_about<topic::exclude_padding> {
   static constexpr void apply(layer_options& o) { o.pool.counts_padding = false; }
 };
 template <index_t By>
-struct option<divisor<By>> : no_kernel {
+struct option<divisor<By>> : option_about<topic::divisor> {
   static constexpr void apply(layer_options& o) { o.pool.divisor = By; }
 };
 template <>
-struct option<no_bias> : no_kernel {
+struct option<no_bias> : option_about<topic::bias> {
   static constexpr void apply(layer_options& o) { o.weights.bias = false; }
 };
 template <class... Axes>
-struct option<cut_out<Axes...>> : no_kernel {
+struct option<cut_out<Axes...>> : option_about<topic::cut_out> {
   static constexpr void apply(layer_options& o) {
     o.weights.chosen = true;
     (o.weights.cut_out.push(short_name_of<bare_axis<Axes>>()), ...);
   }
 };
 template <class... Axes>
-struct option<cut_in<Axes...>> : no_kernel {
+struct option<cut_in<Axes...>> : option_about<topic::cut_in> {
   static constexpr void apply(layer_options& o) {
     o.weights.chosen = true;
     (o.weights.cut_in.push(short_name_of<bare_axis<Axes>>()), ...);
   }
 };
 template <class P>
-struct option<output_as<P>> : no_kernel {
+struct option<output_as<P>> : option_about<topic::output> {
   static constexpr void apply(layer_options& o) {
     if constexpr (PartitionType<P>) {
       o.weights.has_output = true;
@@ -171,9 +187,23 @@ struct option<output_as<P>> : no_kernel {
   }
 };
 
+// Refuses an option that the layer does not take, and a second one on the same topic.
 template <class... Options>
-constexpr layer_options read_options() {
-  layer_options o;
+constexpr refusal check_options(const option_set& taken) {
+  const topic given[]{option<Options>::what..., topic::nothing};
+  for (int i = 0; i < static_cast<int>(sizeof...(Options)); ++i) {
+    if (!taken.takes(given[i])) return refusal{taken.otherwise, i};
+    for (int before = 0; before < i; ++before)
+      if (given[before] == given[i]) return refusal{code::option_given_twice, before, i};
+  }
+  return {};
+}
+
+// What options say to a layer that takes these; `o` is what it has before they speak.
+template <class... Options>
+constexpr layer_options read_options(const option_set& taken, layer_options o = layer_options()) {
+  o.weights.why = check_options<Options...>(taken);
+  if (!o.weights.why.ok()) return o;
   (option<Options>::kernel_of(o), ...);
   (option<Options>::apply(o), ...);
   return o;
@@ -181,8 +211,8 @@ constexpr layer_options read_options() {
 
 // A pooling steps by its kernel unless told otherwise.
 template <class... Options>
-constexpr pooling read_pooling(pooling::kind what) {
-  layer_options o = read_options<Options...>();
+constexpr pooling read_pooling(const option_set& taken, pooling::kind what) {
+  layer_options o = read_options<Options...>(taken);
   if (!o.has_stride)
     for (sliding& s : o.kernels) s.stride = s.kernel;
   pooling p = o.pool;

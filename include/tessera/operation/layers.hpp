@@ -21,8 +21,9 @@ namespace nn {
 template <index_t Out, class... Options>
 struct linear : detail::mesh_of_options<Options...> {
   static constexpr const char* name = "linear";
+  static constexpr option_set takes{code::not_an_option_of_linear, topic::cut_out, topic::cut_in, topic::output, topic::bias};
   static constexpr contraction weights() {
-    contraction c = detail::read_options<Options...>().weights;
+    contraction c = detail::read_options<Options...>(takes).weights;
     c.out = Out;
     return c;
   }
@@ -31,12 +32,15 @@ struct linear : detail::mesh_of_options<Options...> {
 
 /// y[n, o, …] = b[o] + Σ x[n, i, stride·… + dilation·k − padding] w[o, i, k] over a kernel of 1 to 3 dimensions.
 ///
-/// Options in any order: `kernel<…>`, `stride`, `padding`, `padding_at`, `dilation` and those of `linear`.
+/// Options in any order: `kernel<…>`, `stride`, `padding`, `padding_at`, `padding_mode`, `dilation`, `groups` and those of `linear`.
 template <index_t Out, class... Options>
 struct conv : detail::mesh_of_options<Options...> {
   static constexpr const char* name = "conv";
+  static constexpr option_set takes{code::not_an_option_of_conv, topic::kernel, topic::stride, topic::padding,
+                                    topic::padding_mode, topic::dilation, topic::groups, topic::cut_out, topic::cut_in,
+                                    topic::output, topic::bias};
   static constexpr contraction weights() {
-    const detail::layer_options o = detail::read_options<Options...>();
+    const detail::layer_options o = detail::read_options<Options...>(takes);
     contraction c = o.weights;
     c.feature = 1;
     c.out = Out;
@@ -48,21 +52,25 @@ struct conv : detail::mesh_of_options<Options...> {
 
 /// The maximum of each window; the stride is the kernel unless said.
 ///
-/// Options: `kernel<…>`, `stride`, `padding`, `dilation`, `ceil_mode`.
+/// Options: `kernel<…>`, `stride`, `padding`, `padding_at`, `dilation`, `ceil_mode`.
 template <class... Options>
 struct max_pool {
   static constexpr const char* name = "max_pool";
-  static constexpr pooling pool() { return detail::read_pooling<Options...>(pooling::kind::max); }
+  static constexpr option_set takes{code::not_an_option_of_max_pool, topic::kernel, topic::stride, topic::padding,
+                                    topic::dilation, topic::ceil_mode};
+  static constexpr pooling pool() { return detail::read_pooling<Options...>(takes, pooling::kind::max); }
   static constexpr layer_plan plan(const tensor_value& x) { return plan_pooling(x.layout, pool()); }
 };
 
 /// The average of each window: Σ x / divisor; the stride is the kernel unless said.
 ///
-/// Options: `kernel<…>`, `stride`, `padding`, `dilation`, `ceil_mode`, `exclude_padding`, `divisor<d>`.
+/// Options: `kernel<…>`, `stride`, `padding`, `padding_at`, `dilation`, `ceil_mode`, `exclude_padding`, `divisor<d>`.
 template <class... Options>
 struct avg_pool {
   static constexpr const char* name = "avg_pool";
-  static constexpr pooling pool() { return detail::read_pooling<Options...>(pooling::kind::average); }
+  static constexpr option_set takes{code::not_an_option_of_avg_pool, topic::kernel, topic::stride, topic::padding,
+                                    topic::dilation, topic::ceil_mode, topic::exclude_padding, topic::divisor};
+  static constexpr pooling pool() { return detail::read_pooling<Options...>(takes, pooling::kind::average); }
   static constexpr layer_plan plan(const tensor_value& x) { return plan_pooling(x.layout, pool()); }
 };
 
@@ -74,17 +82,20 @@ struct pad;
 template <index_t... Widths, class... Options>
 struct pad<padding_at<Widths...>, Options...> {
   static constexpr const char* name = "pad";
-  static constexpr static_vector<sliding, 8> widths(const layout&) {
+  static constexpr option_set takes{code::not_an_option_of_pad, topic::padding_mode};
+  static constexpr detail::layer_options options() {
     detail::layer_options o;
     const index_t all[]{Widths..., 0};
     for (std::size_t i = 0; i + 1 < sizeof...(Widths); i += 2) o.kernels.push(widened(all[i], all[i + 1]));
-    (detail::option<Options>::apply(o), ...);
-    return o.kernels;
+    return detail::read_options<Options...>(takes, o);
   }
+  static constexpr static_vector<sliding, 8> widths(const layout&) { return options().kernels; }
   static constexpr layer_plan plan(const tensor_value& x) {
-    layer_plan refused;  // widths come in pairs, before and after a dimension
-    refused.why = refusal{code::option_of_other_dimensions, sizeof...(Widths) + 1, sizeof...(Widths)};
-    return sizeof...(Widths) % 2 == 0 ? plan_widened(x.layout, widths(x.layout)) : refused;
+    layer_plan refused;
+    refused.why = options().weights.why;
+    if (sizeof...(Widths) % 2 != 0)  // widths come in pairs, before and after a dimension
+      refused.why = first_of(refused.why, refusal{code::option_of_other_dimensions, sizeof...(Widths) + 1, sizeof...(Widths)});
+    return refused.why.ok() ? plan_widened(x.layout, widths(x.layout)) : refused;
   }
 };
 
