@@ -73,10 +73,17 @@ using bad = ts::network<image, nn::conv<4, three, ts::groups<4>>>;
 static_assert(bad::layers::count >= 0);
 #endif
 
-// Terms that end together combine in one way.
+// The terms of one tensor combine in one way.
 static_assert(ts::primitive<line<ts::whole, ts::partial<row, ts::max>>, copies>::cost().total > 0);
 #if defined(TWO_COMBINES)  // expect: [tessera.partial.combine] && mixed_combines<0, 1>
 using bad = ts::primitive<line<ts::whole, ts::partial<row, ts::max>, ts::partial<col>>, copies>;
+static_assert(bad::cost().total >= 0);
+#elif defined(TWO_COMBINES_OF_A_TENSOR)  // expect: [tessera.partial.combine] && mixed_combines<0, 1>
+using bad = ts::network<line<ts::whole, ts::partial<row, ts::min>, ts::partial<col, ts::max>>, nn::repartition<ts::partition<grid, ts::whole>>>;
+static_assert(bad::layers::count >= 0);
+#elif defined(MAXIMUM_OF_WINDOW_TERMS)  // expect: [tessera.partial.combine] && mixed_combines<1, 0>
+using terms = line<ts::pending<ts::blocks<row>, 9, 1, -1, 1>, ts::partial<col, ts::max>>;
+using bad = ts::primitive<terms, copies>;
 static_assert(bad::cost().total >= 0);
 #endif
 

@@ -122,14 +122,28 @@ TEST_CASE("terms combine in other ways than sums, and two ways do not mix") {
   STATIC_REQUIRE(of<largest, shape_of<4>>.roles[0].with == combine::max);
   STATIC_REQUIRE(spelled_back<tensor<largest, shape_of<4>>>);
   STATIC_REQUIRE(std::is_same_v<canonical_tensor<tensor<largest, shape_of<4>>>, tensor<largest, shape_of<4>>>);
-  using mixed = partition<grid, whole, partial<a, max>, partial<b>>;
-  STATIC_REQUIRE(spelled_back<tensor<mixed, shape_of<4>>>);
   constexpr layout none = of<partition<grid, whole>, shape_of<4>>;
-  STATIC_REQUIRE(check_change(of<mixed, shape_of<4>>, none).code == code::mixed_combines);
-  STATIC_REQUIRE(check_change(of<mixed, shape_of<4>>, of<partition<grid, whole, partial<a, max>>, shape_of<4>>).ok());
   constexpr change c = change_between(of<largest, shape_of<4>>, none);
   STATIC_REQUIRE(c.steps[0].what == map::fold);
   STATIC_REQUIRE(c.steps[0].with == combine::max);
+
+  layout x = of<partition<grid, whole, partial<a, max>, partial<b, max>>, shape_of<4>>;
+  CHECK(check(x).ok());
+  for (combine other : {combine::sum, combine::min, combine::prod, combine::any, combine::all}) {
+    x.roles[1].with = other;
+    const refusal why = check(x);
+    CHECK((why.code == code::mixed_combines && why.numbers[0] == 0 && why.numbers[1] == 1));
+  }
+  x.mesh.axes[1].extent = 1;  // one term is its own combine
+  CHECK(check(x).ok());
+  // The terms of a window are sums; its copies are no terms.
+  layout window = of<partition<grid, whole, pending<blocks<b>, 4, 1, -1, 1>, partial<a, max>>, shape_of<2, 4>>;
+  CHECK((check(window).code == code::mixed_combines && check(window).numbers[0] == 0 && check(window).numbers[1] == 1));
+  window.dims[1].kind = cover::haloed;
+  CHECK(check(window).ok());
+  window.dims[1].kind = cover::pending;
+  window.roles[0].with = combine::sum;
+  CHECK(check(window).ok());
 }
 
 TEST_CASE("layout values that mean nothing are refused with their numbers") {

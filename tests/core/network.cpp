@@ -229,6 +229,11 @@ TEST_CASE("rules for local operations, axis by axis") {
   CHECK(other(R, R).why.ok());
   CHECK(other(V, V).why.ok());
   CHECK(other(P, P).why.code == code::nonlinear_on_partial);
+  layout most = of(P);  // the largest term of −x is not that of x
+  most.roles[0].with = combine::max;
+  CHECK(result(linearity::multilinear, "ij", most, "ij", of(R), "ij").why.code == code::nonlinear_on_partial);
+  CHECK(result(linearity::additive, "ij", of(P), "ij", most, "ij").why.code == code::nonlinear_on_partial);
+  CHECK(result(linearity::additive, "ij", most, "ij", of(P), "ij").why.code == code::nonlinear_on_partial);
 
   // Contractions: a tiling summed over is partial; an operand without the dimension must be whole.
   const auto matmul = [&](const layout& x, const layout& y) { return result(linearity::multilinear, "ik", x, "kj", y, "ij"); };

@@ -45,7 +45,8 @@ void show_and_end(int signal) {
 std::string judged(const fuzz_case& c, const std::function<std::string(const fuzz_case&)>& judge) {
   std::snprintf(line_now, sizeof line_now, "%s", text_of(c).c_str());
   try {
-    return judge(c);
+    const std::string why = judge_combines(c);
+    return why.empty() ? judge(c) : why;
   } catch (const tessera::refusal& why) {
     return std::string("refuses: ") + tessera::words_of(why.code).sentence;
   } catch (const std::exception& why) {

@@ -55,6 +55,21 @@ TEST_CASE("only workers that hold a scalar can be steered by it") {
         }) == 4);
 }
 
+TEST_CASE("a maximum of sums is no tensor, and only a change takes the terms of a maximum") {
+  CHECK(satisfied([](team<quarter>& t) {
+          layout x = layout_of_partition<partition<quarter, whole, partial<north, max>, partial<east, max>>>;
+          x.dims[0].extent = 6;
+          const tensor<dyn> most(t.state(), x, at::full({6}, t.rank(), at::kDouble));
+          layout all = x;
+          all.roles[0] = all.roles[1] = {};
+          const bool combined = at::equal(to(all, most).local(), at::full({6}, 3, at::kDouble));
+          const std::string scaled = code_of([&] { apply(operation("n->n").linear(), [](const at::Tensor& y) { return -y; }, most); });
+          x.roles[0].with = combine::sum;
+          const std::string mixed = code_of([&] { tensor<dyn>(t.state(), x, at::ones({6}, at::kDouble)); });
+          return combined && scaled == "tessera.rule.nonlinear" && mixed == "tessera.partial.combine";
+        }) == 4);
+}
+
 TEST_CASE("two leaves do not share one gradient") {
   CHECK(satisfied([](team<quarter>& t) {
           auto a = take<terms_of_four>(t, at::ones({6}, at::kDouble));

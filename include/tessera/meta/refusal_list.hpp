@@ -37,7 +37,8 @@
   R(shift_inside, "tessera.shift.axis",                                                                                 \
     "only the outermost axis that cuts a dimension turns it; name that axis", "axis")                                    \
   R(mixed_combines, "tessera.partial.combine",                                                                          \
-    "terms along two axes combine in different ways; all_reduce one axis first", "axis, other axis or dimension")       \
+    "the terms of one tensor combine in one way, since a maximum of sums is no sum of maxima; all_reduce one axis first", \
+    "axis, other axis or dimension")                                                                                    \
   R(extent_negative, "tessera.shape.negative", "an extent is at least 0; write a larger one", "dimension, extent")      \
   R(extents_differ, "tessera.shape.extent",                                                                             \
     "the two tensors have different extents in this dimension; give both the same", "dimension, first, second")         \
@@ -51,7 +52,7 @@
   R(meshes_differ, "tessera.rule.mesh", "the operands of a local operation live on different meshes; repartition one",  \
     "operand")                                                                                                          \
   R(nonlinear_on_partial, "tessera.rule.nonlinear",                                                                     \
-    "a non-linear operation would act on single terms of a pending sum; all_reduce it first", "axis, operand")          \
+    "only a linear operation acts on single terms, and only on those of a sum; all_reduce them first", "axis, operand")          \
   R(product_of_partials, "tessera.rule.product",                                                                        \
     "a product of two pending sums is not the sum of the products; all_reduce one of them first", "axis, operands")     \
   R(replicate_added_to_partial, "tessera.rule.sum",                                                                     \

@@ -192,7 +192,7 @@ struct mixed_combines {
   template <class Where>
   static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.partial.combine] terms along two axes combine in different ways; all_reduce one axis first");
+                  "[tessera.partial.combine] the terms of one tensor combine in one way, since a maximum of sums is no sum of maxima; all_reduce one axis first");
   }
 };
 
@@ -262,7 +262,7 @@ struct nonlinear_on_partial {
   template <class Where>
   static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.rule.nonlinear] a non-linear operation would act on single terms of a pending sum; all_reduce it first");
+                  "[tessera.rule.nonlinear] only a linear operation acts on single terms, and only on those of a sum; all_reduce them first");
   }
 };
 

@@ -121,7 +121,7 @@ class axis_rule {
       const role k = kind(o);
       if (k == role::partial) {
         ++partials;
-        a_partial = o;
+        if (a_partial < 0 || of(o).with != combine::sum) a_partial = o;
       } else if (operands_[o].constant && k != role::on) {
         // counts as what the others are
       } else if (k == role::invariant) {
@@ -141,7 +141,8 @@ class axis_rule {
       return {};
     }
     if (partials > 0) {
-      if (what_.kind == linearity::nonlinear) return refusal{code::nonlinear_on_partial, axis_, a_partial};
+      if (what_.kind == linearity::nonlinear || of(a_partial).with != combine::sum)
+        return refusal{code::nonlinear_on_partial, axis_, a_partial};
       if (invariants > 0) return refusal{code::invariant_mixed, axis_, a_partial};
       if (what_.kind == linearity::additive && partials < operands_.count)
         return refusal{code::replicate_added_to_partial, axis_, not_partial()};

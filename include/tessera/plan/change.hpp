@@ -54,7 +54,7 @@ constexpr bool moves(const layout& from, const layout& to) {
   return true;
 }
 
-// How the terms that end combine, and those that begin; check_change refuses two ways at once.
+// How the terms that end combine, and those that begin: a layout's terms all combine in one way.
 constexpr combine ending(const layout& from, const layout& to) {
   for (int a = 0; a < from.roles.count; ++a)
     if (ends_terms(from, to, a)) return from.roles[a].with;
@@ -183,20 +183,6 @@ constexpr layout unspread(const layout& from, const layout& to) {
   return mid;
 }
 
-// Terms that end at once combine in one way; terms of a window are sums.
-constexpr refusal check_one_combine(const layout& from, const layout& to) {
-  int first = -1;
-  for (int a = 0; a < from.roles.count; ++a) {
-    if (!ends_terms(from, to, a)) continue;
-    if (first >= 0 && from.roles[a].with != from.roles[first].with) return refusal{code::mixed_combines, first, a};
-    first = a;
-  }
-  for (int d = 0; d < from.dims.count; ++d)
-    if (first >= 0 && from.dims[d].kind == cover::pending && from.roles[first].with != combine::sum)
-      return refusal{code::mixed_combines, first, d};
-  return {};
-}
-
 // Every dimension cut as its windows cut it, but holding each element once.
 constexpr layout without_windows(layout x) {
   for (int d = 0; d < x.dims.count; ++d) {
@@ -264,7 +250,7 @@ constexpr refusal check_change(const layout& from, const layout& to) {
     if (from.dims[d].kind == cover::haloed && !same(from, to)) return refusal{code::not_a_tiling, -1, d};
     if (to.dims[d].kind == cover::pending && !same(from, to)) return refusal{code::not_a_tiling, -1, d};
   }
-  return first_of(detail::check_one_combine(from, to), detail::check_one_combine(to, from));
+  return {};
 }
 
 /// What a change moves: the sum over its transfers.

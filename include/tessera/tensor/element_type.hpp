@@ -49,7 +49,7 @@ inline void check_local(const at::Tensor& local, const layout& x, element e, con
   if (local.scalar_type() != scalar_type(e))
     refuse(refusal{code::wrong_element, static_cast<int>(scalar_type(e)), static_cast<int>(local.scalar_type())},
            fmt::format(": {} and {}", name_of(e), at::toString(local.scalar_type())));
-  if (const refusal why = check_combines(x, e); !why.ok()) refuse(why);
+  if (const refusal why = first_of(tessera::check(x), check_combines(x, e)); !why.ok()) refuse(why);
   const std::vector<index_t> sizes = sizes_of(held_by(x, team.rank()));
   if (local.dim() != x.dims.count) refuse(refusal{code::wrong_number_of_dimensions, x.dims.count, local.dim()});
   for (int d = 0; d < x.dims.count; ++d)

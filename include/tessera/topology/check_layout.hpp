@@ -4,8 +4,26 @@
 
 namespace tessera {
 
+namespace detail {
+
+// One pending value has one combine: the largest of sums is not the sum of the largest. Terms of a window are sums.
+constexpr refusal check_one_combine(const layout& x) {
+  int first = -1;
+  for (int a = 0; a < x.roles.count; ++a) {
+    if (x.roles[a].kind != role::partial || x.mesh.axes[a].extent == 1) continue;
+    if (first >= 0 && x.roles[a].with != x.roles[first].with) return refusal{code::mixed_combines, first, a};
+    first = a;
+  }
+  if (first < 0 || x.roles[first].with == combine::sum) return {};
+  for (int d = 0; d < x.dims.count; ++d)
+    if (x.dims[d].kind == cover::pending) return refusal{code::mixed_combines, first, d};
+  return {};
+}
+
+}  // namespace detail
+
 /// Refuses a layout value that no partition means: explicit parts that do not lie end to end over the extent, windows that
-/// step backwards or reflect more than there is, more elements than can be counted.
+/// step backwards or reflect more than there is, more elements than can be counted, terms that combine in two ways.
 constexpr refusal check(const layout& x) {
   for (int d = 0; d < x.dims.count; ++d) {
     const dimension& dim = x.dims[d];
@@ -31,7 +49,7 @@ constexpr refusal check(const layout& x) {
     if (!in_order || (sum - 1) * dim.grain() >= cut || sum * dim.grain() < cut)
       return refusal{code::lengths_do_not_add_up, d, cut, sum * dim.grain()};
   }
-  return check_count(x);
+  return first_of(check_count(x), detail::check_one_combine(x));
 }
 
 }  // namespace tessera
