@@ -86,6 +86,8 @@ static_assert(exists<ts::operation_type<bad, copies>>);
 // Roles and cuts.
 constexpr auto softmax = ts::operation("ab->ab").whole("b");
 static_assert(exists<ts::operation_type<softmax, by_row>>);
+static_assert(exists<ts::operation_type<halved, by_col>>);
+static_assert(exists<ts::operation_type<halved, matrix<ts::whole, ts::haloed<ts::blocks<row>, 6, 1, -1, 1>>>>);
 #if defined(WHOLE_CUT)  // expect: [tessera.rule.whole] && dimension_needed_whole<0, 1>
 static_assert(exists<ts::operation_type<softmax, by_col>>);
 #elif defined(JOINED_CUT)  // expect: [tessera.rule.whole] && dimension_needed_whole<0, 1>
@@ -96,8 +98,8 @@ static_assert(exists<ts::operation_type<as_pairs, matrix<ts::whole, ts::grains<2
 static_assert(exists<ts::operation_type<flat, by_col>>);
 #elif defined(MERGED_HALOED)  // expect: [tessera.rule.whole] && dimension_needed_whole<0, 0>
 static_assert(exists<ts::operation_type<flat, matrix<ts::haloed<ts::blocks<row>, 12, 1, -1, 1>, ts::whole>>>);
-#elif defined(NARROWED_WITHOUT_RANGE)  // expect: [tessera.rule.window] && window_without_halo<0, 1>
-static_assert(exists<ts::operation_type<halved, by_col>>);
+#elif defined(NARROWED_AROUND_THE_EDGE)  // expect: [tessera.rule.window] && window_without_halo<0, 1>
+static_assert(exists<ts::operation_type<halved, matrix<ts::whole, ts::haloed<ts::blocks<row>, 6, 1, -1, 1, 1, ts::boundary::periodic>>>>);
 #endif
 
 // A layer of one's own.

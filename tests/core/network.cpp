@@ -1,6 +1,7 @@
 #include "tests/support/catch.hpp"
 
 #include "tests/support/generate.hpp"
+#include "tests/support/oracle.hpp"
 
 #include <tessera/core.hpp>
 
@@ -390,6 +391,71 @@ TEST_CASE("a windowed operation on a cut dimension needs its own halo") {
   REQUIRE(of(x).why.ok());
   CHECK(of(x).layout.dims[0].kind == cover::haloed);
   CHECK(of(x).layout.dims[0].needs == three.needs());
+}
+
+TEST_CASE("a range of a cut dimension stays where it is: a tiling, or the copies that there were") {
+  using cut = tensor<partition<grid, whole, blocks<row>>, shape_of<4, 10>, double>;
+  static constexpr signature middle = operation("ab->ab").narrowed('b', 2, 9).linear();
+  using range = operation_type<middle, cut>;
+  STATIC_REQUIRE(std::is_same_v<range, tensor<partition<grid, whole, haloed<blocks<row>, 10, 1, -2, -2>>, shape_of<4, 7>, double>>);
+  STATIC_REQUIRE(std::is_same_v<cotangent_type<range>, tensor<partition<grid, whole, haloed<blocks<row>, 10, 1, -2, -2>, partial<col>>,
+                                                              shape_of<4, 7>, double>>);
+  using balanced = primitive<range, tensor<partition<grid, whole, blocks<row>>, shape_of<4, 7>, double>>;
+  STATIC_REQUIRE(balanced::verb == verb::repartition);
+  STATIC_REQUIRE(balanced::cost().total == 2 * 4);  // 3 and 4 become 4 and 3, on both lines
+  static constexpr signature everything = operation("ab->ab").narrowed('b', 0, 10).linear();
+  STATIC_REQUIRE(std::is_same_v<operation_type<everything, cut>, cut>);
+  static constexpr signature total = operation("ab->a").linear();
+  STATIC_REQUIRE(std::is_same_v<operation_type<total, range>, tensor<partition<grid, whole, partial<row>>, shape_of<4>, double>>);
+
+  dice d{20261121};
+  int tilings = 0;
+  int copies = 0;
+  for (int round = 0; round < 2000; ++round) {
+    const mesh_value m = roll_mesh(d, 3);
+    static_vector<index_t, max_dimensions> extents;
+    extents.push(d.roll(0, 3));
+    extents.push(d.roll(0, 12));
+    layout x = roll_layout(d, m, extents, {false, true, true, true});
+    if (x.levels(1) > 0 && d.once_in(3)) {  // any window, with a divisor and elements out of reach
+      dimension& any = x.dims[1];
+      any.balance(1);
+      any.kind = cover::haloed;
+      any.outputs = d.roll(0, 15);
+      any.needs = {d.roll(1, 3), d.roll(-4, 4), 0, d.roll(1, 3), d.roll(0, 3), d.roll(0, 3)};
+      any.needs.b2 = any.needs.b + d.roll(0, 3);
+    }
+    const index_t begin = d.roll(0, static_cast<int>(extents[1]));
+    const index_t end = d.roll(static_cast<int>(begin), static_cast<int>(extents[1]));
+    static_vector<operand, 4> one;
+    one.push({x, false});
+    const inferred y = infer(operation("ab->ab").narrowed('b', begin, end), one);
+    const dimension& from = x.dims[1];
+    if (!y.why.ok()) {
+      REQUIRE(y.why.code == code::window_without_halo);
+      REQUIRE(from.needs.edge != boundary::zero);
+      continue;
+    }
+    const dimension& to = y.layout.dims[1];
+    REQUIRE(to.extent == end - begin);
+    REQUIRE((!from.tiles() || to.tiles()));
+    (from.tiles() ? tilings : copies) += x.levels(1) > 0;
+    for (int w = 0; w < m.size(); ++w) {
+      std::vector<index_t> kept;
+      for (index_t e : oracle::held(x, 1, m.at(w)))
+        if (e >= begin && e < end) kept.push_back(e - begin);
+      REQUIRE(oracle::held(y.layout, 1, m.at(w)) == kept);
+    }
+    if (!from.tiles() || x.dims[0].kind != cover::tiled) continue;
+    layout blocks = y.layout;
+    blocks.dims[1].tile();
+    blocks.dims[1].balance(1);
+    REQUIRE(check_change(y.layout, blocks).ok());
+    REQUIRE(same(cotangent(cotangent(y.layout)), y.layout));
+    REQUIRE(cotangent(y.layout).dims[1].tiles());
+  }
+  CHECK(tilings > 400);
+  CHECK(copies > 100);
 }
 
 }  // namespace tessera::testing

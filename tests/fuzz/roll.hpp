@@ -72,6 +72,11 @@ inline void roll_window(dice& d, layout& x, int dim) {
   k.needs = {d.roll(1, 3), d.roll(-4, 4), 0, d.roll(1, 3), 0, 0, static_cast<boundary>(d.roll(0, 3))};
   k.needs.b2 = k.needs.b + d.roll(0, 5);
   k.outputs = d.roll(0, static_cast<int>(2 * k.extent));
+  if (d.once_in(4)) {  // a range of a longer dimension
+    const int begin = d.roll(0, 3);
+    k.needs = {1, -begin, -begin, 1};
+    k.outputs = begin + k.extent + d.roll(0, 3);
+  }
   if (check(y).ok()) x = y;
 }
 
@@ -82,7 +87,7 @@ inline layout roll_side(dice& d, const mesh_value& mesh, const static_vector<ind
   for (int k = 0; k < x.dims.count; ++k)
     if (x.levels(k) > 0 && d.once_in(8)) roll_window(d, x, k);
   for (dimension& k : x.dims)
-    if (source && k.kind == cover::haloed) k.kind = cover::pending;
+    if (source && k.kind == cover::haloed && !(k.tiles() && d.once_in(2))) k.kind = cover::pending;
   return d.once_in(10) ? with_ones(d, x) : x;
 }
 

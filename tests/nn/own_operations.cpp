@@ -112,7 +112,34 @@ TEST_CASE("a window pads what lies beyond the edge, told by its boxes") {
         [taps](const at::Tensor& in) { return taps(in, 1, 1); });
   });
 }
-TEST_CASE("a range of a cut dimension comes out in balanced parts") {
+TEST_CASE("a range of a cut dimension stays where it is, and a change balances it") {
+  try_all(111, 12, [&](dice& d, const mesh_value& mesh) {
+    const index_t n = d.roll(1, 9);
+    const index_t begin = d.roll(0, static_cast<int>(n) - 1);
+    const index_t end = d.roll(static_cast<int>(begin), static_cast<int>(n));
+    const layout x = roll_layout(d, mesh, of_extents({d.roll(1, 3), n}), {true, true, true, false});
+    const signature range = operation("ab->ab").narrowed('b', begin, end).linear();
+    layer_case c = own_case(
+        x, range,
+        [begin](const local_boxes& w, const at::Tensor& in) {
+          return in.narrow(1, w.result.first(1) + begin - w.operands[0].first(1), w.result.size(1));
+        },
+        [begin, end](const at::Tensor& in) { return in.narrow(1, begin, end - begin); });
+    if (d.once_in(2) || !c.plan.why.ok()) return c;
+    layout blocks = c.plan.output;
+    blocks.dims[1].tile();
+    blocks.dims[1].balance(1);
+    c.plan.output = blocks;
+    c.forward = [in_place = c.forward, blocks](const team_handle& team, const layer_plan& p, const at::Tensor& in,
+                                               const std::vector<nn::parameter>& w) {
+      layer_plan range = p;
+      range.output = p.raw;
+      return to(blocks, tensor<dyn>(team, p.raw, in_place(team, range, in, w))).local();
+    };
+    return c;
+  });
+}
+TEST_CASE("a range of which each worker holds what its part reads comes out in balanced parts") {
   try_all(105, 12, [&](dice& d, const mesh_value& mesh) {
     const index_t n = d.roll(1, 9);
     const index_t begin = d.roll(0, static_cast<int>(n) - 1);
@@ -261,7 +288,12 @@ TEST_CASE("run time refuses what the compiler would, and a function that gives a
   refused("tessera.signature.range", [&](const team<world>& t) { apply(operation("ab->ab").narrowed('b', 3, 6), plain, x(t)); });
   refused("tessera.signature.split", [&](const team<world>& t) { apply(operation("ab->acd").split('b', 'c', 'd', 2), plain, x(t)); });
   refused("tessera.rule.whole", [&](const team<world>& t) { apply(operation("ab->ab").whole("a"), plain, x(t)); });
-  refused("tessera.rule.window", [&](const team<world>& t) { apply(operation("ab->ab").narrowed('a', 1, 4), plain, x(t)); });
+  layout around = value_of<rows>.layout;
+  around.dims[0].extent = 6;
+  around.dims[0].kind = cover::haloed;
+  around.dims[0].outputs = 6;
+  around.dims[0].needs = {1, -1, 1, 1, 0, 0, boundary::periodic};
+  refused("tessera.rule.window", [&](const team<world>& t) { apply(operation("ab->ab").narrowed('a', 1, 4), plain, to(around, x(t))); });
   refused("tessera.tensor.element", [&](const team<world>& t) {
     apply(counted, [](const at::Tensor& u) { return u.to(at::kFloat); }, x(t));
   });

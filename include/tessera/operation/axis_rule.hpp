@@ -6,16 +6,18 @@
 namespace tessera::detail {
 
 
-// Which inputs the outputs of a windowed or narrowed dimension need, and how many outputs n inputs give.
-constexpr bool slides(const treated& t) { return t.how == treatment::windowed || t.how == treatment::narrowed; }
-constexpr index_t outputs_of(const treated& t, index_t n) { return t.how == treatment::narrowed ? t.extent : t.kernel.outputs(n); }
-
 // A cut dimension serves a window when it holds its halo, or that of a composed window whose first step it is.
 constexpr bool serves(const dimension& d, const window& needs, index_t outputs) {
   if (d.kind == cover::tiled) return false;
   return d.needs == needs || divides(d.needs, needs, outputs, d.extent);
 }
 constexpr bool serves(const dimension& d, const sliding& kernel) { return serves(d, kernel.needs(), kernel.outputs(d.extent)); }
+
+// A range is left where it is, whatever is held of it, unless that goes around the edge or the extent is not known.
+constexpr bool narrows(const dimension& d) {
+  if (d.extent == dynamic) return d.kind != cover::tiled && d.needs.edge == boundary::zero && d.needs.unreached_after == 0;
+  return d.needs.edge == boundary::zero;
+}
 
 // What one axis of the mesh is to an operation's operands.
 class axis_rule {
@@ -49,7 +51,7 @@ class axis_rule {
         const bool alike = kind(o) == role::cut && of(o).dimension == has && of(o).level == lead.level &&
                            of(o).joined == lead.joined && same_intervals(d, other, operands_[first].layout.parts(lead.dimension));
         if (!alike) return refusal{code::cut_unalike, axis_, o, has};
-        terms += other.kind == cover::pending ? 1 : 0;
+        terms += other.kind == cover::pending && !other.tiles() ? 1 : 0;
         continue;
       }
       ++lacking;
@@ -60,15 +62,14 @@ class axis_rule {
       if (kind(o) == role::on) return refusal{code::held_on_one_coordinate, axis_, o};
       if (kind(o) == role::cut) return refusal{code::cut_unalike, axis_, o, of(o).dimension};
     }
-    if (slides(how) && !serves(d, how.kernel.needs(), outputs_of(how, d.extent)))
-      return refusal{code::window_without_halo, first, lead.dimension};
+    if (how.how == treatment::windowed && !serves(d, how.kernel)) return refusal{code::window_without_halo, first, lead.dimension};
     const int kept = place(what_.result, how.into != 0 ? how.into : letter);
     if (const refusal r = check_terms(terms, lacking, kept, first, lead.dimension); !r.ok()) return r;
     if (kept >= 0) {
       result.roles[axis_] = {role::cut, static_cast<signed char>(kept), lead.level, lead.joined};
       return {};
     }
-    if (d.kind != cover::tiled && terms == 0) return refusal{code::haloed_summed, first, lead.dimension};
+    if (!d.tiles() && terms == 0) return refusal{code::haloed_summed, first, lead.dimension};
     if (what_.kind == linearity::nonlinear) return refusal{code::dimension_needed_whole, first, lead.dimension};
     result.roles[axis_] = {role::partial};
     return {};

@@ -60,31 +60,34 @@ constexpr refusal infer_dimension(const signature& what, const static_vector<ope
                                   dimension& result) {
   bool made = false;
   if (const refusal r = make_dimension(what, operands, letter, result, made); !r.ok() || made) return r;
-  bool found = false;
+  int source = -1;  // the operand whose cover the result has
   for (int o = 0; o < operands.count; ++o) {
     const int at = place(what.operands[o], letter);
     if (at < 0) continue;
     const dimension& d = operands[o].layout.dims[at];
-    if (!found) {
-      result = d;
-      found = true;
-    } else if (result.extent != d.extent) {
-      return refusal{code::extents_differ, at, result.extent, d.extent};
-    }
-    if (operands[o].layout.levels(at) > 0 && result.kind != cover::pending) result = d;
+    if (source >= 0 && result.extent != d.extent) return refusal{code::extents_differ, at, result.extent, d.extent};
+    if (source >= 0 && (operands[o].layout.levels(at) == 0 || result.kind == cover::pending)) continue;
+    result = d;
+    source = o;
   }
   const treated how = what.of(letter);
-  if (slides(how)) {
-    const index_t n = result.extent;
-    const int at = place(what.result, letter);
-    if (how.how == treatment::narrowed) {
-      const index_t begin = -how.kernel.before;
-      if (n != dynamic && begin + how.extent > n) return refusal{code::range_outside, at, n, begin, begin + how.extent};
-    } else if (const refusal r = how.kernel.check(at, n); !r.ok()) {
-      return r;
+  const int at = place(what.result, letter);
+  const index_t n = result.extent;
+  if (how.how == treatment::narrowed) {
+    const index_t begin = -how.kernel.before;
+    if (n != dynamic && begin + how.extent > n) return refusal{code::range_outside, at, n, begin, begin + how.extent};
+    const int from = place(what.operands[source], letter);
+    if (operands[source].layout.levels(from) > 0 || result.kind != cover::tiled) {
+      if (!narrows(result)) return refusal{code::window_without_halo, source, from};
+      result.narrow(begin, how.extent);
     }
+    result.extent = how.extent;
+    result.tag = {};
+  }
+  if (how.how == treatment::windowed) {
+    if (const refusal r = how.kernel.check(at, n); !r.ok()) return r;
     const dimension input = result;
-    result.extent = outputs_of(how, n);
+    result.extent = how.kernel.outputs(n);
     result.tag = {};
     if (input.kind == cover::tiled || input.needs == how.kernel.needs())
       result.tile();

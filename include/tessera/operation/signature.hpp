@@ -83,8 +83,8 @@ struct signature {
   /// Every output needs a window: a cut dimension must hold the halo of just this kernel.
   constexpr signature windowed(char dim, const sliding& kernel) const { return with({dim, treatment::windowed, kernel, 0, 0, 0}); }
 
-  /// The result has the elements [begin, end): a cut dimension must hold those that its part of the result reads, as
-  /// `haloed<blocks<axis>, end - begin, 1, begin, begin>` says.
+  /// The result has the elements [begin, end). Each worker keeps what it held of them, so of 10 over 3 from 2 on it has
+  /// `haloed<blocks<axis>, 10, 1, -2, -2>`: [0,2) [2,5) [5,8). That is a tiling, which a change balances.
   constexpr signature narrowed(char dim, index_t begin, index_t end) const {
     return with({dim, treatment::narrowed, {1, 1, -begin, 0, 1, boundary::zero}, 0, 0, end - begin});
   }

@@ -44,9 +44,9 @@ constexpr bool ends_terms(const layout& from, const layout& to, int axis) {
 // One Move does it: no term has to be added and none has to be made.
 constexpr bool moves(const layout& from, const layout& to) {
   for (const auto& d : from.dims)
-    if (d.kind != cover::tiled) return false;
+    if (!d.tiles()) return false;
   for (const auto& d : to.dims)
-    if (d.kind == cover::pending) return false;
+    if (d.kind == cover::pending && !d.tiles()) return false;
   for (int a = 0; a < from.roles.count; ++a)
     if (ends_terms(from, to, a)) return false;
   for (int a = 0; a < to.roles.count; ++a)
@@ -199,7 +199,7 @@ constexpr layout without_windows(layout x) {
 constexpr bool makes_haloed_terms(const layout& from, const layout& to) {
   bool haloed = false;
   bool terms = false;
-  for (int d = 0; d < to.dims.count; ++d) haloed = haloed || to.dims[d].kind == cover::haloed;
+  for (int d = 0; d < to.dims.count; ++d) haloed = haloed || !to.dims[d].tiles();
   for (int a = 0; a < to.roles.count; ++a)
     terms = terms || ends_terms(to, from, a);
   return haloed && terms;
@@ -247,8 +247,8 @@ constexpr refusal check_change(const layout& from, const layout& to) {
   for (int d = 0; d < from.dims.count; ++d) {
     if (from.dims[d].extent != to.dims[d].extent)
       return refusal{code::extents_differ, d, from.dims[d].extent, to.dims[d].extent};
-    if (from.dims[d].kind == cover::haloed && !same(from, to)) return refusal{code::not_a_tiling, -1, d};
-    if (to.dims[d].kind == cover::pending && !same(from, to)) return refusal{code::not_a_tiling, -1, d};
+    if (from.dims[d].kind == cover::haloed && !from.dims[d].tiles() && !same(from, to)) return refusal{code::not_a_tiling, -1, d};
+    if (to.dims[d].kind == cover::pending && !to.dims[d].tiles() && !same(from, to)) return refusal{code::not_a_tiling, -1, d};
   }
   return {};
 }

@@ -13,7 +13,7 @@ constexpr refusal check_transfer(map what, const layout& from, const layout& to)
   const bool move = what == map::move;
   for (int d = 0; d < from.dims.count; ++d) {
     if (from.dims[d].extent != to.dims[d].extent) return refusal{code::extents_differ, d, from.dims[d].extent, to.dims[d].extent};
-    if ((move ? from : to).dims[d].kind != cover::tiled) return refusal{code::not_a_tiling, -1, d};
+    if (!(move ? from : to).dims[d].tiles()) return refusal{code::not_a_tiling, -1, d};
   }
   if (move ? detail::moves(from, to) : detail::folds(from, to)) return {};
   if (!move)

@@ -74,7 +74,7 @@ constexpr collective collective_of(const transfer& given) {
     if (s.kind == role::cut && t.kind == role::on) collected = true;
   }
   bool haloed = false;
-  for (const auto& d : to.dims) haloed = haloed || d.kind != cover::tiled;
+  for (const auto& d : to.dims) haloed = haloed || !d.tiles();
   const int kinds = gathered + exchanged + spread + scattered + collected + haloed;
   if (kinds > 1) return collective::general;
   if (haloed || kinds == 0) return detail::only_neighbours(plan) ? collective::neighbours : collective::general;

@@ -58,7 +58,7 @@ constexpr bool parts_move(const layout& from, const layout& to) {
   for (int d = 0; d < from.dims.count; ++d) {
     const dimension& s = from.dims[d];
     const dimension& t = to.dims[d];
-    const bool tiles = s.kind == cover::tiled && t.kind == cover::tiled;
+    const bool tiles = s.tiles() && t.tiles();
     const bool listed = s.bounds != nullptr || t.bounds != nullptr;
     bool alike = !tiles || ((!listed || from.parts(d) == to.parts(d)) && same_intervals(s, t, from.parts(d)));
     const auto joins = [d](const layout& x, int level) {
@@ -77,7 +77,7 @@ constexpr bool parts_move(const layout& from, const layout& to) {
 // The verb between layouts over one mesh whose axes of extent 1 cut nothing.
 constexpr verb verb_on_one_mesh(const layout& from, const layout& to) {
   bool haloed = false;
-  for (const dimension& d : to.dims) haloed = haloed || d.kind == cover::haloed;
+  for (const dimension& d : to.dims) haloed = haloed || !d.tiles();
   if (parts_move(from, to)) return moves(from, to) && !haloed ? verb::repartition : verb::several;
   verb found = verb::nothing;
   const auto add = [&](verb v) {
@@ -98,8 +98,8 @@ constexpr verb verb_on_one_mesh(const layout& from, const layout& to) {
     }
   }
   for (int d = 0; d < from.dims.count; ++d) {
-    if (from.dims[d].kind == cover::tiled && to.dims[d].kind == cover::haloed) add(verb::halo_exchange);
-    if (from.dims[d].kind == cover::pending && to.dims[d].kind == cover::tiled) add(verb::halo_accumulate);
+    if (from.dims[d].tiles() && !to.dims[d].tiles()) add(verb::halo_exchange);
+    if (!from.dims[d].tiles() && to.dims[d].tiles()) add(verb::halo_accumulate);
   }
   return found == verb::nothing ? verb::repartition : found;
 }

@@ -47,7 +47,8 @@ constexpr axis_role partial_by(combine with) {
 /// How the parts of a dimension relate to its elements.
 ///
 ///  tiled    each element is in one part
-///  haloed   parts are what a window needs for the parts of its outputs: copies, they may overlap
+///  haloed   parts are what a window needs for the parts of its outputs: copies, they may overlap; a range of a cut dimension,
+///           whose workers keep what they held of it, is that of a window of one tap: a tiling again
 ///  pending  the cotangent of haloed: the same intervals, but terms until they are folded
 enum class cover : signed char { tiled, haloed, pending };
 
@@ -71,6 +72,27 @@ struct dimension {
     kind = cover::tiled;
     outputs = 0;
     needs = {};
+  }
+
+  /// Whether each element is in one part: a window of one tap that steps by one, over all of the dimension, gives each once.
+  constexpr bool tiles() const {
+    const window one_tap{1, needs.b, needs.b, 1};
+    return kind == cover::tiled || (needs == one_tap && needs.b <= 0 && extent != dynamic && outputs + needs.b >= extent);
+  }
+
+  /// Keeps the elements [begin, begin + length) where they are, under their indices in the range.
+  constexpr void narrow(index_t begin, index_t length) {
+    if (kind == cover::tiled) {
+      kind = cover::haloed;
+      outputs = extent;
+      needs = {1, 0, 0, 1};
+    }
+    needs.b -= begin * needs.c;
+    needs.b2 -= begin * needs.c;
+    needs.unreached_before = detail::larger(0, needs.unreached_before - begin);
+    needs.unreached_after = extent == dynamic ? 0 : detail::larger(0, needs.unreached_after - (extent - begin - length));
+    extent = length;
+    if (needs == window{1, 0, 0, 1} && outputs == extent) tile();
   }
 
   /// Cut into balanced parts, dealt in order, of units of a grain.
@@ -175,7 +197,7 @@ constexpr void tidy(layout& x, int d) {
 }  // namespace detail
 
 /// Drops what makes no difference: axes of extent 1, axes held on one coordinate (their sub-mesh says it), the grain and
-/// the window of dimensions that nothing cuts.
+/// the window of dimensions that nothing cuts, and whether elements held once are copies or terms.
 constexpr layout canonical(layout x) {
   for (int a = x.mesh.axes.count - 1; a >= 0; --a) {
     const bool one = x.mesh.axes[a].extent == 1;
@@ -186,12 +208,15 @@ constexpr layout canonical(layout x) {
     for (int i = a; i + 1 < x.roles.count; ++i) x.roles[i] = x.roles[i + 1];
     --x.roles.count;
   }
-  for (int d = 0; d < x.dims.count; ++d)
-    if (x.levels(d) == 0 && x.dims[d].kind == cover::tiled) {
+  for (int d = 0; d < x.dims.count; ++d) {
+    if (x.dims[d].kind == cover::pending && x.dims[d].tiles()) x.dims[d].kind = cover::haloed;
+    if (x.levels(d) == 0 && x.dims[d].tiles()) {
+      x.dims[d].tile();
       x.dims[d].balance(1);
     } else {
       detail::tidy(x, d);
     }
+  }
   return x;
 }
 
@@ -235,7 +260,7 @@ constexpr layout cotangent(layout x) {
       x.roles[a] = {role::replicate};
   }
   for (int d = 0; d < x.dims.count; ++d)
-    if (x.dims[d].kind != cover::tiled) x.dims[d].kind = x.dims[d].kind == cover::haloed ? cover::pending : cover::haloed;
+    if (!x.dims[d].tiles()) x.dims[d].kind = x.dims[d].kind == cover::haloed ? cover::pending : cover::haloed;
   return x;
 }
 
