@@ -64,6 +64,14 @@ static_assert(bad::layers::count >= 0);
 using ring = nn::conv<6, three, ts::padding<1, 1>, ts::padding_mode<ts::boundary::periodic>>;
 using bad = ts::network<image, nn::one_halo<ring, nn::conv<6, three, ts::padding<1, 1>>>>;
 static_assert(bad::layers::count >= 0);
+#elif defined(REFLECTION_OF_A_REFLECTION)  // expect: [tessera.window.compose] && at_layer<1, tessera::windows_do_not_compose<2, 0>
+using mirror = nn::conv<6, three, ts::padding<1, 1>, ts::padding_mode<ts::boundary::reflect>>;
+using bad = ts::network<image, nn::relu, nn::one_halo<mirror, nn::relu, mirror>>;
+static_assert(bad::layers::count >= 0);
+#elif defined(RING_THAT_DOES_NOT_CLOSE)  // expect: [tessera.window.compose] && at_layer<0, tessera::windows_do_not_compose<2, 0>
+using step = nn::conv<6, three, ts::stride<2>, ts::padding<1, 1>, ts::padding_mode<ts::boundary::periodic>>;
+using bad = ts::network<image, nn::one_halo<step, step>>;
+static_assert(bad::layers::count >= 0);
 #endif
 
 // Groups divide the features.

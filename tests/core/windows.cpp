@@ -61,6 +61,61 @@ TEST_CASE("a composed window holds what its steps need one after the other, and 
   CHECK(whole > 5'000);
 }
 
+TEST_CASE("windows with divisors compose where no rounding is multiplied, and only there") {
+  dice d{78};
+  int exact = 0;
+  int rounded = 0;
+  const auto any = [&d] {
+    window w{d.roll(1, 3), d.roll(-3, 3), 0, d.roll(1, 3)};
+    w.b2 = w.b + d.roll(0, 4);
+    return w;
+  };
+  for (int round = 0; round < 20'000; ++round) {
+    const index_t n = d.roll(1, 12);
+    const index_t middle = d.roll(1, 12);
+    const window first = any();
+    window second = any();
+    second.unreached_before = d.roll(0, static_cast<int>(std::min<index_t>(2, middle - 1)));
+    second.unreached_after = d.roll(0, static_cast<int>(std::min<index_t>(2, middle - 1 - second.unreached_before)));
+    const window both = composed(first, second, middle, n);
+    const bool composable = first.a == 1 || second.c == 1;
+    REQUIRE(composes(first, second, middle, n) == composable);
+    if (composable) {
+      REQUIRE(divides(both, first, middle, n));
+      REQUIRE(composed(first, quotient(both, first, middle, n), middle, n) == both);
+    }
+    const index_t lo = d.roll(0, 6);
+    const index_t hi = lo + d.roll(1, 4);
+    // One by one: what the outputs read between the steps, and what that reads.
+    std::set<index_t> between;
+    std::set<index_t> need;
+    const auto below = [](index_t x, index_t c) { return x / c - (x % c < 0 ? 1 : 0); };
+    for (index_t i = below(second.a * lo + second.b, second.c); i <= below(second.a * (hi - 1) + second.b2, second.c); ++i)
+      if (i >= second.unreached_before && i < middle - second.unreached_after) between.insert(i);
+    if (between.empty()) continue;
+    for (index_t i = below(first.a * *between.begin() + first.b, first.c); i <= below(first.a * *between.rbegin() + first.b2, first.c); ++i)
+      if (i >= 0 && i < n) need.insert(i);
+    if (need.empty()) continue;
+    const bool right = image({both.first(lo), both.last(hi - 1) + 1}, both, n)[0] == interval{*need.begin(), *need.rbegin() + 1};
+    if (composable) REQUIRE(right);
+    (composable ? exact : rounded) += composable || !right;
+  }
+  CHECK(exact > 4'000);
+  CHECK(rounded > 100);  // the formula does not hold where it is not used
+
+  window mirror = sliding{3, 1, 1, 1, 1, boundary::reflect}.needs();
+  CHECK(!composes(mirror, mirror, 9, 9));
+  mirror.edge = boundary::replicate;
+  CHECK(!composes(mirror, mirror, 9, 9));
+  window ring = sliding{2, 2, 0, 0, 1, boundary::periodic}.needs();
+  CHECK(composes(ring, ring, 4, 8));
+  CHECK(!composes(ring, ring, 4, 9));
+  ring.a = 1;
+  ring.c = 2;  // two outputs from each input
+  CHECK(composes(ring, ring, 8, 4));
+  CHECK(!composes(ring, ring, 8, 8));
+}
+
 TEST_CASE("the image of a window is what its boundary reads, and preimages find it") {
   dice d{78};
   for (int round = 0; round < 50'000; ++round) {

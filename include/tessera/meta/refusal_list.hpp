@@ -100,7 +100,7 @@
     "kernel, stride and dilation are at least 1 and padding at least 0; correct the window",                            \
     "dimension, kernel, stride, dilation")                                                                              \
   R(windows_do_not_compose, "tessera.window.compose",                                                                   \
-    "these layers share no halo: their windows have different boundaries; exchange a halo for each", "dimension, layer") \
+    "these layers share no halo: windows compose where all see zeros beyond the edge or go around it; exchange one for each", "dimension, layer") \
   R(layer_has_no_window, "tessera.layer.one_halo",                                                                      \
     "only convolutions, poolings and elementwise layers share a halo; move this layer out of one_halo", "layer")        \
   R(reflection_too_wide, "tessera.window.reflect",                                                                      \

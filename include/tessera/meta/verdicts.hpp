@@ -462,7 +462,7 @@ struct windows_do_not_compose {
   template <class Where>
   static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.window.compose] these layers share no halo: their windows have different boundaries; exchange a halo for each");
+                  "[tessera.window.compose] these layers share no halo: windows compose where all see zeros beyond the edge or go around it; exchange one for each");
   }
 };
 

@@ -69,17 +69,19 @@ struct sliding {
 /// The window of two steps one after the other: what outputs of `second` need of the inputs of `first`, where `middle` is the
 /// extent between them and `n` that of the inputs. What lies beyond the middle's edge is padding again and never computed.
 ///
-/// a = a₁·a₂, b = a₁·b₂ + b₁, b2 = a₁·b2₂ + b2₁, reaching from a₁·(first reached) + b₁ to a₁·(last reached) + b2₁.
-/// Exact for windows without divisor; zero edges compose, and periodic ones where a₁·middle = n. `composes` says whether.
+/// a = a₁·a₂, b = a₁·b₂ + b₁·c₂, b2 = a₁·b2₂ + b2₁·c₂, c = c₁·c₂, reaching from the first input of the first element that is
+/// reached to the last input of the last. Exact where a₁ = 1 or c₂ = 1, since a step of more than one does not pass a rounding;
+/// zero edges compose, and periodic ones where a₁·middle = c₁·n. `composes` says whether.
 constexpr bool composes(const window& first, const window& second, index_t middle, index_t n) {
-  if (first.c != 1 || second.c != 1 || first.edge != second.edge) return false;
-  return first.edge == boundary::zero || (first.edge == boundary::periodic && (n == dynamic || first.a * middle == n));
+  if (first.edge != second.edge || (first.a != 1 && second.c != 1)) return false;
+  return first.edge == boundary::zero || (first.edge == boundary::periodic && (n == dynamic || first.a * middle == first.c * n));
 }
 constexpr window composed(const window& first, const window& second, index_t middle, index_t n) {
-  window w{first.a * second.a, first.a * second.b + first.b, first.a * second.b2 + first.b2, 1, 0, 0, first.edge};
+  window w{first.a * second.a, first.a * second.b + first.b * second.c, first.a * second.b2 + first.b2 * second.c,
+           first.c * second.c, 0, 0, first.edge};
   if (first.edge == boundary::zero && n != dynamic && middle != dynamic) {
-    w.unreached_before = detail::clamp(first.a * second.unreached_before + first.b, 0, n);
-    w.unreached_after = n - detail::clamp(first.a * (middle - second.unreached_after - 1) + first.b2 + 1, 0, n);
+    w.unreached_before = detail::clamp(first.first(second.unreached_before), 0, n);
+    w.unreached_after = n - detail::clamp(first.last(middle - second.unreached_after - 1) + 1, 0, n);
   }
   return w;
 }
@@ -87,20 +89,19 @@ constexpr window composed(const window& first, const window& second, index_t mid
 /// The window that is left of a composed one after its first step: composed(first, quotient) = whole. `divides` says whether
 /// there is one.
 constexpr window quotient(const window& whole, const window& first, index_t middle, index_t n) {
-  window w{whole.a / first.a, (whole.b - first.b) / first.a, (whole.b2 - first.b2) / first.a, 1, 0, 0, whole.edge};
+  const index_t c = whole.c / first.c;
+  window w{whole.a / first.a, (whole.b - first.b * c) / first.a, (whole.b2 - first.b2 * c) / first.a, c, 0, 0, whole.edge};
   if (whole.edge == boundary::zero) {
     if (whole.unreached_before > 0)
-      w.unreached_before = detail::clamp(detail::ceil_divide(whole.unreached_before - first.b, first.a), 0, middle);
+      w.unreached_before = detail::clamp(detail::ceil_divide(first.c * whole.unreached_before - first.b, first.a), 0, middle);
     if (whole.unreached_after > 0)
       w.unreached_after =
-          middle - detail::clamp(detail::floor_divide(n - whole.unreached_after - first.b2 - 1, first.a) + 1, 0, middle);
+          middle - detail::clamp(detail::floor_divide(first.c * (n - whole.unreached_after) - first.b2 - 1, first.a) + 1, 0, middle);
   }
   return w;
 }
 constexpr bool divides(const window& whole, const window& first, index_t middle, index_t n) {
-  if (whole.c != 1 || first.c != 1 || first.a < 1 || whole.a % first.a != 0 || (whole.b - first.b) % first.a != 0 ||
-      (whole.b2 - first.b2) % first.a != 0)
-    return false;
+  if (whole.c < 1 || first.c < 1 || first.a < 1 || whole.c % first.c != 0) return false;
   const window second = quotient(whole, first, middle, n);
   return second.b2 >= second.b && composes(first, second, middle, n) && composed(first, second, middle, n) == whole;
 }
