@@ -65,10 +65,17 @@ class contraction_form {
     for (const sliding& s : what_.kernels) weight.fan_in *= s.kernel;
     p.parameters.push(weight);
 
-    const inferred y = grouped ? infer(multiply(), two(split(p.used, feature_, group_in()), split(weight.used, 0, group_out())))
-                               : infer(multiply(), two(p.used, weight.used));
+    inferred x{p.used, {}};
+    inferred w{weight.used, {}};
+    if (grouped) {
+      x = split(p.used, feature_, group_in());
+      w = split(weight.used, 0, group_out());
+      if (p.why = first_of(x.why, w.why); !p.why.ok()) return p;
+    }
+    inferred y = infer(multiply(), two(x.layout, w.layout));
+    if (y.why.ok() && grouped) y = merged(y.layout, feature_);
     if (p.why = first_of(y.why, check_count(y.layout)); !p.why.ok()) return p;
-    p.raw = grouped ? merged(y.layout, feature_) : y.layout;
+    p.raw = y.layout;
     p.output = what_.has_output ? given_output(p.raw) : usual_output(p.raw, cut_out, cut_in);
     if (p.why = first_of(check(p.output), check_change(p.raw, p.output)); !p.why.ok()) return p;
     if (what_.bias) {
@@ -206,31 +213,30 @@ class contraction_form {
     return w;
   }
 
-  // A dimension as two, [n] → [n/inner, inner]: a cut in grains of whole inner ones becomes a cut of the outer.
-  static constexpr layout split(const layout& x, int dim, index_t inner) {
-    layout y = x;
-    y.dims.push({});
-    for (int d = y.dims.count - 1; d > dim + 1; --d) y.dims[d] = x.dims[d - 1];
-    y.dims[dim].extent = x.dims[dim].extent / inner;
-    y.dims[dim].set_grain(x.levels(dim) == 0 ? 1 : x.dims[dim].grain() / inner);
-    dimension whole;
-    whole.extent = inner;
-    y.dims[dim + 1] = whole;
-    for (axis_role& r : y.roles)
-      if (r.kind == role::cut && r.dimension > dim) ++r.dimension;
-    return y;
+  // A dimension as two, [n] → [n/inner, inner], and the other way.
+  static constexpr inferred split(const layout& x, int dim, index_t inner) {
+    const letters one = letters_of(x.dims.count);
+    return reshaped(x, one, in_two(one, dim), signature{}.split(one[dim], 'G', 'F', inner));
   }
-  // The other way: [m, inner] → [m·inner].
-  static constexpr layout merged(const layout& x, int dim) {
-    layout y = x;
-    const index_t inner = x.dims[dim + 1].extent;
-    y.dims[dim].extent *= inner;
-    y.dims[dim].set_grain(x.dims[dim].grain() * inner);
-    for (int d = dim + 1; d + 1 < x.dims.count; ++d) y.dims[d] = x.dims[d + 1];
-    --y.dims.count;
-    for (axis_role& r : y.roles)
-      if (r.kind == role::cut && r.dimension > dim) --r.dimension;
-    return y;
+  static constexpr inferred merged(const layout& x, int dim) {
+    const letters one = letters_of(x.dims.count - 1);
+    return reshaped(x, in_two(one, dim), one, signature{}.merged("GF", one[dim]));
+  }
+  static constexpr letters in_two(const letters& one, int dim) {
+    letters two;
+    for (int d = 0; d < one.count; ++d) {
+      two.push(d == dim ? 'G' : one[d]);
+      if (d == dim) two.push('F');
+    }
+    return two;
+  }
+  static constexpr inferred reshaped(const layout& x, const letters& from, const letters& to, signature s) {
+    s.kind = linearity::additive;
+    s.operands.push(from);
+    s.result = to;
+    static_vector<operand, 4> one;
+    one.push({x, false});
+    return infer(s, one);
   }
 
   constexpr layout biases(const layout& y) const {
