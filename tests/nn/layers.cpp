@@ -11,6 +11,20 @@ static_vector<index_t, max_dimensions> extents(std::initializer_list<index_t> li
   return e;
 }
 
+/// Any layout of a layer's input; now and then what is left of a longer dimension, each worker with what it held.
+layout roll_input(dice& d, const mesh_value& mesh, const static_vector<index_t, max_dimensions>& e,
+                  kinds allow = {true, true, true, false}) {
+  layout x = roll_layout(d, mesh, e, allow);
+  for (int k = 0; k < x.dims.count; ++k) {
+    dimension& dim = x.dims[k];
+    if (x.levels(k) == 0 || dim.bounds != nullptr || !d.once_in(4)) continue;
+    const index_t begin = d.roll(0, 2);
+    dim.extent += begin + d.roll(0, 2);
+    dim.narrow(begin, e[k]);
+  }
+  return x;
+}
+
 std::vector<index_t> each_of(const static_vector<sliding, 8>& kernels, index_t sliding::*what) {
   std::vector<index_t> all;
   for (const sliding& s : kernels) all.push_back(s.*what);
@@ -66,7 +80,7 @@ layer_case roll_convolution(dice& d, const mesh_value& mesh, int dims) {
     for (const auto& a : mesh.axes)
       if (d.once_in(2)) (d.once_in(2) ? c.cut_out : c.cut_in).push(a.name);
   }
-  return contraction_case(roll_layout(d, mesh, e, {true, true, true, false}), c);
+  return contraction_case(roll_input(d, mesh, e), c);
 }
 
 /// A linear layer on 2 or 3 dimensions; its weight cut by columns, rows, both or as the layer likes best.
@@ -77,7 +91,7 @@ layer_case roll_linear(dice& d, const mesh_value& mesh, bool chosen) {
   contraction c;
   c.out = d.roll(1, 6);
   c.bias = !d.once_in(4);
-  const layout x = roll_layout(d, mesh, e, {true, true, true, false});
+  const layout x = roll_input(d, mesh, e);
   if (chosen) {
     c.chosen = true;
     for (const auto& a : mesh.axes) {
@@ -146,7 +160,7 @@ layer_case roll_pooling(dice& d, const mesh_value& mesh, pooling::kind what, int
     e.push(what == pooling::kind::average ? std::max(n, s.kernel) : n);  // LibTorch's own bound in the backward of avg_pool3d
   }
   layer_case c;
-  c.plan = plan_pooling(roll_layout(d, mesh, e, {what == pooling::kind::average, true, true, false}), p);
+  c.plan = plan_pooling(roll_input(d, mesh, e, {what == pooling::kind::average, true, true, false}), p);
   c.forward = [p](const team_handle& team, const layer_plan& plan, const at::Tensor& in, const std::vector<nn::parameter>&) {
     return nn::forward_pooling(team, plan, p, in).values;
   };
@@ -366,7 +380,7 @@ TEST_CASE("padding and slices equal LibTorch's on any partition") {
       listed.insert(listed.begin(), {before, after});
     }
     layer_case c;
-    c.plan = plan_widened(roll_layout(d, m, e, {true, true, true, false}), widths);
+    c.plan = plan_widened(roll_input(d, m, e), widths);
     c.forward = [widths](const auto& team, const auto& p, const auto& in, const auto&) { return nn::forward_widened(team, p, widths, in); };
     c.serial = [listed, edge](const at::Tensor& in, const auto&) {
       constexpr const char* modes[]{"constant", "reflect", "replicate", "circular"};

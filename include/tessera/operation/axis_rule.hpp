@@ -6,12 +6,14 @@
 namespace tessera::detail {
 
 
-// A cut dimension serves a window when it holds its halo, or that of a composed window whose first step it is.
-constexpr bool serves(const dimension& d, const window& needs, index_t outputs) {
-  if (d.kind == cover::tiled) return false;
-  return d.needs == needs || divides(d.needs, needs, outputs, d.extent);
+// A cut dimension serves a window when it holds its halo, or that of a composed window whose first step it is; a tiling serves
+// none but its own.
+constexpr bool holds_halo(const dimension& d, const sliding& kernel) {
+  return d.kind != cover::tiled && d.needs == kernel.needs() && d.outputs == kernel.outputs(d.extent);
 }
-constexpr bool serves(const dimension& d, const sliding& kernel) { return serves(d, kernel.needs(), kernel.outputs(d.extent)); }
+constexpr bool serves(const dimension& d, const sliding& kernel) {
+  return holds_halo(d, kernel) || (!d.tiles() && divides(d.needs, kernel.needs(), kernel.outputs(d.extent), d.extent));
+}
 
 // A range is left where it is, whatever is held of it, unless that goes around the edge or the extent is not known.
 constexpr bool narrows(const dimension& d) {

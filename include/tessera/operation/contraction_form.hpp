@@ -195,7 +195,7 @@ class contraction_form {
   // Whole groups on every worker: a group is a batch label, so nothing is summed over a cut.
   constexpr void cut_groups(layout& x, const static_vector<int, max_axes>& axes) const {
     dimension& f = x.dims[feature_];
-    if (axes == feature_axes() && f.grain() % group_in() == 0) return;
+    if (axes == feature_axes() && f.kind == cover::tiled && f.grain() % group_in() == 0) return;
     for (int a : axes) x.mean(a, {});
     f.balance(group_in());
     for (int a : axes) x.cut_by(feature_, a);

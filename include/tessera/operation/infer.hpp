@@ -89,7 +89,7 @@ constexpr refusal infer_dimension(const signature& what, const static_vector<ope
     const dimension input = result;
     result.extent = how.kernel.outputs(n);
     result.tag = {};
-    if (input.kind == cover::tiled || input.needs == how.kernel.needs())
+    if (input.kind == cover::tiled || holds_halo(input, how.kernel))
       result.tile();
     else  // a halo for windows to come is left
       result.needs = quotient(input.needs, how.kernel.needs(), result.extent, n);

@@ -178,6 +178,10 @@ struct layout {
       if (r.kind != role::cut || r.dimension != before.dimension || r.level <= before.level) continue;
       if (--r.level == before.level) r.joined = r.joined && before.joined;
     }
+    dimension& d = dims[before.dimension];
+    if (levels(before.dimension) > 0 || !d.tiles()) return;
+    d.tile();
+    d.balance(1);
   }
 };
 
