@@ -5,7 +5,6 @@
 
 namespace tessera::detail {
 
-
 // A cut dimension serves a window when it holds its halo, or that of a composed window whose first step it is; a tiling serves
 // none but its own.
 constexpr bool holds_halo(const dimension& d, const sliding& kernel) {
