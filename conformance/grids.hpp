@@ -1,7 +1,7 @@
 #pragma once
 // Partitions of the file as meshes and layouts: grids over lists of world ranks.
 
-#include "cases.hpp"
+#include "phrases.hpp"
 
 #include <tessera/comm/error.hpp>
 
@@ -55,7 +55,7 @@ inline mesh_value grid_of(values& given, const std::string& name, char letter) {
   std::vector<int> ranks(static_cast<std::size_t>(volume_of(shape)));
   std::iota(ranks.begin(), ranks.end(), 0);
   if (given.has(name + "_ranks"))
-    for (ranks.clear(); index_t r : given.list(name + "_ranks")) ranks.push_back(static_cast<int>(r));
+    for (ranks.clear(); index_t r : ranks_named(given, name + "_ranks")) ranks.push_back(static_cast<int>(r));
   return grid_over(ranks, shape, letter);
 }
 

@@ -4,6 +4,8 @@
 #include "cases.hpp"
 
 #include <map>
+#include <regex>
+#include <sstream>
 
 namespace conformance {
 
@@ -51,6 +53,23 @@ inline element element_named(const std::string& words) {
   const auto found = known.find(words);
   if (found == known.end()) throw unbuilt(fmt::format("the element type '{}' is unknown", words));
   return found->second;
+}
+
+/// World ranks: a list as it stands, a run "0..3", or the last ones with their list, "last 2 of world (2,3)".
+inline integers ranks_named(values& given, const std::string& name) {
+  if (!given.at(name).is_string()) return given.list(name);
+  const std::string words = given.text(name);
+  std::smatch part;
+  integers ranks;
+  if (std::regex_match(words, part, std::regex("(\\d+)\\.\\.(\\d+)"))) {
+    for (index_t r = std::stoll(part[1]); r <= std::stoll(part[2]); ++r) ranks.push_back(r);
+  } else if (std::regex_match(words, part, std::regex("last (\\d+) of world \\((\\d+(,\\d+)*)\\)"))) {
+    std::istringstream listed(part[2]);
+    for (std::string r; std::getline(listed, r, ',');) ranks.push_back(std::stoll(r));
+    if (static_cast<index_t>(ranks.size()) != std::stoll(part[1])) ranks.clear();
+  }
+  if (ranks.empty()) throw unbuilt(fmt::format("the phrase '{}' is unknown", words));
+  return ranks;
 }
 
 /// "0.1*12", or a number as it stands.

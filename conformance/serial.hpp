@@ -9,18 +9,18 @@
 
 namespace conformance {
 
-/// Random values lie on a grid of sixteenths: sums of their products are exact in float32 whatever the order, so a difference
-/// is no rounding.
+/// Random values lie on a grid of sixteenths, weights on one of 256ths: sums of their products are exact in float32 whatever the
+/// order, so a difference is no rounding.
 inline at::Tensor filled(filling how, const integers& extents, element e, std::uint64_t seed, index_t fan = 1) {
   const auto type = tessera::detail::scalar_type(e);
   const auto options = at::TensorOptions().dtype(at::kDouble);
   const auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
-  const auto on_grid = [](const at::Tensor& x) { return at::floor(16 * x) / 16; };
+  const auto on_grid = [](const at::Tensor& x, int steps = 16) { return at::floor(steps * x) / steps; };
   switch (how) {
     case filling::normal: return on_grid(at::randn(extents, generator, options)).to(type);
     case filling::ten_times_normal: return (10 * at::randn(extents, generator, options)).to(type);
     case filling::scaled_by_fan:
-      return (at::randn(extents, generator, options) / std::sqrt(static_cast<double>(std::max<index_t>(1, fan)))).to(type);
+      return on_grid(at::randn(extents, generator, options) / std::sqrt(static_cast<double>(std::max<index_t>(1, fan))), 256).to(type);
     case filling::uniform: return on_grid(at::rand(extents, generator, options)).to(type);
     case filling::ones: return at::ones(extents, options).to(type);
     case filling::ten: return at::full(extents, 10, options).to(type);
