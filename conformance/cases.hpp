@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <fstream>
 #include <set>
 #include <stdexcept>
@@ -28,6 +29,9 @@ inline const json& field(const json& of, const char* name, const std::string& wh
   if (!of.is_object() || !of.contains(name)) throw malformed(fmt::format("{} lacks the field '{}'", where, name));
   return of.at(name);
 }
+
+/// As many threads as one machine starts.
+inline constexpr int most_workers = 1024;
 
 /// Named values of a case. What nobody asked for is known afterwards, so that nothing is passed over in silence.
 class values {
@@ -70,14 +74,19 @@ class values {
   const json& all() const { return all_; }
 
  private:
+  /// Whether a number, or one of a list, is not whole.
+  static bool fraction(const json& value) {
+    return value.is_number_float() || (value.is_array() && std::any_of(value.begin(), value.end(), fraction));
+  }
+
   template <class T>
   T get(const std::string& name) {
     const json& value = at(name);
     try {
-      return value.get<T>();
-    } catch (const json::exception&) {
-      throw unbuilt(fmt::format("the parameter '{}' is {}, which says nothing here", name, value.dump()));
+      if (!fraction(value)) return value.get<T>();
+    } catch (const json::exception&) {  // of another type, as a fraction is
     }
+    throw unbuilt(fmt::format("the parameter '{}' is {}, which says nothing here", name, value.dump()));
   }
 
   json all_;
@@ -96,13 +105,25 @@ struct test_case {
   json expected;  ///< likewise, from the source
 };
 
+/// Numbers of the file for whoever compares them; what nobody took was not compared.
+inline json taken(json& numbers) { return std::exchange(numbers, json()); }
+
+/// A field of a case that must be a text.
+inline std::string text_field(const json& of, const char* name, const std::string& where) {
+  const json& value = field(of, name, where);
+  if (!value.is_string()) throw malformed(fmt::format("{}: the field '{}' is no text", where, name));
+  return value.get<std::string>();
+}
+
 inline test_case read_case(const json& of, const std::string& where) {
   test_case c;
-  c.id = field(of, "id", where).get<std::string>();
+  c.id = text_field(of, "id", where);
   const std::string here = fmt::format("{}, case {}", where, c.id);
-  c.subject = field(of, "subject", here).get<std::string>();
-  c.kind = field(of, "kind", here).get<std::string>();
+  c.subject = text_field(of, "subject", here);
+  c.kind = text_field(of, "kind", here);
   const json& ranks = field(of, "ranks", here);
+  if (!ranks.is_null() && (!ranks.is_number_integer() || ranks < 0 || ranks > most_workers))
+    throw malformed(fmt::format("{}: the field 'ranks' is no number of workers up to {}", here, most_workers));
   c.ranks = ranks.is_null() ? 0 : ranks.get<int>();
   c.given = values(of.value("fixed", json::object()), field(of, "params", here));
   c.check = values(field(of, "check", here));
@@ -120,7 +141,9 @@ inline std::vector<test_case> read_file(const std::string& path) {
     const json file = json::parse(in);
     for (const char* name : {"conventions", "tolerances", "vocabulary"}) field(file, name, path);
     for (const char* name : {"cases", "extra"})
-      for (const json& one : field(file, name, path)) all.push_back(read_case(one, fmt::format("{}: {}", path, name)));
+      if (!field(file, name, path).is_array()) throw malformed(fmt::format("{}: the field '{}' is no list", path, name));
+    for (const char* name : {"cases", "extra"})
+      for (const json& one : file.at(name)) all.push_back(read_case(one, fmt::format("{}: {}", path, name)));
   } catch (const json::exception& e) {
     throw malformed(fmt::format("{}: {}", path, e.what()));
   }

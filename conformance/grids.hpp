@@ -33,6 +33,8 @@ inline index_t volume_of(const integers& of) { return std::accumulate(of.begin()
 
 /// A grid of these extents over these world ranks, row-major; an affine placement where the ranks are in equal steps.
 inline mesh_value grid_over(const std::vector<int>& ranks, const integers& shape, char name) {
+  for (int r : ranks)
+    if (r < 0 || r >= most_workers) throw unbuilt(fmt::format("a worker {} of at most {}", r, most_workers));
   if (static_cast<index_t>(ranks.size()) != volume_of(shape))
     throw unbuilt(fmt::format("a grid of {} workers over {} ranks", volume_of(shape), ranks.size()));
   mesh_value m;
@@ -52,6 +54,8 @@ inline mesh_value grid_over(const std::vector<int>& ranks, const integers& shape
 /// The partition `name` of a case: its shape and its ranks, the first ones of the world unless said.
 inline mesh_value grid_of(values& given, const std::string& name, char letter) {
   const integers shape = given.list(name + "_shape");
+  for (index_t n : shape)
+    if (n > most_workers || volume_of(shape) > most_workers) throw unbuilt(fmt::format("more than {} workers", most_workers));
   std::vector<int> ranks(static_cast<std::size_t>(volume_of(shape)));
   std::iota(ranks.begin(), ranks.end(), 0);
   if (given.has(name + "_ranks"))

@@ -61,9 +61,9 @@ inline integers ranks_named(values& given, const std::string& name) {
   const std::string words = given.text(name);
   std::smatch part;
   integers ranks;
-  if (std::regex_match(words, part, std::regex("(\\d+)\\.\\.(\\d+)"))) {
+  if (std::regex_match(words, part, std::regex("(\\d{1,4})\\.\\.(\\d{1,4})"))) {
     for (index_t r = std::stoll(part[1]); r <= std::stoll(part[2]); ++r) ranks.push_back(r);
-  } else if (std::regex_match(words, part, std::regex("last (\\d+) of world \\((\\d+(,\\d+)*)\\)"))) {
+  } else if (std::regex_match(words, part, std::regex("last (\\d{1,4}) of world \\((\\d+(,\\d+)*)\\)"))) {
     std::istringstream listed(part[2]);
     for (std::string r; std::getline(listed, r, ',');) ranks.push_back(std::stoll(r));
     if (static_cast<index_t>(ranks.size()) != std::stoll(part[1])) ranks.clear();
@@ -77,17 +77,22 @@ inline double number_named(const json& words) {
   if (words.is_number()) return words.get<double>();
   const std::string s = words.get<std::string>();
   const auto star = s.find('*');
-  return star == std::string::npos ? std::stod(s) : std::stod(s.substr(0, star)) * std::stod(s.substr(star + 1));
+  try {
+    return star == std::string::npos ? std::stod(s) : std::stod(s.substr(0, star)) * std::stod(s.substr(star + 1));
+  } catch (const std::logic_error&) {
+    throw unbuilt(fmt::format("the phrase '{}' is unknown", s));
+  }
 }
 
 /// An extent: a number, or an entry of a shape of the case, "x_global_shape[-1]".
 inline index_t extent_named(values& given, const std::string& name) {
   if (given.at(name).is_number()) return given.integer(name);
   const std::string words = given.text(name);
-  const auto open = words.find('[');
-  if (open == std::string::npos || words.back() != ']') throw unbuilt(fmt::format("the phrase '{}' is unknown", words));
-  const integers shape = given.list(words.substr(0, open));
-  const int at = std::stoi(words.substr(open + 1));
+  std::smatch part;
+  if (!std::regex_match(words, part, std::regex("(\\w+)\\[(-?\\d{1,2})\\]")))
+    throw unbuilt(fmt::format("the phrase '{}' is unknown", words));
+  const integers shape = given.list(part[1]);
+  const int at = std::stoi(part[2]);
   const int n = static_cast<int>(shape.size());
   if (at < -n || at >= n) throw unbuilt(fmt::format("the phrase '{}' is unknown", words));
   return shape[static_cast<std::size_t>(at < 0 ? at + n : at)];
@@ -113,11 +118,13 @@ inline void accept_remarks(test_case& c) {
   c.given.has("preserve_batch");  // an empty tensor keeps its rank either way
 }
 
-/// Throws when a case has a parameter that its reader did not ask for.
+/// Throws when a case has a parameter that its reader did not ask for, or numbers that it did not compare.
 inline void all_read(const test_case& c) {
   for (const values* of : {&c.given, &c.check})
     for (const std::string& name : of->unread())
       throw unbuilt(fmt::format("the parameter '{}' = {} is unknown here", name, of->all().at(name).dump()));
+  for (const json* numbers : {&c.derived, &c.expected})
+    if (!numbers->is_null()) throw unbuilt(fmt::format("the numbers {} are not known here", numbers->dump()));
 }
 
 }  // namespace conformance

@@ -71,8 +71,12 @@ void read_question(test_case& c, trial& t) {
       t.rtol = t.atol = 1e-5;
     }
     if (c.check.has("compares")) t.compares = c.check.at("compares").get<std::vector<std::string>>();
-    for (const std::string& name : t.compares)
-      if (name != "y" && name != "dx" && name != "dw" && name != "db") throw unbuilt(fmt::format("comparing '{}'", name));
+    if (t.compares.empty()) throw unbuilt("nothing to compare");
+    for (const std::string& name : t.compares) {
+      const int needs = name == "dw" ? 1 : name == "db" ? 2 : 0;  // parameters
+      const bool there = std::any_of(t.links.begin(), t.links.end(), [&](const link& l) { return l.plan.parameters.count >= needs; });
+      if ((needs == 0 && name != "y" && name != "dx") || !there) throw unbuilt(fmt::format("comparing '{}'", name));
+    }
   } else if (adjoints.count(c.kind) == 0) {
     throw unbuilt(fmt::format("cases of the kind '{}'", c.kind));
   }
@@ -99,6 +103,8 @@ trial read_trial(test_case c) {
     throw unbuilt(fmt::format("its layouts are refused: {}", e.what()));
   } catch (const json::exception& e) {
     throw unbuilt(fmt::format("it cannot be read: {}", e.what()));
+  } catch (const std::out_of_range&) {
+    throw unbuilt("it cannot be read: a number is too large");
   }
 }
 

@@ -36,6 +36,10 @@ broken = {  # files that are none, and what must be named
     "[]": "conventions",
     '{"conventions": {}, "tolerances": {}, "vocabulary": {}, "cases": []}': "'extra'",
     '{"conventions": {}, "tolerances": {}, "vocabulary": {}, "cases": [{"id": "a"}], "extra": []}': "'subject'",
+    '{"conventions": {}, "tolerances": {}, "vocabulary": {}, "cases": {}, "extra": []}': "'cases'",
+    '{"conventions": {}, "tolerances": {}, "vocabulary": {}, "cases": [{"id": 3}], "extra": []}': "'id'",
+    '{"conventions": {}, "tolerances": {}, "vocabulary": {}, "cases": [{"id": "a", "subject": "b", "kind": "c", "ranks": "d"}],'
+    ' "extra": []}': "'ranks'",
 }
 for text, named in broken.items():
     with tempfile.NamedTemporaryFile("w", suffix=".json", delete=False) as file:
