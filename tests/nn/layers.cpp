@@ -337,6 +337,55 @@ TEST_CASE("a typed maximum says where it lies") {
   for (int r = 0; r < 6; ++r) CHECK(run.of(r));
 }
 
+/// Whether the values and indices of a maximum over 2 x 3 workers are LibTorch's of the whole tensor.
+template <class Element>
+bool maxima_as_in_one_process(const at::Tensor& global) {
+  struct up : axis<2> {};
+  struct across : axis<3> {};
+  using grid = mesh<up, across>;
+  using image = tensor<partition<grid, whole, whole, blocks<up>, blocks<across>>, shape_of<1, 2, 5, 7>, Element>;
+  const auto [y, at_index] = at::max_pool2d_with_indices(global, {3, 3}, {2, 2}, {1, 1});
+  const auto run = in_team<grid>([&, y = y, at_index = at_index](team<grid>& t) {
+    const auto got = nn::with_indices<nn::max_pool<kernel<3, 3>, stride<2>, padding<1>>>(take<image>(t, global));
+    const at::Tensor values = tessera::global(got.values);
+    const at::Tensor indices = tessera::global(got.indices);
+    return at::equal(values, y) && at::equal(indices, at_index);
+  });
+  return run.well() && run.of(0);
+}
+
+TEST_CASE("maxima of integers, and of nothing above the lowest value, lie where they lie in one process") {
+  const at::Tensor down = -at::arange(1, 71).view({1, 2, 5, 7});
+  CHECK(maxima_as_in_one_process<std::int64_t>(down));
+  CHECK(maxima_as_in_one_process<std::int32_t>(down.to(at::kInt)));
+  CHECK(maxima_as_in_one_process<std::int16_t>(down.to(at::kShort)));
+  CHECK(maxima_as_in_one_process<std::int8_t>(down.to(at::kChar)));
+  CHECK(maxima_as_in_one_process<std::uint8_t>((-down).to(at::kByte)));
+  CHECK(maxima_as_in_one_process<std::uint8_t>(at::zeros({1, 2, 5, 7}, at::kByte)));
+  CHECK(maxima_as_in_one_process<double>(at::full({1, 2, 5, 7}, -std::numeric_limits<double>::infinity(), at::kDouble)));
+}
+
+TEST_CASE("averages of half types are summed in float and rounded once") {
+  struct up : axis<2> {};
+  struct across : axis<3> {};
+  using grid = mesh<up, across>;
+  const at::Tensor large = at::full({1, 2, 5, 7}, 30000, at::kHalf);
+  const at::Tensor uneven = global_of({1, 2, 5, 7}, numbers{5});
+  const auto as_in_one_process = [](const at::Tensor& global, auto element) {
+    using image = tensor<partition<grid, whole, whole, blocks<up>, blocks<across>>, shape_of<1, 2, 5, 7>, decltype(element)>;
+    using net = nn::sequential<image, nn::avg_pool<kernel<3, 3>, stride<1>, padding<1>>>;
+    const at::Tensor serial = at::avg_pool2d(global.to(at::kFloat), {3, 3}, {1, 1}, {1, 1}).to(global.scalar_type());
+    const auto run = in_team<grid>([&](team<grid>& t) {
+      net pool{t, seed{1}};
+      return at::allclose(tessera::global(pool(take<image>(t, global))), serial, 1e-3, 1e-3);
+    });
+    return run.well() && run.of(0);
+  };
+  CHECK(as_in_one_process(large, half{}));
+  CHECK(as_in_one_process(uneven.to(at::kHalf), half{}));
+  CHECK(as_in_one_process(large.to(at::kBFloat16), bfloat16{}));
+}
+
 TEST_CASE("batch, height and width cut together, and parts smaller than the kernel") {
   mesh_value cube;
   for (const char* name : {"a", "b", "c"}) cube.axes.push({text{name, 1}, 2, 1});
@@ -416,6 +465,29 @@ TEST_CASE("relu, flatten and repartition equal the serial layers on any partitio
     return c;
   });
   judge(t, 150);
+}
+
+TEST_CASE("classes that are masked with -inf add nothing to a cross-entropy, whoever has them") {
+  struct up : axis<2> {};
+  struct across : axis<3> {};
+  using grid = mesh<up, across>;
+  using scores = tensor<partition<grid, blocks<up>, blocks<across>>, shape_of<4, 7>, double>;
+  using classes = tensor<partition<grid, blocks<up>, invariant<across>>, shape_of<4>, std::int64_t>;
+  at::Tensor x = global_of({4, 7}, numbers{9});
+  x.narrow(1, 2, 3).fill_(-std::numeric_limits<double>::infinity());  // all that one worker of a row has is among them
+  const at::Tensor y = at::tensor({0, 1, 5, 6}, at::kLong);
+  const at::Tensor serial_x = x.clone().set_requires_grad(true);
+  const at::Tensor serial = at::cross_entropy_loss(serial_x, y);
+  serial.backward();
+  const auto run = in_team<grid>([&](team<grid>& t) {
+    auto logits = take<scores>(t, x);
+    logits.requires_grad();
+    const auto loss = nn::cross_entropy(logits, take<classes>(t, y));
+    loss.backward();
+    return std::abs(value(loss) - serial.item<double>()) < 1e-14 && at::allclose(tessera::global(logits.grad()), serial_x.grad(), 0, 1e-14);
+  });
+  REQUIRE(run.well());
+  for (int r = 0; r < 6; ++r) CHECK(run.of(r));
 }
 
 TEST_CASE("cross-entropy equals the serial loss with classes and batch whole or cut") {

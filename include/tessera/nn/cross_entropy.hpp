@@ -83,7 +83,8 @@ inline tensor<dyn> cross_entropy(const tensor<dyn>& logits, const tensor<dyn>& l
   if (local.size(1) > 0) {
     const at::Tensor place = labels.local() - mine.lo;
     const at::Tensor here = at::logical_and(place >= 0, place < mine.size());
-    label_score = local.gather(1, place.clamp(0, mine.size() - 1).unsqueeze(1)).squeeze(1) * here;
+    const at::Tensor score = local.gather(1, place.clamp(0, mine.size() - 1).unsqueeze(1)).squeeze(1);
+    label_score = at::where(here, score, label_score);  // not a product: another class may be masked with -inf
   }
   const at::Tensor both = change_layout(team, detail::two_rows(detail::per_sample(x, {role::partial})),
                                         detail::two_rows(detail::per_sample(x, {role::invariant})), at::stack({total, label_score}));

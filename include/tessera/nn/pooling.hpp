@@ -34,7 +34,10 @@ inline at::Tensor window_sums(const at::Tensor& ready, const kernel_lists& k) {
   }
 }
 
+/// Sums of half types are made in float and rounded once, after the division: a sum may be too large for half, its mean is not.
 inline at::Tensor averaged(const at::Tensor& ready, const pooling& what, const layout& x, const holding& raw, const kernel_lists& k) {
+  if (at::isReducedFloatingType(ready.scalar_type()))
+    return averaged(ready.to(at::kFloat), what, x, raw, k).to(ready.scalar_type());
   const int count = what.kernels.count;
   at::Tensor y = window_sums(ready, k);
   if (what.divisor > 0) return y / what.divisor;
@@ -46,7 +49,20 @@ inline at::Tensor averaged(const at::Tensor& ready, const pooling& what, const l
   return y;
 }
 
-/// Local flat indices of maxima in the padded box as flat indices in the global tensor.
+/// What lies outside the tensor of a maximum: the lowest value of the element type.
+inline at::Scalar lowest(at::ScalarType type) {
+  switch (type) {
+    case at::kByte: return std::int64_t{std::numeric_limits<std::uint8_t>::lowest()};
+    case at::kChar: return std::int64_t{std::numeric_limits<std::int8_t>::lowest()};
+    case at::kShort: return std::int64_t{std::numeric_limits<std::int16_t>::lowest()};
+    case at::kInt: return std::int64_t{std::numeric_limits<std::int32_t>::lowest()};
+    case at::kLong: return std::numeric_limits<std::int64_t>::lowest();
+    default: return -std::numeric_limits<double>::infinity();
+  }
+}
+
+/// Local flat indices of maxima in the padded box as flat indices in the global tensor. Where a window holds nothing above the
+/// lowest value, LibTorch's local index is its first position; where that is padding the first tap in the tensor is meant.
 inline at::Tensor global_indices(at::Tensor local, const at::Tensor& ready, const layout& x, const holding& raw,
                                  const static_vector<sliding, 8>& kernels) {
   at::Tensor global = at::zeros_like(local);
@@ -54,7 +70,8 @@ inline at::Tensor global_indices(at::Tensor local, const at::Tensor& ready, cons
   for (int i = kernels.count - 1; i >= 0; --i) {
     const index_t extent = ready.size(2 + i);
     const index_t begin = stretch(raw[2 + i], kernels[i].needs()).lo;
-    global = global + (local.remainder(extent) + begin) * stride;
+    const at::Tensor at = local.remainder(extent) + begin;
+    global = global + at::where(at < 0, at.remainder(kernels[i].dilation), at) * stride;
     local = local.div(extent, "floor");
     stride *= x.dims[2 + i].extent;
   }
@@ -83,7 +100,7 @@ inline pooled forward_pooling(const team_handle& team, const layer_plan& p, cons
   for (int i = 0; i < what.kernels.count; ++i) kernels.push(what.over(i, p.used.dims[2 + i].extent));
   const detail::kernel_lists k(kernels);
   const bool max = what.what == pooling::kind::max;
-  const double outside = max ? -std::numeric_limits<double>::infinity() : 0;
+  const at::Scalar outside = max ? detail::lowest(x.scalar_type()) : at::Scalar(0);
   const at::Tensor ready = detail::windowed(x, p.used, team->rank(), raw, 2, kernels, outside);
   if (!max) return {detail::averaged(ready, what, p.used, raw, k), {}};
   const auto both = [&](auto&& pool) {

@@ -29,7 +29,7 @@ inline std::vector<index_t> places(const interval& read, const intervals& held, 
 ///
 /// `of` is the layout of x, whose dimensions from `first` on the kernels slide over; `outside` fills a zero boundary.
 inline at::Tensor windowed(at::Tensor x, const layout& of, int rank, const holding& outputs, int first,
-                           const static_vector<sliding, 8>& kernels, double outside) {
+                           const static_vector<sliding, 8>& kernels, const at::Scalar& outside) {
   const holding mine = held_by(of, rank);
   std::vector<index_t> widths;  // LibTorch wants the last dimension first
   bool any = false;
