@@ -22,7 +22,7 @@ inline at::Tensor forward_contraction(const team_handle& team, const layer_plan&
     const at::Tensor ready = detail::windowed(x, p.used, team->rank(), raw, what.feature + 1, what.kernels, 0);
     y = at::convolution(ready, w, {}, k.step, k.zero, k.dilation, false, k.zero, x.size(what.feature) / w.size(1));
   }
-  y = change_layout(team, p.raw, p.output, y);
+  y = change_layout(team, p.raw, p.output, detail::hung(y, {x, w}));
   if (!what.bias) return y;
   std::vector<index_t> along(static_cast<std::size_t>(y.dim()), 1);
   const at::Tensor b = parameters[1].use();

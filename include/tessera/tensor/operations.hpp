@@ -44,7 +44,9 @@ tensor<dyn> apply(const signature& what, Compute&& compute, const tensor<dyn>& f
   const int rank = first.team()->rank();
   for (const operand& x : operands) where.operands.push({x.layout, rank});
   where.result = {y.layout, rank};
-  tensor<dyn> result(first.team(), y.layout, detail::compute_local(where, compute, first.local(), rest.local()...));
+  at::Tensor local = detail::compute_local(where, compute, first.local(), rest.local()...);
+  if (what.kind != linearity::additive) local = detail::hung(local, {first.local(), rest.local()...});
+  tensor<dyn> result(first.team(), y.layout, local);
   if (result.type() != first.type())
     throw error(refusal{code::wrong_element, static_cast<int>(first.type()), static_cast<int>(result.type())}, first.team()->label());
   return result;

@@ -1,0 +1,74 @@
+#include "tests/support/layers.hpp"
+
+#include <torch/csrc/autograd/autograd.h>
+
+using namespace tessera;
+using namespace tessera::testing;
+
+namespace {
+
+struct up : axis<2> {};
+struct across : axis<2> {};
+using grid = mesh<up, across>;
+using by_feature = partition<grid, whole, blocks<up, across>>;
+using by_pixel = partition<grid, whole, whole, blocks<up>, blocks<across>>;
+
+/// The local part of S = Σ y³ and its gradient of x, which can be differentiated again when `again`.
+template <class Net>
+std::pair<at::Tensor, at::Tensor> slope(const Net& net, const typename Net::input& x, bool again) {
+  const auto cubes = map_elements(net(x), [](const at::Tensor& y) { return y * y * y; });
+  const at::Tensor s = tessera::sum(cubes).local();
+  return {s, torch::autograd::grad({s}, {x.local()}, {at::ones_like(s)}, again, again)[0]};
+}
+
+/// How far ∇|∇S|² along a direction is from the central difference of |∇S|², relative to it.
+template <class Net>
+double curvature_is_off(const std::vector<index_t>& sizes) {
+  const at::Tensor here = global_of(sizes, numbers{3});
+  const at::Tensor along = global_of(sizes, numbers{4});
+  const auto run = in_team<grid>([&](team<grid>& t) {
+    const Net net{t, seed{3}};
+    const auto at = [&](double step) {
+      auto x = take<typename Net::input>(t, here + step * along);
+      x.requires_grad();
+      return x;
+    };
+    const auto square = [&](double step) {
+      const auto x = at(step);
+      const at::Tensor g = slope(net, x, false).second;
+      const tensor<dyn> gradient(x.team(), cotangent(x.layout()), g);
+      return tessera::global(gradient).square().sum().template item<double>();
+    };
+    const auto x = at(0);
+    slope(net, x, true).second.square().sum().backward();
+    const double got = (tessera::global(x.grad()) * along).sum().template item<double>();
+    const double wanted = (square(1e-4) - square(-1e-4)) / 2e-4;
+    return std::abs(got - wanted) / std::abs(wanted);
+  });
+  return run.well() ? *run.results[0] : -1;
+}
+
+template <class Net>
+bool bends(const std::vector<index_t>& sizes) {
+  const double off = curvature_is_off<Net>(sizes);
+  UNSCOPED_INFO("off by " << off);
+  return off >= 0 && off < 1e-5;
+}
+
+}  // namespace
+
+TEST_CASE("a gradient's gradient passes layers, also where workers have no part of the input or the result") {
+  using nn::sequential;
+  using features = tensor<by_feature, shape_of<5, 8>, double>;
+  CHECK(bends<sequential<features, nn::linear<4>>>({5, 8}));
+  CHECK(bends<sequential<features, nn::linear<3>>>({5, 8}));
+  CHECK(bends<sequential<features, nn::linear<3, cut_out<up, across>>, nn::linear<2, cut_out<up, across>>>>({5, 8}));
+  CHECK(bends<sequential<tensor<by_feature, shape_of<5, 3>, double>, nn::linear<8, cut_in<up, across>>>>({5, 3}));
+  using pixels = tensor<by_pixel, shape_of<2, 2, 7, 5>, double>;
+  using padded = nn::conv<3, kernel<3, 3>, padding<1>>;
+  CHECK(bends<sequential<pixels, padded, nn::conv<2, kernel<3, 3>>>>({2, 2, 7, 5}));
+  CHECK(bends<sequential<pixels, nn::max_pool<kernel<2, 2>, ceil_mode>>>({2, 2, 7, 5}));
+  CHECK(bends<sequential<tensor<by_pixel, shape_of<2, 2, 7, 1>, double>, padded>>({2, 2, 7, 1}));            // no input on two
+  CHECK(bends<sequential<tensor<by_pixel, shape_of<2, 2, 7, 3>, double>, nn::conv<3, kernel<3, 3>>>>({2, 2, 7, 3}));   // no result
+  CHECK(bends<sequential<tensor<by_pixel, shape_of<2, 2, 7, 2>, double>, nn::avg_pool<kernel<2, 2>>>>({2, 2, 7, 2}));
+}
