@@ -3,6 +3,9 @@
 #include <tessera/tensor/launch.hpp>
 #include <tessera/tensor/verbs.hpp>
 
+#include <unistd.h>
+
+#include <cstdio>
 #include <cstdlib>
 #include <thread>
 
@@ -50,6 +53,23 @@ TEST_CASE("a worker computes with its share of the cores, and with no more threa
   const int most = asked == nullptr ? cores : std::min(cores, std::atoi(asked));
   CHECK(threads_of_each<mesh<alone>>() == std::vector<int>{most});
   CHECK(threads_of_each<mesh<twins>>() == std::vector<int>(2, std::max(1, std::min(most, cores / 2))));
+}
+
+TEST_CASE("what LibTorch throws is told in its own words, without the addresses that it was thrown from") {
+  std::FILE* const told = std::tmpfile();
+  const int before = dup(STDERR_FILENO);
+  dup2(fileno(told), STDERR_FILENO);
+  char* none[]{nullptr};
+  const int status = launch<two_workers>(0, none, threads_only(), [](team<two_workers>&) { at::ones({2}).view({3}); });
+  dup2(before, STDERR_FILENO);
+  close(before);
+  std::rewind(told);
+  std::string text(20'000, ' ');
+  text.resize(std::fread(text.data(), 1, text.size(), told));
+  std::fclose(told);
+  CHECK(status != 0);
+  CHECK(text.find("shape '[3]' is invalid for input of size 2") != std::string::npos);
+  CHECK(std::count(text.begin(), text.end(), '\n') == 1);
 }
 
 TEST_CASE("checked mode sees copies that differ, on every worker") {

@@ -161,7 +161,8 @@
   R(copies_differ, "tessera.agree.copies",                                                                              \
     "two workers hold different values where all copies are equal; look at what was assigned by hand",                  \
     "worker, other worker")                                                                                             \
-  R(worker_lost, "tessera.agree.lost", "a worker ended while another one waits for it; see its own message above",      \
+  R(worker_lost, "tessera.agree.lost",                                                                                  \
+    "a worker ended while another one waits for it; see its own message, or give all workers the same operations",      \
     "worker, lost worker")                                                                                              \
   R(workers_wait_in_a_ring, "tessera.agree.deadlock",                                                                   \
     "every worker waits for another one; give all of them the same operations in the same order",                       \

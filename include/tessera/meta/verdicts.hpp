@@ -722,7 +722,7 @@ struct worker_lost {
   template <class Where>
   static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.agree.lost] a worker ended while another one waits for it; see its own message above");
+                  "[tessera.agree.lost] a worker ended while another one waits for it; see its own message, or give all workers the same operations");
   }
 };
 

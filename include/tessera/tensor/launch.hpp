@@ -6,7 +6,7 @@
 #include <c10/core/AutogradState.h>
 
 #include <algorithm>
-#include <utility>
+#include <stdexcept>
 
 namespace tessera {
 
@@ -20,6 +20,16 @@ inline void prepare_worker(const transport& carrier) {
   c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
 }
 
+/// Runs the program; what LibTorch throws says what is wrong, without the addresses that it was thrown from.
+template <class Program, class Team>
+void run_plainly(Program& program, Team& workers) {
+  try {
+    program(workers);
+  } catch (const c10::Error& e) {
+    throw std::runtime_error(e.what_without_backtrace());
+  }
+}
+
 }  // namespace detail
 
 /// Runs `program(team)` on every worker of a mesh and returns the exit status of the whole.
@@ -28,7 +38,7 @@ inline void prepare_worker(const transport& carrier) {
 /// the cores, at least one and at most OMP_NUM_THREADS, and runs its backward in its own thread.
 template <Mesh M, class Program>
 int launch(int argc, char** argv, const launch_options& options, Program&& program) {
-  return run_workers<M>(argc, argv, options, detail::prepare_worker, std::forward<Program>(program));
+  return run_workers<M>(argc, argv, options, detail::prepare_worker, [&](team<M>& workers) { detail::run_plainly(program, workers); });
 }
 template <Mesh M, class Program>
 int launch(int argc, char** argv, Program&& program) {
@@ -41,7 +51,7 @@ int launch(int argc, char** argv, const launch_options& options, const mesh_valu
   return run_workers(argc, argv, options, mesh, detail::prepare_worker, [&](const std::shared_ptr<transport>& carrier) {
     const auto workers = std::make_shared<team_state>(carrier, mesh);
     workers->checked = options.checked;
-    program(workers);
+    detail::run_plainly(program, workers);
   });
 }
 
