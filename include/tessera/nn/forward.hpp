@@ -2,6 +2,7 @@
 
 #include <tessera/nn/parameter.hpp>
 #include <tessera/nn/pooling.hpp>
+#include <tessera/tensor/tied.hpp>
 
 namespace tessera::nn {
 
@@ -22,7 +23,7 @@ inline at::Tensor forward_contraction(const team_handle& team, const layer_plan&
     const at::Tensor ready = detail::windowed(x, p.used, team->rank(), raw, what.feature + 1, what.kernels, 0);
     y = at::convolution(ready, w, {}, k.step, k.zero, k.dilation, false, k.zero, x.size(what.feature) / w.size(1));
   }
-  y = change_layout(team, p.raw, p.output, detail::hung(y, {x, w}));
+  y = change_layout(team, p.raw, p.output, detail::tied(y, {x, w}));
   if (!what.bias) return y;
   std::vector<index_t> along(static_cast<std::size_t>(y.dim()), 1);
   const at::Tensor b = parameters[1].use();

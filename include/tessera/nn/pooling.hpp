@@ -2,6 +2,7 @@
 
 #include <tessera/nn/windowed.hpp>
 #include <tessera/operation/layers.hpp>
+#include <tessera/tensor/tied.hpp>
 
 namespace tessera::detail {
 
@@ -95,17 +96,17 @@ inline pooled forward_pooling(const team_handle& team, const layer_plan& p, cons
   const holding raw = held_by(p.raw, team->rank());
   const std::vector<index_t> sizes = detail::sizes_of(raw);
   const bool none = x.numel() == 0 || std::find(sizes.begin(), sizes.end(), 0) != sizes.end();
-  if (none) return {detail::hung(detail::empty_result(raw, {x}), {x}), at::empty(sizes, at::kLong)};
+  if (none) return {detail::tied(detail::empty_result(raw, {x}), {x}), at::empty(sizes, at::kLong)};
   static_vector<sliding, 8> kernels;
   for (int i = 0; i < what.kernels.count; ++i) kernels.push(what.over(i, p.used.dims[2 + i].extent));
   const detail::kernel_lists k(kernels);
   const bool max = what.what == pooling::kind::max;
   const at::Scalar outside = max ? detail::lowest(x.scalar_type()) : at::Scalar(0);
   const at::Tensor ready = detail::windowed(x, p.used, team->rank(), raw, 2, kernels, outside);
-  if (!max) return {detail::hung(detail::averaged(ready, what, p.used, raw, k), {x}), {}};
+  if (!max) return {detail::tied(detail::averaged(ready, what, p.used, raw, k), {x}), {}};
   const auto both = [&](auto&& pool) {
     auto [y, local] = pool(ready, k.kernel, k.step, k.zero, k.dilation, false);
-    return pooled{detail::hung(y, {x}), indices ? detail::global_indices(local, ready, p.used, raw, kernels) : at::Tensor{}};
+    return pooled{detail::tied(y, {x}), indices ? detail::global_indices(local, ready, p.used, raw, kernels) : at::Tensor{}};
   };
   switch (kernels.count) {
     case 1: return both([](auto&&... a) { return at::max_pool1d_with_indices(a...); });

@@ -3,6 +3,7 @@
 #include <tessera/operation/local_boxes.hpp>
 #include <tessera/operation/typed.hpp>
 #include <tessera/tensor/empty_result.hpp>
+#include <tessera/tensor/tied.hpp>
 #include <tessera/tensor/verbs.hpp>
 
 #include <complex>
@@ -45,7 +46,7 @@ tensor<dyn> apply(const signature& what, Compute&& compute, const tensor<dyn>& f
   for (const operand& x : operands) where.operands.push({x.layout, rank});
   where.result = {y.layout, rank};
   at::Tensor local = detail::compute_local(where, compute, first.local(), rest.local()...);
-  if (what.kind != linearity::additive) local = detail::hung(local, {first.local(), rest.local()...});
+  if (what.kind != linearity::additive) local = detail::tied(local, {first.local(), rest.local()...});
   tensor<dyn> result(first.team(), y.layout, local);
   if (result.type() != first.type())
     throw error(refusal{code::wrong_element, static_cast<int>(first.type()), static_cast<int>(result.type())}, first.team()->label());
