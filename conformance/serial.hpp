@@ -60,6 +60,13 @@ inline std::vector<at::Tensor> parameters_of(const link& l, filling how, element
   return all;
 }
 
+/// Equal widths before and after each dimension as LibTorch wants them, the last dimension first.
+inline integers both_sides(const integers& padding) {
+  integers widths;
+  for (std::size_t k = padding.size(); k-- > 0;) widths.insert(widths.end(), {padding[k], padding[k]});
+  return widths;
+}
+
 /// The chain in one process, by LibTorch's own layers.
 inline at::Tensor serially(const chain& links, at::Tensor x, const std::vector<std::vector<at::Tensor>>& parameters) {
   for (std::size_t i = 0; i < links.size(); ++i) {
@@ -74,6 +81,10 @@ inline at::Tensor serially(const chain& links, at::Tensor x, const std::vector<s
     }
     if (l.what == link::kind::pooling) {
       const bool max = l.pool.what == pooling::kind::max;
+      if (!max) {  // zeros count, and LibTorch's 3-D averages refuse an image that is smaller than the kernel before they pad it
+        x = at::constant_pad_nd(x, both_sides(padding), 0);
+        padding.assign(padding.size(), 0);
+      }
       if (!max && std::any_of(dilation.begin(), dilation.end(), [](index_t d) { return d != 1; })) {
         // LibTorch's averages have no dilation: a convolution of each channel by itself with equal weights.
         integers ones{x.size(1), 1};
@@ -90,10 +101,8 @@ inline at::Tensor serially(const chain& links, at::Tensor x, const std::vector<s
       continue;
     }
     if (!kernel.empty() && l.weights.kernels[0].edge != boundary::zero) {
-      integers widths;  // the last dimension first
-      for (std::size_t k = padding.size(); k-- > 0;) widths.insert(widths.end(), {padding[k], padding[k]});
       constexpr const char* modes[]{"constant", "reflect", "replicate", "circular"};
-      x = at::pad(x, widths, modes[static_cast<int>(l.weights.kernels[0].edge)]);
+      x = at::pad(x, both_sides(padding), modes[static_cast<int>(l.weights.kernels[0].edge)]);
       padding.assign(padding.size(), 0);
     }
     const at::Tensor bias = l.weights.bias ? parameters[i][1] : at::Tensor();

@@ -62,6 +62,7 @@ int main(int argc, char** argv) {
       if (how == "gives up") give_up(state);
       if (how == "goes on") try { give_up(state); } catch (const std::exception&) {}
       if (how == "leaves") return;
+      if (how == "exits") std::exit(0);
       if (how == "disagrees") return state.agree(2);
       if (how == "other") return move_one(state, held_by(2), copied());
     }

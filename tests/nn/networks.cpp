@@ -198,7 +198,7 @@ TEST_CASE("a weights file that is missing, truncated, altered or foreign is one 
       {altered, "tessera.file.altered"},
       {renamed, "tessera.file.altered"},
       {reshaped, "tessera.file.altered"},
-      {other, "tessera.file.network"},
+      {other, "tessera.network.parameters"},
       {endless, "tessera.file.format"},
       {"this is a text that is certainly longer than eight bytes", "tessera.file.format"},
       {std::string("\x02\0\0\0\0\0\0\0{}", 10), "tessera.file.format"},
@@ -227,6 +227,18 @@ TEST_CASE("a weights file that is missing, truncated, altered or foreign is one 
       CHECK(r->kept);
     }
   }
+  const auto unlike = in_team<loader::grid>([&](auto& t) {
+    loader::net net{t, seed{9}};
+    nn::state_dict state = nn::state_of(net);
+    state.at("6.bias") = at::zeros({2, 9}, at::kDouble);
+    try {
+      nn::assign(net, state);
+    } catch (const error& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  });
+  for (const auto& said : unlike.results) CHECK(said->find("6.bias is Double[2, 9] and not Double[") != std::string::npos);
   for (const auto& r : attempt(file.path.string() + ".nowhere").results) {
     REQUIRE(r);
     CHECK(r->code == "tessera.file.missing");

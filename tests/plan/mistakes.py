@@ -110,6 +110,7 @@ def bad_files():
         ("a boundary that is none", {"to.dims": [{"haloed": WINDOW | {"boundary": "same"}}, {"whole": True}]}, ["boundary"]),
         ("a meaning that is none", {"to.meaning": {"a": "spread"}}, ["meaning.a"]),
         ("a mesh that is placed twice", {"to.mesh.ranks": [0, 1, 2, 3, 4, 5]}, ["ranks", "first"]),
+        ("a world of too many workers", {"world": 10**9}, ["world", "between"]),
         ("element_bytes of 0", {"element_bytes": 0}, ["element_bytes"]),
     ]:
         yield what, json.dumps(changed(changes)), words

@@ -173,6 +173,19 @@ TEST_CASE("what does not fit a tensor's type is refused on every worker with its
   CHECK(refusals<world>("tessera.tensor.partition", [&](const auto& t) { cut_xy(take<copies>(t, a).dynamic()); }) == 6);
 }
 
+TEST_CASE("errors name the elements that differ") {
+  const auto all = in_team<world>([&](const team<world>& t) {
+    try {
+      take<cut_xy>(t, numbers_7x5(7).to(at::kHalf));
+    } catch (const error& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  });
+  REQUIRE(all.well());
+  for (const auto& said : all.results) CHECK(said->find("(expected element double, given element half)") != std::string::npos);
+}
+
 TEST_CASE("the pairing counts an invariant once and a term where it is") {
   const at::Tensor a = numbers_7x5(8);
   const at::Tensor b = numbers_7x5(9);

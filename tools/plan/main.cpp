@@ -42,7 +42,9 @@ void draw(const plan_case& c, const std::filesystem::path& folder) {
   std::string name = name_of(c);
   for (char& letter : name)
     if (std::isalnum(static_cast<unsigned char>(letter)) == 0 && letter != '_' && letter != '.') letter = '-';
-  std::filesystem::create_directories(folder);
+  std::error_code none;
+  std::filesystem::create_directories(folder, none);
+  if (!std::filesystem::is_directory(folder)) throw std::runtime_error(folder.string() + ": is no folder; name another with --svg");
   std::ofstream out(folder / (name + ".svg"));
   out << svg_of(c.plan(), name_of(c));
   if (!out.flush()) throw std::runtime_error((folder / (name + ".svg")).string() + ": cannot be written");

@@ -203,6 +203,9 @@ class layout_reader {
   int named_ = 0;
 };
 
+/// A line of the answer names every worker.
+inline constexpr std::int64_t most_workers = 10'000'000;
+
 inline plan_case read_case(const place& here, lists& keep) {
   plan_case c;
   c.id = here.at("id").value();
@@ -210,7 +213,7 @@ inline plan_case read_case(const place& here, lists& keep) {
   const std::string what = here.at("map").word();
   if (what != "move" && what != "fold") here.at("map").fault("is neither move nor fold");
   c.what = what == "move" ? map::move : map::fold;
-  c.world = static_cast<int>(here.at("world").number(0));
+  c.world = static_cast<int>(here.at("world").number(0, most_workers));
   c.element_bytes = here.at("element_bytes").number(1);
   const place from = here.at("from"), to = here.at("to"), shape = here.at("shape").list();
   try {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/meta/refusal.hpp>
+#include <tessera/topology/element.hpp>
 
 #include <fmt/core.h>
 
@@ -19,6 +20,11 @@ class error : public std::runtime_error {
   const char* code() const { return words_of(why_.code).code; }
 
  private:
+  // A number is a number, but an element type has a name; -1 is one that the library does not have.
+  static std::string worded(std::string_view what, index_t n) {
+    if (!what.ends_with("element")) return fmt::format("{}", n);
+    return n < 0 ? "another" : name_of(static_cast<element>(n));
+  }
   static std::string worded(const refusal& why, std::string_view where) {
     const refusal_words words = words_of(why.code);
     std::string text = fmt::format("[{}] {}", words.code, words.sentence);
@@ -26,7 +32,7 @@ class error : public std::runtime_error {
     std::string numbers;
     for (int i = 0; i < why.count; ++i) {
       const auto comma = names.find(", ");
-      numbers += fmt::format("{}{} {}", i == 0 ? "" : ", ", names.substr(0, comma), why.numbers[i]);
+      numbers += fmt::format("{}{} {}", i == 0 ? "" : ", ", names.substr(0, comma), worded(names.substr(0, comma), why.numbers[i]));
       names = comma == std::string_view::npos ? std::string_view{} : names.substr(comma + 2);
     }
     if (!numbers.empty()) text += " (" + numbers + ")";

@@ -7,6 +7,7 @@
 #include <tessera/comm/mpi.hpp>
 #endif
 
+#include <cstdlib>
 #include <exception>
 #include <string>
 #include <thread>
@@ -75,6 +76,36 @@ int run_threads(const launch_options& options, const mesh_value& mesh, Prepare& 
 }
 
 #ifdef TESSERA_HAS_MPI
+inline void end_job(std::string_view who, const std::exception& why) {
+  complain(who, why);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // the message comes first, then the launcher kills
+  MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+/// While it lives, a call of std::exit ends the job: the other processes would wait for this one.
+class exit_guard {
+ public:
+  exit_guard(std::string who, int rank) {
+    now() = {std::move(who), rank};
+    [[maybe_unused]] static const int once = std::atexit([] {
+      if (!now().who.empty()) end_job(now().who, error(refusal{code::worker_lost, now().rank, now().rank}));
+    });
+  }
+  exit_guard(const exit_guard&) = delete;
+  exit_guard& operator=(const exit_guard&) = delete;
+  ~exit_guard() { now() = {}; }
+
+ private:
+  struct worker {
+    std::string who;
+    int rank = 0;
+  };
+  static worker& now() {
+    static worker running;
+    return running;
+  }
+};
+
 // Processes that a launcher started. A worker that fails says so and ends the job.
 template <class Prepare, class Program>
 int run_mpi(int argc, char** argv, const launch_options& options, const mesh_value& mesh, Prepare& prepare, Program& program) {
@@ -86,18 +117,15 @@ int run_mpi(int argc, char** argv, const launch_options& options, const mesh_val
     carrier->leave();
     return 1;
   }
-  const auto end_job = [&](const std::exception& e) {
-    complain(label_of(mesh, carrier->rank()), e);
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // the message comes first, then the launcher kills
-    MPI_Abort(MPI_COMM_WORLD, 1);
-  };
+  const std::string who = label_of(mesh, carrier->rank());
   try {
+    const exit_guard guard(who, carrier->rank());
     run_worker(carrier, options, prepare, program);
     carrier->leave();
   } catch (const std::exception& e) {
-    end_job(e);
+    end_job(who, e);
   } catch (...) {
-    end_job(std::runtime_error("threw something that is no std::exception"));
+    end_job(who, std::runtime_error("threw something that is no std::exception"));
   }
   return 0;
 }

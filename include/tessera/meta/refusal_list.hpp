@@ -119,7 +119,7 @@
   R(extent_not_static, "tessera.layer.dynamic",                                                                         \
     "this extent decides the size of a parameter and must be static; write dim<n> in the shape", "dimension")           \
   R(extent_not_bound, "tessera.shape.unbound",                                                                          \
-    "this needs an extent that is not known; bind it, as in traffic<net>(bind<batch>(64))", "dimension")     \
+    "this needs an extent that is not known; bind it, as in bind<batch>(64)", "dimension")                                \
   R(not_a_layer, "tessera.network.layer", "this is no layer; name a tensor type first and layers behind it", "")           \
   R(not_a_tensor, "tessera.network.input",                                                                              \
     "a network takes a distributed tensor; name tensor<partition, shape>, and make one by take or assume", "")          \
@@ -176,7 +176,7 @@
   R(wrong_local_shape, "tessera.tensor.shape",                                                                          \
     "the local tensor has not the extents of this worker's box; hand in exactly the box", "dimension, box, given")      \
   R(wrong_element, "tessera.tensor.element", "the tensor has another element type than its type says; convert it",      \
-    "expected, given")                                                                                                  \
+    "expected element, given element")                                                                                  \
   R(wrong_device, "tessera.tensor.device", "the tensor lies on another device than this transport serves; move it",     \
     "device")                                                                                                           \
   R(element_unknown, "tessera.element.unknown",                                                                         \
@@ -196,5 +196,5 @@
   R(file_truncated, "tessera.file.truncated", "the file ends too early; write or copy it again", "expected, found")     \
   R(file_altered, "tessera.file.altered", "the file's checksum does not fit its contents; write or copy it again", "")  \
   R(file_not_ours, "tessera.file.format", "the file is not one that this library wrote; name another", "")              \
-  R(file_does_not_fit, "tessera.file.network",                                                                          \
-    "the file holds other parameters than the network; load it into the network that saved it", "expected, found")
+  R(other_parameters, "tessera.network.parameters",                                                                          \
+    "these are other parameters than the network's; load those that the same network saved", "expected, found")

@@ -552,7 +552,7 @@ struct extent_not_bound {
   template <class Where>
   static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.shape.unbound] this needs an extent that is not known; bind it, as in traffic<net>(bind<batch>(64))");
+                  "[tessera.shape.unbound] this needs an extent that is not known; bind it, as in bind<batch>(64)");
   }
 };
 
@@ -897,12 +897,12 @@ struct file_not_ours {
 };
 
 template <index_t... Numbers>
-struct file_does_not_fit {
+struct other_parameters {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.file.network] the file holds other parameters than the network; load it into the network that saved it");
+                  "[tessera.network.parameters] these are other parameters than the network's; load those that the same network saved");
   }
 };
 

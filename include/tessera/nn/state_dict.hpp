@@ -17,20 +17,24 @@ state_dict state_of(const Network& net) {
   return all;
 }
 
-/// Gives a network the parameters of a state dict that every worker has; keys and shapes must be its own.
+/// Gives a network the parameters of a state dict that every worker has; keys, shapes and element types must be its own.
 template <class Network>
 void assign(Network& net, const state_dict& state) {
   index_t expected = 0;
   net.each_parameter([&](const parameter&) { ++expected; });
+  const auto found = static_cast<index_t>(state.size());
   net.each_parameter([&](const parameter& p) {
-    const auto found = state.find(p.path());
-    bool fits = found != state.end() && found->second.dim() == p.stored().layout().rank() &&
-                found->second.scalar_type() == p.stored().local().scalar_type();
-    for (int d = 0; fits && d < p.stored().layout().rank(); ++d) fits = found->second.size(d) == p.stored().layout().dims[d].extent;
-    if (!fits) throw error(refusal{code::file_does_not_fit, expected, static_cast<index_t>(state.size())}, p.path());
+    std::vector<index_t> sizes;
+    for (const dimension& d : p.stored().layout().dims) sizes.push_back(d.extent);
+    const at::ScalarType type = p.stored().local().scalar_type();
+    const auto given = state.find(p.path());
+    if (given == state.end()) throw error(refusal{code::other_parameters, expected, found}, p.path() + " is missing");
+    const at::Tensor& t = given->second;
+    if (t.sizes() != at::IntArrayRef(sizes) || t.scalar_type() != type)
+      throw error(refusal{code::other_parameters, expected, found},
+                  c10::str(p.path(), " is ", t.scalar_type(), t.sizes(), " and not ", type, at::IntArrayRef(sizes)));
   });
-  if (expected != static_cast<index_t>(state.size()))
-    throw error(refusal{code::file_does_not_fit, expected, static_cast<index_t>(state.size())});
+  if (expected != found) throw error(refusal{code::other_parameters, expected, found});
   net.each_parameter([&](parameter& p) { p.assign(state.at(p.path())); });
 }
 

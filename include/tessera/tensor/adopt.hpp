@@ -72,9 +72,7 @@ inline tensor<dyn> adopt(const team_handle& team, layout x, const at::Tensor& lo
 /// The same into a type: `adopt<tensor<partition<grid, lengths<a>, whole>, shape<batch, dim<5>>>>(team, box)`.
 template <TensorType T, class Team>
 T adopt(const Team& team, const at::Tensor& local) {
-  if (local.defined() && local.scalar_type() != detail::scalar_type(value_of<T>.element))
-    throw error(refusal{code::wrong_element, static_cast<int>(detail::scalar_type(value_of<T>.element)), static_cast<int>(local.scalar_type())},
-                team.label());
+  if (local.defined()) check(detail::check_element(value_of<T>.element, local.scalar_type()), team.label());
   return T(adopt(team.state(), value_of<T>.layout, local));
 }
 

@@ -12,10 +12,21 @@ inline at::ScalarType scalar_type(element e) {
   return known[static_cast<int>(e)];
 }
 
-inline element element_of_scalar(at::ScalarType t) {
+/// The number of the element that a LibTorch type is, -1 for a type that no distributed tensor has.
+inline int element_number(at::ScalarType t) {
   for (int e = 0; e < number_of_elements; ++e)
-    if (scalar_type(static_cast<element>(e)) == t) return static_cast<element>(e);
-  throw error(refusal{code::wrong_element, -1, static_cast<int>(t)});
+    if (scalar_type(static_cast<element>(e)) == t) return e;
+  return -1;
+}
+
+inline element element_of_scalar(at::ScalarType t) {
+  const int e = element_number(t);
+  if (e < 0) throw error(refusal{code::element_unknown}, at::toString(t));
+  return static_cast<element>(e);
+}
+
+inline refusal check_element(element expected, at::ScalarType given) {
+  return given == scalar_type(expected) ? refusal{} : refusal{code::wrong_element, expected, element_number(given)};
 }
 
 /// The elements as they are in memory: LibTorch may keep a conjugate or a negative as a mark on the tensor.
@@ -46,10 +57,7 @@ inline void check_local(const at::Tensor& local, const layout& x, element e, con
   const auto refuse = [&](const refusal& why, const std::string& more = {}) { throw error(why, team.label() + more); };
   if (!local.defined()) refuse(refusal{code::undefined_tensor});
   if (!local.device().is_cpu()) refuse(refusal{code::wrong_device, static_cast<int>(local.device().type())}, ": " + local.device().str());
-  if (local.scalar_type() != scalar_type(e))
-    refuse(refusal{code::wrong_element, static_cast<int>(scalar_type(e)), static_cast<int>(local.scalar_type())},
-           fmt::format(": {} and {}", name_of(e), at::toString(local.scalar_type())));
-  if (const refusal why = first_of(tessera::check(x), check_combines(x, e)); !why.ok()) refuse(why);
+  if (const refusal why = first_of(check_element(e, local.scalar_type()), tessera::check(x), check_combines(x, e)); !why.ok()) refuse(why);
   const std::vector<index_t> sizes = sizes_of(held_by(x, team.rank()));
   if (local.dim() != x.dims.count) refuse(refusal{code::wrong_number_of_dimensions, x.dims.count, local.dim()});
   for (int d = 0; d < x.dims.count; ++d)

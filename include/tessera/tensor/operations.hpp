@@ -48,8 +48,7 @@ tensor<dyn> apply(const signature& what, Compute&& compute, const tensor<dyn>& f
   at::Tensor local = detail::compute_local(where, compute, first.local(), rest.local()...);
   if (what.kind != linearity::additive) local = detail::tied(local, {first.local(), rest.local()...});
   tensor<dyn> result(first.team(), y.layout, local);
-  if (result.type() != first.type())
-    throw error(refusal{code::wrong_element, static_cast<int>(first.type()), static_cast<int>(result.type())}, first.team()->label());
+  check(detail::check_element(first.type(), local.scalar_type()), first.team()->label());
   return result;
 }
 

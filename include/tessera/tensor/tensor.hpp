@@ -157,8 +157,7 @@ namespace detail {
 inline tensor<dyn> take_value(const team_handle& team, layout x, element e, const at::Tensor& global) {
   if (!global.defined()) throw error(refusal{code::undefined_tensor}, team->label());
   if (global.dim() != x.dims.count) throw error(refusal{code::wrong_number_of_dimensions, x.dims.count, global.dim()}, team->label());
-  if (global.scalar_type() != scalar_type(e))
-    throw error(refusal{code::wrong_element, static_cast<int>(scalar_type(e)), static_cast<int>(global.scalar_type())}, team->label());
+  tessera::check(check_element(e, global.scalar_type()), team->label());
   for (int d = 0; d < x.dims.count; ++d) {
     if (x.dims[d].extent == dynamic) x.dims[d].extent = global.size(d);
     if (x.dims[d].extent != global.size(d))
