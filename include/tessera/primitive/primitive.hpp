@@ -1,6 +1,7 @@
 #pragma once
 
-#include <tessera/plan/laws.hpp>
+#include <tessera/plan/change.hpp>
+#include <tessera/plan/proof.hpp>
 #include <tessera/primitive/verb.hpp>
 
 namespace tessera {
