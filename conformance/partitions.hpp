@@ -3,7 +3,7 @@
 
 #include "grids.hpp"
 
-#include <tessera/plan/cost.hpp>
+#include <tessera/plan/cost_of.hpp>
 
 #include <optional>
 

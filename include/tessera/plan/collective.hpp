@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/plan/cost.hpp>
+#include <tessera/plan/cost_of.hpp>
 #include <tessera/topology/meeting.hpp>
 
 namespace tessera {

@@ -1,90 +1,26 @@
 #pragma once
 
-#include <tessera/plan/aligned_cost.hpp>
+#include <tessera/meta/integer.hpp>
 
 namespace tessera {
 
-/// What one worker receives: elements and messages.
-struct arrival {
-  index_t elements = 0;
-  index_t messages = 0;
+/// What a plan moves, in elements and messages; what a worker takes from itself counts for neither.
+struct cost {
+  index_t total = 0;             ///< elements received by all workers
+  index_t busiest = 0;           ///< elements received by the worker that receives most
+  index_t lower_bound = 0;       ///< total of what workers need and do not hold (of a Fold the mirror)
+  index_t messages = 0;          ///< of all workers
+  index_t busiest_messages = 0;  ///< received by the worker that receives most messages
+
+  constexpr cost& operator+=(const cost& other) {
+    total += other.total;
+    busiest += other.busiest;
+    lower_bound += other.lower_bound;
+    messages += other.messages;
+    busiest_messages += other.busiest_messages;
+    return *this;
+  }
+  friend constexpr bool operator==(const cost&, const cost&) = default;
 };
-
-/// What arrives at one world rank, counted over its messages.
-constexpr arrival arrivals(const transfer& plan, int rank) {
-  arrival n;
-  plan.receives(rank, [&](const message& m) {
-    if (m.from == m.to) return;
-    n.elements += volume(m.where);
-    ++n.messages;
-  });
-  return n;
-}
-
-/// What a world rank needs and does not hold (of a Fold: holds and does not own).
-constexpr index_t lower_bound(const transfer& plan, int rank) {
-  coordinates to;
-  if (!plan.target().locate(rank, to)) return 0;
-  const index_t needed = plan.target().elements_of(rank);
-  coordinates from;
-  if (!plan.source().locate(rank, from)) return needed;
-  index_t held = 1;
-  for (int d = 0; d < plan.source().dims.count; ++d) {
-    index_t both = 0;
-    for (const interval& a : plan.target().held(d, to))
-      for (const interval& b : plan.source().held(d, from)) both += overlap(a, b).size();
-    held *= both;
-  }
-  return needed - held;
-}
-
-/// What a plan moves.
-///
-/// On one mesh the figures are closed form: workers that nothing tells apart are counted once; between two meshes they are counted
-/// worker by worker.
-/// Throws `refusal` when an extent is not known; in a constant expression that stops the compiler.
-constexpr cost cost_of(const transfer& plan) {
-  for (int d = 0; d < plan.source().dims.count; ++d)
-    if (plan.source().of.dims[d].extent == dynamic) throw refusal{code::extent_not_bound, d};
-  for (const auto* side : {&plan.source().of, &plan.target().of})
-    for (int d = 0; d < side->dims.count; ++d)
-      if (side->dims[d].bounds == learned) throw refusal{code::lengths_not_known, d};
-  if (plan.aligned()) {
-    const detail::aligned_cost closed{plan};
-    if (!closed.overflows()) return closed.total();
-  }
-  cost c;
-  const auto add = [&](int rank) {
-    const arrival n = arrivals(plan, rank);
-    c.total += n.elements;
-    c.messages += n.messages;
-    c.busiest = detail::larger(c.busiest, n.elements);
-    c.busiest_messages = detail::larger(c.busiest_messages, n.messages);
-  };
-  const auto& receivers = (plan.what() == map::move ? plan.target() : plan.source()).of.mesh;
-  for (int i = 0; i < receivers.size(); ++i) add(receivers.rank(receivers.at(i)));
-  const mesh_value& readers = plan.target().of.mesh;
-  for (int i = 0; i < readers.size(); ++i) c.lower_bound += lower_bound(plan, readers.rank(readers.at(i)));
-  return c;
-}
-
-/// Elements that cross one axis: those of messages whose ends differ in it, counted message by message.
-constexpr index_t crossing(const transfer& plan, const text& axis) {
-  const mesh_value& from = plan.source().of.mesh;
-  const mesh_value& to = plan.target().of.mesh;
-  const int a = from.find(axis);
-  const int b = to.find(axis);
-  index_t n = 0;
-  const auto& receivers = plan.what() == map::move ? to : from;
-  for (int i = 0; i < receivers.size(); ++i)
-    plan.receives(receivers.rank(receivers.at(i)), [&](const message& m) {
-      coordinates x;
-      coordinates y;
-      const bool fold = plan.what() == map::fold;
-      if (!from.locate(fold ? m.to : m.from, x) || !to.locate(fold ? m.from : m.to, y)) return;
-      if ((a < 0 ? 0 : x[a]) != (b < 0 ? 0 : y[b])) n += volume(m.where);
-    });
-  return n;
-}
 
 }  // namespace tessera
