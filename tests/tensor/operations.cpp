@@ -169,6 +169,7 @@ TEST_CASE("what does not fit a tensor's type is refused on every worker with its
   CHECK(refusals<world>("tessera.tensor.undefined", [&](const auto&) { cut_xy{}.local(); }) == 6);
   CHECK(refusals<world>("tessera.tensor.shape", [&](const auto& t) { assume<cut_xy>(t, at::zeros({9, 9}, at::kDouble), bind<tall>(7)); }) == 6);
   CHECK(refusals<world>("tessera.tensor.element", [&](const auto& t) { assume<cut_xy>(t, at::zeros({4, 2}, at::kLong), bind<tall>(7)); }) == 6);
+  CHECK(refusals<world>("tessera.element.unknown", [&](const auto& t) { tensor<dyn>(t.state(), value_of<copies>.layout, at::zeros({7, 5}, at::kComplexHalf)); }) == 6);
   CHECK(refusals<world>("tessera.shape.extent", [&](const auto& t) { take<cut_xy>(t, a) + take<cut_xy>(t, at::cat({a, a})); }) == 6);
   CHECK(refusals<world>("tessera.tensor.partition", [&](const auto& t) { cut_xy(take<copies>(t, a).dynamic()); }) == 6);
 }

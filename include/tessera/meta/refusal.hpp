@@ -43,7 +43,8 @@ constexpr refusal first_of(const refusal& one, const Rest&... rest) {
   return one.ok() ? first_of(rest...) : one;
 }
 
-/// The words of a refusal: its code, its sentence and the names of its numbers.
+/// The words of a refusal: its code, its sentence and the names of its numbers; one that ends in "element" numbers an element type,
+/// which an error prints by name.
 struct refusal_words {
   const char* code;
   const char* sentence;
