@@ -48,6 +48,7 @@ inline void control(const copies& whole, const terms& pending, const by_row& row
   pending + pending;
   relu(whole);
   pending * whole;
+  2 * pending - pending / 2 + -pending;
   ts::all_gather<all>(rows);
   of_rows(ts::repartition<layout_as<ts::blocks<row>, ts::whole>>(columns));
   if (value(loss) > 0) loss.backward();
@@ -64,6 +65,29 @@ inline deep<conv<3>>::output control(ts::team<grid>& team, const image& x,
 auto sum(const copies& x, const terms& y) { return x + y; }
 #elif defined(TERMS_TIMES_TERMS)  // expect: [tessera.rule.product] && product_of_partials<0, 2>
 auto product(const terms& x, const terms& y) { return x * y; }
+#elif defined(NUMBER_TIMES_A_MAXIMUM)  // expect: [tessera.rule.nonlinear] && nonlinear_on_partial<0, 0>
+auto scaled(const matrix<ts::whole, ts::whole, ts::partial<row, ts::max>>& x) { return 2 * x; }
+#elif defined(MINUS_A_MAXIMUM)  // expect: [tessera.rule.nonlinear] && nonlinear_on_partial<0, 0>
+auto negated(const matrix<ts::whole, ts::whole, ts::partial<row, ts::max>>& x) { return -x; }
+#elif defined(FRACTION_OF_INTEGERS)  // expect: [tessera.tensor.number] && number_does_not_fit<3>
+auto halved(const ts::tensor<all, ts::shape_of<12, 6>, std::int32_t>& x) { return x * 0.5; }
+#elif defined(QUOTIENT_OF_INTEGERS)  // expect: [tessera.tensor.number] && number_does_not_fit<2>
+auto halved(const ts::tensor<all, ts::shape_of<12, 6>, std::int64_t>& x) { return x / 2; }
+#elif defined(TIMES_A_BOX)  // expect: [tessera.tensor.wanted] && tensor_wanted<
+auto product(const by_row& x, const at::Tensor& y) { return x * y; }
+#elif defined(BOX_PLUS)  // expect: [tessera.tensor.wanted] && tensor_wanted<
+auto sum(const at::Tensor& x, const by_row& y) { return x + y; }
+#elif defined(PLUS_A_NUMBER)  // expect: [tessera.tensor.wanted] && tensor_wanted<
+auto shifted(const by_row& x) { return x + 1; }
+#elif defined(SUM_OF_ELEMENTS)  // expect: [tessera.tensor.element] && wrong_element<0, 1>
+auto sum(const images<ts::whole, ts::whole, ts::blocks<row>, ts::blocks<col>>& x,
+         const ts::tensor<layout_as<ts::whole, ts::whole, ts::blocks<row>, ts::blocks<col>>, ts::shape_of<16, 1, 8, 8>>& y) {
+  return x + y;
+}
+#elif defined(MATMUL_OF_RANKS)  // expect: wrong_number_of_dimensions<2, 4>
+auto product(const copies& x, const images<ts::whole, ts::whole, ts::blocks<row>, ts::blocks<col>>& y) { return matmul(x, y); }
+#elif defined(MATMUL_WITH_A_BOX)  // expect: [tessera.tensor.wanted] && tensor_wanted<
+auto product(const copies& x, const at::Tensor& y) { return ts::matmul(x, y); }
 #elif defined(RELU_OF_TERMS)  // expect: [tessera.rule.nonlinear] && nonlinear_on_partial<0, 0>
 auto rectified(const terms& x) { return relu(x); }
 #elif defined(RELU_OF_A_PRODUCT)  // expect: [tessera.rule.nonlinear] && nonlinear_on_partial<1, 0>
@@ -114,6 +138,14 @@ auto output(const deep<conv<3>>& net, const at::Tensor& x) { return net(x); }
 #elif defined(LOSS_OF_IMAGES)  // expect: [tessera.layer.dimensions] && layer_takes_other_dimensions<2, 4>
 auto loss(const image& x, const ts::tensor<layout_as<ts::whole>, ts::shape_of<16>, std::int64_t>& labels) {
   ts::nn::cross_entropy(x, labels).backward();
+}
+#elif defined(LOSS_WITH_FLOAT_LABELS)  // expect: [tessera.tensor.element] && wrong_element<2, 1>
+auto loss(const copies& x, const ts::tensor<layout_as<ts::whole>, ts::shape_of<12>>& labels) { return ts::nn::cross_entropy(x, labels); }
+#elif defined(LOSS_WITH_A_BOX)  // expect: [tessera.tensor.wanted] && tensor_wanted<
+auto loss(const copies& x, const at::Tensor& labels) { return ts::nn::cross_entropy(x, labels); }
+#elif defined(LOSS_OF_INTEGERS)  // expect: [tessera.tensor.cotangent] && element_has_no_cotangent<
+auto loss(const ts::tensor<all, ts::shape_of<12, 6>, std::int32_t>& x, const ts::tensor<layout_as<ts::whole>, ts::shape_of<12>, std::int64_t>& labels) {
+  return ts::nn::cross_entropy(x, labels);
 }
 #elif defined(BACKWARD_OF_MATRIX)  // expect: [tessera.tensor.scalar] && not_a_scalar<2>
 void learn(const copies& x) { x.backward(); }

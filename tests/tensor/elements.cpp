@@ -197,6 +197,86 @@ TEST_CASE("half and complex tensors have gradients, of their own type") {
   for (int r = 0; r < 4; ++r) CHECK(all.of(r));
 }
 
+namespace {
+
+template <class P, index_t N, index_t M>
+using halves = tensor<P, shape_of<N, M>, half>;
+
+/// How far boxes of a half type are from a number, in units of its last place.
+double ulps(const at::Tensor& x, const at::Tensor& wanted, double last_place) {
+  const at::Tensor w = wanted.to(at::kDouble);
+  return ((x.to(at::kDouble) - w).abs() / (w.abs() * last_place + 1e-300)).max().item<double>();
+}
+
+/// Loss and gradient of float16 logits [4, 70000] against a computation in double.
+template <class P, class Labels>
+bool loses_like_double(team<pairs>& t, double scale) {
+  const at::Tensor logits = (global_of({4, 70000}, numbers{31}) * scale).to(at::kHalf);
+  const at::Tensor labels = at::tensor({0, 69999, 35000, 7}, at::kLong);
+  auto x = take<halves<P, 4, 70000>>(t, logits);
+  x.requires_grad();
+  const auto loss = nn::cross_entropy(x, take<tensor<Labels, shape_of<4>, std::int64_t>>(t, labels));
+  loss.backward();
+  const at::Tensor leaf = logits.to(at::kDouble).set_requires_grad(true);
+  const at::Tensor wanted = at::cross_entropy_loss(leaf, labels);
+  wanted.backward();
+  const at::Tensor gradient = global(x.grad()).to(at::kDouble);
+  return ulps(loss.local().detach(), wanted.detach(), 0x1p-11) <= 1.01 &&
+         ((gradient - leaf.grad()).abs() <= leaf.grad().abs() * 0x1p-10 + 0x1p-24).all().item<bool>();
+}
+
+}  // namespace
+
+TEST_CASE("sums inside operations on half types are made in float and rounded once") {
+  const auto loss = in_team<pairs>([](team<pairs>& t) {
+    bool good = true;
+    for (const double scale : {0.0, 1.0, 40.0}) {
+      good = good && loses_like_double<partition<pairs, whole, whole>, partition<pairs, whole>>(t, scale);
+      good = good && loses_like_double<partition<pairs, blocks<left>, blocks<right>>, partition<pairs, blocks<left>>>(t, scale);
+      good = good && loses_like_double<partition<pairs, whole, blocks<left, right>>, partition<pairs, whole>>(t, scale);
+    }
+    return good;
+  });
+  INFO(loss.errors());
+  REQUIRE(loss.well());
+  for (int r = 0; r < 4; ++r) CHECK(loss.of(r));
+
+  const auto sums = in_team<pairs>([](team<pairs>& t) {
+    using columns = partition<pairs, whole, blocks<left>>;
+    const at::Tensor a = global_of({7, 6000}, numbers{32}).abs().to(at::kHalf);
+    const at::Tensor b = global_of({6000, 5}, numbers{33}).abs().to(at::kHalf);
+    const auto x = take<halves<columns, 7, 6000>>(t, a);
+    const auto y = take<halves<partition<pairs, blocks<left>, whole>, 6000, 5>>(t, b);
+    // Each of two terms is rounded once, and so is their sum.
+    bool good = ulps(global(sum<1>(x)), a.to(at::kDouble).sum(1), 0x1p-11) <= 2.1;
+    good = good && ulps(global(sum<0>(x)), a.to(at::kDouble).sum(0), 0x1p-11) <= 1.01;
+    return good && ulps(global(matmul(x, y)), a.to(at::kDouble).mm(b.to(at::kDouble)), 0x1p-11) <= 2.1;
+  });
+  INFO(sums.errors());
+  REQUIRE(sums.well());
+  for (int r = 0; r < 4; ++r) CHECK(sums.of(r));
+
+  // LibTorch's convolution adds the samples' gradients of its weight in the half type.
+  const auto layer = in_team<pairs>([](team<pairs>& t) {
+    using images = tensor<partition<pairs, blocks<left>, whole, blocks<right>, whole>, shape_of<40, 8, 6, 6>, half>;
+    const nn::sequential<images, nn::conv<4, kernel<3, 3>, padding<1>>> net{t, seed{3}};
+    const at::Tensor a = global_of({40, 8, 6, 6}, numbers{34}).to(at::kHalf);
+    const auto y = net(take<images>(t, a));
+    sum(y).backward();
+    const nn::state_dict weights = nn::state_of(net);
+    const at::Tensor w = weights.at("0.weight").to(at::kDouble).set_requires_grad(true);
+    const at::Tensor b = weights.at("0.bias").to(at::kDouble).set_requires_grad(true);
+    const at::Tensor wanted = at::conv2d(a.to(at::kDouble), w, b, 1, 1);
+    wanted.sum().backward();
+    const auto of = [&](std::size_t i) { return net.parameters()[i].grad().to(at::kDouble); };
+    const auto near = [](const at::Tensor& g, const at::Tensor& h) { return ((g - h).abs() <= h.abs().max() * 0x1p-9).all().template item<bool>(); };
+    return ((global(y).to(at::kDouble) - wanted).abs() <= wanted.abs() * 0x1p-11 + 0x1p-20).all().item<bool>() && near(of(0), w.grad()) && near(of(1), b.grad());
+  });
+  INFO(layer.errors());
+  REQUIRE(layer.well());
+  for (int r = 0; r < 4; ++r) CHECK(layer.of(r));
+}
+
 TEST_CASE("a scalar is read in a type that C++ computes with") {
   const auto all = in_team<pairs>([](team<pairs>& t) {
     const auto h = value(take<scalar_of<half>>(t, at::full({}, 1.5, at::kHalf)));

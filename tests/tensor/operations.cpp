@@ -200,3 +200,25 @@ TEST_CASE("the pairing counts an invariant once and a term where it is") {
   INFO(all.errors());
   CHECK(on_all(all));
 }
+
+TEST_CASE("a number is of the tensor's element, and scales the terms of a sum alone") {
+  const at::Tensor a = numbers_7x5(10);
+  const auto all = in_team<world>([&](const team<world>& t) {
+    const auto x = take<cut_xy>(t, a);
+    const auto p = take<terms>(t, a);
+    return close(global(-x), -a) && close(global(x / 4), a / 4) && close(global(3 * p), 3 * a) && close(global(-p / 2.0), -a / 2);
+  });
+  INFO(all.errors());
+  CHECK(on_all(all));
+  using small = tensor<partition<world, blocks<ox>>, shape_of<4>, std::int8_t>;
+  const auto integers = in_team<world>([&](const team<world>& t) {
+    const auto x = take<small>(t, at::arange(4, at::kChar));
+    return at::equal(global(x * -2), at::arange(4, at::kChar) * -2) && at::equal(global(2u * x), at::arange(4, at::kChar) * 2);
+  });
+  INFO(integers.errors());
+  CHECK(on_all(integers));
+  CHECK(refusals<world>("tessera.tensor.number", [](const auto& t) { take<small>(t, at::zeros({4}, at::kChar)) * 128; }) == 6);
+  CHECK(refusals<world>("tessera.tensor.number", [](const auto& t) {
+          take<tensor<partition<world, whole>, shape_of<4>, std::uint8_t>>(t, at::zeros({4}, at::kByte)) * -1;
+        }) == 6);
+}

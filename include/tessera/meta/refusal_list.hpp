@@ -184,6 +184,10 @@
     "bytes")                                                                                                            \
   R(no_order, "tessera.combine.order", "complex numbers have no maximum or minimum; combine their absolute values",     \
     "axis")                                                                                                             \
+  R(tensor_wanted, "tessera.tensor.wanted",                                                                             \
+    "a distributed tensor is wanted here; make one by take or assume, or compute with its box, x.local()", "")          \
+  R(number_does_not_fit, "tessera.tensor.number",                                                                       \
+    "the number is none of the tensor's element, as a fraction is no integer; convert the tensor or the number", "element, number") \
   R(undefined_tensor, "tessera.tensor.undefined", "the tensor is undefined or was moved from; assign it first", "")     \
   R(other_team, "tessera.tensor.team", "the tensors belong to different teams; make both with one team", "")            \
   R(wrong_partition, "tessera.tensor.partition",                                                                        \

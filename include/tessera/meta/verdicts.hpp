@@ -807,6 +807,26 @@ struct no_order {
 };
 
 template <index_t... Numbers>
+struct tensor_wanted {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.tensor.wanted] a distributed tensor is wanted here; make one by take or assume, or compute with its box, x.local()");
+  }
+};
+
+template <index_t... Numbers>
+struct number_does_not_fit {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.tensor.number] the number is none of the tensor's element, as a fraction is no integer; convert the tensor or the number");
+  }
+};
+
+template <index_t... Numbers>
 struct undefined_tensor {
   static constexpr bool ok = false;
   template <class Where>

@@ -15,12 +15,18 @@ inline constexpr signature loss_signature = [] {
   return s;
 }();
 
-constexpr refusal check_loss(const layout& logits, const layout& labels) {
+constexpr refusal check_loss(const tensor_value& x, const tensor_value& y) {
+  const layout& logits = x.layout;
+  const layout& labels = y.layout;
+  if (!has_cotangent(x.element)) return refusal{code::element_has_no_cotangent};
+  if (is_complex(x.element)) return refusal{code::no_order, -1};
+  if (y.element != element::int64) return refusal{code::wrong_element, element::int64, y.element};
   if (logits.dims.count != 2) return refusal{code::layer_takes_other_dimensions, 2, logits.dims.count};
   static_vector<operand, 4> operands;
   operands.push({logits, false});
-  operands.push({labels, true});
-  return infer(loss_signature, operands).why;
+  static_vector<operand, 4> both = operands;
+  both.push({labels, true});
+  return first_of(infer(loss_signature, both).why, infer(sum_signature<2>::value, operands).why);
 }
 
 /// What is left of the logits' layout for one number a sample; what cut the classes gets another role.
@@ -62,13 +68,15 @@ namespace tessera::nn {
 ///   m = maxₖ xₖ (a constant),  s = Σₖ exp(xₖ − m),  loss = mean(log s + m − x_label)
 ///
 /// Classes may be cut: m is combined by maximum, s and x_label are summed in one exchange to an invariant, so backward moves
-/// nothing for them.
+/// nothing for them. Half types are float from the logits to the mean, which alone is rounded.
 inline tensor<dyn> cross_entropy(const tensor<dyn>& logits, const tensor<dyn>& labels) {
   const team_handle& team = logits.team();
   const layout& x = logits.layout();
-  check(detail::check_loss(x, labels.layout()), team->label());
+  if (labels.team()->shared_carrier() != team->shared_carrier()) throw error(refusal{code::other_team}, team->label());
+  check(detail::check_loss({x, logits.type()}, {labels.layout(), labels.type()}), team->label());
   detail::check_labels(labels.local(), x.dims[1].extent, team->label());
-  const at::Tensor& local = logits.local();
+  const bool half = is_half(logits.type());
+  const at::Tensor local = half ? logits.local().to(at::kFloat) : logits.local();
   const interval mine = box_of(x, team->rank())[1];
 
   at::Tensor most;
@@ -97,7 +105,7 @@ inline tensor<dyn> cross_entropy(const tensor<dyn>& logits, const tensor<dyn>& l
   layout everywhere = terms;
   for (auto& r : everywhere.roles) r = {role::invariant};
   const at::Tensor mean = each.sum() / static_cast<double>(x.dims[0].extent);
-  return {team, everywhere, change_layout(team, terms, everywhere, mean)};
+  return {team, everywhere, change_layout(team, terms, everywhere, mean).to(logits.local().scalar_type())};
 }
 
 }  // namespace tessera::nn
@@ -117,23 +125,28 @@ struct loss_value {
 
 template <class Logits, class Labels>
 struct loss_verdict {
+  static constexpr refusal value{code::tensor_wanted};
+};
+template <TensorType Logits, TensorType Labels>
+struct loss_verdict<Logits, Labels> {
   static constexpr refusal value = first_of(described<Logits>::verdict_source::value, described<Labels>::verdict_source::value,
-                                            check_loss(value_of<Logits>.layout, value_of<Labels>.layout));
+                                            check_loss(value_of<Logits>, value_of<Labels>));
 };
 
 }  // namespace tessera::detail
 
 namespace tessera::nn {
 
-template <class P, class S, class E, class Q, class R>
-auto cross_entropy(const tensor<P, S, E>& logits, const tensor<Q, R, std::int64_t>& labels) {
-  using verdict = verdict_of<detail::loss_verdict<tensor<P, S, E>, tensor<Q, R, std::int64_t>>>;
+template <class Logits, class Labels>
+  requires(TensorType<Logits> || TensorType<Labels>)
+auto cross_entropy(const Logits& logits, const Labels& labels) {
+  using verdict = verdict_of<detail::loss_verdict<Logits, Labels>>;
   verdict::template refuse<verdict>();
   if constexpr (verdict::ok) {
-    using Loss = typename detail::tensor_named<tensor<P, S, E>, detail::loss_value<tensor<P, S, E>>>::type;
+    using Loss = typename detail::tensor_named<Logits, detail::loss_value<Logits>>::type;
     return Loss(cross_entropy(logits.dynamic(), labels.dynamic()));
   } else {
-    return detail::refused_like<tensor<P, S, E>>();
+    return detail::refused_tensor<>();
   }
 }
 

@@ -6,29 +6,32 @@
 
 namespace tessera::nn {
 
-/// (raw → output) ∘ (x · w) ∘ (input → used), plus the bias: every linear layer and convolution.
+/// (raw → output) ∘ (x · w) ∘ (input → used), plus the bias: every linear layer and convolution. Products and bias of half types are
+/// added in float and rounded once; terms that other workers add are rounded before they go.
 inline at::Tensor forward_contraction(const team_handle& team, const layer_plan& p, const contraction& what, const at::Tensor& input,
                                       const std::vector<parameter>& parameters) {
   const at::Tensor x = change_layout(team, p.input, p.used, input);
   const at::Tensor w = parameters[0].use();
+  const at::ScalarType e = x.scalar_type();
+  const at::ScalarType sums = at::isReducedFloatingType(e) ? at::kFloat : e;
   const holding raw = held_by(p.raw, team->rank());
   const std::vector<index_t> sizes = detail::sizes_of(raw);
   at::Tensor y;
   if (x.numel() == 0 || w.numel() == 0 || std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) {
     y = detail::empty_result(raw, {x, w});
   } else if (what.kernels.empty()) {
-    y = at::matmul(x, w.t());
+    y = at::matmul(x.to(sums), w.to(sums).t());
   } else {
     const detail::kernel_lists k(what.kernels);
-    const at::Tensor ready = detail::windowed(x, p.used, team->rank(), raw, what.feature + 1, what.kernels, 0);
-    y = at::convolution(ready, w, {}, k.step, k.zero, k.dilation, false, k.zero, x.size(what.feature) / w.size(1));
+    const at::Tensor ready = detail::windowed(x.to(sums), p.used, team->rank(), raw, what.feature + 1, what.kernels, 0);
+    y = at::convolution(ready, w.to(sums), {}, k.step, k.zero, k.dilation, false, k.zero, x.size(what.feature) / w.size(1));
   }
-  y = change_layout(team, p.raw, p.output, detail::tied(y, {x, w}));
-  if (!what.bias) return y;
+  y = change_layout(team, p.raw, p.output, detail::tied(p.raw == p.output ? y : y.to(e), {x, w}));
+  if (!what.bias) return y.to(e);
   std::vector<index_t> along(static_cast<std::size_t>(y.dim()), 1);
   const at::Tensor b = parameters[1].use();
   along[static_cast<std::size_t>(what.feature < 0 ? y.dim() + what.feature : what.feature)] = b.numel();
-  return y + b.view(along);
+  return (y.to(sums) + b.to(sums).view(along)).to(e);
 }
 
 /// Padding and slices ∘ (blocks → what is kept).

@@ -35,10 +35,7 @@ inline at::Tensor window_sums(const at::Tensor& ready, const kernel_lists& k) {
   }
 }
 
-/// Sums of half types are made in float and rounded once, after the division: a sum may be too large for half, its mean is not.
 inline at::Tensor averaged(const at::Tensor& ready, const pooling& what, const layout& x, const holding& raw, const kernel_lists& k) {
-  if (at::isReducedFloatingType(ready.scalar_type()))
-    return averaged(ready.to(at::kFloat), what, x, raw, k).to(ready.scalar_type());
   const int count = what.kernels.count;
   at::Tensor y = window_sums(ready, k);
   if (what.divisor > 0) return y / what.divisor;
@@ -103,7 +100,10 @@ inline pooled forward_pooling(const team_handle& team, const layer_plan& p, cons
   const bool max = what.what == pooling::kind::max;
   const at::Scalar outside = max ? detail::lowest(x.scalar_type()) : at::Scalar(0);
   const at::Tensor ready = detail::windowed(x, p.used, team->rank(), raw, 2, kernels, outside);
-  if (!max) return {detail::tied(detail::averaged(ready, what, p.used, raw, k), {x}), {}};
+  if (!max) {  // a sum may be too large for a half type where its mean is not
+    const auto mean = [&](const at::Tensor& read) { return detail::averaged(read, what, p.used, raw, k); };
+    return {detail::tied(detail::in_float(mean, ready), {x}), {}};
+  }
   const auto both = [&](auto&& pool) {
     auto [y, local] = pool(ready, k.kernel, k.step, k.zero, k.dilation, false);
     return pooled{detail::tied(y, {x}), indices ? detail::global_indices(local, ready, p.used, raw, kernels) : at::Tensor{}};

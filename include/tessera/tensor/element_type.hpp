@@ -32,6 +32,14 @@ inline refusal check_element(element expected, at::ScalarType given) {
 /// The elements as they are in memory: LibTorch may keep a conjugate or a negative as a mark on the tensor.
 inline at::Tensor as_stored(const at::Tensor& t) { return t.resolve_conj().resolve_neg(); }
 
+/// f of boxes, whose elements are float while f adds them where they are of a half type, and rounded once behind it.
+template <class F, class... Boxes>
+at::Tensor in_float(const F& f, const at::Tensor& first, const Boxes&... rest) {
+  const at::ScalarType e = first.scalar_type();
+  if (!at::isReducedFloatingType(e)) return f(first, rest...);
+  return f(first.to(at::kFloat), rest.to(at::kFloat)...).to(e);
+}
+
 /// The memory of a LibTorch tensor, with its strides as they are.
 inline region region_of(const at::Tensor& t, element e) {
   region r;

@@ -9,7 +9,7 @@ namespace tessera::detail {
 inline at::Tensor empty_result(const holding& raw, const at::TensorList& operands) {
   at::Tensor none = at::zeros({}, operands[0].options());
   for (const at::Tensor& x : operands)
-    if (x.requires_grad()) none = none + x.sum() * 0;
+    if (x.requires_grad()) none = none + x.unsqueeze(0).narrow(0, 0, 0).sum();  // of no element, so 0 whatever x holds
   return none.to(operands[0].scalar_type()).expand(sizes_of(raw)).clone();
 }
 

@@ -1,124 +1,46 @@
 #pragma once
 
-#include <tessera/operation/local_boxes.hpp>
-#include <tessera/operation/typed.hpp>
-#include <tessera/tensor/empty_result.hpp>
-#include <tessera/tensor/tied.hpp>
+#include <tessera/tensor/apply.hpp>
+#include <tessera/tensor/number.hpp>
 #include <tessera/tensor/verbs.hpp>
-
-#include <complex>
 
 namespace tessera {
 
 namespace detail {
 
-inline operand operand_of(const tensor<dyn>& x) { return {x.layout(), !has_cotangent(x.type())}; }
-
-/// Calls `compute` on this worker's boxes; one that takes a local_boxes first is told where they lie. A worker whose part of the
-/// result is empty computes nothing.
-template <class Compute, class... Boxes>
-at::Tensor compute_local(const local_boxes& where, const Compute& compute, const Boxes&... boxes) {
-  if (where.result.empty()) return empty_result(where.result.held, {boxes...});
-  if constexpr (std::is_invocable_v<const Compute&, const local_boxes&, const Boxes&...>) return compute(where, boxes...);
-  else return compute(boxes...);
-}
-
-}  // namespace detail
-
-/// Applies a local operation: its signature decides what is legal and how the result lies, `compute` gets the local boxes.
-///
-///   apply(s, [](const at::Tensor& x, …) { … }, x, …)
-///   apply(s, [](const local_boxes& where, const at::Tensor& x, …) { … }, x, …)
-///
-/// `compute` gives this worker's box of the result, in the first operand's element. Its gradient is LibTorch's, so it is made of
-/// differentiable functions of all operands, and does the same on every worker.
-template <class Compute, class... Operands>
-tensor<dyn> apply(const signature& what, Compute&& compute, const tensor<dyn>& first, const Operands&... rest) {
-  static_assert(1 + sizeof...(rest) <= decltype(signature::operands)::capacity, "an operation has at most 4 operands");
-  static_vector<operand, 4> operands;
-  operands.push(detail::operand_of(first));
-  (operands.push(detail::operand_of(rest)), ...);
-  if (((rest.team()->shared_carrier() != first.team()->shared_carrier()) || ...)) throw error(refusal{code::other_team});
-  const inferred y = infer(what, operands);
-  check(y.why, first.team()->label());
-  local_boxes where;
-  const int rank = first.team()->rank();
-  for (const operand& x : operands) where.operands.push({x.layout, rank});
-  where.result = {y.layout, rank};
-  at::Tensor local = detail::compute_local(where, compute, first.local(), rest.local()...);
-  if (what.kind != linearity::additive) local = detail::tied(local, {first.local(), rest.local()...});
-  tensor<dyn> result(first.team(), y.layout, local);
-  check(detail::check_element(first.type(), local.scalar_type()), first.team()->label());
-  return result;
-}
-
-namespace detail {
-
-// Refuses by itself, so that operators take few lines; theirs pass plain functions, since the name of a lambda would repeat
-// the operands' types.
-template <class Signature, class Compute, class First, class... Rest>
-auto typed_apply(Compute&& compute, const First& first, const Rest&... rest) {
-  using Typed = typed_result<Signature, First, Rest...>;
-  Typed::verdict::template refuse<typename Typed::verdict>();
-  if constexpr (Typed::verdict::ok) return typename Typed::type(apply(Signature::value, compute, first.dynamic(), rest.dynamic()...));
-  else return typename Typed::type();
-}
-
-}  // namespace detail
-
-/// The same on typed tensors: `apply<scaled>(compute, x, w)` with a constant `scaled`. The result's type follows from its
-/// signature; an illegal operation does not compile.
-template <const signature& S, class Compute, class... Operands>
-  requires(TensorType<Operands> && ...)
-auto apply(Compute&& compute, const Operands&... x) {
-  return detail::typed_apply<detail::constant_signature<S>>(compute, x...);
-}
-
-namespace detail {
-
 template <class T>
-struct steers {
-  static constexpr refusal value = [] {
-    const layout& x = value_of<T>.layout;
-    if (x.dims.count > 0) return refusal{code::not_a_scalar, x.dims.count};
-    for (int a = 0; a < x.roles.count; ++a)
-      if (x.mesh.axes[a].extent > 1 && x.roles[a].kind != role::invariant && x.roles[a].kind != role::replicate)
-        return refusal{code::not_steering, a};
-    return refusal{};
-  }();
-};
+inline constexpr int dims_of = 0;
+template <TensorType T>
+inline constexpr int dims_of<T> = value_of<T>.layout.dims.count;
+
+// f(x, y), element by element.
+template <class X, class Y, linearity Kind>
+using pair_signature = binary_signature<dims_of<X>, dims_of<Y>, Kind>;
 
 }  // namespace detail
 
 /// x + y: operands alike along every axis, so terms meet terms and copies meet copies.
-template <class P, class S, class Q, class R, class E>
-auto operator+(const tensor<P, S, E>& x, const tensor<Q, R, E>& y) {
-  return detail::typed_apply<detail::binary_signature<S::rank, R::rank, linearity::additive>>(
+template <class X, class Y>
+  requires(TensorType<X> || TensorType<Y>)
+auto operator+(const X& x, const Y& y) {
+  return detail::typed_apply<detail::pair_signature<X, Y, linearity::additive>>(
       +[](const at::Tensor& a, const at::Tensor& b) { return a + b; }, x, y);
 }
 
 /// x − y, under the rules of a sum.
-template <class P, class S, class Q, class R, class E>
-auto operator-(const tensor<P, S, E>& x, const tensor<Q, R, E>& y) {
-  return detail::typed_apply<detail::binary_signature<S::rank, R::rank, linearity::additive>>(
+template <class X, class Y>
+  requires(TensorType<X> || TensorType<Y>)
+auto operator-(const X& x, const Y& y) {
+  return detail::typed_apply<detail::pair_signature<X, Y, linearity::additive>>(
       +[](const at::Tensor& a, const at::Tensor& b) { return a - b; }, x, y);
 }
 
 /// x · y, element by element: at most one of them partial.
-template <class P, class S, class Q, class R, class E>
-auto operator*(const tensor<P, S, E>& x, const tensor<Q, R, E>& y) {
-  return detail::typed_apply<detail::binary_signature<S::rank, R::rank, linearity::multilinear>>(
+template <class X, class Y>
+  requires(TensorType<X> || TensorType<Y>)
+auto operator*(const X& x, const Y& y) {
+  return detail::typed_apply<detail::pair_signature<X, Y, linearity::multilinear>>(
       +[](const at::Tensor& a, const at::Tensor& b) { return a * b; }, x, y);
-}
-
-/// x times a number that all workers know.
-template <class P, class S, class E>
-tensor<P, S, E> operator*(const tensor<P, S, E>& x, double factor) {
-  return tensor<P, S, E>(tensor<dyn>(x.team(), x.layout(), x.local() * factor));
-}
-template <class P, class S, class E>
-tensor<P, S, E> operator*(double factor, const tensor<P, S, E>& x) {
-  return x * factor;
 }
 
 /// f(x) element by element, with any f: non-linear, so x must not be partial.
@@ -143,22 +65,28 @@ auto tanh(const tensor<P, S, E>& x) {
   return map_elements(x, [](const at::Tensor& a) { return at::tanh(a); });
 }
 
+namespace detail {
+
+// Terms of half types are added in float.
+template <int... Dims>
+at::Tensor sum_over(const at::Tensor& x) {
+  return in_float([](const at::Tensor& a) { return at::sum(a, at::IntArrayRef({index_t{Dims}...}), false, a.scalar_type()); }, x);
+}
+
+}  // namespace detail
+
 /// Σ over the named dimensions (over all when none is named); a sum over a cut dimension is partial. An empty box gives 0.
 template <int... Dims, class P, class S, class E>
 auto sum(const tensor<P, S, E>& x) {
-  return detail::typed_apply<detail::sum_signature<S::rank, Dims...>>(
-      [](const at::Tensor& a) {
-        if constexpr (sizeof...(Dims) == 0) return at::sum(a, a.scalar_type());
-        else return at::sum(a, at::IntArrayRef({Dims...}), false, a.scalar_type());
-      },
-      x);
+  return detail::typed_apply<detail::sum_signature<S::rank, Dims...>>(&detail::sum_over<Dims...>, x);
 }
 
 /// x[…, i, k] y[…, k, j]; a contraction over a dimension that both have cut alike is partial.
-template <class P, class S, class Q, class R, class E>
-auto matmul(const tensor<P, S, E>& x, const tensor<Q, R, E>& y) {
-  return detail::typed_apply<detail::matmul_signature<S::rank>>(
-      +[](const at::Tensor& a, const at::Tensor& b) { return at::matmul(a, b); }, x, y);
+template <class X, class Y>
+  requires(TensorType<X> || TensorType<Y>)
+auto matmul(const X& x, const Y& y) {
+  return detail::typed_apply<detail::matmul_signature<detail::dims_of<X>>>(
+      +[](const at::Tensor& a, const at::Tensor& b) { return detail::in_float(at::matmul, a, b); }, x, y);
 }
 
 namespace detail {
@@ -177,6 +105,18 @@ inline at::Tensor in_double(const at::Tensor& t) {
   const at::Tensor x = as_stored(t.detach());
   return (x.is_complex() ? at::view_as_real(x) : x).to(at::kDouble);
 }
+
+template <class T>
+struct steers {
+  static constexpr refusal value = [] {
+    const layout& x = value_of<T>.layout;
+    if (x.dims.count > 0) return refusal{code::not_a_scalar, x.dims.count};
+    for (int a = 0; a < x.roles.count; ++a)
+      if (x.mesh.axes[a].extent > 1 && x.roles[a].kind != role::invariant && x.roles[a].kind != role::replicate)
+        return refusal{code::not_steering, a};
+    return refusal{};
+  }();
+};
 
 }  // namespace detail
 

@@ -82,8 +82,10 @@ struct described<tensor<refused_partition, S, E>> {
 };
 
 // What a refused operation or network gives; every door takes it without another error.
+template <class Element = float>
+using refused_tensor = tensor<refused_partition, shape<>, Element>;
 template <class Like>
-using refused_like = tensor<refused_partition, shape<>, typename described<Like>::element_type>;
+using refused_like = refused_tensor<typename described<Like>::element_type>;
 
 }  // namespace detail
 
