@@ -258,6 +258,29 @@ using mlp = ts::nn::sequential<ts::tensor<by_sample, ts::shape<batch, ts::dim<32
                                ts::nn::linear<10, ts::cut_in<model>, ts::output_as<by_sample>>>;   // row
 // [end]
 
+using encoder = ts::nn::sequential<ts::tensor<by_sample, ts::shape<batch, ts::dim<32>>>, ts::nn::linear<4>>;
+using decoder = ts::nn::sequential<encoder::output, ts::nn::linear<16>, ts::nn::relu, ts::nn::linear<32>>;
+
+// [parts]
+struct autoencoder {
+  encoder down;
+  decoder up;
+  explicit autoencoder(const ts::team<both_ways>& team) : down{team, ts::seed{3}.at("down")}, up{team, ts::seed{3}.at("up")} {}
+
+  template <class Visit>
+  void each_parameter(Visit&& visit) const {         // keys down.0.weight ... up.2.bias: state_of, assign, save and load take it
+    down.each_parameter(visit);
+    up.each_parameter(visit);
+  }
+};
+// [end]
+
+void parts(const ts::team<grid>& workers) {
+  autoencoder net(workers.over<both_ways>());
+  const auto s = ts::nn::state_of(net);
+  expect(s.size() == 6 && s.count("down.0.weight") == 1 && s.count("up.2.bias") == 1, "keys of parts");
+}
+
 void column_and_row(const ts::team<grid>& workers) {
   const auto team = workers.over<both_ways>();
   const mlp net{team, ts::seed{3}};
@@ -280,5 +303,6 @@ int main(int argc, char** argv) {
     local_operations(team);
     training(team);
     column_and_row(team);
+    parts(team);
   });
 }

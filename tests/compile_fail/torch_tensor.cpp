@@ -58,6 +58,8 @@ inline deep<conv<3>>::output control(ts::team<grid>& team, const image& x,
   const named_net net{team, ts::seed{7}};
   net(net(x).dynamic());
   net(spelt);
+  deep<conv<3>> mine = deep<conv<3>>{team, ts::seed{7}.at("mine")}.clone();
+  const deep<conv<3>> moved = std::move(mine);
   return net(x);
 }
 
@@ -135,6 +137,9 @@ double train(ts::team<grid>& team, const image& x, const ts::tensor<layout_as<ts
 auto output(const deep<conv<3>>& net, const images<ts::whole, ts::whole, ts::blocks<col>, ts::blocks<row>>& x) { return net(x); }
 #elif defined(CALL_WITH_BOX)  // expect: [tessera.network.input] && not_a_tensor<
 auto output(const deep<conv<3>>& net, const at::Tensor& x) { return net(x); }
+#elif defined(COPY_OF_A_NETWORK)  // expect: [tessera.network.copy]
+using small_net = ts::nn::sequential<image, conv<3>, ts::nn::relu, ts::nn::max_pool<ts::kernel<2, 2>>>;
+auto copied(const small_net& net) { return net; }
 #elif defined(LOSS_OF_IMAGES)  // expect: [tessera.layer.dimensions] && layer_takes_other_dimensions<2, 4>
 auto loss(const image& x, const ts::tensor<layout_as<ts::whole>, ts::shape_of<16>, std::int64_t>& labels) {
   ts::nn::cross_entropy(x, labels).backward();

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 
 using namespace tessera;
 using namespace tessera::testing;
@@ -57,6 +56,52 @@ at::Tensor serial_loss(const at::Tensor& x, const at::Tensor& labels, const nn::
   y = at::max_pool2d(y, {2, 2}).flatten(1);
   y = at::linear(at::relu(at::linear(y, w.at("4.weight"), w.at("4.bias"))), w.at("6.weight"), w.at("6.bias"));
   return at::cross_entropy_loss(y, labels);
+}
+
+/// A class with two networks of one kind, as a user writes it.
+struct two_parts {
+  using part = sample_net<2, 1>::net;
+  part encoder, decoder;
+  template <class Visit>
+  void each_parameter(Visit&& visit) const {
+    encoder.each_parameter(visit);
+    decoder.each_parameter(visit);
+  }
+};
+
+/// Remembers the plans that it was given, as a function that autograd keeps may.
+struct remembering {
+  static constexpr const char* name = "remembering";
+  static thread_local inline std::vector<const layer_plan*> plans;
+  static constexpr layer_plan plan(const tensor_value& x) { return nn::relu::plan(x); }
+  static at::Tensor forward(const team_handle&, const layer_plan& p, const at::Tensor& x, const std::vector<nn::parameter>&) {
+    plans.push_back(&p);
+    return at::relu(x);
+  }
+};
+
+std::string said_by(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+bool says(const std::string& text, std::initializer_list<const char*> all) {
+  return std::all_of(all.begin(), all.end(), [&](const char* what) { return text.find(what) != std::string::npos; });
+}
+
+/// Whether f, which says how it went, is well on all workers of a mesh.
+template <class M, class F>
+void judge_team(F&& f, bool checked = false) {
+  launch_options options = threads_only();
+  options.checked = checked;
+  const auto run = in_team<M>(f, options);
+  INFO(run.errors());
+  REQUIRE(run.well());
+  for (const auto& r : run.results) CHECK(*r == "");
 }
 
 struct training_run {
@@ -122,21 +167,10 @@ void judge_training(index_t samples, const nn::state_dict& start) {
 struct scratch_file {
   std::filesystem::path path = std::filesystem::temp_directory_path() / fmt::format("tessera_test_{}.safetensors", ::getpid());
   ~scratch_file() { std::filesystem::remove(path); }
-  std::string bytes() const {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-  void write(const std::string& bytes) const { std::ofstream(path, std::ios::binary) << bytes; }
 };
 
 using saver = image_net<2, 2>;
 using loader = sample_net<3, 1>;
-
-/// What loading a file into a network that differs from it comes to: the code on each worker, and whether nothing changed.
-struct loaded {
-  std::string code;
-  bool kept = false;
-};
 
 }  // namespace
 
@@ -167,81 +201,208 @@ TEST_CASE("weights saved from one partition load into another, bit for bit") {
   INFO(read.errors());
   REQUIRE(read.well());
   for (const auto& r : read.results) CHECK(same_state(*r, saved.of(0)));
-  CHECK_FALSE(std::filesystem::exists(file.path.string() + ".part"));
 }
 
-TEST_CASE("a weights file that is missing, truncated, altered or foreign is one error on every worker, and nothing changes") {
-  const scratch_file file;
-  const auto saved = in_team<saver::grid>([&](auto& t) {
-    nn::save(saver::net{t, seed{8}}, file.path);
-    return true;
+TEST_CASE("initial values are those of (seed, path, global index), and a path stands before the keys") {
+  judge_team<two_parts::part::input::mesh_type>([](auto& t) {
+    const two_parts both{{t, seed{5}.at("encoder")}, {t, seed{5}.at("decoder").at("inner")}};
+    const two_parts::part plain{t, seed{5}};
+    const nn::state_dict all = nn::state_of(both);
+    const nn::state_dict one = nn::state_of(plain);
+    std::string wrong;
+    for (const auto& [key, w] : one) {
+      const at::Tensor& encoder = all.at("encoder." + key);
+      const at::Tensor& decoder = all.at("decoder.inner." + key);
+      if (at::equal(encoder, decoder) || at::equal(encoder, w) || at::equal(decoder, w)) wrong += key + " is equal; ";
+    }
+    if (all.size() != 2 * one.size()) wrong += "other keys; ";
+    using input = tensor<partition<two_parts::part::input::mesh_type, whole, whole>, shape_of<3, 5>, double>;
+    const nn::state_dict small = nn::state_of(nn::sequential<input, nn::linear<6>>{t, seed{5}});
+    if (small.at("0.weight")[0][0].template item<double>() != -0x1.89d877f0fc2a5p-5) wrong += "other bits than ever; ";
+    return wrong;
   });
-  REQUIRE(saved.well());
-  const std::string good = file.bytes();
-  std::string altered = good;
-  altered[altered.size() - 3] ^= 1;
-  std::string renamed = good;
-  renamed.replace(renamed.find("6.bias"), 6, "8.bias");
-  std::string reshaped = good;
-  const auto at = reshaped.find("[3,2,3,3]");
-  REQUIRE(at != std::string::npos);
-  reshaped.replace(at, 9, "[2,3,3,3]");
-  std::string endless = good;
-  for (int i = 0; i < 8; ++i) endless[static_cast<std::size_t>(i)] = '\x7f';
-  nn::write_state(file.path, {{"0.weight", at::zeros({2, 3})}});
-  const std::string other = file.bytes();  // whole, but of another network
-  const std::pair<std::string, const char*> cases[]{
-      {"", "tessera.file.truncated"},
-      {good.substr(0, 5), "tessera.file.truncated"},
-      {good.substr(0, 100), "tessera.file.truncated"},
-      {good.substr(0, good.size() - 1), "tessera.file.truncated"},
-      {altered, "tessera.file.altered"},
-      {renamed, "tessera.file.altered"},
-      {reshaped, "tessera.file.altered"},
-      {other, "tessera.network.parameters"},
-      {endless, "tessera.file.format"},
-      {"this is a text that is certainly longer than eight bytes", "tessera.file.format"},
-      {std::string("\x02\0\0\0\0\0\0\0{}", 10), "tessera.file.format"},
-  };
-  const auto attempt = [&](const std::filesystem::path& path) {
-    return in_team<loader::grid>([&](auto& t) {
-      loader::net net{t, seed{9}};
-      const nn::state_dict before = nn::state_of(net);
-      loaded l;
-      try {
-        nn::load(net, path);
-      } catch (const error& e) {
-        l.code = e.code();
-      }
-      l.kept = same_state(before, nn::state_of(net));
-      return l;
+}
+
+TEST_CASE("two parameters of one key are refused wherever a network's keys count") {
+  judge_team<two_parts::part::input::mesh_type>([](auto& t) -> std::string {
+    two_parts both{{t, seed{5}}, {t, seed{6}}};
+    const nn::state_dict state = nn::state_of(both.encoder);
+    const scratch_file file;
+    const std::string said[]{said_by([&] { nn::state_of(both); }), said_by([&] { nn::assign(both, state); }), said_by([&] { nn::save(both, file.path); })};
+    for (const auto& s : said)
+      if (!says(s, {"[tessera.network.keys]", "[0.weight]"})) return "says: " + s;
+    two_parts apart{{t, seed{5}.at("a")}, {t, seed{6}.at("b")}};
+    two_parts other{{t, seed{7}.at("a")}, {t, seed{8}.at("b")}};
+    nn::save(apart, file.path);
+    nn::load(other, file.path);
+    return same_state(nn::state_of(apart), nn::state_of(other)) ? "" : "not loaded";
+  });
+}
+
+TEST_CASE("a network moves, a clone has weights of its own, and what was moved from refuses every use") {
+  using small = sample_net<2, 1>;
+  static_assert(std::is_nothrow_move_constructible_v<small::net> && std::is_nothrow_move_assignable_v<small::net>);
+  static_assert(!std::is_copy_constructible_v<small::net> && !std::is_copy_assignable_v<small::net>);
+  judge_team<small::grid>([](auto& t) -> std::string {
+    small::net first{t, seed{5}};
+    first.eval();
+    const nn::state_dict start = nn::state_of(first);
+    small::net second = first.clone();
+    if (!same_state(nn::state_of(second), start) || second.training()) return "the clone differs";
+    for (at::Tensor& w : second.parameters()) {
+      if (!w.is_leaf() || !w.requires_grad()) return "the clone does not learn";
+      const at::NoGradGuard step;
+      w.add_(1);
+    }
+    if (!same_state(nn::state_of(first), start)) return "the clone shares weights";
+    small::net third = std::move(first);
+    if (!same_state(nn::state_of(third), start)) return "moving changed the weights";
+    const auto x = take<small::input>(t, global_of({3, 2, 7, 6}, numbers{1}));
+    const std::function<void()> uses[]{[&] { first(x); },           [&] { first(x.dynamic()); },    [&] { first.parameters(); },
+                                       [&] { first.clone(); },      [&] { first.train(); },         [&] { first.eval(); },
+                                       [&] { first.training(); },   [&] { first.team(); },          [&] { nn::state_of(first); },
+                                       [&] { nn::assign(first, start); }, [&] { nn::save(first, "x"); }, [&] { nn::load(first, "x"); }};
+    for (const auto& use : uses)
+      if (const std::string s = said_by(use); !says(s, {"[tessera.network.moved]"})) return "says: " + s;
+    first = std::move(third);
+    first(x);
+    return "";
+  });
+}
+
+TEST_CASE("a plan is made for the extents at hand, refused every time, and stays as long as the network") {
+  struct height_here : dyn {};
+  struct over : axis<2> {};
+  using pair = mesh<over>;
+  using input = tensor<partition<pair, blocks<over>, whole, whole>, shape<sample, dim<1>, height_here>, double>;
+  judge_team<pair>([](auto& t) -> std::string {
+    const nn::sequential<input, nn::conv<1, kernel<4>>, remembering> net{t, seed{5}};
+    const auto of = [&](index_t n, index_t height) { return take<input>(t, at::ones({n, 1, height}, at::kDouble)); };
+    remembering::plans.clear();
+    for (int again = 0; again < 2; ++again)
+      if (const std::string s = said_by([&] { net(of(2, 3)); }); !says(s, {"[tessera.window.kernel]", "[layer 0, conv]"})) return "says: " + s;
+    net(of(3, 5));
+    net(of(4, 6));
+    net(of(3, 5));
+    const auto& plans = remembering::plans;
+    if (plans.size() != 3 || plans[0] != plans[2]) return "other plans";
+    return plans[0]->input.dims[0].extent == 3 && plans[1]->input.dims[0].extent == 4 ? "" : "a plan was overwritten";
+  });
+}
+
+TEST_CASE("a network whose batch has learned lengths keeps no list of theirs, and is the serial one") {
+  struct over : axis<3> {};
+  using line = mesh<over>;
+  using input = tensor<partition<line, lengths<over>, whole>, shape<sample, dim<5>>, double>;
+  judge_team<line>([](auto& t) -> std::string {
+    const nn::sequential<input, nn::linear<4>, remembering> net{t, seed{5}};
+    const nn::state_dict w = nn::state_of(net);
+    remembering::plans.clear();
+    for (const int more : {0, 1}) {
+      const index_t rows[]{2 + more, 0, 4};
+      const at::Tensor all = global_of({6 + more, 5}, numbers{2});
+      const auto elsewhere = t.template over<line>();  // its lists end with it
+      const auto x = adopt<input>(elsewhere, all.narrow(0, t.rank() == 2 ? 2 + more : 0, rows[t.rank()]).clone());
+      if (!at::allclose(global(net(x)), at::relu(at::linear(all, w.at("0.weight"), w.at("0.bias"))))) return "other numbers";
+    }
+    for (const layer_plan* p : remembering::plans)
+      if (p->input.dims[0].bounds != net.team()->own(p->input).dims[0].bounds) return "another team's list";
+    return remembering::plans[0]->input.dims[0].bounds[1] == 2 ? "" : "other lengths";
+  });
+}
+
+TEST_CASE("a dynamic tensor that is not the network's input is refused") {
+  using net = image_net<2, 2>;
+  judge_team<net::grid>([](auto& t) -> std::string {
+    const net::net n{t, seed{5}};
+    const auto of = [&](std::vector<index_t> sizes, at::ScalarType type) {
+      layout x = value_of<net::input>.layout;
+      for (int d = 0; d < 4; ++d) x.dims[d].extent = sizes[static_cast<std::size_t>(d)];
+      return tensor<dyn>(t.state(), x, at::ones(tessera::detail::sizes_of(held_by(x, t.rank())), type));
+    };
+    n(of({3, 2, 7, 6}, at::kDouble));
+    if (const std::string s = said_by([&] { n(of({3, 2, 7, 7}, at::kDouble)); }); !says(s, {"[tessera.shape.extent]"})) return "says: " + s;
+    if (const std::string s = said_by([&] { n(of({3, 2, 7, 6}, at::kFloat)); }); !says(s, {"[tessera.tensor.element]"})) return "says: " + s;
+    return "";
+  });
+}
+
+TEST_CASE("a network of a type without gradients is refused") {
+  struct over : axis<2> {};
+  using input = tensor<partition<mesh<over>, blocks<over>, whole>, shape_of<4, 5>, std::int64_t>;
+  judge_team<mesh<over>>([](auto& t) {
+    const std::string s = said_by([&] { nn::sequential<input, nn::linear<3>>(t, seed{1}); });
+    return says(s, {"[tessera.tensor.cotangent]", "[0.weight]"}) ? "" : s;
+  });
+}
+
+TEST_CASE("checked mode names the parameter whose copies have drifted, on whatever mesh it lies") {
+  using small = image_net<2, 2>;
+  using placed = partition<fixed<small::grid, small::up, 1>, whole, blocks<small::across>>;
+  using input = tensor<partition<small::grid, blocks<small::up>, blocks<small::across>>, shape<sample, dim<5>>, double>;
+  using net = nn::sequential<input, nn::linear<6, no_bias>, nn::relu, nn::linear<4, output_as<placed>>>;
+  for (const char* key : {"", "0.weight", "2.weight"})
+    judge_team<small::grid>([&](auto& t) -> std::string {
+      const net n{t, seed{5}};
+      bool drifts = false;
+      n.each_parameter([&](const nn::parameter& p) {
+        if (p.path() != key || t.rank() != 3) return;
+        const at::NoGradGuard step;
+        p.stored().local().add_(1);
+        drifts = true;
+      });
+      const std::string s = said_by([&] { n(take<input>(t, at::ones({3, 5}, at::kDouble))); });
+      if (t.rank() == 3 && drifts != (*key != '\0')) return "no such parameter";
+      return *key == '\0' ? s : says(s, {"[tessera.agree.copies]", key}) ? "" : "says: " + s;
+    }, true);
+}
+
+TEST_CASE("state dicts are compared over the workers, and an error lists all that does not fit; nothing changes then") {
+  using small = sample_net<2, 1>;
+  judge_team<small::grid>([](auto& t) -> std::string {
+    small::net net{t, seed{5}};
+    const nn::state_dict start = nn::state_of(net);
+    const auto assigned = [&](auto&& change) {
+      nn::state_dict state = start;
+      for (auto& [key, w] : state) w = w + 1;
+      change(state);
+      return said_by([&] { nn::assign(net, state); });
+    };
+    const std::string all = assigned([](nn::state_dict& s) {
+      s.erase("0.bias");
+      s.erase("4.weight");
+      s["6.bias"] = at::zeros({2, 9}, at::kDouble);
+      s["6.weight"] = at::Tensor();
+      s["7.bias"] = at::zeros({2});
     });
-  };
-  for (const auto& [bytes, code] : cases) {
-    file.write(bytes);
-    const auto all = attempt(file.path);
-    INFO(code << " of " << bytes.size() << " bytes: " << all.errors());
-    REQUIRE(all.well());
-    for (const auto& r : all.results) {
-      CHECK(r->code == code);
-      CHECK(r->kept);
-    }
-  }
-  const auto unlike = in_team<loader::grid>([&](auto& t) {
-    loader::net net{t, seed{9}};
-    nn::state_dict state = nn::state_of(net);
-    state.at("6.bias") = at::zeros({2, 9}, at::kDouble);
-    try {
-      nn::assign(net, state);
-    } catch (const error& e) {
-      return std::string(e.what());
-    }
-    return std::string();
+    if (!says(all, {"[tessera.network.parameters]", "0.bias is missing", "4.weight is missing", "6.bias is Double[2, 9] and not Double[4]",
+                    "6.weight is undefined and not Double[4, 6]", "7.bias is unexpected"}))
+      return all;
+    const std::string differ[]{assigned([&](nn::state_dict& s) { s["4.bias"][2] += t.rank(); }),
+                               assigned([&](nn::state_dict& s) { if (t.rank() == 0) s.erase("4.bias"); }),
+                               assigned([&](nn::state_dict& s) { if (t.rank() == 1) s["4.bias"] = s["4.bias"].to(at::kFloat); }),
+                               assigned([&](nn::state_dict& s) { if (t.rank() == 1) s["3.more"] = at::ones({1}); })};
+    for (const std::string& s : differ)
+      if (!says(s, {"[tessera.agree.copies]", &s == &differ[3] ? "[3.more]" : "[4.bias]"})) return "says: " + s;
+    if (!same_state(nn::state_of(net), start)) return "it changed";
+    if (const std::string s = assigned([](nn::state_dict&) {}); !s.empty() || same_state(nn::state_of(net), start)) return "not assigned " + s;
+    return "";
   });
-  for (const auto& said : unlike.results) CHECK(said->find("6.bias is Double[2, 9] and not Double[") != std::string::npos);
-  for (const auto& r : attempt(file.path.string() + ".nowhere").results) {
-    REQUIRE(r);
-    CHECK(r->code == "tessera.file.missing");
-    CHECK(r->kept);
-  }
+}
+
+TEST_CASE("every worker of the team has all parameters, whichever of them a layer lies on") {
+  using small = image_net<2, 2>;
+  using placed = partition<fixed<small::grid, small::up, 1>, whole, blocks<small::across>>;
+  using input = tensor<partition<small::grid, blocks<small::up>, blocks<small::across>>, shape<sample, dim<5>>, double>;
+  using somewhere = nn::sequential<input, nn::linear<6>, nn::relu, nn::linear<4, output_as<placed>>>;
+  using anywhere = nn::sequential<input, nn::linear<6>, nn::relu, nn::linear<4>>;
+  judge_team<small::grid>([](auto& t) {
+    somewhere one{t, seed{5}};
+    const anywhere two{t, seed{5}};
+    const nn::state_dict state = nn::state_of(two);
+    if (!same_state(nn::state_of(one), state)) return "other parameters";
+    somewhere three{t, seed{6}};
+    nn::assign(three, state);
+    return same_state(nn::state_of(three), state) ? "" : "not assigned";
+  });
 }

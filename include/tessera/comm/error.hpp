@@ -14,9 +14,10 @@ namespace tessera {
 /// What the library throws: a refusal at run time, with the code, numbers and sentence that the compiler would print.
 class error : public std::runtime_error {
  public:
-  explicit error(const refusal& why, std::string_view where = {}) : std::runtime_error(worded(why, where)), why_(why) {}
+  explicit error(const refusal& why, std::string_view where = {}) : std::runtime_error(worded(why, where)), why_(why), where_(where) {}
 
   const refusal& why() const { return why_; }
+  const std::string& where() const { return where_; }  ///< the place, the worker or the file that the text ends with
   const char* code() const { return words_of(why_.code).code; }
 
  private:
@@ -41,6 +42,7 @@ class error : public std::runtime_error {
   }
 
   refusal why_;
+  std::string where_;
 };
 
 /// Throws unless the refusal accepts.

@@ -131,16 +131,20 @@ class team_state {
         throw error(refusal{code::workers_disagree, mesh_.rank(mesh_.at(0)), mesh_.rank(mesh_.at(i))});
   }
 
-  /// Throws on every worker of the mesh unless copies along replicate and invariant axes have the same fingerprint.
-  void agree_on_copies(const layout& x, std::uint64_t mine) {
+  /// Throws on every worker of the mesh unless copies along replicate and invariant axes have the same fingerprint; the layout
+  /// may lie on another mesh of these workers.
+  void agree_on_copies(const layout& x, std::uint64_t mine, std::string_view what = {}) {
     const std::vector<std::uint64_t> all = collect(mine);
-    for (int i = 0; i < mesh_.size(); ++i) {
-      coordinates first = mesh_.at(i);
+    for (int i = 0; i < x.mesh.size(); ++i) {
+      coordinates first = x.mesh.at(i);
       for (int a = 0; a < x.roles.count; ++a)
         if (x.roles[a].kind == role::replicate || x.roles[a].kind == role::invariant) first[a] = 0;
-      const int j = mesh_.number(first);
-      if (all[static_cast<std::size_t>(i)] != all[static_cast<std::size_t>(j)])
-        throw error(refusal{code::copies_differ, mesh_.rank(first), mesh_.rank(mesh_.at(i))});
+      const int one = x.mesh.rank(first);
+      const int other = x.mesh.rank(x.mesh.at(i));
+      coordinates here, there;
+      if (mesh_.locate(one, here) && mesh_.locate(other, there) &&
+          all[static_cast<std::size_t>(mesh_.number(here))] != all[static_cast<std::size_t>(mesh_.number(there))])
+        throw error(refusal{code::copies_differ, one, other}, what);
     }
   }
 

@@ -196,9 +196,18 @@
     "integers and booleans have no gradient; convert the tensor to a floating element first", "")                       \
   R(label_out_of_range, "tessera.loss.label", "a label names a class that does not exist; correct the labels",          \
     "label, classes")                                                                                                   \
-  R(file_missing, "tessera.file.missing", "the file cannot be opened; check its path", "")                              \
+  R(file_missing, "tessera.file.missing", "the file cannot be read; look at its path and at the reason", "")            \
+  R(file_not_written, "tessera.file.write", "the file cannot be written; look at its path and at the reason", "")       \
+  R(disk_full, "tessera.file.space", "there is no room for the file; free some, or save it elsewhere", "")              \
+  R(not_a_file, "tessera.file.kind", "this is no regular file; name one, not a folder or a device", "")                 \
   R(file_truncated, "tessera.file.truncated", "the file ends too early; write or copy it again", "expected, found")     \
-  R(file_altered, "tessera.file.altered", "the file's checksum does not fit its contents; write or copy it again", "")  \
+  R(file_altered, "tessera.file.altered", "the file's contents do not fit its checksum or its header; write or copy it again", "")  \
   R(file_not_ours, "tessera.file.format", "the file is not one that this library wrote; name another", "")              \
   R(other_parameters, "tessera.network.parameters",                                                                          \
-    "these are other parameters than the network's; load those that the same network saved", "expected, found")
+    "these are other parameters than the network's; load those that the same network saved", "expected, found") \
+  R(network_moved_from, "tessera.network.moved",                                                                        \
+    "the network was moved from; use the one that it was moved to", "")                                                 \
+  R(network_copied, "tessera.network.copy",                                                                             \
+    "a network moves and does not copy, since two would step the same weights; move it, or write clone()", "") \
+  R(parameter_named_twice, "tessera.network.keys",                                                                      \
+    "two parameters have one key; give each network of yours a path, as in seed{7}.at(name)", "")

@@ -882,7 +882,37 @@ struct file_missing {
   template <class Where>
   static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.file.missing] the file cannot be opened; check its path");
+                  "[tessera.file.missing] the file cannot be read; look at its path and at the reason");
+  }
+};
+
+template <index_t... Numbers>
+struct file_not_written {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.file.write] the file cannot be written; look at its path and at the reason");
+  }
+};
+
+template <index_t... Numbers>
+struct disk_full {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.file.space] there is no room for the file; free some, or save it elsewhere");
+  }
+};
+
+template <index_t... Numbers>
+struct not_a_file {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.file.kind] this is no regular file; name one, not a folder or a device");
   }
 };
 
@@ -902,7 +932,7 @@ struct file_altered {
   template <class Where>
   static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.file.altered] the file's checksum does not fit its contents; write or copy it again");
+                  "[tessera.file.altered] the file's contents do not fit its checksum or its header; write or copy it again");
   }
 };
 
@@ -923,6 +953,36 @@ struct other_parameters {
   static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.network.parameters] these are other parameters than the network's; load those that the same network saved");
+  }
+};
+
+template <index_t... Numbers>
+struct network_moved_from {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.network.moved] the network was moved from; use the one that it was moved to");
+  }
+};
+
+template <index_t... Numbers>
+struct network_copied {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.network.copy] a network moves and does not copy, since two would step the same weights; move it, or write clone()");
+  }
+};
+
+template <index_t... Numbers>
+struct parameter_named_twice {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.network.keys] two parameters have one key; give each network of yours a path, as in seed{7}.at(name)");
   }
 };
 

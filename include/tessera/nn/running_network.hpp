@@ -3,7 +3,9 @@
 #include <tessera/nn/forward.hpp>
 #include <tessera/operation/network.hpp>
 
+#include <memory>
 #include <span>
+#include <unordered_map>
 
 namespace tessera::nn {
 
@@ -19,19 +21,12 @@ struct running_layer {
 
 /// Layers one after the other while the program runs: parameters, plans for the extents at hand, forward. Which layers is a value.
 ///
-/// Initial values depend on seed, path and global index alone: every partition starts from the same bits.
+/// Initial values depend on seed, path and global index alone: every partition starts from the same bits. A network moves and does
+/// not copy; one that was moved from refuses every use.
 class running_network {
  public:
-  /// The network's output on a tensor whose layout is a value.
-  tensor<dyn> operator()(const tensor<dyn>& x) const {
-    if (x.team()->shared_carrier() != team_->shared_carrier()) throw error(refusal{code::other_team}, team_->label());
-    tensor<dyn> y = x;
-    for (std::size_t i = 0; i < layers_.size(); ++i) {
-      const layer_plan& p = plan_for(i, y);
-      y = {team_, p.output, layers_[i].forward(team_, p, y.local(), parameters_[i])};
-    }
-    return y;
-  }
+  running_network(running_network&&) noexcept = default;
+  running_network& operator=(running_network&&) noexcept = default;
 
   /// The stored forms that an optimizer steps: local leaves.
   std::vector<at::Tensor> parameters() const {
@@ -42,26 +37,25 @@ class running_network {
 
   template <class Visit>
   void each_parameter(Visit&& visit) const {
+    static_cast<void>(team());
     for (const auto& layer : parameters_)
       for (const parameter& p : layer) visit(p);
   }
-  template <class Visit>
-  void each_parameter(Visit&& visit) {
-    for (auto& layer : parameters_)
-      for (parameter& p : layer) visit(p);
-  }
 
   /// Whether layers behave as in training.
-  bool training() const { return training_; }
-  void train(bool on = true) { training_ = on; }
+  bool training() const { return team() && training_; }
+  void train(bool on = true) { training_ = team() && on; }
   void eval() { train(false); }
 
-  const team_handle& team() const { return team_; }
+  const team_handle& team() const {
+    if (!team_) throw error(refusal{code::network_moved_from});
+    return team_;
+  }
 
  protected:
   /// Makes the parameters; all workers of the team do, and compare what they make.
-  running_network(const team_handle& team, seed s, std::span<const running_layer> layers)
-      : team_(team), layers_(layers), parameters_(layers.size()), plans_(layers.size()) {
+  running_network(const team_handle& team, const seed& s, std::span<const running_layer> layers)
+      : team_(team), layers_(layers), parameters_(layers.size()) {
     fingerprint f;
     int number = 0;
     for (std::size_t i = 0; i < layers.size(); ++i) {
@@ -72,32 +66,51 @@ class running_network {
       f << layers[i].planned->input << layers[i].planned->output;
       if (!layers[i].only_here) ++number;
     }
-    f << s.value;
+    f << s.value << text(s.path.data(), static_cast<int>(s.path.size())).hash;
     if (team_->inside()) team_->agree(f.value());
   }
   running_network() = default;
 
- private:
-  struct bound_plan {
-    layout input;
-    layer_plan plan;
-  };
-
-  // The plan for the extents at hand: computed when they change, by the function that the compiler used.
-  const layer_plan& plan_for(std::size_t i, const tensor<dyn>& x) const {
-    bound_plan& b = plans_[i];
-    if (b.input.dims.count == 0 || !(b.input == x.layout())) {
-      b.input = x.layout();
-      b.plan = layers_[i].plan(tensor_value{x.layout(), x.type()});
-      check(b.plan.why, fmt::format("layer {}, {}", i, layers_[i].name));
+  struct copying {};
+  /// A network like another one, whose parameters begin with the values of that one's.
+  running_network(const running_network& other, copying) : team_(other.team()), layers_(other.layers_), training_(other.training_) {
+    for (const auto& layer : other.parameters_) {
+      auto& mine = parameters_.emplace_back();
+      for (const parameter& p : layer) mine.push_back(p.clone());
     }
-    return b.plan;
+  }
+
+  /// The layers in turn on a tensor like the network's input.
+  tensor<dyn> forward(const tensor<dyn>& x) const {
+    if (x.team()->shared_carrier() != team()->shared_carrier()) throw error(refusal{code::other_team}, team_->label());
+    tensor<dyn> y = x;
+    for (std::size_t i = 0; i < layers_.size(); ++i) {
+      const layer_plan& p = plan_for(i, y);
+      y = {team_, p.output, layers_[i].forward(team_, p, y.local(), parameters_[i])};
+    }
+    return y;
+  }
+
+ private:
+  // The plan of a layer for the extents at hand, made by the function that the compiler used when they first come in. What a layer
+  // hands to autograd may refer to it, so it stays as long as the network.
+  const layer_plan& plan_for(std::size_t i, const tensor<dyn>& x) const {
+    const layout input = team_->own(x.layout());
+    fingerprint f;
+    f << static_cast<index_t>(i) << input;
+    auto& kept = plans_[f.value()];
+    if (!kept) {
+      layer_plan p = layers_[i].plan(tensor_value{input, x.type()});
+      check(p.why, fmt::format("layer {}, {}", i, layers_[i].name));
+      kept = std::make_unique<const layer_plan>(std::move(p));
+    }
+    return *kept;
   }
 
   team_handle team_;
   std::span<const running_layer> layers_;
   std::vector<std::vector<parameter>> parameters_;
-  mutable std::vector<bound_plan> plans_;
+  mutable std::unordered_map<std::uint64_t, std::unique_ptr<const layer_plan>> plans_;
   bool training_ = true;
 };
 
@@ -107,15 +120,20 @@ class network_between : public running_network {
  public:
   using input = In;
   using output = Out;
-  using running_network::operator();
 
   /// The network's output; x may be spelled in any way that means the input's partition.
   template <class T>
   Out operator()(const T& x) const {
     using verdict = verdict_of<passed<T>>;
     verdict::template refuse<verdict>();
-    if constexpr (verdict::ok) return Out((*this)(x.dynamic()));
+    if constexpr (verdict::ok) return Out(this->forward(x.dynamic()));
     else return {};
+  }
+
+  /// The same for a tensor whose layout is a value, which is the input's.
+  tensor<dyn> operator()(const tensor<dyn>& x) const {
+    check(tessera::detail::check_fits({x.layout(), x.type()}, value_of<In>), x.team()->label());
+    return this->forward(x);
   }
 
  protected:

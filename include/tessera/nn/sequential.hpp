@@ -31,8 +31,18 @@ class sequential_of : public network_between<In, typename network_of<In, Layers.
 
   /// Makes the parameters; all workers of the team do, and compare what they make.
   template <class Team>
-  sequential_of(const Team& team, seed s)
+  sequential_of(const Team& team, const seed& s)
       : running(team.state(), s, detail::running_layers<typename known::folded::layers>::table) {}
+  sequential_of(sequential_of&&) = default;
+  sequential_of& operator=(sequential_of&&) = default;
+  sequential_of(const sequential_of&) = delete;             // [tessera.network.copy] two would step the same weights;
+  sequential_of& operator=(const sequential_of&) = delete;  // [tessera.network.copy] move it, or write clone()
+
+  /// Another network whose parameters begin with the values of this one.
+  sequential_of clone() const { return {*this, typename running::copying{}}; }
+
+ private:
+  sequential_of(const sequential_of& other, typename running::copying how) : running(other, how) {}
 };
 
 /// A network with a mistake: the one error at its first use, and nothing else that could fail.

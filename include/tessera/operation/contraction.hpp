@@ -8,8 +8,10 @@ namespace detail {
 
 // One sample: dimensions before the features and dynamic ones behind it have extent 1, so a batch never changes a type.
 constexpr layout of_one_sample(layout x, int feature) {
-  for (int d = 0; d < x.dims.count; ++d)
+  for (int d = 0; d < x.dims.count; ++d) {
     if (d < feature || x.dims[d].extent == dynamic) x.dims[d].extent = 1;
+    if (d < feature && x.dims[d].bounds == learned) x.dims[d].bounds = nullptr;
+  }
   return x;
 }
 
@@ -51,6 +53,11 @@ constexpr layer_plan plan_contraction(const layout& x, const contraction& what) 
     refused.why = refusal{code::extent_not_static, feature};
     return refused;
   }
+  for (int d = feature; d < x.dims.count; ++d)
+    if (x.dims[d].bounds == learned) {
+      refused.why = refusal{code::lengths_not_known, d};
+      return refused;
+    }
   if (what.chosen) {
     unsigned used = 0;
     const auto out = detail::found(x.mesh, what.cut_out, used, refused.why);

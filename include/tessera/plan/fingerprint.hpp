@@ -31,7 +31,8 @@ class fingerprint {
       *this << dim.extent << dim.grain() << dim.turned << static_cast<int>(dim.kind);
       if (dim.kind != cover::tiled)
         *this << dim.outputs << w.a << w.b << w.b2 << w.c << w.unreached_before << w.unreached_after << static_cast<int>(w.edge);
-      if (dim.bounds != nullptr)
+      if (dim.bounds == learned) *this << dynamic;
+      else if (dim.bounds != nullptr)
         for (int i = 0; i <= x.parts(d); ++i) *this << dim.bounds[i];
     }
     return *this;
