@@ -1,6 +1,12 @@
 #include "tests/support/tensors.hpp"
 
+#include <tessera/nn/weights_file.hpp>
 #include <torch/optim/sgd.h>
+
+#include <boost/mpi/collectives/broadcast.hpp>
+#include <boost/serialization/string.hpp>
+#include <filesystem>
+#include <unistd.h>
 
 #include "tests/support/everywhere.hpp"
 
@@ -58,7 +64,73 @@ double difference(const std::shared_ptr<transport>& carrier) {
   return worst;
 }
 
+/// What goes wrong with weights that R x C processes save in the middle of training and the same processes load as C x R.
+template <int R, int C>
+std::string saved_and_loaded(const boost::mpi::communicator& ranks, const std::shared_ptr<transport>& carrier) {
+  using K = classifier<R, C>;
+  using L = classifier<C, R>;
+  const team<typename K::grid> workers(carrier);
+  const team<typename L::grid> others(carrier);
+  std::string path = (std::filesystem::temp_directory_path() / fmt::format("tessera_mpi_{}", ::getpid())).string();
+  boost::mpi::broadcast(ranks, path, 0);
+  const auto said_by = [](auto&& f) {
+    try {
+      f();
+    } catch (const error& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  typename K::net net{workers, seed{3}};
+  typename L::net same{others, seed{4}};
+  torch::optim::SGD optimizer(net.parameters(), torch::optim::SGDOptions(0.2));
+  const auto x = take<typename K::input>(workers, global_of({11, 7}, numbers{4}));
+  for (int step = 0; step < 2; ++step) {
+    optimizer.zero_grad();
+    const auto y = net(x);
+    sum(y * y).backward();
+    optimizer.step();
+  }
+  std::string wrong;
+  nn::save(net, path);
+  nn::load(same, path);
+  const nn::state_dict here = nn::state_of(net);
+  const nn::state_dict there = nn::state_of(same);
+  for (const auto& [key, w] : here)
+    if (!same_bits(w, there.at(key))) wrong += key + " differs; ";
+
+  const bool last = ranks.rank() + 1 == ranks.size();
+  const std::string missing = said_by([&] { nn::load(same, last ? path + ".nowhere" : path); });
+  const std::string who = ranks.size() == 1 ? "" : label_of(others.state()->mesh(), ranks.size() - 1) + ": ";
+  if (missing.find("[tessera.file.missing]") != 0 || missing.find("[" + who + path + ".nowhere: No such file") == std::string::npos)
+    wrong += "a missing file: " + missing + "; ";
+  nn::state_dict drifted = here;
+  if (last) drifted["2.bias"] = drifted["2.bias"] + 1;
+  const std::string differs = said_by([&] { nn::assign(same, drifted); });
+  if (ranks.size() > 1 && (differs.find("[tessera.agree.copies]") != 0 || differs.find("[2.bias]") == std::string::npos))
+    wrong += "another state dict: " + differs + "; ";
+  ranks.barrier();
+  if (last) std::filesystem::remove(path);
+  return wrong;
+}
+
 }  // namespace
+
+TEST_CASE("weights saved in the middle of training load on another mesh over MPI, bit for bit; who has no file is named") {
+  const boost::mpi::communicator ranks;
+  const auto carrier = std::make_shared<mpi_transport>(ranks);
+  prepare_worker();
+  std::string wrong;
+  switch (ranks.size()) {
+    case 1: wrong = saved_and_loaded<1, 1>(ranks, carrier); break;
+    case 2: wrong = saved_and_loaded<1, 2>(ranks, carrier); break;
+    case 4: wrong = saved_and_loaded<4, 1>(ranks, carrier); break;
+    case 6: wrong = saved_and_loaded<3, 2>(ranks, carrier); break;
+  }
+  const bool right = everywhere(ranks, wrong.empty());
+  INFO(wrong);
+  CHECK(right);
+}
 
 TEST_CASE("a network trains over MPI to the losses and weights of a serial run") {
   const boost::mpi::communicator ranks;

@@ -1,0 +1,358 @@
+#include "tests/support/tensors.hpp"
+
+#include <tessera/nn/weights_file.hpp>
+#include <torch/optim/sgd.h>
+#include <csignal>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+
+using namespace tessera;
+using namespace tessera::testing;
+
+namespace {
+
+struct weights_batch : dyn {};
+struct height : axis<2> {};
+struct breadth : axis<2> {};
+struct queue : axis<3> {};
+using square = mesh<height, breadth>;
+using line = mesh<queue>;
+using by_both = tensor<partition<square, blocks<height>, blocks<breadth>>, shape<weights_batch, dim<5>>, double>;
+using by_queue = tensor<partition<line, blocks<queue>, whole>, shape<weights_batch, dim<5>>, double>;
+using on_square = nn::sequential<by_both, nn::linear<6>, nn::relu, nn::linear<4>>;
+using on_line = nn::sequential<by_queue, nn::linear<6>, nn::relu, nn::linear<4>>;
+
+bool equal_states(const nn::state_dict& a, const nn::state_dict& b) {
+  bool same = a.size() == b.size();
+  for (const auto& [key, t] : a) same = same && b.count(key) == 1 && same_bits(t, b.at(key));
+  return same;
+}
+
+/// A folder of its own for the files of a test.
+struct scratch_folder {
+  std::filesystem::path path = std::filesystem::temp_directory_path() / fmt::format("tessera_weights_{}", ::getpid());
+  scratch_folder() { std::filesystem::create_directories(path); }
+  ~scratch_folder() { std::filesystem::remove_all(path); }
+  std::filesystem::path operator/(const std::string& name) const { return path / name; }
+  std::size_t files() const {
+    std::size_t n = 0;
+    for ([[maybe_unused]] const auto& f : std::filesystem::directory_iterator(path)) ++n;
+    return n;
+  }
+};
+
+std::string bytes_of_file(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+void write_bytes(const std::filesystem::path& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
+
+nn::state_dict small_state(double value) {
+  return {{"0.bias", at::full({2}, value, at::kDouble)}, {"0.weight", at::full({2, 3}, value, at::kFloat)}};
+}
+
+/// A file with this header and these bytes behind it.
+std::string file_with(const std::string& header, const std::string& data) {
+  std::string bytes(8, '\0');
+  for (std::size_t i = 0, n = header.size(); i < 8; ++i, n >>= 8) bytes[i] = static_cast<char>(n & 0xff);
+  return bytes + header + data;
+}
+
+/// The same with the entries' checksum, so that a reader must judge the entries themselves.
+std::string sealed(const std::string& entries, const std::string& data) {
+  std::uint64_t h = 14695981039346656037u;
+  for (const char c : nlohmann::json::parse(entries).dump() + data) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  const std::string more = entries == "{}" ? "" : ",";
+  return file_with(fmt::format(R"({{"__metadata__":{{"fnv1a64":"{:016x}"}}{}{})", h, more, entries.substr(1)), data);
+}
+
+std::string error_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const error& e) {
+    return e.what();
+  } catch (const std::exception& e) {
+    return std::string("other: ") + e.what();
+  }
+  return "none";
+}
+
+bool begins(const std::string& text, const std::string& code) { return text.rfind("[tessera." + code + "]", 0) == 0; }
+
+/// What loading a file into a network that differs from it comes to: the error on each worker, and whether nothing changed.
+struct attempt {
+  std::string said;
+  bool kept = false;
+};
+template <class Path>
+auto attempts(Path&& path) {
+  return in_team<line>([&](auto& t) {
+    on_line net{t, seed{9}};
+    const nn::state_dict before = nn::state_of(net);
+    attempt a;
+    a.said = error_of([&] { nn::load(net, path(t.rank())); });
+    a.kept = equal_states(before, nn::state_of(net));
+    return a;
+  });
+}
+
+}  // namespace
+
+TEST_CASE("a bad weights file is one error on every worker, names who has it, and changes nothing") {
+  const scratch_folder folder;
+  const auto path = folder / "good";
+  const auto saved = in_team<square>([&](auto& t) {
+    nn::save(on_square{t, seed{8}}, path);
+    return true;
+  });
+  REQUIRE(saved.well());
+  const std::string good = bytes_of_file(path);
+  std::string altered = good;
+  altered[altered.size() - 3] ^= 1;
+  std::string renamed = good;
+  renamed.replace(renamed.find("2.bias"), 6, "8.bias");
+  std::string reshaped = good;
+  reshaped.replace(reshaped.find("[6,5]"), 5, "[5,6]");
+  std::string endless = good;
+  for (std::size_t i = 0; i < 8; ++i) endless[i] = '\x7f';
+  nn::write_state(folder / "other", small_state(1));
+  const std::pair<std::string, const char*> cases[]{
+      {"", "file.truncated"},
+      {good.substr(0, 100), "file.truncated"},
+      {good.substr(0, good.size() - 1), "file.truncated"},
+      {altered, "file.altered"},
+      {renamed, "file.altered"},
+      {reshaped, "file.altered"},
+      {bytes_of_file(folder / "other"), "network.parameters"},
+      {endless, "file.format"},
+      {"this is a text that is certainly longer than eight bytes", "file.format"},
+      {file_with("{}", ""), "file.format"},
+  };
+  const auto judge = [&](const auto& all, const char* code, const std::string& names) {
+    INFO(code << ": " << all.errors());
+    REQUIRE(all.well());
+    for (const auto& r : all.results) {
+      CHECK(r->kept);
+      CHECK((begins(r->said, code) && r->said.find(names) != std::string::npos));
+    }
+  };
+  const auto bad = folder / "bad";
+  for (const auto& [bytes, code] : cases) {
+    write_bytes(bad, bytes);
+    judge(attempts([&](int) { return bad; }), code, "[" + bad.string());
+    const bool whole = std::string(code) == "network.parameters";  // another file than the other workers'
+    judge(attempts([&](int rank) { return rank == 1 ? bad : path; }), whole ? "agree.copies" : code, whole ? "0.bias]" : "[queue 1: " + bad.string());
+  }
+  const std::string nowhere = (folder / "nowhere").string();
+  judge(attempts([&](int) { return nowhere; }), "file.missing", "[" + nowhere + ": No such file or directory]");
+  judge(attempts([&](int rank) { return rank == 2 ? nowhere : path.string(); }), "file.missing", "[queue 2: " + nowhere + ": No such");
+}
+
+TEST_CASE("a file that is no weights file is one error, whatever it holds") {
+  const scratch_folder folder;
+  const auto path = folder / "file";
+  nn::write_state(path, small_state(1));
+  const std::string good = bytes_of_file(path);
+  const auto said = [&](const std::string& bytes) {
+    write_bytes(path, bytes);
+    return error_of([&] { nn::read_state(path); });
+  };
+  const auto refused = [](const std::string& text) {
+    return begins(text, "file.truncated") || begins(text, "file.altered") || begins(text, "file.format");
+  };
+  CHECK(said(good) == "none");
+  for (std::size_t n = 0; n < good.size(); ++n) {
+    INFO("the first " << n << " bytes");
+    CHECK(refused(said(good.substr(0, n))));
+  }
+  const std::size_t blanks = good.find("}}") + 2;  // they fill the header up, and mean nothing
+  for (std::size_t i = 0; i < good.size(); ++i)
+    for (const unsigned char bit : {1, 16, 128}) {
+      std::string flipped = good;
+      flipped[i] = static_cast<char>(static_cast<unsigned char>(flipped[i]) ^ bit);
+      if (good[i] == ' ' && i >= blanks) continue;
+      INFO("byte " << i << ", bit " << int{bit});
+      CHECK(refused(said(flipped)));
+    }
+  CHECK(begins(said(good + "x"), "file.altered"));
+
+  const std::string eight(8, 'x');
+  const auto entry = [](const char* dtype, const char* shape, const char* offsets) {
+    return fmt::format(R"({{"w":{{"dtype":{},"shape":{},"data_offsets":{}}}}})", dtype, shape, offsets);
+  };
+  REQUIRE(said(sealed(entry("\"F64\"", "[1]", "[0,8]"), eight)) == "none");
+  REQUIRE(said(sealed("{}", "")) == "none");
+  const std::string wrong[]{
+      entry("\"F63\"", "[1]", "[0,8]"),
+      entry("64", "[1]", "[0,8]"),
+      entry("\"F64\"", "[-1]", "[0,8]"),
+      entry("\"F64\"", "[1.0]", "[0,8]"),
+      entry("\"F64\"", "1", "[0,8]"),
+      entry("\"F64\"", "[2]", "[0,8]"),
+      entry("\"F64\"", "[4294967296,4294967296]", "[0,8]"),
+      entry("\"F64\"", "[4294967296,536870912,0]", "[0,0]"),
+      entry("\"F64\"", "[18446744073709551615]", "[0,8]"),
+      entry("\"F64\"", "[2305843009213693953]", "[0,8]"),
+      entry("\"F64\"", "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]", "[0,8]"),
+      entry("\"F64\"", "[1]", "[8,0]"),
+      entry("\"F64\"", "[1]", "[0]"),
+      entry("\"F64\"", "[1]", "[-8,0]"),
+      entry("\"F64\"", "[1]", "[1,9]"),
+      entry("\"F64\"", "[1]", "[18446744073709551608,18446744073709551615]"),
+      entry("\"F64\"", "[0]", "[0,0]"),  // and bytes that nothing claims
+      R"({"w":[]})",
+      R"({"w":{"dtype":"F64","shape":[1]}})",
+      R"({"w":{"dtype":"F64","shape":[1],"data_offsets":[0,8],"more":1}})",
+      R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
+      R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+  };
+  for (const std::string& entries : wrong) {
+    INFO(entries);
+    CHECK(begins(said(sealed(entries, eight)), "file.altered"));
+  }
+  CHECK(begins(said(sealed(entry("\"F64\"", "[1000000000000]", "[0,8000000000000]"), eight)), "file.truncated"));  // and allocates nothing
+  const std::string w = R"("w":{"dtype":"F64","shape":[1],"data_offsets":[0,8]})";
+  CHECK(begins(said(sealed(entry("\"F64\"", "[[1]]", "[0,8]"), eight)), "file.format"));
+  CHECK(begins(said(sealed("{" + w + "," + w + "}", eight)), "file.format"));
+  CHECK(begins(said(sealed(R"({"w":{"dtype":"F64","dtype":"F64","shape":[1],"data_offsets":[0,8]}})", eight)), "file.format"));
+  for (const char open : {'[', '{'}) {
+    std::string deep = R"({"__metadata__":{"fnv1a64":"0"},"w":)";
+    for (int i = 0; i < 300'000; ++i) deep += open == '[' ? "[" : R"({"a":)";
+    CHECK(begins(said(file_with(deep, "")), "file.format"));
+    deep += "1";
+    for (int i = 0; i < 300'000; ++i) deep += open == '[' ? ']' : '}';
+    CHECK(begins(said(file_with(deep + "}", "")), "file.format"));
+  }
+
+  const auto fifo = folder / "fifo";
+  REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
+  for (const std::filesystem::path& what : {folder.path, fifo, std::filesystem::path("/dev/zero")})
+    CHECK(begins(error_of([&] { nn::read_state(what); }), "file.kind"));
+  CHECK(begins(error_of([&] { nn::read_state(""); }), "file.missing"));
+}
+
+TEST_CASE("a file is replaced whole or not at all, through links, and keeps its mode") {
+  const scratch_folder folder;
+  const auto path = folder / "weights";
+  const nn::state_dict one = small_state(1);
+  const nn::state_dict two = small_state(2);
+  const auto mode = [](const std::filesystem::path& of) {
+    struct stat is {};
+    return ::stat(of.c_str(), &is) == 0 ? is.st_mode & 07777 : 0;
+  };
+  const auto before = ::umask(027);
+  nn::write_state(path, one);
+  ::umask(before);
+  CHECK(mode(path) == 0640);
+  REQUIRE(::chmod(path.c_str(), 0604) == 0);
+  nn::write_state(path, two);
+  CHECK(mode(path) == 0604);
+  CHECK(equal_states(nn::read_state(path), two));
+
+  std::filesystem::create_directory(folder / "below");
+  std::filesystem::create_symlink("../weights", folder / "below/link");
+  std::filesystem::create_symlink("below/link", folder / "link");
+  nn::write_state(folder / "link", one);
+  CHECK(equal_states(nn::read_state(path), one));
+  CHECK((std::filesystem::is_symlink(folder / "link") && std::filesystem::is_symlink(folder / "below/link")));
+  std::filesystem::create_symlink("below/new", folder / "ahead");  // to a file that is not there yet
+  nn::write_state(folder / "ahead", one);
+  CHECK((std::filesystem::is_symlink(folder / "ahead") && equal_states(nn::read_state(folder / "below/new"), one)));
+  std::filesystem::create_symlink("loop", folder / "loop");
+  const std::string long_name(250, 'w');
+  nn::write_state(folder / long_name, one);
+  CHECK(equal_states(nn::read_state(folder / long_name), one));
+  const std::size_t files = folder.files();
+
+  const auto said = [&](const std::filesystem::path& where) { return error_of([&] { nn::write_state(where, two); }); };
+  const auto fifo = folder / "below/fifo";
+  REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
+  for (const std::filesystem::path& what : {folder.path, fifo, std::filesystem::path("/dev/null"), std::filesystem::path("/dev/full")})
+    CHECK(begins(said(what), "file.kind"));
+  CHECK(std::filesystem::is_character_file("/dev/null"));
+  for (const std::filesystem::path& what : {folder / "nowhere/file", folder / "loop", folder / "weights/file", folder / "weights/",
+                                            folder / (long_name + long_name), std::filesystem::path(), std::filesystem::path("/proc/weights")}) {
+    INFO(what.string() << ": " << said(what));
+    CHECK(begins(said(what), "file.write"));
+    CHECK(said(what).find(what.string()) != std::string::npos);
+  }
+  CHECK(said(folder / "nowhere/file").find("No such file or directory") != std::string::npos);
+
+  rlimit was{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &was) == 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit little{100, was.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &little) == 0);
+  const std::string full = said(path);
+  ::setrlimit(RLIMIT_FSIZE, &was);
+  std::signal(SIGXFSZ, handler);
+  CHECK(begins(full, "file.space"));
+  CHECK(begins(error_of([&] { nn::write_state(path, {{"w", at::Tensor()}}); }), "tensor.undefined"));
+  CHECK(begins(error_of([&] { nn::write_state(path, {{"w", at::empty({2}, at::kMeta)}}); }), "tensor.device"));
+  CHECK(begins(error_of([&] { nn::write_state(path, {{"w\xff", at::zeros({2})}}); }), "file.write"));
+  CHECK(equal_states(nn::read_state(path), one));
+  CHECK(folder.files() == files);
+}
+
+TEST_CASE("two jobs that save to one path leave a whole file at every moment") {
+  const scratch_folder folder;
+  const auto path = folder / "weights";
+  nn::write_state(path, small_state(0));
+  std::atomic<int> at_work{2};
+  std::atomic<int> failed{0};
+  std::vector<std::thread> jobs;
+  for (int job = 1; job <= 2; ++job)
+    jobs.emplace_back([&, job] {
+      for (int i = 0; i < 30; ++i) failed += error_of([&] { nn::write_state(path, small_state(job)); }) != "none";
+      --at_work;
+    });
+  while (at_work > 0) {
+    nn::state_dict seen;
+    failed += error_of([&] { seen = nn::read_state(path); }) != "none";
+    failed += seen.empty() || !equal_states(seen, small_state(seen.at("0.bias")[0].item<double>()));
+  }
+  for (auto& j : jobs) j.join();
+  CHECK(failed == 0);
+  CHECK(folder.files() == 1);
+}
+
+TEST_CASE("training goes on from a file as if it had not stopped, and another mesh reads the same bits") {
+  const scratch_folder folder;
+  const auto path = folder / "half way";
+  const at::Tensor x = global_of({7, 5}, numbers{3});
+  const auto step = [&](auto& t, auto& net, torch::optim::SGD& optimizer) {
+    optimizer.zero_grad();
+    const auto y = net(take<by_both>(t, x));
+    sum(y * y).backward();
+    optimizer.step();
+  };
+  const auto steps = [&](auto& t, on_square& net, int n) {
+    torch::optim::SGD optimizer(net.parameters(), torch::optim::SGDOptions(0.01));
+    for (int i = 0; i < n; ++i) step(t, net, optimizer);
+  };
+  const auto ran = in_team<square>([&](auto& t) {
+    on_square net{t, seed{3}};
+    steps(t, net, 2);
+    nn::save(net, path);
+    const nn::state_dict half = nn::state_of(net);
+    steps(t, net, 2);
+    on_square again{t, seed{4}};
+    nn::load(again, path);
+    const bool same_half = equal_states(nn::state_of(again), half);
+    steps(t, again, 2);
+    return std::make_pair(half, same_half && equal_states(nn::state_of(again), nn::state_of(net)) && !equal_states(half, nn::state_of(net)));
+  });
+  INFO(ran.errors());
+  REQUIRE(ran.well());
+  for (const auto& r : ran.results) CHECK(r->second);
+  const auto read = in_team<line>([&](auto& t) {
+    on_line net{t, seed{5}};
+    nn::load(net, path);
+    return nn::state_of(net);
+  });
+  REQUIRE(read.well());
+  for (const auto& r : read.results) CHECK(equal_states(*r, ran.of(0).first));
+}
