@@ -64,7 +64,7 @@ void measure(const char* name, index_t bytes, const ts::layout& from, const ts::
       ratios.push_back(move / copy);
     }
   };
-  ts::run_workers<grid>(0, nullptr, {"in-process", std::chrono::seconds(60), false}, [](const ts::transport&) {}, worker);
+  ts::run_workers<grid>(0, nullptr, {"in-process", std::chrono::seconds(60), false}, worker);
   std::printf("{\"name\": \"in_process.%s.%lldMiB\", \"ratio\": %.3f, \"bar\": null, \"ok\": true, \"microseconds\": %.1f, "
               "\"memcpy_microseconds\": %.1f}\n",
               name, static_cast<long long>(bytes >> 20), median(ratios), 1e6 * median(moves), 1e6 * median(copies));

@@ -28,7 +28,8 @@ endfunction()
 set(TESSERA_TEST_ENVIRONMENT
     OMP_NUM_THREADS=1
     OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-    OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1)
+    OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
+    PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe)  # what Open MPI reads from 5 on
 
 # tessera_add_mpi_test(name ranks program [argument...]). A job that hangs is ended before ctest does, by its ranks if they
 # can say where they are (tests/support/mpi_main.cpp), or by mpirun.

@@ -1,6 +1,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/in_workers.hpp"
 
+#include <tessera/comm/waiting.hpp>
+
 using namespace tessera;
 using namespace tessera::testing;
 
@@ -178,16 +180,15 @@ struct pair_axis : axis<2> {};
 }  // namespace
 
 TEST_CASE("a program one of whose workers fails ends with a status that says so") {
-  const auto nothing = [](const transport&) {};
   const auto program = [](team<mesh<pair_axis>>& t) {
     if (t.rank() == 1) throw error(refusal{code::undefined_tensor});
     t.state()->agree(1);
   };
-  CHECK(run_workers<mesh<pair_axis>>(0, nullptr, threads_only(), nothing, program) != 0);
-  CHECK(run_workers<mesh<pair_axis>>(0, nullptr, threads_only(), nothing, [](team<mesh<pair_axis>>&) {}) == 0);
+  CHECK(run_workers<mesh<pair_axis>>(0, nullptr, threads_only(), program) != 0);
+  CHECK(run_workers<mesh<pair_axis>>(0, nullptr, threads_only(), [](team<mesh<pair_axis>>&) {}) == 0);
   launch_options unknown;
   unknown.transport = "pigeon";
-  CHECK(run_workers<mesh<pair_axis>>(0, nullptr, unknown, nothing, program) != 0);
+  CHECK(run_workers<mesh<pair_axis>>(0, nullptr, unknown, program) != 0);
 }
 
 TEST_CASE("a worker that is too late is an error when the time limit has passed") {
@@ -197,4 +198,182 @@ TEST_CASE("a worker that is too late is an error when the time limit has passed"
   }, std::chrono::seconds{1});
   INFO(all.errors());
   CHECK(count_of(all.codes, late) == 3);
+}
+
+TEST_CASE("an error says what each of two workers does, in the words of the field and with the place of its call") {
+  const auto all = in_world(3, [](const std::shared_ptr<transport>& carrier) {
+    team_state team(carrier, line(3));
+    const bool odd = carrier->rank() == 2;
+    exchange e(gathering(3, odd ? 50 : 33), carrier->rank(), element::float64);
+    std::vector<double> x(20);
+    std::vector<double> y(51);
+    const activity what{.what = odd ? "linear" : nullptr, .at = {"deep/in/train.cpp", odd ? 12 : 7}};
+    e.finish(*carrier, e.start(*carrier, memory_of(x, e.input_extents()), memory_of(y, e.output_extents()), what));
+    return true;
+  });
+  CHECK(count_of(all.codes, disagree) == 3);
+  for (const std::string& text : all.texts) {
+    CHECK(text == all.texts[0]);
+    CHECK(text.find("all_gather of 33 double at train.cpp:7") != std::string::npos);
+    CHECK(text.find("worker 2: linear: all_gather of 50 double at train.cpp:12") != std::string::npos);
+  }
+}
+
+TEST_CASE("calls of one plan for different purposes never meet") {
+  const auto all = in_world(4, [](const std::shared_ptr<transport>& carrier) {
+    exchange e(gathering(4, 12), carrier->rank(), element::float64);
+    std::vector<double> x(4);
+    std::vector<double> y(13);
+    const activity what{.why = carrier->rank() == 3 ? purpose::forward : purpose::backward};
+    e.finish(*carrier, e.start(*carrier, memory_of(x, e.input_extents()), memory_of(y, e.output_extents()), what));
+    return true;
+  });
+  INFO(all.errors());
+  CHECK(count_of(all.codes, disagree) == 4);
+}
+
+TEST_CASE("a worker that is stuck is named, not one that waits for it as well") {
+  const auto all = in_world(3, [](const std::shared_ptr<transport>& carrier) {
+    if (carrier->rank() == 2) std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+    return run(*carrier, sending(carrier->rank() == 0 ? 1 : 2, carrier->rank() == 0 ? 0 : 1));
+  }, std::chrono::seconds{1});
+  CHECK(count_of(all.codes, late) == 3);
+  CHECK(all.texts[0].find("waits for 2") != std::string::npos);
+}
+
+TEST_CASE("a limit that no clock can hold is a long one") {
+  const auto all = in_world(2, [](const std::shared_ptr<transport>& carrier) {
+    if (carrier->rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    return run(*carrier, gathering(2, 5));
+  }, std::chrono::seconds::max());
+  INFO(all.errors());
+  CHECK(all.well());
+}
+
+TEST_CASE("a team belongs to its worker's thread while the launch lasts, and to nobody afterwards") {
+  std::shared_ptr<team_state> kept;
+  const auto all = in_world(2, [&](const std::shared_ptr<transport>& carrier) {
+    const auto team = std::make_shared<team_state>(carrier, line(2));
+    std::string met = "nothing";
+    std::thread([&] {
+      try {
+        team->agree(1);
+      } catch (const error& e) {
+        met = e.code();
+      }
+    }).join();
+    team->agree(2);
+    if (carrier->rank() == 0) kept = team;
+    return met;
+  });
+  INFO(all.errors());
+  REQUIRE(all.well());
+  for (int r = 0; r < 2; ++r) CHECK(all.of(r) == "tessera.launch.thread");
+  std::string met = "nothing";
+  try {
+    kept->agree(3);
+  } catch (const error& e) {
+    met = e.code();
+  }
+  CHECK(met == lost);
+}
+
+TEST_CASE("a program that catches what its workers disagree about does not end well") {
+  const auto forgives = [](team<mesh<pair_axis>>& t) {
+    try {
+      t.state()->agree(static_cast<std::uint64_t>(t.rank()));
+    } catch (const error&) {
+    }
+  };
+  CHECK(run_workers<mesh<pair_axis>>(0, nullptr, threads_only(), forgives) != 0);
+  CHECK(run_workers<mesh<pair_axis>>(0, nullptr, threads_only(std::chrono::seconds{0}), [](team<mesh<pair_axis>>&) {}) != 0);
+}
+
+namespace {
+
+/// What workers that share no memory tell each other, one message at a time, and who waits for whom.
+class mailboxes {
+ public:
+  explicit mailboxes(int size) : needs(static_cast<std::size_t>(size)) {
+    for (int w = 0; w < size; ++w)
+      workers.push_back(std::make_unique<detail::waiting>(
+          w, size, [this](int to, const detail::wait_message& m) { mail.emplace_back(to, m); },
+          [this, w] { return needs[static_cast<std::size_t>(w)]; }));
+    calls.resize(static_cast<std::size_t>(size));
+  }
+  detail::waiting& at(int w) { return *workers[static_cast<std::size_t>(w)]; }
+  void begin(int w, std::uint64_t fingerprint) {
+    calls[static_cast<std::size_t>(w)].fingerprint = fingerprint;
+    at(w).begin(calls[static_cast<std::size_t>(w)]);
+  }
+  void wait(int w, std::uint64_t fingerprint, std::vector<detail::waiting::need> peers) {
+    begin(w, fingerprint);
+    needs[static_cast<std::size_t>(w)] = std::move(peers);
+    at(w).enter(calls[static_cast<std::size_t>(w)]);
+  }
+  /// Delivers all mail; the code of the first error.
+  std::string deliver() {
+    for (; !mail.empty(); mail.pop_front()) {
+      try {
+        at(mail.front().first).hear(detail::wait_message(mail.front().second));
+      } catch (const error& e) {
+        return e.code();
+      }
+    }
+    return "";
+  }
+
+  std::deque<std::pair<int, detail::wait_message>> mail;
+  std::vector<std::vector<detail::waiting::need>> needs;
+  std::vector<exchange_call> calls;
+  std::vector<std::unique_ptr<detail::waiting>> workers;
+};
+
+}  // namespace
+
+TEST_CASE("questions of workers that wait find rings, and nothing else") {
+  mailboxes all(3);
+  all.wait(0, 7, {{1}});
+  all.at(0).ask();
+  CHECK(all.deliver() == "");  // worker 1 computes, and reads the question later
+  all.wait(1, 8, {{2}});
+  all.at(1).ask();
+  CHECK(all.deliver() == "");
+  CHECK(all.at(0).behind() == 2);  // as worker 1 answered
+  all.wait(2, 9, {{0}});
+  CHECK(all.deliver() == ring);  // the question went on
+  mailboxes late(2);
+  late.wait(0, 7, {{1}});
+  late.wait(1, 8, {{0}});
+  late.at(1).ask();
+  CHECK(late.deliver() == "");  // the lowest of a ring says so
+  late.at(0).ask();
+  CHECK(late.deliver() == ring);
+}
+
+TEST_CASE("a box that is on its way is no ring, and one that nobody takes is a disagreement") {
+  mailboxes all(2);
+  all.begin(1, 7);
+  all.wait(1, 8, {{0}});
+  all.wait(0, 7, {{1}});
+  all.at(0).ask();
+  CHECK(all.deliver() == "");
+  mailboxes others(2);
+  others.wait(1, 8, {{0, true}});
+  others.wait(0, 7, {{1, true}});
+  others.at(0).ask();
+  CHECK(others.deliver() == disagree);
+}
+
+TEST_CASE("a worker that ended before it began a call is lost to those that wait in it") {
+  mailboxes all(2);
+  all.begin(1, 7);
+  all.at(1).end();
+  all.wait(0, 7, {{1}});
+  all.at(0).ask();
+  CHECK(all.deliver() == "");  // it had begun
+  all.at(0).leave();
+  all.wait(0, 7, {{1}});
+  all.at(0).ask();
+  CHECK(all.deliver() == lost);
 }

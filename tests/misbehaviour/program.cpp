@@ -1,5 +1,7 @@
-// Workers that misbehave as the first argument says; check.py sees how it ends under mpirun.
+// Workers that misbehave as the first argument says; check.py sees how it ends, in threads and under mpirun.
 #include <tessera/comm/workers.hpp>
+
+#include <pthread.h>
 
 namespace ts = tessera;
 
@@ -22,7 +24,7 @@ ts::layout copied() { return numbers({}); }
 ts::layout shared_out() { return numbers({ts::role::cut}); }
 
 /// Carries three numbers from one layout to another.
-void move_one(ts::team_state& state, const ts::layout& from, const ts::layout& to) {
+void move_one(ts::team_state& state, const ts::layout& from, const ts::layout& to, ts::purpose why = {}) {
   ts::exchange& e = state.bound({ts::map::move, from, to, ts::combine::sum}, ts::element::float64);
   double in[3]{};
   double out[3]{};
@@ -31,7 +33,7 @@ void move_one(ts::team_state& state, const ts::layout& from, const ts::layout& t
     r.strides.push(1);
     return r;
   };
-  e.finish(state.carrier(), e.start(state.carrier(), memory(in, e.input_extents()), memory(out, e.output_extents())));
+  e.finish(state.carrier(), e.start(state.carrier(), memory(in, e.input_extents()), memory(out, e.output_extents()), {.why = why}));
 }
 
 /// Starts an exchange of many numbers and throws before its end.
@@ -49,15 +51,41 @@ void give_up(ts::team_state& state) {
   throw std::runtime_error("out of paper");
 }
 
+/// Does nothing that ends, and hears nobody.
+[[noreturn]] void get_stuck() {
+  while (true) std::this_thread::sleep_for(std::chrono::seconds(1));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string how = argc > 1 ? argv[1] : "well";
+  ts::launch_options options;
+  options.time_limit = std::chrono::seconds(20);
+  if (how.starts_with("stuck")) options.time_limit = std::chrono::seconds(2);
+  if (how == "for ever") options.time_limit = std::chrono::seconds::max();
+  if (how == "no time") options.time_limit = std::chrono::seconds(0);
+  std::shared_ptr<ts::team_state> kept;  // longer than the launch
   const auto program = [&](ts::team<grid>& team) {
     ts::team_state& state = *team.state();
+    const int me = team.rank();
     state.agree(1);
-    if (how == "well") return;
-    if (team.rank() == 1) {
+    if (how == "well" || how == "for ever" || how == "no time") return;
+    if (how == "outlives") {
+      if (me == 0) kept = team.state();
+      return;
+    }
+    if (how == "purposes")  // the same plan, in backward on one worker
+      return move_one(state, shared_out(), copied(), me == 1 ? ts::purpose::backward : ts::purpose::forward);
+    if (how == "ring") {  // everybody receives first
+      move_one(state, held_by((me + 1) % 3), held_by(me));
+      return move_one(state, held_by(me), held_by((me + 2) % 3));
+    }
+    if (how == "stuck at the end") {
+      if (me == 1) get_stuck();
+      return;
+    }
+    if (me == 1) {
       if (how == "throws") throw std::runtime_error("out of paper");
       if (how == "gives up") give_up(state);
       if (how == "goes on") try { give_up(state); } catch (const std::exception&) {}
@@ -65,15 +93,57 @@ int main(int argc, char** argv) {
       if (how == "exits") std::exit(0);
       if (how == "disagrees") return state.agree(2);
       if (how == "other") return move_one(state, held_by(2), copied());
+      if (how == "saves") return static_cast<void>(state.collect(1, "gathering a state dict"));
+      if (how == "launches") return static_cast<void>(ts::run_workers<grid>(argc, argv, options, [](ts::team<grid>&) {}));
+      if (how == "stuck") get_stuck();
+      if (how == "shares its team") {
+        std::string met;
+        std::thread([&] {
+          try {
+            state.agree(1);
+          } catch (const ts::error& e) {
+            met = e.what();
+          }
+        }).join();
+        throw std::runtime_error(met);
+      }
     }
-    if (team.rank() == 2 && how == "last leaves") return;
+    if (me == 2 && how == "last leaves") return;
     if (how == "slow") {  // the first worker waits for the last one, long after the middle one sent its part and ended
-      if (team.rank() == 2) std::this_thread::sleep_for(std::chrono::seconds(2));
+      if (me == 2) std::this_thread::sleep_for(std::chrono::seconds(2));
       return move_one(state, shared_out(), held_by(0));
+    }
+    if (how == "slow in turns") {  // 0 waits for 1, which begins another call first and waits for 2, which computes
+      if (me == 2) std::this_thread::sleep_for(std::chrono::seconds(7));
+      if (me != 0) move_one(state, held_by(2), held_by(1));
+      return move_one(state, held_by(1), copied());
+    }
+    if (how == "stuck behind another") {  // 0 waits for 1, which waits for 2
+      if (me == 2) get_stuck();
+      return move_one(state, held_by(me + 1), held_by(me));
+    }
+    if (how == "catches") {
+      if (me == 1) return;
+      try {
+        state.agree(1);
+      } catch (const ts::error&) {
+      }
+      return;
     }
     state.agree(1);
   };
-  ts::launch_options options;
-  options.time_limit = std::chrono::seconds(20);
-  return ts::run_workers<grid>(argc, argv, options, [](const ts::transport&) {}, program);
+  if (how == "no threads") {  // a stack that no memory holds
+    pthread_attr_t huge;
+    pthread_attr_init(&huge);
+    pthread_attr_setstacksize(&huge, std::size_t{1} << 46);
+    pthread_setattr_default_np(&huge);
+  }
+  const int status = ts::run_workers<grid>(argc, argv, options, program);
+  if (!kept) return status;
+  try {
+    kept->agree(1);
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "tessera: main: {}\n", e.what());
+  }
+  return 1;
 }

@@ -62,9 +62,9 @@ auto in_world(int size, F&& f, std::chrono::seconds limit = std::chrono::seconds
         out.keep(r, [&] { return f(carrier); });
         meeting->leave(r);
       } catch (const error& e) {
-        meeting->abandon(r, e.why());
+        meeting->abandon(r, e);
       } catch (const std::exception&) {
-        meeting->abandon(r, refusal{code::worker_lost, r, r});
+        meeting->abandon(r, error(refusal{code::worker_lost, r, r}));
       }
     });
   for (auto& t : threads) t.join();

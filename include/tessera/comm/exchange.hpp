@@ -12,7 +12,7 @@ class exchange {
  public:
   exchange(const exchange&) = delete;
   exchange& operator=(const exchange&) = delete;
-  exchange(const step& s, int rank, element e) : element_(e), fingerprint_(fingerprint_of(s, e)), with_(s.with) {
+  exchange(const step& s, int rank, element e) : element_(e), fingerprint_(fingerprint_of(s, e)), moves_(s.from, s.to), with_(s.with) {
     check(check_combine(s.with, e));
     const transfer plan = s.plan();
     fold_ = s.what == map::fold;
@@ -46,8 +46,9 @@ class exchange {
   bool fold() const { return fold_; }
   combine with() const { return with_; }
 
-  /// Begins a call: boxes of `in` are on their way, `out` must not be read before `finish`. Both outlive what is returned.
-  in_flight start(transport& carrier, const region& in, const region& out) {
+  /// Begins a call: boxes of `in` are on their way, `out` must not be read before `finish`. Both outlive what is returned. What
+  /// the call is for is compared with the others'.
+  in_flight start(transport& carrier, const region& in, const region& out, const activity& what = {}) {
     std::unique_ptr<exchange_call> call = idle_.empty() ? fresh_call() : std::move(idle_.back());
     if (!idle_.empty()) idle_.pop_back();
     for (std::size_t i = 0; i < sends_.size(); ++i) aim(call->sends[i].where, sends_[i], in);
@@ -58,6 +59,10 @@ class exchange {
       convert(out, into);
     }
     for (std::size_t i = 0; i < receives_.size(); ++i) aim(call->receives[i].where, receives_[i], into);
+    call->does = what;
+    call->does.element = element_;
+    if (call->does.moves == nullptr) call->does.moves = &moves_;
+    call->fingerprint = fingerprint_ ^ what.hash();
     call->got = {};
     return {carrier, std::move(call)};
   }
@@ -101,7 +106,6 @@ class exchange {
 
   std::unique_ptr<exchange_call> fresh_call() const {
     auto call = std::make_unique<exchange_call>();
-    call->fingerprint = fingerprint_;
     call->accumulates = fold_;
     call->with = with_;
     for (const leg& l : sends_) call->sends.push_back({l.peer, {nullptr, element_, l.extents, {}}, element_});
@@ -128,6 +132,7 @@ class exchange {
 
   element element_;
   std::uint64_t fingerprint_;
+  movement moves_;
   combine with_;
   bool fold_ = false;
   static_vector<index_t, max_dimensions> in_;

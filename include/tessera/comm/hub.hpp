@@ -22,10 +22,12 @@ class hub {
   void start(int me, exchange_call& call) {
     std::unique_lock lock(mutex_);
     stop_if_failed(lock, me);
+    if (at(me).ended) throw error(refusal{code::worker_lost, me, me}, launch_ended);
     if (at(me).gave_up) {
-      set_failure(refusal{code::call_given_up, me});
+      set_failure(error(refusal{code::call_given_up, me}, told_of(me)));
       stop_if_failed(lock, me);
     }
+    ++calls_;
     board_.begin(me, call);
     changed_.notify_all();
   }
@@ -61,10 +63,25 @@ class hub {
   }
 
   /// A worker's program threw: all others stop with the same error as soon as they come here.
-  void abandon(int me, const refusal& why) {
+  void abandon(int me, const error& why) {
     std::lock_guard lock(mutex_);
     at(me).ended = true;
     set_failure(why);
+  }
+
+  bool ended(int me) {
+    std::lock_guard lock(mutex_);
+    return at(me).ended;
+  }
+  std::optional<error> failure() {
+    std::lock_guard lock(mutex_);
+    return failure_;
+  }
+
+  /// How many calls were begun: as long as that changes, somebody is alive.
+  std::uint64_t calls() {
+    std::lock_guard lock(mutex_);
+    return calls_;
   }
 
  private:
@@ -95,12 +112,12 @@ class hub {
   }
 
   void wait(std::unique_lock<std::mutex>& lock, int me, exchange_call& call, std::chrono::seconds limit) {
-    const auto until = std::chrono::steady_clock::now() + limit;
+    const auto until = detail::deadline_after(limit);
     at(me).waits_in = &call;
     look_for_deadlock(me);
     while (!failure_ && !can_go_on(me))
       if (changed_.wait_until(lock, until) == std::cv_status::timeout && !failure_ && !can_go_on(me))
-        set_failure(refusal{code::time_limit, me, first_needed(me), limit.count()});
+        set_failure(late(me, limit));
     at(me).waits_in = nullptr;
   }
 
@@ -114,6 +131,19 @@ class hub {
     board_.each_need(w, *at(w).waits_in, [&](int peer) { first = first < 0 ? peer : first; });
     return first < 0 ? w : first;
   }
+
+  // Who waits for somebody that waits as well is held up by the same worker: one that computes, or is stuck.
+  error late(int me, std::chrono::seconds limit) {
+    int stuck = first_needed(me);
+    for (int i = 0; i < size() && at(stuck).waits_in != nullptr && first_needed(stuck) != stuck; ++i) stuck = first_needed(stuck);
+    return error(refusal{code::time_limit, me, stuck, limit.count()}, told_of(me, stuck));
+  }
+
+  // What workers do, by number.
+  std::string told_of(int w) {
+    return told(w, at(w).waits_in != nullptr ? text_of(at(w).waits_in->does) : at(w).ended ? has_ended : in_no_call);
+  }
+  std::string told_of(int w, int other) { return told_of(w) + "; " + told_of(other); }
 
   // The workers that can never go on: each needs one that ended or can never go on. They are the largest such set, found by
   // striking out of all that wait those who need none of it. Called when `newest` begins to wait or ends.
@@ -136,8 +166,10 @@ class hub {
           struck = true;
         }
     }
-    refusal why;
-    const auto judge = [&](const refusal& found) { why = why.ok() ? found : why; };
+    std::optional<error> why;
+    const auto judge = [&](code found, int w, int peer) {
+      if (!why) why = error(refusal{found, w, peer}, told_of(w, peer));
+    };
     const auto each_stuck = [&](auto&& visit) {
       for (int w = 0; w < size(); ++w)
         if (stuck[static_cast<std::size_t>(w)] && !at(w).ended)
@@ -146,16 +178,16 @@ class hub {
           });
     };
     each_stuck([&](int w, int peer) {
-      if (at(peer).ended) judge(refusal{code::worker_lost, w, peer});
+      if (at(peer).ended) judge(code::worker_lost, w, peer);
     });
     each_stuck([&](int w, int peer) {
-      if (board_.offers_something_else(peer, w, *at(w).waits_in)) judge(refusal{code::workers_disagree, w, peer});
+      if (board_.offers_something_else(peer, w, *at(w).waits_in)) judge(code::workers_disagree, w, peer);
     });
-    each_stuck([&](int w, int peer) { judge(refusal{code::workers_wait_in_a_ring, w, peer}); });
-    if (!why.ok()) set_failure(why);
+    each_stuck([&](int w, int peer) { judge(code::workers_wait_in_a_ring, w, peer); });
+    if (why) set_failure(*why);
   }
 
-  void set_failure(const refusal& why) {
+  void set_failure(const error& why) {
     if (!failure_) failure_ = why;
     changed_.notify_all();
   }
@@ -163,7 +195,7 @@ class hub {
   void stop_if_failed(std::unique_lock<std::mutex>& lock, int me) {
     if (!failure_) return;
     wait_for_readers(lock, me);
-    throw error(*failure_);
+    throw *failure_;
   }
   void wait_for_readers(std::unique_lock<std::mutex>& lock, int me) {
     changed_.wait(lock, [&] { return at(me).readers == 0; });
@@ -173,7 +205,8 @@ class hub {
   std::condition_variable changed_;
   detail::board board_;
   std::vector<worker> workers_;
-  std::optional<refusal> failure_;
+  std::uint64_t calls_ = 0;
+  std::optional<error> failure_;
 };
 
 }  // namespace tessera

@@ -18,6 +18,8 @@ class in_process final : public transport {
   void start(exchange_call& call) override { hub_->start(rank_, call); }
   void finish(exchange_call& call) override { hub_->finish(rank_, call, time_limit); }
   void withdraw(std::unique_ptr<exchange_call> call) noexcept override { hub_->withdraw(rank_, *call); }
+  bool ended() const override { return hub_->ended(rank_); }
+  std::optional<error> failure() const override { return hub_->failure(); }
 
  private:
   std::shared_ptr<hub> hub_;

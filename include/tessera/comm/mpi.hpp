@@ -1,12 +1,10 @@
 #pragma once
 
-#include <tessera/comm/transport.hpp>
+#include <tessera/comm/mpi_mailbox.hpp>
+#include <tessera/comm/waiting.hpp>
 
-#include <boost/mpi/communicator.hpp>
 #include <boost/mpi/environment.hpp>
 
-#include <algorithm>
-#include <optional>
 #include <thread>
 
 namespace tessera {
@@ -16,9 +14,13 @@ namespace tessera {
 /// A box that is contiguous travels in place; others are packed, and unpacked in the order of the receives.
 class mpi_transport final : public transport {
  public:
-  explicit mpi_transport(boost::mpi::communicator world) : world_(std::move(world), boost::mpi::comm_duplicate) {
+  explicit mpi_transport(const boost::mpi::communicator& world)
+      : world_(world, boost::mpi::comm_duplicate),
+        mailbox_(world),
+        waiting_(
+            world.rank(), world.size(), [this](int to, const detail::wait_message& m) { mailbox_.post(to, m); },
+            [this] { return needs(); }) {
     MPI_Comm_set_errhandler(world_, MPI_ERRORS_RETURN);
-    left_.resize(static_cast<std::size_t>(world_.size()), false);
     int known = 0;
     int* highest = nullptr;
     MPI_Comm_get_attr(world_, MPI_TAG_UB, &highest, &known);
@@ -29,9 +31,16 @@ class mpi_transport final : public transport {
   int rank() const override { return world_.rank(); }
   int size() const override { return world_.size(); }
 
+  bool ended() const override { return waiting_.ended(); }
+  std::optional<error> failure() const override { return waiting_.failure(); }
+  bool failed_elsewhere() const { return waiting_.failed_elsewhere(); }
+
   void start(exchange_call& call) override {
     const int me = rank();
-    if (gave_up_) throw error(refusal{code::call_given_up, me});
+    if (clock::now() > next_look_) listen();
+    if (ended()) throw error(refusal{code::worker_lost, me, me}, launch_ended);
+    if (gave_up_) waiting_.fail(refusal{code::call_given_up, me}, told(me, text_of(call.does)));
+    waiting_.begin(call);
     index_t bytes = 0;
     for (const parcel& p : call.sends)
       if (p.peer != me && !p.where.contiguous()) bytes += padded(p.bytes());
@@ -93,7 +102,7 @@ class mpi_transport final : public transport {
       if (p.peer != rank()) received += static_cast<std::size_t>(pieces(p));
     for (std::size_t i = 0; i < std::min(received, open.size()); ++i)
       if (open[i] != MPI_REQUEST_NULL) MPI_Cancel(&open[i]);
-    const auto until = clock::now() + patience;
+    const auto until = clock::now() + (waiting_.failure() ? a_while : for_readers);
     int done = 0;
     while (MPI_Testall(static_cast<int>(open.size()), open.data(), &done, MPI_STATUSES_IGNORE) == MPI_SUCCESS && done == 0) {
       if (clock::now() > until) {
@@ -104,26 +113,34 @@ class mpi_transport final : public transport {
     }
   }
 
-  /// Tells all others that this worker's program ended, and waits until they have ended too.
+  /// Tells all others that this worker's program ended, and waits until they have ended too: one that stays silent is stuck.
   void leave() {
-    std::vector<MPI_Request> gone(static_cast<std::size_t>(size()), MPI_REQUEST_NULL);
-    for (int r = 0; r < size(); ++r)
-      if (r != rank()) MPI_Isend(nullptr, 0, MPI_BYTE, r, goodbye, world_, &gone[static_cast<std::size_t>(r)]);
-    const auto until = clock::now() + time_limit;
-    while (!everybody_left()) {
-      hear_goodbyes();
-      if (clock::now() > until) break;
-      std::this_thread::yield();
+    waiting_.end();
+    int watched = -1;
+    std::uint64_t heard = 0;
+    auto until = detail::deadline_after(time_limit);
+    auto next_hail = clock::now();
+    for (int other; (other = waiting_.still_runs()) >= 0; listen()) {
+      if (other != watched || waiting_.heard_of(other) != heard) {
+        watched = other;
+        heard = waiting_.heard_of(other);
+        until = detail::deadline_after(time_limit);
+      }
+      if (clock::now() > until)
+        waiting_.fail(refusal{code::time_limit, rank(), other, time_limit.count()}, told(rank(), has_ended) + "; " + told(other, in_no_call));
+      if (clock::now() > next_hail) {
+        next_hail = clock::now() + a_while;
+        waiting_.hail(other);
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
     }
-    MPI_Waitall(static_cast<int>(gone.size()), gone.data(), MPI_STATUSES_IGNORE);
   }
 
  private:
   using clock = std::chrono::steady_clock;
-  static constexpr int goodbye = 1;
-  static constexpr int first_tag = 2;
-  static constexpr std::chrono::seconds patience{5};            // for a box that comes behind other messages
-  static constexpr std::chrono::milliseconds settling{500};     // for a long box that a worker sent before it ended
+  static constexpr int first_tag = 1;
+  static constexpr std::chrono::milliseconds a_while{200};       // after which a worker that waits asks
+  static constexpr std::chrono::milliseconds for_readers{5000};  // of a call that is given up
   static constexpr index_t largest_piece = index_t{1} << 30;  // MPI counts are int
   using requests = std::vector<MPI_Request>;
 
@@ -150,25 +167,70 @@ class mpi_transport final : public transport {
   template <class Begin>
   void push(exchange_call& call, Begin&& begin) {
     MPI_Request request = MPI_REQUEST_NULL;
-    if (begin(&request) != MPI_SUCCESS) throw error(refusal{code::worker_lost, rank(), -1});
+    if (begin(&request) != MPI_SUCCESS) waiting_.fail(refusal{code::worker_lost, rank(), -1}, told(rank(), text_of(call.does)));
     requests_of(call).push_back(request);
   }
 
   // Yields while it waits: workers may be more than cores, and then spinning costs milliseconds.
   void wait(exchange_call& call) {
-    const auto until = clock::now() + time_limit;
+    for (int round = 0; round < 64; ++round, std::this_thread::yield())
+      if (all_done(requests_of(call))) return requests_of(call).clear();
+    waited_in_ = &call;
+    waiting_.enter(call);
+    wait_long(call);
+    waiting_.leave();
+    waited_in_ = nullptr;
+    requests_of(call).clear();
+  }
+  void wait_long(exchange_call& call) {
     requests& open = requests_of(call);
-    disagrees_since_.reset();
-    lost_since_.reset();
-    for (int round = 0; !all_done(open); ++round) {
-      if (round % 64 == 63) {
-        look_for_the_lost(call, open);
-        look_for_disagreement(call, open);
-        if (clock::now() > until) throw error(refusal{code::time_limit, rank(), missing(call, open), time_limit.count()});
+    const auto until = detail::deadline_after(time_limit);
+    auto next_question = clock::now() + a_while;
+    std::optional<clock::time_point> last;
+    for (int round = 1; !all_done(open); ++round, std::this_thread::yield()) {
+      if (round % 64 != 0) continue;
+      listen();
+      const auto now = clock::now();
+      if (now > until && !last) {  // those that only wait answer once more
+        last = now + a_while;
+        waiting_.ask();
+      } else if (last && now > *last) {
+        const int stuck = waiting_.behind();
+        waiting_.fail(refusal{code::time_limit, rank(), stuck, time_limit.count()},
+                      told(rank(), text_of(call.does)) + "; " + told(stuck, in_no_call));
+      } else if (!last && now > next_question) {
+        next_question = clock::time_point::max();
+        waiting_.ask();
       }
-      std::this_thread::yield();
     }
-    open.clear();
+  }
+
+  void listen() {
+    next_look_ = clock::now() + a_while;
+    for (detail::wait_message m; mailbox_.next(m);) waiting_.hear(m);
+    if (waiting_.failure()) throw *waiting_.failure();
+  }
+
+  // Who has to begin the call that this worker waits in: whose box has not come, and who has not taken one.
+  std::vector<detail::waiting::need> needs() {
+    std::vector<detail::waiting::need> all;
+    const requests& open = requests_of(*waited_in_);
+    std::size_t i = 0;
+    for (const auto* legs : {&waited_in_->receives, &waited_in_->sends})
+      for (const parcel& p : *legs) {
+        if (p.peer == rank()) continue;
+        for (index_t piece = 0; piece < pieces(p); ++piece, ++i) {
+          const auto same = [&](const detail::waiting::need& n) { return n.peer == p.peer; };
+          if (open[i] != MPI_REQUEST_NULL && std::none_of(all.begin(), all.end(), same)) all.push_back({p.peer, offers_else(p.peer)});
+        }
+      }
+    return all;
+  }
+  // All receives of calls under way are posted, so a box that is here and not received is one that no call takes.
+  bool offers_else(int peer) const {
+    int here = 0;
+    MPI_Iprobe(peer, MPI_ANY_TAG, world_, &here, MPI_STATUS_IGNORE);
+    return here != 0;
   }
 
   // Tests each request by itself: one that is done becomes null, so `missing` knows which are not.
@@ -177,85 +239,18 @@ class mpi_transport final : public transport {
     for (MPI_Request& r : open) {
       if (r == MPI_REQUEST_NULL) continue;
       int done = 0;
-      if (MPI_Test(&r, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) throw error(refusal{code::workers_disagree, rank(), -1});
+      if (MPI_Test(&r, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) waiting_.fail(refusal{code::workers_disagree, rank(), -1});
       all = all && done != 0;
     }
     return all;
   }
 
-  // A peer that sends something else and not what is awaited means another operation; a long transfer may still be under way,
-  // so it gets some time.
-  void look_for_disagreement(const exchange_call& call, const requests& open) {
-    const int peer = first_open(call, open, &exchange_call::receives);
-    int other = 0;
-    MPI_Status status;
-    if (peer >= 0) MPI_Iprobe(peer, MPI_ANY_TAG, world_, &other, &status);
-    if (other == 0 || status.MPI_TAG == tag(call) || status.MPI_TAG == goodbye) {
-      disagrees_since_.reset();
-    } else if (!disagrees_since_) {
-      disagrees_since_ = clock::now();
-    } else if (clock::now() - *disagrees_since_ > patience) {
-      throw error(refusal{code::workers_disagree, rank(), peer});
-    }
-  }
-
-  // A peer whose program ended sends and takes nothing more: what it owed before its goodbye has arrived by the next test.
-  void look_for_the_lost(const exchange_call& call, requests& open) {
-    hear_goodbyes();
-    all_done(open);
-    const auto gone = [&](int peer) { return left_[static_cast<std::size_t>(peer)]; };
-    int lost = first_open(call, open, &exchange_call::receives, gone);
-    if (lost < 0) lost = first_open(call, open, &exchange_call::sends, gone);
-    if (lost < 0)
-      lost_since_.reset();
-    else if (!lost_since_)
-      lost_since_ = clock::now();
-    else if (clock::now() - *lost_since_ > settling)
-      throw error(refusal{code::worker_lost, rank(), lost});
-  }
-
-  static bool anybody(int) { return true; }
-
-  // The first peer, of those asked for, whose box has not come or has not been taken.
-  template <class Asked = bool (&)(int)>
-  int first_open(const exchange_call& call, const requests& open, std::vector<parcel> exchange_call::* legs, Asked&& asked = anybody) const {
-    std::size_t i = 0;
-    for (auto all : {&exchange_call::receives, &exchange_call::sends})
-      for (const parcel& p : call.*all) {
-        if (p.peer == rank()) continue;
-        for (index_t piece = 0; piece < pieces(p); ++piece, ++i)
-          if (all == legs && open[i] != MPI_REQUEST_NULL && asked(p.peer)) return p.peer;
-      }
-    return -1;
-  }
-
-  int missing(const exchange_call& call, const requests& open) const {
-    const int sender = first_open(call, open, &exchange_call::receives);
-    return sender >= 0 ? sender : first_open(call, open, &exchange_call::sends);
-  }
-
-  void hear_goodbyes() {
-    for (int r = 0; r < size(); ++r) {
-      int waiting = 0;
-      if (left_[static_cast<std::size_t>(r)] || r == rank()) continue;
-      MPI_Iprobe(r, goodbye, world_, &waiting, MPI_STATUS_IGNORE);
-      if (waiting == 0) continue;
-      MPI_Recv(nullptr, 0, MPI_BYTE, r, goodbye, world_, MPI_STATUS_IGNORE);
-      left_[static_cast<std::size_t>(r)] = true;
-    }
-  }
-
-  bool everybody_left() const {
-    for (int r = 0; r < size(); ++r)
-      if (r != rank() && !left_[static_cast<std::size_t>(r)]) return false;
-    return true;
-  }
-
   boost::mpi::communicator world_;
-  std::vector<bool> left_;
+  detail::mpi_mailbox<detail::wait_message> mailbox_;
+  detail::waiting waiting_;
+  exchange_call* waited_in_ = nullptr;
+  clock::time_point next_look_;
   std::uint64_t tags_ = 30000;
-  std::optional<clock::time_point> disagrees_since_;
-  std::optional<clock::time_point> lost_since_;
   bool gave_up_ = false;
   std::vector<std::unique_ptr<exchange_call>> given_up_;
 };

@@ -5,7 +5,9 @@
 
 #include <cstdio>
 #include <set>
+#include <thread>
 #include <unordered_map>
+#include <utility>
 
 namespace tessera {
 
@@ -28,17 +30,27 @@ inline std::string label_of(const mesh_value& mesh, int rank) {
   return label;
 }
 
+/// A mesh by its axes: "row 2 col 3".
+inline std::string words_of(const mesh_value& mesh) {
+  std::string words;
+  for (const axis_value& a : mesh.axes)
+    words += fmt::format("{}{} {}", words.empty() ? "" : " ", std::string_view(a.name.data, static_cast<std::size_t>(a.name.size)), a.extent);
+  return words;
+}
+
 /// A change of layout with its plan, kept by the team that made it.
 struct planned_change {
   layout from;
   layout to;
   change plan;
+  movement moves;
 };
 
 /// A mesh bound to a transport, seen from one worker: what tensors and layers hold.
 class team_state {
  public:
-  team_state(std::shared_ptr<transport> carrier, const mesh_value& mesh) : carrier_(std::move(carrier)), mesh_(own(mesh)) {
+  team_state(std::shared_ptr<transport> carrier, const mesh_value& mesh, const char* what = "making a team")
+      : checked(carrier->checked), carrier_(std::move(carrier)), mesh_(own(mesh)) {
     check(tessera::check(mesh_));
     for (int i = 0; i < mesh.size(); ++i)
       if (const int r = mesh.rank(mesh.at(i)); r < 0 || r >= carrier_->size())
@@ -48,7 +60,7 @@ class team_state {
     layout only_mesh;
     only_mesh.mesh = mesh;
     f << only_mesh;
-    if (inside_) agree(f.value());
+    if (inside_) agree(f.value(), what, [&] { return fmt::format("{} of {}", what, words_of(mesh_)); });
   }
 
   const mesh_value& mesh() const { return mesh_; }
@@ -60,6 +72,7 @@ class team_state {
 
   /// The exchange of one transfer, bound on its first use.
   exchange& bound(const step& s, element e) {
+    check_thread();
     auto& slot = exchanges_[fingerprint_of(s, e)];
     if (!slot) slot = std::make_unique<exchange>(s, rank(), e);
     return *slot;
@@ -67,6 +80,7 @@ class team_state {
 
   /// The plan of a change of layout, made on its first use; it stays where it is as long as the team.
   const planned_change& planned(const layout& from, const layout& to) {
+    check_thread();
     fingerprint f;
     f << from << to;
     auto& slot = changes_[f.value()];
@@ -74,7 +88,7 @@ class team_state {
     check(first_of(check(from), check(to), check_change(from, to), check_lengths(from), check_lengths(to)), label());
     const layout a = own(from);
     const layout b = own(to);
-    slot = std::make_unique<planned_change>(planned_change{a, b, change_between(a, b)});
+    slot = std::make_unique<planned_change>(planned_change{a, b, change_between(a, b), {a, b}});
     return *slot;
   }
 
@@ -87,6 +101,7 @@ class team_state {
 
   /// The same layout with its lists (explicit parts, ranks) kept by this team, so that it outlives whoever made them.
   layout own(layout x) {
+    check_thread();
     x.mesh = own(x.mesh);
     for (int d = 0; d < x.dims.count; ++d) {
       const index_t*& bounds = x.dims[d].bounds;
@@ -101,40 +116,64 @@ class team_state {
     return row_major(mesh, 0, ranks_.insert(std::move(list)).first->data());
   }
 
-  /// The number that each worker of the mesh hands in, on all of them, in row-major order.
-  std::vector<std::uint64_t> collect(std::uint64_t mine) {
-    std::vector<std::uint64_t> all(static_cast<std::size_t>(mesh_.size()), 0);
+  /// The numbers that each worker of the mesh hands in, equally many, on all of them, in row-major order. `what` it is for is the
+  /// same literal on all.
+  std::vector<std::uint64_t> collect(std::vector<std::uint64_t> mine, const char* what) {
+    const auto count = static_cast<index_t>(mine.size());
+    std::vector<std::uint64_t> all(mine.size() * static_cast<std::size_t>(mesh_.size()), 0);
     layout own;
     own.mesh = mesh_;
     own.roles.resize(mesh_.axes.count);
     dimension workers;
-    workers.extent = mesh_.size();
+    workers.extent = mesh_.size() * count;
     own.dims.push(workers);
     const layout every = own;
     for (int a = 0; a < mesh_.axes.count; ++a) own.cut_by(0, a);
     exchange& gather = bound({map::move, own, every, combine::sum}, element::int64);
-    region in{reinterpret_cast<std::byte*>(&mine), element::int64, {}, {}};
-    in.extents.push(1);
+    region in{reinterpret_cast<std::byte*>(mine.data()), element::int64, {}, {}};
+    in.extents.push(count);
     in.strides.push(1);
     region out{reinterpret_cast<std::byte*>(all.data()), element::int64, {}, {}};
-    out.extents.push(mesh_.size());
+    out.extents.push(workers.extent);
     out.strides.push(1);
-    gather.finish(*carrier_, gather.start(*carrier_, in, out));
+    activity does{.why = purpose::agreement, .what = doing_.why == purpose::state ? doing_.what : what, .at = doing_.at};
+    gather.finish(*carrier_, gather.start(*carrier_, in, out, does));
     return all;
   }
+  std::vector<std::uint64_t> collect(std::uint64_t mine, const char* what = "collecting numbers") { return collect(std::vector{mine}, what); }
 
-  /// Throws on every worker of the mesh unless all hand in the same number.
-  void agree(std::uint64_t mine) {
-    const std::vector<std::uint64_t> all = collect(mine);
-    for (int i = 0; i < mesh_.size(); ++i)
-      if (all[static_cast<std::size_t>(i)] != all[0])
-        throw error(refusal{code::workers_disagree, mesh_.rank(mesh_.at(0)), mesh_.rank(mesh_.at(i))});
+  /// The text that each worker of the mesh hands in, on all of them, in row-major order.
+  std::vector<std::string> collect_text(const std::string& mine) {
+    const std::vector<std::uint64_t> lengths = collect(mine.size(), "telling the others");
+    const std::size_t words = *std::max_element(lengths.begin(), lengths.end()) / 8 + 1;
+    std::vector<std::uint64_t> packed(words);
+    std::memcpy(packed.data(), mine.data(), mine.size());
+    const std::vector<std::uint64_t> all = collect(packed, "telling the others");
+    std::vector<std::string> texts;
+    for (std::size_t i = 0; i < lengths.size(); ++i) texts.emplace_back(reinterpret_cast<const char*>(&all[i * words]), lengths[i]);
+    return texts;
+  }
+
+  /// Throws on every worker of the mesh unless all hand in the same number; describe() says, where they differ, what stands for.
+  template <class Describe>
+  void agree(std::uint64_t mine, const char* what, Describe&& describe) {
+    const std::vector<std::uint64_t> all = collect(mine, what);
+    const auto other = std::find_if(all.begin(), all.end(), [&](std::uint64_t theirs) { return theirs != all[0]; });
+    if (other == all.end()) return;
+    const auto place = static_cast<int>(other - all.begin());
+    const std::vector<std::string> each = collect_text(describe());
+    const int one = mesh_.rank(mesh_.at(0));
+    const int another = mesh_.rank(mesh_.at(place));
+    disagree(error(refusal{code::workers_disagree, one, another}, told(one, each[0]) + "; " + told(another, each[static_cast<std::size_t>(place)])));
+  }
+  void agree(std::uint64_t mine, const char* what = "comparing numbers") {
+    agree(mine, what, [&] { return fmt::format("{}: {}", what, mine); });
   }
 
   /// Throws on every worker of the mesh unless copies along replicate and invariant axes have the same fingerprint; the layout
   /// may lie on another mesh of these workers.
-  void agree_on_copies(const layout& x, std::uint64_t mine, std::string_view what = {}) {
-    const std::vector<std::uint64_t> all = collect(mine);
+  void agree_on_copies(const layout& x, std::uint64_t mine, const activity& before) {
+    const std::vector<std::uint64_t> all = collect(mine, "comparing copies");
     for (int i = 0; i < x.mesh.size(); ++i) {
       coordinates first = x.mesh.at(i);
       for (int a = 0; a < x.roles.count; ++a)
@@ -144,9 +183,20 @@ class team_state {
       coordinates here, there;
       if (mesh_.locate(one, here) && mesh_.locate(other, there) &&
           all[static_cast<std::size_t>(mesh_.number(here))] != all[static_cast<std::size_t>(mesh_.number(there))])
-        throw error(refusal{code::copies_differ, one, other}, what);
+        disagree(error(refusal{code::copies_differ, one, other}, text_of(before)));
     }
   }
+
+  /// What the worker does now, by the outermost function that says so (`during`).
+  const activity& doing() const { return doing_; }
+
+  /// Throws where another thread than the worker's own uses the team; after the launch there is no such thread.
+  void check_thread() const {
+    if (std::this_thread::get_id() != owner_ && !carrier_->ended()) throw error(refusal{code::other_thread, rank()}, label());
+  }
+
+  /// The number of the next change of layout.
+  std::uint64_t next_number() { return ++changed_; }
 
   /// This worker by its coordinates: "row 0 col 1".
   std::string label() const { return label_of(mesh_, rank()); }
@@ -156,6 +206,17 @@ class team_state {
   bool checked = false;  ///< every operation compares what the workers do and hold
 
  private:
+  friend class during;
+
+  // The launch fails with it, even where the program catches it.
+  [[noreturn]] void disagree(const error& why) {
+    carrier_->disagreement = why;
+    throw why;
+  }
+
+  std::thread::id owner_ = std::this_thread::get_id();
+  activity doing_;
+  std::uint64_t changed_ = 0;
   std::shared_ptr<transport> carrier_;
   std::set<std::vector<index_t>> bounds_;
   std::set<std::vector<int>> ranks_;
@@ -164,6 +225,24 @@ class team_state {
   coordinates at_;
   std::unordered_map<std::uint64_t, std::unique_ptr<planned_change>> changes_;
   std::unordered_map<std::uint64_t, std::unique_ptr<exchange>> exchanges_;
+};
+
+/// While it lives, what a team's calls are for; the outermost says it in words, and where the user called.
+class during {
+ public:
+  during(team_state& team, const activity& now) : team_(team), before_(team.doing_) {
+    team.check_thread();
+    team.doing_ = now;
+    if (before_.what != nullptr) team.doing_.what = before_.what;
+    if (before_.at.file != nullptr) team.doing_.at = before_.at;
+  }
+  during(const during&) = delete;
+  during& operator=(const during&) = delete;
+  ~during() { team_.doing_ = before_; }
+
+ private:
+  team_state& team_;
+  activity before_;
 };
 
 /// A mesh bound to a transport; a copy is another handle to the same team.
@@ -190,10 +269,13 @@ class team {
   /// Whether this worker is the first of the mesh: the one that prints what all know.
   bool first() const { return inside() && state_->mesh().number(state_->at()) == 0; }
 
-  /// Another mesh over the workers of the same launch; all of them call it.
+  /// Another mesh over the workers of the same launch, checked and observed as this one; all of them call it.
   template <Mesh Other>
   team<Other> over() const {
-    return team<Other>(state_->shared_carrier());
+    team<Other> workers(state_->shared_carrier());
+    workers.state()->checked = state_->checked;
+    workers.state()->watch = state_->watch;
+    return workers;
   }
 
   std::string label() const { return state_->label(); }

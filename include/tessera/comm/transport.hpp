@@ -1,11 +1,14 @@
 #pragma once
 
+#include <tessera/comm/activity.hpp>
 #include <tessera/comm/error.hpp>
 #include <tessera/comm/region.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace tessera {
@@ -36,7 +39,9 @@ struct received {
 ///
 /// Receives are taken in their order, so a Fold adds in the same order on every transport.
 struct exchange_call {
-  std::uint64_t fingerprint = 0;  ///< of the plan and the element type: equal on both ends of every parcel
+  std::uint64_t fingerprint = 0;  ///< of plan, element type and purpose: equal on both ends of every parcel
+  std::uint64_t sequence = 0;     ///< how many calls of this fingerprint the worker began before; kept by transports that need it
+  activity does;                  ///< for whoever asks
   bool accumulates = false;       ///< receives are combined into their regions (Fold), not copied (Move)
   combine with = combine::sum;
   std::vector<parcel> sends;
@@ -81,10 +86,23 @@ class transport {
   /// start or finish threw.
   virtual void withdraw(std::unique_ptr<exchange_call> call) noexcept = 0;
 
+  /// Whether this worker's program ended: nothing can be carried any more.
+  virtual bool ended() const = 0;
+
+  /// The error that stopped the workers, if one did.
+  virtual std::optional<error> failure() const = 0;
+
   std::chrono::seconds time_limit{600};  ///< how long a worker waits for another one
+  bool checked = false;                  ///< teams compare what workers do and hold at every operation
+  std::optional<error> disagreement;     ///< what a comparison found: the launch fails, even if the program goes on
 };
 
 namespace detail {
+
+/// When a wait that begins now has lasted too long; a limit beyond a century is a century.
+inline std::chrono::steady_clock::time_point deadline_after(std::chrono::seconds limit) {
+  return std::chrono::steady_clock::now() + std::min<std::chrono::seconds>(limit, std::chrono::hours(24 * 36525));
+}
 
 /// The region that this worker sends to itself as its k-th box to itself.
 inline const region* own_parcel(const exchange_call& call, int rank, int k) {

@@ -1,16 +1,13 @@
 #pragma once
 
 #include <tessera/comm/environment.hpp>
-#include <tessera/comm/in_process.hpp>
 #include <tessera/comm/team.hpp>
+#include <tessera/comm/threads.hpp>
 #ifdef TESSERA_HAS_MPI
 #include <tessera/comm/mpi.hpp>
 #endif
 
-#include <cstdlib>
 #include <exception>
-#include <string>
-#include <thread>
 
 namespace tessera {
 
@@ -29,23 +26,19 @@ inline constexpr bool has_mpi = true;
 inline constexpr bool has_mpi = false;
 #endif
 
-inline void complain(std::string_view who, const std::exception& what) {
-  const std::string line = fmt::format("tessera: {}: {}\n", who, what.what());
-  std::fflush(stdout);
-  std::fwrite(line.data(), 1, line.size(), stderr);
-  std::fflush(stderr);
-}
-
-template <class Prepare, class Program>
-void run_worker(const std::shared_ptr<transport>& carrier, const launch_options& options, Prepare& prepare, Program& program) {
+// An error that the program caught ends the worker all the same: the others met it too.
+template <class Program>
+void run_worker(const std::shared_ptr<transport>& carrier, const launch_options& options, Program& program) {
   carrier->time_limit = options.time_limit;
-  prepare(*carrier);
+  carrier->checked = options.checked;
   program(carrier);
+  if (const std::optional<error> met = carrier->failure()) throw *met;
+  if (carrier->disagreement) throw *carrier->disagreement;
 }
 
 // Threads of this process. The first worker that fails says why; the others stop with it.
-template <class Prepare, class Program>
-int run_threads(const launch_options& options, const mesh_value& mesh, Prepare& prepare, Program& program) {
+template <class Program>
+int run_threads(const launch_options& options, const mesh_value& mesh, Program& program) {
   const auto meeting = std::make_shared<hub>(mesh.size());
   std::mutex mutex;
   bool failed = false;
@@ -55,78 +48,72 @@ int run_threads(const launch_options& options, const mesh_value& mesh, Prepare& 
     failed = true;
   };
   const auto worker = [&](int rank) {
+    const exit_guard guard(label_of(mesh, rank), rank, end_process);
     try {
-      run_worker(std::make_shared<in_process>(meeting, rank), options, prepare, program);
+      run_worker(std::make_shared<in_process>(meeting, rank), options, program);
       meeting->leave(rank);
     } catch (const error& e) {
       fail(rank, e);  // who met it says so; the others only stop
-      meeting->abandon(rank, e.why());
+      meeting->abandon(rank, e);
     } catch (const std::exception& e) {
       fail(rank, e);
-      meeting->abandon(rank, refusal{code::worker_lost, rank, rank});
+      meeting->abandon(rank, error(refusal{code::worker_lost, rank, rank}));
     } catch (...) {
       fail(rank, std::runtime_error("threw something that is no std::exception"));
-      meeting->abandon(rank, refusal{code::worker_lost, rank, rank});
+      meeting->abandon(rank, error(refusal{code::worker_lost, rank, rank}));
     }
   };
-  std::vector<std::thread> threads;
-  for (int r = 0; r < mesh.size(); ++r) threads.emplace_back(worker, r);
-  for (auto& t : threads) t.join();
-  return failed ? 1 : 0;
+  worker_threads threads(options.time_limit, meeting);
+  if (threads.run(worker)) return failed ? 1 : 0;
+  complain("launch", error(refusal{code::threads_missing, mesh.size(), threads.made()}));
+  return 1;
 }
 
 #ifdef TESSERA_HAS_MPI
-inline void end_job(std::string_view who, const std::exception& why) {
-  complain(who, why);
+inline void end_job() {
   std::this_thread::sleep_for(std::chrono::milliseconds(200));  // the message comes first, then the launcher kills
-  MPI_Abort(MPI_COMM_WORLD, 1);
+  MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
 }
 
-/// While it lives, a call of std::exit ends the job: the other processes would wait for this one.
-class exit_guard {
- public:
-  exit_guard(std::string who, int rank) {
-    now() = {std::move(who), rank};
-    [[maybe_unused]] static const int once = std::atexit([] {
-      if (!now().who.empty()) end_job(now().who, error(refusal{code::worker_lost, now().rank, now().rank}));
-    });
-  }
-  exit_guard(const exit_guard&) = delete;
-  exit_guard& operator=(const exit_guard&) = delete;
-  ~exit_guard() { now() = {}; }
-
- private:
-  struct worker {
-    std::string who;
-    int rank = 0;
-  };
-  static worker& now() {
-    static worker running;
-    return running;
-  }
-};
+/// The transport of the launch that runs, if one does: another launch inside it begins on all workers or on none.
+inline std::shared_ptr<mpi_transport>& running_launch() {
+  static std::shared_ptr<mpi_transport> running;
+  return running;
+}
 
 // Processes that a launcher started. A worker that fails says so and ends the job.
-template <class Prepare, class Program>
-int run_mpi(int argc, char** argv, const launch_options& options, const mesh_value& mesh, Prepare& prepare, Program& program) {
+template <class Program>
+int run_mpi(int argc, char** argv, const launch_options& options, const mesh_value& mesh, Program& program) {
   // MPI starts once in a process and ends with it, so a program may launch again.
   static const boost::mpi::environment environment(argc, argv, boost::mpi::threading::funneled, false);
+  std::shared_ptr<mpi_transport>& running = running_launch();
+  if (running) {
+    mesh_value everybody;
+    everybody.axes.push({text{"worker"}, running->size(), 1});
+    team_state(running, everybody, "launching");
+  }
   const auto carrier = std::make_shared<mpi_transport>(boost::mpi::communicator{});
   if (carrier->size() != mesh.size()) {
     if (carrier->rank() == 0) complain("launch", error(refusal{code::mesh_larger_than_world, mesh.size(), carrier->size()}));
     carrier->leave();
     return 1;
   }
+  const auto outer = std::exchange(running, carrier);
   const std::string who = label_of(mesh, carrier->rank());
+  const auto fail = [&](const std::exception& e) {
+    if (!carrier->failed_elsewhere()) complain(who, e);
+    end_job();
+  };
   try {
-    const exit_guard guard(who, carrier->rank());
-    run_worker(carrier, options, prepare, program);
+    const exit_guard guard(who, carrier->rank(), end_job);
+    run_worker(carrier, options, program);
     carrier->leave();
   } catch (const std::exception& e) {
-    end_job(who, e);
+    fail(e);
   } catch (...) {
-    end_job(who, std::runtime_error("threw something that is no std::exception"));
+    fail(std::runtime_error("threw something that is no std::exception"));
   }
+  running = outer;
   return 0;
 }
 #endif
@@ -135,11 +122,15 @@ int run_mpi(int argc, char** argv, const launch_options& options, const mesh_val
 
 /// Runs `program(transport)` on every worker of a mesh and returns the exit status of the whole.
 ///
-/// Under an MPI launcher each process is a worker, otherwise each is a thread; `options.transport` forces one. `prepare` runs
-/// in every worker before its program. The mesh is the world: any other number of processes is refused.
-template <class Prepare, class Program>
-int run_workers(int argc, char** argv, const launch_options& options, const mesh_value& mesh, Prepare&& prepare,
-                Program&& program) {
+/// Under an MPI launcher each process is a worker, otherwise each is a thread; `options.transport` forces one. The mesh is the
+/// world: any other number of processes is refused. A worker that is stuck ends all of them after the time limit: threads with
+/// their process.
+template <class Program>
+int run_workers(int argc, char** argv, const launch_options& options, const mesh_value& mesh, Program&& program) {
+  if (options.time_limit.count() <= 0) {
+    detail::complain("launch", error(refusal{code::limit_not_positive, options.time_limit.count()}));
+    return 2;
+  }
   if (options.transport != "auto" && options.transport != "in-process" && options.transport != "mpi") {
     std::fprintf(stderr, "tessera: transport '%s' is unknown; say auto, in-process or mpi\n", options.transport.c_str());
     return 2;
@@ -153,7 +144,7 @@ int run_workers(int argc, char** argv, const launch_options& options, const mesh
   }
 #ifdef TESSERA_HAS_MPI
   if (options.transport == "mpi" || (options.transport == "auto" && by == launcher::mpi))
-    return detail::run_mpi(argc, argv, options, mesh, prepare, program);
+    return detail::run_mpi(argc, argv, options, mesh, program);
 #else
   static_cast<void>(argc);
   static_cast<void>(argv);
@@ -162,15 +153,14 @@ int run_workers(int argc, char** argv, const launch_options& options, const mesh
     return 2;
   }
 #endif
-  return detail::run_threads(options, mesh, prepare, program);
+  return detail::run_threads(options, mesh, program);
 }
 
 /// The same for a mesh that is a type: `program(team)`.
-template <Mesh M, class Prepare, class Program>
-int run_workers(int argc, char** argv, const launch_options& options, Prepare&& prepare, Program&& program) {
-  return run_workers(argc, argv, options, M::value, prepare, [&](const std::shared_ptr<transport>& carrier) {
+template <Mesh M, class Program>
+int run_workers(int argc, char** argv, const launch_options& options, Program&& program) {
+  return run_workers(argc, argv, options, M::value, [&](const std::shared_ptr<transport>& carrier) {
     team<M> workers(carrier);
-    workers.state()->checked = options.checked;
     program(workers);
   });
 }

@@ -155,6 +155,11 @@
   R(mesh_larger_than_world, "tessera.launch.world",                                                                     \
     "the mesh does not fit the workers that were started; start as many as it names, or choose another mesh",           \
     "mesh, world")                                                                                                      \
+  R(limit_not_positive, "tessera.launch.limit", "the time limit is no time at all; give at least a second", "seconds")  \
+  R(threads_missing, "tessera.launch.threads",                                                                          \
+    "the system gives no thread to every worker; start fewer workers, or raise the system's limits", "workers, threads") \
+  R(other_thread, "tessera.launch.thread",                                                                              \
+    "a team belongs to the thread of its worker; call from the thread that runs the program", "worker")                 \
   R(workers_disagree, "tessera.agree.fingerprint",                                                                      \
     "two workers do different things at the same place; give all of them the same program, types and extents",          \
     "worker, other worker")                                                                                             \

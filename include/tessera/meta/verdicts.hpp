@@ -697,6 +697,36 @@ struct mesh_larger_than_world {
 };
 
 template <index_t... Numbers>
+struct limit_not_positive {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.launch.limit] the time limit is no time at all; give at least a second");
+  }
+};
+
+template <index_t... Numbers>
+struct threads_missing {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.launch.threads] the system gives no thread to every worker; start fewer workers, or raise the system's limits");
+  }
+};
+
+template <index_t... Numbers>
+struct other_thread {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.launch.thread] a team belongs to the thread of its worker; call from the thread that runs the program");
+  }
+};
+
+template <index_t... Numbers>
 struct workers_disagree {
   static constexpr bool ok = false;
   template <class Where>

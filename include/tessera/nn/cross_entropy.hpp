@@ -69,8 +69,9 @@ namespace tessera::nn {
 ///
 /// Classes may be cut: m is combined by maximum, s and x_label are summed in one exchange to an invariant, so backward moves
 /// nothing for them. Half types are float from the logits to the mean, which alone is rounded.
-inline tensor<dyn> cross_entropy(const tensor<dyn>& logits, const tensor<dyn>& labels) {
+inline tensor<dyn> cross_entropy(const tensor<dyn>& logits, const tensor<dyn>& labels, call_site at = call_site::here()) {
   const team_handle& team = logits.team();
+  const during now(*team, {.what = "cross_entropy", .at = at});
   const layout& x = logits.layout();
   if (labels.team()->shared_carrier() != team->shared_carrier()) throw error(refusal{code::other_team}, team->label());
   check(detail::check_loss({x, logits.type()}, {labels.layout(), labels.type()}), team->label());
@@ -139,12 +140,12 @@ namespace tessera::nn {
 
 template <class Logits, class Labels>
   requires(TensorType<Logits> || TensorType<Labels>)
-auto cross_entropy(const Logits& logits, const Labels& labels) {
+auto cross_entropy(const Logits& logits, const Labels& labels, call_site at = call_site::here()) {
   using verdict = verdict_of<detail::loss_verdict<Logits, Labels>>;
   verdict::template refuse<verdict>();
   if constexpr (verdict::ok) {
     using Loss = typename detail::tensor_named<Logits, detail::loss_value<Logits>>::type;
-    return Loss(cross_entropy(logits.dynamic(), labels.dynamic()));
+    return Loss(cross_entropy(logits.dynamic(), labels.dynamic(), at));
   } else {
     return detail::refused_tensor<>();
   }

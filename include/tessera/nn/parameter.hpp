@@ -38,7 +38,7 @@ class parameter {
   /// What the layer's local operation takes. Checked mode compares the copies first: a step by hand may have made them differ.
   at::Tensor use() const {
     team_state& team = *stored_.team();
-    if (team.checked && team.inside()) team.agree_on_copies(stored_.layout(), detail::hash_of(stored_.local()), path_);
+    if (team.checked && team.inside()) team.agree_on_copies(stored_.layout(), detail::hash_of(stored_.local()), {.what = path_.c_str()});
     return change_layout(stored_.team(), stored_.layout(), used_, stored_.local());
   }
 

@@ -67,7 +67,8 @@ class running_network {
       if (!layers[i].only_here) ++number;
     }
     f << s.value << text(s.path.data(), static_cast<int>(s.path.size())).hash;
-    if (team_->inside()) team_->agree(f.value());
+    if (team_->inside())
+      team_->agree(f.value(), "making a network", [&] { return fmt::format("making a network of {} layers, seed {} {}", layers.size(), s.value, s.path); });
   }
   running_network() = default;
 
@@ -81,10 +82,11 @@ class running_network {
   }
 
   /// The layers in turn on a tensor like the network's input.
-  tensor<dyn> forward(const tensor<dyn>& x) const {
+  tensor<dyn> forward(const tensor<dyn>& x, call_site at) const {
     if (x.team()->shared_carrier() != team()->shared_carrier()) throw error(refusal{code::other_team}, team_->label());
     tensor<dyn> y = x;
     for (std::size_t i = 0; i < layers_.size(); ++i) {
+      const during now(*team_, {.what = layers_[i].name, .at = at});
       const layer_plan& p = plan_for(i, y);
       y = {team_, p.output, layers_[i].forward(team_, p, y.local(), parameters_[i])};
     }
@@ -123,17 +125,17 @@ class network_between : public running_network {
 
   /// The network's output; x may be spelled in any way that means the input's partition.
   template <class T>
-  Out operator()(const T& x) const {
+  Out operator()(const T& x, call_site at = call_site::here()) const {
     using verdict = verdict_of<passed<T>>;
     verdict::template refuse<verdict>();
-    if constexpr (verdict::ok) return Out(this->forward(x.dynamic()));
+    if constexpr (verdict::ok) return Out(this->forward(x.dynamic(), at));
     else return {};
   }
 
   /// The same for a tensor whose layout is a value, which is the input's.
-  tensor<dyn> operator()(const tensor<dyn>& x) const {
+  tensor<dyn> operator()(const tensor<dyn>& x, call_site at = call_site::here()) const {
     check(tessera::detail::check_fits({x.layout(), x.type()}, value_of<In>), x.team()->label());
-    return this->forward(x);
+    return this->forward(x, at);
   }
 
  protected:

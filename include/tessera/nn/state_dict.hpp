@@ -52,10 +52,10 @@ inline void agree_on_state(const team_handle& team, const nn::state_dict& state,
   if (!team || !team->inside()) return;
   std::string lines;
   for (const auto& [key, t] : state) lines += fmt::format("{} {:016x}\n", key, digest_of(t));
-  const std::vector<std::uint64_t> all = team->collect(text(lines.data(), static_cast<int>(lines.size())).hash);
+  const std::vector<std::uint64_t> all = team->collect(text(lines.data(), static_cast<int>(lines.size())).hash, "comparing state dicts");
   const auto other = static_cast<std::size_t>(std::find_if(all.begin(), all.end(), [&](auto h) { return h != all[0]; }) - all.begin());
   if (other == all.size()) return;
-  const std::vector<std::string> texts = collect_text(team, lines);
+  const std::vector<std::string> texts = team->collect_text(lines);
   const auto differ = std::mismatch(texts[0].begin(), texts[0].end(), texts[other].begin(), texts[other].end()).first - texts[0].begin();
   const std::size_t line = texts[0].substr(0, static_cast<std::size_t>(differ)).rfind('\n') + 1;
   std::string first;  // a key that one of them lacks comes before the other's
@@ -101,9 +101,12 @@ namespace tessera::nn {
 
 /// The parameters of a network as global tensors, on every worker.
 template <class Network>
-state_dict state_of(const Network& net) {
+state_dict state_of(const Network& net, call_site at = call_site::here()) {
   state_dict all;
-  for (const auto& [key, p] : tessera::detail::parameters_by_key(net)) {
+  const auto parameters = tessera::detail::parameters_by_key(net);
+  if (parameters.empty()) return all;
+  const during now(*tessera::detail::team_of(net), {.why = purpose::state, .what = "gathering a state dict", .at = at});
+  for (const auto& [key, p] : parameters) {
     layout everywhere;  // also where the layer lies on another mesh than the network
     everywhere.mesh = p->stored().team()->mesh();
     everywhere.roles.resize(everywhere.mesh.axes.count);
@@ -121,7 +124,10 @@ state_dict state_of(const Network& net) {
 /// Gives a network the parameters of a state dict that every worker has, and all have alike; keys, shapes and element types must
 /// be its own. Nothing changes when it is refused.
 template <class Network>
-void assign(Network& net, const state_dict& state) {
+void assign(Network& net, const state_dict& state, call_site at = call_site::here()) {
+  const team_handle team = tessera::detail::team_of(net);
+  if (!team) return tessera::detail::assign_from(net, state, "");
+  const during now(*team, {.why = purpose::state, .what = "assigning a state dict", .at = at});
   tessera::detail::assign_from(net, state, "");
 }
 

@@ -178,8 +178,9 @@ inline void write_state(const std::filesystem::path& path, const state_dict& sta
 
 /// Saves the parameters of a network: one file, serial keys, full tensors. All workers call it, the first one writes.
 template <class Network>
-void save(const Network& net, const std::filesystem::path& path) {
+void save(const Network& net, const std::filesystem::path& path, call_site at = call_site::here()) {
   const team_handle team = tessera::detail::team_of(net);
+  const during now(*team, {.why = purpose::state, .what = "saving a network", .at = at});
   const state_dict state = state_of(net);
   if (!team->inside()) return;
   tessera::detail::together(team, code::file_not_written, [&] {
@@ -189,9 +190,10 @@ void save(const Network& net, const std::filesystem::path& path) {
 
 /// Loads parameters that `save` wrote, whatever partition wrote them. All workers call it; a bad file is one error on all.
 template <class Network>
-void load(Network& net, const std::filesystem::path& path) {
+void load(Network& net, const std::filesystem::path& path, call_site at = call_site::here()) {
   const team_handle team = tessera::detail::team_of(net);
   if (!team->inside()) return;
+  const during now(*team, {.why = purpose::state, .what = "loading a network", .at = at});
   state_dict state;
   tessera::detail::together(team, code::file_missing, [&] { state = read_state(path); });
   tessera::detail::assign_from(net, state, path.string() + ": ");

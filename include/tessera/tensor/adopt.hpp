@@ -10,7 +10,7 @@ namespace detail {
 inline std::vector<std::vector<index_t>> gather_sizes(team_state& team, const at::Tensor& local, int dims) {
   std::vector<std::vector<index_t>> all(static_cast<std::size_t>(team.mesh().size()));
   for (int d = 0; d < dims; ++d) {
-    const std::vector<std::uint64_t> each = team.collect(static_cast<std::uint64_t>(local.size(d)));
+    const std::vector<std::uint64_t> each = team.collect(static_cast<std::uint64_t>(local.size(d)), "adopting boxes");
     for (std::size_t w = 0; w < each.size(); ++w) all[w].push_back(static_cast<index_t>(each[w]));
   }
   return all;
@@ -38,9 +38,11 @@ inline std::vector<index_t> lengths_of(const team_state& team, const cutting& of
 /// The lengths of parts are learned by gathering Σ_d p integers, and dynamic extents are their sums. Boxes whose lengths are no
 /// product over the dimensions are refused on every worker, as are lengths that the layout does not allow. All workers of the
 /// team call it, those outside the layout's mesh with a tensor of as many dimensions.
-inline tensor<dyn> adopt(const team_handle& team, layout x, const at::Tensor& local) {
+inline tensor<dyn> adopt(const team_handle& team, layout x, const at::Tensor& local, call_site at = call_site::here()) {
   if (!local.defined()) throw error(refusal{code::undefined_tensor}, team->label());
-  team->agree(static_cast<std::uint64_t>(local.dim()) << 8 | static_cast<std::uint64_t>(local.scalar_type()));
+  const during now(*team, {.at = at});
+  team->agree(static_cast<std::uint64_t>(local.dim()) << 8 | static_cast<std::uint64_t>(local.scalar_type()), "adopting a box",
+              [&] { return fmt::format("adopting a box of {} dimensions of {}", local.dim(), at::toString(local.scalar_type())); });
   if (local.dim() != x.dims.count) throw error(refusal{code::wrong_number_of_dimensions, x.dims.count, local.dim()}, team->label());
   const auto sizes = detail::gather_sizes(*team, local, x.dims.count);
   std::vector<std::vector<index_t>> bounds(static_cast<std::size_t>(x.dims.count));
@@ -71,9 +73,9 @@ inline tensor<dyn> adopt(const team_handle& team, layout x, const at::Tensor& lo
 
 /// The same into a type: `adopt<tensor<partition<grid, lengths<a>, whole>, shape<batch, dim<5>>>>(team, box)`.
 template <TensorType T, class Team>
-T adopt(const Team& team, const at::Tensor& local) {
+T adopt(const Team& team, const at::Tensor& local, call_site at = call_site::here()) {
   if (local.defined()) check(detail::check_element(value_of<T>.element, local.scalar_type()), team.label());
-  return T(adopt(team.state(), value_of<T>.layout, local));
+  return T(adopt(team.state(), value_of<T>.layout, local, at));
 }
 
 }  // namespace tessera

@@ -131,7 +131,7 @@ auto value(const tensor<P, S, E>& x) {
 
 /// ⟨x, y⟩: local products summed over the workers in double, an invariant axis counted once; every worker gets the number. Of
 /// complex tensors it is the real part of Σ x ȳ.
-inline double pairing(const tensor<dyn>& x, const tensor<dyn>& y) {
+inline double pairing(const tensor<dyn>& x, const tensor<dyn>& y, call_site at = call_site::here()) {
   if (!same(cotangent(x.layout()), y.layout())) throw error(refusal{code::wrong_partition, 0}, x.team()->label());
   const at::NoGradGuard no_record;
   const layout& l = x.layout();
@@ -142,11 +142,11 @@ inline double pairing(const tensor<dyn>& x, const tensor<dyn>& y) {
   for (int a = 0; a < l.roles.count; ++a) terms.roles.push({role::partial});
   layout all = terms;
   for (auto& r : all.roles) r = {};
-  return change_layout(x.team(), terms, all, own).item<double>();
+  return change_layout(x.team(), terms, all, own, at).item<double>();
 }
 template <class P, class S, class E>
-double pairing(const tensor<P, S, E>& x, const cotangent_type<tensor<P, S, E>>& y) {
-  return pairing(x.dynamic(), y.dynamic());
+double pairing(const tensor<P, S, E>& x, const cotangent_type<tensor<P, S, E>>& y, call_site at = call_site::here()) {
+  return pairing(x.dynamic(), y.dynamic(), at);
 }
 
 }  // namespace tessera

@@ -33,20 +33,20 @@ constexpr bool even(const layout& x, int dim) {
 ///
 /// Its adjoint is the shift the other way. Parts must be equally long (else they cannot take each other's place): a tensor with
 /// uneven parts is moved to `rotated<…>` instead, which keeps its name. Bytes: all that a worker holds, from one neighbour.
-inline tensor<dyn> shift(const tensor<dyn>& x, const text& axis, int steps = 1) {
+inline tensor<dyn> shift(const tensor<dyn>& x, const text& axis, int steps = 1, call_site at = call_site::here()) {
   const int a = x.layout().mesh.find(axis);
   if (a < 0) throw error(refusal{code::axis_not_in_mesh, 0, x.layout().mesh.axes.count}, x.team()->label());
   if (x.layout().mesh.axes[a].extent == 1) return x;
   const layout target = detail::turned(x.layout(), a, steps, x.team()->label());
   const int d = x.layout().roles[a].dimension;
   if (!detail::even(x.layout(), d)) throw error(refusal{code::uneven_shift, d, x.layout().parts(d)}, x.team()->label());
-  return {x.team(), x.layout(), change_layout(x.team(), x.layout(), target, x.local())};
+  return {x.team(), x.layout(), change_layout(x.team(), x.layout(), target, x.local(), at)};
 }
 
 /// The same on a type: `shift<ring>(x)`, `shift<ring, -1>(x)`.
 template <class Axis, int Steps = 1, class P, class S, class E>
-tensor<P, S, E> shift(const tensor<P, S, E>& x) {
-  return tensor<P, S, E>(shift(x.dynamic(), short_name_of<bare_axis<Axis>>(), Steps));
+tensor<P, S, E> shift(const tensor<P, S, E>& x, call_site at = call_site::here()) {
+  return tensor<P, S, E>(shift(x.dynamic(), short_name_of<bare_axis<Axis>>(), Steps, at));
 }
 
 }  // namespace tessera

@@ -186,7 +186,7 @@ T take(const Team& team, const at::Tensor& global) {
 }
 
 /// The global tensor on every worker: what is partial is summed, what is cut is gathered. No gradient passes.
-inline at::Tensor global(const tensor<dyn>& x) {
+inline at::Tensor global(const tensor<dyn>& x, call_site at = call_site::here()) {
   layout whole = x.layout();
   for (auto& r : whole.roles) r = {};
   for (auto& d : whole.dims) {
@@ -195,11 +195,12 @@ inline at::Tensor global(const tensor<dyn>& x) {
     d = uncut;
   }
   const at::NoGradGuard no_record;
-  return change_layout(x.team(), x.layout(), whole, x.local().detach());
+  const during now(*x.team(), {.why = purpose::state, .what = "gathering a global tensor", .at = at});
+  return change_layout(x.team(), x.layout(), whole, x.local().detach(), at);
 }
 template <class P, class S, class E>
-at::Tensor global(const tensor<P, S, E>& x) {
-  return global(x.dynamic());
+at::Tensor global(const tensor<P, S, E>& x, call_site at = call_site::here()) {
+  return global(x.dynamic(), at);
 }
 
 }  // namespace tessera

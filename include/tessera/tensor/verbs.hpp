@@ -13,15 +13,15 @@ using moved_type = tensor<Q, typename From::shape_type, typename From::element_t
 }  // namespace detail
 
 /// Takes a dynamic tensor to another layout.
-inline tensor<dyn> to(const layout& target, const tensor<dyn>& x) {
-  return {x.team(), target, change_layout(x.team(), x.layout(), target, x.local())};
+inline tensor<dyn> to(const layout& target, const tensor<dyn>& x, call_site at = call_site::here()) {
+  return {x.team(), target, change_layout(x.team(), x.layout(), target, x.local(), at)};
 }
 
 namespace detail {
 
 /// x under partition Q, where the primitive was checked.
 template <class Q, class P, class S, class E>
-auto carry(const tensor<P, S, E>& x) {
+auto carry(const tensor<P, S, E>& x, call_site at) {
   using Result = moved_type<tensor<P, S, E>, Q>;
   layout target = value_of<Result>.layout;
   for (int d = 0; d < target.dims.count; ++d) {
@@ -37,7 +37,7 @@ auto carry(const tensor<P, S, E>& x) {
     if (!alike) throw error(refusal{code::lengths_not_known, d}, x.team()->label());
     target.dims[d].bounds = here.bounds;
   }
-  return Result(tessera::to(target, x.dynamic()));
+  return Result(tessera::to(target, x.dynamic(), at));
 }
 
 template <class Q>
@@ -47,13 +47,13 @@ using partition_verdict = std::conditional_t<PartitionType<Q>, fits, not_a_parti
 
 /// Takes a tensor to another partition, by whatever verbs lead there: `to<Q>(x)`.
 template <class Q, class P, class S, class E>
-auto to(const tensor<P, S, E>& x) {
+auto to(const tensor<P, S, E>& x, call_site at = call_site::here()) {
   using verdict = detail::partition_verdict<Q>;
   verdict::template refuse<verdict>();
   if constexpr (verdict::ok) {
     using F = primitive<tensor<P, S, E>, detail::moved_type<tensor<P, S, E>, Q>>;
     static_assert(sizeof(F) > 0);
-    if constexpr (F::verdict::ok) return detail::carry<Q>(x);
+    if constexpr (F::verdict::ok) return detail::carry<Q>(x, at);
     else return detail::refused_like<tensor<P, S, E>>();
   } else {
     return detail::refused_like<tensor<P, S, E>>();
@@ -63,14 +63,14 @@ auto to(const tensor<P, S, E>& x) {
 namespace detail {
 
 template <class From, class To>
-tensor<dyn> through(const primitive<From, To>*, const tensor<dyn>& x) {
+tensor<dyn> through(const primitive<From, To>*, const tensor<dyn>& x, call_site at) {
   layout target = value_of<To>.layout;
   for (int d = 0; d < target.dims.count; ++d) target.dims[d].extent = x.layout().dims[d].extent;
-  return to(target, x);
+  return to(target, x, at);
 }
 template <class... Fs>
-tensor<dyn> through(const composition<Fs...>*, tensor<dyn> x) {
-  ((x = through(static_cast<const Fs*>(nullptr), x)), ...);
+tensor<dyn> through(const composition<Fs...>*, tensor<dyn> x, call_site at) {
+  ((x = through(static_cast<const Fs*>(nullptr), x, at)), ...);
   return x;
 }
 
@@ -87,23 +87,23 @@ struct takes {
 /// Applies a primitive, a composition or a type made of one, by name: `apply<F>(x)`, x in any spelling of F's domain. Its
 /// backward applies F*.
 template <Primitive F, TensorType T>
-auto apply(const T& x) {
+auto apply(const T& x, call_site at = call_site::here()) {
   using verdict = verdict_of<detail::takes<F, T>>;
   verdict::template refuse<verdict>();
-  if constexpr (verdict::ok) return typename F::codomain(detail::through(static_cast<const F*>(nullptr), x.dynamic()));
+  if constexpr (verdict::ok) return typename F::codomain(detail::through(static_cast<const F*>(nullptr), x.dynamic(), at));
   else return detail::refused_like<T>();
 }
 
 // The named verbs: each refuses a pair of partitions that it does not lead between. Beside each its adjoint.
 #define TESSERA_VERB(name)                                                                                \
   template <class Q, class P, class S, class E>                                                           \
-  auto name(const tensor<P, S, E>& x) {                                                                   \
+  auto name(const tensor<P, S, E>& x, call_site at = call_site::here()) {                                 \
     using verdict = detail::partition_verdict<Q>;                                                         \
     verdict::template refuse<verdict>();                                                                  \
     if constexpr (verdict::ok) {                                                                          \
       using F = named_primitive<verb::name, tensor<P, S, E>, detail::moved_type<tensor<P, S, E>, Q>>;     \
       static_assert(sizeof(F) > 0);                                                                       \
-      if constexpr (F::verdict::ok) return detail::carry<Q>(x);                                           \
+      if constexpr (F::verdict::ok) return detail::carry<Q>(x, at);                                       \
       else return detail::refused_like<tensor<P, S, E>>();                                                \
     } else {                                                                                              \
       return detail::refused_like<tensor<P, S, E>>();                                                     \

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <tessera/primitive/verb.hpp>
+#include <tessera/topology/element.hpp>
+
+#include <fmt/core.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace tessera {
+
+/// A place in the user's program, as std::source_location is, which clang has from 15 on: a defaulted argument of every function
+/// that communicates.
+struct call_site {
+  const char* file = nullptr;
+  int line = 0;
+
+  static constexpr call_site here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) { return {file, line}; }
+};
+
+/// Why a worker calls an exchange; calls for other reasons never meet.
+enum class purpose : signed char { forward, backward, agreement, state };
+
+/// What a change does, in the field's words: its verb and the global extents.
+struct movement {
+  verb how = verb::nothing;
+  static_vector<index_t, max_dimensions> extents;
+
+  constexpr movement() = default;
+  constexpr movement(const layout& from, const layout& to) : how(verb_between(from, to)) {
+    for (const dimension& d : from.dims) extents.push(d.extent);
+  }
+};
+
+/// What a worker does in a call: compared with what the others do, and put in words when they differ.
+struct activity {
+  purpose why = purpose::forward;
+  const char* what = nullptr;       ///< a literal: "making a network", or the name of a layer
+  const movement* moves = nullptr;  ///< kept by who made the plan
+  tessera::element element = tessera::element::float32;
+  call_site at{};
+  std::uint64_t number = 0;  ///< of the change among its team's; backward has the number of its forward
+
+  /// What must be alike for two calls to meet, beside the plan.
+  constexpr std::uint64_t hash() const { return (what == nullptr ? 0 : text(what).hash) + static_cast<std::uint64_t>(why); }
+};
+
+/// An activity in words: "backward of conv: all_gather of 33x64 float32 at train.cpp:17".
+inline std::string text_of(const activity& a) {
+  std::string words = a.why == purpose::backward ? "backward of " : "";
+  if (a.what != nullptr) words += a.what;
+  if (a.moves != nullptr && a.why != purpose::agreement) {
+    const bool named = a.moves->how != verb::several && a.moves->how != verb::nothing;
+    words += fmt::format("{}{} of ", a.what == nullptr ? "" : ": ", named ? name_of(a.moves->how) : "change");
+    for (const index_t& n : a.moves->extents) words += fmt::format("{}{}", &n == a.moves->extents.begin() ? "" : "x", n);
+    words += fmt::format("{}{}", a.moves->extents.empty() ? "" : " ", name_of(a.element));
+  }
+  if (a.at.file == nullptr) return words;
+  const std::string_view file = a.at.file;
+  return words + fmt::format(" at {}:{}", file.substr(file.rfind('/') + 1), a.at.line);
+}
+
+/// What one of two workers does, for an error about both.
+inline std::string told(int worker, std::string_view does) { return fmt::format("worker {}: {}", worker, does); }
+
+inline constexpr const char* launch_ended = "the launch that this team belongs to has ended";
+inline constexpr const char* in_no_call = "in no call";
+inline constexpr const char* has_ended = "its program ended";
+
+}  // namespace tessera

@@ -1,0 +1,248 @@
+#pragma once
+
+#include <tessera/comm/transport.hpp>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+namespace tessera::detail {
+
+/// Words in a message of fixed size; what does not fit is left out.
+template <std::size_t Size>
+struct words {
+  char text[Size]{};
+
+  words& operator=(std::string_view from) {
+    std::fill(std::copy_n(from.begin(), std::min(from.size(), Size - 1), text), text + Size, '\0');
+    return *this;
+  }
+  std::string_view view() const { return text; }
+};
+
+/// What workers tell each other beside boxes.
+struct wait_message {
+  enum kinds : int {
+    question,  ///< whether the reader can still begin the call that the sender waits in
+    answer,    ///< the sender is alive; to who asked first, also whom it waits for
+    never,     ///< the sender ended before it began the call
+    hail,      ///< from one that ended: whether the reader is alive
+    goodbye,   ///< the sender's program ended
+    failure    ///< all stop with this error
+  };
+  kinds kind = question;
+  int from = 0;
+  int first = 0;   ///< who asked first
+  int lowest = 0;  ///< the lowest worker that the question passed
+  int waits_for = -1;
+  bool offered_else = false;      ///< the reader sent the sender a box that none of the sender's calls takes
+  std::uint64_t asked = 0;        ///< the first one's number for its question
+  std::uint64_t fingerprint = 0;  ///< of the call that the sender waits in,
+  std::uint64_t sequence = 0;     ///< and which of that fingerprint it is
+  words<192> does;
+  refusal why;  ///< a failure, or what it is when the question comes back to who asked
+  words<512> told;
+};
+
+/// How workers that share no memory find out that they wait for ever: by edge chasing (Chandy, Misra and Haas 1983).
+///
+/// A worker that has waited for a while asks those that it needs to begin its call. One that began it says nothing: the box is on
+/// its way. One that computes reads the question when it waits itself, so it may compute as long as it likes. One that waits
+/// sends the question on to those that it needs in its turn. A question that comes back to who asked it went round workers of
+/// which each waits for the next, and no other could have moved them meanwhile. The lowest of them says so, and all stop.
+class waiting {
+ public:
+  /// A worker that has to begin the call which this one waits in.
+  struct need {
+    int peer = 0;
+    bool offers_else = false;
+  };
+  using post = std::function<void(int to, const wait_message&)>;
+  using needs = std::function<std::vector<need>()>;
+
+  waiting(int me, int size, post send, needs now)
+      : me_(me), send_(std::move(send)), needs_(std::move(now)), left_(static_cast<std::size_t>(size), false), heard_(left_.size(), 0) {}
+
+  /// Numbers a call that begins.
+  void begin(exchange_call& call) { call.sequence = begun_[call.fingerprint]++; }
+
+  /// From now on the worker waits in a call; then again it does not.
+  void enter(const exchange_call& call) {
+    call_ = &call;
+    passed_.clear();
+    for (const wait_message& q : std::exchange(unread_, {})) hear(q);
+  }
+  void leave() {
+    call_ = nullptr;
+    asked_ = 0;
+  }
+
+  /// Asks those that the call needs, which is what finds a ring, and who is stuck.
+  void ask() {
+    asked_ = ++questions_;
+    waits_for_.clear();
+    wait_message m = about_this_wait();
+    m.kind = wait_message::question;
+    m.first = m.lowest = me_;
+    m.asked = asked_;
+    to_each_need(m);
+  }
+
+  /// The worker behind which this one waits, as far as those that wait answered: it computes, or is stuck.
+  int behind() const {
+    const std::vector<need> open = needs_();
+    if (open.empty()) return me_;
+    for (const need& n : open)
+      if (!waits_for_.contains(n.peer)) return n.peer;
+    int w = open.front().peer;
+    for (std::size_t i = 0; i < left_.size() && waits_for_.contains(w); ++i) w = waits_for_.at(w);
+    return w;
+  }
+
+  /// The worker's program ended: it begins nothing more.
+  void end() {
+    ended_ = true;
+    to_all(wait_message::goodbye);
+    for (const wait_message& q : std::exchange(unread_, {})) hear(q);
+  }
+  bool ended() const { return ended_; }
+
+  /// The first worker whose program did not end, -1 if there is none.
+  int still_runs() const {
+    for (int r = 0; r < static_cast<int>(left_.size()); ++r)
+      if (r != me_ && !left_[at(r)]) return r;
+    return -1;
+  }
+  /// Asks a worker for a sign of life, unless it still owes one; how many came of it.
+  void hail(int worker) {
+    if (hailed_.insert(worker).second) send_(worker, message(wait_message::hail));
+  }
+  std::uint64_t heard_of(int worker) const { return heard_[at(worker)]; }
+
+  /// The error that all stop with, and whether another worker met it first.
+  const std::optional<error>& failure() const { return failure_; }
+  bool failed_elsewhere() const { return elsewhere_; }
+
+  /// Stops all workers with an error.
+  [[noreturn]] void fail(const refusal& why, const std::string& where = {}) {
+    failure_ = error(why, where);
+    wait_message m = message(wait_message::failure);
+    m.why = why;
+    m.told = where;
+    for (int r = 0; r < static_cast<int>(left_.size()); ++r)
+      if (r != me_) send_(r, m);
+    throw *failure_;
+  }
+
+  /// Reads what another worker tells.
+  void hear(const wait_message& m) {
+    if (failure_) return;
+    ++heard_[at(m.from)];
+    switch (m.kind) {
+      case wait_message::question: return hear_question(m);
+      case wait_message::answer:
+        hailed_.erase(m.from);
+        if (m.asked == asked_ && m.waits_for >= 0) waits_for_[m.from] = m.waits_for;
+        return;
+      case wait_message::never:
+        if (call_ != nullptr && m.fingerprint == call_->fingerprint && m.sequence == call_->sequence)
+          fail(refusal{code::worker_lost, me_, m.from}, told(me_, text_of(call_->does)) + "; " + told(m.from, has_ended));
+        return;
+      case wait_message::hail: return send_(m.from, message(wait_message::answer));
+      case wait_message::goodbye: left_[at(m.from)] = true; return;
+      case wait_message::failure:
+        failure_ = error(m.why, m.told.view());
+        elsewhere_ = true;
+    }
+  }
+
+ private:
+  static std::size_t at(int worker) { return static_cast<std::size_t>(worker); }
+
+  wait_message message(wait_message::kinds kind) const {
+    wait_message m;
+    m.kind = kind;
+    m.from = me_;
+    return m;
+  }
+  void to_all(wait_message::kinds kind) {
+    for (int r = 0; r < static_cast<int>(left_.size()); ++r)
+      if (r != me_) send_(r, message(kind));
+  }
+  wait_message about_this_wait() const {
+    wait_message m = message(wait_message::question);
+    m.fingerprint = call_->fingerprint;
+    m.sequence = call_->sequence;
+    m.does = text_of(call_->does);
+    return m;
+  }
+  void to_each_need(wait_message m) {
+    for (const need& n : needs_()) {
+      m.offered_else = n.offers_else;
+      send_(n.peer, m);
+    }
+  }
+  bool begun(const wait_message& q) const {
+    const auto found = begun_.find(q.fingerprint);
+    return found != begun_.end() && found->second > q.sequence;
+  }
+
+  void hear_question(const wait_message& q) {
+    if (begun(q)) return;
+    if (ended_) {
+      wait_message m = q;
+      m.kind = wait_message::never;
+      m.from = me_;
+      return send_(q.from, m);
+    }
+    if (call_ == nullptr) {  // it computes
+      std::erase_if(unread_, [&](const wait_message& old) { return old.from == q.from && old.first == q.first; });
+      unread_.push_back(q);
+      return;
+    }
+    wait_message on = about_this_wait();
+    on.first = q.first;
+    on.asked = q.asked;
+    on.lowest = std::min(q.lowest, me_);
+    on.why = q.why;
+    on.told = q.told.view();
+    if (on.why.ok() || (q.offered_else && on.why.code != code::workers_disagree)) {
+      on.why = refusal{q.offered_else ? code::workers_disagree : code::workers_wait_in_a_ring, q.from, me_};
+      on.told = told(q.from, q.does.view()) + "; " + told(me_, on.does.view());
+    }
+    if (q.first == me_) {
+      if (q.asked == asked_ && on.lowest == me_) fail(on.why, std::string(on.told.view()));
+      return;
+    }
+    const std::vector<need> open = needs_();
+    if (open.empty()) return;
+    wait_message mine = message(wait_message::answer);
+    mine.asked = q.asked;
+    mine.waits_for = open.front().peer;
+    send_(q.first, mine);
+    if (passed_.insert({q.first, q.asked}).second) to_each_need(on);
+  }
+
+  int me_;
+  post send_;
+  needs needs_;
+  std::unordered_map<std::uint64_t, std::uint64_t> begun_;  // calls of each fingerprint
+  const exchange_call* call_ = nullptr;           // that it waits in
+  std::uint64_t questions_ = 0;
+  std::uint64_t asked_ = 0;                            // the question of this wait
+  std::map<int, int> waits_for_;                       // what was answered to it
+  std::set<std::pair<int, std::uint64_t>> passed_;     // questions of others that were sent on in this wait
+  std::vector<wait_message> unread_;                   // questions that came while it computed
+  std::vector<bool> left_;
+  std::vector<std::uint64_t> heard_;                   // messages of each worker
+  std::set<int> hailed_;                               // asked whether they are alive, not answered yet
+  bool ended_ = false;
+  std::optional<error> failure_;
+  bool elsewhere_ = false;
+};
+
+}  // namespace tessera::detail
