@@ -289,6 +289,20 @@ TEST_CASE("a program that catches what its workers disagree about does not end w
   CHECK(run_workers<mesh<pair_axis>>(0, nullptr, threads_only(std::chrono::seconds{0}), [](team<mesh<pair_axis>>&) {}) != 0);
 }
 
+TEST_CASE("a team over another mesh is checked and observed as the team that it is made of") {
+  launch_options o = threads_only();
+  o.checked = true;
+  const int status = run_workers<mesh<pair_axis>>(0, nullptr, o, [](team<mesh<pair_axis>>& t) {
+    int seen = 0;
+    t.state()->watch.self = &seen;
+    const auto again = t.over<mesh<pair_axis>>();
+    if (!again.state()->checked || again.state()->watch.self != &seen) throw std::runtime_error("other settings");
+    team_state by_hand(t.state()->shared_carrier(), line(2));
+    if (!by_hand.checked) throw std::runtime_error("not checked");
+  });
+  CHECK(status == 0);
+}
+
 namespace {
 
 /// What workers that share no memory tell each other, one message at a time, and who waits for whom.

@@ -78,4 +78,80 @@ TEST_CASE("checked mode sees copies that differ, on every worker") {
   CHECK(codes_of_two(false, 2.0) == std::vector<std::string>(2, "none"));
 }
 
+namespace {
+
+using terms = tensor<partition<two_workers, partial<twins>>, shape_of<>, double>;
+using summed = partition<two_workers>;
+
+/// What each of two workers is told when f goes wrong on them; "" where nothing does.
+template <class F>
+std::vector<std::string> told_to_two(bool checked, F&& f) {
+  launch_options o = threads_only();
+  o.checked = checked;
+  return in_team<two_workers>(
+             [&](team<two_workers>& t) {
+               f(t);
+               return true;
+             },
+             o)
+      .texts;
+}
+
+bool all_say(const std::vector<std::string>& texts, const std::vector<std::string>& parts) {
+  for (const std::string& text : texts)
+    for (const std::string& part : parts)
+      if (text.find(part) == std::string::npos) return false;
+  return true;
+}
+
+terms term_of(const team<two_workers>& t) {
+  terms x = assume<terms>(t, at::ones({}, at::kDouble));
+  return x.requires_grad();
+}
+
+}  // namespace
+
+TEST_CASE("a launch leaves LibTorch's settings as they were, so the next one does not depend on it") {
+  const int before = at::get_num_threads();
+  at::set_num_threads(3);
+  const std::vector<int> first = threads_of_each<mesh<twins>>();
+  CHECK(at::get_num_threads() == 3);
+  CHECK(threads_of_each<mesh<twins>>() == first);
+  CHECK(c10::AutogradState::get_tls_state().get_multithreading_enabled());
+  at::set_num_threads(before);
+}
+
+TEST_CASE("a worker in backward never exchanges with one in a forward of the same type") {
+  for (const bool checked : {false, true}) {
+    const auto told = told_to_two(checked, [](team<two_workers>& t) {
+      const terms x = term_of(t);
+      const auto y = all_reduce<summed>(x);
+      if (t.rank() == 0) y.backward();
+      else static_cast<void>(all_reduce<summed>(x));
+    });
+    INFO(told[0] << told[1]);
+    CHECK(all_say(told, {"tessera.agree.fingerprint", "worker 0: backward of all_reduce of double at launching.cpp:",
+                         "worker 1: all_reduce of double at launching.cpp:"}));
+  }
+}
+
+TEST_CASE("checked mode sees two tensors of one type that a worker reduces in another order, forward and backward") {
+  const auto forward = told_to_two(true, [](team<two_workers>& t) {
+    const terms x = term_of(t);
+    if (t.rank() == 1) static_cast<void>(all_reduce<summed>(x));
+    static_cast<void>(all_reduce<summed>(x));
+    if (t.rank() == 0) static_cast<void>(all_reduce<summed>(x));
+  });
+  CHECK(all_say(forward, {"tessera.agree.fingerprint", "worker 0: all_reduce", "worker 1: all_reduce"}));
+  const auto backward = [](int other_way) {
+    return told_to_two(true, [&](team<two_workers>& t) {
+      std::vector<decltype(all_reduce<summed>(term_of(t)))> y;
+      for (int i = 0; i < 2; ++i) y.push_back(all_reduce<summed>(term_of(t)));
+      for (const int i : {0, 1}) y[static_cast<std::size_t>(t.rank() == other_way ? 1 - i : i)].backward();
+    });
+  };
+  CHECK(all_say(backward(1), {"tessera.agree.fingerprint", "backward of all_reduce"}));
+  CHECK(backward(-1) == std::vector<std::string>(2));
+}
+
 }  // namespace tessera::testing
