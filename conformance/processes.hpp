@@ -42,23 +42,23 @@ std::string run_job(const std::string& command, std::size_t from, Take&& take) {
   if (job == nullptr) throw std::runtime_error("no process can be started");
   bool started = false;
   std::string said;
-  std::string line;
+  std::string text;
   for (int c = std::fgetc(job); c != EOF; c = std::fgetc(job)) {
     if (c != '\n') {
-      line.push_back(static_cast<char>(c));
+      text.push_back(static_cast<char>(c));
       continue;
     }
     std::size_t number = 0;
     int begins = 0;
-    if (line == ready) {
+    if (text == ready) {
       started = true;
-    } else if (std::sscanf(line.c_str(), "verdict %zu %n", &number, &begins) == 1 && begins > 0) {
-      take(number, verdict_of(json::parse(line.substr(static_cast<std::size_t>(begins)))));
+    } else if (std::sscanf(text.c_str(), "verdict %zu %n", &number, &begins) == 1 && begins > 0) {
+      take(number, verdict_of(json::parse(text.substr(static_cast<std::size_t>(begins)))));
     } else {
-      fmt::print(stderr, "{}\n", line);
-      if (said.empty() && line.compare(0, 8, "tessera:") == 0) said = line;
+      fmt::print(stderr, "{}\n", text);
+      if (said.empty() && text.compare(0, 8, "tessera:") == 0) said = text;
     }
-    line.clear();
+    text.clear();
   }
   const int status = pclose(job);
   if (!started) throw std::runtime_error(fmt::format("mpirun started no workers (status {}); see its message above", status));

@@ -31,12 +31,12 @@ static_assert(upper::value.contains(1) && !upper::value.contains(2));
 // [end]
 
 // [neighbours]
-constexpr ts::mesh_value workers = grid::value;
-constexpr ts::coordinates here = workers.at(2);                                // row 1, col 0
-static_assert(ts::neighbour<row>(workers, here, -1) == 0);                     // the rank one row up
-static_assert(ts::neighbour<row>(workers, here, +1) == -1);                    // there is none below
-static_assert(ts::neighbour_on_ring<row>(workers, here, +1) == 0);             // wrapped
-constexpr ts::mesh_value my_row = ts::line_through<ts::along<col>>(workers, here);  // the workers that differ in col alone
+constexpr ts::mesh_value world = grid::value;
+constexpr ts::coordinates here = world.at(2);                                  // row 1, col 0
+static_assert(ts::neighbour<row>(world, here, -1) == 0);                       // the rank one row up
+static_assert(ts::neighbour<row>(world, here, +1) == -1);                      // there is none below
+static_assert(ts::neighbour_on_ring<row>(world, here, +1) == 0);               // wrapped
+constexpr ts::mesh_value my_row = ts::line_through<ts::along<col>>(world, here);  // the workers that differ in col alone
 static_assert(my_row.size() == 2 && my_row.contains(2) && my_row.contains(3));
 // [end]
 

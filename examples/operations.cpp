@@ -5,14 +5,14 @@
 namespace ts = tessera;
 
 struct ring : ts::axis<4> {};
-using workers = ts::mesh<ring>;
+using grid = ts::mesh<ring>;
 struct batch : ts::dyn {};
 // [end]
 
 // [the_operation]
 constexpr auto causal = ts::operation("qk->qk").whole("k").nonlinear();
 
-using scores = ts::tensor<ts::partition<workers, ts::blocks<ring>, ts::whole>, ts::shape_of<10, 10>, double>;
+using scores = ts::tensor<ts::partition<grid, ts::blocks<ring>, ts::whole>, ts::shape_of<10, 10>, double>;
 
 scores attention(const scores& s) {
   return ts::apply<causal>(
@@ -33,9 +33,9 @@ at::Tensor serial_attention(const at::Tensor& s) {
 // [end]
 
 // [the_primitive]
-using rows = ts::tensor<ts::partition<workers, ts::blocks<ring>, ts::whole>, ts::shape_of<7, 5>, double>;
-using at_root = ts::tensor<ts::partition<workers, ts::whole, ts::whole, ts::on<ring>>, ts::shape_of<7, 5>, double>;
-using columns = ts::tensor<ts::partition<workers, ts::whole, ts::blocks<ring>>, ts::shape_of<7, 5>, double>;
+using rows = ts::tensor<ts::partition<grid, ts::blocks<ring>, ts::whole>, ts::shape_of<7, 5>, double>;
+using at_root = ts::tensor<ts::partition<grid, ts::whole, ts::whole, ts::on<ring>>, ts::shape_of<7, 5>, double>;
+using columns = ts::tensor<ts::partition<grid, ts::whole, ts::blocks<ring>>, ts::shape_of<7, 5>, double>;
 
 struct over_the_root : ts::composition<ts::primitive<rows, at_root>, ts::primitive<at_root, columns>> {};
 
@@ -57,7 +57,7 @@ struct gain {
   }
 };
 
-using features = ts::partition<workers, ts::blocks<ring>, ts::whole>;
+using features = ts::partition<grid, ts::blocks<ring>, ts::whole>;
 using net_type = ts::nn::sequential<ts::tensor<features, ts::shape<batch, ts::dim<6>>, double>,  //
                                     ts::nn::linear<5>, gain, ts::nn::relu, ts::nn::linear<3>>;
 // [end]
@@ -71,7 +71,7 @@ at::Tensor serial_net(const at::Tensor& x, const std::map<std::string, at::Tenso
 
 // [the_program]
 int main(int argc, char** argv) {
-  return ts::launch<workers>(argc, argv, [](ts::team<workers>& team) {
+  return ts::launch<grid>(argc, argv, [](ts::team<grid>& team) {
     const auto same = [](const char* what, const at::Tensor& here, const at::Tensor& serial) {
       if (!at::allclose(here, serial)) throw std::runtime_error(fmt::format("{} differs from one process", what));
     };

@@ -208,16 +208,16 @@ std::vector<double> trained(const ts::team<grid>& team, net_type& net, const sam
 // [end]
 
 /// The same network and steps on one worker, from the same weights.
-std::vector<double> trained_serially(ts::nn::state_dict weights, const samples& data, int steps) {
+std::vector<double> trained_serially(ts::nn::state_dict state, const samples& data, int steps) {
   std::vector<double> losses;
-  for (auto& [name, w] : weights) w.set_requires_grad(true);
+  for (auto& [name, w] : state) w.set_requires_grad(true);
   for (int step = 0; step < steps; ++step) {
-    const at::Tensor c = at::conv2d(data.images, weights.at("0.weight"), weights.at("0.bias"), 1, 1);
-    const at::Tensor y = at::linear(at::max_pool2d(at::relu(c), 3).flatten(1), weights.at("4.weight"), weights.at("4.bias"));
+    const at::Tensor c = at::conv2d(data.images, state.at("0.weight"), state.at("0.bias"), 1, 1);
+    const at::Tensor y = at::linear(at::max_pool2d(at::relu(c), 3).flatten(1), state.at("4.weight"), state.at("4.bias"));
     const at::Tensor loss = at::cross_entropy_loss(y, data.corners);
     loss.backward();
     const at::NoGradGuard no_record;
-    for (auto& [name, w] : weights) {
+    for (auto& [name, w] : state) {
       w -= 0.2 * w.grad();
       w.mutable_grad().reset();
     }

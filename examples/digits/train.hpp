@@ -70,7 +70,7 @@ history train(const Team& team, typename Model::network& net, const task& job, p
     h.loss_per_epoch.push_back(sum / static_cast<double>(count));
     if (bar != nullptr) {
       const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-      bar->update(epoch, fmt::format("loss {:.4f}  {:.0f} images/s", h.loss_per_epoch.back(), epoch * count / seconds));
+      bar->update(epoch, fmt::format("loss {:.4f}  {:.0f} images/s", h.loss_per_epoch.back(), static_cast<double>(epoch * count) / seconds));
     }
   }
   net.eval();

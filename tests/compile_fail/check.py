@@ -1,4 +1,4 @@
-"""Compiles one case of a file of mistakes and judges what the compiler says: check.py --compiler g++ FILE CASE|control."""
+"""Compiles one case of a file of mistakes and judges what the compiler says: check.py --compiler g++ FILE CASE|control [OPTION...]."""
 
 import argparse
 import os
@@ -47,32 +47,33 @@ def faults_of(said, expected, source, lines):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--compiler", required=True)
-    parser.add_argument("--system", action="append", default=[], help="a folder of headers that are not ours")
+    parser.add_argument("--precompiled", help="a header to include first, which was compiled with the same options")
     parser.add_argument("source")
     parser.add_argument("case")
-    options = parser.parse_args()
+    options, system = parser.parse_known_args()
 
     cases = cases_of(options.source)
     control = options.case == "control"
     if control and not cases:
         sys.exit(f"{options.source}: no case with '// expect: TEXT'")
-    command = [options.compiler, "-std=c++20", "-fsyntax-only", "-Iinclude"]
-    for folder in options.system:
-        command += ["-isystem", folder]
+    command = [options.compiler, "-std=c++20", "-fsyntax-only", "-Iinclude", *system]
+    if options.precompiled:
+        command += ["-include", options.precompiled]
     if not control:
         command.append(f"-D{options.case}")
     command.append(options.source)
     plain = os.environ | {"LC_ALL": "C"}
     ran = subprocess.run(command, env=plain, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    said = ran.stdout.replace(f"{os.getcwd()}/", "")  # a precompiled header remembers whole paths
     if control:
         faults = ["does not compile"] if ran.returncode else []
     elif ran.returncode == 0:
         faults = ["compiles, but must not"]
     else:
         expected, lines = cases[options.case]
-        faults = faults_of(ran.stdout, expected, options.source, lines)
+        faults = faults_of(said, expected, options.source, lines)
     if faults:
-        sys.exit(f"{options.source}, {options.case}: {'; '.join(faults)}:\n{ran.stdout}")
+        sys.exit(f"{options.source}, {options.case}: {'; '.join(faults)}:\n{said}")
 
 
 main()

@@ -48,7 +48,7 @@ def configure(folder, *defines, without=(), fails=False):
     environment = {k: v for k, v in os.environ.items() if k != "TESSERA_LIBTORCH"}
     return run("cmake", "-G", "Ninja", "-S", here / "consumer", "-B", folder, f"-DCMAKE_CXX_COMPILER={options.compiler}",
                f"-DCMAKE_CXX_COMPILER_LAUNCHER={options.launcher}", f"-DTESSERA_LIBTORCH={options.libtorch}",
-               "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror", *defines,
+               "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Wshadow -Wconversion -Werror", *defines,
                *(f"-DCMAKE_DISABLE_FIND_PACKAGE_{p}=ON" for p in without), fails=fails, env=environment)
 
 
@@ -95,6 +95,11 @@ def check_refusals(prefix, folder):
             refused(f"-DCOMPONENTS={component}", without=[package], says=[f"needs {package}, which was not found: install", install])
     if "torch" in have:
         refused("-DCOMPONENTS=torch", "-DTESSERA_LIBTORCH=/nowhere", says=["TESSERA_LIBTORCH=/nowhere holds no LibTorch"])
+        old = folder / "old"
+        for name in ["lib/libtorch_cpu.so", "lib/libc10.so", "include/ATen/ATen.h", "share/cmake/Torch/TorchConfig.cmake"]:
+            (old / name).parent.mkdir(parents=True, exist_ok=True)
+            (old / name).write_text('set(TORCH_CXX_FLAGS "-D_GLIBCXX_USE_CXX11_ABI=0")')
+        refused("-DCOMPONENTS=torch", f"-DTESSERA_LIBTORCH={old}", says=["was built with the old std::string"])
         refused(without=["LibTorch"], says=["tessera::torch needs LibTorch", "find_package(tessera COMPONENTS core)"])
         text = configure(folder / "optional", "-DPROGRAM=core", installed, "-DCOMPONENTS=core", "-DOPTIONAL=torch;comm", without=["LibTorch"])
         if not ("-- core: TRUE\n" in text and "-- torch: FALSE\n" in text and "-- comm: TRUE\n" in text):

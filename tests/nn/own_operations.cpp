@@ -132,9 +132,9 @@ TEST_CASE("a range of a cut dimension stays where it is, and a change balances i
     c.plan.output = blocks;
     c.forward = [in_place = c.forward, blocks](const team_handle& team, const layer_plan& p, const at::Tensor& in,
                                                const std::vector<nn::parameter>& w) {
-      layer_plan range = p;
-      range.output = p.raw;
-      return to(blocks, tensor<dyn>(team, p.raw, in_place(team, range, in, w))).local();
+      layer_plan unmoved = p;
+      unmoved.output = p.raw;
+      return to(blocks, tensor<dyn>(team, p.raw, in_place(team, unmoved, in, w))).local();
     };
     return c;
   });

@@ -95,7 +95,8 @@ struct gapped {
   std::vector<unsigned char> memory;
   index_t step = 1;
 
-  gapped(index_t n, index_t step) : memory(static_cast<std::size_t>((n * step + 1) * static_cast<index_t>(sizeof(T))), 0xee), step(step) {}
+  gapped(index_t n, index_t every)
+      : memory(static_cast<std::size_t>((n * every + 1) * static_cast<index_t>(sizeof(T))), 0xee), step(every) {}
   void set(index_t i, T v) { std::memcpy(at(i), &v, sizeof(T)); }
   T get(index_t i) const {
     T v;

@@ -79,9 +79,9 @@ inline std::vector<index_t> held(const layout& x, int dim, const coordinates& c)
     return v / d.needs.c - (v % d.needs.c < 0 ? 1 : 0);
   };
   for (index_t i = input(mine.front(), d.needs.b); i <= input(mine.back(), d.needs.b2); ++i) {
-    const index_t element = read(i, d.extent, d.needs.edge);
-    if (element < d.needs.unreached_before || element >= d.extent - d.needs.unreached_after) continue;
-    if (std::find(hull.begin(), hull.end(), element) == hull.end()) hull.push_back(element);
+    const index_t from = read(i, d.extent, d.needs.edge);
+    if (from < d.needs.unreached_before || from >= d.extent - d.needs.unreached_after) continue;
+    if (std::find(hull.begin(), hull.end(), from) == hull.end()) hull.push_back(from);
   }
   if (d.needs.edge != boundary::periodic || static_cast<index_t>(hull.size()) == d.extent) std::sort(hull.begin(), hull.end());
   return hull;

@@ -144,7 +144,7 @@ TEST_CASE("row-major tiles are transposed whatever their height and width, and s
       const layout rows = matrix_over(before, 0, {n, m}, 0);
       const layout columns = matrix_over(before, 0, {m, n}, 1);
       const layout rows_of_transposed = matrix_over(after, first, {m, n}, 0);
-      const auto all = on_workers(std::max(before, first + after), [&, worker_mesh = rows.mesh](const std::shared_ptr<transport>& carrier) {
+      const auto all = on_workers(std::max(before, first + after), [&, before = before, worker_mesh = rows.mesh](const std::shared_ptr<transport>& carrier) {
         const auto team = std::make_shared<team_state>(carrier, worker_mesh);
         const int r = carrier->rank();
         const at::Tensor mine = piece_of(rows, r, a).clone().set_requires_grad(true);

@@ -30,7 +30,7 @@ class board {
     std::size_t place = 0;
   };
 
-  explicit board(int size) : calls_(static_cast<std::size_t>(size)), channels_(static_cast<std::size_t>(size) * size) {}
+  explicit board(int size) : calls_(static_cast<std::size_t>(size)), channels_(calls_.size() * calls_.size()) {}
 
   int size() const { return static_cast<int>(calls_.size()); }
 
@@ -112,7 +112,7 @@ class board {
   }
 
  private:
-  std::deque<offer>& channel(int from, int to) { return channels_[static_cast<std::size_t>(from) * size() + to]; }
+  std::deque<offer>& channel(int from, int to) { return channels_[static_cast<std::size_t>(from * size() + to)]; }
   static progress& progress_of(const exchange_call& call) { return *static_cast<progress*>(call.pending.get()); }
 
   // Where the k-th offer of a fingerprint stands in a channel, or the channel's size.

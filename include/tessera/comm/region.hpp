@@ -142,7 +142,8 @@ inline void copy(const region& from, const region& to) {
         std::memcpy(b, a, static_cast<std::size_t>(n) * sizeof(T));
         return;
       }
-      for (index_t i = 0; i < n; ++i) std::memcpy(b + i * step_b * sizeof(T), a + i * step_a * sizeof(T), sizeof(T));
+      constexpr index_t size = sizeof(T);
+      for (index_t i = 0; i < n; ++i) std::memcpy(b + i * step_b * size, a + i * step_a * size, sizeof(T));
     });
   });
 }

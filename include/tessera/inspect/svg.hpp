@@ -61,9 +61,9 @@ class drawing {
 
   /// How wide a text is, nearly.
   static double width_of(std::string_view text, double size = 12) {
-    const auto letters =
+    const auto characters =
         std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; });
-    return static_cast<double>(letters) * size * 0.56;
+    return static_cast<double>(characters) * size * 0.56;
   }
 
   void rect(double x, double y, double w, double h, std::string_view fill, double opacity = 1, std::string_view more = "") {

@@ -40,7 +40,7 @@ inline at::Tensor forward_widened(const team_handle& team, const layer_plan& p, 
   const holding raw = held_by(p.raw, team->rank());
   const std::vector<index_t> sizes = detail::sizes_of(raw);
   if (x.numel() == 0 || std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return detail::empty_result(raw, {x});
-  return detail::windowed(x, p.used, team->rank(), raw, x.dim() - widths.count, widths, 0) * 1;
+  return detail::windowed(x, p.used, team->rank(), raw, p.used.dims.count - widths.count, widths, 0) * 1;
 }
 
 /// The layers as functions of their plan: a layer of one's own has its `forward`, the others are found by what their type has.

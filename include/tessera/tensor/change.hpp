@@ -1,8 +1,8 @@
 #pragma once
 
 #include <tessera/tensor/element_type.hpp>
+#include <tessera/tensor/node.hpp>
 
-#include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
 
 namespace tessera {
@@ -115,7 +115,7 @@ inline at::Tensor change_layout(const team_handle& team, const layout& from, con
   }
   if (y.is_alias_of(x)) torch::autograd::impl::set_version_counter(y, torch::autograd::impl::version_counter(x));
   if (tracked) {
-    const auto node = std::make_shared<detail::change_backward>(team, planned, y, what);
+    const auto node = detail::make_node<detail::change_backward>(team, planned, y, what);
     node->set_next_edges(torch::autograd::collect_next_edges(x));
     torch::autograd::set_history(y, node);
   }

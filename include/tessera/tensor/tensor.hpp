@@ -107,8 +107,8 @@ class tensor {
  private:
   tessera::tensor<dyn> of_;
 
-  using verdict = typename detail::described<tensor>::verdict;
-  static_assert((verdict::template refuse<verdict>(), true));
+  using type_verdict = typename detail::described<tensor>::verdict;
+  static_assert((type_verdict::template refuse<type_verdict>(), true));
 };
 
 namespace detail {

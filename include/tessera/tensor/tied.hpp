@@ -1,6 +1,7 @@
 #pragma once
 
-#include <torch/csrc/autograd/function.h>
+#include <tessera/tensor/node.hpp>
+
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
@@ -63,7 +64,7 @@ inline at::Tensor tied(const at::Tensor& y, const std::vector<at::Tensor>& opera
   if (!tracked || !c10::GradMode::is_enabled()) return y;
   at::Tensor result = y.variable_data();
   torch::autograd::impl::set_version_counter(result, torch::autograd::impl::version_counter(y));
-  const auto node = std::make_shared<tied_backward>(y, operands);
+  const auto node = make_node<tied_backward>(y, operands);
   torch::autograd::impl::set_gradient_edge(result, {node, node->add_input_metadata(result)});
   return result;
 }
