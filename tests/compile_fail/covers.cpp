@@ -100,7 +100,7 @@ static_assert(ts::network<image, nn::pad<ts::padding_at<1, -2, -3, 0>>, nn::slic
 #if defined(ODD_PADDING)  // expect: [tessera.layer.options] && at_layer<0, tessera::option_of_other_dimensions<4, 3>
 using bad = ts::network<image, nn::pad<ts::padding_at<1, 1, 2>>>;
 static_assert(bad::layers::count >= 0);
-#elif defined(SLICE_OF_NOTHING)  // expect: [tessera.window.kernel] && at_layer<0, tessera::kernel_wider_than_padded_tensor<3, 9, -5, 1>
+#elif defined(SLICE_OF_NOTHING)  // expect: [tessera.signature.range] && at_layer<0, tessera::range_outside<3, 9, 5, 4>
 using bad = ts::network<image, nn::pad<ts::padding_at<-5, -5>>>;
 static_assert(bad::layers::count >= 0);
 #endif

@@ -65,13 +65,13 @@ static_assert(bad::layers::count >= 0);
 #elif defined(REPARTITION_OF_MATRIX)  // expect: [tessera.partition.dimensions] && at_layer<1, tessera::wrong_number_of_dimensions<4, 2>
 using bad = ts::network<rows_of<features>, nn::relu, nn::repartition<image>, nn::relu>;
 static_assert(bad::layers::count >= 0);
-#elif defined(REPARTITION_TO_TENSOR)  // expect: [tessera.verb.partition] && at_layer<1, tessera::not_a_partition<
+#elif defined(REPARTITION_TO_TENSOR)  // expect: [tessera.argument.kind] && at_layer<1, tessera::wrong_argument<tessera::kind::layer, 0, tessera::kind::partition, tessera::kind::tensor>
 using bad = ts::network<rows_of<features>, nn::relu, nn::repartition<rows_of<features>>, nn::relu>;
 static_assert(bad::layers::count >= 0);
-#elif defined(RESULT_AS_TENSOR)  // expect: [tessera.verb.partition] && at_layer<0, tessera::not_a_partition<
+#elif defined(RESULT_AS_TENSOR)  // expect: [tessera.argument.kind] && at_layer<0, tessera::wrong_argument<tessera::kind::option, 0, tessera::kind::partition, tessera::kind::tensor>
 using bad = ts::network<rows_of<features>, nn::linear<8, ts::output_as<rows_of<features>>>, nn::relu>;
 static_assert(bad::layers::count >= 0);
-#elif defined(RESULT_OF_OTHER_RANK)  // expect: [tessera.partition.dimensions] && at_layer<0, tessera::wrong_number_of_dimensions<2, 4>
+#elif defined(RESULT_OF_OTHER_RANK)  // expect: [tessera.partition.dimensions] && at_layer<0, tessera::wrong_number_of_dimensions<4, 2>
 using bad = ts::network<rows_of<features>, nn::linear<8, ts::output_as<image>>, nn::relu>;
 static_assert(bad::layers::count >= 0);
 #elif defined(DYNAMIC_FEATURES)  // expect: [tessera.layer.dynamic] && at_layer<1, tessera::extent_not_static<1>

@@ -61,10 +61,10 @@ static_assert(ts::TensorType<ts::result_type<ts::detail::sum_signature<4>, bad::
 #elif defined(WIDE_CONVOLUTION_DERIVED)  // expect: [tessera.window.kernel] && at_layer<24, tessera::kernel_wider_than_padded_tensor<2, 8, 1, 13>
 struct net : convolutions<wide> {};
 static_assert(std::is_same_v<net::input, image>);
-#elif defined(NO_LAYER)  // expect: [tessera.network.layer] && at_layer<24, tessera::not_a_layer<
+#elif defined(NO_LAYER)  // expect: [tessera.argument.kind] && at_layer<24, tessera::wrong_argument<tessera::kind::network, 25, tessera::kind::layer, tessera::kind::option>
 using bad = convolutions<ts::kernel<3, 3>>;
 static_assert(bad::layers::count >= 0);
-#elif defined(NO_TENSOR)  // expect: [tessera.network.input] && not_a_tensor<
+#elif defined(NO_TENSOR)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::network, 0, tessera::kind::tensor, tessera::kind::partition>
 using bad = ts::network<cut, conv<1>, nn::relu, conv<2>, nn::relu>;
 static_assert(ts::traffic<bad>(ts::bind<batch>(8)).forward.bytes >= 0);
 #elif defined(POOL_OF_MATRIX)  // expect: [tessera.layer.dimensions] && at_layer<24, tessera::layer_takes_other_dimensions<4, 2>

@@ -140,7 +140,7 @@ static_assert(exist<ts::result_type<sum<1>, copies, ts::tensor<ts::partition<gri
 static_assert(exist<ts::result_type<matmul, copies, ts::tensor<ts::partition<grid, ts::whole, ts::whole>, ts::shape_of<7, 5>>>>);
 #elif defined(OTHER_EXTENT_CUT)  // expect: [tessera.shape.extent] && extents_differ<0, 12, 14>
 static_assert(exist<ts::result_type<sum<>, by_row, ts::tensor<ts::partition<grid, ts::blocks<row>, ts::whole>, ts::shape_of<14, 6>>>>);
-#elif defined(OTHER_RANK)  // expect: [tessera.partition.dimensions] && wrong_number_of_dimensions<2, 1>
+#elif defined(OTHER_RANK)  // expect: [tessera.signature.dimensions] && operand_of_other_dimensions<1, 2, 1>
 static_assert(exist<ts::result_type<matmul, copies, vector<ts::whole>>>);
 #elif defined(OTHER_MESH)  // expect: [tessera.rule.mesh] && meshes_differ<1>
 static_assert(exist<ts::result_type<sum<>, copies, ts::tensor<ts::partition<line, ts::whole, ts::whole>, ts::shape_of<12, 6>>>>);

@@ -28,14 +28,14 @@ static_assert(bad::cost().busiest >= 0);
 #elif defined(STATIC_AGAINST_DYNAMIC)  // expect: [tessera.shape.extent] && extents_differ<0, 10, -1>
 using bad = ts::primitive<by_row, ts::tensor<cut_as<ts::whole, ts::whole>, ts::shape<batch, ts::dim<8>>>>;
 static_assert(bad::cost(ts::bind<batch>(10)).busiest >= 0);
-#elif defined(OTHER_RANK)  // expect: [tessera.partition.dimensions] && wrong_number_of_dimensions<2, 3>
+#elif defined(OTHER_RANK)  // expect: [tessera.shape.dimensions] && ranks_differ<2, 3>
 using bad = ts::primitive<by_row, ts::tensor<cut_as<ts::whole, ts::whole, ts::whole>, ts::shape_of<10, 8, 1>>>;
 static_assert(bad::cost().busiest >= 0);
 #elif defined(OTHER_EXTENT_NAMED)  // expect: [tessera.shape.extent] && extents_differ<0, 10, 12>
 using all = ts::tensor<cut_as<ts::whole, ts::whole>, ts::shape_of<12, 8>>;
 using bad = ts::named_primitive<ts::verb::all_gather, by_row, all>;
 static_assert(bad::cost().busiest >= 0);
-#elif defined(OTHER_RANK_NAMED)  // expect: [tessera.partition.dimensions] && wrong_number_of_dimensions<2, 1>
+#elif defined(OTHER_RANK_NAMED)  // expect: [tessera.shape.dimensions] && ranks_differ<2, 1>
 using bad = ts::named_primitive<ts::verb::all_gather, by_row, ts::tensor<cut_as<ts::whole>, ts::shape_of<10>>>;
 static_assert(bad::cost().busiest >= 0);
 #elif defined(OTHER_ELEMENT)  // expect: [tessera.tensor.element] && wrong_element<1, 0>

@@ -114,7 +114,7 @@ TEST_CASE("a layer's result on another mesh is named on that mesh") {
 TEST_CASE("naming a network that is refused is no error, and what it would give goes everywhere") {
   using refused = network<image, nn::relu, nn::linear<4>, nn::max_pool<kernel<99, 2>>, nn::relu>;
   STATIC_REQUIRE(std::is_same_v<refused, refused_network<at_layer<2, kernel_wider_than_padded_tensor<2, 9, 0, 99>>, image>>);
-  STATIC_REQUIRE(std::is_same_v<network<image, int>, refused_network<at_layer<0, not_a_layer<>>, image>>);
+  STATIC_REQUIRE(std::is_same_v<network<image, int>, refused_network<at_layer<0, wrong_argument<kind::network, 1, kind::layer, kind::element>>, image>>);
   using given = detail::refused_like<image>;
   STATIC_REQUIRE(std::is_same_v<network<given, nn::relu>, refused_network<refused_before, given>>);
   STATIC_REQUIRE(std::is_same_v<typename network<given, nn::relu>::output, given>);
@@ -131,7 +131,7 @@ TEST_CASE("a tensor that another is wanted for is told where they differ") {
   using extents = shape<batch, dim<3>, dim<9>, dim<8>>;
   CHECK(given(partition<grid, whole, whole, blocks<row>, blocks<col>, replicate<>>{}, extents{}, double{}).ok());
   CHECK(given(cut{}, extents{}, float{}).code == code::wrong_element);
-  CHECK(given(partition<grid, whole, whole, whole>{}, shape<batch, dim<3>, dim<9>>{}, double{}).code == code::wrong_number_of_dimensions);
+  CHECK(given(partition<grid, whole, whole, whole>{}, shape<batch, dim<3>, dim<9>>{}, double{}).code == code::ranks_differ);
   const refusal extent = given(cut{}, shape<batch, dim<3>, dim<9>, dim<7>>{}, double{});
   CHECK((extent.code == code::extents_differ && extent.numbers[0] == 3 && extent.numbers[1] == 8 && extent.numbers[2] == 7));
   const refusal turned = given(partition<grid, whole, whole, blocks<col>, blocks<row>>{}, extents{}, double{});

@@ -132,7 +132,7 @@ TEST_CASE("meshes are placed, strided, fixed and found again") {
     }
     CHECK_FALSE(m.contains(99));
   }
-  CHECK(check(placed<grid, 0, 1, 1>::value).code == code::placement_overlaps);
+  CHECK(detail::mesh_check<placed<grid, 0, 1, 1>>::value.code == code::placement_overlaps);
   CHECK(check(columns_first::value).ok());
 }
 

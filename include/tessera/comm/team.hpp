@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/comm/exchange.hpp>
+#include <tessera/topology/group.hpp>
 #include <tessera/topology/mesh.hpp>
 
 #include <cstdio>
@@ -259,11 +260,10 @@ class team {
   int size() const { return state_->mesh().size(); }
   bool inside() const { return state_->inside(); }
 
-  /// This worker's coordinate along an axis; 0 along one that the mesh lacks.
+  /// This worker's coordinate along an axis or a product of axes; 0 along one that the mesh lacks.
   template <class A>
   int coordinate() const {
-    const int a = M::value.find(short_name_of<bare_axis<A>>());
-    return a < 0 ? 0 : state_->at()[a];
+    return coordinate_along<A>(M::value, state_->at());
   }
 
   /// Whether this worker is the first of the mesh: the one that prints what all know.

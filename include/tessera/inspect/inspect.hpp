@@ -19,14 +19,6 @@ inline int world_of(const change& c) {
   return last + 1;
 }
 
-// The plan for given values of the dynamic extents; one that is not bound is refused while compiling.
-template<class F, class... Bindings>
-change bound_plan(const Bindings&... bindings) {
-  using verdict = verdict_of<all_bound<typename F::domain, Bindings...>>;
-  verdict::template refuse<verdict>();
-  return F::plan(bindings...);
-}
-
 }  // namespace detail
 
 /// A primitive with one plan: not a composition, whose parts have one each.
@@ -52,11 +44,11 @@ std::string plan_text(const Bindings&... bindings) {
 }
 template<PlannedPrimitive F, class... Bindings>
 std::string svg_of(const Bindings&... bindings) {
-  return svg_of(detail::bound_plan<F>(bindings...));
+  return svg_of(F::plan(bindings...));
 }
 template<PlannedPrimitive F, class... Bindings>
 std::string plan_json(const Bindings&... bindings) {
-  const change c = detail::bound_plan<F>(bindings...);
+  const change c = F::plan(bindings...);
   return plan_json(c, detail::world_of(c), bytes_of(value_of<typename F::domain>.element));
 }
 

@@ -24,5 +24,9 @@ constexpr index_t ceil_divide(index_t a, index_t b) { return -floor_divide(-a, b
 /// Whether a · b fits into an index; both are at least 0.
 constexpr bool product_fits(index_t a, index_t b) { return a == 0 || b <= INT64_MAX / a; }
 
+/// Sums and products of counts that stop at the largest index, which stands for more than can be counted.
+constexpr index_t capped_sum(index_t a, index_t b) { return b > INT64_MAX - a ? INT64_MAX : a + b; }
+constexpr index_t capped_product(index_t a, index_t b) { return product_fits(a, b) ? a * b : INT64_MAX; }
+
 }  // namespace detail
 }  // namespace tessera

@@ -4,6 +4,7 @@
 #include <tessera/meta/refusal_list.hpp>
 #include <tessera/meta/verdicts.hpp>
 
+#include <exception>
 #include <type_traits>
 #include <utility>
 
@@ -62,6 +63,23 @@ constexpr refusal_words words_of(code why) {
     case code::refused_before: break;
   }
   return {"", "", ""};
+}
+
+/// What the core throws where only numbers say that something is refused; comm's `error` words them too.
+struct refused_value : std::exception {
+  explicit refused_value(const refusal& given) : why(given) {}
+  const char* what() const noexcept override { return words_of(why.code).sentence; }
+  refusal why;
+};
+
+/// Refuses a value: in a constant expression the compiler stops here, and at run time it is thrown.
+[[noreturn]] inline void stop(const refusal& why) {
+#ifdef __cpp_exceptions
+  throw refused_value(why);
+#else
+  static_cast<void>(why);
+  __builtin_abort();
+#endif
 }
 
 /// The verdict of what was made of something refused: not accepted, and silent.

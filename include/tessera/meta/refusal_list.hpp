@@ -3,14 +3,22 @@
 // Every refusal of the library: the name of its verdict type, its code, the sentence (what is wrong; what to do) and the
 // names of the numbers that it carries. docs/refusals.md explains each; a test holds the two lists against each other.
 #define TESSERA_REFUSALS(R)                                                                                             \
+  R(wrong_kind, "tessera.argument.kind",                                                                                \
+    "a template takes another kind of type here; give it the one that the verdict wants, in place of the one it was given", "of, place, wanted, given") \
   R(wrong_number_of_dimensions, "tessera.partition.dimensions",                                                         \
     "a partition needs one cover for each dimension of the shape; add or remove covers", "covers, dimensions")          \
   R(axis_not_in_mesh, "tessera.partition.axis",                                                                         \
     "the partition names an axis that its mesh does not have; name it in the mesh or leave it out", "axis, mesh axes")  \
   R(axis_used_twice, "tessera.partition.twice",                                                                         \
     "an axis of the mesh may cut one dimension or have one meaning, not both or two; drop one use", "axis")             \
+  R(axes_of_one_name, "tessera.partition.name",                                                                         \
+    "two axes of one name have different extents; rename one of them", "axis, extent in the mesh, extent of the other") \
   R(too_many, "tessera.layout.size", "a layout has at most 16 axes and 16 dimensions; merge some", "axes, dimensions")  \
   R(extent_not_positive, "tessera.mesh.extent", "an axis needs an extent of at least 1; give one", "axis, extent")      \
+  R(mesh_too_large, "tessera.mesh.size",                                                                                \
+    "a mesh has at most 2^31 - 1 workers; make its axes shorter", "axis, extent")                                       \
+  R(rank_outside, "tessera.mesh.rank",                                                                                  \
+    "the ranks of workers go from 0 to 2^31 - 1; place the mesh among them", "lowest, highest")                         \
   R(placement_overlaps, "tessera.mesh.placement",                                                                       \
     "two coordinates of the mesh sit on one worker; choose strides that keep them apart", "workers")                    \
   R(axis_named_twice, "tessera.mesh.twice", "a mesh names each axis once; drop one or derive another axis",              \
@@ -40,6 +48,12 @@
     "the terms of one tensor combine in one way, since a maximum of sums is no sum of maxima; all_reduce one axis first", \
     "axis, other axis or dimension")                                                                                    \
   R(extent_negative, "tessera.shape.negative", "an extent is at least 0; write a larger one", "dimension, extent")      \
+  R(extents_of_one_name, "tessera.shape.name",                                                                          \
+    "two extents have one name, so they would be one; rename one of them, or name the same type twice", "dimension, other dimension") \
+  R(extent_bound_twice, "tessera.shape.bound_twice",                                                                    \
+    "an extent is bound once; drop one binding, or rename one of two extents of one name", "binding, other binding")    \
+  R(ranks_differ, "tessera.shape.dimensions",                                                                           \
+    "the two tensors have different numbers of dimensions; give both the same", "first, second")                        \
   R(extents_differ, "tessera.shape.extent",                                                                             \
     "the two tensors have different extents in this dimension; give both the same", "dimension, first, second")         \
   R(partitions_do_not_meet, "tessera.compose.partition",                                                                \
@@ -89,6 +103,8 @@
     "this role does not fit its dimension; docs/adding-operations.md lists what each takes", "role")                           \
   R(wrong_number_of_operands, "tessera.signature.operands",                                                             \
     "the operation takes another number of operands; hand in as many as its signature names", "takes, is given")        \
+  R(operand_of_other_dimensions, "tessera.signature.dimensions",                                                        \
+    "the operation takes another number of dimensions of this operand; reshape it, or choose another operation", "operand, takes, is given") \
   R(range_outside, "tessera.signature.range",                                                                           \
     "the range leaves the dimension; narrow it to one inside", "dimension, extent, begin, end")                         \
   R(split_uneven, "tessera.signature.split",                                                                            \
@@ -99,6 +115,8 @@
   R(window_not_positive, "tessera.window.positive",                                                                     \
     "kernel, stride and dilation are at least 1 and padding at least 0; correct the window",                            \
     "dimension, kernel, stride, dilation")                                                                              \
+  R(window_too_large, "tessera.window.size",                                                                            \
+    "kernel, stride, dilation and padding are less than 2^31; write smaller ones", "dimension, kernel, stride, dilation") \
   R(windows_do_not_compose, "tessera.window.compose",                                                                   \
     "these layers share no halo: windows compose where all see zeros beyond the edge or go around it; exchange one for each", "dimension, layer") \
   R(layer_has_no_window, "tessera.layer.one_halo",                                                                      \
@@ -116,6 +134,12 @@
     "the features are no multiple of the groups; choose groups that divide both", "in, out, groups")                     \
   R(layer_takes_other_dimensions, "tessera.layer.dimensions",                                                           \
     "the layer takes a tensor of another number of dimensions; flatten or reshape before it", "takes, is given")        \
+  R(wrong_kernel, "tessera.layer.kernel",                                                                             \
+    "the layer takes a kernel of 1 to 3 extents; name it, as in kernel<3, 3>", "extents")                               \
+  R(dimension_not_there, "tessera.layer.dimension",                                                                     \
+    "the input has no such dimension; name one from 0 on", "dimension, dimensions")                                     \
+  R(divisor_not_positive, "tessera.layer.divisor",                                                                      \
+    "the divisor of an average is at least 1; write a larger one", "divisor")                                           \
   R(extent_not_static, "tessera.layer.dynamic",                                                                         \
     "this extent decides the size of a parameter and must be static; write dim<n> in the shape", "dimension")           \
   R(extent_not_bound, "tessera.shape.unbound",                                                                          \
@@ -148,6 +172,10 @@
     "kernel, option")                                                                                                   \
   R(count_overflows, "tessera.shape.overflow", "the tensor has more than 2^63 - 1 elements; make it smaller",           \
     "dimension, extent")                                                                                                \
+  R(cost_overflows, "tessera.cost.overflow",                                                                            \
+    "more elements or bytes move than can be counted, 2^63 - 1; make the tensor or the mesh smaller", "")               \
+  R(list_full, "tessera.list.full",                                                                                     \
+    "a list of fixed length is full (axes, dimensions, operands, parameters, windows); name fewer", "most")             \
   R(not_a_scalar, "tessera.tensor.scalar", "only a scalar starts backward or steers the program; sum the tensor first",  \
     "dimensions")                                                                                                       \
   R(not_steering, "tessera.value.copies",                                                                               \

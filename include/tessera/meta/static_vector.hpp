@@ -1,5 +1,7 @@
 #pragma once
 
+#include <tessera/meta/refusal.hpp>
+
 #include <cstddef>
 
 namespace tessera {
@@ -8,7 +10,7 @@ namespace tessera {
 ///
 /// Items are zero by default: an array of anything else costs compilers time, and g++ 12 shares its elements between constant
 /// expressions in ways that let one change another (tests/core/constant_laws.cpp holds both worlds against each other).
-/// The caller checks capacity at its door: pushing onto a full list is not a constant expression and throws nothing.
+/// Pushing onto a full list is refused; doors that know their number of items refuse earlier, in better words.
 template <class T, int Capacity>
 struct static_vector {
   T items[static_cast<std::size_t>(Capacity)]{};
@@ -16,7 +18,10 @@ struct static_vector {
 
   static constexpr int capacity = Capacity;
 
-  constexpr void push(const T& item) { items[count++] = item; }
+  constexpr void push(const T& item) {
+    if (count == Capacity) stop(refusal{code::list_full, Capacity});
+    items[count++] = item;
+  }
   constexpr void resize(int n) { count = n; }
 
   constexpr int size() const { return count; }

@@ -17,6 +17,16 @@ struct fits {
 // with its numbers and the place it was found at.
 
 template <index_t... Numbers>
+struct wrong_kind {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.argument.kind] a template takes another kind of type here; give it the one that the verdict wants, in place of the one it was given");
+  }
+};
+
+template <index_t... Numbers>
 struct wrong_number_of_dimensions {
   static constexpr bool ok = false;
   template <class Where>
@@ -47,6 +57,16 @@ struct axis_used_twice {
 };
 
 template <index_t... Numbers>
+struct axes_of_one_name {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.partition.name] two axes of one name have different extents; rename one of them");
+  }
+};
+
+template <index_t... Numbers>
 struct too_many {
   static constexpr bool ok = false;
   template <class Where>
@@ -63,6 +83,26 @@ struct extent_not_positive {
   static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.mesh.extent] an axis needs an extent of at least 1; give one");
+  }
+};
+
+template <index_t... Numbers>
+struct mesh_too_large {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.mesh.size] a mesh has at most 2^31 - 1 workers; make its axes shorter");
+  }
+};
+
+template <index_t... Numbers>
+struct rank_outside {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.mesh.rank] the ranks of workers go from 0 to 2^31 - 1; place the mesh among them");
   }
 };
 
@@ -203,6 +243,36 @@ struct extent_negative {
   static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.shape.negative] an extent is at least 0; write a larger one");
+  }
+};
+
+template <index_t... Numbers>
+struct extents_of_one_name {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.shape.name] two extents have one name, so they would be one; rename one of them, or name the same type twice");
+  }
+};
+
+template <index_t... Numbers>
+struct extent_bound_twice {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.shape.bound_twice] an extent is bound once; drop one binding, or rename one of two extents of one name");
+  }
+};
+
+template <index_t... Numbers>
+struct ranks_differ {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.shape.dimensions] the two tensors have different numbers of dimensions; give both the same");
   }
 };
 
@@ -417,6 +487,16 @@ struct wrong_number_of_operands {
 };
 
 template <index_t... Numbers>
+struct operand_of_other_dimensions {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.signature.dimensions] the operation takes another number of dimensions of this operand; reshape it, or choose another operation");
+  }
+};
+
+template <index_t... Numbers>
 struct range_outside {
   static constexpr bool ok = false;
   template <class Where>
@@ -453,6 +533,16 @@ struct window_not_positive {
   static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.window.positive] kernel, stride and dilation are at least 1 and padding at least 0; correct the window");
+  }
+};
+
+template <index_t... Numbers>
+struct window_too_large {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.window.size] kernel, stride, dilation and padding are less than 2^31; write smaller ones");
   }
 };
 
@@ -533,6 +623,36 @@ struct layer_takes_other_dimensions {
   static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.layer.dimensions] the layer takes a tensor of another number of dimensions; flatten or reshape before it");
+  }
+};
+
+template <index_t... Numbers>
+struct wrong_kernel {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.layer.kernel] the layer takes a kernel of 1 to 3 extents; name it, as in kernel<3, 3>");
+  }
+};
+
+template <index_t... Numbers>
+struct dimension_not_there {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.layer.dimension] the input has no such dimension; name one from 0 on");
+  }
+};
+
+template <index_t... Numbers>
+struct divisor_not_positive {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.layer.divisor] the divisor of an average is at least 1; write a larger one");
   }
 };
 
@@ -663,6 +783,26 @@ struct count_overflows {
   static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.shape.overflow] the tensor has more than 2^63 - 1 elements; make it smaller");
+  }
+};
+
+template <index_t... Numbers>
+struct cost_overflows {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.cost.overflow] more elements or bytes move than can be counted, 2^63 - 1; make the tensor or the mesh smaller");
+  }
+};
+
+template <index_t... Numbers>
+struct list_full {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.list.full] a list of fixed length is full (axes, dimensions, operands, parameters, windows); name fewer");
   }
 };
 

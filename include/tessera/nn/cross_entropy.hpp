@@ -117,9 +117,9 @@ template <class Logits>
 struct loss_value {
   static constexpr tensor_value value = [] {
     tensor_value t;
-    t.layout.mesh = value_of<Logits>.layout.mesh;
+    t.layout.mesh = described<Logits>::value.layout.mesh;
     for (int a = 0; a < t.layout.mesh.axes.count; ++a) t.layout.roles.push({role::invariant});
-    t.element = value_of<Logits>.element;
+    t.element = described<Logits>::value.element;
     return t;
   }();
 };
@@ -131,7 +131,7 @@ struct loss_verdict {
 template <TensorType Logits, TensorType Labels>
 struct loss_verdict<Logits, Labels> {
   static constexpr refusal value = first_of(described<Logits>::verdict_source::value, described<Labels>::verdict_source::value,
-                                            check_loss(value_of<Logits>, value_of<Labels>));
+                                            check_loss(described<Logits>::value, value_of<Labels>));
 };
 
 }  // namespace tessera::detail

@@ -58,6 +58,10 @@ constexpr layer_plan plan_contraction(const layout& x, const contraction& what) 
       refused.why = refusal{code::lengths_not_known, d};
       return refused;
     }
+  if (what.out < 0) {
+    refused.why = refusal{code::extent_negative, feature, what.out};
+    return refused;
+  }
   if (what.chosen) {
     unsigned used = 0;
     const auto out = detail::found(x.mesh, what.cut_out, used, refused.why);

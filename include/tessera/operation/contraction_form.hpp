@@ -26,7 +26,7 @@ class contraction_form {
   constexpr contraction_form(const layout& x, const contraction& what) : x_(x), what_(what) {
     feature_ = what.feature < 0 ? x.dims.count + what.feature : what.feature;
     batch_ = feature_;
-    for (int i = 0; i < batch_; ++i) in_.push(static_cast<char>('a' + i));
+    for (int i = 0; i < batch_; ++i) in_.push(static_cast<char>(1 + i));  // no letter: these are as many as there are dimensions
     in_.push('f');
     for (int i = 0; i < what.kernels.count; ++i) in_.push(static_cast<char>('s' + i));
   }
@@ -76,6 +76,10 @@ class contraction_form {
     if (y.why.ok() && grouped) y = merged(y.layout, feature_);
     if (p.why = first_of(y.why, check_count(y.layout)); !p.why.ok()) return p;
     p.raw = y.layout;
+    if (what_.has_output && what_.output.dims.count != p.raw.dims.count) {
+      p.why = refusal{code::wrong_number_of_dimensions, what_.output.dims.count, p.raw.dims.count};
+      return p;
+    }
     p.output = what_.has_output ? given_output(p.raw) : usual_output(p.raw, cut_out, cut_in);
     if (p.why = first_of(check(p.output), check_change(p.raw, p.output)); !p.why.ok()) return p;
     if (what_.bias) {
@@ -280,7 +284,7 @@ class contraction_form {
 
   constexpr layout given_output(const layout& y) const {
     layout out = what_.output;
-    for (int d = 0; d < out.dims.count && d < y.dims.count; ++d) {
+    for (int d = 0; d < out.dims.count; ++d) {
       out.dims[d].extent = y.dims[d].extent;
       out.dims[d].tag = y.dims[d].tag;
     }

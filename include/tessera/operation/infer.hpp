@@ -117,7 +117,7 @@ constexpr inferred infer(const signature& what, const static_vector<operand, 4>&
   for (int o = 0; o < operands.count; ++o) {
     const layout& x = operands[o].layout;
     if (x.dims.count != what.operands[o].count) {
-      out.why = refusal{code::wrong_number_of_dimensions, what.operands[o].count, x.dims.count};
+      out.why = refusal{code::operand_of_other_dimensions, o, what.operands[o].count, x.dims.count};
       return out;
     }
     const bool alike = o == 0 || x.mesh == mesh;

@@ -43,8 +43,37 @@ struct cut_out {};
 template <class... Axes>
 struct cut_in {};
 /// The partition of a layer's result.
-template <class Partition>
+template <class Partition = void>
 struct output_as {};
+
+template <index_t... Given>
+inline constexpr kind kind_of<kernel<Given...>> = kind::option;
+template <index_t... Given>
+inline constexpr kind kind_of<stride<Given...>> = kind::option;
+template <index_t... Given>
+inline constexpr kind kind_of<padding<Given...>> = kind::option;
+template <index_t... Given>
+inline constexpr kind kind_of<padding_at<Given...>> = kind::option;
+template <index_t... Given>
+inline constexpr kind kind_of<dilation<Given...>> = kind::option;
+template <boundary Given>
+inline constexpr kind kind_of<padding_mode<Given>> = kind::option;
+template <index_t Given>
+inline constexpr kind kind_of<groups<Given>> = kind::option;
+template <index_t Given>
+inline constexpr kind kind_of<divisor<Given>> = kind::option;
+template <class... Given>
+inline constexpr kind kind_of<cut_out<Given...>> = kind::option;
+template <class... Given>
+inline constexpr kind kind_of<cut_in<Given...>> = kind::option;
+template <class Given>
+inline constexpr kind kind_of<output_as<Given>> = kind::option;
+template <>
+inline constexpr kind kind_of<ceil_mode> = kind::option;
+template <>
+inline constexpr kind kind_of<exclude_padding> = kind::option;
+template <>
+inline constexpr kind kind_of<no_bias> = kind::option;
 
 /// What an option speaks of.
 enum class topic : unsigned char {
@@ -100,7 +129,11 @@ template <class Option>
 struct option : option_about<topic::nothing> {};
 template <index_t... K>
 struct option<kernel<K...>> : option_about<topic::kernel> {
-  static constexpr void kernel_of(layer_options& o) { (o.kernels.push({K, 1, 0, 0, 1}), ...); }
+  static constexpr void kernel_of(layer_options& o) {
+    constexpr int count = sizeof...(K);
+    if (count > 3) o.weights.why = refusal{code::wrong_kernel, count};
+    else (o.kernels.push({K, 1, 0, 0, 1}), ...);
+  }
 };
 template <index_t... S>
 struct option<stride<S...>> : option_about<topic::stride> {
@@ -154,35 +187,42 @@ struct option<exclude_padding> : option_about<topic::exclude_padding> {
 };
 template <index_t By>
 struct option<divisor<By>> : option_about<topic::divisor> {
-  static constexpr void apply(layer_options& o) { o.pool.divisor = By; }
+  static constexpr void apply(layer_options& o) {
+    o.pool.divisor = By;
+    if (By < 1) o.weights.why = first_of(o.weights.why, refusal{code::divisor_not_positive, By});
+  }
 };
 template <>
 struct option<no_bias> : option_about<topic::bias> {
   static constexpr void apply(layer_options& o) { o.weights.bias = false; }
 };
+
+// The axes that an option names.
+template <class... Axes>
+constexpr void name_axes(layer_options& o, static_vector<text, max_axes>& names) {
+  constexpr int count = sizeof...(Axes);
+  const refusal many = count > max_axes ? refusal{code::too_many, count, 0} : refusal{};
+  o.weights.chosen = true;
+  o.weights.why = first_of(o.weights.why, check_axes<kind::option, Axes...>(), many);
+  if (many.ok()) (names.push(short_name_of<bare_axis<Axes>>()), ...);
+}
 template <class... Axes>
 struct option<cut_out<Axes...>> : option_about<topic::cut_out> {
-  static constexpr void apply(layer_options& o) {
-    o.weights.chosen = true;
-    (o.weights.cut_out.push(short_name_of<bare_axis<Axes>>()), ...);
-  }
+  static constexpr void apply(layer_options& o) { name_axes<Axes...>(o, o.weights.cut_out); }
 };
 template <class... Axes>
 struct option<cut_in<Axes...>> : option_about<topic::cut_in> {
-  static constexpr void apply(layer_options& o) {
-    o.weights.chosen = true;
-    (o.weights.cut_in.push(short_name_of<bare_axis<Axes>>()), ...);
-  }
+  static constexpr void apply(layer_options& o) { name_axes<Axes...>(o, o.weights.cut_in); }
 };
 template <class P>
 struct option<output_as<P>> : option_about<topic::output> {
   static constexpr void apply(layer_options& o) {
     if constexpr (PartitionType<P>) {
       o.weights.has_output = true;
-      o.weights.output = layout_of_partition<P>;
-      if (o.weights.why.ok()) o.weights.why = partition_check<P>::value;
-    } else if (o.weights.why.ok()) {
-      o.weights.why = refusal{code::not_a_partition};
+      o.weights.output = partition_draft<P>::value.value;
+      o.weights.why = first_of(o.weights.why, partition_check<P>::value);
+    } else {
+      o.weights.why = first_of(o.weights.why, check_kinds<kind::option, kind::partition, P>());
     }
   }
 };
@@ -205,7 +245,8 @@ constexpr layer_options read_options(const option_set& taken, layer_options o = 
   o.weights.why = check_options<Options...>(taken);
   if (!o.weights.why.ok()) return o;
   (option<Options>::kernel_of(o), ...);
-  (option<Options>::apply(o), ...);
+  if (taken.takes(topic::kernel) && o.kernels.empty()) o.weights.why = first_of(o.weights.why, refusal{code::wrong_kernel, 0});
+  if (o.weights.why.ok()) (option<Options>::apply(o), ...);
   return o;
 }
 

@@ -26,6 +26,13 @@ struct layer_plan {
   refusal why;
 };
 
+/// The plan of a layer that is refused.
+constexpr layer_plan refused_layer(const refusal& why) {
+  layer_plan p;
+  p.why = why;
+  return p;
+}
+
 /// What one direction of a network moves, in bytes.
 struct direction {
   index_t bytes = 0;                 ///< received by all workers
@@ -34,10 +41,10 @@ struct direction {
   index_t messages = 0;
 
   constexpr direction& operator+=(const direction& o) {
-    bytes += o.bytes;
-    busiest_worker_bytes += o.busiest_worker_bytes;
-    lower_bound_bytes += o.lower_bound_bytes;
-    messages += o.messages;
+    bytes = detail::capped_sum(bytes, o.bytes);
+    busiest_worker_bytes = detail::capped_sum(busiest_worker_bytes, o.busiest_worker_bytes);
+    lower_bound_bytes = detail::capped_sum(lower_bound_bytes, o.lower_bound_bytes);
+    messages = detail::capped_sum(messages, o.messages);
     return *this;
   }
   friend constexpr bool operator==(const direction&, const direction&) = default;
@@ -56,9 +63,16 @@ struct traffic_value {
   friend constexpr bool operator==(const traffic_value&, const traffic_value&) = default;
 };
 
+/// Refuses more bytes than can be counted.
+constexpr refusal check(const traffic_value& t) {
+  for (const direction* d : {&t.forward, &t.backward})
+    if (d->bytes == INT64_MAX || d->lower_bound_bytes == INT64_MAX || d->messages == INT64_MAX) return refusal{code::cost_overflows};
+  return {};
+}
+
 constexpr direction in_bytes(const cost& c, element e) {
-  const index_t b = bytes_of(e);
-  return {c.total * b, c.busiest * b, c.lower_bound * b, c.messages};
+  const auto bytes = [e](index_t elements) { return detail::capped_product(elements, bytes_of(e)); };
+  return {bytes(c.total), bytes(c.busiest), bytes(c.lower_bound), c.messages};
 }
 
 /// The traffic of a change of layout and of its adjoint.

@@ -8,10 +8,7 @@ namespace tessera {
 /// mesh than its input names that `mesh_type`; one that a running network computes by itself has
 /// forward(team, plan, local input, parameters) → local output (docs/adding-operations.md).
 template <class L>
-concept Layer = requires(const tensor_value& x) {
-  { L::plan(x) };
-  { L::name };
-};
+concept Layer = kind_of<L> == kind::layer;
 
 namespace nn {
 
@@ -77,25 +74,30 @@ struct avg_pool {
 /// Widens the last dimensions by what their padding says, or cuts off where it is negative: `pad<padding_at<1, 1, 0, -2>>`.
 ///
 /// Widths before and after each dimension, in order; options: `padding_mode`.
-template <class Widths, class... Options>
-struct pad;
+template <class Widths = void, class... Options>
+struct pad {
+  static constexpr const char* name = "pad";
+  static constexpr layer_plan plan(const tensor_value&) { return refused_layer(detail::check_kinds<kind::layer, kind::option, Widths>()); }
+};
 template <index_t... Widths, class... Options>
 struct pad<padding_at<Widths...>, Options...> {
   static constexpr const char* name = "pad";
   static constexpr option_set takes{code::not_an_option_of_pad, topic::padding_mode};
   static constexpr detail::layer_options options() {
+    constexpr int count = sizeof...(Widths);
     detail::layer_options o;
+    if (count % 2 != 0)  // widths come in pairs, before and after a dimension
+      o.weights.why = refusal{code::option_of_other_dimensions, count + 1, count};
+    if (count > 2 * o.kernels.capacity) o.weights.why = refusal{code::list_full, o.kernels.capacity};
+    if (!o.weights.why.ok()) return o;
     const index_t all[]{Widths..., 0};
-    for (std::size_t i = 0; i + 1 < sizeof...(Widths); i += 2) o.kernels.push(widened(all[i], all[i + 1]));
+    for (int i = 0; i < count; i += 2) o.kernels.push(widened(all[i], all[i + 1]));
     return detail::read_options<Options...>(takes, o);
   }
   static constexpr static_vector<sliding, 8> widths(const layout&) { return options().kernels; }
   static constexpr layer_plan plan(const tensor_value& x) {
-    layer_plan refused;
-    refused.why = options().weights.why;
-    if (sizeof...(Widths) % 2 != 0)  // widths come in pairs, before and after a dimension
-      refused.why = first_of(refused.why, refusal{code::option_of_other_dimensions, sizeof...(Widths) + 1, sizeof...(Widths)});
-    return refused.why.ok() ? plan_widened(x.layout, widths(x.layout)) : refused;
+    const refusal why = options().weights.why;
+    return why.ok() ? plan_widened(x.layout, widths(x.layout)) : refused_layer(why);
   }
 };
 
@@ -112,7 +114,16 @@ struct slice {
     }
     return all;
   }
-  static constexpr layer_plan plan(const tensor_value& x) { return plan_widened(x.layout, widths(x.layout)); }
+  static constexpr layer_plan plan(const tensor_value& x) {
+    const int dims = x.layout.dims.count;
+    if (Dimension < 0 || Dimension >= dims) return refused_layer(refusal{code::dimension_not_there, Dimension, dims});
+    if (dims - Dimension > 8) return refused_layer(refusal{code::list_full, 8});
+    const index_t n = x.layout.dims[Dimension].extent;
+    const index_t end = End >= 0 || n == dynamic ? End : n + End;
+    const bool inside = n == dynamic ? End < 0 || Begin <= End : Begin <= end && end <= n;
+    if (Begin < 0 || !inside) return refused_layer(refusal{code::range_outside, Dimension, n, Begin, end});
+    return plan_widened(x.layout, widths(x.layout));
+  }
 };
 
 /// max(x, 0).
@@ -129,18 +140,17 @@ struct flatten {
 };
 
 /// Changes the partition: what is not yet here is moved.
-template <class Partition>
+template <class Partition = void>
 struct repartition : detail::mesh_of_options<output_as<Partition>> {
   static constexpr const char* name = "repartition";
   static constexpr bool only_here = true;  ///< the serial network has no such layer: it takes no number in its keys
   static constexpr layer_plan plan(const tensor_value& x) {
-    layer_plan refused;
-    refused.why = refusal{code::not_a_partition};
     if constexpr (PartitionType<Partition>) {
-      refused.why = detail::partition_check<Partition>::value;
-      if (refused.why.ok()) return plan_repartition(x.layout, layout_of_partition<Partition>);
+      const detail::draft& to = detail::partition_draft<Partition>::value;
+      return to.why.ok() ? plan_repartition(x.layout, to.value) : refused_layer(to.why);
+    } else {
+      return refused_layer(detail::check_kinds<kind::layer, kind::partition, Partition>());
     }
-    return refused;
   }
 };
 

@@ -58,6 +58,7 @@ constexpr layer_plan plan_pooling(const layout& x, const pooling& what) {
   static_vector<sliding, 8> kernels;
   for (int i = 0; i < count; ++i) {
     const sliding& s = what.kernels[i];
+    if (p.why = s.check(2 + i, dynamic); !p.why.ok()) return p;
     if (2 * s.before > s.reach() || 2 * s.after > s.reach()) {
       p.why = refusal{code::padding_wider_than_half_kernel, 2 + i, detail::larger(s.before, s.after), s.kernel};
       return p;

@@ -29,10 +29,10 @@ struct applied {
   using layer = L;
   static constexpr const char* name = L::name;
   static constexpr bool only_here = requires { L::only_here; };  // no layer of the serial network
-  static constexpr layer_plan value = L::plan(value_of<In>);
+  static constexpr layer_plan value = L::plan(described<In>::value);
   struct result {
     static constexpr const refusal& why = applied::value.why;
-    static constexpr tensor_value value{applied::value.output, value_of<In>.element};
+    static constexpr tensor_value value{applied::value.output, described<In>::value.element};
   };
   using typed = planned<In, result, typename mesh_after<L, In>::type>;
   using verdict = typename typed::verdict;
@@ -58,7 +58,7 @@ constexpr auto operator>>(fold_state<Out, Index, fits, layer_list<Done...>>, L*)
     if constexpr (on::verdict::ok) return fold_state<typename on::output, Index + 1, fits, layer_list<Done..., on>>{};
     else return fold_state<Out, Index, at_layer<Index, typename on::verdict>, layer_list<Done...>>{};
   } else {
-    return fold_state<Out, Index, at_layer<Index, not_a_layer<>>, layer_list<Done...>>{};
+    return fold_state<Out, Index, at_layer<Index, argument_verdict<kind::network, Index + 1, kind::layer, L>>, layer_list<Done...>>{};
   }
 }
 template <class Out, int Index, class Verdict, class Done, class L>
@@ -75,7 +75,7 @@ constexpr auto operator>>(fold_state<Out, Index, fits, layer_list<Done...>> stat
 
 template <class In>
 constexpr auto first_state() {
-  if constexpr (!TensorType<In>) return fold_state<In, 0, not_a_tensor<>, layer_list<>>{};
+  if constexpr (!TensorType<In>) return fold_state<In, 0, argument_verdict<kind::network, 0, kind::tensor, In>, layer_list<>>{};
   else if constexpr (described<In>::verdict::ok) return fold_state<canonical_tensor<In>, 0, fits, layer_list<>>{};
   else return fold_state<In, 0, typename described<In>::verdict, layer_list<>>{};
 }
@@ -84,12 +84,6 @@ template <class In, class... Layers>
 struct fold {
   using type = decltype((first_state<In>() >> ... >> static_cast<Layers*>(nullptr)));
 };
-
-constexpr layout bound_all(layout x) { return x; }
-template <class Tag, class... Rest>
-constexpr layout bound_all(const layout& x, const binding<Tag>& first, const Rest&... rest) {
-  return bound_all(bound(x, first.tag, first.extent), rest...);
-}
 
 template <class On, class... Bindings>
 constexpr traffic_value applied_traffic(const Bindings&... bindings) {
@@ -157,7 +151,7 @@ namespace detail {
 template <template <class, class...> class Accepted, template <class, class> class Refused, class In, class... Layers>
 struct network_named {
   using verdict = typename fold<In, Layers...>::type::verdict;
-  using input = std::conditional_t<TensorType<In>, In, tensor<refused_partition, shape<>>>;
+  using input = as_tensor<In>;
   using type = std::conditional_t<verdict::ok, Accepted<In, Layers...>, Refused<verdict, input>>;
 };
 
@@ -167,16 +161,44 @@ struct network_named {
 ///
 /// It is a left fold over the layers; a layer that refuses what comes in is named in one error at the network's first use.
 /// `In` is a tensor type, each of `Layers` a Layer.
-template <class In, class... Layers>
+template <class In = void, class... Layers>
 using network = typename detail::network_named<network_of, refused_network, In, Layers...>::type;
+
+template <class In, class... Layers>
+inline constexpr kind kind_of<network_of<In, Layers...>> = kind::network;
+template <class Verdict, class In>
+inline constexpr kind kind_of<refused_network<Verdict, In>> = kind::network;
+
+namespace detail {
+
+// What a network moves, where all extents are static.
+template <class Network>
+struct static_traffic {
+  static constexpr traffic_value of = Network::layers::traffic();
+  static constexpr refusal value = check(of);
+};
+
+}  // namespace detail
 
 /// Bytes that a network moves for given values of its dynamic extents: `traffic<net>(bind<batch>(64)).forward`.
 template <class Network, class... Bindings>
 constexpr traffic_value traffic(const Bindings&... bindings) {
-  if constexpr (Network::verdict::ok) {
-    using verdict = verdict_of<detail::all_bound<typename Network::input, Bindings...>>;
-    verdict::template refuse<verdict>();
-    if constexpr (verdict::ok) return Network::layers::traffic(bindings...);
+  using given = detail::argument_verdict<kind::call, 0, kind::network, Network>;
+  given::template refuse<given>();
+  if constexpr (given::ok) {
+    if constexpr (Network::verdict::ok) {
+      using known = verdict_of<detail::bindings_check<typename Network::input, typename Network::output, Bindings...>>;
+      known::template refuse<known>();
+      if constexpr (known::ok && sizeof...(Bindings) == 0) {
+        using counted = verdict_of<detail::static_traffic<Network>>;
+        counted::template refuse<counted>();
+        return detail::static_traffic<Network>::of;
+      } else if constexpr (known::ok) {
+        const traffic_value t = Network::layers::traffic(bindings...);
+        if (!check(t).ok()) stop(check(t));
+        return t;
+      }
+    }
   }
   return {};
 }

@@ -32,6 +32,7 @@ constexpr layer_plan plan_one_halo(const layout& x, const static_vector<halo_ste
       const int i = d - s.first;
       if (i < 0 || i >= s.windows.kernels.count) continue;
       const index_t n = extents[extents.count - 1];
+      if (p.why = s.windows.kernels[i].check(d, dynamic); !p.why.ok()) return p;
       slides.push(s.windows.over(i, n));
       if (p.why = slides[slides.count - 1].check(d, n); !p.why.ok()) return p;
       extents.push(slides[slides.count - 1].outputs(n));
@@ -79,8 +80,8 @@ struct shared_halo {
   static constexpr bool only_here = true;
   static constexpr layer_plan plan(const tensor_value& x) {
     static_vector<halo_step, 16> steps;
-    if constexpr (sizeof...(Layers) <= 16) (steps.push(halo_step_of<Layers>()), ...);
-    else steps.push(halo_step{});
+    if (sizeof...(Layers) > steps.capacity) return refused_layer(refusal{code::list_full, steps.capacity});
+    (steps.push(halo_step_of<Layers>()), ...);
     return plan_one_halo(x.layout, steps);
   }
 };

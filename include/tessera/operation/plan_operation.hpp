@@ -41,13 +41,13 @@ constexpr refusal meet_parameter(const layout& x, const letters& input, const le
 /// dimensions of the input. They lie cut where the input is, and their gradients are summed over whatever else cuts it.
 template <class... Parameters>
 constexpr layer_plan plan_operation(const signature& what, const layout& x, const Parameters&... own) {
-  static_assert(sizeof...(own) < decltype(signature::operands)::capacity, "an operation has at most 4 operands, the input and 3 parameters");
   layer_plan p;
   p.input = x;
   p.used = x;
   p.why = what.check();
   if (!p.why.ok()) return p;
   constexpr int given = 1 + static_cast<int>(sizeof...(own));
+  if (given > decltype(signature::operands)::capacity) return refused_layer(refusal{code::signature_too_large, given, 0});
   if (what.operands.count != given) {
     p.why = refusal{code::wrong_number_of_operands, what.operands.count, given};
     return p;

@@ -71,34 +71,46 @@ struct matmul_signature {
   }();
 };
 
+// The kinds of an operation's arguments, and the first operand that is refused.
+template <class Signature, class... Operands>
+constexpr refusal check_operands() {
+  return first_of(check_kinds<kind::operation, kind::signature, Signature>(), check_kinds<kind::operation, kind::tensor, Operands...>(1),
+                  described<as_tensor<Operands>>::verdict_source::value...);
+}
+
+// The result of an operation on tensors as values; all have one element type.
+template <class... Values>
+constexpr inferred infer_values(const signature& what, const tensor_value& first, const Values&... rest) {
+  static_vector<operand, 4> operands;
+  operands.push({first.layout, !has_cotangent(first.element)});
+  (operands.push({rest.layout, !has_cotangent(rest.element)}), ...);
+  inferred y = infer(what, operands);
+  [[maybe_unused]] const auto agrees = [&](element e) {
+    if (y.why.ok() && e != first.element) y.why = refusal{code::wrong_element, static_cast<int>(first.element), static_cast<int>(e)};
+  };
+  (agrees(rest.element), ...);
+  return y;
+}
+
 /// A signature on tensor types: the value of its result, or why it is refused.
 template <class Signature, class First, class... Rest>
 struct signature_result {
   static constexpr inferred of = [] {
     inferred refused;
-    refused.why = first_of(described<First>::verdict_source::value, described<Rest>::verdict_source::value...);
+    refused.why = check_operands<Signature, First, Rest...>();
     if (refused.why.ok() && sizeof...(Rest) >= decltype(signature::operands)::capacity)
       refused.why = refusal{code::signature_too_large, 1 + sizeof...(Rest), 0};
     if (!refused.why.ok()) return refused;
-    static_vector<operand, 4> operands;
-    operands.push({value_of<First>.layout, !has_cotangent(value_of<First>.element)});
-    (operands.push({value_of<Rest>.layout, !has_cotangent(value_of<Rest>.element)}), ...);
-    inferred y = infer(Signature::value, operands);
-    const auto agrees = [&y](element e) {
-      if (y.why.ok() && e != value_of<First>.element)
-        y.why = refusal{code::wrong_element, static_cast<int>(value_of<First>.element), static_cast<int>(e)};
-    };
-    agrees(value_of<First>.element);
-    (agrees(value_of<Rest>.element), ...);
-    return y;
+    if constexpr (check_operands<Signature, First, Rest...>().ok()) return infer_values(Signature::value, described<First>::value, described<Rest>::value...);
+    else return refused;
   }();
   static constexpr const refusal& why = of.why;
-  static constexpr tensor_value value{of.layout, value_of<First>.element};
+  static constexpr tensor_value value{of.layout, described<as_tensor<First>>::value.element};
 };
 
 /// The same as a verdict and a type.
-template <class Signature, class First, class... Rest>
-struct typed_result : planned<First, signature_result<Signature, First, Rest...>> {};
+template <class Signature, class First = void, class... Rest>
+struct typed_result : planned<as_tensor<First>, signature_result<Signature, First, Rest...>> {};
 
 // Refuses apart from the operands, whose types would be printed once more.
 template <class Verdict, class Type>
@@ -110,13 +122,13 @@ struct type_unless_refused {
 }  // namespace detail
 
 /// The type of an operation's result; an illegal operation does not compile.
-template <class Signature, TensorType... Operands>
+template <class Signature, class... Operands>
 using result_type =
     typename detail::type_unless_refused<typename detail::typed_result<Signature, Operands...>::verdict,
                                          typename detail::typed_result<Signature, Operands...>::type>::type;
 
 /// The same for a signature that is a constant: `operation_type<scaled, X, W>` with `constexpr auto scaled = operation(...)`.
-template <const signature& S, TensorType... Operands>
+template <const signature& S, class... Operands>
 using operation_type =
     typename detail::type_unless_refused<typename detail::typed_result<detail::constant_signature<S>, Operands...>::verdict,
                                          typename detail::typed_result<detail::constant_signature<S>, Operands...>::type>::type;

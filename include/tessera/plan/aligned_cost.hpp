@@ -31,12 +31,12 @@ class aligned_cost {
 
   constexpr cost total() const {
     cost c;
-    c.total = sums_.moved - sums_.own;
+    c.total = left(sums_.moved, sums_.own);
     c.lower_bound = c.total;  // nobody receives what it holds
-    c.messages = sums_.peers - sums_.itself;
+    c.messages = left(sums_.peers, sums_.itself);
     for (const share& s : best_.best) {
-      c.busiest = larger(c.busiest, s.moved - s.own);
-      c.busiest_messages = larger(c.busiest_messages, s.peers - s.itself);
+      c.busiest = larger(c.busiest, left(s.moved, s.own));
+      c.busiest_messages = larger(c.busiest_messages, left(s.peers, s.itself));
     }
     return c;
   }
@@ -52,6 +52,9 @@ class aligned_cost {
     share sums;
     front best;
   };
+
+  // What is left of a count without another; more than can be counted stays so.
+  static constexpr index_t left(index_t all, index_t without) { return all == INT64_MAX ? all : all - without; }
 
   constexpr int extent(int a) const { return source_.of.mesh.axes[a].extent; }
   static constexpr bool cuts(const axis_role& r) { return r.kind == role::cut; }

@@ -243,7 +243,7 @@ constexpr change change_between(const layout& from, const layout& to) {
 /// Refuses a change between tensors of different extents, and a start from haloed copies.
 constexpr refusal check_change(const layout& from, const layout& to) {
   if (from.dims.count != to.dims.count)
-    return refusal{code::wrong_number_of_dimensions, from.dims.count, to.dims.count};
+    return refusal{code::ranks_differ, from.dims.count, to.dims.count};
   for (int d = 0; d < from.dims.count; ++d) {
     if (from.dims[d].extent != to.dims[d].extent)
       return refusal{code::extents_differ, d, from.dims[d].extent, to.dims[d].extent};

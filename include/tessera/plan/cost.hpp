@@ -1,10 +1,11 @@
 #pragma once
 
-#include <tessera/meta/integer.hpp>
+#include <tessera/meta/refusal.hpp>
 
 namespace tessera {
 
-/// What a plan moves, in elements and messages; what a worker takes from itself counts for neither.
+/// What a plan moves, in elements and messages; what a worker takes from itself counts for neither. A figure that is the largest
+/// index stands for more than can be counted, which `check` refuses.
 struct cost {
   index_t total = 0;             ///< elements received by all workers
   index_t busiest = 0;           ///< elements received by the worker that receives most
@@ -13,14 +14,18 @@ struct cost {
   index_t busiest_messages = 0;  ///< received by the worker that receives most messages
 
   constexpr cost& operator+=(const cost& other) {
-    total += other.total;
-    busiest += other.busiest;
-    lower_bound += other.lower_bound;
-    messages += other.messages;
-    busiest_messages += other.busiest_messages;
+    total = detail::capped_sum(total, other.total);
+    busiest = detail::capped_sum(busiest, other.busiest);
+    lower_bound = detail::capped_sum(lower_bound, other.lower_bound);
+    messages = detail::capped_sum(messages, other.messages);
+    busiest_messages = detail::capped_sum(busiest_messages, other.busiest_messages);
     return *this;
   }
   friend constexpr bool operator==(const cost&, const cost&) = default;
 };
+
+constexpr refusal check(const cost& c) {
+  return c.total < INT64_MAX && c.lower_bound < INT64_MAX && c.messages < INT64_MAX ? refusal{} : refusal{code::cost_overflows};
+}
 
 }  // namespace tessera

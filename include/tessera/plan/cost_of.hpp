@@ -42,13 +42,13 @@ constexpr index_t lower_bound(const transfer& plan, int rank) {
 ///
 /// On one mesh the figures are closed form: workers that nothing tells apart are counted once; between two meshes they are counted
 /// worker by worker.
-/// Throws `refusal` when an extent is not known; in a constant expression that stops the compiler.
+/// Refuses the value when an extent or lengths are not known.
 constexpr cost cost_of(const transfer& plan) {
   for (int d = 0; d < plan.source().dims.count; ++d)
-    if (plan.source().of.dims[d].extent == dynamic) throw refusal{code::extent_not_bound, d};
+    if (plan.source().of.dims[d].extent == dynamic) stop(refusal{code::extent_not_bound, d});
   for (const auto* side : {&plan.source().of, &plan.target().of})
     for (int d = 0; d < side->dims.count; ++d)
-      if (side->dims[d].bounds == learned) throw refusal{code::lengths_not_known, d};
+      if (side->dims[d].bounds == learned) stop(refusal{code::lengths_not_known, d});
   if (plan.aligned()) {
     const detail::aligned_cost closed{plan};
     if (!closed.overflows()) return closed.total();
@@ -56,7 +56,7 @@ constexpr cost cost_of(const transfer& plan) {
   cost c;
   const auto add = [&](int rank) {
     const arrival n = arrivals(plan, rank);
-    c.total += n.elements;
+    c.total = detail::capped_sum(c.total, n.elements);
     c.messages += n.messages;
     c.busiest = detail::larger(c.busiest, n.elements);
     c.busiest_messages = detail::larger(c.busiest_messages, n.messages);
@@ -64,7 +64,7 @@ constexpr cost cost_of(const transfer& plan) {
   const auto& receivers = (plan.what() == map::move ? plan.target() : plan.source()).of.mesh;
   for (int i = 0; i < receivers.size(); ++i) add(receivers.rank(receivers.at(i)));
   const mesh_value& readers = plan.target().of.mesh;
-  for (int i = 0; i < readers.size(); ++i) c.lower_bound += lower_bound(plan, readers.rank(readers.at(i)));
+  for (int i = 0; i < readers.size(); ++i) c.lower_bound = detail::capped_sum(c.lower_bound, lower_bound(plan, readers.rank(readers.at(i))));
   return c;
 }
 

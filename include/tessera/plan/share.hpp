@@ -17,17 +17,17 @@ struct share {
   static constexpr share of(index_t n) { return {n, n, n, n}; }
 
   constexpr share& operator*=(const share& by) {
-    moved *= by.moved;
-    own *= by.own;
-    peers *= by.peers;
-    itself *= by.itself;
+    moved = capped_product(moved, by.moved);
+    own = capped_product(own, by.own);
+    peers = capped_product(peers, by.peers);
+    itself = capped_product(itself, by.itself);
     return *this;
   }
   constexpr share& operator+=(const share& by) {
-    moved += by.moved;
-    own += by.own;
-    peers += by.peers;
-    itself += by.itself;
+    moved = capped_sum(moved, by.moved);
+    own = capped_sum(own, by.own);
+    peers = capped_sum(peers, by.peers);
+    itself = capped_sum(itself, by.itself);
     return *this;
   }
   friend constexpr share operator*(share a, const share& b) { return a *= b; }

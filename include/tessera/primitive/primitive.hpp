@@ -50,7 +50,7 @@ struct layout_proved {
 
 template <class T>
 struct layout_source {
-  static constexpr const layout& value = value_of<T>.layout;
+  static constexpr const layout& value = described<T>::value.layout;
 };
 
 template <class From, class To>
@@ -64,20 +64,54 @@ struct refused_primitive {
   using adjoint = refused_primitive<cotangent_type<To>, cotangent_type<From>>;
 };
 
+}  // namespace detail
+
+template <class From, class To>
+class primitive;
+template <verb Verb, class From, class To>
+struct named_primitive;
+template <class... Fs>
+struct composition;
+
+template <class From, class To>
+inline constexpr kind kind_of<primitive<From, To>> = kind::primitive;
+template <verb Verb, class From, class To>
+inline constexpr kind kind_of<named_primitive<Verb, From, To>> = kind::primitive;
+template <class F, class... Fs>
+inline constexpr kind kind_of<composition<F, Fs...>> = kind::primitive;
+
+namespace detail {
+
 template <class From, class To>
 struct primitive_verdict {
   static constexpr refusal value = [] {
-    const refusal r = first_of(described<From>::verdict_source::value, described<To>::verdict_source::value);
+    const refusal r = first_of(tensor_check<kind::primitive, 0, From>::value, tensor_check<kind::primitive, 1, To>::value);
     if (!r.ok()) return r;
-    if (value_of<From>.element != value_of<To>.element)
-      return refusal{code::wrong_element, static_cast<int>(value_of<From>.element), static_cast<int>(value_of<To>.element)};
-    return check_change(value_of<From>.layout, value_of<To>.layout);
+    const tensor_value& from = described<as_tensor<From>>::value;
+    const tensor_value& to = described<as_tensor<To>>::value;
+    if (from.element != to.element) return refusal{code::wrong_element, static_cast<int>(from.element), static_cast<int>(to.element)};
+    return check_change(from.layout, to.layout);
   }();
 };
 
-}  // namespace detail
+// What a change between types moves, where all extents are static; asked of types that are accepted.
+template <class From, class To>
+struct static_cost {
+  static constexpr cost of = cost_of(change_between(described<From>::value.layout, described<To>::value.layout));
+  static constexpr refusal value = check(of);
+};
 
-namespace detail {
+// The name of the change from one layout to another, where axes of extent 1 count as longer ones: so a program that is templated
+// over meshes names what it does.
+constexpr verb verb_of_longer_axes(layout from, layout to) {
+  if (!meet(from.mesh, to.mesh)) return verb::several;
+  for (layout* x : {&from, &to}) {
+    for (axis_value& a : x->mesh.axes) a.extent = larger(a.extent, 2);
+    x->mesh = row_major(x->mesh);
+    for (dimension& d : x->dims) d.balance(d.grain());
+  }
+  return verb_between(from, to);
+}
 
 // F* leads back between the cotangents, and F** = F. A map asks this of its parts while it is defined, so F is here by name alone.
 template <class F, class Domain, class Codomain, class Adjoint>
@@ -103,11 +137,7 @@ inline constexpr bool accepted = [] {
 /// Anything with a domain, a codomain and an adjoint that leads back between their cotangents; whatever is named as a primitive or
 /// a composition is held to it.
 template <class F>
-concept Primitive = requires {
-  typename F::domain;
-  typename F::codomain;
-  typename F::adjoint;
-} && detail::leads_back<F, typename F::domain, typename F::codomain, typename F::adjoint>;
+concept Primitive = kind_of<F> == kind::primitive && detail::leads_back<F, typename F::domain, typename F::codomain, typename F::adjoint>;
 
 /// A linear map between two tensor types: every verb is one, and so is its adjoint.
 ///
@@ -115,137 +145,177 @@ concept Primitive = requires {
 ///
 /// The plan of a primitive with static extents is a constant, its cuts proved while compiling; with dynamic ones `bound`
 /// gives it.
-template <TensorType From, TensorType To>
-struct primitive {
-  using domain = canonical_tensor<From>;
-  using codomain = canonical_tensor<To>;
+template <class From = void, class To = void>
+class primitive {
+  static constexpr const layout& from_ = detail::described<detail::as_tensor<From>>::value.layout;
+  static constexpr const layout& to_ = detail::described<detail::as_tensor<To>>::value.layout;
+
+ public:
+  using domain = canonical_tensor<detail::as_tensor<From>>;
+  using codomain = canonical_tensor<detail::as_tensor<To>>;
   using verdict = verdict_of<detail::primitive_verdict<From, To>>;
-  using adjoint = std::conditional_t<verdict::ok, primitive<cotangent_type<To>, cotangent_type<From>>,
-                                     detail::refused_primitive<cotangent_type<To>, cotangent_type<From>>>;
+  using adjoint = std::conditional_t<verdict::ok, primitive<cotangent_type<codomain>, cotangent_type<domain>>,
+                                     detail::refused_primitive<cotangent_type<codomain>, cotangent_type<domain>>>;
 
-  static constexpr tessera::verb verb = verb_between(value_of<From>.layout, value_of<To>.layout);
-  static constexpr bool is_static = detail::is_static(value_of<From>.layout) && detail::is_static(value_of<To>.layout);
+  static constexpr tessera::verb verb = verdict::ok ? verb_between(from_, to_) : tessera::verb::nothing;
+  static constexpr bool is_static = detail::is_static(from_) && detail::is_static(to_);
 
-  /// The plan, where all extents are static.
-  static constexpr change plan()
-    requires is_static
-  {
-    return planned(value_of<From>.layout, value_of<To>.layout);
-  }
-
-  /// The plan for given values of the dynamic extents.
+  /// The plan, for given values of the dynamic extents.
   template <class... Bindings>
   static constexpr change plan(const Bindings&... bindings) {
-    layout from = value_of<From>.layout;
-    layout to = value_of<To>.layout;
-    ((from = bound(from, bindings.tag, bindings.extent), to = bound(to, bindings.tag, bindings.extent)), ...);
-    return planned(from, to);
+    if constexpr (verdict::ok) {
+      using known = verdict_of<detail::bindings_check<domain, codomain, Bindings...>>;
+      known::template refuse<known>();
+      if constexpr (known::ok) return change_between(detail::bound_all(from_, bindings...), detail::bound_all(to_, bindings...));
+    }
+    return change{};
   }
 
   /// What the plan moves, in elements.
   template <class... Bindings>
   static constexpr tessera::cost cost(const Bindings&... bindings) {
-    if constexpr (!verdict::ok) {
-      return {};  // refused already
+    if constexpr (verdict::ok && is_static && sizeof...(Bindings) == 0) {
+      using counted = verdict_of<detail::static_cost<domain, codomain>>;
+      counted::template refuse<counted>();
+      return detail::static_cost<domain, codomain>::of;
     } else {
-      using unbound = verdict_of<detail::all_bound<From, Bindings...>>;
-      unbound::template refuse<unbound>();
-      if constexpr (unbound::ok) return cost_of(plan(bindings...));
-      else return {};
+      const tessera::cost c = cost_of(plan(bindings...));
+      if (!check(c).ok()) stop(check(c));
+      return c;
     }
   }
 
   /// The bytes that all workers receive.
   template <class... Bindings>
   static constexpr index_t bytes(const Bindings&... bindings) {
-    return cost(bindings...).total * bytes_of(value_of<From>.element);
+    return cost(bindings...).total * bytes_of(detail::described<domain>::value.element);
   }
 
  private:
-  static constexpr change planned(const layout& from, const layout& to) {
-    return verdict::ok ? change_between(from, to) : change{};
-  }
-
-  static_assert(std::disjunction_v<std::bool_constant<!verdict::ok>, detail::both_proved<From, To>>,
+  static_assert(std::disjunction_v<std::bool_constant<!verdict::ok>, detail::both_proved<detail::as_tensor<From>, detail::as_tensor<To>>>,
                 "[tessera.plan.proof] the parts of a dimension do not tile it; this is a fault of the library");
-  static constexpr bool has_adjoint = verdict::ok && only_sums(value_of<From>.layout) && only_sums(value_of<To>.layout);
+  static constexpr bool has_adjoint = verdict::ok && only_sums(from_) && only_sums(to_);
   static_assert(detail::leads_back_if<has_adjoint, primitive, domain, codomain, adjoint>::value,
                 "[tessera.primitive.law] the adjoint does not lead back between the cotangents; this is a fault of the library");
   static_assert((verdict::template refuse<verdict>(), true));
 };
 
 /// A primitive that must be the verb it is called: `named_primitive<verb::all_gather, From, To>`.
-template <verb Verb, TensorType From, TensorType To>
+template <verb Verb, class From = void, class To = void>
 struct named_primitive : primitive<From, To> {
   struct source {
     static constexpr refusal value = [] {
       const refusal leads_nowhere = detail::primitive_verdict<From, To>::value;
       if (!leads_nowhere.ok()) return leads_nowhere;
-      const tessera::verb leads = verb_between(value_of<From>.layout, value_of<To>.layout);
+      const layout& from = detail::described<detail::as_tensor<From>>::value.layout;
+      const layout& to = detail::described<detail::as_tensor<To>>::value.layout;
+      const tessera::verb leads = verb_between(from, to);
       const bool tiles = Verb == tessera::verb::repartition && leads == tessera::verb::all_to_all;
-      if (leads != Verb && !tiles) return refusal{code::not_this_verb, static_cast<int>(Verb), static_cast<int>(leads)};
-      return refusal{};
+      const bool idle = leads == tessera::verb::nothing && detail::verb_of_longer_axes(from, to) == Verb;
+      if (leads == Verb || tiles || idle) return refusal{};
+      return refusal{code::not_this_verb, static_cast<int>(Verb), static_cast<int>(leads)};
     }();
   };
   using verdict = verdict_of<source>;
   static_assert((verdict::template refuse<verdict>(), true));
 };
 
+namespace detail {
+
+template <class F>
+inline constexpr kind kind_of_map = Primitive<F> ? kind::primitive : kind_of<F> == kind::primitive ? kind::something_else : kind_of<F>;
+
+template <class F>
+struct adjoint_of {
+  using verdict = std::conditional_t<Primitive<F>, fits, wrong_argument<kind::call, 0, kind::primitive, kind_of_map<F>>>;
+  static_assert((verdict::template refuse<verdict>(), true));
+  using type = F;
+};
 template <Primitive F>
-using adjoint = typename F::adjoint;
+struct adjoint_of<F> {
+  using type = typename F::adjoint;
+};
+
+}  // namespace detail
+
+template <class F>
+using adjoint = typename detail::adjoint_of<F>::type;
 
 namespace detail {
 
+// What maps one after the other are, if each begins where the one before it ends.
 template <class... Fs>
-struct chain_ends;
+struct chained;
 template <class F>
-struct chain_ends<F> {
+struct chained<F> {
   using domain = typename F::domain;
   using codomain = typename F::codomain;
   static constexpr int gap = -1;
 };
 template <class F, class G, class... Rest>
-struct chain_ends<F, G, Rest...> {
+struct chained<F, G, Rest...> {
   using domain = typename F::domain;
-  using codomain = typename chain_ends<G, Rest...>::codomain;
-  static constexpr int behind = chain_ends<G, Rest...>::gap;
-  static constexpr int gap = !same(value_of<typename F::codomain>.layout, value_of<typename G::domain>.layout) ? 0
-                             : behind < 0                                                                      ? -1
-                                                                                                               : behind + 1;
+  using codomain = typename chained<G, Rest...>::codomain;
+  static constexpr int behind = chained<G, Rest...>::gap;
+  static constexpr int gap = !same(described<typename F::codomain>::value.layout, described<typename G::domain>::value.layout) ? 0
+                             : behind < 0 ? -1
+                                          : behind + 1;
+};
+
+template <class... Fs>
+struct composition_check {
+  static constexpr refusal value = [] {
+    constexpr kind given[]{kind_of_map<Fs>...};
+    for (int i = 0; i < static_cast<int>(sizeof...(Fs)); ++i)
+      if (given[i] != kind::primitive) return refused_kind<kind::primitive, kind::primitive>(i, given[i]);
+    if constexpr ((Primitive<Fs> && ...)) {
+      if (!(accepted<Fs> && ...)) return refusal{code::refused_before};
+      if (chained<Fs...>::gap >= 0) return refusal{code::partitions_do_not_meet, chained<Fs...>::gap + 1};
+    }
+    return refusal{};
+  }();
 };
 
 template <class Reversed, class... Fs>
 struct reversed_adjoints;
 
+// The ends of a composition and its adjoint; of one that is refused, those of nothing.
+template <bool Accepted, class... Fs>
+struct ends_of {
+  using domain = tensor<refused_partition, shape<>>;
+  using codomain = domain;
+  using adjoint = refused_primitive<domain, domain>;
+};
+template <class... Fs>
+struct ends_of<true, Fs...> {
+  using domain = typename chained<Fs...>::domain;
+  using codomain = typename chained<Fs...>::codomain;
+  using adjoint = typename reversed_adjoints<composition<>, Fs...>::type;
+};
+
 }  // namespace detail
 
 /// Primitives one after the other, first to last: its adjoint is the adjoints, last to first.
-template <Primitive... Fs>
+template <class... Fs>
 struct composition {
-  using domain = typename detail::chain_ends<Fs...>::domain;
-  using codomain = typename detail::chain_ends<Fs...>::codomain;
-  using adjoint = typename detail::reversed_adjoints<composition<>, Fs...>::type;
-
-  struct source {
-    static constexpr refusal value = detail::chain_ends<Fs...>::gap < 0
-                                         ? refusal{}
-                                         : refusal{code::partitions_do_not_meet, detail::chain_ends<Fs...>::gap + 1};
-  };
-  using verdict = verdict_of<source>;
+  using verdict = verdict_of<detail::composition_check<Fs...>>;
+  using domain = typename detail::ends_of<verdict::ok, Fs...>::domain;
+  using codomain = typename detail::ends_of<verdict::ok, Fs...>::codomain;
+  using adjoint = typename detail::ends_of<verdict::ok, Fs...>::adjoint;
 
   /// What its maps move one after the other: elements, and the bytes that all workers receive.
   template <class... Bindings>
   static constexpr tessera::cost cost(const Bindings&... bindings) {
     tessera::cost sum;
-    ((sum += Fs::cost(bindings...)), ...);
+    if constexpr (verdict::ok) ((sum += Fs::cost(bindings...)), ...);
     return sum;
   }
   template <class... Bindings>
   static constexpr index_t bytes(const Bindings&... bindings) {
-    return (Fs::bytes(bindings...) + ...);
+    return cost(bindings...).total * bytes_of(detail::described<domain>::value.element);
   }
 
-  static_assert(detail::leads_back_if<verdict::ok && (detail::accepted<Fs> && ...), composition, domain, codomain, adjoint>::value,
+  static_assert(detail::leads_back_if<verdict::ok, composition, domain, codomain, adjoint>::value,
                 "[tessera.primitive.law] the adjoint does not lead back between the cotangents; this is a fault of the library");
   static_assert((verdict::template refuse<verdict>(), true));
 };

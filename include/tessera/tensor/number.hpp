@@ -31,7 +31,7 @@ constexpr refusal check_number(element e) {
 
 template <TensorType X, Number N>
 struct scaled_by {
-  static constexpr refusal value = first_of(described<X>::verdict_source::value, check_number<N>(value_of<X>.element));
+  static constexpr refusal value = first_of(described<X>::verdict_source::value, check_number<N>(described<X>::value.element));
 };
 
 template <class E, Number N>

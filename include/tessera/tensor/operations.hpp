@@ -11,7 +11,7 @@ namespace detail {
 template <class T>
 inline constexpr int dims_of = 0;
 template <TensorType T>
-inline constexpr int dims_of<T> = value_of<T>.layout.dims.count;
+inline constexpr int dims_of<T> = described<T>::value.layout.dims.count;
 
 // f(x, y), element by element.
 template <class X, class Y, linearity Kind>

@@ -51,7 +51,7 @@ inline refusal check_fits(const tensor_value& given, tensor_value typed) {
 template <class From, class To>
 inline constexpr bool converts = [] {
   const refusal& why = described<From>::verdict_source::value;
-  return why.code == code::refused_before || (why.ok() && same(value_of<From>.layout, value_of<To>.layout));
+  return why.code == code::refused_before || (why.ok() && same(described<From>::value.layout, described<To>::value.layout));
 }();
 
 }  // namespace detail

@@ -78,7 +78,7 @@ template <class F, class T>
 struct takes {
   static constexpr refusal value = [] {
     const refusal& why = described<T>::verdict_source::value;
-    return why.ok() ? check_same(value_of<T>, value_of<typename F::domain>) : why;
+    return why.ok() ? check_same(described<T>::value, described<typename F::domain>::value) : why;
   }();
 };
 

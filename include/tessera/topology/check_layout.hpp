@@ -20,6 +20,19 @@ constexpr refusal check_one_combine(const layout& x) {
   return {};
 }
 
+// A window steps forwards, reads something, and no number that is computed from it overflows.
+constexpr refusal check_window(int d, const dimension& dim) {
+  const window& w = dim.needs;
+  constexpr index_t far = INT64_MAX / 4;
+  const index_t most = larger(1, larger(dim.extent, dim.outputs));
+  const bool near = w.a <= far / most && w.c <= far / most && -far <= w.b && w.b <= far && -far <= w.b2 && w.b2 <= far;
+  if (!near) return refusal{code::window_too_large, d, w.a, w.b, w.b2};
+  if (w.a < 1 || w.c < 1 || w.b2 < w.b || w.unreached_before < 0 || w.unreached_after < 0)
+    return refusal{code::window_not_positive, d, w.a, w.c, w.b2 - w.b + 1};
+  if (dim.outputs < (dim.extent == dynamic ? dynamic : 0)) return refusal{code::extent_negative, d, dim.outputs};
+  return {};
+}
+
 }  // namespace detail
 
 /// Refuses a layout value that no partition means: explicit parts that do not lie end to end over the extent, windows that
@@ -30,9 +43,11 @@ constexpr refusal check(const layout& x) {
     const window& w = dim.needs;
     const bool windowed = dim.kind != cover::tiled;
     if (dim.glued < 0) return refusal{code::grain_not_positive, d, dim.grain()};
-    if (windowed && (w.a < 1 || w.c < 1 || w.b2 < w.b)) return refusal{code::window_not_positive, d, w.a, w.c, w.b2 - w.b + 1};
+    if (windowed)
+      if (const refusal why = detail::check_window(d, dim); !why.ok()) return why;
     if (dim.extent == dynamic) continue;
     if (dim.extent < 0) return refusal{code::extent_negative, d, dim.extent};
+    if (dim.extent > INT64_MAX - dim.grain()) return refusal{code::count_overflows, d, dim.extent};
     if (windowed && dim.outputs > 0 && w.edge != boundary::zero) {
       const index_t before = -w.first(0);
       const index_t after = w.last(dim.outputs - 1) + 1 - dim.extent;

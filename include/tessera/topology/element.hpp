@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/meta/integer.hpp>
+#include <tessera/meta/kind.hpp>
 
 #include <cstdint>
 #include <type_traits>
@@ -61,6 +61,12 @@ using element_types = type_list<double, float, std::int64_t, std::int32_t, std::
                                 std::uint64_t>;
 static_assert(element_types::size == number_of_elements);
 
+template <class T>
+constexpr index_t bytes_of_type() {
+  if constexpr (requires { sizeof(T); }) return sizeof(T);
+  else return 0;
+}
+
 // The place of a type in the list, or its length.
 template <class T, class... Known>
 constexpr int place_in(type_list<Known...>) {
@@ -72,6 +78,41 @@ constexpr int place_in(type_list<Known...>) {
 // Whether a tensor can hold this type; tensor types ask.
 template <class T>
 inline constexpr bool is_element = place_in<T>(element_types{}) < number_of_elements;
+
+}  // namespace detail
+
+template <>
+inline constexpr kind kind_of<double> = kind::element;
+template <>
+inline constexpr kind kind_of<float> = kind::element;
+template <>
+inline constexpr kind kind_of<std::int64_t> = kind::element;
+template <>
+inline constexpr kind kind_of<std::int32_t> = kind::element;
+template <>
+inline constexpr kind kind_of<std::int16_t> = kind::element;
+template <>
+inline constexpr kind kind_of<std::int8_t> = kind::element;
+template <>
+inline constexpr kind kind_of<std::uint8_t> = kind::element;
+template <>
+inline constexpr kind kind_of<bool> = kind::element;
+template <>
+inline constexpr kind kind_of<half> = kind::element;
+template <>
+inline constexpr kind kind_of<bfloat16> = kind::element;
+template <>
+inline constexpr kind kind_of<complex64> = kind::element;
+template <>
+inline constexpr kind kind_of<complex128> = kind::element;
+template <>
+inline constexpr kind kind_of<std::uint16_t> = kind::element;
+template <>
+inline constexpr kind kind_of<std::uint32_t> = kind::element;
+template <>
+inline constexpr kind kind_of<std::uint64_t> = kind::element;
+
+namespace detail {
 
 template <int I, class First, class... Rest>
 auto type_at(type_list<First, Rest...>) {

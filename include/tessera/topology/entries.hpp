@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/topology/axis.hpp>
 #include <tessera/topology/layout.hpp>
 
 namespace tessera {
@@ -20,7 +21,7 @@ struct grains {};
 /// Parts of explicit lengths, one for each coordinate: `lengths<a, dim<3>, dim<4>>` is [0,3) [3,7).
 ///
 /// `lengths<a>` alone are lengths that `adopt` learns from the tensors that workers have.
-template <class Axis, class... Lengths>
+template <class Axis = void, class... Lengths>
 struct lengths {};
 
 /// The parts of a cover dealt `Parts` further: coordinate i holds part i + Parts, after the last comes the first.
@@ -60,8 +61,41 @@ template <class... Axes>
 struct invariant {};
 
 /// Held by one coordinate of an axis alone.
-template <class Axis, int Coordinate = 0>
+template <class Axis = void, int Coordinate = 0>
 struct on {};
+
+template <>
+inline constexpr kind kind_of<whole> = kind::cover;
+template <class... Axes>
+inline constexpr kind kind_of<blocks<Axes...>> = kind::cover;
+template <index_t Grain, class... Axes>
+inline constexpr kind kind_of<grains<Grain, Axes...>> = kind::cover;
+template <class Axis, class... Lengths>
+inline constexpr kind kind_of<lengths<Axis, Lengths...>> = kind::cover;
+template <class Cover, int Parts>
+inline constexpr kind kind_of<rotated<Cover, Parts>> = kind::cover;
+template <class Cover, index_t Outputs, index_t A, index_t B, index_t B2, index_t C, boundary E, index_t L, index_t H>
+inline constexpr kind kind_of<haloed<Cover, Outputs, A, B, B2, C, E, L, H>> = kind::halo;
+template <class Cover, index_t Outputs, index_t A, index_t B, index_t B2, index_t C, boundary E, index_t L, index_t H>
+inline constexpr kind kind_of<pending<Cover, Outputs, A, B, B2, C, E, L, H>> = kind::halo;
+template <class... Axes>
+inline constexpr kind kind_of<replicate<Axes...>> = kind::meaning;
+template <class... Axes>
+inline constexpr kind kind_of<partial<Axes...>> = kind::meaning;
+template <class... Axes>
+inline constexpr kind kind_of<invariant<Axes...>> = kind::meaning;
+template <class Axis, int Coordinate>
+inline constexpr kind kind_of<on<Axis, Coordinate>> = kind::meaning;
+template <>
+inline constexpr kind kind_of<max> = kind::combine;
+template <>
+inline constexpr kind kind_of<min> = kind::combine;
+template <>
+inline constexpr kind kind_of<prod> = kind::combine;
+template <>
+inline constexpr kind kind_of<any> = kind::combine;
+template <>
+inline constexpr kind kind_of<all> = kind::combine;
 
 namespace detail {
 
@@ -79,7 +113,7 @@ template <>
 inline constexpr combine combine_named<all> = combine::all;
 
 template <class A>
-inline constexpr bool is_combine = combine_named<A> != combine::sum;
+inline constexpr bool is_combine = kind_of<A> == kind::combine;
 
 template <class... Axes>
 inline constexpr combine combine_of = [] {

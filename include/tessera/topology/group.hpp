@@ -16,29 +16,39 @@ struct except {};
 /// Places of axes in a mesh.
 using group = static_vector<int, max_axes>;
 
+template <class... Axes>
+inline constexpr kind kind_of<along<Axes...>> = kind::group;
+template <class... Axes>
+inline constexpr kind kind_of<except<Axes...>> = kind::group;
+
 namespace detail {
+
+template <class... Axes>
+constexpr bool one_is(axes_are<Axes...>, const text& axis) {
+  return ((short_name_of<bare_axis<Axes>>() == axis) || ...);
+}
 
 template <class G>
 struct group_names {
-  static constexpr bool is_group = false;
+  static constexpr refusal value = check_kinds<kind::call, kind::group, G>();
+  static constexpr bool has(const text&) { return false; }
 };
 template <class... Axes>
-struct group_names<along<Axes...>> {
-  static constexpr bool is_group = true;
-  static constexpr bool has(const text& axis) { return ((short_name_of<bare_axis<Axes>>() == axis) || ...); }
+struct group_names<along<Axes...>> : axes_check<kind::group, Axes...> {
+  static constexpr bool has(const text& axis) { return one_is(typename all_factors<axes_are<>, Axes...>::type{}, axis); }
 };
 template <class... Axes>
-struct group_names<except<Axes...>> {
-  static constexpr bool is_group = true;
-  static constexpr bool has(const text& axis) { return !((short_name_of<bare_axis<Axes>>() == axis) || ...); }
+struct group_names<except<Axes...>> : axes_check<kind::group, Axes...> {
+  static constexpr bool has(const text& axis) { return !one_is(typename all_factors<axes_are<>, Axes...>::type{}, axis); }
 };
 
 }  // namespace detail
 
 /// The axes of a mesh that a group names: `group_in<along<a, b>>(mesh)`, `group_in<except<a>>(mesh)`.
 template <class G>
-  requires(detail::group_names<G>::is_group)
 constexpr group group_in(const mesh_value& mesh) {
+  using verdict = verdict_of<detail::group_names<G>>;
+  verdict::template refuse<verdict>();
   group g;
   for (int a = 0; a < mesh.axes.count; ++a)
     if (detail::group_names<G>::has(mesh.axes[a].name)) g.push(a);
@@ -57,7 +67,6 @@ constexpr mesh_value line_through(mesh_value mesh, const coordinates& at, const 
 
 /// The same for a group named by types: `line_through<along<a, b>>(mesh, at)`, `line_through<except<a>>(mesh, at)`.
 template <class G>
-  requires(detail::group_names<G>::is_group)
 constexpr mesh_value line_through(const mesh_value& mesh, const coordinates& at) {
   return line_through(mesh, at, group_in<G>(mesh));
 }
@@ -95,17 +104,31 @@ constexpr group places_of(const mesh_value& mesh) {
 
 }  // namespace detail
 
+/// The coordinate of a worker along an axis, or its row-major number along the factors of a product; 0 where the mesh lacks them.
+template <class A>
+constexpr int coordinate_along(const mesh_value& mesh, const coordinates& at) {
+  using verdict = verdict_of<detail::axes_check<kind::call, A>>;
+  verdict::template refuse<verdict>();
+  int place = 0;
+  for (int a : detail::places_of<A>(mesh)) place = place * mesh.axes[a].extent + at[a];
+  return place;
+}
+
 /// The world rank of the worker `steps` further along an axis (or a product of axes), or -1 where the axis ends.
 ///
 /// An axis that the mesh lacks counts as extent 1.
-template <Axis A>
+template <class A>
 constexpr int neighbour(const mesh_value& mesh, coordinates at, int steps) {
+  using verdict = verdict_of<detail::axes_check<kind::call, A>>;
+  verdict::template refuse<verdict>();
   return detail::walk(mesh, detail::places_of<A>(mesh), steps, false, at) ? mesh.rank(at) : -1;
 }
 
 /// The same on a ring: after the last coordinate comes the first.
-template <Axis A>
+template <class A>
 constexpr int neighbour_on_ring(const mesh_value& mesh, coordinates at, int steps) {
+  using verdict = verdict_of<detail::axes_check<kind::call, A>>;
+  verdict::template refuse<verdict>();
   detail::walk(mesh, detail::places_of<A>(mesh), steps, true, at);
   return mesh.rank(at);
 }

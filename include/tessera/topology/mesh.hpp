@@ -3,50 +3,131 @@
 #include <tessera/topology/axis.hpp>
 #include <tessera/topology/mesh_value.hpp>
 
-#include <concepts>
 #include <type_traits>
 
 namespace tessera {
 
+template <class... Axes>
+struct mesh;
+template <class M, int First, int... Strides>
+struct placed;
+template <class M, int... Ranks>
+struct on_ranks;
+template <class M, class A, int Coordinate>
+struct fixed;
+
+template <class... Axes>
+inline constexpr kind kind_of<mesh<Axes...>> = kind::mesh;
+template <class M, int First, int... Strides>
+inline constexpr kind kind_of<placed<M, First, Strides...>> = kind::mesh;
+template <class M, int... Ranks>
+inline constexpr kind kind_of<on_ranks<M, Ranks...>> = kind::mesh;
+template <class M, class A, int Coordinate>
+inline constexpr kind kind_of<fixed<M, A, Coordinate>> = kind::mesh;
+
 /// Anything that names axes and says where their workers sit in the world.
 template <class M>
-concept Mesh = requires {
-  { M::value } -> std::convertible_to<const mesh_value&>;
-};
+concept Mesh = kind_of<M> == kind::mesh;
 
 namespace detail {
 
-template <class A, class B>
-struct join_axes;
-template <class... A, class... B>
-struct join_axes<axes_are<A...>, axes_are<B...>> {
-  using type = axes_are<A..., B...>;
+/// A mesh as a value, and why it is refused, if it is: then it has no axes.
+struct mesh_draft {
+  mesh_value made;
+  refusal why;
+
+  constexpr mesh_draft() = default;
+  constexpr explicit mesh_draft(const refusal& refused) : why(refused) {}
+  constexpr explicit mesh_draft(const mesh_value& m) : made(m), why(tessera::check(m)) {
+    if (!why.ok()) made = {};
+  }
 };
 
-// The axes of a mesh in order, products replaced by their factors.
-template <class Done, class... Axes>
-struct all_factors {
-  using type = Done;
+template <class... Axes>
+constexpr mesh_draft drafted_mesh(axes_are<Axes...>) {
+  constexpr int count = sizeof...(Axes);
+  if constexpr (count > max_axes) {
+    return mesh_draft{refusal{code::too_many, count, 0}};
+  } else {
+    mesh_value m;
+    refusal why;
+    const auto add = [&](const text& name, index_t extent) {
+      if (extent > most_workers) why = refusal{code::mesh_too_large, m.axes.count, extent};
+      else m.axes.push({name, static_cast<int>(extent), 1});
+    };
+    (add(short_name_of<bare_axis<Axes>>(), extent_along<Axes>()), ...);
+    return why.ok() ? mesh_draft{row_major(m)} : mesh_draft{why};
+  }
+}
+
+template <class M>
+struct described_mesh;
+template <class... Axes>
+struct described_mesh<mesh<Axes...>> {
+  static constexpr mesh_draft value = [] {
+    constexpr refusal kinds = check_axes<kind::mesh, Axes...>();
+    if constexpr (kinds.ok()) return drafted_mesh(typename all_factors<axes_are<>, Axes...>::type{});
+    else return mesh_draft{kinds};
+  }();
 };
-template <class Done, class First, class... Rest>
-struct all_factors<Done, First, Rest...> : all_factors<typename join_axes<Done, typename factors<First>::type>::type, Rest...> {};
 
-template <class... Axes>
-constexpr int count_of(axes_are<Axes...>) {
-  return sizeof...(Axes);
+// What is said of another mesh: refused where that is, and where it is none.
+template <class M>
+constexpr mesh_draft drafted_of() {
+  if constexpr (kind_of<M> == kind::mesh) return described_mesh<M>::value;
+  else return mesh_draft{check_kinds<kind::mesh, kind::mesh, M>()};
 }
 
-template <class... Axes>
-constexpr mesh_value mesh_of(axes_are<Axes...>) {
-  mesh_value m;
-  if constexpr (sizeof...(Axes) <= max_axes) (m.axes.push({short_name_of<bare_axis<Axes>>(), Axes::axis_extent, 1}), ...);
-  return row_major(m);
-}
+template <class M, int First, int... Strides>
+struct described_mesh<placed<M, First, Strides...>> {
+  static constexpr mesh_draft value = [] {
+    const mesh_draft of = drafted_of<M>();
+    if (!of.why.ok()) return of;
+    constexpr int given = sizeof...(Strides);
+    const int strides[]{Strides..., 0};
+    mesh_value m = row_major(of.made, First);
+    if (given != 0 && given != m.axes.count) return mesh_draft{refusal{code::wrong_number_of_strides, m.axes.count, given}};
+    for (int i = 0; i < given; ++i) m.axes[i].stride = strides[i];
+    return mesh_draft{m};
+  }();
+};
+template <class M, int... Ranks>
+struct described_mesh<on_ranks<M, Ranks...>> {
+  static constexpr int list[]{Ranks..., 0};
+  static constexpr mesh_draft value = [] {
+    const mesh_draft of = drafted_of<M>();
+    if (!of.why.ok()) return of;
+    constexpr int given = sizeof...(Ranks);
+    if (given != of.made.size()) return mesh_draft{refusal{code::wrong_number_of_ranks, of.made.size(), given}};
+    return mesh_draft{row_major(of.made, 0, list)};
+  }();
+};
+template <class M, class A, int Coordinate>
+struct described_mesh<fixed<M, A, Coordinate>> {
+  static constexpr mesh_draft value = [] {
+    const mesh_draft of = drafted_of<M>();
+    const refusal kinds = first_of(of.why, check_axes<kind::mesh, A>(1));
+    if (!kinds.ok()) return mesh_draft{kinds};
+    const int a = of.made.find(short_name_of<bare_axis<A>>());
+    if (a < 0) return mesh_draft{refusal{code::axis_not_in_mesh, 0, of.made.axes.count}};
+    const int extent = of.made.axes[a].extent;
+    if (Coordinate < 0 || Coordinate >= extent) return mesh_draft{refusal{code::coordinate_outside_axis, a, extent, Coordinate}};
+    return mesh_draft{without_axis(of.made, a, Coordinate)};
+  }();
+};
 
-// Whether a mesh can be used; partitions ask, so that a mesh which does not fit still has a value and is refused once.
+// Whether a mesh can be used; partitions ask, so that a mesh which does not fit is refused once.
 template <class M>
 struct mesh_check {
-  static constexpr refusal value = check(M::value);
+  static constexpr refusal value = drafted_of<M>().why;
+};
+
+// The value of a mesh that is accepted.
+template <class M>
+struct accepted_mesh {
+  using verdict = verdict_of<mesh_check<M>>;
+  static_assert((verdict::template refuse<verdict>(), true));
+  static constexpr const mesh_value& value = described_mesh<M>::value.made;
 };
 
 }  // namespace detail
@@ -54,74 +135,30 @@ struct mesh_check {
 /// A Cartesian topology of workers: `mesh<row, col>` with row : axis<2> and col : axis<2> is a 2 x 2 grid.
 ///
 /// Row-major from world rank 0 on, the last axis adjacent; `placed` and `fixed` say otherwise.
-template <Axis... Axes>
+template <class... Axes>
 struct mesh {
-  static constexpr mesh_value value = detail::mesh_of(typename detail::all_factors<detail::axes_are<>, Axes...>::type{});
+  static constexpr const mesh_value& value = detail::accepted_mesh<mesh>::value;
 };
 
 /// A mesh placed elsewhere in the world: world rank = First + Σ Stride·coordinate (row-major where no strides are given).
-template <Mesh M, int First, int... Strides>
+template <class M, int First, int... Strides>
 struct placed {
-  static constexpr mesh_value value = [] {
-    mesh_value m = row_major(M::value, First);
-    [[maybe_unused]] const int strides[]{Strides..., 0};
-    if constexpr (static_cast<int>(sizeof...(Strides)) == M::value.axes.count)
-      for (int i = 0; i < m.axes.count; ++i) m.axes[i].stride = strides[i];
-    return m;
-  }();
+  static constexpr const mesh_value& value = detail::accepted_mesh<placed>::value;
 };
 
 /// A mesh on an arbitrary list of workers: the coordinate with row-major number k sits on the k-th rank.
-template <Mesh M, int... Ranks>
+template <class M, int... Ranks>
 struct on_ranks {
-  static constexpr int given = sizeof...(Ranks);
-  static constexpr static_vector<int, (given > M::value.size() ? given : M::value.size())> ranks{{Ranks...}, given};
-  static constexpr mesh_value value = row_major(M::value, 0, ranks.items);
+  static constexpr const mesh_value& value = detail::accepted_mesh<on_ranks>::value;
 };
 
 /// The sub-mesh of `M` in which `A` is fixed at a coordinate: the workers of one line less.
-template <Mesh M, class A, int Coordinate = 0>
+template <class M, class A, int Coordinate = 0>
 struct fixed {
-  static constexpr int axis = M::value.find(short_name_of<bare_axis<A>>());
-  static constexpr mesh_value value = axis < 0 ? M::value : without_axis(M::value, axis, Coordinate);
+  static constexpr const mesh_value& value = detail::accepted_mesh<fixed>::value;
 };
 
 namespace detail {
-
-template <class... Axes>
-struct mesh_check<mesh<Axes...>> {
-  static constexpr int axes = count_of(typename all_factors<axes_are<>, Axes...>::type{});
-  static constexpr refusal value =
-      axes > max_axes ? refusal{code::too_many, axes, 0} : check(mesh<Axes...>::value);
-};
-template <class M, int First, int... Strides>
-struct mesh_check<placed<M, First, Strides...>> {
-  static constexpr int strides = sizeof...(Strides);
-  static constexpr int axes = M::value.axes.count;
-  static constexpr refusal value = first_of(
-      mesh_check<M>::value,
-      strides == 0 || strides == axes ? refusal{} : refusal{code::wrong_number_of_strides, axes, strides},
-      check(placed<M, First, Strides...>::value));
-};
-template <class M, int... Ranks>
-struct mesh_check<on_ranks<M, Ranks...>> {
-  static constexpr int ranks = sizeof...(Ranks);
-  static constexpr int workers = M::value.size();
-  static constexpr refusal value = first_of(
-      mesh_check<M>::value, ranks == workers ? refusal{} : refusal{code::wrong_number_of_ranks, workers, ranks},
-      ranks == workers ? check(on_ranks<M, Ranks...>::value) : refusal{});
-};
-template <class M, class A, int C>
-struct mesh_check<fixed<M, A, C>> {
-  static constexpr refusal value = [] {
-    constexpr int a = fixed<M, A, C>::axis;
-    const auto& axes = M::value.axes;
-    if (!mesh_check<M>::value.ok()) return mesh_check<M>::value;
-    if (a < 0) return refusal{code::axis_not_in_mesh, 0, axes.count};
-    if (C < 0 || C >= axes[a].extent) return refusal{code::coordinate_outside_axis, a, axes[a].extent, C};
-    return refusal{};
-  }();
-};
 
 template <class M>
 struct axis_list;  // the axis types of a mesh, in order
@@ -143,7 +180,7 @@ struct drop_axis {
 };
 template <class... Out, class A, class First, class... Rest>
 struct drop_axis<axes_are<Out...>, A, First, Rest...>
-    : std::conditional_t<std::is_same_v<A, First>, drop_axis<axes_are<Out...>, A, Rest...>,
+    : std::conditional_t<short_name_of<A>() == short_name_of<First>(), drop_axis<axes_are<Out...>, A, Rest...>,
                          drop_axis<axes_are<Out..., First>, A, Rest...>> {};
 template <class List, class A>
 struct drop_from;

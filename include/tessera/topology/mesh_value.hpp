@@ -139,7 +139,7 @@ constexpr mesh_value row_major(mesh_value mesh, int first = 0, const int* ranks 
   int stride = 1;
   for (int i = mesh.axes.count - 1; i >= 0; --i) {
     mesh.axes[i].stride = stride;
-    stride *= mesh.axes[i].extent;
+    stride = static_cast<int>(detail::clamp(index_t{stride} * mesh.axes[i].extent, 0, INT32_MAX));
   }
   return mesh;
 }
@@ -156,20 +156,40 @@ constexpr mesh_value without_axis(const mesh_value& mesh, int axis, int coordina
   return left;
 }
 
-/// Refuses extents below 1, axes named twice and placements that put two coordinates on one worker.
+namespace detail {
+
+/// Refuses workers whose ranks are no numbers of a world.
+constexpr refusal check_ranks(const mesh_value& mesh) {
+  index_t lowest = mesh.first;
+  index_t highest = mesh.first;
+  for (const axis_value& a : mesh.axes) (a.stride < 0 ? lowest : highest) += index_t{a.stride} * (a.extent - 1);
+  for (int i = 0; mesh.ranks != nullptr && i < mesh.size(); ++i) {
+    const int rank = mesh.rank(mesh.at(i));
+    lowest = i == 0 ? rank : smaller(lowest, rank);
+    highest = i == 0 ? rank : larger(highest, rank);
+  }
+  return lowest < 0 || highest > INT32_MAX ? refusal{code::rank_outside, lowest, highest} : refusal{};
+}
+
+}  // namespace detail
+
+/// Refuses extents below 1, axes named twice, more workers than can be numbered and placements that put two coordinates on one.
 constexpr refusal check(const mesh_value& mesh) {
+  index_t workers = 1;
   for (int i = 0; i < mesh.axes.count; ++i) {
     if (mesh.axes[i].extent < 1) return refusal{code::extent_not_positive, i, mesh.axes[i].extent};
     if (const int first = mesh.find(mesh.axes[i].name); first != i) return refusal{code::axis_named_twice, first, i};
+    if (workers *= mesh.axes[i].extent; workers > INT32_MAX) return refusal{code::mesh_too_large, i, mesh.axes[i].extent};
   }
+  if (const refusal outside = detail::check_ranks(mesh); !outside.ok()) return outside;
   if (mesh.ranks == nullptr) {
     // Nested strides keep coordinates apart; only others are looked at one by one.
     bool nested = true;
     for (int i = 0; i < mesh.axes.count && nested; ++i) {
-      int below = 0;
+      index_t below = 0;
       for (int j = 0; j < mesh.axes.count; ++j) {
         const auto& a = mesh.axes[j];
-        if (j != i && a.extent > 1 && a.stride <= mesh.axes[i].stride) below += a.stride * (a.extent - 1);
+        if (j != i && a.extent > 1 && a.stride <= mesh.axes[i].stride) below += index_t{a.stride} * (a.extent - 1);
       }
       nested = mesh.axes[i].extent == 1 || mesh.axes[i].stride > below;
     }

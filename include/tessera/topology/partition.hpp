@@ -14,12 +14,20 @@ struct draft {
   layout value;
   refusal why;
   static_vector<signed char, max_axes> used;
+  static_vector<index_t, max_axes> declared;  // the extents of the axes' own types, which a mesh may override
 
-  constexpr int take(const text& axis) {
+  constexpr draft() = default;
+  constexpr explicit draft(const refusal& refused) : why(refused) {}
+
+  constexpr int take(const text& axis, index_t extent) {
     const int a = value.mesh.find(axis);
     if (!why.ok()) return -1;
     if (a < 0) {
       why = refusal{code::axis_not_in_mesh, unknown, value.mesh.axes.count};
+      return -1;
+    }
+    if (extent != value.mesh.axes[a].extent && extent != declared[a]) {
+      why = refusal{code::axes_of_one_name, a, value.mesh.axes[a].extent, extent};
       return -1;
     }
     if (used[a] != 0) {
@@ -46,13 +54,13 @@ constexpr void cut_by(draft& x, index_t grain) {
   x.value.dims.push(dim);
   [[maybe_unused]] const auto each = [&]<class... Factors>(axes_are<Factors...>) {
     bool joined = false;  // the factors of a product cut at once
-    const auto one = [&](const text& name) {
-      const int a = x.take(name);
+    const auto one = [&](const text& name, index_t extent) {
+      const int a = x.take(name, extent);
       if (a >= 0) x.value.cut_by(d, a, joined);
       joined = true;
       ++x.unknown;
     };
-    (one(short_name_of<bare_axis<Factors>>()), ...);
+    (one(short_name_of<bare_axis<Factors>>(), extent_along<Factors>()), ...);
   };
   (each(typename factors<Axes>::type{}), ...);
 }
@@ -60,76 +68,92 @@ constexpr void cut_by(draft& x, index_t grain) {
 // An axis, all factors of a product, or all axes of a group (`along<…>`, `except<…>`) get a meaning.
 template <class... Axes>
 constexpr void mean(draft& x, axis_role what) {
-  [[maybe_unused]] const auto one = [&](const text& name) {
-    const int a = x.take(name);
+  [[maybe_unused]] const auto one = [&](const text& name, index_t extent) {
+    const int a = x.take(name, extent);
     if (a >= 0) x.value.roles[a] = what;
     ++x.unknown;
   };
   [[maybe_unused]] const auto each = [&]<class A>(std::type_identity<A>) {
-    if constexpr (group_names<A>::is_group) {
-      for (int a : group_in<A>(x.value.mesh)) one(x.value.mesh.axes[a].name);
+    if constexpr (kind_of<A> == kind::group) {
+      for (int a : group_in<A>(x.value.mesh)) one(x.value.mesh.axes[a].name, x.value.mesh.axes[a].extent);
     } else if constexpr (!is_combine<A>) {
-      [&]<class... Factors>(axes_are<Factors...>) { (one(short_name_of<bare_axis<Factors>>()), ...); }(typename factors<A>::type{});
+      [&]<class... Factors>(axes_are<Factors...>) { (one(short_name_of<bare_axis<Factors>>(), extent_along<Factors>()), ...); }(typename factors<A>::type{});
     }
   };
   (each(std::type_identity<Axes>{}), ...);
 }
 
+// What each entry writes into a layout, and what is wrong in its arguments, which is asked first.
 template <class E>
 struct entry;
 template <>
 struct entry<whole> {
-  static constexpr bool is_cover = true;
+  static constexpr refusal kinds() { return {}; }
   static constexpr void write(draft& x) { cut_by<>(x, 1); }
 };
 template <class... Axes>
 struct entry<blocks<Axes...>> {
-  static constexpr bool is_cover = true;
+  static constexpr refusal kinds() { return check_axes<kind::cover, Axes...>(); }
   static constexpr void write(draft& x) { cut_by<Axes...>(x, 1); }
 };
 template <index_t Grain, class... Axes>
 struct entry<grains<Grain, Axes...>> {
-  static constexpr bool is_cover = true;
+  static constexpr refusal kinds() { return check_axes<kind::cover, Axes...>(1); }
   static constexpr void write(draft& x) { cut_by<Axes...>(x, Grain); }
 };
 template <class Axis, class... Lengths>
 struct entry<lengths<Axis, Lengths...>> {
-  static constexpr bool is_cover = true;
+  static constexpr refusal kinds() {
+    return first_of(check_axes<kind::cover, Axis>(), check_kinds<kind::cover, kind::extent, Lengths...>(1));
+  }
   static constexpr auto bounds = [] {
     static_vector<index_t, sizeof...(Lengths) + 1> b;
     index_t end = 0;
     b.push(end);
-    (b.push(end += Lengths::extent), ...);
+    (b.push(end = end > INT64_MAX - larger(0, Lengths::extent) ? INT64_MAX : end + Lengths::extent), ...);
     return b;
   }();
+  template <class Length>
+  static constexpr refusal check_length(int d) {
+    return Length::extent == dynamic ? refusal{code::extent_not_static, d} : check_extent<Length>(d);
+  }
   static constexpr void write(draft& x) {
     cut_by<Axis>(x, 1);
     const int d = x.value.dims.count - 1;
     if (d < 0 || !x.why.ok()) return;
     constexpr int given = sizeof...(Lengths);
     if (const int parts = x.value.parts(d); given != 0 && given != parts) x.why = refusal{code::wrong_number_of_lengths, d, parts, given};
+    static_cast<void>(((x.why = first_of(x.why, check_length<Lengths>(d))).ok() && ...));
     x.value.dims[d].bounds = given == 0 ? learned : bounds.items;
   }
 };
+
+// The cover that another one is made of.
+template <class Cover>
+constexpr refusal check_inner_cover() {
+  if constexpr (kind_of<Cover> == kind::cover) return entry<Cover>::kinds();
+  else return check_kinds<kind::cover, kind::cover, Cover>();
+}
+
 template <class Cover, int Parts>
 struct entry<rotated<Cover, Parts>> {
-  static constexpr bool is_cover = true;
+  static constexpr refusal kinds() { return check_inner_cover<Cover>(); }
   static constexpr void write(draft& x) {
     entry<Cover>::write(x);
     if (const int d = x.value.dims.count - 1; d >= 0 && x.why.ok()) {
       const int p = x.value.parts(d);
-      x.value.dims[d].turned = (Parts % p + p) % p;
+      x.value.dims[d].turned = (x.value.dims[d].turned + Parts % p + p) % p;
     }
   }
 };
 template <class Cover, cover Kind, index_t Outputs, index_t A, index_t B, index_t B2, index_t C, boundary Edge, index_t Before,
           index_t After>
 struct windowed_entry {
-  static constexpr bool is_cover = true;
+  static constexpr refusal kinds() { return check_inner_cover<Cover>(); }
   static constexpr void write(draft& x) {
     entry<Cover>::write(x);
     const int last = x.value.dims.count - 1;
-    if (A < 1 || C < 1 || B2 < B) x.why = first_of(x.why, refusal{code::window_not_positive, last, A, C, B2 - B + 1});
+    if (last < 0 || !x.why.ok()) return;
     dimension& d = x.value.dims[last];
     d.kind = Kind;
     d.outputs = Outputs;
@@ -142,24 +166,40 @@ struct entry<haloed<Cover, Outputs, A, B, B2, C, E, L, H>>
 template <class Cover, index_t Outputs, index_t A, index_t B, index_t B2, index_t C, boundary E, index_t L, index_t H>
 struct entry<pending<Cover, Outputs, A, B, B2, C, E, L, H>>
     : windowed_entry<Cover, cover::pending, Outputs, A, B, B2, C, E, L, H> {};
+
+// What a meaning is given: axes, groups of them, and so many combines.
+template <class... Given>
+constexpr refusal check_meaning(int combines = 0) {
+  refusal why;
+  int place = 0;
+  [[maybe_unused]] const auto one = [&]<class A>(std::type_identity<A>) {
+    if constexpr (kind_of<A> == kind::group) why = group_names<A>::value;
+    else if (kind_of<A> != kind::combine || --combines < 0) why = check_axes<kind::meaning, A>(place);
+    ++place;
+    return why.ok();
+  };
+  static_cast<void>((one(std::type_identity<Given>{}) && ...));
+  return why;
+}
+
 template <class... Axes>
 struct entry<replicate<Axes...>> {
-  static constexpr bool is_cover = false;
+  static constexpr refusal kinds() { return check_meaning<Axes...>(); }
   static constexpr void write(draft& x) { mean<Axes...>(x, {role::replicate}); }
 };
 template <class... Axes>
 struct entry<partial<Axes...>> {
-  static constexpr bool is_cover = false;
+  static constexpr refusal kinds() { return check_meaning<Axes...>(1); }
   static constexpr void write(draft& x) { mean<Axes...>(x, partial_by(combine_of<Axes...>)); }
 };
 template <class... Axes>
 struct entry<invariant<Axes...>> {
-  static constexpr bool is_cover = false;
+  static constexpr refusal kinds() { return check_meaning<Axes...>(); }
   static constexpr void write(draft& x) { mean<Axes...>(x, {role::invariant}); }
 };
 template <class Axis, int Coordinate>
 struct entry<on<Axis, Coordinate>> {
-  static constexpr bool is_cover = false;
+  static constexpr refusal kinds() { return check_axes<kind::meaning, Axis>(); }
   static constexpr void write(draft& x) {
     mean<Axis>(x, held_on(0));
     if (!x.why.ok()) return;
@@ -179,14 +219,30 @@ struct entry<on<Axis, Coordinate>> {
 };
 
 template <class E>
-concept entry_of_partition = requires { entry<E>::is_cover; };
+inline constexpr bool is_cover = kind_of<E> == kind::cover || kind_of<E> == kind::halo;
+
+// The kinds of a partition's arguments, those of its entries' arguments, and its mesh.
+template <class M, class... Entries>
+constexpr refusal check_partition() {
+  refusal why = check_kinds<kind::partition, kind::mesh, M>();
+  int place = 1;
+  [[maybe_unused]] const auto one = [&]<class E>(std::type_identity<E>) {
+    if constexpr (is_cover<E> || kind_of<E> == kind::meaning) why = entry<E>::kinds();
+    else why = check_kinds<kind::partition, kind::cover, E>(place);
+    ++place;
+    return why.ok();
+  };
+  static_cast<void>(why.ok() && (one(std::type_identity<Entries>{}) && ...));
+  return first_of(why, mesh_check<M>::value);
+}
 
 template <class M, class... Entries>
 constexpr draft drafted() {
   draft x;
-  x.value.mesh = M::value;
-  x.value.roles.resize(M::value.axes.count);
-  x.used.resize(M::value.axes.count);
+  x.value.mesh = described_mesh<M>::value.made;
+  x.value.roles.resize(x.value.mesh.axes.count);
+  x.used.resize(x.value.mesh.axes.count);
+  [&]<class... Axes>(axes_are<Axes...>) { (x.declared.push(extent_along<Axes>()), ...); }(typename axis_list<M>::type{});
   (entry<Entries>::write(x), ...);
   return x;
 }
@@ -196,11 +252,13 @@ constexpr draft drafted() {
 /// How a tensor is split: a mesh, a cover for each dimension, a meaning for each axis that cuts nothing.
 ///
 /// `partition<grid, blocks<data>, whole, partial<model>>`: covers first, one a dimension; axes not named are replicate.
-template <Mesh M, detail::entry_of_partition... Entries>
+template <class M = void, class... Entries>
 struct partition {
   using mesh_type = M;
-  static constexpr int dimensions = (0 + ... + (detail::entry<Entries>::is_cover ? 1 : 0));
+  static constexpr int dimensions = (0 + ... + (detail::is_cover<Entries> ? 1 : 0));
 };
+template <class M, class... Entries>
+inline constexpr kind kind_of<partition<M, Entries...>> = kind::partition;
 
 namespace detail {
 
@@ -208,28 +266,33 @@ template <class P>
 struct partition_draft;
 template <class M, class... Entries>
 struct partition_draft<partition<M, Entries...>> {
-  static constexpr draft value = drafted<M, Entries...>();
+  static constexpr draft value = [] {
+    constexpr refusal why = check_partition<M, Entries...>();
+    if constexpr (why.ok()) return drafted<M, Entries...>();
+    else return draft{why};
+  }();
 };
 
 template <class P>
 struct partition_check {
-  static constexpr refusal value = [] {
-    const refusal m = mesh_check<typename P::mesh_type>::value;
-    return m.ok() ? partition_draft<P>::value.why : m;
-  }();
+  static constexpr refusal value = partition_draft<P>::value.why;
+};
+
+template <class P>
+struct accepted_partition {
+  using verdict = verdict_of<partition_check<P>>;
+  static_assert((verdict::template refuse<verdict>(), true));
+  static constexpr const layout& value = partition_draft<P>::value.value;
 };
 
 }  // namespace detail
 
 /// Anything that says how a tensor is split, without saying its extents.
 template <class P>
-concept PartitionType = requires {
-  typename P::mesh_type;
-  { P::dimensions } -> std::convertible_to<int>;
-};
+concept PartitionType = kind_of<P> == kind::partition;
 
 /// The layout value of a partition, with all extents dynamic.
-template <class P>
-inline constexpr const layout& layout_of_partition = detail::partition_draft<P>::value.value;
+template <PartitionType P>
+inline constexpr const layout& layout_of_partition = detail::accepted_partition<P>::value;
 
 }  // namespace tessera

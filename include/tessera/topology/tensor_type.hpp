@@ -9,8 +9,12 @@ namespace tessera {
 /// A LibTorch tensor, one box of it on each worker, with partition, global shape and element type in its type.
 ///
 /// Here only the name: layouts, plans and networks are known from it without LibTorch.
-template <class Partition, class Shape = void, class Element = float>
+template <class Partition = void, class Shape = void, class Element = float>
 class tensor;
+template <class P, class S, class E>
+inline constexpr kind kind_of<tensor<P, S, E>> = kind::tensor;
+template <>
+inline constexpr kind kind_of<tensor<dyn>> = kind::dynamic_tensor;
 
 /// Layout and element of a tensor, as a value: what the engine and the static face of layers work on.
 struct tensor_value {
@@ -35,32 +39,54 @@ constexpr refusal check_combines(const layout& x, element e) {
 
 namespace detail {
 
+template <class P, class S, class E>
+constexpr refusal check_tensor() {
+  if (const refusal why = first_of(check_kinds<kind::tensor, kind::partition, P>(0), check_kinds<kind::tensor, kind::shape, S>(1)); !why.ok())
+    return why;
+  if constexpr (kind_of<P> == kind::partition && kind_of<S> == kind::shape) {
+    if (const refusal why = first_of(partition_check<P>::value, extents_of<S>::why); !why.ok()) return why;
+    if (P::dimensions != S::rank) return refusal{code::wrong_number_of_dimensions, P::dimensions, S::rank};
+  }
+  if (is_element<E>) return {};
+  return kind_of<E> == kind::something_else ? refusal{code::element_unknown, bytes_of_type<E>()}
+                                            : check_kinds<kind::tensor, kind::element, E>(2);
+}
+
+/// A tensor type as a value, and why it is refused, if it is: then it has no dimensions.
+struct tensor_draft {
+  tensor_value value;
+  refusal why;
+};
+
 template <class T>
 struct described;
 template <class P, class S, class E>
-  requires requires { typename P::mesh_type; }  // tensor<dyn> is described by its value alone
+  requires(kind_of<tensor<P, S, E>> == kind::tensor)  // tensor<dyn> is described by its value alone
 struct described<tensor<P, S, E>> {
-  using mesh_type = typename P::mesh_type;
   using partition_type = P;
   using shape_type = S;
   using element_type = E;
 
-  static constexpr tensor_value value = [] {
-    tensor_value t{layout_of_partition<P>, element_of<E>};
-    extents_of<S>::write(t.layout);
+  static constexpr tensor_draft draft = [] {
+    tensor_draft t{{{}, element_of<E>}, {}};
+    constexpr refusal why = check_tensor<P, S, E>();
+    if constexpr (why.ok()) {
+      layout x = partition_draft<P>::value.value;
+      extents_of<S>::write(x);
+      t.why = first_of(check(x), check_combines(x, element_of<E>));
+      if (t.why.ok()) t.value.layout = x;
+    } else {
+      t.why = why;
+    }
     return t;
   }();
+  static constexpr const tensor_value& value = draft.value;
 
   struct verdict_source {
-    static constexpr refusal value = [] {
-      const refusal p = partition_check<P>::value;
-      if (!p.ok()) return p;
-      if (P::dimensions != S::rank) return refusal{code::wrong_number_of_dimensions, P::dimensions, S::rank};
-      if (!is_element<E>) return refusal{code::element_unknown, sizeof(E)};
-      return first_of(extents_of<S>::check(), check(described::value.layout), check_combines(described::value.layout, element_of<E>));
-    }();
+    static constexpr const refusal& value = draft.why;
   };
   using verdict = verdict_of<verdict_source>;
+  using mesh_type = typename std::conditional_t<verdict::ok, P, partition<mesh<>>>::mesh_type;
 };
 
 /// The partition of what a refused operation or network gives.
@@ -80,7 +106,6 @@ struct described<tensor<refused_partition, S, E>> {
   };
   using verdict = refused_before;
 };
-
 // What a refused operation or network gives; every door takes it without another error.
 template <class Element = float>
 using refused_tensor = tensor<refused_partition, shape<>, Element>;
@@ -91,11 +116,41 @@ using refused_like = refused_tensor<typename described<Like>::element_type>;
 
 /// The type names a tensor: partition, shape and element.
 template <class T>
-concept TensorType = requires { detail::described<T>::value; };
+concept TensorType = kind_of<T> == kind::tensor;
 
-/// The value of a tensor type.
-template <TensorType T>
-inline constexpr const tensor_value& value_of = detail::described<T>::value;
+namespace detail {
+
+// A type that stands for a tensor; another one gives what something refused gives.
+template <class T>
+using as_tensor = std::conditional_t<TensorType<T>, T, tensor<refused_partition, shape<>>>;
+
+template <kind Of, int Place, class T>
+struct tensor_check {
+  static constexpr refusal value =
+      first_of(check_kinds<Of, kind::tensor, T>(Place), described<as_tensor<T>>::verdict_source::value);
+};
+
+// A tensor type that is accepted, with its value.
+template <class T>
+struct accepted_tensor {
+  using verdict = verdict_of<tensor_check<kind::call, 0, T>>;
+  static_assert((verdict::template refuse<verdict>(), true));
+  static constexpr const tensor_value& value = described<as_tensor<T>>::value;
+};
+
+// The same where a refused tensor is taken for one, as it is refused elsewhere.
+template <class T>
+struct named_tensor {
+  using verdict = argument_verdict<kind::call, 0, kind::tensor, T>;
+  static_assert((verdict::template refuse<verdict>(), true));
+  using type = as_tensor<T>;
+};
+
+}  // namespace detail
+
+/// The value of a tensor type; one that is refused has none.
+template <class T>
+inline constexpr const tensor_value& value_of = detail::accepted_tensor<T>::value;
 
 namespace detail {
 
@@ -109,26 +164,18 @@ struct tag_find {
 };
 template <const text& Tag, class D, class... Dims>
 struct tag_find<Tag, D, Dims...> {
-  static auto found() {
-    if constexpr (D::extent == dynamic) {
-      if constexpr (short_name_of<D>() == Tag) return D{};
-      else return typename tag_find<Tag, Dims...>::type{};
-    } else {
-      return typename tag_find<Tag, Dims...>::type{};
-    }
-  }
-  using type = decltype(found());
+  static constexpr bool found = [] {
+    if constexpr (D::extent == dynamic) return short_name_of<D>() == Tag;
+    else return false;
+  }();
+  using type = typename std::conditional_t<found, std::type_identity<D>, tag_find<Tag, Dims...>>::type;
 };
 
 template <class Source, int Dim, class... Dims>
 struct dim_named {
   static constexpr const dimension& d = Source::value.dims[Dim];
   static constexpr text tag = d.tag;
-  static auto named() {
-    if constexpr (d.extent != dynamic) return dim<d.extent>{};
-    else return typename tag_find<tag, Dims...>::type{};
-  }
-  using type = decltype(named());
+  using type = typename std::conditional_t<d.extent != dynamic, std::type_identity<dim<d.extent>>, tag_find<tag, Dims...>>::type;
 };
 
 template <class... Tags, class Source, int... Dim>
@@ -152,24 +199,37 @@ struct tensor_named {
       tessera::element_type<Source::value.element>>;
 };
 
-// Whether every dynamic extent of a tensor type is among the bindings.
-template <class T, class... Bindings>
-struct all_bound {
-  static constexpr refusal value = [] {
-    const layout& x = value_of<T>.layout;
-    for (int d = 0; d < x.dims.count; ++d)
+// The bindings with which a plan between tensor types is asked: one for each dynamic extent, and all lengths are known.
+template <class From, class To, class... Bindings>
+struct bindings_check {
+  static constexpr refusal bound_in(const layout& x) {
+    for (int d = 0; d < x.dims.count; ++d) {
       if (x.dims[d].extent == dynamic && !((x.dims[d].tag == Bindings::tag) || ...)) return refusal{code::extent_not_bound, d};
-    return refusal{};
+      if (x.dims[d].bounds == learned) return refusal{code::lengths_not_known, d};
+    }
+    return {};
+  }
+  static constexpr refusal value = [] {
+    constexpr refusal kinds = check_kinds<kind::call, kind::binding, Bindings...>(1);
+    if constexpr (kinds.ok()) {
+      const text tags[]{Bindings::tag..., text()};
+      for (int i = 0; i < static_cast<int>(sizeof...(Bindings)); ++i)
+        for (int before = 0; before < i; ++before)
+          if (tags[before] == tags[i]) return refusal{code::extent_bound_twice, before, i};
+      return first_of(bound_in(described<From>::value.layout), bound_in(described<To>::value.layout));
+    } else {
+      return kinds;
+    }
   }();
 };
 
 template <class T>
 struct itself {
-  static constexpr tensor_value value = value_of<T>;
+  static constexpr tensor_value value = described<T>::value;
 };
 template <class T>
 struct cotangent_source {
-  static constexpr tensor_value value{tessera::cotangent(value_of<T>.layout), value_of<T>.element};
+  static constexpr tensor_value value{tessera::cotangent(described<T>::value.layout), described<T>::value.element};
 };
 
 // A tensor type that is refused stays as it is written.
@@ -205,7 +265,7 @@ constexpr refusal check_same(const tensor_value& given, const tensor_value& want
   const int rank = wanted.layout.dims.count;
   if (given.element != wanted.element)
     return refusal{code::wrong_element, static_cast<int>(wanted.element), static_cast<int>(given.element)};
-  if (given.layout.dims.count != rank) return refusal{code::wrong_number_of_dimensions, rank, given.layout.dims.count};
+  if (given.layout.dims.count != rank) return refusal{code::ranks_differ, rank, given.layout.dims.count};
   for (int d = 0; d < rank; ++d)
     if (given.layout.dims[d].extent != wanted.layout.dims[d].extent)
       return refusal{code::extents_differ, d, wanted.layout.dims[d].extent, given.layout.dims[d].extent};
@@ -222,11 +282,13 @@ constexpr refusal check_same(const tensor_value& given, const tensor_value& want
 }
 
 /// The canonical spelling of a tensor type: equal values give equal types.
-template <TensorType T>
-using canonical_tensor = typename detail::named_unless_refused<T, detail::itself<T>>::type;
+template <class T>
+using canonical_tensor =
+    typename detail::named_unless_refused<typename detail::named_tensor<T>::type, detail::itself<detail::as_tensor<T>>>::type;
 
 /// The type of the cotangent: replicate and partial, haloed and pending change places.
-template <TensorType T>
-using cotangent_type = typename detail::named_unless_refused<T, detail::cotangent_source<T>>::type;
+template <class T>
+using cotangent_type =
+    typename detail::named_unless_refused<typename detail::named_tensor<T>::type, detail::cotangent_source<detail::as_tensor<T>>>::type;
 
 }  // namespace tessera

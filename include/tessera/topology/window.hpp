@@ -55,9 +55,15 @@ struct sliding {
 
   /// Refuses a window without extent, one that the padded tensor cannot hold, and a reflection of more than there is.
   constexpr refusal check(int dimension, index_t n) const {
+    constexpr index_t far = index_t{1} << 31;
+    const index_t wide = crops ? INT64_MAX / 4 : far;
+    if (kernel >= far || stride >= far || dilation >= far || before >= wide || after >= wide || -wide >= before || -wide >= after)
+      return refusal{code::window_too_large, dimension, kernel, stride, dilation};
     if (kernel < 1 || stride < 1 || dilation < 1 || (!crops && (before < 0 || after < 0)))
       return refusal{code::window_not_positive, dimension, kernel, stride, dilation};
-    if (n != dynamic && n + before + after < (crops ? 0 : reach()))
+    if (n > INT64_MAX / 4) return refusal{code::count_overflows, dimension, n};
+    if (crops && n != dynamic && n + before + after < 0) return refusal{code::range_outside, dimension, n, -before, n + after};
+    if (!crops && n != dynamic && n + before + after < reach())
       return refusal{code::kernel_wider_than_padded_tensor, dimension, n, before, kernel};
     if (n != dynamic && edge == boundary::reflect && detail::larger(before, after) >= n)
       return refusal{code::reflection_too_wide, dimension, n, detail::larger(before, after)};
@@ -73,6 +79,9 @@ struct sliding {
 /// reached to the last input of the last. Exact where a₁ = 1 or c₂ = 1, since a step of more than one does not pass a rounding;
 /// zero edges compose, and periodic ones where a₁·middle = c₁·n. `composes` says whether.
 constexpr bool composes(const window& first, const window& second, index_t middle, index_t n) {
+  constexpr index_t far = index_t{1} << 30;  // what is composed of less can be counted
+  for (index_t number : {first.a, first.b, first.b2, first.c, second.a, second.b, second.b2, second.c})
+    if (number >= far || -far >= number) return false;
   if (first.edge != second.edge || (first.a != 1 && second.c != 1)) return false;
   return first.edge == boundary::zero || (first.edge == boundary::periodic && (n == dynamic || first.a * middle == first.c * n));
 }

@@ -1,0 +1,107 @@
+#pragma once
+
+#include <tessera/meta/refusal.hpp>
+
+#include <concepts>
+
+namespace tessera {
+
+struct tensor_value;
+
+/// What a type is to the library: each template takes one kind of type at each place, and refuses any other there.
+///
+/// The last ones are never wanted: they say what was given.
+enum class kind : signed char {
+  axis,
+  group,           ///< along<…>, except<…>
+  mesh,
+  cover,           ///< one that is a tiling
+  halo,            ///< a cover of copies or terms: haloed<…>, pending<…>
+  meaning,
+  combine,
+  partition,
+  extent,
+  shape,
+  element,
+  tensor,
+  dynamic_tensor,  ///< tensor<dyn>: what it is, only run time knows
+  binding,
+  primitive,
+  verb,
+  signature,
+  operation,
+  option,
+  layer,
+  network,
+  call,            ///< a function that is told a type: bind<…>, traffic<…>
+  nothing,
+  incomplete_class,
+  private_axis,    ///< derives from an axis or an extent, but not publicly
+  private_extent,
+  something_else
+};
+
+namespace detail {
+
+/// What users derive from says its kind.
+template <kind K>
+struct is_a {};
+
+template <class T, kind K>
+inline constexpr bool derives = std::is_convertible_v<const T*, const is_a<K>*>;
+
+template <class T>
+constexpr kind kind_by_members() {
+  if constexpr (!std::is_class_v<T>) return std::is_void_v<T> ? kind::nothing : kind::something_else;
+  else if constexpr (!requires { sizeof(T); }) return kind::incomplete_class;
+  else if constexpr (derives<T, kind::axis>) return kind::axis;
+  else if constexpr (derives<T, kind::extent>) return kind::extent;
+  else if constexpr (std::is_base_of_v<is_a<kind::axis>, T>) return kind::private_axis;
+  else if constexpr (std::is_base_of_v<is_a<kind::extent>, T>) return kind::private_extent;
+  else if constexpr (requires { typename T::domain; typename T::codomain; typename T::adjoint; }) return kind::primitive;
+  else if constexpr (requires { T::value.operands; T::value.result; }) return kind::signature;
+  else if constexpr (requires { typename T::input; typename T::output; typename T::layers; }) return kind::network;
+  else if constexpr (requires(const tensor_value& x) { T::plan(x); T::name; }) return kind::layer;
+  else return kind::something_else;
+}
+
+}  // namespace detail
+
+/// The kind of a type; each template of the library says its own beside it.
+template <class T>
+inline constexpr kind kind_of = detail::kind_by_members<T>();
+
+/// The verdict on an argument of another kind than its place takes: of what it is an argument, at which place (from 0), the kind
+/// that is wanted there and the one that is given.
+template <kind Of, int Place, kind Wanted, kind Given>
+struct wrong_argument : wrong_kind<> {};
+
+namespace detail {
+
+template <index_t Of, index_t Place, index_t Wanted, index_t Given>
+struct verdict_named<code::wrong_kind, Of, Place, Wanted, Given> {
+  using type = wrong_argument<static_cast<kind>(Of), static_cast<int>(Place), static_cast<kind>(Wanted), static_cast<kind>(Given)>;
+};
+
+template <kind Of, kind Wanted>
+constexpr refusal refused_kind(int place, kind given) {
+  return refusal{code::wrong_kind, static_cast<int>(Of), place, static_cast<int>(Wanted), static_cast<int>(given)};
+}
+
+/// The verdict on one argument.
+template <kind Of, int Place, kind Wanted, class Given>
+using argument_verdict = std::conditional_t<kind_of<Given> == Wanted, fits, wrong_argument<Of, Place, Wanted, kind_of<Given>>>;
+
+/// Refuses the first of these arguments of an `Of` that is not of the wanted kind; they stand at `place` and behind it.
+template <kind Of, kind Wanted, class... Given>
+constexpr refusal check_kinds(int place = 0) {
+  constexpr kind given[]{kind_of<Given>..., Wanted};
+  for (kind k : given) {
+    if (k != Wanted) return refused_kind<Of, Wanted>(place, k);
+    ++place;
+  }
+  return {};
+}
+
+}  // namespace detail
+}  // namespace tessera
