@@ -265,6 +265,8 @@ TEST_CASE("a network moves, a clone has weights of its own, and what was moved f
     for (const auto& use : uses)
       if (const std::string s = said_by(use); !says(s, {"[tessera.network.moved]"})) return "says: " + s;
     first = std::move(third);
+    small::net& itself = first;
+    first = std::move(itself);
     first(x);
     return "";
   });
@@ -405,4 +407,40 @@ TEST_CASE("every worker of the team has all parameters, whichever of them a laye
     nn::assign(three, state);
     return same_state(nn::state_of(three), state) ? "" : "not assigned";
   });
+}
+
+TEST_CASE("all workers drive a network on a sub-mesh; those outside hold nothing and disturb nothing") {
+  using small = image_net<2, 2>;
+  using lower = fixed<small::grid, small::up, 1>;
+  using input = tensor<partition<lower, blocks<small::across>, whole>, shape<sample, dim<5>>, double>;
+  judge_team<small::grid>([](auto& t) -> std::string {
+    const auto below = t.template over<lower>();
+    nn::sequential<input, nn::linear<6>, nn::relu> net{below, seed{5}};
+    net.train();
+    torch::optim::SGD optimizer(net.parameters(), torch::optim::SGDOptions(0.1));
+    const at::Tensor images = global_of({3, 5}, numbers{1});
+    const nn::state_dict start = nn::state_of(net);
+    sum(net(take<input>(below, images))).backward();
+    optimizer.step();
+    nn::state_dict w = start;
+    for (auto& [key, leaf] : w) leaf.set_requires_grad(true);
+    const scratch_file file;
+    nn::save(net, file.path);
+    nn::load(net, file.path);
+    const nn::state_dict end = nn::state_of(net);
+    nn::assign(net, end);
+    if (!below.inside()) return end.at("0.bias").numel() == 0 ? "" : "holds something";
+    at::relu(at::linear(images, w.at("0.weight"), w.at("0.bias"))).sum().backward();
+    for (const auto& [key, leaf] : w)
+      if (!at::allclose(end.at(key), leaf.detach() - 0.1 * leaf.grad())) return "other weights";
+    return "";
+  });
+}
+
+TEST_CASE("a mesh of workers that were not started is refused by tensors and networks") {
+  struct wide : axis<8> {};
+  using input = tensor<partition<mesh<wide>, blocks<wide>, whole>, shape_of<9, 5>, double>;
+  using grid = image_net<2, 2>::grid;
+  CHECK(refusals<grid>("tessera.launch.world", [](auto& t) { take<input>(t, at::ones({9, 5}, at::kDouble)); }) == 4);
+  CHECK(refusals<grid>("tessera.launch.world", [](auto& t) { nn::sequential<input, nn::linear<3>>(t, seed{1}); }) == 4);
 }

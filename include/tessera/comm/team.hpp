@@ -53,9 +53,6 @@ class team_state {
   team_state(std::shared_ptr<transport> carrier, const mesh_value& mesh, const char* what = "making a team")
       : checked(carrier->checked), carrier_(std::move(carrier)), mesh_(own(mesh)) {
     check(tessera::check(mesh_));
-    for (int i = 0; i < mesh.size(); ++i)
-      if (const int r = mesh.rank(mesh.at(i)); r < 0 || r >= carrier_->size())
-        throw error(refusal{code::mesh_larger_than_world, mesh.size(), carrier_->size()});
     inside_ = mesh.locate(carrier_->rank(), at_);
     fingerprint f;
     layout only_mesh;
@@ -111,9 +108,19 @@ class team_state {
     return x;
   }
   mesh_value own(const mesh_value& mesh) {
-    if (mesh.ranks == nullptr) return mesh;
+    const auto insist = [&](index_t lowest, index_t highest) {  // every worker of a mesh was started
+      if (lowest < 0 || highest >= carrier_->size()) throw error(refusal{code::mesh_larger_than_world, mesh.size(), carrier_->size()});
+    };
+    if (mesh.ranks == nullptr) {
+      index_t lowest = mesh.first;
+      index_t highest = mesh.first;
+      for (const axis_value& a : mesh.axes) (a.stride < 0 ? lowest : highest) += index_t{a.stride} * (a.extent - 1);
+      insist(lowest, highest);
+      return mesh;
+    }
     std::vector<int> list;
     for (int i = 0; i < mesh.size(); ++i) list.push_back(mesh.rank(mesh.at(i)));
+    for (const int r : list) insist(r, r);
     return row_major(mesh, 0, ranks_.insert(std::move(list)).first->data());
   }
 

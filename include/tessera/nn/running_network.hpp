@@ -25,9 +25,6 @@ struct running_layer {
 /// not copy; one that was moved from refuses every use.
 class running_network {
  public:
-  running_network(running_network&&) noexcept = default;
-  running_network& operator=(running_network&&) noexcept = default;
-
   /// The stored forms that an optimizer steps: local leaves.
   std::vector<at::Tensor> parameters() const {
     std::vector<at::Tensor> all;
@@ -37,83 +34,93 @@ class running_network {
 
   template <class Visit>
   void each_parameter(Visit&& visit) const {
-    static_cast<void>(team());
-    for (const auto& layer : parameters_)
+    for (const auto& layer : here().parameters)
       for (const parameter& p : layer) visit(p);
   }
 
   /// Whether layers behave as in training.
-  bool training() const { return team() && training_; }
-  void train(bool on = true) { training_ = team() && on; }
+  bool training() const { return here().training; }
+  void train(bool on = true) { here().training = on; }
   void eval() { train(false); }
 
-  const team_handle& team() const {
-    if (!team_) throw error(refusal{code::network_moved_from});
-    return team_;
-  }
+  const team_handle& team() const { return here().team; }
 
  protected:
   /// Makes the parameters; all workers of the team do, and compare what they make.
   running_network(const team_handle& team, const seed& s, std::span<const running_layer> layers)
-      : team_(team), layers_(layers), parameters_(layers.size()) {
+      : state_(std::make_unique<state>(team, layers)) {
     fingerprint f;
     int number = 0;
-    for (std::size_t i = 0; i < layers.size(); ++i) {
-      for (const parameter_value& w : layers[i].planned->parameters) {
-        parameters_[i].emplace_back(team_, fmt::format("{}.{}", number, w.name), w, layers[i].element, s);
+    for (const running_layer& layer : layers) {
+      auto& parameters = state_->parameters.emplace_back();
+      for (const parameter_value& w : layer.planned->parameters) {
+        parameters.emplace_back(team, fmt::format("{}.{}", number, w.name), w, layer.element, s);
         f << w.stored << w.used;
       }
-      f << layers[i].planned->input << layers[i].planned->output;
-      if (!layers[i].only_here) ++number;
+      f << layer.planned->input << layer.planned->output;
+      if (!layer.only_here) ++number;
     }
     f << s.value << text(s.path.data(), static_cast<int>(s.path.size())).hash;
-    if (team_->inside())
-      team_->agree(f.value(), "making a network", [&] { return fmt::format("making a network of {} layers, seed {} {}", layers.size(), s.value, s.path); });
+    if (team->inside())
+      team->agree(f.value(), "making a network", [&] { return fmt::format("making a network of {} layers, seed {} {}", layers.size(), s.value, s.path); });
   }
   running_network() = default;
 
   struct copying {};
   /// A network like another one, whose parameters begin with the values of that one's.
-  running_network(const running_network& other, copying) : team_(other.team()), layers_(other.layers_), training_(other.training_) {
-    for (const auto& layer : other.parameters_) {
-      auto& mine = parameters_.emplace_back();
+  running_network(const running_network& other, copying) : state_(std::make_unique<state>(other.team(), other.state_->layers)) {
+    state_->training = other.training();
+    for (const auto& layer : other.state_->parameters) {
+      auto& mine = state_->parameters.emplace_back();
       for (const parameter& p : layer) mine.push_back(p.clone());
     }
   }
 
   /// The layers in turn on a tensor like the network's input.
   tensor<dyn> forward(const tensor<dyn>& x, call_site at) const {
-    if (x.team()->shared_carrier() != team()->shared_carrier()) throw error(refusal{code::other_team}, team_->label());
+    if (x.team()->shared_carrier() != team()->shared_carrier()) throw error(refusal{code::other_team}, team()->label());
     tensor<dyn> y = x;
-    for (std::size_t i = 0; i < layers_.size(); ++i) {
-      const during now(*team_, {.what = layers_[i].name, .at = at});
+    for (std::size_t i = 0; i < state_->layers.size(); ++i) {
+      const during now(*team(), {.what = state_->layers[i].name, .at = at});
       const layer_plan& p = plan_for(i, y);
-      y = {team_, p.output, layers_[i].forward(team_, p, y.local(), parameters_[i])};
+      y = {team(), p.output, state_->layers[i].forward(team(), p, y.local(), state_->parameters[i])};
     }
     return y;
   }
 
  private:
+  struct state {
+    team_handle team;
+    std::span<const running_layer> layers;
+    std::vector<std::vector<parameter>> parameters;
+    std::unordered_map<std::uint64_t, std::unique_ptr<const layer_plan>> plans;
+    bool training = true;
+
+    state(team_handle of, std::span<const running_layer> in_turn) : team(std::move(of)), layers(in_turn) {}
+  };
+
+  state& here() const {
+    if (!state_) throw error(refusal{code::network_moved_from});
+    return *state_;
+  }
+
   // The plan of a layer for the extents at hand, made by the function that the compiler used when they first come in. What a layer
   // hands to autograd may refer to it, so it stays as long as the network.
   const layer_plan& plan_for(std::size_t i, const tensor<dyn>& x) const {
-    const layout input = team_->own(x.layout());
+    const running_layer& layer = state_->layers[i];
+    const layout input = state_->team->own(x.layout());
     fingerprint f;
     f << static_cast<index_t>(i) << input;
-    auto& kept = plans_[f.value()];
+    auto& kept = state_->plans[f.value()];
     if (!kept) {
-      layer_plan p = layers_[i].plan(tensor_value{input, x.type()});
-      check(p.why, fmt::format("layer {}, {}", i, layers_[i].name));
+      layer_plan p = layer.plan(tensor_value{input, x.type()});
+      check(p.why, fmt::format("layer {}, {}", i, layer.name));
       kept = std::make_unique<const layer_plan>(std::move(p));
     }
     return *kept;
   }
 
-  team_handle team_;
-  std::span<const running_layer> layers_;
-  std::vector<std::vector<parameter>> parameters_;
-  mutable std::unordered_map<std::uint64_t, std::unique_ptr<const layer_plan>> plans_;
-  bool training_ = true;
+  std::unique_ptr<state> state_;
 };
 
 /// A running network between two tensor types. Not the layers but these name it, so what compilers say of a call is short.

@@ -31,11 +31,13 @@ inline std::string described_tensor(const at::Tensor& t) {
   return c10::str(t.scalar_type(), t.sizes(), t.device().is_cpu() ? "" : " on " + t.device().str(), t.layout() == at::kStrided ? "" : " not strided");
 }
 
+/// Whether its elements lie in host memory as they are.
+inline bool readable(const at::Tensor& t) { return t.defined() && t.device().is_cpu() && t.layout() == at::kStrided; }
+
 /// A number for a tensor: its element type, shape and bits.
 inline std::uint64_t digest_of(const at::Tensor& t) {
   const std::string what = described_tensor(t);
-  const bool readable = t.defined() && t.device().is_cpu() && t.layout() == at::kStrided;
-  return text(what.data(), static_cast<int>(what.size())).hash ^ (readable ? hash_of(t) : 0);
+  return text(what.data(), static_cast<int>(what.size())).hash ^ (readable(t) ? hash_of(t) : 0);
 }
 
 /// The team that speaks for a network: its own, or that of its first parameter.
@@ -49,7 +51,7 @@ team_handle team_of(const Network& net) {
 
 /// Throws on every worker of the team unless all of them hold the same state dict; names the first key that differs.
 inline void agree_on_state(const team_handle& team, const nn::state_dict& state, const std::string& from) {
-  if (!team || !team->inside()) return;
+  if (!team) return;
   std::string lines;
   for (const auto& [key, t] : state) lines += fmt::format("{} {:016x}\n", key, digest_of(t));
   const std::vector<std::uint64_t> all = team->collect(text(lines.data(), static_cast<int>(lines.size())).hash, "comparing state dicts");
@@ -90,7 +92,9 @@ inline void check_state(const std::map<std::string, const nn::parameter*>& param
 template <class Network>
 void assign_from(Network& net, const nn::state_dict& state, const std::string& from) {
   const auto parameters = parameters_by_key(net);
-  agree_on_state(team_of(net), state, from);
+  const team_handle team = team_of(net);
+  if (team && !team->inside()) return;  // it holds no part of any
+  agree_on_state(team, state, from);
   check_state(parameters, state, from);
   for (const auto& [key, p] : parameters) p->assign(state.at(key));
 }

@@ -148,8 +148,8 @@ inline void write_state(const std::filesystem::path& path, const state_dict& sta
   std::vector<at::Tensor> tensors;
   std::uint64_t end = 0;
   for (const auto& [key, given] : state) {
-    if (!given.defined()) throw error(refusal{code::undefined_tensor}, key);
-    if (!given.device().is_cpu()) throw error(refusal{code::wrong_device, static_cast<int>(given.device().type())}, key);
+    if (!td::readable(given) || key == "__metadata__")
+      throw error(refusal{code::file_not_written}, fmt::format("{}: {} is {}", path.string(), key, td::described_tensor(given)));
     const at::Tensor& t = tensors.emplace_back(td::as_stored(given.detach()).contiguous());
     header[key] = {{"dtype", td::file_type(td::element_of_scalar(t.scalar_type()))},
                    {"shape", t.sizes().vec()},
