@@ -33,7 +33,6 @@ class mpi_transport final : public transport {
 
   bool ended() const override { return waiting_.ended(); }
   std::optional<error> failure() const override { return waiting_.failure(); }
-  bool failed_elsewhere() const { return waiting_.failed_elsewhere(); }
 
   void start(exchange_call& call) override {
     const int me = rank();
@@ -111,6 +110,14 @@ class mpi_transport final : public transport {
       }
       std::this_thread::yield();
     }
+  }
+
+  /// This worker's program threw: all others stop with the same error. Whether this one is to say it.
+  bool abandon(const error& why) {
+    if (!waiting_.failure()) waiting_.stop(why);
+    for (const auto until = clock::now() + a_while / 2; clock::now() < until; std::this_thread::sleep_for(std::chrono::milliseconds(1)))
+      read();
+    return !waiting_.failed_elsewhere();
   }
 
   /// Tells all others that this worker's program ended, and waits until they have ended too: one that stays silent is stuck.
@@ -207,8 +214,11 @@ class mpi_transport final : public transport {
 
   void listen() {
     next_look_ = clock::now() + a_while;
-    for (detail::wait_message m; mailbox_.next(m);) waiting_.hear(m);
+    read();
     if (waiting_.failure()) throw *waiting_.failure();
+  }
+  void read() {
+    for (detail::wait_message m; mailbox_.next(m);) waiting_.hear(m);
   }
 
   // Who has to begin the call that this worker waits in: whose box has not come, and who has not taken one.

@@ -106,7 +106,7 @@ class waiting {
   /// The worker's program ended: it begins nothing more.
   void end() {
     ended_ = true;
-    to_all(wait_message::goodbye);
+    to_all(message(wait_message::goodbye));
     for (const wait_message& q : std::exchange(unread_, {})) hear(q);
   }
   bool ended() const { return ended_; }
@@ -123,24 +123,26 @@ class waiting {
   }
   std::uint64_t heard_of(int worker) const { return heard_[at(worker)]; }
 
-  /// The error that all stop with, and whether another worker met it first.
+  /// The error that all stop with, and whether another worker says it: of those that met one together the lowest does.
   const std::optional<error>& failure() const { return failure_; }
   bool failed_elsewhere() const { return elsewhere_; }
 
   /// Stops all workers with an error.
-  [[noreturn]] void fail(const refusal& why, const std::string& where = {}) {
-    failure_ = error(why, where);
+  void stop(const error& why) {
+    failure_ = why;
     wait_message m = message(wait_message::failure);
-    m.why = why;
-    m.told = where;
-    for (int r = 0; r < static_cast<int>(left_.size()); ++r)
-      if (r != me_) send_(r, m);
+    m.why = why.why();
+    m.told = why.where();
+    to_all(m);
+  }
+  [[noreturn]] void fail(const refusal& why, const std::string& where = {}) {
+    stop(error(why, where));
     throw *failure_;
   }
 
   /// Reads what another worker tells.
   void hear(const wait_message& m) {
-    if (failure_) return;
+    if (failure_ && m.kind != wait_message::failure) return;
     ++heard_[at(m.from)];
     switch (m.kind) {
       case wait_message::question: return hear_question(m);
@@ -155,8 +157,8 @@ class waiting {
       case wait_message::hail: return send_(m.from, message(wait_message::answer));
       case wait_message::goodbye: left_[at(m.from)] = true; return;
       case wait_message::failure:
-        failure_ = error(m.why, m.told.view());
-        elsewhere_ = true;
+        elsewhere_ = elsewhere_ || !failure_ || m.from < me_;
+        if (!failure_) failure_ = error(m.why, m.told.view());
     }
   }
 
@@ -169,9 +171,9 @@ class waiting {
     m.from = me_;
     return m;
   }
-  void to_all(wait_message::kinds kind) {
+  void to_all(const wait_message& m) {
     for (int r = 0; r < static_cast<int>(left_.size()); ++r)
-      if (r != me_) send_(r, message(kind));
+      if (r != me_) send_(r, m);
   }
   wait_message about_this_wait() const {
     wait_message m = message(wait_message::question);

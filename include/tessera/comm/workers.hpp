@@ -70,8 +70,9 @@ int run_threads(const launch_options& options, const mesh_value& mesh, Program& 
 }
 
 #ifdef TESSERA_HAS_MPI
+// Ends the job when the message has come: then the launcher kills.
 inline void end_job() {
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // the message comes first, then the launcher kills
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
   MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
 }
 
@@ -81,7 +82,7 @@ inline std::shared_ptr<mpi_transport>& running_launch() {
   return running;
 }
 
-// Processes that a launcher started. A worker that fails says so and ends the job.
+// Processes that a launcher started. The first worker that fails says why and ends the job; the others stop with it.
 template <class Program>
 int run_mpi(int argc, char** argv, const launch_options& options, const mesh_value& mesh, Program& program) {
   // MPI starts once in a process and ends with it, so a program may launch again.
@@ -100,18 +101,22 @@ int run_mpi(int argc, char** argv, const launch_options& options, const mesh_val
   }
   const auto outer = std::exchange(running, carrier);
   const std::string who = label_of(mesh, carrier->rank());
-  const auto fail = [&](const std::exception& e) {
-    if (!carrier->failed_elsewhere()) complain(who, e);
+  const auto fail = [&](const std::exception& e, const error& others) {
+    if (carrier->abandon(others)) complain(who, e);
+    else std::this_thread::sleep_for(std::chrono::seconds(2));  // another worker does
     end_job();
   };
+  const error lost(refusal{code::worker_lost, carrier->rank(), carrier->rank()});
   try {
     const exit_guard guard(who, carrier->rank(), end_job);
     run_worker(carrier, options, program);
     carrier->leave();
+  } catch (const error& e) {
+    fail(e, e);
   } catch (const std::exception& e) {
-    fail(e);
+    fail(e, lost);
   } catch (...) {
-    fail(std::runtime_error("threw something that is no std::exception"));
+    fail(std::runtime_error("threw something that is no std::exception"), lost);
   }
   running = outer;
   return 0;
@@ -128,7 +133,7 @@ int run_mpi(int argc, char** argv, const launch_options& options, const mesh_val
 template <class Program>
 int run_workers(int argc, char** argv, const launch_options& options, const mesh_value& mesh, Program&& program) {
   if (options.time_limit.count() <= 0) {
-    detail::complain("launch", error(refusal{code::limit_not_positive, options.time_limit.count()}));
+    if (read_environment().rank == 0) detail::complain("launch", error(refusal{code::limit_not_positive, options.time_limit.count()}));
     return 2;
   }
   if (options.transport != "auto" && options.transport != "in-process" && options.transport != "mpi") {
