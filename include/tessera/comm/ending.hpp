@@ -32,7 +32,7 @@ class exit_guard {
     ++guarded();
     [[maybe_unused]] static const int once = std::atexit([] {
       if (guarded() == 0) return;
-      if (const exit_guard* g = mine()) g->end();
+      if (const exit_guard* g = mine()) g->say();
       complain("a thread that is no worker", error(refusal{code::worker_lost, -1, -1}, called_exit));
       end_process();
     });
@@ -47,7 +47,7 @@ class exit_guard {
  private:
   static constexpr const char* called_exit = "it called exit";
 
-  void end() const {
+  void say() const {
     complain(who_, error(refusal{code::worker_lost, rank_, rank_}, called_exit));
     end_();
   }

@@ -18,13 +18,14 @@ struct values_and_indices {
 /// same on any partition. Gradients pass through the values alone.
 template <class L, class P, class S, class E>
   requires requires { L::pool(); }
-auto with_indices(const tensor<P, S, E>& x) {
+auto with_indices(const tensor<P, S, E>& x, call_site at = call_site::here()) {
   using on = tessera::detail::applied<L, tensor<P, S, E>>;
   on::verdict::template refuse<typename on::verdict>();
   using maximum = std::conditional_t<L::pool().what == pooling::kind::max, fits, not_a_maximum<>>;
   maximum::template refuse<maximum>();
   const layer_plan p = L::plan(tensor_value{x.layout(), x.dynamic().type()});
   check(p.why, x.team()->label());
+  const during now(*x.team(), {.what = "max_pool with indices", .at = at});
   const pooled y = forward_pooling(x.team(), p, L::pool(), x.local(), true);
   using result = values_and_indices<typename on::output>;
   return result{typename on::output(tensor<dyn>(x.team(), p.output, y.values)),
