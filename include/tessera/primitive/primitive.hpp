@@ -106,7 +106,7 @@ struct static_cost {
 constexpr verb verb_of_longer_axes(layout from, layout to) {
   if (!meet(from.mesh, to.mesh)) return verb::several;
   for (layout* x : {&from, &to}) {
-    for (axis_value& a : x->mesh.axes) a.extent = larger(a.extent, 2);
+    for (axis_value& a : x->mesh.axes) if (a.extent < 2) a.extent = 2;
     x->mesh = row_major(x->mesh);
     for (dimension& d : x->dims) d.balance(d.grain());
   }

@@ -60,8 +60,8 @@ inline tensor<dyn> adopt(const team_handle& team, layout x, const at::Tensor& lo
   check(check(x), team->label());
   for (int w = 0; w < team->mesh().size(); ++w) {  // every worker sees what is wrong with any
     const std::vector<index_t> wanted = detail::sizes_of(held_by(x, team->mesh().rank(team->mesh().at(w))));
-    coordinates at;
-    if (!of.locate(team->mesh().rank(team->mesh().at(w)), at)) continue;
+    coordinates here;
+    if (!of.locate(team->mesh().rank(team->mesh().at(w)), here)) continue;
     for (int d = 0; d < x.dims.count; ++d) {
       const auto i = static_cast<std::size_t>(d);
       const index_t given = sizes[static_cast<std::size_t>(w)][i];
