@@ -37,7 +37,6 @@ struct wait_message {
   kinds kind = question;
   int from = 0;
   int first = 0;   ///< who asked first
-  int lowest = 0;  ///< the lowest worker that the question passed
   int waits_for = -1;
   bool offered_else = false;      ///< the reader sent the sender a box that none of the sender's calls takes
   std::uint64_t asked = 0;        ///< the first one's number for its question
@@ -53,7 +52,8 @@ struct wait_message {
 /// A worker that has waited for a while asks those that it needs to begin its call. One that began it says nothing: the box is on
 /// its way. One that computes reads the question when it waits itself, so it may compute as long as it likes. One that waits
 /// sends the question on to those that it needs in its turn. A question that comes back to who asked it went round workers of
-/// which each waits for the next, and no other could have moved them meanwhile. The lowest of them says so, and all stop.
+/// which each waits for the next, and no other could have moved them meanwhile: all stop. The last that began to wait in a ring finds
+/// all the others waiting, so one question a wait is enough.
 class waiting {
  public:
   /// A worker that has to begin the call which this one waits in.
@@ -87,7 +87,7 @@ class waiting {
     waits_for_.clear();
     wait_message m = about_this_wait();
     m.kind = wait_message::question;
-    m.first = m.lowest = me_;
+    m.first = me_;
     m.asked = asked_;
     to_each_need(m);
   }
@@ -209,7 +209,6 @@ class waiting {
     wait_message on = about_this_wait();
     on.first = q.first;
     on.asked = q.asked;
-    on.lowest = std::min(q.lowest, me_);
     on.why = q.why;
     on.told = q.told.view();
     if (on.why.ok() || (q.offered_else && on.why.code != code::workers_disagree)) {
@@ -217,7 +216,7 @@ class waiting {
       on.told = told(q.from, q.does.view()) + "; " + told(me_, on.does.view());
     }
     if (q.first == me_) {
-      if (q.asked == asked_ && on.lowest == me_) fail(on.why, std::string(on.told.view()));
+      if (q.asked == asked_) fail(on.why, std::string(on.told.view()));
       return;
     }
     const std::vector<need> open = needs_();
