@@ -86,7 +86,7 @@ auto sum(const images<ts::whole, ts::whole, ts::blocks<row>, ts::blocks<col>>& x
          const ts::tensor<layout_as<ts::whole, ts::whole, ts::blocks<row>, ts::blocks<col>>, ts::shape_of<16, 1, 8, 8>>& y) {
   return x + y;
 }
-#elif defined(MATMUL_OF_RANKS)  // expect: wrong_number_of_dimensions<2, 4>
+#elif defined(MATMUL_OF_RANKS)  // expect: [tessera.signature.dimensions] && operand_of_other_dimensions<1, 2, 4>
 auto product(const copies& x, const images<ts::whole, ts::whole, ts::blocks<row>, ts::blocks<col>>& y) { return matmul(x, y); }
 #elif defined(MATMUL_WITH_A_BOX)  // expect: [tessera.tensor.wanted] && tensor_wanted<
 auto product(const copies& x, const at::Tensor& y) { return ts::matmul(x, y); }
@@ -108,6 +108,10 @@ double rank(by_col x) { return of_rows(x); }
 bool falls(const scalar<ts::invariant<row>, ts::partial<col>>& loss) { return value(loss) < 1; }
 #elif defined(GRADIENT_OF_INTEGERS)  // expect: [tessera.tensor.cotangent] && element_has_no_cotangent<
 void track(ts::tensor<layout_as<ts::whole>, ts::shape_of<4>, std::int64_t>& x) { x.requires_grad(); }
+#elif defined(GRADIENT_OF_A_MAXIMUM)  // expect: [tessera.combine.gradient] && combine_has_no_gradient<0>
+void track(matrix<ts::whole, ts::whole, ts::partial<row, ts::max>>& x) { x.requires_grad(); }
+#elif defined(TAKE_OF_LEARNED_LENGTHS)  // expect: [tessera.lengths.unknown] && lengths_not_known<0>
+auto part(const ts::team<grid>& team, const at::Tensor& x) { return ts::take<matrix<ts::lengths<row>, ts::whole>>(team, x); }
 #elif defined(VERB_TO_A_TENSOR)  // expect: [tessera.verb.partition] && not_a_partition<
 auto everywhere(const by_row& x) { return ts::all_gather<by_row>(x); }
 #elif defined(WIDE_KERNEL)  // expect: [tessera.window.kernel] && at_layer<1, tessera::kernel_wider_than_padded_tensor<2, 8, 1, 13>

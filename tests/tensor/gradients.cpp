@@ -1,5 +1,7 @@
 #include "tests/support/tensors.hpp"
 
+#include <torch/csrc/autograd/forward_grad.h>
+
 using namespace tessera;
 using namespace tessera::testing;
 
@@ -189,4 +191,165 @@ TEST_CASE("a worker that uses none of what arrived takes part in backward") {
   });
   REQUIRE(run.well());
   CHECK(distance(from, {run.of(0), run.of(1), run.of(2)}, at::full({7, 2}, 2.0, at::kDouble)) == 0);
+}
+
+namespace {
+
+struct up : axis<2> {};
+struct across : axis<3> {};
+using grid = mesh<up, across>;
+using copies = partition<grid, whole, whole>;
+using alike = partition<grid, whole, whole, invariant<up, across>>;
+using rows = partition<grid, blocks<up>, whole>;
+template <class P>
+using table = tensor<P, shape_of<3, 2>, double>;
+
+/// What happens to this worker: the code of an error, "other" for LibTorch's own, or "none".
+template <class F>
+std::string told(F&& f) {
+  try {
+    f();
+  } catch (const error& e) {
+    return e.code();
+  } catch (const std::exception&) {
+    return "other";
+  }
+  return "none";
+}
+
+/// How many of the six workers f satisfies.
+template <class F>
+int satisfied(F&& f) {
+  const auto all = in_team<grid>([&](team<grid>& t) -> bool { return f(t); });
+  int n = 0;
+  for (const auto& r : all.results) n += r && *r;
+  return n;
+}
+
+/// A change that leaves each worker a part of its own: `make(x)` is it, `part(x)` what LibTorch makes of this worker's box.
+template <class P, class Make, class Part>
+bool view_that_autograd_knows(team<grid>& t, Make&& make, Part&& part) {
+  const at::Tensor global = global_of({3, 2}, numbers{1});
+  const auto leaf = [&] {
+    auto x = take<table<P>>(t, global);
+    x.requires_grad();
+    return x;
+  };
+  bool good = true;
+  for (const bool of_leaf : {true, false}) {  // written into: LibTorch refuses the first, and our gradient cannot follow the second
+    const auto x = of_leaf ? leaf() : leaf() * 2;
+    const auto y = make(x);
+    good = good && y.local().is_alias_of(x.local()) && told([&] { y.local().add_(1); }) == "other";
+  }
+  const auto constant = take<table<P>>(t, global);  // neither has a gradient: what is written must not be lost
+  good = good && told([&] { make(constant).local().mul_(at::ones({}, at::kDouble).set_requires_grad(true)); }) == "other";
+  {
+    const auto x = leaf() * 2;  // the base is written into: what the view was is refused, what it is now is right
+    const auto y = make(x);
+    x.local().mul_(3);
+    good = good && told([&] { (y.local() * 2).sum().backward(); }) == "other";
+    good = good && at::equal(make(x).local(), part(6 * take<table<P>>(t, global).local()));
+  }
+  {
+    const auto x = leaf();
+    const at::Tensor serial = x.local().detach().clone();
+    const at::NoGradGuard step;
+    make(x).local().add_(1);
+    part(serial).add_(1);
+    good = good && at::equal(x.local(), serial);
+  }
+  return good;
+}
+
+}  // namespace
+
+TEST_CASE("what gives up a part without moving is a view that autograd knows, on every worker") {
+  CHECK(satisfied([](team<grid>& t) {
+          return view_that_autograd_knows<copies>(t, [](const auto& x) { return take<rows>(x); },
+                                                  [&](const at::Tensor& x) { return t.coordinate<up>() == 0 ? x.narrow(0, 0, 2) : x.narrow(0, 2, 1); });
+        }) == 6);
+  CHECK(satisfied([](team<grid>& t) {
+          return view_that_autograd_knows<alike>(t, [](const auto& x) { return copy_in<copies>(x); }, [](const at::Tensor& x) { return x; });
+        }) == 6);
+  CHECK(satisfied([](team<grid>& t) {
+          return view_that_autograd_knows<copies>(t, [](const auto& x) { return share<alike>(x); }, [](const at::Tensor& x) { return x; });
+        }) == 6);
+  CHECK(satisfied([](team<grid>& t) {
+          return view_that_autograd_knows<copies>(
+              t, [](const auto& x) { return keep<partition<grid, whole, whole, on<across, 1>>>(x); },
+              [&](const at::Tensor& x) { return t.coordinate<across>() == 1 ? x : x.narrow(0, 0, 0).narrow(1, 0, 0); });
+        }) == 6);
+}
+
+TEST_CASE("where something moves no worker has a view, even if its part was its own") {
+  CHECK(satisfied([](team<grid>& t) {
+          using shorter = partition<grid, lengths<up, dim<2>, dim<1>>, whole>;
+          using longer = partition<grid, lengths<up, dim<3>, dim<0>>, whole>;
+          auto x = take<table<shorter>>(t, at::ones({3, 2}, at::kDouble));
+          const auto y = to<shorter>(to<longer>(x));
+          x.requires_grad();
+          const auto z = to<longer>(x * 1.0);
+          z.local().mul_(2);  // its own
+          return !y.local().is_alias_of(x.local()) && at::equal(x.local(), at::ones_like(x.local()));
+        }) == 6);
+}
+
+TEST_CASE("a function that hands back its operand does not hand it out to be written into") {
+  CHECK(satisfied([](team<grid>& t) {
+          const auto x = take<table<rows>>(t, at::ones({3, 2}, at::kDouble)).requires_grad() * 2;
+          const auto same = map_elements(x, [](const at::Tensor& a) { return a; });
+          const auto view = map_elements(x, [](const at::Tensor& a) { return a.view_as(a); });
+          return told([&] { same.local().add_(1); }) == "other" && told([&] { view.local().add_(1); }) == "other" &&
+                 told([&] { relu(x).local().add_(1); }) == "none";
+        }) == 6);
+}
+
+TEST_CASE("terms that are no sum have no gradient, and detached ones combine") {
+  using most = partition<grid, whole, whole, partial<up, max>>;
+  const at::Tensor global = -global_of({3, 2}, numbers{3}).abs();
+  CHECK(satisfied([&](team<grid>& t) {
+          const auto x = take<table<most>>(t, global);
+          x.local().set_requires_grad(true);
+          return told([&] { all_reduce<copies>(x); }) == "tessera.combine.gradient" && at::equal(all_reduce<copies>(detach(x)).local(), global);
+        }) == 6);
+}
+
+TEST_CASE("a tensor without a gradient says so, and one of an empty box has one") {
+  CHECK(satisfied([](team<grid>& t) {
+          auto x = take<tensor<partition<grid, blocks<across>, whole>, shape_of<1, 2>, double>>(t, at::ones({1, 2}, at::kDouble));
+          const bool none = told([&] { x.grad(); }) == "tessera.tensor.gradient";
+          x.requires_grad();
+          const auto y = x * x;
+          sum(exp(y) + y).backward();
+          return none && told([&] { y.grad(); }) == "tessera.tensor.gradient" && x.grad().local().sizes() == x.local().sizes();
+        }) == 6);
+}
+
+TEST_CASE("a graph of the gradient keeps the graph, whatever keep_graph says") {
+  CHECK(satisfied([](team<grid>& t) {
+          auto x = take<table<rows>>(t, at::full({3, 2}, 3.0, at::kDouble));
+          x.requires_grad();
+          const auto y = all_gather<copies>(x);
+          sum(y * y * y).backward(false, true);
+          const auto first = detach(x.grad());
+          const at::Tensor second = torch::autograd::grad({x.grad().local().sum()}, {x.local()})[0];
+          x.local().mutable_grad().reset();
+          const auto again = decltype(first)(tensor<dyn>(t.state(), first.layout(), second));
+          return at::equal(global(first), at::full({3, 2}, 27.0, at::kDouble)) && at::equal(global(again), at::full({3, 2}, 18.0, at::kDouble));
+        }) == 6);
+}
+
+TEST_CASE("a forward-mode tangent is refused before it is lost") {
+  const at::Tensor global = at::ones({3, 2}, at::kDouble);
+  const auto level = torch::autograd::ForwardADLevel::get_next_idx();
+  CHECK(satisfied([&](team<grid>& t) {
+          const at::Tensor dual = at::_make_dual(global.clone(), at::ones_like(global), static_cast<std::int64_t>(level));
+          auto x = take<table<copies>>(t, global);
+          x.requires_grad();
+          const auto adds = [&](const at::Tensor& a) { return a + dual; };
+          return told([&] { assume<table<copies>>(t, dual); }) == "tessera.tensor.forward_mode" &&
+                 told([&] { change_layout(t.state(), x.layout(), x.layout(), dual); }) == "tessera.tensor.forward_mode" &&
+                 told([&] { map_elements(x, adds); }) == "tessera.tensor.forward_mode";
+        }) == 6);
+  torch::autograd::ForwardADLevel::release_idx(level);
 }

@@ -154,4 +154,32 @@ TEST_CASE("checked mode sees two tensors of one type that a worker reduces in an
   CHECK(backward(-1) == std::vector<std::string>(2));
 }
 
+TEST_CASE("checked mode sees a replicate weight that was stepped by a gradient of terms, also where nothing moves") {
+  using held = tensor<partition<two_workers, whole>, shape_of<4>, double>;
+  using samples = tensor<partition<two_workers, blocks<twins>>, shape_of<4>, double>;
+  const auto drifts = [](bool checked) {
+    launch_options o = threads_only();
+    o.checked = checked;
+    const auto all = in_team<two_workers>([](team<two_workers>& t) {
+      auto w = take<held>(t, at::ones({4}, at::kDouble));
+      w.requires_grad();
+      const auto x = take<samples>(t, at::arange(4, at::kDouble));
+      sum(take<partition<two_workers, blocks<twins>>>(w) * x).backward();
+      {
+        const at::NoGradGuard step;
+        w.local().sub_(w.local().grad());  // two workers step by their own terms
+      }
+      try {
+        w * w;
+      } catch (const error& e) {
+        return std::string(e.code());
+      }
+      return std::string("none");
+    }, o);
+    return std::vector{all.of(0), all.of(1)};
+  };
+  CHECK(drifts(true) == std::vector<std::string>(2, "tessera.agree.copies"));
+  CHECK(drifts(false) == std::vector<std::string>(2, "none"));
+}
+
 }  // namespace tessera::testing

@@ -222,3 +222,87 @@ TEST_CASE("a number is of the tensor's element, and scales the terms of a sum al
           take<tensor<partition<world, whole>, shape_of<4>, std::uint8_t>>(t, at::zeros({4}, at::kByte)) * -1;
         }) == 6);
 }
+
+TEST_CASE("workers that give a dynamic extent different values are told so when the tensor enters") {
+  using by_column = tensor<partition<world, whole, blocks<oy>>, extents_7x5, double>;
+  const auto uneven = [](const team<world>& t) { return index_t{t.coordinate<ox>() == 0 ? 7 : 6}; };
+  CHECK(refusals<world>("tessera.agree.extent", [&](const auto& t) { take<by_column>(t, at::zeros({uneven(t), 5}, at::kDouble)); }) == 6);
+  CHECK(refusals<world>("tessera.agree.extent", [&](const auto& t) {
+          assume<by_column>(t, at::zeros({uneven(t), t.template coordinate<oy>() < 2 ? 2 : 1}, at::kDouble));
+        }) == 6);
+  CHECK(refusals<world>("tessera.agree.fingerprint", [&](const auto& t) {
+          layout x = value_of<copies>.layout;
+          x.dims[0].extent = uneven(t);
+          tensor<dyn>(t.state(), x, at::zeros({uneven(t), 5}, at::kDouble));
+        }) == 6);
+}
+
+TEST_CASE("a layout whose lengths are to be learned says nothing of its parts") {
+  using learned_rows = tensor<partition<world, lengths<ox>, whole>, extents_7x5, double>;
+  layout x = value_of<learned_rows>.layout;
+  x.dims[0].extent = 7;
+  layout listed = x;
+  const index_t bounds[]{0, 3, 7};
+  listed.dims[0].bounds = bounds;
+  CHECK_FALSE(same(x, listed));
+  CHECK(refusals<world>("tessera.lengths.unknown", [&](const auto& t) { tensor<dyn>(t.state(), x, at::zeros({7, 5}, at::kDouble)); }) == 6);
+  CHECK(refusals<world>("tessera.lengths.unknown", [&](const auto& t) { t.state()->planned(x, listed); }) == 6);
+  CHECK(refusals<world>("tessera.lengths.unknown", [&](const auto& t) {
+          tessera::detail::take_value(t.state(), x, element::float64, at::zeros({7, 5}, at::kDouble));
+        }) == 6);
+}
+
+TEST_CASE("every use of a tensor that was moved from is refused") {
+  const at::Tensor a = numbers_7x5(11);
+  const auto gone = [](const std::string& wanted, auto&& use) {
+    try {
+      use();
+    } catch (const error& e) {
+      return wanted == e.code();
+    }
+    return false;
+  };
+  const auto all = in_team<world>([&](const team<world>& t) {
+    const std::string code = "tessera.tensor.undefined";
+    auto x = take<copies>(t, a);
+    auto s = sum(x);
+    const auto kept = std::move(x);
+    const auto also = std::move(s);
+    const tensor<dyn> none;
+    return gone(code, [&] { x.local(); }) && gone(code, [&] { x.layout(); }) && gone(code, [&] { x.team(); }) &&
+           gone(code, [&] { x.requires_grad(); }) && gone(code, [&] { x.grad(); }) && gone(code, [&] { s.backward(); }) &&
+           gone(code, [&] { value(s); }) && gone(code, [&] { global(x); }) && gone(code, [&] { x + kept; }) && gone(code, [&] { kept * x; }) &&
+           gone(code, [&] { 2 * x; }) && gone(code, [&] { relu(x); }) && gone(code, [&] { to<partition<world, blocks<ox>, whole>>(x); }) &&
+           gone(code, [&] { detach(x); }) && gone(code, [&] { copies(x.dynamic()); }) && gone(code, [&] { none.layout(); }) &&
+           gone(code, [&] { none.type(); }) && gone(code, [&] { none.team(); }) && gone(code, [&] { none.local(); }) &&
+           gone(code, [&] { tensor<dyn>({}, kept.layout(), kept.local()); });
+  });
+  INFO(all.errors());
+  CHECK(on_all(all));
+}
+
+TEST_CASE("terms of any combine are taken so that they combine to what was given") {
+  const at::Tensor a = -numbers_7x5(12).abs() - 1;
+  const auto all = in_team<world>([&](const team<world>& t) {
+    const auto whole_again = [&](auto of) { return close(global(take<tensor<decltype(of), extents_7x5, double>>(t, a)), a); };
+    return whole_again(partition<world, whole, whole, partial<ox, max>>{}) && whole_again(partition<world, whole, blocks<oy>, partial<ox, min>>{}) &&
+           whole_again(partition<world, whole, whole, partial<oy, prod>>{}) && whole_again(partition<world, whole, whole, partial<ox, oy>>{});
+  });
+  INFO(all.errors());
+  CHECK(on_all(all));
+}
+
+TEST_CASE("random numbers are those of the global index also where a worker holds two intervals") {
+  layout x = value_of<tensor<partition<world, blocks<oy>, whole>, shape_of<7, 5>, double>>.layout;
+  x.dims[0].kind = cover::haloed;
+  x.dims[0].outputs = 7;
+  x.dims[0].needs = sliding{3, 1, 1, 1, 1, boundary::periodic}.needs();
+  layout everything = value_of<tensor<partition<world, whole, whole>, shape_of<7, 5>, double>>.layout;
+  const at::Tensor all = uniform(everything, element::float64, 0, seed{5}, "w", 1.0);
+  for (int r = 0; r < 3; ++r) {
+    std::vector<index_t> rows;
+    for (const interval& i : held_by(x, r)[0])
+      for (index_t e = i.lo; e < i.hi; ++e) rows.push_back(e);
+    CHECK(at::equal(uniform(x, element::float64, r, seed{5}, "w", 1.0), all.index_select(0, at::tensor(rows, at::kLong))));
+  }
+}

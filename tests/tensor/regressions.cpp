@@ -51,7 +51,7 @@ TEST_CASE("only workers that hold a scalar can be steered by it") {
           auto x = take<on_all>(t, at::ones({6}, at::kDouble));
           const auto s = sum(to<on_lower>(x));
           const std::string code = code_of([&] { return value(s); });
-          return code == (t.coordinate<north>() == 1 ? "none" : "tessera.value.copies");
+          return code == (t.coordinate<north>() == 1 ? "none" : "tessera.value.outside");
         }) == 4);
 }
 

@@ -23,24 +23,10 @@ class exchange {
     plan.sends(rank, [&](const message& m) { sends_.push_back(place(m.to, m.where, in)); });
     plan.receives(rank, [&](const message& m) { receives_.push_back(place(m.from, m.where, out)); });
     if (fold_) order_by_coordinate(plan);
-    bool alone = !fold_ && sends_.size() == 1 && receives_.size() == 1;
-    for (const auto* legs : {&sends_, &receives_})
-      for (const leg& l : *legs) alone = alone && l.peer == rank;
-    if (alone && receives_[0].extents == out_) own_ = &sends_[0];
   }
 
   const static_vector<index_t, max_dimensions>& input_extents() const { return in_; }
   const static_vector<index_t, max_dimensions>& output_extents() const { return out_; }
-
-  /// A box of this worker's own tensor: where it begins and how far it goes.
-  struct leg {
-    int peer = 0;
-    static_vector<index_t, max_dimensions> offset;
-    static_vector<index_t, max_dimensions> extents;
-  };
-
-  /// The part of its own input that is this worker's whole output, where nothing comes or goes: a view will do.
-  const leg* own() const { return own_; }
 
   /// Whether the output is to be filled with the neutral element before: a Fold combines into it.
   bool fold() const { return fold_; }
@@ -76,6 +62,13 @@ class exchange {
   }
 
  private:
+  // A box of this worker's own tensor: where it begins and how far it goes.
+  struct leg {
+    int peer = 0;
+    static_vector<index_t, max_dimensions> offset;
+    static_vector<index_t, max_dimensions> extents;
+  };
+
   static static_vector<index_t, max_dimensions> extents_of(const holding& held) {
     static_vector<index_t, max_dimensions> e;
     for (const intervals& i : held) e.push(size_of(i));
@@ -139,7 +132,6 @@ class exchange {
   static_vector<index_t, max_dimensions> out_;
   std::vector<leg> sends_;
   std::vector<leg> receives_;
-  const leg* own_ = nullptr;
   std::vector<std::unique_ptr<exchange_call>> idle_;  // slots for calls in flight
 };
 

@@ -83,18 +83,12 @@ class team_state {
     f << from << to;
     auto& slot = changes_[f.value()];
     if (slot) return *slot;
-    check(first_of(check(from), check(to), check_change(from, to), check_lengths(from), check_lengths(to)), label());
+    for (const layout* x : {&from, &to}) check(first_of(check_known(*x), check(*x)), label());
+    check(check_change(from, to), label());
     const layout a = own(from);
     const layout b = own(to);
     slot = std::make_unique<planned_change>(planned_change{a, b, change_between(a, b), {a, b}});
     return *slot;
-  }
-
-  // Lengths that only a type says are learned have no numbers to plan with.
-  static refusal check_lengths(const layout& x) {
-    for (int d = 0; d < x.dims.count; ++d)
-      if (x.dims[d].bounds == learned) return refusal{code::lengths_not_known, d};
-    return {};
   }
 
   /// The same layout with its lists (explicit parts, ranks) kept by this team, so that it outlives whoever made them.
@@ -176,6 +170,16 @@ class team_state {
   }
   void agree(std::uint64_t mine, const char* what = "comparing numbers") {
     agree(mine, what, [&] { return fmt::format("{}: {}", what, mine); });
+  }
+
+  /// Throws on every worker of the mesh unless all give these dimensions of a tensor the same extents.
+  void agree_on_extents(const std::vector<int>& dimensions, const std::vector<std::uint64_t>& mine) {
+    const std::vector<std::uint64_t> all = collect(mine, "comparing extents");
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const std::size_t d = i % mine.size();
+      if (all[i] != all[d])
+        disagree(error(refusal{code::extents_disagree, dimensions[d], all[d], mesh_.rank(mesh_.at(static_cast<int>(i / mine.size()))), all[i]}));
+    }
   }
 
   /// Throws on every worker of the mesh unless copies along replicate and invariant axes have the same fingerprint; the layout

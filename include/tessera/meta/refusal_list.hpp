@@ -36,7 +36,7 @@
   R(lengths_do_not_add_up, "tessera.lengths.sum",                                                                       \
     "the lengths of the parts do not add up to the extent; correct one of them", "dimension, extent, sum")              \
   R(lengths_not_known, "tessera.lengths.unknown",                                                                       \
-    "lengths that were learned lead nowhere else; name the lengths, or move to blocks", "dimension")                    \
+    "learned lengths are known of adopted tensors alone, along the axes they were learned on; adopt the boxes, or name the lengths", "dimension")                    \
   R(boxes_are_no_product, "tessera.adopt.product",                                                                      \
     "the boxes that workers hand in are no product of lengths; workers of one part need the same length in its dimension", \
     "dimension, worker, length, other length")                                                                          \
@@ -180,6 +180,9 @@
     "dimensions")                                                                                                       \
   R(not_steering, "tessera.value.copies",                                                                               \
     "only a tensor that all workers hold alike may steer the program; change it to invariant first", "axis")            \
+  R(holds_nothing, "tessera.value.outside",                                                                             \
+    "this worker lies outside the tensor's mesh and has no value of it; ask on a worker that does, or broadcast it first", \
+    "worker")                                                                                                           \
   R(mesh_larger_than_world, "tessera.launch.world",                                                                     \
     "the mesh does not fit the workers that were started; start as many as it names, or choose another mesh",           \
     "mesh, world")                                                                                                      \
@@ -191,8 +194,10 @@
   R(workers_disagree, "tessera.agree.fingerprint",                                                                      \
     "two workers do different things at the same place; give all of them the same program, types and extents",          \
     "worker, other worker")                                                                                             \
+  R(extents_disagree, "tessera.agree.extent",                                                                           \
+    "two workers give a dynamic extent different values; give all of them the same", "dimension, first worker's extent, other worker, its extent") \
   R(copies_differ, "tessera.agree.copies",                                                                              \
-    "two workers hold different values where all copies are equal; look at what was assigned by hand",                  \
+    "two workers hold different values where all copies are equal; look at what was assigned or stepped by hand: weights are invariant, not replicate",                  \
     "worker, other worker")                                                                                             \
   R(worker_lost, "tessera.agree.lost",                                                                                  \
     "a worker ended while another one waits for it; see its own message, or give all workers the same operations",      \
@@ -227,6 +232,12 @@
     "the tensor has another partition than is wanted here; repartition it", "dimension or -1")                               \
   R(element_has_no_cotangent, "tessera.tensor.cotangent",                                                               \
     "integers and booleans have no gradient; convert the tensor to a floating element first", "")                       \
+  R(combine_has_no_gradient, "tessera.combine.gradient",                                                                \
+    "only a sum of terms has a gradient; write detach(x) before a maximum, minimum, product, any or all", "axis")       \
+  R(no_gradient, "tessera.tensor.gradient",                                                                             \
+    "the tensor has no gradient; call requires_grad() before it is used and backward() behind, and ask a leaf", "")      \
+  R(forward_mode, "tessera.tensor.forward_mode",                                                                        \
+    "derivatives go backward alone, and a forward-mode tangent would be lost; compute outside of a dual level", "")     \
   R(label_out_of_range, "tessera.loss.label", "a label names a class that does not exist; correct the labels",          \
     "label, classes")                                                                                                   \
   R(file_missing, "tessera.file.missing", "the file cannot be read; look at its path and at the reason", "")            \

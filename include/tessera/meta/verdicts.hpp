@@ -192,7 +192,7 @@ struct lengths_not_known {
   template <class Where>
   static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.lengths.unknown] lengths that were learned lead nowhere else; name the lengths, or move to blocks");
+                  "[tessera.lengths.unknown] learned lengths are known of adopted tensors alone, along the axes they were learned on; adopt the boxes, or name the lengths");
   }
 };
 
@@ -827,6 +827,16 @@ struct not_steering {
 };
 
 template <index_t... Numbers>
+struct holds_nothing {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.value.outside] this worker lies outside the tensor's mesh and has no value of it; ask on a worker that does, or broadcast it first");
+  }
+};
+
+template <index_t... Numbers>
 struct mesh_larger_than_world {
   static constexpr bool ok = false;
   template <class Where>
@@ -877,12 +887,22 @@ struct workers_disagree {
 };
 
 template <index_t... Numbers>
+struct extents_disagree {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.agree.extent] two workers give a dynamic extent different values; give all of them the same");
+  }
+};
+
+template <index_t... Numbers>
 struct copies_differ {
   static constexpr bool ok = false;
   template <class Where>
   static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.agree.copies] two workers hold different values where all copies are equal; look at what was assigned by hand");
+                  "[tessera.agree.copies] two workers hold different values where all copies are equal; look at what was assigned or stepped by hand: weights are invariant, not replicate");
   }
 };
 
@@ -1033,6 +1053,36 @@ struct element_has_no_cotangent {
   static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.tensor.cotangent] integers and booleans have no gradient; convert the tensor to a floating element first");
+  }
+};
+
+template <index_t... Numbers>
+struct combine_has_no_gradient {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.combine.gradient] only a sum of terms has a gradient; write detach(x) before a maximum, minimum, product, any or all");
+  }
+};
+
+template <index_t... Numbers>
+struct no_gradient {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.tensor.gradient] the tensor has no gradient; call requires_grad() before it is used and backward() behind, and ask a leaf");
+  }
+};
+
+template <index_t... Numbers>
+struct forward_mode {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.tensor.forward_mode] derivatives go backward alone, and a forward-mode tangent would be lost; compute outside of a dual level");
   }
 };
 

@@ -106,7 +106,7 @@ inline tensor<dyn> cross_entropy(const tensor<dyn>& logits, const tensor<dyn>& l
   layout everywhere = terms;
   for (auto& r : everywhere.roles) r = {role::invariant};
   const at::Tensor mean = each.sum() / static_cast<double>(x.dims[0].extent);
-  return {team, everywhere, change_layout(team, terms, everywhere, mean).to(logits.local().scalar_type())};
+  return tessera::detail::tensor_of(team, everywhere, change_layout(team, terms, everywhere, mean).to(logits.local().scalar_type()));
 }
 
 }  // namespace tessera::nn

@@ -18,17 +18,17 @@ class parameter {
   /// index.
   parameter(const team_handle& team, std::string_view name, const parameter_value& of, element e, const seed& s)
       : path_(s.key(name)), used_(of.used) {
-    check(first_of(team_state::check_lengths(of.stored), has_cotangent(e) ? refusal{} : refusal{code::element_has_no_cotangent}), path_);
+    check(first_of(check_known(of.stored), has_cotangent(e) ? refusal{} : refusal{code::element_has_no_cotangent}), path_);
     const double bound = of.fan_in > 0 ? 1 / std::sqrt(static_cast<double>(of.fan_in)) : 0;
     at::Tensor values = uniform(of.stored, e, team->rank(), s, name, bound);
     values.set_requires_grad(true);
-    stored_ = {team, of.stored, values};
+    stored_ = tessera::detail::tensor_of(team, of.stored, values);
   }
 
   /// Another parameter of the same values.
   parameter clone() const {
     const at::Tensor& local = stored_.local();
-    return {path_, {stored_.team(), stored_.layout(), local.detach().clone().set_requires_grad(local.requires_grad())}, used_};
+    return {path_, tessera::detail::tensor_of(stored_.team(), stored_.layout(), local.detach().clone().set_requires_grad(local.requires_grad())), used_};
   }
 
   const std::string& path() const { return path_; }  ///< the serial key: "0.weight", behind the seed's path

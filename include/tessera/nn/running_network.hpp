@@ -83,7 +83,7 @@ class running_network {
     for (std::size_t i = 0; i < state_->layers.size(); ++i) {
       const during now(*team(), {.what = state_->layers[i].name, .at = at});
       const layer_plan& p = plan_for(i, y);
-      y = {team(), p.output, state_->layers[i].forward(team(), p, y.local(), state_->parameters[i])};
+      y = tessera::detail::tensor_of(team(), p.output, state_->layers[i].forward(team(), p, y.local(), state_->parameters[i]));
     }
     return y;
   }

@@ -41,6 +41,13 @@ constexpr index_t position(const intervals& held, index_t element) {
   return -1;
 }
 
+/// Which element lies there: the inverse.
+constexpr index_t element_at(const intervals& held, index_t position) {
+  int i = 0;
+  while (position >= held[i].size()) position -= held[i++].size();
+  return held[i].lo + position;
+}
+
 /// One interval for each dimension, in global indices.
 using box = static_vector<interval, max_dimensions>;
 

@@ -68,7 +68,7 @@ inline tensor<dyn> adopt(const team_handle& team, layout x, const at::Tensor& lo
       if (given != wanted[i]) throw error(refusal{code::wrong_local_shape, d, wanted[i], given}, label_of(team->mesh(), team->mesh().rank(team->mesh().at(w))));
     }
   }
-  return {team, x, local};
+  return detail::tensor_of(team, x, local);
 }
 
 /// The same into a type: `adopt<tensor<partition<grid, lengths<a>, whole>, shape<batch, dim<5>>>>(team, box)`.

@@ -12,6 +12,15 @@ namespace detail {
 
 inline operand operand_of(const tensor<dyn>& x) { return {x.layout(), !has_cotangent(x.type())}; }
 
+/// Checked mode compares the copies of a leaf that is trained, also where nothing moves: a step by hand with gradients that are
+/// terms makes them differ.
+inline void agree_on_leaf(const tensor<dyn>& x) {
+  team_state& team = *x.team();
+  const at::Tensor& local = x.local();
+  if (team.checked && team.inside() && local.is_leaf() && local.requires_grad())
+    team.agree_on_copies(x.layout(), hash_of(local), team.doing());
+}
+
 /// Calls `compute` on this worker's boxes; one that takes a local_boxes first is told where they lie. A worker whose part of the
 /// result is empty computes nothing.
 template <class Compute, class... Boxes>
@@ -39,13 +48,15 @@ tensor<dyn> apply(const signature& what, Compute&& compute, const tensor<dyn>& f
   if (((rest.team()->shared_carrier() != first.team()->shared_carrier()) || ...)) throw error(refusal{code::other_team});
   const inferred y = infer(what, operands);
   check(y.why, first.team()->label());
+  detail::agree_on_leaf(first);
+  (detail::agree_on_leaf(rest), ...);
   local_boxes where;
   const int rank = first.team()->rank();
   for (const operand& x : operands) where.operands.push({x.layout, rank});
   where.result = {y.layout, rank};
   at::Tensor local = detail::compute_local(where, compute, first.local(), rest.local()...);
   if (what.kind != linearity::additive) local = detail::tied(local, {first.local(), rest.local()...});
-  tensor<dyn> result(first.team(), y.layout, local);
+  tensor<dyn> result = detail::tensor_of(first.team(), y.layout, local);
   check(detail::check_element(first.type(), local.scalar_type()), first.team()->label());
   return result;
 }

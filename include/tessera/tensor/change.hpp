@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/plan/narrowing.hpp>
 #include <tessera/tensor/element_type.hpp>
 #include <tessera/tensor/node.hpp>
 
@@ -22,12 +23,6 @@ inline std::uint64_t hash_of(const at::Tensor& x) {
 
 inline at::Tensor run_step(team_state& team, const step& s, const at::Tensor& x, element e, const activity& what) {
   exchange& bound = team.bound(s, e);
-  if (const exchange::leg* own = bound.own()) {  // a plan that moves nothing returns a view
-    at::Tensor part = x;
-    for (int d = 0; d < own->extents.count; ++d)
-      if (own->extents[d] != part.size(d)) part = part.narrow(d, own->offset[d], own->extents[d]);
-    return part;
-  }
   const auto sizes = sizes_of(bound.output_extents());
   at::Tensor y = at::empty(sizes, at::TensorOptions().dtype(scalar_type(e)));
   const region to = region_of(y, e);
@@ -43,9 +38,27 @@ inline at::Tensor run_step(team_state& team, const step& s, const at::Tensor& x,
 }
 
 /// Runs a change of layout on this worker's box; no gradient is recorded.
-inline at::Tensor run_change(team_state& team, const change& plan, at::Tensor x, element e, const activity& what) {
-  for (const step& s : plan.steps) x = run_step(team, s, x, e, what);
-  return x;
+inline at::Tensor run_change(team_state& team, const change& plan, const at::Tensor& x, element e, const activity& what) {
+  const c10::AutoGradMode no_record(false);
+  at::Tensor y = x.detach();
+  for (const step& s : plan.steps) y = run_step(team, s, y, e, what);
+  return y;
+}
+
+/// The part of this worker's box that it keeps, as a view.
+inline at::Tensor kept(const step& s, int rank, const at::Tensor& x) {
+  const holding had = held_by(s.from, rank);
+  const holding has = held_by(s.to, rank);
+  at::Tensor y = at::alias(x);
+  for (int d = 0; d < has.count; ++d)
+    if (const index_t n = size_of(has[d]); n != y.size(d)) y = y.narrow(d, n == 0 ? 0 : position(had[d], has[d][0].lo), n);
+  return y;
+}
+
+/// Refuses to write into a view in place: autograd would go past the gradient that its maker has of its own.
+inline void refuse_writing(const at::Tensor& view) {
+  if (auto* meta = torch::autograd::impl::get_view_autograd_meta(view))
+    meta->set_creation_meta(torch::autograd::CreationMeta::IN_CUSTOM_FUNCTION);
 }
 
 }  // namespace detail
@@ -88,13 +101,15 @@ class change_backward final : public torch::autograd::Node {
 ///
 /// Its backward is the adjoint primitive, carried by the same function, so gradients of every order follow. All workers of
 /// the team call it with the same layouts, in one order everywhere; a worker without elements hands in its empty box. Checked mode
-/// compares where they call from, and which change of the team it is: backward has the number of its forward.
+/// compares where they call from, and which change of the team it is: backward has the number of its forward. Where each worker only
+/// gives up a part of its own the result is a view on all of them, which takes nothing written in place.
 inline at::Tensor change_layout(const team_handle& team, const layout& from, const layout& to, const at::Tensor& x, call_site at) {
   if (!x.defined()) throw error(refusal{code::undefined_tensor}, team->label());
   const planned_change& planned = team->planned(from, to);
   const element e = detail::element_of_scalar(x.scalar_type());
   detail::check_local(x, from, e, *team);
   const bool tracked = c10::GradMode::is_enabled() && x.requires_grad();
+  if (tracked) check(first_of(check_gradient(from, e), check_gradient(to, e)), team->label());
   activity what = team->doing();
   what.moves = &planned.moves;
   what.element = e;
@@ -107,13 +122,11 @@ inline at::Tensor change_layout(const team_handle& team, const layout& from, con
     team->agree(f.value(), "comparing changes", [&] { return text_of(what); });
     team->agree_on_copies(from, detail::hash_of(x), what);
   }
-  if (planned.plan.steps.empty()) return x;
-  at::Tensor y;
-  {
-    const c10::AutoGradMode no_record(false);
-    y = detail::run_change(*team, planned.plan, x.variable_data(), e, what).variable_data();
-  }
-  if (y.is_alias_of(x)) torch::autograd::impl::set_version_counter(y, torch::autograd::impl::version_counter(x));
+  const auto& steps = planned.plan.steps;
+  if (steps.empty()) return x;
+  const bool narrowed = steps.count == 1 && narrows(steps[0]);
+  const at::Tensor y = narrowed ? detail::kept(steps[0], team->rank(), x) : detail::run_change(*team, planned.plan, x, e, what);
+  if (narrowed) detail::refuse_writing(y);
   if (tracked) {
     const auto node = detail::make_node<detail::change_backward>(team, planned, y, what);
     node->set_next_edges(torch::autograd::collect_next_edges(x));

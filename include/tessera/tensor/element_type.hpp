@@ -64,8 +64,9 @@ inline std::vector<index_t> sizes_of(const holding& held) {
 inline void check_local(const at::Tensor& local, const layout& x, element e, const team_state& team) {
   const auto refuse = [&](const refusal& why, const std::string& more = {}) { throw error(why, team.label() + more); };
   if (!local.defined()) refuse(refusal{code::undefined_tensor});
+  if (local._fw_grad(0).defined()) refuse(refusal{code::forward_mode});
   if (!local.device().is_cpu()) refuse(refusal{code::wrong_device, static_cast<int>(local.device().type())}, ": " + local.device().str());
-  if (const refusal why = first_of(check_element(e, local.scalar_type()), tessera::check(x), check_combines(x, e)); !why.ok()) refuse(why);
+  if (const refusal why = first_of(check_element(e, local.scalar_type()), check_known(x), tessera::check(x), check_combines(x, e)); !why.ok()) refuse(why);
   const std::vector<index_t> sizes = sizes_of(held_by(x, team.rank()));
   if (local.dim() != x.dims.count) refuse(refusal{code::wrong_number_of_dimensions, x.dims.count, local.dim()});
   for (int d = 0; d < x.dims.count; ++d)

@@ -125,7 +125,7 @@ template <class P, class S, class E>
 auto value(const tensor<P, S, E>& x) {
   using verdict = verdict_of<detail::steers<tensor<P, S, E>>>;
   verdict::template refuse<verdict>();
-  if (!x.layout().mesh.contains(x.team()->rank())) throw error(refusal{code::not_steering, -1}, x.team()->label());
+  if (!x.layout().mesh.contains(x.team()->rank())) throw error(refusal{code::holds_nothing, x.team()->rank()}, x.team()->label());
   return detail::number_in<E>(x.local());
 }
 

@@ -45,17 +45,18 @@ inline std::uint64_t stream_of(const seed& s, std::string_view name) {
 
 /// Uniform numbers in [−bound, bound) for this worker's box, keyed by (seed, path, global index): the same bits on any partition.
 inline at::Tensor uniform(const layout& x, element e, int rank, const seed& s, std::string_view name, double bound) {
-  const box b = box_of(x, rank);
-  at::Tensor values = at::empty(detail::sizes_of(held_by(x, rank)), at::kDouble);
+  const holding held = held_by(x, rank);
+  at::Tensor values = at::empty(detail::sizes_of(held), at::kDouble);
   const std::uint64_t stream = detail::stream_of(s, name);
   double* out = values.data_ptr<double>();
   static_vector<index_t, max_dimensions> at;
-  for (const interval& i : b) at.push(i.lo);
+  at.resize(held.count);
   for (index_t k = 0; k < values.numel(); ++k) {
     std::uint64_t position = 0;
-    for (int d = 0; d < b.count; ++d) position = position * static_cast<std::uint64_t>(x.dims[d].extent) + static_cast<std::uint64_t>(at[d]);
+    for (int d = 0; d < held.count; ++d)
+      position = position * static_cast<std::uint64_t>(x.dims[d].extent) + static_cast<std::uint64_t>(element_at(held[d], at[d]));
     out[k] = bound * (2 * detail::uniform_at(stream, position) - 1);
-    for (int d = b.count - 1; d >= 0 && ++at[d] == b[d].hi; --d) at[d] = b[d].lo;
+    for (int d = held.count - 1; d >= 0 && ++at[d] == values.size(d); --d) at[d] = 0;
   }
   return values.to(detail::scalar_type(e));
 }

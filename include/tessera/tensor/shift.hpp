@@ -40,7 +40,7 @@ inline tensor<dyn> shift(const tensor<dyn>& x, const text& axis, int steps = 1, 
   const layout target = detail::turned(x.layout(), a, steps, x.team()->label());
   const int d = x.layout().roles[a].dimension;
   if (!detail::even(x.layout(), d)) throw error(refusal{code::uneven_shift, d, x.layout().parts(d)}, x.team()->label());
-  return {x.team(), x.layout(), change_layout(x.team(), x.layout(), target, x.local(), at)};
+  return detail::tensor_of(x.team(), x.layout(), change_layout(x.team(), x.layout(), target, x.local(), at));
 }
 
 /// The same on a type: `shift<ring>(x)`, `shift<ring, -1>(x)`.

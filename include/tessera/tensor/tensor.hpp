@@ -5,18 +5,31 @@
 
 namespace tessera {
 
+namespace detail {
+
+inline tensor<dyn> tensor_of(const team_handle& team, const layout& x, at::Tensor local);
+
+}  // namespace detail
+
 /// A distributed tensor whose layout is a value: this worker's box, the layout and the team.
 template <>
 class tensor<dyn> {
  public:
   tensor() = default;
-  tensor(team_handle team, const tessera::layout& layout, at::Tensor local)
-      : team_(std::move(team)), layout_(team_->own(layout)), local_(std::move(local)) {
-    if (!local_.defined()) throw error(refusal{code::undefined_tensor}, team_->label());
-    detail::check_local(local_, layout_, detail::element_of_scalar(local_.scalar_type()), *team_);
+
+  /// Takes this worker's box; all workers of the team do, and compare the layout.
+  tensor(const team_handle& team, const tessera::layout& layout, at::Tensor local) : tensor(detail::tensor_of(team, layout, std::move(local))) {
+    fingerprint f;
+    f << layout;
+    const movement made(layout, layout);
+    const activity what{.what = "making a tensor", .moves = &made, .element = type()};
+    if (team->inside()) team->agree(f.value(), what.what, [&] { return text_of(what); });
   }
 
-  const tessera::layout& layout() const { return layout_; }
+  const tessera::layout& layout() const {
+    static_cast<void>(local());
+    return layout_;
+  }
   const team_handle& team() const {
     static_cast<void>(local());
     return team_;
@@ -30,12 +43,26 @@ class tensor<dyn> {
   }
 
  private:
+  friend tensor<dyn> detail::tensor_of(const team_handle& team, const tessera::layout& x, at::Tensor local);
+
   team_handle team_;
   tessera::layout layout_;
   at::Tensor local_;
 };
 
 namespace detail {
+
+/// A tensor whose layout follows from what the workers agreed on before.
+inline tensor<dyn> tensor_of(const team_handle& team, const layout& x, at::Tensor local) {
+  if (!team) throw error(refusal{code::undefined_tensor});
+  if (!local.defined()) throw error(refusal{code::undefined_tensor}, team->label());
+  check_local(local, x, element_of_scalar(local.scalar_type()), *team);
+  tensor<dyn> t;
+  t.team_ = team;
+  t.layout_ = team->own(x);
+  t.local_ = std::move(local);
+  return t;
+}
 
 /// Everything that a tensor type fixes must hold of a value at run time; dynamic extents and learned lengths take the value's.
 inline refusal check_fits(const tensor_value& given, tensor_value typed) {
@@ -46,6 +73,16 @@ inline refusal check_fits(const tensor_value& given, tensor_value typed) {
   }
   return check_same(given, typed);
 }
+
+template <class T>
+struct differentiable {
+  static constexpr refusal value = check_gradient(value_of<T>.layout, value_of<T>.element);
+};
+template <class T>
+struct starts_backward {
+  static constexpr int dims = value_of<T>.layout.dims.count;
+  static constexpr refusal value = dims > 0 ? refusal{code::not_a_scalar, dims} : differentiable<T>::value;
+};
 
 /// Whether a tensor type converts to another freely: both spell one layout, or the first is what something refused gives.
 template <class From, class To>
@@ -79,29 +116,28 @@ class tensor {
   tensor(const tensor<P, S, Element>& other) : of_(other.dynamic()) {}
 
   const at::Tensor& local() const { return of_.local(); }
-  const tessera::layout& layout() const {
-    static_cast<void>(of_.local());
-    return of_.layout();
-  }
+  const tessera::layout& layout() const { return of_.layout(); }
   const team_handle& team() const { return of_.team(); }
   const tensor<dyn>& dynamic() const { return of_; }
 
   /// Asks for a gradient: on all workers together, empty boxes included.
   tensor& requires_grad() {
-    using verdict = std::conditional_t<has_cotangent(element_of<Element>), fits, element_has_no_cotangent<>>;
+    using verdict = verdict_of<detail::differentiable<tensor>>;
     verdict::template refuse<verdict>();
     of_.local().set_requires_grad(true);
     return *this;
   }
 
-  /// The gradient that backward left, in the type of the cotangent.
+  /// The gradient that backward left, in the type of the cotangent; an error where there is none.
   auto grad() const {
-    return cotangent_type<tensor>(
-        tessera::tensor<dyn>(team(), cotangent(layout()), local().grad().defined() ? local().grad() : at::zeros_like(local())));
+    const bool kept = local().is_leaf() || local().retains_grad();
+    const at::Tensor g = kept ? local().grad() : at::Tensor();
+    if (!g.defined()) throw error(refusal{code::no_gradient}, team()->label());
+    return cotangent_type<tensor>(detail::tensor_of(team(), cotangent(layout()), g));
   }
 
   /// Back-propagates from a scalar, seeded in its cotangent: 1 everywhere along invariant and partial axes, and along replicate
-  /// ones and those of one coordinate 1 there and 0 elsewhere, so no replica counts twice.
+  /// ones and those of one coordinate 1 there and 0 elsewhere, so no replica counts twice. A graph of the gradient keeps this one.
   void backward(bool keep_graph = false, bool create_graph = false) const;
 
  private:
@@ -132,37 +168,73 @@ inline at::Tensor seed_of(const tensor<dyn>& loss) {
 
 template <class P, class S, class E>
 void tensor<P, S, E>::backward(bool keep_graph, bool create_graph) const {
-  using verdict = std::conditional_t<S::rank == 0, fits, not_a_scalar<S::rank>>;
+  using verdict = verdict_of<detail::starts_backward<tensor>>;
   verdict::template refuse<verdict>();
-  local().backward(detail::seed_of(of_), keep_graph, create_graph);
+  local().backward(detail::seed_of(of_), keep_graph || create_graph, create_graph);
 }
 
-/// Wraps this worker's box in a type: shape, element and device are checked. Bindings give the dynamic extents that are cut:
-/// `assume<T>(team, box, bind<batch>(64))`.
-template <TensorType T, class Team, class... Bindings>
-T assume(const Team& team, at::Tensor local, const Bindings&... bindings) {
-  layout x = value_of<T>.layout;
-  ((x = bound(x, bindings.tag, bindings.extent)), ...);
-  for (int d = 0; d < x.dims.count; ++d)  // what nothing cuts is seen from the box
-    if (x.dims[d].extent == dynamic && x.levels(d) == 0 && local.defined() && d < local.dim()) x.dims[d].extent = local.size(d);
-  for (int d = 0; d < x.dims.count; ++d)
-    if (x.dims[d].extent == dynamic) throw error(refusal{code::extent_not_bound, d}, team.label());
-  detail::check_local(local, x, value_of<T>.element, *team.state());
-  return T(tensor<dyn>(team.state(), x, std::move(local)));
+/// x apart from what it was computed from: what follows has no gradient in it.
+inline tensor<dyn> detach(const tensor<dyn>& x) { return detail::tensor_of(x.team(), x.layout(), x.local().detach()); }
+template <class P, class S, class E>
+tensor<P, S, E> detach(const tensor<P, S, E>& x) {
+  return tensor<P, S, E>(detach(x.dynamic()));
 }
 
 namespace detail {
 
-/// This worker's box of a tensor that everybody has; nothing moves. The rest of a pending sum is zero but on coordinate 0.
+/// Whether tensors of a type can be made of boxes: learned lengths come with `adopt`.
+template <class T>
+struct enters {
+  static constexpr refusal value = [] {
+    for (int d = 0; d < value_of<T>.layout.dims.count; ++d)
+      if (value_of<T>.layout.dims[d].bounds == learned) return refusal{code::lengths_not_known, d};
+    return refusal{};
+  }();
+};
+
+/// The dynamic extents of a tensor that enters, compared once over the team: no exchange that follows need see a difference.
+template <TensorType T>
+T entered(tensor<dyn> x) {
+  std::vector<int> open;
+  std::vector<std::uint64_t> extents;
+  for (int d = 0; d < x.layout().dims.count; ++d) {
+    if (value_of<T>.layout.dims[d].extent != dynamic) continue;
+    open.push_back(d);
+    extents.push_back(static_cast<std::uint64_t>(x.layout().dims[d].extent));
+  }
+  if (!open.empty() && x.team()->inside()) x.team()->agree_on_extents(open, extents);
+  return T(std::move(x));
+}
+
+}  // namespace detail
+
+/// Wraps this worker's box in a type: shape, element and device are checked, dynamic extents compared. Bindings give those that are
+/// cut: `assume<T>(team, box, bind<batch>(64))`.
+template <TensorType T, class Team, class... Bindings>
+T assume(const Team& team, at::Tensor local, const Bindings&... bindings) {
+  using verdict = verdict_of<detail::enters<T>>;
+  verdict::template refuse<verdict>();
+  layout x = value_of<T>.layout;
+  ((x = bound(x, bindings.tag, bindings.extent)), ...);
+  for (int d = 0; d < x.dims.count; ++d)  // what nothing cuts is seen from the box
+    if (x.dims[d].extent == dynamic && x.levels(d) == 0 && local.defined() && d < local.dim() && x.mesh.contains(team.rank()))
+      x.dims[d].extent = local.size(d);
+  detail::check_local(local, x, value_of<T>.element, *team.state());
+  return detail::entered<T>(detail::tensor_of(team.state(), x, std::move(local)));
+}
+
+namespace detail {
+
+/// This worker's box of a tensor that everybody has; nothing moves. Of pending terms coordinate 0 has it all, the others what adds nothing.
 inline tensor<dyn> take_value(const team_handle& team, layout x, element e, const at::Tensor& global) {
   if (!global.defined()) throw error(refusal{code::undefined_tensor}, team->label());
   if (global.dim() != x.dims.count) throw error(refusal{code::wrong_number_of_dimensions, x.dims.count, global.dim()}, team->label());
-  tessera::check(check_element(e, global.scalar_type()), team->label());
   for (int d = 0; d < x.dims.count; ++d) {
     if (x.dims[d].extent == dynamic) x.dims[d].extent = global.size(d);
     if (x.dims[d].extent != global.size(d))
       throw error(refusal{code::extents_differ, d, x.dims[d].extent, global.size(d)}, team->label());
   }
+  tessera::check(first_of(check_element(e, global.scalar_type()), check_known(x)), team->label());
   at::Tensor part = global.detach();
   int d = 0;
   for (const intervals& held : held_by(x, team->rank())) {
@@ -171,18 +243,20 @@ inline tensor<dyn> take_value(const team_handle& team, layout x, element e, cons
     part = pieces.size() == 1 ? pieces[0] : at::cat(pieces, d);
     ++d;
   }
-  part = part.clone(at::MemoryFormat::Contiguous);
-  tensor<dyn> taken(team, x, part);
-  if (!is_first_copy(taken, role::partial)) part.zero_();
+  const tensor<dyn> taken = tensor_of(team, x, part.clone(at::MemoryFormat::Contiguous));
+  for (const axis_role& r : x.roles)
+    if (r.kind == role::partial && !is_first_copy(taken, role::partial)) fill_neutral(region_of(taken.local(), e), r.with);
   return taken;
 }
 
 }  // namespace detail
 
-/// My part of a global tensor that every worker has: nothing moves.
+/// My part of a global tensor that every worker has: nothing moves but the dynamic extents, which are compared.
 template <TensorType T, class Team>
 T take(const Team& team, const at::Tensor& global) {
-  return T(detail::take_value(team.state(), value_of<T>.layout, value_of<T>.element, global));
+  using verdict = verdict_of<detail::enters<T>>;
+  verdict::template refuse<verdict>();
+  return detail::entered<T>(detail::take_value(team.state(), value_of<T>.layout, value_of<T>.element, global));
 }
 
 /// The global tensor on every worker: what is partial is summed, what is cut is gathered. No gradient passes.

@@ -1,8 +1,6 @@
 #pragma once
 
-#include <tessera/tensor/node.hpp>
-
-#include <torch/csrc/autograd/variable.h>
+#include <tessera/tensor/change.hpp>
 
 #include <algorithm>
 #include <memory>
@@ -62,8 +60,11 @@ class tied_backward final : public torch::autograd::Node {
 inline at::Tensor tied(const at::Tensor& y, const std::vector<at::Tensor>& operands) {
   const bool tracked = std::any_of(operands.begin(), operands.end(), [](const at::Tensor& x) { return x.requires_grad(); });
   if (!tracked || !c10::GradMode::is_enabled()) return y;
-  at::Tensor result = y.variable_data();
-  torch::autograd::impl::set_version_counter(result, torch::autograd::impl::version_counter(y));
+  if (y._fw_grad(0).defined()) throw error(refusal{code::forward_mode});
+  const bool shared = y.is_view() || std::any_of(operands.begin(), operands.end(), [&](const at::Tensor& x) { return y.is_same(x); });
+  const at::Tensor result = shared ? at::alias(y) : y.variable_data();
+  if (shared) refuse_writing(result);
+  else torch::autograd::impl::set_version_counter(result, torch::autograd::impl::version_counter(y));
   const auto node = make_node<tied_backward>(y, operands);
   torch::autograd::impl::set_gradient_edge(result, {node, node->add_input_metadata(result)});
   return result;

@@ -14,7 +14,7 @@ using moved_type = tensor<Q, typename From::shape_type, typename From::element_t
 
 /// Takes a dynamic tensor to another layout.
 inline tensor<dyn> to(const layout& target, const tensor<dyn>& x, call_site at = call_site::here()) {
-  return {x.team(), target, change_layout(x.team(), x.layout(), target, x.local(), at)};
+  return detail::tensor_of(x.team(), target, change_layout(x.team(), x.layout(), target, x.local(), at));
 }
 
 namespace detail {

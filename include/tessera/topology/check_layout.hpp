@@ -67,4 +67,13 @@ constexpr refusal check(const layout& x) {
   return first_of(check_count(x), detail::check_one_combine(x));
 }
 
+/// Refuses a layout whose parts are not known yet: an extent is not bound, or lengths are to be learned.
+constexpr refusal check_known(const layout& x) {
+  for (int d = 0; d < x.dims.count; ++d) {
+    if (x.dims[d].bounds == learned) return refusal{code::lengths_not_known, d};
+    if (x.dims[d].extent == dynamic) return refusal{code::extent_not_bound, d};
+  }
+  return {};
+}
+
 }  // namespace tessera

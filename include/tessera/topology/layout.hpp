@@ -231,6 +231,7 @@ constexpr bool same_intervals(const dimension& p, const dimension& q, int parts)
   if (p.kind != cover::tiled && (p.outputs != q.outputs || !(p.needs == q.needs))) return false;
   if ((p.bounds == nullptr) != (q.bounds == nullptr)) return false;
   if (p.bounds == q.bounds) return p.grain() == q.grain();
+  if (p.bounds == learned || q.bounds == learned) return false;
   for (int i = 0; i <= parts; ++i)
     if (p.bounds[i] * p.grain() != q.bounds[i] * q.grain()) return false;
   return true;

@@ -37,6 +37,14 @@ constexpr refusal check_combines(const layout& x, element e) {
   return {};
 }
 
+/// Refuses a gradient where there is none: of integers, and of terms that are no sum.
+constexpr refusal check_gradient(const layout& x, element e) {
+  if (!has_cotangent(e)) return refusal{code::element_has_no_cotangent};
+  for (int a = 0; a < x.roles.count; ++a)
+    if (x.roles[a].kind == role::partial && x.roles[a].with != combine::sum) return refusal{code::combine_has_no_gradient, a};
+  return {};
+}
+
 namespace detail {
 
 template <class P, class S, class E>

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <tessera/plan/change.hpp>
+
+namespace tessera {
+
+namespace detail {
+
+// Whether a dimension's parts are those that it had, or each lies in the part that its worker had.
+constexpr bool narrows_dimension(const layout& from, const layout& to, int d) {
+  const dimension& was = from.dims[d];
+  const dimension& is = to.dims[d];
+  if (from.levels(d) == to.levels(d)) return same_intervals(was, is, from.parts(d));
+  if (from.levels(d) == 0 && was.tiles()) return is.kind == cover::tiled || is.needs.edge == boundary::zero;
+  return parts(to, d).refines(parts(from, d));
+}
+
+}  // namespace detail
+
+/// Whether a Move leaves each worker one box of what it has, so that nothing moves and a view will do: axes keep their roles or give
+/// up copies. Asked of layouts alone, it holds on all workers or on none.
+constexpr bool narrows(const step& s) {
+  if (s.what != map::move || !(s.from.mesh == s.to.mesh)) return false;
+  for (int a = 0; a < s.from.roles.count; ++a) {
+    const axis_role& was = s.from.roles[a];
+    const axis_role& is = s.to.roles[a];
+    if (was == is) continue;
+    if (was.kind != role::replicate && was.kind != role::invariant) return false;
+    if (is.kind == role::on && s.from.dims.count == 0) return false;  // a scalar is 0 where it is not held
+  }
+  for (int d = 0; d < s.from.dims.count; ++d)
+    if (!detail::narrows_dimension(s.from, s.to, d)) return false;
+  return true;
+}
+
+}  // namespace tessera
