@@ -356,3 +356,19 @@ TEST_CASE("training goes on from a file as if it had not stopped, and another me
   REQUIRE(read.well());
   for (const auto& r : read.results) CHECK(equal_states(*r, ran.of(0).first));
 }
+
+TEST_CASE("weights whose copies have drifted are not saved") {
+  const scratch_folder folder;
+  const auto path = folder / "drifted";
+  const auto said = in_team<square>([&](auto& t) {
+    const on_square net{t, seed{3}};
+    for (at::Tensor& w : net.parameters()) {
+      const at::NoGradGuard step;
+      if (w.dim() == 1 && w.numel() == 2) w.add_(t.template coordinate<height>());  // the second bias, cut over breadth alone
+    }
+    return error_of([&] { nn::save(net, path); });
+  });
+  REQUIRE(said.well());
+  for (const auto& r : said.results) CHECK((begins(*r, "agree.copies") && r->find("2.bias]") != std::string::npos));
+  CHECK(folder.files() == 0);
+}

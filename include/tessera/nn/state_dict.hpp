@@ -46,12 +46,12 @@ team_handle team_of(const Network& net) {
   if constexpr (requires { net.team(); }) return net.team();
   team_handle first;
   net.each_parameter([&](const nn::parameter& p) { first = first ? first : p.stored().team(); });
+  if (!first) throw error(refusal{code::undefined_tensor}, "a network without a team and parameters");
   return first;
 }
 
 /// Throws on every worker of the team unless all of them hold the same state dict; names the first key that differs.
 inline void agree_on_state(const team_handle& team, const nn::state_dict& state, const std::string& from) {
-  if (!team) return;
   std::string lines;
   for (const auto& [key, t] : state) lines += fmt::format("{} {:016x}\n", key, digest_of(t));
   const std::vector<std::uint64_t> all = team->collect(text(lines.data(), static_cast<int>(lines.size())).hash, "comparing state dicts");
@@ -93,7 +93,7 @@ template <class Network>
 void assign_from(Network& net, const nn::state_dict& state, const std::string& from) {
   const auto parameters = parameters_by_key(net);
   const team_handle team = team_of(net);
-  if (team && !team->inside()) return;  // it holds no part of any
+  if (!team->inside()) return;  // it holds no part of any
   agree_on_state(team, state, from);
   check_state(parameters, state, from);
   for (const auto& [key, p] : parameters) p->assign(state.at(key));
@@ -130,7 +130,6 @@ state_dict state_of(const Network& net, call_site at = call_site::here()) {
 template <class Network>
 void assign(Network& net, const state_dict& state, call_site at = call_site::here()) {
   const team_handle team = tessera::detail::team_of(net);
-  if (!team) return tessera::detail::assign_from(net, state, "");
   const during now(*team, {.why = purpose::state, .what = "assigning a state dict", .at = at});
   tessera::detail::assign_from(net, state, "");
 }

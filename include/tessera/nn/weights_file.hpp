@@ -176,13 +176,15 @@ inline void write_state(const std::filesystem::path& path, const state_dict& sta
   file.keep();
 }
 
-/// Saves the parameters of a network: one file, serial keys, full tensors. All workers call it, the first one writes.
+/// Saves the parameters of a network: one file, serial keys, full tensors. All workers call it, and compare what they have; the
+/// first one writes.
 template <class Network>
 void save(const Network& net, const std::filesystem::path& path, call_site at = call_site::here()) {
   const team_handle team = tessera::detail::team_of(net);
   const during now(*team, {.why = purpose::state, .what = "saving a network", .at = at});
   const state_dict state = state_of(net);
   if (!team->inside()) return;
+  tessera::detail::agree_on_state(team, state, path.string() + ": ");
   tessera::detail::together(team, code::file_not_written, [&] {
     if (team->mesh().number(team->at()) == 0) write_state(path, state);
   });
