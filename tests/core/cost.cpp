@@ -2,6 +2,7 @@
 #include "tests/support/generate.hpp"
 
 #include <tessera/core.hpp>
+#include <tessera/plan/laws.hpp>
 
 namespace tessera::testing {
 namespace {
@@ -131,6 +132,50 @@ TEST_CASE("parts are alike up to where their lengths change, and as many hold a 
     }
   }
   CHECK(runs > 1000);
+}
+
+TEST_CASE("a halo along one axis is counted in runs of coordinates that lie alike") {
+  struct line : axis<1> {};
+  layout tiles = value_of<tensor<partition<mesh<line>, blocks<line>>, shape_of<1>>>.layout;
+  dice d{20261125};
+  for (int round = 0; round < 3000; ++round) {
+    const int workers = d.roll(1, 30);
+    const int kernel = d.roll(1, 7);
+    const int dilation = d.roll(1, 2);
+    const sliding window{kernel, d.roll(1, 3), d.roll(0, 3), d.roll(0, 3), dilation};
+    tiles.mesh.axes[0].extent = workers;
+    tiles.dims[0].extent = d.roll(dilation * (kernel - 1) + 1, 9 * workers + 20);
+    layout halo = tiles;
+    halo.dims[0].kind = cover::haloed;
+    halo.dims[0].outputs = window.outputs(tiles.dims[0].extent);
+    halo.dims[0].needs = window.needs();
+    const change there = change_between(tiles, halo);
+    const change back = change_between(cotangent(halo), cotangent(tiles));
+    for (const change* c : {&there, &back})
+      for (const step& s : c->steps)
+        if (!laws::costs_what_it_moves(s.plan(), workers)) FAIL("round " << round);
+  }
+  struct long_line : axis<4096> {};
+  using strips = tensor<partition<mesh<long_line>, blocks<long_line>>, shape_of<4096 * 8 + 6>>;
+  using halos = tensor<partition<mesh<long_line>, haloed<blocks<long_line>, 4096 * 8 + 6, 1, -1, 1>>, shape_of<4096 * 8 + 6>>;
+  STATIC_REQUIRE(primitive<strips, halos>::cost() == cost{2 * 4095, 2, 2 * 4095, 2 * 4095, 2});
+}
+
+TEST_CASE("counts that no index holds are refused, not wrapped") {
+  struct a : axis<256> {};
+  struct b : axis<256> {};
+  struct c : axis<256> {};
+  using workers = mesh<a, b, c>;
+  const auto cut = [](index_t n) {
+    layout x = value_of<tensor<partition<workers, blocks<a, b, c>>, shape_of<1>>>.layout;
+    x.dims[0].extent = n;
+    layout y = value_of<tensor<partition<workers, whole>, shape_of<1>>>.layout;
+    y.dims[0].extent = n;
+    return cost_of(change_between(x, y));
+  };
+  CHECK(check(cut(index_t{1} << 38)).ok());
+  CHECK(cut(index_t{1} << 38).total == (index_t{1} << 38) * ((1 << 24) - 1));
+  CHECK(check(cut(index_t{1} << 40)).code == code::cost_overflows);
 }
 
 }  // namespace tessera::testing

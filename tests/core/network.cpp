@@ -458,4 +458,9 @@ TEST_CASE("a range of a cut dimension stays where it is: a tiling, or the copies
   CHECK(copies > 100);
 }
 
+TEST_CASE("a linear layer takes as many dimensions as a tensor has") {
+  using deep = tensor<partition<grid, whole, whole, whole, whole, whole, whole, whole, whole>, shape_of<1, 2, 1, 2, 1, 2, 1, 4>>;
+  STATIC_REQUIRE(network<deep, nn::linear<3>>::layers::count == 1);
+}
+
 }  // namespace tessera::testing

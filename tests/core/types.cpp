@@ -161,4 +161,56 @@ TEST_CASE("a mesh by a list of ranks is found by the same questions") {
   CHECK_FALSE(m.contains(1));
 }
 
+TEST_CASE("a list that is full, a mesh too large and ranks outside the world are refused with their code") {
+  const auto code_of = [](auto&& what) {
+    try {
+      what();
+    } catch (const refused_value& e) {
+      return e.why.code;
+    }
+    return code::none;
+  };
+  static_vector<int, 2> two;
+  two.push(1);
+  CHECK(code_of([&] { two.push(2); }) == code::none);
+  CHECK(code_of([&] { two.push(3); }) == code::list_full);
+  CHECK(code_of([] { static_cast<void>(bind<dyn>(-8)); }) == code::extent_negative);
+
+  mesh_value m;
+  m.axes.push({text("x"), 1 << 16, 1});
+  m.axes.push({text("y"), 1 << 15, 1});
+  CHECK(check(row_major(m)).code == code::mesh_too_large);
+  m.axes[0].extent = 1 << 15;
+  CHECK(check(row_major(m)).ok());
+  CHECK(check(row_major(m, -1)).code == code::rank_outside);
+  CHECK(check(row_major(m, 1 << 30)).ok());
+  CHECK(check(row_major(m, INT32_MAX - 1)).code == code::rank_outside);
+}
+
+TEST_CASE("a product has coordinates of its own, and turns add up") {
+  struct both : product<row, col> {};
+  const mesh_value& m = grid::value;
+  for (int i = 0; i < m.size(); ++i) {
+    CHECK(coordinate_along<both>(m, m.at(i)) == i);
+    CHECK(coordinate_along<col>(m, m.at(i)) == m.at(i)[1]);
+  }
+  using twice = tensor<partition<grid, rotated<rotated<blocks<both>, 2>, 5>>, shape_of<12>>;
+  using once = tensor<partition<grid, rotated<blocks<both>, 1>>, shape_of<12>>;
+  STATIC_REQUIRE(same(value_of<twice>.layout, value_of<once>.layout));
+}
+
+TEST_CASE("a verb is the identity where its axes have extent 1") {
+  struct u : axis<1> {};
+  struct v : axis<1> {};
+  using alone = mesh<u, v>;
+  using tiles = tensor<partition<alone, blocks<u>, blocks<v>>, shape_of<8, 8>>;
+  using halos = tensor<partition<alone, haloed<blocks<u>, 8, 1, -1, 1>, blocks<v>>, shape_of<8, 8>>;
+  using copies = tensor<partition<alone, whole, whole>, shape_of<8, 8>>;
+  using terms = tensor<partition<alone, whole, whole, partial<u>>, shape_of<8, 8>>;
+  STATIC_REQUIRE(named_primitive<verb::halo_exchange, tiles, halos>::cost().total == 0);
+  STATIC_REQUIRE(named_primitive<verb::halo_accumulate, cotangent_type<halos>, cotangent_type<tiles>>::cost().total == 0);
+  STATIC_REQUIRE(named_primitive<verb::all_gather, tiles, copies>::plan().steps.empty());
+  STATIC_REQUIRE(named_primitive<verb::all_reduce, terms, copies>::plan().steps.empty());
+}
+
 }  // namespace tessera::testing

@@ -77,7 +77,10 @@ struct avg_pool {
 template <class Widths = void, class... Options>
 struct pad {
   static constexpr const char* name = "pad";
-  static constexpr layer_plan plan(const tensor_value&) { return refused_layer(detail::check_kinds<kind::layer, kind::option, Widths>()); }
+  static constexpr layer_plan plan(const tensor_value&) {
+    const refusal another = detail::check_kinds<kind::layer, kind::option, Widths>();
+    return refused_layer(first_of(another, refusal{code::not_an_option_of_pad, 0}));
+  }
 };
 template <index_t... Widths, class... Options>
 struct pad<padding_at<Widths...>, Options...> {

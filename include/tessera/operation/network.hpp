@@ -195,7 +195,7 @@ constexpr traffic_value traffic(const Bindings&... bindings) {
         return detail::static_traffic<Network>::of;
       } else if constexpr (known::ok) {
         const traffic_value t = Network::layers::traffic(bindings...);
-        if (!check(t).ok()) stop(check(t));
+        if (!check(t).ok()) stop(check(t));  // [tessera.cost.overflow] more elements or bytes move than can be counted
         return t;
       }
     }

@@ -68,7 +68,7 @@ class aligned_cost {
     g.dims.push(d);
     const parts& tiles = source_.dims[d];
     const parts& readers = target_.dims[d];
-    const bool even = tiles.refines(readers) || readers.refines(tiles);
+    const bool even = tiles.refines(readers) || readers.refines(tiles) || readers.slides_over(tiles);
     for (const parts* p : {&tiles, &readers})
       for (int a : p->axes) {
         if (!even) g.uneven |= 1u << a;
@@ -129,7 +129,10 @@ class aligned_cost {
     for (const cutting* side : {&source_, &target_}) {
       const axis_role& r = side->of.roles[a];
       if (r.kind == role::on && r.coordinate >= x) until = smaller(until, x == r.coordinate ? x + 1 : r.coordinate);
-      if (cuts(r)) until = smaller(until, side->dims[r.dimension].alike_until(r.level, x));
+      if (!cuts(r)) continue;
+      const parts& tiles = source_.dims[r.dimension];
+      const parts& readers = target_.dims[r.dimension];
+      until = smaller(until, readers.slides_over(tiles) ? readers.alike_over(tiles, x) : side->dims[r.dimension].alike_until(r.level, x));
     }
     return static_cast<int>(until);
   }

@@ -106,6 +106,35 @@ struct parts {
     return alike;
   }
 
+  /// Whether each part here is what a window needs for balanced outputs, over balanced tiles along the same axis.
+  constexpr bool slides_over(const parts& tiles) const {
+    const auto plain = [](const parts& p) { return p.axes.count == 1 && p.of.bounds == nullptr && p.of.turned == 0 && p.of.glued == 0; };
+    const bool reaches_all = of.needs.unreached_before == 0 && of.needs.unreached_after == 0;
+    return plain(*this) && plain(tiles) && axes[0] == tiles.axes[0] && tiles.of.kind == cover::tiled && of.kind != cover::tiled &&
+           of.needs.edge == boundary::zero && of.needs.c == 1 && reaches_all;
+  }
+
+  /// Up to which coordinate such parts lie alike over the tiles around them.
+  ///
+  /// Lengths of tiles and of outputs change once each. Between, where the windows of one part advance as far as its tile does, all
+  /// parts are alike whose windows reach no tile beyond.
+  constexpr index_t alike_over(const parts& tiles, int x) const {
+    const index_t p = extents[0];
+    index_t first = 0;
+    index_t last = p;
+    for (const index_t change : {of.extent % p, of.outputs % p}) {
+      if (change <= x) first = detail::larger(first, change);
+      else last = detail::smaller(last, change);
+    }
+    const interval own = tiles.tile(of.extent, x);
+    const interval made = tile(of.outputs, x);
+    if (own.empty() || of.needs.a * made.size() != own.size()) return x + 1;
+    const interval read = need(made);
+    const index_t beyond = detail::larger(0, detail::larger(own.lo - read.lo, read.hi - own.hi));
+    const index_t margin = detail::ceil_divide(beyond, own.size());
+    return x >= first + margin && x < last - margin ? last - margin : x + 1;
+  }
+
   /// Up to which coordinate of level l parts have the lengths that they have at x, whatever the other coordinates are; of even
   /// tiles.
   ///

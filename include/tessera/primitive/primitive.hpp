@@ -62,6 +62,15 @@ struct refused_primitive {
   using domain = canonical_tensor<From>;
   using codomain = canonical_tensor<To>;
   using adjoint = refused_primitive<cotangent_type<To>, cotangent_type<From>>;
+  static constexpr tessera::verb verb = tessera::verb::nothing;
+  template <class... Bindings>
+  static constexpr tessera::cost cost(const Bindings&...) {
+    return {};
+  }
+  template <class... Bindings>
+  static constexpr index_t bytes(const Bindings&...) {
+    return 0;
+  }
 };
 
 }  // namespace detail
@@ -106,7 +115,8 @@ struct static_cost {
 constexpr verb verb_of_longer_axes(layout from, layout to) {
   if (!meet(from.mesh, to.mesh)) return verb::several;
   for (layout* x : {&from, &to}) {
-    for (axis_value& a : x->mesh.axes) if (a.extent < 2) a.extent = 2;
+    for (axis_value& a : x->mesh.axes)
+      if (a.extent == 1) a.extent = 2;
     x->mesh = row_major(x->mesh);
     for (dimension& d : x->dims) d.balance(d.grain());
   }
@@ -174,15 +184,20 @@ class primitive {
   /// What the plan moves, in elements.
   template <class... Bindings>
   static constexpr tessera::cost cost(const Bindings&... bindings) {
-    if constexpr (verdict::ok && is_static && sizeof...(Bindings) == 0) {
-      using counted = verdict_of<detail::static_cost<domain, codomain>>;
-      counted::template refuse<counted>();
-      return detail::static_cost<domain, codomain>::of;
-    } else {
-      const tessera::cost c = cost_of(plan(bindings...));
-      if (!check(c).ok()) stop(check(c));
-      return c;
+    if constexpr (verdict::ok) {
+      using known = verdict_of<detail::bindings_check<domain, codomain, Bindings...>>;
+      known::template refuse<known>();
+      if constexpr (known::ok && is_static && sizeof...(Bindings) == 0) {
+        using counted = verdict_of<detail::static_cost<domain, codomain>>;
+        counted::template refuse<counted>();
+        return detail::static_cost<domain, codomain>::of;
+      } else if constexpr (known::ok) {
+        const tessera::cost c = cost_of(plan(bindings...));
+        if (!check(c).ok()) stop(check(c));  // [tessera.cost.overflow] more elements or bytes move than can be counted
+        return c;
+      }
     }
+    return tessera::cost{};
   }
 
   /// The bytes that all workers receive.
@@ -225,21 +240,18 @@ namespace detail {
 template <class F>
 inline constexpr kind kind_of_map = Primitive<F> ? kind::primitive : kind_of<F> == kind::primitive ? kind::something_else : kind_of<F>;
 
+// What has no adjoint.
 template <class F>
-struct adjoint_of {
-  using verdict = std::conditional_t<Primitive<F>, fits, wrong_argument<kind::call, 0, kind::primitive, kind_of_map<F>>>;
+struct no_map {
+  using verdict = argument_verdict<kind::call, 0, kind::primitive, F>;
   static_assert((verdict::template refuse<verdict>(), true));
-  using type = F;
-};
-template <Primitive F>
-struct adjoint_of<F> {
-  using type = typename F::adjoint;
+  using adjoint = F;
 };
 
 }  // namespace detail
 
 template <class F>
-using adjoint = typename detail::adjoint_of<F>::type;
+using adjoint = typename std::conditional_t<kind_of<F> == kind::primitive, F, detail::no_map<F>>::adjoint;
 
 namespace detail {
 
@@ -298,6 +310,7 @@ struct ends_of<true, Fs...> {
 /// Primitives one after the other, first to last: its adjoint is the adjoints, last to first.
 template <class... Fs>
 struct composition {
+  static_assert(((requires { sizeof(Fs); } || true) && ...));  // what a map refuses, it refuses here
   using verdict = verdict_of<detail::composition_check<Fs...>>;
   using domain = typename detail::ends_of<verdict::ok, Fs...>::domain;
   using codomain = typename detail::ends_of<verdict::ok, Fs...>::codomain;

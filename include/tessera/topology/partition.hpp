@@ -106,7 +106,7 @@ struct entry<lengths<Axis, Lengths...>> {
   static constexpr refusal kinds() {
     return first_of(check_axes<kind::cover, Axis>(), check_kinds<kind::cover, kind::extent, Lengths...>(1));
   }
-  static constexpr auto bounds = [] {
+  static constexpr static_vector<index_t, sizeof...(Lengths) + 1> bounds = [] {
     static_vector<index_t, sizeof...(Lengths) + 1> b;
     index_t end = 0;
     b.push(end);

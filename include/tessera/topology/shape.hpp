@@ -35,6 +35,7 @@ using shape_of = shape<dim<N>...>;
 template <class Tag>
 struct binding {
   static constexpr text tag = short_name_of<Tag>();
+  static constexpr bool accepted = kind_of<Tag> == kind::extent;
   index_t extent = 0;
 };
 template <class Tag>

@@ -220,6 +220,7 @@ struct bindings_check {
   static constexpr refusal value = [] {
     constexpr refusal kinds = check_kinds<kind::call, kind::binding, Bindings...>(1);
     if constexpr (kinds.ok()) {
+      if (!(Bindings::accepted && ...)) return refusal{code::refused_before};
       const text tags[]{Bindings::tag..., text()};
       for (int i = 0; i < static_cast<int>(sizeof...(Bindings)); ++i)
         for (int before = 0; before < i; ++before)
