@@ -29,7 +29,8 @@ void together(const team_handle& team, code otherwise, F&& f) {
   const std::string& first = all[failed];
   refusal theirs;
   std::memcpy(&theirs, first.data(), sizeof theirs);
-  const bool alike = std::count(all.begin(), all.end(), first) == static_cast<std::ptrdiff_t>(all.size());
+  const auto words = [](const std::string& of) { return std::string_view(of).substr(sizeof theirs); };
+  const bool alike = std::all_of(all.begin(), all.end(), [&](const std::string& other) { return words(other) == words(first); });
   const int worker = team->mesh().rank(team->mesh().at(static_cast<int>(failed)));
   throw error(theirs, (alike ? "" : label_of(team->mesh(), worker) + ": ") + first.substr(sizeof theirs));
 }
