@@ -112,12 +112,26 @@ void track(ts::tensor<layout_as<ts::whole>, ts::shape_of<4>, std::int64_t>& x) {
 void track(matrix<ts::whole, ts::whole, ts::partial<row, ts::max>>& x) { x.requires_grad(); }
 #elif defined(TAKE_OF_LEARNED_LENGTHS)  // expect: [tessera.lengths.unknown] && lengths_not_known<0>
 auto part(const ts::team<grid>& team, const at::Tensor& x) { return ts::take<matrix<ts::lengths<row>, ts::whole>>(team, x); }
+#elif defined(VERB_WITHOUT_PARTITION)  // expect: [tessera.verb.partition] && not_a_partition<
+auto everywhere(const by_row& x) { return ts::all_gather(x); }
+#elif defined(TAKE_OF_A_PARTITION)  // expect: [tessera.argument.kind] && kind::tensor && kind::partition
+auto part(const ts::team<grid>& team, const at::Tensor& x) { return ts::take<all>(team, x); }
+#elif defined(ASSUME_A_PARTITION)  // expect: [tessera.argument.kind] && kind::tensor && kind::partition
+auto part(const ts::team<grid>& team, const at::Tensor& x) { return ts::assume<all>(team, x); }
+#elif defined(ADOPT_A_PARTITION)  // expect: [tessera.argument.kind] && kind::tensor && kind::partition
+auto part(const ts::team<grid>& team, const at::Tensor& x) { return ts::adopt<all>(team, x); }
+#elif defined(LAUNCH_ON_AN_AXIS)  // expect: [tessera.argument.kind] && kind::mesh && kind::axis
+int run(int argc, char** argv) { return ts::launch<row>(argc, argv, [](auto&) {}); }
 #elif defined(VERB_TO_A_TENSOR)  // expect: [tessera.verb.partition] && not_a_partition<
 auto everywhere(const by_row& x) { return ts::all_gather<by_row>(x); }
 #elif defined(WIDE_KERNEL)  // expect: [tessera.window.kernel] && at_layer<1, tessera::kernel_wider_than_padded_tensor<2, 8, 1, 13>
 using net = ts::nn::sequential<image, ts::nn::relu, ts::nn::conv<6, ts::kernel<13, 3>, ts::padding<1, 1>>, ts::nn::relu,
                                ts::nn::max_pool<ts::kernel<2, 2>>>;
 auto output(ts::team<grid>& team, const image& x) { return net{team, ts::seed{7}}(x); }
+#elif defined(AVERAGE_OF_INTEGERS)  // expect: [tessera.layer.element] && mean_of_integers<2>
+using counts = ts::tensor<layout_as<ts::whole, ts::whole, ts::blocks<row>, ts::blocks<col>>, ts::shape_of<16, 1, 8, 8>, std::int64_t>;
+using net = ts::nn::sequential<counts, ts::nn::avg_pool<ts::kernel<2, 2>>>;
+auto output(ts::team<grid>& team, const counts& x) { return net{team, ts::seed{7}}(x); }
 #elif defined(ONE_MISTAKE)  // expect: [tessera.window.kernel] && at_layer<24, tessera::kernel_wider_than_padded_tensor<2, 8, 1, 13>
 struct net : deep<conv<13>> {
   using base = deep<conv<13>>;

@@ -128,6 +128,8 @@
     "an empty dimension has no edge to continue; pad it with zeros or leave the padding out", "dimension, before, after") \
   R(padding_wider_than_half_kernel, "tessera.window.padding",                                                           \
     "a pooling window may lie by at most half in the padding; make the padding smaller", "dimension, padding, kernel")  \
+  R(mean_of_integers, "tessera.layer.element",                                                                          \
+    "a mean of integers is no integer; convert the tensor to a floating element first", "element")                      \
   R(not_a_maximum, "tessera.layer.indices",                                                                             \
     "only a maximum lies somewhere; ask a max_pool for indices", "")                                                    \
   R(groups_do_not_divide, "tessera.layer.groups",                                                                       \

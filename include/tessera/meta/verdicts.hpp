@@ -597,6 +597,16 @@ struct padding_wider_than_half_kernel {
 };
 
 template <index_t... Numbers>
+struct mean_of_integers {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.layer.element] a mean of integers is no integer; convert the tensor to a floating element first");
+  }
+};
+
+template <index_t... Numbers>
 struct not_a_maximum {
   static constexpr bool ok = false;
   template <class Where>

@@ -68,7 +68,11 @@ struct avg_pool {
   static constexpr option_set takes{code::not_an_option_of_avg_pool, topic::kernel, topic::stride, topic::padding,
                                     topic::dilation, topic::ceil_mode, topic::exclude_padding, topic::divisor};
   static constexpr pooling pool() { return detail::read_pooling<Options...>(takes, pooling::kind::average); }
-  static constexpr layer_plan plan(const tensor_value& x) { return plan_pooling(x.layout, pool()); }
+  static constexpr layer_plan plan(const tensor_value& x) {
+    layer_plan p = plan_pooling(x.layout, pool());
+    if (!has_cotangent(x.element)) p.why = first_of(p.why, refusal{code::mean_of_integers, static_cast<int>(x.element)});
+    return p;
+  }
 };
 
 /// Widens the last dimensions by what their padding says, or cuts off where it is negative: `pad<padding_at<1, 1, 0, -2>>`.

@@ -78,4 +78,12 @@ T adopt(const Team& team, const at::Tensor& local, call_site at = call_site::her
   return T(adopt(team.state(), value_of<T>.layout, local, at));
 }
 
+template <class T, class Team>
+  requires(!TensorType<T>)
+auto adopt(const Team&, const at::Tensor&) {
+  using verdict = verdict_of<detail::enters<T>>;
+  verdict::template refuse<verdict>();
+  return detail::refused_tensor<>();
+}
+
 }  // namespace tessera

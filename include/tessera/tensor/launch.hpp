@@ -65,6 +65,14 @@ int launch(int argc, char** argv, Program&& program) {
   return launch<M>(argc, argv, launch_options{}, std::forward<Program>(program));
 }
 
+template <class M, class... Given>
+  requires(!Mesh<M> && sizeof...(Given) < 3)
+int launch(int, char**, Given&&...) {
+  using verdict = detail::argument_verdict<kind::call, 0, kind::mesh, M>;
+  verdict::template refuse<verdict>();
+  return 1;
+}
+
 /// The same for a mesh that is known at run time: `program(team_handle)`.
 template <class Program>
 int launch(int argc, char** argv, const launch_options& options, const mesh_value& mesh, Program&& program) {

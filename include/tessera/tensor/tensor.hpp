@@ -185,6 +185,10 @@ namespace detail {
 /// Whether tensors of a type can be made of boxes: learned lengths come with `adopt`.
 template <class T>
 struct enters {
+  static constexpr refusal value = check_kinds<kind::call, kind::tensor, T>();
+};
+template <TensorType T>
+struct enters<T> {
   static constexpr refusal value = [] {
     for (int d = 0; d < value_of<T>.layout.dims.count; ++d)
       if (value_of<T>.layout.dims[d].bounds == learned) return refusal{code::lengths_not_known, d};
@@ -223,6 +227,14 @@ T assume(const Team& team, at::Tensor local, const Bindings&... bindings) {
   return detail::entered<T>(detail::tensor_of(team.state(), x, std::move(local)));
 }
 
+template <class T, class Team, class... Given>
+  requires(!TensorType<T>)
+auto assume(const Team&, const at::Tensor&, const Given&...) {
+  using verdict = verdict_of<detail::enters<T>>;
+  verdict::template refuse<verdict>();
+  return detail::refused_tensor<>();
+}
+
 namespace detail {
 
 /// This worker's box of a tensor that everybody has; nothing moves. Of pending terms coordinate 0 has it all, the others what adds nothing.
@@ -257,6 +269,13 @@ T take(const Team& team, const at::Tensor& global) {
   using verdict = verdict_of<detail::enters<T>>;
   verdict::template refuse<verdict>();
   return detail::entered<T>(detail::take_value(team.state(), value_of<T>.layout, value_of<T>.element, global));
+}
+template <class T, class Team>
+  requires(!TensorType<T>)
+auto take(const Team&, const at::Tensor&) {
+  using verdict = verdict_of<detail::enters<T>>;
+  verdict::template refuse<verdict>();
+  return detail::refused_tensor<>();
 }
 
 /// The global tensor on every worker: what is partial is summed, what is cut is gathered. No gradient passes.

@@ -46,7 +46,7 @@ using partition_verdict = std::conditional_t<PartitionType<Q>, fits, not_a_parti
 }  // namespace detail
 
 /// Takes a tensor to another partition, by whatever verbs lead there: `to<Q>(x)`.
-template <class Q, class P, class S, class E>
+template <class Q = void, class P, class S, class E>
 auto to(const tensor<P, S, E>& x, call_site at = call_site::here()) {
   using verdict = detail::partition_verdict<Q>;
   verdict::template refuse<verdict>();
@@ -96,7 +96,7 @@ auto apply(const T& x, call_site at = call_site::here()) {
 
 // The named verbs: each refuses a pair of partitions that it does not lead between. Beside each its adjoint.
 #define TESSERA_VERB(name)                                                                                \
-  template <class Q, class P, class S, class E>                                                           \
+  template <class Q = void, class P, class S, class E>                                                    \
   auto name(const tensor<P, S, E>& x, call_site at = call_site::here()) {                                 \
     using verdict = detail::partition_verdict<Q>;                                                         \
     verdict::template refuse<verdict>();                                                                  \
