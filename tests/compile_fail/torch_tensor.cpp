@@ -102,7 +102,7 @@ auto layer(const activations& x, const weight& w) { return ts::relu(ts::matmul(x
 auto everywhere(const by_row& x) { return ts::broadcast<all>(x); }
 #elif defined(TOO_FEW_COVERS)  // expect: [tessera.partition.dimensions] && wrong_number_of_dimensions<1, 2>
 auto gathered(const by_row& x) { return ts::all_gather<layout_as<ts::whole>>(x); }
-#elif defined(OTHER_PARTITION)  // expect: invalid initialization of reference && tessera::blocks<row>, tessera::whole && tessera::whole, tessera::blocks<row>
+#elif defined(OTHER_PARTITION)  // expect: ::blocks<row>, t && ::whole, t
 double rank(by_col x) { return of_rows(x); }
 #elif defined(VALUE_OF_CUT)  // expect: [tessera.value.copies] && not_steering<1>
 bool falls(const scalar<ts::invariant<row>, ts::partial<col>>& loss) { return value(loss) < 1; }

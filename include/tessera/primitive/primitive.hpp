@@ -215,23 +215,29 @@ class primitive {
   static_assert((verdict::template refuse<verdict>(), true));
 };
 
+namespace detail {
+
+template <verb Verb, class From, class To>
+struct named_verdict {
+  static constexpr refusal value = [] {
+    const refusal leads_nowhere = primitive_verdict<From, To>::value;
+    if (!leads_nowhere.ok()) return leads_nowhere;
+    const layout& from = described<as_tensor<From>>::value.layout;
+    const layout& to = described<as_tensor<To>>::value.layout;
+    const verb leads = verb_between(from, to);
+    const bool tiles = Verb == verb::repartition && leads == verb::all_to_all;
+    const bool idle = leads == verb::nothing && verb_of_longer_axes(from, to) == Verb;
+    if (leads == Verb || tiles || idle) return refusal{};
+    return refusal{code::not_this_verb, static_cast<int>(Verb), static_cast<int>(leads)};
+  }();
+};
+
+}  // namespace detail
+
 /// A primitive that must be the verb it is called: `named_primitive<verb::all_gather, From, To>`.
 template <verb Verb, class From = void, class To = void>
 struct named_primitive : primitive<From, To> {
-  struct source {
-    static constexpr refusal value = [] {
-      const refusal leads_nowhere = detail::primitive_verdict<From, To>::value;
-      if (!leads_nowhere.ok()) return leads_nowhere;
-      const layout& from = detail::described<detail::as_tensor<From>>::value.layout;
-      const layout& to = detail::described<detail::as_tensor<To>>::value.layout;
-      const tessera::verb leads = verb_between(from, to);
-      const bool tiles = Verb == tessera::verb::repartition && leads == tessera::verb::all_to_all;
-      const bool idle = leads == tessera::verb::nothing && detail::verb_of_longer_axes(from, to) == Verb;
-      if (leads == Verb || tiles || idle) return refusal{};
-      return refusal{code::not_this_verb, static_cast<int>(Verb), static_cast<int>(leads)};
-    }();
-  };
-  using verdict = verdict_of<source>;
+  using verdict = verdict_of<detail::named_verdict<Verb, From, To>>;
   static_assert((verdict::template refuse<verdict>(), true));
 };
 

@@ -29,9 +29,14 @@ constexpr refusal check_number(element e) {
   return fits ? refusal{} : refusal{code::number_does_not_fit, static_cast<int>(e)};
 }
 
+// Linear, so of terms too if they are those of a sum.
+template <class X>
+using linear_signature = unary_signature<X::shape_type::rank, linearity::additive>;
+
 template <TensorType X, Number N>
 struct scaled_by {
-  static constexpr refusal value = first_of(described<X>::verdict_source::value, check_number<N>(described<X>::value.element));
+  static constexpr refusal value =
+      first_of(described<X>::verdict_source::value, check_number<N>(described<X>::value.element), signature_result<linear_signature<X>, X>::why);
 };
 
 template <class E, Number N>
@@ -55,13 +60,13 @@ struct divided {
   at::Tensor operator()(const at::Tensor& x) const { return x / divisor; }
 };
 
-// What a number makes of x: linear, so of terms too if they are those of a sum.
+// What a number makes of x.
 template <class How, Number Kind, TensorType X, Number N>
 auto scaled(const X& x, const N& n) {
   using verdict = verdict_of<scaled_by<X, Kind>>;
   verdict::template refuse<verdict>();
   using E = typename described<X>::element_type;
-  if constexpr (verdict::ok) return typed_apply<unary_signature<X::shape_type::rank, linearity::additive>>(How{scalar_of<E>(n)}, x);
+  if constexpr (verdict::ok) return X(apply(linear_signature<X>::value, How{scalar_of<E>(n)}, x.dynamic()));
   else return refused_like<X>();
 }
 
@@ -86,8 +91,7 @@ auto operator/(const X& x, const N& divisor) {
 /// −x.
 template <TensorType X>
 auto operator-(const X& x) {
-  return detail::typed_apply<detail::unary_signature<X::shape_type::rank, linearity::additive>>(
-      +[](const at::Tensor& a) { return -a; }, x);
+  return detail::typed_apply<detail::linear_signature<X>>(+[](const at::Tensor& a) { return -a; }, x);
 }
 
 }  // namespace tessera

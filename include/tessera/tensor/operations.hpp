@@ -50,19 +50,19 @@ auto map_elements(const tensor<P, S, E>& x, F&& f) {
 }
 template <class P, class S, class E>
 auto relu(const tensor<P, S, E>& x) {
-  return map_elements(x, [](const at::Tensor& a) { return at::relu(a); });
+  return detail::typed_apply<detail::unary_signature<S::rank, linearity::nonlinear>>(+[](const at::Tensor& a) { return at::relu(a); }, x);
 }
 template <class P, class S, class E>
 auto exp(const tensor<P, S, E>& x) {
-  return map_elements(x, [](const at::Tensor& a) { return at::exp(a); });
+  return detail::typed_apply<detail::unary_signature<S::rank, linearity::nonlinear>>(+[](const at::Tensor& a) { return at::exp(a); }, x);
 }
 template <class P, class S, class E>
 auto log(const tensor<P, S, E>& x) {
-  return map_elements(x, [](const at::Tensor& a) { return at::log(a); });
+  return detail::typed_apply<detail::unary_signature<S::rank, linearity::nonlinear>>(+[](const at::Tensor& a) { return at::log(a); }, x);
 }
 template <class P, class S, class E>
 auto tanh(const tensor<P, S, E>& x) {
-  return map_elements(x, [](const at::Tensor& a) { return at::tanh(a); });
+  return detail::typed_apply<detail::unary_signature<S::rank, linearity::nonlinear>>(+[](const at::Tensor& a) { return at::tanh(a); }, x);
 }
 
 namespace detail {

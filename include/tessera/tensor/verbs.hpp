@@ -19,9 +19,10 @@ inline tensor<dyn> to(const layout& target, const tensor<dyn>& x, call_site at =
 
 namespace detail {
 
-/// x under partition Q, where the primitive was checked.
-template <class Q, class P, class S, class E>
+/// x under partition Q, by a primitive that was accepted.
+template <class F, class Q, class P, class S, class E>
 auto carry(const tensor<P, S, E>& x, call_site at) {
+  static_assert(sizeof(F) > 0);
   using Result = moved_type<tensor<P, S, E>, Q>;
   layout target = value_of<Result>.layout;
   for (int d = 0; d < target.dims.count; ++d) {
@@ -40,24 +41,20 @@ auto carry(const tensor<P, S, E>& x, call_site at) {
   return Result(tessera::to(target, x.dynamic(), at));
 }
 
-template <class Q>
-using partition_verdict = std::conditional_t<PartitionType<Q>, fits, not_a_partition<>>;
+// Why x does not go to Q, asked before F is instantiated: compilers print a few lines for each class on the way to a refusal.
+template <class Source, class Q>
+using carried = std::conditional_t<PartitionType<Q>, verdict_of<Source>, not_a_partition<>>;
 
 }  // namespace detail
 
 /// Takes a tensor to another partition, by whatever verbs lead there: `to<Q>(x)`.
 template <class Q = void, class P, class S, class E>
 auto to(const tensor<P, S, E>& x, call_site at = call_site::here()) {
-  using verdict = detail::partition_verdict<Q>;
+  using To = detail::moved_type<tensor<P, S, E>, Q>;
+  using verdict = detail::carried<detail::primitive_verdict<tensor<P, S, E>, To>, Q>;
   verdict::template refuse<verdict>();
-  if constexpr (verdict::ok) {
-    using F = primitive<tensor<P, S, E>, detail::moved_type<tensor<P, S, E>, Q>>;
-    static_assert(sizeof(F) > 0);
-    if constexpr (F::verdict::ok) return detail::carry<Q>(x, at);
-    else return detail::refused_like<tensor<P, S, E>>();
-  } else {
-    return detail::refused_like<tensor<P, S, E>>();
-  }
+  if constexpr (verdict::ok) return detail::carry<primitive<tensor<P, S, E>, To>, Q>(x, at);
+  else return detail::refused_like<tensor<P, S, E>>();
 }
 
 namespace detail {
@@ -95,19 +92,14 @@ auto apply(const T& x, call_site at = call_site::here()) {
 }
 
 // The named verbs: each refuses a pair of partitions that it does not lead between. Beside each its adjoint.
-#define TESSERA_VERB(name)                                                                                \
-  template <class Q = void, class P, class S, class E>                                                    \
-  auto name(const tensor<P, S, E>& x, call_site at = call_site::here()) {                                 \
-    using verdict = detail::partition_verdict<Q>;                                                         \
-    verdict::template refuse<verdict>();                                                                  \
-    if constexpr (verdict::ok) {                                                                          \
-      using F = named_primitive<verb::name, tensor<P, S, E>, detail::moved_type<tensor<P, S, E>, Q>>;     \
-      static_assert(sizeof(F) > 0);                                                                       \
-      if constexpr (F::verdict::ok) return detail::carry<Q>(x, at);                                       \
-      else return detail::refused_like<tensor<P, S, E>>();                                                \
-    } else {                                                                                              \
-      return detail::refused_like<tensor<P, S, E>>();                                                     \
-    }                                                                                                     \
+#define TESSERA_VERB(name)                                                                                       \
+  template <class Q = void, class P, class S, class E>                                                           \
+  auto name(const tensor<P, S, E>& x, call_site at = call_site::here()) {                                        \
+    using To = detail::moved_type<tensor<P, S, E>, Q>;                                                           \
+    using verdict = detail::carried<detail::named_verdict<verb::name, tensor<P, S, E>, To>, Q>;                  \
+    verdict::template refuse<verdict>();                                                                         \
+    if constexpr (verdict::ok) return detail::carry<named_primitive<verb::name, tensor<P, S, E>, To>, Q>(x, at); \
+    else return detail::refused_like<tensor<P, S, E>>();                                                         \
   }
 TESSERA_VERB(broadcast)
 TESSERA_VERB(sum_reduce)
