@@ -170,11 +170,11 @@ TEST_CASE("a file that is no weights file is one error, whatever it holds") {
   }
   const std::size_t blanks = good.find("}}") + 2;  // they fill the header up, and mean nothing
   for (std::size_t i = 0; i < good.size(); ++i)
-    for (const unsigned char bit : {1, 16, 128}) {
+    for (const int bit : {1, 16, 128}) {
       std::string flipped = good;
-      flipped[i] = static_cast<char>(static_cast<unsigned char>(flipped[i]) ^ bit);
+      flipped[i] = static_cast<char>(flipped[i] ^ bit);
       if (good[i] == ' ' && i >= blanks) continue;
-      INFO("byte " << i << ", bit " << int{bit});
+      INFO("byte " << i << ", bit " << bit);
       CHECK(refused(said(flipped)));
     }
   CHECK(begins(said(good + "x"), "file.altered"));

@@ -200,7 +200,7 @@ TEST_CASE("half and complex tensors have gradients, of their own type") {
 namespace {
 
 template <class P, index_t N, index_t M>
-using halves = tensor<P, shape_of<N, M>, half>;
+using half_matrix = tensor<P, shape_of<N, M>, half>;
 
 /// How far boxes of a half type are from a number, in units of its last place.
 double ulps(const at::Tensor& x, const at::Tensor& wanted, double last_place) {
@@ -213,7 +213,7 @@ template <class P, class Labels>
 bool loses_like_double(team<pairs>& t, double scale) {
   const at::Tensor logits = (global_of({4, 70000}, numbers{31}) * scale).to(at::kHalf);
   const at::Tensor labels = at::tensor({0, 69999, 35000, 7}, at::kLong);
-  auto x = take<halves<P, 4, 70000>>(t, logits);
+  auto x = take<half_matrix<P, 4, 70000>>(t, logits);
   x.requires_grad();
   const auto loss = nn::cross_entropy(x, take<tensor<Labels, shape_of<4>, std::int64_t>>(t, labels));
   loss.backward();
@@ -245,8 +245,8 @@ TEST_CASE("sums inside operations on half types are made in float and rounded on
     using columns = partition<pairs, whole, blocks<left>>;
     const at::Tensor a = global_of({7, 6000}, numbers{32}).abs().to(at::kHalf);
     const at::Tensor b = global_of({6000, 5}, numbers{33}).abs().to(at::kHalf);
-    const auto x = take<halves<columns, 7, 6000>>(t, a);
-    const auto y = take<halves<partition<pairs, blocks<left>, whole>, 6000, 5>>(t, b);
+    const auto x = take<half_matrix<columns, 7, 6000>>(t, a);
+    const auto y = take<half_matrix<partition<pairs, blocks<left>, whole>, 6000, 5>>(t, b);
     // Each of two terms is rounded once, and so is their sum.
     bool good = ulps(global(sum<1>(x)), a.to(at::kDouble).sum(1), 0x1p-11) <= 2.1;
     good = good && ulps(global(sum<0>(x)), a.to(at::kDouble).sum(0), 0x1p-11) <= 1.01;

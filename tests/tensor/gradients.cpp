@@ -195,12 +195,12 @@ TEST_CASE("a worker that uses none of what arrived takes part in backward") {
 
 namespace {
 
-struct up : axis<2> {};
-struct across : axis<3> {};
-using grid = mesh<up, across>;
-using copies = partition<grid, whole, whole>;
-using alike = partition<grid, whole, whole, invariant<up, across>>;
-using rows = partition<grid, blocks<up>, whole>;
+struct vertical : axis<2> {};
+struct horizontal : axis<3> {};
+using plane = mesh<vertical, horizontal>;
+using copies = partition<plane, whole, whole>;
+using alike = partition<plane, whole, whole, invariant<vertical, horizontal>>;
+using by_rows = partition<plane, blocks<vertical>, whole>;
 template <class P>
 using table = tensor<P, shape_of<3, 2>, double>;
 
@@ -220,7 +220,7 @@ std::string told(F&& f) {
 /// How many of the six workers f satisfies.
 template <class F>
 int satisfied(F&& f) {
-  const auto all = in_team<grid>([&](team<grid>& t) -> bool { return f(t); });
+  const auto all = in_team<plane>([&](team<plane>& t) -> bool { return f(t); });
   int n = 0;
   for (const auto& r : all.results) n += r && *r;
   return n;
@@ -228,7 +228,7 @@ int satisfied(F&& f) {
 
 /// A change that leaves each worker a part of its own: `make(x)` is it, `part(x)` what LibTorch makes of this worker's box.
 template <class P, class Make, class Part>
-bool view_that_autograd_knows(team<grid>& t, Make&& make, Part&& part) {
+bool view_that_autograd_knows(team<plane>& t, Make&& make, Part&& part) {
   const at::Tensor global = global_of({3, 2}, numbers{1});
   const auto leaf = [&] {
     auto x = take<table<P>>(t, global);
@@ -264,27 +264,27 @@ bool view_that_autograd_knows(team<grid>& t, Make&& make, Part&& part) {
 }  // namespace
 
 TEST_CASE("what gives up a part without moving is a view that autograd knows, on every worker") {
-  CHECK(satisfied([](team<grid>& t) {
-          return view_that_autograd_knows<copies>(t, [](const auto& x) { return take<rows>(x); },
-                                                  [&](const at::Tensor& x) { return t.coordinate<up>() == 0 ? x.narrow(0, 0, 2) : x.narrow(0, 2, 1); });
+  CHECK(satisfied([](team<plane>& t) {
+          return view_that_autograd_knows<copies>(t, [](const auto& x) { return take<by_rows>(x); },
+                                                  [&](const at::Tensor& x) { return t.coordinate<vertical>() == 0 ? x.narrow(0, 0, 2) : x.narrow(0, 2, 1); });
         }) == 6);
-  CHECK(satisfied([](team<grid>& t) {
+  CHECK(satisfied([](team<plane>& t) {
           return view_that_autograd_knows<alike>(t, [](const auto& x) { return copy_in<copies>(x); }, [](const at::Tensor& x) { return x; });
         }) == 6);
-  CHECK(satisfied([](team<grid>& t) {
+  CHECK(satisfied([](team<plane>& t) {
           return view_that_autograd_knows<copies>(t, [](const auto& x) { return share<alike>(x); }, [](const at::Tensor& x) { return x; });
         }) == 6);
-  CHECK(satisfied([](team<grid>& t) {
+  CHECK(satisfied([](team<plane>& t) {
           return view_that_autograd_knows<copies>(
-              t, [](const auto& x) { return keep<partition<grid, whole, whole, on<across, 1>>>(x); },
-              [&](const at::Tensor& x) { return t.coordinate<across>() == 1 ? x : x.narrow(0, 0, 0).narrow(1, 0, 0); });
+              t, [](const auto& x) { return keep<partition<plane, whole, whole, on<horizontal, 1>>>(x); },
+              [&](const at::Tensor& x) { return t.coordinate<horizontal>() == 1 ? x : x.narrow(0, 0, 0).narrow(1, 0, 0); });
         }) == 6);
 }
 
 TEST_CASE("where something moves no worker has a view, even if its part was its own") {
-  CHECK(satisfied([](team<grid>& t) {
-          using shorter = partition<grid, lengths<up, dim<2>, dim<1>>, whole>;
-          using longer = partition<grid, lengths<up, dim<3>, dim<0>>, whole>;
+  CHECK(satisfied([](team<plane>& t) {
+          using shorter = partition<plane, lengths<vertical, dim<2>, dim<1>>, whole>;
+          using longer = partition<plane, lengths<vertical, dim<3>, dim<0>>, whole>;
           auto x = take<table<shorter>>(t, at::ones({3, 2}, at::kDouble));
           const auto y = to<shorter>(to<longer>(x));
           x.requires_grad();
@@ -295,8 +295,8 @@ TEST_CASE("where something moves no worker has a view, even if its part was its 
 }
 
 TEST_CASE("a function that hands back its operand does not hand it out to be written into") {
-  CHECK(satisfied([](team<grid>& t) {
-          const auto x = take<table<rows>>(t, at::ones({3, 2}, at::kDouble)).requires_grad() * 2;
+  CHECK(satisfied([](team<plane>& t) {
+          const auto x = take<table<by_rows>>(t, at::ones({3, 2}, at::kDouble)).requires_grad() * 2;
           const auto same = map_elements(x, [](const at::Tensor& a) { return a; });
           const auto view = map_elements(x, [](const at::Tensor& a) { return a.view_as(a); });
           return told([&] { same.local().add_(1); }) == "other" && told([&] { view.local().add_(1); }) == "other" &&
@@ -305,9 +305,9 @@ TEST_CASE("a function that hands back its operand does not hand it out to be wri
 }
 
 TEST_CASE("terms that are no sum have no gradient, and detached ones combine") {
-  using most = partition<grid, whole, whole, partial<up, max>>;
+  using most = partition<plane, whole, whole, partial<vertical, max>>;
   const at::Tensor global = -global_of({3, 2}, numbers{3}).abs();
-  CHECK(satisfied([&](team<grid>& t) {
+  CHECK(satisfied([&](team<plane>& t) {
           const auto x = take<table<most>>(t, global);
           x.local().set_requires_grad(true);
           return told([&] { all_reduce<copies>(x); }) == "tessera.combine.gradient" && at::equal(all_reduce<copies>(detach(x)).local(), global);
@@ -315,8 +315,8 @@ TEST_CASE("terms that are no sum have no gradient, and detached ones combine") {
 }
 
 TEST_CASE("a tensor without a gradient says so, and one of an empty box has one") {
-  CHECK(satisfied([](team<grid>& t) {
-          auto x = take<tensor<partition<grid, blocks<across>, whole>, shape_of<1, 2>, double>>(t, at::ones({1, 2}, at::kDouble));
+  CHECK(satisfied([](team<plane>& t) {
+          auto x = take<tensor<partition<plane, blocks<horizontal>, whole>, shape_of<1, 2>, double>>(t, at::ones({1, 2}, at::kDouble));
           const bool none = told([&] { x.grad(); }) == "tessera.tensor.gradient";
           x.requires_grad();
           const auto y = x * x;
@@ -326,8 +326,8 @@ TEST_CASE("a tensor without a gradient says so, and one of an empty box has one"
 }
 
 TEST_CASE("a graph of the gradient keeps the graph, whatever keep_graph says") {
-  CHECK(satisfied([](team<grid>& t) {
-          auto x = take<table<rows>>(t, at::full({3, 2}, 3.0, at::kDouble));
+  CHECK(satisfied([](team<plane>& t) {
+          auto x = take<table<by_rows>>(t, at::full({3, 2}, 3.0, at::kDouble));
           x.requires_grad();
           const auto y = all_gather<copies>(x);
           sum(y * y * y).backward(false, true);
@@ -342,7 +342,7 @@ TEST_CASE("a graph of the gradient keeps the graph, whatever keep_graph says") {
 TEST_CASE("a forward-mode tangent is refused before it is lost") {
   const at::Tensor global = at::ones({3, 2}, at::kDouble);
   const auto level = torch::autograd::ForwardADLevel::get_next_idx();
-  CHECK(satisfied([&](team<grid>& t) {
+  CHECK(satisfied([&](team<plane>& t) {
           const at::Tensor dual = at::_make_dual(global.clone(), at::ones_like(global), static_cast<std::int64_t>(level));
           auto x = take<table<copies>>(t, global);
           x.requires_grad();

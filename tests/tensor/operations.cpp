@@ -301,7 +301,8 @@ TEST_CASE("random numbers are those of the global index also where a worker hold
   const at::Tensor all = uniform(everything, element::float64, 0, seed{5}, "w", 1.0);
   for (int r = 0; r < 3; ++r) {
     std::vector<index_t> rows;
-    for (const interval& i : held_by(x, r)[0])
+    const holding mine = held_by(x, r);
+    for (const interval& i : mine[0])
       for (index_t e = i.lo; e < i.hi; ++e) rows.push_back(e);
     CHECK(at::equal(uniform(x, element::float64, r, seed{5}, "w", 1.0), all.index_select(0, at::tensor(rows, at::kLong))));
   }
