@@ -144,9 +144,10 @@ inline double pairing(const tensor<dyn>& x, const tensor<dyn>& y, call_site at =
   for (auto& r : all.roles) r = {};
   return change_layout(x.team(), terms, all, own, at).item<double>();
 }
-template <class P, class S, class E>
-double pairing(const tensor<P, S, E>& x, const cotangent_type<tensor<P, S, E>>& y, call_site at = call_site::here()) {
-  return pairing(x.dynamic(), y.dynamic(), at);
+template <TensorType X, TensorType Y>
+double pairing(const X& x, const Y& y, call_site at = call_site::here()) {
+  const cotangent_type<X>& paired = y;
+  return pairing(x.dynamic(), paired.dynamic(), at);
 }
 
 }  // namespace tessera
