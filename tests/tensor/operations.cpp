@@ -162,7 +162,7 @@ TEST_CASE("take, assume and global are inverse, and equal spellings convert") {
 TEST_CASE("what does not fit a tensor's type is refused on every worker with its code") {
   const at::Tensor a = numbers_7x5(7);
   CHECK(refusals<world>("tessera.tensor.element", [&](const auto& t) { take<cut_xy>(t, a.to(at::kFloat)); }) == 6);
-  CHECK(refusals<world>("tessera.partition.dimensions", [&](const auto& t) { take<cut_xy>(t, a.sum(0)); }) == 6);
+  CHECK(refusals<world>("tessera.shape.dimensions", [&](const auto& t) { take<cut_xy>(t, a.sum(0)); }) == 6);
   CHECK(refusals<world>("tessera.shape.extent", [&](const auto& t) { take<cut_xy>(t, a.t()); }) == 6);
   CHECK(refusals<world>("tessera.tensor.undefined", [&](const auto& t) { take<cut_xy>(t, at::Tensor{}); }) == 6);
   CHECK(refusals<world>("tessera.tensor.undefined", [&](const auto& t) { assume<cut_xy>(t, at::Tensor{}, bind<tall>(7)); }) == 6);

@@ -146,7 +146,6 @@
     "this extent decides the size of a parameter and must be static; write dim<n> in the shape", "dimension")           \
   R(extent_not_bound, "tessera.shape.unbound",                                                                          \
     "this needs an extent that is not known; bind it, as in bind<batch>(64)", "dimension")                                \
-  R(not_a_layer, "tessera.network.layer", "this is no layer; name a tensor type first and layers behind it", "")           \
   R(not_a_tensor, "tessera.network.input",                                                                              \
     "a network takes a distributed tensor; name tensor<partition, shape>, and make one by take or assume", "")          \
   R(not_an_option_of_linear, "tessera.linear.option",                                                                   \

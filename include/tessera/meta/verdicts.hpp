@@ -687,16 +687,6 @@ struct extent_not_bound {
 };
 
 template <index_t... Numbers>
-struct not_a_layer {
-  static constexpr bool ok = false;
-  template <class Where>
-  static constexpr void refuse() {
-    static_assert(Where::ok,
-                  "[tessera.network.layer] this is no layer; name a tensor type first and layers behind it");
-  }
-};
-
-template <index_t... Numbers>
 struct not_a_tensor {
   static constexpr bool ok = false;
   template <class Where>

@@ -43,7 +43,7 @@ inline tensor<dyn> adopt(const team_handle& team, layout x, const at::Tensor& lo
   const during now(*team, {.at = at});
   team->agree(static_cast<std::uint64_t>(local.dim()) << 8 | static_cast<std::uint64_t>(local.scalar_type()), "adopting a box",
               [&] { return fmt::format("adopting a box of {} dimensions of {}", local.dim(), at::toString(local.scalar_type())); });
-  if (local.dim() != x.dims.count) throw error(refusal{code::wrong_number_of_dimensions, x.dims.count, local.dim()}, team->label());
+  if (local.dim() != x.dims.count) throw error(refusal{code::ranks_differ, x.dims.count, local.dim()}, team->label());
   const auto sizes = detail::gather_sizes(*team, local, x.dims.count);
   std::vector<std::vector<index_t>> bounds(static_cast<std::size_t>(x.dims.count));
   const cutting of(x);

@@ -68,7 +68,7 @@ inline void check_local(const at::Tensor& local, const layout& x, element e, con
   if (!local.device().is_cpu()) refuse(refusal{code::wrong_device, static_cast<int>(local.device().type())}, ": " + local.device().str());
   if (const refusal why = first_of(check_element(e, local.scalar_type()), check_known(x), tessera::check(x), check_combines(x, e)); !why.ok()) refuse(why);
   const std::vector<index_t> sizes = sizes_of(held_by(x, team.rank()));
-  if (local.dim() != x.dims.count) refuse(refusal{code::wrong_number_of_dimensions, x.dims.count, local.dim()});
+  if (local.dim() != x.dims.count) refuse(refusal{code::ranks_differ, x.dims.count, local.dim()});
   for (int d = 0; d < x.dims.count; ++d)
     if (const index_t n = sizes[static_cast<std::size_t>(d)]; local.size(d) != n) refuse(refusal{code::wrong_local_shape, d, n, local.size(d)});
 }

@@ -240,7 +240,7 @@ namespace detail {
 /// This worker's box of a tensor that everybody has; nothing moves. Of pending terms coordinate 0 has it all, the others what adds nothing.
 inline tensor<dyn> take_value(const team_handle& team, layout x, element e, const at::Tensor& global) {
   if (!global.defined()) throw error(refusal{code::undefined_tensor}, team->label());
-  if (global.dim() != x.dims.count) throw error(refusal{code::wrong_number_of_dimensions, x.dims.count, global.dim()}, team->label());
+  if (global.dim() != x.dims.count) throw error(refusal{code::ranks_differ, x.dims.count, global.dim()}, team->label());
   for (int d = 0; d < x.dims.count; ++d) {
     if (x.dims[d].extent == dynamic) x.dims[d].extent = global.size(d);
     if (x.dims[d].extent != global.size(d))
