@@ -256,6 +256,7 @@ TEST_CASE("sums inside operations on half types are made in float and rounded on
   REQUIRE(sums.well());
   for (int r = 0; r < 4; ++r) CHECK(sums.of(r));
 
+#ifndef __SANITIZE_THREAD__  // it does not see the order of what threads do in oneDNN's cache
   // LibTorch's convolution adds the samples' gradients of its weight in the half type.
   const auto layer = in_team<pairs>([](team<pairs>& t) {
     using images = tensor<partition<pairs, blocks<left>, whole, blocks<right>, whole>, shape_of<40, 8, 6, 6>, half>;
@@ -275,6 +276,7 @@ TEST_CASE("sums inside operations on half types are made in float and rounded on
   INFO(layer.errors());
   REQUIRE(layer.well());
   for (int r = 0; r < 4; ++r) CHECK(layer.of(r));
+#endif
 }
 
 TEST_CASE("a scalar is read in a type that C++ computes with") {
