@@ -1,7 +1,7 @@
 #pragma once
 
 #include <tessera/plan/change.hpp>
-#include <tessera/plan/proof.hpp>
+#include <tessera/primitive/layout_proof.hpp>
 #include <tessera/primitive/verb.hpp>
 
 namespace tessera {
@@ -13,48 +13,6 @@ constexpr bool is_static(const layout& x) {
     if (d.extent == dynamic) return false;
   return true;
 }
-
-// Proves every cut of a static dimension: by the first axis, then each length that it leaves by the next.
-template <index_t Least, index_t Most, int... Extents>
-struct levels_proved {
-  static constexpr bool value = true;
-};
-template <index_t Least, index_t Most, int P, int... Inner>
-struct levels_proved<Least, Most, P, Inner...> {
-  template <index_t... I>
-  static constexpr bool lengths(std::integer_sequence<index_t, I...>) {
-    return (laws::proved<Least + I, P> && ...);
-  }
-  static constexpr bool value = lengths(std::make_integer_sequence<index_t, Most - Least + 1>{}) &&
-                                levels_proved<Least / P, (Most + P - 1) / P, Inner...>::value;
-};
-
-template <class Source>
-struct layout_proved {
-  template <int Dim, int... Level>
-  static constexpr bool levels(std::integer_sequence<int, Level...>) {
-    constexpr const dimension& d = Source::value.dims[Dim];
-    constexpr index_t n = d.kind == cover::tiled ? d.extent : d.outputs;
-    if constexpr (d.extent == dynamic || sizeof...(Level) == 0) return true;
-    else {
-      constexpr index_t units = ceil_divide(n, d.grain());
-      return levels_proved<units, units, Source::value.mesh.axes[Source::value.cutting(Dim, Level)].extent...>::value;
-    }
-  }
-  template <int... Dim>
-  static constexpr bool dims(std::integer_sequence<int, Dim...>) {
-    return (levels<Dim>(std::make_integer_sequence<int, Source::value.levels(Dim)>{}) && ...);
-  }
-  static constexpr bool value = dims(std::make_integer_sequence<int, Source::value.dims.count>{});
-};
-
-template <class T>
-struct layout_source {
-  static constexpr const layout& value = described<T>::value.layout;
-};
-
-template <class From, class To>
-struct both_proved : std::conjunction<layout_proved<layout_source<From>>, layout_proved<layout_source<To>>> {};
 
 // The adjoint of a refused primitive: it leads between the same tensors and says nothing more.
 template <class From, class To>
@@ -109,19 +67,6 @@ struct static_cost {
   static constexpr cost of = cost_of(change_between(described<From>::value.layout, described<To>::value.layout));
   static constexpr refusal value = check(of);
 };
-
-// The name of the change from one layout to another, where axes of extent 1 count as longer ones: so a program that is templated
-// over meshes names what it does.
-constexpr verb verb_of_longer_axes(layout from, layout to) {
-  if (!meet(from.mesh, to.mesh)) return verb::several;
-  for (layout* x : {&from, &to}) {
-    for (axis_value& a : x->mesh.axes)
-      if (a.extent == 1) a.extent = 2;
-    x->mesh = row_major(x->mesh);
-    for (dimension& d : x->dims) d.balance(d.grain());
-  }
-  return verb_between(from, to);
-}
 
 // F* leads back between the cotangents, and F** = F. A map asks this of its parts while it is defined, so F is here by name alone.
 template <class F, class Domain, class Codomain, class Adjoint>

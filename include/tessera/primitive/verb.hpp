@@ -116,4 +116,20 @@ constexpr verb verb_between(const layout& from, const layout& to) {
   return detail::verb_on_one_mesh(over(from, from.mesh), over(to, from.mesh));
 }
 
+namespace detail {
+
+// The name of the change from one layout to another, where axes of extent 1 count as longer ones: so a program that is templated
+// over meshes names what it does.
+constexpr verb verb_of_longer_axes(layout from, layout to) {
+  if (!meet(from.mesh, to.mesh)) return verb::several;
+  for (layout* x : {&from, &to}) {
+    for (axis_value& a : x->mesh.axes)
+      if (a.extent == 1) a.extent = 2;
+    x->mesh = row_major(x->mesh);
+    for (dimension& d : x->dims) d.balance(d.grain());
+  }
+  return verb_between(from, to);
+}
+
+}  // namespace detail
 }  // namespace tessera

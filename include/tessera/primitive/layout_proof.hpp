@@ -1,0 +1,50 @@
+#pragma once
+
+#include <tessera/plan/proof.hpp>
+#include <tessera/topology/tensor_type.hpp>
+
+namespace tessera::detail {
+
+// Proves every cut of a static dimension: by the first axis, then each length that it leaves by the next.
+template <index_t Least, index_t Most, int... Extents>
+struct levels_proved {
+  static constexpr bool value = true;
+};
+template <index_t Least, index_t Most, int P, int... Inner>
+struct levels_proved<Least, Most, P, Inner...> {
+  template <index_t... I>
+  static constexpr bool lengths(std::integer_sequence<index_t, I...>) {
+    return (laws::proved<Least + I, P> && ...);
+  }
+  static constexpr bool value = lengths(std::make_integer_sequence<index_t, Most - Least + 1>{}) &&
+                                levels_proved<Least / P, (Most + P - 1) / P, Inner...>::value;
+};
+
+template <class Source>
+struct layout_proved {
+  template <int Dim, int... Level>
+  static constexpr bool levels(std::integer_sequence<int, Level...>) {
+    constexpr const dimension& d = Source::value.dims[Dim];
+    constexpr index_t n = d.kind == cover::tiled ? d.extent : d.outputs;
+    if constexpr (d.extent == dynamic || sizeof...(Level) == 0) return true;
+    else {
+      constexpr index_t units = ceil_divide(n, d.grain());
+      return levels_proved<units, units, Source::value.mesh.axes[Source::value.cutting(Dim, Level)].extent...>::value;
+    }
+  }
+  template <int... Dim>
+  static constexpr bool dims(std::integer_sequence<int, Dim...>) {
+    return (levels<Dim>(std::make_integer_sequence<int, Source::value.levels(Dim)>{}) && ...);
+  }
+  static constexpr bool value = dims(std::make_integer_sequence<int, Source::value.dims.count>{});
+};
+
+template <class T>
+struct layout_source {
+  static constexpr const layout& value = described<T>::value.layout;
+};
+
+template <class From, class To>
+struct both_proved : std::conjunction<layout_proved<layout_source<From>>, layout_proved<layout_source<To>>> {};
+
+}  // namespace tessera::detail
