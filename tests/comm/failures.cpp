@@ -402,3 +402,23 @@ TEST_CASE("a worker that ended before it began a call is lost to those that wait
   all.at(0).ask();
   CHECK(all.deliver() == lost);
 }
+
+TEST_CASE("of workers that met an error the lowest says it, however late its word comes") {
+  const auto stop = [](detail::waiting& w) { w.stop(error(refusal{code::worker_lost, 0, 1})); };
+  mailboxes all(4);
+  stop(all.at(3));
+  stop(all.at(1));
+  CHECK(!all.at(3).settled());
+  CHECK(!all.at(1).settled());
+  all.mail.pop_front();  // to worker 0, which computes
+  CHECK(all.deliver() == "");
+  CHECK((all.at(3).settled() && all.at(3).failed_elsewhere()));
+  CHECK((all.at(1).settled() && !all.at(1).failed_elsewhere()));
+  mailboxes computes(2);
+  stop(computes.at(1));
+  computes.mail.clear();
+  CHECK((!computes.at(1).settled() && !computes.at(1).failed_elsewhere()));  // it says it after a while
+  mailboxes lowest(2);
+  stop(lowest.at(0));
+  CHECK((lowest.at(0).settled() && !lowest.at(0).failed_elsewhere()));
+}

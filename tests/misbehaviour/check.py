@@ -26,6 +26,12 @@ cases = [  # how, ranks under mpirun, what must be said
     ("purposes", 3, ["[tessera.agree.fingerprint]", "worker 1: backward of all_gather of 3 double", ": all_gather of 3 double"]),
     ("ring", 3, ["[tessera.agree.deadlock]", ": repartition of 3 double"]),
     ("launches", 3, ["[tessera.agree.fingerprint]", "worker 1: launching", ": comparing numbers"]),
+    ("relaunches late", 3, []),
+    ("relaunches", 3, ["[tessera.agree.lost]", "worker 1: launching; worker ", ": its program ended"]),
+    ("relaunches beside the stuck", 3, ["[tessera.agree.time]", "worker 1: launching; worker ", ": in no call"]),
+    ("sends too much", 3, ["[tessera.agree.fingerprint]", "worker 1, other worker 0)", "worker 1: sending"]),
+    ("sends to nobody", 3, ["[tessera.agree.lost]", "worker 1, lost worker 7)", "worker 1: sending"]),
+    ("exits beside", 3, ["[tessera.agree.lost]", "waits for it; see its own message, or give all workers the same operations [it called exit]"]),
     ("shares its team", 3, ["[tessera.launch.thread]"]),
     ("stuck", 3, ["[tessera.agree.time]", "waits for 1", "worker 1: in no call"]),
     ("stuck at the end", 3, ["[tessera.agree.time]", "waits for 1", "worker 1: in no call"]),
@@ -34,8 +40,8 @@ cases = [  # how, ranks under mpirun, what must be said
 failed = False
 for how, ranks, said in cases:
     for name, command in (("threads", [program, how]), (f"{ranks} processes", [mpirun, "-np", str(ranks), program, how])):
-        if name == "threads" and (ranks == 2 or how == "launches") or name == "0 processes":
-            continue  # threads are as many as the mesh has workers, and may launch others
+        if name == "threads" and (ranks == 2 or how.startswith(("launches", "relaunches", "sends"))) or name == "0 processes":
+            continue  # threads are as many as the mesh has workers, launch others, and send nothing
         try:
             ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
         except subprocess.TimeoutExpired:

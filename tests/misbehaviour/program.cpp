@@ -51,6 +51,18 @@ void give_up(ts::team_state& state) {
   throw std::runtime_error("out of paper");
 }
 
+/// Sends a number to a worker, or takes a byte from one.
+void carry(ts::transport& carrier, int peer, bool sends) {
+  static double number = 1;
+  ts::region r{reinterpret_cast<std::byte*>(&number), sends ? ts::element::float64 : ts::element::uint8, {}, {}};
+  ts::exchange_call call;
+  call.fingerprint = 7;
+  call.does.what = "sending";
+  (sends ? call.sends : call.receives).push_back({peer, r, r.element});
+  carrier.start(call);
+  carrier.finish(call);
+}
+
 /// Does nothing that ends, and hears nobody.
 [[noreturn]] void get_stuck() {
   while (true) std::this_thread::sleep_for(std::chrono::seconds(1));
@@ -62,7 +74,7 @@ int main(int argc, char** argv) {
   const std::string how = argc > 1 ? argv[1] : "well";
   ts::launch_options options;
   options.time_limit = std::chrono::seconds(20);
-  if (how.starts_with("stuck")) options.time_limit = std::chrono::seconds(2);
+  if (how.find("stuck") != std::string::npos) options.time_limit = std::chrono::seconds(2);
   if (how == "for ever") options.time_limit = std::chrono::seconds::max();
   if (how == "no time") options.time_limit = std::chrono::seconds(0);
   std::shared_ptr<ts::team_state> kept;  // longer than the launch
@@ -70,7 +82,7 @@ int main(int argc, char** argv) {
     ts::team_state& state = *team.state();
     const int me = team.rank();
     state.agree(1);
-    if (how == "well" || how == "for ever" || how == "no time") return;
+    if (how == "well" || how == "for ever" || how == "no time" || how.starts_with("relaunches")) return;
     if (how == "outlives") {
       if (me == 0) kept = team.state();
       return;
@@ -91,6 +103,8 @@ int main(int argc, char** argv) {
       if (how == "goes on") try { give_up(state); } catch (const std::exception&) {}
       if (how == "leaves") return;
       if (how == "exits") std::exit(0);
+      if (how == "exits beside") std::thread([] { std::exit(0); }).join();
+      if (how == "sends to nobody") return carry(state.carrier(), 7, true);
       if (how == "disagrees") return state.agree(2);
       if (how == "other") return move_one(state, held_by(2), copied());
       if (how == "saves") return static_cast<void>(state.collect(1, "gathering a state dict"));
@@ -108,6 +122,7 @@ int main(int argc, char** argv) {
         throw std::runtime_error(met);
       }
     }
+    if (how == "sends too much" && me < 2) return carry(state.carrier(), 1 - me, me == 0);
     if (me == 2 && how == "last leaves") return;
     if (how == "slow") {  // the first worker waits for the last one, long after the middle one sent its part and ended
       if (me == 2) std::this_thread::sleep_for(std::chrono::seconds(2));
@@ -138,7 +153,18 @@ int main(int argc, char** argv) {
     pthread_attr_setstacksize(&huge, std::size_t{1} << 46);
     pthread_setattr_default_np(&huge);
   }
-  const int status = ts::run_workers<grid>(argc, argv, options, program);
+  const auto run = [&] { return ts::run_workers<grid>(argc, argv, options, program); };
+  const int status = run();
+  const int place = ts::read_environment().rank;
+  if (how == "relaunches late") {
+    if (place == 1) std::this_thread::sleep_for(std::chrono::seconds(2));
+    return run();
+  }
+  if (how == "relaunches" && place == 1) return run();
+  if (how == "relaunches beside the stuck") {
+    if (place == 1) return run();
+    get_stuck();
+  }
   if (!kept) return status;
   try {
     kept->agree(1);

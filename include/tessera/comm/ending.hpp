@@ -33,7 +33,7 @@ class exit_guard {
     [[maybe_unused]] static const int once = std::atexit([] {
       if (guarded() == 0) return;
       if (const exit_guard* g = mine()) g->say();
-      complain("a thread that is no worker", error(refusal{code::worker_lost, -1, -1}, called_exit));
+      complain("a thread that is no worker", error(refusal{code::worker_lost}, called_exit));
       end_process();
     });
   }

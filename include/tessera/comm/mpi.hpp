@@ -56,7 +56,7 @@ class mpi_transport final : public transport {
         free += padded(p.bytes());
       }
       in_pieces(at, p.bytes(), [&](std::byte* piece, int n) {
-        push(call, [&](MPI_Request* r) { return MPI_Irecv(piece, n, MPI_BYTE, p.peer, tag(call), world_, r); });
+        push(call, p.peer, [&](MPI_Request* r) { return MPI_Irecv(piece, n, MPI_BYTE, p.peer, tag(call), world_, r); });
       });
     }
     for (const parcel& p : call.sends) {
@@ -68,7 +68,7 @@ class mpi_transport final : public transport {
         copy(p.where, p.packed_at(at));
       }
       in_pieces(at, p.bytes(), [&](std::byte* piece, int n) {
-        push(call, [&](MPI_Request* r) { return MPI_Isend(piece, n, MPI_BYTE, p.peer, tag(call), world_, r); });
+        push(call, p.peer, [&](MPI_Request* r) { return MPI_Isend(piece, n, MPI_BYTE, p.peer, tag(call), world_, r); });
       });
     }
   }
@@ -112,11 +112,13 @@ class mpi_transport final : public transport {
     }
   }
 
-  /// This worker's program threw: all others stop with the same error. Whether this one is to say it.
+  /// This worker's program threw: all others stop with the same error. Whether this one is to say it; a lower worker that
+  /// computes and hears nothing is not waited for any longer than some seconds.
   bool abandon(const error& why) {
+    read();
     if (!waiting_.failure()) waiting_.stop(why);
-    for (const auto until = clock::now() + a_while / 2; clock::now() < until; std::this_thread::sleep_for(std::chrono::milliseconds(1)))
-      read();
+    for (const auto until = clock::now() + for_answers; !waiting_.settled() && clock::now() < until; read())
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return !waiting_.failed_elsewhere();
   }
 
@@ -148,6 +150,7 @@ class mpi_transport final : public transport {
   static constexpr int first_tag = 1;
   static constexpr std::chrono::milliseconds a_while{200};       // after which a worker that waits asks
   static constexpr std::chrono::milliseconds for_readers{5000};  // of a call that is given up
+  static constexpr std::chrono::milliseconds for_answers{2000};  // of all that hear: who gives none computes, or is stuck
   static constexpr index_t largest_piece = index_t{1} << 30;  // MPI counts are int
   using requests = std::vector<MPI_Request>;
 
@@ -171,17 +174,37 @@ class mpi_transport final : public transport {
     } while (bytes > 0);
   }
 
+  // Calls visit(peer, request) for each request of a call that was started.
+  template <class Visit>
+  void each_request(exchange_call& call, Visit&& visit) const {
+    auto next = requests_of(call).begin();
+    for (const auto* legs : {&call.receives, &call.sends})
+      for (const parcel& p : *legs)
+        for (index_t piece = 0; p.peer != rank() && piece < pieces(p); ++piece) visit(p.peer, *next++);
+  }
+
   template <class Begin>
-  void push(exchange_call& call, Begin&& begin) {
+  void push(exchange_call& call, int peer, Begin&& begin) {
     MPI_Request request = MPI_REQUEST_NULL;
-    if (begin(&request) != MPI_SUCCESS) waiting_.fail(refusal{code::worker_lost, rank(), -1}, told(rank(), text_of(call.does)));
+    insist(begin(&request), call, peer);
     requests_of(call).push_back(request);
+  }
+  // What MPI cannot do with a worker is told in its words.
+  void insist(int status, const exchange_call& call, int peer) {
+    if (status == MPI_SUCCESS) return;
+    int kind = MPI_ERR_OTHER;
+    char says[MPI_MAX_ERROR_STRING]{};
+    int length = 0;
+    MPI_Error_class(status, &kind);
+    MPI_Error_string(status, says, &length);
+    const code why = kind == MPI_ERR_TRUNCATE ? code::workers_disagree : code::worker_lost;
+    waiting_.fail(refusal{why, rank(), peer}, told(rank(), text_of(call.does)) + "; " + says);
   }
 
   // Yields while it waits: workers may be more than cores, and then spinning costs milliseconds.
   void wait(exchange_call& call) {
     for (int round = 0; round < 64; ++round, std::this_thread::yield())
-      if (all_done(requests_of(call))) return requests_of(call).clear();
+      if (all_done(call)) return requests_of(call).clear();
     waited_in_ = &call;
     waiting_.enter(call);
     wait_long(call);
@@ -190,16 +213,17 @@ class mpi_transport final : public transport {
     requests_of(call).clear();
   }
   void wait_long(exchange_call& call) {
-    requests& open = requests_of(call);
     const auto until = detail::deadline_after(time_limit);
     auto next_question = clock::now() + a_while;
+    auto next_look = clock::now();
     std::optional<clock::time_point> last;
-    for (int round = 1; !all_done(open); ++round, std::this_thread::yield()) {
-      if (round % 64 != 0) continue;
-      listen();
+    for (; !all_done(call); std::this_thread::yield()) {  // which takes long on a busy machine
       const auto now = clock::now();
+      if (now < next_look) continue;
+      next_look = now + std::chrono::milliseconds(1);
+      listen();
       if (now > until && !last) {  // those that only wait answer once more
-        last = now + a_while;
+        last = now + for_answers;
         waiting_.ask();
       } else if (last && now > *last) {
         const int stuck = waiting_.behind();
@@ -224,16 +248,10 @@ class mpi_transport final : public transport {
   // Who has to begin the call that this worker waits in: whose box has not come, and who has not taken one.
   std::vector<detail::waiting::need> needs() {
     std::vector<detail::waiting::need> all;
-    const requests& open = requests_of(*waited_in_);
-    std::size_t i = 0;
-    for (const auto* legs : {&waited_in_->receives, &waited_in_->sends})
-      for (const parcel& p : *legs) {
-        if (p.peer == rank()) continue;
-        for (index_t piece = 0; piece < pieces(p); ++piece, ++i) {
-          const auto same = [&](const detail::waiting::need& n) { return n.peer == p.peer; };
-          if (open[i] != MPI_REQUEST_NULL && std::none_of(all.begin(), all.end(), same)) all.push_back({p.peer, offers_else(p.peer)});
-        }
-      }
+    each_request(*waited_in_, [&](int peer, const MPI_Request& r) {
+      const auto same = [&](const detail::waiting::need& n) { return n.peer == peer; };
+      if (r != MPI_REQUEST_NULL && std::none_of(all.begin(), all.end(), same)) all.push_back({peer, offers_else(peer)});
+    });
     return all;
   }
   // All receives of calls under way are posted, so a box that is here and not received is one that no call takes.
@@ -243,15 +261,15 @@ class mpi_transport final : public transport {
     return here != 0;
   }
 
-  // Tests each request by itself: one that is done becomes null, so `missing` knows which are not.
-  bool all_done(requests& open) {
+  // Tests each request by itself: one that is done becomes null, so `needs` knows which are not.
+  bool all_done(exchange_call& call) {
     bool all = true;
-    for (MPI_Request& r : open) {
-      if (r == MPI_REQUEST_NULL) continue;
+    each_request(call, [&](int peer, MPI_Request& r) {
+      if (r == MPI_REQUEST_NULL) return;
       int done = 0;
-      if (MPI_Test(&r, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) waiting_.fail(refusal{code::workers_disagree, rank(), -1});
+      insist(MPI_Test(&r, &done, MPI_STATUS_IGNORE), call, peer);
       all = all && done != 0;
-    }
+    });
     return all;
   }
 

@@ -32,7 +32,8 @@ struct wait_message {
     never,     ///< the sender ended before it began the call
     hail,      ///< from one that ended: whether the reader is alive
     goodbye,   ///< the sender's program ended
-    failure    ///< all stop with this error
+    failure,   ///< all stop with this error
+    heard      ///< the sender stops with the reader's error, and says nothing itself
   };
   kinds kind = question;
   int from = 0;
@@ -65,7 +66,7 @@ class waiting {
   using needs = std::function<std::vector<need>()>;
 
   waiting(int me, int size, post send, needs now)
-      : me_(me), send_(std::move(send)), needs_(std::move(now)), left_(static_cast<std::size_t>(size), false), heard_(left_.size(), 0) {}
+      : me_(me), send_(std::move(send)), needs_(std::move(now)), left_(static_cast<std::size_t>(size), false), heard_(left_.size(), 0), silent_(left_) {}
 
   /// Numbers a call that begins.
   void begin(exchange_call& call) { call.sequence = begun_[call.fingerprint]++; }
@@ -123,9 +124,11 @@ class waiting {
   }
   std::uint64_t heard_of(int worker) const { return heard_[at(worker)]; }
 
-  /// The error that all stop with, and whether another worker says it: of those that met one together the lowest does.
+  /// The error that all stop with, and whether another worker says it: of those that met one together the lowest does. Until
+  /// each lower one has heard of it, or met its own, nobody knows which that is.
   const std::optional<error>& failure() const { return failure_; }
   bool failed_elsewhere() const { return elsewhere_; }
+  bool settled() const { return elsewhere_ || std::all_of(silent_.begin(), silent_.begin() + me_, [](bool s) { return s; }); }
 
   /// Stops all workers with an error.
   void stop(const error& why) {
@@ -142,7 +145,7 @@ class waiting {
 
   /// Reads what another worker tells.
   void hear(const wait_message& m) {
-    if (failure_ && m.kind != wait_message::failure) return;
+    if (failure_ && m.kind < wait_message::failure) return;
     ++heard_[at(m.from)];
     switch (m.kind) {
       case wait_message::question: return hear_question(m);
@@ -158,7 +161,10 @@ class waiting {
       case wait_message::goodbye: left_[at(m.from)] = true; return;
       case wait_message::failure:
         elsewhere_ = elsewhere_ || !failure_ || m.from < me_;
-        if (!failure_) failure_ = error(m.why, m.told.view());
+        if (failure_) return;
+        failure_ = error(m.why, m.told.view());
+        return send_(m.from, message(wait_message::heard));
+      case wait_message::heard: silent_[at(m.from)] = true;
     }
   }
 
@@ -244,6 +250,7 @@ class waiting {
   bool ended_ = false;
   std::optional<error> failure_;
   bool elsewhere_ = false;
+  std::vector<bool> silent_;                           // who stops with this worker's error
 };
 
 }  // namespace tessera::detail

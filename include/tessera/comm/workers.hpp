@@ -76,47 +76,79 @@ inline void end_job() {
   MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
 }
 
-/// The transport of the launch that runs, if one does: another launch inside it begins on all workers or on none.
+// A worker failed: of those that met one error together the lowest says it, and all of them stop.
+inline void stop_job(mpi_transport& carrier, const std::string& who, const std::exception& e, const error& others) {
+  if (carrier.abandon(others)) complain(who, e);
+  else std::this_thread::sleep_for(std::chrono::seconds(10));  // another worker does
+  end_job();
+}
+
+/// The launch that runs. The job itself is one around all others: any launch begins on all workers of the one around it or on none.
 inline std::shared_ptr<mpi_transport>& running_launch() {
   static std::shared_ptr<mpi_transport> running;
   return running;
 }
 
+// Ends the job's own launch, as MPI does first of all when it ends: a process that launches once more than this one has lost it.
+inline int leave_job(MPI_Comm, int, void*, void*) {
+  const auto job = std::exchange(running_launch(), nullptr);
+  try {
+    job->leave();
+  } catch (const error& e) {
+    stop_job(*job, fmt::format("worker {}", job->rank()), e, e);
+  }
+  return MPI_SUCCESS;
+}
+
+// Starts MPI, once in a process, and with it the job's own launch: both end with the process, so a program may launch again.
+inline void start_job(int argc, char** argv) {
+  std::shared_ptr<mpi_transport>& job = running_launch();
+  static const boost::mpi::environment environment(argc, argv, boost::mpi::threading::funneled, false);
+  static bool started = false;
+  if (std::exchange(started, true)) return;
+  job = std::make_shared<mpi_transport>(boost::mpi::communicator{});
+  job->time_limit = std::chrono::seconds::max();  // behind its last launch a program does what it likes
+  int key = MPI_KEYVAL_INVALID;
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, leave_job, &key, nullptr);
+  MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr);
+}
+
+// Waits until all workers of a launch begin another one.
+inline void begin_together(const std::shared_ptr<mpi_transport>& around, const std::string& who, std::chrono::seconds limit) {
+  const auto before = std::exchange(around->time_limit, limit);
+  mesh_value everybody;
+  everybody.axes.push({text{"worker"}, around->size(), 1});
+  try {
+    team_state(around, everybody, "launching");
+  } catch (const error& e) {
+    stop_job(*around, who, e, e);
+  }
+  around->time_limit = before;
+}
+
 // Processes that a launcher started. The first worker that fails says why and ends the job; the others stop with it.
 template <class Program>
-int run_mpi(int argc, char** argv, const launch_options& options, const mesh_value& mesh, Program& program) {
-  // MPI starts once in a process and ends with it, so a program may launch again.
-  static const boost::mpi::environment environment(argc, argv, boost::mpi::threading::funneled, false);
+int run_mpi(const launch_options& options, const mesh_value& mesh, Program& program) {
   std::shared_ptr<mpi_transport>& running = running_launch();
-  if (running) {
-    mesh_value everybody;
-    everybody.axes.push({text{"worker"}, running->size(), 1});
-    team_state(running, everybody, "launching");
-  }
-  const auto carrier = std::make_shared<mpi_transport>(boost::mpi::communicator{});
-  if (carrier->size() != mesh.size()) {
-    if (carrier->rank() == 0) complain("launch", error(refusal{code::mesh_larger_than_world, mesh.size(), carrier->size()}));
-    carrier->leave();
+  begin_together(running, label_of(mesh, running->rank()), options.time_limit);
+  if (running->size() != mesh.size()) {
+    if (running->rank() == 0) complain("launch", error(refusal{code::mesh_larger_than_world, mesh.size(), running->size()}));
     return 1;
   }
+  const auto carrier = std::make_shared<mpi_transport>(boost::mpi::communicator{});
   const auto outer = std::exchange(running, carrier);
   const std::string who = label_of(mesh, carrier->rank());
-  const auto fail = [&](const std::exception& e, const error& others) {
-    if (carrier->abandon(others)) complain(who, e);
-    else std::this_thread::sleep_for(std::chrono::seconds(2));  // another worker does
-    end_job();
-  };
   const error lost(refusal{code::worker_lost, carrier->rank(), carrier->rank()});
   try {
     const exit_guard guard(who, carrier->rank(), end_job);
     run_worker(carrier, options, program);
     carrier->leave();
   } catch (const error& e) {
-    fail(e, e);
+    stop_job(*carrier, who, e, e);
   } catch (const std::exception& e) {
-    fail(e, lost);
+    stop_job(*carrier, who, e, lost);
   } catch (...) {
-    fail(std::runtime_error("threw something that is no std::exception"), lost);
+    stop_job(*carrier, who, std::runtime_error("threw something that is no std::exception"), lost);
   }
   running = outer;
   return 0;
@@ -132,10 +164,6 @@ int run_mpi(int argc, char** argv, const launch_options& options, const mesh_val
 /// their process.
 template <class Program>
 int run_workers(int argc, char** argv, const launch_options& options, const mesh_value& mesh, Program&& program) {
-  if (options.time_limit.count() <= 0) {
-    if (read_environment().rank == 0) detail::complain("launch", error(refusal{code::limit_not_positive, options.time_limit.count()}));
-    return 2;
-  }
   if (options.transport != "auto" && options.transport != "in-process" && options.transport != "mpi") {
     std::fprintf(stderr, "tessera: transport '%s' is unknown; say auto, in-process or mpi\n", options.transport.c_str());
     return 2;
@@ -148,8 +176,8 @@ int run_workers(int argc, char** argv, const launch_options& options, const mesh
     return 2;
   }
 #ifdef TESSERA_HAS_MPI
-  if (options.transport == "mpi" || (options.transport == "auto" && by == launcher::mpi))
-    return detail::run_mpi(argc, argv, options, mesh, program);
+  const bool processes = options.transport == "mpi" || (options.transport == "auto" && by == launcher::mpi);
+  if (processes) detail::start_job(argc, argv);  // which ends together, so that one of them can say what is wrong with all
 #else
   static_cast<void>(argc);
   static_cast<void>(argv);
@@ -157,6 +185,13 @@ int run_workers(int argc, char** argv, const launch_options& options, const mesh
     std::fprintf(stderr, "tessera: this program was built without MPI; say in-process\n");
     return 2;
   }
+#endif
+  if (options.time_limit.count() <= 0) {
+    if (read_environment().rank == 0) detail::complain("launch", error(refusal{code::limit_not_positive, options.time_limit.count()}));
+    return 2;
+  }
+#ifdef TESSERA_HAS_MPI
+  if (processes) return detail::run_mpi(options, mesh, program);
 #endif
   return detail::run_threads(options, mesh, program);
 }
