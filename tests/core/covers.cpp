@@ -60,6 +60,33 @@ TEST_CASE("lengths are parts of any size, also none") {
   STATIC_REQUIRE(c.total == 2 * 3);
 }
 
+TEST_CASE("lengths that are to be learned say nothing of a part, whoever is asked") {
+  layout x = of<partition<grid, whole, lengths<b>>, shape<dim<4>, dim<10>>>;
+  const auto refused = [](auto&& asks) {
+    try {
+      asks();
+    } catch (const refused_value& e) {
+      return e.why.code == code::lengths_not_known && e.why.numbers[0] == 1;
+    }
+    return false;
+  };
+  const auto refuses_all = [&] {
+    const parts p{x, 1};
+    return refused([&] { static_cast<void>(p.held(1)); }) && refused([&] { static_cast<void>(p.touching({3, 5})); }) &&
+           refused([&] { static_cast<void>(p.holders({3, 5})); }) && refused([&] { static_cast<void>(held_by(x, 1)); }) &&
+           refused([&] { static_cast<void>(box_of(x, 5)); });
+  };
+  CHECK(refuses_all());
+  x.dims[1].kind = cover::haloed;
+  x.dims[1].outputs = 10;
+  x.dims[1].needs = {1, -1, 1, 1};
+  CHECK(refuses_all());
+  CHECK(parts{x, 1}.count() == 3);
+  constexpr index_t bounds[]{0, 3, 3, 10};
+  x.dims[1].bounds = bounds;
+  CHECK_FALSE(refuses_all());
+}
+
 TEST_CASE("a turned deal gives every coordinate the part of another") {
   using turned = partition<grid, rotated<blocks<b>, 1>>;
   CHECK(parts_text(of<turned, shape_of<7>>, 0) == "[3,5) [5,7) [0,3)");
@@ -98,6 +125,9 @@ TEST_CASE("workers have neighbours along an axis: none beyond its ends, or those
   STATIC_REQUIRE(neighbour<both>(m, at, 4) == -1);
   STATIC_REQUIRE(neighbour<product<b, a>>(m, at, -1) == 14);
   STATIC_REQUIRE(neighbour_on_ring<both>(m, at, 4) == 10);
+  STATIC_REQUIRE(neighbour_on_ring<both>(m, at, INT32_MAX) == 13);  // 2 + 2^31 − 1 = 3 mod 6
+  STATIC_REQUIRE(neighbour_on_ring<both>(m, at, INT32_MIN) == 10);
+  STATIC_REQUIRE(neighbour<both>(m, at, INT32_MAX) == -1);
   // Which coordinate is next does not depend on where the mesh sits; an axis that it lacks has extent 1.
   struct c : axis<4> {};
   using scattered = on_ranks<grid, 5, 0, 7, 2, 9, 4>;

@@ -197,6 +197,18 @@ TEST_CASE("a product has coordinates of its own, and turns add up") {
   using twice = tensor<partition<grid, rotated<rotated<blocks<both>, 2>, 5>>, shape_of<12>>;
   using once = tensor<partition<grid, rotated<blocks<both>, 1>>, shape_of<12>>;
   STATIC_REQUIRE(same(value_of<twice>.layout, value_of<once>.layout));
+  using far = tensor<partition<grid, rotated<rotated<blocks<both>, INT32_MAX>, INT32_MIN>>, shape_of<12>>;  // −1 in all
+  using back = tensor<partition<grid, rotated<blocks<both>, -1>>, shape_of<12>>;
+  STATIC_REQUIRE(same(value_of<far>.layout, value_of<back>.layout));
+  layout large;  // 2^30 parts, of which the last two are turned to the first workers
+  large.mesh.axes.push({text{"a"}, 1 << 30, 1});
+  large.roles.resize(1);
+  large.dims.push({});
+  large.dims[0].extent = 1 << 30;
+  large.cut_by(0, 0);
+  large.dims[0].turned = INT32_MAX;
+  const coordinates last = large.mesh.at((1 << 30) - 1);
+  CHECK(parts{large, 0}.at(last) == (1 << 30) - 2);
 }
 
 TEST_CASE("a verb is the identity where its axes have extent 1") {

@@ -12,12 +12,13 @@ namespace tessera {
 /// closed form (by bisection where the bounds are a list).
 struct parts {
   dimension of;
+  int place = 0;                         ///< which dimension of the layout
   static_vector<int, max_axes> axes;     ///< which axes cut it, outermost first
   static_vector<int, max_axes> extents;  ///< and their extents
   static_vector<int, max_axes> cuts;     ///< into how many parts it is cut, one cut after the other: joined axes cut at once
 
   constexpr parts() = default;
-  constexpr parts(const layout& x, int dim) : of(x.dims[dim]) {
+  constexpr parts(const layout& x, int dim) : of(x.dims[dim]), place(dim) {
     const int levels = x.levels(dim);
     if (levels == 0) of.balance(1);
     for (int l = 0; l < levels; ++l) {
@@ -44,10 +45,10 @@ struct parts {
     for (int l = 0; l < axes.count; ++l) n = n * extents[l] + c[axes[l]];
     return by_number(n);
   }
-  constexpr int by_number(int n) const { return of.turned == 0 ? n : turn(n + of.turned); }
+  constexpr int by_number(int n) const { return of.turned == 0 ? n : turn(index_t{n} + of.turned); }
 
   /// The row-major number of the coordinates that hold part k.
-  constexpr int number(int k) const { return of.turned == 0 ? k : turn(k - of.turned); }
+  constexpr int number(int k) const { return of.turned == 0 ? k : turn(index_t{k} - of.turned); }
 
   /// Writes the coordinates that hold part k into c.
   constexpr void locate(int k, coordinates& c) const {
@@ -163,10 +164,7 @@ struct parts {
   }
 
  private:
-  constexpr int turn(int k) const {
-    const int p = count();
-    return ((k % p) + p) % p;
-  }
+  constexpr int turn(index_t k) const { return static_cast<int>(detail::modulo(k, count())); }
 
   static constexpr void add(ranges& list, range r) {
     if (r.last <= r.first) return;
@@ -199,9 +197,14 @@ struct parts {
     return of.kind == cover::tiled && of.bounds == nullptr && of.turned == 0 && of.extent % of.grain() == 0;
   }
 
+  constexpr index_t bound(int k) const {
+    if (of.bounds == learned) stop(refusal{code::lengths_not_known, place});
+    return of.bounds[k];
+  }
+
   // Each cut cuts what the cut before it left, in units of a grain.
   constexpr interval tile(index_t n, int k) const {
-    if (of.bounds != nullptr) return {detail::smaller(n, of.bounds[k] * of.grain()), detail::smaller(n, of.bounds[k + 1] * of.grain())};
+    if (of.bounds != nullptr) return {detail::smaller(n, bound(k) * of.grain()), detail::smaller(n, bound(k + 1) * of.grain())};
     index_t lo = 0;
     index_t hi = detail::ceil_divide(n, of.grain());
     int inner = count();
@@ -221,7 +224,7 @@ struct parts {
       int first = 0;  // the last part that begins at or before x
       for (int last = count(); last - first > 1;) {
         const int middle = first + (last - first) / 2;
-        (of.bounds[middle] <= x / of.grain() ? first : last) = middle;
+        (bound(middle) <= x / of.grain() ? first : last) = middle;
       }
       return first;
     }

@@ -75,17 +75,17 @@ namespace detail {
 
 // The coordinates `steps` further along axes that act as one, the last one fastest; false beyond the ends unless `ring`.
 constexpr bool walk(const mesh_value& mesh, const group& axes, int steps, bool ring, coordinates& at) {
-  int place = 0;
-  int extent = 1;
+  index_t place = 0;
+  index_t extent = 1;
   for (int a : axes) {
     place = place * mesh.axes[a].extent + at[a];
     extent *= mesh.axes[a].extent;
   }
   place += steps;
-  if (ring) place = (place % extent + extent) % extent;
+  if (ring) place = modulo(place, extent);
   if (place < 0 || place >= extent) return false;
   for (int i = axes.count - 1; i >= 0; --i) {
-    at[axes[i]] = place % mesh.axes[axes[i]].extent;
+    at[axes[i]] = static_cast<int>(place % mesh.axes[axes[i]].extent);
     place /= mesh.axes[axes[i]].extent;
   }
   return true;

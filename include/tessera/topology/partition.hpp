@@ -141,8 +141,8 @@ struct entry<rotated<Cover, Parts>> {
   static constexpr void write(draft& x) {
     entry<Cover>::write(x);
     if (const int d = x.value.dims.count - 1; d >= 0 && x.why.ok()) {
-      const int p = x.value.parts(d);
-      x.value.dims[d].turned = (x.value.dims[d].turned + Parts % p + p) % p;
+      int& turned = x.value.dims[d].turned;
+      turned = static_cast<int>(modulo(index_t{turned} + Parts, x.value.parts(d)));
     }
   }
 };
