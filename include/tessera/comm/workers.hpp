@@ -8,14 +8,32 @@
 #endif
 
 #include <exception>
+#include <limits>
 
 namespace tessera {
+
+namespace detail {
+
+// The address sanitizer sees the use of freed memory only where it is freed.
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr bool watches_addresses = true;
+#elif defined(__has_feature)
+inline constexpr bool watches_addresses = __has_feature(address_sanitizer);
+#else
+inline constexpr bool watches_addresses = false;
+#endif
+
+}  // namespace detail
+
+inline constexpr std::size_t no_memory_cap = std::numeric_limits<std::size_t>::max();
 
 /// How to start the workers of a program.
 struct launch_options {
   std::string transport = "auto";          ///< auto, in-process or mpi
   std::chrono::seconds time_limit{600};    ///< how long a worker waits for another one before it gives up
   bool checked = false;                    ///< compare what workers do and hold at every operation
+  bool caches_memory = !detail::watches_addresses;  ///< keep the memory that tensors give back for the next ones
+  std::size_t memory_cap = no_memory_cap;           ///< the most that this process holds for them, in bytes, where it is kept
 };
 
 namespace detail {

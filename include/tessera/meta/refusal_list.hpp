@@ -192,6 +192,12 @@
     "the system gives no thread to every worker; start fewer workers, or raise the system's limits", "workers, threads") \
   R(other_thread, "tessera.launch.thread",                                                                              \
     "a team belongs to the thread of its worker; call from the thread that runs the program", "worker")                 \
+  R(memory_cap_reached, "tessera.memory.cap",                                                                           \
+    "the tensors in use leave no room below the cap on memory; make them smaller, free some, or raise launch_options::memory_cap", \
+    "bytes, in use, cap")                                                                                               \
+  R(out_of_memory, "tessera.memory.full",                                                                               \
+    "the system has no memory for the tensor; make it smaller, free others, or start fewer workers on the machine",     \
+    "bytes, in use")                                                                                                    \
   R(workers_disagree, "tessera.agree.fingerprint",                                                                      \
     "two workers do different things at the same place; give all of them the same program, types and extents",          \
     "worker, other worker")                                                                                             \

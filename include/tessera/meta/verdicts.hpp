@@ -877,6 +877,26 @@ struct other_thread {
 };
 
 template <index_t... Numbers>
+struct memory_cap_reached {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.memory.cap] the tensors in use leave no room below the cap on memory; make them smaller, free some, or raise launch_options::memory_cap");
+  }
+};
+
+template <index_t... Numbers>
+struct out_of_memory {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.memory.full] the system has no memory for the tensor; make it smaller, free others, or start fewer workers on the machine");
+  }
+};
+
+template <index_t... Numbers>
 struct workers_disagree {
   static constexpr bool ok = false;
   template <class Where>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/comm/workers.hpp>
+#include <tessera/tensor/memory.hpp>
 
 #include <ATen/Parallel.h>
 #include <c10/core/AutogradState.h>
@@ -54,10 +54,12 @@ void run_plainly(Program& program, Team& workers, team_state& team, const torch_
 /// Runs `program(team)` on every worker of a mesh and returns the exit status of the whole.
 ///
 /// Under an MPI launcher each process is a worker, otherwise each is a thread of this process. Every worker gets the same share of
-/// the cores, at least one and at most OMP_NUM_THREADS, and runs its backward in its own thread.
+/// the cores, at least one and at most OMP_NUM_THREADS, and runs its backward in its own thread. Memory that tensors give back is kept
+/// for the next ones until the launch ends.
 template <Mesh M, class Program>
 int launch(int argc, char** argv, const launch_options& options, Program&& program) {
   const detail::torch_settings settings;
+  const caching_allocator::service memory(options);
   return run_workers<M>(argc, argv, options, [&](team<M>& workers) { detail::run_plainly(program, workers, *workers.state(), settings); });
 }
 template <Mesh M, class Program>
@@ -77,6 +79,7 @@ int launch(int, char**, Given&&...) {
 template <class Program>
 int launch(int argc, char** argv, const launch_options& options, const mesh_value& mesh, Program&& program) {
   const detail::torch_settings settings;
+  const caching_allocator::service memory(options);
   return run_workers(argc, argv, options, mesh, [&](const std::shared_ptr<transport>& carrier) {
     const auto workers = std::make_shared<team_state>(carrier, mesh);
     detail::run_plainly(program, workers, *workers, settings);
