@@ -87,15 +87,24 @@ struct attempt {
   std::string said;
   bool kept = false;
 };
-template <class Path>
-auto attempts(Path&& path) {
+template <class Load>
+auto attempts(Load&& load) {
   return in_team<line>([&](auto& t) {
     on_line net{t, seed{9}};
     const nn::state_dict before = nn::state_of(net);
     attempt a;
-    a.said = error_of([&] { nn::load(net, path(t.rank())); });
+    a.said = error_of([&] { load(net); });
     a.kept = equal_states(before, nn::state_of(net));
     return a;
+  });
+}
+
+/// The same where `odd` alone finds another file under the path, as on a disk of its own.
+auto attempts_where_one_finds(const std::filesystem::path& other, int odd, const std::filesystem::path& path) {
+  return attempts([&](on_line& net) {
+    nn::state_dict state;
+    tessera::detail::together(net.team(), code::file_missing, [&] { state = nn::read_state(net.team()->rank() == odd ? other : path); });
+    nn::assign(net, state);
   });
 }
 
@@ -142,13 +151,29 @@ TEST_CASE("a bad weights file is one error on every worker, names who has it, an
   const auto bad = folder / "bad";
   for (const auto& [bytes, code] : cases) {
     write_bytes(bad, bytes);
-    judge(attempts([&](int) { return bad; }), code, "[" + bad.string());
+    judge(attempts([&](on_line& net) { nn::load(net, bad); }), code, "[" + bad.string());
     const bool whole = std::string(code) == "network.parameters";  // another file than the other workers'
-    judge(attempts([&](int rank) { return rank == 1 ? bad : path; }), whole ? "agree.copies" : code, whole ? "0.bias]" : "[queue 1: " + bad.string());
+    judge(attempts_where_one_finds(bad, 1, path), whole ? "agree.copies" : code, whole ? "0.bias]" : "[queue 1: " + bad.string());
   }
   const std::string nowhere = (folder / "nowhere").string();
-  judge(attempts([&](int) { return nowhere; }), "file.missing", "[" + nowhere + ": No such file or directory]");
-  judge(attempts([&](int rank) { return rank == 2 ? nowhere : path.string(); }), "file.missing", "[queue 2: " + nowhere + ": No such");
+  judge(attempts([&](on_line& net) { nn::load(net, nowhere); }), "file.missing", "[" + nowhere + ": No such file or directory]");
+  judge(attempts_where_one_finds(nowhere, 2, path), "file.missing", "[queue 2: " + nowhere + ": No such");
+}
+
+TEST_CASE("a path of each worker's own is refused where one file is meant, and nothing is written") {
+  const scratch_folder folder;
+  const auto own = [&](const on_line& net) { return folder / fmt::format("weights_{}", net.team()->rank() / 2); };
+  const auto both = fmt::format("[worker 0: {{}} a network {0}_0; worker 2: {{}} a network {0}_1]", (folder / "weights").string());
+  for (const bool saves : {true, false}) {
+    const auto all = attempts([&](on_line& net) { saves ? nn::save(net, own(net)) : nn::load(net, own(net)); });
+    const char* does = saves ? "saving" : "loading";
+    INFO(all.errors());
+    for (const auto& r : all.results) {
+      INFO(r->said);
+      CHECK((begins(r->said, "agree.fingerprint") && r->said.find(fmt::format(fmt::runtime(both), does, does)) != std::string::npos && r->kept));
+    }
+    CHECK(folder.files() == 0);
+  }
 }
 
 TEST_CASE("a file that is no weights file is one error, whatever it holds") {

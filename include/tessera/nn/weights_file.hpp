@@ -86,6 +86,12 @@ inline stored_tensor stored_tensor_of(const std::string& key, const nlohmann::js
   return t;
 }
 
+/// Throws on every worker of the team unless all name the same path.
+inline void agree_on_path(team_state& team, const std::filesystem::path& path) {
+  const std::string& name = path.native();
+  team.agree(text(name.data(), static_cast<int>(name.size())).hash, "comparing paths", [&] { return fmt::format("{} {}", team.doing().what, name); });
+}
+
 }  // namespace tessera::detail
 
 namespace tessera::nn {
@@ -176,26 +182,29 @@ inline void write_state(const std::filesystem::path& path, const state_dict& sta
   file.keep();
 }
 
-/// Saves the parameters of a network: one file, serial keys, full tensors. All workers call it, and compare what they have; the
-/// first one writes.
+/// Saves the parameters of a network: one file, serial keys, full tensors. All workers call it with one path, and compare what they
+/// have; the first one writes.
 template <class Network>
 void save(const Network& net, const std::filesystem::path& path, call_site at = call_site::here()) {
   const team_handle team = tessera::detail::team_of(net);
   const during now(*team, {.why = purpose::state, .what = "saving a network", .at = at});
   const state_dict state = state_of(net);
   if (!team->inside()) return;
+  tessera::detail::agree_on_path(*team, path);
   tessera::detail::agree_on_state(team, state, path.string() + ": ");
   tessera::detail::together(team, code::file_not_written, [&] {
     if (team->mesh().number(team->at()) == 0) write_state(path, state);
   });
 }
 
-/// Loads parameters that `save` wrote, whatever partition wrote them. All workers call it; a bad file is one error on all.
+/// Loads parameters that `save` wrote, whatever partition wrote them. All workers call it with one path; a bad file is one error on
+/// all.
 template <class Network>
 void load(Network& net, const std::filesystem::path& path, call_site at = call_site::here()) {
   const team_handle team = tessera::detail::team_of(net);
   if (!team->inside()) return;
   const during now(*team, {.why = purpose::state, .what = "loading a network", .at = at});
+  tessera::detail::agree_on_path(*team, path);
   state_dict state;
   tessera::detail::together(team, code::file_missing, [&] { state = read_state(path); });
   tessera::detail::assign_from(net, state, path.string() + ": ");
