@@ -50,6 +50,8 @@ inline void control(const copies& whole, const terms& pending, const by_row& row
   pending * whole;
   2 * pending - pending / 2 + -pending;
   ts::all_gather<all>(rows);
+  ts::sum<1, 0>(whole);
+  ts::shift<row, 5>(rows);
   of_rows(ts::repartition<layout_as<ts::blocks<row>, ts::whole>>(columns));
   if (value(loss) > 0) loss.backward();
 }
@@ -170,6 +172,21 @@ auto loss(const copies& x, const at::Tensor& labels) { return ts::nn::cross_entr
 auto loss(const ts::tensor<all, ts::shape_of<12, 6>, std::int32_t>& x, const ts::tensor<layout_as<ts::whole>, ts::shape_of<12>, std::int64_t>& labels) {
   return ts::nn::cross_entropy(x, labels);
 }
+#elif defined(SUM_BEYOND)  // expect: [tessera.layer.dimension] && dimension_not_there<7, 2>
+auto total(const copies& x) { return ts::sum<7>(x); }
+#elif defined(SUM_BEFORE)  // expect: [tessera.layer.dimension] && dimension_not_there<-1, 2>
+auto total(const copies& x) { return ts::sum<0, -1>(x); }
+#elif defined(SUM_TWICE)  // expect: [tessera.signature.twice] && letter_named_twice<0, 1>
+auto total(const copies& x) { return ts::sum<1, 1>(x); }
+#elif defined(SHIFT_OUTSIDE)  // expect: [tessera.partition.axis] && axis_not_in_mesh<0, 2>
+struct plane : ts::axis<2> {};
+auto turned(const by_row& x) { return ts::shift<plane>(x); }
+#elif defined(SHIFT_OF_COPIES)  // expect: [tessera.shift.axis] && shift_inside<1>
+auto turned(const by_row& x) { return ts::shift<col>(x); }
+#elif defined(SHIFT_OF_UNEVEN_PARTS)  // expect: [tessera.shift.uneven] && uneven_shift<0, 2>
+auto turned(const ts::tensor<layout_as<ts::blocks<row>>, ts::shape_of<5>>& x) { return ts::shift<row>(x); }
+#elif defined(SHIFT_ALONG_A_MESH)  // expect: [tessera.argument.kind] && kind::axis && kind::mesh
+auto turned(const by_row& x) { return ts::shift<grid>(x); }
 #elif defined(BACKWARD_OF_MATRIX)  // expect: [tessera.tensor.scalar] && not_a_scalar<2>
 void learn(const copies& x) { x.backward(); }
 #elif defined(VALUE_OF_MATRIX)  // expect: [tessera.tensor.scalar] && not_a_scalar<2>

@@ -128,6 +128,9 @@ TEST_CASE("a shift is a step of a ring, its adjoint the step back") {
     (y.local() * weights).sum().backward();
     right = right && at::equal(x.local().grad(), take<ring>(t, (global * global).roll(2, 1)).local());
     const ring around = shift<across, 3>(x);
+    const auto far = take<tensor<partition<grid, whole, blocks<up, across>>, shape_of<2, 6>, double>>(t, global);
+    const auto moved = shift<up, INT32_MAX>(far);  // an odd number of steps on a ring of two
+    right = right && at::equal(moved.local(), shift<up>(far).local()) && at::equal(shift<up, INT32_MIN>(moved).local(), moved.local());
     return right && at::equal(around.local(), x.local());
   });
   REQUIRE(run.well());
@@ -136,7 +139,7 @@ TEST_CASE("a shift is a step of a ring, its adjoint the step back") {
     using odd = tensor<partition<grid, whole, blocks<across>>, shape_of<2, 7>, double>;
     const odd x = take<odd>(t, at::zeros({2, 7}, at::kDouble));
     try {
-      shift<across>(x);
+      shift(x.dynamic(), short_name_of<across>());
     } catch (const error& e) {
       return std::string(e.code());
     }

@@ -46,6 +46,12 @@ struct sum_signature {
     signature s;
     s.kind = linearity::multilinear;
     s.operands.push(letters_of(Rank));
+    const int dims[]{Dims..., 0};
+    for (int i = 0; i < static_cast<int>(sizeof...(Dims)); ++i) {
+      if (dims[i] < 0 || dims[i] >= Rank) s.why = refusal{code::dimension_not_there, dims[i], Rank};
+      for (int before = 0; before < i; ++before)
+        if (dims[before] == dims[i]) s.why = refusal{code::letter_named_twice, 0, dims[i]};
+    }
     for (int d = 0; d < Rank; ++d)
       if (sizeof...(Dims) > 0 && !((d == Dims) || ...)) s.result.push(static_cast<char>('a' + d));
     return s;

@@ -7,23 +7,41 @@ namespace tessera {
 namespace detail {
 
 /// The deal of a ring after `steps`: along the axis, coordinate i holds what coordinate i + steps held.
-inline layout turned(layout x, int axis, int steps, const std::string& where) {
-  const axis_role& r = x.roles[axis];
-  if (r.kind != role::cut || r.level != 0 || r.joined) throw error(refusal{code::shift_inside, axis}, where);
-  dimension& d = x.dims[r.dimension];
-  const int parts = x.parts(r.dimension);
-  const int inner = parts / x.mesh.axes[axis].extent;
-  d.turned = (((d.turned + steps * inner) % parts) + parts) % parts;
+inline layout turned(layout x, int axis, int steps) {
+  const int dim = x.roles[axis].dimension;
+  const index_t inner = x.parts(dim) / x.mesh.axes[axis].extent;
+  int& turned = x.dims[dim].turned;
+  turned = static_cast<int>(modulo(turned + steps * inner, x.parts(dim)));
   return x;
 }
 
 /// Whether all parts of a dimension have one length.
 constexpr bool even(const layout& x, int dim) {
   const parts p(x, dim);
+  if (p.of.kind == cover::tiled && p.of.bounds == nullptr) return p.of.extent % capped_product(p.of.grain(), p.count()) == 0;
   bool all = true;
   for (int k = 1; k < p.count(); ++k) all = all && size_of(p.held(k)) == size_of(p.held(0));
   return all;
 }
+
+/// Refuses a ring along what is no outermost cut of parts of one length; lengths that a type does not know are asked of the value.
+constexpr refusal check_shift(const layout& x, int axis) {
+  if (axis < 0) return refusal{code::axis_not_in_mesh, 0, x.mesh.axes.count};
+  if (x.mesh.axes[axis].extent == 1) return {};
+  const axis_role& r = x.roles[axis];
+  if (r.kind != role::cut || r.level != 0 || r.joined) return refusal{code::shift_inside, axis};
+  const dimension& d = x.dims[r.dimension];
+  const bool known = d.extent != dynamic && d.bounds != learned;
+  return known && !even(x, r.dimension) ? refusal{code::uneven_shift, r.dimension, x.parts(r.dimension)} : refusal{};
+}
+
+template <class T, class Axis>
+struct shifts {
+  static constexpr refusal value = [] {
+    const layout& x = described<T>::value.layout;
+    return first_of(described<T>::verdict_source::value, check_axes<kind::call, Axis>(), check_shift(x, x.mesh.find(short_name_of<bare_axis<Axis>>())));
+  }();
+};
 
 }  // namespace detail
 
@@ -35,18 +53,19 @@ constexpr bool even(const layout& x, int dim) {
 /// uneven parts is moved to `rotated<…>` instead, which keeps its name. Bytes: all that a worker holds, from one neighbour.
 inline tensor<dyn> shift(const tensor<dyn>& x, const text& axis, int steps = 1, call_site at = call_site::here()) {
   const int a = x.layout().mesh.find(axis);
-  if (a < 0) throw error(refusal{code::axis_not_in_mesh, 0, x.layout().mesh.axes.count}, x.team()->label());
+  check(detail::check_shift(x.layout(), a), x.team()->label());
   if (x.layout().mesh.axes[a].extent == 1) return x;
-  const layout target = detail::turned(x.layout(), a, steps, x.team()->label());
-  const int d = x.layout().roles[a].dimension;
-  if (!detail::even(x.layout(), d)) throw error(refusal{code::uneven_shift, d, x.layout().parts(d)}, x.team()->label());
+  const layout target = detail::turned(x.layout(), a, steps);
   return detail::tensor_of(x.team(), x.layout(), change_layout(x.team(), x.layout(), target, x.local(), at));
 }
 
 /// The same on a type: `shift<ring>(x)`, `shift<ring, -1>(x)`.
 template <class Axis, int Steps = 1, class P, class S, class E>
 tensor<P, S, E> shift(const tensor<P, S, E>& x, call_site at = call_site::here()) {
-  return tensor<P, S, E>(shift(x.dynamic(), short_name_of<bare_axis<Axis>>(), Steps, at));
+  using verdict = verdict_of<detail::shifts<tensor<P, S, E>, Axis>>;
+  verdict::template refuse<verdict>();
+  if constexpr (verdict::ok) return tensor<P, S, E>(shift(x.dynamic(), short_name_of<bare_axis<Axis>>(), Steps, at));
+  else return {};
 }
 
 }  // namespace tessera
