@@ -272,6 +272,61 @@ TEST_CASE("typed tensors: two operands one behind the other; a primitive by its 
   INFO(all.errors());
   for (const auto& r : all.results) CHECK((r && *r));
 }
+namespace {
+
+enum class gives { another_box, another_element, nothing };
+
+template <gives What>
+struct wrong_layer {
+  static constexpr const char* name = "wrong_layer";
+  static constexpr layer_plan plan(const tensor_value& x) { return plan_operation(counted, x.layout); }
+  static at::Tensor forward(const team_handle&, const layer_plan&, const at::Tensor& x, const std::vector<nn::parameter>&) {
+    if (What == gives::nothing) return {};
+    return What == gives::another_box ? at::cat({x, x}, 1) : x.to(at::kFloat);
+  }
+};
+
+/// What the first of six workers is told, where all are told the same code.
+template <class F>
+std::string told_all(const std::string& code, F&& f) {
+  const auto all = in_team<world>([&](const team<world>& t) {
+    try {
+      f(t);
+    } catch (const error& e) {
+      return code == e.code() ? std::string(e.what()) : "another code: " + std::string(e.what());
+    }
+    return std::string("nothing");
+  });
+  for (const auto& r : all.results)
+    if (!r || r->find("[" + code) != 0) return r ? *r : "no result";
+  return *all.results[0];
+}
+
+}  // namespace
+
+TEST_CASE("what a layer of one's own gives wrongly, and a parameter of another element, are refused by name") {
+  const at::Tensor a = global_of({6, 5}, numbers{1});
+  const auto through = [&]<class Layer>(std::type_identity<Layer>) {
+    return [&](const team<world>& t) { nn::sequential<rows, nn::relu, Layer>{t, seed{3}}(take<rows>(t, a)); };
+  };
+  const auto names = [](const std::string& said, const std::string& what) {
+    INFO(said);
+    CHECK(said.find(what) != std::string::npos);
+  };
+  names(told_all("tessera.tensor.shape", through(std::type_identity<wrong_layer<gives::another_box>>{})), ": wrong_layer at own_operations.cpp:");
+  names(told_all("tessera.tensor.element", through(std::type_identity<wrong_layer<gives::another_element>>{})), ": wrong_layer at own_operations.cpp:");
+  names(told_all("tessera.tensor.undefined", through(std::type_identity<wrong_layer<gives::nothing>>{})), ": wrong_layer at own_operations.cpp:");
+  for (const bool own : {true, false})
+    names(told_all("tessera.tensor.element", [&](const team<world>& t) {
+      const auto run = [&](const auto& net) {
+        net.parameters()[0].set_data(net.parameters()[0].to(at::kFloat));
+        net(take<rows>(t, a));
+      };
+      if (own) run(nn::sequential<rows, own_layer>{t, seed{3}});
+      else run(nn::sequential<rows, nn::linear<3>>{t, seed{3}});
+    }), "(expected element double, given element float) [0.weight]");
+}
+
 TEST_CASE("run time refuses what the compiler would, and a function that gives another element or box") {
   const auto plain = [](const at::Tensor& x) { return x; };
   const auto refused = [](const std::string& code, const std::function<void(const team<world>&)>& f) {

@@ -81,9 +81,11 @@ class running_network {
     if (x.team()->shared_carrier() != team()->shared_carrier()) throw error(refusal{code::other_team}, team()->label());
     tensor<dyn> y = x;
     for (std::size_t i = 0; i < state_->layers.size(); ++i) {
-      const during now(*team(), {.what = state_->layers[i].name, .at = at});
+      const running_layer& layer = state_->layers[i];
+      const during now(*team(), {.what = layer.name, .at = at});
       const layer_plan& p = plan_for(i, y);
-      y = tessera::detail::tensor_of(team(), p.output, state_->layers[i].forward(team(), p, y.local(), state_->parameters[i]));
+      for (const parameter& w : state_->parameters[i]) check(tessera::detail::check_element(layer.element, w.stored().local().scalar_type()), w.path());
+      y = tessera::detail::tensor_of(team(), p.output, layer.element, layer.forward(team(), p, y.local(), state_->parameters[i]));
     }
     return y;
   }

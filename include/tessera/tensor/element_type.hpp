@@ -60,9 +60,12 @@ inline std::vector<index_t> sizes_of(const holding& held) {
   return n;
 }
 
-/// Refuses a local tensor that is not this worker's box of the element type, in host memory.
+/// Refuses a local tensor that is not this worker's box of the element type, in host memory; says what the worker does with it.
 inline void check_local(const at::Tensor& local, const layout& x, element e, const team_state& team) {
-  const auto refuse = [&](const refusal& why, const std::string& more = {}) { throw error(why, team.label() + more); };
+  const auto refuse = [&](const refusal& why, const std::string& more = {}) {
+    const std::string does = text_of(team.doing());
+    throw error(why, team.label() + (does.empty() ? "" : ": " + does) + more);
+  };
   if (!local.defined()) refuse(refusal{code::undefined_tensor});
   if (local._fw_grad(0).defined()) refuse(refusal{code::forward_mode});
   if (!local.device().is_cpu()) refuse(refusal{code::wrong_device, static_cast<int>(local.device().type())}, ": " + local.device().str());

@@ -7,6 +7,7 @@ namespace tessera {
 
 namespace detail {
 
+inline tensor<dyn> tensor_of(const team_handle& team, const layout& x, element e, at::Tensor local);
 inline tensor<dyn> tensor_of(const team_handle& team, const layout& x, at::Tensor local);
 
 }  // namespace detail
@@ -43,7 +44,7 @@ class tensor<dyn> {
   }
 
  private:
-  friend tensor<dyn> detail::tensor_of(const team_handle& team, const tessera::layout& x, at::Tensor local);
+  friend tensor<dyn> detail::tensor_of(const team_handle& team, const tessera::layout& x, element e, at::Tensor local);
 
   team_handle team_;
   tessera::layout layout_;
@@ -53,15 +54,19 @@ class tensor<dyn> {
 namespace detail {
 
 /// A tensor whose layout follows from what the workers agreed on before.
-inline tensor<dyn> tensor_of(const team_handle& team, const layout& x, at::Tensor local) {
-  if (!team) throw error(refusal{code::undefined_tensor});
-  if (!local.defined()) throw error(refusal{code::undefined_tensor}, team->label());
-  check_local(local, x, element_of_scalar(local.scalar_type()), *team);
+inline tensor<dyn> tensor_of(const team_handle& team, const layout& x, element e, at::Tensor local) {
+  check_local(local, x, e, *team);
   tensor<dyn> t;
   t.team_ = team;
   t.layout_ = team->own(x);
   t.local_ = std::move(local);
   return t;
+}
+inline tensor<dyn> tensor_of(const team_handle& team, const layout& x, at::Tensor local) {
+  if (!team) throw error(refusal{code::undefined_tensor});
+  if (!local.defined()) throw error(refusal{code::undefined_tensor}, team->label());
+  const element e = element_of_scalar(local.scalar_type());
+  return tensor_of(team, x, e, std::move(local));
 }
 
 /// Everything that a tensor type fixes must hold of a value at run time; dynamic extents and learned lengths take the value's.
