@@ -41,7 +41,7 @@ failed = False
 for how, ranks, said in cases:
     for name, command in (("threads", [program, how]), (f"{ranks} processes", [mpirun, "-np", str(ranks), program, how])):
         if name == "threads" and (ranks == 2 or how.startswith(("launches", "relaunches", "sends"))) or name == "0 processes":
-            continue  # threads are as many as the mesh has workers, launch others, and send nothing
+            continue  # threads are as many as the mesh has workers, may launch others, and copy boxes in place
         try:
             ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
         except subprocess.TimeoutExpired:
