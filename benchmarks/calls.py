@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""usage: calls.py [--once] [--rounds N] [FOLDER]
+
+What a call costs. Exchanges of the library, between threads and over MPI, against the best that is written by hand for MPI; and what tensors
+add to them. The processes run in turns, and a ratio is the median over the rounds; all cells go to standard error as a table, and
+to standard output as JSON lines.
+
+MPI spins between two workers where that is better for it than yielding, and yields between four, which share two cores. FOLDER holds the
+programs (build/bench/benchmarks/calls). --once runs each a single time, on the smallest size, and judges nothing.
+"""
+import argparse
+import json
+import math
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+
+root = pathlib.Path(__file__).resolve().parent.parent
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("--once", action="store_true")
+parser.add_argument("--rounds", type=int, default=7)
+parser.add_argument("folder", nargs="?", type=pathlib.Path, default=root / "build/bench/benchmarks/calls")
+options = parser.parse_args()
+rounds = 1 if options.once else options.rounds
+more = ["--once"] if options.once else []
+missed = False
+
+
+def lines_of(command, **environment):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
+    ran = subprocess.run([*command, *more], stdout=subprocess.PIPE, text=True, check=True, env=environment)
+    return [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("{")]
+
+
+def report(name, ratio, bar, ok, **rest):
+    global missed
+    ok = ok or options.once
+    missed = missed or not ok
+    print(json.dumps({"name": name, "ratio": round(ratio, 3), "bar": bar, "ok": ok, **rest}), flush=True)
+
+
+exchanges = str(options.folder / "exchanges")
+
+
+def one_round(workers):
+    """What this round took: {(verb, bytes): {(transport, method): microseconds}}, and the other lines by name."""
+    cells, others = {}, {}
+    mpirun = ["mpirun", "-np", str(workers), exchanges]
+    runs = [lines_of(mpirun, OMPI_MCA_mpi_yield_when_idle=yields) for yields in ("01" if workers == 2 else "1")]
+    runs.append(lines_of([exchanges, "--workers", str(workers)]))
+    for line in sum(runs, []):
+        if "verb" not in line:
+            others[line["name"]] = line
+            continue
+        methods = cells.setdefault((line["verb"], line["bytes"]), {})
+        key = (line["transport"], line["method"])
+        methods[key] = min(line["microseconds"], methods.get(key, math.inf))
+    return cells, others
+
+
+def size_of(count):
+    return f"{count >> 20} MiB" if count >> 20 else f"{count >> 10} KiB"
+
+
+def measured(workers):
+    """The cells of all rounds, each with its ratios: what MPI takes at its best over what the library takes."""
+    taken = [one_round(workers) for _ in range(rounds)]
+    for line in taken[-1][1].values():
+        print(json.dumps(line), flush=True)
+    cells = []
+    for verb, count in taken[0][0]:
+        each = [cells_of_round[verb, count] for cells_of_round, _ in taken]
+        by_hand = [{m: t for (transport, m), t in one.items() if transport == "mpi" and m != "tessera"} for one in each]
+        middle = {m: statistics.median(one[m] for one in by_hand) for m in by_hand[0]}
+        best = min(middle, key=middle.get)
+        cell = {"verb": verb, "bytes": count, "workers": workers, "best": best, "mpi": middle[best], "methods": middle}
+        for transport in ("in-process", "mpi"):
+            ours = [one[transport, "tessera"] for one in each]
+            cell[f"tessera {transport}"] = statistics.median(ours)
+            cell[f"ratio {transport}"] = statistics.median(min(theirs.values()) / mine for theirs, mine in zip(by_hand, ours))
+        adding = ("in-process", "adding by the same threads")
+        if adding in each[0]:
+            cell["over adding"] = statistics.median(one["in-process", "tessera"] / one[adding] for one in each)
+        cells.append(cell)
+    return cells
+
+
+cells = measured(2) + measured(4)
+print(f"{'':16}{'':>8}{'':>9}{'MPI by hand, us':>16}  {'':34}{'threads, us':>12}{'ratio':>8}{'over MPI, us':>14}{'ratio':>8}", file=sys.stderr)
+for c in cells:
+    print(f"{c['verb']:16}{size_of(c['bytes']):>8}{c['workers']:>3} w   {c['mpi']:15.1f}  {c['best']:34}{c['tessera in-process']:12.1f}"
+          f"{c['ratio in-process']:8.2f}{c['tessera mpi']:14.1f}{c['ratio mpi']:8.2f}", file=sys.stderr)
+    print(json.dumps({"name": f"calls.{c['verb']}.{size_of(c['bytes']).replace(' ', '')}.{c['workers']}", **c}), flush=True)
+
+small = 4 << 10
+for transport, sizes, name, mean_bar, worst_bar in (
+        ("in-process", lambda n: n <= small, "4KiB", 1.0, 0.6), ("in-process", lambda n: n > small, "1MiB_64MiB", 1.3, 0.9),
+        ("mpi", lambda n: n <= small, "4KiB", 0.85, 0.85), ("mpi", lambda n: n > small, "1MiB_64MiB", 1.0, 0.85)):
+    ratios = {f"{c['verb']} {size_of(c['bytes'])} {c['workers']} workers": c[f"ratio {transport}"] for c in cells if sizes(c["bytes"])}
+    if not ratios:
+        continue
+    mean, worst = statistics.geometric_mean(ratios.values()), min(ratios, key=ratios.get)
+    ok = mean >= mean_bar and ratios[worst] >= worst_bar
+    report(f"calls.{transport}.{name}", mean, mean_bar, ok, worst=worst, worst_ratio=round(ratios[worst], 3), worst_bar=worst_bar)
+    print(f"{transport} {name}: geometric mean {mean:.2f} (at least {mean_bar}), worst {ratios[worst]:.2f} (at least {worst_bar}): {worst}",
+          file=sys.stderr)
+
+for c in cells:
+    if "over adding" in c and c["bytes"] >= 64 << 20:
+        report(f"calls.fold_over_adding.{c['workers']}_terms", c["over adding"], 1.2, c["over adding"] <= 1.2)
+
+tensors = options.folder / "tensors"
+if tensors.exists():
+    taken = [lines_of([str(tensors)]) for _ in range(rounds)]
+    for same in zip(*taken):
+        middle = statistics.median(line["ratio"] for line in same)
+        bar = same[0]["bar"]
+        report(same[0]["name"], middle, bar, bar is None or middle <= bar, unit=same[0]["unit"])
+        print(f"{same[0]['name']}: {middle:.2f} {same[0]['unit']} (at most {bar})", file=sys.stderr)
+
+sys.exit(missed)

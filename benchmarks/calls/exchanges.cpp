@@ -1,0 +1,164 @@
+// What one call of an exchange takes, outputs reused. Under mpirun: every way to write it by hand, and the library's over MPI, in turns.
+// Alone: the library's between --workers N threads, and sums against adding the same arrays by the same threads. One JSON line a method;
+// scripts/bench calls runs both in turns and compares.
+//
+// A worker's time is that of a batch of calls back to back, over their number; a batch takes as long as its slowest worker, and the
+// figure is the median over batches. Each method's result is compared with the right one before it is timed. Of the large ones, one
+// that takes four times as long as another at its first call is not called again.
+#include "bound_verb.hpp"
+#include "raw_mpi.hpp"
+
+#include <tessera/comm/workers.hpp>
+
+#include <barrier>
+#include <cstdio>
+#include <cstdlib>
+
+namespace {
+
+using calls::index_t;
+using calls::matrices;
+using calls::method;
+using calls::problem;
+using clock_type = std::chrono::steady_clock;
+
+constexpr const char* ours_by_name = "tessera";
+
+struct effort {
+  int batches, calls;
+};
+effort effort_for(const problem& p, bool once) {
+  if (once) return {1, 1};
+  if (p.bytes() <= 4 << 10) return {25, 200};
+  if (p.bytes() <= 1 << 20) return {15, 20};
+  return {5, 1};
+}
+
+/// The workers of one run: how they meet, and where they see one another's times and matrices.
+class crew {
+ public:
+  crew(int workers, bool processes)
+      : processes_(processes), all_(workers), times_(static_cast<std::size_t>(workers)), matrices_(static_cast<std::size_t>(workers)) {}
+
+  void meet() {
+    if (processes_) MPI_Barrier(MPI_COMM_WORLD);
+    else all_.arrive_and_wait();
+  }
+
+  /// Each batch by its slowest worker.
+  std::vector<double> slowest(int rank, const std::vector<double>& mine) {
+    std::vector<double> most = mine;
+    if (processes_) {
+      MPI_Allreduce(mine.data(), most.data(), static_cast<int>(mine.size()), MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+      return most;
+    }
+    times_[static_cast<std::size_t>(rank)] = mine;
+    meet();
+    for (const auto& other : times_)
+      for (std::size_t i = 0; i < most.size(); ++i) most[i] = std::max(most[i], other[i]);
+    meet();
+    return most;
+  }
+
+  /// A sum without an exchange: every thread reads the others' terms.
+  method adding(matrices& m) {
+    matrices_[static_cast<std::size_t>(m.rank)] = &m;
+    meet();
+    const calls::rectangle band = m.of.gets(m.rank);
+    std::vector<const double*> terms;
+    for (matrices* each : matrices_) terms.push_back(each->in.data() + band.top * m.of.columns);
+    return {"adding by the same threads", [terms, &m] { calls::add_terms(terms, m.out.data(), static_cast<index_t>(m.out.size())); }};
+  }
+
+ private:
+  bool processes_;
+  std::barrier<> all_;
+  std::vector<std::vector<double>> times_;
+  std::vector<matrices*> matrices_;
+};
+
+double median(std::vector<double> v) {
+  std::sort(v.begin(), v.end());
+  return v[v.size() / 2];
+}
+
+void measure(crew& all, tessera::team_state& team, const problem& p, bool once) {
+  matrices m(p, team.rank());
+  calls::bound_verb ours(team, m);
+  const bool processes = !team.carrier().traits().shares_memory;
+  std::vector<method> methods;
+  if (processes) methods = calls::by_hand(m);
+  else if (p.what == calls::verb::reduce_scatter) methods.push_back(all.adding(m));
+  methods.push_back({ours_by_name, [&] { ours(); }});
+
+  std::vector<std::vector<double>> seconds(methods.size());
+  const auto batch = [&](std::size_t i, int calls) {
+    all.meet();
+    const auto began = clock_type::now();
+    for (int c = 0; c < calls; ++c) methods[i].call();
+    seconds[i].push_back(std::chrono::duration<double>(clock_type::now() - began).count() / calls);
+  };
+  std::vector<double> first;
+  for (std::size_t i = 0; i < methods.size(); ++i) {
+    all.meet();
+    m.insist(methods[i].name, methods[i].call);
+    batch(i, 1);
+    first.push_back(all.slowest(m.rank, seconds[i])[0]);
+  }
+  const double quickest = *std::min_element(first.begin(), first.end());
+  const effort much = effort_for(p, once);
+  for (int b = 0; b < much.batches; ++b)
+    for (std::size_t i = 0; i < methods.size(); ++i)
+      if (much.calls > 1 || first[i] < 4 * quickest || methods[i].name == ours_by_name) batch(i, much.calls);
+  for (std::size_t i = 0; i < methods.size(); ++i) {
+    if (seconds[i].size() > 1) seconds[i].erase(seconds[i].begin());
+    const double typical = median(all.slowest(m.rank, seconds[i]));
+    if (team.rank() == 0)
+      fmt::print("{{\"verb\": \"{}\", \"bytes\": {}, \"workers\": {}, \"transport\": \"{}\", \"method\": \"{}\", "
+                 "\"microseconds\": {:.3f}}}\n",
+                 p.name(), p.bytes(), p.workers, team.carrier().traits().name, methods[i].name, 1e6 * typical);
+  }
+}
+
+/// Exchanges of as many layers, each of extents of its own.
+void bind_layers(tessera::team_state& team, int layers) {
+  const auto began = clock_type::now();
+  for (int i = 0; i < layers; ++i) {
+    matrices m({calls::verb::halo, 16 + i, 4, team.mesh().size()}, team.rank());
+    calls::bound_verb(team, m);
+  }
+  const double seconds = std::chrono::duration<double>(clock_type::now() - began).count();
+  if (team.rank() == 0)
+    fmt::print("{{\"name\": \"calls.bind.{}.{}\", \"ratio\": {:.2f}, \"bar\": null, \"ok\": true, "
+               "\"unit\": \"microseconds a layer, of {}\"}}\n",
+               team.carrier().traits().name, team.mesh().size(), 1e6 * seconds / layers, layers);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  bool once = false;
+  int workers = tessera::read_environment().world;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view option = argv[i];
+    if (option == "--once") once = true;
+    if (option == "--workers" && i + 1 < argc) workers = std::atoi(argv[++i]);
+  }
+  tessera::mesh_value row;
+  row.axes.push({tessera::text{"worker"}, workers, 1});
+  tessera::launch_options options;
+  options.time_limit = std::chrono::seconds(60);
+  crew all(workers, tessera::read_environment().by == tessera::launcher::mpi);
+  return tessera::run_workers(argc, argv, options, row, [&](const std::shared_ptr<tessera::transport>& carrier) {
+    tessera::team_state team(carrier, row);
+    using calls::verb;
+    struct extents {
+      index_t rows, columns;
+    };
+    for (const extents n : {extents{16, 32}, extents{256, 512}, extents{2048, 4096}})
+      for (const verb v : calls::verbs)
+        if (!once || n.rows == 16) measure(all, team, {v, n.rows, n.columns, workers}, once);
+    bind_layers(team, once ? 10 : 1000);
+    std::fflush(stdout);
+  });
+}
