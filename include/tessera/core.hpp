@@ -6,5 +6,5 @@
 #include <tessera/operation/plan_operation.hpp>
 #include <tessera/operation/typed.hpp>
 #include <tessera/plan/staging.hpp>
-#include <tessera/primitive/primitive.hpp>
+#include <tessera/primitive/composition.hpp>
 #include <tessera/version.hpp>

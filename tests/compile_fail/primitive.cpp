@@ -137,4 +137,10 @@ static_assert(sizeof(bad) > 0);
 using wider = ts::primitive<by_row, ts::tensor<cut_as<ts::whole, ts::whole>, ts::shape_of<10, 9>>>;
 using bad = ts::composition<wider, ts::primitive<wider::codomain, wider::codomain>>;
 static_assert(sizeof(bad) > 0);
+#elif defined(REFUSED_VERB_PART)  // expect: [tessera.verb.pair] && not_this_verb<1, 4>
+struct there_and_back : ts::composition<ts::named_primitive<ts::verb::broadcast, by_row, copies>, ts::primitive<copies, by_row>> {};
+static_assert(there_and_back::cost().total >= 0);
+#elif defined(REFUSED_KIND_PART)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::primitive, 1, tessera::kind::tensor, tessera::kind::partition>
+struct there_and_back : ts::composition<gathered, ts::primitive<copies, cut_as<ts::blocks<row>, ts::whole>>> {};
+static_assert(there_and_back::cost().total >= 0);
 #endif

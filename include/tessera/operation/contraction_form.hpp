@@ -1,23 +1,9 @@
 #pragma once
 
+#include <tessera/operation/contraction.hpp>
 #include <tessera/operation/layer_plan.hpp>
 
 namespace tessera {
-
-/// What linear layers and convolutions have in common: a weight [out, in, kernel…] summed over the input's features.
-struct contraction {
-  int feature = -1;                     ///< the dimension of the features; −1 is the last
-  index_t out = 0;                        ///< features of the result
-  index_t groups = 1;                     ///< groups of features that see only each other
-  static_vector<sliding, 8> kernels;    ///< windows of the dimensions behind it
-  bool bias = true;
-  bool chosen = false;                  ///< the weight's cut is given, not the cheapest
-  static_vector<text, max_axes> cut_out;  ///< axes that cut the weight's outputs, outermost first
-  static_vector<text, max_axes> cut_in;   ///< axes that cut the weight's inputs
-  bool has_output = false;
-  tessera::layout output;               ///< the result's partition, where it is given (extents are filled in)
-  refusal why;                          ///< what does not fit in the options themselves
-};
 
 namespace detail {
 

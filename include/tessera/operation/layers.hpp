@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/operation/layer_options.hpp>
+#include <tessera/operation/plan_contraction.hpp>
 
 namespace tessera {
 

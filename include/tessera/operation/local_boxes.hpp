@@ -1,7 +1,7 @@
 #pragma once
 
 #include <tessera/operation/signature.hpp>
-#include <tessera/plan/parts.hpp>
+#include <tessera/plan/cutting.hpp>
 
 namespace tessera {
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/operation/one_halo.hpp>
+#include <tessera/topology/canonical_tensor.hpp>
 
 #include <utility>
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <tessera/operation/infer.hpp>
-#include <tessera/topology/tensor_type.hpp>
+#include <tessera/topology/canonical_tensor.hpp>
 
 namespace tessera {
 

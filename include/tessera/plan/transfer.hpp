@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/plan/parts.hpp>
+#include <tessera/plan/cutting.hpp>
 
 namespace tessera {
 

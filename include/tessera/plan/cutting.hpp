@@ -1,0 +1,62 @@
+#pragma once
+
+#include <tessera/plan/parts.hpp>
+
+namespace tessera {
+
+/// The parts of every dimension of a layout: what the questions about its boxes start from.
+struct cutting {
+  layout of;
+  static_vector<parts, max_dimensions> dims;
+
+  constexpr cutting() = default;
+  constexpr explicit cutting(const layout& x) : of(x) {
+    for (int d = 0; d < x.dims.count; ++d) dims.push(parts{x, d});
+  }
+
+  /// Whether coordinates hold anything at all: axes with a meaning `on` name the coordinate that does.
+  constexpr bool holds(const coordinates& c) const {
+    for (int a = 0; a < of.roles.count; ++a)
+      if (of.roles[a].kind == role::on && of.roles[a].coordinate != c[a]) return false;
+    return true;
+  }
+
+  /// Finds the coordinates of a world rank that holds a part; false for all others.
+  constexpr bool locate(int rank, coordinates& c) const { return of.mesh.locate(rank, c) && holds(c); }
+
+  /// The intervals that coordinates hold of a dimension.
+  constexpr intervals held(int dim, const coordinates& c) const { return dims[dim].held(dims[dim].at(c)); }
+
+  /// What a world rank holds of every dimension; nothing of any when it holds nothing.
+  constexpr holding held_by(int rank) const {
+    holding h;
+    coordinates c;
+    const bool here = locate(rank, c);
+    intervals nothing;
+    nothing.push({});
+    for (int d = 0; d < dims.count; ++d) h.push(here ? held(d, c) : nothing);
+    return h;
+  }
+
+  /// The same as one box, for layouts in which no window runs around the end.
+  constexpr box box_of(int rank) const {
+    box b;
+    for (const intervals& held : held_by(rank)) b.push(held[0]);
+    return b;
+  }
+
+  /// The number of elements that a world rank holds.
+  constexpr index_t elements_of(int rank) const {
+    coordinates c;
+    if (!locate(rank, c)) return 0;
+    index_t n = 1;
+    for (int d = 0; d < dims.count; ++d) n *= size_of(held(d, c));
+    return n;
+  }
+};
+
+/// What a world rank holds under a layout, in global indices; `box_of` where every dimension is one interval.
+constexpr holding held_by(const layout& x, int rank) { return cutting{x}.held_by(rank); }
+constexpr box box_of(const layout& x, int rank) { return cutting{x}.box_of(rank); }
+
+}  // namespace tessera
