@@ -7,13 +7,13 @@
 namespace tessera::nn {
 
 /// (raw → output) ∘ (x · w) ∘ (input → used), plus the bias: every linear layer and convolution. Products and bias of half types are
-/// added in float and rounded once; terms that other workers add are rounded before they go.
+/// added in a wider type and rounded once; terms that other workers add are rounded before they go.
 inline at::Tensor forward_contraction(const team_handle& team, const layer_plan& p, const contraction& what, const at::Tensor& input,
                                       const std::vector<parameter>& parameters) {
   const at::Tensor x = change_layout(team, p.input, p.used, input);
   const at::Tensor w = parameters[0].use();
   const at::ScalarType e = x.scalar_type();
-  const at::ScalarType sums = at::isReducedFloatingType(e) ? at::kFloat : e;
+  const at::ScalarType sums = !what.kernels.empty() ? detail::convolved_in(e) : at::isReducedFloatingType(e) ? at::kFloat : e;
   const holding raw = held_by(p.raw, team->rank());
   const std::vector<index_t> sizes = detail::sizes_of(raw);
   at::Tensor y;

@@ -53,6 +53,13 @@ inline at::Tensor windowed(at::Tensor x, const layout& of, int rank, const holdi
   return any ? at::constant_pad_nd(x, widths, outside) : x;
 }
 
+/// The element in which a convolution adds the products of a half type, to round once behind it: float where oneDNN adds them one
+/// by one, else double, as LibTorch's other kernel for float is Winograd's, and a half type shows its errors.
+inline at::ScalarType convolved_in(at::ScalarType e) {
+  if (!at::isReducedFloatingType(e)) return e;
+  return at::hasMKLDNN() && at::globalContext().userEnabledMkldnn() ? at::kFloat : at::kDouble;
+}
+
 /// The options of kernels as LibTorch takes them; padding is done already.
 struct kernel_lists {
   std::vector<index_t> kernel, step, dilation, zero;
