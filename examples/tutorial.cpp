@@ -121,9 +121,10 @@ void local_operations(const ts::team<grid>& team) {
   const at::Tensor factors = at::cos(at::arange(28, at::kDouble)).view({7, 4});
   // [local]
   using activations = ts::tensor<tiles, ts::shape_of<5, 7>, double>;                                    // 7 features over col
-  using weight = ts::tensor<ts::partition<grid, ts::blocks<col>, ts::whole>, ts::shape_of<7, 4>, double>;   // cut alike
+  using stored = ts::tensor<ts::partition<grid, ts::blocks<col>, ts::whole, ts::invariant<row>>, ts::shape_of<7, 4>, double>;   // a weight
+  using weight = ts::tensor<ts::partition<grid, ts::blocks<col>, ts::whole>, ts::shape_of<7, 4>, double>;   // in use: cut alike
   const auto x = ts::take<activations>(team, numbers);
-  const auto w = ts::take<weight>(team, factors);
+  const auto w = ts::copy_in<weight::partition_type>(ts::take<stored>(team, factors));   // moves nothing
   const auto y = ts::matmul(x, w);                         // summed over a cut dimension: terms
   static_assert(std::is_same_v<decltype(y), const ts::tensor<terms, ts::shape_of<5, 4>, double>>);
   const auto z = ts::relu(ts::all_reduce<rows>(y));        // whole values from here on

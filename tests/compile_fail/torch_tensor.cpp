@@ -114,17 +114,24 @@ void track(ts::tensor<layout_as<ts::whole>, ts::shape_of<4>, std::int64_t>& x) {
 void track(matrix<ts::whole, ts::whole, ts::partial<row, ts::max>>& x) { x.requires_grad(); }
 #elif defined(TAKE_OF_LEARNED_LENGTHS)  // expect: [tessera.lengths.unknown] && lengths_not_known<0>
 auto part(const ts::team<grid>& team, const at::Tensor& x) { return ts::take<matrix<ts::lengths<row>, ts::whole>>(team, x); }
-#elif defined(VERB_WITHOUT_PARTITION)  // expect: [tessera.verb.partition] && not_a_partition<
+#elif defined(VERB_WITHOUT_PARTITION)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 0, tessera::kind::partition, tessera::kind::nothing
 auto everywhere(const by_row& x) { return ts::all_gather(x); }
 #elif defined(TAKE_OF_A_PARTITION)  // expect: [tessera.argument.kind] && kind::tensor && kind::partition
 auto part(const ts::team<grid>& team, const at::Tensor& x) { return ts::take<all>(team, x); }
 #elif defined(ASSUME_A_PARTITION)  // expect: [tessera.argument.kind] && kind::tensor && kind::partition
 auto part(const ts::team<grid>& team, const at::Tensor& x) { return ts::assume<all>(team, x); }
+#elif defined(ASSUME_WITH_A_NUMBER)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 1, tessera::kind::binding, tessera::kind::something_else>
+struct number {};
+auto part(const ts::team<grid>& team, const at::Tensor& x) { return ts::assume<by_row>(team, x, number{}); }
+#elif defined(APPLY_A_LAYER)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 0, tessera::kind::primitive, tessera::kind::layer>
+auto rectified(const by_row& x) { return ts::apply<ts::nn::relu>(x); }
+#elif defined(SUM_OF_A_DYNAMIC_TENSOR)  // expect: [tessera.tensor.wanted] && tensor_wanted<
+auto total(const ts::tensor<ts::dyn>& x) { return ts::sum(x); }
 #elif defined(ADOPT_A_PARTITION)  // expect: [tessera.argument.kind] && kind::tensor && kind::partition
 auto part(const ts::team<grid>& team, const at::Tensor& x) { return ts::adopt<all>(team, x); }
 #elif defined(LAUNCH_ON_AN_AXIS)  // expect: [tessera.argument.kind] && kind::mesh && kind::axis
 int run(int argc, char** argv) { return ts::launch<row>(argc, argv, [](auto&) {}); }
-#elif defined(VERB_TO_A_TENSOR)  // expect: [tessera.verb.partition] && not_a_partition<
+#elif defined(VERB_TO_A_TENSOR)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 0, tessera::kind::partition, tessera::kind::tensor
 auto everywhere(const by_row& x) { return ts::all_gather<by_row>(x); }
 #elif defined(WIDE_KERNEL)  // expect: [tessera.window.kernel] && at_layer<1, tessera::kernel_wider_than_padded_tensor<2, 8, 1, 13>
 using net = ts::nn::sequential<image, ts::nn::relu, ts::nn::conv<6, ts::kernel<13, 3>, ts::padding<1, 1>>, ts::nn::relu,
@@ -155,7 +162,7 @@ double train(ts::team<grid>& team, const image& x, const ts::tensor<layout_as<ts
 }
 #elif defined(OTHER_CALL)  // expect: [tessera.tensor.partition] && wrong_partition<2>
 auto output(const deep<conv<3>>& net, const images<ts::whole, ts::whole, ts::blocks<col>, ts::blocks<row>>& x) { return net(x); }
-#elif defined(CALL_WITH_BOX)  // expect: [tessera.network.input] && not_a_tensor<
+#elif defined(CALL_WITH_BOX)  // expect: [tessera.tensor.wanted] && tensor_wanted<
 auto output(const deep<conv<3>>& net, const at::Tensor& x) { return net(x); }
 #elif defined(COPY_OF_A_NETWORK)  // expect: [tessera.network.copy]
 using small_net = ts::nn::sequential<image, conv<3>, ts::nn::relu, ts::nn::max_pool<ts::kernel<2, 2>>>;

@@ -37,20 +37,32 @@ auto in_team(F&& f, const launch_options& options = threads_only()) {
   return out;
 }
 
-/// How many workers of a mesh refuse f(team) with this code; none of them waits for another.
+/// What happens to a worker: the code of an error, "other" for LibTorch's own, or "none".
+template <class F>
+std::string told(F&& f) {
+  try {
+    f();
+  } catch (const error& e) {
+    return e.code();
+  } catch (const std::exception&) {
+    return "other";
+  }
+  return "none";
+}
+
+/// How many workers of a mesh f(team) satisfies.
 template <Mesh M, class F>
-int refusals(const std::string& code, F&& f) {
-  const auto all = in_team<M>([&](const team<M>& t) {
-    try {
-      f(t);
-    } catch (const error& e) {
-      return code == e.code();
-    }
-    return false;
-  });
+int satisfied(F&& f) {
+  const auto all = in_team<M>([&](team<M>& t) -> bool { return f(t); });
   int n = 0;
   for (const auto& r : all.results) n += r && *r;
   return n;
+}
+
+/// How many workers of a mesh refuse f(team) with this code; none of them waits for another.
+template <Mesh M, class F>
+int refusals(const std::string& code, F&& f) {
+  return satisfied<M>([&](team<M>& t) { return told([&] { f(t); }) == code; });
 }
 
 /// A number for an element of a tensor: a function of its global index and of the tensor alone.

@@ -187,6 +187,12 @@ TEST_CASE("errors name the elements that differ") {
   for (const auto& said : all.results) CHECK(said->find("(expected element double, given element half)") != std::string::npos);
 }
 
+TEST_CASE("a pairing of tensors whose dynamic extents differ names them") {
+  using open = tensor<cut_xy::partition_type, shape<tall, dim<5>>, double>;
+  const auto pair = [](const team<world>& t) { pairing(take<open>(t, at::ones({7, 5}, at::kDouble)), take<open>(t, at::ones({6, 5}, at::kDouble))); };
+  CHECK(refusals<world>("tessera.shape.extent", pair) == world::value.size());
+}
+
 TEST_CASE("the pairing counts an invariant once and a term where it is") {
   const at::Tensor a = numbers_7x5(8);
   const at::Tensor b = numbers_7x5(9);

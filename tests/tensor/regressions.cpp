@@ -1,7 +1,5 @@
 #include "tests/support/tensors.hpp"
 
-#include <atomic>
-
 namespace tessera::testing {
 namespace {
 
@@ -14,31 +12,10 @@ using on_lower = partition<lower, whole>;
 using terms_of_four = tensor<partition<quarter, whole, partial<north, east>>, shape_of<6>, double>;
 using alike_on_four = partition<quarter, whole, invariant<north, east>>;
 
-/// Runs f on the four workers of the grid; how many of them it satisfied.
-template <class F>
-int satisfied(F&& f) {
-  std::atomic<int> count{0};
-  char* none[]{nullptr};
-  launch<quarter>(0, none, threads_only(), [&](team<quarter>& t) { count += f(t) ? 1 : 0; });
-  return count;
-}
-
-template <class F>
-std::string code_of(F&& f) {
-  try {
-    f();
-  } catch (const error& e) {
-    return e.code();
-  } catch (const std::exception&) {
-    return "other";
-  }
-  return "none";
-}
-
 }  // namespace
 
 TEST_CASE("backward through a sub-mesh is seeded where the sub-mesh is") {
-  CHECK(satisfied([](team<quarter>& t) {
+  CHECK(satisfied<quarter>([](team<quarter>& t) {
           auto x = take<on_all>(t, at::arange(6, at::kDouble));
           x.requires_grad();
           sum(to<on_lower>(x)).backward();
@@ -47,31 +24,31 @@ TEST_CASE("backward through a sub-mesh is seeded where the sub-mesh is") {
 }
 
 TEST_CASE("only workers that hold a scalar can be steered by it") {
-  CHECK(satisfied([](team<quarter>& t) {
+  CHECK(satisfied<quarter>([](team<quarter>& t) {
           auto x = take<on_all>(t, at::ones({6}, at::kDouble));
           const auto s = sum(to<on_lower>(x));
-          const std::string code = code_of([&] { return value(s); });
+          const std::string code = told([&] { return value(s); });
           return code == (t.coordinate<north>() == 1 ? "none" : "tessera.value.outside");
         }) == 4);
 }
 
 TEST_CASE("a maximum of sums is no tensor, and only a change takes the terms of a maximum") {
-  CHECK(satisfied([](team<quarter>& t) {
+  CHECK(satisfied<quarter>([](team<quarter>& t) {
           layout x = layout_of_partition<partition<quarter, whole, partial<north, max>, partial<east, max>>>;
           x.dims[0].extent = 6;
           const tensor<dyn> most(t.state(), x, at::full({6}, t.rank(), at::kDouble));
           layout all = x;
           all.roles[0] = all.roles[1] = {};
           const bool combined = at::equal(to(all, most).local(), at::full({6}, 3, at::kDouble));
-          const std::string scaled = code_of([&] { apply(operation("n->n").linear(), [](const at::Tensor& y) { return -y; }, most); });
+          const std::string scaled = told([&] { apply(operation("n->n").linear(), [](const at::Tensor& y) { return -y; }, most); });
           x.roles[0].with = combine::sum;
-          const std::string mixed = code_of([&] { tensor<dyn>(t.state(), x, at::ones({6}, at::kDouble)); });
+          const std::string mixed = told([&] { tensor<dyn>(t.state(), x, at::ones({6}, at::kDouble)); });
           return combined && scaled == "tessera.rule.nonlinear" && mixed == "tessera.partial.combine";
         }) == 4);
 }
 
 TEST_CASE("two leaves do not share one gradient") {
-  CHECK(satisfied([](team<quarter>& t) {
+  CHECK(satisfied<quarter>([](team<quarter>& t) {
           auto a = take<terms_of_four>(t, at::ones({6}, at::kDouble));
           auto b = take<terms_of_four>(t, at::ones({6}, at::kDouble));
           a.requires_grad();
@@ -82,7 +59,7 @@ TEST_CASE("two leaves do not share one gradient") {
 }
 
 TEST_CASE("a value that backward needs cannot be overwritten unseen where nothing moved") {
-  CHECK(satisfied([](team<quarter>& t) {
+  CHECK(satisfied<quarter>([](team<quarter>& t) {
           using alike = tensor<alike_on_four, shape_of<6>, double>;
           auto v = take<alike>(t, at::ones({6}, at::kDouble));
           v.requires_grad();
@@ -92,17 +69,41 @@ TEST_CASE("a value that backward needs cannot be overwritten unseen where nothin
             const at::NoGradGuard step;
             v.local().mul_(100);
           }
-          return code_of([&] { loss.backward(); }) == "other";  // LibTorch's own error
+          return told([&] { loss.backward(); }) == "other";  // LibTorch's own error
         }) == 4);
 }
 
+TEST_CASE("a sparse, packed or missing tensor is refused where it comes in, and where an operation gives it") {
+  const at::Tensor global = at::ones({6}, at::kDouble);
+  using single = tensor<partition<quarter, whole>, shape_of<6>>;
+  CHECK(refusals<quarter>("tessera.tensor.strided", [&](const team<quarter>& t) { take<on_all>(t, global.to_sparse()); }) == 4);
+  CHECK(refusals<quarter>("tessera.tensor.strided", [&](const team<quarter>& t) { assume<single>(t, global.to(at::kFloat).to_mkldnn()); }) == 4);
+  for (const bool tracked : {false, true}) {
+    const auto maps_to = [&](const team<quarter>& t, auto&& f) {
+      auto x = take<on_all>(t, global);
+      if (tracked) x.requires_grad();
+      map_elements(x, f);
+    };
+    CHECK(refusals<quarter>("tessera.tensor.strided", [&](const team<quarter>& t) { maps_to(t, [](const at::Tensor& x) { return x.to_sparse(); }); }) == 4);
+    CHECK(refusals<quarter>("tessera.tensor.undefined", [&](const team<quarter>& t) { maps_to(t, [](const at::Tensor&) { return at::Tensor(); }); }) == 4);
+  }
+}
+
+TEST_CASE("initial values of an extent that is not known are refused") {
+  struct batch : dyn {};
+  const layout open = value_of<tensor<partition<quarter, whole>, shape<batch>>>.layout;
+  CHECK(told([&] { uniform(open, element::float32, 0, seed{1}, "w", 1); }) == "tessera.shape.unbound");
+  CHECK(uniform(bound(open, binding<batch>::tag, 3), element::float32, 0, seed{1}, "w", 1).numel() == 3);
+}
+
 TEST_CASE("a local tensor that is not the box is refused where it comes in") {
-  CHECK(satisfied([](team<quarter>& t) {
+  CHECK(satisfied<quarter>([](team<quarter>& t) {
           const layout& from = value_of<on_all>.layout;
           const layout& whole_everywhere = value_of<tensor<partition<quarter, whole>, shape_of<6>, double>>.layout;
-          const auto go = [&](const at::Tensor& x) { return code_of([&] { change_layout(t.state(), from, whole_everywhere, x); }); };
+          const auto go = [&](const at::Tensor& x) { return told([&] { change_layout(t.state(), from, whole_everywhere, x); }); };
           return go(at::ones({5}, at::kDouble)) == "tessera.tensor.shape" && go(at::Tensor()) == "tessera.tensor.undefined" &&
-                 go(at::empty({2}, at::TensorOptions().dtype(at::kDouble).device(at::kMeta))) == "tessera.tensor.device";
+                 go(at::empty({2}, at::TensorOptions().dtype(at::kDouble).device(at::kMeta))) == "tessera.tensor.device" &&
+                 go(at::ones({2}, at::kDouble).to_sparse()) == "tessera.tensor.strided";
         }) == 4);
 }
 
@@ -212,7 +213,7 @@ TEST_CASE("a loss that every worker has is back-propagated once") {
   using copies = partition<quarter, replicate<north, east>>;
   using shared = partition<quarter, replicate<north>, invariant<east>>;
   const auto seeded = [](auto of) {
-    return satisfied([&](team<quarter>& t) {
+    return satisfied<quarter>([&](team<quarter>& t) {
       auto x = take<on_all>(t, at::arange(6, at::kDouble));
       x.requires_grad();
       to<decltype(of)>(sum(x * x)).backward();

@@ -49,7 +49,11 @@ template <class Program>
 void run_worker(const std::shared_ptr<transport>& carrier, const launch_options& options, Program& program) {
   carrier->time_limit = options.time_limit;
   carrier->checked = options.checked;
-  program(carrier);
+  try {
+    program(carrier);
+  } catch (const refused_value& e) {  // of the core, which words nothing
+    throw error(e.why);
+  }
   if (const std::optional<error> met = carrier->failure()) throw *met;
   if (carrier->disagreement) throw *carrier->disagreement;
 }

@@ -146,8 +146,6 @@
     "this extent decides the size of a parameter and must be static; write dim<n> in the shape", "dimension")           \
   R(extent_not_bound, "tessera.shape.unbound",                                                                          \
     "this needs an extent that is not known; bind it, as in bind<batch>(64)", "dimension")                                \
-  R(not_a_tensor, "tessera.network.input",                                                                              \
-    "a network takes a distributed tensor; name tensor<partition, shape>, and make one by take or assume", "")          \
   R(not_an_option_of_linear, "tessera.linear.option",                                                                   \
     "linear takes cut_out, cut_in, output_as and no_bias; leave this option out",                                       \
     "option")                                                                                                           \
@@ -166,8 +164,6 @@
   R(option_given_twice, "tessera.layer.twice",                                                                          \
     "two options of the layer speak of the same thing, as padding and padding_at do; drop one",                         \
     "option, option again")                                                                                             \
-  R(not_a_partition, "tessera.verb.partition",                                                                          \
-    "a partition is wanted here, not a tensor type; write partition<...>, as in all_gather<partition<...>>(x)", "")     \
   R(option_of_other_dimensions, "tessera.layer.options",                                                                \
     "an option of the layer names another number of dimensions than its kernel; name one value for all or one each",    \
     "kernel, option")                                                                                                   \
@@ -224,6 +220,7 @@
     "expected element, given element")                                                                                  \
   R(wrong_device, "tessera.tensor.device", "the tensor lies on another device than this transport serves; move it",     \
     "device")                                                                                                           \
+  R(not_strided, "tessera.tensor.strided", "the tensor is sparse or packed, and a box is plain memory; hand in its to_dense()", "") \
   R(element_unknown, "tessera.element.unknown",                                                                         \
     "a tensor cannot hold this type; use double, float, half, bfloat16, complex64, complex128, bool or an integer of fixed width", \
     "bytes")                                                                                                            \

@@ -687,16 +687,6 @@ struct extent_not_bound {
 };
 
 template <index_t... Numbers>
-struct not_a_tensor {
-  static constexpr bool ok = false;
-  template <class Where>
-  static constexpr void refuse() {
-    static_assert(Where::ok,
-                  "[tessera.network.input] a network takes a distributed tensor; name tensor<partition, shape>, and make one by take or assume");
-  }
-};
-
-template <index_t... Numbers>
 struct not_an_option_of_linear {
   static constexpr bool ok = false;
   template <class Where>
@@ -753,16 +743,6 @@ struct option_given_twice {
   static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.layer.twice] two options of the layer speak of the same thing, as padding and padding_at do; drop one");
-  }
-};
-
-template <index_t... Numbers>
-struct not_a_partition {
-  static constexpr bool ok = false;
-  template <class Where>
-  static constexpr void refuse() {
-    static_assert(Where::ok,
-                  "[tessera.verb.partition] a partition is wanted here, not a tensor type; write partition<...>, as in all_gather<partition<...>>(x)");
   }
 };
 
@@ -993,6 +973,16 @@ struct wrong_device {
   static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.tensor.device] the tensor lies on another device than this transport serves; move it");
+  }
+};
+
+template <index_t... Numbers>
+struct not_strided {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.tensor.strided] the tensor is sparse or packed, and a box is plain memory; hand in its to_dense()");
   }
 };
 

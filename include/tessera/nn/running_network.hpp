@@ -154,7 +154,7 @@ class network_between : public running_network {
   template <class T>
   struct passed {
     static constexpr refusal value = [] {
-      if constexpr (!TensorType<T>) return refusal{code::not_a_tensor};
+      if constexpr (!TensorType<T>) return refusal{code::tensor_wanted};
       else if constexpr (!detail::described<T>::verdict::ok) return detail::described<T>::verdict_source::value;
       else return check_same(value_of<T>, value_of<In>);
     }();

@@ -81,7 +81,7 @@ T adopt(const Team& team, const at::Tensor& local, call_site at = call_site::her
 template <class T, class Team>
   requires(!TensorType<T>)
 auto adopt(const Team&, const at::Tensor&) {
-  using verdict = verdict_of<detail::enters<T>>;
+  using verdict = detail::argument_verdict<kind::call, 0, kind::tensor, T>;
   verdict::template refuse<verdict>();
   return detail::refused_tensor<>();
 }

@@ -55,6 +55,7 @@ tensor<dyn> apply(const signature& what, Compute&& compute, const tensor<dyn>& f
   for (const operand& x : operands) where.operands.push({x.layout, rank});
   where.result = {y.layout, rank};
   at::Tensor local = detail::compute_local(where, compute, first.local(), rest.local()...);
+  check(detail::check_plain(local), first.team()->label());
   if (what.kind != linearity::additive) local = detail::tied(local, {first.local(), rest.local()...});
   tensor<dyn> result = detail::tensor_of(first.team(), y.layout, local);
   check(detail::check_element(first.type(), local.scalar_type()), first.team()->label());

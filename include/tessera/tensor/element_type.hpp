@@ -60,13 +60,19 @@ inline std::vector<index_t> sizes_of(const holding& held) {
   return n;
 }
 
+/// Refuses a tensor that is not there, or whose elements do not lie in plain memory.
+inline refusal check_plain(const at::Tensor& t) {
+  if (!t.defined()) return refusal{code::undefined_tensor};
+  return t.layout() == at::kStrided ? refusal{} : refusal{code::not_strided};
+}
+
 /// Refuses a local tensor that is not this worker's box of the element type, in host memory; says what the worker does with it.
 inline void check_local(const at::Tensor& local, const layout& x, element e, const team_state& team) {
   const auto refuse = [&](const refusal& why, const std::string& more = {}) {
     const std::string does = text_of(team.doing());
     throw error(why, team.label() + (does.empty() ? "" : ": " + does) + more);
   };
-  if (!local.defined()) refuse(refusal{code::undefined_tensor});
+  if (const refusal why = check_plain(local); !why.ok()) refuse(why);
   if (local._fw_grad(0).defined()) refuse(refusal{code::forward_mode});
   if (!local.device().is_cpu()) refuse(refusal{code::wrong_device, static_cast<int>(local.device().type())}, ": " + local.device().str());
   if (const refusal why = first_of(check_element(e, local.scalar_type()), check_known(x), tessera::check(x), check_combines(x, e)); !why.ok()) refuse(why);

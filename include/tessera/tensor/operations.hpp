@@ -13,6 +13,10 @@ inline constexpr int dims_of = 0;
 template <TensorType T>
 inline constexpr int dims_of<T> = described<T>::value.layout.dims.count;
 
+// f(x), element by element, with any f.
+template <class X>
+using each_element = unary_signature<dims_of<X>, linearity::nonlinear>;
+
 // f(x, y), element by element.
 template <class X, class Y, linearity Kind>
 using pair_signature = binary_signature<dims_of<X>, dims_of<Y>, Kind>;
@@ -46,23 +50,23 @@ auto operator*(const X& x, const Y& y) {
 /// f(x) element by element, with any f: non-linear, so x must not be partial.
 template <class P, class S, class E, class F>
 auto map_elements(const tensor<P, S, E>& x, F&& f) {
-  return detail::typed_apply<detail::unary_signature<S::rank, linearity::nonlinear>>(f, x);
+  return detail::typed_apply<detail::each_element<tensor<P, S, E>>>(f, x);
 }
 template <class P, class S, class E>
 auto relu(const tensor<P, S, E>& x) {
-  return detail::typed_apply<detail::unary_signature<S::rank, linearity::nonlinear>>(+[](const at::Tensor& a) { return at::relu(a); }, x);
+  return detail::typed_apply<detail::each_element<tensor<P, S, E>>>(+[](const at::Tensor& a) { return at::relu(a); }, x);
 }
 template <class P, class S, class E>
 auto exp(const tensor<P, S, E>& x) {
-  return detail::typed_apply<detail::unary_signature<S::rank, linearity::nonlinear>>(+[](const at::Tensor& a) { return at::exp(a); }, x);
+  return detail::typed_apply<detail::each_element<tensor<P, S, E>>>(+[](const at::Tensor& a) { return at::exp(a); }, x);
 }
 template <class P, class S, class E>
 auto log(const tensor<P, S, E>& x) {
-  return detail::typed_apply<detail::unary_signature<S::rank, linearity::nonlinear>>(+[](const at::Tensor& a) { return at::log(a); }, x);
+  return detail::typed_apply<detail::each_element<tensor<P, S, E>>>(+[](const at::Tensor& a) { return at::log(a); }, x);
 }
 template <class P, class S, class E>
 auto tanh(const tensor<P, S, E>& x) {
-  return detail::typed_apply<detail::unary_signature<S::rank, linearity::nonlinear>>(+[](const at::Tensor& a) { return at::tanh(a); }, x);
+  return detail::typed_apply<detail::each_element<tensor<P, S, E>>>(+[](const at::Tensor& a) { return at::tanh(a); }, x);
 }
 
 namespace detail {
@@ -78,7 +82,7 @@ at::Tensor sum_over(const at::Tensor& x) {
 /// Σ over the named dimensions (over all when none is named); a sum over a cut dimension is partial. An empty box gives 0.
 template <int... Dims, class P, class S, class E>
 auto sum(const tensor<P, S, E>& x) {
-  return detail::typed_apply<detail::sum_signature<S::rank, Dims...>>(&detail::sum_over<Dims...>, x);
+  return detail::typed_apply<detail::sum_signature<detail::dims_of<tensor<P, S, E>>, Dims...>>(&detail::sum_over<Dims...>, x);
 }
 
 /// x[…, i, k] y[…, k, j]; a contraction over a dimension that both have cut alike is partial.
@@ -132,7 +136,7 @@ auto value(const tensor<P, S, E>& x) {
 /// ⟨x, y⟩: local products summed over the workers in double, an invariant axis counted once; every worker gets the number. Of
 /// complex tensors it is the real part of Σ x ȳ.
 inline double pairing(const tensor<dyn>& x, const tensor<dyn>& y, call_site at = call_site::here()) {
-  if (!same(cotangent(x.layout()), y.layout())) throw error(refusal{code::wrong_partition, 0}, x.team()->label());
+  check(check_same({y.layout(), y.type()}, {cotangent(x.layout()), y.type()}), x.team()->label());
   const at::NoGradGuard no_record;
   const layout& l = x.layout();
   at::Tensor own = at::zeros({}, at::kDouble);

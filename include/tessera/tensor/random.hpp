@@ -45,6 +45,7 @@ inline std::uint64_t stream_of(const seed& s, std::string_view name) {
 
 /// Uniform numbers in [−bound, bound) for this worker's box, keyed by (seed, path, global index): the same bits on any partition.
 inline at::Tensor uniform(const layout& x, element e, int rank, const seed& s, std::string_view name, double bound) {
+  check(check_known(x));
   const holding held = held_by(x, rank);
   at::Tensor values = at::empty(detail::sizes_of(held), at::kDouble);
   const std::uint64_t stream = detail::stream_of(s, name);

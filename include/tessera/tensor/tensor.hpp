@@ -175,6 +175,7 @@ template <class P, class S, class E>
 void tensor<P, S, E>::backward(bool keep_graph, bool create_graph) const {
   using verdict = verdict_of<detail::starts_backward<tensor>>;
   verdict::template refuse<verdict>();
+  if (!local().requires_grad()) throw error(refusal{code::no_gradient}, team()->label());
   local().backward(detail::seed_of(of_), keep_graph || create_graph, create_graph);
 }
 
@@ -188,16 +189,12 @@ tensor<P, S, E> detach(const tensor<P, S, E>& x) {
 namespace detail {
 
 /// Whether tensors of a type can be made of boxes: learned lengths come with `adopt`.
-template <class T>
+template <TensorType T, class... Bindings>
 struct enters {
-  static constexpr refusal value = check_kinds<kind::call, kind::tensor, T>();
-};
-template <TensorType T>
-struct enters<T> {
   static constexpr refusal value = [] {
     for (int d = 0; d < value_of<T>.layout.dims.count; ++d)
       if (value_of<T>.layout.dims[d].bounds == learned) return refusal{code::lengths_not_known, d};
-    return refusal{};
+    return check_kinds<kind::call, kind::binding, Bindings...>(1);
   }();
 };
 
@@ -221,10 +218,10 @@ T entered(tensor<dyn> x) {
 /// cut: `assume<T>(team, box, bind<batch>(64))`.
 template <TensorType T, class Team, class... Bindings>
 T assume(const Team& team, at::Tensor local, const Bindings&... bindings) {
-  using verdict = verdict_of<detail::enters<T>>;
+  using verdict = verdict_of<detail::enters<T, Bindings...>>;
   verdict::template refuse<verdict>();
   layout x = value_of<T>.layout;
-  ((x = bound(x, bindings.tag, bindings.extent)), ...);
+  if constexpr (verdict::ok) x = detail::bound_all(x, bindings...);
   for (int d = 0; d < x.dims.count; ++d)  // what nothing cuts is seen from the box
     if (x.dims[d].extent == dynamic && x.levels(d) == 0 && local.defined() && d < local.dim() && x.mesh.contains(team.rank()))
       x.dims[d].extent = local.size(d);
@@ -235,7 +232,7 @@ T assume(const Team& team, at::Tensor local, const Bindings&... bindings) {
 template <class T, class Team, class... Given>
   requires(!TensorType<T>)
 auto assume(const Team&, const at::Tensor&, const Given&...) {
-  using verdict = verdict_of<detail::enters<T>>;
+  using verdict = detail::argument_verdict<kind::call, 0, kind::tensor, T>;
   verdict::template refuse<verdict>();
   return detail::refused_tensor<>();
 }
@@ -244,7 +241,7 @@ namespace detail {
 
 /// This worker's box of a tensor that everybody has; nothing moves. Of pending terms coordinate 0 has it all, the others what adds nothing.
 inline tensor<dyn> take_value(const team_handle& team, layout x, element e, const at::Tensor& global) {
-  if (!global.defined()) throw error(refusal{code::undefined_tensor}, team->label());
+  tessera::check(check_plain(global), team->label());
   if (global.dim() != x.dims.count) throw error(refusal{code::ranks_differ, x.dims.count, global.dim()}, team->label());
   for (int d = 0; d < x.dims.count; ++d) {
     if (x.dims[d].extent == dynamic) x.dims[d].extent = global.size(d);
@@ -278,7 +275,7 @@ T take(const Team& team, const at::Tensor& global) {
 template <class T, class Team>
   requires(!TensorType<T>)
 auto take(const Team&, const at::Tensor&) {
-  using verdict = verdict_of<detail::enters<T>>;
+  using verdict = detail::argument_verdict<kind::call, 0, kind::tensor, T>;
   verdict::template refuse<verdict>();
   return detail::refused_tensor<>();
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/primitive/composition.hpp>
 #include <tessera/tensor/tensor.hpp>
 
 namespace tessera {
@@ -43,7 +44,7 @@ auto carry(const tensor<P, S, E>& x, call_site at) {
 
 // Why x does not go to Q, asked before F is instantiated: compilers print a few lines for each class on the way to a refusal.
 template <class Source, class Q>
-using carried = std::conditional_t<PartitionType<Q>, verdict_of<Source>, not_a_partition<>>;
+using carried = std::conditional_t<PartitionType<Q>, verdict_of<Source>, argument_verdict<kind::call, 0, kind::partition, Q>>;
 
 }  // namespace detail
 
@@ -89,6 +90,14 @@ auto apply(const T& x, call_site at = call_site::here()) {
   verdict::template refuse<verdict>();
   if constexpr (verdict::ok) return typename F::codomain(detail::through(static_cast<const F*>(nullptr), x.dynamic(), at));
   else return detail::refused_like<T>();
+}
+
+template <class F, TensorType T>
+  requires(kind_of<F> != kind::primitive)
+auto apply(const T&) {
+  using verdict = detail::argument_verdict<kind::call, 0, kind::primitive, F>;
+  verdict::template refuse<verdict>();
+  return detail::refused_like<T>();
 }
 
 // The named verbs: each refuses a pair of partitions that it does not lead between. Beside each its adjoint.
