@@ -191,6 +191,15 @@ TEST_CASE("a program one of whose workers fails ends with a status that says so"
   CHECK(run_workers<mesh<pair_axis>>(0, nullptr, unknown, program) != 0);
 }
 
+TEST_CASE("what the core refuses by a value is told by a worker with its code") {
+  const auto all = in_world(2, [](const std::shared_ptr<transport>& carrier) {
+    const auto program = [](const std::shared_ptr<transport>&) { static_cast<void>(bind<dyn>(-8)); };
+    tessera::detail::run_worker(carrier, threads_only(), program);
+    return true;
+  });
+  for (const std::string& code : all.codes) CHECK(code == "tessera.shape.negative");
+}
+
 TEST_CASE("a worker that is too late is an error when the time limit has passed") {
   const auto all = in_world(3, [](const std::shared_ptr<transport>& carrier) {
     if (carrier->rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(2500));
