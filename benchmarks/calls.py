@@ -1,7 +1,5 @@
 #!/usr/bin/env python3
-"""usage: calls.py [--once] [--rounds N] [FOLDER]
-
-What a call costs. Exchanges of the library, between threads and over MPI, against the best that is written by hand for MPI; and what tensors
+"""What a call costs. Exchanges of the library, between threads and over MPI, against the best that is written by hand for MPI; and what tensors
 add to them. The processes run in turns, and a ratio is the median over the rounds, above 1 where the library is quicker; "at best" is that of
 the quickest rounds, for machines that are busy. All cells go to standard error as a table, and to standard output as JSON lines.
 
