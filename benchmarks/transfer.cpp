@@ -43,11 +43,10 @@ void measure(const char* name, index_t bytes, const ts::layout& from, const ts::
   std::vector<double> copies;
   const auto worker = [&](ts::team<grid>& team) {
     const ts::step s{ts::map::move, from, to, ts::combine::sum};
-    ts::exchange& bound = team.state()->bound(s, ts::element::float64);
+    const auto bound = team.state()->bound(s, ts::element::float64);
     const buffer in(ts::box_of(from, team.rank()));
     const buffer out(ts::box_of(to, team.rank()));
     std::vector<double> plain(out.data.size(), 2.0);
-    ts::transport& carrier = team.state()->carrier();
     const auto timed = [&](auto&& act) {
       all.arrive_and_wait();
       const auto began = std::chrono::steady_clock::now();
@@ -56,7 +55,7 @@ void measure(const char* name, index_t bytes, const ts::layout& from, const ts::
       return seconds(std::chrono::steady_clock::now() - began).count();
     };
     for (int i = 0; i < rounds; ++i) {
-      const double move = timed([&] { bound.finish(carrier, bound.start(carrier, in.where, out.where)); });
+      const double move = timed([&] { bound->start(in.where, out.where).finish(); });
       const double copy = timed([&] { std::memcpy(plain.data(), out.data.data(), plain.size() * sizeof(double)); });
       if (!team.first()) continue;
       moves.push_back(move);

@@ -100,7 +100,7 @@ TEST_CASE("complex numbers have no maximum; everything else has all combines") {
       const step s{map::fold, on_line(2, 3, partial_by(with)), on_line(2, 3, {role::cut}), with};
       std::string why;
       try {
-        exchange e(s, 0, tessera::element_of<T>);
+        exchange_plan p(s, 0, tessera::element_of<T>, {});
       } catch (const error& e) {
         why = e.code();
       }

@@ -53,10 +53,8 @@ std::vector<local_box> run(const step& s, int world, std::vector<local_box>& in,
   for (int r = 0; r < world; ++r)
     threads.emplace_back([&, r] {
       in_process carrier(meeting, r);
-      exchange e(s, r, element::float64);
-      const region to = out[static_cast<std::size_t>(r)].memory();
-      if (e.fold()) fill_neutral(to, s.with);
-      received += e.finish(carrier, e.start(carrier, in[static_cast<std::size_t>(r)].memory(), to)).bytes;
+      const auto e = bind(carrier, s, element::float64);
+      received += e->start(in[static_cast<std::size_t>(r)].memory(), out[static_cast<std::size_t>(r)].memory()).finish().bytes;
       meeting->leave(r);
     });
   for (auto& t : threads) t.join();

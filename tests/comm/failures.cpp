@@ -43,17 +43,18 @@ region memory_of(std::vector<double>& data, const static_vector<index_t, max_dim
 }
 
 /// Runs one transfer of zeros; true when it came to an end.
-bool run(transport& carrier, const step& s) {
-  exchange e(s, carrier.rank(), element::float64);
+bool run(const std::shared_ptr<bound_exchange>& e) {
   index_t in = 1;
   index_t out = 1;
-  for (index_t n : e.input_extents()) in *= n;
-  for (index_t n : e.output_extents()) out *= n;
+  for (index_t n : e->input_extents()) in *= n;
+  for (index_t n : e->output_extents()) out *= n;
   std::vector<double> x(static_cast<std::size_t>(in + 1));
   std::vector<double> y(static_cast<std::size_t>(out + 1));
-  e.finish(carrier, e.start(carrier, memory_of(x, e.input_extents()), memory_of(y, e.output_extents())));
+  e->start(memory_of(x, e->input_extents()), memory_of(y, e->output_extents())).finish();
   return true;
 }
+
+bool run(transport& carrier, const step& s) { return run(bind(carrier, s, element::float64)); }
 
 /// One number from one worker to another, of a world of any size.
 step sending(int from, int to, index_t n = 1) {
@@ -127,17 +128,29 @@ TEST_CASE("workers that wait for each other in a ring are told so") {
   for (const int size : {2, 3, 5}) {
     const auto all = in_world(size, [&](const std::shared_ptr<transport>& carrier) {
       const int me = carrier->rank();
-      run(*carrier, sending((me + 1) % size, me));  // everybody receives first
-      return run(*carrier, sending(me, (me + size - 1) % size));
+      std::vector<std::shared_ptr<bound_exchange>> to;
+      for (int w = 0; w < size; ++w) to.push_back(bind(*carrier, sending((w + 1) % size, w), element::float64));
+      run(to[static_cast<std::size_t>(me)]);  // everybody receives first
+      return run(to[static_cast<std::size_t>((me + size - 1) % size)]);
     });
     INFO(all.errors());
     CHECK(count_of(all.codes, ring) == size);
   }
 }
 
+TEST_CASE("workers that bind in a ring are told so") {
+  const auto all = in_world(3, [](const std::shared_ptr<transport>& carrier) {
+    const int me = carrier->rank();
+    return run(*carrier, sending((me + 1) % 3, me));
+  });
+  INFO(all.errors());
+  CHECK(count_of(all.codes, ring) == 3);
+}
+
 TEST_CASE("workers whose boxes nobody takes are told so") {
   const auto all = in_world(2, [](const std::shared_ptr<transport>& carrier) {
-    return run(*carrier, sending(carrier->rank(), 1 - carrier->rank()));
+    const std::array from{bind(*carrier, sending(0, 1), element::float64), bind(*carrier, sending(1, 0), element::float64)};
+    return run(from[static_cast<std::size_t>(carrier->rank())]);
   });
   INFO(all.errors());
   CHECK(count_of(all.codes, ring) == 2);
@@ -213,11 +226,8 @@ TEST_CASE("an error says what each of two workers does, in the words of the fiel
   const auto all = in_world(3, [](const std::shared_ptr<transport>& carrier) {
     team_state team(carrier, line(3));
     const bool odd = carrier->rank() == 2;
-    exchange e(gathering(3, odd ? 50 : 33), carrier->rank(), element::float64);
-    std::vector<double> x(20);
-    std::vector<double> y(51);
     const activity what{.what = odd ? "linear" : nullptr, .at = {"deep/in/train.cpp", odd ? 12 : 7}};
-    e.finish(*carrier, e.start(*carrier, memory_of(x, e.input_extents()), memory_of(y, e.output_extents()), what));
+    bind(*carrier, gathering(3, odd ? 50 : 33), element::float64, what);
     return true;
   });
   CHECK(count_of(all.codes, disagree) == 3);
@@ -230,11 +240,13 @@ TEST_CASE("an error says what each of two workers does, in the words of the fiel
 
 TEST_CASE("calls of one plan for different purposes never meet") {
   const auto all = in_world(4, [](const std::shared_ptr<transport>& carrier) {
-    exchange e(gathering(4, 12), carrier->rank(), element::float64);
+    const auto forward = bind(*carrier, gathering(4, 12), element::float64, {.why = purpose::forward});
+    const auto backward = bind(*carrier, gathering(4, 12), element::float64, {.why = purpose::backward});
     std::vector<double> x(4);
     std::vector<double> y(13);
-    const activity what{.why = carrier->rank() == 3 ? purpose::forward : purpose::backward};
-    e.finish(*carrier, e.start(*carrier, memory_of(x, e.input_extents()), memory_of(y, e.output_extents()), what));
+    const bool odd = carrier->rank() == 3;
+    const auto& e = odd ? forward : backward;
+    e->start(memory_of(x, e->input_extents()), memory_of(y, e->output_extents()), {.why = odd ? purpose::forward : purpose::backward}).finish();
     return true;
   });
   INFO(all.errors());
@@ -322,17 +334,17 @@ class mailboxes {
       workers.push_back(std::make_unique<detail::waiting>(
           w, size, [this](int to, const detail::wait_message& m) { mail.emplace_back(to, m); },
           [this, w] { return needs[static_cast<std::size_t>(w)]; }));
-    calls.resize(static_cast<std::size_t>(size));
+    for (int w = 0; w < size; ++w) calls.push_back(std::make_unique<exchange_call>());
   }
   detail::waiting& at(int w) { return *workers[static_cast<std::size_t>(w)]; }
-  void begin(int w, std::uint64_t fingerprint) {
-    calls[static_cast<std::size_t>(w)].fingerprint = fingerprint;
-    at(w).begin(calls[static_cast<std::size_t>(w)]);
+  void begin(int w, std::uint64_t exchange) {
+    calls[static_cast<std::size_t>(w)]->sequence = begun[{w, exchange}]++;
+    at(w).begin(exchange);
   }
-  void wait(int w, std::uint64_t fingerprint, std::vector<detail::waiting::need> peers) {
-    begin(w, fingerprint);
+  void wait(int w, std::uint64_t exchange, std::vector<detail::waiting::need> peers) {
+    begin(w, exchange);
     needs[static_cast<std::size_t>(w)] = std::move(peers);
-    at(w).enter(calls[static_cast<std::size_t>(w)]);
+    at(w).enter(exchange, *calls[static_cast<std::size_t>(w)]);
   }
   /// Delivers all mail; the code of the first error.
   std::string deliver() {
@@ -348,7 +360,8 @@ class mailboxes {
 
   std::deque<std::pair<int, detail::wait_message>> mail;
   std::vector<std::vector<detail::waiting::need>> needs;
-  std::vector<exchange_call> calls;
+  std::vector<std::unique_ptr<exchange_call>> calls;
+  std::map<std::pair<int, std::uint64_t>, std::uint64_t> begun;
   std::vector<std::unique_ptr<detail::waiting>> workers;
 };
 

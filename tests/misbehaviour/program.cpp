@@ -25,7 +25,7 @@ ts::layout shared_out() { return numbers({ts::role::cut}); }
 
 /// Carries three numbers from one layout to another.
 void move_one(ts::team_state& state, const ts::layout& from, const ts::layout& to, ts::purpose why = {}) {
-  ts::exchange& e = state.bound({ts::map::move, from, to, ts::combine::sum}, ts::element::float64);
+  const auto e = state.bound({ts::map::move, from, to, ts::combine::sum}, ts::element::float64, {.why = why});
   double in[3]{};
   double out[3]{};
   const auto memory = [](double* at, const auto& extents) {
@@ -33,12 +33,17 @@ void move_one(ts::team_state& state, const ts::layout& from, const ts::layout& t
     r.strides.push(1);
     return r;
   };
-  e.finish(state.carrier(), e.start(state.carrier(), memory(in, e.input_extents()), memory(out, e.output_extents()), {.why = why}));
+  e->start(memory(in, e->input_extents()), memory(out, e->output_extents()), {.why = why}).finish();
 }
 
-/// Starts an exchange of many numbers and throws before its end.
+/// An exchange of many numbers; all workers bind it.
+std::shared_ptr<ts::bound_exchange> many(ts::team_state& state) {
+  return state.bound({ts::map::move, numbers({ts::role::cut}, 300'000), numbers({}, 300'000), ts::combine::sum}, ts::element::float64);
+}
+
+/// Starts it and throws before its end.
 void give_up(ts::team_state& state) {
-  ts::exchange e({ts::map::move, numbers({ts::role::cut}, 300'000), numbers({}, 300'000), ts::combine::sum}, state.rank(), ts::element::float64);
+  const auto e = many(state);
   std::vector<double> in(100'000);
   std::vector<double> out(300'000);
   const auto memory = [](std::vector<double>& at) {
@@ -47,7 +52,7 @@ void give_up(ts::team_state& state) {
     r.strides.push(1);
     return r;
   };
-  const ts::in_flight call = e.start(state.carrier(), memory(in), memory(out));
+  const ts::in_flight call = e->start(memory(in), memory(out));
   throw std::runtime_error("out of paper");
 }
 
@@ -55,12 +60,17 @@ void give_up(ts::team_state& state) {
 void carry(ts::transport& carrier, int peer, bool sends) {
   static double number = 1;
   ts::region r{reinterpret_cast<std::byte*>(&number), sends ? ts::element::float64 : ts::element::uint8, {}, {}};
-  ts::exchange_call call;
-  call.fingerprint = 7;
-  call.does.what = "sending";
-  (sends ? call.sends : call.receives).push_back({peer, r, r.element});
-  carrier.start(call);
-  carrier.finish(call);
+  r.extents.push(1);
+  r.strides.push(1);
+  ts::exchange_plan plan;
+  plan.id = 7;
+  plan.element = r.element;
+  plan.workers = {carrier.rank(), peer};
+  ts::leg l{peer, {}, {}, r.extents};
+  l.here.push(0);
+  l.there.push(0);
+  (sends ? plan.sends : plan.receives).push_back(l);
+  carrier.bind(std::move(plan))->start(r, r, {.what = "sending"}).finish();
 }
 
 /// Does nothing that ends, and hears nobody.
@@ -97,6 +107,7 @@ int main(int argc, char** argv) {
       if (me == 1) get_stuck();
       return;
     }
+    if (how == "gives up" || how == "goes on") many(state);
     if (me == 1) {
       if (how == "throws") throw std::runtime_error("out of paper");
       if (how == "gives up") give_up(state);

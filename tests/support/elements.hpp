@@ -118,13 +118,12 @@ inline constexpr index_t numbers_of_each = 53;
 template <class T>
 std::vector<T> folded(transport& c, combine with) {
   const step s{map::fold, on_line(c.size(), numbers_of_each, partial_by(with)), on_line(c.size(), numbers_of_each, {role::cut}), with};
-  exchange e(s, c.rank(), tessera::element_of<T>);
+  const auto e = bind(c, s, tessera::element_of<T>);
   gapped<T> in(numbers_of_each, 2);
   for (index_t i = 0; i < numbers_of_each; ++i) in.set(i, term<T>(i, c.rank(), with));
-  const index_t n = e.output_extents()[0];
+  const index_t n = e->output_extents()[0];
   gapped<T> out(n, 3);
-  fill_neutral(out.where(n), with);
-  e.finish(c, e.start(c, in.where(numbers_of_each), out.where(n)));
+  e->start(in.where(numbers_of_each), out.where(n)).finish();
   std::vector<T> mine;
   for (index_t i = 0; i < n; ++i) mine.push_back(out.get(i));
   return mine;
@@ -134,13 +133,13 @@ std::vector<T> folded(transport& c, combine with) {
 template <class T>
 std::vector<unsigned char> moved(transport& c, index_t step_in, index_t step_out) {
   const step s = gathered(c.size(), numbers_of_each);
-  exchange e(s, c.rank(), tessera::element_of<T>);
+  const auto e = bind(c, s, tessera::element_of<T>);
   const box mine = cutting{s.from}.box_of(c.rank());
   gapped<T> in(mine[0].size(), step_in);
   for (index_t i = mine[0].lo; i < mine[0].hi; ++i)
     for (std::size_t b = 0; b < sizeof(T); ++b) in.at(i - mine[0].lo)[b] = static_cast<unsigned char>(i * 31 + static_cast<index_t>(b) * 101);
   gapped<T> out(numbers_of_each, step_out);
-  e.finish(c, e.start(c, in.where(mine[0].size()), out.where(numbers_of_each)));
+  e->start(in.where(mine[0].size()), out.where(numbers_of_each)).finish();
   return out.memory;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 // Calls that are under way together on a line of workers, with numbers that say where they come from.
 
-#include <tessera/comm/exchange.hpp>
+#include <tessera/comm/agreement.hpp>
 
 #include <fmt/core.h>
 
@@ -43,17 +43,17 @@ inline step sent(int size, index_t n, int from, int to) {
 class flight {
  public:
   flight(transport& carrier, const step& s, int salt)
-      : carrier_(carrier), step_(s), salt_(salt), own_(std::make_shared<exchange>(s, carrier.rank(), element::float64)), e_(own_.get()) {
+      : carrier_(carrier), step_(s), salt_(salt), e_(bind(carrier, s, element::float64)) {
     allocate();
   }
   /// Another call of the same exchange.
-  flight(flight& first, int salt) : carrier_(first.carrier_), step_(first.step_), salt_(salt), own_(first.own_), e_(own_.get()) {
+  flight(flight& first, int salt) : carrier_(first.carrier_), step_(first.step_), salt_(salt), e_(first.e_) {
     allocate();
   }
 
-  void start() { call_.emplace(e_->start(carrier_, memory(in_, e_->input_extents()), memory(out_, e_->output_extents()))); }
+  void start() { call_.emplace(e_->start(memory(in_, e_->input_extents()), memory(out_, e_->output_extents()))); }
   void finish() {
-    e_->finish(carrier_, std::move(*call_));
+    call_->finish();
     call_.reset();
   }
 
@@ -90,8 +90,7 @@ class flight {
   transport& carrier_;
   step step_;
   int salt_;
-  std::shared_ptr<exchange> own_;
-  exchange* e_;
+  std::shared_ptr<bound_exchange> e_;
   std::vector<double> in_;
   std::vector<double> out_;
   std::optional<in_flight> call_;  // last: withdrawn before its memory goes

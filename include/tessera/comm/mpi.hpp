@@ -1,6 +1,8 @@
 #pragma once
 
 #include <tessera/comm/mpi_mailbox.hpp>
+#include <tessera/comm/patience.hpp>
+#include <tessera/comm/transport.hpp>
 #include <tessera/comm/waiting.hpp>
 
 #include <boost/mpi/environment.hpp>
@@ -9,9 +11,9 @@
 
 namespace tessera {
 
+class mpi_exchange;
+
 /// One worker a process, over any MPI that was started by any launcher: raw buffers, never serialisation.
-///
-/// A box that is contiguous travels in place; others are packed, and unpacked in the order of the receives.
 class mpi_transport final : public transport {
  public:
   explicit mpi_transport(const boost::mpi::communicator& world)
@@ -19,12 +21,14 @@ class mpi_transport final : public transport {
         mailbox_(world),
         waiting_(
             world.rank(), world.size(), [this](int to, const detail::wait_message& m) { mailbox_.post(to, m); },
-            [this] { return needs(); }) {
+            [this] { return needs_(); }) {
     MPI_Comm_set_errhandler(world_, MPI_ERRORS_RETURN);
     int known = 0;
     int* highest = nullptr;
     MPI_Comm_get_attr(world_, MPI_TAG_UB, &highest, &known);
     if (known != 0) tags_ = static_cast<std::uint64_t>(*highest) - first_tag + 1;
+    const boost::mpi::communicator here(node_of(world_), boost::mpi::comm_take_ownership);
+    crowded_ = static_cast<unsigned>(here.size()) > std::max(1u, std::thread::hardware_concurrency());
   }
 
   transport_traits traits() const override { return {"mpi", false, false}; }
@@ -34,82 +38,10 @@ class mpi_transport final : public transport {
   bool ended() const override { return waiting_.ended(); }
   std::optional<error> failure() const override { return waiting_.failure(); }
 
-  void start(exchange_call& call) override {
-    const int me = rank();
-    if (clock::now() > next_look_) listen();
-    if (ended()) throw error(refusal{code::worker_lost, me, me}, launch_ended);
-    if (gave_up_) waiting_.fail(refusal{code::call_given_up, me}, told(me, text_of(call.does)));
-    waiting_.begin(call);
-    index_t bytes = 0;
-    for (const parcel& p : call.sends)
-      if (p.peer != me && !p.where.contiguous()) bytes += padded(p.bytes());
-    for (const parcel& p : call.receives)
-      if (p.peer != me && unpacked(call, p)) bytes += padded(p.bytes());
-    if (static_cast<index_t>(call.staging.size()) < bytes) call.staging.resize(static_cast<std::size_t>(bytes));
-    requests_of(call).clear();
-    std::byte* free = call.staging.data();
-    for (const parcel& p : call.receives) {
-      if (p.peer == me) continue;
-      std::byte* at = p.where.data;
-      if (unpacked(call, p)) {
-        at = free;
-        free += padded(p.bytes());
-      }
-      in_pieces(at, p.bytes(), [&](std::byte* piece, int n) {
-        push(call, p.peer, [&](MPI_Request* r) { return MPI_Irecv(piece, n, MPI_BYTE, p.peer, tag(call), world_, r); });
-      });
-    }
-    for (const parcel& p : call.sends) {
-      if (p.peer == me) continue;
-      std::byte* at = p.where.data;
-      if (!p.where.contiguous()) {
-        at = free;
-        free += padded(p.bytes());
-        copy(p.where, p.packed_at(at));
-      }
-      in_pieces(at, p.bytes(), [&](std::byte* piece, int n) {
-        push(call, p.peer, [&](MPI_Request* r) { return MPI_Isend(piece, n, MPI_BYTE, p.peer, tag(call), world_, r); });
-      });
-    }
-  }
-
-  void finish(exchange_call& call) override {
-    wait(call);
-    const int me = rank();
-    const std::byte* next = call.staging.data();
-    int own = 0;
-    for (const parcel& p : call.receives) {
-      if (p.peer == me) {
-        detail::deliver(call, *detail::own_parcel(call, me, own++), p.where);
-        continue;
-      }
-      call.got.bytes += p.bytes();
-      ++call.got.messages;
-      if (!unpacked(call, p)) continue;
-      detail::deliver(call, p.packed_at(const_cast<std::byte*>(next)), p.where);
-      next += padded(p.bytes());
-    }
-  }
-
-  /// Receives are cancelled; what a peer does not take within a few seconds stays allocated until the job ends.
-  void withdraw(std::unique_ptr<exchange_call> call) noexcept override {
-    gave_up_ = true;
-    if (!call->pending) return;
-    requests& open = requests_of(*call);
-    std::size_t received = 0;
-    for (const parcel& p : call->receives)
-      if (p.peer != rank()) received += static_cast<std::size_t>(pieces(p));
-    for (std::size_t i = 0; i < std::min(received, open.size()); ++i)
-      if (open[i] != MPI_REQUEST_NULL) MPI_Cancel(&open[i]);
-    const auto until = clock::now() + (waiting_.failure() ? a_while : for_readers);
-    int done = 0;
-    while (MPI_Testall(static_cast<int>(open.size()), open.data(), &done, MPI_STATUSES_IGNORE) == MPI_SUCCESS && done == 0) {
-      if (clock::now() > until) {
-        given_up_.push_back(std::move(call));
-        return;
-      }
-      std::this_thread::yield();
-    }
+  std::shared_ptr<bound_exchange> bind(exchange_plan plan) override;
+  std::uint64_t free_id(std::uint64_t from) const override {
+    while (used_.contains(tag_of(from))) ++from;
+    return from;
   }
 
   /// This worker's program threw: all others stop with the same error. Whether this one is to say it; a lower worker that
@@ -146,94 +78,25 @@ class mpi_transport final : public transport {
   }
 
  private:
+  friend class mpi_exchange;
+
   using clock = std::chrono::steady_clock;
   static constexpr int first_tag = 1;
+  static constexpr std::uint64_t agreement_tags = 1024;  // the first ones
   static constexpr std::chrono::milliseconds a_while{200};       // after which a worker that waits asks
   static constexpr std::chrono::milliseconds for_readers{5000};  // of a call that is given up
   static constexpr std::chrono::milliseconds for_answers{2000};  // of all that hear: who gives none computes, or is stuck
-  static constexpr index_t largest_piece = index_t{1} << 30;  // MPI counts are int
-  using requests = std::vector<MPI_Request>;
 
-  static requests& requests_of(exchange_call& call) {
-    if (!call.pending) call.pending = std::make_shared<requests>();
-    return *static_cast<requests*>(call.pending.get());
+  static MPI_Comm node_of(MPI_Comm world) {
+    MPI_Comm node = MPI_COMM_NULL;
+    MPI_Comm_split_type(world, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+    return node;
   }
 
-  static index_t pieces(const parcel& p) { return std::max<index_t>(1, (p.bytes() + largest_piece - 1) / largest_piece); }
-  static index_t padded(index_t bytes) { return (bytes + 63) / 64 * 64; }
-  int tag(const exchange_call& call) const { return first_tag + static_cast<int>(call.fingerprint % tags_); }
-  static bool unpacked(const exchange_call& call, const parcel& p) { return call.accumulates || !p.where.contiguous(); }
-
-  template <class Each>
-  static void in_pieces(std::byte* at, index_t bytes, Each&& each) {
-    do {
-      const index_t n = std::min(bytes, largest_piece);
-      each(at, static_cast<int>(n));
-      at += n;
-      bytes -= n;
-    } while (bytes > 0);
-  }
-
-  // Calls visit(peer, request) for each request of a call that was started.
-  template <class Visit>
-  void each_request(exchange_call& call, Visit&& visit) const {
-    auto next = requests_of(call).begin();
-    for (const auto* legs : {&call.receives, &call.sends})
-      for (const parcel& p : *legs)
-        for (index_t piece = 0; p.peer != rank() && piece < pieces(p); ++piece) visit(p.peer, *next++);
-  }
-
-  template <class Begin>
-  void push(exchange_call& call, int peer, Begin&& begin) {
-    MPI_Request request = MPI_REQUEST_NULL;
-    insist(begin(&request), call, peer);
-    requests_of(call).push_back(request);
-  }
-  // What MPI cannot do with a worker is told in its words.
-  void insist(int status, const exchange_call& call, int peer) {
-    if (status == MPI_SUCCESS) return;
-    int kind = MPI_ERR_OTHER;
-    char says[MPI_MAX_ERROR_STRING]{};
-    int length = 0;
-    MPI_Error_class(status, &kind);
-    MPI_Error_string(status, says, &length);
-    const code why = kind == MPI_ERR_TRUNCATE ? code::workers_disagree : code::worker_lost;
-    waiting_.fail(refusal{why, rank(), peer}, told(rank(), text_of(call.does)) + "; " + says);
-  }
-
-  // Yields while it waits: workers may be more than cores, and then spinning costs milliseconds.
-  void wait(exchange_call& call) {
-    for (int round = 0; round < 64; ++round, std::this_thread::yield())
-      if (all_done(call)) return requests_of(call).clear();
-    waited_in_ = &call;
-    waiting_.enter(call);
-    wait_long(call);
-    waiting_.leave();
-    waited_in_ = nullptr;
-    requests_of(call).clear();
-  }
-  void wait_long(exchange_call& call) {
-    const auto until = detail::deadline_after(time_limit);
-    auto next_question = clock::now() + a_while;
-    auto next_look = clock::now();
-    std::optional<clock::time_point> last;
-    for (; !all_done(call); std::this_thread::yield()) {  // which takes long on a busy machine
-      const auto now = clock::now();
-      if (now < next_look) continue;
-      next_look = now + std::chrono::milliseconds(1);
-      listen();
-      if (now > until && !last) {  // those that only wait answer once more
-        last = now + for_answers;
-        waiting_.ask();
-      } else if (last && now > *last) {
-        const int stuck = waiting_.behind();
-        waiting_.fail(refusal{code::time_limit, rank(), stuck, time_limit.count()},
-                      told(rank(), text_of(call.does)) + "; " + told(stuck, in_no_call));
-      } else if (!last && now > next_question) {
-        next_question = clock::time_point::max();
-        waiting_.ask();
-      }
-    }
+  // Agreements between two workers are made one after the other, so that two of them may share a tag; other exchanges have one each.
+  int tag_of(std::uint64_t id) const {
+    if ((id & exchange_plan::agreement) != 0) return first_tag + static_cast<int>(id % agreement_tags);
+    return first_tag + static_cast<int>(agreement_tags + id % (tags_ - agreement_tags));
   }
 
   void listen() {
@@ -245,15 +108,6 @@ class mpi_transport final : public transport {
     for (detail::wait_message m; mailbox_.next(m);) waiting_.hear(m);
   }
 
-  // Who has to begin the call that this worker waits in: whose box has not come, and who has not taken one.
-  std::vector<detail::waiting::need> needs() {
-    std::vector<detail::waiting::need> all;
-    each_request(*waited_in_, [&](int peer, const MPI_Request& r) {
-      const auto same = [&](const detail::waiting::need& n) { return n.peer == peer; };
-      if (r != MPI_REQUEST_NULL && std::none_of(all.begin(), all.end(), same)) all.push_back({peer, offers_else(peer)});
-    });
-    return all;
-  }
   // All receives of calls under way are posted, so a box that is here and not received is one that no call takes.
   bool offers_else(int peer) const {
     int here = 0;
@@ -261,26 +115,324 @@ class mpi_transport final : public transport {
     return here != 0;
   }
 
-  // Tests each request by itself: one that is done becomes null, so `needs` knows which are not.
-  bool all_done(exchange_call& call) {
-    bool all = true;
-    each_request(call, [&](int peer, MPI_Request& r) {
-      if (r == MPI_REQUEST_NULL) return;
-      int done = 0;
-      insist(MPI_Test(&r, &done, MPI_STATUS_IGNORE), call, peer);
-      all = all && done != 0;
-    });
-    return all;
-  }
-
   boost::mpi::communicator world_;
   detail::mpi_mailbox<detail::wait_message> mailbox_;
+  std::function<std::vector<detail::waiting::need>()> needs_;  // of the call that this worker waits in
   detail::waiting waiting_;
-  exchange_call* waited_in_ = nullptr;
   clock::time_point next_look_;
   std::uint64_t tags_ = 30000;
+  bool crowded_ = false;
+  std::set<int> used_;  // tags
+  std::vector<std::vector<std::byte>> spare_;  // memory beside the tensors, from calls that ended
   bool gave_up_ = false;
   std::vector<std::unique_ptr<exchange_call>> given_up_;
 };
+
+/// An exchange among processes: a box that is contiguous travels in place, others are packed; terms of a Fold are kept beside each other
+/// until all are there. Requests last as long as the memory that they are for.
+class mpi_exchange final : public bound_exchange {
+ public:
+  mpi_exchange(mpi_transport& carrier, exchange_plan bound) : bound_exchange(std::move(bound), carrier.rank()), carrier_(carrier) {
+    tag_ = carrier_.tag_of(plan().id);
+    if (plan().agrees()) return;
+    carrier_.used_.insert(tag_);
+    carrier_.waiting_.bind(plan().id);
+  }
+  ~mpi_exchange() override {
+    if (plan().agrees()) return;
+    carrier_.used_.erase(tag_);
+    carrier_.waiting_.forget(plan().id);
+  }
+
+ private:
+  using clock = mpi_transport::clock;
+  static constexpr index_t largest_piece = index_t{1} << 30;      // MPI counts are int
+  static constexpr std::size_t largest_kept = std::size_t{1} << 16;  // memory beside the tensors that a call keeps for the next one
+
+  /// A message of a call, in pieces; they last while its box lies at one place.
+  struct letter {
+    std::byte* at = nullptr;
+    std::size_t first = 0;  // of the call's requests
+    std::size_t pieces = 1;
+  };
+  struct mpi_call final : exchange_call {
+    std::vector<std::byte> staging;
+    std::vector<letter> receives;  // as the plan has them
+    std::vector<letter> sends;
+    std::vector<MPI_Request> requests;
+    std::vector<MPI_Status> statuses;
+    bool posted = false;
+    bool delivered = false;
+
+    ~mpi_call() override {
+      for (MPI_Request& r : requests)
+        if (r != MPI_REQUEST_NULL) MPI_Request_free(&r);
+    }
+  };
+
+  static mpi_call& mine(exchange_call& call) { return static_cast<mpi_call&>(call); }
+  static index_t padded(index_t bytes) { return (bytes + 63) / 64 * 64; }
+  index_t bytes_of_leg(const leg& l) const { return l.count() * bytes_of(plan().element); }
+
+  std::unique_ptr<exchange_call> make_call() override {
+    auto call = std::make_unique<mpi_call>();
+    const auto add = [&](const std::vector<leg>& legs, std::vector<letter>& letters) {
+      for (const leg& l : legs) {
+        letter& x = letters.emplace_back();
+        x.first = call->requests.size();
+        x.pieces = l.peer == carrier_.rank() ? 0 : static_cast<std::size_t>(std::max<index_t>(1, (bytes_of_leg(l) + largest_piece - 1) / largest_piece));
+        call->requests.insert(call->requests.end(), x.pieces, MPI_REQUEST_NULL);
+      }
+    };
+    add(plan().receives, call->receives);
+    add(plan().sends, call->sends);
+    call->statuses.resize(call->requests.size());
+    return call;
+  }
+
+  void post(exchange_call& call) override {
+    mpi_call& c = mine(call);
+    const int me = carrier_.rank();
+    if (clock::now() > carrier_.next_look_) carrier_.listen();
+    if (carrier_.ended()) throw error(refusal{code::worker_lost, me, me}, launch_ended);
+    if (carrier_.gave_up_) carrier_.waiting_.fail(refusal{code::call_given_up, me}, told(me, text_of(c.does)));
+    carrier_.waiting_.begin(plan().id);
+    stage(c);
+    c.posted = true;
+    c.delivered = false;
+    for (std::size_t i = 0; i < c.receives.size(); ++i) begin(c, c.receives[i], plan().receives[i], &MPI_Recv_init);
+    for (std::size_t i = 0; i < c.sends.size(); ++i) {
+      const leg& l = plan().sends[i];
+      if (l.peer == me) continue;
+      const region lies = c.in.part(l.here, l.extents);
+      if (c.sends[i].at != lies.data) copy(lies, lies.packed_at(c.sends[i].at));
+      begin(c, c.sends[i], l, &MPI_Send_init);
+    }
+  }
+
+  // Finds where each message lies: in the tensor if it is contiguous there, else in the call's own memory.
+  void stage(mpi_call& c) {
+    index_t bytes = 0;
+    const auto place = [&](const std::vector<leg>& legs, std::vector<letter>& letters, const region& whole, bool in_place, auto&& keep) {
+      for (std::size_t i = 0; i < legs.size(); ++i) {
+        if (legs[i].peer == carrier_.rank()) continue;
+        const region lies = whole.part(legs[i].here, legs[i].extents);
+        if (in_place && lies.contiguous()) {
+          keep(letters[i], lies.data);
+        } else {
+          keep(letters[i], c.staging.data() + bytes);
+          bytes += padded(bytes_of_leg(legs[i]));
+        }
+      }
+    };
+    const auto all = [&](auto&& keep) {
+      bytes = 0;
+      place(plan().receives, c.receives, c.out, !plan().fold, keep);
+      place(plan().sends, c.sends, c.in, true, keep);
+    };
+    all([](letter&, std::byte*) {});
+    if (c.staging.size() < static_cast<std::size_t>(bytes)) {
+      if (static_cast<std::size_t>(bytes) > largest_kept && !carrier_.spare_.empty()) {
+        c.staging = std::move(carrier_.spare_.back());
+        carrier_.spare_.pop_back();
+      }
+      if (c.staging.size() < static_cast<std::size_t>(bytes)) c.staging.resize(static_cast<std::size_t>(bytes));
+    }
+    all([&](letter& x, std::byte* at) {
+      if (x.at == at) return;
+      for (std::size_t p = x.first; p < x.first + x.pieces; ++p)
+        if (c.requests[p] != MPI_REQUEST_NULL) MPI_Request_free(&c.requests[p]);
+      x.at = at;
+    });
+  }
+
+  template <class Make>
+  void begin(mpi_call& c, letter& x, const leg& l, Make make) {
+    index_t left = bytes_of_leg(l);
+    std::byte* at = x.at;
+    for (std::size_t p = x.first; p < x.first + x.pieces; ++p) {
+      const index_t n = std::min(left, largest_piece);
+      if (c.requests[p] == MPI_REQUEST_NULL) insist(make(at, static_cast<int>(n), MPI_BYTE, l.peer, tag_, carrier_.world_, &c.requests[p]), c, l.peer);
+      insist(MPI_Start(&c.requests[p]), c, l.peer);
+      at += n;
+      left -= n;
+    }
+  }
+  // What MPI cannot do with a worker is told in its words.
+  void insist(int status, const mpi_call& c, int peer) const {
+    if (status == MPI_SUCCESS) return;
+    int kind = MPI_ERR_OTHER;
+    char says[MPI_MAX_ERROR_STRING]{};
+    int length = 0;
+    MPI_Error_class(status, &kind);
+    MPI_Error_string(status, says, &length);
+    const code why = kind == MPI_ERR_TRUNCATE || kind == MPI_ERR_IN_STATUS ? code::workers_disagree : code::worker_lost;
+    carrier_.waiting_.fail(refusal{why, carrier_.rank(), peer}, told(carrier_.rank(), text_of(c.does)) + "; " + says);
+  }
+
+  bool arrived(exchange_call& call) override {
+    mpi_call& c = mine(call);
+    for (const letter& x : c.receives)
+      if (!came(c, x)) return false;
+    deliver(c);
+    return true;
+  }
+
+  void complete(exchange_call& call) override {
+    mpi_call& c = mine(call);
+    if (!all_done(c)) wait(c);
+    deliver(c);
+    c.posted = false;
+    if (c.staging.size() > largest_kept) carrier_.spare_.push_back(std::move(c.staging));
+  }
+
+  /// Receives are cancelled; what a peer does not take within a few seconds stays allocated until the job ends.
+  void withdraw(std::unique_ptr<exchange_call> call) noexcept override {
+    carrier_.gave_up_ = true;
+    mpi_call& c = mine(*call);
+    if (!c.posted) return;
+    for (const letter& x : c.receives)
+      for (std::size_t p = x.first; p < x.first + x.pieces; ++p)
+        if (!is_done(c.requests[p])) MPI_Cancel(&c.requests[p]);
+    const auto until = clock::now() + (carrier_.waiting_.failure() ? mpi_transport::a_while : mpi_transport::for_readers);
+    int done = 0;
+    while (test(c, done) == MPI_SUCCESS && done == 0) {
+      if (clock::now() > until) {
+        carrier_.given_up_.push_back(std::move(call));
+        return;
+      }
+      std::this_thread::yield();
+    }
+  }
+
+  // Puts what came where it belongs, once.
+  void deliver(mpi_call& c) const {
+    if (c.delivered) return;
+    c.delivered = true;
+    if (plan().fold) {
+      fold(c, [&](int i) {
+        const leg& l = plan().receives[static_cast<std::size_t>(i)];
+        return l.peer == carrier_.rank() ? c.in.part(l.there, l.extents) : letter_of(c, i);
+      });
+      return;
+    }
+    for (int i = 0; i < static_cast<int>(c.receives.size()); ++i) {
+      const leg& l = plan().receives[static_cast<std::size_t>(i)];
+      const region lies = c.out.part(l.here, l.extents);
+      if (l.peer != carrier_.rank() && c.receives[static_cast<std::size_t>(i)].at != lies.data) copy(letter_of(c, i), lies);
+    }
+  }
+  // A received box as it was packed.
+  region letter_of(const mpi_call& c, int i) const {
+    region r = c.out;
+    r.extents = plan().receives[static_cast<std::size_t>(i)].extents;
+    return r.packed_at(c.receives[static_cast<std::size_t>(i)].at);
+  }
+
+  // Whether a request that was started is done, or none was.
+  static bool is_done(MPI_Request request) {
+    int done = 1;
+    if (request != MPI_REQUEST_NULL) MPI_Request_get_status(request, &done, MPI_STATUS_IGNORE);
+    return done != 0;
+  }
+  static bool came(const mpi_call& c, const letter& x) {
+    for (std::size_t p = x.first; p < x.first + x.pieces; ++p)
+      if (!is_done(c.requests[p])) return false;
+    return true;
+  }
+  static int test(mpi_call& c, int& done) {
+    return MPI_Testall(static_cast<int>(c.requests.size()), c.requests.data(), &done, c.statuses.data());
+  }
+  bool all_done(mpi_call& c) {
+    int done = 0;
+    const int status = test(c, done);
+    if (done == 0 && status == MPI_SUCCESS) return false;
+    for (std::size_t i = 0; i < c.receives.size(); ++i) {
+      const leg& l = plan().receives[i];
+      index_t came = 0;
+      for (std::size_t p = c.receives[i].first; p < c.receives[i].first + c.receives[i].pieces; ++p) {
+        if (status == MPI_ERR_IN_STATUS) insist(c.statuses[p].MPI_ERROR, c, l.peer);
+        int n = 0;
+        MPI_Get_count(&c.statuses[p], MPI_BYTE, &n);
+        came += n;
+      }
+      if (status == MPI_SUCCESS && c.receives[i].pieces > 0 && came != bytes_of_leg(l)) insist(MPI_ERR_TRUNCATE, c, l.peer);
+    }
+    insist(status, c, carrier_.rank());
+    return true;
+  }
+
+  // Who has to begin the call: whose box has not come, and who has not taken one.
+  std::vector<detail::waiting::need> needs(const mpi_call& c) const {
+    std::vector<detail::waiting::need> all;
+    const auto add = [&](const std::vector<leg>& legs, const std::vector<letter>& letters) {
+      for (std::size_t i = 0; i < legs.size(); ++i) {
+        const auto same = [&](const detail::waiting::need& n) { return n.peer == legs[i].peer; };
+        if (!came(c, letters[i]) && std::none_of(all.begin(), all.end(), same)) all.push_back({legs[i].peer, carrier_.offers_else(legs[i].peer)});
+      }
+    };
+    add(plan().receives, c.receives);
+    add(plan().sends, c.sends);
+    return all;
+  }
+  // Never sleeps: messages on their way go on only while somebody asks for them.
+  void wait(mpi_call& c) {
+    detail::patience p(carrier_.crowded_, false);
+    std::optional<waiting_here> here;
+    while (!all_done(c)) {
+      if (!p.pause()) continue;
+      if (!here) here.emplace(*this, c);
+      here->look();
+    }
+  }
+
+  /// While it lives, the worker waits in a call long enough to be asked, and asks, for whom.
+  class waiting_here {
+   public:
+    waiting_here(mpi_exchange& of, mpi_call& call) : of_(of), call_(call), carrier_(of.carrier_) {
+      until_ = detail::deadline_after(carrier_.time_limit);
+      next_question_ = clock::now() + mpi_transport::a_while;
+      carrier_.needs_ = [this] { return of_.needs(call_); };
+      carrier_.waiting_.enter(of_.plan().id, call_);
+    }
+    waiting_here(const waiting_here&) = delete;
+    waiting_here& operator=(const waiting_here&) = delete;
+    ~waiting_here() { carrier_.waiting_.leave(); }
+
+    void look() {
+      const auto now = clock::now();
+      if (now < next_look_) return;
+      next_look_ = now + std::chrono::milliseconds(1);
+      carrier_.listen();
+      if (now > until_ && !last_) {  // those that only wait answer once more
+        last_ = now + mpi_transport::for_answers;
+        carrier_.waiting_.ask();
+      } else if (last_ && now > *last_) {
+        const int stuck = carrier_.waiting_.behind();
+        carrier_.waiting_.fail(refusal{code::time_limit, carrier_.rank(), stuck, carrier_.time_limit.count()},
+                               told(carrier_.rank(), text_of(call_.does)) + "; " + told(stuck, in_no_call));
+      } else if (!last_ && now > next_question_) {
+        next_question_ = clock::time_point::max();
+        carrier_.waiting_.ask();
+      }
+    }
+
+   private:
+    mpi_exchange& of_;
+    mpi_call& call_;
+    mpi_transport& carrier_;
+    clock::time_point until_;
+    clock::time_point next_look_;
+    clock::time_point next_question_;
+    std::optional<clock::time_point> last_;
+  };
+
+  mpi_transport& carrier_;
+  int tag_ = 0;
+};
+
+inline std::shared_ptr<bound_exchange> mpi_transport::bind(exchange_plan plan) {
+  return std::make_shared<mpi_exchange>(*this, std::move(plan));
+}
 
 }  // namespace tessera

@@ -32,6 +32,16 @@ struct region {
     return true;
   }
 
+  /// A box of it: where that begins, and how far it goes.
+  region part(const static_vector<index_t, max_dimensions>& offset, const static_vector<index_t, max_dimensions>& size) const {
+    region r = *this;
+    index_t before = 0;
+    for (int d = 0; d < offset.count; ++d) before += offset[d] * strides[d];
+    r.data += before * bytes_of(element);
+    r.extents = size;
+    return r;
+  }
+
   /// The same extents in row-major storage elsewhere.
   region packed_at(std::byte* where) const {
     region r = *this;
@@ -104,21 +114,6 @@ void with_type(element e, Visit&& visit) {
   with_type_at(static_cast<int>(e), visit, element_types{});
 }
 
-// Calls visit(element, element) for two regions' types: equal ones, or a half type and float.
-template <class Visit>
-void with_types(element a, element b, Visit&& visit) {
-  with_type(a, [&](auto x) {
-    using T = decltype(x);
-    if (a == b) return visit(x, x);
-    if constexpr (is_half_type<T>) visit(x, float{});
-    if constexpr (std::is_same_v<T, double>) visit(x, float{});
-    if constexpr (std::is_same_v<T, complex64>) visit(x, complex128{});
-    if constexpr (std::is_same_v<T, complex128>) visit(x, complex64{});
-    if constexpr (std::is_same_v<T, float>)
-      b == element::float64 ? visit(x, double{}) : b == element::float16 ? visit(x, half{}) : visit(x, bfloat16{});
-  });
-}
-
 // Calls visit with unsigned integers of this size, or a pair of them: what moves is bytes.
 template <class Visit>
 void with_bytes(index_t size, Visit&& visit) {
@@ -144,34 +139,6 @@ inline void copy(const region& from, const region& to) {
       }
       constexpr index_t size = sizeof(T);
       for (index_t i = 0; i < n; ++i) std::memcpy(b + i * step_b * size, a + i * step_a * size, sizeof(T));
-    });
-  });
-}
-
-/// to = from, element by element, where one may hold a half type and the other floats: rounded to nearest, ties to even.
-inline void convert(const region& from, const region& to) {
-  detail::with_types(from.element, to.element, [&]<class T, class U>(T, U) {
-    detail::each_row(from, to, [](std::byte* a, std::byte* b, index_t n, index_t step_a, index_t step_b) {
-      const T* x = reinterpret_cast<const T*>(a);
-      U* y = reinterpret_cast<U*>(b);
-      for (index_t i = 0; i < n; ++i) y[i * step_b] = detail::stored<U>(detail::widened(x[i * step_a]));
-    });
-  });
-}
-
-/// to = to combined with from, element by element, in the wider type of the two; half types in float.
-inline void accumulate(const region& from, const region& to, combine with) {
-  detail::with_types(from.element, to.element, [&]<class T, class U>(T, U) {
-    detail::each_row(from, to, [with](std::byte* a, std::byte* b, index_t n, index_t step_a, index_t step_b) {
-      const T* x = reinterpret_cast<const T*>(a);
-      U* y = reinterpret_cast<U*>(b);
-      using W = decltype(detail::widened(U{}));
-      const auto add = [&](combine how) {
-        for (index_t i = 0; i < n; ++i)
-          y[i * step_b] = detail::stored<U>(detail::combined<W>(detail::widened(y[i * step_b]), detail::stored<W>(x[i * step_a]), how));
-      };
-      if (with == combine::sum) add(combine::sum);  // a loop of its own, without the choice in it
-      else add(with);
     });
   });
 }

@@ -3,7 +3,9 @@
 #include <tessera/comm/ending.hpp>
 #include <tessera/comm/in_process.hpp>
 
+#include <condition_variable>
 #include <functional>
+#include <mutex>
 #include <system_error>
 #include <thread>
 

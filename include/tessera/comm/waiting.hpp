@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/comm/transport.hpp>
+#include <tessera/comm/bound_exchange.hpp>
 
 #include <algorithm>
 #include <functional>
@@ -41,8 +41,8 @@ struct wait_message {
   int waits_for = -1;
   bool offered_else = false;      ///< the reader sent the sender a box that none of the sender's calls takes
   std::uint64_t asked = 0;        ///< the first one's number for its question
-  std::uint64_t fingerprint = 0;  ///< of the call that the sender waits in,
-  std::uint64_t sequence = 0;     ///< and which of that fingerprint it is
+  std::uint64_t exchange = 0;     ///< the id of the one that the sender waits in,
+  std::uint64_t sequence = 0;     ///< and which of its calls
   words<192> does;
   refusal why;  ///< a failure, or what it is when the question comes back to who asked
   words<512> told;
@@ -68,11 +68,15 @@ class waiting {
   waiting(int me, int size, post send, needs now)
       : me_(me), send_(std::move(send)), needs_(std::move(now)), left_(static_cast<std::size_t>(size), false), heard_(left_.size(), 0), silent_(left_) {}
 
-  /// Numbers a call that begins.
-  void begin(exchange_call& call) { call.sequence = begun_[call.fingerprint]++; }
+  /// A call of an exchange begins.
+  void begin(std::uint64_t exchange) { ++begun_[exchange]; }
+  /// An exchange that workers agreed on is bound, and goes again: then all its calls have ended.
+  void bind(std::uint64_t exchange) { bound_ = std::max(bound_, exchange); }
+  void forget(std::uint64_t exchange) { begun_.erase(exchange); }
 
   /// From now on the worker waits in a call; then again it does not.
-  void enter(const exchange_call& call) {
+  void enter(std::uint64_t exchange, const exchange_call& call) {
+    exchange_ = exchange;
     call_ = &call;
     passed_.clear();
     for (const wait_message& q : std::exchange(unread_, {})) hear(q);
@@ -154,7 +158,7 @@ class waiting {
         if (m.asked == asked_ && m.waits_for >= 0) waits_for_[m.from] = m.waits_for;
         return;
       case wait_message::never:
-        if (call_ != nullptr && m.fingerprint == call_->fingerprint && m.sequence == call_->sequence)
+        if (call_ != nullptr && m.exchange == exchange_ && m.sequence == call_->sequence)
           fail(refusal{code::worker_lost, me_, m.from}, told(me_, text_of(call_->does)) + "; " + told(m.from, has_ended));
         return;
       case wait_message::hail: return send_(m.from, message(wait_message::answer));
@@ -183,7 +187,7 @@ class waiting {
   }
   wait_message about_this_wait() const {
     wait_message m = message(wait_message::question);
-    m.fingerprint = call_->fingerprint;
+    m.exchange = exchange_;
     m.sequence = call_->sequence;
     m.does = text_of(call_->does);
     return m;
@@ -195,8 +199,8 @@ class waiting {
     }
   }
   bool begun(const wait_message& q) const {
-    const auto found = begun_.find(q.fingerprint);
-    return found != begun_.end() && found->second > q.sequence;
+    const auto found = begun_.find(q.exchange);
+    return found == begun_.end() ? q.exchange <= bound_ : found->second > q.sequence;
   }
 
   void hear_question(const wait_message& q) {
@@ -237,8 +241,10 @@ class waiting {
   int me_;
   post send_;
   needs needs_;
-  std::unordered_map<std::uint64_t, std::uint64_t> begun_;  // calls of each fingerprint
-  const exchange_call* call_ = nullptr;           // that it waits in
+  std::unordered_map<std::uint64_t, std::uint64_t> begun_;  // calls of each exchange
+  std::uint64_t bound_ = 0;                            // the largest id of an exchange: its workers' ids grow
+  std::uint64_t exchange_ = 0;                         // that it waits in,
+  const exchange_call* call_ = nullptr;                // and which call of it
   std::uint64_t questions_ = 0;
   std::uint64_t asked_ = 0;                            // the question of this wait
   std::map<int, int> waits_for_;                       // what was answered to it

@@ -22,15 +22,13 @@ inline std::uint64_t hash_of(const at::Tensor& x) {
 }
 
 inline at::Tensor run_step(team_state& team, const step& s, const at::Tensor& x, element e, const activity& what) {
-  exchange& bound = team.bound(s, e);
-  const auto sizes = sizes_of(bound.output_extents());
+  const std::shared_ptr<bound_exchange> bound = team.bound(s, e, what);
+  const auto sizes = sizes_of(bound->output_extents());
   at::Tensor y = at::empty(sizes, at::TensorOptions().dtype(scalar_type(e)));
   const region to = region_of(y, e);
-  if (bound.fold() || y.dim() == 0) fill_neutral(to, s.with);
   if (team.watch.exchange_started != nullptr) team.watch.exchange_started(team.watch.self, s, e);
   const at::Tensor sent = as_stored(x);
-  in_flight call = bound.start(team.carrier(), region_of(sent, e), to, what);
-  const received got = bound.finish(team.carrier(), std::move(call));
+  const received got = bound->start(region_of(sent, e), to, what).finish();
   team.total.bytes += got.bytes;
   team.total.messages += got.messages;
   if (team.watch.exchange_finished != nullptr) team.watch.exchange_finished(team.watch.self, s, e, got);

@@ -1,0 +1,145 @@
+#pragma once
+
+#include <tessera/comm/exchange_plan.hpp>
+#include <tessera/comm/folding.hpp>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace tessera {
+
+/// One call of an exchange; transports add what they keep of it meanwhile.
+struct exchange_call {
+  region in;
+  region out;
+  activity does;               ///< for whoever asks
+  std::uint64_t sequence = 0;  ///< how many calls of this exchange the worker began before
+  std::vector<region> terms;   ///< of a cell, while it is combined
+
+  exchange_call() = default;
+  exchange_call(const exchange_call&) = delete;
+  exchange_call& operator=(const exchange_call&) = delete;
+  virtual ~exchange_call() = default;
+};
+
+class in_flight;
+
+/// A Move or Fold bound to its workers: whatever a call needs is found, so that a call derives nothing.
+///
+/// A call is named by the exchange and its number. Any number may be under way, of one exchange or of several, and they end in any
+/// order. `finish` returns when this worker's boxes have arrived and its readers have read.
+class bound_exchange : public std::enable_shared_from_this<bound_exchange> {
+ public:
+  bound_exchange(const bound_exchange&) = delete;
+  bound_exchange& operator=(const bound_exchange&) = delete;
+  virtual ~bound_exchange() = default;
+
+  const exchange_plan& plan() const { return plan_; }
+  const box_vector& input_extents() const { return plan_.in; }
+  const box_vector& output_extents() const { return plan_.out; }
+
+  /// Begins a call: boxes of `in` are on their way, `out` must not be read before `finish`. Both outlive what is returned.
+  in_flight start(const region& in, const region& out, const activity& what = {});
+
+  bool retired = false;         ///< all its workers forgot it: who calls it next binds it anew
+  std::uint64_t last_used = 0;  ///< by this worker's count of calls
+
+ protected:
+  bound_exchange(exchange_plan plan, int rank) : plan_(std::move(plan)) {
+    for (const leg& l : plan_.receives)
+      if (l.peer == rank) own_.push_back(l);
+  }
+
+  virtual std::unique_ptr<exchange_call> make_call() = 0;
+  /// Shows this worker's boxes to their readers, or sends them.
+  virtual void post(exchange_call& call) = 0;
+  /// Takes what has come; whether all has, so that the output may be read.
+  virtual bool arrived(exchange_call& call) = 0;
+  /// Waits until all has come and all readers have read.
+  virtual void complete(exchange_call& call) = 0;
+  /// Gives up a call that will not be finished: nobody reads or writes its boxes afterwards.
+  virtual void withdraw(std::unique_ptr<exchange_call> call) noexcept = 0;
+
+  // What this worker takes from itself.
+  void take_own(const exchange_call& call) const {
+    for (const leg& l : own_) copy(call.in.part(l.there, l.extents), call.out.part(l.here, l.extents));
+  }
+  // Combines the terms; term(i) is the box of receive i, wherever it lies.
+  template <class Term>
+  void fold(exchange_call& call, Term&& term) const {
+    for (const cell& c : plan_.cells) {
+      call.terms.clear();
+      for (const int i : c.terms) {
+        box_vector inside = c.here;
+        for (int d = 0; d < inside.count; ++d) inside[d] -= plan_.receives[static_cast<std::size_t>(i)].here[d];
+        call.terms.push_back(term(i).part(inside, c.extents));
+      }
+      combine_terms(call.terms, call.out.part(c.here, c.extents), plan_.with);
+    }
+  }
+
+ private:
+  friend class in_flight;
+
+  exchange_plan plan_;
+  std::vector<leg> own_;
+  std::vector<std::unique_ptr<exchange_call>> idle_;
+  std::uint64_t begun_ = 0;
+};
+
+/// A call between start and finish. One that is dropped unfinished, because something threw, is withdrawn: nobody reads its
+/// input or writes its output afterwards.
+class in_flight {
+ public:
+  in_flight(in_flight&&) noexcept = default;
+  in_flight& operator=(in_flight&&) = delete;
+  ~in_flight() {
+    if (call_) of_->withdraw(std::move(call_));
+  }
+
+  /// Whether the output may be read; takes what has come, and waits for nobody.
+  bool arrived() { return of_->arrived(*call_); }
+
+  /// Ends the call: all boxes have arrived and all readers have read. Returns what was received.
+  received finish() {
+    of_->complete(*call_);
+    of_->idle_.push_back(std::move(call_));
+    return of_->plan_.brings;
+  }
+
+ private:
+  friend class bound_exchange;
+  in_flight() = default;
+
+  std::shared_ptr<bound_exchange> of_;
+  std::unique_ptr<exchange_call> call_;
+};
+
+inline in_flight bound_exchange::start(const region& in, const region& out, const activity& what) {
+  in_flight f;  // so that a post that throws is withdrawn
+  f.of_ = shared_from_this();
+  if (idle_.empty()) {
+    f.call_ = make_call();
+  } else {
+    f.call_ = std::move(idle_.back());
+    idle_.pop_back();
+  }
+  exchange_call& call = *f.call_;
+  call.in = in;
+  call.out = out;
+  call.does = what;
+  if (!plan_.agrees()) {
+    call.does.element = plan_.element;
+    if (call.does.moves == nullptr) call.does.moves = &plan_.moves;
+  }
+  if (!plan_.covered) fill_neutral(out, plan_.with);
+  call.sequence = begun_++;
+  thread_local std::uint64_t calls = 0;
+  last_used = ++calls;
+  post(call);
+  if (!plan_.fold) take_own(call);
+  return f;
+}
+
+}  // namespace tessera

@@ -1,0 +1,211 @@
+#pragma once
+
+#include <tessera/comm/activity.hpp>
+#include <tessera/comm/error.hpp>
+#include <tessera/comm/region.hpp>
+#include <tessera/plan/fingerprint.hpp>
+
+#include <algorithm>
+#include <vector>
+
+namespace tessera {
+
+/// What arrived at a worker, without what it takes from itself.
+struct received {
+  index_t bytes = 0;
+  index_t messages = 0;
+};
+
+/// The extents of a box, or where it begins in a tensor.
+using box_vector = static_vector<index_t, max_dimensions>;
+
+/// A box on its way between this worker and another, or from this worker to itself.
+struct leg {
+  int peer = 0;
+  box_vector here;   ///< where it begins in this worker's tensor,
+  box_vector there;  ///< and in the peer's
+  box_vector extents;
+
+  index_t count() const {
+    index_t n = 1;
+    for (const index_t e : extents) n *= e;
+    return n;
+  }
+};
+
+/// A part of a Fold's output where the same terms meet: which receives bring them, in the order in which they are added.
+struct cell {
+  box_vector here;
+  box_vector extents;
+  std::vector<int> terms;
+};
+
+/// A Move or Fold as one worker sees it, found once: what a transport binds.
+struct exchange_plan {
+  std::uint64_t id = 0;       ///< its workers agree on it; no other plan of two of them has it
+  std::uint64_t key = 0;      ///< what is alike on all its workers: plan, element, purpose
+  tessera::element element = tessera::element::float32;
+  bool fold = false;          ///< receives are combined, not copied
+  combine with = combine::sum;
+  movement moves;
+  std::vector<int> workers;   ///< who takes part, this worker included; by rank
+  std::vector<leg> sends;
+  std::vector<leg> receives;  ///< of a Fold by coordinate of the sender, so that every transport adds in one order
+  std::vector<cell> cells;    ///< of a Fold's output
+  box_vector in;
+  box_vector out;
+  bool covered = true;        ///< every element of the output is received
+  received brings;
+
+  exchange_plan() = default;
+  exchange_plan(const step& s, int rank, tessera::element e, const activity& what)
+      : element(e), fold(s.what == map::fold), with(s.with), moves(s.from, s.to) {
+    check(check_combine(s.with, e));
+    fingerprint f;
+    f << static_cast<index_t>(fingerprint_of(s, e)) << static_cast<index_t>(what.hash());
+    key = f.value();
+    const transfer plan = s.plan();
+    const cutting& source = fold ? plan.target() : plan.source();
+    const cutting& target = fold ? plan.source() : plan.target();
+    const holding had = source.held_by(rank);
+    const holding has = target.held_by(rank);
+    in = extents_of(had);
+    out = extents_of(has);
+    plan.sends(rank, [&](const message& m) { sends.push_back(place(m.to, m.where, had, target)); });
+    plan.receives(rank, [&](const message& m) { receives.push_back(place(m.from, m.where, has, source)); });
+    if (fold) order_by_coordinate(source.of.mesh);
+    for (const leg& l : receives) {
+      if (l.peer == rank) continue;
+      brings.bytes += l.count() * bytes_of(e);
+      ++brings.messages;
+    }
+    if (fold) find_cells();
+    index_t filled = 0;
+    if (fold) for (const cell& c : cells) filled += count_of(c.extents);
+    else for (const leg& l : receives) filled += l.count();
+    covered = filled >= count_of(out);
+    find_workers(plan, rank);
+  }
+
+  /// Every worker's row of `n` numbers on all of them, by rank: what workers agree by.
+  static exchange_plan gathering(const std::vector<int>& workers, int rank, index_t n, std::uint64_t key) {
+    exchange_plan p;
+    p.id = p.key = key | agreement;
+    p.element = element::int64;
+    p.workers = workers;
+    p.in.push(n);
+    p.out.push(n * static_cast<index_t>(workers.size()));
+    index_t place = 0;
+    for (const int w : workers) {
+      leg l{w, {}, {}, p.in};
+      l.here.push(place++ * n);
+      l.there.push(0);
+      p.receives.push_back(l);
+      std::swap(l.here[0], l.there[0]);
+      l.there[0] = n * (std::find(workers.begin(), workers.end(), rank) - workers.begin());
+      p.sends.push_back(l);
+    }
+    return p;
+  }
+
+  /// Marks the ids of agreements, which nobody has to agree on.
+  static constexpr std::uint64_t agreement = std::uint64_t{1} << 63;
+  bool agrees() const { return (id & agreement) != 0; }
+
+ private:
+  static index_t count_of(const box_vector& extents) {
+    index_t n = 1;
+    for (const index_t e : extents) n *= e;
+    return n;
+  }
+  static box_vector extents_of(const holding& held) {
+    box_vector e;
+    for (const intervals& i : held) e.push(size_of(i));
+    return e;
+  }
+  static box_vector begin_of(const box& where, const holding& in) {
+    box_vector at;
+    for (int d = 0; d < where.count; ++d) at.push(position(in[d], where[d].lo));
+    return at;
+  }
+  static leg place(int peer, const box& where, const holding& own, const cutting& peers) {
+    leg l{peer, begin_of(where, own), begin_of(where, peers.held_by(peer)), {}};
+    for (const interval& i : where) l.extents.push(i.size());
+    return l;
+  }
+
+  void order_by_coordinate(const mesh_value& senders) {
+    const auto number = [&](const leg& l) {
+      coordinates c;
+      senders.locate(l.peer, c);
+      return senders.number(c);
+    };
+    std::stable_sort(receives.begin(), receives.end(), [&](const leg& a, const leg& b) { return number(a) < number(b); });
+  }
+
+  // Cuts the output where the set of its terms changes: what a box shares with a cell becomes a cell with one term more.
+  void find_cells() {
+    for (int i = 0; i < static_cast<int>(receives.size()); ++i) {
+      const leg& l = receives[static_cast<std::size_t>(i)];
+      if (l.count() == 0) continue;
+      std::vector<cell> fresh{{l.here, l.extents, {i}}};  // what of the box meets no cell
+      std::vector<cell> all;
+      for (const cell& c : cells) {
+        if (apart(c, l.here, l.extents)) {
+          all.push_back(c);
+          continue;
+        }
+        cell shared = c;
+        without(c, l.here, l.extents, all, &shared);
+        shared.terms.push_back(i);
+        all.push_back(shared);
+        std::vector<cell> rest;
+        for (const cell& f : fresh) without(f, c.here, c.extents, rest, nullptr);
+        fresh = std::move(rest);
+      }
+      all.insert(all.end(), fresh.begin(), fresh.end());
+      cells = std::move(all);
+    }
+  }
+  static bool apart(const cell& c, const box_vector& begin, const box_vector& extents) {
+    for (int d = 0; d < begin.count; ++d)
+      if (c.here[d] + c.extents[d] <= begin[d] || begin[d] + extents[d] <= c.here[d]) return true;
+    return false;
+  }
+  // Adds what of a cell lies outside a box to `rest`, as boxes; `shared` becomes what lies inside.
+  static void without(cell c, const box_vector& begin, const box_vector& extents, std::vector<cell>& rest, cell* shared) {
+    if (apart(c, begin, extents)) {
+      rest.push_back(std::move(c));
+      return;
+    }
+    for (int d = 0; d < begin.count; ++d) {
+      const index_t lo = std::max(c.here[d], begin[d]);
+      const index_t hi = std::min(c.here[d] + c.extents[d], begin[d] + extents[d]);
+      for (const auto& [from, to] : {std::pair{c.here[d], lo}, std::pair{hi, c.here[d] + c.extents[d]}}) {
+        if (from >= to) continue;
+        cell side = c;
+        side.here[d] = from;
+        side.extents[d] = to - from;
+        rest.push_back(std::move(side));
+      }
+      c.here[d] = lo;
+      c.extents[d] = hi - lo;
+    }
+    if (shared != nullptr) *shared = std::move(c);
+  }
+
+  // All that hold something, where anything is carried between workers and this one is among them.
+  void find_workers(const transfer& plan, int rank) {
+    workers = {rank};
+    if (cost_of(plan).messages == 0 || (plan.source().elements_of(rank) == 0 && plan.target().elements_of(rank) == 0)) return;
+    for (const cutting* side : {&plan.source(), &plan.target()}) {
+      const mesh_value& m = side->of.mesh;
+      for (int i = 0; i < m.size(); ++i)
+        if (const int r = m.rank(m.at(i)); side->elements_of(r) > 0) workers.push_back(r);
+    }
+    std::sort(workers.begin(), workers.end());
+    workers.erase(std::unique(workers.begin(), workers.end()), workers.end());
+  }
+};
+
+}  // namespace tessera
