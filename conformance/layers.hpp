@@ -3,6 +3,8 @@
 
 #include "halos.hpp"
 
+#include <tessera/operation/plan_contraction.hpp>
+
 namespace conformance {
 
 /// A layer on one grid: x cut by it, the plan that the library makes.

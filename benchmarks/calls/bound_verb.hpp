@@ -9,34 +9,30 @@ namespace calls {
 /// A verb bound to one worker, its outputs reused: the one place that knows how the library binds an exchange.
 class bound_verb {
  public:
-  bound_verb(tessera::team_state& team, matrices& m) : carrier_(team.carrier()) {
+  bound_verb(tessera::team_state& team, matrices& m) {
     const tessera::change& plan = team.planned(m.of.from(), m.of.to()).plan;
     double* data = m.in.data();
     for (const tessera::step& s : plan.steps) {
-      tessera::exchange& bound = team.bound(s, tessera::element::float64);
-      const tessera::region from = region_at(data, bound.input_extents());
+      const std::shared_ptr<tessera::bound_exchange> bound = team.bound(s, tessera::element::float64);
+      const tessera::region from = region_at(data, bound->input_extents());
       if (&s + 1 != plan.steps.end()) {
-        between_.emplace_back(static_cast<std::size_t>(region_at(nullptr, bound.output_extents()).count()));
+        between_.emplace_back(static_cast<std::size_t>(region_at(nullptr, bound->output_extents()).count()));
         data = between_.back().data();
       } else {
         data = m.out.data();
       }
-      stages_.push_back({&bound, from, region_at(data, bound.output_extents()), s.with});
+      stages_.push_back({bound, from, region_at(data, bound->output_extents())});
     }
   }
 
   void operator()() {
-    for (const stage& s : stages_) {
-      if (s.bound->fold()) fill_neutral(s.out, s.with);
-      s.bound->finish(carrier_, s.bound->start(carrier_, s.in, s.out));
-    }
+    for (const stage& s : stages_) s.bound->start(s.in, s.out).finish();
   }
 
  private:
   struct stage {
-    tessera::exchange* bound;
+    std::shared_ptr<tessera::bound_exchange> bound;
     tessera::region in, out;
-    tessera::combine with;
   };
 
   static tessera::region region_at(double* data, const tessera::static_vector<index_t, tessera::max_dimensions>& extents) {
@@ -46,7 +42,6 @@ class bound_verb {
     return r.packed_at(reinterpret_cast<std::byte*>(data));
   }
 
-  tessera::transport& carrier_;
   std::vector<std::vector<double>> between_;
   std::vector<stage> stages_;
 };

@@ -68,12 +68,41 @@ TEST_CASE("half numbers are rounded to the nearest, ties to even, and come back 
 }
 
 TEST_CASE("terms of every element combine as they do one after the other, to the bit") {
-  for (const int size : {1, 2, 3, 4, 7}) {
+  for (const int size : {1, 2, 3, 4, 9}) {
     const auto all = in_world(size, [](const std::shared_ptr<transport>& carrier) { return every_fold(*carrier); });
     INFO(all.errors());
     REQUIRE(all.well());
     for (int r = 0; r < size; ++r) CHECK(all.of(r) == "");
   }
+}
+
+TEST_CASE("many terms in memory with gaps and without combine as few do, to the bit") {
+  static constexpr index_t n = 2 * tessera::detail::at_once + 77;
+  each_element([]<class T>(T) {
+    for (const combine with : combines) {
+      if (!check_combine(with, tessera::element_of<T>).ok()) continue;
+      for (const int count : {1, 2, 3, 9})
+        for (const index_t every : {1, 2}) {
+          std::deque<gapped<T>> terms;
+          std::vector<region> where;
+          for (int t = 0; t < count; ++t) {
+            terms.emplace_back(n, every);
+            for (index_t i = 0; i < n; ++i) terms.back().set(i, term<T>(i, t, with));
+            where.push_back(terms.back().where(n));
+          }
+          gapped<T> out(n, 3 - every);
+          combine_terms(where, out.where(n), with);
+          int wrong = 0;
+          for (index_t i = 0; i < n; ++i) {
+            std::vector<T> all;
+            for (const auto& t : terms) all.push_back(t.get(i));
+            wrong += !same_bytes(out.get(i), serial(all, with));
+          }
+          INFO(name_of(tessera::element_of<T>) << " combine " << static_cast<int>(with) << " of " << count << " terms");
+          CHECK(wrong == 0);
+        }
+    }
+  });
 }
 
 TEST_CASE("bits of every element arrive as they are, from and to memory with gaps") {

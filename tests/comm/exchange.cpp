@@ -148,3 +148,46 @@ TEST_CASE("two Moves one after the other are the Move from the first to the last
   }
   CHECK(passed == 150);
 }
+
+TEST_CASE("a Fold adds what the halos of a plane hold, where any of them overlap") {
+  for (const auto& [rows, columns] : {std::pair{2, 2}, std::pair{3, 2}, std::pair{4, 3}})
+    for (const auto& [height, width] : {std::pair{9, 7}, std::pair{5, 9}, std::pair{2, 2}})
+      for (const int size : {3, 5, 7}) {
+        layout tiles;
+        tiles.mesh.axes.push({text{"a"}, rows, 1});
+        tiles.mesh.axes.push({text{"b"}, columns, 1});
+        tiles.mesh = row_major(tiles.mesh);
+        tiles.roles.resize(2);
+        tiles.dims.resize(2);
+        tiles.dims[0].extent = height;
+        tiles.dims[1].extent = width;
+        tiles.cut_by(0, 0);
+        tiles.cut_by(1, 1);
+        layout halos = tiles;
+        for (dimension& d : halos.dims) {
+          const sliding window{size, 1, size / 2, size / 2, 1, boundary::zero};
+          d.kind = cover::haloed;
+          d.outputs = window.outputs(d.extent);
+          d.needs = window.needs();
+        }
+        const int world = rows * columns;
+        std::vector<local_box> in;
+        std::map<oracle::element, double> sums;
+        for (int r = 0; r < world; ++r) {
+          in.emplace_back(cutting{halos}, r);
+          for (std::size_t i = 0; i < in.back().where.size(); ++i) {
+            in.back().data[i] = value_at(in.back().where[i]) * (r + 1);
+            sums[in.back().where[i]] += in.back().data[i];
+          }
+        }
+        index_t bytes = 0;
+        const std::vector<local_box> out = run({map::fold, cotangent(halos), cotangent(tiles), combine::sum}, world, in, bytes);
+        std::size_t seen = 0;
+        int wrong = 0;
+        for (const local_box& b : out)
+          for (std::size_t i = 0; i < b.where.size(); ++i, ++seen) wrong += b.data[i] != sums.at(b.where[i]);
+        INFO(rows << "x" << columns << " workers, " << height << "x" << width << " numbers, a window of " << size);
+        CHECK(seen == static_cast<std::size_t>(height * width));
+        CHECK(wrong == 0);
+      }
+}

@@ -35,6 +35,73 @@ TEST_CASE("one exchange under way three times keeps its calls apart") {
   }
 }
 
+TEST_CASE("many calls of one exchange under way keep apart, however their workers wait") {
+  for (const bool crowded : {false, true})
+    for (const int size : {2, 3}) {
+      const auto all = in_world(size, [](const std::shared_ptr<transport>& carrier) { return many_of_one(*carrier); }, std::chrono::seconds{60}, crowded);
+      INFO(all.errors());
+      REQUIRE(all.well());
+      for (int r = 0; r < size; ++r) CHECK(all.of(r) == "");
+    }
+}
+
+TEST_CASE("nobody takes a later call for one that it looks for while the calls of a worker get more room") {
+  detail::shown_calls* shown = nullptr;
+  std::atomic<int> round{0};
+  std::atomic<int> seen{0};
+  std::atomic<bool> taken{false};
+  int early = 0;
+  constexpr int rounds = 20000;
+  std::thread reader([&] {
+    for (int r = 1; r <= rounds; ++r) {
+      while (round < r) std::this_thread::yield();
+      while (!shown->taken(1, 0)) {
+      }
+      early += !taken;
+      seen = r;
+    }
+  });
+  for (int r = 1; r <= rounds; ++r) {
+    detail::shown_calls calls(1);
+    const auto begin = [&](std::uint64_t call) -> detail::shown_call& {
+      detail::shown_call& c = calls.fresh(call);
+      c.busy = true;
+      c.begun.store(call + 1, std::memory_order_release);
+      return c;
+    };
+    taken = false;
+    shown = &calls;
+    detail::shown_call& first = begin(0);
+    first.taken(0).store(1, std::memory_order_release);
+    round = r;
+    detail::shown_call& second = begin(1);
+    first.busy = false;
+    begin(2).taken(0).store(3, std::memory_order_release);
+    for (int i = 0; i < 50; ++i) std::atomic_thread_fence(std::memory_order_seq_cst);
+    taken = true;
+    second.taken(0).store(2, std::memory_order_release);
+    while (seen < r) std::this_thread::yield();
+  }
+  reader.join();
+  CHECK(early == 0);
+}
+
+TEST_CASE("exchanges come and go beside one that stays") {
+  const auto all = in_world(3, [](const std::shared_ptr<transport>& carrier) { return beside_many(*carrier, 20); });
+  INFO(all.errors());
+  REQUIRE(all.well());
+  for (int r = 0; r < 3; ++r) CHECK(all.of(r) == "");
+}
+
+TEST_CASE("workers forget the same exchanges, whatever each used last") {
+  for (const int size : {1, 2, 3}) {
+    const auto all = in_world(size, [](const std::shared_ptr<transport>& carrier) { return forgotten_together(*carrier); });
+    INFO(all.errors());
+    REQUIRE(all.well());
+    for (int r = 0; r < size; ++r) CHECK(all.of(r) == "");
+  }
+}
+
 TEST_CASE("what was begun and not ended is given up, and the memory may go") {
   for (int thrower = 0; thrower < 3; ++thrower) {
     const auto all = in_world(3, [&](const std::shared_ptr<transport>& carrier) {
@@ -69,6 +136,16 @@ TEST_CASE("a worker that gave up a call cannot go on as if nothing had been") {
   });
   INFO(all.errors());
   for (int r = 0; r < 3; ++r) CHECK(all.codes[static_cast<std::size_t>(r)] == "tessera.agree.given_up");
+}
+
+TEST_CASE("a worker that gave up a call and says nothing more ends the launch all the same") {
+  const auto program = [](const std::shared_ptr<transport>& carrier) {
+    flight f(*carrier, gathered(2, 7), 1);
+    f.start();
+    if (carrier->rank() == 0) f.finish();
+  };
+  mesh_value both = on_line(2, 1, {}).mesh;
+  CHECK(run_workers(0, nullptr, threads_only(), both, program) != 0);
 }
 
 TEST_CASE("workers that wait for each other's other call disagree, with any number under way") {

@@ -107,11 +107,12 @@ int main(int argc, char** argv) {
       if (me == 1) get_stuck();
       return;
     }
-    if (how == "gives up" || how == "goes on") many(state);
+    if (how == "gives up" || how == "goes on" || how == "ends silently") many(state);
     if (me == 1) {
       if (how == "throws") throw std::runtime_error("out of paper");
       if (how == "gives up") give_up(state);
-      if (how == "goes on") try { give_up(state); } catch (const std::exception&) {}
+      if (how == "goes on" || how == "ends silently") try { give_up(state); } catch (const std::exception&) {}
+      if (how == "ends silently") return;
       if (how == "leaves") return;
       if (how == "exits") std::exit(0);
       if (how == "exits beside") std::thread([] { std::exit(0); }).join();
@@ -138,6 +139,11 @@ int main(int argc, char** argv) {
     if (how == "slow") {  // the first worker waits for the last one, long after the middle one sent its part and ended
       if (me == 2) std::this_thread::sleep_for(std::chrono::seconds(2));
       return move_one(state, shared_out(), held_by(0));
+    }
+    if (how == "slow between") {  // two calls of one exchange
+      move_one(state, shared_out(), copied());
+      if (me == 2) std::this_thread::sleep_for(std::chrono::seconds(3));
+      return move_one(state, shared_out(), copied());
     }
     if (how == "slow in turns") {  // 0 waits for 1, which begins another call first and waits for 2, which computes
       if (me == 2) std::this_thread::sleep_for(std::chrono::seconds(7));

@@ -1,12 +1,15 @@
 #pragma once
 // Calls that are under way together on a line of workers, with numbers that say where they come from.
 
-#include <tessera/comm/agreement.hpp>
+#include "generate.hpp"
+
+#include <tessera/comm/exchanges.hpp>
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <optional>
 #include <string>
 
@@ -42,14 +45,13 @@ inline step sent(int size, index_t n, int from, int to) {
 /// One call: what a worker puts in is a function of the element, the worker and the salt; `right` says what arrived wrongly.
 class flight {
  public:
-  flight(transport& carrier, const step& s, int salt)
-      : carrier_(carrier), step_(s), salt_(salt), e_(bind(carrier, s, element::float64)) {
+  flight(transport& carrier, const step& s, int salt, std::shared_ptr<bound_exchange> e)
+      : carrier_(carrier), step_(s), salt_(salt), e_(std::move(e)) {
     allocate();
   }
+  flight(transport& carrier, const step& s, int salt) : flight(carrier, s, salt, bind(carrier, s, element::float64)) {}
   /// Another call of the same exchange.
-  flight(flight& first, int salt) : carrier_(first.carrier_), step_(first.step_), salt_(salt), e_(first.e_) {
-    allocate();
-  }
+  flight(flight& first, int salt) : flight(first.carrier_, first.step_, salt, first.e_) {}
 
   void start() { call_.emplace(e_->start(memory(in_, e_->input_extents()), memory(out_, e_->output_extents()))); }
   void finish() {
@@ -156,6 +158,75 @@ inline std::string same_exchange_again(transport& c) {
         for (flight* f : backwards ? std::array{&d, &b, &a} : std::array{&a, &b, &d}) f->finish();
         for (flight* f : {&a, &b, &d}) wrong += f->right();
       }
+  return wrong;
+}
+
+/// Five to nine calls of one exchange under way, begun while others end, each worker ending them in an order of its own.
+inline std::string many_of_one(transport& c) {
+  std::string wrong;
+  int salt = 1;
+  for (const index_t large : {index_t{0}, index_t{20000}})
+    for (const step& s : {gathered(c.size(), 9 + large), summed(c.size(), 9 + large), sent(c.size(), 9 + large, 0, c.size() - 1)})
+      for (std::size_t most = 5; most <= 9; ++most) {
+        dice d{static_cast<std::uint64_t>(salt * 31 + c.rank())};
+        flight first(c, s, salt);
+        std::deque<flight> calls;
+        std::vector<flight*> open;
+        const auto end_one = [&] {
+          const auto which = open.begin() + d.roll(0, static_cast<int>(open.size()) - 1);
+          (*which)->finish();
+          open.erase(which);
+        };
+        for (std::size_t i = 0; i < 3 * most; ++i) {
+          open.push_back(&calls.emplace_back(first, ++salt));
+          open.back()->start();
+          if (open.size() == most) end_one();
+        }
+        while (!open.empty()) end_one();
+        for (const flight& f : calls) wrong += f.right();
+      }
+  return wrong;
+}
+
+/// A call of an exchange that stays beside calls of `many` that come and go, so that over MPI some would have its tag if tags were
+/// fewer; begun in another order on each worker. Workers have exchanges that others do not have.
+inline std::string beside_many(transport& c, int many) {
+  std::string wrong;
+  const auto kept = bind(c, sent(c.size(), 5, 0, c.size() - 1), element::float64);
+  flight stays(c, gathered(c.size(), 9), 1);
+  for (int salt = 2; salt < many + 2; ++salt) {
+    flight goes(c, gathered(c.size(), 9), salt);
+    flight again(stays, -salt);
+    for (flight* f : c.rank() % 2 == 0 ? std::array{&again, &goes} : std::array{&goes, &again}) f->start();
+    for (flight* f : {&again, &goes}) f->finish();
+    wrong += again.right() + goes.right();
+  }
+  return wrong;
+}
+
+/// Five exchanges where three are kept, each worker using them in an order of its own; how many were forgotten is the same everywhere.
+inline std::string forgotten_together(transport& c) {
+  std::string wrong;
+  exchanges known(c, 3);
+  std::vector<std::shared_ptr<bound_exchange>> met;
+  dice d{static_cast<std::uint64_t>(c.rank())};
+  for (int round = 0; round < 40; ++round) {
+    std::deque<flight> calls;
+    for (const int n : {round % 5, (round * 2 + 1) % 5, (round + 2) % 5}) {
+      const step s = gathered(c.size(), 9 + n);
+      const auto e = known.bound(s, element::float64, {});
+      if (std::find(met.begin(), met.end(), e) == met.end()) met.push_back(e);
+      if (e->retired) wrong += "a forgotten exchange is given; ";
+      calls.emplace_back(c, s, round * 7 + n, e);
+    }
+    std::vector<flight*> order;
+    for (flight& f : calls) order.insert(order.begin() + d.roll(0, static_cast<int>(order.size())), &f);
+    for (flight* f : order) f->start();
+    for (flight* f : order) f->finish();
+    for (const flight& f : calls) wrong += f.right();
+  }
+  const auto live = std::count_if(met.begin(), met.end(), [](const auto& e) { return !e->retired; });
+  if (live != 3 || met.size() < 10) wrong += fmt::format("{} of {} exchanges are kept; ", live, met.size());
   return wrong;
 }
 

@@ -48,11 +48,13 @@ struct outcome {
   }
 };
 
-/// Runs f(transport) in `size` threads of this process; whatever mesh it makes of them is known at run time.
+/// Runs f(transport) in `size` threads of this process; whatever mesh it makes of them is known at run time. `crowded` says whether
+/// workers wait as where they are more than cores.
 template <class F>
-auto in_world(int size, F&& f, std::chrono::seconds limit = std::chrono::seconds{60}) {
+auto in_world(int size, F&& f, std::chrono::seconds limit = std::chrono::seconds{60}, std::optional<bool> crowded = {}) {
   outcome<decltype(f(std::declval<const std::shared_ptr<transport>&>()))> out(size);
   const auto meeting = std::make_shared<hub>(size);
+  meeting->crowded = crowded.value_or(meeting->crowded);
   std::vector<std::thread> threads;
   for (int r = 0; r < size; ++r)
     threads.emplace_back([&, r] {

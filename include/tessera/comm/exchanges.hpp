@@ -12,7 +12,7 @@ namespace tessera {
 /// used for longest.
 class exchanges {
  public:
-  explicit exchanges(transport& carrier) : carrier_(carrier) {}
+  explicit exchanges(transport& carrier, std::size_t most = 1024) : carrier_(carrier), most_(most) {}
 
   std::shared_ptr<bound_exchange> bound(const step& s, element e, const activity& what) {
     fingerprint f;
@@ -22,8 +22,6 @@ class exchanges {
     return known;
   }
 
-  static constexpr std::size_t most = 1024;
-
  private:
   std::shared_ptr<bound_exchange> bind(const step& s, element e, const activity& what) {
     exchange_plan plan(s, carrier_.rank(), e, what);
@@ -31,7 +29,7 @@ class exchanges {
     for (const int w : plan.workers) workers << w;
     auto& alike = by_workers_[workers.value()];
     const auto oldest = std::min_element(alike.begin(), alike.end(), [](const auto& a, const auto& b) { return a->last_used < b->last_used; });
-    const std::uint64_t goes = agreement::name(carrier_, plan, alike.size() < most ? 0 : (*oldest)->plan().id, what);
+    const std::uint64_t goes = agreement::name(carrier_, plan, alike.size() < most_ ? 0 : (*oldest)->plan().id, what);
     std::erase_if(alike, [&](const auto& x) {
       if (x->plan().id != goes) return false;
       x->retired = true;
@@ -42,6 +40,7 @@ class exchanges {
   }
 
   transport& carrier_;
+  std::size_t most_;
   std::unordered_map<std::uint64_t, std::shared_ptr<bound_exchange>> bound_;  // by key
   std::unordered_map<std::uint64_t, std::vector<std::shared_ptr<bound_exchange>>> by_workers_;
 };

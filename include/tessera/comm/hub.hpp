@@ -70,10 +70,14 @@ class hub {
   /// Runs read() on other workers' memory, unless one of them has closed it; false then.
   template <class Owners, class Read>
   bool read_from(int me, const Owners& owners, Read&& read) {
-    at(me).reading.store(true);
+    struct reads {
+      std::atomic<bool>& now;
+      explicit reads(std::atomic<bool>& flag) : now(flag) { now.store(true); }
+      reads(const reads&) = delete;
+      ~reads() { now.store(false, std::memory_order_release); }
+    } here(at(me).reading);
     const bool open = std::none_of(owners.begin(), owners.end(), [&](const auto& o) { return at(o.rank).closed.load(); });
     if (open) read();
-    at(me).reading.store(false, std::memory_order_release);
     return open;
   }
   /// Nobody reads a worker's boxes any more; whoever is at it finishes first. It cannot go on: others may have read some of them.

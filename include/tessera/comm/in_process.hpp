@@ -123,9 +123,9 @@ class in_process_exchange final : public bound_exchange {
   }
 
   void withdraw(std::unique_ptr<exchange_call> call) noexcept override {
-    if (mine(*call).shown == nullptr) return;
     hub_->close(rank_);
-    forget(*call);
+    carrier_.gave_up = true;
+    if (mine(*call).shown != nullptr) forget(*call);
   }
 
   bool ended(exchange_call& call) {
@@ -146,6 +146,14 @@ class in_process_exchange final : public bound_exchange {
     detail::patience p(hub_->crowded);
     std::optional<detail::patience::clock::time_point> until;
     auto next_look = std::chrono::milliseconds(20);
+    struct waiting_here {
+      hub& meeting;
+      int rank;
+      bool known = false;
+      ~waiting_here() {
+        if (known) meeting.go_on(rank);
+      }
+    } here{*hub_, rank_};
     while (true) {
       const bool look = p.pause();
       if (ended(call)) break;
@@ -155,12 +163,12 @@ class in_process_exchange final : public bound_exchange {
       hub_->stop_if_failed(rank_);
       if (p.waited() > next_look) {
         next_look += std::chrono::milliseconds(100);
+        here.known = true;
         hub_->wait(rank_, {among_.get(), me_, call.sequence, text_of(call.does)});
       }
       if (!until) until = detail::deadline_after(carrier_.time_limit);
       if (detail::patience::clock::now() > *until) hub_->late(rank_, carrier_.time_limit);
     }
-    if (next_look > std::chrono::milliseconds(20)) hub_->go_on(rank_);
   }
 
   // The tensor that a source shows for a call.

@@ -7,6 +7,7 @@
 
 #include <boost/mpi/environment.hpp>
 
+#include <limits>
 #include <thread>
 
 namespace tessera {
@@ -16,7 +17,8 @@ class mpi_exchange;
 /// One worker a process, over any MPI that was started by any launcher: raw buffers, never serialisation.
 class mpi_transport final : public transport {
  public:
-  explicit mpi_transport(const boost::mpi::communicator& world)
+  /// Messages have at most so many tags, whatever more MPI has.
+  explicit mpi_transport(const boost::mpi::communicator& world, std::uint64_t most_tags = std::numeric_limits<std::uint64_t>::max())
       : world_(world, boost::mpi::comm_duplicate),
         mailbox_(world),
         waiting_(
@@ -27,9 +29,12 @@ class mpi_transport final : public transport {
     int* highest = nullptr;
     MPI_Comm_get_attr(world_, MPI_TAG_UB, &highest, &known);
     if (known != 0) tags_ = static_cast<std::uint64_t>(*highest) - first_tag + 1;
+    tags_ = std::min(tags_, most_tags);
     const boost::mpi::communicator here(node_of(world_), boost::mpi::comm_take_ownership);
     crowded_ = static_cast<unsigned>(here.size()) > std::max(1u, std::thread::hardware_concurrency());
   }
+
+  static constexpr std::uint64_t agreement_tags = 1024;  ///< the first ones
 
   transport_traits traits() const override { return {"mpi", false, false}; }
   int rank() const override { return world_.rank(); }
@@ -82,7 +87,6 @@ class mpi_transport final : public transport {
 
   using clock = std::chrono::steady_clock;
   static constexpr int first_tag = 1;
-  static constexpr std::uint64_t agreement_tags = 1024;  // the first ones
   static constexpr std::chrono::milliseconds a_while{200};       // after which a worker that waits asks
   static constexpr std::chrono::milliseconds for_readers{5000};  // of a call that is given up
   static constexpr std::chrono::milliseconds for_answers{2000};  // of all that hear: who gives none computes, or is stuck
@@ -124,7 +128,6 @@ class mpi_transport final : public transport {
   bool crowded_ = false;
   std::set<int> used_;  // tags
   std::vector<std::vector<std::byte>> spare_;  // memory beside the tensors, from calls that ended
-  bool gave_up_ = false;
   std::vector<std::unique_ptr<exchange_call>> given_up_;
 };
 
@@ -176,9 +179,9 @@ class mpi_exchange final : public bound_exchange {
 
   std::unique_ptr<exchange_call> make_call() override {
     auto call = std::make_unique<mpi_call>();
-    const auto add = [&](const std::vector<leg>& legs, std::vector<letter>& letters) {
+    const auto add = [&](const std::vector<leg>& legs, std::vector<letter>& mail) {
       for (const leg& l : legs) {
-        letter& x = letters.emplace_back();
+        letter& x = mail.emplace_back();
         x.first = call->requests.size();
         x.pieces = l.peer == carrier_.rank() ? 0 : static_cast<std::size_t>(std::max<index_t>(1, (bytes_of_leg(l) + largest_piece - 1) / largest_piece));
         call->requests.insert(call->requests.end(), x.pieces, MPI_REQUEST_NULL);
@@ -195,7 +198,7 @@ class mpi_exchange final : public bound_exchange {
     const int me = carrier_.rank();
     if (clock::now() > carrier_.next_look_) carrier_.listen();
     if (carrier_.ended()) throw error(refusal{code::worker_lost, me, me}, launch_ended);
-    if (carrier_.gave_up_) carrier_.waiting_.fail(refusal{code::call_given_up, me}, told(me, text_of(c.does)));
+    if (carrier_.gave_up) carrier_.waiting_.fail(refusal{code::call_given_up, me}, told(me, text_of(c.does)));
     carrier_.waiting_.begin(plan().id);
     stage(c);
     c.posted = true;
@@ -213,14 +216,14 @@ class mpi_exchange final : public bound_exchange {
   // Finds where each message lies: in the tensor if it is contiguous there, else in the call's own memory.
   void stage(mpi_call& c) {
     index_t bytes = 0;
-    const auto place = [&](const std::vector<leg>& legs, std::vector<letter>& letters, const region& whole, bool in_place, auto&& keep) {
+    const auto place = [&](const std::vector<leg>& legs, std::vector<letter>& mail, const region& whole, bool in_place, auto&& keep) {
       for (std::size_t i = 0; i < legs.size(); ++i) {
         if (legs[i].peer == carrier_.rank()) continue;
         const region lies = whole.part(legs[i].here, legs[i].extents);
         if (in_place && lies.contiguous()) {
-          keep(letters[i], lies.data);
+          keep(mail[i], lies.data);
         } else {
-          keep(letters[i], c.staging.data() + bytes);
+          keep(mail[i], c.staging.data() + bytes);
           bytes += padded(bytes_of_leg(legs[i]));
         }
       }
@@ -288,7 +291,7 @@ class mpi_exchange final : public bound_exchange {
 
   /// Receives are cancelled; what a peer does not take within a few seconds stays allocated until the job ends.
   void withdraw(std::unique_ptr<exchange_call> call) noexcept override {
-    carrier_.gave_up_ = true;
+    carrier_.gave_up = true;
     mpi_call& c = mine(*call);
     if (!c.posted) return;
     for (const letter& x : c.receives)
@@ -365,10 +368,10 @@ class mpi_exchange final : public bound_exchange {
   // Who has to begin the call: whose box has not come, and who has not taken one.
   std::vector<detail::waiting::need> needs(const mpi_call& c) const {
     std::vector<detail::waiting::need> all;
-    const auto add = [&](const std::vector<leg>& legs, const std::vector<letter>& letters) {
+    const auto add = [&](const std::vector<leg>& legs, const std::vector<letter>& mail) {
       for (std::size_t i = 0; i < legs.size(); ++i) {
         const auto same = [&](const detail::waiting::need& n) { return n.peer == legs[i].peer; };
-        if (!came(c, letters[i]) && std::none_of(all.begin(), all.end(), same)) all.push_back({legs[i].peer, carrier_.offers_else(legs[i].peer)});
+        if (!came(c, mail[i]) && std::none_of(all.begin(), all.end(), same)) all.push_back({legs[i].peer, carrier_.offers_else(legs[i].peer)});
       }
     };
     add(plan().receives, c.receives);

@@ -45,13 +45,29 @@ class shown_calls {
     return of(call);
   }
 
-  bool begun(std::uint64_t call) const { return of(call).begun.load(std::memory_order_acquire) > call; }
-  bool taken(std::uint64_t call, std::size_t from) const { return of(call).taken(from).load(std::memory_order_acquire) > call; }
+  bool begun(std::uint64_t call) const {
+    return says(call, [](shown_call& shown) -> auto& { return shown.begun; });
+  }
+  bool taken(std::uint64_t call, std::size_t from) const {
+    return says(call, [from](shown_call& shown) -> auto& { return shown.taken(from); });
+  }
 
  private:
   struct ring {
     std::vector<shown_call*> calls;
   };
+
+  // In the ring before, the place of a later call may be where this one was looked for: what is said there holds if the ring, looked at
+  // afterwards, is the same.
+  template <class Number>
+  bool says(std::uint64_t call, Number&& number) const {
+    const ring* last = nullptr;
+    for (const ring* r = ring_.load(std::memory_order_acquire); r != last; r = ring_.load(std::memory_order_acquire)) {
+      if (number(*r->calls[call % r->calls.size()]).load(std::memory_order_acquire) <= call) return false;
+      last = r;
+    }
+    return true;
+  }
 
   // A place that shows nothing yet counts as every call before: they have ended.
   void grow(std::uint64_t call) {

@@ -42,6 +42,7 @@ class transport {
   std::chrono::seconds time_limit{600};  ///< how long a worker waits for another one
   bool checked = false;                  ///< teams compare what workers do and hold at every operation
   std::optional<error> disagreement;     ///< what a comparison found: the launch fails, even if the program goes on
+  bool gave_up = false;                  ///< a call that was begun: likewise
 
  private:
   friend class agreement;
