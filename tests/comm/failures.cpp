@@ -339,7 +339,7 @@ class mailboxes {
   detail::waiting& at(int w) { return *workers[static_cast<std::size_t>(w)]; }
   void begin(int w, std::uint64_t exchange) {
     calls[static_cast<std::size_t>(w)]->sequence = begun[{w, exchange}]++;
-    at(w).begin(exchange);
+    ++at(w).begun(exchange);
   }
   void wait(int w, std::uint64_t exchange, std::vector<detail::waiting::need> peers) {
     begin(w, exchange);

@@ -135,7 +135,8 @@ class mpi_transport final : public transport {
 /// until all are there. Requests last as long as the memory that they are for.
 class mpi_exchange final : public bound_exchange {
  public:
-  mpi_exchange(mpi_transport& carrier, exchange_plan bound) : bound_exchange(std::move(bound), carrier.rank()), carrier_(carrier) {
+  mpi_exchange(mpi_transport& carrier, exchange_plan bound)
+      : bound_exchange(std::move(bound), carrier.rank()), carrier_(carrier), begun_(carrier.waiting_.begun(plan().id)) {
     tag_ = carrier_.tag_of(plan().id);
     if (plan().agrees()) return;
     carrier_.used_.insert(tag_);
@@ -154,12 +155,16 @@ class mpi_exchange final : public bound_exchange {
 
   /// A message of a call, in pieces; they last while its box lies at one place.
   struct letter {
-    std::byte* at = nullptr;
+    region box;               // in the tensor
+    std::byte* at = nullptr;  // there if it is contiguous, else in the call's own memory
     std::size_t first = 0;  // of the call's requests
     std::size_t pieces = 1;
   };
   struct mpi_call final : exchange_call {
     std::vector<std::byte> staging;
+    bool staging_lent = false;  // by the transport, for this call alone
+    region staged_in;           // the memory of the call before
+    region staged_out;
     std::vector<letter> receives;  // as the plan has them
     std::vector<letter> sends;
     std::vector<MPI_Request> requests;
@@ -199,29 +204,32 @@ class mpi_exchange final : public bound_exchange {
     if (clock::now() > carrier_.next_look_) carrier_.listen();
     if (carrier_.ended()) throw error(refusal{code::worker_lost, me, me}, launch_ended);
     if (carrier_.gave_up) carrier_.waiting_.fail(refusal{code::call_given_up, me}, told(me, text_of(c.does)));
-    carrier_.waiting_.begin(plan().id);
+    ++begun_;
     stage(c);
     c.posted = true;
     c.delivered = false;
     for (std::size_t i = 0; i < c.receives.size(); ++i) begin(c, c.receives[i], plan().receives[i], &MPI_Recv_init);
     for (std::size_t i = 0; i < c.sends.size(); ++i) {
-      const leg& l = plan().sends[i];
-      if (l.peer == me) continue;
-      const region lies = c.in.part(l.here, l.extents);
-      if (c.sends[i].at != lies.data) copy(lies, lies.packed_at(c.sends[i].at));
-      begin(c, c.sends[i], l, &MPI_Send_init);
+      const letter& x = c.sends[i];
+      if (x.pieces == 0) continue;
+      if (x.at != x.box.data) copy(x.box, x.box.packed_at(x.at));
+      begin(c, c.sends[i], plan().sends[i], &MPI_Send_init);
     }
   }
 
-  // Finds where each message lies: in the tensor if it is contiguous there, else in the call's own memory.
+  // Finds where each message lies, unless all memory is that of the call before.
   void stage(mpi_call& c) {
+    const auto same_memory = [](const region& a, const region& b) { return a.data == b.data && a.strides == b.strides; };
+    if (same_memory(c.in, c.staged_in) && same_memory(c.out, c.staged_out) && !c.staging_lent) return;
+    c.staged_in = c.in;
+    c.staged_out = c.out;
     index_t bytes = 0;
     const auto place = [&](const std::vector<leg>& legs, std::vector<letter>& mail, const region& whole, bool in_place, auto&& keep) {
       for (std::size_t i = 0; i < legs.size(); ++i) {
-        if (legs[i].peer == carrier_.rank()) continue;
-        const region lies = whole.part(legs[i].here, legs[i].extents);
-        if (in_place && lies.contiguous()) {
-          keep(mail[i], lies.data);
+        if (mail[i].pieces == 0) continue;
+        mail[i].box = whole.part(legs[i].here, legs[i].extents);
+        if (in_place && mail[i].box.contiguous()) {
+          keep(mail[i], mail[i].box.data);
         } else {
           keep(mail[i], c.staging.data() + bytes);
           bytes += padded(bytes_of_leg(legs[i]));
@@ -234,6 +242,7 @@ class mpi_exchange final : public bound_exchange {
       place(plan().sends, c.sends, c.in, true, keep);
     };
     all([](letter&, std::byte*) {});
+    c.staging_lent = static_cast<std::size_t>(bytes) > largest_kept;
     if (c.staging.size() < static_cast<std::size_t>(bytes)) {
       if (static_cast<std::size_t>(bytes) > largest_kept && !carrier_.spare_.empty()) {
         c.staging = std::move(carrier_.spare_.back());
@@ -286,7 +295,7 @@ class mpi_exchange final : public bound_exchange {
     if (!all_done(c)) wait(c);
     deliver(c);
     c.posted = false;
-    if (c.staging.size() > largest_kept) carrier_.spare_.push_back(std::move(c.staging));
+    if (c.staging_lent) carrier_.spare_.push_back(std::move(c.staging));
   }
 
   /// Receives are cancelled; what a peer does not take within a few seconds stays allocated until the job ends.
@@ -315,23 +324,14 @@ class mpi_exchange final : public bound_exchange {
     if (plan().fold) {
       fold(c, [&](int i) {
         const leg& l = plan().receives[static_cast<std::size_t>(i)];
-        return l.peer == carrier_.rank() ? c.in.part(l.there, l.extents) : letter_of(c, i);
+        const letter& x = c.receives[static_cast<std::size_t>(i)];
+        return x.pieces == 0 ? c.in.part(l.there, l.extents) : x.box.packed_at(x.at);
       });
       return;
     }
-    for (int i = 0; i < static_cast<int>(c.receives.size()); ++i) {
-      const leg& l = plan().receives[static_cast<std::size_t>(i)];
-      const region lies = c.out.part(l.here, l.extents);
-      if (l.peer != carrier_.rank() && c.receives[static_cast<std::size_t>(i)].at != lies.data) copy(letter_of(c, i), lies);
-    }
+    for (const letter& x : c.receives)
+      if (x.pieces > 0 && x.at != x.box.data) copy(x.box.packed_at(x.at), x.box);
   }
-  // A received box as it was packed.
-  region letter_of(const mpi_call& c, int i) const {
-    region r = c.out;
-    r.extents = plan().receives[static_cast<std::size_t>(i)].extents;
-    return r.packed_at(c.receives[static_cast<std::size_t>(i)].at);
-  }
-
   // Whether a request that was started is done, or none was.
   static bool is_done(MPI_Request request) {
     int done = 1;
@@ -431,6 +431,7 @@ class mpi_exchange final : public bound_exchange {
   };
 
   mpi_transport& carrier_;
+  std::uint64_t& begun_;  // calls
   int tag_ = 0;
 };
 

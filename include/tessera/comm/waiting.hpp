@@ -68,8 +68,8 @@ class waiting {
   waiting(int me, int size, post send, needs now)
       : me_(me), send_(std::move(send)), needs_(std::move(now)), left_(static_cast<std::size_t>(size), false), heard_(left_.size(), 0), silent_(left_) {}
 
-  /// A call of an exchange begins.
-  void begin(std::uint64_t exchange) { ++begun_[exchange]; }
+  /// How many calls of an exchange the worker began.
+  std::uint64_t& begun(std::uint64_t exchange) { return begun_[exchange]; }
   /// An exchange that workers agreed on is bound, and goes again: then all its calls have ended.
   void bind(std::uint64_t exchange) { bound_ = std::max(bound_, exchange); }
   void forget(std::uint64_t exchange) { begun_.erase(exchange); }
@@ -198,13 +198,13 @@ class waiting {
       send_(n.peer, m);
     }
   }
-  bool begun(const wait_message& q) const {
+  bool begins(const wait_message& q) const {
     const auto found = begun_.find(q.exchange);
     return found == begun_.end() ? q.exchange <= bound_ : found->second > q.sequence;
   }
 
   void hear_question(const wait_message& q) {
-    if (begun(q)) return;
+    if (begins(q)) return;
     if (ended_) {
       wait_message m = q;
       m.kind = wait_message::never;
