@@ -52,8 +52,8 @@ std::vector<local_box> run(const step& s, int world, std::vector<local_box>& in,
   std::vector<std::thread> threads;
   for (int r = 0; r < world; ++r)
     threads.emplace_back([&, r] {
-      in_process carrier(meeting, r);
-      const auto e = bind(carrier, s, element::float64);
+      const auto carrier = std::make_shared<in_process>(meeting, r);
+      const auto e = bind_exchange(*carrier, s, element::float64);
       received += e->start(in[static_cast<std::size_t>(r)].memory(), out[static_cast<std::size_t>(r)].memory()).finish().bytes;
       meeting->leave(r);
     });

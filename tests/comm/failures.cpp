@@ -54,7 +54,7 @@ bool run(const std::shared_ptr<bound_exchange>& e) {
   return true;
 }
 
-bool run(transport& carrier, const step& s) { return run(bind(carrier, s, element::float64)); }
+bool run(transport& carrier, const step& s) { return run(bind_exchange(carrier, s, element::float64)); }
 
 /// One number from one worker to another, of a world of any size.
 step sending(int from, int to, index_t n = 1) {
@@ -129,7 +129,7 @@ TEST_CASE("workers that wait for each other in a ring are told so") {
     const auto all = in_world(size, [&](const std::shared_ptr<transport>& carrier) {
       const int me = carrier->rank();
       std::vector<std::shared_ptr<bound_exchange>> to;
-      for (int w = 0; w < size; ++w) to.push_back(bind(*carrier, sending((w + 1) % size, w), element::float64));
+      for (int w = 0; w < size; ++w) to.push_back(bind_exchange(*carrier, sending((w + 1) % size, w), element::float64));
       run(to[static_cast<std::size_t>(me)]);  // everybody receives first
       return run(to[static_cast<std::size_t>((me + size - 1) % size)]);
     });
@@ -149,7 +149,7 @@ TEST_CASE("workers that bind in a ring are told so") {
 
 TEST_CASE("workers whose boxes nobody takes are told so") {
   const auto all = in_world(2, [](const std::shared_ptr<transport>& carrier) {
-    const std::array from{bind(*carrier, sending(0, 1), element::float64), bind(*carrier, sending(1, 0), element::float64)};
+    const std::array from{bind_exchange(*carrier, sending(0, 1), element::float64), bind_exchange(*carrier, sending(1, 0), element::float64)};
     return run(from[static_cast<std::size_t>(carrier->rank())]);
   });
   INFO(all.errors());
@@ -227,7 +227,7 @@ TEST_CASE("an error says what each of two workers does, in the words of the fiel
     team_state team(carrier, line(3));
     const bool odd = carrier->rank() == 2;
     const activity what{.what = odd ? "linear" : nullptr, .at = {"deep/in/train.cpp", odd ? 12 : 7}};
-    bind(*carrier, gathering(3, odd ? 50 : 33), element::float64, what);
+    bind_exchange(*carrier, gathering(3, odd ? 50 : 33), element::float64, what);
     return true;
   });
   CHECK(count_of(all.codes, disagree) == 3);
@@ -240,8 +240,8 @@ TEST_CASE("an error says what each of two workers does, in the words of the fiel
 
 TEST_CASE("calls of one plan for different purposes never meet") {
   const auto all = in_world(4, [](const std::shared_ptr<transport>& carrier) {
-    const auto forward = bind(*carrier, gathering(4, 12), element::float64, {.why = purpose::forward});
-    const auto backward = bind(*carrier, gathering(4, 12), element::float64, {.why = purpose::backward});
+    const auto forward = bind_exchange(*carrier, gathering(4, 12), element::float64, {.why = purpose::forward});
+    const auto backward = bind_exchange(*carrier, gathering(4, 12), element::float64, {.why = purpose::backward});
     std::vector<double> x(4);
     std::vector<double> y(13);
     const bool odd = carrier->rank() == 3;

@@ -3,6 +3,7 @@
 #include "tests/support/in_workers.hpp"
 
 #include <atomic>
+#include <set>
 
 using namespace tessera;
 using namespace tessera::testing;
@@ -84,6 +85,80 @@ TEST_CASE("nobody takes a later call for one that it looks for while the calls o
   }
   reader.join();
   CHECK(early == 0);
+}
+
+TEST_CASE("a call that stays open beside any number of others costs one place") {
+  detail::shown_calls calls(1);
+  std::set<detail::shown_call*> places;
+  const auto begin = [&](std::uint64_t call) -> detail::shown_call& {
+    detail::shown_call& c = calls.fresh(call);
+    places.insert(&c);
+    c.busy = true;
+    c.begun.store(call + 1, std::memory_order_release);
+    return c;
+  };
+  detail::shown_call& open = begin(0);
+  for (std::uint64_t call = 1; call < 1000; ++call) {
+    detail::shown_call& c = begin(call);
+    CHECK(&calls.of(call) == &c);
+    CHECK_FALSE(calls.begun(call + 1));
+    CHECK_FALSE(calls.taken(call, 0));
+    c.taken(0).store(call + 1, std::memory_order_release);
+    CHECK(calls.taken(call, 0));
+    c.busy = false;
+    CHECK(&calls.of(0) == &open);
+    CHECK_FALSE(calls.taken(0, 0));
+  }
+  CHECK(places.size() == 2);
+}
+
+TEST_CASE("an exchange keeps its transport, and nothing keeps either of them longer") {
+  const auto meeting = std::make_shared<hub>(2);
+  std::array<std::string, 2> wrong;
+  std::array<std::weak_ptr<transport>, 2> seen;
+  std::vector<std::thread> workers;
+  for (int r = 0; r < 2; ++r)
+    workers.emplace_back([&, r] {
+      std::shared_ptr<transport> carrier = std::make_shared<in_process>(meeting, r);
+      seen[static_cast<std::size_t>(r)] = carrier;
+      wrong[static_cast<std::size_t>(r)] = without_transport(std::move(carrier));
+    });
+  for (auto& w : workers) w.join();
+  for (int r = 0; r < 2; ++r) {
+    CHECK(wrong[static_cast<std::size_t>(r)] == "");
+    CHECK(seen[static_cast<std::size_t>(r)].expired());
+  }
+}
+
+TEST_CASE("a call ends once: whoever asks again, or asks what it was moved from, is told") {
+  const auto all = in_world(2, [](const std::shared_ptr<transport>& carrier) {
+    const auto code_of = [](auto&& ask) -> std::string {
+      try {
+        ask();
+      } catch (const error& e) {
+        return e.code();
+      }
+      return "";
+    };
+    const auto e = bind_exchange(*carrier, gathered(2, 2), element::float64);
+    double in = carrier->rank();
+    std::array<double, 2> out{};
+    const auto memory = [](double* at, index_t n) {
+      region r{reinterpret_cast<std::byte*>(at), element::float64, {}, {}};
+      r.extents.push(n);
+      r.strides.push(1);
+      return r;
+    };
+    in_flight one = e->start(memory(&in, 1), memory(out.data(), 2));
+    in_flight call = std::move(one);
+    std::string codes = code_of([&] { one.finish(); }) + " " + code_of([&] { one.arrived(); });
+    codes += " " + code_of([&] { call.finish(); });
+    return codes + " " + code_of([&] { call.finish(); }) + " " + code_of([&] { call.arrived(); });
+  });
+  INFO(all.errors());
+  REQUIRE(all.well());
+  const std::string ended = "tessera.call.finished";
+  for (int r = 0; r < 2; ++r) CHECK(all.of(r) == ended + " " + ended + "  " + ended + " " + ended);
 }
 
 TEST_CASE("exchanges come and go beside one that stays") {

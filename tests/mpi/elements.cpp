@@ -8,8 +8,8 @@ using namespace tessera::testing;
 
 TEST_CASE("every element moves and combines over MPI as it does between threads, to the bit") {
   const boost::mpi::communicator ranks;
-  mpi_transport carrier(ranks);
-  std::string wrong = every_fold(carrier) + every_move(carrier);
+  const auto carrier = std::make_shared<mpi_transport>(ranks);
+  std::string wrong = every_fold(*carrier) + every_move(*carrier);
   each_element([&]<class T>(T) {
     for (const combine with : combines) {
       if (!check_combine(with, tessera::element_of<T>).ok()) continue;

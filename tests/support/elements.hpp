@@ -118,7 +118,7 @@ inline constexpr index_t numbers_of_each = 53;
 template <class T>
 std::vector<T> folded(transport& c, combine with) {
   const step s{map::fold, on_line(c.size(), numbers_of_each, partial_by(with)), on_line(c.size(), numbers_of_each, {role::cut}), with};
-  const auto e = bind(c, s, tessera::element_of<T>);
+  const auto e = bind_exchange(c, s, tessera::element_of<T>);
   gapped<T> in(numbers_of_each, 2);
   for (index_t i = 0; i < numbers_of_each; ++i) in.set(i, term<T>(i, c.rank(), with));
   const index_t n = e->output_extents()[0];
@@ -133,7 +133,7 @@ std::vector<T> folded(transport& c, combine with) {
 template <class T>
 std::vector<unsigned char> moved(transport& c, index_t step_in, index_t step_out) {
   const step s = gathered(c.size(), numbers_of_each);
-  const auto e = bind(c, s, tessera::element_of<T>);
+  const auto e = bind_exchange(c, s, tessera::element_of<T>);
   const box mine = cutting{s.from}.box_of(c.rank());
   gapped<T> in(mine[0].size(), step_in);
   for (index_t i = mine[0].lo; i < mine[0].hi; ++i)

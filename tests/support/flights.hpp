@@ -49,7 +49,7 @@ class flight {
       : carrier_(carrier), step_(s), salt_(salt), e_(std::move(e)) {
     allocate();
   }
-  flight(transport& carrier, const step& s, int salt) : flight(carrier, s, salt, bind(carrier, s, element::float64)) {}
+  flight(transport& carrier, const step& s, int salt) : flight(carrier, s, salt, bind_exchange(carrier, s, element::float64)) {}
   /// Another call of the same exchange.
   flight(flight& first, int salt) : flight(first.carrier_, first.step_, salt, first.e_) {}
 
@@ -188,11 +188,22 @@ inline std::string many_of_one(transport& c) {
   return wrong;
 }
 
+/// Calls of exchanges whose transport was let go.
+inline std::string without_transport(std::shared_ptr<transport> carrier) {
+  flight first(*carrier, gathered(carrier->size(), 9), 1);
+  const std::weak_ptr<transport> lasts = carrier;
+  carrier.reset();
+  if (lasts.expired()) return "its transport is gone; ";
+  first.start();
+  first.finish();
+  return first.right();
+}
+
 /// A call of an exchange that stays beside calls of `many` that come and go, so that over MPI some would have its tag if tags were
 /// fewer; begun in another order on each worker. Workers have exchanges that others do not have.
 inline std::string beside_many(transport& c, int many) {
   std::string wrong;
-  const auto kept = bind(c, sent(c.size(), 5, 0, c.size() - 1), element::float64);
+  const auto kept = bind_exchange(c, sent(c.size(), 5, 0, c.size() - 1), element::float64);
   flight stays(c, gathered(c.size(), 9), 1);
   for (int salt = 2; salt < many + 2; ++salt) {
     flight goes(c, gathered(c.size(), 9), salt);

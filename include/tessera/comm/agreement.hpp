@@ -54,7 +54,7 @@ class agreement {
 
   /// The launch fails with it, even where the program catches it.
   [[noreturn]] void disagree(const error& why) const {
-    carrier_.disagreement = why;
+    carrier_.fault = why;
     throw why;
   }
 
@@ -98,7 +98,7 @@ class agreement {
 };
 
 /// Binds a Move or Fold with all the workers that take part in it; what the calls are for is compared.
-inline std::shared_ptr<bound_exchange> bind(transport& carrier, const step& s, element e, const activity& what = {}) {
+inline std::shared_ptr<bound_exchange> bind_exchange(transport& carrier, const step& s, element e, const activity& what = {}) {
   exchange_plan plan(s, carrier.rank(), e, what);
   agreement::name(carrier, plan, 0, what);
   return carrier.bind(std::move(plan));

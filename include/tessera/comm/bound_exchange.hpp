@@ -46,7 +46,7 @@ class bound_exchange : public std::enable_shared_from_this<bound_exchange> {
   std::uint64_t last_used = 0;  ///< by this worker's count of calls
 
  protected:
-  bound_exchange(exchange_plan plan, int rank) : plan_(std::move(plan)) {
+  bound_exchange(exchange_plan plan, int rank, std::shared_ptr<const void> carrier) : carrier_(std::move(carrier)), plan_(std::move(plan)) {
     for (const leg& l : plan_.receives)
       if (l.peer == rank) own_.push_back(l);
   }
@@ -82,13 +82,14 @@ class bound_exchange : public std::enable_shared_from_this<bound_exchange> {
  private:
   friend class in_flight;
 
+  std::shared_ptr<const void> carrier_;  // outlives what follows
   exchange_plan plan_;
   std::vector<leg> own_;
   std::vector<std::unique_ptr<exchange_call>> idle_;
   std::uint64_t begun_ = 0;
 };
 
-/// A call between start and finish. One that is dropped unfinished, because something threw, is withdrawn: nobody reads its
+/// A call between start and finish, which ends once. One that is dropped unfinished, because something threw, is withdrawn: nobody reads its
 /// input or writes its output afterwards.
 class in_flight {
  public:
@@ -99,10 +100,14 @@ class in_flight {
   }
 
   /// Whether the output may be read; takes what has come, and waits for nobody.
-  bool arrived() { return of_->arrived(*call_); }
+  bool arrived() {
+    insist();
+    return of_->arrived(*call_);
+  }
 
   /// Ends the call: all boxes have arrived and all readers have read. Returns what was received.
   received finish() {
+    insist();
     of_->complete(*call_);
     of_->idle_.push_back(std::move(call_));
     return of_->plan_.brings;
@@ -111,6 +116,10 @@ class in_flight {
  private:
   friend class bound_exchange;
   in_flight() = default;
+
+  void insist() const {
+    if (!call_) throw error(refusal{code::call_finished});
+  }
 
   std::shared_ptr<bound_exchange> of_;
   std::unique_ptr<exchange_call> call_;

@@ -1,11 +1,10 @@
 #pragma once
 
 #include <tessera/comm/activity.hpp>
+#include <tessera/comm/cell.hpp>
 #include <tessera/comm/error.hpp>
-#include <tessera/comm/region.hpp>
 #include <tessera/plan/fingerprint.hpp>
 
-#include <algorithm>
 #include <vector>
 
 namespace tessera {
@@ -14,30 +13,6 @@ namespace tessera {
 struct received {
   index_t bytes = 0;
   index_t messages = 0;
-};
-
-/// The extents of a box, or where it begins in a tensor.
-using box_vector = static_vector<index_t, max_dimensions>;
-
-/// A box on its way between this worker and another, or from this worker to itself.
-struct leg {
-  int peer = 0;
-  box_vector here;   ///< where it begins in this worker's tensor,
-  box_vector there;  ///< and in the peer's
-  box_vector extents;
-
-  index_t count() const {
-    index_t n = 1;
-    for (const index_t e : extents) n *= e;
-    return n;
-  }
-};
-
-/// A part of a Fold's output where the same terms meet: which receives bring them, in the order in which they are added.
-struct cell {
-  box_vector here;
-  box_vector extents;
-  std::vector<int> terms;
 };
 
 /// A Move or Fold as one worker sees it, found once: what a transport binds.
@@ -76,13 +51,13 @@ struct exchange_plan {
     if (fold) order_by_coordinate(source.of.mesh);
     for (const leg& l : receives) {
       if (l.peer == rank) continue;
-      brings.bytes += l.count() * bytes_of(e);
+      brings.bytes += count_of(l.extents) * bytes_of(e);
       ++brings.messages;
     }
-    if (fold) find_cells();
+    if (fold) cells = cells_of(receives);
     index_t filled = 0;
     if (fold) for (const cell& c : cells) filled += count_of(c.extents);
-    else for (const leg& l : receives) filled += l.count();
+    else for (const leg& l : receives) filled += count_of(l.extents);
     covered = filled >= count_of(out);
     find_workers(plan, rank);
   }
@@ -113,11 +88,6 @@ struct exchange_plan {
   bool agrees() const { return (id & agreement) != 0; }
 
  private:
-  static index_t count_of(const box_vector& extents) {
-    index_t n = 1;
-    for (const index_t e : extents) n *= e;
-    return n;
-  }
   static box_vector extents_of(const holding& held) {
     box_vector e;
     for (const intervals& i : held) e.push(size_of(i));
@@ -141,57 +111,6 @@ struct exchange_plan {
       return senders.number(c);
     };
     std::stable_sort(receives.begin(), receives.end(), [&](const leg& a, const leg& b) { return number(a) < number(b); });
-  }
-
-  // Cuts the output where the set of its terms changes: what a box shares with a cell becomes a cell with one term more.
-  void find_cells() {
-    for (int i = 0; i < static_cast<int>(receives.size()); ++i) {
-      const leg& l = receives[static_cast<std::size_t>(i)];
-      if (l.count() == 0) continue;
-      std::vector<cell> fresh{{l.here, l.extents, {i}}};  // what of the box meets no cell
-      std::vector<cell> all;
-      for (const cell& c : cells) {
-        if (apart(c, l.here, l.extents)) {
-          all.push_back(c);
-          continue;
-        }
-        cell shared = c;
-        without(c, l.here, l.extents, all, &shared);
-        shared.terms.push_back(i);
-        all.push_back(shared);
-        std::vector<cell> rest;
-        for (const cell& f : fresh) without(f, c.here, c.extents, rest, nullptr);
-        fresh = std::move(rest);
-      }
-      all.insert(all.end(), fresh.begin(), fresh.end());
-      cells = std::move(all);
-    }
-  }
-  static bool apart(const cell& c, const box_vector& begin, const box_vector& extents) {
-    for (int d = 0; d < begin.count; ++d)
-      if (c.here[d] + c.extents[d] <= begin[d] || begin[d] + extents[d] <= c.here[d]) return true;
-    return false;
-  }
-  // Adds what of a cell lies outside a box to `rest`, as boxes; `shared` becomes what lies inside.
-  static void without(cell c, const box_vector& begin, const box_vector& extents, std::vector<cell>& rest, cell* shared) {
-    if (apart(c, begin, extents)) {
-      rest.push_back(std::move(c));
-      return;
-    }
-    for (int d = 0; d < begin.count; ++d) {
-      const index_t lo = std::max(c.here[d], begin[d]);
-      const index_t hi = std::min(c.here[d] + c.extents[d], begin[d] + extents[d]);
-      for (const auto& [from, to] : {std::pair{c.here[d], lo}, std::pair{hi, c.here[d] + c.extents[d]}}) {
-        if (from >= to) continue;
-        cell side = c;
-        side.here[d] = from;
-        side.extents[d] = to - from;
-        rest.push_back(std::move(side));
-      }
-      c.here[d] = lo;
-      c.extents[d] = hi - lo;
-    }
-    if (shared != nullptr) *shared = std::move(c);
   }
 
   // All that hold something, where anything is carried between workers and this one is among them.

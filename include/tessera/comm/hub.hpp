@@ -43,7 +43,10 @@ class hub {
     std::lock_guard lock(mutex_);
     fingerprint workers;
     for (const int w : plan.workers) workers << w;
-    std::erase_if(exchanges_, [](const auto& e) { return e.second.expired(); });
+    if (exchanges_.size() >= sweep_at_) {  // so that each exchange is looked at a bounded number of times
+      std::erase_if(exchanges_, [](const auto& e) { return e.second.expired(); });
+      sweep_at_ = 2 * exchanges_.size() + 64;
+    }
     auto& known = exchanges_[{plan.id, workers.value()}];
     std::shared_ptr<detail::shared_exchange> shared = known.lock();
     if (!shared) {
@@ -264,6 +267,7 @@ class hub {
   std::atomic<bool> failed_{false};
   std::mutex mutex_;
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::weak_ptr<detail::shared_exchange>> exchanges_;
+  std::size_t sweep_at_ = 64;
   std::optional<error> failure_;
 };
 

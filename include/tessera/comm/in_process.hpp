@@ -33,8 +33,8 @@ class in_process final : public transport {
 /// An exchange among threads: each shows where its tensor lies, and readers take what they need of it.
 class in_process_exchange final : public bound_exchange {
  public:
-  in_process_exchange(in_process& carrier, exchange_plan bound)
-      : bound_exchange(std::move(bound), carrier.rank()), carrier_(carrier), hub_(carrier.hub_), rank_(carrier.rank()) {
+  in_process_exchange(in_process& carrier, exchange_plan bound, std::shared_ptr<const void> held)
+      : bound_exchange(std::move(bound), carrier.rank(), std::move(held)), carrier_(carrier), hub_(carrier.hub_), rank_(carrier.rank()) {
     const std::vector<int>& workers = plan().workers;
     const auto place = [&](int rank) { return static_cast<int>(std::find(workers.begin(), workers.end(), rank) - workers.begin()); };
     me_ = static_cast<std::size_t>(place(rank_));
@@ -124,7 +124,7 @@ class in_process_exchange final : public bound_exchange {
 
   void withdraw(std::unique_ptr<exchange_call> call) noexcept override {
     hub_->close(rank_);
-    carrier_.gave_up = true;
+    carrier_.fault = error(refusal{code::call_given_up, rank_});
     if (mine(*call).shown != nullptr) forget(*call);
   }
 
@@ -207,7 +207,8 @@ class in_process_exchange final : public bound_exchange {
 };
 
 inline std::shared_ptr<bound_exchange> in_process::bind(exchange_plan plan) {
-  return std::make_shared<in_process_exchange>(*this, std::move(plan));
+  auto held = held_by(plan);
+  return std::make_shared<in_process_exchange>(*this, std::move(plan), std::move(held));
 }
 
 }  // namespace tessera

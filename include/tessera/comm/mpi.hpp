@@ -126,6 +126,7 @@ class mpi_transport final : public transport {
   clock::time_point next_look_;
   std::uint64_t tags_ = 30000;
   bool crowded_ = false;
+  bool stopped_ = false;  // it gave up a call, and begins nothing more
   std::set<int> used_;  // tags
   std::vector<std::vector<std::byte>> spare_;  // memory beside the tensors, from calls that ended
   std::vector<std::unique_ptr<exchange_call>> given_up_;
@@ -135,8 +136,8 @@ class mpi_transport final : public transport {
 /// until all are there. Requests last as long as the memory that they are for.
 class mpi_exchange final : public bound_exchange {
  public:
-  mpi_exchange(mpi_transport& carrier, exchange_plan bound)
-      : bound_exchange(std::move(bound), carrier.rank()), carrier_(carrier), begun_(carrier.waiting_.begun(plan().id)) {
+  mpi_exchange(mpi_transport& carrier, exchange_plan bound, std::shared_ptr<const void> held)
+      : bound_exchange(std::move(bound), carrier.rank(), std::move(held)), carrier_(carrier), begun_(carrier.waiting_.begun(plan().id)) {
     tag_ = carrier_.tag_of(plan().id);
     if (plan().agrees()) return;
     carrier_.used_.insert(tag_);
@@ -180,7 +181,7 @@ class mpi_exchange final : public bound_exchange {
 
   static mpi_call& mine(exchange_call& call) { return static_cast<mpi_call&>(call); }
   static index_t padded(index_t bytes) { return (bytes + 63) / 64 * 64; }
-  index_t bytes_of_leg(const leg& l) const { return l.count() * bytes_of(plan().element); }
+  index_t bytes_of_leg(const leg& l) const { return count_of(l.extents) * bytes_of(plan().element); }
 
   std::unique_ptr<exchange_call> make_call() override {
     auto call = std::make_unique<mpi_call>();
@@ -203,7 +204,7 @@ class mpi_exchange final : public bound_exchange {
     const int me = carrier_.rank();
     if (clock::now() > carrier_.next_look_) carrier_.listen();
     if (carrier_.ended()) throw error(refusal{code::worker_lost, me, me}, launch_ended);
-    if (carrier_.gave_up) carrier_.waiting_.fail(refusal{code::call_given_up, me}, told(me, text_of(c.does)));
+    if (carrier_.stopped_) carrier_.waiting_.fail(refusal{code::call_given_up, me}, told(me, text_of(c.does)));
     ++begun_;
     stage(c);
     c.posted = true;
@@ -300,7 +301,8 @@ class mpi_exchange final : public bound_exchange {
 
   /// Receives are cancelled; what a peer does not take within a few seconds stays allocated until the job ends.
   void withdraw(std::unique_ptr<exchange_call> call) noexcept override {
-    carrier_.gave_up = true;
+    carrier_.stopped_ = true;
+    carrier_.fault = error(refusal{code::call_given_up, carrier_.rank()});
     mpi_call& c = mine(*call);
     if (!c.posted) return;
     for (const letter& x : c.receives)
@@ -436,7 +438,8 @@ class mpi_exchange final : public bound_exchange {
 };
 
 inline std::shared_ptr<bound_exchange> mpi_transport::bind(exchange_plan plan) {
-  return std::make_shared<mpi_exchange>(*this, std::move(plan));
+  auto held = held_by(plan);
+  return std::make_shared<mpi_exchange>(*this, std::move(plan), std::move(held));
 }
 
 }  // namespace tessera

@@ -8,18 +8,24 @@
 
 namespace tessera {
 
+/// The extents of a box, or where it begins in a tensor.
+using box_vector = static_vector<index_t, max_dimensions>;
+
+/// How many elements a box of these extents has.
+inline index_t count_of(const box_vector& extents) {
+  index_t n = 1;
+  for (const index_t e : extents) n *= e;
+  return n;
+}
+
 /// A box of elements in memory: where it begins, its extents and the distance of neighbours in each dimension, in elements.
 struct region {
   std::byte* data = nullptr;
   tessera::element element = tessera::element::float32;
-  static_vector<index_t, max_dimensions> extents;
-  static_vector<index_t, max_dimensions> strides;
+  box_vector extents;
+  box_vector strides;
 
-  index_t count() const {
-    index_t n = 1;
-    for (index_t e : extents) n *= e;
-    return n;
-  }
+  index_t count() const { return count_of(extents); }
   index_t bytes() const { return count() * bytes_of(element); }
 
   /// Whether its elements lie row-major without gaps.
@@ -33,7 +39,7 @@ struct region {
   }
 
   /// A box of it: where that begins, and how far it goes.
-  region part(const static_vector<index_t, max_dimensions>& offset, const static_vector<index_t, max_dimensions>& size) const {
+  region part(const box_vector& offset, const box_vector& size) const {
     region r = *this;
     index_t before = 0;
     for (int d = 0; d < offset.count; ++d) before += offset[d] * strides[d];
@@ -62,9 +68,9 @@ template <class Row>
 void each_row(const region& a, const region& b, Row&& row) {
   const index_t size_a = bytes_of(a.element);
   const index_t size_b = bytes_of(b.element);
-  static_vector<index_t, max_dimensions> n;
-  static_vector<index_t, max_dimensions> sa;
-  static_vector<index_t, max_dimensions> sb;
+  box_vector n;
+  box_vector sa;
+  box_vector sb;
   for (int d = 0; d < a.extents.count; ++d) {  // dimensions of extent 1 go; rows that follow each other without gap join
     if (a.extents[d] == 0) return;
     if (a.extents[d] == 1) continue;
@@ -84,7 +90,7 @@ void each_row(const region& a, const region& b, Row&& row) {
     return;
   }
   const int inner = n.count - 1;
-  static_vector<index_t, max_dimensions> at;
+  box_vector at;
   at.resize(n.count);
   std::byte* pa = a.data;
   std::byte* pb = b.data;

@@ -2,6 +2,7 @@
 
 #include <tessera/topology/mesh_value.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -29,68 +30,61 @@ struct alignas(64) shown_call {
   std::atomic<std::uint64_t>& taken(std::size_t from) { return lines[from / taken_line::size].from[from % taken_line::size]; }
 };
 
-/// The calls of one worker: those under way have places of their own, in a ring that grows when all are taken.
+/// The calls of one worker: each that is under way has a place of its own. Places are as many as were ever taken at once, up to the
+/// next power of two.
 class shown_calls {
  public:
-  explicit shown_calls(std::size_t workers) : workers_(workers) { grow(0); }
+  explicit shown_calls(std::size_t workers) : workers_(workers) { grow(); }
 
-  /// Where a call is or will be shown. Others ask.
-  shown_call& of(std::uint64_t call) const {
-    const ring& r = *ring_.load(std::memory_order_acquire);
-    return *r.calls[call % r.calls.size()];
-  }
   /// The place of a new call. The worker itself asks.
   shown_call& fresh(std::uint64_t call) {
-    if (of(call).busy) grow(call);
-    return of(call);
+    const auto is_free = [](const shown_call& c) { return !c.busy; };
+    if (shown_call* place = find(call, is_free)) return *place;
+    grow();
+    return *find(call, is_free);
   }
 
+  /// Where a call that was begun and has not ended is shown. Others ask.
+  shown_call& of(std::uint64_t call) const { return *place_of(call); }
+
   bool begun(std::uint64_t call) const {
-    return says(call, [](shown_call& shown) -> auto& { return shown.begun; });
+    return find(call, [call](const shown_call& c) { return c.begun.load(std::memory_order_acquire) > call; }) != nullptr;
   }
+  /// A call that was begun and is shown no more has ended.
   bool taken(std::uint64_t call, std::size_t from) const {
-    return says(call, [from](shown_call& shown) -> auto& { return shown.taken(from); });
+    if (!begun(call)) return false;
+    shown_call* place = place_of(call);
+    return place == nullptr || place->taken(from).load(std::memory_order_acquire) > call;
   }
 
  private:
-  struct ring {
-    std::vector<shown_call*> calls;
-  };
+  using places = std::vector<shown_call*>;
 
-  // In the ring before, the place of a later call may be where this one was looked for: what is said there holds if the ring, looked at
-  // afterwards, is the same.
-  template <class Number>
-  bool says(std::uint64_t call, Number&& number) const {
-    const ring* last = nullptr;
-    for (const ring* r = ring_.load(std::memory_order_acquire); r != last; r = ring_.load(std::memory_order_acquire)) {
-      if (number(*r->calls[call % r->calls.size()]).load(std::memory_order_acquire) <= call) return false;
-      last = r;
-    }
-    return true;
+  // Calls of a steady program are found at once, one after the other in turn.
+  template <class Is>
+  shown_call* find(std::uint64_t call, Is&& is) const {
+    const places& all = *places_.load(std::memory_order_acquire);
+    for (std::uint64_t i = 0; i < all.size(); ++i)
+      if (shown_call* c = all[(call + i) & (all.size() - 1)]; is(*c)) return c;
+    return nullptr;
+  }
+  shown_call* place_of(std::uint64_t call) const {
+    return find(call, [call](const shown_call& c) { return c.begun.load(std::memory_order_acquire) == call + 1; });
   }
 
-  // A place that shows nothing yet counts as every call before: they have ended.
-  void grow(std::uint64_t call) {
-    const ring* old = rings_.empty() ? nullptr : &rings_.back();
-    const std::size_t size = old == nullptr ? 1 : 2 * old->calls.size();
-    ring next{std::vector<shown_call*>(size, nullptr)};
-    if (old != nullptr)
-      for (shown_call* shown : old->calls)
-        if (shown->busy) next.calls[(shown->begun.load(std::memory_order_relaxed) - 1) % size] = shown;
-    for (shown_call*& place : next.calls) {
-      if (place != nullptr) continue;
-      place = &places_.emplace_back();
-      place->begun.store(call, std::memory_order_relaxed);
-      place->lines = std::vector<taken_line>(workers_ / taken_line::size + 1);
-      for (std::size_t w = 0; w < workers_; ++w) place->taken(w).store(call, std::memory_order_relaxed);
+  void grow() {
+    places next = lists_.empty() ? places{} : lists_.back();
+    for (std::size_t n = std::max<std::size_t>(1, next.size()); n > 0; --n) {
+      next.push_back(&calls_.emplace_back());
+      next.back()->lines = std::vector<taken_line>(workers_ / taken_line::size + 1);
     }
-    ring_.store(&rings_.emplace_back(std::move(next)), std::memory_order_release);
+    places_.store(&lists_.emplace_back(std::move(next)), std::memory_order_release);
   }
 
   std::size_t workers_;
-  std::atomic<const ring*> ring_{nullptr};
-  std::deque<ring> rings_;         // earlier ones stay: somebody may look at them
-  std::deque<shown_call> places_;
+  std::atomic<const places*> places_{nullptr};
+  std::deque<places> lists_;  // earlier ones stay: somebody may look at them
+  std::deque<shown_call> calls_;
 };
 
 /// A worker of an exchange among threads: its calls, and whom they need.

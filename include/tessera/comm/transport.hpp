@@ -15,8 +15,8 @@ struct transport_traits {
   bool device;         ///< serves tensors on an accelerator
 };
 
-/// Carries boxes between the workers of one launch; seen from one of them.
-class transport {
+/// Carries boxes between the workers of one launch; seen from one of them. Its exchanges keep it alive, so a std::shared_ptr owns it.
+class transport : public std::enable_shared_from_this<transport> {
  public:
   transport() = default;
   transport(const transport&) = delete;
@@ -27,7 +27,7 @@ class transport {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  /// Makes ready for calls of a plan that its workers agreed on; it says nothing to the others (see `bind`).
+  /// Makes ready for calls of a plan that its workers agreed on; it says nothing to the others (see `bind_exchange`).
   virtual std::shared_ptr<bound_exchange> bind(exchange_plan plan) = 0;
 
   /// The first number from this one on that a plan can have for its id on this worker.
@@ -41,8 +41,11 @@ class transport {
 
   std::chrono::seconds time_limit{600};  ///< how long a worker waits for another one
   bool checked = false;                  ///< teams compare what workers do and hold at every operation
-  std::optional<error> disagreement;     ///< what a comparison found: the launch fails, even if the program goes on
-  bool gave_up = false;                  ///< a call that was begun: likewise
+  std::optional<error> fault;            ///< the launch fails with it, even if the program goes on
+
+ protected:
+  /// What an exchange holds of its transport. Those of agreements hold nothing: the transport itself has them.
+  std::shared_ptr<const void> held_by(const exchange_plan& plan) const { return plan.agrees() ? nullptr : shared_from_this(); }
 
  private:
   friend class agreement;

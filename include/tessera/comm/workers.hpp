@@ -55,8 +55,7 @@ void run_worker(const std::shared_ptr<transport>& carrier, const launch_options&
     throw error(e.why);
   }
   if (const std::optional<error> met = carrier->failure()) throw *met;
-  if (carrier->disagreement) throw *carrier->disagreement;
-  if (carrier->gave_up) throw error(refusal{code::call_given_up, carrier->rank()});
+  if (carrier->fault) throw *carrier->fault;
 }
 
 // Threads of this process. The first worker that fails says why; the others stop with it.

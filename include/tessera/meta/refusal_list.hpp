@@ -211,6 +211,8 @@
   R(call_given_up, "tessera.agree.given_up",                                                                            \
     "a worker gave up an exchange between start and finish and went on; end the program, or finish what was started",   \
     "worker")                                                                                                           \
+  R(call_finished, "tessera.call.finished",                                                                             \
+    "nothing is under way here: the call was finished before, or moved elsewhere; finish each call once", "")           \
   R(time_limit, "tessera.agree.time",                                                                                   \
     "a worker waited longer than the time limit; look at the worker it waits for, or raise the limit",                  \
     "worker, waits for, seconds")                                                                                       \

@@ -937,6 +937,16 @@ struct call_given_up {
 };
 
 template <index_t... Numbers>
+struct call_finished {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.call.finished] nothing is under way here: the call was finished before, or moved elsewhere; finish each call once");
+  }
+};
+
+template <index_t... Numbers>
 struct time_limit {
   static constexpr bool ok = false;
   template <class Where>
