@@ -106,6 +106,13 @@ void verbs(const ts::team<grid>& team) {
   // [end]
   expect(at::equal(ts::global(x.grad()), 2 * numbers), "the gradient");
 
+  // [halves]
+  auto later = ts::start<columns>(x);                      // the exchange goes on
+  const auto squares = x * x;                              // while other work is done
+  const auto there = ts::finish(std::move(later));         // what to<columns>(x) gives, with its gradient
+  // [end]
+  expect(at::equal(there.local(), z.local()) && at::equal(squares.local(), x.local() * x.local()), "halves");
+
   // [ring]
   using strips = ts::tensor<ts::partition<grid, ts::whole, ts::blocks<row>>, ts::shape_of<5, 6>, double>;
   const auto mine = ts::take<strips>(team, numbers.narrow(1, 0, 6));

@@ -10,7 +10,7 @@ namespace calls {
 class bound_verb {
  public:
   bound_verb(tessera::team_state& team, matrices& m) {
-    const tessera::change& plan = team.planned(m.of.from(), m.of.to()).plan;
+    const tessera::change plan = tessera::change_between(m.of.from(), m.of.to());
     double* data = m.in.data();
     for (const tessera::step& s : plan.steps) {
       const std::shared_ptr<tessera::bound_exchange> bound = team.bound(s, tessera::element::float64);

@@ -10,3 +10,4 @@
 #include <tessera/tensor/launch.hpp>
 #include <tessera/tensor/operations.hpp>
 #include <tessera/tensor/shift.hpp>
+#include <tessera/tensor/start.hpp>

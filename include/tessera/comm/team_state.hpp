@@ -1,8 +1,8 @@
 #pragma once
 
 #include <tessera/comm/exchanges.hpp>
+#include <tessera/comm/placement.hpp>
 
-#include <set>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -36,29 +36,18 @@ inline std::string words_of(const mesh_value& mesh) {
   return words;
 }
 
-/// A change of layout with its plan, kept by the team that made it.
-struct planned_change {
-  layout from;
-  layout to;
-  change plan;
-  movement moves;
-};
-
 /// A mesh bound to a transport, seen from one worker: what tensors and layers hold.
 class team_state {
  public:
   team_state(std::shared_ptr<transport> carrier, const mesh_value& mesh, const char* what = "making a team")
-      : checked(carrier->checked), carrier_(std::move(carrier)), exchanges_(*carrier_), mesh_(own(mesh)), among_(*carrier_, ranks_of(mesh_)) {
-    check(tessera::check(mesh_));
+      : checked(carrier->checked), carrier_(std::move(carrier)), exchanges_(*carrier_), over_(usable(place(only(mesh)))), among_(*carrier_, ranks_of(this->mesh())) {
     inside_ = mesh.locate(carrier_->rank(), at_);
     fingerprint f;
-    layout only_mesh;
-    only_mesh.mesh = mesh;
-    f << only_mesh;
-    if (inside_) agree(f.value(), what, [&] { return fmt::format("{} of {}", what, words_of(mesh_)); });
+    f << over_->layout();
+    if (inside_) agree(f.value(), what, [&] { return fmt::format("{} of {}", what, words_of(this->mesh())); });
   }
 
-  const mesh_value& mesh() const { return mesh_; }
+  const mesh_value& mesh() const { return over_->layout().mesh; }
   transport& carrier() const { return *carrier_; }
   const std::shared_ptr<transport>& shared_carrier() const { return carrier_; }
   int rank() const { return carrier_->rank(); }
@@ -71,46 +60,30 @@ class team_state {
     return exchanges_.bound(s, e, what);
   }
 
-  /// The plan of a change of layout, made on its first use; it stays where it is as long as the team.
-  const planned_change& planned(const layout& from, const layout& to) {
+  /// A layout as all tensors of the team share it, with its lists; equal ones are one, so they are compared by address.
+  std::shared_ptr<const placement> place(const layout& x) {
     check_thread();
     fingerprint f;
-    f << from << to;
-    auto& slot = changes_[f.value()];
-    if (slot) return *slot;
-    for (const layout* x : {&from, &to}) check(first_of(check_known(*x), check(*x)), label());
-    check(check_change(from, to), label());
-    const layout a = own(from);
-    const layout b = own(to);
-    slot = std::make_unique<planned_change>(planned_change{a, b, change_between(a, b), {a, b}});
-    return *slot;
+    f << x;
+    for (const dimension& d : x.dims) f << static_cast<index_t>(d.tag.hash);
+    std::weak_ptr<const placement>& known = placements_[f.value()];
+    if (std::shared_ptr<const placement> shared = known.lock()) return shared;
+    const auto fresh = std::make_shared<const placement>(x, rank(), carrier_->size());
+    known = fresh;
+    if (placements_.size() > 2 * placed_) {
+      std::erase_if(placements_, [](const auto& p) { return p.second.expired(); });
+      placed_ = std::max<std::size_t>(64, placements_.size());
+    }
+    return fresh;
   }
 
-  /// The same layout with its lists (explicit parts, ranks) kept by this team, so that it outlives whoever made them.
-  layout own(layout x) {
+  /// What a higher floor keeps with the team, made on first use.
+  template <class Kept>
+  Kept& kept() {
     check_thread();
-    x.mesh = own(x.mesh);
-    for (int d = 0; d < x.dims.count; ++d) {
-      const index_t*& bounds = x.dims[d].bounds;
-      if (bounds != nullptr && bounds != learned) bounds = bounds_.insert({bounds, bounds + x.parts(d) + 1}).first->data();
-    }
-    return x;
-  }
-  mesh_value own(const mesh_value& mesh) {
-    const auto insist = [&](index_t lowest, index_t highest) {  // every worker of a mesh was started
-      if (lowest < 0 || highest >= carrier_->size()) throw error(refusal{code::mesh_larger_than_world, mesh.size(), carrier_->size()});
-    };
-    if (mesh.ranks == nullptr) {
-      index_t lowest = mesh.first;
-      index_t highest = mesh.first;
-      for (const axis_value& a : mesh.axes) (a.stride < 0 ? lowest : highest) += index_t{a.stride} * (a.extent - 1);
-      insist(lowest, highest);
-      return mesh;
-    }
-    std::vector<int> list;
-    for (int i = 0; i < mesh.size(); ++i) list.push_back(mesh.rank(mesh.at(i)));
-    for (const int r : list) insist(r, r);
-    return row_major(mesh, 0, ranks_.insert(std::move(list)).first->data());
+    std::shared_ptr<void>& slot = kept_[&place_of<Kept>];
+    if (!slot) slot = std::make_shared<Kept>();
+    return *static_cast<Kept*>(slot.get());
   }
 
   /// The numbers that each worker of the mesh hands in, equally many, on all of them, in row-major order. `what` it is for is the same
@@ -142,7 +115,7 @@ class team_state {
     for (std::size_t i = 0; i < all.size(); ++i) {
       const std::size_t d = i % mine.size();
       if (all[i] != all[d])
-        among_.disagree(error(refusal{code::extents_disagree, dimensions[d], all[d], mesh_.rank(mesh_.at(static_cast<int>(i / mine.size()))), all[i]}));
+        among_.disagree(error(refusal{code::extents_disagree, dimensions[d], all[d], mesh().rank(mesh().at(static_cast<int>(i / mine.size()))), all[i]}));
     }
   }
 
@@ -157,8 +130,8 @@ class team_state {
       const int one = x.mesh.rank(first);
       const int other = x.mesh.rank(x.mesh.at(i));
       coordinates here, there;
-      if (mesh_.locate(one, here) && mesh_.locate(other, there) &&
-          all[static_cast<std::size_t>(mesh_.number(here))] != all[static_cast<std::size_t>(mesh_.number(there))])
+      if (mesh().locate(one, here) && mesh().locate(other, there) &&
+          all[static_cast<std::size_t>(mesh().number(here))] != all[static_cast<std::size_t>(mesh().number(there))])
         among_.disagree(error(refusal{code::copies_differ, one, other}, text_of(before)));
     }
   }
@@ -175,7 +148,7 @@ class team_state {
   std::uint64_t next_number() { return ++changed_; }
 
   /// This worker by its coordinates: "row 0 col 1".
-  std::string label() const { return label_of(mesh_, rank()); }
+  std::string label() const { return label_of(mesh(), rank()); }
 
   observer watch;
   received total;  ///< bytes and messages that exchanges brought since the team was made
@@ -188,6 +161,21 @@ class team_state {
   const char* said(const char* what) const { return doing_.why == purpose::state ? doing_.what : what; }
   activity agreeing(const char* what) const { return {.why = purpose::agreement, .what = said(what), .at = doing_.at}; }
 
+  template <class Kept>
+  static constexpr char place_of = 0;  // its address tells types apart
+
+  // A layout of nothing over a mesh.
+  static layout only(const mesh_value& mesh) {
+    check(tessera::check(mesh));
+    layout x;
+    x.mesh = mesh;
+    x.roles.resize(mesh.axes.count);
+    return x;
+  }
+  static std::shared_ptr<const placement> usable(std::shared_ptr<const placement> x) {
+    check(x->why());
+    return x;
+  }
   static std::vector<int> ranks_of(const mesh_value& mesh) {
     std::vector<int> ranks;
     for (int i = 0; i < mesh.size(); ++i) ranks.push_back(mesh.rank(mesh.at(i)));
@@ -199,13 +187,13 @@ class team_state {
   std::uint64_t changed_ = 0;
   std::shared_ptr<transport> carrier_;
   exchanges exchanges_;
-  std::set<std::vector<index_t>> bounds_;
-  std::set<std::vector<int>> ranks_;
-  mesh_value mesh_;
+  std::unordered_map<std::uint64_t, std::weak_ptr<const placement>> placements_;
+  std::size_t placed_ = 64;  // when those that are gone were last looked for
+  std::shared_ptr<const placement> over_;
   agreement among_;
   bool inside_ = false;
   coordinates at_;
-  std::unordered_map<std::uint64_t, std::unique_ptr<planned_change>> changes_;
+  std::unordered_map<const char*, std::shared_ptr<void>> kept_;
 };
 
 /// While it lives, what a team's calls are for; the outermost says it in words, and where the user called.

@@ -10,11 +10,12 @@ namespace tessera::nn {
 /// added in a wider type and rounded once; terms that other workers add are rounded before they go.
 inline at::Tensor forward_contraction(const team_handle& team, const layer_plan& p, const contraction& what, const at::Tensor& input,
                                       const std::vector<parameter>& parameters) {
-  const at::Tensor x = change_layout(team, p.input, p.used, input);
+  const holding raw = held_by(p.raw, team->rank());
+  const at::Tensor x = what.kernels.empty() ? change_layout(team, p.input, p.used, input)
+                                            : detail::windowed(team, p.input, p.used, input, raw, what.feature + 1, what.kernels, 0);
   const at::Tensor w = parameters[0].use();
   const at::ScalarType e = x.scalar_type();
   const at::ScalarType sums = !what.kernels.empty() ? detail::convolved_in(e) : at::isReducedFloatingType(e) ? at::kFloat : e;
-  const holding raw = held_by(p.raw, team->rank());
   const std::vector<index_t> sizes = detail::sizes_of(raw);
   at::Tensor y;
   if (x.numel() == 0 || w.numel() == 0 || std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) {
@@ -23,8 +24,7 @@ inline at::Tensor forward_contraction(const team_handle& team, const layer_plan&
     y = at::matmul(x.to(sums), w.to(sums).t());
   } else {
     const detail::kernel_lists k(what.kernels);
-    const at::Tensor ready = detail::windowed(x.to(sums), p.used, team->rank(), raw, what.feature + 1, what.kernels, 0);
-    y = at::convolution(ready, w.to(sums), {}, k.step, k.zero, k.dilation, false, k.zero, x.size(what.feature) / w.size(1));
+    y = at::convolution(x.to(sums), w.to(sums), {}, k.step, k.zero, k.dilation, false, k.zero, x.size(what.feature) / w.size(1));
   }
   y = change_layout(team, p.raw, p.output, detail::tied(p.raw == p.output ? y : y.to(e), {x, w}));
   if (!what.bias) return y.to(e);
@@ -36,11 +36,11 @@ inline at::Tensor forward_contraction(const team_handle& team, const layer_plan&
 
 /// Padding and slices ∘ (blocks → what is kept).
 inline at::Tensor forward_widened(const team_handle& team, const layer_plan& p, const static_vector<sliding, 8>& widths, const at::Tensor& input) {
-  const at::Tensor x = change_layout(team, p.input, p.used, input);
   const holding raw = held_by(p.raw, team->rank());
+  const at::Tensor x = detail::windowed(team, p.input, p.used, input, raw, p.used.dims.count - widths.count, widths, 0);
   const std::vector<index_t> sizes = detail::sizes_of(raw);
   if (x.numel() == 0 || std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return detail::empty_result(raw, {x});
-  return detail::windowed(x, p.used, team->rank(), raw, p.used.dims.count - widths.count, widths, 0) * 1;
+  return x * 1;
 }
 
 /// The layers as functions of their plan: a layer of one's own has its `forward`, the others are found by what their type has.

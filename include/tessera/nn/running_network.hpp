@@ -3,9 +3,9 @@
 #include <tessera/nn/forward.hpp>
 #include <tessera/operation/network.hpp>
 
+#include <list>
 #include <memory>
 #include <span>
-#include <unordered_map>
 
 namespace tessera::nn {
 
@@ -91,14 +91,21 @@ class running_network {
   }
 
  private:
+  struct planned {
+    placement_handle input;
+    element type;
+    layer_plan plan;
+  };
+  static constexpr std::size_t most_plans = 64;
+
   struct state {
     team_handle team;
     std::span<const running_layer> layers;
     std::vector<std::vector<parameter>> parameters;
-    std::unordered_map<std::uint64_t, std::unique_ptr<const layer_plan>> plans;
+    std::vector<std::list<planned>> plans;  // of each layer
     bool training = true;
 
-    state(team_handle of, std::span<const running_layer> in_turn) : team(std::move(of)), layers(in_turn) {}
+    state(team_handle of, std::span<const running_layer> in_turn) : team(std::move(of)), layers(in_turn), plans(in_turn.size()) {}
   };
 
   state& here() const {
@@ -106,20 +113,19 @@ class running_network {
     return *state_;
   }
 
-  // The plan of a layer for the extents at hand, made by the function that the compiler used when they first come in. What a layer
-  // hands to autograd may refer to it, so it stays as long as the network.
+  // The plan of a layer for the extents at hand, made by the function that the compiler used when they first come in; those of the
+  // extents that came last are kept.
   const layer_plan& plan_for(std::size_t i, const tensor<dyn>& x) const {
     const running_layer& layer = state_->layers[i];
-    const layout input = state_->team->own(x.layout());
-    fingerprint f;
-    f << static_cast<index_t>(i) << input;
-    auto& kept = state_->plans[f.value()];
-    if (!kept) {
-      layer_plan p = layer.plan(tensor_value{input, x.type()});
+    std::list<planned>& known = state_->plans[i];
+    auto found = std::find_if(known.begin(), known.end(), [&](const planned& p) { return p.input == x.where() && p.type == x.type(); });
+    if (found == known.end()) {
+      layer_plan p = layer.plan(tensor_value{x.layout(), x.type()});
       check(p.why, fmt::format("layer {}, {}", i, layer.name));
-      kept = std::make_unique<const layer_plan>(std::move(p));
+      found = known.insert(known.end(), {x.where(), x.type(), std::move(p)});
+      if (known.size() > most_plans) known.pop_front();
     }
-    return *kept;
+    return found->plan;
   }
 
   std::unique_ptr<state> state_;

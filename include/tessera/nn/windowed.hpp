@@ -25,32 +25,58 @@ inline std::vector<index_t> places(const interval& read, const intervals& held, 
   return all;
 }
 
-/// Gives the local box exactly the positions that its outputs read: filled in beyond the edge, trimmed where it holds more.
+/// What the outputs of one worker read beyond its box: a frame around it, of what lies outside a tensor with a zero boundary.
 ///
-/// `of` is the layout of x, whose dimensions from `first` on the kernels slide over; `outside` fills a zero boundary.
-inline at::Tensor windowed(at::Tensor x, const layout& of, int rank, const holding& outputs, int first,
-                           const static_vector<sliding, 8>& kernels, const at::Scalar& outside) {
+/// `of` is the layout of the box, whose dimensions from `first` on the kernels slide over.
+inline frame frame_for(const layout& of, int rank, const holding& outputs, int first, const static_vector<sliding, 8>& kernels,
+                       const at::Scalar& outside) {
   const holding mine = held_by(of, rank);
-  std::vector<index_t> widths;  // LibTorch wants the last dimension first
-  bool any = false;
-  for (int i = kernels.count - 1; i >= 0; --i) {
+  frame around{{}, {}, outside};
+  around.before.resize(of.dims.count);
+  around.behind.resize(of.dims.count);
+  for (int i = 0; i < kernels.count; ++i) {
+    if (kernels[i].edge != boundary::zero) continue;
     const int d = first + i;
     const interval read = stretch(outputs[d], kernels[i].needs());
-    if (kernels[i].edge != boundary::zero) {
-      const std::vector<index_t> at = places(read, mine[d], kernels[i].edge, of.dims[d].extent);
-      bool in_order = true;
-      for (std::size_t k = 1; k < at.size(); ++k) in_order = in_order && at[k] == at[k - 1] + 1;
-      x = in_order ? x.narrow(d, at[0], static_cast<index_t>(at.size())) : x.index_select(d, at::tensor(at, at::kLong));
-      widths.insert(widths.end(), {0, 0});
-      continue;
-    }
     const interval& held = mine[d][0];
     const bool apart = read.hi <= held.lo || read.lo >= held.hi;  // padding alone
-    widths.push_back(apart ? read.size() : held.lo - read.lo);
-    widths.push_back(apart ? -held.size() : read.hi - held.hi);
-    any = any || widths.back() != 0 || widths[widths.size() - 2] != 0;
+    around.before[d] = std::max<index_t>(0, apart ? read.size() : held.lo - read.lo);
+    around.behind[d] = std::max<index_t>(0, apart ? 0 : read.hi - held.hi);
   }
-  return any ? at::constant_pad_nd(x, widths, outside) : x;
+  return around;
+}
+
+/// Gives a box in its frame exactly the positions that its outputs read: gathered beyond the edge, trimmed where it holds more.
+inline at::Tensor trimmed(at::Tensor x, const layout& of, int rank, const holding& outputs, int first,
+                          const static_vector<sliding, 8>& kernels) {
+  const holding mine = held_by(of, rank);
+  for (int i = 0; i < kernels.count; ++i) {
+    const int d = first + i;
+    const interval read = stretch(outputs[d], kernels[i].needs());
+    if (kernels[i].edge == boundary::zero) {
+      const interval& held = mine[d][0];
+      const bool apart = read.hi <= held.lo || read.lo >= held.hi;
+      const index_t begin = apart ? 0 : std::max<index_t>(0, read.lo - held.lo);
+      if (x.size(d) != read.size()) x = x.narrow(d, begin, read.size());
+      continue;
+    }
+    const std::vector<index_t> at = places(read, mine[d], kernels[i].edge, of.dims[d].extent);
+    bool in_order = true;
+    for (std::size_t k = 1; k < at.size(); ++k) in_order = in_order && at[k] == at[k - 1] + 1;
+    x = in_order ? x.narrow(d, at[0], static_cast<index_t>(at.size())) : x.index_select(d, at::tensor(at, at::kLong));
+  }
+  return x;
+}
+
+/// The box of `input` that the outputs of this worker read under its kernels: input → used, in a frame, trimmed. A worker whose
+/// box or outputs are empty gets its box of `used`.
+inline at::Tensor windowed(const team_handle& team, const layout& input, const layout& used, const at::Tensor& x, const holding& outputs,
+                           int first, const static_vector<sliding, 8>& kernels, const at::Scalar& outside) {
+  const int rank = team->rank();
+  const auto empty = [](const holding& h) { return std::any_of(h.begin(), h.end(), [](const intervals& i) { return size_of(i) == 0; }); };
+  if (empty(outputs) || empty(held_by(used, rank))) return change_layout(team, input, used, x);
+  const frame around = frame_for(used, rank, outputs, first, kernels, outside);
+  return trimmed(change_layout(team, input, used, x, around), used, rank, outputs, first, kernels);
 }
 
 /// The element in which a convolution adds the products of a half type, to round once behind it: float where oneDNN adds them one

@@ -5,12 +5,12 @@
 
 namespace tessera {
 
-/// A number that two workers have alike when they mean the same thing (64 bits, FNV-1a over words).
+/// A number that two workers have alike when they mean the same thing: 64 bits, multiplied by an odd number a word, and folded.
 class fingerprint {
  public:
   constexpr fingerprint& operator<<(std::uint64_t word) {
-    for (int i = 0; i < 64; i += 16) value_ = (value_ ^ ((word >> i) & 0xffffu)) * 1099511628211u;
-    value_ ^= value_ >> 29;
+    value_ = (value_ ^ word) * 0x9e3779b97f4a7c15u;
+    value_ ^= value_ >> 32;
     return *this;
   }
   constexpr fingerprint& operator<<(index_t word) { return *this << static_cast<std::uint64_t>(word); }

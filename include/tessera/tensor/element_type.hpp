@@ -67,7 +67,7 @@ inline refusal check_plain(const at::Tensor& t) {
 }
 
 /// Refuses a local tensor that is not this worker's box of the element type, in host memory; says what the worker does with it.
-inline void check_local(const at::Tensor& local, const layout& x, element e, const team_state& team) {
+inline void check_local(const at::Tensor& local, const placement& where, element e, const team_state& team) {
   const auto refuse = [&](const refusal& why, const std::string& more = {}) {
     const std::string does = text_of(team.doing());
     throw error(why, team.label() + (does.empty() ? "" : ": " + does) + more);
@@ -75,11 +75,11 @@ inline void check_local(const at::Tensor& local, const layout& x, element e, con
   if (const refusal why = check_plain(local); !why.ok()) refuse(why);
   if (local._fw_grad(0).defined()) refuse(refusal{code::forward_mode});
   if (!local.device().is_cpu()) refuse(refusal{code::wrong_device, static_cast<int>(local.device().type())}, ": " + local.device().str());
-  if (const refusal why = first_of(check_element(e, local.scalar_type()), check_known(x), tessera::check(x), check_combines(x, e)); !why.ok()) refuse(why);
-  const std::vector<index_t> sizes = sizes_of(held_by(x, team.rank()));
-  if (local.dim() != x.dims.count) refuse(refusal{code::ranks_differ, x.dims.count, local.dim()});
-  for (int d = 0; d < x.dims.count; ++d)
-    if (const index_t n = sizes[static_cast<std::size_t>(d)]; local.size(d) != n) refuse(refusal{code::wrong_local_shape, d, n, local.size(d)});
+  if (const refusal why = first_of(check_element(e, local.scalar_type()), where.why(), check_combines(where.layout(), e)); !why.ok()) refuse(why);
+  const box_vector& sizes = where.extents();
+  if (local.dim() != sizes.count) refuse(refusal{code::ranks_differ, sizes.count, local.dim()});
+  for (int d = 0; d < sizes.count; ++d)
+    if (local.size(d) != sizes[d]) refuse(refusal{code::wrong_local_shape, d, sizes[d], local.size(d)});
 }
 
 }  // namespace tessera::detail

@@ -7,8 +7,11 @@ namespace tessera {
 
 namespace detail {
 
-inline tensor<dyn> tensor_of(const team_handle& team, const layout& x, element e, at::Tensor local);
+inline tensor<dyn> tensor_of(const team_handle& team, placement_handle where, at::Tensor local);
 inline tensor<dyn> tensor_of(const team_handle& team, const layout& x, at::Tensor local);
+
+/// Says that what is wrapped was checked.
+struct proved {};
 
 }  // namespace detail
 
@@ -28,8 +31,12 @@ class tensor<dyn> {
   }
 
   const tessera::layout& layout() const {
+    return where()->layout();
+  }
+  /// The layout as all tensors of the team share it.
+  const placement_handle& where() const {
     static_cast<void>(local());
-    return layout_;
+    return where_;
   }
   const team_handle& team() const {
     static_cast<void>(local());
@@ -44,23 +51,28 @@ class tensor<dyn> {
   }
 
  private:
-  friend tensor<dyn> detail::tensor_of(const team_handle& team, const tessera::layout& x, element e, at::Tensor local);
+  friend tensor<dyn> detail::tensor_of(const team_handle& team, placement_handle where, at::Tensor local);
 
   team_handle team_;
-  tessera::layout layout_;
+  placement_handle where_;
   at::Tensor local_;
 };
 
 namespace detail {
 
-/// A tensor whose layout follows from what the workers agreed on before.
-inline tensor<dyn> tensor_of(const team_handle& team, const layout& x, element e, at::Tensor local) {
-  check_local(local, x, e, *team);
+/// A box that is known to be this worker's.
+inline tensor<dyn> tensor_of(const team_handle& team, placement_handle where, at::Tensor local) {
   tensor<dyn> t;
   t.team_ = team;
-  t.layout_ = team->own(x);
+  t.where_ = std::move(where);
   t.local_ = std::move(local);
   return t;
+}
+/// A tensor whose layout follows from what the workers agreed on before.
+inline tensor<dyn> tensor_of(const team_handle& team, const layout& x, element e, at::Tensor local) {
+  placement_handle where = team->place(x);
+  check_local(local, *where, e, *team);
+  return tensor_of(team, std::move(where), std::move(local));
 }
 inline tensor<dyn> tensor_of(const team_handle& team, const layout& x, at::Tensor local) {
   if (!team) throw error(refusal{code::undefined_tensor});
@@ -113,6 +125,8 @@ class tensor {
   explicit tensor(tensor<dyn> of) : of_(std::move(of)) {
     check(detail::check_fits({of_.layout(), of_.type()}, value_of<tensor>), of_.team()->label());
   }
+
+  tensor(tensor<dyn> of, detail::proved) : of_(std::move(of)) {}
 
   /// Another spelling of the same layout converts freely.
   template <class P, class S>
@@ -225,8 +239,7 @@ T assume(const Team& team, at::Tensor local, const Bindings&... bindings) {
   for (int d = 0; d < x.dims.count; ++d)  // what nothing cuts is seen from the box
     if (x.dims[d].extent == dynamic && x.levels(d) == 0 && local.defined() && d < local.dim() && x.mesh.contains(team.rank()))
       x.dims[d].extent = local.size(d);
-  detail::check_local(local, x, value_of<T>.element, *team.state());
-  return detail::entered<T>(detail::tensor_of(team.state(), x, std::move(local)));
+  return detail::entered<T>(detail::tensor_of(team.state(), x, value_of<T>.element, std::move(local)));
 }
 
 template <class T, class Team, class... Given>

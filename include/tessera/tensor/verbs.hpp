@@ -3,6 +3,8 @@
 #include <tessera/primitive/composition.hpp>
 #include <tessera/tensor/tensor.hpp>
 
+#include <atomic>
+
 namespace tessera {
 
 namespace detail {
@@ -15,17 +17,16 @@ using moved_type = tensor<Q, typename From::shape_type, typename From::element_t
 
 /// Takes a dynamic tensor to another layout.
 inline tensor<dyn> to(const layout& target, const tensor<dyn>& x, call_site at = call_site::here()) {
-  return detail::tensor_of(x.team(), target, change_layout(x.team(), x.layout(), target, x.local(), at));
+  const placement_handle there = x.team()->place(target);
+  return detail::tensor_of(x.team(), there, change_layout(x.team(), x.where(), there, x.local(), at));
 }
 
 namespace detail {
 
-/// x under partition Q, by a primitive that was accepted.
-template <class F, class Q, class P, class S, class E>
-auto carry(const tensor<P, S, E>& x, call_site at) {
-  static_assert(sizeof(F) > 0);
-  using Result = moved_type<tensor<P, S, E>, Q>;
-  layout target = value_of<Result>.layout;
+/// The layout of To for a tensor that is to go there: extents and lengths that a type does not know are the tensor's.
+template <class To>
+layout target_of(const tensor<dyn>& x) {
+  layout target = value_of<To>.layout;
   for (int d = 0; d < target.dims.count; ++d) {
     const dimension& here = x.layout().dims[d];
     target.dims[d].extent = here.extent;
@@ -39,7 +40,35 @@ auto carry(const tensor<P, S, E>& x, call_site at) {
     if (!alike) throw error(refusal{code::lengths_not_known, d}, x.team()->label());
     target.dims[d].bounds = here.bounds;
   }
-  return Result(tessera::to(target, x.dynamic(), at));
+  return target;
+}
+
+inline std::size_t next_verb() {
+  static std::atomic<std::size_t> verbs{0};
+  return verbs++;
+}
+/// The number of a verb between two types in this program.
+template <class From, class To>
+inline const std::size_t number_of_verb = next_verb();
+
+/// The change that a verb between two types makes of a tensor: the one of its last call, unless its extents or what it is for are others.
+template <class To, class From>
+const std::shared_ptr<bound_change>& change_of_verb(const From& x) {
+  team_state& team = *x.team();
+  std::shared_ptr<bound_change>& last = team.kept<bound_changes>().of_verb(number_of_verb<From, To>);
+  if (last && last->from() == x.dynamic().where() && last->serves(team.doing())) return last;
+  const placement_handle there = team.place(target_of<To>(x.dynamic()));
+  const std::shared_ptr<bound_change> fresh = bound_change_of(team, x.dynamic().where(), there, value_of<To>.element, team.doing());
+  return team.kept<bound_changes>().of_verb(number_of_verb<From, To>) = fresh;
+}
+
+/// x under partition Q, by a primitive that was accepted.
+template <class F, class Q, class P, class S, class E>
+auto carry(const tensor<P, S, E>& x, call_site at) {
+  static_assert(sizeof(F) > 0);
+  using Result = moved_type<tensor<P, S, E>, Q>;
+  const std::shared_ptr<bound_change> change = change_of_verb<Result>(x);
+  return Result(tensor_of(x.team(), change->to(), run({x.team(), change, x.local(), at}, x.local())), proved{});
 }
 
 // Why x does not go to Q, asked before F is instantiated: compilers print a few lines for each class on the way to a refusal.

@@ -1,0 +1,157 @@
+#pragma once
+
+#include <tessera/plan/narrowing.hpp>
+#include <tessera/tensor/frame.hpp>
+
+#include <optional>
+
+namespace tessera {
+
+using team_handle = std::shared_ptr<team_state>;
+using placement_handle = std::shared_ptr<const placement>;
+
+/// A change of layout of one element bound to a team: plan, exchanges and extents are found once, so that a call derives nothing.
+class bound_change {
+ public:
+  bound_change(team_state& team, placement_handle from, placement_handle to, element e, const activity& what)
+      : team_(team), from_(std::move(from)), to_(std::move(to)), element_(e), why_(what.why), what_(what.what) {
+    const layout& a = from_->layout();
+    const layout& b = to_->layout();
+    check(first_of(from_->why(), to_->why(), check_change(a, b)), team.label());
+    moves_ = movement(a, b);
+    gradient_ = first_of(check_gradient(a, e), check_gradient(b, e));
+    const change plan = change_between(a, b);
+    for (const step& s : plan.steps) {
+      box_vector sizes;
+      for (const intervals& held : held_by(s.to, team.rank())) sizes.push(size_of(held));
+      steps_.push_back({s, sizes, nullptr});
+    }
+    if (plan.steps.count == 1 && narrows(plan.steps[0])) narrow_to(plan.steps[0]);
+  }
+  bound_change(const bound_change&) = delete;
+  bound_change& operator=(const bound_change&) = delete;
+
+  const placement_handle& from() const { return from_; }
+  const placement_handle& to() const { return to_; }
+  tessera::element element() const { return element_; }
+  const movement& moves() const { return moves_; }
+
+  /// Whether it is bound for what the team does now.
+  bool serves(const activity& now) const { return why_ == now.why && what_ == now.what; }
+
+  /// The change from to* to from*, bound for backward.
+  std::shared_ptr<bound_change> adjoint();
+
+  /// What is wrong with a gradient of it.
+  const refusal& gradient() const { return gradient_; }
+
+  bool changes_nothing() const { return steps_.empty(); }
+  /// Whether nothing is exchanged: each worker keeps what it has, or a part of it.
+  bool stays() const { return steps_.empty() || narrowed_; }
+
+  /// This worker's box of the result, as a view of what it had where that stays; no gradient is recorded.
+  at::Tensor run(const at::Tensor& x, const activity& what) {
+    if (stays()) return kept(x);
+    at::Tensor y = x;
+    for (bound_step& s : steps_) y = run(s, y, room_for(s), what);
+    return y;
+  }
+  /// The same where something is exchanged, in a frame: what arrives is written where it is read.
+  at::Tensor run(const at::Tensor& x, const activity& what, const frame& around) {
+    at::Tensor y = x;
+    for (std::size_t i = 0; i + 1 < steps_.size(); ++i) y = run(steps_[i], y, room_for(steps_[i]), what);
+    const at::Tensor room = around.room(steps_.back().sizes, detail::scalar_type(element_));
+    run(steps_.back(), y, around.inside(room), what);
+    return room;
+  }
+
+  /// A run that was begun: its first exchange is under way.
+  struct running {
+    at::Tensor x;
+    at::Tensor y;
+    activity what;
+    std::optional<in_flight> call;  // last: withdrawn before its memory goes
+  };
+  running start(const at::Tensor& x, const activity& what) {
+    running r{stored(x), room_for(steps_[0]), what, {}};
+    r.call.emplace(begin(steps_[0], r.x, r.y, what));
+    return r;
+  }
+  /// Whether the first exchange has brought all.
+  static bool arrived(running& r) { return r.call->arrived(); }
+  at::Tensor finish(running& r) {
+    end(steps_[0], std::move(*r.call));
+    r.call.reset();
+    for (std::size_t i = 1; i < steps_.size(); ++i) {
+      r.x = std::move(r.y);
+      r.y = room_for(steps_[i]);
+      end(steps_[i], begin(steps_[i], r.x, r.y, r.what));
+    }
+    return r.y;
+  }
+
+ private:
+  struct bound_step {
+    step what;
+    box_vector sizes;
+    std::shared_ptr<bound_exchange> exchange;
+  };
+
+  static at::Tensor stored(const at::Tensor& x) { return x.is_conj() || x.is_neg() ? detail::as_stored(x.detach()) : x; }
+  at::Tensor room_for(const bound_step& s) const {
+    return at::detail::empty_cpu(at::IntArrayRef(s.sizes.begin(), s.sizes.end()), detail::scalar_type(element_), false, std::nullopt);
+  }
+
+  at::Tensor run(bound_step& s, const at::Tensor& x, const at::Tensor& y, const activity& what) {
+    const at::Tensor sent = stored(x);
+    end(s, begin(s, sent, y, what));
+    return y;
+  }
+
+  in_flight begin(bound_step& s, const at::Tensor& x, const at::Tensor& y, const activity& what) {
+    if (!s.exchange || s.exchange->retired) s.exchange = team_.bound(s.what, element_, what);
+    if (team_.watch.exchange_started != nullptr) team_.watch.exchange_started(team_.watch.self, s.what, element_);
+    return s.exchange->start(detail::region_of(x, element_), detail::region_of(y, element_), what);
+  }
+  void end(const bound_step& s, in_flight call) {
+    const received got = call.finish();
+    team_.total.bytes += got.bytes;
+    team_.total.messages += got.messages;
+    if (team_.watch.exchange_finished != nullptr) team_.watch.exchange_finished(team_.watch.self, s.what, element_, got);
+  }
+
+  // The part of this worker's box that stays.
+  at::Tensor kept(const at::Tensor& x) const {
+    at::Tensor y = at::alias(x);
+    for (int d = 0; d < ends_.count; ++d)
+      if (ends_[d] - begins_[d] != y.size(d)) y = y.narrow(d, begins_[d], ends_[d] - begins_[d]);
+    return y;
+  }
+
+  void narrow_to(const step& s) {
+    narrowed_ = true;
+    const holding had = held_by(s.from, team_.rank());
+    const holding has = held_by(s.to, team_.rank());
+    for (int d = 0; d < has.count; ++d) {
+      const index_t n = size_of(has[d]);
+      begins_.push(n == 0 ? 0 : position(had[d], has[d][0].lo));
+      ends_.push(begins_[d] + n);
+    }
+  }
+
+  team_state& team_;
+  placement_handle from_;
+  placement_handle to_;
+  tessera::element element_;
+  purpose why_;
+  const char* what_;
+  movement moves_;
+  refusal gradient_;
+  std::vector<bound_step> steps_;
+  bool narrowed_ = false;
+  box_vector begins_;  // of what is kept
+  box_vector ends_;
+  std::weak_ptr<bound_change> adjoint_;
+};
+
+}  // namespace tessera

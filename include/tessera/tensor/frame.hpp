@@ -1,0 +1,49 @@
+#pragma once
+
+#include <tessera/tensor/element_type.hpp>
+
+#include <ATen/EmptyTensor.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace tessera {
+
+/// What lies around a box that a local operation reads: so many elements before and behind it in each dimension, of one value.
+struct frame {
+  box_vector before;
+  box_vector behind;
+  at::Scalar value = 0;
+
+  bool empty() const {
+    const auto none = [](const box_vector& v) { return std::all_of(v.begin(), v.end(), [](index_t n) { return n == 0; }); };
+    return none(before) && none(behind);
+  }
+  /// The box inside.
+  at::Tensor inside(at::Tensor x) const {
+    for (int d = 0; d < before.count; ++d)
+      if (const index_t n = x.size(d) - before[d] - behind[d]; n != x.size(d)) x = x.narrow(d, before[d], n);
+    return x;
+  }
+  /// The box with what lies around it.
+  at::Tensor around(const at::Tensor& x) const {
+    std::vector<index_t> widths;  // LibTorch wants the last dimension first
+    for (int d = before.count - 1; d >= 0; --d) widths.insert(widths.end(), {before[d], behind[d]});
+    return at::constant_pad_nd(x, widths, value);
+  }
+  /// Room for a box, its surroundings filled.
+  at::Tensor room(const box_vector& held, at::ScalarType type) const {
+    box_vector sizes = held;
+    for (int d = 0; d < before.count; ++d) sizes[d] += before[d] + behind[d];
+    at::Tensor x = at::detail::empty_cpu(at::IntArrayRef(sizes.begin(), sizes.end()), type, false, std::nullopt);
+    at::Tensor rest = x;
+    for (int d = 0; d < before.count; ++d) {
+      if (before[d] > 0) rest.narrow(d, 0, before[d]).fill_(value);
+      if (behind[d] > 0) rest.narrow(d, before[d] + held[d], behind[d]).fill_(value);
+      rest = rest.narrow(d, before[d], held[d]);
+    }
+    return x;
+  }
+};
+
+}  // namespace tessera
