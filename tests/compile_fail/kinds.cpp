@@ -221,7 +221,14 @@ static_assert(ts::primitive<ts::tensor<ts::partition<m, ts::blocks<a, b, c>>, s>
 
 // Bindings.
 static_assert(ts::traffic<net>(ts::bind<batch>(8)).forward.bytes >= 0);
-#if defined(BIND_AXIS)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 0, tessera::kind::extent, tessera::kind::axis>
+static_assert(ts::traffic<net, ts::bind<batch>(8)>().forward.bytes >= 0);
+#if defined(BUDGET)  // expect: forward.bytes < 0
+static_assert(ts::traffic<net, ts::bind<batch>(8)>().forward.bytes < 0);
+#elif defined(CONSTANT_INT)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 1, tessera::kind::binding, tessera::kind::element>
+static_assert(ts::traffic<net, 8>().forward.bytes >= 0);
+#elif defined(CONSTANT_TWICE)  // expect: [tessera.shape.bound_twice] && extent_bound_twice<0, 1>
+static_assert(ts::traffic<net, ts::bind<batch>(8), ts::bind<batch>(9)>().forward.bytes >= 0);
+#elif defined(BIND_AXIS)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 0, tessera::kind::extent, tessera::kind::axis>
 static_assert(ts::traffic<net>(ts::bind<row>(8)).forward.bytes >= 0);
 #elif defined(BIND_INT)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 1, tessera::kind::binding, tessera::kind::element>
 static_assert(ts::traffic<net>(8).forward.bytes >= 0);

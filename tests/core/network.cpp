@@ -89,11 +89,31 @@ TEST_CASE("layers in one_halo exchange once and give what they give by themselve
   STATIC_REQUIRE(one.forward.messages == 12);  // every worker of 2 x 2 from its three neighbours, once
   STATIC_REQUIRE(each.forward.messages > 2 * one.forward.messages - 1);
   // Worker (0, 0) pools 2 x 2 of 4 x 4: it needs rows [0, 4 + 2), columns [0, 4 + 2) and has [0, 5) x [0, 4).
-  STATIC_REQUIRE(box_of(shared::layers::plan_at<0>.output, 0)[2].hi == 6);
+  STATIC_REQUIRE(box_of(shared::layers::plan(0).output, 0)[2].hi == 6);
   STATIC_REQUIRE(std::is_same_v<network<image, nn::one_halo<nn::linear<4>>>,
                                 refused_network<at_layer<0, layer_has_no_window<0>>, image>>);
   using ring_then_zeros = nn::one_halo<nn::conv<4, three, padding<1, 1>, padding_mode<boundary::periodic>>, nn::conv<4, three, padding<1, 1>>>;
   STATIC_REQUIRE(std::is_same_v<network<image, ring_then_zeros>, refused_network<at_layer<0, windows_do_not_compose<2, 0>>, image>>);
+}
+
+namespace {
+
+// A layer, then it and a relu in turns.
+template <class L, int... I>
+network<image, L, std::conditional_t<I % 2 == 0, L, nn::relu>...> in_turns(std::integer_sequence<int, I...>);
+
+}  // namespace
+
+TEST_CASE("a budget may be set to a network of any length") {
+  using conv = nn::conv<6, kernel<3, 3>, padding<1, 1>>;
+  constexpr traffic_value one = traffic<network<image, conv>, bind<batch>(4)>();
+  constexpr traffic_value two = traffic<network<image, conv, conv>, bind<batch>(4)>();
+  STATIC_REQUIRE(two == traffic<network<image, conv, conv>>(bind<batch>(4)));
+  using many = decltype(in_turns<conv>(std::make_integer_sequence<int, 600>()));
+  STATIC_REQUIRE(many::layers::count == 601);
+  constexpr traffic_value all = traffic<many, bind<batch>(4)>();
+  STATIC_REQUIRE(all.forward.bytes == one.forward.bytes + 300 * (two.forward.bytes - one.forward.bytes));
+  STATIC_REQUIRE(all.backward.messages == one.backward.messages + 300 * (two.backward.messages - one.backward.messages));
 }
 
 TEST_CASE("a layer's result on another mesh is named on that mesh") {

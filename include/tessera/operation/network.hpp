@@ -24,21 +24,48 @@ struct mesh_after<L, In> {
   using type = typename L::mesh_type;
 };
 
-/// A layer applied to a tensor type: the layer's plan as a constant and the type of its result.
+/// A layer applied to a tensor type: of its plan, which is large, only the result is kept as a constant.
 template <class L, class In>
 struct applied {
   using layer = L;
   static constexpr const char* name = L::name;
   static constexpr bool only_here = requires { L::only_here; };  // no layer of the serial network
-  static constexpr layer_plan value = L::plan(described<In>::value);
+  static constexpr layer_plan plan() { return L::plan(described<In>::value); }
   struct result {
-    static constexpr const refusal& why = applied::value.why;
-    static constexpr tensor_value value{applied::value.output, described<In>::value.element};
+    static constexpr tensor_draft of = [] {
+      const layer_plan p = plan();
+      return tensor_draft{{p.output, described<In>::value.element}, p.why};
+    }();
+    static constexpr const refusal& why = of.why;
+    static constexpr const tensor_value& value = of.value;
   };
-  using typed = planned<In, result, typename mesh_after<L, In>::type>;
-  using verdict = typename typed::verdict;
-  using output = typename typed::type;
+  struct verdict_source {
+    static constexpr const refusal& value = result::why;
+  };
+  using verdict = verdict_of<verdict_source>;
+
+  // What stays as it was keeps its type, which is canonical already.
+  static auto named() {
+    using mesh = typename mesh_after<L, In>::type;
+    if constexpr (std::is_same_v<mesh, typename described<In>::mesh_type> && result::value == described<In>::value) return std::type_identity<In>{};
+    else return planned<In, result, mesh>{};
+  }
+  using output = typename decltype(named())::type;
+
+  template <class... Bindings>
+  static constexpr traffic_value traffic(const Bindings&... bindings) {
+    layer_plan p = plan();
+    p.input = bound_all(p.input, bindings...);
+    p.used = bound_all(p.used, bindings...);
+    p.raw = bound_all(p.raw, bindings...);
+    p.output = bound_all(p.output, bindings...);
+    return traffic_of(p, described<In>::value.element);
+  }
 };
+
+/// What an applied layer moves, as a constant of its own: a network's is a sum of many, however long it is.
+template <class On, auto... Bindings>
+inline constexpr traffic_value layer_traffic = On::traffic(Bindings...);
 
 template <class... Layers>
 struct layer_list {};
@@ -81,44 +108,54 @@ constexpr auto first_state() {
   else return fold_state<In, 0, typename described<In>::verdict, layer_list<>>{};
 }
 
-template <class In, class... Layers>
-struct fold {
-  using type = decltype((first_state<In>() >> ... >> static_cast<Layers*>(nullptr)));
+// Eight layers a level: a fold expression, like an instantiation, is nested no deeper than compilers allow.
+template <class State, class... Layers>
+struct fold_from {
+  using type = decltype((State{} >> ... >> static_cast<Layers*>(nullptr)));
 };
+template <class State, class A, class B, class C, class D, class E, class F, class G, class H, class Next, class... Rest>
+struct fold_from<State, A, B, C, D, E, F, G, H, Next, Rest...>
+    : fold_from<typename fold_from<State, A, B, C, D, E, F, G, H>::type, Next, Rest...> {};
 
-template <class On, class... Bindings>
-constexpr traffic_value applied_traffic(const Bindings&... bindings) {
-  layer_plan p = On::value;
-  p.input = bound_all(p.input, bindings...);
-  p.used = bound_all(p.used, bindings...);
-  p.raw = bound_all(p.raw, bindings...);
-  p.output = bound_all(p.output, bindings...);
-  return traffic_of(p, On::result::value.element);
-}
+template <class In, class... Layers>
+struct fold : fold_from<decltype(first_state<In>()), Layers...> {};
 
 template <class List>
 struct each_layer;
 template <class... Ons>
 struct each_layer<layer_list<Ons...>> {
   static constexpr int count = sizeof...(Ons);
-  static constexpr const layer_plan* plans[count + 1]{&Ons::value..., nullptr};
 
   /// The plan of the layer at a place.
-  template <int Place>
-  static constexpr const layer_plan& plan_at = *plans[Place];
+  static constexpr layer_plan plan(int place) {
+    constexpr layer_plan (*plans[])(){&Ons::plan..., nullptr};
+    return plans[place]();
+  }
 
+  /// What all layers move, for extents that are known while the program runs, and for constants.
   template <class... Bindings>
   static constexpr traffic_value traffic(const Bindings&... bindings) {
-    traffic_value t;
-    ((t += applied_traffic<Ons>(bindings...)), ...);
-    return t;
+    return sum({Ons::traffic(bindings...)..., {}});
   }
+  template <auto... Bindings>
+  static constexpr traffic_value constant_traffic() {
+    return sum({layer_traffic<Ons, Bindings...>..., {}});
+  }
+
   /// Calls visit(place in the network, number in the serial network or -1, std::type_identity<applied layer>).
   template <class Visit>
   static constexpr void visit(Visit&& visit) {
     int place = 0;
     int number = 0;
-    (visit(place++, Ons::only_here ? -1 : number++, std::type_identity<Ons>{}), ...);
+    const int visited[]{(visit(place++, Ons::only_here ? -1 : number++, std::type_identity<Ons>{}), 0)..., 0};
+    static_cast<void>(visited);
+  }
+
+ private:
+  static constexpr traffic_value sum(const traffic_value (&each)[count + 1]) {
+    traffic_value all;
+    for (const traffic_value& t : each) all += t;
+    return all;
   }
 };
 
@@ -172,10 +209,14 @@ inline constexpr kind kind_of<refused_network<Verdict, In>> = kind::network;
 
 namespace detail {
 
-// What a network moves, where all extents are static.
-template <class Network>
-struct static_traffic {
-  static constexpr traffic_value of = Network::layers::traffic();
+// The bindings with which a network's traffic is asked.
+template <class Network, class... Bindings>
+using traffic_bindings = verdict_of<bindings_check<typename Network::input, typename Network::output, Bindings...>>;
+
+// What a network moves, as a constant.
+template <class Network, auto... Bindings>
+struct constant_traffic {
+  static constexpr traffic_value of = Network::layers::template constant_traffic<Bindings...>();
   static constexpr refusal value = check(of);
 };
 
@@ -188,16 +229,36 @@ constexpr traffic_value traffic(const Bindings&... bindings) {
   given::template refuse<given>();
   if constexpr (given::ok) {
     if constexpr (Network::verdict::ok) {
-      using known = verdict_of<detail::bindings_check<typename Network::input, typename Network::output, Bindings...>>;
+      using known = detail::traffic_bindings<Network, Bindings...>;
       known::template refuse<known>();
       if constexpr (known::ok && sizeof...(Bindings) == 0) {
-        using counted = verdict_of<detail::static_traffic<Network>>;
+        using counted = verdict_of<detail::constant_traffic<Network>>;
         counted::template refuse<counted>();
-        return detail::static_traffic<Network>::of;
+        return detail::constant_traffic<Network>::of;
       } else if constexpr (known::ok) {
         const traffic_value t = Network::layers::traffic(bindings...);
         if (!check(t).ok()) stop(check(t));  // [tessera.cost.overflow] more elements or bytes move than can be counted
         return t;
+      }
+    }
+  }
+  return {};
+}
+
+/// The same where these values are constants: `traffic<net, bind<batch>(64)>()`. Each layer's is counted by itself, so a budget
+/// may be set to a network of any length.
+template <class Network, auto First, auto... Bindings>
+constexpr traffic_value traffic() {
+  using given = detail::argument_verdict<kind::call, 0, kind::network, Network>;
+  given::template refuse<given>();
+  if constexpr (given::ok) {
+    if constexpr (Network::verdict::ok) {
+      using known = detail::traffic_bindings<Network, std::remove_const_t<decltype(First)>, std::remove_const_t<decltype(Bindings)>...>;
+      known::template refuse<known>();
+      if constexpr (known::ok) {
+        using counted = verdict_of<detail::constant_traffic<Network, First, Bindings...>>;
+        counted::template refuse<counted>();
+        return detail::constant_traffic<Network, First, Bindings...>::of;
       }
     }
   }

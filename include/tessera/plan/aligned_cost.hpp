@@ -31,10 +31,12 @@ class aligned_cost {
 
   constexpr cost total() const {
     cost c;
-    c.total = left(sums_.moved, sums_.own);
+    const share sums = sums_ * whole_;
+    c.total = left(sums.moved, sums.own);
     c.lower_bound = c.total;  // nobody receives what it holds
-    c.messages = left(sums_.peers, sums_.itself);
-    for (const share& s : best_.best) {
+    c.messages = left(sums.peers, sums.itself);
+    for (const share& best : best_.best) {
+      const share s = best * whole_;
       c.busiest = larger(c.busiest, left(s.moved, s.own));
       c.busiest_messages = larger(c.busiest_messages, left(s.peers, s.itself));
     }
@@ -61,13 +63,20 @@ class aligned_cost {
   static constexpr bool copies(const axis_role& r) { return r.kind != role::cut && r.kind != role::on; }
   static constexpr bool holds(const axis_role& r, int x) { return r.kind != role::on || r.coordinate == x; }
 
-  // A dimension and all that share its axes, unless they are in a group.
+  static constexpr bool uncut(const parts& p) { return p.axes.empty() && p.of.kind == cover::tiled; }
+
+  // A dimension and all that share its axes, unless they are in a group; one that nobody cuts is a factor of every share.
   constexpr void collect(group& g, int d) {
     if (dims_seen_ >> d & 1u) return;
     dims_seen_ |= 1u << d;
-    g.dims.push(d);
     const parts& tiles = source_.dims[d];
     const parts& readers = target_.dims[d];
+    if (uncut(tiles) && uncut(readers)) {
+      const index_t n = tiles.of.extent;
+      whole_ *= {n, n, n > 0, n > 0};
+      return;
+    }
+    g.dims.push(d);
     const bool even = tiles.refines(readers) || readers.refines(tiles) || readers.slides_over(tiles);
     for (const parts* p : {&tiles, &readers})
       for (int a : p->axes) {
@@ -201,6 +210,7 @@ class aligned_cost {
   int received_after_[max_dimensions]{};  // after how many axes of its group a dimension's factors are known
   int own_after_[max_dimensions]{};
   coordinates at_;
+  share whole_ = share::of(1);
   share sums_ = share::of(1);
   front best_;
 };
