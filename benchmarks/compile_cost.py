@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the library costs the compiler: one JSON line a figure. CPU seconds are medians over alternating runs."""
+"""What the library costs the compiler: one JSON line a figure. User seconds are medians over alternating runs."""
 import json
 import os
 import pathlib
@@ -19,7 +19,7 @@ def cpu(command):
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return after.ru_utime - before.ru_utime
 
 
 def peak(command):
@@ -48,7 +48,7 @@ def report(name, ratio, bar, **more):
     print(json.dumps({"name": name, "ratio": round(ratio, 3), "bar": bar, "ok": ok, **more}), flush=True)
 
 
-network = """#include <tessera/core.hpp>
+network = """#include <tessera/network.hpp>
 namespace ts = tessera;
 struct row : ts::axis<2> {};
 struct col : ts::axis<2> {};
@@ -62,6 +62,7 @@ static_assert(ts::TensorType<net::output>);
 conv = "ts::nn::conv<%d, ts::kernel<3, 3>, ts::padding<1, 1>>, ts::nn::relu,"
 alike = network % (conv % 6 * 100)
 different = network % "".join(conv % (c + 1) for c in range(100))
+budget = network % "".join(conv % (c + 1) for c in range(200)) + "static_assert(ts::traffic<net, ts::bind<batch>(4)>().forward.bytes > 0);"
 
 cube = """#include <tessera/core.hpp>
 namespace ts = tessera;
@@ -84,16 +85,21 @@ with tempfile.TemporaryDirectory() as folder:
     def compile_only(compiler, path, *more):
         return [compiler, "-std=c++20", "-fsyntax-only", f"-I{root}/include", *more, path]
 
-    core = source("core", "#include <tessera/core.hpp>\n")
+    standard = source("standard", "".join(f"#include <{header}>\n" for header in ("vector", "string", "functional", "algorithm")))
+    core, layers = source("core", "#include <tessera/core.hpp>\n"), source("layers", "#include <tessera/network.hpp>\n")
     bare, same, distinct = source("bare", network % ""), source("alike", alike), source("different", different)
     small, large = source("small", cube % (2, 2, 2)), source("large", cube % (256, 256, 256))
     for compiler in compilers:
         kind = "clang" if "clang" in compiler else "g++"
-        [alone] = medians([compile_only(compiler, core)], 9)
-        report(f"compile.core.{kind}", alone, 0.15, unit="CPU seconds")
+        theirs, ours, with_layers = medians([compile_only(compiler, f) for f in (standard, core, layers)], 11)
+        report(f"compile.core_over_vector_string_functional_algorithm.{kind}", ours / theirs, 0.33, seconds=[round(ours, 3), round(theirs, 3)])
+        report(f"compile.network_over_the_same.{kind}", with_layers / theirs, 0.5, seconds=[round(with_layers, 3), round(theirs, 3)])
         base, repeated, all_new = medians([compile_only(compiler, f) for f in (bare, same, distinct)], 5)
-        report(f"compile.200_layers.{kind}", repeated - base, 0.2, unit="CPU seconds over the same file without them")
-        report(f"compile.200_layers_all_different.{kind}", all_new - base, None, unit="CPU seconds over the same file without them")
+        report(f"compile.200_layers.{kind}", repeated - base, 0.2, unit="user seconds over the same file without them")
+        report(f"compile.200_layers_all_different.{kind}", all_new - base, None, unit="user seconds over the same file without them")
+        bound = compile_only(compiler, source("budget", budget))
+        report(f"compile.budget_of_200_convolutions_all_different.{kind}", medians([bound], 3)[0], 4, unit="user seconds")
+        report(f"compile.peak_memory_of_the_budget.{kind}", peak(bound), 500, unit="MiB")
         two, many = medians([compile_only(compiler, f) for f in (small, large)], 5)
         report(f"compile.workers_256^3_over_2^3.{kind}", many / two, None, seconds=[round(two, 3), round(many, 3)])
         before, after = peak(compile_only(compiler, core)), peak(compile_only(compiler, large))

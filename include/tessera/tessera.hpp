@@ -1,7 +1,7 @@
 #pragma once
 
 // Everything: the algebra, transports, distributed LibTorch tensors, layers and losses.
-#include <tessera/core.hpp>
+#include <tessera/network.hpp>
 #include <tessera/nn/cross_entropy.hpp>
 #include <tessera/nn/sequential.hpp>
 #include <tessera/nn/state_dict.hpp>

@@ -1,5 +1,5 @@
 // Covers, placements and windows that do not fit are refused with their numbers.
-#include <tessera/core.hpp>
+#include <tessera/network.hpp>
 
 namespace ts = tessera;
 namespace nn = tessera::nn;

@@ -1,5 +1,5 @@
 // Every argument is of the kind that its place takes, and every count lies in its range.
-#include <tessera/core.hpp>
+#include <tessera/network.hpp>
 
 namespace ts = tessera;
 namespace nn = tessera::nn;

@@ -1,5 +1,5 @@
 // A network names the layer that refuses what comes in, once, with its place counted from 0.
-#include <tessera/core.hpp>
+#include <tessera/network.hpp>
 
 namespace ts = tessera;
 namespace nn = tessera::nn;

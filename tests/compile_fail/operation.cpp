@@ -1,5 +1,5 @@
 // The rules for local operations: a result type exists only for operands that may meet.
-#include <tessera/core.hpp>
+#include <tessera/network.hpp>
 
 namespace ts = tessera;
 

@@ -1,5 +1,5 @@
 // A primitive, a named verb and a composition refuse tensors that they do not lead between.
-#include <tessera/core.hpp>
+#include <tessera/network.hpp>
 
 namespace ts = tessera;
 

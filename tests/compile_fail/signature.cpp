@@ -1,5 +1,5 @@
 // Signatures of one's own: what says nothing is refused where the operation is used, and roles refuse cuts that they cannot serve.
-#include <tessera/core.hpp>
+#include <tessera/network.hpp>
 
 namespace ts = tessera;
 

@@ -3,6 +3,7 @@
 #include "tests/support/generate.hpp"
 
 #include <tessera/core.hpp>
+#include <tessera/plan/staging.hpp>
 
 namespace tessera::testing {
 namespace {

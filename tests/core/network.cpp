@@ -3,7 +3,7 @@
 #include "tests/support/generate.hpp"
 #include "tests/support/oracle.hpp"
 
-#include <tessera/core.hpp>
+#include <tessera/network.hpp>
 
 #include <cctype>
 #include <string_view>

@@ -1,6 +1,6 @@
 #include "tests/support/catch.hpp"
 
-#include <tessera/core.hpp>
+#include <tessera/network.hpp>
 
 namespace tessera::testing {
 namespace {

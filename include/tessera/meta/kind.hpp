@@ -2,7 +2,7 @@
 
 #include <tessera/meta/refusal.hpp>
 
-#include <concepts>
+#include <type_traits>
 
 namespace tessera {
 

@@ -1,12 +1,12 @@
 #pragma once
 
+#include <tessera/meta/indices.hpp>
 #include <tessera/meta/integer.hpp>
 #include <tessera/meta/refusal_list.hpp>
 #include <tessera/meta/verdicts.hpp>
 
 #include <exception>
 #include <type_traits>
-#include <utility>
 
 namespace tessera {
 
@@ -104,13 +104,13 @@ TESSERA_REFUSALS(TESSERA_NAMED)
 #undef TESSERA_NAMED
 
 template <class Source, int... I>
-auto verdict_from(std::integer_sequence<int, I...>) ->
+auto verdict_from(indices<I...>) ->
     typename verdict_named<Source::value.code, Source::value.numbers[I]...>::type;
 
 }  // namespace detail
 
 /// The verdict type of a constant refusal `Source::value`.
 template <class Source>
-using verdict_of = decltype(detail::verdict_from<Source>(std::make_integer_sequence<int, Source::value.count>{}));
+using verdict_of = decltype(detail::verdict_from<Source>(detail::indices_below<Source::value.count>{}));
 
 }  // namespace tessera

@@ -3,7 +3,7 @@
 #include <tessera/operation/one_halo.hpp>
 #include <tessera/topology/canonical_tensor.hpp>
 
-#include <utility>
+#include <type_traits>
 
 namespace tessera {
 
@@ -24,13 +24,14 @@ struct mesh_after<L, In> {
   using type = typename L::mesh_type;
 };
 
-/// A layer applied to a tensor type: of its plan, which is large, only the result is kept as a constant.
+/// A layer applied to a tensor type: its plan, which is large and a constant only where one asks for it, and the type of its result.
 template <class L, class In>
 struct applied {
   using layer = L;
   static constexpr const char* name = L::name;
   static constexpr bool only_here = requires { L::only_here; };  // no layer of the serial network
   static constexpr layer_plan plan() { return L::plan(described<In>::value); }
+  static constexpr layer_plan value = plan();
   struct result {
     static constexpr tensor_draft of = [] {
       const layer_plan p = plan();
@@ -54,7 +55,7 @@ struct applied {
 
   template <class... Bindings>
   static constexpr traffic_value traffic(const Bindings&... bindings) {
-    layer_plan p = plan();
+    layer_plan p = value;
     p.input = bound_all(p.input, bindings...);
     p.used = bound_all(p.used, bindings...);
     p.raw = bound_all(p.raw, bindings...);

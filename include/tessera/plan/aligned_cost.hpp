@@ -4,6 +4,8 @@
 #include <tessera/plan/share.hpp>
 #include <tessera/plan/transfer.hpp>
 
+#include <initializer_list>
+
 namespace tessera::detail {
 
 // Counts what a plan on one mesh moves.

@@ -3,6 +3,8 @@
 #include <tessera/plan/collective.hpp>
 #include <tessera/topology/meeting.hpp>
 
+#include <initializer_list>
+
 namespace tessera {
 
 /// One Move or Fold of a change.

@@ -2,6 +2,8 @@
 
 #include <tessera/plan/change.hpp>
 
+#include <initializer_list>
+
 namespace tessera {
 
 /// Refuses what one Move or one Fold does not do, so that a plan which needs several is not taken for one.

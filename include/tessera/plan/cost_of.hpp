@@ -2,6 +2,8 @@
 
 #include <tessera/plan/aligned_cost.hpp>
 
+#include <initializer_list>
+
 namespace tessera {
 
 /// What one worker receives: elements and messages.

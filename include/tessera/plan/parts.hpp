@@ -4,6 +4,8 @@
 #include <tessera/plan/image.hpp>
 #include <tessera/topology/layout.hpp>
 
+#include <initializer_list>
+
 namespace tessera {
 
 /// The parts of one dimension of a layout, in the order of their elements.

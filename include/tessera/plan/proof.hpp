@@ -1,9 +1,8 @@
 #pragma once
 
+#include <tessera/meta/indices.hpp>
 #include <tessera/meta/integer.hpp>
 #include <tessera/plan/cut.hpp>
-
-#include <utility>
 
 namespace tessera::laws {
 
@@ -25,8 +24,8 @@ inline constexpr index_t stretch = 8192;  // workers a constant expression looks
 template <index_t N, index_t P, index_t First>
 inline constexpr bool stretch_tiles = tiles(N, P, First, tessera::detail::smaller(P, First + stretch));
 
-template <index_t N, index_t P, index_t... I>
-constexpr bool all_stretches(std::integer_sequence<index_t, I...>) {
+template <index_t N, index_t P, int... I>
+constexpr bool all_stretches(tessera::detail::indices<I...>) {
   return (stretch_tiles<N, P, I * stretch> && ...);
 }
 
@@ -38,6 +37,6 @@ constexpr bool all_stretches(std::integer_sequence<index_t, I...>) {
 /// such cuts, found by `owner`, so it delivers each element once.
 template <index_t N, index_t P>
 inline constexpr bool proved =
-    detail::all_stretches<N, P>(std::make_integer_sequence<index_t, (P + detail::stretch - 1) / detail::stretch>{});
+    detail::all_stretches<N, P>(tessera::detail::indices_below<(P + detail::stretch - 1) / detail::stretch>{});
 
 }  // namespace tessera::laws

@@ -2,6 +2,8 @@
 
 #include <tessera/plan/transfer.hpp>
 
+#include <initializer_list>
+
 namespace tessera {
 
 /// Whether a box lies without gaps inside the row-major storage of a larger box.

@@ -12,18 +12,18 @@ struct levels_proved {
 };
 template <index_t Least, index_t Most, int P, int... Inner>
 struct levels_proved<Least, Most, P, Inner...> {
-  template <index_t... I>
-  static constexpr bool lengths(std::integer_sequence<index_t, I...>) {
+  template <int... I>
+  static constexpr bool lengths(indices<I...>) {
     return (laws::proved<Least + I, P> && ...);
   }
-  static constexpr bool value = lengths(std::make_integer_sequence<index_t, Most - Least + 1>{}) &&
+  static constexpr bool value = lengths(indices_below<Most - Least + 1>{}) &&
                                 levels_proved<Least / P, (Most + P - 1) / P, Inner...>::value;
 };
 
 template <class Source>
 struct layout_proved {
   template <int Dim, int... Level>
-  static constexpr bool levels(std::integer_sequence<int, Level...>) {
+  static constexpr bool levels(indices<Level...>) {
     constexpr const dimension& d = Source::value.dims[Dim];
     constexpr index_t n = d.kind == cover::tiled ? d.extent : d.outputs;
     if constexpr (d.extent == dynamic || sizeof...(Level) == 0) return true;
@@ -33,10 +33,10 @@ struct layout_proved {
     }
   }
   template <int... Dim>
-  static constexpr bool dims(std::integer_sequence<int, Dim...>) {
-    return (levels<Dim>(std::make_integer_sequence<int, Source::value.levels(Dim)>{}) && ...);
+  static constexpr bool dims(indices<Dim...>) {
+    return (levels<Dim>(indices_below<Source::value.levels(Dim)>{}) && ...);
   }
-  static constexpr bool value = dims(std::make_integer_sequence<int, Source::value.dims.count>{});
+  static constexpr bool value = dims(indices_below<Source::value.dims.count>{});
 };
 
 template <class T>

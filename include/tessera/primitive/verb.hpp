@@ -4,6 +4,8 @@
 #include <tessera/topology/meeting.hpp>
 #include <tessera/topology/tensor_type.hpp>
 
+#include <initializer_list>
+
 namespace tessera {
 
 /// The field's name of a change of layout. Beside each its adjoint.

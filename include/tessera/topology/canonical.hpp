@@ -2,8 +2,6 @@
 
 #include <tessera/topology/partition.hpp>
 
-#include <utility>
-
 namespace tessera::detail {
 
 // From values back to types: the partition type that a layout value names, in canonical spelling (covers in order, then
@@ -16,7 +14,7 @@ struct indexed_axis {
 template <class Indices, class... Axes>
 struct indexed_axes;
 template <int... I, class... Axes>
-struct indexed_axes<std::integer_sequence<int, I...>, Axes...> : indexed_axis<I, Axes>... {};
+struct indexed_axes<indices<I...>, Axes...> : indexed_axis<I, Axes>... {};
 template <int I, class A>
 indexed_axis<I, A> axis_at(const indexed_axis<I, A>*);
 
@@ -24,7 +22,7 @@ template <class List>
 struct indexed_from;
 template <class... Axes>
 struct indexed_from<axes_are<Axes...>> {
-  using type = indexed_axes<std::make_integer_sequence<int, sizeof...(Axes)>, Axes...>;
+  using type = indexed_axes<indices_below<sizeof...(Axes)>, Axes...>;
 };
 
 template <class M, int I>
@@ -61,7 +59,7 @@ auto cutters(axes_are<Done...> done, axes_are<Group...>) {
 template <class M, class Source, int Dim, class Levels>
 struct cover_named;
 template <class M, class Source, int Dim, int... Level>
-struct cover_named<M, Source, Dim, std::integer_sequence<int, Level...>> {
+struct cover_named<M, Source, Dim, indices<Level...>> {
   static constexpr const dimension& d = Source::value.dims[Dim];
   static constexpr bool joined = (Source::value.roles[Source::value.cutting(Dim, Level)].joined || ...);
 
@@ -71,7 +69,7 @@ struct cover_named<M, Source, Dim, std::integer_sequence<int, Level...>> {
     else return blocks<Axes...>{};
   }
   template <int... Part>
-  static auto cut_at(std::integer_sequence<int, Part...>) {
+  static auto cut_at(indices<Part...>) {
     using axes = axes_are<axis_type_at<M, Source::value.cutting(Dim, Level)>...>;
     return lengths<one_axis<axes>, dim<(d.extent == dynamic || d.bounds[Part + 1] * d.grain() <= d.extent
                                             ? (d.bounds[Part + 1] - d.bounds[Part]) * d.grain()
@@ -80,7 +78,7 @@ struct cover_named<M, Source, Dim, std::integer_sequence<int, Level...>> {
   static auto cut() {
     if constexpr (sizeof...(Level) == 0) return whole{};
     else if constexpr (d.bounds == learned) return lengths<one_axis<axes_are<axis_type_at<M, Source::value.cutting(Dim, Level)>...>>>{};
-    else if constexpr (d.bounds != nullptr) return cut_at(std::make_integer_sequence<int, Source::value.parts(Dim)>{});
+    else if constexpr (d.bounds != nullptr) return cut_at(indices_below<Source::value.parts(Dim)>{});
     else if constexpr (joined) return cut_by(cutters<M, Source, Dim, static_cast<int>(sizeof...(Level)) - 1>(axes_are<>{}, axes_are<>{}));
     else return cut_by(axes_are<axis_type_at<M, Source::value.cutting(Dim, Level)>...>{});
   }
@@ -123,11 +121,11 @@ template <class M, class Source, role Kind, combine With, template <class...> cl
 struct meaning_named {
   static constexpr auto axes = axes_meaning<Source, Kind, With>();
   template <int... I>
-  static auto named(std::integer_sequence<int, I...>) {
+  static auto named(indices<I...>) {
     if constexpr (sizeof...(I) == 0) return entries<>{};
     else return entries<Meaning<axis_type_at<M, axes[I]>..., Combine...>>{};
   }
-  using type = decltype(named(std::make_integer_sequence<int, axes.count>{}));
+  using type = decltype(named(indices_below<axes.count>{}));
 };
 
 // Sums first, then the other combines that there are.
@@ -155,10 +153,10 @@ template <class M, class Source>
 struct on_named {
   static constexpr auto axes = axes_meaning<Source, role::on, combine::sum>();
   template <int... I>
-  static auto named(std::integer_sequence<int, I...>) {
+  static auto named(indices<I...>) {
     return entries<on<axis_type_at<M, axes[I]>, Source::value.roles[axes[I]].coordinate>...>{};
   }
-  using type = decltype(named(std::make_integer_sequence<int, axes.count>{}));
+  using type = decltype(named(indices_below<axes.count>{}));
 };
 
 template <class M, class Entries>
@@ -171,9 +169,9 @@ struct partition_with<M, entries<E...>> {
 template <class M, class Source, class Dims>
 struct partition_named;
 template <class M, class Source, int... Dim>
-struct partition_named<M, Source, std::integer_sequence<int, Dim...>> {
+struct partition_named<M, Source, indices<Dim...>> {
   using covers = entries<
-      typename cover_named<M, Source, Dim, std::make_integer_sequence<int, Source::value.levels(Dim)>>::type...>;
+      typename cover_named<M, Source, Dim, indices_below<Source::value.levels(Dim)>>::type...>;
   using partials = typename partials_named<M, Source>::type;
   using invariants = typename meaning_named<M, Source, role::invariant, combine::sum, invariant>::type;
   using type = typename partition_with<
@@ -184,6 +182,6 @@ struct partition_named<M, Source, std::integer_sequence<int, Dim...>> {
 /// The partition type over mesh type `M` whose layout value is `Source::value`.
 template <class M, class Source>
 using partition_from =
-    typename partition_named<M, Source, std::make_integer_sequence<int, Source::value.dims.count>>::type;
+    typename partition_named<M, Source, indices_below<Source::value.dims.count>>::type;
 
 }  // namespace tessera::detail

@@ -32,7 +32,7 @@ struct dim_named {
 };
 
 template <class... Tags, class Source, int... Dim>
-struct shape_named<shape<Tags...>, Source, std::integer_sequence<int, Dim...>> {
+struct shape_named<shape<Tags...>, Source, indices<Dim...>> {
   using type = shape<typename dim_named<Source, Dim, Tags...>::type...>;
 };
 
@@ -48,7 +48,7 @@ struct tensor_named {
   using type = tensor<
       partition_from<Mesh, plain>,
       typename shape_named<typename described<Like>::shape_type, plain,
-                           std::make_integer_sequence<int, plain::value.dims.count>>::type,
+                           indices_below<plain::value.dims.count>>::type,
       tessera::element_type<Source::value.element>>;
 };
 

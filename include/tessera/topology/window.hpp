@@ -3,6 +3,8 @@
 #include <tessera/meta/integer.hpp>
 #include <tessera/meta/refusal.hpp>
 
+#include <initializer_list>
+
 namespace tessera {
 
 /// What lies beyond the edge of a dimension; nothing of it is held or moved, the local operation fills it in.

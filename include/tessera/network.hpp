@@ -1,0 +1,8 @@
+#pragma once
+
+// The algebra and what types know of operations and networks: layers, shapes, parameters and traffic. No LibTorch, no MPI.
+#include <tessera/core.hpp>
+#include <tessera/operation/local_boxes.hpp>
+#include <tessera/operation/network.hpp>
+#include <tessera/operation/plan_operation.hpp>
+#include <tessera/operation/typed.hpp>
