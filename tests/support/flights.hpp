@@ -199,6 +199,62 @@ inline std::string without_transport(std::shared_ptr<transport> carrier) {
   return first.right();
 }
 
+/// Exchanges that lie bound, one more than there is room for, though each worker has bound some by itself first.
+inline std::string more_than_room(transport& c) {
+  std::vector<std::shared_ptr<bound_exchange>> alone;
+  std::vector<std::shared_ptr<bound_exchange>> all;
+  const auto bound = [&](index_t n) { return bind_exchange(c, gathered(c.size(), n), element::float64); };
+  for (int i = 0; i < 20; ++i) alone.push_back(bind_exchange(c, sent(c.size(), 5, c.rank(), c.rank()), element::float64));
+  for (std::uint64_t i = 0; i < c.most_exchanges(); ++i) all.push_back(bound(9));
+  alone.clear();
+  for (int round = 0; round < 2; ++round) {
+    std::string met;
+    try {
+      bound(9);
+    } catch (const error& e) {
+      met = e.code();
+    }
+    if (met != "tessera.agree.exchanges") return "one more is bound: " + met + "; ";
+    all.pop_back();
+    all.push_back(bound(10));
+  }
+  return "";
+}
+
+/// Exchanges of pairs of three workers take what places there are so that no place is free on all.
+inline std::string no_room_together(transport& c) {
+  std::vector<std::shared_ptr<bound_exchange>> all;
+  const auto pair = [&](int one, int other) {
+    if (c.rank() == one || c.rank() == other) all.push_back(bind_exchange(c, sent(c.size(), 5, one, other), element::float64));
+  };
+  for (std::uint64_t i = 0; i < c.most_exchanges() / 2; ++i) pair(0, 1);
+  for (std::uint64_t i = 0; i < c.most_exchanges() - c.most_exchanges() / 2; ++i) pair(1, 2);
+  try {
+    pair(0, 2);
+  } catch (const error& e) {
+    return std::string_view(e.code()) == "tessera.agree.exchanges" ? "" : e.what();
+  }
+  return c.rank() == 1 ? "" : "one more is bound; ";
+}
+
+/// Two workers hand round numbers for reasons that have one place among `places`; each is told what the other does.
+inline std::string another_agreement(transport& c, std::uint64_t places) {
+  std::vector<int> workers;
+  for (int r = 0; r < c.size(); ++r) workers.push_back(r);
+  const agreement among(c, workers);
+  std::string what = "reason 0";
+  if (c.rank() == 1)
+    for (int i = 1; among.key_of(1, what.c_str()) % places != among.key_of(1, "reason 0") % places || i == 1; ++i) what = fmt::format("reason {}", i);
+  try {
+    among.gather(std::vector<std::uint64_t>{1}, what.c_str(), {.why = purpose::agreement, .what = what.c_str()});
+  } catch (const error& e) {
+    const std::string says = e.what();
+    const bool both = says.find("worker 0: reason 0") != std::string::npos && says.find("worker 1: reason ") != std::string::npos;
+    return both && std::string_view(e.code()) == "tessera.agree.fingerprint" ? "" : says;
+  }
+  return "numbers for another reason are taken; ";
+}
+
 /// A call of an exchange that stays beside calls of `many` that come and go, so that over MPI some would have its tag if tags were
 /// fewer; begun in another order on each worker. Workers have exchanges that others do not have.
 inline std::string beside_many(transport& c, int many) {

@@ -20,13 +20,28 @@ class agreement {
   /// on all; what each one does meanwhile is said where they are not.
   std::vector<std::uint64_t> gather(std::vector<std::uint64_t> mine, const char* what, const activity& does) const {
     const std::size_t count = mine.size();
-    std::vector<std::uint64_t> all(count * workers_.size());
+    const std::uint64_t key = key_of(count, what);
+    mine.push_back(key);
+    mine.resize(count + heading);
+    std::memcpy(&mine[count + 1], what, std::min(std::strlen(what), word_bytes));
+    std::vector<std::uint64_t> rows(mine.size() * workers_.size());
+    auto& bound = carrier_.agreements_[key];
+    if (!bound) bound = carrier_.bind(exchange_plan::gathering(workers_, carrier_.rank(), static_cast<index_t>(mine.size()), key));
+    bound->start(row(mine), row(rows), does).finish();
+    std::vector<std::uint64_t> all;
+    for (std::size_t i = 0; i < workers_.size(); ++i) {
+      const std::uint64_t* theirs = &rows[i * mine.size()];
+      if (theirs[count] != key) refuse_another(workers_[i], does, reinterpret_cast<const char*>(theirs + count + 1));
+      all.insert(all.end(), theirs, theirs + count);
+    }
+    return all;
+  }
+
+  /// What such numbers are known by, among all that are handed round; transports may carry two kinds alike, so each row says it.
+  std::uint64_t key_of(std::size_t count, const char* what) const {
     fingerprint key = fingerprint_;
     key << static_cast<index_t>(count) << static_cast<index_t>(text(what).hash);
-    auto& bound = carrier_.agreements_[key.value()];
-    if (!bound) bound = carrier_.bind(exchange_plan::gathering(workers_, carrier_.rank(), static_cast<index_t>(count), key.value()));
-    bound->start(row(mine), row(all), does).finish();
-    return all;
+    return key.value();
   }
 
   /// The text that each worker hands in, on all of them.
@@ -68,15 +83,21 @@ class agreement {
     activity does = what;
     does.element = plan.element;
     if (does.moves == nullptr) does.moves = &plan.moves;
+    std::uint64_t first = 0;
     for (std::uint64_t from = carrier.next_id_;;) {
       const std::uint64_t mine = carrier.free_id(from);
       const std::vector<std::uint64_t> all = among.gather({plan.key, mine, also}, "binding", does);
       among.insist(all, 3, does, [&] { return text_of(does); });
       bool alike = true;
+      bool full = false;
       for (std::size_t i = 1; i < all.size(); i += 3) {
         from = std::max(from, all[i]);
         alike = alike && all[i] == all[1];
+        full = full || all[i] == 0;
       }
+      if (first == 0) first = from;
+      if (full || from - first >= carrier.most_exchanges())
+        among.disagree(error(refusal{code::exchanges_full, static_cast<index_t>(carrier.most_exchanges())}, text_of(does)));
       if (!alike) continue;
       plan.id = from;
       carrier.next_id_ = from + 1;
@@ -85,6 +106,14 @@ class agreement {
   }
 
  private:
+  static constexpr std::size_t word_bytes = 24;              // of what a row is for
+  static constexpr std::size_t heading = 1 + word_bytes / 8;  // behind its numbers
+
+  [[noreturn]] void refuse_another(int worker, const activity& does, const char* what) const {
+    const std::string theirs(what, strnlen(what, word_bytes));
+    disagree(error(refusal{code::workers_disagree, carrier_.rank(), worker}, told(carrier_.rank(), text_of(does)) + "; " + told(worker, theirs)));
+  }
+
   static region row(std::vector<std::uint64_t>& numbers) {
     region r{reinterpret_cast<std::byte*>(numbers.data()), element::int64, {}, {}};
     r.extents.push(static_cast<index_t>(numbers.size()));

@@ -86,6 +86,8 @@ struct exchange_plan {
   /// Marks the ids of agreements, which nobody has to agree on.
   static constexpr std::uint64_t agreement = std::uint64_t{1} << 63;
   bool agrees() const { return (id & agreement) != 0; }
+  /// Whether its id is one that workers agreed on: a worker alone carries nothing.
+  bool agreed() const { return !agrees() && workers.size() > 1; }
 
  private:
   static box_vector extents_of(const holding& held) {

@@ -30,7 +30,9 @@ class transport : public std::enable_shared_from_this<transport> {
   /// Makes ready for calls of a plan that its workers agreed on; it says nothing to the others (see `bind_exchange`).
   virtual std::shared_ptr<bound_exchange> bind(exchange_plan plan) = 0;
 
-  /// The first number from this one on that a plan can have for its id on this worker.
+  /// How many exchanges may be bound at once; of so many numbers in a row each has another place.
+  virtual std::uint64_t most_exchanges() const { return ~std::uint64_t{0}; }
+  /// The first number from this one on that a plan can have for its id on this worker; 0 if there is none.
   virtual std::uint64_t free_id(std::uint64_t from) const { return from; }
 
   /// Whether this worker's program ended: nothing can be carried any more.

@@ -4,7 +4,7 @@
 #include <tessera/comm/team.hpp>
 #include <tessera/comm/threads.hpp>
 #ifdef TESSERA_HAS_MPI
-#include <tessera/comm/mpi.hpp>
+#include <tessera/comm/mpi_exchange.hpp>
 #endif
 
 #include <exception>

@@ -211,6 +211,9 @@
   R(call_given_up, "tessera.agree.given_up",                                                                            \
     "a worker gave up an exchange between start and finish and went on; end the program, or finish what was started",   \
     "worker")                                                                                                           \
+  R(exchanges_full, "tessera.agree.exchanges",                                                                          \
+    "more exchanges are bound at once than MPI has tags; let go of teams and bound exchanges that are done with, or use an MPI with more tags", \
+    "most")                                                                                                             \
   R(call_finished, "tessera.call.finished",                                                                             \
     "nothing is under way here: the call was finished before, or moved elsewhere; finish each call once", "")           \
   R(time_limit, "tessera.agree.time",                                                                                   \

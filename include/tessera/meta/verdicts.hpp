@@ -937,6 +937,16 @@ struct call_given_up {
 };
 
 template <index_t... Numbers>
+struct exchanges_full {
+  static constexpr bool ok = false;
+  template <class Where>
+  static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.agree.exchanges] more exchanges are bound at once than MPI has tags; let go of teams and bound exchanges that are done with, or use an MPI with more tags");
+  }
+};
+
+template <index_t... Numbers>
 struct call_finished {
   static constexpr bool ok = false;
   template <class Where>

@@ -1,0 +1,136 @@
+#pragma once
+
+#include <tessera/comm/mpi_mailbox.hpp>
+#include <tessera/comm/transport.hpp>
+#include <tessera/comm/waiting.hpp>
+
+#include <boost/mpi/environment.hpp>
+
+#include <limits>
+#include <thread>
+
+namespace tessera {
+
+class mpi_exchange;
+
+/// One worker a process, over any MPI that was started by any launcher: raw buffers, never serialisation.
+class mpi_transport final : public transport {
+ public:
+  /// Messages have at most so many tags, whatever more MPI has.
+  explicit mpi_transport(const boost::mpi::communicator& world, std::uint64_t most_tags = std::numeric_limits<std::uint64_t>::max())
+      : world_(world, boost::mpi::comm_duplicate),
+        mailbox_(world),
+        waiting_(
+            world.rank(), world.size(), [this](int to, const detail::wait_message& m) { mailbox_.post(to, m); },
+            [this] { return needs_(); }) {
+    MPI_Comm_set_errhandler(world_, MPI_ERRORS_RETURN);
+    int known = 0;
+    int* highest = nullptr;
+    MPI_Comm_get_attr(world_, MPI_TAG_UB, &highest, &known);
+    if (known != 0) tags_ = static_cast<std::uint64_t>(*highest) - first_tag + 1;
+    tags_ = std::min(tags_, most_tags);
+    const boost::mpi::communicator here(node_of(world_), boost::mpi::comm_take_ownership);
+    crowded_ = static_cast<unsigned>(here.size()) > std::max(1u, std::thread::hardware_concurrency());
+  }
+
+  static constexpr std::uint64_t agreement_tags = 1024;  ///< the first ones
+
+  transport_traits traits() const override { return {"mpi", false, false}; }
+  int rank() const override { return world_.rank(); }
+  int size() const override { return world_.size(); }
+
+  bool ended() const override { return waiting_.ended(); }
+  std::optional<error> failure() const override { return waiting_.failure(); }
+
+  std::shared_ptr<bound_exchange> bind(exchange_plan plan) override;
+  std::uint64_t most_exchanges() const override { return tags_ - agreement_tags; }
+  std::uint64_t free_id(std::uint64_t from) const override {
+    if (used_.size() == most_exchanges()) return 0;
+    while (used_.contains(tag_of(from))) ++from;
+    return from;
+  }
+
+  /// This worker's program threw: all others stop with the same error. Whether this one is to say it; a lower worker that
+  /// computes and hears nothing is not waited for any longer than some seconds.
+  bool abandon(const error& why) {
+    read();
+    if (!waiting_.failure()) waiting_.stop(why);
+    for (const auto until = clock::now() + for_answers; !waiting_.settled() && clock::now() < until; read())
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return !waiting_.failed_elsewhere();
+  }
+
+  /// Tells all others that this worker's program ended, and waits until they have ended too: one that stays silent is stuck.
+  void leave() {
+    waiting_.end();
+    int watched = -1;
+    std::uint64_t heard = 0;
+    auto until = detail::deadline_after(time_limit);
+    auto next_hail = clock::now();
+    for (int other; (other = waiting_.still_runs()) >= 0; listen()) {
+      if (other != watched || waiting_.heard_of(other) != heard) {
+        watched = other;
+        heard = waiting_.heard_of(other);
+        until = detail::deadline_after(time_limit);
+      }
+      if (clock::now() > until)
+        waiting_.fail(refusal{code::time_limit, rank(), other, time_limit.count()}, told(rank(), has_ended) + "; " + told(other, in_no_call));
+      if (clock::now() > next_hail) {
+        next_hail = clock::now() + a_while;
+        waiting_.hail(other);
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+  }
+
+ private:
+  friend class mpi_exchange;
+
+  using clock = std::chrono::steady_clock;
+  static constexpr int first_tag = 1;
+  static constexpr std::chrono::milliseconds a_while{200};       // after which a worker that waits asks
+  static constexpr std::chrono::milliseconds for_readers{5000};  // of a call that is given up
+  static constexpr std::chrono::milliseconds for_answers{2000};  // of all that hear: who gives none computes, or is stuck
+
+  static MPI_Comm node_of(MPI_Comm world) {
+    MPI_Comm node = MPI_COMM_NULL;
+    MPI_Comm_split_type(world, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+    return node;
+  }
+
+  // Agreements between two workers are made one after the other, so that two of them may share a tag; other exchanges have one each.
+  int tag_of(std::uint64_t id) const {
+    if ((id & exchange_plan::agreement) != 0) return first_tag + static_cast<int>(id % agreement_tags);
+    return first_tag + static_cast<int>(agreement_tags + id % (tags_ - agreement_tags));
+  }
+
+  void listen() {
+    next_look_ = clock::now() + a_while;
+    read();
+    if (waiting_.failure()) throw *waiting_.failure();
+  }
+  void read() {
+    for (detail::wait_message m; mailbox_.next(m);) waiting_.hear(m);
+  }
+
+  // All receives of calls under way are posted, so a box that is here and not received is one that no call takes.
+  bool offers_else(int peer) const {
+    int here = 0;
+    MPI_Iprobe(peer, MPI_ANY_TAG, world_, &here, MPI_STATUS_IGNORE);
+    return here != 0;
+  }
+
+  boost::mpi::communicator world_;
+  detail::mpi_mailbox<detail::wait_message> mailbox_;
+  std::function<std::vector<detail::waiting::need>()> needs_;  // of the call that this worker waits in
+  detail::waiting waiting_;
+  clock::time_point next_look_;
+  std::uint64_t tags_ = 30000;
+  bool crowded_ = false;
+  bool stopped_ = false;  // it gave up a call, and begins nothing more
+  std::set<int> used_;  // tags
+  std::vector<std::vector<std::byte>> spare_;  // memory beside the tensors, from calls that ended
+  std::vector<std::unique_ptr<exchange_call>> given_up_;
+};
+
+}  // namespace tessera
