@@ -13,7 +13,7 @@ TEST_CASE("every element moves and combines over MPI as it does between threads,
   each_element([&]<class T>(T) {
     for (const combine with : combines) {
       if (!check_combine(with, tessera::element_of<T>).ok()) continue;
-      const std::vector<T> mine = folded<T>(carrier, with);
+      const std::vector<T> mine = folded<T>(*carrier, with);
       const auto threads = in_world(ranks.size(), [&](const std::shared_ptr<transport>& c) {
         return folded<T>(*c, with);
       });
