@@ -5,6 +5,7 @@
 #include <tessera/comm/error.hpp>
 #include <tessera/plan/fingerprint.hpp>
 
+#include <utility>
 #include <vector>
 
 namespace tessera {

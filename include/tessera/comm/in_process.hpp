@@ -4,6 +4,7 @@
 #include <tessera/comm/patience.hpp>
 
 #include <memory>
+#include <utility>
 
 namespace tessera {
 

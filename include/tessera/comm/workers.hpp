@@ -9,6 +9,7 @@
 
 #include <exception>
 #include <limits>
+#include <utility>
 
 namespace tessera {
 

@@ -3,6 +3,7 @@
 #include <tessera/tensor/verbs.hpp>
 
 #include <optional>
+#include <utility>
 
 namespace tessera {
 
