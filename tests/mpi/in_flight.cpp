@@ -8,50 +8,38 @@ using namespace tessera::testing;
 
 // What tests/comm/in_flight.cpp asks of threads, asked of processes.
 
-TEST_CASE("calls under way together over MPI keep their boxes apart") {
+namespace {
+
+/// Judges on every process what wrong() found on any, over a transport of so many tags for exchanges; `size` of them at a time, or all.
+template <class Wrong>
+void judge(Wrong&& wrong, std::uint64_t tags = 1 << 20, int size = 0) {
   const boost::mpi::communicator ranks;
-  const auto carrier = std::make_shared<mpi_transport>(ranks);
-  std::string wrong = every_order(*carrier) + every_beginning(*carrier) + same_exchange_again(*carrier);
-  wrong += many_of_one(*carrier) + forgotten_together(*carrier);
-  const bool right = everywhere(ranks, wrong.empty());
-  INFO(wrong);
+  const boost::mpi::communicator some = size == 0 ? ranks : ranks.split(ranks.rank() / size);
+  std::string found;
+  if (size == 0 || some.size() == size) found = wrong(*std::make_shared<mpi_transport>(some, mpi_transport::agreement_tags + tags));
+  const bool right = everywhere(ranks, found.empty());
+  INFO(found);
   CHECK(right);
+}
+
+}  // namespace
+
+TEST_CASE("calls under way together over MPI keep their boxes apart") {
+  judge([](transport& c) { return every_order(c) + every_beginning(c) + same_exchange_again(c) + many_of_one(c) + forgotten_together(c); });
 }
 
 TEST_CASE("exchanges that are more than MPI has tags come and go beside one that stays") {
-  const boost::mpi::communicator ranks;
-  const auto carrier = std::make_shared<mpi_transport>(ranks, mpi_transport::agreement_tags + 7);
-  const std::string wrong = beside_many(*carrier, 20);
-  const bool right = everywhere(ranks, wrong.empty());
-  INFO(wrong);
-  CHECK(right);
+  judge([](transport& c) { return beside_many(c, 20); }, 7);
 }
 
 TEST_CASE("exchanges that lie bound and are more than MPI has tags are refused on all workers") {
-  const boost::mpi::communicator ranks;
-  const auto carrier = std::make_shared<mpi_transport>(ranks, mpi_transport::agreement_tags + 7);
-  const std::string wrong = ranks.size() > 1 ? more_than_room(*carrier) : "";  // a worker alone needs no tag
-  const bool right = everywhere(ranks, wrong.empty());
-  INFO(wrong);
-  CHECK(right);
+  judge([](transport& c) { return c.size() > 1 ? more_than_room(c) : ""; }, 7);  // a worker alone needs no tag
 }
 
 TEST_CASE("two agreements that have one tag over MPI do not meet without a word") {
-  const boost::mpi::communicator ranks;
-  const boost::mpi::communicator pair = ranks.split(ranks.rank() / 2);
-  std::string wrong;
-  if (pair.size() == 2) wrong = another_agreement(*std::make_shared<mpi_transport>(pair), mpi_transport::agreement_tags);
-  const bool right = everywhere(ranks, wrong.empty());
-  INFO(wrong);
-  CHECK(right);
+  judge([](transport& c) { return another_agreement(c, mpi_transport::agreement_tags); }, 7, 2);
 }
 
 TEST_CASE("no tag that is free on all workers is an error on all") {
-  const boost::mpi::communicator ranks;
-  const boost::mpi::communicator three = ranks.split(ranks.rank() / 3);
-  std::string wrong;
-  if (three.size() == 3) wrong = no_room_together(*std::make_shared<mpi_transport>(three, mpi_transport::agreement_tags + 7));
-  const bool right = everywhere(ranks, wrong.empty());
-  INFO(wrong);
-  CHECK(right);
+  judge([](transport& c) { return no_room_together(c); }, 7, 3);
 }
