@@ -37,9 +37,7 @@ struct exchange_plan {
   exchange_plan(const step& s, int rank, tessera::element e, const activity& what)
       : element(e), fold(s.what == map::fold), with(s.with), moves(s.from, s.to) {
     check(check_combine(s.with, e));
-    fingerprint f;
-    f << static_cast<index_t>(fingerprint_of(s, e)) << static_cast<index_t>(what.hash());
-    key = f.value();
+    key = key_of(s, e, what);
     const transfer plan = s.plan();
     const cutting& source = fold ? plan.target() : plan.source();
     const cutting& target = fold ? plan.source() : plan.target();
@@ -61,6 +59,12 @@ struct exchange_plan {
     else for (const leg& l : receives) filled += count_of(l.extents);
     covered = filled >= count_of(out);
     find_workers(plan, rank);
+  }
+
+  static std::uint64_t key_of(const step& s, tessera::element e, const activity& what) {
+    fingerprint f;
+    f << static_cast<index_t>(fingerprint_of(s, e)) << static_cast<index_t>(what.hash());
+    return f.value();
   }
 
   /// Every worker's row of `n` numbers on all of them, by rank: what workers agree by.

@@ -15,9 +15,7 @@ class exchanges {
   explicit exchanges(transport& carrier, std::size_t most = 1024) : carrier_(carrier), most_(most) {}
 
   std::shared_ptr<bound_exchange> bound(const step& s, element e, const activity& what) {
-    fingerprint f;
-    f << static_cast<index_t>(fingerprint_of(s, e)) << static_cast<index_t>(what.hash());
-    auto& known = bound_[f.value()];
+    auto& known = bound_[exchange_plan::key_of(s, e, what)];
     if (!known) known = bind(s, e, what);
     return known;
   }
