@@ -2,6 +2,7 @@
 
 #include <tessera/operation/layer_plan.hpp>
 #include <tessera/tensor/random.hpp>
+#include <tessera/tensor/take.hpp>
 
 #include <cmath>
 

@@ -76,7 +76,7 @@ inline at::Tensor windowed(const team_handle& team, const layout& input, const l
   const auto empty = [](const holding& h) { return std::any_of(h.begin(), h.end(), [](const intervals& i) { return size_of(i) == 0; }); };
   if (empty(outputs) || empty(held_by(used, rank))) return change_layout(team, input, used, x);
   const frame around = frame_for(used, rank, outputs, first, kernels, outside);
-  return trimmed(change_layout(team, input, used, x, around), used, rank, outputs, first, kernels);
+  return trimmed(change_layout(team, team->place(input), team->place(used), x, around), used, rank, outputs, first, kernels);
 }
 
 /// The element in which a convolution adds the products of a half type, to round once behind it: float where oneDNN adds them one

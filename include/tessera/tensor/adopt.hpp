@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/tensor/tensor.hpp>
+#include <tessera/tensor/take.hpp>
 
 namespace tessera {
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <tessera/primitive/composition.hpp>
-#include <tessera/tensor/tensor.hpp>
+#include <tessera/tensor/take.hpp>
 
 #include <atomic>
 
@@ -18,7 +18,7 @@ using moved_type = tensor<Q, typename From::shape_type, typename From::element_t
 /// Takes a dynamic tensor to another layout.
 inline tensor<dyn> to(const layout& target, const tensor<dyn>& x, call_site at = call_site::here()) {
   const placement_handle there = x.team()->place(target);
-  return detail::tensor_of(x.team(), there, change_layout(x.team(), x.where(), there, x.local(), at));
+  return detail::tensor_of(x.team(), there, change_layout(x.team(), x.where(), there, x.local(), {}, at));
 }
 
 namespace detail {
