@@ -205,7 +205,7 @@ inline bool well_formed(const layout& x, std::size_t ranks) {
     if (r.kind == role::cut && (r.dimension < 0 || r.dimension >= x.dims.count)) return false;
   for (int d = 0; d < x.dims.count; ++d)
     for (int level = 0; level < x.levels(d); ++level)
-      if (x.cutting(d, level) < 0) return false;
+      if (x.cutter(d, level) < 0) return false;
   return x.mesh.ranks == nullptr || (listed(x.mesh) <= static_cast<int>(ranks) && x.mesh.first >= 0);
 }
 

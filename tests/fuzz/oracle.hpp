@@ -41,7 +41,7 @@ inline std::vector<holder> holders_of(const layout& x) {
     if (w.holds) w.numbers.push_back(0);
     for (int d = 0; d < x.dims.count && w.holds; ++d) {
       std::vector<int> key;
-      for (int level = 0; level < x.levels(d); ++level) key.push_back(c[x.cutting(d, level)]);
+      for (int level = 0; level < x.levels(d); ++level) key.push_back(c[x.cutter(d, level)]);
       auto& part = known[static_cast<std::size_t>(d)];
       auto found = part.find(key);
       if (found == part.end()) found = part.emplace(key, oracle::held(x, d, c)).first;

@@ -181,7 +181,7 @@ constexpr layout with_ones(dice& d, const layout& x) {
       const int level = d.roll(0, y.levels(dim));
       for (auto& r : y.roles)
         if (r.kind == role::cut && r.dimension == dim && r.level >= level) ++r.level;
-      const int next = y.cutting(dim, level + 1);  // between two that cut together it cuts with them
+      const int next = y.cutter(dim, level + 1);  // between two that cut together it cuts with them
       y.roles[a] = {role::cut, static_cast<signed char>(dim), static_cast<signed char>(level), next >= 0 && y.roles[next].joined};
     }
   }

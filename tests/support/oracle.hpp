@@ -36,7 +36,7 @@ inline std::vector<index_t> dealt(const layout& x, int dim, const coordinates& c
   int part = 0;
   std::vector<int> cuts;
   for (int level = 0; level < x.levels(dim); ++level) {
-    const int a = x.cutting(dim, level);
+    const int a = x.cutter(dim, level);
     const int p = x.mesh.axes[a].extent;
     part = part * p + c[a];
     all *= p;

@@ -60,7 +60,7 @@ inline std::string shape_text(const layout& x) {
 inline std::string cover_text(const layout& x, int d) {
   std::string axes;
   for (int l = 0; l < x.levels(d); ++l) {
-    const int a = x.cutting(d, l);
+    const int a = x.cutter(d, l);
     axes += (l == 0 ? "" : x.roles[a].joined ? "*" : ", ") + std::string(view_of(x.mesh.axes[a].name));
   }
   const dimension& dim = x.dims[d];

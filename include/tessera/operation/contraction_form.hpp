@@ -20,7 +20,7 @@ class contraction_form {
   /// Axes that cut the features of the input, outermost first.
   constexpr static_vector<int, max_axes> feature_axes() const {
     static_vector<int, max_axes> k;
-    for (int l = 0; l < x_.levels(feature_); ++l) k.push(x_.cutting(feature_, l));
+    for (int l = 0; l < x_.levels(feature_); ++l) k.push(x_.cutter(feature_, l));
     return k;
   }
 

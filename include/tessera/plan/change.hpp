@@ -127,15 +127,15 @@ constexpr void deal_as(layout& x, const layout& like) {
     if (dim.kind != cover::tiled || wanted.kind != cover::tiled || x.levels(d) != like.levels(d)) continue;
     bool alike = x.levels(d) > 0;
     for (int l = 0; alike && l < x.levels(d); ++l) {
-      const axis_value& mine = x.mesh.axes[x.cutting(d, l)];
-      const axis_value& theirs = like.mesh.axes[like.cutting(d, l)];
+      const axis_value& mine = x.mesh.axes[x.cutter(d, l)];
+      const axis_value& theirs = like.mesh.axes[like.cutter(d, l)];
       alike = mine.name == theirs.name && mine.extent == theirs.extent;
     }
     if (!alike) continue;
     dim.set_grain(wanted.grain());
     dim.bounds = wanted.bounds;
     dim.turned = wanted.turned;
-    for (int l = 0; l < x.levels(d); ++l) x.roles[x.cutting(d, l)].joined = like.roles[like.cutting(d, l)].joined;
+    for (int l = 0; l < x.levels(d); ++l) x.roles[x.cutter(d, l)].joined = like.roles[like.cutter(d, l)].joined;
   }
 }
 

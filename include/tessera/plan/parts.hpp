@@ -24,7 +24,7 @@ struct parts {
     const int levels = x.levels(dim);
     if (levels == 0) of.balance(1);
     for (int l = 0; l < levels; ++l) {
-      const int a = x.cutting(dim, l);
+      const int a = x.cutter(dim, l);
       const int p = x.mesh.axes[a].extent;
       axes.push(a);
       extents.push(p);

@@ -64,12 +64,12 @@ constexpr bool parts_move(const layout& from, const layout& to) {
     const bool listed = s.bounds != nullptr || t.bounds != nullptr;
     bool alike = !tiles || ((!listed || from.parts(d) == to.parts(d)) && same_intervals(s, t, from.parts(d)));
     const auto joins = [d](const layout& x, int level) {
-      const int a = x.cutting(d, level);
+      const int a = x.cutter(d, level);
       return a >= 0 && x.roles[a].joined;
     };
     for (int level = 0; level < from.levels(d); ++level) {
-      const int a = from.cutting(d, level);
-      alike = alike && to.cutting(d, level) == a && joins(from, level + 1) == joins(to, level + 1);
+      const int a = from.cutter(d, level);
+      alike = alike && to.cutter(d, level) == a && joins(from, level + 1) == joins(to, level + 1);
       if (!alike && to.roles[a].kind == role::cut && to.roles[a].dimension == d) return true;
     }
   }

@@ -34,8 +34,8 @@ layout target_of(const tensor<dyn>& x) {
     // Learned lengths stay with the axes that they were learned on.
     bool alike = here.bounds != nullptr && target.levels(d) == x.layout().levels(d);
     for (int l = 0; alike && l < target.levels(d); ++l) {
-      const int a = x.layout().cutting(d, l);
-      alike = target.mesh.axes[target.cutting(d, l)].name == x.layout().mesh.axes[a].name;
+      const int a = x.layout().cutter(d, l);
+      alike = target.mesh.axes[target.cutter(d, l)].name == x.layout().mesh.axes[a].name;
     }
     if (!alike) throw error(refusal{code::lengths_not_known, d}, x.team()->label());
     target.dims[d].bounds = here.bounds;

@@ -49,7 +49,7 @@ auto cutters(axes_are<Done...> done, axes_are<Group...>) {
   if constexpr (Level < 0) {
     return done;
   } else {
-    constexpr int a = Source::value.cutting(Dim, Level);
+    constexpr int a = Source::value.cutter(Dim, Level);
     using group = axes_are<axis_type_at<M, a>, Group...>;
     if constexpr (Source::value.roles[a].joined) return cutters<M, Source, Dim, Level - 1>(done, group{});
     else return cutters<M, Source, Dim, Level - 1>(axes_are<one_axis<group>, Done...>{}, axes_are<>{});
@@ -61,7 +61,7 @@ struct cover_named;
 template <class M, class Source, int Dim, int... Level>
 struct cover_named<M, Source, Dim, indices<Level...>> {
   static constexpr const dimension& d = Source::value.dims[Dim];
-  static constexpr bool joined = (Source::value.roles[Source::value.cutting(Dim, Level)].joined || ...);
+  static constexpr bool joined = (Source::value.roles[Source::value.cutter(Dim, Level)].joined || ...);
 
   template <class... Axes>
   static auto cut_by(axes_are<Axes...>) {
@@ -70,17 +70,17 @@ struct cover_named<M, Source, Dim, indices<Level...>> {
   }
   template <int... Part>
   static auto cut_at(indices<Part...>) {
-    using axes = axes_are<axis_type_at<M, Source::value.cutting(Dim, Level)>...>;
+    using axes = axes_are<axis_type_at<M, Source::value.cutter(Dim, Level)>...>;
     return lengths<one_axis<axes>, dim<(d.extent == dynamic || d.bounds[Part + 1] * d.grain() <= d.extent
                                             ? (d.bounds[Part + 1] - d.bounds[Part]) * d.grain()
                                             : d.extent - d.bounds[Part] * d.grain())>...>{};
   }
   static auto cut() {
     if constexpr (sizeof...(Level) == 0) return whole{};
-    else if constexpr (d.bounds == learned) return lengths<one_axis<axes_are<axis_type_at<M, Source::value.cutting(Dim, Level)>...>>>{};
+    else if constexpr (d.bounds == learned) return lengths<one_axis<axes_are<axis_type_at<M, Source::value.cutter(Dim, Level)>...>>>{};
     else if constexpr (d.bounds != nullptr) return cut_at(indices_below<Source::value.parts(Dim)>{});
     else if constexpr (joined) return cut_by(cutters<M, Source, Dim, static_cast<int>(sizeof...(Level)) - 1>(axes_are<>{}, axes_are<>{}));
-    else return cut_by(axes_are<axis_type_at<M, Source::value.cutting(Dim, Level)>...>{});
+    else return cut_by(axes_are<axis_type_at<M, Source::value.cutter(Dim, Level)>...>{});
   }
   static auto dealt() {
     if constexpr (d.turned != 0) return rotated<decltype(cut()), d.turned>{};

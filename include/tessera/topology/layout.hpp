@@ -124,7 +124,7 @@ struct layout {
   }
 
   /// The axis that cuts a dimension at a level, or -1.
-  constexpr int cutting(int dim, int level) const {
+  constexpr int cutter(int dim, int level) const {
     for (int a = 0; a < roles.count; ++a)
       if (roles[a].kind == role::cut && roles[a].dimension == dim && roles[a].level == level) return a;
     return -1;
@@ -135,7 +135,7 @@ struct layout {
   constexpr void close_levels(int dim) {
     int next = 0;
     for (int level = 0; level < max_axes; ++level) {
-      const int a = cutting(dim, level);
+      const int a = cutter(dim, level);
       if (a < 0) continue;
       roles[a].joined = roles[a].joined && next == level;
       roles[a].level = static_cast<signed char>(next++);

@@ -204,7 +204,7 @@ constexpr refusal check_same(const tensor_value& given, const tensor_value& want
   for (int d = 0; d < rank; ++d) {
     bool alike = x.levels(d) == y.levels(d) && x.dims[d].kind == y.dims[d].kind && x.dims[d].grain() == y.dims[d].grain();
     for (int level = 0; alike && level < x.levels(d); ++level)
-      alike = x.mesh.axes[x.cutting(d, level)].name == y.mesh.axes[y.cutting(d, level)].name;
+      alike = x.mesh.axes[x.cutter(d, level)].name == y.mesh.axes[y.cutter(d, level)].name;
     if (!alike) return refusal{code::wrong_partition, d};
   }
   return refusal{code::wrong_partition, -1};  // a meaning, or the mesh
