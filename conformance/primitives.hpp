@@ -137,7 +137,7 @@ inline trial along_axes(test_case& c, bool gathers) {
   for (index_t axis : axes) {
     if (axis < 0 || axis >= grid.axes.count) throw unbuilt(fmt::format("axis {} of {}", axis, grid.axes.count));
     const auto a = static_cast<int>(axis);
-    all.mean(a, {gathers ? role::replicate : role::partial});
+    all.set_meaning(a, {gathers ? role::replicate : role::partial});
     counted[static_cast<std::size_t>(a)] *= grid.axes[a].extent;
     group *= grid.axes[a].extent;
     remainder = parts.dims[a].extent % grid.axes[a].extent;

@@ -64,9 +64,9 @@ void values(const ts::team<grid>& team) {
   cut.dims[1].extent = 2;
   cut.cut_by(0, 0);
   ts::layout copies = cut;
-  copies.mean(0, {});                                             // replicate
+  copies.set_meaning(0, {});                                      // replicate
   ts::layout terms = cut;
-  terms.mean(0, {ts::role::partial});
+  terms.set_meaning(0, {ts::role::partial});
 
   const auto workers = std::make_shared<ts::team_state>(transport, mesh);   // a team keeps a list of ranks of its own
   const ts::box mine = ts::box_of(cut, rank);                     // global indices of this worker's part; empty on rank 1

@@ -219,7 +219,7 @@ TEST_CASE("an axis of extent 1 changes no deal between meshes that do not meet")
   to.mesh.axes[0] = {text("b"), 3, 1};
   to.roles[0] = {};
   to.cut_by(0, 0);
-  to.mean(1, {role::partial});  // no term is made along it
+  to.set_meaning(1, {role::partial});  // no term is made along it
   to.dims[0].turned = 1;
   to.mesh.axes.push({text("c"), 2, 3});
   to.roles.push({});
@@ -300,15 +300,15 @@ TEST_CASE("what crosses an axis, and what must be staged") {
   CHECK(cost_of(turn).total == 8 * 4);
   CHECK(staging(turn, 0) == 0);  // half a row is contiguous on both sides
   layout columns = tiles;
-  columns.mean(0, {});
-  columns.mean(1, {});
+  columns.set_meaning(0, {});
+  columns.set_meaning(1, {});
   columns.cut_by(1, 0);
   columns.cut_by(1, 1);
   const transfer wide{map::move, rows, columns};
   CHECK(peak_staging(wide) == 0);  // rows of one element arrive as columns of one: both lie without gaps
   layout all = rows;
-  all.mean(1, {});
-  all.mean(0, {});
+  all.set_meaning(1, {});
+  all.set_meaning(0, {});
   CHECK(peak_staging(transfer{map::fold, cotangent(all), rows}) == 7 * 8);  // every term is staged before it is added
 }
 

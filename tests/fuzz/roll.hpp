@@ -83,7 +83,7 @@ inline void roll_window(dice& d, layout& x, int dim) {
 inline layout roll_side(dice& d, const mesh_value& mesh, const static_vector<index_t, max_dimensions>& extents, bool source) {
   layout x = roll_layout(d, mesh, extents, {true, true, true, true});
   for (int a = 0; a < x.roles.count; ++a)
-    if (d.once_in(x.roles[a].kind == role::cut ? 8 : 3)) x.mean(a, {});
+    if (d.once_in(x.roles[a].kind == role::cut ? 8 : 3)) x.set_meaning(a, {});
   for (int k = 0; k < x.dims.count; ++k)
     if (x.levels(k) > 0 && d.once_in(8)) roll_window(d, x, k);
   for (dimension& k : x.dims)

@@ -9,7 +9,7 @@ namespace detail {
 
 /// Takes an axis out of a layout: what it cut is whole along it, and only its coordinate 0 is left.
 inline void drop_axis(layout& x, int axis) {
-  x.mean(axis, {});
+  x.set_meaning(axis, {});
   x.mesh = without_axis(x.mesh, axis, 0);
   for (int i = axis; i + 1 < x.roles.count; ++i) x.roles[i] = x.roles[i + 1];
   --x.roles.count;
@@ -154,7 +154,7 @@ void each_simpler(const fuzz_case& c, Take&& take) {
     }
     for (int a = 0; a < x.roles.count; ++a) {
       const axis_role& r = x.roles[a];
-      if (r.kind != role::replicate) with([&](fuzz_case& s) { (s.*side).mean(a, {}); });
+      if (r.kind != role::replicate) with([&](fuzz_case& s) { (s.*side).set_meaning(a, {}); });
       if (r.joined) with([&](fuzz_case& s) { (s.*side).roles[a].joined = false; });
       if (r.coordinate > 0) with([&](fuzz_case& s) { (s.*side).roles[a].coordinate = 0; });
     }

@@ -151,7 +151,7 @@ TEST_CASE("a halo exchange whose input another branch uses too adds both gradien
 TEST_CASE("gradients that are one number seen many times are carried like any other") {
   const layout from = halves();
   layout to = from;
-  to.mean(0, {});
+  to.set_meaning(0, {});
   const shards x = deal(from, 3, numbers{5});
   const auto run = on_workers(3, [&](const std::shared_ptr<transport>& carrier) {
     const auto team = std::make_shared<team_state>(carrier, from.mesh);
@@ -165,9 +165,9 @@ TEST_CASE("gradients that are one number seen many times are carried like any ot
 
 TEST_CASE("an all_reduce of a transposed tensor sums element by element") {
   layout from = halves();
-  from.mean(0, {role::partial});
+  from.set_meaning(0, {role::partial});
   layout to = from;
-  to.mean(0, {role::invariant});
+  to.set_meaning(0, {role::invariant});
   const auto run = on_workers(3, [&](const std::shared_ptr<transport>& carrier) {
     const auto team = std::make_shared<team_state>(carrier, from.mesh);
     const at::Tensor x = at::arange(14, at::kDouble).view({2, 7}).t() * (carrier->rank() + 1);
@@ -180,7 +180,7 @@ TEST_CASE("an all_reduce of a transposed tensor sums element by element") {
 TEST_CASE("a worker that uses none of what arrived takes part in backward") {
   const layout from = halves();
   layout to = from;
-  to.mean(0, {});
+  to.set_meaning(0, {});
   const auto run = on_workers(3, [&](const std::shared_ptr<transport>& carrier) {
     const auto team = std::make_shared<team_state>(carrier, from.mesh);
     const at::Tensor leaf = at::ones(tessera::detail::sizes_of(held_by(from, carrier->rank())), at::kDouble).set_requires_grad(true);

@@ -36,7 +36,7 @@ class contraction_form {
     if (grouped) {
       cut_groups(p.used, group_cut);
     } else {
-      for (int a : cut_out) p.used.mean(a, {});
+      for (int a : cut_out) p.used.set_meaning(a, {});
       if (!(cut_in == feature_axes())) cut_features(p.used, cut_in);
     }
     if (p.why = hold_windows(p.used, feature_ + 1, what_.kernels.items, what_.kernels.count); !p.why.ok()) return p;
@@ -129,10 +129,10 @@ class contraction_form {
 
   // Lets `cut_in` cut the features, and nothing else.
   constexpr void cut_features(layout& x, const static_vector<int, max_axes>& cut_in) const {
-    for (int a : feature_axes()) x.mean(a, {});
+    for (int a : feature_axes()) x.set_meaning(a, {});
     x.dims[feature_].balance(cut_in.empty() ? 1 : x.dims[feature_].grain());
     for (int a : cut_in) {
-      x.mean(a, {});
+      x.set_meaning(a, {});
       x.cut_by(feature_, a);
     }
   }
@@ -186,7 +186,7 @@ class contraction_form {
   constexpr void cut_groups(layout& x, const static_vector<int, max_axes>& axes) const {
     dimension& f = x.dims[feature_];
     if (axes == feature_axes() && f.kind == cover::tiled && f.grain() % group_in() == 0) return;
-    for (int a : axes) x.mean(a, {});
+    for (int a : axes) x.set_meaning(a, {});
     f.balance(group_in());
     for (int a : axes) x.cut_by(feature_, a);
   }
@@ -253,7 +253,7 @@ class contraction_form {
     static_vector<int, max_axes> cutters;
     for (int a : order)
       if (y.roles[a].kind == role::partial || (y.roles[a].kind == role::cut && y.roles[a].dimension == feature_)) cutters.push(a);
-    for (int a : cutters) y.mean(a, {});
+    for (int a : cutters) y.set_meaning(a, {});
     y.dims[feature_].balance(1);
     for (int i = 0; i < cutters.count; ++i) {
       const axis_role& was = x_.roles[cutters[i]];

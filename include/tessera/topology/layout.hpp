@@ -159,7 +159,7 @@ struct layout {
   }
 
   /// Gives an axis a meaning; the axes that cut its dimension inside it move up one level, explicit parts go.
-  constexpr void mean(int axis, axis_role what) {
+  constexpr void set_meaning(int axis, axis_role what) {
     if (roles[axis].kind == role::cut) {
       dimension& d = dims[roles[axis].dimension];
       d.balance(d.grain());

@@ -67,7 +67,7 @@ constexpr void cut_by(draft& x, index_t grain) {
 
 // An axis, all factors of a product, or all axes of a group (`along<…>`, `except<…>`) get a meaning.
 template <class... Axes>
-constexpr void mean(draft& x, axis_role what) {
+constexpr void set_meaning(draft& x, axis_role what) {
   [[maybe_unused]] const auto one = [&](const text& name, index_t extent) {
     const int a = x.take(name, extent);
     if (a >= 0) x.value.roles[a] = what;
@@ -185,23 +185,23 @@ constexpr refusal check_meaning(int combines = 0) {
 template <class... Axes>
 struct entry<replicate<Axes...>> {
   static constexpr refusal kinds() { return check_meaning<Axes...>(); }
-  static constexpr void write(draft& x) { mean<Axes...>(x, {role::replicate}); }
+  static constexpr void write(draft& x) { set_meaning<Axes...>(x, {role::replicate}); }
 };
 template <class... Axes>
 struct entry<partial<Axes...>> {
   static constexpr refusal kinds() { return check_meaning<Axes...>(1); }
-  static constexpr void write(draft& x) { mean<Axes...>(x, partial_by(combine_of<Axes...>)); }
+  static constexpr void write(draft& x) { set_meaning<Axes...>(x, partial_by(combine_of<Axes...>)); }
 };
 template <class... Axes>
 struct entry<invariant<Axes...>> {
   static constexpr refusal kinds() { return check_meaning<Axes...>(); }
-  static constexpr void write(draft& x) { mean<Axes...>(x, {role::invariant}); }
+  static constexpr void write(draft& x) { set_meaning<Axes...>(x, {role::invariant}); }
 };
 template <class Axis, int Coordinate>
 struct entry<on<Axis, Coordinate>> {
   static constexpr refusal kinds() { return check_axes<kind::meaning, Axis>(); }
   static constexpr void write(draft& x) {
-    mean<Axis>(x, held_on(0));
+    set_meaning<Axis>(x, held_on(0));
     if (!x.why.ok()) return;
     [&x]<class... Factors>(axes_are<Factors...>) {
       const int places[]{x.value.mesh.find(short_name_of<bare_axis<Factors>>())...};
