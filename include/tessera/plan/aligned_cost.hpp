@@ -1,7 +1,7 @@
 #pragma once
 
 #include <tessera/plan/cost.hpp>
-#include <tessera/plan/share.hpp>
+#include <tessera/plan/intake.hpp>
 #include <tessera/plan/transfer.hpp>
 
 #include <initializer_list>
@@ -17,7 +17,7 @@ class aligned_cost {
  public:
   constexpr explicit aligned_cost(const transfer& plan)
       : source_(plan.source()), target_(plan.target()), folds_(plan.what() == map::fold) {
-    best_.best.push(share::of(1));
+    best_.best.push(intake::of(1));
     at_.resize(source_.of.roles.count);
     for (int d = 0; d < source_.dims.count; ++d) {
       group g;
@@ -33,19 +33,19 @@ class aligned_cost {
 
   constexpr cost total() const {
     cost c;
-    const share sums = sums_ * whole_;
+    const intake sums = sums_ * whole_;
     c.total = left(sums.moved, sums.own);
     c.lower_bound = c.total;  // nobody receives what it holds
     c.messages = left(sums.peers, sums.itself);
-    for (const share& best : best_.best) {
-      const share s = best * whole_;
+    for (const intake& best : best_.best) {
+      const intake s = best * whole_;
       c.busiest = larger(c.busiest, left(s.moved, s.own));
       c.busiest_messages = larger(c.busiest_messages, left(s.peers, s.itself));
     }
     return c;
   }
 
-  // More shares may be the busiest than are kept: it must be counted worker by worker.
+  // More intakes may be the busiest than are kept: it must be counted worker by worker.
   constexpr bool overflows() const { return best_.full; }
 
  private:
@@ -53,7 +53,7 @@ class aligned_cost {
     static_vector<int, max_dimensions> dims;
     static_vector<int, max_axes> axes;
     unsigned uneven = 0;  // axes whose coordinates differ in more than the lengths of parts
-    share sums;
+    intake sums;
     front best;
   };
 
@@ -67,7 +67,7 @@ class aligned_cost {
 
   static constexpr bool uncut(const parts& p) { return p.axes.empty() && p.of.kind == cover::tiled; }
 
-  // A dimension and all that share its axes, unless they are in a group; one that nobody cuts is a factor of every share.
+  // A dimension and all that share its axes, unless they are in a group; one that nobody cuts is a factor of every intake.
   constexpr void collect(group& g, int d) {
     if (dims_seen_ >> d & 1u) return;
     dims_seen_ |= 1u << d;
@@ -105,24 +105,24 @@ class aligned_cost {
       if (folds_ && cuts(s)) received_after_[s.dimension] = i + 1;
       if (cuts(t) && (!folds_ || copies(s))) received_after_[t.dimension] = i + 1;
     }
-    walk(g, 0, share::of(1), 1);
+    walk(g, 0, intake::of(1), 1);
     sums_ *= g.sums;
     front both;
     both.full = best_.full || g.best.full;
-    for (const share& x : best_.best)
-      for (const share& y : g.best.best) both.add(x * y);
+    for (const intake& x : best_.best)
+      for (const intake& y : g.best.best) both.add(x * y);
     best_ = both;
   }
 
   // The first `fixed` axes have coordinates, which stand for `times` others.
-  constexpr void walk(group& g, int fixed, share s, index_t times) {
+  constexpr void walk(group& g, int fixed, intake s, index_t times) {
     for (int d : g.dims) {
       if (fixed == received_after_[d]) s *= received(d);
       if (fixed == own_after_[d]) s *= own(d);
     }
     if (fixed == g.axes.count) {
       g.best.add(s);
-      g.sums += s * share::of(times);
+      g.sums += s * intake::of(times);
       return;
     }
     const int a = g.axes[fixed];
@@ -150,7 +150,7 @@ class aligned_cost {
 
   // What an axis multiplies at a coordinate: by nothing for who holds nothing; in a Fold by the readers there that a tile serves,
   // which where the source has copies are those at its own coordinate. Readers whose parts the axis cuts are counted by dimension.
-  constexpr share along(int a, int x) const {
+  constexpr intake along(int a, int x) const {
     const axis_role& s = source_.of.roles[a];
     const axis_role& t = target_.of.roles[a];
     const bool tile = holds(s, x);
@@ -162,11 +162,11 @@ class aligned_cost {
 
   // What a worker receives in a dimension: of a Move what it needs, in a box from each tile; of a Fold what readers have of its
   // tile.
-  constexpr share received(int d) const {
+  constexpr intake received(int d) const {
     const parts& theirs = (folds_ ? target_ : source_).dims[d];
     bool once = theirs.of.kind == cover::tiled;
     for (int a : theirs.axes) once = once && !copies(source_.of.roles[a]);
-    share s{0, 1, 0, 1};
+    intake s{0, 1, 0, 1};
     for (const interval& mine : (folds_ ? source_ : target_).held(d, at_))
       if (once)
         s += {mine.size(), 0, theirs.holders(mine), 0};
@@ -176,8 +176,8 @@ class aligned_cost {
   }
 
   // Copies of the source serve readers at their own coordinates alone.
-  constexpr share overlaps(const parts& readers, const interval& mine) const {
-    share s;
+  constexpr intake overlaps(const parts& readers, const interval& mine) const {
+    intake s;
     coordinates c = at_;
     for (const auto& near : readers.touching(mine))
       for (int k = near.first; k < near.last; ++k) {
@@ -194,8 +194,8 @@ class aligned_cost {
   }
 
   // What it has of that itself.
-  constexpr share own(int d) const {
-    share s{1, 0, 1, 0};
+  constexpr intake own(int d) const {
+    intake s{1, 0, 1, 0};
     for (const interval& needed : target_.held(d, at_))
       for (const interval& tile : source_.held(d, at_)) {
         const interval both = overlap(needed, tile);
@@ -212,8 +212,8 @@ class aligned_cost {
   int received_after_[max_dimensions]{};  // after how many axes of its group a dimension's factors are known
   int own_after_[max_dimensions]{};
   coordinates at_;
-  share whole_ = share::of(1);
-  share sums_ = share::of(1);
+  intake whole_ = intake::of(1);
+  intake sums_ = intake::of(1);
   front best_;
 };
 
