@@ -13,7 +13,7 @@ namespace tessera::nn {
 struct running_layer {
   const char* name;
   bool only_here;            ///< no layer of the serial network: it takes no number in its keys
-  const layer_plan* planned; ///< the compiler's plan, dynamic extents unbound
+  const layer_plan* static_plan; ///< the compiler's plan, dynamic extents unbound
   tessera::element element;
   layer_plan (*plan)(const tensor_value&);
   at::Tensor (*forward)(const team_handle&, const layer_plan&, const at::Tensor&, const std::vector<parameter>&);
@@ -53,11 +53,11 @@ class running_network {
     int number = 0;
     for (const running_layer& layer : layers) {
       auto& parameters = state_->parameters.emplace_back();
-      for (const parameter_value& w : layer.planned->parameters) {
+      for (const parameter_value& w : layer.static_plan->parameters) {
         parameters.emplace_back(team, fmt::format("{}.{}", number, w.name), w, layer.element, s);
         f << w.stored << w.used;
       }
-      f << layer.planned->input << layer.planned->output;
+      f << layer.static_plan->input << layer.static_plan->output;
       if (!layer.only_here) ++number;
     }
     f << s.value << text(s.path.data(), static_cast<int>(s.path.size())).hash;
@@ -91,7 +91,7 @@ class running_network {
   }
 
  private:
-  struct planned {
+  struct kept_plan {
     placement_handle input;
     element type;
     layer_plan plan;
@@ -102,7 +102,7 @@ class running_network {
     team_handle team;
     std::span<const running_layer> layers;
     std::vector<std::vector<parameter>> parameters;
-    std::vector<std::list<planned>> plans;  // of each layer
+    std::vector<std::list<kept_plan>> plans;  // of each layer
     bool training = true;
 
     state(team_handle of, std::span<const running_layer> in_turn) : team(std::move(of)), layers(in_turn), plans(in_turn.size()) {}
@@ -117,8 +117,8 @@ class running_network {
   // extents that came last are kept.
   const layer_plan& plan_for(std::size_t i, const tensor<dyn>& x) const {
     const running_layer& layer = state_->layers[i];
-    std::list<planned>& known = state_->plans[i];
-    auto found = std::find_if(known.begin(), known.end(), [&](const planned& p) { return p.input == x.where() && p.type == x.type(); });
+    std::list<kept_plan>& known = state_->plans[i];
+    auto found = std::find_if(known.begin(), known.end(), [&](const kept_plan& p) { return p.input == x.where() && p.type == x.type(); });
     if (found == known.end()) {
       layer_plan p = layer.plan(tensor_value{x.layout(), x.type()});
       check(p.why, fmt::format("layer {}, {}", i, layer.name));

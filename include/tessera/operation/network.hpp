@@ -49,7 +49,7 @@ struct applied {
   static auto named() {
     using mesh = typename mesh_after<L, In>::type;
     if constexpr (std::is_same_v<mesh, typename described<In>::mesh_type> && result::value == described<In>::value) return std::type_identity<In>{};
-    else return planned<In, result, mesh>{};
+    else return named_result<In, result, mesh>{};
   }
   using output = typename decltype(named())::type;
 

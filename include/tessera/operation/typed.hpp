@@ -116,7 +116,7 @@ struct signature_result {
 
 /// The same as a verdict and a type.
 template <class Signature, class First = void, class... Rest>
-struct typed_result : planned<as_tensor<First>, signature_result<Signature, First, Rest...>> {};
+struct typed_result : named_result<as_tensor<First>, signature_result<Signature, First, Rest...>> {};
 
 // Refuses apart from the operands, whose types would be printed once more.
 template <class Verdict, class Type>

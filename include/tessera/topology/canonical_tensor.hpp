@@ -79,7 +79,7 @@ struct named_or_refused<Like, Source, Mesh, false> {
 // What an operation or a layer gives, as types: `Result` has its value and why it is refused, if it is; the names of extents,
 // and of the mesh unless it is given, are those of tensor type `Like`.
 template <class Like, class Result, class Mesh = typename described<Like>::mesh_type>
-struct planned {
+struct named_result {
   struct verdict_source {
     static constexpr refusal value = Result::why;
   };
