@@ -45,7 +45,7 @@ inline layout kept(layout x) {
   if (x.mesh.ranks != nullptr) x.mesh.ranks = kept(std::vector<int>(x.mesh.ranks, x.mesh.ranks + listed(x.mesh)));
   for (int d = 0; d < x.dims.count; ++d)
     if (x.dims[d].bounds != nullptr)
-      x.dims[d].bounds = kept(std::vector<index_t>(x.dims[d].bounds, x.dims[d].bounds + x.parts(d) + 1));
+      x.dims[d].bounds = kept(std::vector<index_t>(x.dims[d].bounds, x.dims[d].bounds + x.part_count(d) + 1));
   return x;
 }
 
@@ -79,7 +79,7 @@ inline std::string text_of(const layout& x) {
     s << " " << dim.extent;
     if (dim.grain() != 1) s << ",g" << dim.grain();
     if (dim.bounds != nullptr)
-      for (int k = 0; k <= x.parts(d); ++k) s << (k == 0 ? ",b" : "/") << dim.bounds[k];
+      for (int k = 0; k <= x.part_count(d); ++k) s << (k == 0 ? ",b" : "/") << dim.bounds[k];
     if (dim.turned != 0) s << ",t" << dim.turned;
     if (dim.kind == cover::tiled) continue;
     const window& w = dim.needs;
@@ -171,7 +171,7 @@ inline bool read_axis(reader word, layout& x) {
 
 inline bool read_dimension(reader word, layout& x) {
   if (x.dims.count == max_dimensions) return false;
-  const int parts = x.parts(x.dims.count);
+  const int parts = x.part_count(x.dims.count);
   dimension d;
   d.extent = word.number();
   while (word.good && word.take(",")) {

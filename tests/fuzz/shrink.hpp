@@ -30,7 +30,7 @@ inline void fit_bounds(layout& x, int dim) {
   dimension& d = x.dims[dim];
   if (d.bounds == nullptr) return;
   const index_t units = tessera::detail::ceil_divide(d.kind == cover::tiled ? d.extent : d.outputs, d.grain());
-  std::vector<index_t> bounds(d.bounds, d.bounds + x.parts(dim) + 1);
+  std::vector<index_t> bounds(d.bounds, d.bounds + x.part_count(dim) + 1);
   for (index_t& b : bounds) b = std::min(b, units);
   bounds.back() = units;
   d.bounds = kept(bounds);
@@ -142,10 +142,10 @@ void each_simpler(const fuzz_case& c, Take&& take) {
       }
       if (was.bounds != nullptr) dim([](dimension& k) { k.bounds = nullptr; });
       if (was.bounds != nullptr)  // equal parts, as far as they go
-        for (int i = 1; i < x.parts(d); ++i)
+        for (int i = 1; i < x.part_count(d); ++i)
           for (index_t n : below(was.bounds[i], was.bounds[i - 1]))
             dim([&](dimension& k) {
-              std::vector<index_t> bounds(k.bounds, k.bounds + x.parts(d) + 1);
+              std::vector<index_t> bounds(k.bounds, k.bounds + x.part_count(d) + 1);
               bounds[static_cast<std::size_t>(i)] = n;
               k.bounds = kept(bounds);
             });

@@ -138,7 +138,7 @@ class layout_reader {
       const place axes = here.only({"lengths", "axes"}).at("axes").list();
       const place given = here.at("lengths").list();
       for (std::size_t i = 0; i < axes.size(); ++i) x_.cut_by(d, take(axes.item(i), axes.item(i).word()));
-      const int parts = x_.parts(d);
+      const int parts = x_.part_count(d);
       if (given.size() != static_cast<std::size_t>(parts)) refuse(given, code::wrong_number_of_lengths, d, parts, given.size());
       std::vector<index_t>& bounds = keep_.bounds.emplace_back(1, 0);
       index_t sum = 0;

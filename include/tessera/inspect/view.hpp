@@ -48,7 +48,7 @@ inline layout drawable(layout x) {
     if (dim.extent != dynamic && dim.bounds != learned) continue;
     if (dim.bounds != nullptr) dim.balance(dim.grain());
     if (dim.extent != dynamic) continue;
-    dim.extent = x.parts(d) * dim.grain();
+    dim.extent = x.part_count(d) * dim.grain();
     dim.tile();
   }
   return x;
@@ -56,7 +56,7 @@ inline layout drawable(layout x) {
 
 namespace detail {
 
-inline bool is_cut(const layout& x, int d) { return x.levels(d) > 0 && x.parts(d) > 1; }
+inline bool is_cut(const layout& x, int d) { return x.levels(d) > 0 && x.part_count(d) > 1; }
 
 /// Whether some dimension is what a window needs.
 inline bool windowed(const layout& x) {
@@ -105,7 +105,7 @@ inline view choose_view(const std::vector<const layout*>& all, bool narrow, doub
   for (int d = 0; d < first.dims.count; ++d) {
     index_t w = 0;
     for (const layout* x : all)
-      if (detail::is_cut(*x, d) || x->dims[d].kind != cover::tiled) w = detail::larger(w, (index_t{1} << 40) + x->parts(d));
+      if (detail::is_cut(*x, d) || x->dims[d].kind != cover::tiled) w = detail::larger(w, (index_t{1} << 40) + x->part_count(d));
     cut += w > 0;
     for (const layout* x : all) w = w > 0 ? w : x->dims[d].extent;
     weight.push_back(w);

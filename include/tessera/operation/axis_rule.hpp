@@ -50,7 +50,7 @@ class axis_rule {
       if (has >= 0) {
         const dimension& other = operands_[o].layout.dims[has];
         const bool alike = kind(o) == role::cut && of(o).dimension == has && of(o).level == lead.level &&
-                           of(o).joined == lead.joined && same_intervals(d, other, operands_[first].layout.parts(lead.dimension));
+                           of(o).joined == lead.joined && same_intervals(d, other, operands_[first].layout.part_count(lead.dimension));
         if (!alike) return refusal{code::cut_unalike, axis_, o, has};
         terms += other.kind == cover::pending && !other.tiles() ? 1 : 0;
         continue;

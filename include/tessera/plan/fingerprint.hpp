@@ -33,7 +33,7 @@ class fingerprint {
         *this << dim.outputs << w.a << w.b << w.b2 << w.c << w.unreached_before << w.unreached_after << static_cast<int>(w.edge);
       if (dim.bounds == learned) *this << dynamic;
       else if (dim.bounds != nullptr)
-        for (int i = 0; i <= x.parts(d); ++i) *this << dim.bounds[i];
+        for (int i = 0; i <= x.part_count(d); ++i) *this << dim.bounds[i];
     }
     return *this;
   }

@@ -62,7 +62,7 @@ constexpr bool parts_move(const layout& from, const layout& to) {
     const dimension& t = to.dims[d];
     const bool tiles = s.tiles() && t.tiles();
     const bool listed = s.bounds != nullptr || t.bounds != nullptr;
-    bool alike = !tiles || ((!listed || from.parts(d) == to.parts(d)) && same_intervals(s, t, from.parts(d)));
+    bool alike = !tiles || ((!listed || from.part_count(d) == to.part_count(d)) && same_intervals(s, t, from.part_count(d)));
     const auto joins = [d](const layout& x, int level) {
       const int a = x.cutter(d, level);
       return a >= 0 && x.roles[a].joined;

@@ -9,9 +9,9 @@ namespace detail {
 /// The deal of a ring after `steps`: along the axis, coordinate i holds what coordinate i + steps held.
 inline layout turned(layout x, int axis, int steps) {
   const int dim = x.roles[axis].dimension;
-  const index_t inner = x.parts(dim) / x.mesh.axes[axis].extent;
+  const index_t inner = x.part_count(dim) / x.mesh.axes[axis].extent;
   int& turned = x.dims[dim].turned;
-  turned = static_cast<int>(modulo(turned + steps * inner, x.parts(dim)));
+  turned = static_cast<int>(modulo(turned + steps * inner, x.part_count(dim)));
   return x;
 }
 
@@ -32,7 +32,7 @@ constexpr refusal check_shift(const layout& x, int axis) {
   if (r.kind != role::cut || r.level != 0 || r.joined) return refusal{code::shift_inside, axis};
   const dimension& d = x.dims[r.dimension];
   const bool known = d.extent != dynamic && d.bounds != learned;
-  return known && !even(x, r.dimension) ? refusal{code::uneven_shift, r.dimension, x.parts(r.dimension)} : refusal{};
+  return known && !even(x, r.dimension) ? refusal{code::uneven_shift, r.dimension, x.part_count(r.dimension)} : refusal{};
 }
 
 template <class T, class Axis>

@@ -78,7 +78,7 @@ struct cover_named<M, Source, Dim, indices<Level...>> {
   static auto cut() {
     if constexpr (sizeof...(Level) == 0) return whole{};
     else if constexpr (d.bounds == learned) return lengths<one_axis<axes_are<axis_type_at<M, Source::value.cutter(Dim, Level)>...>>>{};
-    else if constexpr (d.bounds != nullptr) return cut_at(indices_below<Source::value.parts(Dim)>{});
+    else if constexpr (d.bounds != nullptr) return cut_at(indices_below<Source::value.part_count(Dim)>{});
     else if constexpr (joined) return cut_by(cutters<M, Source, Dim, static_cast<int>(sizeof...(Level)) - 1>(axes_are<>{}, axes_are<>{}));
     else return cut_by(axes_are<axis_type_at<M, Source::value.cutter(Dim, Level)>...>{});
   }

@@ -57,7 +57,7 @@ constexpr refusal check(const layout& x) {
     }
     if (dim.bounds == nullptr || dim.bounds == learned || x.levels(d) == 0) continue;
     const index_t cut = windowed ? dim.outputs : dim.extent;
-    const int parts = x.parts(d);
+    const int parts = x.part_count(d);
     bool in_order = dim.bounds[0] == 0;
     for (int k = 0; k < parts; ++k) in_order = in_order && dim.bounds[k] <= dim.bounds[k + 1];
     const index_t sum = dim.bounds[parts];

@@ -143,7 +143,7 @@ struct layout {
   }
 
   /// How many parts a dimension is cut into.
-  constexpr int parts(int dim) const {
+  constexpr int part_count(int dim) const {
     int n = 1;
     for (int a = 0; a < roles.count; ++a)
       if (roles[a].kind == role::cut && roles[a].dimension == dim) n *= mesh.axes[a].extent;
@@ -190,7 +190,7 @@ namespace detail {
 /// Writes one deal in one way: whole turns are none, and a joint cut that comes out even is one cut after the other.
 constexpr void tidy(layout& x, int d) {
   dimension& dim = x.dims[d];
-  const int parts = x.parts(d);
+  const int parts = x.part_count(d);
   dim.turned = ((dim.turned % parts) + parts) % parts;
   const index_t cut = dim.kind == cover::tiled ? dim.extent : dim.outputs;
   if (dim.bounds == nullptr && (cut == dynamic || ceil_divide(cut, dim.grain()) % parts != 0)) return;
@@ -241,7 +241,7 @@ constexpr bool same_intervals(const dimension& p, const dimension& q, int parts)
 constexpr bool operator==(const layout& a, const layout& b) {
   if (!(a.mesh == b.mesh) || !(a.roles == b.roles) || a.dims.count != b.dims.count) return false;
   for (int d = 0; d < a.dims.count; ++d)
-    if (a.dims[d].kind != b.dims[d].kind || !(a.dims[d].tag == b.dims[d].tag) || !same_intervals(a.dims[d], b.dims[d], a.parts(d)))
+    if (a.dims[d].kind != b.dims[d].kind || !(a.dims[d].tag == b.dims[d].tag) || !same_intervals(a.dims[d], b.dims[d], a.part_count(d)))
       return false;
   return true;
 }
@@ -252,7 +252,7 @@ constexpr bool same(const layout& a, const layout& b) {
   const layout y = canonical(b);
   if (!(x.mesh == y.mesh) || !(x.roles == y.roles) || x.dims.count != y.dims.count) return false;
   for (int d = 0; d < x.dims.count; ++d)
-    if (x.dims[d].kind != y.dims[d].kind || !same_intervals(x.dims[d], y.dims[d], x.parts(d))) return false;
+    if (x.dims[d].kind != y.dims[d].kind || !same_intervals(x.dims[d], y.dims[d], x.part_count(d))) return false;
   return true;
 }
 

@@ -122,7 +122,7 @@ struct entry<lengths<Axis, Lengths...>> {
     const int d = x.value.dims.count - 1;
     if (d < 0 || !x.why.ok()) return;
     constexpr int given = sizeof...(Lengths);
-    if (const int parts = x.value.parts(d); given != 0 && given != parts) x.why = refusal{code::wrong_number_of_lengths, d, parts, given};
+    if (const int parts = x.value.part_count(d); given != 0 && given != parts) x.why = refusal{code::wrong_number_of_lengths, d, parts, given};
     static_cast<void>(((x.why = first_of(x.why, check_length<Lengths>(d))).ok() && ...));
     x.value.dims[d].bounds = given == 0 ? learned : bounds.items;
   }
@@ -142,7 +142,7 @@ struct entry<rotated<Cover, Parts>> {
     entry<Cover>::write(x);
     if (const int d = x.value.dims.count - 1; d >= 0 && x.why.ok()) {
       int& turned = x.value.dims[d].turned;
-      turned = static_cast<int>(modulo(index_t{turned} + Parts, x.value.parts(d)));
+      turned = static_cast<int>(modulo(index_t{turned} + Parts, x.value.part_count(d)));
     }
   }
 };
