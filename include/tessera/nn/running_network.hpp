@@ -12,8 +12,8 @@ namespace tessera::nn {
 /// A layer as run time sees it: functions of values.
 struct running_layer {
   const char* name;
-  bool only_here;            ///< no layer of the serial network: it takes no number in its keys
-  const layer_plan* static_plan; ///< the compiler's plan, dynamic extents unbound
+  bool only_here;                 ///< no layer of the serial network: it takes no number in its keys
+  const layer_plan* static_plan;  ///< the compiler's plan, dynamic extents unbound
   tessera::element element;
   layer_plan (*plan)(const tensor_value&);
   at::Tensor (*forward)(const team_handle&, const layer_plan&, const at::Tensor&, const std::vector<parameter>&);

@@ -32,7 +32,7 @@ class sequential_of : public network_between<In, typename network_of<In, Layers.
   /// Makes the parameters; all workers of the team do, and compare what they make.
   template <class Team>
   sequential_of(const Team& team, const seed& s)
-      : running(team.state(), s, detail::running_layers<typename known::folded::layers>::table) {}
+      : running(team.state(), s, detail::running_layers<typename known::chained::layers>::table) {}
   sequential_of(sequential_of&&) = default;
   sequential_of& operator=(sequential_of&&) = default;
   sequential_of(const sequential_of&) = delete;             // [tessera.network.copy] two would step the same weights;

@@ -71,55 +71,55 @@ inline constexpr traffic_value layer_traffic = On::traffic(Bindings...);
 template <class... Layers>
 struct layer_list {};
 
-// The state of a left fold over layers: what comes out so far. A refused state passes every later layer on unchanged, so one
+// The state of a chain of layers: what comes out so far. A refused state passes every later layer on unchanged, so one
 // mistake is one error.
 template <class Out, int Index, class Verdict, class Done>
-struct fold_state {
+struct chain_state {
   using output = Out;
   using verdict = Verdict;
   using layers = Done;
 };
 
 template <class Out, int Index, class... Done, class L>
-constexpr auto operator>>(fold_state<Out, Index, fits, layer_list<Done...>>, L*) {
+constexpr auto operator>>(chain_state<Out, Index, fits, layer_list<Done...>>, L*) {
   if constexpr (Layer<L>) {
     using on = applied<L, Out>;
-    if constexpr (on::verdict::ok) return fold_state<typename on::output, Index + 1, fits, layer_list<Done..., on>>{};
-    else return fold_state<Out, Index, at_layer<Index, typename on::verdict>, layer_list<Done...>>{};
+    if constexpr (on::verdict::ok) return chain_state<typename on::output, Index + 1, fits, layer_list<Done..., on>>{};
+    else return chain_state<Out, Index, at_layer<Index, typename on::verdict>, layer_list<Done...>>{};
   } else {
-    return fold_state<Out, Index, at_layer<Index, argument_verdict<kind::network, Index + 1, kind::layer, L>>, layer_list<Done...>>{};
+    return chain_state<Out, Index, at_layer<Index, argument_verdict<kind::network, Index + 1, kind::layer, L>>, layer_list<Done...>>{};
   }
 }
 template <class Out, int Index, class Verdict, class Done, class L>
-constexpr auto operator>>(fold_state<Out, Index, Verdict, Done> refused, L*) {
+constexpr auto operator>>(chain_state<Out, Index, Verdict, Done> refused, L*) {
   return refused;
 }
 
 // Layers that share a halo: the exchange, then the layers.
 template <class Out, int Index, class... Done, class... Layers>
-constexpr auto operator>>(fold_state<Out, Index, fits, layer_list<Done...>> state, nn::one_halo<Layers...>*) {
+constexpr auto operator>>(chain_state<Out, Index, fits, layer_list<Done...>> state, nn::one_halo<Layers...>*) {
   const auto exchanged = state >> static_cast<shared_halo<Layers...>*>(nullptr);
   return (exchanged >> ... >> static_cast<Layers*>(nullptr));
 }
 
 template <class In>
 constexpr auto first_state() {
-  if constexpr (!TensorType<In>) return fold_state<In, 0, argument_verdict<kind::network, 0, kind::tensor, In>, layer_list<>>{};
-  else if constexpr (described<In>::verdict::ok) return fold_state<canonical_tensor<In>, 0, fits, layer_list<>>{};
-  else return fold_state<In, 0, typename described<In>::verdict, layer_list<>>{};
+  if constexpr (!TensorType<In>) return chain_state<In, 0, argument_verdict<kind::network, 0, kind::tensor, In>, layer_list<>>{};
+  else if constexpr (described<In>::verdict::ok) return chain_state<canonical_tensor<In>, 0, fits, layer_list<>>{};
+  else return chain_state<In, 0, typename described<In>::verdict, layer_list<>>{};
 }
 
 // Eight layers a level: a fold expression, like an instantiation, is nested no deeper than compilers allow.
 template <class State, class... Layers>
-struct fold_from {
+struct chain_from {
   using type = decltype((State{} >> ... >> static_cast<Layers*>(nullptr)));
 };
 template <class State, class A, class B, class C, class D, class E, class F, class G, class H, class Next, class... Rest>
-struct fold_from<State, A, B, C, D, E, F, G, H, Next, Rest...>
-    : fold_from<typename fold_from<State, A, B, C, D, E, F, G, H>::type, Next, Rest...> {};
+struct chain_from<State, A, B, C, D, E, F, G, H, Next, Rest...>
+    : chain_from<typename chain_from<State, A, B, C, D, E, F, G, H>::type, Next, Rest...> {};
 
 template <class In, class... Layers>
-struct fold : fold_from<decltype(first_state<In>()), Layers...> {};
+struct chain : chain_from<decltype(first_state<In>()), Layers...> {};
 
 template <class List>
 struct each_layer;
@@ -165,11 +165,11 @@ struct each_layer<layer_list<Ons...>> {
 /// A network whose layers fit one another: what `network` names.
 template <class In, class... Layers>
 struct network_of {
-  using folded = typename detail::fold<In, Layers...>::type;
+  using chained = typename detail::chain<In, Layers...>::type;
   using input = In;
-  using output = typename folded::output;
-  using layers = detail::each_layer<typename folded::layers>;
-  using verdict = typename folded::verdict;
+  using output = typename chained::output;
+  using layers = detail::each_layer<typename chained::layers>;
+  using verdict = typename chained::verdict;
 };
 
 /// A network with a mistake, in few words: compilers print the name of what they refuse, and that of all layers would be long.
@@ -189,7 +189,7 @@ namespace detail {
 // `Accepted` where the layers fit one another, else `Refused`, neither of them instantiated.
 template <template <class, class...> class Accepted, template <class, class> class Refused, class In, class... Layers>
 struct network_named {
-  using verdict = typename fold<In, Layers...>::type::verdict;
+  using verdict = typename chain<In, Layers...>::type::verdict;
   using input = as_tensor<In>;
   using type = std::conditional_t<verdict::ok, Accepted<In, Layers...>, Refused<verdict, input>>;
 };
@@ -198,7 +198,7 @@ struct network_named {
 
 /// Layers one after the other, as far as types know them: shapes, partitions, parameters and traffic, without LibTorch.
 ///
-/// It is a left fold over the layers; a layer that refuses what comes in is named in one error at the network's first use.
+/// Each takes what the one before gives; one that refuses it is named in one error at the network's first use.
 /// `In` is a tensor type, each of `Layers` a Layer.
 template <class In = void, class... Layers>
 using network = typename detail::network_named<network_of, refused_network, In, Layers...>::type;
