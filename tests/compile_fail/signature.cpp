@@ -50,7 +50,7 @@ static_assert(exists<ts::operation_type<halved, by_row>>);
 constexpr auto as_pairs = ts::operation("ab->acd").split('b', 'c', 'd', 3).linear();
 static_assert(exists<ts::operation_type<as_pairs, by_row>>);
 static_assert(exists<ts::operation_type<as_pairs, matrix<ts::whole, ts::grains<3, row>>>>);
-constexpr auto beside = ts::operation("ab,ac->az").joined("bc", 'z').linear();
+constexpr auto beside = ts::operation("ab,ac->az").concatenated("bc", 'z').linear();
 static_assert(exists<ts::operation_type<beside, by_row, by_row>>);
 constexpr auto flat = ts::operation("ab->z").merged("ab", 'z').linear();
 static_assert(exists<ts::operation_type<flat, by_row>>);
@@ -70,7 +70,7 @@ static_assert(exists<ts::operation_type<bad, copies>>);
 constexpr auto bad = ts::operation("ab->b").merged("a", 'b');
 static_assert(exists<ts::operation_type<bad, copies>>);
 #elif defined(JOINED_TO_ITSELF)  // expect: [tessera.signature.role] && role_does_not_fit<0>
-constexpr auto bad = ts::operation("ab->z").joined("ab", 'z');
+constexpr auto bad = ts::operation("ab->z").concatenated("ab", 'z');
 static_assert(exists<ts::operation_type<bad, copies>>);
 #elif defined(SPLIT_INTO_ONE_LETTER)  // expect: [tessera.signature.role] && role_does_not_fit<0>
 constexpr auto bad = ts::operation("ab->ac").split('b', 'c', 'c', 3);

@@ -212,7 +212,7 @@ using rows = tensor<partition<world, blocks<ox, oy>, whole>, shape<tall, dim<5>>
 using columns = tensor<partition<world, whole, blocks<ox, oy>>, shape<tall, dim<5>>, double>;
 using at_root = tensor<partition<world, whole, whole, on<ox>, on<oy>>, shape<tall, dim<5>>, double>;
 
-constexpr auto beside = operation("ni,nj->nz").joined("ij", 'z').linear();
+constexpr auto beside = operation("ni,nj->nz").concatenated("ij", 'z').linear();
 constexpr auto counted = operation("ab->ab").nonlinear();
 
 struct over_the_root : composition<primitive<rows, at_root>, primitive<at_root, columns>> {};

@@ -95,7 +95,7 @@ class axis_rule {
       case treatment::windowed:
       case treatment::narrowed: return true;
       case treatment::whole:
-      case treatment::joined: return false;
+      case treatment::concatenated: return false;
       case treatment::merged: return outermost(how) && (d.kind == cover::tiled || alone(how));
       case treatment::split: return d.kind == cover::tiled && d.grain() % how.extent == 0;
     }

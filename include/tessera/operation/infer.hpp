@@ -13,7 +13,7 @@ struct inferred {
 
 namespace detail {
 
-// A dimension that a role makes of others: merged, joined or split ones. `made` says whether there is such a role.
+// A dimension that a role makes of others: merged, concatenated or split ones. `made` says whether there is such a role.
 constexpr refusal make_dimension(const signature& what, const static_vector<operand, 4>& operands, char letter, dimension& result,
                                  bool& made) {
   index_t extent = 1;  // of the merged ones behind this one
@@ -35,7 +35,7 @@ constexpr refusal make_dimension(const signature& what, const static_vector<oper
         result.extent = d.extent == dynamic ? dynamic : d.extent / t.extent;
         result.set_grain(larger(1, d.grain() / t.extent));
       }
-    } else if (t.how == treatment::joined) {
+    } else if (t.how == treatment::concatenated) {
       if (result.extent != dynamic) result.extent = d.extent == dynamic ? dynamic : result.extent + d.extent;
     } else if (merged++ == 0) {
       result = d;

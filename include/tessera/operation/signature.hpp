@@ -13,13 +13,13 @@ enum class linearity : signed char {
 
 /// What an operation does along one of its dimensions besides keeping or summing it.
 enum class treatment : signed char {
-  plain,     ///< kept where the result names it, summed where it does not
-  whole,     ///< needs all of it at once: softmax, sort, FFT
-  windowed,  ///< each output needs a window of it
-  merged,    ///< the result joins it with the dimensions that follow, outermost first
-  narrowed,  ///< the result has a range of it
-  joined,    ///< the result has it behind those of other operands: concatenation
-  split      ///< the result has it as two dimensions, the inner one of a given extent
+  plain,         ///< kept where the result names it, summed where it does not
+  whole,         ///< needs all of it at once: softmax, sort, FFT
+  windowed,      ///< each output needs a window of it
+  merged,        ///< the result joins it with the dimensions that follow, outermost first
+  narrowed,      ///< the result has a range of it
+  concatenated,  ///< the result has it behind those of other operands
+  split          ///< the result has it as two dimensions, the inner one of a given extent
 };
 
 /// A special treatment of the dimension with this letter.
@@ -27,7 +27,7 @@ struct treated {
   char letter = 0;
   treatment how = treatment::plain;
   sliding kernel;      ///< windowed and narrowed: which inputs an output needs
-  char into = 0;       ///< merged and joined: the letter of the joint dimension; split: of the outer one
+  char into = 0;       ///< merged and concatenated: the letter of the joint dimension; split: of the outer one
   char inner = 0;      ///< split: the letter of the inner dimension
   index_t extent = 0;  ///< narrowed: of the range; split: of the inner dimension
 };
@@ -93,7 +93,7 @@ struct signature {
   constexpr signature merged(const char* dims, char into) const { return each(dims, treatment::merged, into); }
 
   /// The result has these one behind the other, in the order of the operands; none of them may be cut.
-  constexpr signature joined(const char* dims, char into) const { return each(dims, treatment::joined, into); }
+  constexpr signature concatenated(const char* dims, char into) const { return each(dims, treatment::concatenated, into); }
 
   /// The result has n elements as n / extent times extent; a cut in grains of a multiple of extent becomes a cut of the outer ones.
   constexpr signature split(char dim, char outer, char inner, index_t extent) const {
@@ -151,12 +151,12 @@ constexpr bool role_fits(const signature& s, int t) {
         if (s.special[before].into == role.into) return false;
       return first || place(s.operands[0], s.special[t - 1].letter) + 1 == place(s.operands[0], role.letter);
     }
-    case treatment::joined:
+    case treatment::concatenated:
       for (int o = 0; o < owner; ++o)
         if (place(s.operands[o], role.letter) >= 0) return false;
       for (int other = 0; other < s.special.count; ++other)
         if (other != t && s.special[other].into == role.into &&
-            (s.special[other].how != treatment::joined || place(s.operands[owner], s.special[other].letter) >= 0))
+            (s.special[other].how != treatment::concatenated || place(s.operands[owner], s.special[other].letter) >= 0))
           return false;
       return !kept && !in_operands(role.into) && place(s.result, role.into) >= 0;
     case treatment::split:
