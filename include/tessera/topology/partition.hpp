@@ -19,7 +19,7 @@ struct draft {
   constexpr draft() = default;
   constexpr explicit draft(const refusal& refused) : why(refused) {}
 
-  constexpr int take(const text& axis, index_t extent) {
+  constexpr int claim(const text& axis, index_t extent) {
     const int a = value.mesh.find(axis);
     if (!why.ok()) return -1;
     if (a < 0) {
@@ -55,7 +55,7 @@ constexpr void cut_by(draft& x, index_t grain) {
   [[maybe_unused]] const auto each = [&]<class... Factors>(axes_are<Factors...>) {
     bool joined = false;  // the factors of a product cut at once
     const auto one = [&](const text& name, index_t extent) {
-      const int a = x.take(name, extent);
+      const int a = x.claim(name, extent);
       if (a >= 0) x.value.cut_by(d, a, joined);
       joined = true;
       ++x.unknown;
@@ -69,7 +69,7 @@ constexpr void cut_by(draft& x, index_t grain) {
 template <class... Axes>
 constexpr void set_meaning(draft& x, axis_role what) {
   [[maybe_unused]] const auto one = [&](const text& name, index_t extent) {
-    const int a = x.take(name, extent);
+    const int a = x.claim(name, extent);
     if (a >= 0) x.value.roles[a] = what;
     ++x.unknown;
   };
