@@ -21,7 +21,7 @@ class in_process final : public transport {
   bool ended() const override { return hub_->ended(rank_); }
   std::optional<error> failure() const override { return hub_->failure(); }
 
-  std::shared_ptr<bound_exchange> bind(exchange_plan plan) override;
+  inline std::shared_ptr<bound_exchange> bind(exchange_plan plan) override;
 
  private:
   friend class in_process_exchange;

@@ -42,7 +42,7 @@ class mpi_transport final : public transport {
   bool ended() const override { return waiting_.ended(); }
   std::optional<error> failure() const override { return waiting_.failure(); }
 
-  std::shared_ptr<bound_exchange> bind(exchange_plan plan) override;
+  inline std::shared_ptr<bound_exchange> bind(exchange_plan plan) override;
   std::uint64_t most_exchanges() const override { return tags_ - agreement_tags; }
   std::uint64_t free_id(std::uint64_t from) const override {
     if (used_.size() == most_exchanges()) return 0;
