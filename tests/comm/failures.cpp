@@ -194,7 +194,7 @@ struct pair_axis : axis<2> {};
 
 TEST_CASE("a program one of whose workers fails ends with a status that says so") {
   const auto program = [](team<mesh<pair_axis>>& t) {
-    if (t.rank() == 1) throw error(refusal{code::undefined_tensor});
+    if (t.rank() == 1) throw error(refusal{code::call_finished});
     t.state()->agree(1);
   };
   CHECK(run_workers<mesh<pair_axis>>(0, nullptr, threads_only(), program) != 0);
@@ -202,6 +202,27 @@ TEST_CASE("a program one of whose workers fails ends with a status that says so"
   launch_options unknown;
   unknown.transport = "pigeon";
   CHECK(run_workers<mesh<pair_axis>>(0, nullptr, unknown, program) != 0);
+}
+
+TEST_CASE("an error is the same behind a text that another process reads, and elsewhere") {
+  const auto alike = [](const error& one, const error& other) {
+    return std::string(one.what()) == other.what() && std::string(one.code()) == other.code() && one.numbers() == other.numbers() &&
+           one.where() == other.where();
+  };
+  for (const char* where : {"", "worker 3", "two\n\nlines [and brackets]"}) {
+    const error longest(refusal{code::kernel_wider_than_padded_tensor, 2, -8, 1, INT64_MAX}, where);
+    CHECK(alike(error::unpacked(longest.packed()), longest));
+    CHECK(alike(longest.at("here").at(where), longest));
+    CHECK(longest.is(code::kernel_wider_than_padded_tensor));
+    CHECK(longest.numbers() == std::vector<index_t>{2, -8, 1, INT64_MAX});
+    const error shortest(refusal{code::call_finished}, where);
+    CHECK(alike(error::unpacked(shortest.packed()), shortest));
+    CHECK(!shortest.is(code::worker_lost));
+    CHECK(shortest.numbers().empty());
+  }
+  const std::string cut = error(refusal{code::worker_lost, 1, 2}, std::string(2000, 'x')).packed().substr(0, 1023);
+  CHECK(error::unpacked(cut).is(code::worker_lost));
+  CHECK(error::unpacked(cut).numbers() == std::vector<index_t>{1, 2});
 }
 
 TEST_CASE("what the core refuses by a value is told by a worker with its code") {

@@ -66,7 +66,7 @@ TEST_CASE("lengths that are to be learned say nothing of a part, whoever is aske
     try {
       asks();
     } catch (const refused_value& e) {
-      return e.why.code == code::lengths_not_known && e.why.numbers[0] == 1;
+      return e.why.is(code::lengths_not_known) && e.why.numbers[0] == 1;
     }
     return false;
   };
@@ -106,8 +106,8 @@ TEST_CASE("meshes sit on any list of workers, and their parts with them") {
   CHECK_FALSE(scattered::value.contains(1));
   STATIC_REQUIRE(fixed<scattered, a, 1>::value.rank(fixed<scattered, a, 1>::value.at(2)) == 4);
   STATIC_REQUIRE(on_ranks<grid, 0, 1, 2, 3, 4, 5>::value == grid::value);
-  STATIC_REQUIRE(detail::mesh_check<on_ranks<grid, 0, 1>>::value.code == code::wrong_number_of_ranks);
-  STATIC_REQUIRE(detail::mesh_check<on_ranks<grid, 0, 1, 2, 3, 4, 4>>::value.code == code::placement_overlaps);
+  STATIC_REQUIRE(detail::mesh_check<on_ranks<grid, 0, 1>>::value.is(code::wrong_number_of_ranks));
+  STATIC_REQUIRE(detail::mesh_check<on_ranks<grid, 0, 1, 2, 3, 4, 4>>::value.is(code::placement_overlaps));
 }
 
 TEST_CASE("workers have neighbours along an axis: none beyond its ends, or those of a ring") {
@@ -162,14 +162,14 @@ TEST_CASE("terms combine in other ways than sums, and two ways do not mix") {
   for (combine other : {combine::sum, combine::min, combine::prod, combine::any, combine::all}) {
     x.roles[1].with = other;
     const refusal why = check(x);
-    CHECK((why.code == code::mixed_combines && why.numbers[0] == 0 && why.numbers[1] == 1));
+    CHECK((why.is(code::mixed_combines) && why.numbers[0] == 0 && why.numbers[1] == 1));
   }
   x.mesh.axes[1].extent = 1;  // one term is its own combine
   CHECK(check(x).ok());
   // The terms of a window are sums; its copies are no terms.
   layout window = of<partition<grid, whole, pending<blocks<b>, 4, 1, -1, 1>, partial<a>>, shape_of<2, 4>>;
   window.roles[0].with = combine::max;
-  CHECK((check(window).code == code::mixed_combines && check(window).numbers[0] == 0 && check(window).numbers[1] == 1));
+  CHECK((check(window).is(code::mixed_combines) && check(window).numbers[0] == 0 && check(window).numbers[1] == 1));
   window.dims[1].kind = cover::haloed;
   CHECK(check(window).ok());
   window.dims[1].kind = cover::pending;
@@ -181,17 +181,17 @@ TEST_CASE("layout values that mean nothing are refused with their numbers") {
   layout x = of<partition<grid, blocks<b>>, shape_of<10>>;
   const index_t short_of[]{0, 4, 4, 9};
   x.dims[0].bounds = short_of;
-  CHECK(check(x).code == code::lengths_do_not_add_up);
+  CHECK(check(x).is(code::lengths_do_not_add_up));
   CHECK(check(x).numbers[2] == 9);
   const index_t backwards[]{0, 4, 3, 10};
   x.dims[0].bounds = backwards;
-  CHECK(check(x).code == code::lengths_do_not_add_up);
+  CHECK(check(x).is(code::lengths_do_not_add_up));
   const index_t right[]{0, 4, 4, 10};
   x.dims[0].bounds = right;
   CHECK(check(x).ok());
   layout wide = of<partition<grid, haloed<blocks<b>, 3, 1, -3, 3, 1, boundary::reflect>>, shape_of<4>>;
   wide.dims[0].extent = 3;
-  CHECK(check(wide).code == code::reflection_too_wide);
+  CHECK(check(wide).is(code::reflection_too_wide));
   wide.dims[0].extent = 4;
   CHECK(check(wide).ok());
 }

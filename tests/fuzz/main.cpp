@@ -47,8 +47,6 @@ std::string judged(const fuzz_case& c, const std::function<std::string(const fuz
   try {
     const std::string why = judge_combines(c);
     return why.empty() ? judge(c) : why;
-  } catch (const tessera::refusal& why) {
-    return std::string("refuses: ") + tessera::words_of(why.code).sentence;
   } catch (const std::exception& why) {
     return std::string("throws: ") + why.what();
   }

@@ -12,7 +12,7 @@ namespace tessera::testing::fuzz {
 /// What is wrong with how the library takes the combines of a case: two ways in one layout are refused, and nothing else for that.
 inline std::string judge_combines(const fuzz_case& c) {
   for (const layout* x : {&c.from, &c.to}) {
-    const bool refused = check(*x).code == code::mixed_combines;
+    const bool refused = check(*x).is(code::mixed_combines);
     if (refused == one_combine(*x).has_value()) return refused ? "one combine is refused as two" : "terms of two combines are accepted";
   }
   return {};

@@ -1,47 +1,79 @@
 #pragma once
 
-#include <tessera/meta/refusal.hpp>
+#include <tessera/comm/refusals.hpp>
 #include <tessera/topology/element.hpp>
 
 #include <fmt/core.h>
 
+#include <charconv>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tessera {
 
 /// What the library throws: a refusal at run time, with the code, numbers and sentence that the compiler would print.
+///
+/// It owns its words and says them as a text, since it outlives what was refused, and in another process constants lie elsewhere.
 class error : public std::runtime_error {
  public:
-  explicit error(const refusal& why, std::string_view where = {}) : std::runtime_error(worded(why, where)), why_(why), where_(where) {}
+  explicit error(const refusal& why, std::string_view where = {})
+      : error(worded(why), std::vector<index_t>(why.numbers, why.numbers + why.count), where) {}
 
-  const refusal& why() const { return why_; }
+  const char* code() const { return code_.c_str(); }
+  bool is(const reason& why) const { return code_ == why.code; }
+  const std::vector<index_t>& numbers() const { return numbers_; }
   const std::string& where() const { return where_; }  ///< the place, the worker or the file that the text ends with
-  const char* code() const { return words_of(why_.code).code; }
+
+  /// The same error, met elsewhere.
+  error at(std::string_view where) const { return {says(), numbers_, where}; }
+
+  /// The error as a text, from which another process makes it again; of one that was cut short only `where` is.
+  std::string packed() const {
+    std::string numbers;
+    for (const index_t n : numbers_) numbers += fmt::format(" {}", n);
+    return fmt::format("{}\n{}\n{}", numbers, says(), where_);
+  }
+  static error unpacked(std::string_view text) {
+    std::vector<index_t> numbers;
+    const char* at = text.data();
+    const char* const end = at + text.find('\n');
+    for (index_t n = 0; at < end; numbers.push_back(n)) at = std::from_chars(at + 1, end, n).ptr;
+    text.remove_prefix(text.find('\n') + 1);
+    const auto says = text.find('\n');
+    return {text.substr(0, says), std::move(numbers), text.substr(says + 1)};
+  }
 
  private:
+  error(std::string_view says, std::vector<index_t> numbers, std::string_view where)
+      : std::runtime_error(where.empty() ? std::string(says) : fmt::format("{} [{}]", says, where)),
+        code_(says.substr(1, says.find(']') - 1)), numbers_(std::move(numbers)), where_(where) {}
+
+  // What it says, less the place.
+  std::string_view says() const {
+    const std::string_view all = what();
+    return where_.empty() ? all : all.substr(0, all.size() - where_.size() - 3);
+  }
+
   // A number is a number, but an element type has a name; -1 is one that the library does not have.
   static std::string worded(std::string_view what, index_t n) {
     if (!what.ends_with("element")) return fmt::format("{}", n);
     return n < 0 ? "another" : name_of(static_cast<element>(n));
   }
-  static std::string worded(const refusal& why, std::string_view where) {
-    const refusal_words words = words_of(why.code);
-    std::string text = fmt::format("[{}] {}", words.code, words.sentence);
-    std::string_view names = words.numbers;
-    std::string numbers;
+  static std::string worded(const refusal& why) {
+    std::string text = fmt::format("[{}] {}", why.because->code, why.because->sentence);
+    std::string_view names = why.because->numbers;
     for (int i = 0; i < why.count; ++i) {
       const auto comma = names.find(", ");
-      numbers += fmt::format("{}{} {}", i == 0 ? "" : ", ", names.substr(0, comma), worded(names.substr(0, comma), why.numbers[i]));
+      text += fmt::format("{}{} {}", i == 0 ? " (" : ", ", names.substr(0, comma), worded(names.substr(0, comma), why.numbers[i]));
       names = comma == std::string_view::npos ? std::string_view{} : names.substr(comma + 2);
     }
-    if (!numbers.empty()) text += " (" + numbers + ")";
-    if (!where.empty()) text += fmt::format(" [{}]", where);
-    return text;
+    return why.count == 0 ? text : text + ")";
   }
 
-  refusal why_;
+  std::string code_;
+  std::vector<index_t> numbers_;
   std::string where_;
 };
 

@@ -229,7 +229,7 @@ class hub {
         }
     }
     std::optional<error> why;
-    const auto judge = [&](code found, int w, int peer) {
+    const auto judge = [&](const reason& found, int w, int peer) {
       if (!why) why = error(refusal{found, w, peer}, told_of(w, peer));
     };
     const auto each_stuck = [&](auto&& visit) {

@@ -69,7 +69,7 @@ class mpi_exchange final : public bound_exchange {
     int length = 0;
     MPI_Error_class(status, &kind);
     MPI_Error_string(status, says, &length);
-    const code why = kind == MPI_ERR_TRUNCATE || kind == MPI_ERR_IN_STATUS ? code::workers_disagree : code::worker_lost;
+    const reason& why = kind == MPI_ERR_TRUNCATE || kind == MPI_ERR_IN_STATUS ? code::workers_disagree : code::worker_lost;
     carrier_.waiting_.fail(refusal{why, carrier_.rank(), peer}, told(carrier_.rank(), text_of(c.does)) + "; " + says);
   }
 

@@ -81,7 +81,7 @@ class worker_threads {
   }
   bool told_already() const {
     const std::optional<error> met = meeting_->failure();
-    return met && met->why().code == code::time_limit;
+    return met && met->is(code::time_limit);
   }
   void end_with_the_stuck() const {
     const auto stuck = static_cast<int>(std::find(running_.begin(), running_.end(), true) - running_.begin());

@@ -44,8 +44,8 @@ struct wait_message {
   std::uint64_t exchange = 0;     ///< the id of the one that the sender waits in,
   std::uint64_t sequence = 0;     ///< and which of its calls
   words<192> does;
-  refusal why;  ///< a failure, or what it is when the question comes back to who asked
-  words<512> told;
+  bool disagreement = false;      ///< what it is when the question comes back to who asked: workers that disagree, or a ring
+  words<1024> told;               ///< that error, or a failure
 };
 
 /// How workers that share no memory find out that they wait for ever: by edge chasing (Chandy, Misra and Haas 1983).
@@ -138,14 +138,14 @@ class waiting {
   void stop(const error& why) {
     failure_ = why;
     wait_message m = message(wait_message::failure);
-    m.why = why.why();
-    m.told = why.where();
+    m.told = why.packed();
     to_all(m);
   }
-  [[noreturn]] void fail(const refusal& why, const std::string& where = {}) {
-    stop(error(why, where));
+  [[noreturn]] void fail(const error& why) {
+    stop(why);
     throw *failure_;
   }
+  [[noreturn]] void fail(const refusal& why, const std::string& where) { fail(error(why, where)); }
 
   /// Reads what another worker tells.
   void hear(const wait_message& m) {
@@ -166,7 +166,7 @@ class waiting {
       case wait_message::failure:
         elsewhere_ = elsewhere_ || !failure_ || m.from < me_;
         if (failure_) return;
-        failure_ = error(m.why, m.told.view());
+        failure_ = error::unpacked(m.told.view());
         return send_(m.from, message(wait_message::heard));
       case wait_message::heard: silent_[at(m.from)] = true;
     }
@@ -219,14 +219,14 @@ class waiting {
     wait_message on = about_this_wait();
     on.first = q.first;
     on.asked = q.asked;
-    on.why = q.why;
+    on.disagreement = q.disagreement || q.offered_else;
     on.told = q.told.view();
-    if (on.why.ok() || (q.offered_else && on.why.code != code::workers_disagree)) {
-      on.why = refusal{q.offered_else ? code::workers_disagree : code::workers_wait_in_a_ring, q.from, me_};
-      on.told = told(q.from, q.does.view()) + "; " + told(me_, on.does.view());
+    if (on.told.view().empty() || on.disagreement != q.disagreement) {
+      const reason& found = on.disagreement ? code::workers_disagree : code::workers_wait_in_a_ring;
+      on.told = error(refusal{found, q.from, me_}, told(q.from, q.does.view()) + "; " + told(me_, on.does.view())).packed();
     }
     if (q.first == me_) {
-      if (q.asked == asked_) fail(on.why, std::string(on.told.view()));
+      if (q.asked == asked_) fail(error::unpacked(on.told.view()));
       return;
     }
     const std::vector<need> open = needs_();

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/meta/refusal.hpp>
+#include <tessera/meta/verdicts.hpp>
 
 #include <type_traits>
 
@@ -79,7 +79,7 @@ struct wrong_argument : wrong_kind<> {};
 namespace detail {
 
 template <index_t Of, index_t Place, index_t Wanted, index_t Given>
-struct verdict_named<code::wrong_kind, Of, Place, Wanted, Given> {
+struct verdict_named<&code::wrong_kind, Of, Place, Wanted, Given> {
   using type = wrong_argument<static_cast<kind>(Of), static_cast<int>(Place), static_cast<kind>(Wanted), static_cast<kind>(Given)>;
 };
 

@@ -2,39 +2,44 @@
 
 #include <tessera/meta/indices.hpp>
 #include <tessera/meta/integer.hpp>
-#include <tessera/meta/refusal_list.hpp>
-#include <tessera/meta/verdicts.hpp>
 
 #include <exception>
-#include <type_traits>
 
 namespace tessera {
 
-/// Why something is refused, as a value; `none` means that it is accepted, `refused_before` that what it was made of was refused,
-/// so that one mistake is one error.
-enum class code : int {
-  none,
-  refused_before,
-#define TESSERA_ENUMERATOR(name, ...) name,
-  TESSERA_REFUSALS(TESSERA_ENUMERATOR)
-#undef TESSERA_ENUMERATOR
+/// Why something is refused: a code to search for, the names of the numbers, and a sentence that says what is wrong and what to do.
+///
+/// There is one constant for each, in namespace `code`: `FLOOR/refusals.hpp` lists those that a floor makes, and
+/// scripts/make_verdicts writes their verdict types into `FLOOR/verdicts.hpp`. A name that ends in "element" numbers an element type.
+struct reason {
+  const char* code;
+  const char* numbers;
+  const char* sentence;
 };
 
-/// A verdict as a value: the code and the numbers that do not fit.
+namespace code {
+
+/// What something was made of was refused, so that one mistake is one error.
+inline constexpr reason refused_before{"", "", ""};
+
+}  // namespace code
+
+/// A verdict as a value: the reason, none of which means that it is accepted, and the numbers that do not fit.
 ///
 /// The same predicate serves the compiler, which turns the value into a verdict type (`verdict_of`), and run time, which
 /// throws it as an `error`.
 struct refusal {
-  tessera::code code = tessera::code::none;
+  const reason* because = nullptr;
   index_t numbers[4]{};
   int count = 0;
 
   constexpr refusal() = default;
   template <class... Numbers>
-  constexpr explicit refusal(tessera::code why, Numbers... given)
-      : code(why), numbers{static_cast<index_t>(given)...}, count(sizeof...(Numbers)) {}
+  constexpr explicit refusal(const reason& given, Numbers... with)
+      : because(&given), numbers{static_cast<index_t>(with)...}, count(sizeof...(Numbers)) {}
 
-  constexpr bool ok() const { return code == tessera::code::none; }
+  constexpr bool ok() const { return because == nullptr; }
+  constexpr bool is(const reason& other) const { return because == &other; }
 };
 
 /// The first of several refusals that does not accept.
@@ -44,31 +49,10 @@ constexpr refusal first_of(const refusal& one, const Rest&... rest) {
   return one.ok() ? first_of(rest...) : one;
 }
 
-/// The words of a refusal: its code, its sentence and the names of its numbers; one that ends in "element" numbers an element type,
-/// which an error prints by name.
-struct refusal_words {
-  const char* code;
-  const char* sentence;
-  const char* numbers;
-};
-
-constexpr refusal_words words_of(code why) {
-  switch (why) {
-#define TESSERA_WORDS(name, text, sentence, numbers) \
-  case code::name:                                   \
-    return {text, sentence, numbers};
-    TESSERA_REFUSALS(TESSERA_WORDS)
-#undef TESSERA_WORDS
-    case code::none:
-    case code::refused_before: break;
-  }
-  return {"", "", ""};
-}
-
 /// What the core throws where only numbers say that something is refused; comm's `error` words them too.
 struct refused_value : std::exception {
   explicit refused_value(const refusal& given) : why(given) {}
-  const char* what() const noexcept override { return words_of(why.code).sentence; }
+  const char* what() const noexcept override { return why.because->sentence; }
   refusal why;
 };
 
@@ -82,30 +66,40 @@ struct refused_value : std::exception {
 #endif
 }
 
-/// The verdict of what was made of something refused: not accepted, and silent.
-struct refused_before {
+/// The verdict of everything that fits: a verdict type says by `ok` whether the thing it names is accepted.
+struct fits {
+  static constexpr bool ok = true;
+  template <class>
+  static constexpr void refuse() {}
+};
+
+/// A verdict that does not accept. In `refuse` the compiler stops: it prints the sentence, and the verdict with its numbers and the
+/// place it was found at.
+struct refused {
   static constexpr bool ok = false;
+};
+
+/// The verdict of what was made of something refused: not accepted, and silent.
+struct refused_before : refused {
   template <class>
   static constexpr void refuse() {}
 };
 
 namespace detail {
 
-template <code Why, index_t... Numbers>
-struct verdict_named {
-  using type = std::conditional_t<Why == code::none, fits, refused_before>;
+template <const reason* Why, index_t... Numbers>
+struct verdict_named;
+template <>
+struct verdict_named<nullptr> {
+  using type = fits;
 };
-#define TESSERA_NAMED(name, ...)                 \
-  template <index_t... Numbers>                    \
-  struct verdict_named<code::name, Numbers...> { \
-    using type = tessera::name<Numbers...>;      \
-  };
-TESSERA_REFUSALS(TESSERA_NAMED)
-#undef TESSERA_NAMED
+template <>
+struct verdict_named<&code::refused_before> {
+  using type = refused_before;
+};
 
 template <class Source, int... I>
-auto verdict_from(indices<I...>) ->
-    typename verdict_named<Source::value.code, Source::value.numbers[I]...>::type;
+auto verdict_from(indices<I...>) -> typename verdict_named<Source::value.because, Source::value.numbers[I]...>::type;
 
 }  // namespace detail
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/meta/refusal.hpp>
+#include <tessera/meta/refusals.hpp>
 
 #include <cstddef>
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/nn/verdicts.hpp>
 #include <tessera/operation/typed.hpp>
 #include <tessera/tensor/tensor.hpp>
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/comm/error.hpp>
+#include <tessera/nn/verdicts.hpp>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -15,7 +16,7 @@
 namespace tessera::detail {
 
 /// Throws what the operating system said of a file.
-[[noreturn]] inline void refuse_file(code why, const std::filesystem::path& path, int reason) {
+[[noreturn]] inline void refuse_file(const reason& why, const std::filesystem::path& path, int reason) {
   throw error(refusal{why}, fmt::format("{}: {}", path.string(), std::system_category().message(reason)));
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/nn/forward.hpp>
+#include <tessera/nn/verdicts.hpp>
 #include <tessera/operation/network.hpp>
 
 #include <list>

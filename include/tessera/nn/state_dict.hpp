@@ -2,6 +2,7 @@
 
 #include <tessera/nn/parameter.hpp>
 #include <tessera/nn/together.hpp>
+#include <tessera/nn/verdicts.hpp>
 #include <tessera/tensor/verbs.hpp>
 
 #include <map>

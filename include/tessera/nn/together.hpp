@@ -3,36 +3,28 @@
 #include <tessera/tensor/tensor.hpp>
 
 #include <algorithm>
-#include <cstring>
 
 namespace tessera::detail {
 
 /// Runs f on this worker. What one worker meets is thrown on every worker of the team, so that none goes on alone; where they did
 /// not all meet the same, it says which worker that was. What LibTorch or the standard library throws gets the code `otherwise`.
 template <class F>
-void together(const team_handle& team, code otherwise, F&& f) {
-  refusal mine;
-  std::string where;
+void together(const team_handle& team, const reason& otherwise, F&& f) {
+  std::string mine;
   try {
     f();
   } catch (const error& e) {
-    mine = e.why();
-    where = e.where();
+    mine = e.packed();
   } catch (const std::exception& e) {
-    mine = refusal{otherwise};
-    where = e.what();
+    mine = error(refusal{otherwise}, e.what()).packed();
   }
-  const std::vector<std::uint64_t> codes = team->collect(static_cast<std::uint64_t>(mine.code), "telling how it went");
-  const auto failed = static_cast<std::size_t>(std::find_if(codes.begin(), codes.end(), [](auto c) { return c != 0; }) - codes.begin());
-  if (failed == codes.size()) return;
-  const std::vector<std::string> all = team->collect_text(std::string(reinterpret_cast<const char*>(&mine), sizeof mine) + where);
-  const std::string& first = all[failed];
-  refusal theirs;
-  std::memcpy(&theirs, first.data(), sizeof theirs);
-  const auto words = [](const std::string& of) { return std::string_view(of).substr(sizeof theirs); };
-  const bool alike = std::all_of(all.begin(), all.end(), [&](const std::string& other) { return words(other) == words(first); });
-  const int worker = team->mesh().rank(team->mesh().at(static_cast<int>(failed)));
-  throw error(theirs, (alike ? "" : label_of(team->mesh(), worker) + ": ") + first.substr(sizeof theirs));
+  const std::vector<std::uint64_t> failures = team->collect(mine.empty() ? 0 : 1, "telling how it went");
+  const auto failed = static_cast<std::size_t>(std::find(failures.begin(), failures.end(), 1) - failures.begin());
+  if (failed == failures.size()) return;
+  const std::vector<std::string> all = team->collect_text(mine);
+  const error first = error::unpacked(all[failed]);
+  if (std::all_of(all.begin(), all.end(), [&](const std::string& other) { return other == all[failed]; })) throw first;
+  throw first.at(label_of(team->mesh(), team->mesh().rank(team->mesh().at(static_cast<int>(failed)))) + ": " + first.where());
 }
 
 }  // namespace tessera::detail

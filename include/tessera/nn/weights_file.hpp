@@ -102,7 +102,7 @@ inline state_dict read_state(const std::filesystem::path& path) {
   namespace td = tessera::detail;
   constexpr std::uint64_t longest_header = 100'000'000;
   td::file file(path);
-  const auto refuse = [&](code why) { throw error(refusal{why}, path.string()); };
+  const auto refuse = [&](const reason& why) { throw error(refusal{why}, path.string()); };
   unsigned char eight[8];
   file.expect(8);
   file.read(eight, 8);

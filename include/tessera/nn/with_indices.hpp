@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/nn/pooling.hpp>
+#include <tessera/nn/verdicts.hpp>
 #include <tessera/operation/network.hpp>
 
 namespace tessera::nn {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <tessera/meta/refusal.hpp>
 #include <tessera/operation/signature.hpp>
 
 namespace tessera::detail {

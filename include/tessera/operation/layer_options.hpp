@@ -82,11 +82,11 @@ enum class topic : unsigned char {
 
 /// The options that a layer takes, by topic, and how it refuses any other.
 struct option_set {
-  code otherwise;
+  const reason& otherwise;
   unsigned topics;
 
   template <class... Topics>
-  constexpr explicit option_set(code refused, Topics... taken) : otherwise(refused), topics((0u | ... | bit(taken))) {}
+  constexpr explicit option_set(const reason& refused, Topics... taken) : otherwise(refused), topics((0u | ... | bit(taken))) {}
 
   static constexpr unsigned bit(topic t) { return 1u << static_cast<unsigned>(t); }
   constexpr bool takes(topic t) const { return (topics & bit(t)) != 0; }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/operation/verdicts.hpp>
 #include <tessera/topology/layout.hpp>
 
 namespace tessera {

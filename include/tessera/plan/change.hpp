@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/plan/collective.hpp>
+#include <tessera/plan/verdicts.hpp>
 #include <tessera/topology/meeting.hpp>
 
 #include <initializer_list>

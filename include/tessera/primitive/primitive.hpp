@@ -3,6 +3,7 @@
 #include <tessera/plan/change.hpp>
 #include <tessera/primitive/layout_proof.hpp>
 #include <tessera/primitive/verb.hpp>
+#include <tessera/primitive/verdicts.hpp>
 #include <tessera/topology/canonical_tensor.hpp>
 
 namespace tessera {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/comm/team.hpp>
+#include <tessera/tensor/verdicts.hpp>
 
 #include <ATen/ATen.h>
 

@@ -105,7 +105,7 @@ struct starts_backward {
 template <class From, class To>
 inline constexpr bool converts = [] {
   const refusal& why = described<From>::verdict_source::value;
-  return why.code == code::refused_before || (why.ok() && same(described<From>::value.layout, described<To>::value.layout));
+  return why.is(code::refused_before) || (why.ok() && same(described<From>::value.layout, described<To>::value.layout));
 }();
 
 }  // namespace detail

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/meta/kind.hpp>
+#include <tessera/topology/verdicts.hpp>
 
 #include <cstdint>
 #include <type_traits>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <tessera/meta/integer.hpp>
-#include <tessera/meta/refusal.hpp>
+#include <tessera/topology/verdicts.hpp>
 
 #include <initializer_list>
 

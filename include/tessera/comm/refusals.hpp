@@ -1,0 +1,54 @@
+#pragma once
+
+#include <tessera/meta/refusal.hpp>
+
+/// What this floor refuses: the code, what is wrong and what to do, and the names of the numbers.
+namespace tessera::code {
+
+inline constexpr reason mesh_larger_than_world{
+    "tessera.launch.world", "mesh, world",
+    "the mesh does not fit the workers that were started; start as many as it names, or choose another mesh"};
+inline constexpr reason limit_not_positive{
+    "tessera.launch.limit", "seconds",
+    "the time limit is no time at all; give at least a second"};
+inline constexpr reason threads_missing{
+    "tessera.launch.threads", "workers, threads",
+    "the system gives no thread to every worker; start fewer workers, or raise the system's limits"};
+inline constexpr reason other_thread{
+    "tessera.launch.thread", "worker",
+    "a team belongs to the thread of its worker; call from the thread that runs the program"};
+inline constexpr reason memory_cap_reached{
+    "tessera.memory.cap", "bytes, in use, cap",
+    "the tensors in use leave no room below the cap on memory; make them smaller, free some, or raise launch_options::memory_cap"};
+inline constexpr reason out_of_memory{
+    "tessera.memory.full", "bytes, in use",
+    "the system has no memory for the tensor; make it smaller, free others, or start fewer workers on the machine"};
+inline constexpr reason workers_disagree{
+    "tessera.agree.fingerprint", "worker, other worker",
+    "two workers do different things at the same place; give all of them the same program, types and extents"};
+inline constexpr reason extents_disagree{
+    "tessera.agree.extent", "dimension, first worker's extent, other worker, its extent",
+    "two workers give a dynamic extent different values; give all of them the same"};
+inline constexpr reason copies_differ{
+    "tessera.agree.copies", "worker, other worker",
+    "two workers hold different values where all copies are equal; look at what was assigned or stepped by hand: weights are invariant, not replicate"};
+inline constexpr reason worker_lost{
+    "tessera.agree.lost", "worker, lost worker",
+    "a worker ended while another one waits for it; see its own message, or give all workers the same operations"};
+inline constexpr reason workers_wait_in_a_ring{
+    "tessera.agree.deadlock", "worker, waits for",
+    "every worker waits for another one; give all of them the same operations in the same order"};
+inline constexpr reason call_given_up{
+    "tessera.agree.given_up", "worker",
+    "a worker gave up an exchange between start and finish and went on; end the program, or finish what was started"};
+inline constexpr reason exchanges_full{
+    "tessera.agree.exchanges", "most",
+    "more exchanges are bound at once than MPI has tags; let go of teams and bound exchanges that are done with, or use an MPI with more tags"};
+inline constexpr reason call_finished{
+    "tessera.call.finished", "",
+    "nothing is under way here: the call was finished before, or moved elsewhere; finish each call once"};
+inline constexpr reason time_limit{
+    "tessera.agree.time", "worker, waits for, seconds",
+    "a worker waited longer than the time limit; look at the worker it waits for, or raise the limit"};
+
+}  // namespace tessera::code

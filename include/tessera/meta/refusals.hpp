@@ -1,0 +1,15 @@
+#pragma once
+
+#include <tessera/meta/refusal.hpp>
+
+/// What this floor refuses: the code, what is wrong and what to do, and the names of the numbers.
+namespace tessera::code {
+
+inline constexpr reason wrong_kind{
+    "tessera.argument.kind", "of, place, wanted, given",
+    "a template takes another kind of type here; give it the one that the verdict wants, in place of the one it was given"};
+inline constexpr reason list_full{
+    "tessera.list.full", "most",
+    "a list of fixed length is full (axes, dimensions, operands, parameters, windows); name fewer"};
+
+}  // namespace tessera::code

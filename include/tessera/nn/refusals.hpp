@@ -1,0 +1,48 @@
+#pragma once
+
+#include <tessera/meta/refusal.hpp>
+
+/// What this floor refuses: the code, what is wrong and what to do, and the names of the numbers.
+namespace tessera::code {
+
+inline constexpr reason not_a_maximum{
+    "tessera.layer.indices", "",
+    "only a maximum lies somewhere; ask a max_pool for indices"};
+inline constexpr reason label_out_of_range{
+    "tessera.loss.label", "label, classes",
+    "a label names a class that does not exist; correct the labels"};
+inline constexpr reason file_missing{
+    "tessera.file.missing", "",
+    "the file cannot be read; look at its path and at the reason"};
+inline constexpr reason file_not_written{
+    "tessera.file.write", "",
+    "the file cannot be written; look at its path and at the reason"};
+inline constexpr reason disk_full{
+    "tessera.file.space", "",
+    "there is no room for the file; free some, or save it elsewhere"};
+inline constexpr reason not_a_file{
+    "tessera.file.kind", "",
+    "this is no regular file; name one, not a folder or a device"};
+inline constexpr reason file_truncated{
+    "tessera.file.truncated", "expected, found",
+    "the file ends too early; write or copy it again"};
+inline constexpr reason file_altered{
+    "tessera.file.altered", "",
+    "the file's contents do not fit its checksum or its header; write or copy it again"};
+inline constexpr reason file_not_ours{
+    "tessera.file.format", "",
+    "the file is not one that this library wrote; name another"};
+inline constexpr reason other_parameters{
+    "tessera.network.parameters", "expected, found",
+    "these are other parameters than the network's; load those that the same network saved"};
+inline constexpr reason network_moved_from{
+    "tessera.network.moved", "",
+    "the network was moved from; use the one that it was moved to"};
+inline constexpr reason network_copied{
+    "tessera.network.copy", "",
+    "a network moves and does not copy, since two would step the same weights; move it, or write clone()"};
+inline constexpr reason parameter_named_twice{
+    "tessera.network.keys", "",
+    "two parameters have one key; give each network of yours a path, as in seed{7}.at(name)"};
+
+}  // namespace tessera::code

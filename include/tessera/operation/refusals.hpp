@@ -1,0 +1,111 @@
+#pragma once
+
+#include <tessera/meta/refusal.hpp>
+
+/// What this floor refuses: the code, what is wrong and what to do, and the names of the numbers.
+namespace tessera::code {
+
+inline constexpr reason meshes_differ{
+    "tessera.rule.mesh", "operand",
+    "the operands of a local operation live on different meshes; repartition one"};
+inline constexpr reason nonlinear_on_partial{
+    "tessera.rule.nonlinear", "axis, operand",
+    "only a linear operation acts on single terms, and only on those of a sum; all_reduce them first"};
+inline constexpr reason product_of_partials{
+    "tessera.rule.product", "axis, operands",
+    "a product of two pending sums is not the sum of the products; all_reduce one of them first"};
+inline constexpr reason invariant_mixed{
+    "tessera.rule.invariant", "axis, operand",
+    "an invariant operand meets one that differs along this axis; change it to replicate (copy_in) first"};
+inline constexpr reason held_on_one_coordinate{
+    "tessera.rule.on", "axis, operand",
+    "one operand is held on a single coordinate of this axis and another is not; broadcast it first"};
+inline constexpr reason cut_unalike{
+    "tessera.rule.cut", "axis, operand, dimension",
+    "the operands are cut differently along this axis; repartition one of them"};
+inline constexpr reason haloed_summed{
+    "tessera.rule.haloed", "operand, dimension",
+    "a haloed dimension holds some elements twice, so it must not be summed over; accumulate it to blocks first"};
+inline constexpr reason dimension_needed_whole{
+    "tessera.rule.whole", "operand, dimension",
+    "the operation needs this dimension whole, but it is cut; repartition it first"};
+inline constexpr reason window_without_halo{
+    "tessera.rule.window", "operand, dimension",
+    "a windowed operation on a cut dimension needs the halo of its own window; halo_exchange it first"};
+inline constexpr reason pending_not_linear{
+    "tessera.rule.pending", "operand, dimension",
+    "a pending dimension holds terms; accumulate it to blocks before anything but a linear operation"};
+inline constexpr reason signature_unreadable{
+    "tessera.signature.text", "character or -1",
+    "a signature reads as in nk,mk->nm, a letter for each dimension, one arrow; correct it at this character"};
+inline constexpr reason signature_too_large{
+    "tessera.signature.size", "operands, dimensions",
+    "an operation has at most 4 operands of 16 dimensions each; merge some"};
+inline constexpr reason letter_named_twice{
+    "tessera.signature.twice", "operand, dimension",
+    "an operand or the result names a dimension twice; give each a letter of its own"};
+inline constexpr reason letter_from_nowhere{
+    "tessera.signature.result", "dimension",
+    "the result names a dimension that no operand has and no role makes; name it in an operand"};
+inline constexpr reason role_does_not_fit{
+    "tessera.signature.role", "role",
+    "this role does not fit its dimension; docs/adding-operations.md lists what each takes"};
+inline constexpr reason wrong_number_of_operands{
+    "tessera.signature.operands", "takes, is given",
+    "the operation takes another number of operands; hand in as many as its signature names"};
+inline constexpr reason operand_of_other_dimensions{
+    "tessera.signature.dimensions", "operand, takes, is given",
+    "the operation takes another number of dimensions of this operand; reshape it, or choose another operation"};
+inline constexpr reason split_uneven{
+    "tessera.signature.split", "dimension, extent, inner extent",
+    "the extent is no multiple of the inner extent; choose one that divides it"};
+inline constexpr reason windows_do_not_compose{
+    "tessera.window.compose", "dimension, layer",
+    "these layers share no halo: windows compose where all see zeros beyond the edge or go around it; exchange one for each"};
+inline constexpr reason layer_has_no_window{
+    "tessera.layer.one_halo", "layer",
+    "only convolutions, poolings and elementwise layers share a halo; move this layer out of one_halo"};
+inline constexpr reason padding_wider_than_half_kernel{
+    "tessera.window.padding", "dimension, padding, kernel",
+    "a pooling window may lie by at most half in the padding; make the padding smaller"};
+inline constexpr reason mean_of_integers{
+    "tessera.layer.element", "element",
+    "a mean of integers is no integer; convert the tensor to a floating element first"};
+inline constexpr reason groups_do_not_divide{
+    "tessera.layer.groups", "in, out, groups",
+    "the features are no multiple of the groups; choose groups that divide both"};
+inline constexpr reason layer_takes_other_dimensions{
+    "tessera.layer.dimensions", "takes, is given",
+    "the layer takes a tensor of another number of dimensions; flatten or reshape before it"};
+inline constexpr reason wrong_kernel{
+    "tessera.layer.kernel", "extents",
+    "the layer takes a kernel of 1 to 3 extents; name it, as in kernel<3, 3>"};
+inline constexpr reason dimension_not_there{
+    "tessera.layer.dimension", "dimension, dimensions",
+    "the input has no such dimension; name one from 0 on"};
+inline constexpr reason divisor_not_positive{
+    "tessera.layer.divisor", "divisor",
+    "the divisor of an average is at least 1; write a larger one"};
+inline constexpr reason not_an_option_of_linear{
+    "tessera.linear.option", "option",
+    "linear takes cut_out, cut_in, output_as and no_bias; leave this option out"};
+inline constexpr reason not_an_option_of_conv{
+    "tessera.conv.option", "option",
+    "conv takes kernel, stride, padding, padding_at, padding_mode, dilation, groups, cut_out, cut_in, output_as and no_bias; leave this option out"};
+inline constexpr reason not_an_option_of_max_pool{
+    "tessera.max_pool.option", "option",
+    "max_pool takes kernel, stride, padding, padding_at, dilation and ceil_mode; leave this option out"};
+inline constexpr reason not_an_option_of_avg_pool{
+    "tessera.avg_pool.option", "option",
+    "avg_pool takes kernel, stride, padding, padding_at, dilation, ceil_mode, exclude_padding and divisor; leave this option out"};
+inline constexpr reason not_an_option_of_pad{
+    "tessera.pad.option", "option",
+    "pad takes padding_mode behind its widths; leave this option out"};
+inline constexpr reason option_given_twice{
+    "tessera.layer.twice", "option, option again",
+    "two options of the layer speak of the same thing, as padding and padding_at do; drop one"};
+inline constexpr reason option_of_other_dimensions{
+    "tessera.layer.options", "kernel, option",
+    "an option of the layer names another number of dimensions than its kernel; name one value for all or one each"};
+
+}  // namespace tessera::code
