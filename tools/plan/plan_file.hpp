@@ -34,7 +34,7 @@ struct plan_case {
   transfer plan() const { return {what, from, to}; }
 };
 
-[[noreturn]] inline void refuse(const place& here, code why, auto... numbers) {
+[[noreturn]] inline void refuse(const place& here, const reason& why, auto... numbers) {
   throw error(refusal{why, numbers...}, here.path());
 }
 inline void hold(const place& here, const refusal& why) { check(why, here.path()); }
