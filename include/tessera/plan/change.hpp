@@ -86,26 +86,29 @@ constexpr bool folds(const layout& from, const layout& to) {
   return true;
 }
 
-// The dimension that leaves the largest parts when cut once more, or -1 when none can be cut.
-constexpr int widest(const layout& x) {
+// The dimension that parts cut once more, by `parts_more`, share most evenly, the outermost of several, so that parts are one piece of
+// memory where they can be; -1 when none can be cut.
+constexpr int most_even(const layout& x, int parts_more) {
   int best = -1;
-  index_t most = 1;
+  double least = 2;  // the largest part over the whole, at its best
   for (int d = 0; d < x.dims.count; ++d) {
     if (x.dims[d].kind != cover::tiled || x.dims[d].bounds != nullptr || x.dims[d].turned != 0) continue;
     const index_t grain = x.levels(d) == 0 ? 1 : x.dims[d].grain();
-    const index_t local = x.dims[d].extent == dynamic ? INT64_MAX : x.dims[d].extent / grain / parts{x, d}.count();
-    if (local > most) {
-      most = local;
+    const index_t now = x.dims[d].extent == dynamic ? INT64_MAX : x.dims[d].extent / grain / parts{x, d}.count();
+    if (now < 2) continue;
+    const double largest = static_cast<double>((now - 1) / parts_more + 1) / static_cast<double>(now);
+    if (largest < least) {
+      least = largest;
       best = d;
     }
   }
   return best;
 }
 
-// Lets one more axis cut the widest dimension; a tensor too small to cut goes to coordinate 0.
+// Lets one more axis cut the most even dimension; a tensor too small to cut goes to coordinate 0.
 constexpr void spread(layout& x, int axis) {
   x.roles[axis] = {};
-  const int d = widest(x);
+  const int d = most_even(x, x.mesh.axes[axis].extent);
   if (d < 0) {
     x.roles[axis] = held_on(0);
     return;
