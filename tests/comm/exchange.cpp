@@ -55,7 +55,7 @@ std::vector<local_box> run(const step& s, int world, std::vector<local_box>& in,
       const auto carrier = std::make_shared<in_process>(meeting, r);
       const auto e = bind_exchange(*carrier, s, element::float64);
       received += e->start(in[static_cast<std::size_t>(r)].memory(), out[static_cast<std::size_t>(r)].memory()).finish().bytes;
-      meeting->leave(r);
+      carrier->leave();
     });
   for (auto& t : threads) t.join();
   bytes = received;

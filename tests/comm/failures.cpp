@@ -156,6 +156,17 @@ TEST_CASE("workers whose boxes nobody takes are told so") {
   CHECK(count_of(all.codes, ring) == 2);
 }
 
+TEST_CASE("a worker that ends without having taken a box, small or large, is missed by its sender") {
+  for (const index_t n : {1, 100000}) {
+    const auto all = in_world(2, [&](const std::shared_ptr<transport>& carrier) {
+      const auto e = bind_exchange(*carrier, sending(0, 1, n), element::float64);
+      return carrier->rank() == 1 || run(e);
+    });
+    INFO(all.errors());
+    CHECK(all.codes == std::vector<std::string>{lost, ""});
+  }
+}
+
 TEST_CASE("workers that make their teams of different meshes disagree") {
   const auto all = in_world(4, [](const std::shared_ptr<transport>& carrier) {
     mesh_value m;

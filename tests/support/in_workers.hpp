@@ -58,11 +58,14 @@ auto in_world(int size, F&& f, std::chrono::seconds limit = std::chrono::seconds
   std::vector<std::thread> threads;
   for (int r = 0; r < size; ++r)
     threads.emplace_back([&, r] {
-      const std::shared_ptr<transport> carrier = std::make_shared<in_process>(meeting, r);
+      const auto carrier = std::make_shared<in_process>(meeting, r);
       carrier->time_limit = limit;
       try {
-        out.keep(r, [&] { return f(carrier); });
-        meeting->leave(r);
+        out.keep(r, [&] {
+          auto result = f(carrier);
+          carrier->leave();
+          return result;
+        });
       } catch (const error& e) {
         meeting->abandon(r, e);
       } catch (const std::exception&) {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <tessera/comm/exchange_plan.hpp>
-#include <tessera/comm/folding.hpp>
+#include <tessera/comm/matching_boxes.hpp>
 
 #include <memory>
 #include <utility>
@@ -15,7 +15,6 @@ struct exchange_call {
   region out;
   activity does;               ///< for whoever asks
   std::uint64_t sequence = 0;  ///< how many calls of this exchange the worker began before
-  std::vector<region> terms;   ///< of a cell, while it is combined
 
   exchange_call() = default;
   exchange_call(const exchange_call&) = delete;
@@ -28,7 +27,7 @@ class in_flight;
 /// A Move or Fold bound to its workers: whatever a call needs is found, so that a call derives nothing.
 ///
 /// A call is named by the exchange and its number. Any number may be under way, of one exchange or of several, and they end in any
-/// order. `finish` returns when this worker's boxes have arrived and its readers have read.
+/// order. `finish` returns when this worker's boxes have arrived and its own may be changed.
 class bound_exchange : public std::enable_shared_from_this<bound_exchange> {
  public:
   bound_exchange(const bound_exchange&) = delete;
@@ -48,7 +47,16 @@ class bound_exchange : public std::enable_shared_from_this<bound_exchange> {
  protected:
   bound_exchange(exchange_plan plan, int rank, std::shared_ptr<const void> carrier) : carrier_(std::move(carrier)), plan_(std::move(plan)) {
     for (const leg& l : plan_.receives)
-      if (l.peer == rank) own_.push_back(l);
+      if (l.peer == rank && !plan_.fold) own_.push_back(boxes_of(l));
+    for (const cell& c : plan_.cells) {
+      std::vector<box_vector> begins;
+      for (const int i : c.terms) {
+        box_vector& inside = begins.emplace_back(c.here);
+        for (int d = 0; d < inside.count; ++d) inside[d] -= plan_.receives[static_cast<std::size_t>(i)].here[d];
+      }
+      begins.push_back(c.here);
+      cells_.emplace_back(c.extents, std::move(begins));
+    }
   }
 
   virtual std::unique_ptr<exchange_call> make_call() = 0;
@@ -61,21 +69,27 @@ class bound_exchange : public std::enable_shared_from_this<bound_exchange> {
   /// Gives up a call that will not be finished: nobody reads or writes its boxes afterwards.
   virtual void withdraw(std::unique_ptr<exchange_call> call) noexcept = 0;
 
-  // What this worker takes from itself.
-  void take_own(const exchange_call& call) const {
-    for (const leg& l : own_) copy(call.in.part(l.there, l.extents), call.out.part(l.here, l.extents));
+  // The box of a leg where it comes from, and where it goes.
+  static matching_boxes boxes_of(const leg& l) { return {l.extents, {l.there, l.here}}; }
+  // Copies the box of a leg from a tensor elsewhere.
+  static void take(matching_boxes& part, const strided& from, const region& to) {
+    const index_t size = bytes_of(to.element);
+    part.lies(0, from, size);
+    part.lies(1, {to.data, to.strides.begin()}, size);
+    part.copy(size);
   }
-  // Combines the terms; term(i) is the box of receive i, wherever it lies.
+  // Combines the terms; term(i) says where the box of receive i lies.
   template <class Term>
-  void fold(exchange_call& call, Term&& term) const {
-    for (const cell& c : plan_.cells) {
-      call.terms.clear();
-      for (const int i : c.terms) {
-        box_vector inside = c.here;
-        for (int d = 0; d < inside.count; ++d) inside[d] -= plan_.receives[static_cast<std::size_t>(i)].here[d];
-        call.terms.push_back(term(i).part(inside, c.extents));
+  void fold(const exchange_call& call, Term&& term) {
+    const index_t size = bytes_of(call.out.element);
+    for (std::size_t c = 0; c < cells_.size(); ++c) {
+      std::size_t place = 0;
+      for (const int i : plan_.cells[c].terms) {
+        cells_[c].lies(place, term(static_cast<std::size_t>(i)), size);
+        ++place;
       }
-      combine_terms(call.terms, call.out.part(c.here, c.extents), plan_.with);
+      cells_[c].lies(place, {call.out.data, call.out.strides.begin()}, size);
+      cells_[c].combine_others(call.out.element, plan_.with);
     }
   }
 
@@ -84,7 +98,8 @@ class bound_exchange : public std::enable_shared_from_this<bound_exchange> {
 
   std::shared_ptr<const void> carrier_;  // outlives what follows
   exchange_plan plan_;
-  std::vector<leg> own_;
+  std::vector<matching_boxes> own_;    // what this worker takes from itself
+  std::vector<matching_boxes> cells_;  // terms, and the output
   std::vector<std::unique_ptr<exchange_call>> idle_;
   std::uint64_t begun_ = 0;
 };
@@ -147,7 +162,7 @@ inline in_flight bound_exchange::start(const region& in, const region& out, cons
   thread_local std::uint64_t calls = 0;
   last_used = ++calls;
   post(call);
-  if (!plan_.fold) take_own(call);
+  for (matching_boxes& part : own_) take(part, {in.data, in.strides.begin()}, out);
   return f;
 }
 

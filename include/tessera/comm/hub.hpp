@@ -19,6 +19,7 @@ struct waited_call {
   const shared_exchange* among = nullptr;
   std::size_t place = 0;  ///< of the worker
   std::uint64_t number = 0;
+  std::uint64_t ahead = 0;  ///< its readers need only have taken the call so many before
   std::string does;
 };
 
@@ -170,17 +171,19 @@ class hub {
   void each_need(int w, Need&& need) {
     const detail::waited_call& call = at(w).waits_in;
     const auto& members = call.among->members;
-    const auto each_late_source = [&](const detail::exchange_member& m) {
+    const auto each_late_source = [&](const detail::exchange_member& m, std::uint64_t number) {
       for (const int s : m.sources)
-        if (const auto& source = members[static_cast<std::size_t>(s)]; !source.calls.begun(call.number)) need(source.rank);
+        if (const auto& source = members[static_cast<std::size_t>(s)]; !source.calls.begun(number)) need(source.rank);
     };
     const detail::exchange_member& mine = members[call.place];
-    each_late_source(mine);
+    each_late_source(mine, call.number);
+    if (call.number < call.ahead) return;
+    const std::uint64_t given = call.number - call.ahead;
     for (const int r : mine.readers) {
       const auto& reader = members[static_cast<std::size_t>(r)];
-      if (reader.calls.taken(call.number, call.place)) continue;
-      if (!reader.calls.begun(call.number)) need(reader.rank);
-      else if (reader.fold) each_late_source(reader);  // it adds all terms at once
+      if (reader.calls.taken(given, call.place)) continue;
+      if (!reader.calls.begun(given)) need(reader.rank);
+      else if (reader.fold) each_late_source(reader, given);  // it adds all terms at once
     }
   }
   int first_needed(int w) {

@@ -3,6 +3,7 @@
 #include <tessera/comm/hub.hpp>
 #include <tessera/comm/patience.hpp>
 
+#include <list>
 #include <memory>
 #include <utility>
 
@@ -23,15 +24,37 @@ class in_process final : public transport {
 
   inline std::shared_ptr<bound_exchange> bind(exchange_plan plan) override;
 
+  /// This worker's program ended: it waits until others have taken what it sent ahead of them; who still waits for it is told.
+  void leave() {
+    for (const sent_ahead& s : sent_ahead_)
+      if (!s.is_read()) wait([&] { return s.is_read(); }, {s.among.get(), s.me, s.calls() - 1, 0, {}}, [&] { return s.does; });
+    hub_->leave(rank_);
+  }
+
  private:
   friend class in_process_exchange;
 
+  /// An exchange whose calls may end before others have taken anything: they may come when it is gone.
+  struct sent_ahead {
+    std::shared_ptr<detail::shared_exchange> among;
+    std::size_t me;
+    std::string does;
+
+    std::uint64_t calls() const { return among->members[me].calls.count(); }
+    bool is_read() const { return calls() == 0 || among->is_read(me, calls() - 1); }
+  };
+
+  // Goes on with all calls under way until done(); the others are told the call, and what it does.
+  template <class Done, class Does>
+  void wait(Done&& done, detail::waited_call call, Does&& does);
+
   std::shared_ptr<hub> hub_;
   int rank_;
-  std::vector<std::pair<in_process_exchange*, exchange_call*>> under_way_;  // who waits goes on with the others as well
+  std::vector<std::pair<in_process_exchange*, exchange_call*>> under_way_;
+  std::list<sent_ahead> sent_ahead_;
 };
 
-/// An exchange among threads: each shows where its tensor lies, and readers take what they need of it.
+/// An exchange among threads: each shows where its tensor lies, or a copy of it if it is small, and readers take what they need of it.
 class in_process_exchange final : public bound_exchange {
  public:
   in_process_exchange(in_process& carrier, exchange_plan bound, std::shared_ptr<const void> held)
@@ -40,39 +63,67 @@ class in_process_exchange final : public bound_exchange {
     const auto place = [&](int rank) { return static_cast<int>(std::find(workers.begin(), workers.end(), rank) - workers.begin()); };
     me_ = static_cast<std::size_t>(place(rank_));
     std::vector<int> senders;
-    for (int i = 0; i < static_cast<int>(plan().receives.size()); ++i) {
-      const int peer = plan().receives[static_cast<std::size_t>(i)].peer;
-      places_.push_back(static_cast<std::size_t>(place(peer)));
-      if (peer == rank_) continue;
-      auto known = std::find_if(sources_.begin(), sources_.end(), [&](const source& s) { return s.rank == peer; });
+    for (const leg& l : plan().receives) {
+      places_.push_back(static_cast<std::size_t>(place(l.peer)));
+      if (l.peer == rank_) continue;
+      auto known = std::find_if(sources_.begin(), sources_.end(), [&](const source& s) { return s.rank == l.peer; });
       if (known == sources_.end()) {
-        senders.push_back(place(peer));
-        known = sources_.insert(sources_.end(), {peer, static_cast<std::size_t>(place(peer)), {}});
+        senders.push_back(place(l.peer));
+        known = sources_.insert(sources_.end(), {l.peer, static_cast<std::size_t>(place(l.peer)), {}});
       }
-      known->boxes.push_back(i);
+      known->boxes.push_back(boxes_of(l));
     }
+    std::vector<int> readers;
     for (const leg& l : plan().sends)
-      if (l.peer != rank_ && std::find(readers_.begin(), readers_.end(), place(l.peer)) == readers_.end()) readers_.push_back(place(l.peer));
-    among_ = hub_->meet(plan(), me_, senders, readers_);
+      if (l.peer != rank_ && std::find(readers.begin(), readers.end(), place(l.peer)) == readers.end()) readers.push_back(place(l.peer));
+    find_copied();
+    among_ = hub_->meet(plan(), me_, senders, readers);
+    if (copied_.empty() || plan().agrees()) return;  // what agrees is needed by all
+    const activity does{.moves = &plan().moves, .element = plan().element};
+    sent_ahead_ = carrier_.sent_ahead_.insert(carrier_.sent_ahead_.end(), {among_, me_, text_of(does)});
+  }
+  ~in_process_exchange() override {
+    if (sent_ahead_ && (*sent_ahead_)->is_read()) carrier_.sent_ahead_.erase(*sent_ahead_);
   }
 
  private:
+  friend class in_process;
+
+  static constexpr index_t most_copied = 8192;       // bytes of boxes
+  static constexpr index_t largest_copied = 16384;   // bytes of a tensor
+  static constexpr std::uint64_t most_ahead = 3;     // calls
+
   /// A worker whose boxes this one takes.
   struct source {
     int rank;
     std::size_t place;
-    std::vector<int> boxes;
+    std::vector<matching_boxes> boxes;
   };
   struct in_process_call final : exchange_call {
     detail::shown_call* shown = nullptr;
     std::vector<bool> taken;  // from each source
     std::size_t missing = 0;  // sources whose boxes were not taken
-    std::size_t read = 0;     // readers in turn that have taken theirs
-    std::vector<region> shown_by;
+    bool read = false;        // by all readers whom this call waits for
   };
 
   static in_process_call& mine(exchange_call& call) { return static_cast<in_process_call&>(call); }
   detail::exchange_member& member(std::size_t place) const { return among_->members[place]; }
+
+  // Of a small tensor the boxes that others read are copied, so that a call need not wait until they have.
+  void find_copied() {
+    if (count_of(plan().in) * bytes_of(plan().element) > largest_copied) return;
+    std::vector<leg> distinct;
+    index_t bytes = 0;
+    for (const leg& l : plan().sends) {
+      const auto same = [&](const leg& other) { return other.here == l.here && other.extents == l.extents; };
+      if (l.peer == rank_ || std::any_of(distinct.begin(), distinct.end(), same)) continue;
+      distinct.push_back(l);
+      bytes += count_of(l.extents) * bytes_of(plan().element);
+    }
+    if (bytes > most_copied) return;
+    for (const leg& l : distinct) copied_.push_back({l.extents, {l.here, l.here}});
+  }
+  std::uint64_t ahead() const { return copied_.empty() ? 0 : most_ahead; }
 
   std::unique_ptr<exchange_call> make_call() override { return std::make_unique<in_process_call>(); }
 
@@ -81,14 +132,30 @@ class in_process_exchange final : public bound_exchange {
     hub_->begin(rank_, c.does);
     c.taken.assign(sources_.size(), false);
     c.missing = sources_.size();
-    c.read = 0;
-    c.shown = &member(me_).calls.fresh(c.sequence);
+    c.read = false;
+    c.shown = &member(me_).calls.fresh(c.sequence, [&](const detail::shown_call& of) { return is_free(of); });
     c.shown->busy = true;
-    c.shown->data = c.in.data;
-    for (int d = 0; d < c.in.strides.count; ++d) c.shown->strides[d] = c.in.strides[d];
+    show(*c.shown, c.in);
     c.shown->begun.store(c.sequence + 1, std::memory_order_release);
     carrier_.under_way_.push_back({this, &call});
     if (plan().fold && sources_.empty()) add_up(c);
+  }
+
+  // A call that ended is shown until its readers have read.
+  bool is_free(const detail::shown_call& of) const {
+    const std::uint64_t begun = of.begun.load(std::memory_order_relaxed);
+    return !of.busy && (begun == 0 || among_->is_read(me_, begun - 1));
+  }
+  void show(detail::shown_call& where, const region& tensor) {
+    const auto is = [&](const region& r) {
+      where.data = r.data;
+      std::copy(r.strides.begin(), r.strides.end(), where.strides);
+    };
+    if (copied_.empty()) return is(tensor);
+    where.copy.resize(static_cast<std::size_t>(tensor.bytes()));
+    const region copy = tensor.packed_at(where.copy.data());
+    for (matching_boxes& part : copied_) take(part, {tensor.data, tensor.strides.begin()}, copy);
+    is(copy);
   }
 
   bool arrived(exchange_call& call) override {
@@ -101,14 +168,11 @@ class in_process_exchange final : public bound_exchange {
       return c.missing == 0;
     }
     for (std::size_t i = 0; i < sources_.size(); ++i) {
-      const source& s = sources_[i];
+      source& s = sources_[i];
       if (c.taken[i] || !member(s.place).calls.begun(c.sequence)) continue;
-      const region theirs = shown_by(s, c);
+      const strided shown = member(s.place).calls.of(c.sequence).where();
       const bool open = hub_->read_from(rank_, std::span(&s, 1), [&] {
-        for (const int b : s.boxes) {
-          const leg& l = plan().receives[static_cast<std::size_t>(b)];
-          copy(theirs.part(l.there, l.extents), c.out.part(l.here, l.extents));
-        }
+        for (matching_boxes& part : s.boxes) take(part, shown, c.out);
       });
       if (!open) continue;
       c.taken[i] = true;
@@ -119,7 +183,8 @@ class in_process_exchange final : public bound_exchange {
   }
 
   void complete(exchange_call& call) override {
-    if (!ended(call)) wait(call);
+    if (!ended(call))
+      carrier_.wait([&] { return ended(call); }, {among_.get(), me_, call.sequence, ahead(), {}}, [&] { return text_of(call.does); });
     forget(call);
   }
 
@@ -129,11 +194,12 @@ class in_process_exchange final : public bound_exchange {
     if (mine(*call).shown != nullptr) forget(*call);
   }
 
+  // Whether all has come, and this worker is not too many calls ahead of its readers.
   bool ended(exchange_call& call) {
     in_process_call& c = mine(call);
     if (!arrived(call)) return false;
-    while (c.read < readers_.size() && member(static_cast<std::size_t>(readers_[c.read])).calls.taken(c.sequence, me_)) ++c.read;
-    return c.read == readers_.size();
+    c.read = c.read || c.sequence < ahead() || among_->is_read(me_, c.sequence - ahead());
+    return c.read;
   }
 
   void forget(exchange_call& call) {
@@ -143,53 +209,18 @@ class in_process_exchange final : public bound_exchange {
     std::erase_if(carrier_.under_way_, [&](const auto& other) { return other.second == &call; });
   }
 
-  void wait(exchange_call& call) {
-    detail::patience p(hub_->crowded);
-    std::optional<detail::patience::clock::time_point> until;
-    auto next_look = std::chrono::milliseconds(20);
-    struct waiting_here {
-      hub& meeting;
-      int rank;
-      bool known = false;
-      ~waiting_here() {
-        if (known) meeting.go_on(rank);
-      }
-    } here{*hub_, rank_};
-    while (true) {
-      const bool look = p.pause();
-      if (ended(call)) break;
-      for (const auto& [exchange, other] : carrier_.under_way_)
-        if (other != &call) exchange->arrived(*other);
-      if (!look) continue;
-      hub_->stop_if_failed(rank_);
-      if (p.waited() > next_look) {
-        next_look += std::chrono::milliseconds(100);
-        here.known = true;
-        hub_->wait(rank_, {among_.get(), me_, call.sequence, text_of(call.does)});
-      }
-      if (!until) until = detail::deadline_after(carrier_.time_limit);
-      if (detail::patience::clock::now() > *until) hub_->late(rank_, carrier_.time_limit);
-    }
-  }
-
-  // The tensor that a source shows for a call.
-  region shown_by(const source& s, const in_process_call& c) const {
-    const detail::shown_call& shown = member(s.place).calls.of(c.sequence);
-    region r{shown.data, plan().element, {}, {}};
-    r.strides.resize(plan().in.count);
-    for (int d = 0; d < r.strides.count; ++d) r.strides[d] = shown.strides[d];
-    return r;
-  }
   void took_from(const source& s, in_process_call& c) { c.shown->taken(s.place).store(c.sequence + 1, std::memory_order_release); }
 
   // Combines the terms of all sources, when all have begun.
   void add_up(in_process_call& c) {
-    c.shown_by.assign(plan().workers.size(), c.in);
-    for (const source& s : sources_) c.shown_by[s.place] = shown_by(s, c);
+    shown_.assign(plan().workers.size(), {c.in.data, c.in.strides.begin()});
+    for (const source& s : sources_) shown_[s.place] = member(s.place).calls.of(c.sequence).where();
     const auto add = [&] {
-      fold(c, [&](int i) {
-        const leg& l = plan().receives[static_cast<std::size_t>(i)];
-        return c.shown_by[places_[static_cast<std::size_t>(i)]].part(l.there, l.extents);
+      fold(c, [&](std::size_t i) {
+        strided term = shown_[places_[i]];
+        const box_vector& begin = plan().receives[i].there;
+        for (int d = 0; d < begin.count; ++d) term.data += begin[d] * term.strides[d] * bytes_of(plan().element);
+        return term;
       });
     };
     if (!hub_->read_from(rank_, sources_, add)) return;
@@ -202,10 +233,42 @@ class in_process_exchange final : public bound_exchange {
   int rank_;
   std::size_t me_ = 0;
   std::vector<source> sources_;
-  std::vector<int> readers_;          // by place
-  std::vector<std::size_t> places_;   // of who sends each receive
+  std::vector<std::size_t> places_;    // of who sends each receive
+  std::vector<strided> shown_;         // by place, while terms are combined
+  std::vector<matching_boxes> copied_;
+  std::optional<std::list<in_process::sent_ahead>::iterator> sent_ahead_;
   std::shared_ptr<detail::shared_exchange> among_;
 };
+
+template <class Done, class Does>
+void in_process::wait(Done&& done, detail::waited_call call, Does&& does) {
+  detail::patience p(hub_->crowded);
+  std::optional<detail::patience::clock::time_point> until;
+  auto next_look = std::chrono::milliseconds(20);
+  struct waiting_here {
+    hub& meeting;
+    int rank;
+    bool known = false;
+    ~waiting_here() {
+      if (known) meeting.go_on(rank);
+    }
+  } here{*hub_, rank_};
+  while (true) {
+    const bool look = p.pause();
+    if (done()) break;
+    for (const auto& [exchange, other] : under_way_) exchange->arrived(*other);
+    if (!look) continue;
+    hub_->stop_if_failed(rank_);
+    if (p.waited() > next_look) {
+      next_look += std::chrono::milliseconds(100);
+      here.known = true;
+      call.does = does();
+      hub_->wait(rank_, call);
+    }
+    if (!until) until = detail::deadline_after(time_limit);
+    if (detail::patience::clock::now() > *until) hub_->late(rank_, time_limit);
+  }
+}
 
 inline std::shared_ptr<bound_exchange> in_process::bind(exchange_plan plan) {
   auto held = held_by(plan);

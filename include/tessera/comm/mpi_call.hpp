@@ -1,114 +1,97 @@
 #pragma once
 
 #include <tessera/comm/bound_exchange.hpp>
-
-#include <boost/mpi/config.hpp>
-
-#include <algorithm>
+#include <tessera/comm/mpi_box.hpp>
 
 namespace tessera {
 
-/// A call among processes and its messages: a box that is contiguous travels in place, others are packed; terms of a Fold are kept
-/// beside each other until all are there. Requests last as long as the memory that they are for.
+/// A call among processes and its messages: a box travels from where it lies to where it belongs, but terms of a Fold, which are kept
+/// until all are there, and small boxes with gaps, which are packed faster than described.
 struct mpi_call final : exchange_call {
-  static constexpr index_t largest_piece = index_t{1} << 30;         // MPI counts are int
-  static constexpr std::size_t largest_kept = std::size_t{1} << 16;  // memory beside the tensors that a call keeps for the next one
-
-  /// A message, in pieces; they last while its box lies at one place.
+  /// A message: one end of it.
   struct letter {
-    region box;               // in the tensor
-    std::byte* at = nullptr;  // there if it is contiguous, else in the call's own memory
-    std::size_t first = 0;    // of the call's requests
-    std::size_t pieces = 1;
+    mpi_box travels{};    // in the tensor, or beside it
+    bool beside = false;
+    box_vector packed{};  // then: its strides there,
+    common_rows rows{};   // how it is copied between the two,
+    index_t lies = 0;     // and where it begins in the tensor, in bytes
   };
 
-  std::vector<std::byte> staging;
-  bool staging_lent = false;  // by the transport, for this call alone
-  region staged_in;           // the memory of the call before
-  region staged_out;
-  std::vector<letter> receives;  // as the plan has them
+  std::vector<letter> receives;       // as the plan has them
   std::vector<letter> sends;
-  std::vector<MPI_Request> requests;
+  std::vector<MPI_Request> requests;  // of receives, then of sends
   std::vector<MPI_Status> statuses;
+  std::vector<std::byte> beside;
   bool posted = false;
   bool delivered = false;
 
-  mpi_call(const exchange_plan& plan, int rank) {
-    const auto add = [&](const std::vector<leg>& legs, std::vector<letter>& mail) {
-      for (const leg& l : legs) {
-        letter& x = mail.emplace_back();
-        x.first = requests.size();
-        x.pieces = l.peer == rank ? 0 : static_cast<std::size_t>(std::max<index_t>(1, (bytes_of_leg(plan, l) + largest_piece - 1) / largest_piece));
-        requests.insert(requests.end(), x.pieces, MPI_REQUEST_NULL);
-      }
-    };
-    add(plan.receives, receives);
-    add(plan.sends, sends);
-    statuses.resize(requests.size());
-  }
-  ~mpi_call() override {
-    for (MPI_Request& r : requests)
-      if (r != MPI_REQUEST_NULL) MPI_Request_free(&r);
+  mpi_call(const exchange_plan& plan, int rank)
+      : requests(plan.receives.size() + plan.sends.size(), MPI_REQUEST_NULL), statuses(requests.size()), rank_(rank) {}
+
+  /// Finds how each message travels, unless the tensors are strided as those of the call before.
+  void describe(const exchange_plan& plan) {
+    if (described_ && in.strides == strides_in_ && out.strides == strides_out_) return;
+    described_ = true;
+    strides_in_ = in.strides;
+    strides_out_ = out.strides;
+    bytes_beside_ = 0;
+    receives.clear();
+    sends.clear();
+    for (const leg& l : plan.receives) receives.push_back(letter_of(out, l, plan.fold, false));
+    for (const leg& l : plan.sends) sends.push_back(letter_of(in, l, false, true));
   }
 
-  static index_t bytes_of_leg(const exchange_plan& plan, const leg& l) { return count_of(l.extents) * bytes_of(plan.element); }
-
-  /// Finds where each message lies, unless all memory is that of the call before.
-  void stage(const exchange_plan& plan, std::vector<std::vector<std::byte>>& spare) {
-    const auto same_memory = [](const region& a, const region& b) { return a.data == b.data && a.strides == b.strides; };
-    if (same_memory(in, staged_in) && same_memory(out, staged_out) && !staging_lent) return;
-    staged_in = in;
-    staged_out = out;
-    index_t bytes = 0;
-    const auto place = [&](const std::vector<leg>& legs, std::vector<letter>& mail, const region& whole, bool in_place, auto&& keep) {
-      for (std::size_t i = 0; i < legs.size(); ++i) {
-        if (mail[i].pieces == 0) continue;
-        mail[i].box = whole.part(legs[i].here, legs[i].extents);
-        if (in_place && mail[i].box.contiguous()) {
-          keep(mail[i], mail[i].box.data);
-        } else {
-          keep(mail[i], staging.data() + bytes);
-          bytes += padded(bytes_of_leg(plan, legs[i]));
-        }
-      }
-    };
-    const auto all = [&](auto&& keep) {
-      bytes = 0;
-      place(plan.receives, receives, out, !plan.fold, keep);
-      place(plan.sends, sends, in, true, keep);
-    };
-    all([](letter&, std::byte*) {});
-    staging_lent = static_cast<std::size_t>(bytes) > largest_kept;
-    if (staging.size() < static_cast<std::size_t>(bytes)) {
-      if (staging_lent && !spare.empty()) {
-        staging = std::move(spare.back());
-        spare.pop_back();
-      }
-      if (staging.size() < static_cast<std::size_t>(bytes)) staging.resize(static_cast<std::size_t>(bytes));
+  /// The memory beside the tensors: little is kept for the next call, much is lent for this one.
+  void borrow(std::vector<std::vector<std::byte>>& spare) {
+    const auto bytes = static_cast<std::size_t>(bytes_beside_);
+    if (beside.size() >= bytes) return;
+    if (bytes > largest_kept && !spare.empty()) {
+      beside = std::move(spare.back());
+      spare.pop_back();
     }
-    all([&](letter& x, std::byte* at) {
-      if (x.at == at) return;
-      for (std::size_t p = x.first; p < x.first + x.pieces; ++p)
-        if (requests[p] != MPI_REQUEST_NULL) MPI_Request_free(&requests[p]);
-      x.at = at;
-    });
+    if (beside.size() < bytes) beside.resize(bytes);
+  }
+  void give_back(std::vector<std::vector<std::byte>>& spare) {
+    if (beside.size() > largest_kept) spare.push_back(std::exchange(beside, {}));
   }
 
   /// Whether a request that was started is done, or none was.
-  static bool is_done(MPI_Request request) {
+  bool is_done(std::size_t request) const {
     int done = 1;
-    if (request != MPI_REQUEST_NULL) MPI_Request_get_status(request, &done, MPI_STATUS_IGNORE);
+    if (requests[request] != MPI_REQUEST_NULL) MPI_Request_get_status(requests[request], &done, MPI_STATUS_IGNORE);
     return done != 0;
-  }
-  bool came(const letter& x) const {
-    for (std::size_t p = x.first; p < x.first + x.pieces; ++p)
-      if (!is_done(requests[p])) return false;
-    return true;
   }
   int test(int& done) { return MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, statuses.data()); }
 
  private:
-  static index_t padded(index_t bytes) { return (bytes + 63) / 64 * 64; }
+  static constexpr std::size_t largest_kept = std::size_t{1} << 16;
+  static constexpr index_t smallest_described = 4096;
+
+  letter letter_of(const region& tensor, const leg& l, bool term, bool sent) {
+    const region part = tensor.part(l.here, l.extents);
+    letter x;
+    if (l.peer == rank_) return x;
+    x.lies = part.data - tensor.data;
+    x.beside = term || (part.bytes() < smallest_described && !part.contiguous());
+    if (!x.beside) {
+      x.travels = {x.lies, part};
+      return x;
+    }
+    const region packed = part.packed_at(nullptr);
+    x.packed = packed.strides;
+    x.travels = {bytes_beside_, packed};
+    bytes_beside_ += (part.bytes() + 63) / 64 * 64;
+    const region& from = sent ? part : packed;
+    const region& to = sent ? packed : part;
+    x.rows = {l.extents, {from.strides.begin(), to.strides.begin()}};
+    return x;
+  }
+
+  int rank_;
+  bool described_ = false;
+  box_vector strides_in_;
+  box_vector strides_out_;
+  index_t bytes_beside_ = 0;
 };
 
 }  // namespace tessera

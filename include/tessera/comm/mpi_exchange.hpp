@@ -2,11 +2,10 @@
 
 #include <tessera/comm/mpi_call.hpp>
 #include <tessera/comm/mpi_transport.hpp>
-#include <tessera/comm/patience.hpp>
 
 namespace tessera {
 
-/// An exchange among processes: Moves put boxes where they belong as they end, Folds combine when all terms are there.
+/// An exchange among processes: boxes go where they belong, and a Fold combines them when all terms are there.
 class mpi_exchange final : public bound_exchange {
  public:
   mpi_exchange(mpi_transport& carrier, exchange_plan bound, std::shared_ptr<const void> held)
@@ -26,40 +25,33 @@ class mpi_exchange final : public bound_exchange {
   using letter = mpi_call::letter;
 
   static mpi_call& mine(exchange_call& call) { return static_cast<mpi_call&>(call); }
-  index_t bytes_of_leg(const leg& l) const { return mpi_call::bytes_of_leg(plan(), l); }
 
   std::unique_ptr<exchange_call> make_call() override { return std::make_unique<mpi_call>(plan(), carrier_.rank()); }
 
   void post(exchange_call& call) override {
     mpi_call& c = mine(call);
     const int me = carrier_.rank();
-    if (clock::now() > carrier_.next_look_) carrier_.listen();
+    if (++carrier_.posts_ % 16 == 0 && clock::now() > carrier_.next_look_) carrier_.listen();
     if (carrier_.ended()) throw error(refusal{code::worker_lost, me, me}, launch_ended);
     if (carrier_.stopped_) carrier_.waiting_.fail(refusal{code::call_given_up, me}, told(me, text_of(c.does)));
     ++begun_;
-    c.stage(plan(), carrier_.spare_);
+    c.describe(plan());
+    c.borrow(carrier_.spare_);
     c.posted = true;
     c.delivered = false;
-    for (std::size_t i = 0; i < c.receives.size(); ++i) begin(c, c.receives[i], plan().receives[i], &MPI_Recv_init);
+    for (std::size_t i = 0; i < c.receives.size(); ++i) begin(c, plan().receives[i], c.receives[i], c.out.data, c.requests[i], &MPI_Irecv);
     for (std::size_t i = 0; i < c.sends.size(); ++i) {
       const letter& x = c.sends[i];
-      if (x.pieces == 0) continue;
-      if (x.at != x.box.data) copy(x.box, x.box.packed_at(x.at));
-      begin(c, c.sends[i], plan().sends[i], &MPI_Send_init);
+      if (x.beside && plan().sends[i].peer != me) copy_rows(x.rows, bytes_of(plan().element), c.in.data + x.lies, c.beside.data() + x.travels.offset);
+      begin(c, plan().sends[i], x, c.in.data, c.requests[c.receives.size() + i], &MPI_Isend);
     }
   }
 
-  template <class Make>
-  void begin(mpi_call& c, letter& x, const leg& l, Make make) {
-    index_t left = bytes_of_leg(l);
-    std::byte* at = x.at;
-    for (std::size_t p = x.first; p < x.first + x.pieces; ++p) {
-      const index_t n = std::min(left, mpi_call::largest_piece);
-      if (c.requests[p] == MPI_REQUEST_NULL) insist(make(at, static_cast<int>(n), MPI_BYTE, l.peer, tag_, carrier_.world_, &c.requests[p]), c, l.peer);
-      insist(MPI_Start(&c.requests[p]), c, l.peer);
-      at += n;
-      left -= n;
-    }
+  template <class Call>
+  void begin(mpi_call& c, const leg& l, const letter& x, std::byte* tensor, MPI_Request& request, Call call_mpi) {
+    if (l.peer == carrier_.rank()) return;
+    std::byte* const from = x.beside ? c.beside.data() : tensor;
+    insist(call_mpi(from + x.travels.offset, x.travels.count, x.travels.type(), l.peer, tag_, carrier_.world_, &request), c, l.peer);
   }
   // What MPI cannot do with a worker is told in its words.
   void insist(int status, const mpi_call& c, int peer) const {
@@ -75,8 +67,8 @@ class mpi_exchange final : public bound_exchange {
 
   bool arrived(exchange_call& call) override {
     mpi_call& c = mine(call);
-    for (const letter& x : c.receives)
-      if (!c.came(x)) return false;
+    for (std::size_t i = 0; i < plan().receives.size(); ++i)
+      if (!c.is_done(i)) return false;
     deliver(c);
     return true;
   }
@@ -86,7 +78,7 @@ class mpi_exchange final : public bound_exchange {
     if (!all_done(c)) wait(c);
     deliver(c);
     c.posted = false;
-    if (c.staging_lent) carrier_.spare_.push_back(std::move(c.staging));
+    c.give_back(carrier_.spare_);
   }
 
   /// Receives are cancelled; what a peer does not take within a few seconds stays allocated until the job ends.
@@ -95,9 +87,8 @@ class mpi_exchange final : public bound_exchange {
     carrier_.fault = error(refusal{code::call_given_up, carrier_.rank()});
     mpi_call& c = mine(*call);
     if (!c.posted) return;
-    for (const letter& x : c.receives)
-      for (std::size_t p = x.first; p < x.first + x.pieces; ++p)
-        if (!mpi_call::is_done(c.requests[p])) MPI_Cancel(&c.requests[p]);
+    for (std::size_t i = 0; i < plan().receives.size(); ++i)
+      if (!c.is_done(i)) MPI_Cancel(&c.requests[i]);
     const auto until = clock::now() + (carrier_.waiting_.failure() ? mpi_transport::a_while : mpi_transport::for_readers);
     int done = 0;
     while (c.test(done) == MPI_SUCCESS && done == 0) {
@@ -109,35 +100,33 @@ class mpi_exchange final : public bound_exchange {
     }
   }
 
-  // Puts what came where it belongs, once.
-  void deliver(mpi_call& c) const {
-    if (c.delivered) return;
-    c.delivered = true;
+  // Puts what came beside the tensor where it belongs, once.
+  void deliver(mpi_call& c) {
+    if (std::exchange(c.delivered, true)) return;
+    const std::vector<leg>& legs = plan().receives;
     if (plan().fold) {
-      fold(c, [&](int i) {
-        const leg& l = plan().receives[static_cast<std::size_t>(i)];
-        const letter& x = c.receives[static_cast<std::size_t>(i)];
-        return x.pieces == 0 ? c.in.part(l.there, l.extents) : x.box.packed_at(x.at);
+      fold(c, [&](std::size_t i) -> strided {
+        const letter& x = c.receives[i];
+        if (legs[i].peer != carrier_.rank()) return {c.beside.data() + x.travels.offset, x.packed.begin()};
+        return {c.in.part(legs[i].there, legs[i].extents).data, c.in.strides.begin()};
       });
       return;
     }
-    for (const letter& x : c.receives)
-      if (x.pieces > 0 && x.at != x.box.data) copy(x.box.packed_at(x.at), x.box);
+    for (std::size_t i = 0; i < legs.size(); ++i)
+      if (const letter& x = c.receives[i]; x.beside && legs[i].peer != carrier_.rank())
+        copy_rows(x.rows, bytes_of(plan().element), c.beside.data() + x.travels.offset, c.out.data + x.lies);
   }
   bool all_done(mpi_call& c) {
     int done = 0;
     const int status = c.test(done);
     if (done == 0 && status == MPI_SUCCESS) return false;
-    for (std::size_t i = 0; i < c.receives.size(); ++i) {
+    for (std::size_t i = 0; i < plan().receives.size(); ++i) {
       const leg& l = plan().receives[i];
-      index_t came = 0;
-      for (std::size_t p = c.receives[i].first; p < c.receives[i].first + c.receives[i].pieces; ++p) {
-        if (status == MPI_ERR_IN_STATUS) insist(c.statuses[p].MPI_ERROR, c, l.peer);
-        int n = 0;
-        MPI_Get_count(&c.statuses[p], MPI_BYTE, &n);
-        came += n;
-      }
-      if (status == MPI_SUCCESS && c.receives[i].pieces > 0 && came != bytes_of_leg(l)) insist(MPI_ERR_TRUNCATE, c, l.peer);
+      if (l.peer == carrier_.rank()) continue;
+      if (status == MPI_ERR_IN_STATUS) insist(c.statuses[i].MPI_ERROR, c, l.peer);
+      MPI_Count came = 0;
+      MPI_Get_elements_x(&c.statuses[i], MPI_BYTE, &came);
+      if (status == MPI_SUCCESS && came != count_of(l.extents) * bytes_of(plan().element)) insist(MPI_ERR_TRUNCATE, c, l.peer);
     }
     insist(status, c, carrier_.rank());
     return true;
@@ -146,19 +135,17 @@ class mpi_exchange final : public bound_exchange {
   // Who has to begin the call: whose box has not come, and who has not taken one.
   std::vector<detail::waiting::need> needs(const mpi_call& c) const {
     std::vector<detail::waiting::need> all;
-    const auto add = [&](const std::vector<leg>& legs, const std::vector<letter>& mail) {
-      for (std::size_t i = 0; i < legs.size(); ++i) {
-        const auto same = [&](const detail::waiting::need& n) { return n.peer == legs[i].peer; };
-        if (!c.came(mail[i]) && std::none_of(all.begin(), all.end(), same)) all.push_back({legs[i].peer, carrier_.offers_else(legs[i].peer)});
+    std::size_t request = 0;
+    for (const std::vector<leg>* legs : {&plan().receives, &plan().sends})
+      for (const leg& l : *legs) {
+        const auto same = [&](const detail::waiting::need& n) { return n.peer == l.peer; };
+        if (!c.is_done(request++) && std::none_of(all.begin(), all.end(), same)) all.push_back({l.peer, carrier_.offers_else(l.peer)});
       }
-    };
-    add(plan().receives, c.receives);
-    add(plan().sends, c.sends);
     return all;
   }
   // Never sleeps: messages on their way go on only while somebody asks for them.
   void wait(mpi_call& c) {
-    detail::patience p(carrier_.crowded_, false);
+    detail::patience p(carrier_.crowded_, carrier_.rest_);
     std::optional<waiting_here> here;
     while (!all_done(c)) {
       if (!p.pause()) continue;

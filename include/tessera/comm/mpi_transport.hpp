@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/comm/mpi_mailbox.hpp>
+#include <tessera/comm/patience.hpp>
 #include <tessera/comm/transport.hpp>
 #include <tessera/comm/waiting.hpp>
 
@@ -19,9 +20,11 @@ class mpi_transport final : public transport {
   /// Messages have at most so many tags, whatever more MPI has.
   explicit mpi_transport(const boost::mpi::communicator& world, std::uint64_t most_tags = std::numeric_limits<std::uint64_t>::max())
       : world_(world, boost::mpi::comm_duplicate),
+        rank_(world.rank()),
+        size_(world.size()),
         mailbox_(world),
         waiting_(
-            world.rank(), world.size(), [this](int to, const detail::wait_message& m) { mailbox_.post(to, m); },
+            rank_, size_, [this](int to, const detail::wait_message& m) { mailbox_.post(to, m); },
             [this] { return needs_(); }) {
     MPI_Comm_set_errhandler(world_, MPI_ERRORS_RETURN);
     int known = 0;
@@ -31,13 +34,14 @@ class mpi_transport final : public transport {
     tags_ = std::min(tags_, most_tags);
     const boost::mpi::communicator here(node_of(world_), boost::mpi::comm_take_ownership);
     crowded_ = static_cast<unsigned>(here.size()) > std::max(1u, std::thread::hardware_concurrency());
+    if (crowded_ && !mpi_yields()) rest_ = detail::patience::rest::yield;
   }
 
   static constexpr std::uint64_t agreement_tags = 1024;  ///< the first ones
 
   transport_traits traits() const override { return {"mpi", false, false}; }
-  int rank() const override { return world_.rank(); }
-  int size() const override { return world_.size(); }
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
 
   bool ended() const override { return waiting_.ended(); }
   std::optional<error> failure() const override { return waiting_.failure(); }
@@ -98,6 +102,23 @@ class mpi_transport final : public transport {
     return node;
   }
 
+  // Whether MPI lets others go first when it finds nothing to do, as Open MPI does where processes are more than cores.
+  static bool mpi_yields() {
+    int level = 0;
+    if (MPI_T_init_thread(MPI_THREAD_SINGLE, &level) != MPI_SUCCESS) return false;
+    int index = 0;
+    int numbers = 0;
+    int value = 0;
+    MPI_T_cvar_handle variable;
+    if (MPI_T_cvar_get_index("mpi_yield_when_idle", &index) == MPI_SUCCESS &&
+        MPI_T_cvar_handle_alloc(index, nullptr, &variable, &numbers) == MPI_SUCCESS) {
+      MPI_T_cvar_read(variable, &value);
+      MPI_T_cvar_handle_free(&variable);
+    }
+    MPI_T_finalize();
+    return value != 0;
+  }
+
   // Agreements between two workers are made one after the other, so that two of them may share a tag; other exchanges have one each.
   int tag_of(std::uint64_t id) const {
     if ((id & exchange_plan::agreement) != 0) return first_tag + static_cast<int>(id % agreement_tags);
@@ -121,12 +142,16 @@ class mpi_transport final : public transport {
   }
 
   boost::mpi::communicator world_;
+  int rank_;
+  int size_;
   detail::mpi_mailbox<detail::wait_message> mailbox_;
   std::function<std::vector<detail::waiting::need>()> needs_;  // of the call that this worker waits in
   detail::waiting waiting_;
   clock::time_point next_look_;
   std::uint64_t tags_ = 30000;
   bool crowded_ = false;
+  detail::patience::rest rest_ = detail::patience::rest::none;  // of who waits
+  unsigned posts_ = 0;
   bool stopped_ = false;  // it gave up a call, and begins nothing more
   std::set<int> used_;  // tags
   std::vector<std::vector<std::byte>> spare_;  // memory beside the tensors, from calls that ended

@@ -11,26 +11,29 @@ class patience {
  public:
   using clock = std::chrono::steady_clock;
 
-  explicit patience(bool crowded, bool sleeps = true) : looks_(crowded ? spinning : 0), sleeps_(sleeps) {}
+  /// What it does when it has looked for a while: nothing, where what is asked lets others go first itself.
+  enum class rest { none, yield, sleep };
+
+  explicit patience(bool crowded, rest between = rest::sleep) : looks_(crowded ? spinning : 0), rest_(between) {}
 
   /// Waits a little; whether it is time to look at more than what is waited for.
   bool pause() {
     if (looks_ < spinning) {
       ++looks_;
-      relax();
+      if (rest_ != rest::none) relax();
       return false;
     }
     if (++looks_ % 16 != 0) {
-      std::this_thread::yield();
+      if (rest_ != rest::none) std::this_thread::yield();
       return false;
     }
     const auto now = clock::now();
     if (since_ == clock::time_point{}) since_ = now;
     waited_ = now - since_;
-    if (sleeps_ && waited_ > std::chrono::milliseconds(1)) {
+    if (rest_ == rest::sleep && waited_ > std::chrono::milliseconds(1)) {
       std::this_thread::sleep_for(std::min<clock::duration>(waited_ / 8, std::chrono::milliseconds(1)));
       looks_ = spinning + 15;  // the next pause looks around again
-    } else {
+    } else if (rest_ != rest::none) {
       std::this_thread::yield();
     }
     return true;
@@ -51,7 +54,7 @@ class patience {
   }
 
   unsigned looks_;
-  bool sleeps_;
+  rest rest_;
   clock::time_point since_{};
   clock::duration waited_{};
 };

@@ -5,6 +5,8 @@
 
 #include <cstddef>
 #include <cstring>
+#include <span>
+#include <vector>
 
 namespace tessera {
 
@@ -61,53 +63,66 @@ struct region {
   }
 };
 
-namespace detail {
+/// The rows of boxes of equal extents, whatever memory they lie in: dimensions of extent 1 are left out, and rows that follow each other
+/// without gap in all of them are one.
+class common_rows {
+ public:
+  common_rows() = default;
+  common_rows(const box_vector& extents, const std::vector<const index_t*>& strides) : steps_(strides.size()) {
+    for (int d = 0; d < extents.count; ++d) {
+      empty_ = empty_ || extents[d] == 0;
+      if (extents[d] == 1) continue;
+      const int last = n_.count - 1;
+      bool follow = last >= 0;
+      for (std::size_t i = 0; follow && i < strides.size(); ++i) follow = steps_[i][last] == strides[i][d] * extents[d];
+      if (follow) n_[last] *= extents[d];
+      else n_.push(extents[d]);
+      for (std::size_t i = 0; i < strides.size(); ++i) {
+        steps_[i].resize(n_.count);
+        steps_[i][n_.count - 1] = strides[i][d];
+      }
+    }
+    if (!n_.empty()) return;
+    n_.push(1);
+    for (box_vector& s : steps_) s.push(1);
+  }
 
-/// Calls row(a, b, n, step_a, step_b) for every innermost row of two regions of equal extents; steps in elements.
-template <class Row>
-void each_row(const region& a, const region& b, Row&& row) {
-  const index_t size_a = bytes_of(a.element);
-  const index_t size_b = bytes_of(b.element);
-  box_vector n;
-  box_vector sa;
-  box_vector sb;
-  for (int d = 0; d < a.extents.count; ++d) {  // dimensions of extent 1 go; rows that follow each other without gap join
-    if (a.extents[d] == 0) return;
-    if (a.extents[d] == 1) continue;
-    const int last = n.count - 1;
-    if (last >= 0 && sa[last] == a.strides[d] * a.extents[d] && sb[last] == b.strides[d] * a.extents[d]) {
-      n[last] *= a.extents[d];
-      sa[last] = a.strides[d];
-      sb[last] = b.strides[d];
-    } else {
-      n.push(a.extents[d]);
-      sa.push(a.strides[d]);
-      sb.push(b.strides[d]);
+  /// The elements of a row.
+  index_t length() const { return n_[n_.count - 1]; }
+  /// The distance of neighbours in it, in elements.
+  index_t step(std::size_t of) const { return steps_[of][n_.count - 1]; }
+
+  /// Calls row() with `at` on the next row of every box, elements having `size` bytes; afterwards it is where it was.
+  template <class Row>
+  void each(std::span<std::byte*> at, index_t size, Row&& row) const {
+    if (empty_) return;
+    const int inner = n_.count - 1;
+    if (inner == 0) return row();
+    const auto go = [&](int d, index_t by) {
+      for (std::size_t i = 0; i < at.size(); ++i) at[i] += by * steps_[i][d] * size;
+    };
+    box_vector done;
+    done.resize(inner);
+    while (true) {
+      row();
+      int d = inner - 1;
+      for (; d >= 0; --d) {
+        go(d, 1);
+        if (++done[d] < n_[d]) break;
+        go(d, -n_[d]);
+        done[d] = 0;
+      }
+      if (d < 0) return;
     }
   }
-  if (n.empty()) {
-    row(a.data, b.data, index_t{1}, index_t{1}, index_t{1});
-    return;
-  }
-  const int inner = n.count - 1;
-  box_vector at;
-  at.resize(n.count);
-  std::byte* pa = a.data;
-  std::byte* pb = b.data;
-  while (true) {
-    row(pa, pb, n[inner], sa[inner], sb[inner]);
-    int d = inner - 1;
-    for (; d >= 0; --d) {
-      pa += sa[d] * size_a;
-      pb += sb[d] * size_b;
-      if (++at[d] < n[d]) break;
-      pa -= sa[d] * n[d] * size_a;
-      pb -= sb[d] * n[d] * size_b;
-      at[d] = 0;
-    }
-    if (d < 0) return;
-  }
-}
+
+ private:
+  box_vector n_;
+  std::vector<box_vector> steps_;  // by box
+  bool empty_ = false;
+};
+
+namespace detail {
 
 template <class Visit, class... T>
 void with_type_at(int place, Visit& visit, type_list<T...>) {
@@ -134,19 +149,25 @@ void with_bytes(index_t size, Visit&& visit) {
 
 }  // namespace detail
 
-/// to = from, element by element; regions of equal extents and elements.
-inline void copy(const region& from, const region& to) {
-  detail::with_bytes(bytes_of(from.element), [&](auto zero) {
-    using T = decltype(zero);
-    detail::each_row(from, to, [](std::byte* a, std::byte* b, index_t n, index_t step_a, index_t step_b) {
-      if (step_a == 1 && step_b == 1) {
-        std::memcpy(b, a, static_cast<std::size_t>(n) * sizeof(T));
-        return;
-      }
-      constexpr index_t size = sizeof(T);
-      for (index_t i = 0; i < n; ++i) std::memcpy(b + i * step_b * size, a + i * step_a * size, sizeof(T));
+/// Copies the rows of the first of two boxes to those of the second; elements of `size` bytes.
+inline void copy_rows(const common_rows& rows, index_t size, std::byte* from, std::byte* to) {
+  detail::with_bytes(size, [&](auto zero) {
+    constexpr index_t bytes = sizeof(zero);
+    std::byte* at[]{from, to};
+    const index_t n = rows.length();
+    const index_t steps[]{rows.step(0) * bytes, rows.step(1) * bytes};
+    const bool whole = steps[0] == bytes && steps[1] == bytes;
+    rows.each(at, bytes, [&] {
+      if (whole) std::memcpy(at[1], at[0], static_cast<std::size_t>(n * bytes));
+      else
+        for (index_t i = 0; i < n; ++i) std::memcpy(at[1] + i * steps[1], at[0] + i * steps[0], bytes);
     });
   });
+}
+
+/// to = from, element by element; regions of equal extents and elements.
+inline void copy(const region& from, const region& to) {
+  copy_rows({from.extents, {from.strides.begin(), to.strides.begin()}}, bytes_of(from.element), from.data, to.data);
 }
 
 /// Fills a region with the neutral element of a combine: 0 for sums.
@@ -154,9 +175,10 @@ inline void fill_neutral(const region& to, combine with) {
   detail::with_type(to.element, [&](auto zero) {
     using T = decltype(zero);
     const T value = detail::stored<T>(detail::neutral<decltype(detail::widened(zero))>(with));
-    detail::each_row(to, to, [value](std::byte* a, std::byte*, index_t n, index_t step, index_t) {
-      T* x = reinterpret_cast<T*>(a);
-      for (index_t i = 0; i < n; ++i) x[i * step] = value;
+    const common_rows rows(to.extents, {to.strides.begin()});
+    std::byte* at[]{to.data};
+    rows.each(at, sizeof(T), [&] {
+      for (index_t i = 0; i < rows.length(); ++i) reinterpret_cast<T*>(at[0])[i * rows.step(0)] = value;
     });
   });
 }

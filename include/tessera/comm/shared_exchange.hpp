@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/topology/mesh_value.hpp>
+#include <tessera/comm/matching_boxes.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -25,8 +25,10 @@ struct alignas(64) shown_call {
   std::byte* data = nullptr;
   index_t strides[max_dimensions]{};
   bool busy = false;
+  std::vector<std::byte> copy;  ///< what is shown, if the tensor itself is not
   std::vector<taken_line> lines;  ///< what was taken from each worker, by place: likewise
 
+  strided where() const { return {data, strides}; }
   std::atomic<std::uint64_t>& taken(std::size_t from) { return lines[from / taken_line::size].from[from % taken_line::size]; }
 };
 
@@ -36,12 +38,19 @@ class shown_calls {
  public:
   explicit shown_calls(std::size_t workers) : workers_(workers) { grow(); }
 
-  /// The place of a new call. The worker itself asks.
-  shown_call& fresh(std::uint64_t call) {
-    const auto is_free = [](const shown_call& c) { return !c.busy; };
+  /// The place of a new call, of those that are free for it. The worker itself asks.
+  template <class Free>
+  shown_call& fresh(std::uint64_t call, Free&& is_free) {
     if (shown_call* place = find(call, is_free)) return *place;
     grow();
     return *find(call, is_free);
+  }
+
+  /// How many calls were begun. The worker itself asks.
+  std::uint64_t count() const {
+    std::uint64_t n = 0;
+    for (const shown_call& c : calls_) n = std::max(n, c.begun.load(std::memory_order_relaxed));
+    return n;
   }
 
   /// Where a call that was begun and has not ended is shown. Others ask.
@@ -94,13 +103,18 @@ struct exchange_member {
   std::vector<int> sources;  ///< places of those whose boxes it takes; the hub guards it, and what follows
   std::vector<int> readers;
   bool fold = false;
-
   exchange_member(int of, std::size_t workers) : rank(of), calls(workers) {}
 };
 
 /// An exchange as the threads of a process share it.
 struct shared_exchange {
   std::deque<exchange_member> members;  ///< by place among its workers
+
+  /// Whether all readers have taken what a worker showed in a call. The worker itself asks.
+  bool is_read(std::size_t place, std::uint64_t call) const {
+    const auto took = [&](int reader) { return members[static_cast<std::size_t>(reader)].calls.taken(call, place); };
+    return std::all_of(members[place].readers.begin(), members[place].readers.end(), took);
+  }
 };
 
 }  // namespace tessera::detail

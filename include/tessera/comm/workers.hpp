@@ -73,8 +73,9 @@ int run_threads(const launch_options& options, const mesh_value& mesh, Program& 
   const auto worker = [&](int rank) {
     const exit_guard guard(label_of(mesh, rank), rank, end_process);
     try {
-      run_worker(std::make_shared<in_process>(meeting, rank), options, program);
-      meeting->leave(rank);
+      const auto carrier = std::make_shared<in_process>(meeting, rank);
+      run_worker(carrier, options, program);
+      carrier->leave();
     } catch (const error& e) {
       fail(rank, e);  // who met it says so; the others only stop
       meeting->abandon(rank, e);
