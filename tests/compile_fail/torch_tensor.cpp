@@ -3,6 +3,7 @@
 
 namespace ts = tessera;
 
+struct batch : ts::dyn {};
 struct row : ts::axis<2> {};
 struct col : ts::axis<2> {};
 using grid = ts::mesh<row, col>;
@@ -37,6 +38,7 @@ using deep = ts::nn::sequential<
     relu_layer, conv<3>, relu_layer, conv<3>, relu_layer, conv<3>, relu_layer, conv<3>, relu_layer, conv<3>, relu_layer, conv<3>,
     relu_layer>;
 static_assert(deep<conv<3>>::layers::count == 50);
+using small_net = ts::nn::sequential<image, conv<3>, ts::nn::relu, ts::nn::max_pool<ts::kernel<2, 2>>>;
 using never_used = deep<conv<13>>;  // naming it is no error
 struct named_net : deep<conv<3>> {
   using base = deep<conv<3>>;
@@ -52,9 +54,24 @@ inline void control(const copies& whole, const terms& pending, const by_row& row
   ts::all_gather<all>(rows);
   ts::sum<1, 0>(whole);
   ts::shift<row, 5>(rows);
+  ts::sum(ts::exp(whole) + ts::map_elements(whole, [](const at::Tensor& a) { return a; }));
   of_rows(ts::repartition<layout_as<ts::blocks<row>, ts::whole>>(columns));
   if (value(loss) > 0) loss.backward();
 }
+inline by_row control(const ts::team<grid>& team, const at::Tensor& x) {
+  ts::adopt<matrix<ts::lengths<row>, ts::whole>>(team, x);
+  return ts::assume<by_row>(team, ts::take<by_row>(team, x).local(), ts::bind<batch>(1));
+}
+// A class of a user's own that shows its parameters.
+struct two_networks {
+  deep<conv<3>> first, second;
+  template <class Visit>
+  void each_parameter(const Visit& visit) const {
+    first.each_parameter(visit);
+    second.each_parameter(visit);
+  }
+};
+inline void control(two_networks& both) { ts::nn::assign(both, ts::nn::state_of(both)); }
 inline deep<conv<3>>::output control(ts::team<grid>& team, const image& x,
                                      const images<ts::replicate<>, ts::whole, ts::whole, ts::blocks<row>, ts::blocks<col>>& spelt) {
   const named_net net{team, ts::seed{7}};
@@ -120,13 +137,27 @@ auto everywhere(const by_row& x) { return ts::all_gather(x); }
 auto part(const ts::team<grid>& team, const at::Tensor& x) { return ts::take<all>(team, x); }
 #elif defined(ASSUME_A_PARTITION)  // expect: [tessera.argument.kind] && kind::tensor && kind::partition
 auto part(const ts::team<grid>& team, const at::Tensor& x) { return ts::assume<all>(team, x); }
-#elif defined(ASSUME_WITH_A_NUMBER)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 1, tessera::kind::binding, tessera::kind::something_else>
+#elif defined(ASSUME_WITH_A_NUMBER)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 3, tessera::kind::binding, tessera::kind::something_else>
 struct number {};
 auto part(const ts::team<grid>& team, const at::Tensor& x) { return ts::assume<by_row>(team, x, number{}); }
 #elif defined(APPLY_A_LAYER)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 0, tessera::kind::primitive, tessera::kind::layer>
 auto rectified(const by_row& x) { return ts::apply<ts::nn::relu>(x); }
 #elif defined(SUM_OF_A_DYNAMIC_TENSOR)  // expect: [tessera.tensor.wanted] && tensor_wanted<
 auto total(const ts::tensor<ts::dyn>& x) { return ts::sum(x); }
+#elif defined(TAKE_SWAPPED)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 1, tessera::kind::team, tessera::kind::box>
+auto part(const ts::team<grid>& team, const at::Tensor& x) { return ts::take<by_row>(x, team); }
+#elif defined(ASSUME_SWAPPED)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 1, tessera::kind::team, tessera::kind::box>
+auto part(const ts::team<grid>& team, const at::Tensor& x) { return ts::assume<by_row>(x, team); }
+#elif defined(ADOPT_SWAPPED)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 1, tessera::kind::team, tessera::kind::box>
+auto part(const ts::team<grid>& team, const at::Tensor& x) { return ts::adopt<by_row>(x, team); }
+#elif defined(TAKE_OF_A_PART)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 2, tessera::kind::box, tessera::kind::tensor>
+auto part(const ts::team<grid>& team, const copies& x) { return ts::take<by_row>(team, x); }
+#elif defined(TAKE_AS_NOTHING)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 0, tessera::kind::tensor, tessera::kind::nothing>
+auto part(const ts::team<grid>& team, const at::Tensor& x) { return ts::take(team, x); }
+#elif defined(RELU_OF_A_BOX)  // expect: [tessera.tensor.wanted] && tensor_wanted<
+auto rectified(const at::Tensor& x) { return ts::relu(x); }
+#elif defined(SUM_OF_A_BOX)  // expect: [tessera.tensor.wanted] && tensor_wanted<
+auto total(const at::Tensor& x) { return ts::sum<0>(x); }
 #elif defined(ADOPT_A_PARTITION)  // expect: [tessera.argument.kind] && kind::tensor && kind::partition
 auto part(const ts::team<grid>& team, const at::Tensor& x) { return ts::adopt<all>(team, x); }
 #elif defined(LAUNCH_ON_AN_AXIS)  // expect: [tessera.argument.kind] && kind::mesh && kind::axis
@@ -160,12 +191,26 @@ double train(ts::team<grid>& team, const image& x, const ts::tensor<layout_as<ts
   for (const at::Tensor& w : mine.parameters()) w.zero_();
   return value(loss) + value(all_of_it);
 }
+#elif defined(NETWORK_WITHOUT_SEED)  // expect: [tessera.network.arguments]
+auto output(ts::team<grid>& team, const image& x) { return deep<conv<3>>{team}(x); }
+#elif defined(NETWORK_OF_A_NUMBER)  // expect: [tessera.network.arguments]
+auto output(ts::team<grid>& team, const image& x) { return deep<conv<3>>(team, 7)(x); }
+#elif defined(NETWORK_SWAPPED)  // expect: [tessera.network.arguments]
+auto output(ts::team<grid>& team, const image& x) { return named_net(ts::seed{7}, team)(x); }
+#elif defined(NETWORK_OF_NOTHING)  // expect: [tessera.network.arguments]
+auto output(const image& x) {
+  small_net net;
+  return net(x);
+}
+#elif defined(STATE_OF_A_TENSOR)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 1, tessera::kind::network, tessera::kind::tensor>
+auto weights(const copies& x) { return ts::nn::state_of(x); }
+#elif defined(ASSIGN_TO_A_TENSOR)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 1, tessera::kind::network, tessera::kind::tensor>
+void copy(copies& x, const ts::nn::state_dict& weights) { ts::nn::assign(x, weights); }
 #elif defined(OTHER_CALL)  // expect: [tessera.tensor.partition] && wrong_partition<2>
 auto output(const deep<conv<3>>& net, const images<ts::whole, ts::whole, ts::blocks<col>, ts::blocks<row>>& x) { return net(x); }
 #elif defined(CALL_WITH_BOX)  // expect: [tessera.tensor.wanted] && tensor_wanted<
 auto output(const deep<conv<3>>& net, const at::Tensor& x) { return net(x); }
 #elif defined(COPY_OF_A_NETWORK)  // expect: [tessera.network.copy]
-using small_net = ts::nn::sequential<image, conv<3>, ts::nn::relu, ts::nn::max_pool<ts::kernel<2, 2>>>;
 auto copied(const small_net& net) { return net; }
 #elif defined(LOSS_OF_IMAGES)  // expect: [tessera.layer.dimensions] && layer_takes_other_dimensions<2, 4>
 auto loss(const image& x, const ts::tensor<layout_as<ts::whole>, ts::shape_of<16>, std::int64_t>& labels) {

@@ -52,5 +52,7 @@ class team {
  private:
   std::shared_ptr<team_state> state_;
 };
+template <Mesh M>
+inline constexpr kind kind_of<team<M>> = kind::team;
 
 }  // namespace tessera

@@ -33,7 +33,10 @@ enum class kind : signed char {
   option,
   layer,
   network,
-  call,            ///< a function that is told a type: bind<…>, traffic<…>
+  team,
+  seed,
+  box,             ///< a LibTorch tensor: one worker's part, or what everybody has
+  call,            ///< a function: its place 0 is the type that it is told, bind<…>, take<…>, and its arguments follow
   nothing,
   incomplete_class,
   private_axis,    ///< derives from an axis or an extent, but not publicly

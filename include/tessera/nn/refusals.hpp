@@ -35,6 +35,9 @@ inline constexpr reason file_not_ours{
 inline constexpr reason other_parameters{
     "tessera.network.parameters", "expected, found",
     "these are other parameters than the network's; load those that the same network saved"};
+inline constexpr reason network_made_otherwise{
+    "tessera.network.arguments", "",
+    "a network is made of its team and a seed; write net{team, seed{7}}"};
 inline constexpr reason network_moved_from{
     "tessera.network.moved", "",
     "the network was moved from; use the one that it was moved to"};

@@ -19,6 +19,20 @@ struct running_layers<layer_list<Ons...>> {
 
 namespace tessera::nn {
 
+/// What a network is made of: a team or a seed. Anything converts to it, and what is neither is refused at the line that makes the
+/// network, where compilers name no layer.
+template <kind Wanted, class Value>
+struct made_of {
+  Value value;
+  template <class Given>
+  made_of(const Given& given) {
+    using verdict = std::conditional_t<kind_of<Given> == Wanted, fits, network_made_otherwise<>>;
+    verdict::template refuse<verdict>();
+    if constexpr (verdict::ok && Wanted == kind::team) value = given.state();
+    else if constexpr (verdict::ok) value = given;
+  }
+};
+
 /// A network whose layers fit one another, with parameters and a forward: what `sequential` names.
 template <class In, class... Layers>
 class sequential_of : public network_between<In, typename network_of<In, Layers...>::output> {
@@ -30,9 +44,10 @@ class sequential_of : public network_between<In, typename network_of<In, Layers.
   using verdict = typename known::verdict;
 
   /// Makes the parameters; all workers of the team do, and compare what they make.
-  template <class Team>
-  sequential_of(const Team& team, const seed& s)
-      : running(team.state(), s, detail::running_layers<typename known::chained::layers>::table) {}
+  sequential_of(const made_of<kind::team, team_handle>& team, const made_of<kind::seed, seed>& s)
+      : running(team.value, s.value, detail::running_layers<typename known::chained::layers>::table) {}
+  explicit sequential_of(const made_of<kind::nothing, int>&) {}
+  sequential_of() = delete;  // [tessera.network.arguments] a network is made of its team and a seed; write net{team, seed{7}}
   sequential_of(sequential_of&&) = default;
   sequential_of& operator=(sequential_of&&) = default;
   sequential_of(const sequential_of&) = delete;             // [tessera.network.copy] two would step the same weights;

@@ -16,13 +16,21 @@ using state_dict = std::map<std::string, at::Tensor>;
 
 namespace tessera::detail {
 
+/// Whether something is a network, or a class that shows its parameters as one does.
+template <class Network>
+using shows_parameters = std::conditional_t<requires(const Network& net, void (*visit)(const nn::parameter&)) { net.each_parameter(visit); },
+                                            fits, wrong_argument<kind::call, 1, kind::network, kind_of<Network>>>;
+
 /// The parameters of a network under their keys; two of one key are refused.
 template <class Network>
 std::map<std::string, const nn::parameter*> parameters_by_key(const Network& net) {
+  using verdict = shows_parameters<Network>;
+  verdict::template refuse<verdict>();
   std::map<std::string, const nn::parameter*> all;
-  net.each_parameter([&](const nn::parameter& p) {
+  const auto add = [&](const nn::parameter& p) {
     if (!all.emplace(p.path(), &p).second) throw error(refusal{code::parameter_named_twice}, p.path());
-  });
+  };
+  if constexpr (verdict::ok) net.each_parameter(add);
   return all;
 }
 
@@ -44,9 +52,12 @@ inline std::uint64_t digest_of(const at::Tensor& t) {
 /// The team that speaks for a network: its own, or that of its first parameter.
 template <class Network>
 team_handle team_of(const Network& net) {
+  using verdict = shows_parameters<Network>;
+  verdict::template refuse<verdict>();
   if constexpr (requires { net.team(); }) return net.team();
   team_handle first;
-  net.each_parameter([&](const nn::parameter& p) { first = first ? first : p.stored().team(); });
+  const auto find = [&](const nn::parameter& p) { first = first ? first : p.stored().team(); };
+  if constexpr (verdict::ok) net.each_parameter(find);
   if (!first) throw error(refusal{code::undefined_tensor}, "a network without a team and parameters");
   return first;
 }

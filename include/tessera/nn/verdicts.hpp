@@ -66,6 +66,12 @@ template <index_t... Numbers> struct other_parameters : refused {
                   "[tessera.network.parameters] these are other parameters than the network's; load those that the same network saved");
   }
 };
+template <index_t... Numbers> struct network_made_otherwise : refused {
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.network.arguments] a network is made of its team and a seed; write net{team, seed{7}}");
+  }
+};
 template <index_t... Numbers> struct network_moved_from : refused {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
@@ -97,6 +103,7 @@ template <index_t... Numbers> struct verdict_named<&code::file_truncated, Number
 template <index_t... Numbers> struct verdict_named<&code::file_altered, Numbers...> { using type = file_altered<Numbers...>; };
 template <index_t... Numbers> struct verdict_named<&code::file_not_ours, Numbers...> { using type = file_not_ours<Numbers...>; };
 template <index_t... Numbers> struct verdict_named<&code::other_parameters, Numbers...> { using type = other_parameters<Numbers...>; };
+template <index_t... Numbers> struct verdict_named<&code::network_made_otherwise, Numbers...> { using type = network_made_otherwise<Numbers...>; };
 template <index_t... Numbers> struct verdict_named<&code::network_moved_from, Numbers...> { using type = network_moved_from<Numbers...>; };
 template <index_t... Numbers> struct verdict_named<&code::network_copied, Numbers...> { using type = network_copied<Numbers...>; };
 template <index_t... Numbers> struct verdict_named<&code::parameter_named_twice, Numbers...> { using type = parameter_named_twice<Numbers...>; };

@@ -71,19 +71,26 @@ inline tensor<dyn> adopt(const team_handle& team, layout x, const at::Tensor& lo
   return detail::tensor_of(team, x, local);
 }
 
-/// The same into a type: `adopt<tensor<partition<grid, lengths<a>, whole>, shape<batch, dim<5>>>>(team, box)`.
-template <TensorType T, class Team>
-T adopt(const Team& team, const at::Tensor& local, call_site at = call_site::here()) {
-  if (local.defined()) check(detail::check_element(value_of<T>.element, local.scalar_type()), team.label());
-  return T(adopt(team.state(), value_of<T>.layout, local, at));
-}
+namespace detail {
 
-template <class T, class Team>
-  requires(!TensorType<T>)
-auto adopt(const Team&, const at::Tensor&) {
-  using verdict = detail::argument_verdict<kind::call, 0, kind::tensor, T>;
+template <class... Given>
+struct adopts {
+  static constexpr refusal value = check_entry<Given...>();
+};
+
+}  // namespace detail
+
+/// The same into a type: `adopt<tensor<partition<grid, lengths<a>, whole>, shape<batch, dim<5>>>>(team, box)`.
+template <class T = void, class Team, class Box>
+auto adopt(const Team& team, const Box& local, call_site at = call_site::here()) {
+  using verdict = verdict_of<detail::adopts<T, Team, Box>>;
   verdict::template refuse<verdict>();
-  return detail::refused_tensor<>();
+  if constexpr (verdict::ok) {
+    if (local.defined()) check(detail::check_element(value_of<T>.element, local.scalar_type()), team.label());
+    return T(adopt(team.state(), value_of<T>.layout, local, at));
+  } else {
+    return detail::refused_like<detail::as_tensor<T>>();
+  }
 }
 
 }  // namespace tessera

@@ -47,26 +47,30 @@ auto operator*(const X& x, const Y& y) {
       +[](const at::Tensor& a, const at::Tensor& b) { return a * b; }, x, y);
 }
 
+/// A tensor of any kind; an operation refuses those that are not distributed by a type.
+template <class X>
+concept AnyTensor = TensorType<X> || kind_of<X> == kind::dynamic_tensor || kind_of<X> == kind::box;
+
 /// f(x) element by element, with any f: non-linear, so x must not be partial.
-template <class P, class S, class E, class F>
-auto map_elements(const tensor<P, S, E>& x, F&& f) {
-  return detail::typed_apply<detail::each_element<tensor<P, S, E>>>(f, x);
+template <AnyTensor X, class F>
+auto map_elements(const X& x, F&& f) {
+  return detail::typed_apply<detail::each_element<X>>(f, x);
 }
-template <class P, class S, class E>
-auto relu(const tensor<P, S, E>& x) {
-  return detail::typed_apply<detail::each_element<tensor<P, S, E>>>(+[](const at::Tensor& a) { return at::relu(a); }, x);
+template <AnyTensor X>
+auto relu(const X& x) {
+  return detail::typed_apply<detail::each_element<X>>(+[](const at::Tensor& a) { return at::relu(a); }, x);
 }
-template <class P, class S, class E>
-auto exp(const tensor<P, S, E>& x) {
-  return detail::typed_apply<detail::each_element<tensor<P, S, E>>>(+[](const at::Tensor& a) { return at::exp(a); }, x);
+template <AnyTensor X>
+auto exp(const X& x) {
+  return detail::typed_apply<detail::each_element<X>>(+[](const at::Tensor& a) { return at::exp(a); }, x);
 }
-template <class P, class S, class E>
-auto log(const tensor<P, S, E>& x) {
-  return detail::typed_apply<detail::each_element<tensor<P, S, E>>>(+[](const at::Tensor& a) { return at::log(a); }, x);
+template <AnyTensor X>
+auto log(const X& x) {
+  return detail::typed_apply<detail::each_element<X>>(+[](const at::Tensor& a) { return at::log(a); }, x);
 }
-template <class P, class S, class E>
-auto tanh(const tensor<P, S, E>& x) {
-  return detail::typed_apply<detail::each_element<tensor<P, S, E>>>(+[](const at::Tensor& a) { return at::tanh(a); }, x);
+template <AnyTensor X>
+auto tanh(const X& x) {
+  return detail::typed_apply<detail::each_element<X>>(+[](const at::Tensor& a) { return at::tanh(a); }, x);
 }
 
 namespace detail {
@@ -80,9 +84,9 @@ at::Tensor sum_over(const at::Tensor& x) {
 }  // namespace detail
 
 /// Σ over the named dimensions (over all when none is named); a sum over a cut dimension is partial. An empty box gives 0.
-template <int... Dims, class P, class S, class E>
-auto sum(const tensor<P, S, E>& x) {
-  return detail::typed_apply<detail::sum_signature<detail::dims_of<tensor<P, S, E>>, Dims...>>(&detail::sum_over<Dims...>, x);
+template <int... Dims, AnyTensor X>
+auto sum(const X& x) {
+  return detail::typed_apply<detail::sum_signature<detail::dims_of<X>, Dims...>>(&detail::sum_over<Dims...>, x);
 }
 
 /// x[…, i, k] y[…, k, j]; a contraction over a dimension that both have cut alike is partial.

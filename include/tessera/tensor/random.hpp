@@ -21,6 +21,8 @@ struct seed {
   /// What a name within the path is called outside of it.
   std::string key(std::string_view name) const { return path.empty() ? std::string(name) : path + '.' + std::string(name); }
 };
+template <>
+inline constexpr kind kind_of<seed> = kind::seed;
 
 namespace detail {
 

@@ -8,13 +8,22 @@ namespace tessera {
 
 namespace detail {
 
-/// Whether tensors of a type can be made of boxes: learned lengths come with `adopt`.
-template <TensorType T, class... Bindings>
+/// What is wrong with a call that makes a tensor of type T on a team of a LibTorch tensor.
+template <class T, class Team, class Box, class... Bindings>
+constexpr refusal check_entry() {
+  return first_of(check_kinds<kind::call, kind::tensor, T>(0), check_kinds<kind::call, kind::team, Team>(1), check_kinds<kind::call, kind::box, Box>(2),
+                  check_kinds<kind::call, kind::binding, Bindings...>(3));
+}
+
+/// Whether a tensor enters by its box alone: learned lengths come with `adopt`.
+template <class T, class... Given>
 struct enters {
   static constexpr refusal value = [] {
-    for (int d = 0; d < value_of<T>.layout.dims.count; ++d)
-      if (value_of<T>.layout.dims[d].bounds == learned) return refusal{code::lengths_not_known, d};
-    return check_kinds<kind::call, kind::binding, Bindings...>(1);
+    constexpr refusal why = check_entry<T, Given...>();
+    if constexpr (why.ok())
+      for (int d = 0; d < value_of<T>.layout.dims.count; ++d)
+        if (value_of<T>.layout.dims[d].bounds == learned) return refusal{code::lengths_not_known, d};
+    return why;
   }();
 };
 
@@ -36,24 +45,19 @@ T entered(tensor<dyn> x) {
 
 /// Wraps this worker's box in a type: shape, element and device are checked, dynamic extents compared. Bindings give those that are
 /// cut: `assume<T>(team, box, bind<batch>(64))`.
-template <TensorType T, class Team, class... Bindings>
-T assume(const Team& team, at::Tensor local, const Bindings&... bindings) {
-  using verdict = verdict_of<detail::enters<T, Bindings...>>;
+template <class T = void, class Team, class Box, class... Bindings>
+auto assume(const Team& team, const Box& local, const Bindings&... bindings) {
+  using verdict = verdict_of<detail::enters<T, Team, Box, Bindings...>>;
   verdict::template refuse<verdict>();
-  layout x = value_of<T>.layout;
-  if constexpr (verdict::ok) x = detail::bound_all(x, bindings...);
-  for (int d = 0; d < x.dims.count; ++d)  // what nothing cuts is seen from the box
-    if (x.dims[d].extent == dynamic && x.levels(d) == 0 && local.defined() && d < local.dim() && x.mesh.contains(team.rank()))
-      x.dims[d].extent = local.size(d);
-  return detail::entered<T>(detail::tensor_of(team.state(), x, value_of<T>.element, std::move(local)));
-}
-
-template <class T, class Team, class... Given>
-  requires(!TensorType<T>)
-auto assume(const Team&, const at::Tensor&, const Given&...) {
-  using verdict = detail::argument_verdict<kind::call, 0, kind::tensor, T>;
-  verdict::template refuse<verdict>();
-  return detail::refused_tensor<>();
+  if constexpr (verdict::ok) {
+    layout x = detail::bound_all(value_of<T>.layout, bindings...);
+    for (int d = 0; d < x.dims.count; ++d)  // what nothing cuts is seen from the box
+      if (x.dims[d].extent == dynamic && x.levels(d) == 0 && local.defined() && d < local.dim() && x.mesh.contains(team.rank()))
+        x.dims[d].extent = local.size(d);
+    return detail::entered<T>(detail::tensor_of(team.state(), x, value_of<T>.element, local));
+  } else {
+    return detail::refused_like<detail::as_tensor<T>>();
+  }
 }
 
 namespace detail {
@@ -85,18 +89,12 @@ inline tensor<dyn> take_value(const team_handle& team, layout x, element e, cons
 }  // namespace detail
 
 /// My part of a global tensor that every worker has: nothing moves but the dynamic extents, which are compared.
-template <TensorType T, class Team>
-T take(const Team& team, const at::Tensor& global) {
-  using verdict = verdict_of<detail::enters<T>>;
+template <class T = void, class Team, class Box>
+auto take(const Team& team, const Box& global) {
+  using verdict = verdict_of<detail::enters<T, Team, Box>>;
   verdict::template refuse<verdict>();
-  return detail::entered<T>(detail::take_value(team.state(), value_of<T>.layout, value_of<T>.element, global));
-}
-template <class T, class Team>
-  requires(!TensorType<T>)
-auto take(const Team&, const at::Tensor&) {
-  using verdict = detail::argument_verdict<kind::call, 0, kind::tensor, T>;
-  verdict::template refuse<verdict>();
-  return detail::refused_tensor<>();
+  if constexpr (verdict::ok) return detail::entered<T>(detail::take_value(team.state(), value_of<T>.layout, value_of<T>.element, global));
+  else return detail::refused_like<detail::as_tensor<T>>();
 }
 
 }  // namespace tessera

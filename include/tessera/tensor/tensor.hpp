@@ -5,6 +5,9 @@
 
 namespace tessera {
 
+template <>
+inline constexpr kind kind_of<at::Tensor> = kind::box;
+
 namespace detail {
 
 inline tensor<dyn> tensor_of(const team_handle& team, placement_handle where, at::Tensor local);
