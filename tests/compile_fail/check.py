@@ -32,7 +32,8 @@ def faults_of(said, expected, source, lines):
     mine = [line for line in said.splitlines() if not line.startswith(("In file included from", "                 from"))]
     errors = sum(" error: " in line for line in mine)
     characters = sum(len(line) + 1 for line in mine)
-    faults = [f"does not say '{text}'" for text in expected if text not in said]
+    plain = said.replace("> >", ">>")  # as g++ writes it
+    faults = [f"does not say '{text}'" for text in expected if text not in plain]
     if not any(int(line) in lines for line in re.findall(rf"^{re.escape(source)}:(\d+):", said, re.M)):
         faults.append(f"names none of the lines {lines[0]} to {lines[-1]}")
     if errors != 1:

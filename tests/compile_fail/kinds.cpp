@@ -36,22 +36,22 @@ static_assert(ts::primitive<bad, copies>::cost().total >= 0);
 class hidden : ts::axis<2> {};
 using bad = T<ts::partition<ts::mesh<row, hidden>, ts::blocks<row>>>;
 static_assert(ts::primitive<bad, copies>::cost().total >= 0);
-#elif defined(MESH_ZERO_ROTATED)  // expect: [tessera.mesh.extent] && extent_not_positive<0, 0>
+#elif defined(MESH_ZERO_ROTATED)  // expect: [tessera.mesh.extent] && extent_not_positive<z, tessera::its::extent<0>>
 struct z : ts::axis<0> {};
 using bad = T<ts::partition<ts::mesh<z>, ts::rotated<ts::blocks<z>, 1>>>;
 static_assert(ts::primitive<bad, copies>::cost().total >= 0);
-#elif defined(MESH_HUGE)  // expect: [tessera.mesh.size] && mesh_too_large<1, 65536>
+#elif defined(MESH_HUGE)  // expect: [tessera.mesh.size] && mesh_too_large<b, tessera::its::extent<65536>>
 struct a : ts::axis<65536> {};
 struct b : ts::axis<65536> {};
 using bad = T<ts::partition<ts::mesh<a, b>, ts::blocks<a>>>;
 static_assert(ts::primitive<bad, copies>::cost().total >= 0);
-#elif defined(PRODUCT_HUGE)  // expect: [tessera.mesh.size] && mesh_too_large<1, 65536>
+#elif defined(PRODUCT_HUGE)  // expect: [tessera.mesh.size] && mesh_too_large<b, tessera::its::extent<65536>>
 struct a : ts::axis<65536> {};
 struct b : ts::axis<65536> {};
 struct ab : ts::product<a, b> {};
 using bad = T<ts::partition<ts::mesh<ab>, ts::blocks<ab>>>;
 static_assert(ts::primitive<bad, copies>::cost().total >= 0);
-#elif defined(AXIS_HUGE)  // expect: [tessera.mesh.size] && mesh_too_large<0, 2147483648>
+#elif defined(AXIS_HUGE)  // expect: [tessera.mesh.size] && mesh_too_large<a, tessera::its::extent<2147483648>>
 struct a : ts::axis<(1LL << 31)> {};
 using bad = T<ts::partition<ts::mesh<a>, ts::blocks<a>>>;
 static_assert(ts::primitive<bad, copies>::cost().total >= 0);
@@ -67,7 +67,7 @@ static_assert(ts::primitive<bad, copies>::cost().total >= 0);
 #elif defined(PLACED_AXIS)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::mesh, 0, tessera::kind::mesh, tessera::kind::axis>
 using bad = T<ts::partition<ts::placed<row, 4>, ts::whole>>;
 static_assert(ts::primitive<bad, copies>::cost().total >= 0);
-#elif defined(PLACED_NEGATIVE)  // expect: [tessera.mesh.rank] && rank_outside<-4, 1>
+#elif defined(PLACED_NEGATIVE)  // expect: [tessera.mesh.rank] && rank_outside<tessera::its::lowest<-4>, tessera::its::highest<1>>
 using bad = T<ts::partition<ts::placed<grid, -4>, ts::whole>>;
 static_assert(ts::primitive<bad, copies>::cost().total >= 0);
 #elif defined(FIXED_MESH)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::mesh, 1, tessera::kind::axis, tessera::kind::mesh>
@@ -101,7 +101,7 @@ static_assert(ts::primitive<bad, copies>::cost().total >= 0);
 #elif defined(LENGTHS_AXIS)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::cover, 1, tessera::kind::extent, tessera::kind::axis>
 using bad = T<ts::partition<grid, ts::lengths<row, row, ts::dim<6>>>>;
 static_assert(ts::primitive<bad, copies>::cost().total >= 0);
-#elif defined(LENGTHS_NEGATIVE)  // expect: [tessera.shape.negative] && extent_negative<0, -2>
+#elif defined(LENGTHS_NEGATIVE)  // expect: [tessera.shape.negative] && extent_negative<tessera::its::dimension<0>, tessera::its::extent<-2>>
 using bad = T<ts::partition<grid, ts::lengths<row, ts::dim<-2>, ts::dim<12>>>>;
 static_assert(ts::primitive<bad, copies>::cost().total >= 0);
 #elif defined(ROTATED_AXIS)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::cover, 0, tessera::kind::cover, tessera::kind::axis>
@@ -111,10 +111,10 @@ static_assert(ts::primitive<bad, copies>::cost().total >= 0);
 using h = ts::haloed<ts::blocks<row>, 10, 1, -1, 1>;
 using bad = T<ts::partition<grid, ts::haloed<h, 10, 1, -1, 1>>>;
 static_assert(ts::primitive<bad, copies>::cost().total >= 0);
-#elif defined(HALO_NEGATIVE)  // expect: [tessera.shape.negative] && extent_negative<0, -5>
+#elif defined(HALO_NEGATIVE)  // expect: [tessera.shape.negative] && extent_negative<tessera::its::dimension<0>, tessera::its::extent<-5>>
 using bad = T<ts::partition<grid, ts::haloed<ts::blocks<row>, -5, 1, -1, 1>>>;
 static_assert(ts::primitive<bad, copies>::cost().total >= 0);
-#elif defined(HALO_HUGE)  // expect: [tessera.window.size] && window_too_large<0, 9223372036854775807, -1, 1>
+#elif defined(HALO_HUGE)  // expect: [tessera.window.size] && window_too_large<tessera::its::dimension<0>, tessera::its::kernel<9223372036854775807>, tessera::its::stride<-1>, tessera::its::dilation<1>>
 using bad = T<ts::partition<grid, ts::haloed<ts::blocks<row>, 10, INT64_MAX, -1, 1>>>;
 static_assert(ts::primitive<bad, copies>::cost().total >= 0);
 #elif defined(REPLICATE_COMBINE)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::meaning, 1, tessera::kind::axis, tessera::kind::combine>
@@ -132,7 +132,7 @@ static_assert(ts::primitive<bad, copies>::cost().total >= 0);
 #elif defined(ON_PARTITION)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::meaning, 0, tessera::kind::axis, tessera::kind::mesh>
 using bad = T<ts::partition<grid, ts::whole, ts::on<grid, 0>>>;
 static_assert(ts::primitive<bad, copies>::cost().total >= 0);
-#elif defined(NAMES)  // expect: [tessera.partition.name] && axes_of_one_name<0, 2, 3>
+#elif defined(NAMES)  // expect: [tessera.partition.name] && axes_of_one_name<row, tessera::its::extent_in_the_mesh<2>, tessera::its::extent_of_the_other<3>>
 namespace other {
 struct row : ts::axis<3> {};
 }
@@ -145,7 +145,7 @@ struct width : ts::dyn {
   explicit width(int);  // nobody makes one
 };
 static_assert(ts::network<ts::tensor<ts::partition<grid, ts::blocks<row>, ts::whole>, ts::shape<width, ts::dim<4>>>, nn::relu>::layers::count == 1);
-#if defined(NAMES_DYN)  // expect: [tessera.shape.name] && extents_of_one_name<0, 1>
+#if defined(NAMES_DYN)  // expect: [tessera.shape.name] && extents_of_one_name<tessera::its::dimension<0>, tessera::its::other_dimension<1>>
 namespace other {
 struct batch : ts::dyn {};
 }
@@ -172,7 +172,7 @@ static_assert(ts::primitive<bad, copies>::cost().total >= 0);
 #elif defined(ELEMENT_AXIS)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::tensor, 2, tessera::kind::element, tessera::kind::axis>
 using bad = ts::tensor<P, ts::shape_of<10>, row>;
 static_assert(ts::primitive<bad, copies>::cost().total >= 0);
-#elif defined(VALUE_OF_REFUSED)  // expect: [tessera.partition.dimensions] && wrong_number_of_dimensions<1, 2>
+#elif defined(VALUE_OF_REFUSED)  // expect: [tessera.partition.dimensions] && wrong_number_of_dimensions<tessera::its::covers<1>, tessera::its::dimensions<2>>
 using bad = ts::tensor<P, ts::shape_of<10, 3>>;
 constexpr int n = ts::value_of<bad>.layout.dims.count;
 #elif defined(COTANGENT_PARTITION)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 0, tessera::kind::tensor, tessera::kind::partition>
@@ -206,7 +206,7 @@ static_assert(ts::TensorType<ts::operation_type<scaled, P>>);
 static_assert(ts::TensorType<ts::operation_type<scaled>>);
 #elif defined(OP_INT)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::operation, 2, tessera::kind::tensor, tessera::kind::element>
 static_assert(ts::TensorType<ts::operation_type<scaled, matrix, int>>);
-#elif defined(OP_RANK)  // expect: [tessera.signature.dimensions] && operand_of_other_dimensions<1, 1, 2>
+#elif defined(OP_RANK)  // expect: [tessera.signature.dimensions] && operand_of_other_dimensions<tessera::its::operand<1>, tessera::its::takes<1>, tessera::its::is_given<2>>
 static_assert(ts::TensorType<ts::operation_type<scaled, matrix, matrix>>);
 #elif defined(NEIGHBOUR_INT)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 0, tessera::kind::axis, tessera::kind::element>
 int n = ts::neighbour<int>(grid::value, {}, 1);
@@ -226,7 +226,7 @@ static_assert(ts::traffic<net, ts::bind<batch>(8)>().forward.bytes >= 0);
 static_assert(ts::traffic<net, ts::bind<batch>(8)>().forward.bytes < 0);
 #elif defined(CONSTANT_INT)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 1, tessera::kind::binding, tessera::kind::element>
 static_assert(ts::traffic<net, 8>().forward.bytes >= 0);
-#elif defined(CONSTANT_TWICE)  // expect: [tessera.shape.bound_twice] && extent_bound_twice<0, 1>
+#elif defined(CONSTANT_TWICE)  // expect: [tessera.shape.bound_twice] && extent_bound_twice<tessera::its::binding<0>, tessera::its::other_binding<1>>
 static_assert(ts::traffic<net, ts::bind<batch>(8), ts::bind<batch>(9)>().forward.bytes >= 0);
 #elif defined(BIND_AXIS)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 0, tessera::kind::extent, tessera::kind::axis>
 static_assert(ts::traffic<net>(ts::bind<row>(8)).forward.bytes >= 0);
@@ -234,14 +234,14 @@ static_assert(ts::traffic<net>(ts::bind<row>(8)).forward.bytes >= 0);
 static_assert(ts::traffic<net>(8).forward.bytes >= 0);
 #elif defined(BIND_NEGATIVE)  // expect: [tessera.shape.negative]
 constexpr auto bad = ts::traffic<net>(ts::bind<batch>(-8)).forward.bytes;
-#elif defined(BIND_TWICE)  // expect: [tessera.shape.bound_twice] && extent_bound_twice<0, 1>
+#elif defined(BIND_TWICE)  // expect: [tessera.shape.bound_twice] && extent_bound_twice<tessera::its::binding<0>, tessera::its::other_binding<1>>
 static_assert(ts::traffic<net>(ts::bind<batch>(8), ts::bind<batch>(9)).forward.bytes >= 0);
-#elif defined(UNBOUND_PLAN)  // expect: [tessera.shape.unbound] && extent_not_bound<0>
+#elif defined(UNBOUND_PLAN)  // expect: [tessera.shape.unbound] && extent_not_bound<tessera::its::dimension<0>>
 constexpr auto bad = ts::primitive<dynamic, dynamic_copies>::plan();
-#elif defined(LEARNED_COST)  // expect: [tessera.lengths.unknown] && lengths_not_known<0>
+#elif defined(LEARNED_COST)  // expect: [tessera.lengths.unknown] && lengths_not_known<tessera::its::dimension<0>>
 using l = T<ts::partition<grid, ts::lengths<row>>>;
 static_assert(ts::primitive<l, copies>::cost().total >= 0);
-#elif defined(LEARNED_TRAFFIC)  // expect: [tessera.lengths.unknown] && lengths_not_known<0>
+#elif defined(LEARNED_TRAFFIC)  // expect: [tessera.lengths.unknown] && lengths_not_known<tessera::its::dimension<0>>
 using l = ts::tensor<ts::partition<grid, ts::lengths<row>, ts::whole>, ts::shape_of<10, 4>>;
 static_assert(ts::traffic<ts::network<l, nn::relu>>().forward.bytes >= 0);
 #elif defined(TRAFFIC_TENSOR)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 0, tessera::kind::network, tessera::kind::tensor>
@@ -256,61 +256,61 @@ static_assert(bad::layers::count >= 0);
 #elif defined(NET_EMPTY)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::network, 0, tessera::kind::tensor, tessera::kind::nothing>
 using bad = ts::network<>;
 static_assert(bad::layers::count >= 0);
-#elif defined(NET_TENSOR_LAYER)  // expect: [tessera.argument.kind] && at_layer<0, tessera::wrong_argument<tessera::kind::network, 1, tessera::kind::layer, tessera::kind::tensor>
+#elif defined(NET_TENSOR_LAYER)  // expect: [tessera.argument.kind] && at_layer<0, && tessera::wrong_argument<tessera::kind::network, 1, tessera::kind::layer, tessera::kind::tensor>
 using bad = ts::network<image, image>;
 static_assert(bad::layers::count >= 0);
-#elif defined(LINEAR_NEGATIVE)  // expect: [tessera.shape.negative] && at_layer<0, tessera::extent_negative<1, -1>
+#elif defined(LINEAR_NEGATIVE)  // expect: [tessera.shape.negative] && at_layer<0, && tessera::extent_negative<tessera::its::dimension<1>, tessera::its::extent<-1>>
 using bad = ts::network<matrix, nn::linear<-1>>;
 static_assert(bad::layers::count >= 0);
-#elif defined(LINEAR_OPTION_AXIS)  // expect: [tessera.argument.kind] && at_layer<0, tessera::wrong_argument<tessera::kind::option, 0, tessera::kind::axis, tessera::kind::element>
+#elif defined(LINEAR_OPTION_AXIS)  // expect: [tessera.argument.kind] && at_layer<0, && tessera::wrong_argument<tessera::kind::option, 0, tessera::kind::axis, tessera::kind::element>
 using bad = ts::network<matrix, nn::linear<4, ts::cut_out<int>>>;
 static_assert(bad::layers::count >= 0);
-#elif defined(LINEAR_OUTPUT_MESH)  // expect: [tessera.argument.kind] && at_layer<0, tessera::wrong_argument<tessera::kind::option, 0, tessera::kind::partition, tessera::kind::mesh>
+#elif defined(LINEAR_OUTPUT_MESH)  // expect: [tessera.argument.kind] && at_layer<0, && tessera::wrong_argument<tessera::kind::option, 0, tessera::kind::partition, tessera::kind::mesh>
 using bad = ts::network<matrix, nn::linear<4, ts::output_as<grid>>>;
 static_assert(bad::layers::count >= 0);
-#elif defined(CONV_NO_KERNEL)  // expect: [tessera.layer.kernel] && at_layer<0, tessera::wrong_kernel<0>
+#elif defined(CONV_NO_KERNEL)  // expect: [tessera.layer.kernel] && at_layer<0, && tessera::wrong_kernel<tessera::its::extents<0>>
 using bad = ts::network<image, nn::conv<4>>;
 static_assert(bad::layers::count >= 0);
-#elif defined(CONV_KERNEL4)  // expect: [tessera.layer.kernel] && at_layer<0, tessera::wrong_kernel<4>
+#elif defined(CONV_KERNEL4)  // expect: [tessera.layer.kernel] && at_layer<0, && tessera::wrong_kernel<tessera::its::extents<4>>
 using bad = ts::network<image, nn::conv<4, ts::kernel<3, 3, 3, 3>>>;
 static_assert(bad::layers::count >= 0);
-#elif defined(CONV_DILATION)  // expect: [tessera.window.size] && at_layer<0, tessera::window_too_large<2, 3, 1, 9223372036854775807>
+#elif defined(CONV_DILATION)  // expect: [tessera.window.size] && at_layer<0, && tessera::window_too_large<tessera::its::dimension<2>, tessera::its::kernel<3>, tessera::its::stride<1>, tessera::its::dilation<9223372036854775807>>
 using bad = ts::network<image, nn::conv<4, ts::kernel<3, 3>, ts::dilation<INT64_MAX>>>;
 static_assert(bad::layers::count >= 0);
-#elif defined(CONV_KERNEL_HUGE)  // expect: [tessera.window.size] && at_layer<0, tessera::window_too_large<2, 9223372036854775807, 1, 1>
+#elif defined(CONV_KERNEL_HUGE)  // expect: [tessera.window.size] && at_layer<0, && tessera::window_too_large<tessera::its::dimension<2>, tessera::its::kernel<9223372036854775807>, tessera::its::stride<1>, tessera::its::dilation<1>>
 using bad = ts::network<image, nn::conv<4, ts::kernel<INT64_MAX, 3>>>;
 static_assert(bad::layers::count >= 0);
-#elif defined(CONV_PADDING_HUGE)  // expect: [tessera.window.size] && at_layer<0, tessera::window_too_large<2, 3, 1, 1>
+#elif defined(CONV_PADDING_HUGE)  // expect: [tessera.window.size] && at_layer<0, && tessera::window_too_large<tessera::its::dimension<2>, tessera::its::kernel<3>, tessera::its::stride<1>, tessera::its::dilation<1>>
 using bad = ts::network<image, nn::conv<4, ts::kernel<3, 3>, ts::padding<INT64_MAX>>>;
 static_assert(bad::layers::count >= 0);
-#elif defined(POOL_PADDING_HUGE)  // expect: [tessera.window.size] && at_layer<0, tessera::window_too_large<2, 3, 3, 1>
+#elif defined(POOL_PADDING_HUGE)  // expect: [tessera.window.size] && at_layer<0, && tessera::window_too_large<tessera::its::dimension<2>, tessera::its::kernel<3>, tessera::its::stride<3>, tessera::its::dilation<1>>
 using bad = ts::network<image, nn::max_pool<ts::kernel<3, 3>, ts::padding<INT64_MAX>>>;
 static_assert(bad::layers::count >= 0);
-#elif defined(POOL_CEIL_STRIDE0)  // expect: [tessera.window.positive] && at_layer<0, tessera::window_not_positive<2, 3, 0, 1>
+#elif defined(POOL_CEIL_STRIDE0)  // expect: [tessera.window.positive] && at_layer<0, && tessera::window_not_positive<tessera::its::dimension<2>, tessera::its::kernel<3>, tessera::its::stride<0>, tessera::its::dilation<1>>
 using bad = ts::network<image, nn::max_pool<ts::kernel<3, 3>, ts::stride<0>, ts::ceil_mode>>;
 static_assert(bad::layers::count >= 0);
-#elif defined(AVG_DIVISOR0)  // expect: [tessera.layer.divisor] && at_layer<0, tessera::divisor_not_positive<0>
+#elif defined(AVG_DIVISOR0)  // expect: [tessera.layer.divisor] && at_layer<0, && tessera::divisor_not_positive<tessera::its::divisor<0>>
 using bad = ts::network<image, nn::avg_pool<ts::kernel<3, 3>, ts::divisor<0>>>;
 static_assert(bad::layers::count >= 0);
-#elif defined(SLICE_NEGATIVE)  // expect: [tessera.signature.range] && at_layer<0, tessera::range_outside<2, 9, -1, 4>
+#elif defined(SLICE_NEGATIVE)  // expect: [tessera.signature.range] && at_layer<0, && tessera::range_outside<tessera::its::dimension<2>, tessera::its::extent<9>, tessera::its::begin<-1>, tessera::its::end<4>>
 using bad = ts::network<image, nn::slice<2, -1, 4>>;
 static_assert(bad::layers::count >= 0);
-#elif defined(SLICE_BEYOND)  // expect: [tessera.signature.range] && at_layer<0, tessera::range_outside<2, 9, 1, 12>
+#elif defined(SLICE_BEYOND)  // expect: [tessera.signature.range] && at_layer<0, && tessera::range_outside<tessera::its::dimension<2>, tessera::its::extent<9>, tessera::its::begin<1>, tessera::its::end<12>>
 using bad = ts::network<image, nn::slice<2, 1, 12>>;
 static_assert(bad::layers::count >= 0);
-#elif defined(SLICE_DIM)  // expect: [tessera.layer.dimension] && at_layer<0, tessera::dimension_not_there<7, 4>
+#elif defined(SLICE_DIM)  // expect: [tessera.layer.dimension] && at_layer<0, && tessera::dimension_not_there<tessera::its::dimension<7>, tessera::its::dimensions<4>>
 using bad = ts::network<image, nn::slice<7, 1, 2>>;
 static_assert(bad::layers::count >= 0);
-#elif defined(SLICE_BACKWARDS)  // expect: [tessera.signature.range] && at_layer<0, tessera::range_outside<2, 9, 5, 2>
+#elif defined(SLICE_BACKWARDS)  // expect: [tessera.signature.range] && at_layer<0, && tessera::range_outside<tessera::its::dimension<2>, tessera::its::extent<9>, tessera::its::begin<5>, tessera::its::end<2>>
 using bad = ts::network<image, nn::slice<2, 5, 2>>;
 static_assert(bad::layers::count >= 0);
-#elif defined(PAD_KERNEL)  // expect: [tessera.pad.option] && at_layer<0, tessera::not_an_option_of_pad<0>
+#elif defined(PAD_KERNEL)  // expect: [tessera.pad.option] && at_layer<0, && tessera::not_an_option_of_pad<tessera::its::option<0>>
 using bad = ts::network<image, nn::pad<ts::padding<1, 1>>>;
 static_assert(bad::layers::count >= 0);
-#elif defined(PAD_MANY)  // expect: [tessera.list.full] && at_layer<0, tessera::list_full<8>
+#elif defined(PAD_MANY)  // expect: [tessera.list.full] && at_layer<0, && tessera::list_full<tessera::its::most<8>>
 using bad = ts::network<image, nn::pad<ts::padding_at<1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1>>>;
 static_assert(bad::layers::count >= 0);
-#elif defined(REPART_AXIS)  // expect: [tessera.argument.kind] && at_layer<0, tessera::wrong_argument<tessera::kind::layer, 0, tessera::kind::partition, tessera::kind::axis>
+#elif defined(REPART_AXIS)  // expect: [tessera.argument.kind] && at_layer<0, && tessera::wrong_argument<tessera::kind::layer, 0, tessera::kind::partition, tessera::kind::axis>
 using bad = ts::network<image, nn::repartition<row>>;
 static_assert(bad::layers::count >= 0);
 #endif

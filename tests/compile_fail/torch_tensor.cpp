@@ -82,17 +82,17 @@ inline deep<conv<3>>::output control(ts::team<grid>& team, const image& x,
   return net(x);
 }
 
-#if defined(WHOLE_TO_TERMS)  // expect: [tessera.rule.sum] && replicate_added_to_partial<0, 0>
+#if defined(WHOLE_TO_TERMS)  // expect: [tessera.rule.sum] && replicate_added_to_partial<row, tessera::its::operand<0>>
 auto sum(const copies& x, const terms& y) { return x + y; }
-#elif defined(TERMS_TIMES_TERMS)  // expect: [tessera.rule.product] && product_of_partials<0, 2>
+#elif defined(TERMS_TIMES_TERMS)  // expect: [tessera.rule.product] && product_of_partials<row, tessera::its::operand<0>>
 auto product(const terms& x, const terms& y) { return x * y; }
-#elif defined(NUMBER_TIMES_A_MAXIMUM)  // expect: [tessera.rule.nonlinear] && nonlinear_on_partial<0, 0>
+#elif defined(NUMBER_TIMES_A_MAXIMUM)  // expect: [tessera.rule.nonlinear] && nonlinear_on_partial<row, tessera::its::operand<0>>
 auto scaled(const matrix<ts::whole, ts::whole, ts::partial<row, ts::max>>& x) { return 2 * x; }
-#elif defined(MINUS_A_MAXIMUM)  // expect: [tessera.rule.nonlinear] && nonlinear_on_partial<0, 0>
+#elif defined(MINUS_A_MAXIMUM)  // expect: [tessera.rule.nonlinear] && nonlinear_on_partial<row, tessera::its::operand<0>>
 auto negated(const matrix<ts::whole, ts::whole, ts::partial<row, ts::max>>& x) { return -x; }
-#elif defined(FRACTION_OF_INTEGERS)  // expect: [tessera.tensor.number] && number_does_not_fit<3>
+#elif defined(FRACTION_OF_INTEGERS)  // expect: [tessera.tensor.number] && number_does_not_fit<tessera::its::expected_element<tessera::element::int32>>
 auto halved(const ts::tensor<all, ts::shape_of<12, 6>, std::int32_t>& x) { return x * 0.5; }
-#elif defined(QUOTIENT_OF_INTEGERS)  // expect: [tessera.tensor.number] && number_does_not_fit<2>
+#elif defined(QUOTIENT_OF_INTEGERS)  // expect: [tessera.tensor.number] && number_does_not_fit<tessera::its::expected_element<tessera::element::int64>>
 auto halved(const ts::tensor<all, ts::shape_of<12, 6>, std::int64_t>& x) { return x / 2; }
 #elif defined(TIMES_A_BOX)  // expect: [tessera.tensor.wanted] && tensor_wanted<
 auto product(const by_row& x, const at::Tensor& y) { return x * y; }
@@ -100,36 +100,36 @@ auto product(const by_row& x, const at::Tensor& y) { return x * y; }
 auto sum(const at::Tensor& x, const by_row& y) { return x + y; }
 #elif defined(PLUS_A_NUMBER)  // expect: [tessera.tensor.wanted] && tensor_wanted<
 auto shifted(const by_row& x) { return x + 1; }
-#elif defined(SUM_OF_ELEMENTS)  // expect: [tessera.tensor.element] && wrong_element<0, 1>
+#elif defined(SUM_OF_ELEMENTS)  // expect: [tessera.tensor.element] && wrong_element<tessera::its::expected_element<tessera::element::float64>, tessera::its::given_element<tessera::element::float32>>
 auto sum(const images<ts::whole, ts::whole, ts::blocks<row>, ts::blocks<col>>& x,
          const ts::tensor<layout_as<ts::whole, ts::whole, ts::blocks<row>, ts::blocks<col>>, ts::shape_of<16, 1, 8, 8>>& y) {
   return x + y;
 }
-#elif defined(MATMUL_OF_RANKS)  // expect: [tessera.signature.dimensions] && operand_of_other_dimensions<1, 2, 4>
+#elif defined(MATMUL_OF_RANKS)  // expect: [tessera.signature.dimensions] && operand_of_other_dimensions<tessera::its::operand<1>, tessera::its::takes<2>, tessera::its::is_given<4>>
 auto product(const copies& x, const images<ts::whole, ts::whole, ts::blocks<row>, ts::blocks<col>>& y) { return matmul(x, y); }
 #elif defined(MATMUL_WITH_A_BOX)  // expect: [tessera.tensor.wanted] && tensor_wanted<
 auto product(const copies& x, const at::Tensor& y) { return ts::matmul(x, y); }
-#elif defined(RELU_OF_TERMS)  // expect: [tessera.rule.nonlinear] && nonlinear_on_partial<0, 0>
+#elif defined(RELU_OF_TERMS)  // expect: [tessera.rule.nonlinear] && nonlinear_on_partial<row, tessera::its::operand<0>>
 auto rectified(const terms& x) { return relu(x); }
-#elif defined(RELU_OF_A_PRODUCT)  // expect: [tessera.rule.nonlinear] && nonlinear_on_partial<1, 0>
+#elif defined(RELU_OF_A_PRODUCT)  // expect: [tessera.rule.nonlinear] && nonlinear_on_partial<col, tessera::its::operand<0>>
 using activations = ts::tensor<layout_as<ts::blocks<row>, ts::blocks<col>>, ts::shape_of<5, 7>, double>;
 using weight = ts::tensor<layout_as<ts::blocks<col>, ts::whole>, ts::shape_of<7, 4>, double>;
 // [mistake]
 auto layer(const activations& x, const weight& w) { return ts::relu(ts::matmul(x, w)); }
 // [end]
-#elif defined(BROADCAST_OF_BLOCKS)  // expect: [tessera.verb.pair] && not_this_verb<1, 4>
+#elif defined(BROADCAST_OF_BLOCKS)  // expect: [tessera.verb.pair] && not_this_verb<tessera::its::wanted_verb<tessera::verb::broadcast>, tessera::its::found_verb<tessera::verb::all_gather>>
 auto everywhere(const by_row& x) { return ts::broadcast<all>(x); }
-#elif defined(TOO_FEW_COVERS)  // expect: [tessera.partition.dimensions] && wrong_number_of_dimensions<1, 2>
+#elif defined(TOO_FEW_COVERS)  // expect: [tessera.partition.dimensions] && wrong_number_of_dimensions<tessera::its::covers<1>, tessera::its::dimensions<2>>
 auto gathered(const by_row& x) { return ts::all_gather<layout_as<ts::whole>>(x); }
 #elif defined(OTHER_PARTITION)  // expect: ::blocks<row>, t && ::whole, t
 double rank(by_col x) { return of_rows(x); }
-#elif defined(VALUE_OF_CUT)  // expect: [tessera.value.copies] && not_steering<1>
+#elif defined(VALUE_OF_CUT)  // expect: [tessera.value.copies] && not_steering<col>
 bool falls(const scalar<ts::invariant<row>, ts::partial<col>>& loss) { return value(loss) < 1; }
 #elif defined(GRADIENT_OF_INTEGERS)  // expect: [tessera.tensor.cotangent] && element_has_no_cotangent<
 void track(ts::tensor<layout_as<ts::whole>, ts::shape_of<4>, std::int64_t>& x) { x.requires_grad(); }
-#elif defined(GRADIENT_OF_A_MAXIMUM)  // expect: [tessera.combine.gradient] && combine_has_no_gradient<0>
+#elif defined(GRADIENT_OF_A_MAXIMUM)  // expect: [tessera.combine.gradient] && combine_has_no_gradient<row>
 void track(matrix<ts::whole, ts::whole, ts::partial<row, ts::max>>& x) { x.requires_grad(); }
-#elif defined(TAKE_OF_LEARNED_LENGTHS)  // expect: [tessera.lengths.unknown] && lengths_not_known<0>
+#elif defined(TAKE_OF_LEARNED_LENGTHS)  // expect: [tessera.lengths.unknown] && lengths_not_known<tessera::its::dimension<0>>
 auto part(const ts::team<grid>& team, const at::Tensor& x) { return ts::take<matrix<ts::lengths<row>, ts::whole>>(team, x); }
 #elif defined(VERB_WITHOUT_PARTITION)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 0, tessera::kind::partition, tessera::kind::nothing
 auto everywhere(const by_row& x) { return ts::all_gather(x); }
@@ -164,15 +164,15 @@ auto part(const ts::team<grid>& team, const at::Tensor& x) { return ts::adopt<al
 int run(int argc, char** argv) { return ts::launch<row>(argc, argv, [](auto&) {}); }
 #elif defined(VERB_TO_A_TENSOR)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 0, tessera::kind::partition, tessera::kind::tensor
 auto everywhere(const by_row& x) { return ts::all_gather<by_row>(x); }
-#elif defined(WIDE_KERNEL)  // expect: [tessera.window.kernel] && at_layer<1, tessera::kernel_wider_than_padded_tensor<2, 8, 1, 13>
+#elif defined(WIDE_KERNEL)  // expect: [tessera.window.kernel] && at_layer<1, && tessera::kernel_wider_than_padded_tensor<tessera::its::dimension<2>, tessera::its::extent<8>, tessera::its::padding<1>, tessera::its::kernel<13>>
 using net = ts::nn::sequential<image, ts::nn::relu, ts::nn::conv<6, ts::kernel<13, 3>, ts::padding<1, 1>>, ts::nn::relu,
                                ts::nn::max_pool<ts::kernel<2, 2>>>;
 auto output(ts::team<grid>& team, const image& x) { return net{team, ts::seed{7}}(x); }
-#elif defined(AVERAGE_OF_INTEGERS)  // expect: [tessera.layer.element] && mean_of_integers<2>
+#elif defined(AVERAGE_OF_INTEGERS)  // expect: [tessera.layer.element] && mean_of_integers<tessera::its::given_element<tessera::element::int64>>
 using counts = ts::tensor<layout_as<ts::whole, ts::whole, ts::blocks<row>, ts::blocks<col>>, ts::shape_of<16, 1, 8, 8>, std::int64_t>;
 using net = ts::nn::sequential<counts, ts::nn::avg_pool<ts::kernel<2, 2>>>;
 auto output(ts::team<grid>& team, const counts& x) { return net{team, ts::seed{7}}(x); }
-#elif defined(ONE_MISTAKE)  // expect: [tessera.window.kernel] && at_layer<24, tessera::kernel_wider_than_padded_tensor<2, 8, 1, 13>
+#elif defined(ONE_MISTAKE)  // expect: [tessera.window.kernel] && at_layer<24, && tessera::kernel_wider_than_padded_tensor<tessera::its::dimension<2>, tessera::its::extent<8>, tessera::its::padding<1>, tessera::its::kernel<13>>
 struct net : deep<conv<13>> {
   using base = deep<conv<13>>;
   using base::base;
@@ -206,17 +206,17 @@ auto output(const image& x) {
 auto weights(const copies& x) { return ts::nn::state_of(x); }
 #elif defined(ASSIGN_TO_A_TENSOR)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 1, tessera::kind::network, tessera::kind::tensor>
 void copy(copies& x, const ts::nn::state_dict& weights) { ts::nn::assign(x, weights); }
-#elif defined(OTHER_CALL)  // expect: [tessera.tensor.partition] && wrong_partition<2>
+#elif defined(OTHER_CALL)  // expect: [tessera.tensor.partition] && wrong_partition<tessera::its::none, tessera::its::dimension<2>>
 auto output(const deep<conv<3>>& net, const images<ts::whole, ts::whole, ts::blocks<col>, ts::blocks<row>>& x) { return net(x); }
 #elif defined(CALL_WITH_BOX)  // expect: [tessera.tensor.wanted] && tensor_wanted<
 auto output(const deep<conv<3>>& net, const at::Tensor& x) { return net(x); }
 #elif defined(COPY_OF_A_NETWORK)  // expect: [tessera.network.copy]
 auto copied(const small_net& net) { return net; }
-#elif defined(LOSS_OF_IMAGES)  // expect: [tessera.layer.dimensions] && layer_takes_other_dimensions<2, 4>
+#elif defined(LOSS_OF_IMAGES)  // expect: [tessera.layer.dimensions] && layer_takes_other_dimensions<tessera::its::takes<2>, tessera::its::is_given<4>>
 auto loss(const image& x, const ts::tensor<layout_as<ts::whole>, ts::shape_of<16>, std::int64_t>& labels) {
   ts::nn::cross_entropy(x, labels).backward();
 }
-#elif defined(LOSS_WITH_FLOAT_LABELS)  // expect: [tessera.tensor.element] && wrong_element<2, 1>
+#elif defined(LOSS_WITH_FLOAT_LABELS)  // expect: [tessera.tensor.element] && wrong_element<tessera::its::expected_element<tessera::element::int64>, tessera::its::given_element<tessera::element::float32>>
 auto loss(const copies& x, const ts::tensor<layout_as<ts::whole>, ts::shape_of<12>>& labels) { return ts::nn::cross_entropy(x, labels); }
 #elif defined(LOSS_WITH_A_BOX)  // expect: [tessera.tensor.wanted] && tensor_wanted<
 auto loss(const copies& x, const at::Tensor& labels) { return ts::nn::cross_entropy(x, labels); }
@@ -224,23 +224,23 @@ auto loss(const copies& x, const at::Tensor& labels) { return ts::nn::cross_entr
 auto loss(const ts::tensor<all, ts::shape_of<12, 6>, std::int32_t>& x, const ts::tensor<layout_as<ts::whole>, ts::shape_of<12>, std::int64_t>& labels) {
   return ts::nn::cross_entropy(x, labels);
 }
-#elif defined(SUM_BEYOND)  // expect: [tessera.layer.dimension] && dimension_not_there<7, 2>
+#elif defined(SUM_BEYOND)  // expect: [tessera.layer.dimension] && dimension_not_there<tessera::its::dimension<7>, tessera::its::dimensions<2>>
 auto total(const copies& x) { return ts::sum<7>(x); }
-#elif defined(SUM_BEFORE)  // expect: [tessera.layer.dimension] && dimension_not_there<-1, 2>
+#elif defined(SUM_BEFORE)  // expect: [tessera.layer.dimension] && dimension_not_there<tessera::its::dimension<-1>, tessera::its::dimensions<2>>
 auto total(const copies& x) { return ts::sum<0, -1>(x); }
-#elif defined(SUM_TWICE)  // expect: [tessera.signature.twice] && letter_named_twice<0, 1>
+#elif defined(SUM_TWICE)  // expect: [tessera.signature.twice] && letter_named_twice<tessera::its::operand<0>, tessera::its::dimension<1>>
 auto total(const copies& x) { return ts::sum<1, 1>(x); }
-#elif defined(SHIFT_OUTSIDE)  // expect: [tessera.partition.axis] && axis_not_in_mesh<0, 2>
+#elif defined(SHIFT_OUTSIDE)  // expect: [tessera.partition.axis] && axis_not_in_mesh<plane, tessera::its::mesh_axes<2>>
 struct plane : ts::axis<2> {};
 auto turned(const by_row& x) { return ts::shift<plane>(x); }
-#elif defined(SHIFT_OF_COPIES)  // expect: [tessera.shift.axis] && shift_inside<1>
+#elif defined(SHIFT_OF_COPIES)  // expect: [tessera.shift.axis] && shift_inside<col>
 auto turned(const by_row& x) { return ts::shift<col>(x); }
-#elif defined(SHIFT_OF_UNEVEN_PARTS)  // expect: [tessera.shift.uneven] && uneven_shift<0, 2>
+#elif defined(SHIFT_OF_UNEVEN_PARTS)  // expect: [tessera.shift.uneven] && uneven_shift<tessera::its::dimension<0>, tessera::its::parts<2>>
 auto turned(const ts::tensor<layout_as<ts::blocks<row>>, ts::shape_of<5>>& x) { return ts::shift<row>(x); }
 #elif defined(SHIFT_ALONG_A_MESH)  // expect: [tessera.argument.kind] && kind::axis && kind::mesh
 auto turned(const by_row& x) { return ts::shift<grid>(x); }
-#elif defined(BACKWARD_OF_MATRIX)  // expect: [tessera.tensor.scalar] && not_a_scalar<2>
+#elif defined(BACKWARD_OF_MATRIX)  // expect: [tessera.tensor.scalar] && not_a_scalar<tessera::its::dimensions<2>>
 void learn(const copies& x) { x.backward(); }
-#elif defined(VALUE_OF_MATRIX)  // expect: [tessera.tensor.scalar] && not_a_scalar<2>
+#elif defined(VALUE_OF_MATRIX)  // expect: [tessera.tensor.scalar] && not_a_scalar<tessera::its::dimensions<2>>
 bool falls(const copies& x) { return value(x) < 1; }
 #endif

@@ -91,9 +91,11 @@ TEST_CASE("layers in one_halo exchange once and give what they give by themselve
   // Worker (0, 0) pools 2 x 2 of 4 x 4: it needs rows [0, 4 + 2), columns [0, 4 + 2) and has [0, 5) x [0, 4).
   STATIC_REQUIRE(box_of(shared::layers::plan(0).output, 0)[2].hi == 6);
   STATIC_REQUIRE(std::is_same_v<network<image, nn::one_halo<nn::linear<4>>>,
-                                refused_network<at_layer<0, layer_has_no_window<0>>, image>>);
-  using ring_then_zeros = nn::one_halo<nn::conv<4, three, padding<1, 1>, padding_mode<boundary::periodic>>, nn::conv<4, three, padding<1, 1>>>;
-  STATIC_REQUIRE(std::is_same_v<network<image, ring_then_zeros>, refused_network<at_layer<0, windows_do_not_compose<2, 0>>, image>>);
+                                refused_network<at_layer<0, detail::shared_halo<nn::linear<4>>, layer_has_no_window<its::layer<0>>>, image>>);
+  using ring = nn::conv<4, three, padding<1, 1>, padding_mode<boundary::periodic>>;
+  using zeros = nn::conv<4, three, padding<1, 1>>;
+  using in_turn = windows_do_not_compose<its::dimension<2>, its::layer<0>>;
+  STATIC_REQUIRE(std::is_same_v<network<image, nn::one_halo<ring, zeros>>, refused_network<at_layer<0, detail::shared_halo<ring, zeros>, in_turn>, image>>);
 }
 
 namespace {
@@ -132,9 +134,11 @@ TEST_CASE("a layer's result on another mesh is named on that mesh") {
 }
 
 TEST_CASE("naming a network that is refused is no error, and what it would give goes everywhere") {
-  using refused = network<image, nn::relu, nn::linear<4>, nn::max_pool<kernel<99, 2>>, nn::relu>;
-  STATIC_REQUIRE(std::is_same_v<refused, refused_network<at_layer<2, kernel_wider_than_padded_tensor<2, 9, 0, 99>>, image>>);
-  STATIC_REQUIRE(std::is_same_v<network<image, int>, refused_network<at_layer<0, wrong_argument<kind::network, 1, kind::layer, kind::element>>, image>>);
+  using wide = nn::max_pool<kernel<99, 2>>;
+  using refused = network<image, nn::relu, nn::linear<4>, wide, nn::relu>;
+  using too_wide = kernel_wider_than_padded_tensor<its::dimension<2>, its::extent<9>, its::padding<0>, its::kernel<99>>;
+  STATIC_REQUIRE(std::is_same_v<refused, refused_network<at_layer<2, wide, too_wide>, image>>);
+  STATIC_REQUIRE(std::is_same_v<network<image, int>, refused_network<at_layer<0, int, wrong_argument<kind::network, 1, kind::layer, kind::element>>, image>>);
   using given = detail::refused_like<image>;
   STATIC_REQUIRE(std::is_same_v<network<given, nn::relu>, refused_network<refused_before, given>>);
   STATIC_REQUIRE(std::is_same_v<typename network<given, nn::relu>::output, given>);
@@ -159,7 +163,9 @@ TEST_CASE("a tensor that another is wanted for is told where they differ") {
   const refusal grain = given(partition<grid, whole, whole, blocks<row>, grains<2, col>>{}, extents{}, double{});
   CHECK((grain.is(code::wrong_partition) && grain.numbers[0] == 3));
   const refusal elsewhere = given(partition<placed<grid, 4>, whole, whole, blocks<row>, blocks<col>>{}, extents{}, double{});
-  CHECK((elsewhere.is(code::wrong_partition) && elsewhere.numbers[0] == -1));
+  CHECK((elsewhere.is(code::wrong_partition) && elsewhere.axis.size == 0 && elsewhere.numbers[0] == -1));
+  const refusal meaning = check_same(value_of<tensor<partition<grid, whole, invariant<col>>, shape<batch>>>, value_of<tensor<partition<grid, whole>, shape<batch>>>);
+  CHECK((meaning.is(code::wrong_partition) && meaning.axis == text("col") && meaning.numbers[0] == -1));
 }
 
 TEST_CASE("the weight's cut is the cheapest for one sample, whatever the batch") {

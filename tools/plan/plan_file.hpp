@@ -34,8 +34,8 @@ struct plan_case {
   transfer plan() const { return {what, from, to}; }
 };
 
-[[noreturn]] inline void refuse(const place& here, const reason& why, auto... numbers) {
-  throw error(refusal{why, numbers...}, here.path());
+[[noreturn]] inline void refuse(const place& here, const reason& why, auto... told) {
+  throw error(refusal{why, told...}, here.path());
 }
 inline void hold(const place& here, const refusal& why) { check(why, here.path()); }
 
@@ -43,18 +43,19 @@ inline void hold(const place& here, const refusal& why) { check(why, here.path()
 inline mesh_value read_mesh(const place& here, index_t world, lists& keep) {
   here.only({"axes", "first", "strides", "ranks"});
   const place axes = here.at("axes").list();
-  if (axes.size() > max_axes) refuse(axes, code::too_many, axes.size(), 0);
+  if (axes.size() > max_axes) refuse(axes, code::too_many, axes.size());
   mesh_value mesh;
   index_t size = 1;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const place axis = axes.item(i).list();
     if (axis.size() != 2) axis.fault("is no [name, extent]");
     const index_t extent = axis.item(1).number();
-    if (extent < 1) refuse(axis, code::extent_not_positive, i, extent);
+    const std::string& word = keep.names.emplace_back(axis.item(0).word());
+    const text name(word.data(), static_cast<int>(word.size()));
+    if (extent < 1) refuse(axis, code::extent_not_positive, name, extent);
     size *= extent;
     if (size > world) refuse(axes, code::mesh_larger_than_world, size, world);
-    const std::string& name = keep.names.emplace_back(axis.item(0).word());
-    mesh.axes.push({text(name.data(), static_cast<int>(name.size())), static_cast<int>(extent), 0});
+    mesh.axes.push({name, static_cast<int>(extent), 0});
   }
   mesh = row_major(mesh);
   hold(axes, check(mesh));
@@ -114,12 +115,12 @@ class layout_reader {
 
  private:
   // The axis of that name; it may not have been named before.
-  int take(const place& where, const std::string& name) {
-    const int a = x_.mesh.find(text(name.data(), static_cast<int>(name.size())));
-    if (a < 0) refuse(where, code::axis_not_in_mesh, named_, x_.mesh.axes.count);
-    if (used_[static_cast<std::size_t>(a)]) refuse(where, code::axis_used_twice, a);
+  int take(const place& where, const std::string& word) {
+    const text name(word.data(), static_cast<int>(word.size()));
+    const int a = x_.mesh.find(name);
+    if (a < 0) refuse(where, code::axis_not_in_mesh, name, x_.mesh.axes.count);
+    if (used_[static_cast<std::size_t>(a)]) refuse(where, code::axis_used_twice, name);
     used_[static_cast<std::size_t>(a)] = true;
-    ++named_;
     return a;
   }
 
@@ -188,7 +189,7 @@ class layout_reader {
         r.kind = role::invariant;
       } else if (what.has("on")) {
         const index_t c = what.only({"on"}).at("on").number();
-        if (c < 0 || c >= x_.mesh.axes[a].extent) refuse(what, code::coordinate_outside_axis, a, x_.mesh.axes[a].extent, c);
+        if (c < 0 || c >= x_.mesh.axes[a].extent) refuse(what, code::coordinate_outside_axis, x_.mesh.axes[a].name, x_.mesh.axes[a].extent, c);
         r = held_on(static_cast<int>(c));
       } else {
         what.fault("is none of replicate, partial, invariant and {\"on\": coordinate}");
@@ -200,7 +201,6 @@ class layout_reader {
   cover copies_;
   layout x_;
   std::vector<bool> used_;
-  int named_ = 0;
 };
 
 /// A line of the answer names every worker.
@@ -217,7 +217,7 @@ inline plan_case read_case(const place& here, lists& keep) {
   c.element_bytes = here.at("element_bytes").number(1);
   const place from = here.at("from"), to = here.at("to"), shape = here.at("shape").list();
   try {
-    if (shape.size() > max_dimensions) refuse(shape, code::too_many, 0, shape.size());
+    if (shape.size() > max_dimensions) refuse(shape, code::too_many, shape.size());
     std::vector<index_t> extents;
     index_t bytes = c.element_bytes * std::max(c.world, 1);
     for (std::size_t d = 0; d < shape.size(); ++d) {

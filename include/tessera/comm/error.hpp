@@ -1,10 +1,11 @@
 #pragma once
 
 #include <tessera/comm/refusals.hpp>
-#include <tessera/topology/element.hpp>
+#include <tessera/primitive/verb.hpp>
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <charconv>
 #include <stdexcept>
 #include <string>
@@ -56,20 +57,24 @@ class error : public std::runtime_error {
     return where_.empty() ? all : all.substr(0, all.size() - where_.size() - 3);
   }
 
-  // A number is a number, but an element type has a name; -1 is one that the library does not have.
-  static std::string worded(std::string_view what, index_t n) {
-    if (!what.ends_with("element")) return fmt::format("{}", n);
-    return n < 0 ? "another" : name_of(static_cast<element>(n));
+  // What is numbered has a name; -1 is none, or an element that the library does not have.
+  static std::string worded(std::string_view name, index_t n) {
+    if (name.ends_with("verb")) return name_of(static_cast<verb>(n));
+    if (name.ends_with("element")) return n < 0 ? "another" : name_of(static_cast<element>(n));
+    return n < 0 && name.ends_with("or none") ? "none" : fmt::format("{}", n);
   }
   static std::string worded(const refusal& why) {
-    std::string text = fmt::format("[{}] {}", why.because->code, why.because->sentence);
-    std::string_view names = why.because->numbers;
-    for (int i = 0; i < why.count; ++i) {
-      const auto comma = names.find(", ");
-      text += fmt::format("{}{} {}", i == 0 ? " (" : ", ", names.substr(0, comma), worded(names.substr(0, comma), why.numbers[i]));
-      names = comma == std::string_view::npos ? std::string_view{} : names.substr(comma + 2);
+    std::string told;
+    int i = 0;
+    for (std::string_view left = why.because->names; !left.empty();) {
+      const std::string_view name = left.substr(0, left.find(", "));
+      left.remove_prefix(std::min(left.size(), name.size() + 2));
+      const std::string_view axis = why.axis.size == 0 ? "none" : std::string_view(why.axis.data, static_cast<std::size_t>(why.axis.size));
+      if (name == "axis") told += fmt::format(", axis {}", axis);
+      else if (i < why.count) told += fmt::format(", {} {}", name.substr(0, name.find(" or none")), worded(name, why.numbers[i++]));
     }
-    return why.count == 0 ? text : text + ")";
+    const std::string all = fmt::format("[{}] {}", why.because->code, why.because->sentence);
+    return told.empty() ? all : fmt::format("{} ({})", all, std::string_view(told).substr(2));
   }
 
   std::string code_;

@@ -77,13 +77,17 @@ inline constexpr kind kind_of = detail::kind_by_members<T>();
 /// The verdict on an argument of another kind than its place takes: of what it is an argument, at which place (from 0), the kind
 /// that is wanted there and the one that is given.
 template <kind Of, int Place, kind Wanted, kind Given>
-struct wrong_argument : wrong_kind<> {};
+struct wrong_argument : wrong_kind<> {
+  static constexpr bool ok = false;
+};
 
 namespace detail {
 
-template <index_t Of, index_t Place, index_t Wanted, index_t Given>
-struct verdict_named<&code::wrong_kind, Of, Place, Wanted, Given> {
-  using type = wrong_argument<static_cast<kind>(Of), static_cast<int>(Place), static_cast<kind>(Wanted), static_cast<kind>(Given)>;
+template <>
+struct verdict_for<&code::wrong_kind> {
+  template <class Why>
+  using type = wrong_argument<static_cast<kind>(Why::number(0)), static_cast<int>(Why::number(1)), static_cast<kind>(Why::number(2)),
+                              static_cast<kind>(Why::number(3))>;
 };
 
 template <kind Of, kind Wanted>

@@ -1,19 +1,20 @@
 #pragma once
 
-#include <tessera/meta/indices.hpp>
 #include <tessera/meta/integer.hpp>
+#include <tessera/meta/text.hpp>
 
 #include <exception>
 
 namespace tessera {
 
-/// Why something is refused: a code to search for, the names of the numbers, and a sentence that says what is wrong and what to do.
+/// Why something is refused: a code to search for, the names of what is told with it, and a sentence: what is wrong; what to do.
 ///
 /// There is one constant for each, in namespace `code`: `FLOOR/refusals.hpp` lists those that a floor makes, and
-/// scripts/make_verdicts writes their verdict types into `FLOOR/verdicts.hpp`. A name that ends in "element" numbers an element type.
+/// scripts/make_verdicts writes their verdict types into `FLOOR/verdicts.hpp`. What is called "axis" is one's name, all else are
+/// numbers: what ends in "element" or "verb" numbers one, and what ends in "or none" may be -1.
 struct reason {
   const char* code;
-  const char* numbers;
+  const char* names;
   const char* sentence;
 };
 
@@ -24,22 +25,27 @@ inline constexpr reason refused_before{"", "", ""};
 
 }  // namespace code
 
-/// A verdict as a value: the reason, none of which means that it is accepted, and the numbers that do not fit.
+/// A verdict as a value: the reason, none of which means that it is accepted, and the axis and the numbers that do not fit.
 ///
 /// The same predicate serves the compiler, which turns the value into a verdict type (`verdict_of`), and run time, which
 /// throws it as an `error`.
 struct refusal {
   const reason* because = nullptr;
+  text axis;
   index_t numbers[4]{};
   int count = 0;
 
   constexpr refusal() = default;
   template <class... Numbers>
-  constexpr explicit refusal(const reason& given, Numbers... with)
-      : because(&given), numbers{static_cast<index_t>(with)...}, count(sizeof...(Numbers)) {}
+  constexpr explicit refusal(const reason& why, Numbers... given)
+      : because(&why), numbers{static_cast<index_t>(given)...}, count(sizeof...(Numbers)) {}
+  template <class... Numbers>
+  constexpr explicit refusal(const reason& why, const text& which, Numbers... given) : refusal(why, given...) {
+    axis = which;
+  }
 
   constexpr bool ok() const { return because == nullptr; }
-  constexpr bool is(const reason& other) const { return because == &other; }
+  constexpr bool is(const reason& why) const { return because == &why; }
 };
 
 /// The first of several refusals that does not accept.
@@ -65,46 +71,5 @@ struct refused_value : std::exception {
   __builtin_abort();
 #endif
 }
-
-/// The verdict of everything that fits: a verdict type says by `ok` whether the thing it names is accepted.
-struct fits {
-  static constexpr bool ok = true;
-  template <class>
-  static constexpr void refuse() {}
-};
-
-/// A verdict that does not accept. In `refuse` the compiler stops: it prints the sentence, and the verdict with its numbers and the
-/// place it was found at.
-struct refused {
-  static constexpr bool ok = false;
-};
-
-/// The verdict of what was made of something refused: not accepted, and silent.
-struct refused_before : refused {
-  template <class>
-  static constexpr void refuse() {}
-};
-
-namespace detail {
-
-template <const reason* Why, index_t... Numbers>
-struct verdict_named;
-template <>
-struct verdict_named<nullptr> {
-  using type = fits;
-};
-template <>
-struct verdict_named<&code::refused_before> {
-  using type = refused_before;
-};
-
-template <class Source, int... I>
-auto verdict_from(indices<I...>) -> typename verdict_named<Source::value.because, Source::value.numbers[I]...>::type;
-
-}  // namespace detail
-
-/// The verdict type of a constant refusal `Source::value`.
-template <class Source>
-using verdict_of = decltype(detail::verdict_from<Source>(detail::indices_below<Source::value.count>{}));
 
 }  // namespace tessera

@@ -2,7 +2,7 @@
 
 #include <tessera/meta/refusal.hpp>
 
-/// What this floor refuses: the code, what is wrong and what to do, and the names of the numbers.
+/// What this floor refuses: the code, what is wrong and what to do, and what is told with it.
 namespace tessera::code {
 
 inline constexpr reason wrong_kind{

@@ -20,7 +20,7 @@ constexpr refusal check_loss(const tensor_value& x, const tensor_value& y) {
   const layout& logits = x.layout;
   const layout& labels = y.layout;
   if (!has_cotangent(x.element)) return refusal{code::element_has_no_cotangent};
-  if (is_complex(x.element)) return refusal{code::no_order, -1};
+  if (is_complex(x.element)) return refusal{code::no_order, text()};
   if (y.element != element::int64) return refusal{code::wrong_element, element::int64, y.element};
   if (logits.dims.count != 2) return refusal{code::layer_takes_other_dimensions, 2, logits.dims.count};
   static_vector<operand, 4> operands;

@@ -35,6 +35,7 @@ class axis_rule {
  private:
   constexpr const axis_role& of(int o) const { return operands_[o].layout.roles[axis_]; }
   constexpr role kind(int o) const { return of(o).kind; }
+  constexpr const text& name() const { return operands_[0].layout.mesh.axes[axis_].name; }
 
   constexpr refusal cut(int first, layout& result) const {
     const axis_role& lead = of(first);
@@ -50,17 +51,17 @@ class axis_rule {
         const dimension& other = operands_[o].layout.dims[has];
         const bool alike = kind(o) == role::cut && of(o).dimension == has && of(o).level == lead.level &&
                            of(o).joined == lead.joined && same_intervals(d, other, operands_[first].layout.part_count(lead.dimension));
-        if (!alike) return refusal{code::cut_unalike, axis_, o, has};
+        if (!alike) return refusal{code::cut_unalike, name(), o, has};
         terms += other.kind == cover::pending && !other.tiles() ? 1 : 0;
         continue;
       }
       ++lacking;
       if (kind(o) == role::partial)
-        return what_.kind == linearity::additive ? refusal{code::replicate_added_to_partial, axis_, first}
-                                                 : refusal{code::product_of_partials, axis_, o};
-      if (kind(o) == role::invariant && !operands_[o].constant) return refusal{code::invariant_mixed, axis_, o};
-      if (kind(o) == role::on) return refusal{code::held_on_one_coordinate, axis_, o};
-      if (kind(o) == role::cut) return refusal{code::cut_unalike, axis_, o, of(o).dimension};
+        return what_.kind == linearity::additive ? refusal{code::replicate_added_to_partial, name(), first}
+                                                 : refusal{code::product_of_partials, name(), o};
+      if (kind(o) == role::invariant && !operands_[o].constant) return refusal{code::invariant_mixed, name(), o};
+      if (kind(o) == role::on) return refusal{code::held_on_one_coordinate, name(), o};
+      if (kind(o) == role::cut) return refusal{code::cut_unalike, name(), o, of(o).dimension};
     }
     if (how.how == treatment::windowed && !serves(d, how.kernel)) return refusal{code::window_without_halo, first, lead.dimension};
     const int kept = place(what_.result, how.into != 0 ? how.into : letter);
@@ -79,11 +80,11 @@ class axis_rule {
   // terms, or that a sum sums over, would be added once for each part.
   constexpr refusal check_terms(int terms, int lacking, int kept, int first, int dim) const {
     if (what_.kind == linearity::additive && lacking > 0 && (terms > 0 || kept < 0))
-      return refusal{code::replicate_added_to_partial, axis_, first};
+      return refusal{code::replicate_added_to_partial, name(), first};
     if (terms == 0) return {};
     if (what_.kind == linearity::nonlinear) return refusal{code::pending_not_linear, first, dim};
     if (what_.kind == linearity::additive && terms + lacking < operands_.count) return refusal{code::pending_not_linear, first, dim};
-    if (what_.kind == linearity::multilinear && terms > 1) return refusal{code::product_of_partials, axis_, terms};
+    if (what_.kind == linearity::multilinear && terms > 1) return refusal{code::product_of_partials, name(), first};
     return {};
   }
 
@@ -137,21 +138,21 @@ class axis_rule {
     if (ons > 0) {
       for (int o = 0; o < operands_.count; ++o)
         if (kind(o) != role::on || of(o).coordinate != of_on().coordinate)
-          return refusal{code::held_on_one_coordinate, axis_, o};
+          return refusal{code::held_on_one_coordinate, name(), o};
       result.roles[axis_] = of_on();
       return {};
     }
     if (partials > 0) {
       if (what_.kind == linearity::nonlinear || of(a_partial).with != combine::sum)
-        return refusal{code::nonlinear_on_partial, axis_, a_partial};
-      if (invariants > 0) return refusal{code::invariant_mixed, axis_, a_partial};
+        return refusal{code::nonlinear_on_partial, name(), a_partial};
+      if (invariants > 0) return refusal{code::invariant_mixed, name(), a_partial};
       if (what_.kind == linearity::additive && partials < operands_.count)
-        return refusal{code::replicate_added_to_partial, axis_, not_partial()};
-      if (what_.kind == linearity::multilinear && partials > 1) return refusal{code::product_of_partials, axis_, partials};
+        return refusal{code::replicate_added_to_partial, name(), not_partial()};
+      if (what_.kind == linearity::multilinear && partials > 1) return refusal{code::product_of_partials, name(), a_partial};
       result.roles[axis_] = of(a_partial);
       return {};
     }
-    if (invariants > 0 && others > 0) return refusal{code::invariant_mixed, axis_, a_replicate};
+    if (invariants > 0 && others > 0) return refusal{code::invariant_mixed, name(), a_replicate};
     result.roles[axis_] = {invariants > 0 ? role::invariant : all_constant() ? kind(0) : role::replicate};
     return {};
   }

@@ -201,7 +201,7 @@ struct option<no_bias> : option_about<topic::bias> {
 template <class... Axes>
 constexpr void name_axes(layer_options& o, static_vector<text, max_axes>& names) {
   constexpr int count = sizeof...(Axes);
-  const refusal many = count > max_axes ? refusal{code::too_many, count, 0} : refusal{};
+  const refusal many = count > max_axes ? refusal{code::too_many, count} : refusal{};
   o.weights.chosen = true;
   o.weights.why = first_of(o.weights.why, check_axes<kind::option, Axes...>(), many);
   if (many.ok()) (names.push(short_name_of<bare_axis<Axes>>()), ...);

@@ -7,9 +7,11 @@
 
 namespace tessera {
 
-/// The place of a verdict in a network: layer `Index`, counted from 0.
-template <int Index, class Verdict>
-struct at_layer : Verdict {};
+/// The place of a verdict in a network: layer `Index`, counted from 0, which is an `L`.
+template <int Index, class L, class Verdict>
+struct at_layer : Verdict {
+  static constexpr bool ok = Verdict::ok;
+};
 
 namespace detail {
 
@@ -43,7 +45,7 @@ struct applied {
   struct verdict_source {
     static constexpr const refusal& value = result::why;
   };
-  using verdict = verdict_of<verdict_source>;
+  using verdict = verdict_of<verdict_source, L, In>;
 
   // What stays as it was keeps its type, which is canonical already.
   static auto named() {
@@ -85,9 +87,9 @@ constexpr auto operator>>(chain_state<Out, Index, fits, layer_list<Done...>>, L*
   if constexpr (Layer<L>) {
     using on = applied<L, Out>;
     if constexpr (on::verdict::ok) return chain_state<typename on::output, Index + 1, fits, layer_list<Done..., on>>{};
-    else return chain_state<Out, Index, at_layer<Index, typename on::verdict>, layer_list<Done...>>{};
+    else return chain_state<Out, Index, at_layer<Index, L, typename on::verdict>, layer_list<Done...>>{};
   } else {
-    return chain_state<Out, Index, at_layer<Index, argument_verdict<kind::network, Index + 1, kind::layer, L>>, layer_list<Done...>>{};
+    return chain_state<Out, Index, at_layer<Index, L, argument_verdict<kind::network, Index + 1, kind::layer, L>>, layer_list<Done...>>{};
   }
 }
 template <class Out, int Index, class Verdict, class Done, class L>

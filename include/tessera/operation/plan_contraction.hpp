@@ -22,9 +22,9 @@ constexpr static_vector<int, max_axes> found(const mesh_value& mesh, const stati
   for (int i = 0; i < names.count; ++i) {
     const int a = mesh.find(names[i]);
     if (a < 0) {
-      why = first_of(why, refusal{code::axis_not_in_mesh, i, mesh.axes.count});
+      why = first_of(why, refusal{code::axis_not_in_mesh, names[i], mesh.axes.count});
     } else if ((used >> a & 1u) != 0) {
-      why = first_of(why, refusal{code::axis_used_twice, a});
+      why = first_of(why, refusal{code::axis_used_twice, names[i]});
     } else {
       used |= 1u << a;
       axes.push(a);

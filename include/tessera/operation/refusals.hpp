@@ -2,7 +2,7 @@
 
 #include <tessera/meta/refusal.hpp>
 
-/// What this floor refuses: the code, what is wrong and what to do, and the names of the numbers.
+/// What this floor refuses: the code, what is wrong and what to do, and what is told with it.
 namespace tessera::code {
 
 inline constexpr reason meshes_differ{
@@ -12,7 +12,7 @@ inline constexpr reason nonlinear_on_partial{
     "tessera.rule.nonlinear", "axis, operand",
     "only a linear operation acts on single terms, and only on those of a sum; all_reduce them first"};
 inline constexpr reason product_of_partials{
-    "tessera.rule.product", "axis, operands",
+    "tessera.rule.product", "axis, operand",
     "a product of two pending sums is not the sum of the products; all_reduce one of them first"};
 inline constexpr reason invariant_mixed{
     "tessera.rule.invariant", "axis, operand",
@@ -36,7 +36,7 @@ inline constexpr reason pending_not_linear{
     "tessera.rule.pending", "operand, dimension",
     "a pending dimension holds terms; accumulate it to blocks before anything but a linear operation"};
 inline constexpr reason signature_unreadable{
-    "tessera.signature.text", "character or -1",
+    "tessera.signature.text", "character or none",
     "a signature reads as in nk,mk->nm, a letter for each dimension, one arrow; correct it at this character"};
 inline constexpr reason signature_too_large{
     "tessera.signature.size", "operands, dimensions",
@@ -69,7 +69,7 @@ inline constexpr reason padding_wider_than_half_kernel{
     "tessera.window.padding", "dimension, padding, kernel",
     "a pooling window may lie by at most half in the padding; make the padding smaller"};
 inline constexpr reason mean_of_integers{
-    "tessera.layer.element", "element",
+    "tessera.layer.element", "given element",
     "a mean of integers is no integer; convert the tensor to a floating element first"};
 inline constexpr reason groups_do_not_divide{
     "tessera.layer.groups", "in, out, groups",

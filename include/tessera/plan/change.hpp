@@ -253,8 +253,8 @@ constexpr refusal check_change(const layout& from, const layout& to) {
   for (int d = 0; d < from.dims.count; ++d) {
     if (from.dims[d].extent != to.dims[d].extent)
       return refusal{code::extents_differ, d, from.dims[d].extent, to.dims[d].extent};
-    if (from.dims[d].kind == cover::haloed && !from.dims[d].tiles() && !same(from, to)) return refusal{code::not_a_tiling, -1, d};
-    if (to.dims[d].kind == cover::pending && !to.dims[d].tiles() && !same(from, to)) return refusal{code::not_a_tiling, -1, d};
+    if (from.dims[d].kind == cover::haloed && !from.dims[d].tiles() && !same(from, to)) return refusal{code::not_a_tiling, text(), d};
+    if (to.dims[d].kind == cover::pending && !to.dims[d].tiles() && !same(from, to)) return refusal{code::not_a_tiling, text(), d};
   }
   return {};
 }

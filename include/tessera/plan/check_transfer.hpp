@@ -15,7 +15,7 @@ constexpr refusal check_transfer(map what, const layout& from, const layout& to)
   const bool move = what == map::move;
   for (int d = 0; d < from.dims.count; ++d) {
     if (from.dims[d].extent != to.dims[d].extent) return refusal{code::extents_differ, d, from.dims[d].extent, to.dims[d].extent};
-    if (!(move ? from : to).dims[d].tiles()) return refusal{code::not_a_tiling, -1, d};
+    if (!(move ? from : to).dims[d].tiles()) return refusal{code::not_a_tiling, text(), d};
   }
   if (move ? detail::moves(from, to) : detail::folds(from, to)) return {};
   if (!move)
@@ -23,16 +23,16 @@ constexpr refusal check_transfer(map what, const layout& from, const layout& to)
       const role kind = from.roles[a].kind;
       const bool copies = (kind == role::replicate || kind == role::invariant) && from.mesh.axes[a].extent > 1;
       const bool stays = from.mesh == to.mesh && to.roles[a].kind == kind;
-      if (copies && !stays) return refusal{code::replicate_added_to_partial, a, 0};
+      if (copies && !stays) return refusal{code::replicate_added_to_partial, from.mesh.axes[a].name, 0};
     }
   // Terms that a Move would have to add or make, and copies that a Fold would have to make.
   for (const layout* x : {move ? &from : &to, move ? &to : &from})
     for (int a = 0; a < x->roles.count; ++a) {
       const role kind = x->roles[a].kind;
       const bool fits = kind == role::cut || kind == role::on || (kind == role::partial) != move;
-      if (!fits && x->mesh.axes[a].extent > 1) return refusal{code::not_a_tiling, a, -1};
+      if (!fits && x->mesh.axes[a].extent > 1) return refusal{code::not_a_tiling, x->mesh.axes[a].name, -1};
     }
-  return refusal{code::not_a_tiling, -1, -1};
+  return refusal{code::not_a_tiling, text(), -1};
 }
 
 }  // namespace tessera

@@ -2,11 +2,11 @@
 
 #include <tessera/meta/refusal.hpp>
 
-/// What this floor refuses: the code, what is wrong and what to do, and the names of the numbers.
+/// What this floor refuses: the code, what is wrong and what to do, and what is told with it.
 namespace tessera::code {
 
 inline constexpr reason not_a_tiling{
-    "tessera.move.tiling", "axis, dimension",
+    "tessera.move.tiling", "axis, dimension or none",
     "a Move starts from a tiling: an axis that is partial, or a haloed dimension, must be folded first"};
 inline constexpr reason replicate_added_to_partial{
     "tessera.rule.sum", "axis, operand",

@@ -1,28 +1,37 @@
 #pragma once
 
+#include <tessera/meta/verdict.hpp>
 #include <tessera/primitive/refusals.hpp>
 
 // Made by scripts/make_verdicts from primitive/refusals.hpp; a test holds the two against each other.
 
 namespace tessera {
 
-template <index_t... Numbers> struct partitions_do_not_meet : refused {
+enum class verb : signed char;
+
+namespace its {
+
+template <index_t> struct map;
+template <verb> struct found_verb;
+template <verb> struct wanted_verb;
+
+}  // namespace its
+
+template <class... Told> struct partitions_do_not_meet {
+  static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.compose.partition] what the first map delivers is not what the second takes; put a repartition between them");
-  }
-};
-template <index_t... Numbers> struct not_this_verb : refused {
+                  "[tessera.compose.partition] what the first map delivers is not what the second takes; put a repartition between them"); } };
+template <class... Told> struct not_this_verb {
+  static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.verb.pair] this verb does not lead from the first partition to the second; name the verb that does, or let `to` find it");
-  }
-};
+                  "[tessera.verb.pair] this verb does not lead from the first partition to the second; name the verb that does, or let `to` find it"); } };
 
 namespace detail {
 
-template <index_t... Numbers> struct verdict_named<&code::partitions_do_not_meet, Numbers...> { using type = partitions_do_not_meet<Numbers...>; };
-template <index_t... Numbers> struct verdict_named<&code::not_this_verb, Numbers...> { using type = not_this_verb<Numbers...>; };
+template <> struct verdict_for<&code::partitions_do_not_meet> { template <class Why> using type = partitions_do_not_meet<its::map<Why::number(0)>>; };
+template <> struct verdict_for<&code::not_this_verb> { template <class Why> using type = not_this_verb<its::wanted_verb<static_cast<verb>(Why::number(0))>, its::found_verb<static_cast<verb>(Why::number(1))>>; };
 
 }  // namespace detail
 }  // namespace tessera

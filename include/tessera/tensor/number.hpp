@@ -42,7 +42,7 @@ struct scaled_by {
 template <class E, Number N>
 at::Scalar scalar_of(const N& n) {
   if constexpr (std::is_integral_v<E>) {
-    if (!std::in_range<E>(+n)) throw error(refusal{code::number_does_not_fit, static_cast<int>(element_of<E>), +n});
+    if (!std::in_range<E>(+n)) throw error(refusal{code::number_does_not_fit, static_cast<int>(element_of<E>)}, fmt::format("the number {}", +n));
     return static_cast<std::int64_t>(n);
   } else if constexpr (is_complex_number<N>) {
     return c10::complex<double>(n);

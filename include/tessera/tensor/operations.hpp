@@ -121,7 +121,7 @@ struct steers {
     if (x.dims.count > 0) return refusal{code::not_a_scalar, x.dims.count};
     for (int a = 0; a < x.roles.count; ++a)
       if (x.mesh.axes[a].extent > 1 && x.roles[a].kind != role::invariant && x.roles[a].kind != role::replicate)
-        return refusal{code::not_steering, a};
+        return refusal{code::not_steering, x.mesh.axes[a].name};
     return refusal{};
   }();
 };

@@ -2,7 +2,7 @@
 
 #include <tessera/meta/refusal.hpp>
 
-/// What this floor refuses: the code, what is wrong and what to do, and the names of the numbers.
+/// What this floor refuses: the code, what is wrong and what to do, and what is told with it.
 namespace tessera::code {
 
 inline constexpr reason boxes_are_no_product{
@@ -36,7 +36,7 @@ inline constexpr reason tensor_wanted{
     "tessera.tensor.wanted", "",
     "a distributed tensor is wanted here; make one by take or assume, or compute with its box, x.local()"};
 inline constexpr reason number_does_not_fit{
-    "tessera.tensor.number", "element, number",
+    "tessera.tensor.number", "expected element",
     "the number is none of the tensor's element, as a fraction is no integer; convert the tensor or the number"};
 inline constexpr reason undefined_tensor{
     "tessera.tensor.undefined", "",

@@ -25,11 +25,12 @@ constexpr bool even(const layout& x, int dim) {
 }
 
 /// Refuses a ring along what is no outermost cut of parts of one length; lengths that a type does not know are asked of the value.
-constexpr refusal check_shift(const layout& x, int axis) {
-  if (axis < 0) return refusal{code::axis_not_in_mesh, 0, x.mesh.axes.count};
+constexpr refusal check_shift(const layout& x, const text& name) {
+  const int axis = x.mesh.find(name);
+  if (axis < 0) return refusal{code::axis_not_in_mesh, name, x.mesh.axes.count};
   if (x.mesh.axes[axis].extent == 1) return {};
   const axis_role& r = x.roles[axis];
-  if (r.kind != role::cut || r.level != 0 || r.joined) return refusal{code::shift_inside, axis};
+  if (r.kind != role::cut || r.level != 0 || r.joined) return refusal{code::shift_inside, name};
   const dimension& d = x.dims[r.dimension];
   const bool known = d.extent != dynamic && d.bounds != learned;
   return known && !even(x, r.dimension) ? refusal{code::uneven_shift, r.dimension, x.part_count(r.dimension)} : refusal{};
@@ -39,7 +40,7 @@ template <class T, class Axis>
 struct shifts {
   static constexpr refusal value = [] {
     const layout& x = described<T>::value.layout;
-    return first_of(described<T>::verdict_source::value, check_axes<kind::call, Axis>(), check_shift(x, x.mesh.find(short_name_of<bare_axis<Axis>>())));
+    return first_of(described<T>::verdict_source::value, check_axes<kind::call, Axis>(), check_shift(x, short_name_of<bare_axis<Axis>>()));
   }();
 };
 
@@ -52,8 +53,8 @@ struct shifts {
 /// Its adjoint is the shift the other way. Parts must be equally long (else they cannot take each other's place): a tensor with
 /// uneven parts is moved to `rotated<…>` instead, which keeps its name. Bytes: all that a worker holds, from one neighbour.
 inline tensor<dyn> shift(const tensor<dyn>& x, const text& axis, int steps = 1, call_site at = call_site::here()) {
+  check(detail::check_shift(x.layout(), axis), x.team()->label());
   const int a = x.layout().mesh.find(axis);
-  check(detail::check_shift(x.layout(), a), x.team()->label());
   if (x.layout().mesh.axes[a].extent == 1) return x;
   const layout target = detail::turned(x.layout(), a, steps);
   return detail::tensor_of(x.team(), x.layout(), change_layout(x.team(), x.layout(), target, x.local(), at));

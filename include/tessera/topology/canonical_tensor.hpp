@@ -83,7 +83,7 @@ struct named_result {
   struct verdict_source {
     static constexpr refusal value = Result::why;
   };
-  using verdict = verdict_of<verdict_source>;
+  using verdict = verdict_of<verdict_source, Like, Result>;
   using type = typename named_or_refused<Like, Result, Mesh, verdict::ok>::type;
 };
 

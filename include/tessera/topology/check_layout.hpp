@@ -11,12 +11,12 @@ constexpr refusal check_one_combine(const layout& x) {
   int first = -1;
   for (int a = 0; a < x.roles.count; ++a) {
     if (x.roles[a].kind != role::partial || x.mesh.axes[a].extent == 1) continue;
-    if (first >= 0 && x.roles[a].with != x.roles[first].with) return refusal{code::mixed_combines, first, a};
+    if (first >= 0 && x.roles[a].with != x.roles[first].with) return refusal{code::mixed_combines, x.mesh.axes[a].name, -1};
     first = a;
   }
   if (first < 0 || x.roles[first].with == combine::sum) return {};
   for (int d = 0; d < x.dims.count; ++d)
-    if (x.dims[d].kind == cover::pending) return refusal{code::mixed_combines, first, d};
+    if (x.dims[d].kind == cover::pending) return refusal{code::mixed_combines, x.mesh.axes[first].name, d};
   return {};
 }
 

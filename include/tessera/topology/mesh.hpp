@@ -1,7 +1,7 @@
 #pragma once
 
-#include <tessera/topology/axis.hpp>
 #include <tessera/topology/mesh_value.hpp>
+#include <tessera/topology/named_axes.hpp>
 
 #include <type_traits>
 
@@ -47,12 +47,12 @@ template <class... Axes>
 constexpr mesh_draft drafted_mesh(axes_are<Axes...>) {
   constexpr int count = sizeof...(Axes);
   if constexpr (count > max_axes) {
-    return mesh_draft{refusal{code::too_many, count, 0}};
+    return mesh_draft{refusal{code::too_many, count}};
   } else {
     mesh_value m;
     refusal why;
     const auto add = [&](const text& name, index_t extent) {
-      if (extent > most_workers) why = refusal{code::mesh_too_large, m.axes.count, extent};
+      if (extent > most_workers) why = refusal{code::mesh_too_large, name, extent};
       else m.axes.push({name, static_cast<int>(extent), 1});
     };
     (add(short_name_of<bare_axis<Axes>>(), extent_along<Axes>()), ...);
@@ -108,10 +108,11 @@ struct described_mesh<fixed<M, A, Coordinate>> {
     const mesh_draft of = drafted_of<M>();
     const refusal kinds = first_of(of.why, check_axes<kind::mesh, A>(1));
     if (!kinds.ok()) return mesh_draft{kinds};
-    const int a = of.made.find(short_name_of<bare_axis<A>>());
-    if (a < 0) return mesh_draft{refusal{code::axis_not_in_mesh, 0, of.made.axes.count}};
+    constexpr text name = short_name_of<bare_axis<A>>();
+    const int a = of.made.find(name);
+    if (a < 0) return mesh_draft{refusal{code::axis_not_in_mesh, name, of.made.axes.count}};
     const int extent = of.made.axes[a].extent;
-    if (Coordinate < 0 || Coordinate >= extent) return mesh_draft{refusal{code::coordinate_outside_axis, a, extent, Coordinate}};
+    if (Coordinate < 0 || Coordinate >= extent) return mesh_draft{refusal{code::coordinate_outside_axis, name, extent, Coordinate}};
     return mesh_draft{without_axis(of.made, a, Coordinate)};
   }();
 };

@@ -177,9 +177,9 @@ constexpr refusal check_ranks(const mesh_value& mesh) {
 constexpr refusal check(const mesh_value& mesh) {
   index_t workers = 1;
   for (int i = 0; i < mesh.axes.count; ++i) {
-    if (mesh.axes[i].extent < 1) return refusal{code::extent_not_positive, i, mesh.axes[i].extent};
-    if (const int first = mesh.find(mesh.axes[i].name); first != i) return refusal{code::axis_named_twice, first, i};
-    if (workers *= mesh.axes[i].extent; workers > INT32_MAX) return refusal{code::mesh_too_large, i, mesh.axes[i].extent};
+    if (mesh.axes[i].extent < 1) return refusal{code::extent_not_positive, mesh.axes[i].name, mesh.axes[i].extent};
+    if (mesh.find(mesh.axes[i].name) != i) return refusal{code::axis_named_twice, mesh.axes[i].name};
+    if (workers *= mesh.axes[i].extent; workers > INT32_MAX) return refusal{code::mesh_too_large, mesh.axes[i].name, mesh.axes[i].extent};
   }
   if (const refusal outside = detail::check_ranks(mesh); !outside.ok()) return outside;
   if (mesh.ranks == nullptr) {

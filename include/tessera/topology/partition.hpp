@@ -23,28 +23,27 @@ struct draft {
     const int a = value.mesh.find(axis);
     if (!why.ok()) return -1;
     if (a < 0) {
-      why = refusal{code::axis_not_in_mesh, unknown, value.mesh.axes.count};
+      why = refusal{code::axis_not_in_mesh, axis, value.mesh.axes.count};
       return -1;
     }
     if (extent != value.mesh.axes[a].extent && extent != declared[a]) {
-      why = refusal{code::axes_of_one_name, a, value.mesh.axes[a].extent, extent};
+      why = refusal{code::axes_of_one_name, axis, value.mesh.axes[a].extent, extent};
       return -1;
     }
     if (used[a] != 0) {
-      why = refusal{code::axis_used_twice, a};
+      why = refusal{code::axis_used_twice, axis};
       return -1;
     }
     used[a] = 1;
     return a;
   }
-  int unknown = 0;  // how many axes were named before the one that is not in the mesh
 };
 
 template <class... Axes>
 constexpr void cut_by(draft& x, index_t grain) {
   const int d = x.value.dims.count;
   if (d == max_dimensions) {
-    x.why = first_of(x.why, refusal{code::too_many, x.value.mesh.axes.count, d + 1});
+    x.why = first_of(x.why, refusal{code::too_many, d + 1});
     return;
   }
   if (grain < 1) x.why = first_of(x.why, refusal{code::grain_not_positive, d, grain});
@@ -58,7 +57,6 @@ constexpr void cut_by(draft& x, index_t grain) {
       const int a = x.claim(name, extent);
       if (a >= 0) x.value.cut_by(d, a, joined);
       joined = true;
-      ++x.unknown;
     };
     (one(short_name_of<bare_axis<Factors>>(), extent_along<Factors>()), ...);
   };
@@ -71,7 +69,6 @@ constexpr void set_meaning(draft& x, axis_role what) {
   [[maybe_unused]] const auto one = [&](const text& name, index_t extent) {
     const int a = x.claim(name, extent);
     if (a >= 0) x.value.roles[a] = what;
-    ++x.unknown;
   };
   [[maybe_unused]] const auto each = [&]<class A>(std::type_identity<A>) {
     if constexpr (kind_of<A> == kind::group) {
@@ -213,7 +210,7 @@ struct entry<on<Axis, Coordinate>> {
         left /= extent;
         all *= extent;
       }
-      if (Coordinate < 0 || Coordinate >= all) x.why = refusal{code::coordinate_outside_axis, places[0], all, Coordinate};
+      if (Coordinate < 0 || Coordinate >= all) x.why = refusal{code::coordinate_outside_axis, x.value.mesh.axes[places[0]].name, all, Coordinate};
     }(typename factors<Axis>::type{});
   }
 };

@@ -2,7 +2,7 @@
 
 #include <tessera/meta/refusal.hpp>
 
-/// What this floor refuses: the code, what is wrong and what to do, and the names of the numbers.
+/// What this floor refuses: the code, what is wrong and what to do, and what is told with it.
 namespace tessera::code {
 
 inline constexpr reason wrong_number_of_dimensions{
@@ -18,7 +18,7 @@ inline constexpr reason axes_of_one_name{
     "tessera.partition.name", "axis, extent in the mesh, extent of the other",
     "two axes of one name have different extents; rename one of them"};
 inline constexpr reason too_many{
-    "tessera.layout.size", "axes, dimensions",
+    "tessera.layout.size", "given",
     "a layout has at most 16 axes and 16 dimensions; merge some"};
 inline constexpr reason extent_not_positive{
     "tessera.mesh.extent", "axis, extent",
@@ -33,7 +33,7 @@ inline constexpr reason placement_overlaps{
     "tessera.mesh.placement", "workers",
     "two coordinates of the mesh sit on one worker; choose strides that keep them apart"};
 inline constexpr reason axis_named_twice{
-    "tessera.mesh.twice", "axis, axis again",
+    "tessera.mesh.twice", "axis",
     "a mesh names each axis once; drop one or derive another axis"};
 inline constexpr reason wrong_number_of_strides{
     "tessera.mesh.strides", "axes, strides",
@@ -57,7 +57,7 @@ inline constexpr reason lengths_not_known{
     "tessera.lengths.unknown", "dimension",
     "learned lengths are known of adopted tensors alone, along the axes they were learned on; adopt the boxes, or name the lengths"};
 inline constexpr reason mixed_combines{
-    "tessera.partial.combine", "axis, other axis or dimension",
+    "tessera.partial.combine", "axis, dimension or none",
     "the terms of one tensor combine in one way, since a maximum of sums is no sum of maxima; all_reduce one axis first"};
 inline constexpr reason extent_negative{
     "tessera.shape.negative", "dimension, extent",
@@ -111,7 +111,7 @@ inline constexpr reason no_order{
     "tessera.combine.order", "axis",
     "complex numbers have no maximum or minimum; combine their absolute values"};
 inline constexpr reason wrong_partition{
-    "tessera.tensor.partition", "dimension or -1",
+    "tessera.tensor.partition", "axis, dimension or none",
     "the tensor has another partition than is wanted here; repartition it"};
 inline constexpr reason element_has_no_cotangent{
     "tessera.tensor.cotangent", "",

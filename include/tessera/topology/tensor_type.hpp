@@ -25,7 +25,7 @@ struct tensor_value {
 };
 
 /// Refuses a combine that the element has not: complex numbers have no order.
-constexpr refusal check_combine(combine with, element e, int axis = -1) {
+constexpr refusal check_combine(combine with, element e, const text& axis = {}) {
   if (is_complex(e) && (with == combine::max || with == combine::min)) return refusal{code::no_order, axis};
   return {};
 }
@@ -33,7 +33,7 @@ constexpr refusal check_combine(combine with, element e, int axis = -1) {
 /// The same for every pending combine of a layout.
 constexpr refusal check_combines(const layout& x, element e) {
   for (int a = 0; a < x.roles.count; ++a)
-    if (const refusal why = check_combine(x.roles[a].with, e, a); x.roles[a].kind == role::partial && !why.ok()) return why;
+    if (const refusal why = check_combine(x.roles[a].with, e, x.mesh.axes[a].name); x.roles[a].kind == role::partial && !why.ok()) return why;
   return {};
 }
 
@@ -41,7 +41,7 @@ constexpr refusal check_combines(const layout& x, element e) {
 constexpr refusal check_gradient(const layout& x, element e) {
   if (!has_cotangent(e)) return refusal{code::element_has_no_cotangent};
   for (int a = 0; a < x.roles.count; ++a)
-    if (x.roles[a].kind == role::partial && x.roles[a].with != combine::sum) return refusal{code::combine_has_no_gradient, a};
+    if (x.roles[a].kind == role::partial && x.roles[a].with != combine::sum) return refusal{code::combine_has_no_gradient, x.mesh.axes[a].name};
   return {};
 }
 
@@ -93,7 +93,7 @@ struct described<tensor<P, S, E>> {
   struct verdict_source {
     static constexpr const refusal& value = draft.why;
   };
-  using verdict = verdict_of<verdict_source>;
+  using verdict = verdict_of<verdict_source, P>;
   using mesh_type = typename std::conditional_t<verdict::ok, P, partition<mesh<>>>::mesh_type;
 };
 
@@ -205,9 +205,14 @@ constexpr refusal check_same(const tensor_value& given, const tensor_value& want
     bool alike = x.levels(d) == y.levels(d) && x.dims[d].kind == y.dims[d].kind && x.dims[d].grain() == y.dims[d].grain();
     for (int level = 0; alike && level < x.levels(d); ++level)
       alike = x.mesh.axes[x.cutter(d, level)].name == y.mesh.axes[y.cutter(d, level)].name;
-    if (!alike) return refusal{code::wrong_partition, d};
+    if (!alike) return refusal{code::wrong_partition, text(), d};
   }
-  return refusal{code::wrong_partition, -1};  // a meaning, or the mesh
+  for (int a = 0; a < x.roles.count; ++a) {
+    const text& name = x.mesh.axes[a].name;
+    const int other = y.mesh.find(name);
+    if (other >= 0 && !(x.roles[a] == y.roles[other])) return refusal{code::wrong_partition, name, -1};
+  }
+  return refusal{code::wrong_partition, text(), -1};
 }
 
 }  // namespace tessera

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <tessera/meta/refusal.hpp>
+
+namespace tessera {
+
+/// The verdict of everything that fits.
+///
+/// A verdict type says by `ok` whether the thing it names is accepted. In `refuse` the compiler stops where it is not: it prints the
+/// sentence, and `Where`, which is the verdict with what it tells and the place it was found at.
+struct fits {
+  static constexpr bool ok = true;
+  template <class>
+  static constexpr void refuse() {}
+};
+
+/// The verdict of what was made of something refused: not accepted, and silent.
+struct refused_before {
+  static constexpr bool ok = false;
+  template <class>
+  static constexpr void refuse() {}
+};
+
+/// What verdicts tell, by name: `its::dimension<2>`.
+namespace its {
+
+struct none;
+
+}  // namespace its
+
+namespace detail {
+
+/// A constant refusal, and the types which name its axis.
+template <class Source, class... Named>
+struct constant_refusal {
+  static constexpr index_t number(int i) { return Source::value.numbers[i]; }
+};
+
+/// The axis of a constant refusal, as a type; the floor that has axes says which.
+template <class Refusal>
+struct axis_of_refusal;
+
+template <template <index_t> class Number, index_t N>
+struct number_or_none {
+  using type = Number<N>;
+};
+template <template <index_t> class Number>
+struct number_or_none<Number, -1> {
+  using type = its::none;
+};
+
+/// The verdict type of a reason, from what is told with it.
+template <const reason* Why>
+struct verdict_for;
+template <>
+struct verdict_for<nullptr> {
+  template <class>
+  using type = fits;
+};
+template <>
+struct verdict_for<&code::refused_before> {
+  template <class>
+  using type = refused_before;
+};
+
+}  // namespace detail
+
+/// The verdict type of a constant refusal `Source::value`; its axis is one that `Source` or the other types name.
+template <class Source, class... Named>
+using verdict_of = typename detail::verdict_for<Source::value.because>::template type<detail::constant_refusal<Source, Named...>>;
+
+}  // namespace tessera
