@@ -2,6 +2,7 @@
 #include "tests/support/in_workers.hpp"
 
 #include <tessera/comm/waiting.hpp>
+#include <tessera/primitive/refusals.hpp>
 
 using namespace tessera;
 using namespace tessera::testing;
@@ -234,6 +235,16 @@ TEST_CASE("an error is the same behind a text that another process reads, and el
   const std::string cut = error(refusal{code::worker_lost, 1, 2}, std::string(2000, 'x')).packed().substr(0, 1023);
   CHECK(error::unpacked(cut).is(code::worker_lost));
   CHECK(error::unpacked(cut).numbers() == std::vector<index_t>{1, 2});
+}
+
+TEST_CASE("an error names axes, verbs and elements, and says what each number is") {
+  const auto ends = [](const refusal& why, std::string_view told) { return std::string_view(error(why).what()).ends_with(told); };
+  CHECK(ends(refusal{code::mixed_combines, text("col"), -1}, "first (axis col, dimension none)"));
+  CHECK(ends(refusal{code::not_a_tiling, text(), 1}, "first (axis none, dimension 1)"));
+  CHECK(ends(refusal{code::not_this_verb, verb::all_gather, verb::scatter}, "find it (wanted verb all_gather, found verb scatter)"));
+  CHECK(ends(refusal{code::wrong_element, element::float16, -1}, "convert it (expected element half, given element another)"));
+  CHECK(ends(refusal{code::extents_differ, 0, -1, 7}, "the same (dimension 0, first -1, second 7)"));
+  CHECK(ends(refusal{code::call_finished}, "each call once"));
 }
 
 TEST_CASE("what the core refuses by a value is told by a worker with its code") {

@@ -304,7 +304,7 @@ static_assert(bad::layers::count >= 0);
 #elif defined(SLICE_BACKWARDS)  // expect: [tessera.signature.range] && at_layer<0, && tessera::range_outside<tessera::its::dimension<2>, tessera::its::extent<9>, tessera::its::begin<5>, tessera::its::end<2>>
 using bad = ts::network<image, nn::slice<2, 5, 2>>;
 static_assert(bad::layers::count >= 0);
-#elif defined(PAD_KERNEL)  // expect: [tessera.pad.option] && at_layer<0, && tessera::not_an_option_of_pad<tessera::its::option<0>>
+#elif defined(PAD_KERNEL)  // expect: [tessera.layer.not_taken] && at_layer<0, tessera::nn::pad< && tessera::option_not_taken<tessera::its::option<0>>
 using bad = ts::network<image, nn::pad<ts::padding<1, 1>>>;
 static_assert(bad::layers::count >= 0);
 #elif defined(PAD_MANY)  // expect: [tessera.list.full] && at_layer<0, && tessera::list_full<tessera::its::most<8>>

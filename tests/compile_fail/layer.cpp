@@ -139,22 +139,22 @@ using optioned = ts::network<images<image>, nn::pad<ts::padding_at<1, 1>, ts::pa
                              nn::avg_pool<ts::kernel<2, 2>, ts::exclude_padding, ts::divisor<3>>, nn::repartition<channels>, nn::flatten,
                              nn::linear<8, ts::no_bias, ts::cut_in<col>, ts::cut_out<row>, ts::output_as<features>>>;
 static_assert(optioned::layers::count == 7);
-#if defined(STRIDED_LINEAR)  // expect: [tessera.linear.option] linear takes cut_out, cut_in, output_as and no_bias; && at_layer<1, && tessera::not_an_option_of_linear<tessera::its::option<1>>
+#if defined(STRIDED_LINEAR)  // expect: [tessera.layer.not_taken] && at_layer<1, tessera::nn::linear< && tessera::option_not_taken<tessera::its::option<1>>
 using bad = ts::network<rows_of<features>, nn::relu, nn::linear<4, ts::no_bias, ts::stride<2>>, nn::relu>;
 static_assert(bad::layers::count >= 0);
-#elif defined(CONV_WITH_DIVISOR)  // expect: [tessera.conv.option] conv takes kernel, stride, padding, && at_layer<0, && tessera::not_an_option_of_conv<tessera::its::option<1>>
+#elif defined(CONV_WITH_DIVISOR)  // expect: [tessera.layer.not_taken] && at_layer<0, tessera::nn::conv< && tessera::option_not_taken<tessera::its::option<1>>
 using bad = ts::network<images<image>, nn::conv<6, ts::kernel<3, 3>, ts::divisor<2>>, nn::relu>;
 static_assert(bad::layers::count >= 0);
-#elif defined(CONV_WITH_COVER)  // expect: [tessera.conv.option] && at_layer<0, && tessera::not_an_option_of_conv<tessera::its::option<1>>
+#elif defined(CONV_WITH_COVER)  // expect: [tessera.layer.not_taken] && at_layer<0, tessera::nn::conv< && tessera::option_not_taken<tessera::its::option<1>>
 using bad = ts::network<images<image>, nn::conv<6, ts::kernel<3, 3>, ts::blocks<row>>>;
 static_assert(bad::layers::count >= 0);
-#elif defined(GROUPED_MAX_POOL)  // expect: [tessera.max_pool.option] max_pool takes kernel, stride, padding, padding_at, dilation and ceil_mode; && at_layer<1, && tessera::not_an_option_of_max_pool<tessera::its::option<1>>
+#elif defined(GROUPED_MAX_POOL)  // expect: [tessera.layer.not_taken] && at_layer<1, tessera::nn::max_pool< && tessera::option_not_taken<tessera::its::option<1>>
 using bad = ts::network<images<image>, nn::relu, nn::max_pool<ts::kernel<2, 2>, ts::groups<2>>, nn::relu>;
 static_assert(bad::layers::count >= 0);
-#elif defined(REFLECTED_AVG_POOL)  // expect: [tessera.avg_pool.option] && at_layer<0, && tessera::not_an_option_of_avg_pool<tessera::its::option<0>>
+#elif defined(REFLECTED_AVG_POOL)  // expect: [tessera.layer.not_taken] && at_layer<0, tessera::nn::avg_pool< && tessera::option_not_taken<tessera::its::option<0>>
 using bad = ts::network<images<image>, nn::avg_pool<ts::padding_mode<ts::boundary::reflect>, ts::kernel<2, 2>>>;
 static_assert(bad::layers::count >= 0);
-#elif defined(DILATED_PAD)  // expect: [tessera.pad.option] && at_layer<0, && tessera::not_an_option_of_pad<tessera::its::option<0>>
+#elif defined(DILATED_PAD)  // expect: [tessera.layer.not_taken] && at_layer<0, tessera::nn::pad< && tessera::option_not_taken<tessera::its::option<0>>
 using bad = ts::network<images<image>, nn::pad<ts::padding_at<1, 1>, ts::dilation<2>>, nn::relu>;
 static_assert(bad::layers::count >= 0);
 #elif defined(KERNEL_TWICE)  // expect: [tessera.layer.twice] && at_layer<0, && tessera::option_given_twice<tessera::its::option<0>, tessera::its::option_again<1>>

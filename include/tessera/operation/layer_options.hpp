@@ -80,13 +80,12 @@ enum class topic : unsigned char {
   nothing, kernel, stride, padding, padding_mode, dilation, groups, ceil_mode, exclude_padding, divisor, bias, cut_out, cut_in, output
 };
 
-/// The options that a layer takes, by topic, and how it refuses any other.
+/// The options that a layer takes, by topic.
 struct option_set {
-  const reason& otherwise;
   unsigned topics;
 
   template <class... Topics>
-  constexpr explicit option_set(const reason& refused, Topics... taken) : otherwise(refused), topics((0u | ... | bit(taken))) {}
+  constexpr explicit option_set(Topics... taken) : topics((0u | ... | bit(taken))) {}
 
   static constexpr unsigned bit(topic t) { return 1u << static_cast<unsigned>(t); }
   constexpr bool takes(topic t) const { return (topics & bit(t)) != 0; }
@@ -232,7 +231,7 @@ template <class... Options>
 constexpr refusal check_options(const option_set& taken) {
   const topic given[]{option<Options>::what..., topic::nothing};
   for (int i = 0; i < static_cast<int>(sizeof...(Options)); ++i) {
-    if (!taken.takes(given[i])) return refusal{taken.otherwise, i};
+    if (!taken.takes(given[i])) return refusal{code::option_not_taken, i};
     for (int before = 0; before < i; ++before)
       if (given[before] == given[i]) return refusal{code::option_given_twice, before, i};
   }

@@ -19,7 +19,7 @@ namespace nn {
 template <index_t Out, class... Options>
 struct linear : detail::mesh_of_options<Options...> {
   static constexpr const char* name = "linear";
-  static constexpr option_set takes{code::not_an_option_of_linear, topic::cut_out, topic::cut_in, topic::output, topic::bias};
+  static constexpr option_set takes{topic::cut_out, topic::cut_in, topic::output, topic::bias};
   static constexpr contraction weights() {
     contraction c = detail::read_options<Options...>(takes).weights;
     c.out = Out;
@@ -34,7 +34,7 @@ struct linear : detail::mesh_of_options<Options...> {
 template <index_t Out, class... Options>
 struct conv : detail::mesh_of_options<Options...> {
   static constexpr const char* name = "conv";
-  static constexpr option_set takes{code::not_an_option_of_conv, topic::kernel, topic::stride, topic::padding,
+  static constexpr option_set takes{topic::kernel, topic::stride, topic::padding,
                                     topic::padding_mode, topic::dilation, topic::groups, topic::cut_out, topic::cut_in,
                                     topic::output, topic::bias};
   static constexpr contraction weights() {
@@ -54,7 +54,7 @@ struct conv : detail::mesh_of_options<Options...> {
 template <class... Options>
 struct max_pool {
   static constexpr const char* name = "max_pool";
-  static constexpr option_set takes{code::not_an_option_of_max_pool, topic::kernel, topic::stride, topic::padding,
+  static constexpr option_set takes{topic::kernel, topic::stride, topic::padding,
                                     topic::dilation, topic::ceil_mode};
   static constexpr pooling pool() { return detail::read_pooling<Options...>(takes, pooling::kind::max); }
   static constexpr layer_plan plan(const tensor_value& x) { return plan_pooling(x.layout, pool()); }
@@ -66,7 +66,7 @@ struct max_pool {
 template <class... Options>
 struct avg_pool {
   static constexpr const char* name = "avg_pool";
-  static constexpr option_set takes{code::not_an_option_of_avg_pool, topic::kernel, topic::stride, topic::padding,
+  static constexpr option_set takes{topic::kernel, topic::stride, topic::padding,
                                     topic::dilation, topic::ceil_mode, topic::exclude_padding, topic::divisor};
   static constexpr pooling pool() { return detail::read_pooling<Options...>(takes, pooling::kind::average); }
   static constexpr layer_plan plan(const tensor_value& x) {
@@ -84,13 +84,13 @@ struct pad {
   static constexpr const char* name = "pad";
   static constexpr layer_plan plan(const tensor_value&) {
     const refusal another = detail::check_kinds<kind::layer, kind::option, Widths>();
-    return refused_layer(first_of(another, refusal{code::not_an_option_of_pad, 0}));
+    return refused_layer(first_of(another, refusal{code::option_not_taken, 0}));
   }
 };
 template <index_t... Widths, class... Options>
 struct pad<padding_at<Widths...>, Options...> {
   static constexpr const char* name = "pad";
-  static constexpr option_set takes{code::not_an_option_of_pad, topic::padding_mode};
+  static constexpr option_set takes{topic::padding_mode};
   static constexpr detail::layer_options options() {
     constexpr int count = sizeof...(Widths);
     detail::layer_options o;

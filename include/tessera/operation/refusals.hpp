@@ -86,21 +86,9 @@ inline constexpr reason dimension_not_there{
 inline constexpr reason divisor_not_positive{
     "tessera.layer.divisor", "divisor",
     "the divisor of an average is at least 1; write a larger one"};
-inline constexpr reason not_an_option_of_linear{
-    "tessera.linear.option", "option",
-    "linear takes cut_out, cut_in, output_as and no_bias; leave this option out"};
-inline constexpr reason not_an_option_of_conv{
-    "tessera.conv.option", "option",
-    "conv takes kernel, stride, padding, padding_at, padding_mode, dilation, groups, cut_out, cut_in, output_as and no_bias; leave this option out"};
-inline constexpr reason not_an_option_of_max_pool{
-    "tessera.max_pool.option", "option",
-    "max_pool takes kernel, stride, padding, padding_at, dilation and ceil_mode; leave this option out"};
-inline constexpr reason not_an_option_of_avg_pool{
-    "tessera.avg_pool.option", "option",
-    "avg_pool takes kernel, stride, padding, padding_at, dilation, ceil_mode, exclude_padding and divisor; leave this option out"};
-inline constexpr reason not_an_option_of_pad{
-    "tessera.pad.option", "option",
-    "pad takes padding_mode behind its widths; leave this option out"};
+inline constexpr reason option_not_taken{
+    "tessera.layer.not_taken", "option",
+    "the layer does not take this option; docs/layers.md lists what each takes"};
 inline constexpr reason option_given_twice{
     "tessera.layer.twice", "option, option again",
     "two options of the layer speak of the same thing, as padding and padding_at do; drop one"};

@@ -170,31 +170,11 @@ template <class... Told> struct divisor_not_positive {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.layer.divisor] the divisor of an average is at least 1; write a larger one"); } };
-template <class... Told> struct not_an_option_of_linear {
+template <class... Told> struct option_not_taken {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.linear.option] linear takes cut_out, cut_in, output_as and no_bias; leave this option out"); } };
-template <class... Told> struct not_an_option_of_conv {
-  static constexpr bool ok = false;
-  template <class Where> static constexpr void refuse() {
-    static_assert(Where::ok,
-                  "[tessera.conv.option] conv takes kernel, stride, padding, padding_at, padding_mode, dilation, groups, cut_out, cut_in, output_as and no_bias; leave this option out"); } };
-template <class... Told> struct not_an_option_of_max_pool {
-  static constexpr bool ok = false;
-  template <class Where> static constexpr void refuse() {
-    static_assert(Where::ok,
-                  "[tessera.max_pool.option] max_pool takes kernel, stride, padding, padding_at, dilation and ceil_mode; leave this option out"); } };
-template <class... Told> struct not_an_option_of_avg_pool {
-  static constexpr bool ok = false;
-  template <class Where> static constexpr void refuse() {
-    static_assert(Where::ok,
-                  "[tessera.avg_pool.option] avg_pool takes kernel, stride, padding, padding_at, dilation, ceil_mode, exclude_padding and divisor; leave this option out"); } };
-template <class... Told> struct not_an_option_of_pad {
-  static constexpr bool ok = false;
-  template <class Where> static constexpr void refuse() {
-    static_assert(Where::ok,
-                  "[tessera.pad.option] pad takes padding_mode behind its widths; leave this option out"); } };
+                  "[tessera.layer.not_taken] the layer does not take this option; docs/layers.md lists what each takes"); } };
 template <class... Told> struct option_given_twice {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -235,11 +215,7 @@ template <> struct verdict_for<&code::layer_takes_other_dimensions> { template <
 template <> struct verdict_for<&code::wrong_kernel> { template <class Why> using type = wrong_kernel<its::extents<Why::number(0)>>; };
 template <> struct verdict_for<&code::dimension_not_there> { template <class Why> using type = dimension_not_there<its::dimension<Why::number(0)>, its::dimensions<Why::number(1)>>; };
 template <> struct verdict_for<&code::divisor_not_positive> { template <class Why> using type = divisor_not_positive<its::divisor<Why::number(0)>>; };
-template <> struct verdict_for<&code::not_an_option_of_linear> { template <class Why> using type = not_an_option_of_linear<its::option<Why::number(0)>>; };
-template <> struct verdict_for<&code::not_an_option_of_conv> { template <class Why> using type = not_an_option_of_conv<its::option<Why::number(0)>>; };
-template <> struct verdict_for<&code::not_an_option_of_max_pool> { template <class Why> using type = not_an_option_of_max_pool<its::option<Why::number(0)>>; };
-template <> struct verdict_for<&code::not_an_option_of_avg_pool> { template <class Why> using type = not_an_option_of_avg_pool<its::option<Why::number(0)>>; };
-template <> struct verdict_for<&code::not_an_option_of_pad> { template <class Why> using type = not_an_option_of_pad<its::option<Why::number(0)>>; };
+template <> struct verdict_for<&code::option_not_taken> { template <class Why> using type = option_not_taken<its::option<Why::number(0)>>; };
 template <> struct verdict_for<&code::option_given_twice> { template <class Why> using type = option_given_twice<its::option<Why::number(0)>, its::option_again<Why::number(1)>>; };
 template <> struct verdict_for<&code::option_of_other_dimensions> { template <class Why> using type = option_of_other_dimensions<its::kernel<Why::number(0)>, its::option<Why::number(1)>>; };
 
