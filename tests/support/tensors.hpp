@@ -3,9 +3,6 @@
 
 #include <tessera/tessera.hpp>
 
-#ifdef __SANITIZE_THREAD__
-#include <ATen/ops/mkldnn_convolution.h>
-#endif
 #include <torch/csrc/autograd/autograd.h>
 
 #undef CHECK  // c10 logs under this name
@@ -17,16 +14,6 @@
 #include <cmath>
 
 namespace tessera::testing {
-
-#ifdef __SANITIZE_THREAD__
-/// The thread sanitizer does not see into LibTorch, where the first worker that asks makes oneDNN's cache for all: it is made before
-/// there are any.
-inline const bool has_cache = [] {
-  const at::Tensor x = at::ones({1, 1, 4, 4});
-  if (at::hasMKLDNN()) at::mkldnn_convolution(x, at::ones({1, 1, 3, 3}), {}, {0, 0}, {1, 1}, {1, 1}, 1);
-  return true;
-}();
-#endif
 
 inline void prepare_worker() {
   at::set_num_threads(1);
