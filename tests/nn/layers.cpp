@@ -47,7 +47,7 @@ layer_case contraction_case(const layout& x, const contraction& what) {
   layer_case c;
   c.plan = plan_contraction(x, what);
   c.forward = [what](const team_handle& team, const layer_plan& p, const at::Tensor& in, const std::vector<nn::parameter>& w) {
-    return nn::forward_contraction(team, p, what, in, w);
+    return nn::forward_contraction({team, p}, what, in, w);
   };
   c.serial = [what](const at::Tensor& in, const std::vector<at::Tensor>& w) {
     const at::Tensor bias = what.bias ? w[1] : at::Tensor{};
@@ -162,7 +162,7 @@ layer_case roll_pooling(dice& d, const mesh_value& mesh, pooling::kind what, int
   layer_case c;
   c.plan = plan_pooling(roll_input(d, mesh, e, {what == pooling::kind::average, true, true, false}), p);
   c.forward = [p](const team_handle& team, const layer_plan& plan, const at::Tensor& in, const std::vector<nn::parameter>&) {
-    return nn::forward_pooling(team, plan, p, in).values;
+    return nn::forward_pooling({team, plan}, p, in).values;
   };
   c.serial = [p](const at::Tensor& in, const std::vector<at::Tensor>&) { return serial_pooling(in, p); };
   return c;
@@ -226,7 +226,7 @@ TEST_CASE("a maximum's indices are those of the global tensor") {
       const shards xs = deal(p.input, p.input.mesh.size(), x, 5);
       const auto run = on_workers(p.input.mesh.size(), [&](const std::shared_ptr<transport>& carrier) {
         const auto team = std::make_shared<team_state>(carrier, p.input.mesh);
-        return nn::forward_pooling(team, p, what, xs.local[static_cast<std::size_t>(carrier->rank())], true).indices.to(at::kDouble);
+        return nn::forward_pooling({team, p}, what, xs.local[static_cast<std::size_t>(carrier->rank())], true).indices.to(at::kDouble);
       });
       REQUIRE(run.well());
       std::vector<at::Tensor> each;
@@ -300,9 +300,9 @@ TEST_CASE("layers that share one wide halo give what they give with one each") {
         const std::vector<nn::parameter> one(w.begin(), w.begin() + first);
         const std::vector<nn::parameter> two(w.begin() + first, w.end());
         at::Tensor y = change_layout(team, x, halo.output, in);
-        y = at::relu(nn::forward_contraction(team, plans[0], convs[0], y, one));
-        y = nn::forward_pooling(team, plans[1], pool, y).values;
-        return nn::forward_contraction(team, plans[2], convs[1], y, two);
+        y = at::relu(nn::forward_contraction({team, plans[0]}, convs[0], y, one));
+        y = nn::forward_pooling({team, plans[1]}, pool, y).values;
+        return nn::forward_contraction({team, plans[2]}, convs[1], y, two);
       };
       c.serial = [=](const at::Tensor& in, const std::vector<at::Tensor>& w) {
         const auto conv = [&](const at::Tensor& v, const contraction& what, std::size_t at) {
@@ -430,7 +430,7 @@ TEST_CASE("padding and slices equal LibTorch's on any partition") {
     }
     layer_case c;
     c.plan = plan_widened(roll_input(d, m, e), widths);
-    c.forward = [widths](const auto& team, const auto& p, const auto& in, const auto&) { return nn::forward_widened(team, p, widths, in); };
+    c.forward = [widths](const auto& team, const auto& p, const auto& in, const auto&) { return nn::forward_widened({team, p}, widths, in); };
     c.serial = [listed, edge](const at::Tensor& in, const auto&) {
       constexpr const char* modes[]{"constant", "reflect", "replicate", "circular"};
       return at::pad(in, listed, modes[static_cast<int>(edge)]) * 1;
@@ -449,12 +449,12 @@ TEST_CASE("relu, flatten and repartition equal the serial layers on any partitio
     switch (d.roll(0, 2)) {
       case 0:
         c.plan = plan_elementwise(x);
-        c.forward = [](const auto& team, const auto& p, const auto& in, const auto& w) { return nn::forward<nn::relu>(team, p, in, w); };
+        c.forward = [](const auto& team, const auto& p, const auto& in, const auto& w) { return nn::forward<nn::relu>({team, p}, in, w); };
         c.serial = [](const at::Tensor& in, const auto&) { return at::relu(in); };
         break;
       case 1:
         c.plan = plan_flatten(x);
-        c.forward = [](const auto& team, const auto& p, const auto& in, const auto& w) { return nn::forward<nn::flatten>(team, p, in, w); };
+        c.forward = [](const auto& team, const auto& p, const auto& in, const auto& w) { return nn::forward<nn::flatten>({team, p}, in, w); };
         c.serial = [](const at::Tensor& in, const auto&) { return in.flatten(1) * 1; };
         break;
       default:

@@ -8,51 +8,55 @@ namespace tessera::nn {
 
 /// (raw → output) ∘ (x · w) ∘ (input → used), plus the bias: every linear layer and convolution. Products and bias of half types are
 /// added in a wider type and rounded once; terms that other workers add are rounded before they go.
-inline at::Tensor forward_contraction(const team_handle& team, const layer_plan& p, const contraction& what, const at::Tensor& input,
-                                      const std::vector<parameter>& parameters) {
-  const holding raw = held_by(p.raw, team->rank());
-  const at::Tensor x = what.kernels.empty() ? change_layout(team, p.input, p.used, input)
-                                            : detail::windowed(team, p.input, p.used, input, raw, what.feature + 1, what.kernels, 0);
+inline at::Tensor forward_contraction(const bound_layer& b, const contraction& what, const at::Tensor& input, const std::vector<parameter>& parameters) {
+  const bool slides = !what.kernels.empty();
+  const tessera::detail::window_reading* reading = slides ? &b.reads(what.feature + 1, what.kernels, 0) : nullptr;
+  const at::Tensor x = slides ? b.ready(input, *reading) : b.ready(input);
   const at::Tensor w = parameters[0].use();
   const at::ScalarType e = x.scalar_type();
-  const at::ScalarType sums = !what.kernels.empty() ? detail::convolved_in(e) : at::isReducedFloatingType(e) ? at::kFloat : e;
-  const std::vector<index_t> sizes = detail::sizes_of(raw);
+  const at::ScalarType sums = slides ? detail::convolved_in(e) : at::isReducedFloatingType(e) ? at::kFloat : e;
+  const bool adds_bias = what.bias && b.raw == b.output && sums == e;  // the operation itself does
+  std::vector<at::Tensor> operands{x, w};
+  if (adds_bias) operands.push_back(parameters[1].use());
+  const auto biased = [&](const at::Tensor& y, const at::Tensor& bias) {
+    std::vector<index_t> along(static_cast<std::size_t>(y.dim()), 1);
+    along[static_cast<std::size_t>(what.feature < 0 ? y.dim() + what.feature : what.feature)] = bias.numel();
+    return (y.to(sums) + bias.to(sums).view(along)).to(e);
+  };
   at::Tensor y;
-  if (x.numel() == 0 || w.numel() == 0 || std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) {
-    y = detail::empty_result(raw, {x, w});
-  } else if (what.kernels.empty()) {
-    y = at::matmul(x.to(sums), w.to(sums).t());
+  if (b.is_empty) {
+    y = detail::empty_result(b.outputs, {x, w});
+    if (adds_bias) y = biased(y, operands[2]);
   } else {
-    const detail::kernel_lists k(what.kernels);
-    y = at::convolution(x.to(sums), w.to(sums), {}, k.step, k.zero, k.dilation, false, k.zero, x.size(what.feature) / w.size(1));
+    const std::optional<at::Tensor> bias = adds_bias ? std::optional(operands[2]) : std::nullopt;
+    if (slides) {
+      const detail::kernel_lists& k = reading->lists();
+      y = at::convolution(x.to(sums), w.to(sums), bias, k.step, k.zero, k.dilation, false, k.zero, x.size(what.feature) / w.size(1));
+    } else {
+      y = at::linear(x.to(sums), w.to(sums), bias);
+    }
   }
-  y = change_layout(team, p.raw, p.output, detail::tied(p.raw == p.output ? y : y.to(e), {x, w}));
-  if (!what.bias) return y.to(e);
-  std::vector<index_t> along(static_cast<std::size_t>(y.dim()), 1);
-  const at::Tensor b = parameters[1].use();
-  along[static_cast<std::size_t>(what.feature < 0 ? y.dim() + what.feature : what.feature)] = b.numel();
-  return (y.to(sums) + b.to(sums).view(along)).to(e);
+  y = change_layout(b.team, b.raw, b.output, b.tied(b.raw == b.output ? y : y.to(e), operands));
+  return adds_bias || !what.bias ? y.to(e) : biased(y, parameters[1].use());
 }
 
 /// Padding and slices ∘ (blocks → what is kept).
-inline at::Tensor forward_widened(const team_handle& team, const layer_plan& p, const static_vector<sliding, 8>& widths, const at::Tensor& input) {
-  const holding raw = held_by(p.raw, team->rank());
-  const at::Tensor x = detail::windowed(team, p.input, p.used, input, raw, p.used.dims.count - widths.count, widths, 0);
-  const std::vector<index_t> sizes = detail::sizes_of(raw);
-  if (x.numel() == 0 || std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return detail::empty_result(raw, {x});
+inline at::Tensor forward_widened(const bound_layer& b, const static_vector<sliding, 8>& widths, const at::Tensor& input) {
+  const at::Tensor x = b.ready(input, b.reads(b.plan.used.dims.count - widths.count, widths, 0));
+  if (b.is_empty) return detail::empty_result(b.outputs, {x});
   return x * 1;
 }
 
 /// The layers as functions of their plan: a layer of one's own has its `forward`, the others are found by what their type has.
 template <class L>
-at::Tensor forward(const team_handle& team, const layer_plan& p, const at::Tensor& x, const std::vector<parameter>& parameters) {
-  if constexpr (requires { L::forward(team, p, x, parameters); }) return L::forward(team, p, x, parameters);
-  else if constexpr (requires { L::weights(); }) return forward_contraction(team, p, L::weights(), x, parameters);
-  else if constexpr (requires { L::pool(); }) return forward_pooling(team, p, L::pool(), x).values;
-  else if constexpr (requires { L::widths(p.input); }) return forward_widened(team, p, L::widths(p.input), x);
+at::Tensor forward(const bound_layer& b, const at::Tensor& x, const std::vector<parameter>& parameters) {
+  if constexpr (requires { L::forward(b.team, b.plan, x, parameters); }) return L::forward(b.team, b.plan, x, parameters);
+  else if constexpr (requires { L::weights(); }) return forward_contraction(b, L::weights(), x, parameters);
+  else if constexpr (requires { L::pool(); }) return forward_pooling(b, L::pool(), x).values;
+  else if constexpr (requires { L::widths(b.plan.input); }) return forward_widened(b, L::widths(b.plan.input), x);
   else if constexpr (std::is_same_v<L, relu>) return at::relu(x);
-  else if constexpr (std::is_same_v<L, flatten>) return x.reshape(detail::sizes_of(held_by(p.output, team->rank())));
-  else return change_layout(team, p.input, p.output, x);
+  else if constexpr (std::is_same_v<L, flatten>) return x.reshape(b.sizes);
+  else return change_layout(b.team, b.input, b.output, x);
 }
 
 }  // namespace tessera::nn

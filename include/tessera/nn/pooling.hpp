@@ -1,8 +1,7 @@
 #pragma once
 
-#include <tessera/nn/windowed.hpp>
+#include <tessera/nn/bound_layer.hpp>
 #include <tessera/operation/layers.hpp>
-#include <tessera/tensor/tied.hpp>
 
 namespace tessera::detail {
 
@@ -87,25 +86,23 @@ struct pooled {
 };
 
 /// pool ∘ (blocks → haloed): of a maximum the lowest value lies outside the tensor, of an average 0.
-inline pooled forward_pooling(const team_handle& team, const layer_plan& p, const pooling& what, const at::Tensor& input,
-                              bool indices = false) {
-  const holding raw = held_by(p.raw, team->rank());
+inline pooled forward_pooling(const bound_layer& b, const pooling& what, const at::Tensor& input, bool indices = false) {
+  const layout& used = b.used->layout();
   static_vector<sliding, 8> kernels;
-  for (int i = 0; i < what.kernels.count; ++i) kernels.push(what.over(i, p.used.dims[2 + i].extent));
+  for (int i = 0; i < what.kernels.count; ++i) kernels.push(what.over(i, used.dims[2 + i].extent));
   const bool max = what.what == pooling::kind::max;
   const at::Scalar outside = max ? detail::lowest(input.scalar_type()) : at::Scalar(0);
-  const at::Tensor x = detail::windowed(team, p.input, p.used, input, raw, 2, kernels, outside);
-  const std::vector<index_t> sizes = detail::sizes_of(raw);
-  const bool none = x.numel() == 0 || std::find(sizes.begin(), sizes.end(), 0) != sizes.end();
-  if (none) return {detail::tied(detail::empty_result(raw, {x}), {x}), at::empty(sizes, at::kLong)};
-  const detail::kernel_lists k(kernels);
+  const detail::window_reading& reading = b.reads(2, kernels, outside);
+  const at::Tensor x = b.ready(input, reading);
+  if (b.is_empty) return {b.tied(detail::empty_result(b.outputs, {x}), {x}), at::empty(b.sizes, at::kLong)};
+  const detail::kernel_lists& k = reading.lists();
   if (!max) {  // a sum may be too large for a half type where its mean is not
-    const auto mean = [&](const at::Tensor& read) { return detail::averaged(read, what, p.used, raw, k); };
-    return {detail::tied(detail::in_float(mean, x), {x}), {}};
+    const auto mean = [&](const at::Tensor& read) { return detail::averaged(read, what, used, b.outputs, k); };
+    return {b.tied(detail::in_float(mean, x), {x}), {}};
   }
   const auto both = [&](auto&& pool) {
     auto [y, local] = pool(x, k.kernel, k.step, k.zero, k.dilation, false);
-    return pooled{detail::tied(y, {x}), indices ? detail::global_indices(local, x, p.used, raw, kernels) : at::Tensor{}};
+    return pooled{b.tied(y, {x}), indices ? detail::global_indices(local, x, used, b.outputs, kernels) : at::Tensor{}};
   };
   switch (kernels.count) {
     case 1: return both([](auto&&... a) { return at::max_pool1d_with_indices(a...); });

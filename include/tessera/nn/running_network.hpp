@@ -17,7 +17,7 @@ struct running_layer {
   const layer_plan* static_plan;  ///< the compiler's plan, dynamic extents unbound
   tessera::element element;
   layer_plan (*plan)(const tensor_value&);
-  at::Tensor (*forward)(const team_handle&, const layer_plan&, const at::Tensor&, const std::vector<parameter>&);
+  at::Tensor (*forward)(const bound_layer&, const at::Tensor&, const std::vector<parameter>&);
 };
 
 /// Layers one after the other while the program runs: parameters, plans for the extents at hand, forward. Which layers is a value.
@@ -84,29 +84,31 @@ class running_network {
     for (std::size_t i = 0; i < state_->layers.size(); ++i) {
       const running_layer& layer = state_->layers[i];
       const during now(*team(), {.what = layer.name, .at = at});
-      const layer_plan& p = plan_for(i, y);
+      const bound_layer& bound = bound_for(i, y);
       for (const parameter& w : state_->parameters[i]) check(tessera::detail::check_element(layer.element, w.stored().local().scalar_type()), w.path());
-      y = tessera::detail::tensor_of(team(), p.output, layer.element, layer.forward(team(), p, y.local(), state_->parameters[i]));
+      at::Tensor local = layer.forward(bound, y.local(), state_->parameters[i]);
+      tessera::detail::check_local(local, *bound.output, layer.element, *team());
+      y = tessera::detail::tensor_of(team(), bound.output, std::move(local));
     }
     return y;
   }
 
  private:
-  struct kept_plan {
+  struct kept_layer {
     placement_handle input;
     element type;
-    layer_plan plan;
+    bound_layer bound;
   };
-  static constexpr std::size_t most_plans = 64;
+  static constexpr std::size_t most_kept = 64;
 
   struct state {
     team_handle team;
     std::span<const running_layer> layers;
     std::vector<std::vector<parameter>> parameters;
-    std::vector<std::list<kept_plan>> plans;  // of each layer
+    std::vector<std::list<kept_layer>> bound;  // each layer
     bool training = true;
 
-    state(team_handle of, std::span<const running_layer> in_turn) : team(std::move(of)), layers(in_turn), plans(in_turn.size()) {}
+    state(team_handle of, std::span<const running_layer> in_turn) : team(std::move(of)), layers(in_turn), bound(in_turn.size()) {}
   };
 
   state& here() const {
@@ -114,19 +116,19 @@ class running_network {
     return *state_;
   }
 
-  // The plan of a layer for the extents at hand, made by the function that the compiler used when they first come in; those of the
+  // A layer bound for the extents at hand, planned by the function that the compiler used when they first come in; those of the
   // extents that came last are kept.
-  const layer_plan& plan_for(std::size_t i, const tensor<dyn>& x) const {
+  const bound_layer& bound_for(std::size_t i, const tensor<dyn>& x) const {
     const running_layer& layer = state_->layers[i];
-    std::list<kept_plan>& known = state_->plans[i];
-    auto found = std::find_if(known.begin(), known.end(), [&](const kept_plan& p) { return p.input == x.where() && p.type == x.type(); });
+    std::list<kept_layer>& known = state_->bound[i];
+    auto found = std::find_if(known.begin(), known.end(), [&](const kept_layer& k) { return k.input == x.where() && k.type == x.type(); });
     if (found == known.end()) {
-      layer_plan p = layer.plan(tensor_value{x.layout(), x.type()});
+      const layer_plan p = layer.plan(tensor_value{x.layout(), x.type()});
       check(p.why, fmt::format("layer {}, {}", i, layer.name));
-      found = known.insert(known.end(), {x.where(), x.type(), std::move(p)});
-      if (known.size() > most_plans) known.pop_front();
+      found = known.insert(known.end(), {x.where(), x.type(), {team(), p}});
+      if (known.size() > most_kept) known.pop_front();
     }
-    return found->plan;
+    return found->bound;
   }
 
   std::unique_ptr<state> state_;

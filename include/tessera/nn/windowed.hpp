@@ -2,6 +2,7 @@
 
 #include <tessera/tensor/empty_result.hpp>
 #include <tessera/tensor/tensor.hpp>
+#include <tessera/tensor/tied.hpp>
 
 namespace tessera::detail {
 
@@ -25,67 +26,6 @@ inline std::vector<index_t> places(const interval& read, const intervals& held, 
   return all;
 }
 
-/// What the outputs of one worker read beyond its box: a frame around it, of what lies outside a tensor with a zero boundary.
-///
-/// `of` is the layout of the box, whose dimensions from `first` on the kernels slide over.
-inline frame frame_for(const layout& of, int rank, const holding& outputs, int first, const static_vector<sliding, 8>& kernels,
-                       const at::Scalar& outside) {
-  const holding mine = held_by(of, rank);
-  frame around{{}, {}, outside};
-  around.before.resize(of.dims.count);
-  around.behind.resize(of.dims.count);
-  for (int i = 0; i < kernels.count; ++i) {
-    if (kernels[i].edge != boundary::zero) continue;
-    const int d = first + i;
-    const interval read = stretch(outputs[d], kernels[i].needs());
-    const interval& held = mine[d][0];
-    const bool apart = read.hi <= held.lo || read.lo >= held.hi;  // padding alone
-    around.before[d] = std::max<index_t>(0, apart ? read.size() : held.lo - read.lo);
-    around.behind[d] = std::max<index_t>(0, apart ? 0 : read.hi - held.hi);
-  }
-  return around;
-}
-
-/// Gives a box in its frame exactly the positions that its outputs read: gathered beyond the edge, trimmed where it holds more.
-inline at::Tensor trimmed(at::Tensor x, const layout& of, int rank, const holding& outputs, int first,
-                          const static_vector<sliding, 8>& kernels) {
-  const holding mine = held_by(of, rank);
-  for (int i = 0; i < kernels.count; ++i) {
-    const int d = first + i;
-    const interval read = stretch(outputs[d], kernels[i].needs());
-    if (kernels[i].edge == boundary::zero) {
-      const interval& held = mine[d][0];
-      const bool apart = read.hi <= held.lo || read.lo >= held.hi;
-      const index_t begin = apart ? 0 : std::max<index_t>(0, read.lo - held.lo);
-      if (x.size(d) != read.size()) x = x.narrow(d, begin, read.size());
-      continue;
-    }
-    const std::vector<index_t> at = places(read, mine[d], kernels[i].edge, of.dims[d].extent);
-    bool in_order = true;
-    for (std::size_t k = 1; k < at.size(); ++k) in_order = in_order && at[k] == at[k - 1] + 1;
-    x = in_order ? x.narrow(d, at[0], static_cast<index_t>(at.size())) : x.index_select(d, at::tensor(at, at::kLong));
-  }
-  return x;
-}
-
-/// The box of `input` that the outputs of this worker read under its kernels: input → used, in a frame, trimmed. A worker whose
-/// box or outputs are empty gets its box of `used`.
-inline at::Tensor windowed(const team_handle& team, const layout& input, const layout& used, const at::Tensor& x, const holding& outputs,
-                           int first, const static_vector<sliding, 8>& kernels, const at::Scalar& outside) {
-  const int rank = team->rank();
-  const auto empty = [](const holding& h) { return std::any_of(h.begin(), h.end(), [](const intervals& i) { return size_of(i) == 0; }); };
-  if (empty(outputs) || empty(held_by(used, rank))) return change_layout(team, input, used, x);
-  const frame around = frame_for(used, rank, outputs, first, kernels, outside);
-  return trimmed(change_layout(team, team->place(input), team->place(used), x, around), used, rank, outputs, first, kernels);
-}
-
-/// The element in which a convolution adds the products of a half type, to round once behind it: float where oneDNN adds them one
-/// by one, else double, as LibTorch's other kernel for float is Winograd's, and a half type shows its errors.
-inline at::ScalarType convolved_in(at::ScalarType e) {
-  if (!at::isReducedFloatingType(e)) return e;
-  return at::hasMKLDNN() && at::globalContext().userEnabledMkldnn() ? at::kFloat : at::kDouble;
-}
-
 /// The options of kernels as LibTorch takes them; padding is done already.
 struct kernel_lists {
   std::vector<index_t> kernel, step, dilation, zero;
@@ -98,5 +38,67 @@ struct kernel_lists {
     }
   }
 };
+
+/// How a worker reads what its outputs need under kernels that slide over the last dimensions of a layout: a frame around its box, and
+/// of what is in it exactly the positions that are read.
+class window_reading {
+ public:
+  window_reading(const layout& of, int rank, const holding& outputs, int first, const static_vector<sliding, 8>& kernels, const at::Scalar& outside)
+      : around_{{}, {}, outside}, lists_(kernels) {
+    const holding mine = held_by(of, rank);
+    around_.before.resize(of.dims.count);
+    around_.behind.resize(of.dims.count);
+    for (const holding* all : {&mine, &outputs})
+      if (std::any_of(all->begin(), all->end(), [](const intervals& i) { return size_of(i) == 0; })) return;
+    for (int i = 0; i < kernels.count; ++i) {
+      const int d = first + i;
+      const interval read = stretch(outputs[d], kernels[i].needs());
+      if (kernels[i].edge != boundary::zero) {
+        gather(d, places(read, mine[d], kernels[i].edge, of.dims[d].extent));
+        continue;
+      }
+      const interval& held = mine[d][0];
+      const bool apart = read.hi <= held.lo || read.lo >= held.hi;  // padding alone
+      around_.before[d] = std::max<index_t>(0, apart ? read.size() : held.lo - read.lo);
+      around_.behind[d] = std::max<index_t>(0, apart ? 0 : read.hi - held.hi);
+      if (around_.before[d] + held.size() + around_.behind[d] == read.size()) continue;
+      parts_.push_back({d, apart ? 0 : std::max<index_t>(0, read.lo - held.lo), read.size(), {}});
+    }
+  }
+
+  const frame& around() const { return around_; }
+  const kernel_lists& lists() const { return lists_; }
+
+  /// A box in its frame as it is read.
+  at::Tensor trimmed(at::Tensor x) const {
+    for (const part& p : parts_) x = p.places.defined() ? x.index_select(p.dimension, p.places) : x.narrow(p.dimension, p.begin, p.size);
+    return x;
+  }
+
+ private:
+  /// What is read along a dimension, where that is not all: positions one after the other, or a list of places.
+  struct part {
+    int dimension;
+    index_t begin, size;
+    at::Tensor places;
+  };
+
+  void gather(int d, const std::vector<index_t>& at) {
+    bool in_order = true;
+    for (std::size_t k = 1; k < at.size(); ++k) in_order = in_order && at[k] == at[k - 1] + 1;
+    parts_.push_back({d, at[0], static_cast<index_t>(at.size()), in_order ? at::Tensor() : at::tensor(at, at::kLong)});
+  }
+
+  frame around_;
+  kernel_lists lists_;
+  std::vector<part> parts_;
+};
+
+/// The element in which a convolution adds the products of a half type, to round once behind it: float where oneDNN adds them one
+/// by one, else double, as LibTorch's other kernel for float is Winograd's, and a half type shows its errors.
+inline at::ScalarType convolved_in(at::ScalarType e) {
+  if (!at::isReducedFloatingType(e)) return e;
+  return at::hasMKLDNN() && at::globalContext().userEnabledMkldnn() ? at::kFloat : at::kDouble;
+}
 
 }  // namespace tessera::detail

@@ -27,7 +27,7 @@ auto with_indices(const tensor<P, S, E>& x, call_site at = call_site::here()) {
   const layer_plan p = L::plan(tensor_value{x.layout(), x.dynamic().type()});
   check(p.why, x.team()->label());
   const during now(*x.team(), {.what = "max_pool with indices", .at = at});
-  const pooled y = forward_pooling(x.team(), p, L::pool(), x.local(), true);
+  const pooled y = forward_pooling({x.team(), p}, L::pool(), x.local(), true);
   using result = values_and_indices<typename on::output>;
   return result{typename on::output(tessera::detail::tensor_of(x.team(), p.output, y.values)),
                 decltype(result::indices)(tessera::detail::tensor_of(x.team(), p.output, y.indices))};
