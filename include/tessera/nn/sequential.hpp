@@ -19,11 +19,11 @@ struct running_layers<layer_list<Ons...>> {
 
 namespace tessera::nn {
 
-/// What a network is made of: a team or a seed. Anything converts to it, and what is neither is refused at the line that makes the
-/// network, where compilers name no layer.
+/// What a network is made of: a team or a seed, but not one thing alone (kind::nothing). Anything converts to it, and what is of another
+/// kind is refused at the line that makes the network, where compilers name no layer.
 template <kind Wanted, class Value>
 struct made_of {
-  Value value;
+  Value value{};
   template <class Given>
   made_of(const Given& given) {
     using verdict = std::conditional_t<kind_of<Given> == Wanted, fits, network_made_otherwise<>>;
