@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/operation/signature.hpp>
+#include <tessera/plan/verdicts.hpp>
 
 namespace tessera::detail {
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/meta/indices.hpp>
 #include <tessera/topology/partition.hpp>
 
 namespace tessera::detail {
