@@ -163,4 +163,14 @@ struct repartition : detail::mesh_of_options<output_as<Partition>> {
 };
 
 }  // namespace nn
+
+template <index_t Out, class... Options>
+inline constexpr kind kind_of<nn::linear<Out, Options...>> = kind::layer;
+template <index_t Out, class... Options>
+inline constexpr kind kind_of<nn::conv<Out, Options...>> = kind::layer;
+template <class... Options>
+inline constexpr kind kind_of<nn::max_pool<Options...>> = kind::layer;
+template <class... Options>
+inline constexpr kind kind_of<nn::avg_pool<Options...>> = kind::layer;
+
 }  // namespace tessera

@@ -47,10 +47,12 @@ struct applied {
   };
   using verdict = verdict_of<verdict_source, L, In>;
 
-  // What stays as it was keeps its type, which is canonical already.
+  // What stays as it was keeps its type, which is canonical already; what is cut as it was keeps its partition.
   static auto named() {
     using mesh = typename mesh_after<L, In>::type;
-    if constexpr (std::is_same_v<mesh, typename described<In>::mesh_type> && result::value == described<In>::value) return std::type_identity<In>{};
+    constexpr bool stays = std::is_same_v<mesh, typename described<In>::mesh_type> && verdict::ok;
+    if constexpr (stays && result::value == described<In>::value) return std::type_identity<In>{};
+    else if constexpr (stays && cut_alike(result::value.layout, described<In>::value.layout)) return resized<In, result>{};
     else return named_result<In, result, mesh>{};
   }
   using output = typename decltype(named())::type;
@@ -72,6 +74,13 @@ inline constexpr traffic_value layer_traffic = On::traffic(Bindings...);
 
 template <class... Layers>
 struct layer_list {};
+
+template <class A, class B>
+struct both_lists;
+template <class... A, class... B>
+struct both_lists<layer_list<A...>, layer_list<B...>> {
+  using type = layer_list<A..., B...>;
+};
 
 // The state of a chain of layers: what comes out so far. A refused state passes every later layer on unchanged, so one
 // mistake is one error.
@@ -111,17 +120,26 @@ constexpr auto first_state() {
   else return chain_state<In, 0, typename described<In>::verdict, layer_list<>>{};
 }
 
-// Eight layers a level: a fold expression, like an instantiation, is nested no deeper than compilers allow.
-template <class State, class... Layers>
+// The same state with other layers done.
+template <class Done, class Out, int Index, class Verdict, class Last>
+chain_state<Out, Index, Verdict, Done> with_layers(chain_state<Out, Index, Verdict, Last>);
+
+// Eight layers a level: a fold expression, like an instantiation, is nested no deeper than compilers allow, and a state names few
+// layers, however many are done before.
+template <class Before, class State, class... Layers>
 struct chain_from {
-  using type = decltype((State{} >> ... >> static_cast<Layers*>(nullptr)));
+  using last = decltype((State{} >> ... >> static_cast<Layers*>(nullptr)));
+  using done = typename both_lists<Before, typename last::layers>::type;
+  using type = decltype(with_layers<done>(last{}));
 };
-template <class State, class A, class B, class C, class D, class E, class F, class G, class H, class Next, class... Rest>
-struct chain_from<State, A, B, C, D, E, F, G, H, Next, Rest...>
-    : chain_from<typename chain_from<State, A, B, C, D, E, F, G, H>::type, Next, Rest...> {};
+template <class Before, class State, class A, class B, class C, class D, class E, class F, class G, class H, class Next, class... Rest>
+struct chain_from<Before, State, A, B, C, D, E, F, G, H, Next, Rest...> {
+  using eight = chain_from<Before, State, A, B, C, D, E, F, G, H>;
+  using type = typename chain_from<typename eight::done, decltype(with_layers<layer_list<>>(typename eight::last{})), Next, Rest...>::type;
+};
 
 template <class In, class... Layers>
-struct chain : chain_from<decltype(first_state<In>()), Layers...> {};
+struct chain : chain_from<layer_list<>, decltype(first_state<In>()), Layers...> {};
 
 template <class List>
 struct each_layer;

@@ -7,38 +7,66 @@ namespace tessera {
 
 namespace detail {
 
-// The shape type that a layout value names: tags of `S` stay, other dynamic extents are `dyn`.
-template <class Tags, class Source, class Dims>
-struct shape_named;
-
-template <const text& Tag, class... Dims>
-struct tag_find {
+// The extent among `Dims` with a tag: which it is, and its type; `dyn` where there is none.
+template <class... Dims>
+constexpr int tag_place(const text& tag) {
+  const text* const tags[]{&tag_of<Dims>..., nullptr};
+  for (int i = 0; i < static_cast<int>(sizeof...(Dims)); ++i)
+    if (tag.size > 0 && *tags[i] == tag) return i;
+  return -1;
+}
+template <int Place, class... Dims>
+struct dim_at {
   using type = dyn;
 };
-template <const text& Tag, class D, class... Dims>
-struct tag_find<Tag, D, Dims...> {
-  static constexpr bool found = [] {
-    if constexpr (D::extent == dynamic) return short_name_of<D>() == Tag;
-    else return false;
-  }();
-  using type = typename std::conditional_t<found, std::type_identity<D>, tag_find<Tag, Dims...>>::type;
+template <class D, class... Dims>
+struct dim_at<0, D, Dims...> {
+  using type = D;
 };
+template <int Place, class D, class... Dims>
+  requires(Place > 0)
+struct dim_at<Place, D, Dims...> : dim_at<Place - 1, Dims...> {};
 
-template <class Source, int Dim, class... Dims>
+template <index_t Extent, int Place, class... Dims>
 struct dim_named {
-  static constexpr const dimension& d = Source::value.dims[Dim];
-  static constexpr text tag = d.tag;
-  using type = typename std::conditional_t<d.extent != dynamic, std::type_identity<dim<d.extent>>, tag_find<tag, Dims...>>::type;
+  using type = dim<Extent>;
 };
+template <int Place, class... Dims>
+struct dim_named<dynamic, Place, Dims...> : dim_at<Place, Dims...> {};
 
+// The shape type that a layout value names: tags of `S` stay, other dynamic extents are `dyn`.
+template <class S, class Source, class Dims>
+struct shape_named;
 template <class... Tags, class Source, int... Dim>
 struct shape_named<shape<Tags...>, Source, indices<Dim...>> {
-  using type = shape<typename dim_named<Source, Dim, Tags...>::type...>;
+  using type = shape<typename dim_named<Source::value.dims[Dim].extent, tag_place<Tags...>(Source::value.dims[Dim].tag), Tags...>::type...>;
 };
 
 template <class T, class Source>
 struct layout_only {
-  static constexpr layout value = Source::value.layout;
+  static constexpr const layout& value = Source::value.layout;
+};
+
+// Whether two layouts differ in nothing but extents, so that one partition names both: neither has windows or lists of lengths,
+// which speak of extents.
+constexpr bool cut_alike(const layout& a, const layout& b) {
+  if (!(a.mesh == b.mesh) || !(a.roles == b.roles) || a.dims.count != b.dims.count) return false;
+  for (int d = 0; d < a.dims.count; ++d) {
+    const dimension& p = a.dims[d];
+    const dimension& q = b.dims[d];
+    if (p.kind != cover::tiled || q.kind != cover::tiled || p.bounds != nullptr || q.bounds != nullptr) return false;
+    if (p.glued != q.glued || p.turned != q.turned) return false;
+  }
+  return true;
+}
+
+/// A tensor type that is cut as the canonical tensor type `Like` is, with the extents of `Source::value`.
+template <class Like, class Source>
+struct resized {
+  using plain = layout_only<Like, Source>;
+  using type = tensor<typename described<Like>::partition_type,
+                      typename shape_named<typename described<Like>::shape_type, plain, indices_below<plain::value.dims.count>>::type,
+                      tessera::element_type<Source::value.element>>;
 };
 
 /// The tensor type whose value is `Source::value`, on a mesh type and with the names of extents of tensor type `Like`.

@@ -9,7 +9,7 @@ namespace tessera {
 
 /// An extent known while compiling.
 template <index_t N>
-struct dim : detail::is_a<kind::extent> {
+struct dim {
   static constexpr index_t extent = N < 0 ? 0 : N;
   static constexpr index_t missing = extent - N;  // what has a negative extent is refused
 };
@@ -24,6 +24,8 @@ template <class... Dims>
 struct shape {
   static constexpr int rank = sizeof...(Dims);
 };
+template <index_t N>
+inline constexpr kind kind_of<dim<N>> = kind::extent;
 template <class... Dims>
 inline constexpr kind kind_of<shape<Dims...>> = kind::shape;
 
@@ -57,42 +59,40 @@ constexpr layout bound_all(const layout& x, const binding<Tag>& first, const Res
   return bound_all(bound(x, first.tag, first.extent), rest...);
 }
 
+// The name of a dynamic extent, short and whole; a static one has none.
 template <class D>
-constexpr void set_extent(dimension& into) {
-  into.extent = D::extent;
-  if constexpr (D::extent == dynamic) into.tag = short_name_of<D>();
-}
+inline constexpr text tag_of;
+template <class D>
+  requires(D::extent == dynamic)
+inline constexpr text tag_of<D> = short_name_of<D>();
+template <class D>
+inline constexpr text full_tag_of;
+template <class D>
+  requires(D::extent == dynamic)
+inline constexpr text full_tag_of<D> = full_name_of<D>();
+
+template <class D>
+inline constexpr index_t missing_of = 0;
+template <index_t N>
+inline constexpr index_t missing_of<dim<N>> = dim<N>::missing;
 
 template <class D>
 constexpr refusal check_extent(int d) {
-  if constexpr (requires { D::missing; })
-    if (D::missing > 0) return refusal{code::extent_negative, d, -D::missing};
-  return {};
+  return missing_of<D> > 0 ? refusal{code::extent_negative, d, -missing_of<D>} : refusal{};
 }
 
-// The place of a dynamic extent of the same name, but another type.
-template <class D, class... Dims>
-constexpr int namesake() {
-  if constexpr (D::extent == dynamic) {
-    int place = 0;
-    const auto other = [&]<class Other>(std::type_identity<Other>) {
-      if constexpr (Other::extent != dynamic || std::is_same_v<D, Other>) return ++place, false;
-      else return short_name_of<D>() == short_name_of<Other>() || (++place, false);
-    };
-    if ((other(std::type_identity<Dims>{}) || ...)) return place;
-  }
-  return -1;
-}
-
+// Refuses negative extents, and dynamic ones of one name, but different types.
 template <class... Dims>
 constexpr refusal check_extents() {
-  refusal why;
-  [[maybe_unused]] int d = 0;
-  static_cast<void>(((why = check_extent<Dims>(d++)).ok() && ...));
-  if (!why.ok()) return why;
-  const int others[]{namesake<Dims, Dims...>()..., -1};
-  for (int i = 0; i < static_cast<int>(sizeof...(Dims)); ++i)
-    if (others[i] >= 0) return refusal{code::extents_of_one_name, i, others[i]};
+  constexpr int count = sizeof...(Dims);
+  const index_t missing[]{missing_of<Dims>..., 0};
+  for (int d = 0; d < count; ++d)
+    if (missing[d] > 0) return refusal{code::extent_negative, d, -missing[d]};
+  const text* const tags[]{&tag_of<Dims>..., nullptr};
+  const text* const types[]{&full_tag_of<Dims>..., nullptr};
+  for (int i = 0; i < count; ++i)
+    for (int other = 0; tags[i]->size > 0 && other < count; ++other)
+      if (*tags[i] == *tags[other] && !(*types[i] == *types[other])) return refusal{code::extents_of_one_name, i, other};
   return {};
 }
 
@@ -106,8 +106,12 @@ struct extents_of<shape<Dims...>> {
     else return kinds;
   }();
   static constexpr void write(layout& x) {
-    int d = 0;
-    (..., (d < x.dims.count ? set_extent<Dims>(x.dims[d++]) : void()));
+    const index_t extents[]{Dims::extent..., 0};
+    const text* const tags[]{&tag_of<Dims>..., nullptr};
+    for (int d = 0; d < x.dims.count && d < static_cast<int>(sizeof...(Dims)); ++d) {
+      x.dims[d].extent = extents[d];
+      x.dims[d].tag = *tags[d];
+    }
   }
 };
 
