@@ -3,6 +3,7 @@
 
 #include <tessera/core.hpp>
 #include <tessera/plan/laws.hpp>
+#include <tessera/plan/reduced_change.hpp>
 
 namespace tessera::testing {
 namespace {
@@ -159,6 +160,41 @@ TEST_CASE("a halo along one axis is counted in runs of coordinates that lie alik
   using strips = tensor<partition<mesh<long_line>, blocks<long_line>>, shape_of<4096 * 8 + 6>>;
   using halos = tensor<partition<mesh<long_line>, haloed<blocks<long_line>, 4096 * 8 + 6, 1, -1, 1>>, shape_of<4096 * 8 + 6>>;
   STATIC_REQUIRE(primitive<strips, halos>::cost() == cost{2 * 4095, 2, 2 * 4095, 2 * 4095, 2});
+}
+
+TEST_CASE("an all_reduce is counted in closed form as its plan is") {
+  dice d{20261126};
+  int reduced_ones = 0;
+  for (int round = 0; round < 20'000; ++round) {
+    layout from = roll_long_axes(d).from;
+    for (axis_role& r : from.roles)
+      if (r.kind != role::cut && r.kind != role::on) r = {d.once_in(4) ? role::invariant : d.once_in(3) ? role::replicate : role::partial};
+    layout to = from;
+    for (axis_role& r : to.roles)
+      if (r.kind != role::cut && r.kind != role::on && !d.once_in(4)) r = {d.once_in(2) ? role::invariant : role::replicate};
+    if (!detail::only_reduces(from, to)) continue;
+    const cost counted = cost_of(change_between(from, to));
+    if (!(detail::reduction_cost(from, to) == counted)) FAIL("round " << round);
+    reduced_ones += counted.total > 0;
+  }
+  CHECK(reduced_ones > 3'000);
+}
+
+TEST_CASE("what a change moves is what its reduced one moves, so many times") {
+  dice d{20261127};
+  int smaller = 0;
+  for (int round = 0; round < 20'000; ++round) {
+    const layout_pair p = roll_long_axes(d);
+    const reduced_change r = reduced(p.from, p.to);
+    if (r.times == 0) continue;
+    smaller += r.from.dims.count < p.from.dims.count;
+    const cost there = cost_of(change_between(p.from, p.to));
+    const cost back = cost_of(change_between(cotangent(p.to), cotangent(p.from)));
+    const bool right = cost_of(change_between(r.from, r.to)) * r.times == there &&
+                       cost_of(change_between(cotangent(r.to), cotangent(r.from))) * r.times == back;
+    if (!right) FAIL("round " << round);
+  }
+  CHECK(smaller > 2'000);
 }
 
 TEST_CASE("counts that no index holds are refused, not wrapped") {

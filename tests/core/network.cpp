@@ -117,6 +117,20 @@ TEST_CASE("a budget may be set to a network of any length") {
   STATIC_REQUIRE(all.backward.messages == one.backward.messages + 300 * (two.backward.messages - one.backward.messages));
 }
 
+TEST_CASE("what layers move is the same as constants of their own and as one value") {
+  struct model : axis<3> {};
+  using wide = mesh<row, model>;
+  using tiles = tensor<partition<wide, blocks<row>, whole, blocks<model>, whole>, shape<batch, dim<3>, dim<19>, dim<8>>, float>;
+  using features = partition<wide, blocks<row>, blocks<model>>;
+  using many = network<tiles, nn::conv<5, kernel<3, 3>, padding<1, 1>>, nn::relu, nn::conv<4, kernel<5, 3>, stride<2, 1>, no_bias>,
+                       nn::max_pool<kernel<2, 2>>, nn::avg_pool<kernel<2, 2>, stride<1, 1>>, nn::pad<padding_at<1, 2, 0, 1>>,
+                       nn::repartition<partition<wide, blocks<row>, blocks<model>, whole, whole>>, nn::conv<7, kernel<1, 1>>, nn::flatten,
+                       nn::linear<30, output_as<features>>, nn::relu, nn::linear<7>, nn::repartition<partition<wide, whole, whole>>>;
+  STATIC_REQUIRE(traffic<many, bind<batch>(5)>() == traffic<many>(bind<batch>(5)));
+  STATIC_REQUIRE(traffic<many, bind<batch>(0)>() == traffic<many>(bind<batch>(0)));
+  STATIC_REQUIRE(traffic<many, bind<batch>(5)>().forward.bytes > 10'000);
+}
+
 TEST_CASE("a layer's result on another mesh is named on that mesh") {
   struct ring : axis<4> {};
   struct one : axis<1> {};

@@ -28,8 +28,9 @@ std::string network_table(const Bindings&... bindings) {
   row("", "input", value_of<typename Network::input>.layout, nullptr);
   Network::layers::visit([&]<class On>(int, int number, std::type_identity<On>) {
     const traffic_value t = On::traffic(bindings...);
-    row(number < 0 ? "" : fmt::format("{}", number), On::name, On::value.output, &t);
-    for (const parameter_value& w : On::value.parameters) row("", fmt::format("  {}", w.name), w.stored, nullptr);
+    row(number < 0 ? "" : fmt::format("{}", number), On::name, On::result::value.layout, &t);
+    const layer_plan p = On::plan();
+    for (const parameter_value& w : p.parameters) row("", fmt::format("  {}", w.name), w.stored, nullptr);
   });
   const traffic_value all = traffic<Network>(bindings...);
   s += fmt::format("{:<68}{:>12}{:>12}{:>12}\n", "in all, bytes received by all workers", grouped(all.forward.bytes),
@@ -61,10 +62,11 @@ std::string network_json(const Bindings&... bindings) {
   std::string layers;
   Network::layers::visit([&]<class On>(int, int number, std::type_identity<On>) {
     std::string parameters;
-    for (const parameter_value& w : On::value.parameters)
+    const layer_plan p = On::plan();
+    for (const parameter_value& w : p.parameters)
       parameters += fmt::format("{}{{\"name\": {}, {}}}", parameters.empty() ? "" : ", ", json_string(w.name), lies(w.stored));
     layers += fmt::format("{}{{\"number\": {}, \"layer\": {}, {}, \"parameters\": [{}], {}}}", layers.empty() ? "" : ", ",
-                          number < 0 ? "null" : fmt::format("{}", number), json_string(On::name), lies(On::value.output),
+                          number < 0 ? "null" : fmt::format("{}", number), json_string(On::name), lies(p.output),
                           parameters, both(On::traffic(bindings...)));
   });
   return fmt::format("{{\"mesh\": {}, \"input\": {{{}}}, \"layers\": [{}], {}}}",

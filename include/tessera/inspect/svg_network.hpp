@@ -22,7 +22,7 @@ std::string network_svg(const Bindings&... bindings) {
   Network::layers::visit([&]<class On>(int, int number, std::type_identity<On>) {
     const traffic_value t = On::traffic(bindings...);
     most = std::max({most, t.forward.bytes, t.backward.bytes});
-    rows.push_back({number < 0 ? On::name : fmt::format("{} {}", number, On::name), On::value.output, true, t});
+    rows.push_back({number < 0 ? On::name : fmt::format("{} {}", number, On::name), On::result::value.layout, true, t});
   });
   const palette colours(ranks_of(rows[0].lies.mesh));
   const double map_x = 280, bar_x = 430, bar_room = 230;

@@ -13,9 +13,8 @@ namespace tessera::nn {
 /// A layer as run time sees it: functions of values.
 struct running_layer {
   const char* name;
-  bool only_here;                 ///< no layer of the serial network: it takes no number in its keys
-  const layer_plan* static_plan;  ///< the compiler's plan, dynamic extents unbound
-  tessera::element element;
+  bool only_here;             ///< no layer of the serial network: it takes no number in its keys
+  const tensor_value* input;  ///< dynamic extents unbound
   layer_plan (*plan)(const tensor_value&);
   at::Tensor (*forward)(const bound_layer&, const at::Tensor&, const std::vector<parameter>&);
 };
@@ -54,11 +53,12 @@ class running_network {
     int number = 0;
     for (const running_layer& layer : layers) {
       auto& parameters = state_->parameters.emplace_back();
-      for (const parameter_value& w : layer.static_plan->parameters) {
-        parameters.emplace_back(team, fmt::format("{}.{}", number, w.name), w, layer.element, s);
+      const layer_plan p = layer.plan(*layer.input);
+      for (const parameter_value& w : p.parameters) {
+        parameters.emplace_back(team, fmt::format("{}.{}", number, w.name), w, layer.input->element, s);
         f << w.stored << w.used;
       }
-      f << layer.static_plan->input << layer.static_plan->output;
+      f << p.input << p.output;
       if (!layer.only_here) ++number;
     }
     f << s.value << text(s.path.data(), static_cast<int>(s.path.size())).hash;
@@ -85,9 +85,9 @@ class running_network {
       const running_layer& layer = state_->layers[i];
       const during now(*team(), {.what = layer.name, .at = at});
       const bound_layer& bound = bound_for(i, y);
-      for (const parameter& w : state_->parameters[i]) check(tessera::detail::check_element(layer.element, w.stored().local().scalar_type()), w.path());
+      for (const parameter& w : state_->parameters[i]) check(tessera::detail::check_element(layer.input->element, w.stored().local().scalar_type()), w.path());
       at::Tensor local = layer.forward(bound, y.local(), state_->parameters[i]);
-      tessera::detail::check_local(local, *bound.output, layer.element, *team());
+      tessera::detail::check_local(local, *bound.output, layer.input->element, *team());
       y = tessera::detail::tensor_of(team(), bound.output, std::move(local));
     }
     return y;

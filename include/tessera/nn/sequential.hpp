@@ -11,7 +11,7 @@ struct running_layers;
 template <class... Ons>
 struct running_layers<layer_list<Ons...>> {
   static constexpr std::array<nn::running_layer, sizeof...(Ons)> table{
-      {{Ons::name, Ons::only_here, &Ons::value, Ons::result::value.element,
+      {{Ons::name, Ons::only_here, &described<typename Ons::input>::value,
         [](const tensor_value& x) -> layer_plan { return Ons::layer::plan(x); }, &nn::forward<typename Ons::layer>}...}};
 };
 

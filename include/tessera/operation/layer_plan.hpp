@@ -1,7 +1,7 @@
 #pragma once
 
 #include <tessera/operation/infer.hpp>
-#include <tessera/plan/change.hpp>
+#include <tessera/plan/all_reduce_cost.hpp>
 #include <tessera/topology/tensor_type.hpp>
 
 namespace tessera {
@@ -79,8 +79,8 @@ constexpr direction in_bytes(const cost& c, element e) {
 constexpr traffic_value traffic_of(const layout& from, const layout& to, element e) {
   if (same(from, to)) return {};
   traffic_value t;
-  t.forward = in_bytes(cost_of(change_between(from, to)), e);
-  if (has_cotangent(e)) t.backward = in_bytes(cost_of(change_between(cotangent(to), cotangent(from))), e);
+  t.forward = in_bytes(cost_between(from, to), e);
+  if (has_cotangent(e)) t.backward = in_bytes(cost_between(cotangent(to), cotangent(from)), e);
   return t;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/operation/layer_traffic.hpp>
 #include <tessera/operation/one_halo.hpp>
 #include <tessera/topology/canonical_tensor.hpp>
 
@@ -26,19 +27,26 @@ struct mesh_after<L, In> {
   using type = typename L::mesh_type;
 };
 
-/// A layer applied to a tensor type: its plan, which is large and a constant only where one asks for it, and the type of its result.
+// What types need of a layer's plan: its result, why it is refused, if it is, and whether anything is exchanged.
+struct layer_result {
+  tensor_value value;
+  refusal why;
+  bool moves = false;
+};
+constexpr layer_result result_of(const layer_plan& p, element e) {
+  return {{p.output, e}, p.why, !p.parameters.empty() || !(p.used == p.input) || !(p.output == p.raw)};
+}
+
+/// A layer applied to a tensor type: its plan, which is large and no constant, and the type of its result.
 template <class L, class In>
 struct applied {
   using layer = L;
+  using input = In;
   static constexpr const char* name = L::name;
   static constexpr bool only_here = requires { L::only_here; };  // no layer of the serial network
   static constexpr layer_plan plan() { return L::plan(described<In>::value); }
-  static constexpr layer_plan value = plan();
   struct result {
-    static constexpr tensor_draft of = [] {
-      const layer_plan p = plan();
-      return tensor_draft{{p.output, described<In>::value.element}, p.why};
-    }();
+    static constexpr layer_result of = result_of(plan(), described<In>::value.element);
     static constexpr const refusal& why = of.why;
     static constexpr const tensor_value& value = of.value;
   };
@@ -58,19 +66,29 @@ struct applied {
   using output = typename decltype(named())::type;
 
   template <class... Bindings>
+  static constexpr layer_plan bound_plan(const Bindings&... bindings) {
+    layer_plan p = plan();
+    for (layout* x : {&p.input, &p.used, &p.raw, &p.output}) *x = bound_all(*x, bindings...);
+    return p;
+  }
+  template <class... Bindings>
   static constexpr traffic_value traffic(const Bindings&... bindings) {
-    layer_plan p = value;
-    p.input = bound_all(p.input, bindings...);
-    p.used = bound_all(p.used, bindings...);
-    p.raw = bound_all(p.raw, bindings...);
-    p.output = bound_all(p.output, bindings...);
-    return traffic_of(p, described<In>::value.element);
+    return traffic_of(bound_plan(bindings...), described<In>::value.element);
+  }
+  template <auto... Bindings>
+  struct exchanges {
+    static constexpr layer_exchanges of = exchanges_of(bound_plan(Bindings...), described<In>::value.element);
+  };
+  template <auto... Bindings>
+  static constexpr traffic_value constant_traffic() {
+    if constexpr (result::of.moves) return counted_traffic<exchanges<Bindings...>, described<In>::value.element>();
+    else return {};
   }
 };
 
 /// What an applied layer moves, as a constant of its own: a network's is a sum of many, however long it is.
 template <class On, auto... Bindings>
-inline constexpr traffic_value layer_traffic = On::traffic(Bindings...);
+inline constexpr traffic_value layer_traffic = On::template constant_traffic<Bindings...>();
 
 template <class... Layers>
 struct layer_list {};

@@ -21,6 +21,11 @@ struct cost {
     busiest_messages = detail::capped_sum(busiest_messages, other.busiest_messages);
     return *this;
   }
+  /// The same messages, each of so many times the elements.
+  friend constexpr cost operator*(cost c, index_t times) {
+    for (index_t* elements : {&c.total, &c.busiest, &c.lower_bound}) *elements = detail::capped_product(*elements, times);
+    return c;
+  }
   friend constexpr bool operator==(const cost&, const cost&) = default;
 };
 

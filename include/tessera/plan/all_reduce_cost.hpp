@@ -1,0 +1,91 @@
+#pragma once
+
+#include <tessera/plan/change.hpp>
+
+namespace tessera {
+
+namespace detail {
+
+// Whether a change only gives axes another meaning, and makes no terms: then it is free but for the terms that it adds up, an
+// all_reduce. Dimensions are cut evenly, by single elements.
+constexpr bool only_reduces(const layout& from, const layout& to) {
+  if (!(from.mesh == to.mesh) || from.dims.count != to.dims.count) return false;
+  for (int a = 0; a < from.roles.count; ++a) {
+    const axis_role& f = from.roles[a];
+    const axis_role& t = to.roles[a];
+    if (f == t) continue;
+    const bool copies = t.kind == role::replicate || t.kind == role::invariant;
+    if (!copies || f.kind == role::cut || f.kind == role::on) return false;
+  }
+  for (int d = 0; d < from.dims.count; ++d)
+    for (const dimension* x : {&from.dims[d], &to.dims[d]})
+      if (x->kind != cover::tiled || x->bounds != nullptr || x->turned != 0 || x->glued != 0 || x->extent != from.dims[d].extent) return false;
+  return true;
+}
+
+// What such a change moves, in closed form.
+//
+// Of p workers that add up a box each is given a tile of it, along the dimensions that are widest at the time (`spread`). It
+// receives p − 1 terms of its tile, then the rest of the box.
+constexpr cost reduction_cost(const layout& from, const layout& to) {
+  index_t workers = 1;  // that add up one box
+  index_t copies = 1;   // of all that
+  index_t boxes[max_dimensions]{};
+  index_t tiles[max_dimensions]{};  // in each box
+  for (int d = 0; d < from.dims.count; ++d) {
+    boxes[d] = from.part_count(d);
+    tiles[d] = 1;
+  }
+  bool held = false;  // by one coordinate: what is too small to be cut
+  for (int a = 0; a < from.roles.count; ++a) {
+    const index_t p = from.mesh.axes[a].extent;
+    if (p == 1 || from.roles[a].kind == role::cut || from.roles[a].kind == role::on) continue;
+    if (from.roles[a] == to.roles[a] || from.roles[a].kind != role::partial) {
+      copies *= p;
+      continue;
+    }
+    workers *= p;
+    int widest = -1;
+    index_t most = 1;
+    for (int d = 0; d < from.dims.count; ++d)
+      if (const index_t local = from.dims[d].extent / (boxes[d] * tiles[d]); local > most) {
+        most = local;
+        widest = d;
+      }
+    if (widest < 0) held = true;
+    else tiles[widest] *= p;
+  }
+  cost c;
+  if (workers == 1) return c;
+  index_t elements = 1;
+  index_t largest_tile = 1;
+  index_t largest_box = 1;
+  index_t smallest_tile = held ? 0 : 1;  // of the largest box
+  index_t with_elements = 1;             // tiles
+  index_t in_largest_box = 1;
+  for (int d = 0; d < from.dims.count; ++d) {
+    const index_t n = from.dims[d].extent;
+    const index_t box = ceil_divide(n, boxes[d]);
+    elements *= n;
+    largest_tile *= ceil_divide(n, boxes[d] * tiles[d]);
+    largest_box *= box;
+    smallest_tile *= box / tiles[d];
+    with_elements *= smaller(n, boxes[d] * tiles[d]);
+    in_largest_box *= smaller(box, tiles[d]);
+  }
+  const index_t others = workers - 1;
+  c.total = c.lower_bound = capped_product(elements, capped_product(2 * others, copies));
+  c.busiest = capped_sum(capped_product(largest_tile, others), largest_box - smallest_tile);
+  c.messages = 2 * others * copies * with_elements;
+  c.busiest_messages = (with_elements > 0 ? others : 0) + smaller(in_largest_box, others);
+  return c;
+}
+
+}  // namespace detail
+
+/// What the change from one layout to another moves: of an all_reduce, which every parameter's gradient is, in closed form.
+constexpr cost cost_between(const layout& from, const layout& to) {
+  return detail::only_reduces(from, to) ? detail::reduction_cost(from, to) : cost_of(change_between(from, to));
+}
+
+}  // namespace tessera
