@@ -42,4 +42,8 @@ struct static_vector {
   }
 };
 
+/// An empty list, to copy: clang, while compiling, makes a list item by item, and copies one several times as fast.
+template <class T, int Capacity>
+inline constexpr static_vector<T, Capacity> no_items;
+
 }  // namespace tessera

@@ -83,7 +83,7 @@ class contraction_form {
 
  private:
   static constexpr static_vector<operand, 4> two(const layout& a, const layout& b) {
-    static_vector<operand, 4> o;
+    static_vector<operand, 4> o = no_items<operand, 4>;
     o.push({a, false});
     o.push({b, false});
     return o;
@@ -224,7 +224,7 @@ class contraction_form {
     s.kind = linearity::additive;
     s.operands.push(from);
     s.result = to;
-    static_vector<operand, 4> one;
+    static_vector<operand, 4> one = no_items<operand, 4>;
     one.push({x, false});
     return infer(s, one);
   }

@@ -22,7 +22,7 @@ struct layer_plan {
   layout used;    ///< what the local operation takes
   layout raw;     ///< what it gives
   layout output;  ///< the layer's result
-  static_vector<parameter_value, 4> parameters;
+  static_vector<parameter_value, 4> parameters = no_items<parameter_value, 4>;
   refusal why;
 };
 

@@ -7,7 +7,7 @@ namespace tessera {
 namespace detail {
 
 constexpr layer_plan local(const layout& x, const signature& what) {
-  static_vector<operand, 4> one;
+  static_vector<operand, 4> one = no_items<operand, 4>;
   one.push({x, false});
   return one_operation(x, what, one);
 }

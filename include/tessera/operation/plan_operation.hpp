@@ -56,7 +56,7 @@ constexpr layer_plan plan_operation(const signature& what, const layout& x, cons
     p.why = refusal{code::layer_takes_other_dimensions, what.operands[0].count, x.dims.count};
     return p;
   }
-  static_vector<operand, 4> operands;
+  static_vector<operand, 4> operands = no_items<operand, 4>;
   operands.push({x, false});
   [[maybe_unused]] const auto add = [&](const own_parameter& w) {
     layout used;

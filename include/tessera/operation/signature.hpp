@@ -64,7 +64,7 @@ struct signature {
   linearity kind = linearity::nonlinear;
   static_vector<letters, 4> operands;
   letters result;
-  static_vector<treated, 16> special;
+  static_vector<treated, 16> special = no_items<treated, 16>;
   refusal why;  ///< what cannot be read in its text or roles
 
   constexpr treated of(char letter) const {

@@ -87,7 +87,7 @@ constexpr refusal check_operands() {
 // The result of an operation on tensors as values; all have one element type.
 template <class... Values>
 constexpr inferred infer_values(const signature& what, const tensor_value& first, const Values&... rest) {
-  static_vector<operand, 4> operands;
+  static_vector<operand, 4> operands = no_items<operand, 4>;
   operands.push({first.layout, !has_cotangent(first.element)});
   (operands.push({rest.layout, !has_cotangent(rest.element)}), ...);
   inferred y = infer(what, operands);

@@ -23,7 +23,7 @@ struct step {
 ///
 /// Its adjoint is the change from to* to from*.
 struct change {
-  static_vector<step, 4> steps;
+  static_vector<step, 4> steps = no_items<step, 4>;
 };
 
 namespace detail {

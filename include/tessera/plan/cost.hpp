@@ -23,7 +23,9 @@ struct cost {
   }
   /// The same messages, each of so many times the elements.
   friend constexpr cost operator*(cost c, index_t times) {
-    for (index_t* elements : {&c.total, &c.busiest, &c.lower_bound}) *elements = detail::capped_product(*elements, times);
+    c.total = detail::capped_product(c.total, times);
+    c.busiest = detail::capped_product(c.busiest, times);
+    c.lower_bound = detail::capped_product(c.lower_bound, times);
     return c;
   }
   friend constexpr bool operator==(const cost&, const cost&) = default;

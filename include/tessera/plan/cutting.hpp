@@ -7,7 +7,7 @@ namespace tessera {
 /// The parts of every dimension of a layout: what the questions about its boxes start from.
 struct cutting {
   layout of;
-  static_vector<parts, max_dimensions> dims;
+  static_vector<parts, max_dimensions> dims = no_items<parts, max_dimensions>;
 
   constexpr cutting() = default;
   constexpr explicit cutting(const layout& x) : of(x) {

@@ -111,8 +111,8 @@ inline constexpr index_t learned[]{dynamic};
 /// An axis has exactly one role, so no axis can be used twice.
 struct layout {
   mesh_value mesh;
-  static_vector<axis_role, max_axes> roles;        ///< one for each axis of the mesh
-  static_vector<dimension, max_dimensions> dims;  ///< one for each dimension of the tensor
+  static_vector<axis_role, max_axes> roles = no_items<axis_role, max_axes>;        ///< one for each axis of the mesh
+  static_vector<dimension, max_dimensions> dims = no_items<dimension, max_dimensions>;  ///< one for each dimension of the tensor
 
   constexpr int rank() const { return dims.count; }
 

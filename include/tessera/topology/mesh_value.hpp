@@ -26,7 +26,7 @@ struct axis_value {
 /// world rank = first + Σ stride·coordinate; where a list of ranks is given (it is owned elsewhere) that is the place in the
 /// list, so a part of a list is a part of the list.
 struct mesh_value {
-  static_vector<axis_value, max_axes> axes;
+  static_vector<axis_value, max_axes> axes = no_items<axis_value, max_axes>;
   int first = 0;
   const int* ranks = nullptr;
 
