@@ -3,7 +3,26 @@
 #include <tessera/operation/layer_plan.hpp>
 #include <tessera/plan/reduced_change.hpp>
 
+#include <initializer_list>
+
 namespace tessera::detail {
+
+/// What types need of a layer's plan: its result, why it is refused, if it is, and whether anything is exchanged.
+struct layer_result {
+  tensor_value value;
+  refusal why;
+  bool moves = false;
+};
+constexpr layer_result result_of(const layer_plan& p, element e) {
+  return {{p.output, e}, p.why, !p.parameters.empty() || !(p.used == p.input) || !(p.output == p.raw)};
+}
+
+/// A plan with the values of its dynamic extents.
+template <class... Bindings>
+constexpr layer_plan bound_all(layer_plan p, const Bindings&... bindings) {
+  for (layout* x : {&p.input, &p.used, &p.raw, &p.output}) *x = bound_all(*x, bindings...);
+  return p;
+}
 
 /// What a layer moves, as it is counted while compiling: changes of its input and of its result that other layers have too, and
 /// all else.

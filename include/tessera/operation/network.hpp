@@ -27,17 +27,7 @@ struct mesh_after<L, In> {
   using type = typename L::mesh_type;
 };
 
-// What types need of a layer's plan: its result, why it is refused, if it is, and whether anything is exchanged.
-struct layer_result {
-  tensor_value value;
-  refusal why;
-  bool moves = false;
-};
-constexpr layer_result result_of(const layer_plan& p, element e) {
-  return {{p.output, e}, p.why, !p.parameters.empty() || !(p.used == p.input) || !(p.output == p.raw)};
-}
-
-/// A layer applied to a tensor type: its plan, which is large and no constant, and the type of its result.
+/// A layer applied to a tensor type: its plan, which is large and a constant only where one asks for it, and the type of its result.
 template <class L, class In>
 struct applied {
   using layer = L;
@@ -45,6 +35,7 @@ struct applied {
   static constexpr const char* name = L::name;
   static constexpr bool only_here = requires { L::only_here; };  // no layer of the serial network
   static constexpr layer_plan plan() { return L::plan(described<In>::value); }
+  static constexpr layer_plan value = plan();
   struct result {
     static constexpr layer_result of = result_of(plan(), described<In>::value.element);
     static constexpr const refusal& why = of.why;
@@ -66,18 +57,12 @@ struct applied {
   using output = typename decltype(named())::type;
 
   template <class... Bindings>
-  static constexpr layer_plan bound_plan(const Bindings&... bindings) {
-    layer_plan p = plan();
-    for (layout* x : {&p.input, &p.used, &p.raw, &p.output}) *x = bound_all(*x, bindings...);
-    return p;
-  }
-  template <class... Bindings>
   static constexpr traffic_value traffic(const Bindings&... bindings) {
-    return traffic_of(bound_plan(bindings...), described<In>::value.element);
+    return traffic_of(bound_all(value, bindings...), described<In>::value.element);
   }
   template <auto... Bindings>
   struct exchanges {
-    static constexpr layer_exchanges of = exchanges_of(bound_plan(Bindings...), described<In>::value.element);
+    static constexpr layer_exchanges of = exchanges_of(bound_all(plan(), Bindings...), described<In>::value.element);
   };
   template <auto... Bindings>
   static constexpr traffic_value constant_traffic() {

@@ -2,6 +2,8 @@
 
 #include <tessera/plan/change.hpp>
 
+#include <initializer_list>
+
 namespace tessera {
 
 namespace detail {

@@ -2,6 +2,8 @@
 
 #include <tessera/plan/all_reduce_cost.hpp>
 
+#include <initializer_list>
+
 namespace tessera {
 
 /// A change without what its cost does not depend on: names, and dimensions that are cut nowhere, whose extents are a factor.
