@@ -27,7 +27,7 @@ constexpr bool only_reduces(const layout& from, const layout& to) {
 
 // What such a change moves, in closed form.
 //
-// Of p workers that add up a box each is given a tile of it, along the dimensions that are widest at the time (`spread`). It
+// Of p workers that add up a box each is given a tile of it, along the dimensions that are shared most evenly at the time (`spread`). It
 // receives p − 1 terms of its tile, then the rest of the box.
 constexpr cost reduction_cost(const layout& from, const layout& to) {
   index_t workers = 1;  // that add up one box
@@ -47,15 +47,15 @@ constexpr cost reduction_cost(const layout& from, const layout& to) {
       continue;
     }
     workers *= p;
-    int widest = -1;
-    index_t most = 1;
+    int best = -1;
+    double least = 2;
     for (int d = 0; d < from.dims.count; ++d)
-      if (const index_t local = from.dims[d].extent / (boxes[d] * tiles[d]); local > most) {
-        most = local;
-        widest = d;
+      if (const double largest = largest_over_whole(from.dims[d].extent / (boxes[d] * tiles[d]), p); largest < least) {
+        least = largest;
+        best = d;
       }
-    if (widest < 0) held = true;
-    else tiles[widest] *= p;
+    if (best < 0) held = true;
+    else tiles[best] *= p;
   }
   cost c;
   if (workers == 1) return c;
@@ -67,13 +67,13 @@ constexpr cost reduction_cost(const layout& from, const layout& to) {
   index_t in_largest_box = 1;
   for (int d = 0; d < from.dims.count; ++d) {
     const index_t n = from.dims[d].extent;
-    const index_t box = ceil_divide(n, boxes[d]);
+    const index_t local = ceil_divide(n, boxes[d]);
     elements *= n;
     largest_tile *= ceil_divide(n, boxes[d] * tiles[d]);
-    largest_box *= box;
-    smallest_tile *= box / tiles[d];
+    largest_box *= local;
+    smallest_tile *= local / tiles[d];
     with_elements *= smaller(n, boxes[d] * tiles[d]);
-    in_largest_box *= smaller(box, tiles[d]);
+    in_largest_box *= smaller(local, tiles[d]);
   }
   const index_t others = workers - 1;
   c.total = c.lower_bound = capped_product(elements, capped_product(2 * others, copies));

@@ -86,18 +86,21 @@ constexpr bool folds(const layout& from, const layout& to) {
   return true;
 }
 
+// The largest part over the whole where `now` elements are cut once more; 2 where they cannot be.
+constexpr double largest_over_whole(index_t now, index_t parts_more) {
+  return now < 2 ? 2 : static_cast<double>((now - 1) / parts_more + 1) / static_cast<double>(now);
+}
+
 // The dimension that parts cut once more, by `parts_more`, share most evenly, the outermost of several, so that parts are one piece of
 // memory where they can be; -1 when none can be cut.
 constexpr int most_even(const layout& x, int parts_more) {
   int best = -1;
-  double least = 2;  // the largest part over the whole, at its best
+  double least = 2;
   for (int d = 0; d < x.dims.count; ++d) {
     if (x.dims[d].kind != cover::tiled || x.dims[d].bounds != nullptr || x.dims[d].turned != 0) continue;
     const index_t grain = x.levels(d) == 0 ? 1 : x.dims[d].grain();
     const index_t now = x.dims[d].extent == dynamic ? INT64_MAX : x.dims[d].extent / grain / parts{x, d}.count();
-    if (now < 2) continue;
-    const double largest = static_cast<double>((now - 1) / parts_more + 1) / static_cast<double>(now);
-    if (largest < least) {
+    if (const double largest = largest_over_whole(now, parts_more); largest < least) {
       least = largest;
       best = d;
     }

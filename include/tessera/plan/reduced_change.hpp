@@ -17,7 +17,7 @@ struct reduced_change {
 
 namespace detail {
 
-// Whether terms are added up for copies, which cuts the widest dimension, whichever it is.
+// Whether terms are added up for copies, which cuts the dimension that is shared most evenly, whichever it is.
 constexpr bool spreads(const layout& from, const layout& to) {
   for (int a = 0; a < from.roles.count; ++a) {
     const role f = from.roles[a].kind;
