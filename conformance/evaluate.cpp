@@ -78,8 +78,8 @@ class run {
     switch (l.what) {
       case link::kind::change: return to(l.plan.output, x);
       case link::kind::contraction:
-        return {team_, l.plan.output, nn::forward_contraction(team_, l.plan, l.weights, x.local(), parameters)};
-      case link::kind::pooling: return {team_, l.plan.output, nn::forward_pooling(team_, l.plan, l.pool, x.local()).values};
+        return {team_, l.plan.output, nn::forward_contraction({team_, l.plan}, l.weights, x.local(), parameters)};
+      case link::kind::pooling: return {team_, l.plan.output, nn::forward_pooling({team_, l.plan}, l.pool, x.local()).values};
     }
     return x;
   }
