@@ -3,6 +3,10 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(folder ${CMAKE_INSTALL_DATADIR}/cmake/tessera)
+set(for_any_machine ARCH_INDEPENDENT)
+if(TESSERA_COMPILED)
+  set(for_any_machine "")
+endif()
 
 foreach(floor IN LISTS tessera_floors)
   install(TARGETS tessera_${floor} EXPORT tessera_${floor} FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
@@ -11,7 +15,7 @@ endforeach()
 
 configure_file(cmake/tesseraConfig.cmake.in ${PROJECT_BINARY_DIR}/package/tesseraConfig.cmake @ONLY)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/tesseraConfigVersion.cmake
-  COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
+  COMPATIBILITY SameMinorVersion ${for_any_machine})
 install(FILES ${PROJECT_BINARY_DIR}/package/tesseraConfig.cmake ${PROJECT_BINARY_DIR}/package/tesseraConfigVersion.cmake
-              cmake/tesseraNeeds.cmake cmake/FindLibTorch.cmake
+              cmake/tesseraNeeds.cmake cmake/tesseraPrecompile.cmake cmake/FindLibTorch.cmake
         DESTINATION ${folder})

@@ -5,8 +5,9 @@ usage: check.py --build BUILD [--have FLOOR,...] [--compiler CXX] [--launcher cc
 
 CASE is one of
   headers                the installed headers are those of include/, without the floors that were left out
-  package.PROGRAM        find_package and consumer/PROGRAM.cpp (core, comm, tessera)
+  package.PROGRAM        find_package and consumer/PROGRAM.cpp (core, comm, tessera; compiled is the last one again)
   subdirectory.PROGRAM   the same with add_subdirectory
+  mixed                  a program of one file with TESSERA_COMPILED and one without does not link, of one form each does
   refusals               components and versions that cannot be had, each with what it says
 """
 import argparse
@@ -19,10 +20,11 @@ import tempfile
 here = pathlib.Path(__file__).resolve().parent
 source = here.parent.parent
 output = {"core": "350\n", "comm": "6\n", "tessera": "5 over line 2 = blocks(line) [0,3) [3,5) 30 20\n"}
+output["compiled"] = output["tessera"]
 
 # What a program may need from elsewhere; whatever else is there must make no difference.
 packages = ["Threads", "fmt", "MPI", "Boost", "LibTorch", "nlohmann_json"]
-needs = {"core": [], "comm": packages[:4], "tessera": packages}
+needs = {"core": [], "comm": packages[:4], "tessera": packages, "compiled": packages}
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--build", type=pathlib.Path, required=True)
@@ -65,7 +67,7 @@ def build_and_run(folder, program):
 def check_headers(prefix):
     floors = {"comm": ["comm"], "inspect": ["inspect"], "torch": ["tensor"], "tessera": ["nn", "train", "tessera.hpp"]}
     left_out = {name for floor, names in floors.items() if floor not in have for name in names}
-    ours = {h.relative_to(source / "include") for h in (source / "include").rglob("*.hpp")}
+    ours = {h.relative_to(source / "include") for h in (source / "include").rglob("*.[hi]pp")}
     ours = {h for h in ours if h.parts[1] not in left_out}
     theirs = {h.relative_to(prefix / "include") for h in (prefix / "include").rglob("*")
               if not h.is_dir()}
@@ -106,7 +108,7 @@ def check_refusals(prefix, folder):
             sys.exit(f"optional components are not told apart:\n{text}")
     else:
         refused("-DCOMPONENTS=torch", says=["was left out when this Tessera was installed", "TESSERA_TORCH"])
-    refused("-DCOMPONENTS=core;gpu", says=["Tessera has no component gpu", "core, comm, torch, tessera and inspect"])
+    refused("-DCOMPONENTS=core;gpu", says=["Tessera has no component gpu", "core, comm, torch, tessera, inspect and compiled"])
     refused("-DVERSION=9.0", says=["9.0"])
 
     # As a subdirectory it says the same.
@@ -125,6 +127,8 @@ def main():
             run("cmake", "--install", options.build, "--prefix", prefix)
         if kind == "headers":
             check_headers(prefix)
+        elif kind == "mixed":
+            check_mixed(prefix, folder)
         elif kind == "refusals":
             check_refusals(prefix, folder)
         else:
@@ -138,6 +142,15 @@ def main():
                          f"-DTESSERA_TORCH={'ON' if program == 'tessera' else 'OFF'}"]
             configure(folder / "build", f"-DPROGRAM={program}", *found, without=without)
             build_and_run(folder / "build", program)
+
+
+def check_mixed(prefix, folder):
+    for second, fits in [("comm", False), ("compiled", True)]:
+        build = folder / second
+        configure(build, f"-DCMAKE_PREFIX_PATH={prefix}", "-DPROGRAM=mixed", f"-DSECOND={second}")
+        text = run("cmake", "--build", build, fails=not fits)
+        if not fits and "tessera_program_with_and_without_TESSERA_COMPILED" not in text:
+            sys.exit(f"files of two forms are refused in other words:\n{text}")
 
 
 def version():

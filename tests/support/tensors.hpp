@@ -3,6 +3,7 @@
 
 #include <tessera/tessera.hpp>
 
+#include <ATen/Parallel.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #undef CHECK  // c10 logs under this name

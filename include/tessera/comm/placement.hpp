@@ -3,6 +3,7 @@
 #include <tessera/comm/exchange_plan.hpp>
 #include <tessera/topology/check_layout.hpp>
 
+#include <memory>
 #include <vector>
 
 namespace tessera {
@@ -45,5 +46,7 @@ class placement {
   box_vector extents_;
   refusal why_;
 };
+
+using placement_handle = std::shared_ptr<const placement>;
 
 }  // namespace tessera

@@ -14,8 +14,9 @@ class team {
  public:
   using mesh_type = M;
 
-  explicit team(std::shared_ptr<transport> carrier)
-      : state_(std::make_shared<team_state>(std::move(carrier), M::value)) {}
+  explicit team(std::shared_ptr<transport> carrier) : team(std::make_shared<team_state>(std::move(carrier), M::value)) {}
+  /// The typed face of a team on this mesh.
+  explicit team(std::shared_ptr<team_state> state) : state_(std::move(state)) {}
 
   const std::shared_ptr<team_state>& state() const { return state_; }
   int rank() const { return state_->rank(); }

@@ -17,35 +17,15 @@ struct observer {
 };
 
 /// A worker by its coordinates, "row 0 col 1"; one outside the mesh by its world rank, "worker 5".
-inline std::string label_of(const mesh_value& mesh, int rank) {
-  coordinates at;
-  if (!mesh.locate(rank, at) || mesh.axes.empty()) return fmt::format("worker {}", rank);
-  std::string label;
-  for (int a = 0; a < mesh.axes.count; ++a) {
-    const text& name = mesh.axes[a].name;
-    label += fmt::format("{}{} {}", a == 0 ? "" : " ", std::string_view(name.data, static_cast<std::size_t>(name.size)), at[a]);
-  }
-  return label;
-}
+std::string label_of(const mesh_value& mesh, int rank);
 
 /// A mesh by its axes: "row 2 col 3".
-inline std::string words_of(const mesh_value& mesh) {
-  std::string words;
-  for (const axis_value& a : mesh.axes)
-    words += fmt::format("{}{} {}", words.empty() ? "" : " ", std::string_view(a.name.data, static_cast<std::size_t>(a.name.size)), a.extent);
-  return words;
-}
+std::string words_of(const mesh_value& mesh);
 
 /// A mesh bound to a transport, seen from one worker: what tensors and layers hold.
 class team_state {
  public:
-  team_state(std::shared_ptr<transport> carrier, const mesh_value& mesh, const char* what = "making a team")
-      : checked(carrier->checked), carrier_(std::move(carrier)), exchanges_(*carrier_), over_(usable(place(only(mesh)))), among_(*carrier_, ranks_of(this->mesh())) {
-    inside_ = mesh.locate(carrier_->rank(), at_);
-    fingerprint f;
-    f << over_->layout();
-    if (inside_) agree(f.value(), what, [&] { return fmt::format("{} of {}", what, words_of(this->mesh())); });
-  }
+  team_state(std::shared_ptr<transport> carrier, const mesh_value& mesh, const char* what = "making a team");
 
   const mesh_value& mesh() const { return over_->layout().mesh; }
   transport& carrier() const { return *carrier_; }
@@ -55,27 +35,10 @@ class team_state {
   const coordinates& at() const { return at_; }
 
   /// The exchange of one transfer, bound on its first use by all the workers that take part in it.
-  std::shared_ptr<bound_exchange> bound(const step& s, element e, const activity& what = {}) {
-    check_thread();
-    return exchanges_.bound(s, e, what);
-  }
+  std::shared_ptr<bound_exchange> bound(const step& s, element e, const activity& what = {});
 
   /// A layout as all tensors of the team share it, with its lists; equal ones are one, so they are compared by address.
-  std::shared_ptr<const placement> place(const layout& x) {
-    check_thread();
-    fingerprint f;
-    f << x;
-    for (const dimension& d : x.dims) f << static_cast<index_t>(d.tag.hash);
-    std::weak_ptr<const placement>& known = placements_[f.value()];
-    if (std::shared_ptr<const placement> shared = known.lock()) return shared;
-    const auto fresh = std::make_shared<const placement>(x, rank(), carrier_->size());
-    known = fresh;
-    if (placements_.size() > 2 * placed_) {
-      std::erase_if(placements_, [](const auto& p) { return p.second.expired(); });
-      placed_ = std::max<std::size_t>(64, placements_.size());
-    }
-    return fresh;
-  }
+  std::shared_ptr<const placement> place(const layout& x);
 
   /// What a higher floor keeps with the team, made on first use.
   template <class Kept>
@@ -88,17 +51,11 @@ class team_state {
 
   /// The numbers that each worker of the mesh hands in, equally many, on all of them, in row-major order. `what` it is for is the same
   /// literal on all.
-  std::vector<std::uint64_t> collect(std::vector<std::uint64_t> mine, const char* what) {
-    check_thread();
-    return among_.gather(std::move(mine), said(what), agreeing(what));
-  }
+  std::vector<std::uint64_t> collect(std::vector<std::uint64_t> mine, const char* what);
   std::vector<std::uint64_t> collect(std::uint64_t mine, const char* what = "collecting numbers") { return collect(std::vector{mine}, what); }
 
   /// The text that each worker of the mesh hands in, on all of them, in row-major order.
-  std::vector<std::string> collect_text(const std::string& mine) {
-    check_thread();
-    return among_.gather(mine, agreeing("telling the others"));
-  }
+  std::vector<std::string> collect_text(const std::string& mine);
 
   /// Throws on every worker of the mesh unless all hand in the same number; describe() says, where they differ, what stands for it.
   template <class Describe>
@@ -110,39 +67,17 @@ class team_state {
   }
 
   /// Throws on every worker of the mesh unless all give these dimensions of a tensor the same extents.
-  void agree_on_extents(const std::vector<int>& dimensions, const std::vector<std::uint64_t>& mine) {
-    const std::vector<std::uint64_t> all = collect(mine, "comparing extents");
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      const std::size_t d = i % mine.size();
-      if (all[i] != all[d])
-        among_.disagree(error(refusal{code::extents_disagree, dimensions[d], all[d], mesh().rank(mesh().at(static_cast<int>(i / mine.size()))), all[i]}));
-    }
-  }
+  void agree_on_extents(const std::vector<int>& dimensions, const std::vector<std::uint64_t>& mine);
 
   /// Throws on every worker of the mesh unless copies along replicate and invariant axes have the same fingerprint; the layout
   /// may lie on another mesh of these workers.
-  void agree_on_copies(const layout& x, std::uint64_t mine, const activity& before) {
-    const std::vector<std::uint64_t> all = collect(mine, "comparing copies");
-    for (int i = 0; i < x.mesh.size(); ++i) {
-      coordinates first = x.mesh.at(i);
-      for (int a = 0; a < x.roles.count; ++a)
-        if (x.roles[a].kind == role::replicate || x.roles[a].kind == role::invariant) first[a] = 0;
-      const int one = x.mesh.rank(first);
-      const int other = x.mesh.rank(x.mesh.at(i));
-      coordinates here, there;
-      if (mesh().locate(one, here) && mesh().locate(other, there) &&
-          all[static_cast<std::size_t>(mesh().number(here))] != all[static_cast<std::size_t>(mesh().number(there))])
-        among_.disagree(error(refusal{code::copies_differ, one, other}, text_of(before)));
-    }
-  }
+  void agree_on_copies(const layout& x, std::uint64_t mine, const activity& before);
 
   /// What the worker does now, by the outermost function that says so (`during`).
   const activity& doing() const { return doing_; }
 
   /// Throws where another thread than the worker's own uses the team; after the launch there is no such thread.
-  void check_thread() const {
-    if (std::this_thread::get_id() != owner_ && !carrier_->ended()) throw error(refusal{code::other_thread, rank()}, label());
-  }
+  void check_thread() const;
 
   /// The number of the next change of layout.
   std::uint64_t next_number() { return ++changed_; }
@@ -164,24 +99,6 @@ class team_state {
   template <class Kept>
   static constexpr char place_of = 0;  // its address tells types apart
 
-  // A layout of nothing over a mesh.
-  static layout only(const mesh_value& mesh) {
-    check(tessera::check(mesh));
-    layout x;
-    x.mesh = mesh;
-    x.roles.resize(mesh.axes.count);
-    return x;
-  }
-  static std::shared_ptr<const placement> usable(std::shared_ptr<const placement> x) {
-    check(x->why());
-    return x;
-  }
-  static std::vector<int> ranks_of(const mesh_value& mesh) {
-    std::vector<int> ranks;
-    for (int i = 0; i < mesh.size(); ++i) ranks.push_back(mesh.rank(mesh.at(i)));
-    return ranks;
-  }
-
   std::thread::id owner_ = std::this_thread::get_id();
   activity doing_;
   std::uint64_t changed_ = 0;
@@ -195,6 +112,8 @@ class team_state {
   coordinates at_;
   std::unordered_map<const char*, std::shared_ptr<void>> kept_;
 };
+
+using team_handle = std::shared_ptr<team_state>;
 
 /// While it lives, what a team's calls are for; the outermost says it in words, and where the user called.
 class during {
@@ -215,3 +134,7 @@ class during {
 };
 
 }  // namespace tessera
+
+#ifndef TESSERA_COMPILED
+#include <tessera/comm/team_state.ipp>
+#endif

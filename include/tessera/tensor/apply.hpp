@@ -4,22 +4,26 @@
 #include <tessera/operation/typed.hpp>
 #include <tessera/tensor/empty_result.hpp>
 #include <tessera/tensor/tensor.hpp>
-#include <tessera/tensor/tied.hpp>
 
 namespace tessera {
 
 namespace detail {
 
-inline operand operand_of(const tensor<dyn>& x) { return {x.layout(), !has_cotangent(x.type())}; }
+/// A local operation on operands that are there, but for what it computes.
+class local_operation {
+ public:
+  local_operation(const signature& what, std::initializer_list<const tensor<dyn>*> operands);
 
-/// Checked mode compares the copies of a leaf that is trained, also where nothing moves: a step by hand with gradients that are
-/// terms makes them differ.
-inline void agree_on_leaf(const tensor<dyn>& x) {
-  team_state& team = *x.team();
-  const at::Tensor& local = x.local();
-  if (team.checked && team.inside() && local.is_leaf() && local.requires_grad())
-    team.agree_on_copies(x.layout(), hash_of(local), team.doing());
-}
+  const local_boxes& where() const { return where_; }
+  /// The result, of this worker's box of it.
+  tensor<dyn> result(at::Tensor local) const;
+
+ private:
+  linearity kind_;
+  static_vector<const tensor<dyn>*, 4> operands_;
+  layout layout_;
+  local_boxes where_;
+};
 
 /// Calls `compute` on this worker's boxes; one that takes a local_boxes first is told where they lie. A worker whose part of the
 /// result is empty computes nothing.
@@ -42,24 +46,8 @@ at::Tensor compute_local(const local_boxes& where, const Compute& compute, const
 template <class Compute, class... Operands>
 tensor<dyn> apply(const signature& what, Compute&& compute, const tensor<dyn>& first, const Operands&... rest) {
   static_assert(1 + sizeof...(rest) <= decltype(signature::operands)::capacity, "an operation has at most 4 operands");
-  static_vector<operand, 4> operands;
-  operands.push(detail::operand_of(first));
-  (operands.push(detail::operand_of(rest)), ...);
-  if (((rest.team()->shared_carrier() != first.team()->shared_carrier()) || ...)) throw error(refusal{code::other_team});
-  const inferred y = infer(what, operands);
-  check(y.why, first.team()->label());
-  detail::agree_on_leaf(first);
-  (detail::agree_on_leaf(rest), ...);
-  local_boxes where;
-  const int rank = first.team()->rank();
-  for (const operand& x : operands) where.operands.push({x.layout, rank});
-  where.result = {y.layout, rank};
-  at::Tensor local = detail::compute_local(where, compute, first.local(), rest.local()...);
-  check(detail::check_plain(local), first.team()->label());
-  if (what.kind != linearity::additive) local = detail::tied(local, {first.local(), rest.local()...});
-  tensor<dyn> result = detail::tensor_of(first.team(), y.layout, local);
-  check(detail::check_element(first.type(), local.scalar_type()), first.team()->label());
-  return result;
+  const detail::local_operation operation(what, {&first, &rest...});
+  return operation.result(detail::compute_local(operation.where(), compute, first.local(), rest.local()...));
 }
 
 namespace detail {
@@ -93,3 +81,7 @@ auto apply(Compute&& compute, const Operands&... x) {
 }
 
 }  // namespace tessera
+
+#ifndef TESSERA_COMPILED
+#include <tessera/tensor/apply.ipp>
+#endif

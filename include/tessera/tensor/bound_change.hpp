@@ -7,9 +7,6 @@
 
 namespace tessera {
 
-using team_handle = std::shared_ptr<team_state>;
-using placement_handle = std::shared_ptr<const placement>;
-
 /// A change of layout of one element bound to a team: plan, exchanges and extents are found once, so that a call derives nothing.
 class bound_change {
  public:

@@ -113,15 +113,12 @@ inline at::Tensor run(change_call call, const at::Tensor& x, const frame& around
 /// Its backward is the adjoint primitive, carried by the same function, so gradients of every order follow. All workers of
 /// the team call it with the same layouts, in one order everywhere; a worker without elements hands in its empty box.
 /// A frame lies around the box where a local operation reads it so.
-inline at::Tensor change_layout(const team_handle& team, const placement_handle& from, const placement_handle& to, const at::Tensor& x,
-                                const frame& around = {}, call_site at = call_site::here()) {
-  if (!x.defined()) throw error(refusal{code::undefined_tensor}, team->label());
-  const element e = detail::element_of_scalar(x.scalar_type());
-  return detail::run({team, detail::bound_change_of(*team, from, to, e, team->doing()), x, at}, x, around);
-}
-inline at::Tensor change_layout(const team_handle& team, const layout& from, const layout& to, const at::Tensor& x,
-                                call_site at = call_site::here()) {
-  return change_layout(team, team->place(from), team->place(to), x, {}, at);
-}
+at::Tensor change_layout(const team_handle& team, const placement_handle& from, const placement_handle& to, const at::Tensor& x,
+                         const frame& around = {}, call_site at = call_site::here());
+at::Tensor change_layout(const team_handle& team, const layout& from, const layout& to, const at::Tensor& x, call_site at = call_site::here());
 
 }  // namespace tessera
+
+#ifndef TESSERA_COMPILED
+#include <tessera/tensor/change.ipp>
+#endif

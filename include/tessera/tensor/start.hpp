@@ -23,72 +23,9 @@ struct started {
   std::shared_ptr<begun_change> change;
 };
 
-inline started begin_change(change_call call, const at::Tensor& x);
-inline at::Tensor end_change(const started& b);
-
-/// Begins the adjoint of a change that ends.
-class finish_backward final : public torch::autograd::Node {
- public:
-  explicit finish_backward(std::shared_ptr<begun_change> of) : of_(std::move(of)) {}
-
-  torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {
-    const change_call& forward = of_->call;
-    const during here(*forward.team, forward.backward());
-    const at::Tensor g = forward.gradient_of_result(gradients[0]);
-    started back = begin_change({forward.team, forward.change->adjoint(), g, forward.what.at}, g);
-    of_->back = std::move(back.change);
-    return {back.token};
-  }
-  std::string name() const override { return "tessera::finish"; }
-
- private:
-  std::shared_ptr<begun_change> of_;
-};
-
-/// Ends the adjoint of a change that begins.
-class start_backward final : public torch::autograd::Node {
- public:
-  explicit start_backward(std::shared_ptr<begun_change> of) : of_(std::move(of)) {}
-
-  torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {
-    const during here(*of_->call.team, of_->call.backward());
-    const std::shared_ptr<begun_change> back = std::exchange(of_->back, nullptr);
-    at::Tensor g = end_change({gradients[0], back});
-    // What moved nothing is a view; two leaves must not share one gradient.
-    if (!c10::GradMode::is_enabled() && back->x.defined() && g.is_alias_of(back->x)) g = g.clone();
-    return {g};
-  }
-  std::string name() const override { return "tessera::start"; }
-
- private:
-  std::shared_ptr<begun_change> of_;
-};
-
-inline started begin_change(change_call call, const at::Tensor& x) {
-  const bool tracked = call.tracked;
-  const auto begun = std::make_shared<begun_change>(begun_change{std::move(call), {}, {}, nullptr});
-  started b{at::zeros({}, at::kDouble), begun};
-  bound_change& change = *begun->call.change;
-  if (change.stays()) {
-    begun->x = x;
-    return b;
-  }
-  begun->running.emplace(change.start(x, begun->call.what));
-  if (tracked) record(b.token, x, make_node<start_backward>(begun));
-  return b;
-}
-
-inline at::Tensor end_change(const started& b) {
-  begun_change& begun = *b.change;
-  if (!begun.running) return run(begun.call, begun.x);
-  const at::Tensor y = [&] {
-    const c10::AutoGradMode no_record(false);
-    return begun.call.change->finish(*begun.running);
-  }();
-  begun.running.reset();
-  if (begun.call.tracked) record(y, b.token, make_node<finish_backward>(b.change));
-  return y;
-}
+/// Begins what a verb does.
+started begin(const running_verb& v, const tensor<dyn>& x, call_site at);
+at::Tensor end_change(const started& b);
 
 }  // namespace detail
 
@@ -134,15 +71,12 @@ auto start(const tensor<P, S, E>& x, call_site at = call_site::here()) {
   using To = detail::moved_type<tensor<P, S, E>, Q>;
   using verdict = detail::carried<detail::primitive_verdict<tensor<P, S, E>, To>, Q>;
   verdict::template refuse<verdict>();
-  if constexpr (verdict::ok) return awaited<To>(detail::begin_change({x.team(), detail::change_of_verb<To>(x), x.local(), at}, x.local()));
+  if constexpr (verdict::ok) return awaited<To>(detail::begin({value_of<To>, detail::number_of_verb<tensor<P, S, E>, To>}, x.dynamic(), at));
   else return detail::refused_like<tensor<P, S, E>>();
 }
 
 /// The same to a layout that is a value.
-inline awaited<tensor<dyn>> start(const layout& target, const tensor<dyn>& x, call_site at = call_site::here()) {
-  const auto change = detail::bound_change_of(*x.team(), x.where(), x.team()->place(target), x.type(), x.team()->doing());
-  return awaited<tensor<dyn>>(detail::begin_change({x.team(), change, x.local(), at}, x.local()));
-}
+awaited<tensor<dyn>> start(const layout& target, const tensor<dyn>& x, call_site at = call_site::here());
 
 /// The tensor that was on its way: its boxes have arrived and its readers have read.
 template <class T>
@@ -157,3 +91,7 @@ template <class T>
 T finish(awaited<T>& later) = delete;  // std::move it: it is used up
 
 }  // namespace tessera
+
+#ifndef TESSERA_COMPILED
+#include <tessera/tensor/start.ipp>
+#endif

@@ -2,8 +2,6 @@
 
 #include <tessera/tensor/tensor.hpp>
 
-#include <vector>
-
 namespace tessera {
 
 namespace detail {
@@ -27,17 +25,11 @@ struct enters {
   }();
 };
 
-/// The dynamic extents of a tensor that enters, compared once over the team: no exchange that follows need see a difference.
+/// Compares the dynamic extents of a tensor that enters once over the team: no exchange that follows need see a difference.
+void agree_on_open(const tensor<dyn>& x, const layout& typed);
 template <TensorType T>
 T entered(tensor<dyn> x) {
-  std::vector<int> open;
-  std::vector<std::uint64_t> extents;
-  for (int d = 0; d < x.layout().dims.count; ++d) {
-    if (value_of<T>.layout.dims[d].extent != dynamic) continue;
-    open.push_back(d);
-    extents.push_back(static_cast<std::uint64_t>(x.layout().dims[d].extent));
-  }
-  if (!open.empty() && x.team()->inside()) x.team()->agree_on_extents(open, extents);
+  agree_on_open(x, value_of<T>.layout);
   return T(std::move(x));
 }
 
@@ -63,28 +55,7 @@ auto assume(const Team& team, const Box& local, const Bindings&... bindings) {
 namespace detail {
 
 /// This worker's box of a tensor that everybody has; nothing moves. Of pending terms coordinate 0 has it all, the others what adds nothing.
-inline tensor<dyn> take_value(const team_handle& team, layout x, element e, const at::Tensor& global) {
-  tessera::check(check_plain(global), team->label());
-  if (global.dim() != x.dims.count) throw error(refusal{code::ranks_differ, x.dims.count, global.dim()}, team->label());
-  for (int d = 0; d < x.dims.count; ++d) {
-    if (x.dims[d].extent == dynamic) x.dims[d].extent = global.size(d);
-    if (x.dims[d].extent != global.size(d))
-      throw error(refusal{code::extents_differ, d, x.dims[d].extent, global.size(d)}, team->label());
-  }
-  tessera::check(first_of(check_element(e, global.scalar_type()), check_known(x)), team->label());
-  at::Tensor part = global.detach();
-  int d = 0;
-  for (const intervals& held : held_by(x, team->rank())) {
-    std::vector<at::Tensor> pieces;
-    for (const interval& i : held) pieces.push_back(part.narrow(d, i.lo, i.size()));
-    part = pieces.size() == 1 ? pieces[0] : at::cat(pieces, d);
-    ++d;
-  }
-  const tensor<dyn> taken = tensor_of(team, x, part.clone(at::MemoryFormat::Contiguous));
-  for (const axis_role& r : x.roles)
-    if (r.kind == role::partial && !is_first_copy(taken, role::partial)) fill_neutral(region_of(taken.local(), e), r.with);
-  return taken;
-}
+tensor<dyn> take_value(const team_handle& team, layout x, element e, const at::Tensor& global);
 
 }  // namespace detail
 
@@ -98,3 +69,7 @@ auto take(const Team& team, const Box& global) {
 }
 
 }  // namespace tessera
+
+#ifndef TESSERA_COMPILED
+#include <tessera/tensor/take.ipp>
+#endif

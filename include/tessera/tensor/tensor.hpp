@@ -10,8 +10,11 @@ inline constexpr kind kind_of<at::Tensor> = kind::box;
 
 namespace detail {
 
-inline tensor<dyn> tensor_of(const team_handle& team, placement_handle where, at::Tensor local);
-inline tensor<dyn> tensor_of(const team_handle& team, const layout& x, at::Tensor local);
+/// A box that is known to be this worker's.
+tensor<dyn> tensor_of(const team_handle& team, placement_handle where, at::Tensor local);
+/// A tensor whose layout follows from what the workers agreed on before.
+tensor<dyn> tensor_of(const team_handle& team, const layout& x, element e, at::Tensor local);
+tensor<dyn> tensor_of(const team_handle& team, const layout& x, at::Tensor local);
 
 /// Says that what is wrapped was checked.
 struct proved {};
@@ -25,13 +28,7 @@ class tensor<dyn> {
   tensor() = default;
 
   /// Takes this worker's box; all workers of the team do, and compare the layout.
-  tensor(const team_handle& team, const tessera::layout& layout, at::Tensor local) : tensor(detail::tensor_of(team, layout, std::move(local))) {
-    fingerprint f;
-    f << layout;
-    const movement made(layout, layout);
-    const activity what{.what = "making a tensor", .moves = &made, .element = type()};
-    if (team->inside()) team->agree(f.value(), what.what, [&] { return text_of(what); });
-  }
+  tensor(const team_handle& team, const tessera::layout& layout, at::Tensor local);
 
   const tessera::layout& layout() const {
     return where()->layout();
@@ -63,36 +60,8 @@ class tensor<dyn> {
 
 namespace detail {
 
-/// A box that is known to be this worker's.
-inline tensor<dyn> tensor_of(const team_handle& team, placement_handle where, at::Tensor local) {
-  tensor<dyn> t;
-  t.team_ = team;
-  t.where_ = std::move(where);
-  t.local_ = std::move(local);
-  return t;
-}
-/// A tensor whose layout follows from what the workers agreed on before.
-inline tensor<dyn> tensor_of(const team_handle& team, const layout& x, element e, at::Tensor local) {
-  placement_handle where = team->place(x);
-  check_local(local, *where, e, *team);
-  return tensor_of(team, std::move(where), std::move(local));
-}
-inline tensor<dyn> tensor_of(const team_handle& team, const layout& x, at::Tensor local) {
-  if (!team) throw error(refusal{code::undefined_tensor});
-  if (!local.defined()) throw error(refusal{code::undefined_tensor}, team->label());
-  const element e = element_of_scalar(local.scalar_type());
-  return tensor_of(team, x, e, std::move(local));
-}
-
 /// Everything that a tensor type fixes must hold of a value at run time; dynamic extents and learned lengths take the value's.
-inline refusal check_fits(const tensor_value& given, tensor_value typed) {
-  for (int d = 0; d < typed.layout.dims.count && d < given.layout.dims.count; ++d) {
-    dimension& expected = typed.layout.dims[d];
-    if (expected.extent == dynamic) expected.extent = given.layout.dims[d].extent;
-    if (expected.bounds == learned) expected.bounds = given.layout.dims[d].bounds;
-  }
-  return check_same(given, typed);
-}
+refusal check_fits(const tensor_value& given, tensor_value typed);
 
 template <class T>
 struct differentiable {
@@ -172,19 +141,9 @@ class tensor {
 namespace detail {
 
 /// Whether this worker holds the tensor, and holds coordinate 0 of every axis with the role `copies`.
-inline bool is_first_copy(const tensor<dyn>& of, role copies) {
-  const layout& x = of.layout();
-  coordinates at;
-  if (!cutting{x}.locate(of.team()->rank(), at)) return false;
-  for (int a = 0; a < x.roles.count; ++a)
-    if (x.roles[a].kind == copies && at[a] != 0) return false;
-  return true;
-}
-
+bool is_first_copy(const tensor<dyn>& of, role copies);
 /// The seed of backward on this worker.
-inline at::Tensor seed_of(const tensor<dyn>& loss) {
-  return is_first_copy(loss, role::replicate) ? at::ones_like(loss.local()) : at::zeros_like(loss.local());
-}
+at::Tensor seed_of(const tensor<dyn>& loss);
 
 }  // namespace detail
 
@@ -204,21 +163,14 @@ tensor<P, S, E> detach(const tensor<P, S, E>& x) {
 }
 
 /// The global tensor on every worker: what is partial is summed, what is cut is gathered. No gradient passes.
-inline at::Tensor global(const tensor<dyn>& x, call_site at = call_site::here()) {
-  layout whole = x.layout();
-  for (auto& r : whole.roles) r = {};
-  for (auto& d : whole.dims) {
-    dimension uncut;
-    uncut.extent = d.extent;
-    d = uncut;
-  }
-  const at::NoGradGuard no_record;
-  const during now(*x.team(), {.why = purpose::state, .what = "gathering a global tensor", .at = at});
-  return change_layout(x.team(), x.layout(), whole, x.local().detach(), at);
-}
+at::Tensor global(const tensor<dyn>& x, call_site at = call_site::here());
 template <class P, class S, class E>
 at::Tensor global(const tensor<P, S, E>& x, call_site at = call_site::here()) {
   return global(x.dynamic(), at);
 }
 
 }  // namespace tessera
+
+#ifndef TESSERA_COMPILED
+#include <tessera/tensor/tensor.ipp>
+#endif

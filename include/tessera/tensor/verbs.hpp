@@ -3,8 +3,6 @@
 #include <tessera/primitive/composition.hpp>
 #include <tessera/tensor/take.hpp>
 
-#include <atomic>
-
 namespace tessera {
 
 namespace detail {
@@ -16,59 +14,33 @@ using moved_type = tensor<Q, typename From::shape_type, typename From::element_t
 }  // namespace detail
 
 /// Takes a dynamic tensor to another layout.
-inline tensor<dyn> to(const layout& target, const tensor<dyn>& x, call_site at = call_site::here()) {
-  const placement_handle there = x.team()->place(target);
-  return detail::tensor_of(x.team(), there, change_layout(x.team(), x.where(), there, x.local(), {}, at));
-}
+tensor<dyn> to(const layout& target, const tensor<dyn>& x, call_site at = call_site::here());
 
 namespace detail {
 
-/// The layout of To for a tensor that is to go there: extents and lengths that a type does not know are the tensor's.
-template <class To>
-layout target_of(const tensor<dyn>& x) {
-  layout target = value_of<To>.layout;
-  for (int d = 0; d < target.dims.count; ++d) {
-    const dimension& here = x.layout().dims[d];
-    target.dims[d].extent = here.extent;
-    if (target.dims[d].bounds != learned) continue;
-    // Learned lengths stay with the axes that they were learned on.
-    bool alike = here.bounds != nullptr && target.levels(d) == x.layout().levels(d);
-    for (int l = 0; alike && l < target.levels(d); ++l) {
-      const int a = x.layout().cutter(d, l);
-      alike = target.mesh.axes[target.cutter(d, l)].name == x.layout().mesh.axes[a].name;
-    }
-    if (!alike) throw error(refusal{code::lengths_not_known, d}, x.team()->label());
-    target.dims[d].bounds = here.bounds;
-  }
-  return target;
-}
-
-inline std::size_t next_verb() {
-  static std::atomic<std::size_t> verbs{0};
-  return verbs++;
-}
+/// A number that no other verb has.
+std::size_t next_verb();
 /// The number of a verb between two types in this program.
 template <class From, class To>
 inline const std::size_t number_of_verb = next_verb();
 
-/// The change that a verb between two types makes of a tensor: the one of its last call, unless its extents or what it is for are others.
-template <class To, class From>
-const std::shared_ptr<bound_change>& change_of_verb(const From& x) {
-  team_state& team = *x.team();
-  std::shared_ptr<bound_change>& last = team.kept<bound_changes>().of_verb(number_of_verb<From, To>);
-  if (last && last->from() == x.dynamic().where() && last->serves(team.doing())) return last;
-  const placement_handle there = team.place(target_of<To>(x.dynamic()));
-  const std::shared_ptr<bound_change> fresh = bound_change_of(team, x.dynamic().where(), there, value_of<To>.element, team.doing());
-  return team.kept<bound_changes>().of_verb(number_of_verb<From, To>) = fresh;
-}
+/// A verb between two types that was accepted, while the program runs: what it leads to, and its number.
+struct running_verb {
+  const tensor_value& target;
+  std::size_t number;
+};
+
+/// The change that a verb makes of a tensor: the one of its last call, unless its extents or what it is for are others.
+const std::shared_ptr<bound_change>& change_of(const running_verb& v, const tensor<dyn>& x);
+/// x where a verb leads.
+tensor<dyn> carry(const running_verb& v, const tensor<dyn>& x, call_site at);
 
 /// x under partition Q, by a primitive that was accepted.
 template <class F, class Q, class P, class S, class E>
 auto carry(const tensor<P, S, E>& x, call_site at) {
   static_assert(sizeof(F) > 0);
   using Result = moved_type<tensor<P, S, E>, Q>;
-  const std::shared_ptr<bound_change> change = change_of_verb<Result>(x);
-  return Result(tensor_of(x.team(), change->to(), run({x.team(), change, x.local(), at}, x.local())), proved{});
+  return Result(carry({value_of<Result>, number_of_verb<tensor<P, S, E>, Result>}, x.dynamic(), at), proved{});
 }
 
 // Why x does not go to Q, asked before F is instantiated: compilers print a few lines for each class on the way to a refusal.
@@ -159,3 +131,7 @@ TESSERA_VERB(as_term)
 #undef TESSERA_VERB
 
 }  // namespace tessera
+
+#ifndef TESSERA_COMPILED
+#include <tessera/tensor/verbs.ipp>
+#endif

@@ -1,0 +1,114 @@
+#pragma once
+
+#include <tessera/comm/team_state.hpp>
+
+namespace tessera {
+
+TESSERA_INLINE std::string label_of(const mesh_value& mesh, int rank) {
+  coordinates at;
+  if (!mesh.locate(rank, at) || mesh.axes.empty()) return fmt::format("worker {}", rank);
+  std::string label;
+  for (int a = 0; a < mesh.axes.count; ++a) {
+    const text& name = mesh.axes[a].name;
+    label += fmt::format("{}{} {}", a == 0 ? "" : " ", std::string_view(name.data, static_cast<std::size_t>(name.size)), at[a]);
+  }
+  return label;
+}
+
+TESSERA_INLINE std::string words_of(const mesh_value& mesh) {
+  std::string words;
+  for (const axis_value& a : mesh.axes)
+    words += fmt::format("{}{} {}", words.empty() ? "" : " ", std::string_view(a.name.data, static_cast<std::size_t>(a.name.size)), a.extent);
+  return words;
+}
+
+namespace detail {
+
+// A layout of nothing over a mesh.
+inline layout only(const mesh_value& mesh) {
+  check(tessera::check(mesh));
+  layout x;
+  x.mesh = mesh;
+  x.roles.resize(mesh.axes.count);
+  return x;
+}
+inline std::shared_ptr<const placement> usable(std::shared_ptr<const placement> x) {
+  check(x->why());
+  return x;
+}
+inline std::vector<int> ranks_of(const mesh_value& mesh) {
+  std::vector<int> ranks;
+  for (int i = 0; i < mesh.size(); ++i) ranks.push_back(mesh.rank(mesh.at(i)));
+  return ranks;
+}
+
+}  // namespace detail
+
+TESSERA_INLINE team_state::team_state(std::shared_ptr<transport> carrier, const mesh_value& mesh, const char* what)
+    : checked(carrier->checked), carrier_(std::move(carrier)), exchanges_(*carrier_), over_(detail::usable(place(detail::only(mesh)))), among_(*carrier_, detail::ranks_of(this->mesh())) {
+  inside_ = mesh.locate(carrier_->rank(), at_);
+  fingerprint f;
+  f << over_->layout();
+  if (inside_) agree(f.value(), what, [&] { return fmt::format("{} of {}", what, words_of(this->mesh())); });
+}
+
+TESSERA_INLINE std::shared_ptr<bound_exchange> team_state::bound(const step& s, element e, const activity& what) {
+  check_thread();
+  return exchanges_.bound(s, e, what);
+}
+
+TESSERA_INLINE std::shared_ptr<const placement> team_state::place(const layout& x) {
+  check_thread();
+  fingerprint f;
+  f << x;
+  for (const dimension& d : x.dims) f << static_cast<index_t>(d.tag.hash);
+  std::weak_ptr<const placement>& known = placements_[f.value()];
+  if (std::shared_ptr<const placement> shared = known.lock()) return shared;
+  const auto fresh = std::make_shared<const placement>(x, rank(), carrier_->size());
+  known = fresh;
+  if (placements_.size() > 2 * placed_) {
+    std::erase_if(placements_, [](const auto& p) { return p.second.expired(); });
+    placed_ = std::max<std::size_t>(64, placements_.size());
+  }
+  return fresh;
+}
+
+TESSERA_INLINE std::vector<std::uint64_t> team_state::collect(std::vector<std::uint64_t> mine, const char* what) {
+  check_thread();
+  return among_.gather(std::move(mine), said(what), agreeing(what));
+}
+
+TESSERA_INLINE std::vector<std::string> team_state::collect_text(const std::string& mine) {
+  check_thread();
+  return among_.gather(mine, agreeing("telling the others"));
+}
+
+TESSERA_INLINE void team_state::agree_on_extents(const std::vector<int>& dimensions, const std::vector<std::uint64_t>& mine) {
+  const std::vector<std::uint64_t> all = collect(mine, "comparing extents");
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::size_t d = i % mine.size();
+    if (all[i] != all[d])
+      among_.disagree(error(refusal{code::extents_disagree, dimensions[d], all[d], mesh().rank(mesh().at(static_cast<int>(i / mine.size()))), all[i]}));
+  }
+}
+
+TESSERA_INLINE void team_state::agree_on_copies(const layout& x, std::uint64_t mine, const activity& before) {
+  const std::vector<std::uint64_t> all = collect(mine, "comparing copies");
+  for (int i = 0; i < x.mesh.size(); ++i) {
+    coordinates first = x.mesh.at(i);
+    for (int a = 0; a < x.roles.count; ++a)
+      if (x.roles[a].kind == role::replicate || x.roles[a].kind == role::invariant) first[a] = 0;
+    const int one = x.mesh.rank(first);
+    const int other = x.mesh.rank(x.mesh.at(i));
+    coordinates here, there;
+    if (mesh().locate(one, here) && mesh().locate(other, there) &&
+        all[static_cast<std::size_t>(mesh().number(here))] != all[static_cast<std::size_t>(mesh().number(there))])
+      among_.disagree(error(refusal{code::copies_differ, one, other}, text_of(before)));
+  }
+}
+
+TESSERA_INLINE void team_state::check_thread() const {
+  if (std::this_thread::get_id() != owner_ && !carrier_->ended()) throw error(refusal{code::other_thread, rank()}, label());
+}
+
+}  // namespace tessera

@@ -1,0 +1,189 @@
+#pragma once
+
+#include <tessera/comm/environment.hpp>
+#include <tessera/comm/threads.hpp>
+#include <tessera/comm/workers.hpp>
+#ifdef TESSERA_HAS_MPI
+#include <tessera/comm/mpi_exchange.hpp>
+#endif
+
+#include <exception>
+#include <utility>
+
+namespace tessera {
+
+namespace detail {
+
+#ifdef TESSERA_HAS_MPI
+inline constexpr bool has_mpi = true;
+#else
+inline constexpr bool has_mpi = false;
+#endif
+
+// An error that the program caught ends the worker all the same: the others met it too.
+inline void run_worker(const std::shared_ptr<transport>& carrier, const launch_options& options, const worker_program& program) {
+  carrier->time_limit = options.time_limit;
+  carrier->checked = options.checked;
+  try {
+    program(carrier);
+  } catch (const refused_value& e) {  // of the core, which words nothing
+    throw error(e.why);
+  }
+  if (const std::optional<error> met = carrier->failure()) throw *met;
+  if (carrier->fault) throw *carrier->fault;
+}
+
+// Threads of this process. The first worker that fails says why; the others stop with it.
+inline int run_threads(const launch_options& options, const mesh_value& mesh, const worker_program& program) {
+  const auto meeting = std::make_shared<hub>(mesh.size());
+  std::mutex mutex;
+  bool failed = false;
+  const auto fail = [&](int rank, const std::exception& e) {
+    std::lock_guard lock(mutex);
+    if (!failed) complain(label_of(mesh, rank), e);
+    failed = true;
+  };
+  const auto worker = [&](int rank) {
+    const exit_guard guard(label_of(mesh, rank), rank, end_process);
+    try {
+      const auto carrier = std::make_shared<in_process>(meeting, rank);
+      run_worker(carrier, options, program);
+      carrier->leave();
+    } catch (const error& e) {
+      fail(rank, e);  // who met it says so; the others only stop
+      meeting->abandon(rank, e);
+    } catch (const std::exception& e) {
+      fail(rank, e);
+      meeting->abandon(rank, error(refusal{code::worker_lost, rank, rank}));
+    } catch (...) {
+      fail(rank, std::runtime_error("threw something that is no std::exception"));
+      meeting->abandon(rank, error(refusal{code::worker_lost, rank, rank}));
+    }
+  };
+  worker_threads threads(options.time_limit, meeting);
+  if (threads.run(worker)) return failed ? 1 : 0;
+  complain("launch", error(refusal{code::threads_missing, mesh.size(), threads.made()}));
+  return 1;
+}
+
+#ifdef TESSERA_HAS_MPI
+// Ends the job when the message has come: then the launcher kills.
+inline void end_job() {
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+}
+
+// A worker failed: of those that met one error together the lowest says it, and all of them stop.
+inline void stop_job(mpi_transport& carrier, const std::string& who, const std::exception& e, const error& others) {
+  if (carrier.abandon(others)) complain(who, e);
+  else std::this_thread::sleep_for(std::chrono::seconds(10));  // another worker does
+  end_job();
+}
+
+/// The launch that runs. The job itself is one around all others: any launch begins on all workers of the one around it or on none.
+inline std::shared_ptr<mpi_transport>& running_launch() {
+  static std::shared_ptr<mpi_transport> running;
+  return running;
+}
+
+// Ends the job's own launch, as MPI does first of all when it ends: a process that launches once more than this one has lost it.
+inline int leave_job(MPI_Comm, int, void*, void*) {
+  const auto job = std::exchange(running_launch(), nullptr);
+  try {
+    job->leave();
+  } catch (const error& e) {
+    stop_job(*job, fmt::format("worker {}", job->rank()), e, e);
+  }
+  return MPI_SUCCESS;
+}
+
+// Starts MPI, once in a process, and with it the job's own launch: both end with the process, so a program may launch again.
+inline void start_job(int argc, char** argv) {
+  std::shared_ptr<mpi_transport>& job = running_launch();
+  static const boost::mpi::environment environment(argc, argv, boost::mpi::threading::funneled, false);
+  static bool started = false;
+  if (std::exchange(started, true)) return;
+  job = std::make_shared<mpi_transport>(boost::mpi::communicator{});
+  job->time_limit = std::chrono::seconds::max();  // behind its last launch a program does what it likes
+  int key = MPI_KEYVAL_INVALID;
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, leave_job, &key, nullptr);
+  MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr);
+}
+
+// Waits until all workers of a launch begin another one.
+inline void begin_together(const std::shared_ptr<mpi_transport>& around, const std::string& who, std::chrono::seconds limit) {
+  const auto before = std::exchange(around->time_limit, limit);
+  mesh_value everybody;
+  everybody.axes.push({text{"worker"}, around->size(), 1});
+  try {
+    team_state(around, everybody, "launching");
+  } catch (const error& e) {
+    stop_job(*around, who, e, e);
+  }
+  around->time_limit = before;
+}
+
+// Processes that a launcher started. The first worker that fails says why and ends the job; the others stop with it.
+inline int run_mpi(const launch_options& options, const mesh_value& mesh, const worker_program& program) {
+  std::shared_ptr<mpi_transport>& running = running_launch();
+  begin_together(running, label_of(mesh, running->rank()), options.time_limit);
+  if (running->size() != mesh.size()) {
+    if (running->rank() == 0) complain("launch", error(refusal{code::mesh_larger_than_world, mesh.size(), running->size()}));
+    return 1;
+  }
+  const auto carrier = std::make_shared<mpi_transport>(boost::mpi::communicator{});
+  const auto outer = std::exchange(running, carrier);
+  const std::string who = label_of(mesh, carrier->rank());
+  const error lost(refusal{code::worker_lost, carrier->rank(), carrier->rank()});
+  try {
+    const exit_guard guard(who, carrier->rank(), end_job);
+    run_worker(carrier, options, program);
+    carrier->leave();
+  } catch (const error& e) {
+    stop_job(*carrier, who, e, e);
+  } catch (const std::exception& e) {
+    stop_job(*carrier, who, e, lost);
+  } catch (...) {
+    stop_job(*carrier, who, std::runtime_error("threw something that is no std::exception"), lost);
+  }
+  running = outer;
+  return 0;
+}
+#endif
+
+}  // namespace detail
+
+TESSERA_INLINE int run_workers(int argc, char** argv, const launch_options& options, const mesh_value& mesh, const worker_program& program) {
+  if (options.transport != "auto" && options.transport != "in-process" && options.transport != "mpi") {
+    std::fprintf(stderr, "tessera: transport '%s' is unknown; say auto, in-process or mpi\n", options.transport.c_str());
+    return 2;
+  }
+  const launcher by = read_environment().by;
+  const bool served = by == launcher::none || (detail::has_mpi && by == launcher::mpi);
+  if (options.transport == "auto" && !served) {
+    std::fprintf(stderr, "tessera: this program was started by %s, which it cannot use; start it alone, or say in-process\n",
+                 by == launcher::mpi ? "an MPI launcher but built without MPI" : "torchrun");
+    return 2;
+  }
+#ifdef TESSERA_HAS_MPI
+  const bool processes = options.transport == "mpi" || (options.transport == "auto" && by == launcher::mpi);
+  if (processes) detail::start_job(argc, argv);  // which ends together, so that one of them can say what is wrong with all
+#else
+  static_cast<void>(argc);
+  static_cast<void>(argv);
+  if (options.transport == "mpi") {
+    std::fprintf(stderr, "tessera: this program was built without MPI; say in-process\n");
+    return 2;
+  }
+#endif
+  if (options.time_limit.count() <= 0) {
+    if (read_environment().rank == 0) detail::complain("launch", error(refusal{code::limit_not_positive, options.time_limit.count()}));
+    return 2;
+  }
+#ifdef TESSERA_HAS_MPI
+  if (processes) return detail::run_mpi(options, mesh, program);
+#endif
+  return detail::run_threads(options, mesh, program);
+}
+
+}  // namespace tessera

@@ -1,0 +1,3 @@
+#include <tessera/tessera.hpp>
+
+#include <tessera/nn/cross_entropy.ipp>

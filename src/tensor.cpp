@@ -1,0 +1,9 @@
+#include <tessera/tessera.hpp>
+
+#include <tessera/tensor/apply.ipp>
+#include <tessera/tensor/change.ipp>
+#include <tessera/tensor/launch.ipp>
+#include <tessera/tensor/start.ipp>
+#include <tessera/tensor/take.ipp>
+#include <tessera/tensor/tensor.ipp>
+#include <tessera/tensor/verbs.ipp>
