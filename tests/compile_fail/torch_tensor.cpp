@@ -144,13 +144,13 @@ auto part(const ts::team<grid>& team, const at::Tensor& x) { return ts::assume<b
 auto rectified(const by_row& x) { return ts::apply<ts::nn::relu>(x); }
 #elif defined(SUM_OF_A_DYNAMIC_TENSOR)  // expect: [tessera.tensor.wanted] && tensor_wanted<
 auto total(const ts::tensor<ts::dyn>& x) { return ts::sum(x); }
-#elif defined(TAKE_SWAPPED)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 1, tessera::kind::team, tessera::kind::box>
+#elif defined(TAKE_SWAPPED)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 1, tessera::kind::team, tessera::kind::libtorch_tensor>
 auto part(const ts::team<grid>& team, const at::Tensor& x) { return ts::take<by_row>(x, team); }
-#elif defined(ASSUME_SWAPPED)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 1, tessera::kind::team, tessera::kind::box>
+#elif defined(ASSUME_SWAPPED)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 1, tessera::kind::team, tessera::kind::libtorch_tensor>
 auto part(const ts::team<grid>& team, const at::Tensor& x) { return ts::assume<by_row>(x, team); }
-#elif defined(ADOPT_SWAPPED)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 1, tessera::kind::team, tessera::kind::box>
+#elif defined(ADOPT_SWAPPED)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 1, tessera::kind::team, tessera::kind::libtorch_tensor>
 auto part(const ts::team<grid>& team, const at::Tensor& x) { return ts::adopt<by_row>(x, team); }
-#elif defined(TAKE_OF_A_PART)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 2, tessera::kind::box, tessera::kind::tensor>
+#elif defined(TAKE_OF_A_PART)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 2, tessera::kind::libtorch_tensor, tessera::kind::tensor>
 auto part(const ts::team<grid>& team, const copies& x) { return ts::take<by_row>(team, x); }
 #elif defined(TAKE_AS_NOTHING)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 0, tessera::kind::tensor, tessera::kind::nothing>
 auto part(const ts::team<grid>& team, const at::Tensor& x) { return ts::take(team, x); }

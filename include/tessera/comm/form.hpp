@@ -12,9 +12,11 @@
 
 // A program has one form: files of both define this symbol, each form in a group of its own, of which a linker keeps one, so it refuses
 // files of two forms with "multiple definition".
+#ifdef __ELF__
 __asm__(".pushsection .tessera.form, \"G\", %progbits, " TESSERA_FORM ", comdat\n"
         ".globl tessera_program_with_and_without_TESSERA_COMPILED\n"
         "tessera_program_with_and_without_TESSERA_COMPILED:\n"
         ".byte 0\n"
         ".popsection\n");
+#endif
 #undef TESSERA_FORM

@@ -35,7 +35,7 @@ enum class kind : signed char {
   network,
   team,
   seed,
-  box,             ///< a LibTorch tensor: one worker's part, or what everybody has
+  libtorch_tensor, ///< a LibTorch tensor: one worker's part, or what everybody has
   call,            ///< a function: its place 0 is the type that it is told, bind<…>, take<…>, and its arguments follow
   nothing,
   incomplete_class,

@@ -49,7 +49,7 @@ auto operator*(const X& x, const Y& y) {
 
 /// A tensor of any kind; an operation refuses those that are not distributed by a type.
 template <class X>
-concept AnyTensor = TensorType<X> || kind_of<X> == kind::dynamic_tensor || kind_of<X> == kind::box;
+concept AnyTensor = TensorType<X> || kind_of<X> == kind::dynamic_tensor || kind_of<X> == kind::libtorch_tensor;
 
 /// f(x) element by element, with any f: non-linear, so x must not be partial.
 template <AnyTensor X, class F>

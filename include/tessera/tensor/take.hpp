@@ -9,7 +9,7 @@ namespace detail {
 /// What is wrong with a call that makes a tensor of type T on a team of a LibTorch tensor.
 template <class T, class Team, class Box, class... Bindings>
 constexpr refusal check_entry() {
-  return first_of(check_kinds<kind::call, kind::tensor, T>(0), check_kinds<kind::call, kind::team, Team>(1), check_kinds<kind::call, kind::box, Box>(2),
+  return first_of(check_kinds<kind::call, kind::tensor, T>(0), check_kinds<kind::call, kind::team, Team>(1), check_kinds<kind::call, kind::libtorch_tensor, Box>(2),
                   check_kinds<kind::call, kind::binding, Bindings...>(3));
 }
 

@@ -6,7 +6,7 @@
 namespace tessera {
 
 template <>
-inline constexpr kind kind_of<at::Tensor> = kind::box;
+inline constexpr kind kind_of<at::Tensor> = kind::libtorch_tensor;
 
 namespace detail {
 
