@@ -1,5 +1,7 @@
 #include "tests/support/tensors.hpp"
 
+#include <tessera/comm/mpi_exchange.hpp>
+
 #include "tests/support/everywhere.hpp"
 
 using namespace tessera;

@@ -1,5 +1,6 @@
 #include "tests/support/tensors.hpp"
 
+#include <tessera/comm/mpi_exchange.hpp>
 #include <tessera/nn/weights_file.hpp>
 #include <torch/optim/sgd.h>
 
