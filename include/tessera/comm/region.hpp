@@ -165,11 +165,6 @@ inline void copy_rows(const common_rows& rows, index_t size, std::byte* from, st
   });
 }
 
-/// to = from, element by element; regions of equal extents and elements.
-inline void copy(const region& from, const region& to) {
-  copy_rows({from.extents, {from.strides.begin(), to.strides.begin()}}, bytes_of(from.element), from.data, to.data);
-}
-
 /// Fills a region with the neutral element of a combine: 0 for sums.
 inline void fill_neutral(const region& to, combine with) {
   detail::with_type(to.element, [&](auto zero) {
