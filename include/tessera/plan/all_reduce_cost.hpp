@@ -78,7 +78,7 @@ constexpr cost reduction_cost(const layout& from, const layout& to) {
   const index_t others = workers - 1;
   c.total = c.lower_bound = capped_product(elements, capped_product(2 * others, copies));
   c.busiest = capped_sum(capped_product(largest_tile, others), largest_box - smallest_tile);
-  c.messages = 2 * others * copies * with_elements;
+  c.messages = capped_product(capped_product(2 * others, copies), with_elements);
   c.busiest_messages = (with_elements > 0 ? others : 0) + smaller(in_largest_box, others);
   return c;
 }
