@@ -13,7 +13,7 @@ struct mpi_call final : exchange_call {
     mpi_box travels{};    // in the tensor, or beside it
     bool beside = false;
     box_vector packed{};  // then: its strides there,
-    common_rows rows{};   // how it is copied between the two,
+    common_rows rows{};   // how it is copied between the two, but for a term,
     index_t lies = 0;     // and where it begins in the tensor, in bytes
   };
 
@@ -81,6 +81,7 @@ struct mpi_call final : exchange_call {
     x.packed = packed.strides;
     x.travels = {bytes_beside_, packed};
     bytes_beside_ += (part.bytes() + 63) / 64 * 64;
+    if (term) return x;
     const region& from = sent ? part : packed;
     const region& to = sent ? packed : part;
     x.rows = {l.extents, {from.strides.begin(), to.strides.begin()}};

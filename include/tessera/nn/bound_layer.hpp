@@ -34,8 +34,8 @@ class bound_layer {
   placement_handle input, used, raw, output;  ///< the layouts of the plan
   holding outputs;                            ///< what the local operation gives on this worker
   std::vector<index_t> sizes;                 ///< of it
-  bool is_empty = false;                      ///< this worker has nothing to do,
-  bool some_are_empty = false;                ///< or some worker
+  bool is_empty = false;                      ///< this worker lacks what the operation takes, its weight, or what it gives
+  bool some_are_empty = false;                ///< some worker does
 
   /// What this worker's outputs read under kernels, which are the layer's; asked at every call, found at the first.
   const tessera::detail::window_reading& reads(int first, const static_vector<sliding, 8>& kernels, const at::Scalar& outside) const {
