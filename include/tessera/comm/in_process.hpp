@@ -146,6 +146,7 @@ class in_process_exchange final : public bound_exchange {
     const std::uint64_t begun = of.begun.load(std::memory_order_relaxed);
     return !of.busy && (begun == 0 || among_->is_read(me_, begun - 1));
   }
+  // The tensor itself, or, where it is small, a copy of what others read of it.
   void show(detail::shown_call& where, const region& tensor) {
     const auto is = [&](const region& r) {
       where.data = r.data;

@@ -31,6 +31,7 @@ class mpi_exchange final : public bound_exchange {
   void post(exchange_call& call) override {
     mpi_call& c = mine(call);
     const int me = carrier_.rank();
+    // A look at the clock costs a twentieth of a small call.
     if (++carrier_.posts_ % 16 == 0 && clock::now() > carrier_.next_look_) carrier_.listen();
     if (carrier_.ended()) throw error(refusal{code::worker_lost, me, me}, launch_ended);
     if (carrier_.stopped_) carrier_.waiting_.fail(refusal{code::call_given_up, me}, told(me, text_of(c.does)));

@@ -2,6 +2,7 @@
 
 #include <tessera/nn/windowed.hpp>
 #include <tessera/operation/layer_plan.hpp>
+#include <tessera/tensor/tied.hpp>
 
 #include <optional>
 #include <utility>

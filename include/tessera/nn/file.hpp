@@ -16,8 +16,8 @@
 namespace tessera::detail {
 
 /// Throws what the operating system said of a file.
-[[noreturn]] inline void refuse_file(const reason& why, const std::filesystem::path& path, int reason) {
-  throw error(refusal{why}, fmt::format("{}: {}", path.string(), std::system_category().message(reason)));
+[[noreturn]] inline void refuse_file(const reason& why, const std::filesystem::path& path, int number) {
+  throw error(refusal{why}, fmt::format("{}: {}", path.string(), std::system_category().message(number)));
 }
 
 /// An open regular file; every failure is an error that names the path and the reason.

@@ -2,7 +2,6 @@
 
 #include <tessera/nn/parameter.hpp>
 #include <tessera/nn/pooling.hpp>
-#include <tessera/tensor/tied.hpp>
 
 namespace tessera::nn {
 

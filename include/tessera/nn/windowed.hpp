@@ -2,7 +2,6 @@
 
 #include <tessera/tensor/empty_result.hpp>
 #include <tessera/tensor/tensor.hpp>
-#include <tessera/tensor/tied.hpp>
 
 namespace tessera::detail {
 
