@@ -1,0 +1,45 @@
+#pragma once
+
+#include <tessera/nn/forward.hpp>
+
+namespace tessera::nn {
+
+TESSERA_INLINE at::Tensor forward_contraction(const bound_layer& b, const contraction& what, const at::Tensor& input, const std::vector<parameter>& parameters) {
+  const bool slides = !what.kernels.empty();
+  const tessera::detail::window_reading* reading = slides ? &b.reads(what.feature + 1, what.kernels, 0) : nullptr;
+  const at::Tensor x = slides ? b.ready(input, *reading) : b.ready(input);
+  const at::Tensor w = parameters[0].use();
+  const at::ScalarType e = x.scalar_type();
+  const at::ScalarType sums = slides ? detail::convolved_in(e) : at::isReducedFloatingType(e) ? at::kFloat : e;
+  const bool adds_bias = what.bias && b.raw == b.output && sums == e;  // the operation itself does
+  std::vector<at::Tensor> operands{x, w};
+  if (adds_bias) operands.push_back(parameters[1].use());
+  const auto biased = [&](const at::Tensor& y, const at::Tensor& bias) {
+    std::vector<index_t> along(static_cast<std::size_t>(y.dim()), 1);
+    along[static_cast<std::size_t>(what.feature < 0 ? y.dim() + what.feature : what.feature)] = bias.numel();
+    return (y.to(sums) + bias.to(sums).view(along)).to(e);
+  };
+  at::Tensor y;
+  if (b.is_empty) {
+    y = detail::empty_result(b.outputs, {x, w});
+    if (adds_bias) y = biased(y, operands[2]);
+  } else {
+    const std::optional<at::Tensor> bias = adds_bias ? std::optional(operands[2]) : std::nullopt;
+    if (slides) {
+      const detail::kernel_lists& k = reading->lists();
+      y = at::convolution(x.to(sums), w.to(sums), bias, k.step, k.zero, k.dilation, false, k.zero, x.size(what.feature) / w.size(1));
+    } else {
+      y = at::linear(x.to(sums), w.to(sums), bias);
+    }
+  }
+  y = change_layout(b.team, b.raw, b.output, b.tied(b.raw == b.output ? y : y.to(e), operands));
+  return adds_bias || !what.bias ? y.to(e) : biased(y, parameters[1].use());
+}
+
+TESSERA_INLINE at::Tensor forward_widened(const bound_layer& b, const static_vector<sliding, 8>& widths, const at::Tensor& input) {
+  const at::Tensor x = b.ready(input, b.reads(b.plan.used.dims.count - widths.count, widths, 0));
+  if (b.is_empty) return detail::empty_result(b.outputs, {x});
+  return x * 1;
+}
+
+}  // namespace tessera::nn

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <tessera/nn/pooling.hpp>
+
+namespace tessera::detail {
+
+/// How many elements the divisor of an average counts for each output along one dimension.
+inline at::Tensor window_counts(const interval& outputs, const sliding& asked, index_t n, bool padding, const at::TensorOptions& like) {
+  std::vector<double> counts;
+  for (index_t y = outputs.lo; y < outputs.hi; ++y) {
+    index_t taps = 0;
+    for (index_t k = 0; k < asked.kernel; ++k) {
+      const index_t i = y * asked.stride - asked.before + k * asked.dilation;
+      taps += padding ? i < n + asked.after : i >= 0 && i < n;
+    }
+    counts.push_back(static_cast<double>(taps));
+  }
+  return at::tensor(counts, at::kDouble).to(like);
+}
+
+/// The sum of each window; LibTorch's averages have no dilation, so those are a convolution of each feature by itself.
+inline at::Tensor window_sums(const at::Tensor& ready, const kernel_lists& k) {
+  for (index_t d : k.dilation) {
+    if (d == 1) continue;
+    std::vector<index_t> ones = k.kernel;
+    ones.insert(ones.begin(), {ready.size(1), 1});
+    return at::convolution(ready, at::ones(ones, ready.options()), {}, k.step, k.zero, k.dilation, false, k.zero, ready.size(1));
+  }
+  switch (k.kernel.size()) {
+    case 1: return at::avg_pool2d(ready.unsqueeze(-2), {1, k.kernel[0]}, {1, k.step[0]}, {0, 0}, false, true, 1).squeeze(-2);
+    case 2: return at::avg_pool2d(ready, k.kernel, k.step, k.zero, false, true, 1);
+    default: return at::avg_pool3d(ready, k.kernel, k.step, k.zero, false, true, 1);
+  }
+}
+
+inline at::Tensor averaged(const at::Tensor& ready, const pooling& what, const layout& x, const holding& raw, const kernel_lists& k) {
+  const int count = what.kernels.count;
+  at::Tensor y = window_sums(ready, k);
+  if (what.divisor > 0) return y / what.divisor;
+  for (int i = 0; i < count; ++i) {
+    std::vector<index_t> along(static_cast<std::size_t>(count + 2), 1);
+    along[static_cast<std::size_t>(2 + i)] = -1;
+    y = y / window_counts(raw[2 + i][0], what.kernels[i], x.dims[2 + i].extent, what.counts_padding, y.options()).view(along);
+  }
+  return y;
+}
+
+/// What lies outside the tensor of a maximum: the lowest value of the element type.
+inline at::Scalar lowest(at::ScalarType type) {
+  switch (type) {
+    case at::kByte: return std::int64_t{std::numeric_limits<std::uint8_t>::lowest()};
+    case at::kChar: return std::int64_t{std::numeric_limits<std::int8_t>::lowest()};
+    case at::kShort: return std::int64_t{std::numeric_limits<std::int16_t>::lowest()};
+    case at::kInt: return std::int64_t{std::numeric_limits<std::int32_t>::lowest()};
+    case at::kLong: return std::numeric_limits<std::int64_t>::lowest();
+    default: return -std::numeric_limits<double>::infinity();
+  }
+}
+
+/// Local flat indices of maxima in the padded box as flat indices in the global tensor. Where a window holds nothing above the
+/// lowest value, LibTorch's local index is its first position; where that is padding the first tap in the tensor is meant.
+inline at::Tensor global_indices(at::Tensor local, const at::Tensor& ready, const layout& x, const holding& raw,
+                                 const static_vector<sliding, 8>& kernels) {
+  at::Tensor global = at::zeros_like(local);
+  index_t stride = 1;
+  for (int i = kernels.count - 1; i >= 0; --i) {
+    const index_t extent = ready.size(2 + i);
+    const index_t begin = stretch(raw[2 + i], kernels[i].needs()).lo;
+    const at::Tensor at = local.remainder(extent) + begin;
+    global = global + at::where(at < 0, at.remainder(kernels[i].dilation), at) * stride;
+    local = local.div(extent, "floor");
+    stride *= x.dims[2 + i].extent;
+  }
+  return global;
+}
+
+}  // namespace tessera::detail
+
+namespace tessera::nn {
+
+TESSERA_INLINE pooled forward_pooling(const bound_layer& b, const pooling& what, const at::Tensor& input, bool indices) {
+  const layout& used = b.used->layout();
+  static_vector<sliding, 8> kernels;
+  for (int i = 0; i < what.kernels.count; ++i) kernels.push(what.over(i, used.dims[2 + i].extent));
+  const bool max = what.what == pooling::kind::max;
+  const at::Scalar outside = max ? detail::lowest(input.scalar_type()) : at::Scalar(0);
+  const detail::window_reading& reading = b.reads(2, kernels, outside);
+  const at::Tensor x = b.ready(input, reading);
+  if (b.is_empty) return {b.tied(detail::empty_result(b.outputs, {x}), {x}), at::empty(b.sizes, at::kLong)};
+  const detail::kernel_lists& k = reading.lists();
+  if (!max) {  // a sum may be too large for a half type where its mean is not
+    const auto mean = [&](const at::Tensor& read) { return detail::averaged(read, what, used, b.outputs, k); };
+    return {b.tied(detail::in_float(mean, x), {x}), {}};
+  }
+  const auto both = [&](auto&& pool) {
+    auto [y, local] = pool(x, k.kernel, k.step, k.zero, k.dilation, false);
+    return pooled{b.tied(y, {x}), indices ? detail::global_indices(local, x, used, b.outputs, kernels) : at::Tensor{}};
+  };
+  switch (kernels.count) {
+    case 1: return both([](auto&&... a) { return at::max_pool1d_with_indices(a...); });
+    case 2: return both([](auto&&... a) { return at::max_pool2d_with_indices(a...); });
+    default: return both([](auto&&... a) { return at::max_pool3d_with_indices(a...); });
+  }
+}
+
+}  // namespace tessera::nn
