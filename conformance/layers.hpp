@@ -53,7 +53,7 @@ inline link contraction_over(const three_grids& on, contraction what) {
   if (!bias) return l;
   parameter_value b;
   b.name = "bias";
-  b.fan_in = l.plan.parameters[0].fan_in;
+  b.initial = l.plan.parameters[0].initial;
   b.stored = whole(on.weight, {what.out});
   for (auto& r : b.stored.roles) r = {role::invariant};
   b.stored.roles[1] = held_on(0);

@@ -55,7 +55,7 @@ inline std::vector<at::Tensor> parameters_of(const link& l, filling how, element
   std::vector<at::Tensor> all;
   for (const parameter_value& p : l.plan.parameters) {
     const filling mine = how == filling::zeros && std::string_view(p.name) == "bias" ? filling::normal : how;
-    all.push_back(filled(mine, extents_of(p.stored), e, seed + all.size(), p.fan_in));
+    all.push_back(filled(mine, extents_of(p.stored), e, seed + all.size(), p.initial.fan_in));
   }
   return all;
 }

@@ -49,7 +49,7 @@ constexpr auto scaled = ts::operation("nf,f->nf").multilinear();
 struct gain {
   static constexpr const char* name = "gain";
   static constexpr ts::layer_plan plan(const ts::tensor_value& x) {
-    return ts::plan_operation(scaled, x.layout, ts::own_parameter{.name = "weight", .fan_in = 1});
+    return ts::plan_operation(scaled, x.layout, ts::own_parameter{.name = "weight", .initial = ts::init::uniform(-1, 1)});
   }
   static at::Tensor forward(const ts::team_handle&, const ts::layer_plan&, const at::Tensor& x,
                             const std::vector<ts::nn::parameter>& parameters) {

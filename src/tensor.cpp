@@ -3,6 +3,7 @@
 #include <tessera/tensor/apply.ipp>
 #include <tessera/tensor/change.ipp>
 #include <tessera/tensor/launch.ipp>
+#include <tessera/tensor/random.ipp>
 #include <tessera/tensor/start.ipp>
 #include <tessera/tensor/take.ipp>
 #include <tessera/tensor/tensor.ipp>

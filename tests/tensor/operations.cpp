@@ -307,12 +307,13 @@ TEST_CASE("random numbers are those of the global index also where a worker hold
   x.dims[0].outputs = 7;
   x.dims[0].needs = sliding{3, 1, 1, 1, 1, boundary::periodic}.needs();
   layout everything = value_of<tensor<partition<world, whole, whole>, shape_of<7, 5>, double>>.layout;
-  const at::Tensor all = uniform(everything, element::float64, 0, seed{5}, "w", 1.0);
+  const at::Tensor all = tessera::detail::initial_box(init::uniform(-1, 1), everything, element::float64, 0, seed{5}, "w");
   for (int r = 0; r < 3; ++r) {
     std::vector<index_t> rows;
     const holding mine = held_by(x, r);
     for (const interval& i : mine[0])
       for (index_t e = i.lo; e < i.hi; ++e) rows.push_back(e);
-    CHECK(at::equal(uniform(x, element::float64, r, seed{5}, "w", 1.0), all.index_select(0, at::tensor(rows, at::kLong))));
+    const at::Tensor part = tessera::detail::initial_box(init::uniform(-1, 1), x, element::float64, r, seed{5}, "w");
+    CHECK(at::equal(part, all.index_select(0, at::tensor(rows, at::kLong))));
   }
 }

@@ -92,8 +92,9 @@ TEST_CASE("a sparse, packed or missing tensor is refused where it comes in, and 
 TEST_CASE("initial values of an extent that is not known are refused") {
   struct batch : dyn {};
   const layout open = value_of<tensor<partition<quarter, whole>, shape<batch>>>.layout;
-  CHECK(told([&] { uniform(open, element::float32, 0, seed{1}, "w", 1); }) == "tessera.shape.unbound");
-  CHECK(uniform(bound(open, binding<batch>::tag, 3), element::float32, 0, seed{1}, "w", 1).numel() == 3);
+  const auto drawn = [](const layout& x) { return tessera::detail::initial_box(init::uniform(), x, element::float32, 0, seed{1}, "w"); };
+  CHECK(told([&] { drawn(open); }) == "tessera.shape.unbound");
+  CHECK(drawn(bound(open, binding<batch>::tag, 3)).numel() == 3);
 }
 
 TEST_CASE("a local tensor that is not the box is refused where it comes in") {

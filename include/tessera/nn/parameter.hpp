@@ -12,8 +12,7 @@ namespace tessera::nn {
 /// the sum over the copies.
 class parameter {
  public:
-  /// Draws the initial values, uniform in ±1/√fan_in (Kaiming et al. 2015 with a = √5, LibTorch's default), by path and global
-  /// index.
+  /// Begins with its initial values, by path and global index.
   parameter(const team_handle& team, std::string_view name, const parameter_value& of, element e, const seed& s);
 
   /// Another parameter of the same values.

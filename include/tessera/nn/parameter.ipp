@@ -3,15 +3,12 @@
 #include <tessera/nn/parameter.hpp>
 #include <tessera/tensor/take.hpp>
 
-#include <cmath>
-
 namespace tessera::nn {
 
 TESSERA_INLINE parameter::parameter(const team_handle& team, std::string_view name, const parameter_value& of, element e, const seed& s)
     : path_(s.key(name)), used_(team->place(of.used)) {
   check(first_of(check_known(of.stored), has_cotangent(e) ? refusal{} : refusal{code::element_has_no_cotangent}), path_);
-  const double bound = of.fan_in > 0 ? 1 / std::sqrt(static_cast<double>(of.fan_in)) : 0;
-  at::Tensor values = uniform(of.stored, e, team->rank(), s, name, bound);
+  at::Tensor values = tessera::detail::initial_box(of.initial, of.stored, e, team->rank(), s, name);
   values.set_requires_grad(true);
   stored_ = tessera::detail::tensor_of(team, of.stored, values);
 }

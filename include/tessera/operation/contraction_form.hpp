@@ -47,8 +47,9 @@ class contraction_form {
     weight.used = grouped ? group_weights(p.used, group_cut) : weights(p.used, cut_out, cut_in);
     weight.stored = stored_form(weight.used);
     if (p.why = check_count(weight.used); !p.why.ok()) return p;
-    weight.fan_in = x_.dims[feature_].extent / what_.groups;
-    for (const sliding& s : what_.kernels) weight.fan_in *= s.kernel;
+    index_t fan_in = x_.dims[feature_].extent / what_.groups;
+    for (const sliding& s : what_.kernels) fan_in *= s.kernel;
+    weight.initial = init::usual(fan_in);
     p.parameters.push(weight);
 
     inferred x{p.used, {}};
@@ -73,7 +74,7 @@ class contraction_form {
       bias.name = "bias";
       bias.used = biases(p.output);
       bias.stored = stored_form(bias.used);
-      bias.fan_in = weight.fan_in;
+      bias.initial = weight.initial;
       const inferred sum = infer(add(), two(p.output, bias.used));
       if (p.why = sum.why; !p.why.ok()) return p;
       p.parameters.push(bias);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/operation/infer.hpp>
+#include <tessera/operation/initial_value.hpp>
 #include <tessera/plan/all_reduce_cost.hpp>
 #include <tessera/topology/tensor_type.hpp>
 
@@ -11,7 +12,7 @@ struct parameter_value {
   const char* name = nullptr;
   layout stored;  ///< what the optimizer steps and the state dict saves
   layout used;    ///< what the layer's local operation takes
-  index_t fan_in = 0;  ///< of the serial layer: initial values do not depend on the partition
+  initial_value initial;  ///< with the fans of the serial layer: initial values do not depend on the partition
 };
 
 /// A layer as what it is, a composition: (raw → output) ∘ local operation ∘ (input → used), and its parameters.

@@ -4,10 +4,10 @@
 
 namespace tessera {
 
-/// A parameter of a layer of one's own: its serial name, and of how many terms each of its outputs is made (0: it starts as zeros).
+/// A parameter of a layer of one's own: its serial name, and how it begins (as zeros unless said).
 struct own_parameter {
   const char* name = nullptr;
-  index_t fan_in = 0;
+  initial_value initial{};
 };
 
 namespace detail {
@@ -61,7 +61,7 @@ constexpr layer_plan plan_operation(const signature& what, const layout& x, cons
   [[maybe_unused]] const auto add = [&](const own_parameter& w) {
     layout used;
     if (p.why.ok()) p.why = detail::meet_parameter(x, what.operands[0], what.operands[operands.count], used);
-    p.parameters.push({w.name, detail::stored_form(used), used, w.fan_in});
+    p.parameters.push({w.name, detail::stored_form(used), used, w.initial});
     operands.push({used, false});
   };
   (add(own), ...);

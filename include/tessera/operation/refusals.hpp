@@ -95,5 +95,20 @@ inline constexpr reason option_given_twice{
 inline constexpr reason option_of_other_dimensions{
     "tessera.layer.options", "kernel, option",
     "an option of the layer names another number of dimensions than its kernel; name one value for all or one each"};
+inline constexpr reason initial_of_other_dimensions{
+    "tessera.initial.dimensions", "dimensions",
+    "this initial value is one of another number of dimensions: eye and sparse 2, dirac 3 to 5, with fans and orthogonal from 2 on; choose another"};
+inline constexpr reason initial_groups_do_not_divide{
+    "tessera.initial.groups", "extent, groups",
+    "the first extent is no multiple of dirac's groups; choose groups that divide it"};
+inline constexpr reason initial_spread_wrong{
+    "tessera.initial.spread", "",
+    "a standard deviation is a number from 0 on, and a mean and a gain are finite; correct them"};
+inline constexpr reason initial_ends_wrong{
+    "tessera.initial.ends", "",
+    "values lie from a finite end to a higher one, a sparsity from 0 to 1, and ends that truncate within 30 standard deviations; correct them"};
+inline constexpr reason nonlinearity_has_no_gain{
+    "tessera.initial.nonlinearity", "",
+    "the nonlinearity has no gain; name linear, sigmoid, tanh, relu, leaky_relu or selu"};
 
 }  // namespace tessera::code

@@ -185,6 +185,31 @@ template <class... Told> struct option_of_other_dimensions {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.layer.options] an option of the layer names another number of dimensions than its kernel; name one value for all or one each"); } };
+template <class... Told> struct initial_of_other_dimensions {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.initial.dimensions] this initial value is one of another number of dimensions: eye and sparse 2, dirac 3 to 5, with fans and orthogonal from 2 on; choose another"); } };
+template <class... Told> struct initial_groups_do_not_divide {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.initial.groups] the first extent is no multiple of dirac's groups; choose groups that divide it"); } };
+template <class... Told> struct initial_spread_wrong {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.initial.spread] a standard deviation is a number from 0 on, and a mean and a gain are finite; correct them"); } };
+template <class... Told> struct initial_ends_wrong {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.initial.ends] values lie from a finite end to a higher one, a sparsity from 0 to 1, and ends that truncate within 30 standard deviations; correct them"); } };
+template <class... Told> struct nonlinearity_has_no_gain {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.initial.nonlinearity] the nonlinearity has no gain; name linear, sigmoid, tanh, relu, leaky_relu or selu"); } };
 
 namespace detail {
 
@@ -218,6 +243,11 @@ template <> struct verdict_for<&code::divisor_not_positive> { template <class Wh
 template <> struct verdict_for<&code::option_not_taken> { template <class Why> using type = option_not_taken<its::option<Why::number(0)>>; };
 template <> struct verdict_for<&code::option_given_twice> { template <class Why> using type = option_given_twice<its::option<Why::number(0)>, its::option_again<Why::number(1)>>; };
 template <> struct verdict_for<&code::option_of_other_dimensions> { template <class Why> using type = option_of_other_dimensions<its::kernel<Why::number(0)>, its::option<Why::number(1)>>; };
+template <> struct verdict_for<&code::initial_of_other_dimensions> { template <class Why> using type = initial_of_other_dimensions<its::dimensions<Why::number(0)>>; };
+template <> struct verdict_for<&code::initial_groups_do_not_divide> { template <class Why> using type = initial_groups_do_not_divide<its::extent<Why::number(0)>, its::groups<Why::number(1)>>; };
+template <> struct verdict_for<&code::initial_spread_wrong> { template <class Why> using type = initial_spread_wrong<>; };
+template <> struct verdict_for<&code::initial_ends_wrong> { template <class Why> using type = initial_ends_wrong<>; };
+template <> struct verdict_for<&code::nonlinearity_has_no_gain> { template <class Why> using type = nonlinearity_has_no_gain<>; };
 
 }  // namespace detail
 }  // namespace tessera

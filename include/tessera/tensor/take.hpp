@@ -57,6 +57,9 @@ namespace detail {
 /// This worker's box of a tensor that everybody has; nothing moves. Of pending terms coordinate 0 has it all, the others what adds nothing.
 tensor<dyn> take_value(const team_handle& team, layout x, element e, const at::Tensor& global);
 
+/// The same where every worker has written the whole of its box: it may hold terms, of which the first keeps it.
+tensor<dyn> first_term(tensor<dyn> x);
+
 }  // namespace detail
 
 /// My part of a global tensor that every worker has: nothing moves but the dynamic extents, which are compared.

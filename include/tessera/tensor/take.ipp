@@ -34,10 +34,13 @@ TESSERA_INLINE tensor<dyn> take_value(const team_handle& team, layout x, element
     part = pieces.size() == 1 ? pieces[0] : at::cat(pieces, d);
     ++d;
   }
-  const tensor<dyn> taken = tensor_of(team, x, part.clone(at::MemoryFormat::Contiguous));
-  for (const axis_role& r : x.roles)
-    if (r.kind == role::partial && !is_first_copy(taken, role::partial)) fill_neutral(region_of(taken.local(), e), r.with);
-  return taken;
+  return first_term(tensor_of(team, x, part.clone(at::MemoryFormat::Contiguous)));
+}
+
+TESSERA_INLINE tensor<dyn> first_term(tensor<dyn> x) {
+  for (const axis_role& r : x.layout().roles)
+    if (r.kind == role::partial && !is_first_copy(x, role::partial)) fill_neutral(region_of(x.local(), x.type()), r.with);
+  return x;
 }
 
 }  // namespace tessera::detail
