@@ -22,7 +22,7 @@ def cases_of(source):
             sys.exit(f"{source}: write '#if defined(NAME)  // expect: TEXT && TEXT' instead of\n{line}")
         if match[1] in found:
             sys.exit(f"{source}: {match[1]} stands twice")
-        behind = next(i for i, after in enumerate(lines[number:]) if re.match("#(elif|endif)", after))
+        behind = next(i for i, after in enumerate(lines[number:]) if re.match("#(elif|else|endif)", after))
         found[match[1]] = match[2].split(" && "), range(number + 1, number + 1 + behind)
     return found
 

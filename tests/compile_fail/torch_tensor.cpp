@@ -45,43 +45,6 @@ struct named_net : deep<conv<3>> {
   using base::base;
 };
 
-inline void control(const copies& whole, const terms& pending, const by_row& rows, const by_col& columns,
-                    const scalar<ts::invariant<row, col>>& loss) {
-  pending + pending;
-  relu(whole);
-  pending * whole;
-  2 * pending - pending / 2 + -pending;
-  ts::all_gather<all>(rows);
-  ts::sum<1, 0>(whole);
-  ts::shift<row, 5>(rows);
-  ts::sum(ts::exp(whole) + ts::map_elements(whole, [](const at::Tensor& a) { return a; }));
-  of_rows(ts::repartition<layout_as<ts::blocks<row>, ts::whole>>(columns));
-  if (value(loss) > 0) loss.backward();
-}
-inline by_row control(const ts::team<grid>& team, const at::Tensor& x) {
-  ts::adopt<matrix<ts::lengths<row>, ts::whole>>(team, x);
-  return ts::assume<by_row>(team, ts::take<by_row>(team, x).local(), ts::bind<batch>(1));
-}
-// A class of a user's own that shows its parameters.
-struct two_networks {
-  deep<conv<3>> first, second;
-  template <class Visit>
-  void each_parameter(const Visit& visit) const {
-    first.each_parameter(visit);
-    second.each_parameter(visit);
-  }
-};
-inline void control(two_networks& both) { ts::nn::assign(both, ts::nn::state_of(both)); }
-inline deep<conv<3>>::output control(ts::team<grid>& team, const image& x,
-                                     const images<ts::replicate<>, ts::whole, ts::whole, ts::blocks<row>, ts::blocks<col>>& spelt) {
-  const named_net net{team, ts::seed{7}};
-  net(net(x).dynamic());
-  net(spelt);
-  deep<conv<3>> mine = deep<conv<3>>{team, ts::seed{7}.at("mine")}.clone();
-  const deep<conv<3>> moved = std::move(mine);
-  return net(x);
-}
-
 #if defined(WHOLE_TO_TERMS)  // expect: [tessera.rule.sum] && replicate_added_to_partial<row, tessera::its::operand<0>>
 auto sum(const copies& x, const terms& y) { return x + y; }
 #elif defined(TERMS_TIMES_TERMS)  // expect: [tessera.rule.product] && product_of_partials<row, tessera::its::operand<0>>
@@ -243,4 +206,41 @@ auto turned(const by_row& x) { return ts::shift<grid>(x); }
 void learn(const copies& x) { x.backward(); }
 #elif defined(VALUE_OF_MATRIX)  // expect: [tessera.tensor.scalar] && not_a_scalar<tessera::its::dimensions<2>>
 bool falls(const copies& x) { return value(x) < 1; }
+#else
+inline void control(const copies& whole, const terms& pending, const by_row& rows, const by_col& columns,
+                    const scalar<ts::invariant<row, col>>& loss) {
+  pending + pending;
+  relu(whole);
+  pending * whole;
+  2 * pending - pending / 2 + -pending;
+  ts::all_gather<all>(rows);
+  ts::sum<1, 0>(whole);
+  ts::shift<row, 5>(rows);
+  ts::sum(ts::exp(whole) + ts::map_elements(whole, [](const at::Tensor& a) { return a; }));
+  of_rows(ts::repartition<layout_as<ts::blocks<row>, ts::whole>>(columns));
+  if (value(loss) > 0) loss.backward();
+}
+inline by_row control(const ts::team<grid>& team, const at::Tensor& x) {
+  ts::adopt<matrix<ts::lengths<row>, ts::whole>>(team, x);
+  return ts::assume<by_row>(team, ts::take<by_row>(team, x).local(), ts::bind<batch>(1));
+}
+// A class of a user's own that shows its parameters.
+struct two_networks {
+  deep<conv<3>> first, second;
+  template <class Visit>
+  void each_parameter(const Visit& visit) const {
+    first.each_parameter(visit);
+    second.each_parameter(visit);
+  }
+};
+inline void control(two_networks& both) { ts::nn::assign(both, ts::nn::state_of(both)); }
+inline deep<conv<3>>::output control(ts::team<grid>& team, const image& x,
+                                     const images<ts::replicate<>, ts::whole, ts::whole, ts::blocks<row>, ts::blocks<col>>& spelt) {
+  const named_net net{team, ts::seed{7}};
+  net(net(x).dynamic());
+  net(spelt);
+  deep<conv<3>> mine = deep<conv<3>>{team, ts::seed{7}.at("mine")}.clone();
+  const deep<conv<3>> moved = std::move(mine);
+  return net(x);
+}
 #endif

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Workers that misbehave end in an error that says so, within seconds, threads and processes alike: check.py MPIRUN PROGRAM."""
+import concurrent.futures
 import subprocess
 import sys
 
@@ -39,22 +40,29 @@ cases = [  # how, ranks under mpirun, what must be said
     ("stuck at the end", 3, ["[tessera.agree.time]", "waits for 1", "worker 1: in no call"]),
     ("stuck behind another", 3, ["[tessera.agree.time]", "waits for 2", "worker 2: in no call"]),
 ]
-failed = False
-for how, ranks, said in cases:
-    for name, command in (("threads", [program, how]), (f"{ranks} processes", [mpirun, "-np", str(ranks), program, how])):
-        if name == "threads" and (ranks == 2 or how.startswith(("launches", "relaunches", "sends"))) or name == "0 processes":
-            continue  # threads are as many as the mesh has workers, may launch others, and copy boxes in place
-        try:
-            ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
-        except subprocess.TimeoutExpired:
-            print(f"HANGS: {how}, {name}")
-            failed = True
-            continue
-        ours = [line for line in ran.stderr.splitlines() if line.startswith("tessera: ")]
-        told = any(all(part in line for part in said) for line in ours)
-        right = ran.returncode != 0 and told and len(ours) == 1 if said else ran.returncode == 0 and not ours
-        print(f"{'ok' if right else 'WRONG'}: {how}, {name}: status {ran.returncode}, {len(ours)} messages")
-        if not right:
-            print(ran.stderr)
-        failed = failed or not right
-sys.exit(failed)
+
+
+def judged(how, name, command, said):
+    """Whether a job ends as it should, and what to say of it."""
+    try:
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    except subprocess.TimeoutExpired:
+        return False, f"HANGS: {how}, {name}"
+    ours = [line for line in ran.stderr.splitlines() if line.startswith("tessera: ")]
+    told = any(all(part in line for part in said) for line in ours)
+    right = ran.returncode != 0 and told and len(ours) == 1 if said else ran.returncode == 0 and not ours
+    text = f"{'ok' if right else 'WRONG'}: {how}, {name}: status {ran.returncode}, {len(ours)} messages"
+    return right, text if right else f"{text}\n{ran.stderr}"
+
+
+jobs = []
+for how, ranks, said in cases:  # threads are as many as the mesh has workers, may launch others, and copy boxes in place
+    if ranks != 2 and not how.startswith(("launches", "relaunches", "sends")):
+        jobs.append((how, "threads", [program, how], said))
+    if ranks:
+        jobs.append((how, f"{ranks} processes", [mpirun, "-np", str(ranks), program, how], said))
+with concurrent.futures.ThreadPoolExecutor(4) as pool:  # most of the time they wait
+    results = list(pool.map(lambda job: judged(*job), jobs))
+for _, text in results:
+    print(text)
+sys.exit(not all(right for right, _ in results))
