@@ -27,7 +27,7 @@ void judge(Wrong&& wrong, std::uint64_t tags = 1 << 20, int size = 0) {
 }  // namespace
 
 TEST_CASE("calls under way together over MPI keep their boxes apart") {
-  judge([](transport& c) { return every_order(c) + every_beginning(c) + same_exchange_again(c) + many_of_one(c) + forgotten_together(c); });
+  judge([](transport& c) { return every_order(c) + every_beginning(c) + same_exchange_again(c) + in_turns(c) + many_of_one(c) + forgotten_together(c); });
 }
 
 TEST_CASE("exchanges that are more than MPI has tags come and go beside one that stays") {

@@ -47,12 +47,22 @@ class flight {
  public:
   flight(transport& carrier, const step& s, int salt, std::shared_ptr<bound_exchange> e)
       : carrier_(carrier), step_(s), salt_(salt), e_(std::move(e)) {
-    allocate();
+    const box mine = cutting{step_.from}.box_of(carrier_.rank());
+    in_.resize(static_cast<std::size_t>(mine[0].size()) + 1);
+    out_.resize(static_cast<std::size_t>(e_->output_extents()[0]) + 1);
+    fill(salt);
   }
   flight(transport& carrier, const step& s, int salt) : flight(carrier, s, salt, bind_exchange(carrier, s, element::float64)) {}
   /// Another call of the same exchange.
   flight(flight& first, int salt) : flight(first.carrier_, first.step_, salt, first.e_) {}
 
+  /// The same memory with other numbers.
+  void fill(int salt) {
+    salt_ = salt;
+    const box mine = cutting{step_.from}.box_of(carrier_.rank());
+    for (index_t i = mine[0].lo; i < mine[0].hi; ++i)
+      in_[static_cast<std::size_t>(i - mine[0].lo)] = value(i, step_.what == map::fold ? carrier_.rank() : -1);
+  }
   void start() { call_.emplace(e_->start(memory(in_, e_->input_extents()), memory(out_, e_->output_extents()))); }
   void finish() {
     call_->finish();
@@ -77,13 +87,6 @@ class flight {
 
  private:
   double value(index_t i, int worker) const { return salt_ * 1000003.0 + static_cast<double>(i) * 17 + (worker + 1) * 0.25; }
-  void allocate() {
-    const box mine = cutting{step_.from}.box_of(carrier_.rank());
-    in_.resize(static_cast<std::size_t>(mine[0].size()) + 1);
-    for (index_t i = mine[0].lo; i < mine[0].hi; ++i)
-      in_[static_cast<std::size_t>(i - mine[0].lo)] = value(i, step_.what == map::fold ? carrier_.rank() : -1);
-    out_.resize(static_cast<std::size_t>(e_->output_extents()[0]) + 1);
-  }
   static region memory(std::vector<double>& data, const static_vector<index_t, max_dimensions>& extents) {
     return region{reinterpret_cast<std::byte*>(data.data()), element::float64, extents, extents}.packed_at(
         reinterpret_cast<std::byte*>(data.data()));
@@ -158,6 +161,24 @@ inline std::string same_exchange_again(transport& c) {
         for (flight* f : backwards ? std::array{&d, &b, &a} : std::array{&a, &b, &d}) f->finish();
         for (flight* f : {&a, &b, &d}) wrong += f->right();
       }
+  return wrong;
+}
+
+/// Calls of one exchange, one after the other, some from where the one before lay.
+inline std::string in_turns(transport& c) {
+  std::string wrong;
+  int salt = 1;
+  for (const index_t large : {index_t{0}, index_t{100}, index_t{20000}})
+    for (const step& s : {gathered(c.size(), 9 + large), summed(c.size(), 9 + large), sent(c.size(), 9 + large, 0, c.size() - 1)}) {
+      flight a(c, s, 0);
+      flight b(a, 0);
+      for (flight* f : {&a, &a, &a, &b, &a, &b, &b, &a, &a, &a}) {
+        f->fill(++salt);
+        f->start();
+        f->finish();
+        wrong += f->right();
+      }
+    }
   return wrong;
 }
 

@@ -3,6 +3,8 @@
 #include <tessera/comm/bound_exchange.hpp>
 #include <tessera/comm/mpi_box.hpp>
 
+#include <array>
+
 namespace tessera {
 
 /// A call among processes and its messages: a box travels from where it lies to where it belongs, but terms of a Fold, which are kept
@@ -12,7 +14,8 @@ struct mpi_call final : exchange_call {
   struct letter {
     mpi_box travels{};    // in the tensor, or beside it
     bool beside = false;
-    box_vector packed{};  // then: its strides there,
+    bool keeps = true;    // its request, for calls from the same memory
+    box_vector packed{};  // if beside: its strides there,
     common_rows rows{};   // how it is copied between the two, but for a term,
     index_t lies = 0;     // and where it begins in the tensor, in bytes
   };
@@ -24,14 +27,19 @@ struct mpi_call final : exchange_call {
   std::vector<std::byte> beside;
   bool posted = false;
   bool delivered = false;
+  bool again = false;  // what travels lies where it lay in the call before
 
   mpi_call(const exchange_plan& plan, int rank)
       : requests(plan.receives.size() + plan.sends.size(), MPI_REQUEST_NULL), statuses(requests.size()), rank_(rank) {}
+  ~mpi_call() override {
+    if (!posted) drop_requests();
+  }
 
   /// Finds how each message travels, unless the tensors are strided as those of the call before.
   void describe(const exchange_plan& plan) {
     if (described_ && in.strides == strides_in_ && out.strides == strides_out_) return;
     described_ = true;
+    lay_ = {};
     strides_in_ = in.strides;
     strides_out_ = out.strides;
     bytes_beside_ = 0;
@@ -51,6 +59,14 @@ struct mpi_call final : exchange_call {
     }
     if (beside.size() < bytes) beside.resize(bytes);
   }
+  /// Looks whether requests that were kept serve again; if not, they go.
+  void look_again() {
+    const std::array<std::byte*, 3> now{in.data, out.data, beside.data()};
+    again = now == lay_;
+    if (again) return;
+    lay_ = now;
+    drop_requests();
+  }
   void give_back(std::vector<std::vector<std::byte>>& spare) {
     if (beside.size() > largest_kept) spare.push_back(std::exchange(beside, {}));
   }
@@ -66,12 +82,19 @@ struct mpi_call final : exchange_call {
  private:
   static constexpr std::size_t largest_kept = std::size_t{1} << 16;
   static constexpr index_t smallest_described = 4096;
+  static constexpr index_t largest_inline = 256;  // so much is sent without a request, unless it is a kept one
+
+  void drop_requests() {
+    for (MPI_Request& r : requests)
+      if (r != MPI_REQUEST_NULL) MPI_Request_free(&r);
+  }
 
   letter letter_of(const region& tensor, const leg& l, bool term, bool sent) {
     const region part = tensor.part(l.here, l.extents);
     letter x;
     if (l.peer == rank_) return x;
     x.lies = part.data - tensor.data;
+    x.keeps = !sent || part.bytes() > largest_inline;
     x.beside = term || (part.bytes() < smallest_described && !part.contiguous());
     if (!x.beside) {
       x.travels = {x.lies, part};
@@ -90,6 +113,7 @@ struct mpi_call final : exchange_call {
 
   int rank_;
   bool described_ = false;
+  std::array<std::byte*, 3> lay_{};
   box_vector strides_in_;
   box_vector strides_out_;
   index_t bytes_beside_ = 0;

@@ -38,21 +38,26 @@ class mpi_exchange final : public bound_exchange {
     ++begun_;
     c.describe(plan());
     c.borrow(carrier_.spare_);
+    c.look_again();
     c.posted = true;
     c.delivered = false;
-    for (std::size_t i = 0; i < c.receives.size(); ++i) begin(c, plan().receives[i], c.receives[i], c.out.data, c.requests[i], &MPI_Irecv);
+    for (std::size_t i = 0; i < c.receives.size(); ++i) begin(c, plan().receives[i], c.receives[i], c.out.data, c.requests[i], &MPI_Irecv, &MPI_Recv_init);
     for (std::size_t i = 0; i < c.sends.size(); ++i) {
       const letter& x = c.sends[i];
       if (x.beside && plan().sends[i].peer != me) copy_rows(x.rows, bytes_of(plan().element), c.in.data + x.lies, c.beside.data() + x.travels.offset);
-      begin(c, plan().sends[i], x, c.in.data, c.requests[c.receives.size() + i], &MPI_Isend);
+      begin(c, plan().sends[i], x, c.in.data, c.requests[c.receives.size() + i], &MPI_Isend, &MPI_Send_init);
     }
   }
 
   template <class Call>
-  void begin(mpi_call& c, const leg& l, const letter& x, std::byte* tensor, MPI_Request& request, Call call_mpi) {
+  void begin(mpi_call& c, const leg& l, const letter& x, std::byte* tensor, MPI_Request& request, Call anew, Call to_keep) {
     if (l.peer == carrier_.rank()) return;
-    std::byte* const from = x.beside ? c.beside.data() : tensor;
-    insist(call_mpi(from + x.travels.offset, x.travels.count, x.travels.type(), l.peer, tag_, carrier_.world_, &request), c, l.peer);
+    const bool keep = c.again && x.keeps;
+    if (request == MPI_REQUEST_NULL) {
+      std::byte* const from = x.beside ? c.beside.data() : tensor;
+      insist((keep ? to_keep : anew)(from + x.travels.offset, x.travels.count, x.travels.type(), l.peer, tag_, carrier_.world_, &request), c, l.peer);
+    }
+    if (keep) insist(MPI_Start(&request), c, l.peer);
   }
   // What MPI cannot do with a worker is told in its words.
   void insist(int status, const mpi_call& c, int peer) const {
@@ -149,7 +154,7 @@ class mpi_exchange final : public bound_exchange {
     detail::patience p(carrier_.crowded_, carrier_.rest_);
     std::optional<waiting_here> here;
     while (!all_done(c)) {
-      if (!p.pause()) continue;
+      if (!p.pause() || p.waited() < mpi_transport::a_moment) continue;
       if (!here) here.emplace(*this, c);
       here->look();
     }
@@ -171,7 +176,7 @@ class mpi_exchange final : public bound_exchange {
     void look() {
       const auto now = clock::now();
       if (now < next_look_) return;
-      next_look_ = now + std::chrono::milliseconds(1);
+      next_look_ = now + mpi_transport::a_moment;
       carrier_.listen();
       if (now > until_ && !last_) {  // those that only wait answer once more
         last_ = now + mpi_transport::for_answers;

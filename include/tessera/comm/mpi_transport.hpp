@@ -92,6 +92,7 @@ class mpi_transport final : public transport {
 
   using clock = std::chrono::steady_clock;
   static constexpr int first_tag = 1;
+  static constexpr std::chrono::milliseconds a_moment{1};        // between two looks at the mailbox
   static constexpr std::chrono::milliseconds a_while{200};       // after which a worker that waits asks
   static constexpr std::chrono::milliseconds for_readers{5000};  // of a call that is given up
   static constexpr std::chrono::milliseconds for_answers{2000};  // of all that hear: who gives none computes, or is stuck
