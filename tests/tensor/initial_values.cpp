@@ -9,10 +9,10 @@ using namespace tessera::testing;
 
 namespace {
 
-struct tall : axis<3> {};
+struct upright : axis<3> {};
 struct broad : axis<2> {};
-using six = mesh<tall, broad>;
-struct rows : dyn {};
+using six = mesh<upright, broad>;
+struct how_many : dyn {};
 
 layout whole_of(const std::vector<index_t>& extents) {
   layout x;
@@ -133,7 +133,7 @@ TEST_CASE("fans and gains are LibTorch's") {
 }
 
 TEST_CASE("a layer's plan says how its parameters begin, by the fans of the serial layer") {
-  using image = tensor<partition<six, whole, blocks<broad>, blocks<tall>, whole>, shape_of<2, 8, 9, 7>, double>;
+  using image = tensor<partition<six, whole, blocks<broad>, blocks<upright>, whole>, shape_of<2, 8, 9, 7>, double>;
   constexpr layer_plan plan = nn::conv<6, kernel<3, 2>, groups<2>>::plan(value_of<image>);
   static_assert(plan.why.ok());
   const auto fans = torch::nn::init::_calculate_fan_in_and_fan_out(at::empty({6, 4, 3, 2}));
@@ -167,9 +167,9 @@ TEST_CASE("identities, dirac kernels, orthogonal and sparse matrices are LibTorc
 }
 
 TEST_CASE("initial values are the same bits on any partition, of any element, also of terms") {
-  using by_both = tensor<partition<six, blocks<tall>, blocks<broad>>, shape<rows, dim<5>>, double>;
-  using by_one = tensor<partition<six, lengths<tall, dim<0>, dim<5>, dim<2>>, whole, invariant<broad>>, shape_of<7, 5>, float>;
-  using terms = tensor<partition<six, whole, blocks<broad>, partial<tall>>, shape_of<7, 5>, double>;
+  using by_both = tensor<partition<six, blocks<upright>, blocks<broad>>, shape<how_many, dim<5>>, double>;
+  using by_one = tensor<partition<six, lengths<upright, dim<0>, dim<5>, dim<2>>, whole, invariant<broad>>, shape_of<7, 5>, float>;
+  using terms = tensor<partition<six, whole, blocks<broad>, partial<upright>>, shape_of<7, 5>, double>;
   const auto run = in_team<six>([](team<six>& t) {
     std::string wrong;
     for (const auto& law : beginnings) {
@@ -177,12 +177,12 @@ TEST_CASE("initial values are the same bits on any partition, of any element, al
       const auto judge = [&](const char* what, const at::Tensor& x, const at::Tensor& wanted) {
         if (!same_bits(x, wanted)) wrong += fmt::format("{} {}; ", law.first, what);
       };
-      for (const index_t n : {7, 2}) judge("of blocks", global(initial<by_both>(t, v, seed{11}, "w", bind<rows>(n))), drawn(v, {n, 5}));
+      for (const index_t n : {7, 2}) judge("of blocks", global(initial<by_both>(t, v, seed{11}, "w", bind<how_many>(n))), drawn(v, {n, 5}));
       judge("of terms", global(initial<terms>(t, v, seed{11}, "w")), drawn(v, {7, 5}));
       judge("under a path", global(initial<terms>(t, v, seed{3}.at("a"), "w")), global(initial<terms>(t, v, seed{3}, "a.w")));
       for (const element e : {element::float32, element::float16, element::bfloat16, element::int64, element::uint8, element::complex128}) {
         if (has_cotangent(e) || (v.is != initial_value::law::normal && v.lowest >= 0))
-          judge(name_of(e), global(initial(t.state(), bound(value_of<by_both>.layout, binding<rows>::tag, 7), e, v, seed{11}, "w")), drawn(v, {7, 5}, e));
+          judge(name_of(e), global(initial(t.state(), bound(value_of<by_both>.layout, binding<how_many>::tag, 7), e, v, seed{11}, "w")), drawn(v, {7, 5}, e));
       }
       judge("of lengths", global(initial<by_one>(t, v, seed{11}, "w")), drawn(v, {7, 5}, element::float32));
     }

@@ -80,7 +80,7 @@ TEST_CASE("checked mode sees copies that differ, on every worker") {
 
 namespace {
 
-using terms = tensor<partition<two_workers, partial<twins>>, shape_of<>, double>;
+using terms_of_twins = tensor<partition<two_workers, partial<twins>>, shape_of<>, double>;
 using summed = partition<two_workers>;
 
 /// What each of two workers is told when f goes wrong on them; "" where nothing does.
@@ -104,8 +104,8 @@ bool all_say(const std::vector<std::string>& texts, const std::vector<std::strin
   return true;
 }
 
-terms term_of(const team<two_workers>& t) {
-  terms x = assume<terms>(t, at::ones({}, at::kDouble));
+terms_of_twins term_of(const team<two_workers>& t) {
+  terms_of_twins x = assume<terms_of_twins>(t, at::ones({}, at::kDouble));
   return x.requires_grad();
 }
 
@@ -124,7 +124,7 @@ TEST_CASE("a launch leaves LibTorch's settings as they were, so the next one doe
 TEST_CASE("a worker in backward never exchanges with one in a forward of the same type") {
   for (const bool checked : {false, true}) {
     const auto told = told_to_two(checked, [](team<two_workers>& t) {
-      const terms x = term_of(t);
+      const terms_of_twins x = term_of(t);
       const auto y = all_reduce<summed>(x);
       if (t.rank() == 0) y.backward();
       else static_cast<void>(all_reduce<summed>(x));
@@ -137,7 +137,7 @@ TEST_CASE("a worker in backward never exchanges with one in a forward of the sam
 
 TEST_CASE("checked mode sees two tensors of one type that a worker reduces in another order, forward and backward") {
   const auto forward = told_to_two(true, [](team<two_workers>& t) {
-    const terms x = term_of(t);
+    const terms_of_twins x = term_of(t);
     if (t.rank() == 1) static_cast<void>(all_reduce<summed>(x));
     static_cast<void>(all_reduce<summed>(x));
     if (t.rank() == 0) static_cast<void>(all_reduce<summed>(x));
@@ -167,7 +167,7 @@ TEST_CASE("checked mode sees a replicate weight that was stepped by a gradient o
       sum(take<partition<two_workers, blocks<twins>>>(w) * x).backward();
       {
         const at::NoGradGuard step;
-        w.local().sub_(w.local().grad());  // two workers step by their own terms
+        w.local().sub_(w.local().grad());  // two workers step by their own terms_of_twins
       }
       try {
         w * w;
