@@ -1,7 +1,11 @@
 #include <tessera/tessera.hpp>
 
+#include <tessera/nn/copies.ipp>
 #include <tessera/nn/cross_entropy.ipp>
 #include <tessera/nn/forward.ipp>
+#include <tessera/nn/grad_norm.ipp>
 #include <tessera/nn/parameter.ipp>
 #include <tessera/nn/pooling.ipp>
 #include <tessera/nn/running_network.ipp>
+#include <tessera/nn/state_dict.ipp>
+#include <tessera/nn/weights_file.ipp>

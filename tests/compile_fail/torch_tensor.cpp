@@ -117,6 +117,10 @@ auto part(const ts::team<grid>& team, const at::Tensor& x) { return ts::adopt<by
 auto part(const ts::team<grid>& team, const copies& x) { return ts::take<by_row>(team, x); }
 #elif defined(TAKE_AS_NOTHING)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 0, tessera::kind::tensor, tessera::kind::nothing>
 auto part(const ts::team<grid>& team, const at::Tensor& x) { return ts::take(team, x); }
+#elif defined(INITIAL_OF_A_PARTITION)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 0, tessera::kind::tensor, tessera::kind::partition>
+void mistake(ts::team<grid>& team) { ts::initial<all>(team, ts::init::ones(), ts::seed{7}, "w"); }
+#elif defined(INITIAL_ON_A_TENSOR)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 1, tessera::kind::team, tessera::kind::tensor>
+void mistake(const by_row& x) { ts::initial<by_row>(x, ts::init::ones(), ts::seed{7}, "w"); }
 #elif defined(RELU_OF_A_BOX)  // expect: [tessera.tensor.wanted] && tensor_wanted<
 auto rectified(const at::Tensor& x) { return ts::relu(x); }
 #elif defined(SUM_OF_A_BOX)  // expect: [tessera.tensor.wanted] && tensor_wanted<
@@ -169,6 +173,8 @@ auto output(const image& x) {
 auto weights(const copies& x) { return ts::nn::state_of(x); }
 #elif defined(ASSIGN_TO_A_TENSOR)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 1, tessera::kind::network, tessera::kind::tensor>
 void copy(copies& x, const ts::nn::state_dict& weights) { ts::nn::assign(x, weights); }
+#elif defined(NORM_OF_A_TENSOR)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 1, tessera::kind::network, tessera::kind::tensor>
+void mistake(const by_row& x) { ts::nn::clip_grad_norm(x, 1); }
 #elif defined(OTHER_CALL)  // expect: [tessera.tensor.partition] && wrong_partition<tessera::its::none, tessera::its::dimension<2>>
 auto output(const deep<conv<3>>& net, const images<ts::whole, ts::whole, ts::blocks<col>, ts::blocks<row>>& x) { return net(x); }
 #elif defined(CALL_WITH_BOX)  // expect: [tessera.tensor.wanted] && tensor_wanted<
@@ -233,7 +239,11 @@ struct two_networks {
     second.each_parameter(visit);
   }
 };
-inline void control(two_networks& both) { ts::nn::assign(both, ts::nn::state_of(both)); }
+inline void control(two_networks& both) {
+  ts::nn::assign(both, ts::nn::state_of(both));
+  ts::nn::clip_grad_norm(both, 1);
+}
+inline by_row initial_control(const ts::team<grid>& team) { return ts::initial<by_row>(team, ts::init::ones(), ts::seed{7}, "w"); }
 inline deep<conv<3>>::output control(ts::team<grid>& team, const image& x,
                                      const images<ts::replicate<>, ts::whole, ts::whole, ts::blocks<row>, ts::blocks<col>>& spelt) {
   const named_net net{team, ts::seed{7}};

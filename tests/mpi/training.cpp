@@ -1,3 +1,5 @@
+#include <torch/nn/utils/clip_grad.h>
+
 #include "tests/support/tensors.hpp"
 
 #include <tessera/comm/mpi_exchange.hpp>
@@ -29,7 +31,7 @@ struct classifier {
   using net = nn::sequential<input, nn::linear<9>, nn::relu, nn::linear<5>>;
 };
 
-/// The largest difference of losses and final weights from a serial run, over a few steps.
+/// The largest difference of losses, gradient norms and final weights from a serial run, over a few steps.
 template <int R, int C>
 double difference(const std::shared_ptr<transport>& carrier) {
   using K = classifier<R, C>;
@@ -47,6 +49,11 @@ double difference(const std::shared_ptr<transport>& carrier) {
   const auto x = take<typename K::input>(workers, images);
   const auto y = take<typename K::labels>(workers, labels);
   double worst = 0;
+  for (const initial_value& v : {init::normal(), init::truncated_normal(), init::orthogonal(), init::sparse(0.5), init::xavier_uniform()}) {
+    const auto everywhere = initial<tensor<partition<typename K::grid, whole, whole>, shape_of<11, 7>, double>>(workers, v, seed{1}, "w");
+    const auto parts = initial<typename K::input>(workers, v, seed{1}, "w", bind<trained_batch>(11));
+    if (!same_bits(global(parts), everywhere.local())) return 1;  // initial values are the same bits
+  }
   for (int step = 0; step < 4; ++step) {
     ours.zero_grad();
     theirs.zero_grad();
@@ -55,6 +62,8 @@ double difference(const std::shared_ptr<transport>& carrier) {
     loss.backward();
     expected.backward();
     worst = std::max(worst, std::abs(value(loss) - expected.item<double>()));
+    const double norm = torch::nn::utils::clip_grad_norm_(w, 0.1);
+    worst = std::max(worst, std::abs(nn::clip_grad_norm(net, 0.1) / norm - 1));
     ours.step();
     theirs.step();
   }

@@ -73,6 +73,21 @@ class team_state {
   /// may lie on another mesh of these workers.
   void agree_on_copies(const layout& x, std::uint64_t mine, const activity& before);
 
+  /// The same of numbers that were collected before: `theirs(i)` is that of the team's i-th worker.
+  template <class Theirs>
+  void compare_copies(const layout& x, Theirs&& theirs, const activity& before) {
+    for (int i = 0; i < x.mesh.size(); ++i) {
+      coordinates first = x.mesh.at(i);
+      for (int a = 0; a < x.roles.count; ++a)
+        if (x.roles[a].kind == role::replicate || x.roles[a].kind == role::invariant) first[a] = 0;
+      const int one = x.mesh.rank(first);
+      const int other = x.mesh.rank(x.mesh.at(i));
+      coordinates here, there;
+      if (mesh().locate(one, here) && mesh().locate(other, there) && theirs(mesh().number(here)) != theirs(mesh().number(there)))
+        among_.disagree(error(refusal{code::copies_differ, one, other}, text_of(before)));
+    }
+  }
+
   /// What the worker does now, by the outermost function that says so (`during`).
   const activity& doing() const { return doing_; }
 

@@ -94,17 +94,7 @@ TESSERA_INLINE void team_state::agree_on_extents(const std::vector<int>& dimensi
 
 TESSERA_INLINE void team_state::agree_on_copies(const layout& x, std::uint64_t mine, const activity& before) {
   const std::vector<std::uint64_t> all = collect(mine, "comparing copies");
-  for (int i = 0; i < x.mesh.size(); ++i) {
-    coordinates first = x.mesh.at(i);
-    for (int a = 0; a < x.roles.count; ++a)
-      if (x.roles[a].kind == role::replicate || x.roles[a].kind == role::invariant) first[a] = 0;
-    const int one = x.mesh.rank(first);
-    const int other = x.mesh.rank(x.mesh.at(i));
-    coordinates here, there;
-    if (mesh().locate(one, here) && mesh().locate(other, there) &&
-        all[static_cast<std::size_t>(mesh().number(here))] != all[static_cast<std::size_t>(mesh().number(there))])
-      among_.disagree(error(refusal{code::copies_differ, one, other}, text_of(before)));
-  }
+  compare_copies(x, [&](index_t i) { return all[static_cast<std::size_t>(i)]; }, before);
 }
 
 TESSERA_INLINE void team_state::check_thread() const {

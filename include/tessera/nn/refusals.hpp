@@ -31,10 +31,22 @@ inline constexpr reason file_altered{
     "the file's contents do not fit its checksum or its header; write or copy it again"};
 inline constexpr reason file_not_ours{
     "tessera.file.format", "",
-    "the file is not one that this library wrote; name another"};
+    "the file is in no safetensors format; name another"};
+inline constexpr reason file_of_other_elements{
+    "tessera.file.element", "",
+    "the file holds elements that no tensor here has; convert them where it was written"};
 inline constexpr reason other_parameters{
     "tessera.network.parameters", "expected, found",
     "these are other parameters than the network's; load those that the same network saved"};
+inline constexpr reason nothing_renamed{
+    "tessera.network.renamed", "",
+    "the table of renamed keys names what is not there, or gives two tensors one key; name each key that differs once"};
+inline constexpr reason norm_of_no_order{
+    "tessera.gradient.clip", "",
+    "gradients are clipped to a norm from 0 on, of a positive or infinite order; correct them"};
+inline constexpr reason norm_not_finite{
+    "tessera.gradient.finite", "",
+    "the norm of the gradients is no finite number; look for what overflowed, or clip without asking"};
 inline constexpr reason network_made_otherwise{
     "tessera.network.arguments", "",
     "a network is made of its team and a seed; write net{team, seed{7}}"};

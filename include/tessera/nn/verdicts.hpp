@@ -60,12 +60,32 @@ template <class... Told> struct file_not_ours {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.file.format] the file is not one that this library wrote; name another"); } };
+                  "[tessera.file.format] the file is in no safetensors format; name another"); } };
+template <class... Told> struct file_of_other_elements {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.file.element] the file holds elements that no tensor here has; convert them where it was written"); } };
 template <class... Told> struct other_parameters {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.network.parameters] these are other parameters than the network's; load those that the same network saved"); } };
+template <class... Told> struct nothing_renamed {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.network.renamed] the table of renamed keys names what is not there, or gives two tensors one key; name each key that differs once"); } };
+template <class... Told> struct norm_of_no_order {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.gradient.clip] gradients are clipped to a norm from 0 on, of a positive or infinite order; correct them"); } };
+template <class... Told> struct norm_not_finite {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.gradient.finite] the norm of the gradients is no finite number; look for what overflowed, or clip without asking"); } };
 template <class... Told> struct network_made_otherwise {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -98,7 +118,11 @@ template <> struct verdict_for<&code::not_a_file> { template <class Why> using t
 template <> struct verdict_for<&code::file_truncated> { template <class Why> using type = file_truncated<its::expected<Why::number(0)>, its::found<Why::number(1)>>; };
 template <> struct verdict_for<&code::file_altered> { template <class Why> using type = file_altered<>; };
 template <> struct verdict_for<&code::file_not_ours> { template <class Why> using type = file_not_ours<>; };
+template <> struct verdict_for<&code::file_of_other_elements> { template <class Why> using type = file_of_other_elements<>; };
 template <> struct verdict_for<&code::other_parameters> { template <class Why> using type = other_parameters<its::expected<Why::number(0)>, its::found<Why::number(1)>>; };
+template <> struct verdict_for<&code::nothing_renamed> { template <class Why> using type = nothing_renamed<>; };
+template <> struct verdict_for<&code::norm_of_no_order> { template <class Why> using type = norm_of_no_order<>; };
+template <> struct verdict_for<&code::norm_not_finite> { template <class Why> using type = norm_not_finite<>; };
 template <> struct verdict_for<&code::network_made_otherwise> { template <class Why> using type = network_made_otherwise<>; };
 template <> struct verdict_for<&code::network_moved_from> { template <class Why> using type = network_moved_from<>; };
 template <> struct verdict_for<&code::network_copied> { template <class Why> using type = network_copied<>; };

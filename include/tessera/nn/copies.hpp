@@ -1,0 +1,26 @@
+#pragma once
+
+#include <tessera/nn/state_dict.hpp>
+
+namespace tessera::detail {
+
+void agree_on_copies(const team_handle& team, const keyed_parameters& parameters);
+
+}  // namespace tessera::detail
+
+namespace tessera::nn {
+
+/// Throws on every worker of the team unless the copies of each parameter have the same bits, and names the first that differs: a step
+/// by hand, or a function of LibTorch that sees one worker's part, may have made them drift apart. One exchange of a number a parameter.
+template <class Network>
+void agree_on_copies(const Network& net, call_site at = call_site::here()) {
+  const team_handle team = tessera::detail::team_of(net);
+  const during now(*team, {.what = "comparing copies", .at = at});
+  tessera::detail::agree_on_copies(team, tessera::detail::parameters_by_key(net));
+}
+
+}  // namespace tessera::nn
+
+#ifndef TESSERA_COMPILED
+#include <tessera/nn/copies.ipp>
+#endif

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <tessera/nn/state_dict.hpp>
+#include <tessera/tensor/verbs.hpp>
+
+#include <algorithm>
+
+namespace tessera::detail {
+
+TESSERA_INLINE std::string described_tensor(const at::Tensor& t) {
+  if (!t.defined()) return "undefined";
+  return c10::str(t.scalar_type(), t.sizes(), t.device().is_cpu() ? "" : " on " + t.device().str(), t.layout() == at::kStrided ? "" : " not strided");
+}
+
+/// A number for a tensor: its element type, shape and bits.
+inline std::uint64_t digest_of(const at::Tensor& t) {
+  const std::string what = described_tensor(t);
+  return text(what.data(), static_cast<int>(what.size())).hash ^ (readable(t) ? hash_of(t) : 0);
+}
+
+TESSERA_INLINE void agree_on_state(const team_handle& team, const nn::state_dict& state, const std::string& from) {
+  std::string lines;
+  for (const auto& [key, t] : state) lines += fmt::format("{} {:016x}\n", key, digest_of(t));
+  const std::vector<std::uint64_t> all = team->collect(text(lines.data(), static_cast<int>(lines.size())).hash, "comparing state dicts");
+  const auto other = static_cast<std::size_t>(std::find_if(all.begin(), all.end(), [&](auto h) { return h != all[0]; }) - all.begin());
+  if (other == all.size()) return;
+  const std::vector<std::string> texts = team->collect_text(lines);
+  const auto differ = std::mismatch(texts[0].begin(), texts[0].end(), texts[other].begin(), texts[other].end()).first - texts[0].begin();
+  const std::size_t line = texts[0].substr(0, static_cast<std::size_t>(differ)).rfind('\n') + 1;
+  std::string first;  // a key that one of them lacks comes before the other's
+  for (const std::string& t : {texts[0], texts[other]})
+    if (const std::string key = t.substr(line, t.find('\n', line) - line - 17); line < t.size() && (first.empty() || key < first)) first = key;
+  const auto rank = [&](std::size_t i) { return team->mesh().rank(team->mesh().at(static_cast<int>(i))); };
+  throw error(refusal{code::copies_differ, rank(0), rank(other)}, from + first);
+}
+
+/// Throws unless a state dict has the keys, shapes and element types of a network's parameters; says all that differs.
+inline void check_state(const keyed_parameters& parameters, const nn::state_dict& state, const std::string& from) {
+  std::string wrong;
+  const auto add = [&](const std::string& what) { wrong += (wrong.empty() ? "" : "; ") + what; };
+  for (const auto& [key, p] : parameters) {
+    const auto given = state.find(key);
+    if (given == state.end()) {
+      add(key + " is missing");
+      continue;
+    }
+    const layout& x = p->stored().layout();
+    std::vector<index_t> sizes;
+    for (const dimension& d : x.dims) sizes.push_back(d.extent);
+    const std::string wanted = c10::str(p->stored().local().scalar_type(), at::IntArrayRef(sizes));
+    if (const std::string is = described_tensor(given->second); is != wanted) add(key + " is " + is + " and not " + wanted);
+  }
+  for (const auto& [key, t] : state)
+    if (!parameters.count(key)) add(key + " is unexpected");
+  if (!wrong.empty()) throw error(refusal{code::other_parameters, parameters.size(), state.size()}, from + wrong);
+}
+
+TESSERA_INLINE nn::state_dict state_of(const keyed_parameters& parameters) {
+  nn::state_dict all;
+  for (const auto& [key, p] : parameters) {
+    layout everywhere;  // also where the layer lies on another mesh than the network
+    everywhere.mesh = p->stored().team()->mesh();
+    everywhere.roles.resize(everywhere.mesh.axes.count);
+    for (const dimension& d : p->stored().layout().dims) {
+      dimension uncut;
+      uncut.extent = d.extent;
+      everywhere.dims.push(uncut);
+    }
+    const at::NoGradGuard no_record;
+    all[key] = to(everywhere, p->stored()).local().detach().clone();
+  }
+  return all;
+}
+
+TESSERA_INLINE void assign_from(const team_handle& team, const keyed_parameters& parameters, const nn::state_dict& state, const std::string& from) {
+  if (!team->inside()) return;  // it holds no part of any
+  agree_on_state(team, state, from);
+  check_state(parameters, state, from);
+  for (const auto& [key, p] : parameters) p->assign(state.at(key));
+}
+
+}  // namespace tessera::detail
