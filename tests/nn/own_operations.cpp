@@ -187,7 +187,7 @@ TEST_CASE("a parameter lies cut where the input is, and its gradient is summed o
   trials.run(108, 16, [&](dice& d, const mesh_value& mesh) {
     layer_case c;
     c.plan = plan_operation(s, roll_layout(d, mesh, of_extents({d.roll(1, 4), d.roll(1, 5), d.roll(1, 3)}), {true, true, true, false}),
-                            own_parameter{"weight", 1});
+                            own_parameter{"weight", init::usual(1)});
     c.forward = [s](const team_handle& team, const layer_plan& p, const at::Tensor& x, const std::vector<nn::parameter>& w) {
       return apply(s, [](const at::Tensor& u, const at::Tensor& v) { return u * v.t(); }, tensor<dyn>(team, p.used, x),
                    tensor<dyn>(team, p.parameters[0].used, w[0].use()))
@@ -226,7 +226,7 @@ struct own_layer {
   static constexpr const char* name = "own";
   static constexpr layer_plan plan(const tensor_value& x) {
     constexpr signature s = operation("nf,f,f->nf");
-    return plan_operation(s, x.layout, own_parameter{"weight", 4}, own_parameter{"bias", 0});
+    return plan_operation(s, x.layout, own_parameter{"weight", init::usual(4)}, own_parameter{"bias"});
   }
   static at::Tensor forward(const team_handle&, const layer_plan&, const at::Tensor& x, const std::vector<nn::parameter>& w) {
     return at::sigmoid(x * w[0].use() + w[1].use());

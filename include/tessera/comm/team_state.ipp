@@ -36,7 +36,7 @@ inline std::shared_ptr<const placement> usable(std::shared_ptr<const placement> 
   check(x->why());
   return x;
 }
-inline std::vector<int> ranks_of(const mesh_value& mesh) {
+inline std::vector<int> ranks_by_place(const mesh_value& mesh) {
   std::vector<int> ranks;
   for (int i = 0; i < mesh.size(); ++i) ranks.push_back(mesh.rank(mesh.at(i)));
   return ranks;
@@ -45,7 +45,7 @@ inline std::vector<int> ranks_of(const mesh_value& mesh) {
 }  // namespace detail
 
 TESSERA_INLINE team_state::team_state(std::shared_ptr<transport> carrier, const mesh_value& mesh, const char* what)
-    : checked(carrier->checked), carrier_(std::move(carrier)), exchanges_(*carrier_), over_(detail::usable(place(detail::only(mesh)))), among_(*carrier_, detail::ranks_of(this->mesh())) {
+    : checked(carrier->checked), carrier_(std::move(carrier)), exchanges_(*carrier_), over_(detail::usable(place(detail::only(mesh)))), among_(*carrier_, detail::ranks_by_place(this->mesh())) {
   inside_ = mesh.locate(carrier_->rank(), at_);
   fingerprint f;
   f << over_->layout();

@@ -1,4 +1,4 @@
-#include <tessera/inspect/text.hpp>
+#include <tessera/inspect/inspect.hpp>
 #include <tessera/tessera.hpp>
 
 namespace ts = tessera;
