@@ -2,6 +2,7 @@
 
 #include <tessera/tensor/apply.ipp>
 #include <tessera/tensor/change.ipp>
+#include <tessera/tensor/functions.ipp>
 #include <tessera/tensor/launch.ipp>
 #include <tessera/tensor/random.ipp>
 #include <tessera/tensor/start.ipp>

@@ -52,7 +52,7 @@ using bad = convolutions<wide>;
 static_assert(std::is_same_v<bad::input, image> && bad::layers::count >= 0 && !bad::verdict::ok);
 static_assert(ts::TensorType<ts::network<bad::output, nn::relu, conv<3>>::output>);
 static_assert(ts::primitive<bad::output, ts::canonical_tensor<image>>::cost().total >= 0);
-static_assert(ts::TensorType<ts::result_type<ts::detail::sum_signature<4>, bad::output>>);
+static_assert(ts::TensorType<ts::result_type<ts::functions::sum<>, bad::output>>);
 #elif defined(WIDE_CONVOLUTION_DERIVED)  // expect: [tessera.window.kernel] && at_layer<24, && tessera::kernel_wider_than_padded_tensor<tessera::its::dimension<2>, tessera::its::extent<8>, tessera::its::padding<1>, tessera::its::kernel<13>>
 struct net : convolutions<wide> {};
 static_assert(std::is_same_v<net::input, image>);

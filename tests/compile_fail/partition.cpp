@@ -31,7 +31,7 @@ static_assert(ts::traffic<used>().forward.bytes == 0);
 using used = ts::network<cut, ts::nn::relu, ts::nn::repartition<ts::partition<grid, ts::blocks<row>>>, ts::nn::relu>;
 static_assert(ts::traffic<used>().forward.bytes == 0);
 #elif defined(TOO_FEW_COVERS_OPERATION)  // expect: [tessera.partition.dimensions] && wrong_number_of_dimensions<tessera::its::covers<1>, tessera::its::dimensions<2>>
-using used = ts::result_type<ts::detail::unary_signature<2, ts::linearity::nonlinear>, matrix<ts::blocks<row>>>;
+using used = ts::result_type<ts::functions::relu, matrix<ts::blocks<row>>>;
 static_assert(sizeof(used*) > 0);
 #endif
 

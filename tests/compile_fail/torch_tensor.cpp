@@ -19,6 +19,7 @@ using all = layout_as<ts::whole, ts::whole>;
 using copies = matrix<ts::whole, ts::whole>;
 using terms = matrix<ts::whole, ts::whole, ts::partial<row>>;
 using by_row = matrix<ts::blocks<row>, ts::whole>;
+using matrix_row = ts::tensor<all, ts::shape_of<1, 6>, double>;
 using by_col = matrix<ts::whole, ts::blocks<row>>;
 
 inline double of_rows(const by_row& x) { return static_cast<double>(x.layout().rank()); }
@@ -55,14 +56,12 @@ auto scaled(const matrix<ts::whole, ts::whole, ts::partial<row, ts::max>>& x) { 
 auto negated(const matrix<ts::whole, ts::whole, ts::partial<row, ts::max>>& x) { return -x; }
 #elif defined(FRACTION_OF_INTEGERS)  // expect: [tessera.tensor.number] && number_does_not_fit<tessera::its::expected_element<tessera::element::int32>>
 auto halved(const ts::tensor<all, ts::shape_of<12, 6>, std::int32_t>& x) { return x * 0.5; }
-#elif defined(QUOTIENT_OF_INTEGERS)  // expect: [tessera.tensor.number] && number_does_not_fit<tessera::its::expected_element<tessera::element::int64>>
+#elif defined(QUOTIENT_OF_INTEGERS)  // expect: [tessera.function.element] && no_function_of_element<tessera::its::given_element<tessera::element::int64>>
 auto halved(const ts::tensor<all, ts::shape_of<12, 6>, std::int64_t>& x) { return x / 2; }
 #elif defined(TIMES_A_BOX)  // expect: [tessera.tensor.wanted] && tensor_wanted<
 auto product(const by_row& x, const at::Tensor& y) { return x * y; }
 #elif defined(BOX_PLUS)  // expect: [tessera.tensor.wanted] && tensor_wanted<
 auto sum(const at::Tensor& x, const by_row& y) { return x + y; }
-#elif defined(PLUS_A_NUMBER)  // expect: [tessera.tensor.wanted] && tensor_wanted<
-auto shifted(const by_row& x) { return x + 1; }
 #elif defined(SUM_OF_ELEMENTS)  // expect: [tessera.tensor.element] && wrong_element<tessera::its::expected_element<tessera::element::float64>, tessera::its::given_element<tessera::element::float32>>
 auto sum(const images<ts::whole, ts::whole, ts::blocks<row>, ts::blocks<col>>& x,
          const ts::tensor<layout_as<ts::whole, ts::whole, ts::blocks<row>, ts::blocks<col>>, ts::shape_of<16, 1, 8, 8>>& y) {
@@ -105,8 +104,16 @@ struct number {};
 auto part(const ts::team<grid>& team, const at::Tensor& x) { return ts::assume<by_row>(team, x, number{}); }
 #elif defined(APPLY_A_LAYER)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 0, tessera::kind::primitive, tessera::kind::layer>
 auto rectified(const by_row& x) { return ts::apply<ts::nn::relu>(x); }
-#elif defined(SUM_OF_A_DYNAMIC_TENSOR)  // expect: [tessera.tensor.wanted] && tensor_wanted<
-auto total(const ts::tensor<ts::dyn>& x) { return ts::sum(x); }
+#elif defined(TYPED_PLUS_DYNAMIC)  // expect: [tessera.tensor.wanted] && tensor_wanted<
+auto total(const copies& x, const ts::tensor<ts::dyn>& y) { return x + y; }
+#elif defined(EXP_OF_INTEGERS)  // expect: [tessera.function.element] && no_function_of_element<tessera::its::given_element<tessera::element::int64>>
+auto powers(const ts::tensor<all, ts::shape_of<12, 6>, std::int64_t>& x) { return ts::exp(x); }
+#elif defined(SUM_OF_OTHER_EXTENTS)  // expect: [tessera.shape.extent] && extents_differ<tessera::its::dimension<1>, tessera::its::first<6>, tessera::its::second<3>>
+auto total(const copies& x, const ts::tensor<all, ts::shape_of<1, 3>, double>& y) { return x + y; }
+#elif defined(SUM_WITH_ONE_CUT_ROW)  // expect: [tessera.shape.extent] && extents_differ<tessera::its::dimension<0>, tessera::its::first<12>, tessera::its::second<1>>
+auto total(const copies& x, const ts::tensor<layout_as<ts::blocks<row>, ts::whole>, ts::shape_of<1, 6>, double>& y) { return x + y; }
+#elif defined(NUMBER_PLUS_TERMS)  // expect: [tessera.rule.nonlinear] && nonlinear_on_partial<row, tessera::its::operand<0>>
+auto total(const terms& x) { return 1 + x; }
 #elif defined(TAKE_SWAPPED)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 1, tessera::kind::team, tessera::kind::libtorch_tensor>
 auto part(const ts::team<grid>& team, const at::Tensor& x) { return ts::take<by_row>(x, team); }
 #elif defined(ASSUME_SWAPPED)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 1, tessera::kind::team, tessera::kind::libtorch_tensor>
@@ -213,14 +220,16 @@ void learn(const copies& x) { x.backward(); }
 #elif defined(VALUE_OF_MATRIX)  // expect: [tessera.tensor.scalar] && not_a_scalar<tessera::its::dimensions<2>>
 bool falls(const copies& x) { return value(x) < 1; }
 #else
-inline void control(const copies& whole, const terms& pending, const by_row& rows, const by_col& columns,
+inline void control(const copies& whole, const terms& pending, const by_row& rows, const by_col& columns, const matrix_row& one_row,
                     const scalar<ts::invariant<row, col>>& loss) {
   pending + pending;
   relu(whole);
   pending * whole;
+  whole * one_row + 1;
   2 * pending - pending / 2 + -pending;
   ts::all_gather<all>(rows);
   ts::sum<1, 0>(whole);
+  ts::sum(whole.dynamic() + 2 * whole.dynamic()).backward();
   ts::shift<row, 5>(rows);
   ts::sum(ts::exp(whole) + ts::map_elements(whole, [](const at::Tensor& a) { return a; }));
   of_rows(ts::repartition<layout_as<ts::blocks<row>, ts::whole>>(columns));

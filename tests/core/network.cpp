@@ -156,7 +156,7 @@ TEST_CASE("naming a network that is refused is no error, and what it would give 
   STATIC_REQUIRE(std::is_same_v<network<given, nn::relu>, refused_network<refused_before, given>>);
   STATIC_REQUIRE(std::is_same_v<typename network<given, nn::relu>::output, given>);
   STATIC_REQUIRE(primitive<given, image>::cost().total == 0);
-  STATIC_REQUIRE(std::is_same_v<result_type<detail::binary_signature<4, 0, linearity::additive>, image, given>, given>);
+  STATIC_REQUIRE(std::is_same_v<result_type<functions::add, image, given>, given>);
 }
 
 TEST_CASE("a tensor that another is wanted for is told where they differ") {

@@ -54,8 +54,7 @@ TEST_CASE("operands and verbs meet on meshes that differ by an axis of extent 1"
     y.requires_grad();
     static_assert(std::is_same_v<decltype(x * y), cut_xy>);
     static_assert(std::is_same_v<decltype(y + x)::mesh_type, wider>);
-    const tensor<dyn> untyped = apply(tessera::detail::binary_signature<2, 2, linearity::additive>::value,
-                                      [](const at::Tensor& u, const at::Tensor& v) { return u + v; }, y.dynamic(), x.dynamic());
+    const tensor<dyn> untyped = y.dynamic() + x.dynamic();
     const auto rows = all_gather<whole_rows>(x * y);
     const auto kept = take<partition<world, blocks<ox>, blocks<oy>>>(rows);
     to<partition<world, invariant<ox, oy>>>(sum(kept)).backward();
@@ -66,8 +65,7 @@ TEST_CASE("operands and verbs meet on meshes that differ by an axis of extent 1"
   CHECK(refusals<world>("tessera.rule.mesh", [&](const team<world>& t) {
           const auto x = take<same_cut>(t, a);
           const auto y = take<line>(t, b);
-          apply(tessera::detail::binary_signature<2, 2, linearity::additive>::value,
-                [](const at::Tensor& u, const at::Tensor& v) { return u + v; }, x.dynamic(), y.dynamic());
+          x.dynamic() + y.dynamic();
         }) == 6);
 }
 

@@ -25,10 +25,11 @@ enum class kind : signed char {
   element,
   tensor,
   dynamic_tensor,  ///< tensor<dyn>: what it is, only run time knows
+  flow,            ///< what stands for a tensor while a program is made
   binding,
   primitive,
   verb,
-  signature,
+  function,        ///< of tensors, as a value: functions::relu
   operation,
   option,
   layer,
@@ -59,10 +60,10 @@ constexpr kind kind_by_members() {
   else if constexpr (!requires { sizeof(T); }) return kind::incomplete_class;
   else if constexpr (derives<T, kind::axis>) return kind::axis;
   else if constexpr (derives<T, kind::extent>) return kind::extent;
+  else if constexpr (derives<T, kind::function>) return kind::function;
   else if constexpr (std::is_base_of_v<is_a<kind::axis>, T>) return kind::private_axis;
   else if constexpr (std::is_base_of_v<is_a<kind::extent>, T>) return kind::private_extent;
   else if constexpr (requires { typename T::domain; typename T::codomain; typename T::adjoint; }) return kind::primitive;
-  else if constexpr (requires { T::value.operands; T::value.result; }) return kind::signature;
   else if constexpr (requires { typename T::input; typename T::output; typename T::layers; }) return kind::network;
   else if constexpr (requires(const tensor_value& x) { T::plan(x); T::name; }) return kind::layer;
   else return kind::something_else;

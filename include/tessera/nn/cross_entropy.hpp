@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/nn/verdicts.hpp>
+#include <tessera/operation/functions/reductions.hpp>
 #include <tessera/operation/typed.hpp>
 #include <tessera/tensor/tensor.hpp>
 
@@ -27,7 +28,7 @@ constexpr refusal check_loss(const tensor_value& x, const tensor_value& y) {
   operands.push({logits, false});
   static_vector<operand, 4> both = operands;
   both.push({labels, true});
-  return first_of(infer(loss_signature, both).why, infer(sum_signature<2>::value, operands).why);
+  return first_of(infer(loss_signature, both).why, infer(functions::summed<>(logits), operands).why);
 }
 
 }  // namespace tessera::detail

@@ -71,6 +71,12 @@ inline constexpr reason padding_wider_than_half_kernel{
 inline constexpr reason mean_of_integers{
     "tessera.layer.element", "given element",
     "a mean of integers is no integer; convert the tensor to a floating element first"};
+inline constexpr reason no_function_of_element{
+    "tessera.function.element", "given element",
+    "the function takes no tensor of this element; convert the tensor first"};
+inline constexpr reason number_does_not_fit{
+    "tessera.tensor.number", "expected element",
+    "the number is none of the tensor's element, as a fraction is no integer; convert the tensor or the number"};
 inline constexpr reason groups_do_not_divide{
     "tessera.layer.groups", "in, out, groups",
     "the features are no multiple of the groups; choose groups that divide both"};

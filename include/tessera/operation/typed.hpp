@@ -1,122 +1,59 @@
 #pragma once
 
-#include <tessera/operation/infer.hpp>
+#include <tessera/operation/functions/function.hpp>
 #include <tessera/topology/canonical_tensor.hpp>
 
 namespace tessera {
 
 namespace detail {
 
-/// A signature that is a constant of the program, as a type with a short name.
+/// A signature that is a constant of the program, as a function: what it computes is told with each call.
 template <const signature& S>
-struct constant_signature {
-  static constexpr const signature& value = S;
-};
-
-/// f(x), element by element.
-template <int Rank, linearity Kind>
-struct unary_signature {
-  static constexpr signature value = [] {
-    signature s;
-    s.kind = Kind;
-    s.operands.push(letters_of(Rank));
-    s.result = s.operands[0];
-    return s;
-  }();
-};
-
-/// f(x, y), element by element; the one with fewer dimensions lies along the last ones of the other.
-template <int Left, int Right, linearity Kind>
-struct binary_signature {
-  static constexpr signature value = [] {
-    constexpr int most = Left < Right ? Right : Left;
-    signature s;
-    s.kind = Kind;
-    s.operands.push(letters_of(Left, static_cast<char>('a' + most - Left)));
-    s.operands.push(letters_of(Right, static_cast<char>('a' + most - Right)));
-    s.result = letters_of(most);
-    return s;
-  }();
-};
-
-/// Σ over the named dimensions, over all when none is named.
-template <int Rank, int... Dims>
-struct sum_signature {
-  static constexpr signature value = [] {
-    signature s;
-    s.kind = linearity::multilinear;
-    s.operands.push(letters_of(Rank));
-    const int dims[]{Dims..., 0};
-    for (int i = 0; i < static_cast<int>(sizeof...(Dims)); ++i) {
-      if (dims[i] < 0 || dims[i] >= Rank) s.why = refusal{code::dimension_not_there, dims[i], Rank};
-      for (int before = 0; before < i; ++before)
-        if (dims[before] == dims[i]) s.why = refusal{code::letter_named_twice, 0, dims[i]};
-    }
-    for (int d = 0; d < Rank; ++d)
-      if (sizeof...(Dims) > 0 && !((d == Dims) || ...)) s.result.push(static_cast<char>('a' + d));
-    return s;
-  }();
-};
-
-/// x[…, i, k] y[…, k, j] → [… i, j].
-template <int Rank>
-struct matmul_signature {
-  static constexpr signature value = [] {
-    signature s;
-    s.kind = linearity::multilinear;
-    letters left = letters_of(Rank - 2);
-    letters right = left;
-    letters out = left;
-    for (char c : {'x', 'z'}) left.push(c);
-    for (char c : {'z', 'y'}) right.push(c);
-    for (char c : {'x', 'y'}) out.push(c);
-    s.operands.push(left);
-    s.operands.push(right);
-    s.result = out;
-    return s;
-  }();
+struct constant_signature : function {
+  template <class... Layouts>
+  constexpr const signature& what(const Layouts&...) const {
+    return S;
+  }
+  template <class... Values>
+  constexpr function_value on(const tensor_value& first, const Values&... rest) const {
+    if (sizeof...(rest) >= decltype(signature::operands)::capacity) return {{}, refusal{code::signature_too_large, 1 + sizeof...(rest), 0}};
+    return infer_values(S, first.element, first, rest...);
+  }
 };
 
 // The kinds of an operation's arguments, and the first operand that is refused.
-template <class Signature, class... Operands>
+template <class F, class... Operands>
 constexpr refusal check_operands() {
-  return first_of(check_kinds<kind::operation, kind::signature, Signature>(), check_kinds<kind::operation, kind::tensor, Operands...>(1),
+  return first_of(check_kinds<kind::operation, kind::function, F>(), check_kinds<kind::operation, kind::tensor, Operands...>(1),
                   described<as_tensor<Operands>>::verdict_source::value...);
 }
 
-// The result of an operation on tensors as values; all have one element type.
-template <class... Values>
-constexpr inferred infer_values(const signature& what, const tensor_value& first, const Values&... rest) {
-  static_vector<operand, 4> operands = no_items<operand, 4>;
-  operands.push({first.layout, !has_cotangent(first.element)});
-  (operands.push({rest.layout, !has_cotangent(rest.element)}), ...);
-  inferred y = infer(what, operands);
-  [[maybe_unused]] const auto agrees = [&](element e) {
-    if (y.why.ok() && e != first.element) y.why = refusal{code::wrong_element, static_cast<int>(first.element), static_cast<int>(e)};
-  };
-  (agrees(rest.element), ...);
-  return y;
-}
-
-/// A signature on tensor types: the value of its result, or why it is refused.
-template <class Signature, class First, class... Rest>
-struct signature_result {
-  static constexpr inferred of = [] {
-    inferred refused;
-    refused.why = check_operands<Signature, First, Rest...>();
-    if (refused.why.ok() && sizeof...(Rest) >= decltype(signature::operands)::capacity)
-      refused.why = refusal{code::signature_too_large, 1 + sizeof...(Rest), 0};
-    if (!refused.why.ok()) return refused;
-    if constexpr (check_operands<Signature, First, Rest...>().ok()) return infer_values(Signature::value, described<First>::value, described<Rest>::value...);
+/// A function on tensor types: the value of its result, or why it is refused.
+template <class F, class... Operands>
+struct function_result {
+  static constexpr function_value of = [] {
+    function_value refused;
+    refused.why = check_operands<F, Operands...>();
+    if constexpr (check_operands<F, Operands...>().ok()) return F{}.on(described<Operands>::value...);
     else return refused;
   }();
   static constexpr const refusal& why = of.why;
-  static constexpr tensor_value value{of.layout, described<as_tensor<First>>::value.element};
+  static constexpr const tensor_value& value = of.result;
 };
 
+// The operand that has the most dimensions: the result's extents have its names.
+template <class First, class...>
+struct widest {
+  using type = First;
+};
+template <class First, class Second, class... Rest>
+struct widest<First, Second, Rest...>
+    : widest<std::conditional_t<(described<First>::value.layout.dims.count < described<Second>::value.layout.dims.count), Second, First>, Rest...> {};
+
 /// The same as a verdict and a type.
-template <class Signature, class First = void, class... Rest>
-struct typed_result : named_result<as_tensor<First>, signature_result<Signature, First, Rest...>> {};
+template <class F, class First = void, class... Rest>
+struct typed_result
+    : named_result<typename widest<as_tensor<First>, as_tensor<Rest>...>::type, function_result<F, First, Rest...>, typename described<as_tensor<First>>::mesh_type> {};
 
 // Refuses apart from the operands, whose types would be printed once more.
 template <class Verdict, class Type>
@@ -127,11 +64,11 @@ struct type_unless_refused {
 
 }  // namespace detail
 
-/// The type of an operation's result; an illegal operation does not compile.
-template <class Signature, class... Operands>
+/// The type that a function gives of operands, as in `result_type<functions::relu, X>`; an illegal one does not compile.
+template <class F, class... Operands>
 using result_type =
-    typename detail::type_unless_refused<typename detail::typed_result<Signature, Operands...>::verdict,
-                                         typename detail::typed_result<Signature, Operands...>::type>::type;
+    typename detail::type_unless_refused<typename detail::typed_result<F, Operands...>::verdict,
+                                         typename detail::typed_result<F, Operands...>::type>::type;
 
 /// The same for a signature that is a constant: `operation_type<scaled, X, W>` with `constexpr auto scaled = operation(...)`.
 template <const signature& S, class... Operands>

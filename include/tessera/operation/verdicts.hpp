@@ -11,6 +11,7 @@ enum class element : signed char;
 
 namespace its {
 
+template <element> struct expected_element;
 template <element> struct given_element;
 template <index_t> struct character;
 template <index_t> struct dimension;
@@ -145,6 +146,16 @@ template <class... Told> struct mean_of_integers {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.layer.element] a mean of integers is no integer; convert the tensor to a floating element first"); } };
+template <class... Told> struct no_function_of_element {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.function.element] the function takes no tensor of this element; convert the tensor first"); } };
+template <class... Told> struct number_does_not_fit {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.tensor.number] the number is none of the tensor's element, as a fraction is no integer; convert the tensor or the number"); } };
 template <class... Told> struct groups_do_not_divide {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -235,6 +246,8 @@ template <> struct verdict_for<&code::windows_do_not_compose> { template <class 
 template <> struct verdict_for<&code::layer_has_no_window> { template <class Why> using type = layer_has_no_window<its::layer<Why::number(0)>>; };
 template <> struct verdict_for<&code::padding_wider_than_half_kernel> { template <class Why> using type = padding_wider_than_half_kernel<its::dimension<Why::number(0)>, its::padding<Why::number(1)>, its::kernel<Why::number(2)>>; };
 template <> struct verdict_for<&code::mean_of_integers> { template <class Why> using type = mean_of_integers<its::given_element<static_cast<element>(Why::number(0))>>; };
+template <> struct verdict_for<&code::no_function_of_element> { template <class Why> using type = no_function_of_element<its::given_element<static_cast<element>(Why::number(0))>>; };
+template <> struct verdict_for<&code::number_does_not_fit> { template <class Why> using type = number_does_not_fit<its::expected_element<static_cast<element>(Why::number(0))>>; };
 template <> struct verdict_for<&code::groups_do_not_divide> { template <class Why> using type = groups_do_not_divide<its::in<Why::number(0)>, its::out<Why::number(1)>, its::groups<Why::number(2)>>; };
 template <> struct verdict_for<&code::layer_takes_other_dimensions> { template <class Why> using type = layer_takes_other_dimensions<its::takes<Why::number(0)>, its::is_given<Why::number(1)>>; };
 template <> struct verdict_for<&code::wrong_kernel> { template <class Why> using type = wrong_kernel<its::extents<Why::number(0)>>; };

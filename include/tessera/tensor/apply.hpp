@@ -12,27 +12,28 @@ namespace detail {
 /// A local operation on operands that are there, but for what it computes.
 class local_operation {
  public:
-  local_operation(const signature& what, std::initializer_list<const tensor<dyn>*> operands);
+  local_operation(linearity kind, const function_value& gives, std::initializer_list<const tensor<dyn>*> operands);
 
   const local_boxes& where() const { return where_; }
   /// The result, of this worker's box of it.
   tensor<dyn> result(at::Tensor local) const;
 
+  template <class Compute, class... Boxes>
+  tensor<dyn> run(const Compute& compute, const Boxes&... boxes) const {
+    if (where_.result.empty()) return result(empty_result(where_.result.held, {boxes...}, scalar_type(gives_.element)));
+    if constexpr (std::is_invocable_v<const Compute&, const local_boxes&, const Boxes&...>) return result(compute(where_, boxes...));
+    else return result(compute(boxes...));
+  }
+
  private:
   linearity kind_;
+  tensor_value gives_;
   static_vector<const tensor<dyn>*, 4> operands_;
-  layout layout_;
   local_boxes where_;
 };
 
-/// Calls `compute` on this worker's boxes; one that takes a local_boxes first is told where they lie. A worker whose part of the
-/// result is empty computes nothing.
-template <class Compute, class... Boxes>
-at::Tensor compute_local(const local_boxes& where, const Compute& compute, const Boxes&... boxes) {
-  if (where.result.empty()) return empty_result(where.result.held, {boxes...});
-  if constexpr (std::is_invocable_v<const Compute&, const local_boxes&, const Boxes&...>) return compute(where, boxes...);
-  else return compute(boxes...);
-}
+/// What the engine knows of a tensor without its elements.
+inline tensor_value value_at_hand(const tensor<dyn>& x) { return {x.layout(), x.type()}; }
 
 }  // namespace detail
 
@@ -46,30 +47,20 @@ at::Tensor compute_local(const local_boxes& where, const Compute& compute, const
 template <class Compute, class... Operands>
 tensor<dyn> apply(const signature& what, Compute&& compute, const tensor<dyn>& first, const Operands&... rest) {
   static_assert(1 + sizeof...(rest) <= decltype(signature::operands)::capacity, "an operation has at most 4 operands");
-  const detail::local_operation operation(what, {&first, &rest...});
-  return operation.result(detail::compute_local(operation.where(), compute, first.local(), rest.local()...));
+  const function_value gives = infer_values(what, first.type(), detail::value_at_hand(first), detail::value_at_hand(rest)...);
+  return detail::local_operation(what.kind, gives, {&first, &rest...}).run(compute, first.local(), rest.local()...);
 }
 
 namespace detail {
 
 // What an operation gives, where all its operands are distributed tensors.
-template <class Signature, class... Operands>
+template <class F, class... Operands>
 struct applied_to {
   using verdict = tensor_wanted<>;
   using type = refused_tensor<>;
 };
-template <class Signature, TensorType... Operands>
-struct applied_to<Signature, Operands...> : typed_result<Signature, Operands...> {};
-
-// Refuses by itself, so that operators take few lines; theirs pass plain functions, since the name of a lambda would repeat
-// the operands' types.
-template <class Signature, class Compute, class... Operands>
-auto typed_apply(const Compute& compute, const Operands&... x) {
-  using Typed = applied_to<Signature, Operands...>;
-  Typed::verdict::template refuse<typename Typed::verdict>();
-  if constexpr (Typed::verdict::ok) return typename Typed::type(apply(Signature::value, compute, x.dynamic()...));
-  else return typename Typed::type();
-}
+template <class F, TensorType... Operands>
+struct applied_to<F, Operands...> : typed_result<F, Operands...> {};
 
 }  // namespace detail
 
@@ -77,7 +68,10 @@ auto typed_apply(const Compute& compute, const Operands&... x) {
 /// signature; an illegal operation does not compile.
 template <const signature& S, class Compute, class... Operands>
 auto apply(Compute&& compute, const Operands&... x) {
-  return detail::typed_apply<detail::constant_signature<S>>(compute, x...);
+  using Typed = detail::applied_to<detail::constant_signature<S>, Operands...>;
+  Typed::verdict::template refuse<typename Typed::verdict>();
+  if constexpr (Typed::verdict::ok) return typename Typed::type(apply(S, compute, x.dynamic()...));
+  else return typename Typed::type();
 }
 
 }  // namespace tessera

@@ -14,33 +14,30 @@ inline void agree_on_leaf(const tensor<dyn>& x) {
     team.agree_on_copies(x.layout(), hash_of(local), team.doing());
 }
 
-TESSERA_INLINE local_operation::local_operation(const signature& what, std::initializer_list<const tensor<dyn>*> given) : kind_(what.kind) {
+TESSERA_INLINE local_operation::local_operation(linearity kind, const function_value& gives, std::initializer_list<const tensor<dyn>*> given)
+    : kind_(kind), gives_(gives.result) {
   const tensor<dyn>& first = **given.begin();
-  static_vector<operand, 4> operands;
   for (const tensor<dyn>* x : given) {
     if (x->team()->shared_carrier() != first.team()->shared_carrier()) throw error(refusal{code::other_team});
-    operands.push({x->layout(), !has_cotangent(x->type())});
     operands_.push(x);
   }
-  const inferred y = infer(what, operands);
-  check(y.why, first.team()->label());
-  for (const tensor<dyn>* x : operands_) agree_on_leaf(*x);
-  layout_ = y.layout;
-  for (const operand& x : operands) where_.operands.push({x.layout, first.team()->rank()});
-  where_.result = {layout_, first.team()->rank()};
+  check(gives.why, first.team()->label());
+  for (const tensor<dyn>* x : operands_) {
+    agree_on_leaf(*x);
+    where_.operands.push({x->layout(), first.team()->rank()});
+  }
+  where_.result = {gives_.layout, first.team()->rank()};
 }
 
 TESSERA_INLINE tensor<dyn> local_operation::result(at::Tensor local) const {
   const tensor<dyn>& first = *operands_[0];
   check(check_plain(local), first.team()->label());
-  if (kind_ != linearity::additive) {
+  if (kind_ != linearity::additive && has_cotangent(gives_.element)) {
     std::vector<at::Tensor> boxes;
     for (const tensor<dyn>* x : operands_) boxes.push_back(x->local());
     local = tied(local, boxes);
   }
-  tensor<dyn> result = tensor_of(first.team(), layout_, local);
-  check(check_element(first.type(), local.scalar_type()), first.team()->label());
-  return result;
+  return tensor_of(first.team(), gives_.layout, gives_.element, local);
 }
 
 }  // namespace tessera::detail

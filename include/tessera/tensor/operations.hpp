@@ -1,101 +1,11 @@
 #pragma once
 
-#include <tessera/tensor/apply.hpp>
-#include <tessera/tensor/number.hpp>
+#include <tessera/tensor/functions.hpp>
 #include <tessera/tensor/verbs.hpp>
 
+#include <complex>
+
 namespace tessera {
-
-namespace detail {
-
-template <class T>
-inline constexpr int dims_of = 0;
-template <TensorType T>
-inline constexpr int dims_of<T> = described<T>::value.layout.dims.count;
-
-// f(x), element by element, with any f.
-template <class X>
-using each_element = unary_signature<dims_of<X>, linearity::nonlinear>;
-
-// f(x, y), element by element.
-template <class X, class Y, linearity Kind>
-using pair_signature = binary_signature<dims_of<X>, dims_of<Y>, Kind>;
-
-}  // namespace detail
-
-/// x + y: operands alike along every axis, so terms meet terms and copies meet copies.
-template <class X, class Y>
-  requires(TensorType<X> || TensorType<Y>)
-auto operator+(const X& x, const Y& y) {
-  return detail::typed_apply<detail::pair_signature<X, Y, linearity::additive>>(
-      +[](const at::Tensor& a, const at::Tensor& b) { return a + b; }, x, y);
-}
-
-/// x − y, under the rules of a sum.
-template <class X, class Y>
-  requires(TensorType<X> || TensorType<Y>)
-auto operator-(const X& x, const Y& y) {
-  return detail::typed_apply<detail::pair_signature<X, Y, linearity::additive>>(
-      +[](const at::Tensor& a, const at::Tensor& b) { return a - b; }, x, y);
-}
-
-/// x · y, element by element: at most one of them partial.
-template <class X, class Y>
-  requires(TensorType<X> || TensorType<Y>)
-auto operator*(const X& x, const Y& y) {
-  return detail::typed_apply<detail::pair_signature<X, Y, linearity::multilinear>>(
-      +[](const at::Tensor& a, const at::Tensor& b) { return a * b; }, x, y);
-}
-
-/// A tensor of any kind; an operation refuses those that are not distributed by a type.
-template <class X>
-concept AnyTensor = TensorType<X> || kind_of<X> == kind::dynamic_tensor || kind_of<X> == kind::libtorch_tensor;
-
-/// f(x) element by element, with any f: non-linear, so x must not be partial.
-template <AnyTensor X, class F>
-auto map_elements(const X& x, F&& f) {
-  return detail::typed_apply<detail::each_element<X>>(f, x);
-}
-template <AnyTensor X>
-auto relu(const X& x) {
-  return detail::typed_apply<detail::each_element<X>>(+[](const at::Tensor& a) { return at::relu(a); }, x);
-}
-template <AnyTensor X>
-auto exp(const X& x) {
-  return detail::typed_apply<detail::each_element<X>>(+[](const at::Tensor& a) { return at::exp(a); }, x);
-}
-template <AnyTensor X>
-auto log(const X& x) {
-  return detail::typed_apply<detail::each_element<X>>(+[](const at::Tensor& a) { return at::log(a); }, x);
-}
-template <AnyTensor X>
-auto tanh(const X& x) {
-  return detail::typed_apply<detail::each_element<X>>(+[](const at::Tensor& a) { return at::tanh(a); }, x);
-}
-
-namespace detail {
-
-// Terms of half types are added in float.
-template <int... Dims>
-at::Tensor sum_over(const at::Tensor& x) {
-  return in_float([](const at::Tensor& a) { return at::sum(a, at::IntArrayRef({index_t{Dims}...}), false, a.scalar_type()); }, x);
-}
-
-}  // namespace detail
-
-/// Σ over the named dimensions (over all when none is named); a sum over a cut dimension is partial. An empty box gives 0.
-template <int... Dims, AnyTensor X>
-auto sum(const X& x) {
-  return detail::typed_apply<detail::sum_signature<detail::dims_of<X>, Dims...>>(&detail::sum_over<Dims...>, x);
-}
-
-/// x[…, i, k] y[…, k, j]; a contraction over a dimension that both have cut alike is partial.
-template <class X, class Y>
-  requires(TensorType<X> || TensorType<Y>)
-auto matmul(const X& x, const Y& y) {
-  return detail::typed_apply<detail::matmul_signature<detail::dims_of<X>>>(
-      +[](const at::Tensor& a, const at::Tensor& b) { return detail::in_float(at::matmul, a, b); }, x, y);
-}
 
 namespace detail {
 
@@ -114,17 +24,22 @@ inline at::Tensor in_double(const at::Tensor& t) {
   return (x.is_complex() ? at::view_as_real(x) : x).to(at::kDouble);
 }
 
+constexpr refusal check_steers(const layout& x) {
+  if (x.dims.count > 0) return refusal{code::not_a_scalar, x.dims.count};
+  for (int a = 0; a < x.roles.count; ++a)
+    if (x.mesh.axes[a].extent > 1 && x.roles[a].kind != role::invariant && x.roles[a].kind != role::replicate)
+      return refusal{code::not_steering, x.mesh.axes[a].name};
+  return {};
+}
+
 template <class T>
 struct steers {
-  static constexpr refusal value = [] {
-    const layout& x = value_of<T>.layout;
-    if (x.dims.count > 0) return refusal{code::not_a_scalar, x.dims.count};
-    for (int a = 0; a < x.roles.count; ++a)
-      if (x.mesh.axes[a].extent > 1 && x.roles[a].kind != role::invariant && x.roles[a].kind != role::replicate)
-        return refusal{code::not_steering, x.mesh.axes[a].name};
-    return refusal{};
-  }();
+  static constexpr refusal value = check_steers(value_of<T>.layout);
 };
+
+inline void check_held(const tensor<dyn>& x) {
+  if (!x.layout().mesh.contains(x.team()->rank())) throw error(refusal{code::holds_nothing, x.team()->rank()}, x.team()->label());
+}
 
 }  // namespace detail
 
@@ -133,8 +48,15 @@ template <class P, class S, class E>
 auto value(const tensor<P, S, E>& x) {
   using verdict = verdict_of<detail::steers<tensor<P, S, E>>>;
   verdict::template refuse<verdict>();
-  if (!x.layout().mesh.contains(x.team()->rank())) throw error(refusal{code::holds_nothing, x.team()->rank()}, x.team()->label());
+  detail::check_held(x.dynamic());
   return detail::number_in<E>(x.local());
+}
+/// The same as a number of this type.
+template <class N = double>
+N value(const tensor<dyn>& x) {
+  check(detail::check_steers(x.layout()), x.team()->label());
+  detail::check_held(x);
+  return x.local().item<N>();
 }
 
 /// ⟨x, y⟩: local products summed over the workers in double, an invariant axis counted once; every worker gets the number. Of

@@ -35,9 +35,6 @@ inline constexpr reason not_strided{
 inline constexpr reason tensor_wanted{
     "tessera.tensor.wanted", "",
     "a distributed tensor is wanted here; make one by take or assume, or compute with its box, x.local()"};
-inline constexpr reason number_does_not_fit{
-    "tessera.tensor.number", "expected element",
-    "the number is none of the tensor's element, as a fraction is no integer; convert the tensor or the number"};
 inline constexpr reason undefined_tensor{
     "tessera.tensor.undefined", "",
     "the tensor is undefined or was moved from; assign it first"};

@@ -56,6 +56,7 @@ namespace detail {
 
 /// This worker's box of a tensor that everybody has; nothing moves. Of pending terms coordinate 0 has it all, the others what adds nothing.
 tensor<dyn> take_value(const team_handle& team, layout x, element e, const at::Tensor& global);
+tensor<dyn> take_value(const team_handle& team, const layout& x, const at::Tensor& global);
 
 /// The same where every worker has written the whole of its box: it may hold terms, of which the first keeps it.
 tensor<dyn> first_term(tensor<dyn> x);
@@ -69,6 +70,12 @@ auto take(const Team& team, const Box& global) {
   verdict::template refuse<verdict>();
   if constexpr (verdict::ok) return detail::entered<T>(detail::take_value(team.state(), value_of<T>.layout, value_of<T>.element, global));
   else return detail::refused_like<detail::as_tensor<T>>();
+}
+
+/// The same under a layout that is a value; the workers compare it.
+template <class Team>
+tensor<dyn> take(const Team& team, const layout& x, const at::Tensor& global) {
+  return detail::take_value(team.state(), x, global);
 }
 
 }  // namespace tessera

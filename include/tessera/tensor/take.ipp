@@ -43,4 +43,10 @@ TESSERA_INLINE tensor<dyn> first_term(tensor<dyn> x) {
   return x;
 }
 
+TESSERA_INLINE tensor<dyn> take_value(const team_handle& team, const layout& x, const at::Tensor& global) {
+  tessera::check(check_plain(global), team->label());
+  const tensor<dyn> taken = take_value(team, x, element_of_scalar(global.scalar_type()), global);
+  return tensor<dyn>(team, taken.layout(), taken.local());
+}
+
 }  // namespace tessera::detail

@@ -50,6 +50,11 @@ class tensor<dyn> {
     return local_;
   }
 
+  /// As of a tensor whose layout is in its type; what that refuses while compiling is thrown.
+  tensor& requires_grad();
+  tensor grad() const;
+  void backward(bool keep_graph = false, bool create_graph = false) const;
+
  private:
   friend tensor<dyn> detail::tensor_of(const team_handle& team, placement_handle where, at::Tensor local);
 
@@ -63,14 +68,18 @@ namespace detail {
 /// Everything that a tensor type fixes must hold of a value at run time; dynamic extents and learned lengths take the value's.
 refusal check_fits(const tensor_value& given, tensor_value typed);
 
+/// Whether backward may start from a tensor.
+constexpr refusal check_start(const layout& x, element e) {
+  return x.dims.count > 0 ? refusal{code::not_a_scalar, x.dims.count} : check_gradient(x, e);
+}
+
 template <class T>
 struct differentiable {
   static constexpr refusal value = check_gradient(value_of<T>.layout, value_of<T>.element);
 };
 template <class T>
 struct starts_backward {
-  static constexpr int dims = value_of<T>.layout.dims.count;
-  static constexpr refusal value = dims > 0 ? refusal{code::not_a_scalar, dims} : differentiable<T>::value;
+  static constexpr refusal value = check_start(value_of<T>.layout, value_of<T>.element);
 };
 
 /// Whether a tensor type converts to another freely: both spell one layout, or the first is what something refused gives.
@@ -115,17 +124,12 @@ class tensor {
   tensor& requires_grad() {
     using verdict = verdict_of<detail::differentiable<tensor>>;
     verdict::template refuse<verdict>();
-    of_.local().set_requires_grad(true);
+    of_.requires_grad();
     return *this;
   }
 
   /// The gradient that backward left, in the type of the cotangent; an error where there is none.
-  auto grad() const {
-    const bool kept = local().is_leaf() || local().retains_grad();
-    const at::Tensor g = kept ? local().grad() : at::Tensor();
-    if (!g.defined()) throw error(refusal{code::no_gradient}, team()->label());
-    return cotangent_type<tensor>(detail::tensor_of(team(), cotangent(layout()), g));
-  }
+  auto grad() const { return cotangent_type<tensor>(of_.grad()); }
 
   /// Back-propagates from a scalar, seeded in its cotangent: 1 everywhere along invariant and partial axes, and along replicate
   /// ones and those of one coordinate 1 there and 0 elsewhere, so no replica counts twice. A graph of the gradient keeps this one.
@@ -151,8 +155,7 @@ template <class P, class S, class E>
 void tensor<P, S, E>::backward(bool keep_graph, bool create_graph) const {
   using verdict = verdict_of<detail::starts_backward<tensor>>;
   verdict::template refuse<verdict>();
-  if (!local().requires_grad()) throw error(refusal{code::no_gradient}, team()->label());
-  local().backward(detail::seed_of(of_), keep_graph || create_graph, create_graph);
+  of_.backward(keep_graph, create_graph);
 }
 
 /// x apart from what it was computed from: what follows has no gradient in it.

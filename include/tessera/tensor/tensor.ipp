@@ -12,6 +12,23 @@ TESSERA_INLINE tensor<dyn>::tensor(const team_handle& team, const tessera::layou
   if (team->inside()) team->agree(f.value(), what.what, [&] { return text_of(what); });
 }
 
+TESSERA_INLINE tensor<dyn>& tensor<dyn>::requires_grad() {
+  check(check_gradient(layout(), type()), team()->label());
+  local_.set_requires_grad(true);
+  return *this;
+}
+TESSERA_INLINE tensor<dyn> tensor<dyn>::grad() const {
+  const bool kept = local().is_leaf() || local().retains_grad();
+  const at::Tensor g = kept ? local().grad() : at::Tensor();
+  if (!g.defined()) throw error(refusal{code::no_gradient}, team()->label());
+  return detail::tensor_of(team(), cotangent(layout()), g);
+}
+TESSERA_INLINE void tensor<dyn>::backward(bool keep_graph, bool create_graph) const {
+  check(detail::check_start(layout(), type()), team()->label());
+  if (!local().requires_grad()) throw error(refusal{code::no_gradient}, team()->label());
+  local().backward(detail::seed_of(*this), keep_graph || create_graph, create_graph);
+}
+
 namespace detail {
 
 TESSERA_INLINE tensor<dyn> tensor_of(const team_handle& team, placement_handle where, at::Tensor local) {

@@ -7,11 +7,8 @@
 
 namespace tessera {
 
-enum class element : signed char;
-
 namespace its {
 
-template <element> struct expected_element;
 template <index_t> struct box;
 template <index_t> struct device;
 template <index_t> struct dimension;
@@ -74,11 +71,6 @@ template <class... Told> struct tensor_wanted {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.tensor.wanted] a distributed tensor is wanted here; make one by take or assume, or compute with its box, x.local()"); } };
-template <class... Told> struct number_does_not_fit {
-  static constexpr bool ok = false;
-  template <class Where> static constexpr void refuse() {
-    static_assert(Where::ok,
-                  "[tessera.tensor.number] the number is none of the tensor's element, as a fraction is no integer; convert the tensor or the number"); } };
 template <class... Told> struct undefined_tensor {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -112,7 +104,6 @@ template <> struct verdict_for<&code::wrong_local_shape> { template <class Why> 
 template <> struct verdict_for<&code::wrong_device> { template <class Why> using type = wrong_device<its::device<Why::number(0)>>; };
 template <> struct verdict_for<&code::not_strided> { template <class Why> using type = not_strided<>; };
 template <> struct verdict_for<&code::tensor_wanted> { template <class Why> using type = tensor_wanted<>; };
-template <> struct verdict_for<&code::number_does_not_fit> { template <class Why> using type = number_does_not_fit<its::expected_element<static_cast<element>(Why::number(0))>>; };
 template <> struct verdict_for<&code::undefined_tensor> { template <class Why> using type = undefined_tensor<>; };
 template <> struct verdict_for<&code::other_team> { template <class Why> using type = other_team<>; };
 template <> struct verdict_for<&code::no_gradient> { template <class Why> using type = no_gradient<>; };

@@ -1,0 +1,190 @@
+#pragma once
+
+#include <tessera/operation/functions/elementwise_list.hpp>
+#include <tessera/operation/functions/number.hpp>
+#include <tessera/operation/functions/operands.hpp>
+
+namespace tessera {
+
+namespace functions {
+
+namespace detail {
+
+// Whether a dimension of one element is repeated for an operand that has more of them, or has them cut.
+constexpr bool repeated(const layout& x, int dim, const layout& other, int at) {
+  if (x.dims[dim].extent != 1 || x.part_count(dim) > 1 || at < 0) return false;
+  const bool one_extent = x.dims[dim].tag.size > 0 && x.dims[dim].tag == other.dims[at].tag;
+  return !one_extent && (other.dims[at].extent != 1 || other.part_count(at) > 1);
+}
+
+constexpr signature element_by_element(linearity kind, const layout* const* x, int count) {
+  signature s;
+  s.kind = kind;
+  int most = 0;
+  for (int o = 0; o < count; ++o)
+    if (x[o]->dims.count > most) most = x[o]->dims.count;
+  s.result = letters_of(most);
+  for (int o = 0; o < count; ++o) {
+    const int lacking = most - x[o]->dims.count;
+    letters own;
+    for (int d = 0; d < x[o]->dims.count; ++d) {
+      bool once = false;
+      for (int other = 0; other < count; ++other) once = once || repeated(*x[o], d, *x[other], d + lacking - most + x[other]->dims.count);
+      own.push(static_cast<char>((once ? 'A' : 'a') + lacking + d));
+    }
+    s.operands.push(own);
+  }
+  return s;
+}
+
+}  // namespace detail
+
+/// The signature of a function that acts element by element. Dimensions are compared from the last one on; an operand that lacks
+/// some, or has one uncut element there, is repeated along them.
+template <class... Layouts>
+constexpr signature element_by_element(linearity kind, const Layouts&... x) {
+  const layout* const all[]{&x...};
+  return detail::element_by_element(kind, all, sizeof...(x));
+}
+
+template <linearity Kind, takes Elements, gives Result>
+struct of_one : function {
+  constexpr signature what(const layout& x) const { return element_by_element(Kind, x); }
+  constexpr function_value on(const tensor_value& x) const { return local(what(x.layout), Elements, Result, x); }
+};
+template <linearity Kind, takes Elements, gives Result>
+struct of_two : function {
+  constexpr signature what(const layout& x, const layout& y) const { return element_by_element(Kind, x, y); }
+  constexpr function_value on(const tensor_value& x, const tensor_value& y) const {
+    return local(what(x.layout, y.layout), Elements, Result, x, y);
+  }
+};
+template <linearity Kind, takes Elements, gives Result, number_kind Of>
+struct of_a_number : function {
+  number n;
+
+  constexpr of_a_number() = default;
+  constexpr explicit of_a_number(const number& given) : n(given) {}
+  constexpr signature what(const layout& x) const { return element_by_element(Kind, x); }
+  constexpr function_value on(const tensor_value& x) const {
+    if (const refusal why = first_of(check_takes(Elements, x.element), check_number(Of, n, x.element)); !why.ok()) return {{}, why};
+    return local(what(x.layout), Elements, Result, x);
+  }
+};
+
+#define TESSERA_FUNCTION(function, kind, elements, result, computed)                  \
+  struct function : of_one<linearity::kind, takes::elements, gives::result> {         \
+    static constexpr const char* name = #function;                                    \
+  };
+TESSERA_FUNCTIONS_OF_ONE(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
+#define TESSERA_FUNCTION(function, kind, elements, result, computed)                  \
+  struct function : of_two<linearity::kind, takes::elements, gives::result> {         \
+    static constexpr const char* name = #function;                                    \
+  };
+TESSERA_FUNCTIONS_OF_TWO(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
+#define TESSERA_FUNCTION(function, called, kind, elements, result, computed)            \
+  template <number_kind Of>                                                              \
+  struct function : of_a_number<linearity::kind, takes::elements, gives::result, Of> {   \
+    static constexpr const char* name = #function;                                       \
+    using of_a_number<linearity::kind, takes::elements, gives::result, Of>::of_a_number; \
+  };
+TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
+
+}  // namespace functions
+
+// The calls: f(x), f(x, y), f(x, n), for tensors of any kind.
+#define TESSERA_FUNCTION(function, kind, elements, result, computed) \
+  template <AnyTensor X>                                             \
+  auto function(const X& x) {                                        \
+    return call(functions::function{}, x);                           \
+  }
+TESSERA_FUNCTIONS_OF_ONE(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
+#define TESSERA_FUNCTION(function, kind, elements, result, computed) \
+  template <AnyTensor X, AnyTensor Y>                                \
+  auto function(const X& x, const Y& y) {                            \
+    return call(functions::function{}, x, y);                        \
+  }
+TESSERA_FUNCTIONS_OF_TWO(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
+
+#define TESSERA_FUNCTION(function, called, kind, elements, result, computed) \
+  template <AnyTensor X, Number N>                                            \
+  auto called(const X& x, const N& n) {                                       \
+    return call(functions::function<functions::kind_of_number<N>>(n), x);     \
+  }
+TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
+
+/// x + y: operands alike along every axis, so terms meet terms and copies meet copies.
+template <class X, class Y>
+  requires(DistributedTensor<X> || DistributedTensor<Y>)
+auto operator+(const X& x, const Y& y) {
+  return call(functions::add{}, x, y);
+}
+
+/// x − y, under the rules of a sum.
+template <class X, class Y>
+  requires(DistributedTensor<X> || DistributedTensor<Y>)
+auto operator-(const X& x, const Y& y) {
+  return call(functions::sub{}, x, y);
+}
+
+/// x · y, element by element: at most one of them partial.
+template <class X, class Y>
+  requires(DistributedTensor<X> || DistributedTensor<Y>)
+auto operator*(const X& x, const Y& y) {
+  return call(functions::mul{}, x, y);
+}
+
+/// x / y, element by element; not of terms, since only x * reciprocal(y) says which of them may be partial.
+template <class X, class Y>
+  requires(DistributedTensor<X> || DistributedTensor<Y>)
+auto operator/(const X& x, const Y& y) {
+  return call(functions::div{}, x, y);
+}
+
+/// −x.
+template <DistributedTensor X>
+auto operator-(const X& x) {
+  return neg(x);
+}
+
+/// x with a number of its element: products and quotients of terms too.
+template <DistributedTensor X, Number N>
+auto operator*(const X& x, const N& n) {
+  return mul(x, n);
+}
+template <Number N, DistributedTensor X>
+auto operator*(const N& n, const X& x) {
+  return mul(x, n);
+}
+template <DistributedTensor X, Number N>
+auto operator/(const X& x, const N& n) {
+  return div(x, n);
+}
+template <Number N, DistributedTensor X>
+auto operator/(const N& n, const X& x) {
+  return rdiv(x, n);
+}
+template <DistributedTensor X, Number N>
+auto operator+(const X& x, const N& n) {
+  return add(x, n);
+}
+template <Number N, DistributedTensor X>
+auto operator+(const N& n, const X& x) {
+  return add(x, n);
+}
+template <DistributedTensor X, Number N>
+auto operator-(const X& x, const N& n) {
+  return sub(x, n);
+}
+template <Number N, DistributedTensor X>
+auto operator-(const N& n, const X& x) {
+  return rsub(x, n);
+}
+
+}  // namespace tessera

@@ -1,0 +1,195 @@
+#include "tests/support/tensors.hpp"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <complex>
+#include <map>
+
+using namespace tessera;
+using namespace tessera::testing;
+
+namespace {
+
+struct ox : axis<2> {};
+struct oy : axis<3> {};
+using world = mesh<ox, oy>;
+struct tall : dyn {};
+
+template <class E, class Shape, class... Entries>
+using on_world = tensor<partition<world, Entries...>, Shape, E>;
+template <class... Entries>
+using matrix = on_world<double, shape<tall, dim<5>>, Entries...>;
+
+/// The layout of a partition over these extents.
+template <class... Entries>
+layout lying(const std::vector<index_t>& extents) {
+  layout x = tessera::detail::partition_draft<partition<world, Entries...>>::value.value;
+  for (int d = 0; d < x.dims.count; ++d) x.dims[d].extent = extents[static_cast<std::size_t>(d)];
+  return x;
+}
+
+/// Boxes even, uneven and empty, on one axis and on two.
+std::vector<layout> ways() {
+  return {lying<blocks<ox>, blocks<oy>>({7, 5}), lying<blocks<ox>, blocks<oy>>({1, 2}), lying<whole, blocks<oy, ox>>({3, 4}),
+          lying<whole, whole, invariant<ox, oy>>({2, 3}), lying<whole, blocks<oy>, on<ox, 1>>({2, 4})};
+}
+
+at::Tensor numbers_for(const layout& x, at::ScalarType e, std::uint64_t salt) {
+  const at::Tensor n = global_of(extents_of(x), numbers{salt}) * 2;
+  return e == at::kBool ? n > 0 : at::isIntegralType(e, true) ? at::mul(n, 4).to(e) : n.to(e);
+}
+
+/// What LibTorch makes of whole tensors, its function found by name.
+at::Tensor serial(const std::string& name, const std::vector<at::Tensor>& x) {
+  if (name == "gelu_tanh") return at::gelu(x[0], "tanh");
+  if (name == "softsign") return x[0] / (x[0].abs() + 1);
+  std::optional<c10::OperatorHandle> found;
+  for (const char* overload : {"", "Tensor", "Tensor_Tensor"})
+    if (!found || found->schema().arguments().size() < x.size()) found = c10::Dispatcher::singleton().findSchema({"aten::" + name, overload});
+  if (!found) throw std::runtime_error("LibTorch has no " + name);
+  std::vector<c10::IValue> stack(x.begin(), x.end());
+  const auto& arguments = found->schema().arguments();
+  for (std::size_t i = x.size(); i < arguments.size(); ++i) stack.push_back(arguments[i].default_value().value());
+  found->callBoxed(stack);
+  return stack[0].toTensor();
+}
+
+bool alike(const at::Tensor& a, const at::Tensor& b) {
+  if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes()) return false;
+  const double tolerance = a.scalar_type() == at::kDouble ? 1e-12 : a.scalar_type() == at::kFloat ? 1e-5 : 1e-2;
+  return at::allclose(a.to(at::kDouble), b.to(at::kDouble), tolerance, tolerance, true);
+}
+
+struct case_of_one {
+  std::string name;
+  functions::takes elements;
+  functions::gives result;
+  tensor<dyn> (*call)(const tensor<dyn>&);
+};
+const std::vector<case_of_one> all_of_one{
+#define TESSERA_CASE(function, kind, elements, result, computed) \
+  {#function, functions::takes::elements, functions::gives::result, [](const tensor<dyn>& x) { return tessera::function(x); }},
+    TESSERA_FUNCTIONS_OF_ONE(TESSERA_CASE)
+#undef TESSERA_CASE
+};
+
+struct case_of_two {
+  std::string name;
+  functions::takes elements;
+  functions::gives result;
+  tensor<dyn> (*call)(const tensor<dyn>&, const tensor<dyn>&);
+};
+const std::vector<case_of_two> all_of_two{
+#define TESSERA_CASE(function, kind, elements, result, computed) \
+  {#function, functions::takes::elements, functions::gives::result, [](const tensor<dyn>& x, const tensor<dyn>& y) { return tessera::function(x, y); }},
+    TESSERA_FUNCTIONS_OF_TWO(TESSERA_CASE)
+#undef TESSERA_CASE
+};
+
+constexpr at::ScalarType some_elements[]{at::kDouble, at::kFloat, at::kBFloat16, at::kLong, at::kBool};
+
+/// The gradients of a scalar, in the layouts of cotangents.
+std::vector<tensor<dyn>> gradients(const tensor<dyn>& of, const std::vector<tensor<dyn>>& x, bool twice) {
+  std::vector<at::Tensor> leaves;
+  for (const tensor<dyn>& one : x) leaves.push_back(one.local());
+  const auto found = torch::autograd::grad({of.local()}, leaves, {tessera::detail::seed_of(of)}, true, twice, true);
+  std::vector<tensor<dyn>> all;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    all.push_back(tessera::detail::tensor_of(x[i].team(), cotangent(x[i].layout()), found[i].defined() ? found[i] : at::zeros_like(leaves[i])));
+  return all;
+}
+
+/// Holds f(x…) against whole tensors, on this worker: the values in every element, gradients of the first and second order in double.
+template <class Call>
+std::string differs(const team<world>& t, const std::string& name, functions::gives result, const Call& call,
+                    const std::vector<layout>& lie, const std::vector<at::Tensor>& whole_x) {
+  std::vector<tensor<dyn>> x;
+  std::vector<at::Tensor> own;
+  const bool floats = whole_x[0].scalar_type() == at::kDouble && result != functions::gives::booleans;
+  for (std::size_t i = 0; i < lie.size(); ++i) {
+    x.push_back(take(t, lie[i], whole_x[i]));
+    own.push_back(whole_x[i].clone());
+    if (!floats) continue;
+    x.back().requires_grad();
+    own.back().set_requires_grad(true);
+  }
+  const tensor<dyn> y = call(x);
+  const at::Tensor wanted = serial(name, own);
+  const std::string where = fmt::format("{} of {}: ", name, at::toString(whole_x[0].scalar_type()));
+  if (!alike(global(y), wanted.detach())) return where + "values";
+  if (!floats || !wanted.requires_grad()) return "";
+  const std::vector<tensor<dyn>> first = gradients(sum(y * y), x, true);
+  const std::vector<at::Tensor> first_wanted = torch::autograd::grad({at::square(wanted).sum()}, own, {}, true, true);
+  at::Tensor bend = at::zeros({}, at::kDouble);
+  std::vector<tensor<dyn>> bends;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (!alike(global(first[i]), first_wanted[i].detach())) return where + fmt::format("gradient {}", i);
+    const tensor<dyn> g = to(x[i].layout(), first[i]);
+    bend = bend + at::square(first_wanted[i]).sum();
+    bends.push_back(sum(g * g));
+  }
+  if (!bend.requires_grad() || name == "hardsigmoid") return "";  // LibTorch has no second derivative of it
+  const std::vector<at::Tensor> second_wanted = torch::autograd::grad({bend}, own, {}, true, false, true);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    at::Tensor all = at::zeros_like(whole_x[i]);
+    for (const tensor<dyn>& one : bends) all = all + global(gradients(one, x, false)[i]);
+    if (second_wanted[i].defined() && !alike(all, second_wanted[i])) return where + fmt::format("second gradient {}", i);
+  }
+  return "";
+}
+
+std::string worst(const outcome<std::string>& all) {
+  if (!all.well()) return all.errors();
+  for (const auto& said : all.results)
+    if (!said->empty()) return *said;
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("every function of one tensor is LibTorch's, value and gradient, however the tensor lies") {
+  CHECK(worst(in_team<world>([](const team<world>& t) -> std::string {
+          for (const case_of_one& f : all_of_one)
+            for (const layout& x : ways())
+              for (const at::ScalarType e : some_elements) {
+                const at::Tensor n = numbers_for(x, e, 3);
+                const tensor<dyn> given = take(t, x, n);
+                if (!functions::check_takes(f.elements, given.type()).ok()) {
+                  if (told([&] { f.call(given); }) != "tessera.function.element") return f.name + " takes what it should not";
+                  continue;
+                }
+                const std::string said = differs(t, f.name, f.result, [&](const auto& x) { return f.call(x[0]); }, {x}, {n});
+                if (!said.empty()) return said;
+              }
+          return "";
+        })) == "");
+}
+
+TEST_CASE("every function of two tensors is LibTorch's, with dimensions that one of them lacks or has one element of") {
+  const std::vector<std::pair<layout, layout>> pairs{
+      {lying<blocks<ox>, blocks<oy>>({7, 5}), lying<blocks<ox>, blocks<oy>>({7, 5})},
+      {lying<blocks<ox>, blocks<oy>>({7, 5}), lying<blocks<oy>>({5})},
+      {lying<blocks<ox>, blocks<oy>>({7, 5}), lying<whole, blocks<oy>>({1, 5})},
+      {lying<whole>({1}), lying<blocks<ox>, blocks<oy>>({3, 2})},
+      {lying<blocks<ox>, whole>({4, 1}), lying<whole, blocks<oy>>({1, 5})},
+      {lying<>({}), lying<blocks<oy, ox>>({4})},
+      {lying<whole, whole, invariant<ox, oy>>({3, 4}), lying<whole, whole, invariant<ox, oy>>({3, 1})}};
+  CHECK(worst(in_team<world>([&](const team<world>& t) -> std::string {
+          for (const case_of_two& f : all_of_two)
+            for (const auto& [x, y] : pairs)
+              for (const at::ScalarType e : some_elements) {
+                const at::Tensor a = numbers_for(x, e, 3);
+                at::Tensor b = numbers_for(y, e, 4);
+                if (e == at::kLong) b = b.abs() + 1;  // a divisor, and an exponent
+                const tensor<dyn> u = take(t, x, a);
+                const tensor<dyn> v = take(t, y, b);
+                if (!functions::check_takes(f.elements, u.type()).ok()) {
+                  if (told([&] { f.call(u, v); }) != "tessera.function.element") return f.name + " takes what it should not";
+                  continue;
+                }
+                const std::string said = differs(t, f.name, f.result, [&](const auto& x) { return f.call(x[0], x[1]); }, {x, y}, {a, b});
+                if (!said.empty()) return said;
+              }
+          return "";
+        })) == "");
+}
