@@ -245,6 +245,23 @@ TEST_CASE("a worker that gave up a call cannot go on as if nothing had been") {
   for (int r = 0; r < 3; ++r) CHECK(all.codes[static_cast<std::size_t>(r)] == "tessera.agree.given_up");
 }
 
+TEST_CASE("a worker that gave up a call cannot end another one") {
+  for (const index_t n : {index_t{7}, index_t{4001}}) {
+    const auto all = in_world(3, [&](const std::shared_ptr<transport>& carrier) {
+      std::optional<flight> first(std::in_place, *carrier, summed(3, n), 1);
+      flight second(*first, 2);
+      first->start();
+      second.start();
+      if (carrier->rank() == 1) first.reset();
+      second.finish();
+      if (first) first->finish();
+      return true;
+    });
+    INFO(all.errors());
+    for (int r = 0; r < 3; ++r) CHECK(all.codes[static_cast<std::size_t>(r)] == "tessera.agree.given_up");
+  }
+}
+
 TEST_CASE("a worker that gave up a call and says nothing more ends the launch all the same") {
   const auto program = [](const std::shared_ptr<transport>& carrier) {
     flight f(*carrier, gathered(2, 7), 1);

@@ -15,6 +15,7 @@ cases = [  # how, ranks under mpirun, what must be said
     ("gives up", 3, ["out of paper"]),
     ("goes on", 3, ["[tessera.agree.given_up]"]),
     ("ends silently", 3, ["[tessera.agree.given_up]"]),
+    ("gives up the first", 3, ["[tessera.agree.given_up]"]),
     ("slow", 3, []),
     ("slow between", 3, []),
     ("slow in turns", 3, []),

@@ -3,6 +3,8 @@
 
 #include <pthread.h>
 
+#include <optional>
+
 namespace ts = tessera;
 
 struct line : ts::axis<3> {};
@@ -41,19 +43,34 @@ std::shared_ptr<ts::bound_exchange> many(ts::team_state& state) {
   return state.bound({ts::map::move, numbers({ts::role::cut}, 300'000), numbers({}, 300'000), ts::combine::sum}, ts::element::float64);
 }
 
+ts::region memory(std::vector<double>& at) {
+  ts::region r{reinterpret_cast<std::byte*>(at.data()), ts::element::float64, {}, {}};
+  r.extents.push(static_cast<ts::index_t>(at.size()));
+  r.strides.push(1);
+  return r;
+}
+
 /// Starts it and throws before its end.
 void give_up(ts::team_state& state) {
   const auto e = many(state);
   std::vector<double> in(100'000);
   std::vector<double> out(300'000);
-  const auto memory = [](std::vector<double>& at) {
-    ts::region r{reinterpret_cast<std::byte*>(at.data()), ts::element::float64, {}, {}};
-    r.extents.push(static_cast<ts::index_t>(at.size()));
-    r.strides.push(1);
-    return r;
-  };
   const ts::in_flight call = e->start(memory(in), memory(out));
   throw std::runtime_error("out of paper");
+}
+
+/// Ends the second of two sums, whose terms over MPI travel in pieces; some worker gives up the first one.
+void add_twice(ts::team_state& state, bool gives_up) {
+  const ts::step sum{ts::map::fold, numbers({ts::role::partial}, 1'500'000), numbers({ts::role::cut}, 1'500'000), ts::combine::sum};
+  const auto e = state.bound(sum, ts::element::float64);
+  std::vector<double> in(1'500'000);
+  std::vector<double> out(500'000);
+  std::vector<double> other(500'000);
+  std::optional<ts::in_flight> first = e->start(memory(in), memory(out));
+  ts::in_flight second = e->start(memory(in), memory(other));
+  if (gives_up) first.reset();
+  second.finish();
+  if (first) first->finish();
 }
 
 /// Sends a number to a worker, or takes a byte from one.
@@ -103,6 +120,7 @@ int main(int argc, char** argv) {
       move_one(state, held_by((me + 1) % 3), held_by(me));
       return move_one(state, held_by(me), held_by((me + 2) % 3));
     }
+    if (how == "gives up the first") return add_twice(state, me == 1);
     if (how == "stuck at the end") {
       if (me == 1) get_stuck();
       return;

@@ -62,6 +62,7 @@ TEST_CASE("every element arrives over MPI where it does between threads, to the 
   constexpr std::uint64_t seed = 71;
   const boost::mpi::communicator ranks;
   const auto carrier = std::make_shared<mpi_transport>(ranks);
+  const auto of_pieces = std::make_shared<mpi_transport>(ranks, 1 << 20, 16);  // as terms of a Fold travel in it
   prepare_worker();
   dice d{seed};
   std::string said;
@@ -70,7 +71,7 @@ TEST_CASE("every element arrives over MPI where it does between threads, to the 
     const numbers f{d.next()};  // numbers that round: the order of a sum shows
     const shards x = deal(p.from, ranks.size(), f);
     const shards y = deal(cotangent(p.to), ranks.size(), numbers{f.salt + 1});
-    const both_ways mine = there_and_back(carrier, p, x, y);
+    const both_ways mine = there_and_back(round % 2 == 0 ? carrier : of_pieces, p, x, y);
     const index_t moved = boost::mpi::all_reduce(ranks, mine.bytes, std::plus<index_t>());
     const auto threads = on_workers(ranks.size(), [&](const std::shared_ptr<transport>& c) { return there_and_back(c, p, x, y); });
     std::string why = threads.errors();

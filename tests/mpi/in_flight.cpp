@@ -13,12 +13,13 @@ using namespace tessera::testing;
 namespace {
 
 /// Judges on every process what wrong() found on any, over a transport of so many tags for exchanges; `size` of them at a time, or all.
+/// Terms of a Fold travel in pieces of so many bytes.
 template <class Wrong>
-void judge(Wrong&& wrong, std::uint64_t tags = 1 << 20, int size = 0) {
+void judge(Wrong&& wrong, std::uint64_t tags = 1 << 20, int size = 0, index_t piece = 1 << 20) {
   const boost::mpi::communicator ranks;
   const boost::mpi::communicator some = size == 0 ? ranks : ranks.split(ranks.rank() / size);
   std::string found;
-  if (size == 0 || some.size() == size) found = wrong(*std::make_shared<mpi_transport>(some, mpi_transport::agreement_tags + tags));
+  if (size == 0 || some.size() == size) found = wrong(*std::make_shared<mpi_transport>(some, mpi_transport::agreement_tags + tags, piece));
   const bool right = everywhere(ranks, found.empty());
   INFO(found);
   CHECK(right);
@@ -27,7 +28,11 @@ void judge(Wrong&& wrong, std::uint64_t tags = 1 << 20, int size = 0) {
 }  // namespace
 
 TEST_CASE("calls under way together over MPI keep their boxes apart") {
-  judge([](transport& c) { return every_order(c) + every_beginning(c) + same_exchange_again(c) + in_turns(c) + many_of_one(c) + forgotten_together(c); });
+  const auto wrong = [](transport& c) {
+    return every_order(c) + every_beginning(c) + same_exchange_again(c) + in_turns(c) + many_of_one(c) + forgotten_together(c);
+  };
+  judge(wrong);
+  judge(wrong, 1 << 20, 0, 16);
 }
 
 TEST_CASE("exchanges that are more than MPI has tags come and go beside one that stays") {

@@ -81,16 +81,18 @@ class bound_exchange : public std::enable_shared_from_this<bound_exchange> {
   // Combines the terms; term(i) says where the box of receive i lies.
   template <class Term>
   void fold(const exchange_call& call, Term&& term) {
+    for (std::size_t c = 0; c < cells_.size(); ++c) fold_cell(c, call, term);
+  }
+  template <class Term>
+  void fold_cell(std::size_t c, const exchange_call& call, Term&& term) {
     const index_t size = bytes_of(call.out.element);
-    for (std::size_t c = 0; c < cells_.size(); ++c) {
-      std::size_t place = 0;
-      for (const int i : plan_.cells[c].terms) {
-        cells_[c].lies(place, term(static_cast<std::size_t>(i)), size);
-        ++place;
-      }
-      cells_[c].lies(place, {call.out.data, call.out.strides.begin()}, size);
-      cells_[c].combine_others(call.out.element, plan_.with);
+    std::size_t place = 0;
+    for (const int i : plan_.cells[c].terms) {
+      cells_[c].lies(place, term(static_cast<std::size_t>(i)), size);
+      ++place;
     }
+    cells_[c].lies(place, {call.out.data, call.out.strides.begin()}, size);
+    cells_[c].combine_others(call.out.element, plan_.with);
   }
 
  private:

@@ -68,7 +68,11 @@ class hub {
     if (!failed_.load(std::memory_order_relaxed) && !w.stopped) return;
     stop_if_failed(me);
     if (w.ended) throw error(refusal{code::worker_lost, me, me}, launch_ended);
-    fail(me, error(refusal{code::call_given_up, me}, told(me, text_of(does))));
+    refuse_if_given_up(me, does);
+  }
+  /// A worker that gave up a call begins none and ends none.
+  void refuse_if_given_up(int me, const activity& does) {
+    if (at(me).stopped) fail(me, error(refusal{code::call_given_up, me}, told(me, text_of(does))));
   }
 
   /// Runs read() on other workers' memory, unless one of them has closed it; false then.

@@ -184,6 +184,7 @@ class in_process_exchange final : public bound_exchange {
   }
 
   void complete(exchange_call& call) override {
+    hub_->refuse_if_given_up(rank_, call.does);
     if (!ended(call))
       carrier_.wait([&] { return ended(call); }, {among_.get(), me_, call.sequence, ahead(), {}}, [&] { return text_of(call.does); });
     forget(call);

@@ -26,11 +26,14 @@ struct mpi_call final : exchange_call {
   std::vector<MPI_Status> statuses;
   std::vector<std::byte> beside;
   bool posted = false;
-  bool delivered = false;
+  std::size_t rounds_begun = 0;  // whose receives are posted
+  std::size_t rounds_taken = 0;  // whose boxes are where they belong
   bool again = false;  // what travels lies where it lay in the call before
 
-  mpi_call(const exchange_plan& plan, int rank)
-      : requests(plan.receives.size() + plan.sends.size(), MPI_REQUEST_NULL), statuses(requests.size()), rank_(rank) {}
+  static constexpr std::size_t at_once = 2;  // rounds under way
+
+  mpi_call(const exchange_plan& plan, std::size_t rounds, int rank)
+      : requests(plan.receives.size() + plan.sends.size(), MPI_REQUEST_NULL), statuses(requests.size()), rounds_(rounds), rank_(rank) {}
   ~mpi_call() override {
     if (!posted) drop_requests();
   }
@@ -45,7 +48,14 @@ struct mpi_call final : exchange_call {
     bytes_beside_ = 0;
     receives.clear();
     sends.clear();
-    for (const leg& l : plan.receives) receives.push_back(letter_of(out, l, plan.fold, false));
+    for (const leg& l : plan.receives) {
+      const std::size_t i = receives.size();
+      const index_t before = bytes_beside_;
+      receives.push_back(letter_of(out, l, plan.fold, false));
+      if (i % rounds_ < at_once) continue;
+      receives[i].travels.offset = receives[i - at_once].travels.offset;
+      bytes_beside_ = before;
+    }
     for (const leg& l : plan.sends) sends.push_back(letter_of(in, l, false, true));
   }
 
@@ -111,6 +121,7 @@ struct mpi_call final : exchange_call {
     return x;
   }
 
+  std::size_t rounds_;
   int rank_;
   bool described_ = false;
   std::array<std::byte*, 3> lay_{};

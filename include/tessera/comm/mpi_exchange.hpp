@@ -1,21 +1,28 @@
 #pragma once
 
 #include <tessera/comm/mpi_call.hpp>
+#include <tessera/comm/mpi_pieces.hpp>
 #include <tessera/comm/mpi_transport.hpp>
+
+#include <deque>
 
 namespace tessera {
 
-/// An exchange among processes: boxes go where they belong, and a Fold combines them when all terms are there.
+/// An exchange among processes: boxes go where they belong, and a Fold combines terms in rounds, each while the next is on its way.
 class mpi_exchange final : public bound_exchange {
  public:
   mpi_exchange(mpi_transport& carrier, exchange_plan bound, std::shared_ptr<const void> held)
-      : bound_exchange(std::move(bound), carrier.rank(), std::move(held)), carrier_(carrier), begun_(carrier.waiting_.begun(plan().id)) {
+      : bound_exchange(detail::in_pieces(std::move(bound), carrier.smallest_piece_), carrier.rank(), std::move(held)),
+        carrier_(carrier),
+        begun_(carrier.waiting_.begun(plan().id)),
+        rounds_(detail::rounds_of(plan())) {
     tag_ = carrier_.tag_of(plan().id);
     if (!plan().agreed()) return;
     carrier_.used_.insert(tag_);
     carrier_.waiting_.bind(plan().id);
   }
   ~mpi_exchange() override {
+    std::erase(carrier_.folding_, this);
     if (plan().agreed()) carrier_.used_.erase(tag_);
     if (!plan().agrees()) carrier_.waiting_.forget(plan().id);
   }
@@ -26,7 +33,7 @@ class mpi_exchange final : public bound_exchange {
 
   static mpi_call& mine(exchange_call& call) { return static_cast<mpi_call&>(call); }
 
-  std::unique_ptr<exchange_call> make_call() override { return std::make_unique<mpi_call>(plan(), carrier_.rank()); }
+  std::unique_ptr<exchange_call> make_call() override { return std::make_unique<mpi_call>(plan(), rounds_, carrier_.rank()); }
 
   void post(exchange_call& call) override {
     mpi_call& c = mine(call);
@@ -34,19 +41,56 @@ class mpi_exchange final : public bound_exchange {
     // A look at the clock costs a twentieth of a small call.
     if (++carrier_.posts_ % 16 == 0 && clock::now() > carrier_.next_look_) carrier_.listen();
     if (carrier_.ended()) throw error(refusal{code::worker_lost, me, me}, launch_ended);
-    if (carrier_.stopped_) carrier_.waiting_.fail(refusal{code::call_given_up, me}, told(me, text_of(c.does)));
+    refuse_if_given_up(c);
     ++begun_;
     c.describe(plan());
     c.borrow(carrier_.spare_);
     c.look_again();
     c.posted = true;
-    c.delivered = false;
-    for (std::size_t i = 0; i < c.receives.size(); ++i) begin(c, plan().receives[i], c.receives[i], c.out.data, c.requests[i], &MPI_Irecv, &MPI_Recv_init);
+    c.rounds_begun = c.rounds_taken = 0;
+    if (open_.empty()) begin_rounds(c);
+    if (c.rounds_begun < rounds_) {
+      if (open_.empty()) carrier_.folding_.push_back(this);
+      open_.push_back(&c);
+    }
     for (std::size_t i = 0; i < c.sends.size(); ++i) {
       const letter& x = c.sends[i];
       if (x.beside && plan().sends[i].peer != me) copy_rows(x.rows, bytes_of(plan().element), c.in.data + x.lies, c.beside.data() + x.travels.offset);
       begin(c, plan().sends[i], x, c.in.data, c.requests[c.receives.size() + i], &MPI_Isend, &MPI_Send_init);
     }
+  }
+
+  // A worker that gave up a call begins none and ends none.
+  void refuse_if_given_up(const mpi_call& c) {
+    const int me = carrier_.rank();
+    if (carrier_.stopped_) carrier_.waiting_.fail(refusal{code::call_given_up, me}, told(me, text_of(c.does)));
+  }
+
+  // Boxes of one sender come in the order in which they are received, so a call begins to receive when all before it have begun the last.
+  bool go_on() {
+    while (!open_.empty() && go_on(*open_.front())) open_.pop_front();
+    return open_.empty();
+  }
+  // Takes rounds that have come and begins others; whether the last one has begun.
+  bool go_on(mpi_call& c) {
+    for (begin_rounds(c); c.rounds_begun < rounds_ && has_come(c); begin_rounds(c)) take_round(c);
+    return c.rounds_begun == rounds_;
+  }
+  void begin_rounds(mpi_call& c) {
+    for (; c.rounds_begun < std::min(rounds_, c.rounds_taken + mpi_call::at_once); ++c.rounds_begun)
+      for (std::size_t i = c.rounds_begun; i < c.receives.size(); i += rounds_)
+        begin(c, plan().receives[i], c.receives[i], c.out.data, c.requests[i], &MPI_Irecv, &MPI_Recv_init);
+  }
+  // The next round.
+  bool has_come(const mpi_call& c) const {
+    for (std::size_t i = c.rounds_taken; i < c.receives.size(); i += rounds_)
+      if (!c.is_done(i)) return false;
+    return true;
+  }
+  // Whether a call has begun to receive all. Those of other calls are waited for elsewhere, so all of them go on.
+  bool receives_all(const mpi_call& c) {
+    std::erase_if(carrier_.folding_, [](mpi_exchange* e) { return e->go_on(); });
+    return c.rounds_begun == rounds_;
   }
 
   template <class Call>
@@ -73,16 +117,17 @@ class mpi_exchange final : public bound_exchange {
 
   bool arrived(exchange_call& call) override {
     mpi_call& c = mine(call);
-    for (std::size_t i = 0; i < plan().receives.size(); ++i)
-      if (!c.is_done(i)) return false;
-    deliver(c);
-    return true;
+    refuse_if_given_up(c);
+    if (!receives_all(c)) return false;
+    while (c.rounds_taken < rounds_ && has_come(c)) take_round(c);
+    return c.rounds_taken == rounds_;
   }
 
   void complete(exchange_call& call) override {
     mpi_call& c = mine(call);
+    refuse_if_given_up(c);
     if (!all_done(c)) wait(c);
-    deliver(c);
+    while (c.rounds_taken < rounds_) take_round(c);
     c.posted = false;
     c.give_back(carrier_.spare_);
   }
@@ -92,6 +137,7 @@ class mpi_exchange final : public bound_exchange {
     carrier_.stopped_ = true;
     carrier_.fault = error(refusal{code::call_given_up, carrier_.rank()});
     mpi_call& c = mine(*call);
+    open_.clear();
     if (!c.posted) return;
     for (std::size_t i = 0; i < plan().receives.size(); ++i)
       if (!c.is_done(i)) MPI_Cancel(&c.requests[i]);
@@ -106,23 +152,22 @@ class mpi_exchange final : public bound_exchange {
     }
   }
 
-  // Puts what came beside the tensor where it belongs, once.
-  void deliver(mpi_call& c) {
-    if (std::exchange(c.delivered, true)) return;
+  // Puts the boxes of the next round that came beside the tensor where they belong.
+  void take_round(mpi_call& c) {
     const std::vector<leg>& legs = plan().receives;
-    if (plan().fold) {
-      fold(c, [&](std::size_t i) -> strided {
-        const letter& x = c.receives[i];
-        if (legs[i].peer != carrier_.rank()) return {c.beside.data() + x.travels.offset, x.packed.begin()};
-        return {c.in.part(legs[i].there, legs[i].extents).data, c.in.strides.begin()};
+    for (std::size_t i = c.rounds_taken++; i < plan().cells.size(); i += rounds_)
+      fold_cell(i, c, [&](std::size_t term) -> strided {
+        const letter& x = c.receives[term];
+        if (legs[term].peer != carrier_.rank()) return {c.beside.data() + x.travels.offset, x.packed.begin()};
+        return {c.in.part(legs[term].there, legs[term].extents).data, c.in.strides.begin()};
       });
-      return;
-    }
+    if (plan().fold) return;
     for (std::size_t i = 0; i < legs.size(); ++i)
       if (const letter& x = c.receives[i]; x.beside && legs[i].peer != carrier_.rank())
         copy_rows(x.rows, bytes_of(plan().element), c.beside.data() + x.travels.offset, c.out.data + x.lies);
   }
   bool all_done(mpi_call& c) {
+    if (!receives_all(c)) return false;
     int done = 0;
     const int status = c.test(done);
     if (done == 0 && status == MPI_SUCCESS) return false;
@@ -141,13 +186,23 @@ class mpi_exchange final : public bound_exchange {
   // Who has to begin the call: whose box has not come, and who has not taken one.
   std::vector<detail::waiting::need> needs(const mpi_call& c) const {
     std::vector<detail::waiting::need> all;
-    std::size_t request = 0;
-    for (const std::vector<leg>* legs : {&plan().receives, &plan().sends})
-      for (const leg& l : *legs) {
+    const auto add = [&](const mpi_call& of, const std::vector<leg>& legs, std::size_t request) {
+      for (const leg& l : legs) {
         const auto same = [&](const detail::waiting::need& n) { return n.peer == l.peer; };
-        if (!c.is_done(request++) && std::none_of(all.begin(), all.end(), same)) all.push_back({l.peer, carrier_.offers_else(l.peer)});
+        if (!of.is_done(request++) && std::none_of(all.begin(), all.end(), same)) all.push_back({l.peer, offers_else(l.peer)});
       }
+    };
+    add(open_.empty() ? c : *open_.front(), plan().receives, 0);
+    add(c, plan().sends, plan().receives.size());
     return all;
+  }
+  // A box that is here and not received is one that no call takes, unless a call takes it later.
+  bool offers_else(int peer) const {
+    int here = 0;
+    MPI_Status status;
+    MPI_Iprobe(peer, MPI_ANY_TAG, carrier_.world_, &here, &status);
+    const auto later = [&](const mpi_exchange* e) { return e->tag_ == status.MPI_TAG; };
+    return here != 0 && std::none_of(carrier_.folding_.begin(), carrier_.folding_.end(), later);
   }
   // Never sleeps: messages on their way go on only while somebody asks for them.
   void wait(mpi_call& c) {
@@ -203,6 +258,8 @@ class mpi_exchange final : public bound_exchange {
 
   mpi_transport& carrier_;
   std::uint64_t& begun_;  // calls
+  std::size_t rounds_;          // of each
+  std::deque<mpi_call*> open_;  // that have not begun the last
   int tag_ = 0;
 };
 

@@ -17,11 +17,13 @@ class mpi_exchange;
 /// One worker a process, over any MPI that was started by any launcher: raw buffers, never serialisation.
 class mpi_transport final : public transport {
  public:
-  /// Messages have at most so many tags, whatever more MPI has.
-  explicit mpi_transport(const boost::mpi::communicator& world, std::uint64_t most_tags = std::numeric_limits<std::uint64_t>::max())
+  /// Messages have at most so many tags, whatever more MPI has; terms of a Fold travel in pieces of so many bytes and more.
+  explicit mpi_transport(const boost::mpi::communicator& world, std::uint64_t most_tags = std::numeric_limits<std::uint64_t>::max(),
+                         index_t smallest_piece = index_t{1} << 20)
       : world_(world, boost::mpi::comm_duplicate),
         rank_(world.rank()),
         size_(world.size()),
+        smallest_piece_(smallest_piece),
         mailbox_(world),
         waiting_(
             rank_, size_, [this](int to, const detail::wait_message& m) { mailbox_.post(to, m); },
@@ -135,16 +137,10 @@ class mpi_transport final : public transport {
     for (detail::wait_message m; mailbox_.next(m);) waiting_.hear(m);
   }
 
-  // All receives of calls under way are posted, so a box that is here and not received is one that no call takes.
-  bool offers_else(int peer) const {
-    int here = 0;
-    MPI_Iprobe(peer, MPI_ANY_TAG, world_, &here, MPI_STATUS_IGNORE);
-    return here != 0;
-  }
-
   boost::mpi::communicator world_;
   int rank_;
   int size_;
+  index_t smallest_piece_;
   detail::mpi_mailbox<detail::wait_message> mailbox_;
   std::function<std::vector<detail::waiting::need>()> needs_;  // of the call that this worker waits in
   detail::waiting waiting_;
@@ -155,6 +151,7 @@ class mpi_transport final : public transport {
   unsigned posts_ = 0;
   bool stopped_ = false;  // it gave up a call, and begins nothing more
   std::set<int> used_;  // tags
+  std::vector<mpi_exchange*> folding_;  // that have calls in rounds of which not all have begun
   std::vector<std::vector<std::byte>> spare_;  // memory beside the tensors, from calls that ended
   std::vector<std::unique_ptr<exchange_call>> given_up_;
 };
