@@ -29,7 +29,8 @@ void judge(Wrong&& wrong, std::uint64_t tags = 1 << 20, int size = 0, index_t pi
 
 TEST_CASE("calls under way together over MPI keep their boxes apart") {
   const auto wrong = [](transport& c) {
-    return every_order(c) + every_beginning(c) + same_exchange_again(c) + in_turns(c) + many_of_one(c) + forgotten_together(c);
+    return every_order(c) + every_beginning(c) + same_exchange_again(c) + sums_crosswise(c) + in_turns(c) + many_of_one(c) +
+           forgotten_together(c);
   };
   judge(wrong);
   judge(wrong, 1 << 20, 0, 16);

@@ -164,6 +164,16 @@ inline std::string same_exchange_again(transport& c) {
   return wrong;
 }
 
+/// Two sums under way, which even and odd workers end in other orders: whoever waits in one takes what comes for the other.
+inline std::string sums_crosswise(transport& c) {
+  flight a(c, summed(c.size(), 300'000), 1);
+  flight b(c, summed(c.size(), 300'001), 2);
+  a.start();
+  b.start();
+  for (flight* f : c.rank() % 2 == 0 ? std::array{&a, &b} : std::array{&b, &a}) f->finish();
+  return a.right() + b.right();
+}
+
 /// Calls of one exchange, one after the other, some from where the one before lay.
 inline std::string in_turns(transport& c) {
   std::string wrong;
