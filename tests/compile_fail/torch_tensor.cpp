@@ -136,6 +136,24 @@ auto total(const at::Tensor& x) { return ts::sum<0>(x); }
 auto part(const ts::team<grid>& team, const at::Tensor& x) { return ts::adopt<all>(team, x); }
 #elif defined(LAUNCH_ON_AN_AXIS)  // expect: [tessera.argument.kind] && kind::mesh && kind::axis
 int run(int argc, char** argv) { return ts::launch<row>(argc, argv, [](auto&) {}); }
+#elif defined(VERB_OF_A_BOX)  // expect: [tessera.tensor.wanted] && tensor_wanted<
+double everywhere(const at::Tensor& x) { return value(ts::sum(ts::exp(ts::all_gather<all>(x)))); }
+#elif defined(VERB_OF_A_DYNAMIC_TENSOR)  // expect: [tessera.tensor.wanted] && tensor_wanted<
+auto halo(const ts::tensor<ts::dyn>& x) { return ts::halo_exchange<all>(x); }
+#elif defined(TO_OF_A_BOX)  // expect: [tessera.tensor.wanted] && tensor_wanted<
+auto moved(const at::Tensor& x) { return ts::to<all>(x); }
+#elif defined(TAKE_WITHOUT_TEAM)  // expect: [tessera.tensor.wanted] && tensor_wanted<
+auto part(const at::Tensor& x) { return ts::take<by_row>(x); }
+#elif defined(APPLY_TO_A_BOX)  // expect: [tessera.tensor.wanted] && tensor_wanted<
+auto moved(const at::Tensor& x) { return ts::apply<ts::primitive<by_row, copies>>(x); }
+#elif defined(SHIFT_OF_A_BOX)  // expect: [tessera.tensor.wanted] && tensor_wanted<
+auto turned(const at::Tensor& x) { return ts::shift<row>(x); }
+#elif defined(TO_OF_A_DYNAMIC_TENSOR)  // expect: [tessera.tensor.wanted] && tensor_wanted<
+auto moved(const ts::tensor<ts::dyn>& x) { return ts::to<all>(x); }
+#elif defined(SHIFT_OF_A_DYNAMIC_TENSOR)  // expect: [tessera.tensor.wanted] && tensor_wanted<
+auto turned(const ts::tensor<ts::dyn>& x) { return ts::shift<row>(x); }
+#elif defined(VALUE_OF_A_BOX)  // expect: [tessera.tensor.wanted] && tensor_wanted<
+bool falls(const at::Tensor& loss) { return ts::value(loss) < 1; }
 #elif defined(VERB_TO_A_TENSOR)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 0, tessera::kind::partition, tessera::kind::tensor
 auto everywhere(const by_row& x) { return ts::all_gather<by_row>(x); }
 #elif defined(WIDE_KERNEL)  // expect: [tessera.window.kernel] && at_layer<1, && tessera::kernel_wider_than_padded_tensor<tessera::its::dimension<2>, tessera::its::extent<8>, tessera::its::padding<1>, tessera::its::kernel<13>>

@@ -51,6 +51,13 @@ auto value(const tensor<P, S, E>& x) {
   detail::check_held(x.dynamic());
   return detail::number_in<E>(x.local());
 }
+template <class X>
+  requires(kind_of<X> == kind::libtorch_tensor)
+double value(const X&) {
+  using verdict = detail::untyped<X>;
+  verdict::template refuse<verdict>();
+  return 0;
+}
 /// The same as a number of this type.
 template <class N = double>
 N value(const tensor<dyn>& x) {

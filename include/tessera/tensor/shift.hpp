@@ -61,12 +61,18 @@ inline tensor<dyn> shift(const tensor<dyn>& x, const text& axis, int steps = 1, 
 }
 
 /// The same on a type: `shift<ring>(x)`, `shift<ring, -1>(x)`.
-template <class Axis, int Steps = 1, class P, class S, class E>
+template <class Axis, int Steps = 1, Distributes P, class S, class E>
 tensor<P, S, E> shift(const tensor<P, S, E>& x, call_site at = call_site::here()) {
   using verdict = verdict_of<detail::shifts<tensor<P, S, E>, Axis>>;
   verdict::template refuse<verdict>();
   if constexpr (verdict::ok) return tensor<P, S, E>(shift(x.dynamic(), short_name_of<bare_axis<Axis>>(), Steps, at));
   else return {};
+}
+template <class Axis, int Steps = 1, UntypedTensor X>
+auto shift(const X&) {
+  using verdict = detail::untyped<X>;
+  verdict::template refuse<verdict>();
+  return detail::refused_tensor<>();
 }
 
 }  // namespace tessera

@@ -4,7 +4,19 @@
 
 namespace tessera {
 
+/// What distributes a tensor by its type; tensor<dyn> has no such thing.
+template <class P>
+concept Distributes = !std::is_same_v<P, dyn>;
+
+/// A tensor that no type distributes.
+template <class X>
+concept UntypedTensor = kind_of<X> == kind::dynamic_tensor || kind_of<X> == kind::libtorch_tensor;
+
 namespace detail {
+
+/// Refuses a tensor where one is wanted that is distributed by a type.
+template <class X>
+using untyped = std::conditional_t<UntypedTensor<X>, tensor_wanted<>, fits>;
 
 /// What is wrong with a call that makes a tensor of type T on a team of a LibTorch tensor.
 template <class T, class Team, class Box, class... Bindings>

@@ -50,13 +50,19 @@ using carried = std::conditional_t<PartitionType<Q>, verdict_of<Source>, argumen
 }  // namespace detail
 
 /// Takes a tensor to another partition, by whatever verbs lead there: `to<Q>(x)`.
-template <class Q = void, class P, class S, class E>
+template <class Q = void, Distributes P, class S, class E>
 auto to(const tensor<P, S, E>& x, call_site at = call_site::here()) {
   using To = detail::moved_type<tensor<P, S, E>, Q>;
   using verdict = detail::carried<detail::primitive_verdict<tensor<P, S, E>, To>, Q>;
   verdict::template refuse<verdict>();
   if constexpr (verdict::ok) return detail::carry<primitive<tensor<P, S, E>, To>, Q>(x, at);
   else return detail::refused_like<tensor<P, S, E>>();
+}
+template <class Q = void, UntypedTensor X>
+auto to(const X&) {
+  using verdict = detail::untyped<X>;
+  verdict::template refuse<verdict>();
+  return detail::refused_tensor<>();
 }
 
 namespace detail {
@@ -101,15 +107,28 @@ auto apply(const T&) {
   return detail::refused_like<T>();
 }
 
+template <class F, UntypedTensor X>
+auto apply(const X&) {
+  using verdict = detail::untyped<X>;
+  verdict::template refuse<verdict>();
+  return detail::refused_tensor<>();
+}
+
 // The named verbs: each refuses a pair of partitions that it does not lead between. Beside each its adjoint.
 #define TESSERA_VERB(name)                                                                                       \
-  template <class Q = void, class P, class S, class E>                                                           \
+  template <class Q = void, Distributes P, class S, class E>                                                     \
   auto name(const tensor<P, S, E>& x, call_site at = call_site::here()) {                                        \
     using To = detail::moved_type<tensor<P, S, E>, Q>;                                                           \
     using verdict = detail::carried<detail::named_verdict<verb::name, tensor<P, S, E>, To>, Q>;                  \
     verdict::template refuse<verdict>();                                                                         \
     if constexpr (verdict::ok) return detail::carry<named_primitive<verb::name, tensor<P, S, E>, To>, Q>(x, at); \
     else return detail::refused_like<tensor<P, S, E>>();                                                         \
+  }                                                                                                              \
+  template <class Q = void, UntypedTensor X>                                                                     \
+  auto name(const X&) {                                                                                          \
+    using verdict = detail::untyped<X>;                                                                          \
+    verdict::template refuse<verdict>();                                                                         \
+    return detail::refused_tensor<>();                                                                           \
   }
 TESSERA_VERB(broadcast)
 TESSERA_VERB(sum_reduce)
