@@ -52,7 +52,7 @@ double misfit_of_normal(const at::Tensor& x, double mean, double std, double a =
 using torch::nn::init::calculate_gain;
 
 const std::pair<const char*, initial_value> beginnings[]{
-    {"constant", init::constant(2.5)},          {"uniform", init::uniform(-3, 7)},       {"normal", init::normal(1, 2)},
+    {"constant", init::constant(2)},          {"uniform", init::uniform(-3, 7)},       {"normal", init::normal(1, 2)},
     {"truncated", init::truncated_normal()},    {"xavier", init::xavier_uniform(2)},     {"kaiming", init::kaiming_normal()},
     {"usual", init::usual(9)},                  {"eye", init::eye()},                    {"orthogonal", init::orthogonal(2)},
     {"sparse", init::sparse(0.3, 1)}};
@@ -217,5 +217,10 @@ TEST_CASE("an initial value that means nothing, or not for this tensor, is refus
   for (const initial_value& v : {init::orthogonal(), init::xavier_normal(), init::kaiming_uniform(), init::dirac(2)}) CHECK(refused(v, {4, 6, 3}) == "none");
   CHECK(refused(init::usual(4), {4}) == "none");  // a bias has its weight's fan
   CHECK(refused(init::kaiming_uniform(), {4, 0}) == "none");
+  for (const auto& [value, e] : {std::pair{2.5, element::int64}, {300.0, element::int8}, {-1.0, element::uint8}, {2.0, element::boolean}, {inf, element::int32}}) {
+    INFO(value << " " << name_of(e));
+    CHECK(told([value = value, e = e] { drawn(init::constant(value), {2}, e); }) == "tessera.tensor.number");
+  }
+  CHECK(drawn(init::constant(-3), {2}, element::int8).eq(-3).all().item<bool>());
   static_assert(check(init::eye(), layout{}).is(code::initial_of_other_dimensions));
 }

@@ -126,6 +126,13 @@ inline bool hands_on(const layout& x, const global_index& index, index_t groups)
   return does;
 }
 
+/// Refuses a constant that is none of an integer element, as a fraction is none.
+inline refusal check_constant(double value, element e) {
+  if (has_cotangent(e)) return {};
+  const at::Tensor kept = at::full({}, value, at::kDouble).to(scalar_type(e)).to(at::kDouble);
+  return kept.item<double>() == value ? refusal{} : refusal{code::number_does_not_fit, static_cast<int>(e)};
+}
+
 TESSERA_INLINE at::Tensor initial_box(const initial_value& given, const layout& x, element e, int rank, const seed& s, std::string_view name) {
   using law = initial_value::law;
   tessera::check(first_of(check_known(x), tessera::check(given, x)), s.key(name));
@@ -133,7 +140,9 @@ TESSERA_INLINE at::Tensor initial_box(const initial_value& given, const layout& 
   const std::uint64_t stream = stream_of(s, name);
   const auto box = [&](auto&& value) { return box_of_values(x, rank, value).to(scalar_type(e)); };
   switch (v.is) {
-    case law::constant: return at::full(sizes_of(held_by(x, rank)), v.mean, scalar_type(e));
+    case law::constant:
+      tessera::check(check_constant(v.mean, e), s.key(name));
+      return at::full(sizes_of(held_by(x, rank)), v.mean, scalar_type(e));
     case law::eye: return box([](std::uint64_t, const global_index& i) { return i[0] == i[1] ? 1.0 : 0.0; });
     case law::dirac: return box([&](std::uint64_t, const global_index& i) { return hands_on(x, i, v.groups) ? 1.0 : 0.0; });
     case law::uniform:
