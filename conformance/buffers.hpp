@@ -47,10 +47,10 @@ inline trial network(test_case& c) {
   trial t;
   t.remark = no_buffers;
   layout x =
-      network_step("Repartition P_1->P_1", whole(grid_over({0}, {1}, 'n'), c.given.list("x_global_shape")), grids).plan.output;
+      network_step("Repartition P_1->P_1", whole(grid_over({0}, {1}, 'n'), c.given.list("x_global_shape")), grids).plan.output();
   for (const json& step : steps) {
     t.links.push_back(network_step(step.get<std::string>(), x, grids));
-    x = t.links.back().plan.output;
+    x = t.links.back().plan.output();
     t.workers = std::max(t.workers, world_of(x.mesh));
   }
   if (c.given.has("y_global_shape")) compare(c.given.at("y_global_shape"), extents_of(x), "y_global_shape ", t.mismatches);

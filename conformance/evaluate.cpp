@@ -42,8 +42,8 @@ class run {
   }
 
  private:
-  const layout& domain() const { return t_.links.front().plan.input; }
-  const layout& codomain() const { return t_.links.back().plan.output; }
+  const layout& domain() const { return t_.links.front().plan.given(); }
+  const layout& codomain() const { return t_.links.back().plan.output(); }
 
   std::string listed() const {
     std::string all;
@@ -58,7 +58,7 @@ class run {
 
   // Empty when all workers were refused alike.
   std::string refusal_of(const fault& f) {
-    const layout& from = f.calls.front().plan.input;
+    const layout& from = f.calls.front().plan.given();
     integers sizes = f.local;
     if (sizes.empty()) sizes = tessera::detail::sizes_of(held_by(from, team_->rank()));
     std::string code;
@@ -76,18 +76,18 @@ class run {
 
   tensor<dyn> passed(const link& l, const tensor<dyn>& x, const std::vector<nn::parameter>& parameters) const {
     switch (l.what) {
-      case link::kind::change: return to(l.plan.output, x);
+      case link::kind::change: return to(l.plan.output(), x);
       case link::kind::contraction:
-        return {team_, l.plan.output, nn::forward_contraction({team_, l.plan}, l.weights, x.local(), parameters)};
-      case link::kind::pooling: return {team_, l.plan.output, nn::forward_pooling({team_, l.plan}, l.pool, x.local()).values};
+        return {team_, l.plan.output(), nn::forward_contraction({team_, l.plan}, l.weights, x.local(), parameters)};
+      case link::kind::pooling: return {team_, l.plan.output(), nn::forward_pooling({team_, l.plan}, l.pool, x.local()).values};
     }
     return x;
   }
 
   std::vector<nn::parameter> made(const link& l, const std::vector<at::Tensor>& global) const {
     std::vector<nn::parameter> all;
-    for (int k = 0; k < l.plan.parameters.count; ++k) {
-      all.emplace_back(team_, l.plan.parameters[k].name, l.plan.parameters[k], t_.element, seed{1});
+    for (int k = 0; k < l.plan.parameters(); ++k) {
+      all.emplace_back(team_, l.plan.parameter(k).name, l.plan.parameter(k), t_.element, seed{1});
       all.back().assign(global[static_cast<std::size_t>(k)]);
     }
     return all;
@@ -141,7 +141,7 @@ class run {
   verdict adjoint() {
     const at::Tensor x = leaf();
     const at::Tensor dx = gradient(x);
-    const layout& lies = t_.leaf < 0 ? domain() : t_.links[0].plan.parameters[t_.leaf].stored;
+    const layout& lies = t_.leaf < 0 ? domain() : t_.links[0].plan.stored(t_.leaf);
     const bool counts = tessera::detail::is_first_copy({team_, lies, x.detach()}, role::invariant);
     const double one = counts ? 1 : 0;
     const auto n = over_workers(team_,
@@ -170,7 +170,7 @@ class run {
       } else {
         const int k = name == "dw" ? 0 : 1;
         for (std::size_t l = 0; l < t_.links.size(); ++l)
-          if (k < t_.links[l].plan.parameters.count) {
+          if (k < t_.links[l].plan.parameters()) {
             const nn::parameter& p = parameters_[l][static_cast<std::size_t>(k)];
             const at::Tensor& serial = serial_parameters_[l][static_cast<std::size_t>(k)];
             d.add(gradient(p.stored().local()), part_of(gradient(serial), p.stored().layout(), team_->rank()), t_.rtol,

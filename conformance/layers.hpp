@@ -20,9 +20,12 @@ inline link contraction_on(const layout& x, const contraction& what) {
 /// Stores parameters as a tiling over the axes along which they are used as copies: ZeRO. These axes cut dimension `dim` of
 /// the weight and the bias inside what cuts them already.
 inline void store_as_tiling(layer_plan& p, int dim) {
-  for (parameter_value& w : p.parameters)
-    for (int a = 0; a < w.stored.roles.count; ++a)
-      if (w.used.roles[a].kind == role::replicate) w.stored.cut_by(w.stored.dims.count == 1 ? 0 : dim, a);
+  for (int i = 0; i < p.parameters(); ++i) {
+    layout stored = p.stored(i);
+    for (int a = 0; a < stored.roles.count; ++a)
+      if (p.weight(i).roles[a].kind == role::replicate) stored.cut_by(stored.dims.count == 1 ? 0 : dim, a);
+    p.store(stored, i);
+  }
 }
 
 /// The three grids of a layer whose weight lies on a grid of its own: P_w cuts outputs, inputs, and the dimensions behind.
@@ -47,13 +50,13 @@ inline link contraction_over(const three_grids& on, contraction what) {
   what.bias = false;
   link l = contraction_on(there, what);
   l.weights.bias = bias;
-  l.plan.input = on.x;
-  l.plan.output = blocks_over(on.result, extents_of(l.plan.raw));
-  check(first_of(check_change(l.plan.input, l.plan.used), check_change(l.plan.raw, l.plan.output)));
+  l.plan.come(on.x);
+  l.plan.leave(blocks_over(on.result, extents_of(l.plan.raw())));
+  check(first_of(check_change(l.plan.given(), l.plan.used()), check_change(l.plan.raw(), l.plan.output())));
   if (!bias) return l;
   parameter_value b;
   b.name = "bias";
-  b.initial = l.plan.parameters[0].initial;
+  b.initial = l.plan.parameter(0).initial;
   b.stored = whole(on.weight, {what.out});
   for (auto& r : b.stored.roles) r = {role::invariant};
   b.stored.roles[1] = held_on(0);
@@ -61,7 +64,7 @@ inline link contraction_over(const three_grids& on, contraction what) {
   b.stored.cut_by(0, 0);
   b.used = whole(on.result, {what.out});
   b.used.cut_by(0, feature);
-  l.plan.parameters.push(b);
+  l.plan.own(b);
   return l;
 }
 
@@ -69,7 +72,7 @@ inline link contraction_over(const three_grids& on, contraction what) {
 inline trial run_layer(const test_case& c, const link& l) {
   trial t;
   t.links = {l};
-  t.workers = std::max(world_of(l.plan.input.mesh), std::max(world_of(l.plan.used.mesh), world_of(l.plan.output.mesh)));
+  t.workers = std::max(world_of(l.plan.given().mesh), std::max(world_of(l.plan.used().mesh), world_of(l.plan.output().mesh)));
   if (c.kind == "adjoint_weight") t.leaf = 0;
   if (c.kind == "adjoint_bias") t.leaf = 1;
   return t;
@@ -105,7 +108,7 @@ inline trial linear_along(test_case& c, bool gathers) {
   link l = contraction_along(x, what, sequence ? last - 1 : last, gathers);
   if (c.given.flag("use_zero")) store_as_tiling(l.plan, gathers ? 1 : 0);
   trial t = run_layer(c, l);
-  compare(c.given.at("y_global_shape"), extents_of(l.plan.output), "y_global_shape ", t.mismatches);
+  compare(c.given.at("y_global_shape"), extents_of(l.plan.output()), "y_global_shape ", t.mismatches);
   return t;
 }
 
@@ -133,9 +136,9 @@ inline contraction convolution_of(test_case& c, std::size_t rank) {
 /// Halos and local shapes of a layer over windows, against those of the file.
 inline void compare_halos(test_case& c, const link& l, windows of, trial& t) {
   integers spatial;
-  for (int d = 2; d < l.plan.output.dims.count; ++d) spatial.push_back(l.plan.output.dims[d].extent);
-  of.resize(static_cast<std::size_t>(l.plan.input.dims.count), sliding{1, 1, 0, 0, 1});
-  json ours = halos_of(l.plan.input, hold(l.plan.input, of), of);
+  for (int d = 2; d < l.plan.output().dims.count; ++d) spatial.push_back(l.plan.output().dims[d].extent);
+  of.resize(static_cast<std::size_t>(l.plan.given().dims.count), sliding{1, 1, 0, 0, 1});
+  json ours = halos_of(l.plan.given(), hold(l.plan.given(), of), of);
   if (c.derived.is_object()) {
     json theirs = taken(c.derived);
     const bool only_spatial = theirs.value("note", "") == "spatial axes only; channel axes of the listed index are 0";
@@ -165,7 +168,7 @@ inline trial feature_convolution(test_case& c) {
   compare_halos(c, l, windows_of(c.given, static_cast<std::size_t>(x.dims.count)), t);
   if (c.given.has("y_local_shape"))
     for (int i = 0; i < x.mesh.size(); ++i)
-      compare(c.given.at("y_local_shape"), extents_of(box_of(l.plan.output, x.mesh.rank(x.mesh.at(i)))),
+      compare(c.given.at("y_local_shape"), extents_of(box_of(l.plan.output(), x.mesh.rank(x.mesh.at(i)))),
               fmt::format("worker {} y_local_shape ", i), t.mismatches);
   return t;
 }
@@ -186,7 +189,7 @@ inline trial convolution_along(test_case& c, bool gathers) {
   if (extent_named(c.given, "in_channels") != x.dims[1].extent) throw unbuilt("in_channels are not those of x");
   const link l = contraction_along(x, what, 1, gathers);
   trial t = run_layer(c, l);
-  compare(c.given.at("y_global_shape"), extents_of(l.plan.output), "y_global_shape ", t.mismatches);
+  compare(c.given.at("y_global_shape"), extents_of(l.plan.output()), "y_global_shape ", t.mismatches);
   return t;
 }
 

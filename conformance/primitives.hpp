@@ -150,8 +150,8 @@ inline trial along_axes(test_case& c, bool gathers) {
   for (int i = 0; i < grid.size(); ++i) {
     const coordinates at = grid.at(i);
     workers.push_back({{"index", std::vector<int>(at.begin(), at.end())},
-                       {"x_local", extents_of(box_of(t.links[0].plan.input, grid.rank(at)))},
-                       {"y_local", extents_of(box_of(t.links[0].plan.output, grid.rank(at)))}});
+                       {"x_local", extents_of(box_of(t.links[0].plan.given(), grid.rank(at)))},
+                       {"y_local", extents_of(box_of(t.links[0].plan.output(), grid.rank(at)))}});
   }
   json theirs = taken(c.derived);
   if (theirs.contains("per_rank")) compare_workers(theirs.at("per_rank"), workers, t.mismatches);

@@ -74,7 +74,7 @@ void read_question(test_case& c, trial& t) {
     if (t.compares.empty()) throw unbuilt("nothing to compare");
     for (const std::string& name : t.compares) {
       const int needs = name == "dw" ? 1 : name == "db" ? 2 : 0;  // parameters
-      const bool there = std::any_of(t.links.begin(), t.links.end(), [&](const link& l) { return l.plan.parameters.count >= needs; });
+      const bool there = std::any_of(t.links.begin(), t.links.end(), [&](const link& l) { return l.plan.parameters() >= needs; });
       if ((needs == 0 && name != "y" && name != "dx") || !there) throw unbuilt(fmt::format("comparing '{}'", name));
     }
   } else if (adjoints.count(c.kind) == 0) {

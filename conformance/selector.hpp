@@ -23,13 +23,14 @@ inline std::string form_of(const conv_grids& g) {
 /// The convolution on the grids that are there; one of three left out leaves a layout without dimensions, which is refused.
 inline link convolution(const conv_grids& g, const layout& x, const contraction& what) {
   if (!g.w && !g.y) return contraction_on(x, what);
-  const layer_plan nothing;
   link l = contraction_over({x, g.w.value_or(*g.y), g.y.value_or(g.x)}, what);
   if (!g.w) {
-    l.plan.used = nothing.used;
-    l.plan.parameters = nothing.parameters;
+    layer_plan unused;
+    unused.take(l.plan.given(), {});
+    unused.give(l.plan.raw(), l.plan.output());
+    l.plan = unused;
   }
-  if (!g.y) l.plan.output = nothing.output;
+  if (!g.y) l.plan.leave({});
   return l;
 }
 

@@ -53,7 +53,8 @@ inline at::Tensor assembled(const layout& x, filling how, element e, std::uint64
 /// The parameters of a link as global tensors.
 inline std::vector<at::Tensor> parameters_of(const link& l, filling how, element e, std::uint64_t seed) {
   std::vector<at::Tensor> all;
-  for (const parameter_value& p : l.plan.parameters) {
+  for (int i = 0; i < l.plan.parameters(); ++i) {
+    const parameter_value p = l.plan.parameter(i);
     const filling mine = how == filling::zeros && std::string_view(p.name) == "bias" ? filling::normal : how;
     all.push_back(filled(mine, extents_of(p.stored), e, seed + all.size(), p.initial.fan_in));
   }

@@ -48,8 +48,8 @@ struct link {
 
 inline link change_of(const layout& from, const layout& to) {
   link l;
-  l.plan.input = from;
-  l.plan.output = to;
+  l.plan.take(from);
+  l.plan.give(from, to);
   return l;
 }
 

@@ -15,7 +15,7 @@ struct batch : ts::dyn {};
 using image = ts::partition<grid, ts::whole, ts::whole, ts::blocks<row>, ts::blocks<col>>;
 using channels = ts::partition<grid, ts::whole, ts::blocks<row, col>, ts::whole, ts::whole>;
 using pixels = ts::tensor<image, ts::shape<batch, ts::dim<1>, ts::dim<8>, ts::dim<8>>, double>;
-using digits = ts::network<pixels, ts::nn::conv<6, ts::kernel<3, 3>, ts::padding<1, 1>>, ts::nn::relu, ts::nn::max_pool<ts::kernel<2, 2>>,
+using digits = ts::sequential<pixels, ts::nn::conv<6, ts::kernel<3, 3>, ts::padding<1, 1>>, ts::nn::relu, ts::nn::max_pool<ts::kernel<2, 2>>,
                            ts::nn::repartition<channels>, ts::nn::flatten, ts::nn::linear<32>, ts::nn::relu, ts::nn::linear<10>>;
 
 using spread = ts::tensor<ts::partition<grid, ts::blocks<row>, ts::blocks<col>>, ts::shape_of<12, 10>, float>;

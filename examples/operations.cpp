@@ -51,10 +51,7 @@ struct gain {
   static constexpr ts::layer_plan plan(const ts::tensor_value& x) {
     return ts::plan_operation(scaled, x.layout, ts::own_parameter{.name = "weight", .initial = ts::init::uniform(-1, 1)});
   }
-  static at::Tensor forward(const ts::team_handle&, const ts::layer_plan&, const at::Tensor& x,
-                            const std::vector<ts::nn::parameter>& parameters) {
-    return x * (1 + parameters[0].use());
-  }
+  static at::Tensor forward(const ts::nn::call& c) { return c.operand() * (1 + c.weight(0)); }
 };
 
 using features = ts::partition<grid, ts::blocks<ring>, ts::whole>;

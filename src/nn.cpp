@@ -6,6 +6,6 @@
 #include <tessera/nn/grad_norm.ipp>
 #include <tessera/nn/parameter.ipp>
 #include <tessera/nn/pooling.ipp>
-#include <tessera/nn/running_network.ipp>
+#include <tessera/nn/running_program.ipp>
 #include <tessera/nn/state_dict.ipp>
 #include <tessera/nn/weights_file.ipp>

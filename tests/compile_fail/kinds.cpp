@@ -17,7 +17,7 @@ using dynamic = ts::tensor<P, ts::shape<batch>>;
 using dynamic_copies = ts::tensor<ts::partition<grid, ts::whole>, ts::shape<batch>>;
 using image = ts::tensor<ts::partition<grid, ts::whole, ts::whole, ts::blocks<row>, ts::blocks<col>>, ts::shape_of<4, 6, 9, 9>>;
 using matrix = ts::tensor<ts::partition<grid, ts::blocks<row>, ts::whole>, ts::shape_of<8, 6>>;
-using net = ts::network<ts::tensor<ts::partition<grid, ts::blocks<row>, ts::whole>, ts::shape<batch, ts::dim<6>>>, nn::linear<4>>;
+using net = ts::sequential<ts::tensor<ts::partition<grid, ts::blocks<row>, ts::whole>, ts::shape<batch, ts::dim<6>>>, nn::linear<4>>;
 constexpr auto scaled = ts::operation("nf,f->nf").multilinear();
 
 // Meshes.
@@ -144,7 +144,7 @@ static_assert(ts::primitive<bad, copies>::cost().total >= 0);
 struct width : ts::dyn {
   explicit width(int);  // nobody makes one
 };
-static_assert(ts::network<ts::tensor<ts::partition<grid, ts::blocks<row>, ts::whole>, ts::shape<width, ts::dim<4>>>, nn::relu>::layers::count == 1);
+static_assert(ts::sequential<ts::tensor<ts::partition<grid, ts::blocks<row>, ts::whole>, ts::shape<width, ts::dim<4>>>, nn::relu>::program.count == 1);
 #if defined(NAMES_DYN)  // expect: [tessera.shape.name] && extents_of_one_name<tessera::its::dimension<0>, tessera::its::other_dimension<1>>
 namespace other {
 struct batch : ts::dyn {};
@@ -243,74 +243,74 @@ using l = T<ts::partition<grid, ts::lengths<row>>>;
 static_assert(ts::primitive<l, copies>::cost().total >= 0);
 #elif defined(LEARNED_TRAFFIC)  // expect: [tessera.lengths.unknown] && lengths_not_known<tessera::its::dimension<0>>
 using l = ts::tensor<ts::partition<grid, ts::lengths<row>, ts::whole>, ts::shape_of<10, 4>>;
-static_assert(ts::traffic<ts::network<l, nn::relu>>().forward.bytes >= 0);
+static_assert(ts::traffic<ts::sequential<l, nn::relu>>().forward.bytes >= 0);
 #elif defined(TRAFFIC_TENSOR)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 0, tessera::kind::network, tessera::kind::tensor>
 static_assert(ts::traffic<good>().forward.bytes >= 0);
 #endif
 
 // Networks, layers and their options.
-static_assert(ts::network<image, nn::slice<2, 1, 9>, nn::avg_pool<ts::kernel<3, 3>, ts::divisor<1>>>::layers::count == 2);
+static_assert(ts::sequential<image, nn::slice<2, 1, 9>, nn::avg_pool<ts::kernel<3, 3>, ts::divisor<1>>>::program.count == 2);
 #if defined(NET_PARTITION)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::network, 0, tessera::kind::tensor, tessera::kind::partition>
-using bad = ts::network<P, nn::relu>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<P, nn::relu>;
+static_assert(bad::program.count >= 0);
 #elif defined(NET_EMPTY)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::network, 0, tessera::kind::tensor, tessera::kind::nothing>
-using bad = ts::network<>;
-static_assert(bad::layers::count >= 0);
-#elif defined(NET_TENSOR_LAYER)  // expect: [tessera.argument.kind] && at_layer<0, && tessera::wrong_argument<tessera::kind::network, 1, tessera::kind::layer, tessera::kind::tensor>
-using bad = ts::network<image, image>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<>;
+static_assert(bad::program.count >= 0);
+#elif defined(NET_TENSOR_LAYER)  // expect: [tessera.argument.kind] && at_layer<0, && tessera::wrong_argument<tessera::kind::flow, 1, tessera::kind::layer, tessera::kind::tensor>
+using bad = ts::sequential<image, image>;
+static_assert(bad::program.count >= 0);
 #elif defined(LINEAR_NEGATIVE)  // expect: [tessera.shape.negative] && at_layer<0, && tessera::extent_negative<tessera::its::dimension<1>, tessera::its::extent<-1>>
-using bad = ts::network<matrix, nn::linear<-1>>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<matrix, nn::linear<-1>>;
+static_assert(bad::program.count >= 0);
 #elif defined(LINEAR_OPTION_AXIS)  // expect: [tessera.argument.kind] && at_layer<0, && tessera::wrong_argument<tessera::kind::option, 0, tessera::kind::axis, tessera::kind::element>
-using bad = ts::network<matrix, nn::linear<4, ts::cut_out<int>>>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<matrix, nn::linear<4, ts::cut_out<int>>>;
+static_assert(bad::program.count >= 0);
 #elif defined(LINEAR_OUTPUT_MESH)  // expect: [tessera.argument.kind] && at_layer<0, && tessera::wrong_argument<tessera::kind::option, 0, tessera::kind::partition, tessera::kind::mesh>
-using bad = ts::network<matrix, nn::linear<4, ts::output_as<grid>>>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<matrix, nn::linear<4, ts::output_as<grid>>>;
+static_assert(bad::program.count >= 0);
 #elif defined(CONV_NO_KERNEL)  // expect: [tessera.layer.kernel] && at_layer<0, && tessera::wrong_kernel<tessera::its::extents<0>>
-using bad = ts::network<image, nn::conv<4>>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<image, nn::conv<4>>;
+static_assert(bad::program.count >= 0);
 #elif defined(CONV_KERNEL4)  // expect: [tessera.layer.kernel] && at_layer<0, && tessera::wrong_kernel<tessera::its::extents<4>>
-using bad = ts::network<image, nn::conv<4, ts::kernel<3, 3, 3, 3>>>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<image, nn::conv<4, ts::kernel<3, 3, 3, 3>>>;
+static_assert(bad::program.count >= 0);
 #elif defined(CONV_DILATION)  // expect: [tessera.window.size] && at_layer<0, && tessera::window_too_large<tessera::its::dimension<2>, tessera::its::kernel<3>, tessera::its::stride<1>, tessera::its::dilation<9223372036854775807>>
-using bad = ts::network<image, nn::conv<4, ts::kernel<3, 3>, ts::dilation<INT64_MAX>>>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<image, nn::conv<4, ts::kernel<3, 3>, ts::dilation<INT64_MAX>>>;
+static_assert(bad::program.count >= 0);
 #elif defined(CONV_KERNEL_HUGE)  // expect: [tessera.window.size] && at_layer<0, && tessera::window_too_large<tessera::its::dimension<2>, tessera::its::kernel<9223372036854775807>, tessera::its::stride<1>, tessera::its::dilation<1>>
-using bad = ts::network<image, nn::conv<4, ts::kernel<INT64_MAX, 3>>>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<image, nn::conv<4, ts::kernel<INT64_MAX, 3>>>;
+static_assert(bad::program.count >= 0);
 #elif defined(CONV_PADDING_HUGE)  // expect: [tessera.window.size] && at_layer<0, && tessera::window_too_large<tessera::its::dimension<2>, tessera::its::kernel<3>, tessera::its::stride<1>, tessera::its::dilation<1>>
-using bad = ts::network<image, nn::conv<4, ts::kernel<3, 3>, ts::padding<INT64_MAX>>>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<image, nn::conv<4, ts::kernel<3, 3>, ts::padding<INT64_MAX>>>;
+static_assert(bad::program.count >= 0);
 #elif defined(POOL_PADDING_HUGE)  // expect: [tessera.window.size] && at_layer<0, && tessera::window_too_large<tessera::its::dimension<2>, tessera::its::kernel<3>, tessera::its::stride<3>, tessera::its::dilation<1>>
-using bad = ts::network<image, nn::max_pool<ts::kernel<3, 3>, ts::padding<INT64_MAX>>>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<image, nn::max_pool<ts::kernel<3, 3>, ts::padding<INT64_MAX>>>;
+static_assert(bad::program.count >= 0);
 #elif defined(POOL_CEIL_STRIDE0)  // expect: [tessera.window.positive] && at_layer<0, && tessera::window_not_positive<tessera::its::dimension<2>, tessera::its::kernel<3>, tessera::its::stride<0>, tessera::its::dilation<1>>
-using bad = ts::network<image, nn::max_pool<ts::kernel<3, 3>, ts::stride<0>, ts::ceil_mode>>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<image, nn::max_pool<ts::kernel<3, 3>, ts::stride<0>, ts::ceil_mode>>;
+static_assert(bad::program.count >= 0);
 #elif defined(AVG_DIVISOR0)  // expect: [tessera.layer.divisor] && at_layer<0, && tessera::divisor_not_positive<tessera::its::divisor<0>>
-using bad = ts::network<image, nn::avg_pool<ts::kernel<3, 3>, ts::divisor<0>>>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<image, nn::avg_pool<ts::kernel<3, 3>, ts::divisor<0>>>;
+static_assert(bad::program.count >= 0);
 #elif defined(SLICE_NEGATIVE)  // expect: [tessera.signature.range] && at_layer<0, && tessera::range_outside<tessera::its::dimension<2>, tessera::its::extent<9>, tessera::its::begin<-1>, tessera::its::end<4>>
-using bad = ts::network<image, nn::slice<2, -1, 4>>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<image, nn::slice<2, -1, 4>>;
+static_assert(bad::program.count >= 0);
 #elif defined(SLICE_BEYOND)  // expect: [tessera.signature.range] && at_layer<0, && tessera::range_outside<tessera::its::dimension<2>, tessera::its::extent<9>, tessera::its::begin<1>, tessera::its::end<12>>
-using bad = ts::network<image, nn::slice<2, 1, 12>>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<image, nn::slice<2, 1, 12>>;
+static_assert(bad::program.count >= 0);
 #elif defined(SLICE_DIM)  // expect: [tessera.layer.dimension] && at_layer<0, && tessera::dimension_not_there<tessera::its::dimension<7>, tessera::its::dimensions<4>>
-using bad = ts::network<image, nn::slice<7, 1, 2>>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<image, nn::slice<7, 1, 2>>;
+static_assert(bad::program.count >= 0);
 #elif defined(SLICE_BACKWARDS)  // expect: [tessera.signature.range] && at_layer<0, && tessera::range_outside<tessera::its::dimension<2>, tessera::its::extent<9>, tessera::its::begin<5>, tessera::its::end<2>>
-using bad = ts::network<image, nn::slice<2, 5, 2>>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<image, nn::slice<2, 5, 2>>;
+static_assert(bad::program.count >= 0);
 #elif defined(PAD_KERNEL)  // expect: [tessera.layer.not_taken] && at_layer<0, tessera::nn::pad< && tessera::option_not_taken<tessera::its::option<0>>
-using bad = ts::network<image, nn::pad<ts::padding<1, 1>>>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<image, nn::pad<ts::padding<1, 1>>>;
+static_assert(bad::program.count >= 0);
 #elif defined(PAD_MANY)  // expect: [tessera.list.full] && at_layer<0, && tessera::list_full<tessera::its::most<8>>
-using bad = ts::network<image, nn::pad<ts::padding_at<1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1>>>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<image, nn::pad<ts::padding_at<1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1>>>;
+static_assert(bad::program.count >= 0);
 #elif defined(REPART_AXIS)  // expect: [tessera.argument.kind] && at_layer<0, && tessera::wrong_argument<tessera::kind::layer, 0, tessera::kind::partition, tessera::kind::axis>
-using bad = ts::network<image, nn::repartition<row>>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<image, nn::repartition<row>>;
+static_assert(bad::program.count >= 0);
 #endif

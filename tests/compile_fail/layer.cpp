@@ -19,148 +19,148 @@ using images = ts::tensor<P, Shape, double>;
 template <class P, class Shape = ts::shape<batch, ts::dim<16>>>
 using rows_of = ts::tensor<P, Shape, double>;
 
-using good = ts::network<images<image>, nn::conv<6, ts::kernel<3, 3>, ts::padding<1, 1>>, nn::relu,
+using good = ts::sequential<images<image>, nn::conv<6, ts::kernel<3, 3>, ts::padding<1, 1>>, nn::relu,
                          nn::max_pool<ts::kernel<3, 3>, ts::padding<1, 1>>, nn::repartition<channels>, nn::flatten,
                          nn::linear<10>>;
-static_assert(good::layers::count == 6);
+static_assert(good::program.count == 6);
 
 // Windows.
 #if defined(WIDE_KERNEL)  // expect: [tessera.window.kernel] && at_layer<1, && tessera::kernel_wider_than_padded_tensor<tessera::its::dimension<2>, tessera::its::extent<8>, tessera::its::padding<1>, tessera::its::kernel<13>>
-using bad = ts::network<images<image>, nn::relu, nn::conv<6, ts::kernel<13, 3>, ts::padding<1, 1>>, nn::relu>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<images<image>, nn::relu, nn::conv<6, ts::kernel<13, 3>, ts::padding<1, 1>>, nn::relu>;
+static_assert(bad::program.count >= 0);
 #elif defined(WIDE_DILATED_KERNEL)  // expect: [tessera.window.kernel] && at_layer<0, && tessera::kernel_wider_than_padded_tensor<tessera::its::dimension<3>, tessera::its::extent<8>, tessera::its::padding<0>, tessera::its::kernel<5>>
-using bad = ts::network<images<image>, nn::conv<6, ts::kernel<3, 5>, ts::dilation<1, 2>>, nn::relu>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<images<image>, nn::conv<6, ts::kernel<3, 5>, ts::dilation<1, 2>>, nn::relu>;
+static_assert(bad::program.count >= 0);
 #elif defined(WIDE_POOL)  // expect: [tessera.window.kernel] && at_layer<2, && tessera::kernel_wider_than_padded_tensor<tessera::its::dimension<2>, tessera::its::extent<4>, tessera::its::padding<0>, tessera::its::kernel<5>>
-using bad = ts::network<images<image>, nn::relu, nn::max_pool<ts::kernel<2, 2>>, nn::max_pool<ts::kernel<5, 2>>, nn::relu>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<images<image>, nn::relu, nn::max_pool<ts::kernel<2, 2>>, nn::max_pool<ts::kernel<5, 2>>, nn::relu>;
+static_assert(bad::program.count >= 0);
 #elif defined(WIDE_KERNEL_TRAFFIC)  // expect: [tessera.window.kernel] && at_layer<0, && tessera::kernel_wider_than_padded_tensor<tessera::its::dimension<2>, tessera::its::extent<8>, tessera::its::padding<0>, tessera::its::kernel<9>>
-using bad = ts::network<images<image>, nn::conv<6, ts::kernel<9, 3>>, nn::relu>;
+using bad = ts::sequential<images<image>, nn::conv<6, ts::kernel<9, 3>>, nn::relu>;
 static_assert(ts::traffic<bad>(ts::bind<batch>(64)).forward.busiest_worker_bytes <= 33'792);
 #elif defined(NO_KERNEL)  // expect: [tessera.window.positive] && at_layer<0, && tessera::window_not_positive<tessera::its::dimension<2>, tessera::its::kernel<0>, tessera::its::stride<1>, tessera::its::dilation<1>>
-using bad = ts::network<images<image>, nn::conv<6, ts::kernel<0, 3>>, nn::relu>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<images<image>, nn::conv<6, ts::kernel<0, 3>>, nn::relu>;
+static_assert(bad::program.count >= 0);
 #elif defined(NO_STRIDE)  // expect: [tessera.window.positive] && at_layer<1, && tessera::window_not_positive<tessera::its::dimension<3>, tessera::its::kernel<2>, tessera::its::stride<0>, tessera::its::dilation<1>>
-using bad = ts::network<images<image>, nn::relu, nn::max_pool<ts::kernel<2, 2>, ts::stride<2, 0>>, nn::flatten>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<images<image>, nn::relu, nn::max_pool<ts::kernel<2, 2>, ts::stride<2, 0>>, nn::flatten>;
+static_assert(bad::program.count >= 0);
 #elif defined(NEGATIVE_PADDING)  // expect: [tessera.window.positive] && at_layer<0, && tessera::window_not_positive<tessera::its::dimension<2>, tessera::its::kernel<3>, tessera::its::stride<1>, tessera::its::dilation<1>>
-using bad = ts::network<images<image>, nn::conv<6, ts::kernel<3, 3>, ts::padding<-1, 0>>>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<images<image>, nn::conv<6, ts::kernel<3, 3>, ts::padding<-1, 0>>>;
+static_assert(bad::program.count >= 0);
 #elif defined(POOL_PADDING)  // expect: [tessera.window.padding] && at_layer<1, && tessera::padding_wider_than_half_kernel<tessera::its::dimension<3>, tessera::its::padding<2>, tessera::its::kernel<3>>
-using bad = ts::network<images<image>, nn::relu, nn::max_pool<ts::kernel<3, 3>, ts::padding<1, 2>>, nn::relu>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<images<image>, nn::relu, nn::max_pool<ts::kernel<3, 3>, ts::padding<1, 2>>, nn::relu>;
+static_assert(bad::program.count >= 0);
 #endif
 
 // Dimensions.
-static_assert(ts::network<rows_of<features>, nn::linear<8>, nn::relu, nn::linear<4>>::layers::count == 3);
+static_assert(ts::sequential<rows_of<features>, nn::linear<8>, nn::relu, nn::linear<4>>::program.count == 3);
 #if defined(CONV_OF_MATRIX)  // expect: [tessera.layer.dimensions] && at_layer<1, && tessera::layer_takes_other_dimensions<tessera::its::takes<4>, tessera::its::is_given<2>>
-using bad = ts::network<rows_of<features>, nn::linear<8>, nn::conv<6, ts::kernel<3, 3>>, nn::relu>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<rows_of<features>, nn::linear<8>, nn::conv<6, ts::kernel<3, 3>>, nn::relu>;
+static_assert(bad::program.count >= 0);
 #elif defined(POOL_OF_MATRIX)  // expect: [tessera.layer.dimensions] && at_layer<0, && tessera::layer_takes_other_dimensions<tessera::its::takes<4>, tessera::its::is_given<2>>
-using bad = ts::network<rows_of<features>, nn::max_pool<ts::kernel<2, 2>>, nn::relu>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<rows_of<features>, nn::max_pool<ts::kernel<2, 2>>, nn::relu>;
+static_assert(bad::program.count >= 0);
 #elif defined(FLATTEN_OF_VECTOR)  // expect: [tessera.layer.dimensions] && at_layer<0, && tessera::layer_takes_other_dimensions<tessera::its::takes<2>, tessera::its::is_given<1>>
-using bad = ts::network<ts::tensor<ts::partition<grid, ts::whole>, ts::shape<batch>>, nn::flatten, nn::relu>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<ts::tensor<ts::partition<grid, ts::whole>, ts::shape<batch>>, nn::flatten, nn::relu>;
+static_assert(bad::program.count >= 0);
 #elif defined(REPARTITION_OF_MATRIX)  // expect: [tessera.partition.dimensions] && at_layer<1, && tessera::wrong_number_of_dimensions<tessera::its::covers<4>, tessera::its::dimensions<2>>
-using bad = ts::network<rows_of<features>, nn::relu, nn::repartition<image>, nn::relu>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<rows_of<features>, nn::relu, nn::repartition<image>, nn::relu>;
+static_assert(bad::program.count >= 0);
 #elif defined(REPARTITION_TO_TENSOR)  // expect: [tessera.argument.kind] && at_layer<1, && tessera::wrong_argument<tessera::kind::layer, 0, tessera::kind::partition, tessera::kind::tensor>
-using bad = ts::network<rows_of<features>, nn::relu, nn::repartition<rows_of<features>>, nn::relu>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<rows_of<features>, nn::relu, nn::repartition<rows_of<features>>, nn::relu>;
+static_assert(bad::program.count >= 0);
 #elif defined(RESULT_AS_TENSOR)  // expect: [tessera.argument.kind] && at_layer<0, && tessera::wrong_argument<tessera::kind::option, 0, tessera::kind::partition, tessera::kind::tensor>
-using bad = ts::network<rows_of<features>, nn::linear<8, ts::output_as<rows_of<features>>>, nn::relu>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<rows_of<features>, nn::linear<8, ts::output_as<rows_of<features>>>, nn::relu>;
+static_assert(bad::program.count >= 0);
 #elif defined(RESULT_OF_OTHER_RANK)  // expect: [tessera.partition.dimensions] && at_layer<0, && tessera::wrong_number_of_dimensions<tessera::its::covers<4>, tessera::its::dimensions<2>>
-using bad = ts::network<rows_of<features>, nn::linear<8, ts::output_as<image>>, nn::relu>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<rows_of<features>, nn::linear<8, ts::output_as<image>>, nn::relu>;
+static_assert(bad::program.count >= 0);
 #elif defined(DYNAMIC_FEATURES)  // expect: [tessera.layer.dynamic] && at_layer<1, && tessera::extent_not_static<tessera::its::dimension<1>>
-using bad = ts::network<rows_of<features, ts::shape<batch, width>>, nn::relu, nn::linear<8>, nn::relu>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<rows_of<features, ts::shape<batch, width>>, nn::relu, nn::linear<8>, nn::relu>;
+static_assert(bad::program.count >= 0);
 #elif defined(DYNAMIC_CHANNELS)  // expect: [tessera.layer.dynamic] && at_layer<0, && tessera::extent_not_static<tessera::its::dimension<1>>
-using bad = ts::network<images<image, ts::shape<batch, width, ts::dim<8>, ts::dim<8>>>, nn::conv<6, ts::kernel<3, 3>>>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<images<image, ts::shape<batch, width, ts::dim<8>, ts::dim<8>>>, nn::conv<6, ts::kernel<3, 3>>>;
+static_assert(bad::program.count >= 0);
 #elif defined(DYNAMIC_FLATTENED)  // expect: [tessera.layer.dynamic] && at_layer<1, && tessera::extent_not_static<tessera::its::dimension<1>>
-using bad = ts::network<images<channels, ts::shape<batch, ts::dim<3>, width, ts::dim<8>>>, nn::flatten, nn::linear<8>>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<images<channels, ts::shape<batch, ts::dim<3>, width, ts::dim<8>>>, nn::flatten, nn::linear<8>>;
+static_assert(bad::program.count >= 0);
 #endif
 
 // Cuts and meanings that a layer cannot take.
-static_assert(ts::network<images<channels>, nn::flatten, nn::linear<8>>::layers::count == 2);
+static_assert(ts::sequential<images<channels>, nn::flatten, nn::linear<8>>::program.count == 2);
 #if defined(FLATTEN_OF_CUT_HEIGHT)  // expect: [tessera.rule.whole] && at_layer<2, && tessera::dimension_needed_whole<tessera::its::operand<0>, tessera::its::dimension<2>>
-using bad = ts::network<images<image>, nn::conv<6, ts::kernel<3, 3>>, nn::relu, nn::flatten, nn::linear<10>>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<images<image>, nn::conv<6, ts::kernel<3, 3>>, nn::relu, nn::flatten, nn::linear<10>>;
+static_assert(bad::program.count >= 0);
 #elif defined(RELU_OF_TERMS)  // expect: [tessera.rule.nonlinear] && at_layer<0, && tessera::nonlinear_on_partial<row, tessera::its::operand<0>>
-using bad = ts::network<rows_of<ts::partition<grid, ts::whole, ts::whole, ts::partial<row>>>, nn::relu, nn::linear<4>>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<rows_of<ts::partition<grid, ts::whole, ts::whole, ts::partial<row>>>, nn::relu, nn::linear<4>>;
+static_assert(bad::program.count >= 0);
 #elif defined(RELU_OF_KEPT_TERMS)  // expect: [tessera.rule.nonlinear] && at_layer<1, && tessera::nonlinear_on_partial<col, tessera::its::operand<0>>
 using terms = ts::partition<grid, ts::blocks<row>, ts::whole, ts::partial<col>>;
-using bad = ts::network<rows_of<ts::partition<grid, ts::blocks<row>, ts::blocks<col>>>,
+using bad = ts::sequential<rows_of<ts::partition<grid, ts::blocks<row>, ts::blocks<col>>>,
                         nn::linear<4, ts::cut_in<col>, ts::output_as<terms>>, nn::relu>;
-static_assert(bad::layers::count >= 0);
+static_assert(bad::program.count >= 0);
 #elif defined(POOL_OF_TERMS)  // expect: [tessera.rule.nonlinear] && at_layer<0, && tessera::nonlinear_on_partial<col, tessera::its::operand<0>>
-using bad = ts::network<images<ts::partition<grid, ts::blocks<row>, ts::whole, ts::whole, ts::whole, ts::partial<col>>>,
+using bad = ts::sequential<images<ts::partition<grid, ts::blocks<row>, ts::whole, ts::whole, ts::whole, ts::partial<col>>>,
                         nn::max_pool<ts::kernel<2, 2>>, nn::flatten>;
-static_assert(bad::layers::count >= 0);
+static_assert(bad::program.count >= 0);
 #elif defined(HALOED_FEATURES)  // expect: [tessera.move.tiling] && at_layer<1, && tessera::not_a_tiling<tessera::its::none, tessera::its::dimension<1>>
-using bad = ts::network<rows_of<ts::partition<grid, ts::whole, ts::haloed<ts::blocks<row>, 16, 1, -1, 1>>>, nn::relu,
+using bad = ts::sequential<rows_of<ts::partition<grid, ts::whole, ts::haloed<ts::blocks<row>, 16, 1, -1, 1>>>, nn::relu,
                         nn::repartition<ts::partition<grid, ts::whole, ts::whole>>, nn::linear<4>>;
-static_assert(bad::layers::count >= 0);
+static_assert(bad::program.count >= 0);
 #endif
 
 // Counts.
-static_assert(ts::network<rows_of<features, ts::shape<batch, ts::dim<1024>>>, nn::linear<1024>>::layers::count == 1);
+static_assert(ts::sequential<rows_of<features, ts::shape<batch, ts::dim<1024>>>, nn::linear<1024>>::program.count == 1);
 #if defined(LARGE_RESULT)  // expect: [tessera.shape.overflow] && at_layer<1, && tessera::count_overflows<tessera::its::dimension<1>, tessera::its::extent<4294967296>>
 using large = ts::shape<ts::dim<(1LL << 32)>, ts::dim<16>>;
-using bad = ts::network<rows_of<features, large>, nn::relu, nn::linear<(1LL << 32)>, nn::relu>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<rows_of<features, large>, nn::relu, nn::linear<(1LL << 32)>, nn::relu>;
+static_assert(bad::program.count >= 0);
 #elif defined(LARGE_WEIGHT)  // expect: [tessera.shape.overflow] && at_layer<0, && tessera::count_overflows<tessera::its::dimension<1>, tessera::its::extent<4294967296>>
-using bad = ts::network<rows_of<features, ts::shape<batch, ts::dim<(1LL << 32)>>>, nn::linear<(1LL << 32)>, nn::relu>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<rows_of<features, ts::shape<batch, ts::dim<(1LL << 32)>>>, nn::linear<(1LL << 32)>, nn::relu>;
+static_assert(bad::program.count >= 0);
 #elif defined(LARGE_INPUT)  // expect: [tessera.shape.overflow] && count_overflows<tessera::its::dimension<2>, tessera::its::extent<4294967296>>
 using large = ts::shape<batch, ts::dim<(1LL << 32)>, ts::dim<(1LL << 32)>, ts::dim<1>>;
-using bad = ts::network<images<channels, large>, nn::relu, nn::flatten>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<images<channels, large>, nn::relu, nn::flatten>;
+static_assert(bad::program.count >= 0);
 #elif defined(STRIDES_OF_OTHER_DIMENSIONS)  // expect: [tessera.layer.options] && at_layer<0, && tessera::option_of_other_dimensions<tessera::its::kernel<2>, tessera::its::option<3>>
-using bad = ts::network<images<image>, nn::conv<6, ts::kernel<3, 3>, ts::stride<1, 2, 1>>>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<images<image>, nn::conv<6, ts::kernel<3, 3>, ts::stride<1, 2, 1>>>;
+static_assert(bad::program.count >= 0);
 #elif defined(PADDING_OF_OTHER_DIMENSIONS)  // expect: [tessera.layer.options] && at_layer<1, && tessera::option_of_other_dimensions<tessera::its::kernel<4>, tessera::its::option<2>>
-using bad = ts::network<images<image>, nn::relu, nn::max_pool<ts::kernel<3, 3>, ts::padding_at<1, 1>>>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<images<image>, nn::relu, nn::max_pool<ts::kernel<3, 3>, ts::padding_at<1, 1>>>;
+static_assert(bad::program.count >= 0);
 #elif defined(UNBOUND_BATCH)  // expect: [tessera.shape.unbound] && extent_not_bound<tessera::its::dimension<0>>
 static_assert(ts::traffic<good>(ts::bind<width>(8)).forward.bytes >= 0);
 #endif
 
 // Options that a layer has no use for, and two on the same thing.
-using optioned = ts::network<images<image>, nn::pad<ts::padding_at<1, 1>, ts::padding_mode<ts::boundary::replicate>>,
+using optioned = ts::sequential<images<image>, nn::pad<ts::padding_at<1, 1>, ts::padding_mode<ts::boundary::replicate>>,
                              nn::conv<6, ts::groups<3>, ts::kernel<3, 3>, ts::stride<1>, ts::padding_at<1, 1, 1, 1>, ts::dilation<1>,
                                       ts::padding_mode<ts::boundary::periodic>, ts::no_bias>,
                              nn::max_pool<ts::ceil_mode, ts::kernel<2, 2>, ts::padding<1>, ts::stride<2>, ts::dilation<1>>,
                              nn::avg_pool<ts::kernel<2, 2>, ts::exclude_padding, ts::divisor<3>>, nn::repartition<channels>, nn::flatten,
                              nn::linear<8, ts::no_bias, ts::cut_in<col>, ts::cut_out<row>, ts::output_as<features>>>;
-static_assert(optioned::layers::count == 7);
+static_assert(optioned::program.count == 7);
 #if defined(STRIDED_LINEAR)  // expect: [tessera.layer.not_taken] && at_layer<1, tessera::nn::linear< && tessera::option_not_taken<tessera::its::option<1>>
-using bad = ts::network<rows_of<features>, nn::relu, nn::linear<4, ts::no_bias, ts::stride<2>>, nn::relu>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<rows_of<features>, nn::relu, nn::linear<4, ts::no_bias, ts::stride<2>>, nn::relu>;
+static_assert(bad::program.count >= 0);
 #elif defined(CONV_WITH_DIVISOR)  // expect: [tessera.layer.not_taken] && at_layer<0, tessera::nn::conv< && tessera::option_not_taken<tessera::its::option<1>>
-using bad = ts::network<images<image>, nn::conv<6, ts::kernel<3, 3>, ts::divisor<2>>, nn::relu>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<images<image>, nn::conv<6, ts::kernel<3, 3>, ts::divisor<2>>, nn::relu>;
+static_assert(bad::program.count >= 0);
 #elif defined(CONV_WITH_COVER)  // expect: [tessera.layer.not_taken] && at_layer<0, tessera::nn::conv< && tessera::option_not_taken<tessera::its::option<1>>
-using bad = ts::network<images<image>, nn::conv<6, ts::kernel<3, 3>, ts::blocks<row>>>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<images<image>, nn::conv<6, ts::kernel<3, 3>, ts::blocks<row>>>;
+static_assert(bad::program.count >= 0);
 #elif defined(GROUPED_MAX_POOL)  // expect: [tessera.layer.not_taken] && at_layer<1, tessera::nn::max_pool< && tessera::option_not_taken<tessera::its::option<1>>
-using bad = ts::network<images<image>, nn::relu, nn::max_pool<ts::kernel<2, 2>, ts::groups<2>>, nn::relu>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<images<image>, nn::relu, nn::max_pool<ts::kernel<2, 2>, ts::groups<2>>, nn::relu>;
+static_assert(bad::program.count >= 0);
 #elif defined(REFLECTED_AVG_POOL)  // expect: [tessera.layer.not_taken] && at_layer<0, tessera::nn::avg_pool< && tessera::option_not_taken<tessera::its::option<0>>
-using bad = ts::network<images<image>, nn::avg_pool<ts::padding_mode<ts::boundary::reflect>, ts::kernel<2, 2>>>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<images<image>, nn::avg_pool<ts::padding_mode<ts::boundary::reflect>, ts::kernel<2, 2>>>;
+static_assert(bad::program.count >= 0);
 #elif defined(DILATED_PAD)  // expect: [tessera.layer.not_taken] && at_layer<0, tessera::nn::pad< && tessera::option_not_taken<tessera::its::option<0>>
-using bad = ts::network<images<image>, nn::pad<ts::padding_at<1, 1>, ts::dilation<2>>, nn::relu>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<images<image>, nn::pad<ts::padding_at<1, 1>, ts::dilation<2>>, nn::relu>;
+static_assert(bad::program.count >= 0);
 #elif defined(KERNEL_TWICE)  // expect: [tessera.layer.twice] && at_layer<0, && tessera::option_given_twice<tessera::its::option<0>, tessera::its::option_again<1>>
-using bad = ts::network<images<image>, nn::conv<6, ts::kernel<3>, ts::kernel<3>>, nn::relu>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<images<image>, nn::conv<6, ts::kernel<3>, ts::kernel<3>>, nn::relu>;
+static_assert(bad::program.count >= 0);
 #elif defined(PADDING_AND_PADDING_AT)  // expect: [tessera.layer.twice] && at_layer<1, && tessera::option_given_twice<tessera::its::option<1>, tessera::its::option_again<2>>
-using bad = ts::network<images<image>, nn::relu, nn::max_pool<ts::kernel<3, 3>, ts::padding<1>, ts::padding_at<1, 0, 1, 0>>>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<images<image>, nn::relu, nn::max_pool<ts::kernel<3, 3>, ts::padding<1>, ts::padding_at<1, 0, 1, 0>>>;
+static_assert(bad::program.count >= 0);
 #endif

@@ -12,7 +12,7 @@ using input = ts::tensor<ts::partition<grid, ts::blocks<row>, ts::blocks<col>>, 
 using terms = ts::partition<grid, ts::blocks<row>, ts::whole, ts::partial<col>>;
 
 template <class Middle>
-using network = ts::network<
+using network = ts::sequential<
     input,
     nn::linear<64>, nn::relu, nn::linear<63>, nn::relu, nn::linear<62>, nn::relu, nn::linear<61>, nn::relu,
     nn::linear<60>, nn::relu, nn::linear<59>, nn::relu, nn::linear<58>, nn::relu, nn::linear<57>, nn::relu,
@@ -30,7 +30,7 @@ template <ts::index_t Out>
 using conv = nn::conv<Out, ts::kernel<3, 3>, ts::padding<1, 1>>;
 
 template <class Middle>
-using convolutions = ts::network<
+using convolutions = ts::sequential<
     image,
     conv<1>, nn::relu, conv<2>, nn::relu, conv<3>, nn::relu, conv<4>, nn::relu, conv<5>, nn::relu, conv<6>, nn::relu,
     conv<7>, nn::relu, conv<8>, nn::relu, conv<9>, nn::relu, conv<10>, nn::relu, conv<11>, nn::relu, conv<12>, nn::relu,
@@ -49,32 +49,32 @@ using bad = convolutions<wide>;
 static_assert(ts::traffic<bad>().forward.bytes <= 0);
 #elif defined(WIDE_CONVOLUTION_USED)  // expect: [tessera.window.kernel] && at_layer<24, && tessera::kernel_wider_than_padded_tensor<tessera::its::dimension<2>, tessera::its::extent<8>, tessera::its::padding<1>, tessera::its::kernel<13>>
 using bad = convolutions<wide>;
-static_assert(std::is_same_v<bad::input, image> && bad::layers::count >= 0 && !bad::verdict::ok);
-static_assert(ts::TensorType<ts::network<bad::output, nn::relu, conv<3>>::output>);
+static_assert(std::is_same_v<bad::input, image> && bad::program.count >= 0 && !bad::verdict::ok);
+static_assert(ts::TensorType<ts::sequential<bad::output, nn::relu, conv<3>>::output>);
 static_assert(ts::primitive<bad::output, ts::canonical_tensor<image>>::cost().total >= 0);
 static_assert(ts::TensorType<ts::result_type<ts::functions::sum<>, bad::output>>);
 #elif defined(WIDE_CONVOLUTION_DERIVED)  // expect: [tessera.window.kernel] && at_layer<24, && tessera::kernel_wider_than_padded_tensor<tessera::its::dimension<2>, tessera::its::extent<8>, tessera::its::padding<1>, tessera::its::kernel<13>>
 struct net : convolutions<wide> {};
 static_assert(std::is_same_v<net::input, image>);
-#elif defined(NO_LAYER)  // expect: [tessera.argument.kind] && at_layer<24, && tessera::wrong_argument<tessera::kind::network, 25, tessera::kind::layer, tessera::kind::option>
+#elif defined(NO_LAYER)  // expect: [tessera.argument.kind] && at_layer<24, && tessera::wrong_argument<tessera::kind::flow, 1, tessera::kind::layer, tessera::kind::option>
 using bad = convolutions<ts::kernel<3, 3>>;
-static_assert(bad::layers::count >= 0);
+static_assert(bad::program.count >= 0);
 #elif defined(NO_TENSOR)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::network, 0, tessera::kind::tensor, tessera::kind::partition>
-using bad = ts::network<cut, conv<1>, nn::relu, conv<2>, nn::relu>;
+using bad = ts::sequential<cut, conv<1>, nn::relu, conv<2>, nn::relu>;
 static_assert(ts::traffic<bad>(ts::bind<batch>(8)).forward.bytes >= 0);
 #elif defined(POOL_OF_MATRIX)  // expect: [tessera.layer.dimensions] && at_layer<24, && tessera::layer_takes_other_dimensions<tessera::its::takes<4>, tessera::its::is_given<2>>
 using bad = network<nn::max_pool<ts::kernel<2, 2>>>;
-static_assert(bad::layers::count >= 0);
+static_assert(bad::program.count >= 0);
 #elif defined(RELU_OF_TERMS)  // expect: [tessera.rule.nonlinear] && at_layer<25, && tessera::nonlinear_on_partial<col, tessera::its::operand<0>>
 using bad = network<nn::linear<52, ts::output_as<terms>>>;
-static_assert(bad::layers::count >= 0);
+static_assert(bad::program.count >= 0);
 #elif defined(FOREIGN_AXIS)  // expect: [tessera.partition.axis] && at_layer<24, && tessera::axis_not_in_mesh<ring, tessera::its::mesh_axes<2>>
 struct ring : ts::axis<4> {};
 using bad = network<nn::repartition<ts::partition<grid, ts::blocks<row>, ts::blocks<ring>>>>;
-static_assert(bad::layers::count >= 0);
+static_assert(bad::program.count >= 0);
 #else
-static_assert(network<nn::linear<52>>::layers::count == 50);
+static_assert(network<nn::linear<52>>::program.count == 50);
 static_assert(ts::traffic<network<nn::linear<52>>>(ts::bind<batch>(8)).forward.busiest_worker_bytes > 0);
-static_assert(convolutions<conv<13>>::layers::count == 50);
+static_assert(convolutions<conv<13>>::program.count == 50);
 static_assert(ts::value_of<convolutions<conv<13>>::output>.layout.dims[1].extent == 25);
 #endif

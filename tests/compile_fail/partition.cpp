@@ -15,7 +15,7 @@ using matrix = ts::tensor<ts::partition<grid, Entries...>, ts::shape_of<10, 8>>;
 using held_by_all = matrix<ts::whole, ts::whole>;
 using cut = matrix<ts::blocks<row>, ts::blocks<col>>;
 static_assert(ts::primitive<held_by_all, cut>::cost().total == 0);
-static_assert(ts::network<cut, ts::nn::relu>::layers::count == 1);
+static_assert(ts::sequential<cut, ts::nn::relu>::program.count == 1);
 
 // A cover for each dimension.
 #if defined(TOO_FEW_COVERS)  // expect: [tessera.partition.dimensions] && wrong_number_of_dimensions<tessera::its::covers<1>, tessera::its::dimensions<2>>
@@ -25,10 +25,10 @@ static_assert(used::cost().total == 0);
 using used = ts::primitive<matrix<ts::blocks<row>, ts::whole, ts::whole>, held_by_all>;
 static_assert(used::cost().total >= 0);
 #elif defined(TOO_FEW_COVERS_NETWORK)  // expect: [tessera.partition.dimensions] && wrong_number_of_dimensions<tessera::its::covers<1>, tessera::its::dimensions<2>>
-using used = ts::network<matrix<ts::blocks<row>>, ts::nn::linear<6>, ts::nn::relu>;
+using used = ts::sequential<matrix<ts::blocks<row>>, ts::nn::linear<6>, ts::nn::relu>;
 static_assert(ts::traffic<used>().forward.bytes == 0);
 #elif defined(TOO_FEW_COVERS_REPARTITION)  // expect: [tessera.partition.dimensions] && at_layer<1, && tessera::wrong_number_of_dimensions<tessera::its::covers<1>, tessera::its::dimensions<2>>
-using used = ts::network<cut, ts::nn::relu, ts::nn::repartition<ts::partition<grid, ts::blocks<row>>>, ts::nn::relu>;
+using used = ts::sequential<cut, ts::nn::relu, ts::nn::repartition<ts::partition<grid, ts::blocks<row>>>, ts::nn::relu>;
 static_assert(ts::traffic<used>().forward.bytes == 0);
 #elif defined(TOO_FEW_COVERS_OPERATION)  // expect: [tessera.partition.dimensions] && wrong_number_of_dimensions<tessera::its::covers<1>, tessera::its::dimensions<2>>
 using used = ts::result_type<ts::functions::relu, matrix<ts::blocks<row>>>;
@@ -46,22 +46,22 @@ static_assert(used::cost().total >= 0);
 using used = ts::primitive<matrix<ts::whole, ts::whole, ts::on<ring, 1>>, held_by_all>;
 static_assert(used::cost().total >= 0);
 #elif defined(FOREIGN_AXIS_NETWORK)  // expect: [tessera.partition.axis] && axis_not_in_mesh<ring, tessera::its::mesh_axes<2>>
-using used = ts::network<matrix<ts::blocks<row>, ts::blocks<ring>>, ts::nn::relu>;
+using used = ts::sequential<matrix<ts::blocks<row>, ts::blocks<ring>>, ts::nn::relu>;
 static_assert(ts::traffic<used>().forward.bytes == 0);
 #elif defined(FOREIGN_AXIS_REPARTITION)  // expect: [tessera.partition.axis] && at_layer<0, && tessera::axis_not_in_mesh<ring, tessera::its::mesh_axes<2>>
-using used = ts::network<cut, ts::nn::repartition<ts::partition<grid, ts::blocks<ring>, ts::whole>>, ts::nn::relu>;
+using used = ts::sequential<cut, ts::nn::repartition<ts::partition<grid, ts::blocks<ring>, ts::whole>>, ts::nn::relu>;
 static_assert(ts::traffic<used>().forward.bytes == 0);
 #elif defined(FOREIGN_AXIS_WEIGHT)  // expect: [tessera.partition.axis] && at_layer<1, && tessera::axis_not_in_mesh<ring, tessera::its::mesh_axes<2>>
-using used = ts::network<held_by_all, ts::nn::relu, ts::nn::linear<6, ts::cut_out<ring>>>;
+using used = ts::sequential<held_by_all, ts::nn::relu, ts::nn::linear<6, ts::cut_out<ring>>>;
 static_assert(ts::traffic<used>().forward.bytes == 0);
 #elif defined(FOREIGN_AXIS_RESULT)  // expect: [tessera.partition.axis] && at_layer<1, && tessera::axis_not_in_mesh<ring, tessera::its::mesh_axes<2>>
 using result = ts::partition<grid, ts::blocks<row>, ts::blocks<ring>>;
-using used = ts::network<held_by_all, ts::nn::relu, ts::nn::linear<6, ts::output_as<result>>>;
+using used = ts::sequential<held_by_all, ts::nn::relu, ts::nn::linear<6, ts::output_as<result>>>;
 static_assert(ts::traffic<used>().forward.bytes == 0);
 #endif
 
 // ... each used once.
-static_assert(ts::network<held_by_all, ts::nn::linear<6, ts::cut_out<row>, ts::cut_in<col>>>::layers::count == 1);
+static_assert(ts::sequential<held_by_all, ts::nn::linear<6, ts::cut_out<row>, ts::cut_in<col>>>::program.count == 1);
 #if defined(TWICE)  // expect: [tessera.partition.twice] && axis_used_twice<row>
 using used = ts::primitive<held_by_all, matrix<ts::blocks<row>, ts::blocks<row>>>;
 static_assert(used::cost().total == 0);
@@ -69,10 +69,10 @@ static_assert(used::cost().total == 0);
 using used = ts::primitive<held_by_all, matrix<ts::whole, ts::blocks<col>, ts::partial<col>>>;
 static_assert(used::cost().total == 0);
 #elif defined(TWICE_NETWORK)  // expect: [tessera.partition.twice] && axis_used_twice<col>
-using used = ts::network<matrix<ts::blocks<col>, ts::blocks<col>>, ts::nn::linear<6>>;
+using used = ts::sequential<matrix<ts::blocks<col>, ts::blocks<col>>, ts::nn::linear<6>>;
 static_assert(ts::traffic<used>().forward.bytes == 0);
 #elif defined(TWICE_WEIGHT)  // expect: [tessera.partition.twice] && at_layer<0, && tessera::axis_used_twice<row>
-using used = ts::network<held_by_all, ts::nn::linear<6, ts::cut_out<row>, ts::cut_in<row>>>;
+using used = ts::sequential<held_by_all, ts::nn::linear<6, ts::cut_out<row>, ts::cut_in<row>>>;
 static_assert(ts::traffic<used>().forward.bytes == 0);
 #endif
 
@@ -83,7 +83,7 @@ static_assert(ts::fixed<grid, col, 2>::value.size() == 2);
 using used = ts::primitive<matrix<ts::whole, ts::whole, ts::on<col, 3>>, held_by_all>;
 static_assert(used::cost().total >= 0);
 #elif defined(OUTSIDE_NEGATIVE)  // expect: [tessera.mesh.coordinate] && coordinate_outside_axis<row, tessera::its::extent<2>, tessera::its::coordinate<-1>>
-using used = ts::network<matrix<ts::whole, ts::whole, ts::on<row, -1>>, ts::nn::relu>;
+using used = ts::sequential<matrix<ts::whole, ts::whole, ts::on<row, -1>>, ts::nn::relu>;
 static_assert(ts::traffic<used>().forward.bytes == 0);
 #elif defined(OUTSIDE_FIXED)  // expect: [tessera.mesh.coordinate] && coordinate_outside_axis<col, tessera::its::extent<3>, tessera::its::coordinate<5>>
 using line = ts::tensor<ts::partition<ts::fixed<grid, col, 5>, ts::blocks<row>, ts::whole>, ts::shape_of<10, 8>>;
@@ -99,7 +99,7 @@ static_assert(used::cost().total >= 0);
 static_assert(ts::primitive<ts::tensor<ts::partition<ts::placed<grid, 4, 3, 1>, ts::whole, ts::whole>, ts::shape_of<10, 8>>,
                             held_by_all>::verb == ts::verb::repartition);
 #if defined(NO_WORKER)  // expect: [tessera.mesh.extent] && extent_not_positive<no_worker, tessera::its::extent<0>>
-using used = ts::network<ts::tensor<ts::partition<ts::mesh<row, no_worker>, ts::blocks<row>, ts::blocks<no_worker>>,
+using used = ts::sequential<ts::tensor<ts::partition<ts::mesh<row, no_worker>, ts::blocks<row>, ts::blocks<no_worker>>,
                                     ts::shape_of<10, 8>>, ts::nn::linear<6>>;
 static_assert(ts::traffic<used>().forward.bytes == 0);
 #elif defined(NEGATIVE_EXTENT)  // expect: [tessera.mesh.extent] && extent_not_positive<row, tessera::its::extent<-2>>
@@ -116,7 +116,7 @@ using used = ts::primitive<ts::tensor<misplaced, ts::shape_of<10, 8>>, held_by_a
 static_assert(used::cost().total >= 0);
 #elif defined(NAMED_TWICE)  // expect: [tessera.mesh.twice] && axis_named_twice<row>
 using twice = ts::partition<ts::mesh<row, col, row>, ts::blocks<row>, ts::whole>;
-using used = ts::network<ts::tensor<twice, ts::shape_of<10, 8>>, ts::nn::relu>;
+using used = ts::sequential<ts::tensor<twice, ts::shape_of<10, 8>>, ts::nn::relu>;
 static_assert(ts::traffic<used>().forward.bytes == 0);
 #endif
 
@@ -135,13 +135,13 @@ using mesh_of = ts::mesh<one<I>...>;
 using axes_16 = mesh_of<0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15>;
 template <class Mesh>
 using number = ts::tensor<ts::partition<Mesh, ts::whole>, ts::shape_of<4>>;
-static_assert(ts::network<number<axes_16>, ts::nn::relu>::layers::count == 1);
+static_assert(ts::sequential<number<axes_16>, ts::nn::relu>::program.count == 1);
 #if defined(MANY_AXES)  // expect: [tessera.layout.size] && too_many<tessera::its::given<17>>
-using used = ts::network<number<mesh_of<0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16>>, ts::nn::relu>;
+using used = ts::sequential<number<mesh_of<0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16>>, ts::nn::relu>;
 static_assert(ts::traffic<used>().forward.bytes == 0);
 #elif defined(MANY_DIMENSIONS)  // expect: [tessera.layout.size] && too_many<tessera::its::given<17>>
 using w = ts::whole;
-using used = ts::network<ts::tensor<ts::partition<grid, w, w, w, w, w, w, w, w, w, w, w, w, w, w, w, w, w>,
+using used = ts::sequential<ts::tensor<ts::partition<grid, w, w, w, w, w, w, w, w, w, w, w, w, w, w, w, w, w>,
                                     ts::shape_of<1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1>>, ts::nn::relu>;
 static_assert(ts::traffic<used>().forward.bytes == 0);
 #endif

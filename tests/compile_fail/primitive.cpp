@@ -56,8 +56,8 @@ static_assert(ts::primitive<ts::tensor<cut_as<ts::blocks<row>>, ts::shape_of<0>>
 using bad = ts::primitive<by_row, ts::tensor<cut_as<ts::whole, ts::whole>, ts::shape_of<10, -3>>>;
 static_assert(bad::cost().total >= 0);
 #elif defined(NEGATIVE_NETWORK)  // expect: [tessera.shape.negative] && extent_negative<tessera::its::dimension<0>, tessera::its::extent<-1>>
-using bad = ts::network<ts::tensor<cut_as<ts::blocks<row>, ts::whole>, ts::shape_of<-1, 8>>, ts::nn::relu>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<ts::tensor<cut_as<ts::blocks<row>, ts::whole>, ts::shape_of<-1, 8>>, ts::nn::relu>;
+static_assert(bad::program.count >= 0);
 #endif
 
 // Counts that an index can hold.
@@ -115,8 +115,8 @@ static_assert(bad::cost().busiest >= 0);
 using bad = ts::primitive<by_row, ts::cotangent_type<window>>;
 static_assert(bad::cost().busiest >= 0);
 #elif defined(FROM_HALOED_NETWORK)  // expect: [tessera.move.tiling] && at_layer<1, && tessera::not_a_tiling<tessera::its::none, tessera::its::dimension<0>>
-using bad = ts::network<window, ts::nn::relu, ts::nn::repartition<cut_as<ts::whole, ts::whole>>, ts::nn::relu>;
-static_assert(bad::layers::count >= 0);
+using bad = ts::sequential<window, ts::nn::relu, ts::nn::repartition<cut_as<ts::whole, ts::whole>>, ts::nn::relu>;
+static_assert(bad::program.count >= 0);
 #endif
 
 // Compositions: what one delivers is what the next takes.

@@ -109,10 +109,10 @@ struct scale {
   static constexpr const char* name = "scale";
   static constexpr ts::layer_plan plan(const ts::tensor_value& x) { return ts::plan_operation(S, x.layout, ts::own_parameter{"weight", 1}); }
 };
-static_assert(ts::network<by_col, scale<scaled>>::layers::count == 1);
+static_assert(ts::sequential<by_col, scale<scaled>>::program.count == 1);
 #if defined(LAYER_WITHOUT_OPERAND)  // expect: [tessera.signature.operands] && at_layer<0, && tessera::wrong_number_of_operands<tessera::its::takes<1>, tessera::its::is_given<2>>
-static_assert(ts::network<by_col, scale<softmax>>::layers::count >= 0);
+static_assert(ts::sequential<by_col, scale<softmax>>::program.count >= 0);
 #elif defined(PARAMETER_OF_NO_DIMENSION)  // expect: [tessera.signature.result] && at_layer<0, && tessera::letter_from_nowhere<tessera::its::dimension<1>>
 constexpr auto stretched = ts::operation("nf,fo->no").multilinear();
-static_assert(ts::network<by_col, scale<stretched>>::layers::count >= 0);
+static_assert(ts::sequential<by_col, scale<stretched>>::program.count >= 0);
 #endif

@@ -38,7 +38,7 @@ using deep = ts::nn::sequential<
     relu_layer, conv<3>, relu_layer, conv<3>, relu_layer, conv<3>, relu_layer, conv<3>, relu_layer, conv<3>, relu_layer, conv<3>,
     relu_layer, conv<3>, relu_layer, conv<3>, relu_layer, conv<3>, relu_layer, conv<3>, relu_layer, conv<3>, relu_layer, conv<3>,
     relu_layer>;
-static_assert(deep<conv<3>>::layers::count == 50);
+static_assert(deep<conv<3>>::program.count == 50);
 using small_net = ts::nn::sequential<image, conv<3>, ts::nn::relu, ts::nn::max_pool<ts::kernel<2, 2>>>;
 using never_used = deep<conv<13>>;  // naming it is no error
 struct named_net : deep<conv<3>> {

@@ -187,7 +187,7 @@ TEST_CASE("large plans are drawn in part") {
 
 TEST_CASE("networks: the same traffic in the table, as JSON and in the picture") {
   using image = tensor<partition<grid, whole, whole, blocks<row>, blocks<col>>, shape<batch, dim<1>, dim<8>, dim<9>>>;
-  using net = network<image, nn::conv<2, kernel<3, 3>, padding<1, 1>>, nn::relu>;
+  using net = sequential<image, nn::conv<2, kernel<3, 3>, padding<1, 1>>, nn::relu>;
   constexpr traffic_value t = traffic<net>(bind<batch>(4));
   const std::string forward = fmt::format("{}", t.forward.bytes), backward = fmt::format("{}", t.backward.bytes);
   const std::string table = network_table<net>(bind<batch>(4));

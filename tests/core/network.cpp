@@ -18,7 +18,7 @@ using grid = mesh<row, col>;
 using image = tensor<partition<grid, whole, whole, blocks<row>, blocks<col>>, shape<batch, dim<3>, dim<9>, dim<8>>, double>;
 
 template <class... Layers>
-using after = typename network<image, Layers...>::output;
+using after = typename sequential<image, Layers...>::output;
 
 // Whether a sentence has a word, whole.
 bool says(std::string_view sentence, std::string_view word) {
@@ -78,40 +78,40 @@ TEST_CASE("shapes and partitions follow layers") {
 
 TEST_CASE("layers in one_halo exchange once and give what they give by themselves") {
   using three = kernel<3, 3>;
-  using apart = network<image, nn::conv<4, three, padding<1, 1>>, nn::relu, nn::conv<2, three, padding<1, 1>>, nn::max_pool<kernel<2, 2>>>;
+  using apart = sequential<image, nn::conv<4, three, padding<1, 1>>, nn::relu, nn::conv<2, three, padding<1, 1>>, nn::max_pool<kernel<2, 2>>>;
   using shared =
-      network<image, nn::one_halo<nn::conv<4, three, padding<1, 1>>, nn::relu, nn::conv<2, three, padding<1, 1>>, nn::max_pool<kernel<2, 2>>>>;
+      sequential<image, nn::one_halo<nn::conv<4, three, padding<1, 1>>, nn::relu, nn::conv<2, three, padding<1, 1>>, nn::max_pool<kernel<2, 2>>>>;
   STATIC_REQUIRE(std::is_same_v<shared::output, apart::output>);
-  STATIC_REQUIRE(shared::layers::count == apart::layers::count + 1);
+  STATIC_REQUIRE(shared::program.count == apart::program.count + 1);
   constexpr traffic_value one = traffic<shared>(bind<batch>(1));
   constexpr traffic_value each = traffic<apart>(bind<batch>(1));
   STATIC_REQUIRE(one.forward.messages == 12);  // every worker of 2 x 2 from its three neighbours, once
   STATIC_REQUIRE(each.forward.messages > 2 * one.forward.messages - 1);
   // Worker (0, 0) pools 2 x 2 of 4 x 4: it needs rows [0, 4 + 2), columns [0, 4 + 2) and has [0, 5) x [0, 4).
-  STATIC_REQUIRE(box_of(shared::layers::plan(0).output, 0)[2].hi == 6);
-  STATIC_REQUIRE(std::is_same_v<network<image, nn::one_halo<nn::linear<4>>>,
-                                refused_network<at_layer<0, detail::shared_halo<nn::linear<4>>, layer_has_no_window<its::layer<0>>>, image>>);
+  STATIC_REQUIRE(box_of(shared::program.nodes[0].what->plan().output(), 0)[2].hi == 6);
+  STATIC_REQUIRE(std::is_same_v<sequential<image, nn::one_halo<nn::linear<4>>>,
+                                refused_network<within<0, at_layer<0, detail::shared_halo<nn::linear<4>>, layer_has_no_window<its::layer<0>>>>, image>>);
   using ring = nn::conv<4, three, padding<1, 1>, padding_mode<boundary::periodic>>;
   using zeros = nn::conv<4, three, padding<1, 1>>;
   using in_turn = windows_do_not_compose<its::dimension<2>, its::layer<0>>;
-  STATIC_REQUIRE(std::is_same_v<network<image, nn::one_halo<ring, zeros>>, refused_network<at_layer<0, detail::shared_halo<ring, zeros>, in_turn>, image>>);
+  STATIC_REQUIRE(std::is_same_v<sequential<image, nn::one_halo<ring, zeros>>, refused_network<within<0, at_layer<0, detail::shared_halo<ring, zeros>, in_turn>>, image>>);
 }
 
 namespace {
 
 // A layer, then it and a relu in turns.
 template <class L, int... I>
-network<image, L, std::conditional_t<I % 2 == 0, L, nn::relu>...> in_turns(std::integer_sequence<int, I...>);
+sequential<image, L, std::conditional_t<I % 2 == 0, L, nn::relu>...> in_turns(std::integer_sequence<int, I...>);
 
 }  // namespace
 
 TEST_CASE("a budget may be set to a network of any length") {
   using conv = nn::conv<6, kernel<3, 3>, padding<1, 1>>;
-  constexpr traffic_value one = traffic<network<image, conv>, bind<batch>(4)>();
-  constexpr traffic_value two = traffic<network<image, conv, conv>, bind<batch>(4)>();
-  STATIC_REQUIRE(two == traffic<network<image, conv, conv>>(bind<batch>(4)));
+  constexpr traffic_value one = traffic<sequential<image, conv>, bind<batch>(4)>();
+  constexpr traffic_value two = traffic<sequential<image, conv, conv>, bind<batch>(4)>();
+  STATIC_REQUIRE(two == traffic<sequential<image, conv, conv>>(bind<batch>(4)));
   using many = decltype(in_turns<conv>(std::make_integer_sequence<int, 600>()));
-  STATIC_REQUIRE(many::layers::count == 601);
+  STATIC_REQUIRE(many::program.count == 601);
   constexpr traffic_value all = traffic<many, bind<batch>(4)>();
   STATIC_REQUIRE(all.forward.bytes == one.forward.bytes + 300 * (two.forward.bytes - one.forward.bytes));
   STATIC_REQUIRE(all.backward.messages == one.backward.messages + 300 * (two.backward.messages - one.backward.messages));
@@ -122,7 +122,7 @@ TEST_CASE("what layers move is the same as constants of their own and as one val
   using wide = mesh<row, model>;
   using tiles = tensor<partition<wide, blocks<row>, whole, blocks<model>, whole>, shape<batch, dim<3>, dim<19>, dim<8>>, float>;
   using features = partition<wide, blocks<row>, blocks<model>>;
-  using many = network<tiles, nn::conv<5, kernel<3, 3>, padding<1, 1>>, nn::relu, nn::conv<4, kernel<5, 3>, stride<2, 1>, no_bias>,
+  using many = sequential<tiles, nn::conv<5, kernel<3, 3>, padding<1, 1>>, nn::relu, nn::conv<4, kernel<5, 3>, stride<2, 1>, no_bias>,
                        nn::max_pool<kernel<2, 2>>, nn::avg_pool<kernel<2, 2>, stride<1, 1>>, nn::pad<padding_at<1, 2, 0, 1>>,
                        nn::repartition<partition<wide, blocks<row>, blocks<model>, whole, whole>>, nn::conv<7, kernel<1, 1>>, nn::flatten,
                        nn::linear<30, output_as<features>>, nn::relu, nn::linear<7>, nn::repartition<partition<wide, whole, whole>>>;
@@ -136,25 +136,25 @@ TEST_CASE("a layer's result on another mesh is named on that mesh") {
   struct one : axis<1> {};
   using rows = tensor<partition<grid, blocks<row>, blocks<col>>, shape_of<8, 8>>;
   using around = partition<mesh<ring>, blocks<ring>, whole>;
-  using turned = network<rows, nn::relu, nn::repartition<around>, nn::relu, nn::linear<6>, nn::relu>;
+  using turned = sequential<rows, nn::relu, nn::repartition<around>, nn::relu, nn::linear<6>, nn::relu>;
   STATIC_REQUIRE(std::is_same_v<turned::output, tensor<around, shape_of<8, 6>>>);
-  using given = network<rows, nn::linear<6, output_as<around>>, nn::relu>;
+  using given = sequential<rows, nn::linear<6, output_as<around>>, nn::relu>;
   STATIC_REQUIRE(std::is_same_v<given::output, tensor<around, shape_of<8, 6>>>);
   using wider = partition<mesh<row, one, col>, blocks<row>, blocks<col>>;
-  using beside = network<rows, nn::linear<6, output_as<wider>>, nn::relu>;
+  using beside = sequential<rows, nn::linear<6, output_as<wider>>, nn::relu>;
   STATIC_REQUIRE(std::is_same_v<beside::output, tensor<wider, shape_of<8, 6>>>);
-  STATIC_REQUIRE(traffic<beside>() == traffic<network<rows, nn::linear<6>, nn::relu>>());
+  STATIC_REQUIRE(traffic<beside>() == traffic<sequential<rows, nn::linear<6>, nn::relu>>());
 }
 
 TEST_CASE("naming a network that is refused is no error, and what it would give goes everywhere") {
   using wide = nn::max_pool<kernel<99, 2>>;
-  using refused = network<image, nn::relu, nn::linear<4>, wide, nn::relu>;
+  using refused = sequential<image, nn::relu, nn::linear<4>, wide, nn::relu>;
   using too_wide = kernel_wider_than_padded_tensor<its::dimension<2>, its::extent<9>, its::padding<0>, its::kernel<99>>;
   STATIC_REQUIRE(std::is_same_v<refused, refused_network<at_layer<2, wide, too_wide>, image>>);
-  STATIC_REQUIRE(std::is_same_v<network<image, int>, refused_network<at_layer<0, int, wrong_argument<kind::network, 1, kind::layer, kind::element>>, image>>);
+  STATIC_REQUIRE(std::is_same_v<sequential<image, int>, refused_network<at_layer<0, int, wrong_argument<kind::flow, 1, kind::layer, kind::element>>, image>>);
   using given = detail::refused_like<image>;
-  STATIC_REQUIRE(std::is_same_v<network<given, nn::relu>, refused_network<refused_before, given>>);
-  STATIC_REQUIRE(std::is_same_v<typename network<given, nn::relu>::output, given>);
+  STATIC_REQUIRE(std::is_same_v<sequential<given, nn::relu>, refused_network<refused_before, given>>);
+  STATIC_REQUIRE(std::is_same_v<typename sequential<given, nn::relu>::output, given>);
   STATIC_REQUIRE(primitive<given, image>::cost().total == 0);
   STATIC_REQUIRE(std::is_same_v<result_type<functions::add, image, given>, given>);
 }
@@ -185,10 +185,10 @@ TEST_CASE("the weight's cut is the cheapest for one sample, whatever the batch")
   using features = tensor<partition<grid, whole, blocks<row, col>>, shape<batch, dim<96>>, double>;
   const layer_plan narrow = nn::linear<10>::plan(value_of<features>);
   REQUIRE(narrow.why.ok());
-  CHECK(narrow.parameters[0].stored.levels(1) == 2);  // few outputs: reduce them
+  CHECK(narrow.stored(0).levels(1) == 2);  // few outputs: reduce them
   const layer_plan wide = nn::linear<1000>::plan(value_of<features>);
-  CHECK(wide.parameters[0].stored.levels(0) == 2);  // few inputs: gather them
-  CHECK(same(wide.output, [] {
+  CHECK(wide.stored(0).levels(0) == 2);  // few inputs: gather them
+  CHECK(same(wide.output(), [] {
     layout x = value_of<features>.layout;
     x.dims[1].extent = 1000;
     return x;
@@ -200,16 +200,16 @@ TEST_CASE("column and row forms are spellings") {
   struct data : axis<2> {};
   using m = mesh<data, model>;
   using x = tensor<partition<m, blocks<data>, whole>, shape<batch, dim<12>>, double>;
-  using column = typename network<x, nn::linear<8, cut_out<model>>>::output;
+  using column = typename sequential<x, nn::linear<8, cut_out<model>>>::output;
   STATIC_REQUIRE(std::is_same_v<column, tensor<partition<m, blocks<data>, blocks<model>>, shape<batch, dim<8>>, double>>);
-  using row_form = network<column, nn::linear<5, cut_in<model>, output_as<partition<m, blocks<data>, whole>>>>;
+  using row_form = sequential<column, nn::linear<5, cut_in<model>, output_as<partition<m, blocks<data>, whole>>>>;
   STATIC_REQUIRE(std::is_same_v<typename row_form::output, tensor<partition<m, blocks<data>, whole>, shape<batch, dim<5>>, double>>);
   const traffic_value t = traffic<row_form>(bind<batch>(2));
   CHECK(t.forward.bytes == 2 * 4 * (2 * 5 * 3 * 8 / 4));  // all_reduce of 1 x 5 over four, on two lines
 }
 
 TEST_CASE("traffic counts parameters and is what must be moved") {
-  using net = network<image, nn::conv<6, kernel<3, 3>, padding<1, 1>>>;
+  using net = sequential<image, nn::conv<6, kernel<3, 3>, padding<1, 1>>>;
   const traffic_value t = traffic<net>(bind<batch>(1));
   CHECK(t.forward.bytes == t.forward.lower_bound_bytes);
   CHECK(t.backward.bytes == t.backward.lower_bound_bytes);
@@ -499,7 +499,7 @@ TEST_CASE("a range of a cut dimension stays where it is: a tiling, or the copies
 
 TEST_CASE("a linear layer takes as many dimensions as a tensor has") {
   using deep = tensor<partition<grid, whole, whole, whole, whole, whole, whole, whole, whole>, shape_of<1, 2, 1, 2, 1, 2, 1, 4>>;
-  STATIC_REQUIRE(network<deep, nn::linear<3>>::layers::count == 1);
+  STATIC_REQUIRE(sequential<deep, nn::linear<3>>::program.count == 1);
 }
 
 }  // namespace tessera::testing

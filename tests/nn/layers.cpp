@@ -215,7 +215,7 @@ TEST_CASE("a maximum's indices are those of the global tensor") {
       const layer_plan p = plan_pooling(roll_layout(d, grid_of(grid[0], grid[1]), e, {false, true, true, false}), what);
       if (!p.why.ok()) continue;
       ++tried;
-      const at::Tensor x = global_of(testing::extents_of(p.input), numbers{d.next()});
+      const at::Tensor x = global_of(testing::extents_of(p.given()), numbers{d.next()});
       const auto k = each_of(what.kernels, &sliding::kernel);
       const auto s = each_of(what.kernels, &sliding::stride);
       const auto pad = each_of(what.kernels, &sliding::before);
@@ -223,15 +223,15 @@ TEST_CASE("a maximum's indices are those of the global tensor") {
       const at::Tensor serial = dims == 1   ? std::get<1>(at::max_pool1d_with_indices(x, k, s, pad, dilated, what.ceil_mode))
                                 : dims == 2 ? std::get<1>(at::max_pool2d_with_indices(x, k, s, pad, dilated, what.ceil_mode))
                                             : std::get<1>(at::max_pool3d_with_indices(x, k, s, pad, dilated, what.ceil_mode));
-      const shards xs = deal(p.input, p.input.mesh.size(), x, 5);
-      const auto run = on_workers(p.input.mesh.size(), [&](const std::shared_ptr<transport>& carrier) {
-        const auto team = std::make_shared<team_state>(carrier, p.input.mesh);
+      const shards xs = deal(p.given(), p.given().mesh.size(), x, 5);
+      const auto run = on_workers(p.given().mesh.size(), [&](const std::shared_ptr<transport>& carrier) {
+        const auto team = std::make_shared<team_state>(carrier, p.given().mesh);
         return nn::forward_pooling({team, p}, what, xs.local[static_cast<std::size_t>(carrier->rank())], true).indices.to(at::kDouble);
       });
       REQUIRE(run.well());
       std::vector<at::Tensor> each;
       for (const auto& r : run.results) each.push_back(*r);
-      CHECK(distance(p.raw, each, serial.to(at::kDouble)) == 0);
+      CHECK(distance(p.raw(), each, serial.to(at::kDouble)) == 0);
     }
   CHECK(tried > 60);
 }
@@ -277,29 +277,29 @@ TEST_CASE("layers that share one wide halo give what they give with one each") {
       const layer_plan halo = plan_one_halo(x, steps);
       if (!halo.why.ok()) continue;
       layer_plan plans[3];
-      plans[0] = plan_contraction(halo.output, convs[0]);
-      if (plans[0].why.ok()) plans[1] = plan_pooling(plans[0].output, pool);
-      if (plans[0].why.ok() && plans[1].why.ok()) plans[2] = plan_contraction(plans[1].output, convs[1]);
+      plans[0] = plan_contraction(halo.output(), convs[0]);
+      if (plans[0].why.ok()) plans[1] = plan_pooling(plans[0].output(), pool);
+      if (plans[0].why.ok() && plans[1].why.ok()) plans[2] = plan_contraction(plans[1].output(), convs[1]);
       bool fits = true;
       for (const layer_plan& p : plans) fits = fits && p.why.ok();
       if (!fits) continue;
       for (const layer_plan& p : plans)
-        for (const dimension& k : p.input.dims) REQUIRE((k.kind == cover::tiled || same(p.input, p.used)));  // no second halo
+        for (const dimension& k : p.given().dims) REQUIRE((k.kind == cover::tiled || same(p.given(), p.used())));  // no second halo
       for (int k = 0; k < x.dims.count; ++k) {
-        REQUIRE(plans[2].output.dims[k].kind == cover::tiled);
-        wide += halo.output.dims[k].kind == cover::haloed;
+        REQUIRE(plans[2].output().dims[k].kind == cover::tiled);
+        wide += halo.output().dims[k].kind == cover::haloed;
       }
       ++tried;
       layer_case c;
-      c.plan = plans[2];
-      c.plan.input = x;
-      c.plan.parameters = plans[0].parameters;
-      for (const parameter_value& w : plans[2].parameters) c.plan.parameters.push(w);
-      const int first = plans[0].parameters.count;
+      c.plan.take(x, plans[2].used());
+      c.plan.give(plans[2].raw(), plans[2].output());
+      for (const layer_plan* p : {&plans[0], &plans[2]})
+        for (int i = 0; i < p->parameters(); ++i) c.plan.own(p->parameter(i));
+      const int first = plans[0].parameters();
       c.forward = [=](const team_handle& team, const layer_plan&, const at::Tensor& in, const std::vector<nn::parameter>& w) {
         const std::vector<nn::parameter> one(w.begin(), w.begin() + first);
         const std::vector<nn::parameter> two(w.begin() + first, w.end());
-        at::Tensor y = change_layout(team, x, halo.output, in);
+        at::Tensor y = change_layout(team, x, halo.output(), in);
         y = at::relu(nn::forward_contraction({team, plans[0]}, convs[0], y, one));
         y = nn::forward_pooling({team, plans[1]}, pool, y).values;
         return nn::forward_contraction({team, plans[2]}, convs[1], y, two);
@@ -315,7 +315,7 @@ TEST_CASE("layers that share one wide halo give what they give with one each") {
         return conv(y, convs[1], static_cast<std::size_t>(first));
       };
       const std::string why = differs(c, d.next());
-      INFO("grid " << grid[0] << "x" << grid[1] << " round " << round << "\n" << shown(x) << "\n" << shown(halo.output));
+      INFO("grid " << grid[0] << "x" << grid[1] << " round " << round << "\n" << shown(x) << "\n" << shown(halo.output()));
       CHECK(why == "");
     }
   CHECK(tried > 60);
@@ -429,7 +429,7 @@ TEST_CASE("padding and slices equal LibTorch's on any partition") {
       listed.insert(listed.begin(), {before, after});
     }
     layer_case c;
-    c.plan = plan_widened(roll_input(d, m, e), widths);
+    c.plan = plan_widened(roll_input(d, m, e), {widths});
     c.forward = [widths](const auto& team, const auto& p, const auto& in, const auto&) { return nn::forward_widened({team, p}, widths, in); };
     c.serial = [listed, edge](const at::Tensor& in, const auto&) {
       constexpr const char* modes[]{"constant", "reflect", "replicate", "circular"};
@@ -449,17 +449,17 @@ TEST_CASE("relu, flatten and repartition equal the serial layers on any partitio
     switch (d.roll(0, 2)) {
       case 0:
         c.plan = plan_elementwise(x);
-        c.forward = [](const auto& team, const auto& p, const auto& in, const auto& w) { return nn::forward<nn::relu>({team, p}, in, w); };
+        c.forward = forward_of<nn::relu>;
         c.serial = [](const at::Tensor& in, const auto&) { return at::relu(in); };
         break;
       case 1:
         c.plan = plan_flatten(x);
-        c.forward = [](const auto& team, const auto& p, const auto& in, const auto& w) { return nn::forward<nn::flatten>({team, p}, in, w); };
+        c.forward = forward_of<nn::flatten>;
         c.serial = [](const at::Tensor& in, const auto&) { return in.flatten(1) * 1; };
         break;
       default:
         c.plan = plan_repartition(x, roll_layout(d, m, e, {true, true, true, false}));
-        c.forward = [](const auto& team, const auto& p, const auto& in, const auto&) { return change_layout(team, p.input, p.output, in); };
+        c.forward = [](const auto& team, const auto& p, const auto& in, const auto&) { return change_layout(team, p.given(), p.output(), in); };
         c.serial = [](const at::Tensor& in, const auto&) { return in * 1; };
     }
     return c;
@@ -506,9 +506,10 @@ TEST_CASE("cross-entropy equals the serial loss with classes and batch whole or 
     };
     layer_case c;
     c.plan = plan_elementwise(x);
-    c.plan.output = layout{};
-    c.plan.output.mesh = m;
-    for (int a = 0; a < 2; ++a) c.plan.output.roles.push({role::invariant});
+    layout loss;
+    loss.mesh = m;
+    for (int a = 0; a < 2; ++a) loss.roles.push({role::invariant});
+    c.plan.leave(loss);
     c.forward = [=](const team_handle& team, const auto&, const at::Tensor& in, const auto&) {
       return nn::cross_entropy(tensor<dyn>(team, x, in), tensor<dyn>(team, y, labels(y, team->rank()))).local() * 1;
     };

@@ -72,11 +72,11 @@ struct two_parts {
 /// Remembers the plans that it was given, as a function that autograd keeps may.
 struct remembering {
   static constexpr const char* name = "remembering";
-  static thread_local inline std::vector<const layer_plan*> plans;
+  static thread_local inline std::vector<const nn::bound_layer*> plans;
   static constexpr layer_plan plan(const tensor_value& x) { return nn::relu::plan(x); }
-  static at::Tensor forward(const team_handle&, const layer_plan& p, const at::Tensor& x, const std::vector<nn::parameter>&) {
-    plans.push_back(&p);
-    return at::relu(x);
+  static at::Tensor forward(const nn::call& c) {
+    plans.push_back(&c.layer);
+    return at::relu(c.operand());
   }
 };
 
@@ -288,7 +288,7 @@ TEST_CASE("a plan is made for the extents at hand, refused every time, and stays
     net(of(3, 5));
     const auto& plans = remembering::plans;
     if (plans.size() != 3 || plans[0] != plans[2]) return "other plans";
-    return plans[0]->input.dims[0].extent == 3 && plans[1]->input.dims[0].extent == 4 ? "" : "a plan was overwritten";
+    return plans[0]->inputs[0].from->layout().dims[0].extent == 3 && plans[1]->inputs[0].from->layout().dims[0].extent == 4 ? "" : "a plan was overwritten";
   });
 }
 
@@ -308,7 +308,7 @@ TEST_CASE("a network whose batch has learned lengths keeps their lists as long a
       if (!at::allclose(global(net(x)), at::relu(at::linear(all, w.at("0.weight"), w.at("0.bias"))))) return "other numbers";
     }
     for (const int more : {0, 1})
-      if (remembering::plans[static_cast<std::size_t>(more)]->input.dims[0].bounds[1] != 2 + more) return "other lengths";
+      if (remembering::plans[static_cast<std::size_t>(more)]->inputs[0].from->layout().dims[0].bounds[1] != 2 + more) return "other lengths";
     return "";
   });
 }

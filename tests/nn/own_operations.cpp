@@ -16,10 +16,10 @@ template <class Compute, class Serial>
 layer_case own_case(const layout& x, const layout& used, const signature& what, Compute compute, Serial serial) {
   layer_case c;
   c.plan = plan_operation(what, used);
-  c.plan.input = x;
+  if (c.plan.why.ok()) c.plan.come(x);
   c.forward = [what, compute](const team_handle& team, const layer_plan& p, const at::Tensor& in, const std::vector<nn::parameter>&) {
-    const tensor<dyn> y = apply(what, compute, to(p.used, tensor<dyn>(team, p.input, in)));
-    if (!(y.layout() == p.output)) throw std::runtime_error("the result lies elsewhere than planned");
+    const tensor<dyn> y = apply(what, compute, to(p.used(), tensor<dyn>(team, p.given(), in)));
+    if (!(y.layout() == p.output())) throw std::runtime_error("the result lies elsewhere than planned");
     return y.local();
   };
   c.serial = [serial](const at::Tensor& in, const std::vector<at::Tensor>&) { return serial(in); };
@@ -126,15 +126,15 @@ TEST_CASE("a range of a cut dimension stays where it is, and a change balances i
         },
         [begin, end](const at::Tensor& in) { return in.narrow(1, begin, end - begin); });
     if (d.once_in(2) || !c.plan.why.ok()) return c;
-    layout blocks = c.plan.output;
+    layout blocks = c.plan.output();
     blocks.dims[1].tile();
     blocks.dims[1].balance(1);
-    c.plan.output = blocks;
+    c.plan.leave(blocks);
     c.forward = [in_place = c.forward, blocks](const team_handle& team, const layer_plan& p, const at::Tensor& in,
                                                const std::vector<nn::parameter>& w) {
       layer_plan unmoved = p;
-      unmoved.output = p.raw;
-      return to(blocks, tensor<dyn>(team, p.raw, in_place(team, unmoved, in, w))).local();
+      unmoved.leave(p.raw());
+      return to(blocks, tensor<dyn>(team, p.raw(), in_place(team, unmoved, in, w))).local();
     };
     return c;
   });
@@ -189,8 +189,8 @@ TEST_CASE("a parameter lies cut where the input is, and its gradient is summed o
     c.plan = plan_operation(s, roll_layout(d, mesh, of_extents({d.roll(1, 4), d.roll(1, 5), d.roll(1, 3)}), {true, true, true, false}),
                             own_parameter{"weight", init::usual(1)});
     c.forward = [s](const team_handle& team, const layer_plan& p, const at::Tensor& x, const std::vector<nn::parameter>& w) {
-      return apply(s, [](const at::Tensor& u, const at::Tensor& v) { return u * v.t(); }, tensor<dyn>(team, p.used, x),
-                   tensor<dyn>(team, p.parameters[0].used, w[0].use()))
+      return apply(s, [](const at::Tensor& u, const at::Tensor& v) { return u * v.t(); }, tensor<dyn>(team, p.used(), x),
+                   tensor<dyn>(team, p.weight(0), w[0].use()))
           .local();
     };
     c.serial = [](const at::Tensor& x, const std::vector<at::Tensor>& w) { return x * w[0].t(); };
@@ -228,9 +228,7 @@ struct own_layer {
     constexpr signature s = operation("nf,f,f->nf");
     return plan_operation(s, x.layout, own_parameter{"weight", init::usual(4)}, own_parameter{"bias"});
   }
-  static at::Tensor forward(const team_handle&, const layer_plan&, const at::Tensor& x, const std::vector<nn::parameter>& w) {
-    return at::sigmoid(x * w[0].use() + w[1].use());
-  }
+  static at::Tensor forward(const nn::call& c) { return at::sigmoid(c.operand() * c.weight(0) + c.weight(1)); }
 };
 
 }  // namespace
@@ -280,7 +278,8 @@ template <gives What>
 struct wrong_layer {
   static constexpr const char* name = "wrong_layer";
   static constexpr layer_plan plan(const tensor_value& x) { return plan_operation(counted, x.layout); }
-  static at::Tensor forward(const team_handle&, const layer_plan&, const at::Tensor& x, const std::vector<nn::parameter>&) {
+  static at::Tensor forward(const nn::call& c) {
+    const at::Tensor& x = c.operand();
     if (What == gives::nothing) return {};
     return What == gives::another_box ? at::cat({x, x}, 1) : x.to(at::kFloat);
   }

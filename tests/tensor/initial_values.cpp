@@ -137,7 +137,7 @@ TEST_CASE("a layer's plan says how its parameters begin, by the fans of the seri
   constexpr layer_plan plan = nn::conv<6, kernel<3, 2>, groups<2>>::plan(value_of<image>);
   static_assert(plan.why.ok());
   const auto fans = torch::nn::init::_calculate_fan_in_and_fan_out(at::empty({6, 4, 3, 2}));
-  for (const parameter_value& p : plan.parameters) CHECK(p.initial == init::usual(std::get<0>(fans)));
+  for (int i = 0; i < plan.parameters(); ++i) CHECK(plan.parameter(i).initial == init::usual(std::get<0>(fans)));
 }
 
 TEST_CASE("identities, dirac kernels, orthogonal and sparse matrices are LibTorch's") {

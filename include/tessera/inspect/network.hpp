@@ -13,6 +13,24 @@ inline std::string grouped(index_t n) {
   return s;
 }
 
+/// A layer of a network for given values of its dynamic extents: what it is, how its result lies and what it moves.
+struct layer_row {
+  const char* name;
+  int number;  ///< in the serial network, or −1
+  layer_plan plan;
+  traffic_value traffic;
+};
+template <class Network, class... Bindings>
+std::vector<layer_row> layer_rows(const Bindings&... bindings) {
+  std::vector<layer_row> rows;
+  const detail::bound_extents known = detail::extents_bound(bindings...);
+  for (const auto& node : Network::program) {
+    const layer_plan p = node.what->plan();
+    rows.push_back({node.what->name, node.number, p, traffic_of(detail::bound_all(p, known), node.what->elements)});
+  }
+  return rows;
+}
+
 /// A network as a table, from its type alone: each layer's result and parameters, how they lie, and the bytes it moves.
 template<class Network, class... Bindings>
 std::string network_table(const Bindings&... bindings) {
@@ -26,12 +44,10 @@ std::string network_table(const Bindings&... bindings) {
     s += '\n';
   };
   row("", "input", value_of<typename Network::input>.layout, nullptr);
-  Network::layers::visit([&]<class On>(int, int number, std::type_identity<On>) {
-    const traffic_value t = On::traffic(bindings...);
-    row(number < 0 ? "" : fmt::format("{}", number), On::name, On::result::value.layout, &t);
-    const layer_plan p = On::plan();
-    for (const parameter_value& w : p.parameters) row("", fmt::format("  {}", w.name), w.stored, nullptr);
-  });
+  for (const layer_row& l : layer_rows<Network>(bindings...)) {
+    row(l.number < 0 ? "" : fmt::format("{}", l.number), l.name, l.plan.output(), &l.traffic);
+    for (int i = 0; i < l.plan.parameters(); ++i) row("", fmt::format("  {}", l.plan.parameter(i).name), l.plan.stored(i), nullptr);
+  }
   const traffic_value all = traffic<Network>(bindings...);
   s += fmt::format("{:<68}{:>12}{:>12}{:>12}\n", "in all, bytes received by all workers", grouped(all.forward.bytes),
                    grouped(all.backward.bytes), grouped(all.forward.lower_bound_bytes + all.backward.lower_bound_bytes));
@@ -60,15 +76,14 @@ std::string network_json(const Bindings&... bindings) {
     return fmt::format("\"forward\": {}, \"backward\": {}", way(t.forward), way(t.backward));
   };
   std::string layers;
-  Network::layers::visit([&]<class On>(int, int number, std::type_identity<On>) {
+  for (const layer_row& l : layer_rows<Network>(bindings...)) {
     std::string parameters;
-    const layer_plan p = On::plan();
-    for (const parameter_value& w : p.parameters)
-      parameters += fmt::format("{}{{\"name\": {}, {}}}", parameters.empty() ? "" : ", ", json_string(w.name), lies(w.stored));
+    for (int i = 0; i < l.plan.parameters(); ++i)
+      parameters += fmt::format("{}{{\"name\": {}, {}}}", parameters.empty() ? "" : ", ", json_string(l.plan.parameter(i).name), lies(l.plan.stored(i)));
     layers += fmt::format("{}{{\"number\": {}, \"layer\": {}, {}, \"parameters\": [{}], {}}}", layers.empty() ? "" : ", ",
-                          number < 0 ? "null" : fmt::format("{}", number), json_string(On::name), lies(p.output),
-                          parameters, both(On::traffic(bindings...)));
-  });
+                          l.number < 0 ? "null" : fmt::format("{}", l.number), json_string(l.name), lies(l.plan.output()),
+                          parameters, both(l.traffic));
+  }
   return fmt::format("{{\"mesh\": {}, \"input\": {{{}}}, \"layers\": [{}], {}}}",
                      json_string(text_of(value_of<typename Network::input>.layout.mesh)),
                      lies(value_of<typename Network::input>.layout), layers, both(traffic<Network>(bindings...)));

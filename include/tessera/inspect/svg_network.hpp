@@ -19,11 +19,10 @@ std::string network_svg(const Bindings&... bindings) {
   };
   std::vector<row_value> rows{{"input", value_of<typename Network::input>.layout, false, {}}};
   index_t most = 1;
-  Network::layers::visit([&]<class On>(int, int number, std::type_identity<On>) {
-    const traffic_value t = On::traffic(bindings...);
-    most = std::max({most, t.forward.bytes, t.backward.bytes});
-    rows.push_back({number < 0 ? On::name : fmt::format("{} {}", number, On::name), On::result::value.layout, true, t});
-  });
+  for (const layer_row& l : layer_rows<Network>(bindings...)) {
+    most = std::max({most, l.traffic.forward.bytes, l.traffic.backward.bytes});
+    rows.push_back({l.number < 0 ? l.name : fmt::format("{} {}", l.number, l.name), l.plan.output(), true, l.traffic});
+  }
   const palette colours(ranks_of(rows[0].lies.mesh));
   const double map_x = 280, bar_x = 430, bar_room = 230;
   to.text(bar_x, 26, "bytes received by all workers", 11, drawing::faint);

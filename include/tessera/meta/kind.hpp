@@ -25,7 +25,8 @@ enum class kind : signed char {
   element,
   tensor,
   dynamic_tensor,  ///< tensor<dyn>: what it is, only run time knows
-  flow,            ///< what stands for a tensor while a program is made
+  flow,            ///< what stands for a tensor in a module, without elements
+  flows,           ///< several of them
   binding,
   primitive,
   verb,
@@ -33,6 +34,7 @@ enum class kind : signed char {
   operation,
   option,
   layer,
+  module,          ///< a function of flows
   network,
   team,
   seed,
@@ -64,8 +66,8 @@ constexpr kind kind_by_members() {
   else if constexpr (std::is_base_of_v<is_a<kind::axis>, T>) return kind::private_axis;
   else if constexpr (std::is_base_of_v<is_a<kind::extent>, T>) return kind::private_extent;
   else if constexpr (requires { typename T::domain; typename T::codomain; typename T::adjoint; }) return kind::primitive;
-  else if constexpr (requires { typename T::input; typename T::output; typename T::layers; }) return kind::network;
-  else if constexpr (requires(const tensor_value& x) { T::plan(x); T::name; }) return kind::layer;
+  else if constexpr (requires { typename T::input; typename T::output; T::program; }) return kind::network;
+  else if constexpr (requires { T::name; &T::plan; } || requires(const tensor_value& x) { T::plan(x); T::name; }) return kind::layer;
   else return kind::something_else;
 }
 

@@ -12,42 +12,44 @@ namespace tessera::nn {
 /// A layer's plan bound to a worker: what its calls need is found once.
 class bound_layer {
  public:
-  bound_layer(team_handle of, const layer_plan& planned)
-      : team(std::move(of)),
-        plan(planned),
-        input(team->place(plan.input)),
-        used(team->place(plan.used)),
-        raw(team->place(plan.raw)),
-        output(team->place(plan.output)),
-        outputs(held_by(raw->layout(), team->rank())),
-        sizes(tessera::detail::sizes_of(outputs)) {
+  /// A change of layout on the way to the local operation or from it.
+  struct way {
+    placement_handle from, to;
+  };
+
+  bound_layer(team_handle of, const layer_plan& plan) : team(std::move(of)), outputs(held_by(plan.raw(), team->rank())), sizes(tessera::detail::sizes_of(outputs)) {
+    for (int i = 0; i < plan.inputs(); ++i) inputs.push_back({team->place(plan.given(i)), team->place(plan.used(i))});
+    for (int i = 0; i < plan.outputs(); ++i) results.push_back({team->place(plan.raw(i)), team->place(plan.output(i))});
     for (int r = 0; r < team->carrier().size(); ++r) {
       const auto empty = [r](const layout& x) { return cutting{x}.elements_of(r) == 0; };
-      bool none = empty(used->layout()) || empty(raw->layout());
-      if (!plan.parameters.empty()) none = none || empty(plan.parameters[0].used);  // the weight; others are added to what it gives
+      bool none = empty(plan.raw());
+      for (int i = 0; i < plan.inputs(); ++i) none = none || empty(plan.used(i));
+      if (plan.parameters() > 0) none = none || empty(plan.weight(0));  // others are added to what it gives
       some_are_empty = some_are_empty || none;
       if (r == team->rank()) is_empty = none;
     }
   }
 
   team_handle team;
-  layer_plan plan;
-  placement_handle input, used, raw, output;  ///< the layouts of the plan
-  holding outputs;                            ///< what the local operation gives on this worker
-  std::vector<index_t> sizes;                 ///< of it
-  bool is_empty = false;                      ///< this worker lacks what the operation takes, its weight, or what it gives
-  bool some_are_empty = false;                ///< some worker does
+  std::vector<way> inputs;     ///< as they come → as the local operation takes them
+  std::vector<way> results;    ///< as it gives them → as they leave
+  holding outputs;             ///< what the local operation gives on this worker, of the first result
+  std::vector<index_t> sizes;  ///< of it
+  bool is_empty = false;       ///< this worker lacks what the operation takes, its weight, or what it gives
+  bool some_are_empty = false; ///< some worker does
 
   /// What this worker's outputs read under kernels, which are the layer's; asked at every call, found at the first.
   const tessera::detail::window_reading& reads(int first, const static_vector<sliding, 8>& kernels, const at::Scalar& outside) const {
-    if (!reads_) reads_.emplace(used->layout(), team->rank(), outputs, first, kernels, outside);
+    if (!reads_) reads_.emplace(inputs[0].to->layout(), team->rank(), outputs, first, kernels, outside);
     return *reads_;
   }
-  /// input → used, as the local operation takes it.
-  at::Tensor ready(const at::Tensor& x) const { return change_layout(team, input, used, x); }
+  /// An operand as the local operation takes it.
+  at::Tensor ready(const at::Tensor& x, std::size_t i = 0) const { return change_layout(team, inputs[i].from, inputs[i].to, x); }
   at::Tensor ready(const at::Tensor& x, const tessera::detail::window_reading& reading) const {
-    return is_empty ? ready(x) : reading.trimmed(change_layout(team, input, used, x, reading.around()));
+    return is_empty ? ready(x) : reading.trimmed(change_layout(team, inputs[0].from, inputs[0].to, x, reading.around()));
   }
+  /// A result as it leaves.
+  at::Tensor leaving(const at::Tensor& y, std::size_t i = 0) const { return change_layout(team, results[i].from, results[i].to, y); }
   /// The result of a local operation that is not linear in all its operands.
   at::Tensor tied(const at::Tensor& y, const std::vector<at::Tensor>& operands) const {
     return some_are_empty ? tessera::detail::tied(y, operands) : y;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/nn/parameter.hpp>
+#include <tessera/nn/call.hpp>
 #include <tessera/nn/pooling.hpp>
 
 namespace tessera::nn {
@@ -12,17 +12,16 @@ at::Tensor forward_contraction(const bound_layer& b, const contraction& what, co
 /// Padding and slices ∘ (blocks → what is kept).
 at::Tensor forward_widened(const bound_layer& b, const static_vector<sliding, 8>& widths, const at::Tensor& input);
 
-/// The layers as functions of their plan: a layer of one's own has its `forward`, the others are found by what their type has.
-template <class L>
-at::Tensor forward(const bound_layer& b, const at::Tensor& x, const std::vector<parameter>& parameters) {
-  if constexpr (requires { L::forward(b.team, b.plan, x, parameters); }) return L::forward(b.team, b.plan, x, parameters);
-  else if constexpr (requires { L::weights(); }) return forward_contraction(b, L::weights(), x, parameters);
-  else if constexpr (requires { L::pool(); }) return forward_pooling(b, L::pool(), x).values;
-  else if constexpr (requires { L::widths(b.plan.input); }) return forward_widened(b, L::widths(b.plan.input), x);
-  else if constexpr (std::is_same_v<L, relu>) return at::relu(x);
-  else if constexpr (std::is_same_v<L, flatten>) return x.reshape(b.sizes);
-  else return change_layout(b.team, b.input, b.output, x);
+// The families of layers, by what their types say that they are.
+inline at::Tensor forward(const call& c, const contraction& what) { return forward_contraction(c.layer, what, c.operand(), c.parameters); }
+inline at::Tensor forward(const call& c, const pooling& what) { return forward_pooling(c.layer, what, c.operand()).values; }
+inline at::Tensor forward(const call& c, const widening& what) { return forward_widened(c.layer, what.widths, c.operand()); }
+inline at::Tensor forward(const call& c, const slicing& what) {
+  return forward_widened(c.layer, what.of(c.layer.inputs[0].from->layout()).widths, c.operand());
 }
+inline at::Tensor forward(const call& c, const flattening&) { return c.operand().reshape(c.layer.sizes); }
+inline at::Tensor forward(const call& c, const moving&) { return c.layer.leaving(c.used()); }
+inline at::Tensor forward(const call& c, const rectifying&) { return at::relu(c.operand()); }
 
 }  // namespace tessera::nn
 

@@ -11,7 +11,8 @@ TESSERA_INLINE at::Tensor forward_contraction(const bound_layer& b, const contra
   const at::Tensor w = parameters[0].use();
   const at::ScalarType e = x.scalar_type();
   const at::ScalarType sums = slides ? detail::convolved_in(e) : at::isReducedFloatingType(e) ? at::kFloat : e;
-  const bool adds_bias = what.bias && b.raw == b.output && sums == e;  // the operation itself does
+  const bool leaves = b.results[0].from == b.results[0].to;
+  const bool adds_bias = what.bias && leaves && sums == e;  // the operation itself does
   std::vector<at::Tensor> operands{x, w};
   if (adds_bias) operands.push_back(parameters[1].use());
   const auto biased = [&](const at::Tensor& y, const at::Tensor& bias) {
@@ -32,12 +33,12 @@ TESSERA_INLINE at::Tensor forward_contraction(const bound_layer& b, const contra
       y = at::linear(x.to(sums), w.to(sums), bias);
     }
   }
-  y = change_layout(b.team, b.raw, b.output, b.tied(b.raw == b.output ? y : y.to(e), operands));
+  y = b.leaving(b.tied(leaves ? y : y.to(e), operands));
   return adds_bias || !what.bias ? y.to(e) : biased(y, parameters[1].use());
 }
 
 TESSERA_INLINE at::Tensor forward_widened(const bound_layer& b, const static_vector<sliding, 8>& widths, const at::Tensor& input) {
-  const at::Tensor x = b.ready(input, b.reads(b.plan.used.dims.count - widths.count, widths, 0));
+  const at::Tensor x = b.ready(input, b.reads(b.inputs[0].to->layout().dims.count - widths.count, widths, 0));
   if (b.is_empty) return detail::empty_result(b.outputs, {x});
   return x * 1;
 }

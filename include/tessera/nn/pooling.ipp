@@ -79,7 +79,7 @@ inline at::Tensor global_indices(at::Tensor local, const at::Tensor& ready, cons
 namespace tessera::nn {
 
 TESSERA_INLINE pooled forward_pooling(const bound_layer& b, const pooling& what, const at::Tensor& input, bool indices) {
-  const layout& used = b.used->layout();
+  const layout& used = b.inputs[0].to->layout();
   static_vector<sliding, 8> kernels;
   for (int i = 0; i < what.kernels.count; ++i) kernels.push(what.over(i, used.dims[2 + i].extent));
   const bool max = what.what == pooling::kind::max;

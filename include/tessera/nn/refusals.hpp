@@ -8,6 +8,9 @@ namespace tessera::code {
 inline constexpr reason not_a_maximum{
     "tessera.layer.indices", "",
     "only a maximum lies somewhere; ask a max_pool for indices"};
+inline constexpr reason shared_differ{
+    "tessera.network.shared", "",
+    "parts that are shared under one name have parameters of different shapes or layouts; give them names of their own"};
 inline constexpr reason label_out_of_range{
     "tessera.loss.label", "label, classes",
     "a label names a class that does not exist; correct the labels"};
@@ -58,6 +61,6 @@ inline constexpr reason network_copied{
     "a network moves and does not copy, since two would step the same weights; move it, or write clone()"};
 inline constexpr reason parameter_named_twice{
     "tessera.network.keys", "",
-    "two parameters have one key; give each network of yours a path, as in seed{7}.at(name)"};
+    "two parameters have one key; give each part a name of its own, each network of yours a path, as in seed{7}.at(name)"};
 
 }  // namespace tessera::code

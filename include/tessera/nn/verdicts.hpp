@@ -21,6 +21,11 @@ template <class... Told> struct not_a_maximum {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.layer.indices] only a maximum lies somewhere; ask a max_pool for indices"); } };
+template <class... Told> struct shared_differ {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.network.shared] parts that are shared under one name have parameters of different shapes or layouts; give them names of their own"); } };
 template <class... Told> struct label_out_of_range {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -105,11 +110,12 @@ template <class... Told> struct parameter_named_twice {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.network.keys] two parameters have one key; give each network of yours a path, as in seed{7}.at(name)"); } };
+                  "[tessera.network.keys] two parameters have one key; give each part a name of its own, each network of yours a path, as in seed{7}.at(name)"); } };
 
 namespace detail {
 
 template <> struct verdict_for<&code::not_a_maximum> { template <class Why> using type = not_a_maximum<>; };
+template <> struct verdict_for<&code::shared_differ> { template <class Why> using type = shared_differ<>; };
 template <> struct verdict_for<&code::label_out_of_range> { template <class Why> using type = label_out_of_range<its::label<Why::number(0)>, its::classes<Why::number(1)>>; };
 template <> struct verdict_for<&code::file_missing> { template <class Why> using type = file_missing<>; };
 template <> struct verdict_for<&code::file_not_written> { template <class Why> using type = file_not_written<>; };

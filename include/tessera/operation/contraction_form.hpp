@@ -28,56 +28,57 @@ class contraction_form {
   /// is reduced over them).
   constexpr layer_plan plan(const static_vector<int, max_axes>& cut_out, const static_vector<int, max_axes>& cut_in) const {
     layer_plan p;
-    p.input = x_;
-    p.used = x_;
+    layout used = x_;
     if (p.why = check_groups(); !p.why.ok()) return p;
     const bool grouped = what_.groups > 1;
     const static_vector<int, max_axes> group_cut = grouped ? joined_lists(cut_out, cut_in) : cut_out;
     if (grouped) {
-      cut_groups(p.used, group_cut);
+      cut_groups(used, group_cut);
     } else {
-      for (int a : cut_out) p.used.set_meaning(a, {});
-      if (!(cut_in == feature_axes())) cut_features(p.used, cut_in);
+      for (int a : cut_out) used.set_meaning(a, {});
+      if (!(cut_in == feature_axes())) cut_features(used, cut_in);
     }
-    if (p.why = hold_windows(p.used, feature_ + 1, what_.kernels.items, what_.kernels.count); !p.why.ok()) return p;
-    if (p.why = check_change(p.input, p.used); !p.why.ok()) return p;
+    if (p.why = hold_windows(used, feature_ + 1, what_.kernels.items, what_.kernels.count); !p.why.ok()) return p;
+    if (p.why = check_change(x_, used); !p.why.ok()) return p;
 
     parameter_value weight;
     weight.name = "weight";
-    weight.used = grouped ? group_weights(p.used, group_cut) : weights(p.used, cut_out, cut_in);
+    weight.used = grouped ? group_weights(used, group_cut) : weights(used, cut_out, cut_in);
     weight.stored = stored_form(weight.used);
     if (p.why = check_count(weight.used); !p.why.ok()) return p;
     index_t fan_in = x_.dims[feature_].extent / what_.groups;
     for (const sliding& s : what_.kernels) fan_in *= s.kernel;
     weight.initial = init::usual(fan_in);
-    p.parameters.push(weight);
+    p.own(weight);
 
-    inferred x{p.used, {}};
+    inferred x{used, {}};
     inferred w{weight.used, {}};
     if (grouped) {
-      x = split(p.used, feature_, group_in());
+      x = split(used, feature_, group_in());
       w = split(weight.used, 0, group_out());
       if (p.why = first_of(x.why, w.why); !p.why.ok()) return p;
     }
     inferred y = infer(multiply(), two(x.layout, w.layout));
     if (y.why.ok() && grouped) y = merged(y.layout, feature_);
     if (p.why = first_of(y.why, check_count(y.layout)); !p.why.ok()) return p;
-    p.raw = y.layout;
-    if (what_.has_output && what_.output.dims.count != p.raw.dims.count) {
-      p.why = refusal{code::wrong_number_of_dimensions, what_.output.dims.count, p.raw.dims.count};
+    const layout& raw = y.layout;
+    if (what_.has_output && what_.output.dims.count != raw.dims.count) {
+      p.why = refusal{code::wrong_number_of_dimensions, what_.output.dims.count, raw.dims.count};
       return p;
     }
-    p.output = what_.has_output ? given_output(p.raw) : usual_output(p.raw, cut_out, cut_in);
-    if (p.why = first_of(check(p.output), check_change(p.raw, p.output)); !p.why.ok()) return p;
+    const layout given = what_.has_output ? given_output(raw) : usual_output(raw, cut_out, cut_in);
+    if (p.why = first_of(check(given), check_change(raw, given)); !p.why.ok()) return p;
+    p.take(x_, used);
+    p.give(raw, given);
     if (what_.bias) {
       parameter_value bias;
       bias.name = "bias";
-      bias.used = biases(p.output);
+      bias.used = biases(given);
       bias.stored = stored_form(bias.used);
       bias.initial = weight.initial;
-      const inferred sum = infer(add(), two(p.output, bias.used));
+      const inferred sum = infer(add(), two(given, bias.used));
       if (p.why = sum.why; !p.why.ok()) return p;
-      p.parameters.push(bias);
+      p.own(bias);
     }
     return p;
   }

@@ -15,16 +15,82 @@ struct parameter_value {
   initial_value initial;  ///< with the fans of the serial layer: initial values do not depend on the partition
 };
 
-/// A layer as what it is, a composition: (raw → output) ∘ local operation ∘ (input → used), and its parameters.
+/// A layer as what it is, a composition: (raw → output) ∘ local operation ∘ (given → used), and its parameters.
 ///
-/// It is computed by one ordinary function of the input's value, for the compiler and for run time alike.
-struct layer_plan {
-  layout input;
-  layout used;    ///< what the local operation takes
-  layout raw;     ///< what it gives
-  layout output;  ///< the layer's result
-  static_vector<parameter_value, 4> parameters = no_items<parameter_value, 4>;
+/// It is computed by one ordinary function of the operands' values, for the compiler and for run time alike. Layouts are held once, since
+/// compilers pay for each.
+class layer_plan {
+ public:
   refusal why;
+
+  /// Adds an operand as it comes and as the local operation takes it.
+  constexpr void take(const layout& given, const layout& used) {
+    const pair at = both(given, used);
+    inputs_.push(at);
+  }
+  constexpr void take(const layout& x) { inputs_.push(one(x)); }
+  /// Adds a result as the local operation gives it and as it leaves; its element is the first operand's unless it is said.
+  constexpr void give(const layout& raw, const layout& output) { outputs_.push({both(raw, output), false, {}}); }
+  constexpr void give(const layout& y) { outputs_.push({one(y), false, {}}); }
+  constexpr void give(const layout& y, element e) { outputs_.push({one(y), true, e}); }
+  constexpr void own(const parameter_value& w) { parameters_.push({w.name, both(w.stored, w.used), w.initial}); }
+
+  constexpr int inputs() const { return inputs_.count; }
+  constexpr const layout& given(int i = 0) const { return layouts_[inputs_[i].before]; }
+  constexpr const layout& used(int i = 0) const { return layouts_[inputs_[i].behind]; }
+
+  constexpr int outputs() const { return outputs_.count; }
+  constexpr const layout& raw(int i = 0) const { return layouts_[outputs_[i].at.before]; }
+  constexpr const layout& output(int i = 0) const { return layouts_[outputs_[i].at.behind]; }
+  /// The element of a result, of a layer whose first operand has this one.
+  constexpr element element_of(int i, element first) const { return outputs_[i].has_element ? outputs_[i].own : first; }
+
+  constexpr int parameters() const { return parameters_.count; }
+  constexpr const layout& stored(int i) const { return layouts_[parameters_[i].at.before]; }
+  constexpr const layout& weight(int i) const { return layouts_[parameters_[i].at.behind]; }
+  constexpr parameter_value parameter(int i) const { return {parameters_[i].name, stored(i), weight(i), parameters_[i].initial}; }
+
+  /// Another way for an operand to come, for a result to leave, for a parameter to be stored.
+  constexpr void come(const layout& given, int i = 0) { inputs_[i].before = one(given).before; }
+  constexpr void leave(const layout& output, int i = 0) { outputs_[i].at.behind = one(output).behind; }
+  constexpr void store(const layout& stored, int i) { parameters_[i].at.before = one(stored).before; }
+
+  /// Calls visit(layout) with each layout, to change it.
+  template <class Visit>
+  constexpr void each_layout(const Visit& visit) {
+    for (layout& x : layouts_) visit(x);
+  }
+
+ private:
+  struct pair {
+    signed char before, behind;
+  };
+  struct output_place {
+    pair at;
+    bool has_element;
+    element own;
+  };
+  struct parameter_place {
+    const char* name;
+    pair at;
+    initial_value initial;
+  };
+
+  constexpr pair one(const layout& x) {
+    layouts_.push(x);
+    const auto at = static_cast<signed char>(layouts_.count - 1);
+    return {at, at};
+  }
+  constexpr pair both(const layout& before, const layout& behind) {
+    pair at = one(before);
+    if (!(before == behind)) at.behind = one(behind).before;
+    return at;
+  }
+
+  static_vector<layout, 16> layouts_ = no_items<layout, 16>;
+  static_vector<pair, 4> inputs_;
+  static_vector<output_place, 4> outputs_;
+  static_vector<parameter_place, 8> parameters_;
 };
 
 /// The plan of a layer that is refused.
@@ -85,11 +151,15 @@ constexpr traffic_value traffic_of(const layout& from, const layout& to, element
   return t;
 }
 
-/// The traffic of a layer.
-constexpr traffic_value traffic_of(const layer_plan& p, element e) {
-  traffic_value t = traffic_of(p.input, p.used, e);
-  t += traffic_of(p.raw, p.output, e);
-  for (const parameter_value& w : p.parameters) t += traffic_of(w.stored, w.used, e);
+/// The elements of a layer's operands.
+using operand_elements = static_vector<element, 4>;
+
+/// The traffic of a layer; its parameters have the element of the first operand.
+constexpr traffic_value traffic_of(const layer_plan& p, const operand_elements& e) {
+  traffic_value t;
+  for (int i = 0; i < p.inputs(); ++i) t += traffic_of(p.given(i), p.used(i), e[i]);
+  for (int i = 0; i < p.outputs(); ++i) t += traffic_of(p.raw(i), p.output(i), p.element_of(i, e[0]));
+  for (int i = 0; i < p.parameters(); ++i) t += traffic_of(p.stored(i), p.weight(i), e[0]);
   return t;
 }
 
@@ -112,12 +182,12 @@ constexpr refusal hold_windows(layout& x, int first, const sliding* kernels, int
   return {};
 }
 
-/// The plan of a layer that is one local operation on `x` and other operands: nothing is exchanged, what comes out is its result.
-constexpr layer_plan one_operation(const layout& x, const signature& what, const static_vector<operand, 4>& operands) {
+/// The plan of a layer that is one local operation on an operand, which others join: what comes out is its result.
+constexpr layer_plan one_operation(const layout& given, const layout& used, const signature& what, const static_vector<operand, 4>& operands) {
   const inferred y = infer(what, operands);
   layer_plan p;
-  p.input = p.used = x;
-  p.raw = p.output = y.layout;
+  p.take(given, used);
+  p.give(y.layout);
   p.why = y.why;
   return p;
 }

@@ -3,45 +3,41 @@
 #include <tessera/operation/layer_plan.hpp>
 #include <tessera/plan/reduced_change.hpp>
 
-#include <initializer_list>
-
 namespace tessera::detail {
 
-/// What types need of a layer's plan: its result, why it is refused, if it is, and whether anything is exchanged.
-struct layer_result {
-  tensor_value value;
-  refusal why;
-  bool moves = false;
+/// A dynamic extent and its value: a binding whose name is a value.
+struct bound_extent {
+  text tag;
+  index_t extent = 0;
 };
-constexpr layer_result result_of(const layer_plan& p, element e) {
-  return {{p.output, e}, p.why, !p.parameters.empty() || !(p.used == p.input) || !(p.output == p.raw)};
-}
+using bound_extents = static_vector<bound_extent, max_dimensions>;
 
 /// A plan with the values of its dynamic extents.
-template <class... Bindings>
-constexpr layer_plan bound_all(layer_plan p, const Bindings&... bindings) {
-  for (layout* x : {&p.input, &p.used, &p.raw, &p.output}) *x = bound_all(*x, bindings...);
+constexpr layer_plan bound_all(layer_plan p, const bound_extents& known) {
+  for (const bound_extent& k : known) p.each_layout([&](layout& x) { bind_extent(x, k.tag, k.extent); });
   return p;
 }
 
-/// What a layer moves, as it is counted while compiling: changes of its input and of its result that other layers have too, and
+/// What a layer moves, as it is counted while compiling: the changes of its first operand and result, which other layers have too, and
 /// all else.
 struct layer_exchanges {
   reduced_change before;
   reduced_change after;
   traffic_value others;
+  element result{};  ///< of the first
 };
 
-constexpr layer_exchanges exchanges_of(const layer_plan& p, element e) {
+constexpr layer_exchanges exchanges_of(const layer_plan& p, const operand_elements& e) {
   layer_exchanges x;
-  const auto count = [&](const layout& from, const layout& to, reduced_change& into) {
+  if (p.outputs() > 0) x.result = p.element_of(0, e[0]);
+  const auto count = [&](const layout& from, const layout& to, element of, reduced_change* into) {
     if (same(from, to)) return;
-    into = reduced(from, to);
-    if (into.times == 0) x.others += traffic_of(from, to, e);
+    if (into != nullptr) *into = reduced(from, to);
+    if (into == nullptr || into->times == 0) x.others += traffic_of(from, to, of);
   };
-  count(p.input, p.used, x.before);
-  count(p.raw, p.output, x.after);
-  for (const parameter_value& w : p.parameters) x.others += traffic_of(w.stored, w.used, e);
+  for (int i = 0; i < p.inputs(); ++i) count(p.given(i), p.used(i), e[i], i == 0 ? &x.before : nullptr);
+  for (int i = 0; i < p.outputs(); ++i) count(p.raw(i), p.output(i), p.element_of(i, e[0]), i == 0 ? &x.after : nullptr);
+  for (int i = 0; i < p.parameters(); ++i) x.others += traffic_of(p.stored(i), p.weight(i), e[0]);
   return x;
 }
 
@@ -53,16 +49,16 @@ struct cost_both_ways {
 template <layout From, layout To>
 inline constexpr cost_both_ways reduced_cost{cost_between(From, To), cost_between(cotangent(To), cotangent(From))};
 
-/// The traffic of a layer whose exchanges `X::of` are a constant.
-template <class X, element E>
+/// The traffic of a layer whose exchanges `X::of` are a constant, and whose first operand has this element.
+template <class X, element Operand>
 constexpr traffic_value counted_traffic() {
   traffic_value all = X::of.others;
-  const auto add = [&](const cost_both_ways& c, index_t times) {
-    all.forward += in_bytes(c.there * times, E);
-    if (has_cotangent(E)) all.backward += in_bytes(c.back * times, E);
+  const auto add = [&](const cost_both_ways& c, index_t times, element e) {
+    all.forward += in_bytes(c.there * times, e);
+    if (has_cotangent(e)) all.backward += in_bytes(c.back * times, e);
   };
-  if constexpr (X::of.before.times > 0) add(reduced_cost<X::of.before.from, X::of.before.to>, X::of.before.times);
-  if constexpr (X::of.after.times > 0) add(reduced_cost<X::of.after.from, X::of.after.to>, X::of.after.times);
+  if constexpr (X::of.before.times > 0) add(reduced_cost<X::of.before.from, X::of.before.to>, X::of.before.times, Operand);
+  if constexpr (X::of.after.times > 0) add(reduced_cost<X::of.after.from, X::of.after.to>, X::of.after.times, X::of.result);
   return all;
 }
 

@@ -1,13 +1,14 @@
 #pragma once
 
+#include <tessera/operation/flow.hpp>
 #include <tessera/operation/layer_options.hpp>
 #include <tessera/operation/plan_contraction.hpp>
 
 namespace tessera {
 
-/// A layer says what it is by one function of its input's value: plan(tensor_value) → layer_plan. One whose result lies on another
-/// mesh than its input names that `mesh_type`; one that a running network computes by itself has
-/// forward(team, plan, local input, parameters) → local output (docs/adding-operations.md).
+/// A layer says what it is by one function of its operands' values: plan(tensor_value, …) → layer_plan. One whose results lie on another
+/// mesh than its first operand names that `mesh_type`. What it computes on a worker is its `forward(call)`, or that of the family whose
+/// value `what()` is (docs/adding-operations.md).
 template <class L>
 concept Layer = kind_of<L> == kind::layer;
 
@@ -17,27 +18,27 @@ namespace nn {
 ///
 /// Options: `cut_out<axes…>`, `cut_in<axes…>` (the weight's cut; the cheapest unless said), `output_as<partition>`, `no_bias`.
 template <index_t Out, class... Options>
-struct linear : detail::mesh_of_options<Options...> {
+struct linear : layer<linear<Out, Options...>>, detail::mesh_of_options<Options...> {
   static constexpr const char* name = "linear";
   static constexpr option_set takes{topic::cut_out, topic::cut_in, topic::output, topic::bias};
-  static constexpr contraction weights() {
+  static constexpr contraction what() {
     contraction c = detail::read_options<Options...>(takes).weights;
     c.out = Out;
     return c;
   }
-  static constexpr layer_plan plan(const tensor_value& x) { return plan_contraction(x.layout, weights()); }
+  static constexpr layer_plan plan(const tensor_value& x) { return plan_contraction(x.layout, what()); }
 };
 
 /// y[n, o, …] = b[o] + Σ x[n, i, stride·… + dilation·k − padding] w[o, i, k] over a kernel of 1 to 3 dimensions.
 ///
 /// Options in any order: `kernel<…>`, `stride`, `padding`, `padding_at`, `padding_mode`, `dilation`, `groups` and those of `linear`.
 template <index_t Out, class... Options>
-struct conv : detail::mesh_of_options<Options...> {
+struct conv : layer<conv<Out, Options...>>, detail::mesh_of_options<Options...> {
   static constexpr const char* name = "conv";
   static constexpr option_set takes{topic::kernel, topic::stride, topic::padding,
                                     topic::padding_mode, topic::dilation, topic::groups, topic::cut_out, topic::cut_in,
                                     topic::output, topic::bias};
-  static constexpr contraction weights() {
+  static constexpr contraction what() {
     const detail::layer_options o = detail::read_options<Options...>(takes);
     contraction c = o.weights;
     c.feature = 1;
@@ -45,32 +46,32 @@ struct conv : detail::mesh_of_options<Options...> {
     c.kernels = o.kernels;
     return c;
   }
-  static constexpr layer_plan plan(const tensor_value& x) { return plan_contraction(x.layout, weights()); }
+  static constexpr layer_plan plan(const tensor_value& x) { return plan_contraction(x.layout, what()); }
 };
 
 /// The maximum of each window; the stride is the kernel unless said.
 ///
 /// Options: `kernel<…>`, `stride`, `padding`, `padding_at`, `dilation`, `ceil_mode`.
 template <class... Options>
-struct max_pool {
+struct max_pool : layer<max_pool<Options...>> {
   static constexpr const char* name = "max_pool";
   static constexpr option_set takes{topic::kernel, topic::stride, topic::padding,
                                     topic::dilation, topic::ceil_mode};
-  static constexpr pooling pool() { return detail::read_pooling<Options...>(takes, pooling::kind::max); }
-  static constexpr layer_plan plan(const tensor_value& x) { return plan_pooling(x.layout, pool()); }
+  static constexpr pooling what() { return detail::read_pooling<Options...>(takes, pooling::kind::max); }
+  static constexpr layer_plan plan(const tensor_value& x) { return plan_pooling(x.layout, what()); }
 };
 
 /// The average of each window: Σ x / divisor; the stride is the kernel unless said.
 ///
 /// Options: `kernel<…>`, `stride`, `padding`, `padding_at`, `dilation`, `ceil_mode`, `exclude_padding`, `divisor<d>`.
 template <class... Options>
-struct avg_pool {
+struct avg_pool : layer<avg_pool<Options...>> {
   static constexpr const char* name = "avg_pool";
   static constexpr option_set takes{topic::kernel, topic::stride, topic::padding,
                                     topic::dilation, topic::ceil_mode, topic::exclude_padding, topic::divisor};
-  static constexpr pooling pool() { return detail::read_pooling<Options...>(takes, pooling::kind::average); }
+  static constexpr pooling what() { return detail::read_pooling<Options...>(takes, pooling::kind::average); }
   static constexpr layer_plan plan(const tensor_value& x) {
-    layer_plan p = plan_pooling(x.layout, pool());
+    layer_plan p = plan_pooling(x.layout, what());
     if (!has_cotangent(x.element)) p.why = first_of(p.why, refusal{code::mean_of_integers, static_cast<int>(x.element)});
     return p;
   }
@@ -88,7 +89,7 @@ struct pad {
   }
 };
 template <index_t... Widths, class... Options>
-struct pad<padding_at<Widths...>, Options...> {
+struct pad<padding_at<Widths...>, Options...> : layer<pad<padding_at<Widths...>, Options...>> {
   static constexpr const char* name = "pad";
   static constexpr option_set takes{topic::padding_mode};
   static constexpr detail::layer_options options() {
@@ -102,55 +103,40 @@ struct pad<padding_at<Widths...>, Options...> {
     for (int i = 0; i < count; i += 2) o.kernels.push(widened(all[i], all[i + 1]));
     return detail::read_options<Options...>(takes, o);
   }
-  static constexpr static_vector<sliding, 8> widths(const layout&) { return options().kernels; }
+  static constexpr widening what() { return {options().kernels}; }
   static constexpr layer_plan plan(const tensor_value& x) {
     const refusal why = options().weights.why;
-    return why.ok() ? plan_widened(x.layout, widths(x.layout)) : refused_layer(why);
+    return why.ok() ? plan_widened(x.layout, what()) : refused_layer(why);
   }
 };
 
 /// The elements [Begin, End) of one dimension; an End below 0 counts from the far end.
 template <int Dimension, index_t Begin, index_t End>
-struct slice {
+struct slice : layer<slice<Dimension, Begin, End>> {
   static constexpr const char* name = "slice";
-  static constexpr static_vector<sliding, 8> widths(const layout& x) {
-    static_vector<sliding, 8> all;
-    for (int d = Dimension; d < x.dims.count; ++d) {
-      const index_t n = x.dims[d].extent;
-      if (d > Dimension) all.push(widened(0, 0));
-      else all.push(widened(-Begin, End < 0 ? End : n == dynamic ? 0 : End - n));
-    }
-    return all;
-  }
-  static constexpr layer_plan plan(const tensor_value& x) {
-    const int dims = x.layout.dims.count;
-    if (Dimension < 0 || Dimension >= dims) return refused_layer(refusal{code::dimension_not_there, Dimension, dims});
-    if (dims - Dimension > 8) return refused_layer(refusal{code::list_full, 8});
-    const index_t n = x.layout.dims[Dimension].extent;
-    const index_t end = End >= 0 || n == dynamic ? End : n + End;
-    const bool inside = n == dynamic ? End < 0 || Begin <= End : Begin <= end && end <= n;
-    if (Begin < 0 || !inside) return refused_layer(refusal{code::range_outside, Dimension, n, Begin, end});
-    return plan_widened(x.layout, widths(x.layout));
-  }
+  static constexpr slicing what() { return {Dimension, Begin, End}; }
+  static constexpr layer_plan plan(const tensor_value& x) { return plan_slice(x.layout, what()); }
 };
 
 /// max(x, 0).
-struct relu {
+struct relu : layer<relu> {
   static constexpr const char* name = "relu";
-  static constexpr bool elementwise = true;
+  static constexpr rectifying what() { return {}; }
   static constexpr layer_plan plan(const tensor_value& x) { return plan_elementwise(x.layout); }
 };
 
 /// Joins all dimensions behind the first: [n, c, h, w] → [n, c·h·w]; a cut of c becomes a cut in grains of h·w.
-struct flatten {
+struct flatten : layer<flatten> {
   static constexpr const char* name = "flatten";
+  static constexpr flattening what() { return {}; }
   static constexpr layer_plan plan(const tensor_value& x) { return plan_flatten(x.layout); }
 };
 
 /// Changes the partition: what is not yet here is moved.
 template <class Partition = void>
-struct repartition : detail::mesh_of_options<output_as<Partition>> {
+struct repartition : layer<repartition<Partition>>, detail::mesh_of_options<output_as<Partition>> {
   static constexpr const char* name = "repartition";
+  static constexpr moving what() { return {}; }
   static constexpr bool only_here = true;  ///< the serial network has no such layer: it takes no number in its keys
   static constexpr layer_plan plan(const tensor_value& x) {
     if constexpr (PartitionType<Partition>) {

@@ -6,11 +6,13 @@ namespace tessera {
 
 namespace detail {
 
-constexpr layer_plan local(const layout& x, const signature& what) {
+// The plan of a local operation on one operand, which comes as it is used unless said.
+constexpr layer_plan local(const layout& used, const signature& what, const layout& given) {
   static_vector<operand, 4> one = no_items<operand, 4>;
-  one.push({x, false});
-  return one_operation(x, what, one);
+  one.push({used, false});
+  return one_operation(given, used, what, one);
 }
+constexpr layer_plan local(const layout& x, const signature& what) { return local(x, what, x); }
 
 }  // namespace detail
 
@@ -72,9 +74,7 @@ constexpr layer_plan plan_pooling(const layout& x, const pooling& what) {
   s.operands.push(letters_of(x.dims.count));
   s.result = s.operands[0];
   for (int i = 0; i < count; ++i) s.special.push({s.result[2 + i], treatment::windowed, kernels[i], 0});
-  p = detail::local(used, s);
-  p.input = x;
-  return p;
+  return detail::local(used, s, x);
 }
 
 /// A kernel of one tap: padding on both sides, or with negative widths a slice.
@@ -84,8 +84,37 @@ constexpr sliding widened(index_t before, index_t after, boundary edge = boundar
   return s;
 }
 
+/// A padding or slicing of the last dimensions.
+struct widening {
+  static_vector<sliding, 8> widths;
+};
+
+/// The elements [begin, end) of one dimension; an end below 0 counts from the far end.
+struct slicing {
+  int dimension = 0;
+  index_t begin = 0;
+  index_t end = 0;
+
+  /// The same of a tensor that has the dimension: nothing around what is kept of it and of those behind.
+  constexpr widening of(const layout& x) const {
+    widening all;
+    for (int d = dimension; d < x.dims.count; ++d) {
+      const index_t n = x.dims[d].extent;
+      if (d > dimension) all.widths.push(widened(0, 0));
+      else all.widths.push(widened(-begin, end < 0 ? end : n == dynamic ? 0 : end - n));
+    }
+    return all;
+  }
+};
+
+/// Layers without numbers: max(x, 0), all dimensions behind the first as one, and a change of layout.
+struct rectifying {};
+struct flattening {};
+struct moving {};
+
 /// Plans a padding or slicing of the last dimensions: what is kept of other workers' parts is moved, the rest filled in here.
-constexpr layer_plan plan_widened(const layout& x, const static_vector<sliding, 8>& widths) {
+constexpr layer_plan plan_widened(const layout& x, const widening& what) {
+  const static_vector<sliding, 8>& widths = what.widths;
   layer_plan p;
   const int first = x.dims.count - widths.count;
   if (first < 0) {
@@ -99,10 +128,21 @@ constexpr layer_plan plan_widened(const layout& x, const static_vector<sliding, 
   s.operands.push(letters_of(x.dims.count));
   s.result = s.operands[0];
   for (int i = 0; i < widths.count; ++i) s.special.push({s.result[first + i], treatment::windowed, widths[i], 0});
-  p = detail::local(used, s);
-  p.input = x;
-  if (p.why.ok()) p.why = check_change(p.input, p.used);
+  p = detail::local(used, s, x);
+  if (p.why.ok()) p.why = check_change(x, used);
   return p;
+}
+
+/// Plans a slice.
+constexpr layer_plan plan_slice(const layout& x, const slicing& what) {
+  const int dims = x.dims.count;
+  if (what.dimension < 0 || what.dimension >= dims) return refused_layer(refusal{code::dimension_not_there, what.dimension, dims});
+  if (dims - what.dimension > 8) return refused_layer(refusal{code::list_full, 8});
+  const index_t n = x.dims[what.dimension].extent;
+  const index_t end = what.end >= 0 || n == dynamic ? what.end : n + what.end;
+  const bool inside = n == dynamic ? what.end < 0 || what.begin <= what.end : what.begin <= end && end <= n;
+  if (what.begin < 0 || !inside) return refused_layer(refusal{code::range_outside, what.dimension, n, what.begin, end});
+  return plan_widened(x, what.of(x));
 }
 
 /// Plans the joining of all dimensions behind the first; a cut of the outermost of them becomes a cut in grains.
@@ -123,9 +163,7 @@ constexpr layer_plan plan_flatten(const layout& x) {
 /// Plans a change of partition; `to` names covers and meanings, the extents are the input's.
 constexpr layer_plan plan_repartition(const layout& x, layout to) {
   layer_plan p;
-  p.input = x;
-  p.used = x;
-  p.raw = x;
+  p.take(x);
   if (to.dims.count != x.dims.count) {
     p.why = refusal{code::wrong_number_of_dimensions, to.dims.count, x.dims.count};
     return p;
@@ -134,7 +172,7 @@ constexpr layer_plan plan_repartition(const layout& x, layout to) {
     to.dims[d].extent = x.dims[d].extent;
     to.dims[d].tag = x.dims[d].tag;
   }
-  p.output = to;
+  p.give(x, to);
   p.why = first_of(check(to), check_change(x, to));
   return p;
 }

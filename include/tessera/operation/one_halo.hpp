@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/operation/chain.hpp>
 #include <tessera/operation/layers.hpp>
 
 namespace tessera {
@@ -17,7 +18,7 @@ struct halo_step {
 /// padding again. Bytes: the ghost elements of the composed window, once.
 constexpr layer_plan plan_one_halo(const layout& x, const static_vector<halo_step, 16>& steps) {
   layer_plan p;
-  p.input = p.used = p.raw = p.output = x;
+  layout out = x;
   for (int i = 0; i < steps.count; ++i)
     if (!steps[i].fits) {
       p.why = refusal{code::layer_has_no_window, i};
@@ -46,37 +47,51 @@ constexpr layer_plan plan_one_halo(const layout& x, const static_vector<halo_ste
       }
       w = composed(slides[i].needs(), w, extents[i + 1], extents[i]);
     }
-    dimension& held = p.output.dims[d];
+    dimension& held = out.dims[d];
     held.kind = cover::haloed;
     held.balance(1);
     held.outputs = extents[extents.count - 1];
     held.needs = w;
   }
-  p.why = check_change(x, p.output);
+  p.take(x);
+  p.give(x, out);
+  p.why = check_change(x, out);
   return p;
 }
 
 namespace detail {
 
+constexpr halo_step step_of(const rectifying&) {
+  halo_step s;
+  s.fits = true;
+  return s;
+}
+constexpr halo_step step_of(const pooling& what) {
+  halo_step s = step_of(rectifying{});
+  s.first = 2;
+  s.windows = what;
+  return s;
+}
+constexpr halo_step step_of(const contraction& what) {
+  halo_step s;
+  s.first = what.feature + 1;
+  s.windows.kernels = what.kernels;
+  s.fits = what.feature >= 0;
+  return s;
+}
+
 template <class L>
 constexpr halo_step halo_step_of() {
-  halo_step s;
-  if constexpr (requires { L::pool(); }) {
-    s = {2, L::pool(), true};
-  } else if constexpr (requires { L::weights(); }) {
-    s.first = L::weights().feature + 1;
-    s.windows.kernels = L::weights().kernels;
-    s.fits = L::weights().feature >= 0;
-  } else {
-    s.fits = requires { L::elementwise; };
-  }
-  return s;
+  if constexpr (requires { L::elementwise; }) return step_of(rectifying{});
+  else if constexpr (requires { step_of(L::what()); }) return step_of(L::what());
+  else return halo_step{};
 }
 
 /// The exchange in front of layers that share a halo.
 template <class... Layers>
 struct shared_halo {
   static constexpr const char* name = "halo";
+  static constexpr moving what() { return {}; }
   static constexpr bool only_here = true;
   static constexpr layer_plan plan(const tensor_value& x) {
     static_vector<halo_step, 16> steps;
@@ -95,7 +110,13 @@ namespace nn {
 /// Fewer messages for more bytes and some work done twice; results are those of the layers by themselves. Convolutions,
 /// poolings and elementwise layers (`L::elementwise`) share one; at most 16.
 template <class... Layers>
-struct one_halo {};
+struct one_halo {
+  static constexpr bool sees_to_its_scope = true;
+  template <FlowType F>
+  constexpr auto operator()(const F& x) const {
+    return tessera::detail::parts_from<0, tessera::detail::shared_halo<Layers...>, Layers...>::call(x);
+  }
+};
 
 }  // namespace nn
 }  // namespace tessera

@@ -80,10 +80,10 @@ constexpr layer_plan plan_contraction(const layout& x, const contraction& what) 
       for (int i = 0; i < axes.count; ++i) (i < axes.count - gathered ? in : out).push(axes[i]);
       const layer_plan p = form.plan(out, in);
       if (!p.why.ok()) continue;
-      traffic_value t = traffic_of(p.input, p.used, element::int8);
-      t += traffic_of(p.raw, p.output, element::int8);
-      t += traffic_of(cotangent(p.used), cotangent(p.input), element::int8);
-      t += traffic_of(cotangent(p.output), cotangent(p.raw), element::int8);
+      traffic_value t = traffic_of(p.given(), p.used(), element::int8);
+      t += traffic_of(p.raw(), p.output(), element::int8);
+      t += traffic_of(cotangent(p.used()), cotangent(p.given()), element::int8);
+      t += traffic_of(cotangent(p.output()), cotangent(p.raw()), element::int8);
       if (t.forward.bytes < least) {
         least = t.forward.bytes;
         best = gathered;

@@ -42,8 +42,6 @@ constexpr refusal meet_parameter(const layout& x, const letters& input, const le
 template <class... Parameters>
 constexpr layer_plan plan_operation(const signature& what, const layout& x, const Parameters&... own) {
   layer_plan p;
-  p.input = x;
-  p.used = x;
   p.why = what.check();
   if (!p.why.ok()) return p;
   constexpr int given = 1 + static_cast<int>(sizeof...(own));
@@ -58,17 +56,18 @@ constexpr layer_plan plan_operation(const signature& what, const layout& x, cons
   }
   static_vector<operand, 4> operands = no_items<operand, 4>;
   operands.push({x, false});
+  static_vector<parameter_value, 3> parameters;
   [[maybe_unused]] const auto add = [&](const own_parameter& w) {
     layout used;
     if (p.why.ok()) p.why = detail::meet_parameter(x, what.operands[0], what.operands[operands.count], used);
-    p.parameters.push({w.name, detail::stored_form(used), used, w.initial});
+    parameters.push({w.name, detail::stored_form(used), used, w.initial});
     operands.push({used, false});
   };
   (add(own), ...);
   if (!p.why.ok()) return p;
-  layer_plan planned = detail::one_operation(x, what, operands);
-  planned.parameters = p.parameters;
-  return planned;
+  p = detail::one_operation(x, x, what, operands);
+  for (const parameter_value& w : parameters) p.own(w);
+  return p;
 }
 
 }  // namespace tessera

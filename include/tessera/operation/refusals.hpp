@@ -80,6 +80,9 @@ inline constexpr reason number_does_not_fit{
 inline constexpr reason groups_do_not_divide{
     "tessera.layer.groups", "in, out, groups",
     "the features are no multiple of the groups; choose groups that divide both"};
+inline constexpr reason module_not_constant{
+    "tessera.network.module", "",
+    "a module is called while compiling; write constexpr auto operator()(auto x) const, and nothing in it that only run time can do"};
 inline constexpr reason layer_takes_other_dimensions{
     "tessera.layer.dimensions", "takes, is given",
     "the layer takes a tensor of another number of dimensions; flatten or reshape before it"};

@@ -161,6 +161,11 @@ template <class... Told> struct groups_do_not_divide {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.layer.groups] the features are no multiple of the groups; choose groups that divide both"); } };
+template <class... Told> struct module_not_constant {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.network.module] a module is called while compiling; write constexpr auto operator()(auto x) const, and nothing in it that only run time can do"); } };
 template <class... Told> struct layer_takes_other_dimensions {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -249,6 +254,7 @@ template <> struct verdict_for<&code::mean_of_integers> { template <class Why> u
 template <> struct verdict_for<&code::no_function_of_element> { template <class Why> using type = no_function_of_element<its::given_element<static_cast<element>(Why::number(0))>>; };
 template <> struct verdict_for<&code::number_does_not_fit> { template <class Why> using type = number_does_not_fit<its::expected_element<static_cast<element>(Why::number(0))>>; };
 template <> struct verdict_for<&code::groups_do_not_divide> { template <class Why> using type = groups_do_not_divide<its::in<Why::number(0)>, its::out<Why::number(1)>, its::groups<Why::number(2)>>; };
+template <> struct verdict_for<&code::module_not_constant> { template <class Why> using type = module_not_constant<>; };
 template <> struct verdict_for<&code::layer_takes_other_dimensions> { template <class Why> using type = layer_takes_other_dimensions<its::takes<Why::number(0)>, its::is_given<Why::number(1)>>; };
 template <> struct verdict_for<&code::wrong_kernel> { template <class Why> using type = wrong_kernel<its::extents<Why::number(0)>>; };
 template <> struct verdict_for<&code::dimension_not_there> { template <class Why> using type = dimension_not_there<its::dimension<Why::number(0)>, its::dimensions<Why::number(1)>>; };

@@ -277,9 +277,12 @@ constexpr bool only_sums(const layout& x) {
 }
 
 /// Gives every dynamic extent named `tag` its value.
-constexpr layout bound(layout x, const text& tag, index_t extent) {
+constexpr void bind_extent(layout& x, const text& tag, index_t extent) {
   for (int d = 0; d < x.dims.count; ++d)
     if (x.dims[d].extent == dynamic && x.dims[d].tag == tag) x.dims[d].extent = extent;
+}
+constexpr layout bound(layout x, const text& tag, index_t extent) {
+  bind_extent(x, tag, extent);
   return x;
 }
 

@@ -1,0 +1,104 @@
+#pragma once
+
+#include <tessera/nn/forward.hpp>
+#include <tessera/nn/verdicts.hpp>
+#include <tessera/operation/network.hpp>
+
+#include <list>
+#include <memory>
+
+namespace tessera::nn {
+
+/// What run time knows of a layer: what types know, its plan for the operands at hand, and what it computes.
+struct running_facts : layer_facts {
+  layer_plan (*plan_for)(std::span<const tensor_value* const> operands) = nullptr;
+  std::vector<at::Tensor> (*forward)(const call&) = nullptr;
+};
+
+/// A program while it runs: parameters, plans for the extents at hand, forward. Which program is a value.
+///
+/// Initial values depend on seed, path and global index alone: every partition starts from the same bits. A network moves and does
+/// not copy; one that was moved from refuses every use.
+class running_program {
+ public:
+  /// The stored forms that an optimizer steps: local leaves.
+  std::vector<at::Tensor> parameters() const {
+    std::vector<at::Tensor> all;
+    each_parameter([&](const parameter& p) { all.push_back(p.stored().local()); });
+    return all;
+  }
+
+  template <class Visit>
+  void each_parameter(Visit&& visit) const {
+    for (const auto& layer : here().parameters)
+      for (const parameter& p : layer) visit(p);
+  }
+
+  /// Whether layers behave as in training.
+  bool training() const { return here().training; }
+  void train(bool on = true) { here().training = on; }
+  void eval() { train(false); }
+
+  const team_handle& team() const { return here().team; }
+
+ protected:
+  using program_type = program_view<running_facts>;
+
+  /// Makes the parameters; all workers of the team do, and compare what they make.
+  running_program(const team_handle& team, const seed& s, const program_type& program);
+  running_program() = default;
+
+  struct copying {};
+  /// A network like another one, whose parameters begin with the values of that one's.
+  running_program(const running_program& other, copying);
+
+  /// The program's outputs for tensors like its inputs.
+  std::vector<tensor<dyn>> forward(std::span<const tensor<dyn>* const> inputs, call_site at) const;
+
+ private:
+  /// A node among the values of a program, which are its inputs, then the results of its nodes in turn.
+  struct step {
+    const running_facts* what;
+    std::string path;                  ///< "encoder.2", in the keys of the serial model
+    std::size_t owner;                 ///< the step whose parameters it has: itself, or another that is shared with it
+    std::vector<std::size_t> operands;
+    std::size_t first_result;
+    std::vector<std::size_t> done_with;  ///< values that nobody reads behind it
+  };
+  /// The program bound for inputs that lie alike.
+  struct bound_program {
+    std::vector<tensor_value> values;
+    std::vector<placement_handle> where;
+    std::vector<bound_layer> layers;
+  };
+  static constexpr std::size_t most_kept = 64;
+
+  struct state {
+    team_handle team;
+    program_type program;
+    std::vector<step> steps;
+    std::vector<std::size_t> outputs;
+    std::vector<std::vector<parameter>> parameters;  // of each step, as far as it owns them
+    std::list<bound_program> bound;
+    bool training = true;
+
+    state(team_handle of, const program_type& p);
+  };
+
+  state& here() const {
+    if (!state_) throw error(refusal{code::network_moved_from});
+    return *state_;
+  }
+
+  // The program bound for the inputs at hand, planned by the functions that the compiler used when they first come in; those that came
+  // last are kept.
+  const bound_program& bound_for(std::span<const tensor<dyn>* const> inputs) const;
+
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace tessera::nn
+
+#ifndef TESSERA_COMPILED
+#include <tessera/nn/running_program.ipp>
+#endif

@@ -1,0 +1,146 @@
+#pragma once
+
+#include <tessera/nn/running_program.hpp>
+
+#include <set>
+
+namespace tessera::detail {
+
+/// The path of a scope in the keys of the serial model: "encoder.2.", or nothing.
+template <class Fact>
+std::string path_of(const program_view<Fact>& program, int scope) {
+  if (scope < 0) return "";
+  const program_scope& s = program.scopes[scope];
+  return path_of(program, s.parent) + (s.name.size > 0 ? std::string(s.name.data, static_cast<std::size_t>(s.name.size)) : fmt::format("{}", s.number)) + ".";
+}
+
+/// The path of a node: "encoder.2.0"; of one that the serial model has not, that of its scope.
+template <class Fact>
+std::string path_of(const program_view<Fact>& program, const program_node<Fact>& node) {
+  std::string path = path_of(program, node.scope) + (node.number < 0 ? "" : fmt::format("{}", node.number));
+  if (!path.empty() && path.back() == '.') path.pop_back();
+  return path;
+}
+
+}  // namespace tessera::detail
+
+namespace tessera::nn {
+
+TESSERA_INLINE running_program::state::state(team_handle of, const program_type& p) : team(std::move(of)), program(p) {
+  std::size_t values = static_cast<std::size_t>(p.inputs);
+  const auto place_of = [&](const program_value& v) {
+    return static_cast<std::size_t>(v.place) + (v.node < 0 ? 0 : steps[static_cast<std::size_t>(v.node)].first_result);
+  };
+  for (const auto& node : p) {
+    step s{node.what, tessera::detail::path_of(p, node), steps.size(), {}, values, {}};
+    for (std::size_t i = 0; i < steps.size() && node.scope >= 0 && p.scopes[node.scope].shared && s.owner == steps.size(); ++i)
+      if (p.nodes[i].scope == node.scope && p.nodes[i].number == node.number) s.owner = i;
+    for (int i = 0; i < node.operands; ++i) s.operands.push_back(place_of(p.operand(node, i)));
+    values += static_cast<std::size_t>(node.results);
+    steps.push_back(std::move(s));
+  }
+  for (int i = 0; i < p.outputs; ++i) outputs.push_back(place_of(p.output(i)));
+  std::vector<bool> read(values);
+  for (const std::size_t v : outputs) read[v] = true;
+  for (std::size_t i = steps.size(); i-- > 0;)
+    for (const std::size_t v : steps[i].operands) {
+      if (!read[v]) steps[i].done_with.push_back(v);
+      read[v] = true;
+    }
+}
+
+TESSERA_INLINE running_program::running_program(const team_handle& team, const seed& s, const program_type& program)
+    : state_(std::make_unique<state>(team, program)) {
+  fingerprint f;
+  std::set<std::string> paths;
+  for (const step& now : state_->steps) {
+    auto& own = state_->parameters.emplace_back();
+    const bool shared = state_->parameters.size() - 1 != now.owner;
+    const layer_plan p = now.what->plan();
+    for (int k = 0; k < p.parameters(); ++k) {
+      const parameter_value w = p.parameter(k);
+      const std::string path = now.path + (now.path.empty() ? "" : ".") + w.name;
+      const auto& known = state_->parameters[now.owner];
+      const auto at = static_cast<std::size_t>(k);
+      if (!shared && !paths.insert(path).second) throw error(refusal{code::parameter_named_twice}, path);
+      if (!shared) own.emplace_back(team, path, w, now.what->elements[0], s);
+      else if (at >= known.size() || !(known[at].stored().layout() == w.stored)) throw error(refusal{code::shared_differ}, path);
+      f << w.stored << w.used;
+    }
+    for (int i = 0; i < p.inputs(); ++i) f << p.given(i);
+    for (int i = 0; i < p.outputs(); ++i) f << p.output(i);
+  }
+  f << s.value << text(s.path.data(), static_cast<int>(s.path.size())).hash;
+  if (team->inside())
+    team->agree(f.value(), "making a network", [&] { return fmt::format("making a network of {} layers, seed {} {}", program.count, s.value, s.path); });
+}
+
+TESSERA_INLINE running_program::running_program(const running_program& other, copying)
+    : state_(std::make_unique<state>(other.team(), other.state_->program)) {
+  state_->training = other.training();
+  for (const auto& layer : other.state_->parameters) {
+    auto& mine = state_->parameters.emplace_back();
+    for (const parameter& p : layer) mine.push_back(p.clone());
+  }
+}
+
+TESSERA_INLINE auto running_program::bound_for(std::span<const tensor<dyn>* const> inputs) const -> const bound_program& {
+  state& my = here();
+  const auto is_for = [&](const bound_program& b) {
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (b.where[i] != inputs[i]->where() || b.values[i].element != inputs[i]->type()) return false;
+    return true;
+  };
+  const auto found = std::find_if(my.bound.begin(), my.bound.end(), is_for);
+  if (found != my.bound.end()) return *found;
+  bound_program b;
+  for (const tensor<dyn>* x : inputs) {
+    b.values.push_back({x->layout(), x->type()});
+    b.where.push_back(x->where());
+  }
+  for (const step& now : my.steps) {
+    std::vector<const tensor_value*> operands;
+    for (const std::size_t v : now.operands) operands.push_back(&b.values[v]);
+    const layer_plan p = now.what->plan_for(operands);
+    check(p.why, now.path.empty() ? now.what->name : fmt::format("layer {}, {}", now.path, now.what->name));
+    const element first = operands.empty() ? now.what->elements[0] : operands[0]->element;
+    b.layers.emplace_back(my.team, p);
+    for (int i = 0; i < p.outputs(); ++i) {
+      b.values.push_back({p.output(i), p.element_of(i, first)});
+      b.where.push_back(b.layers.back().results[static_cast<std::size_t>(i)].to);
+    }
+  }
+  my.bound.push_back(std::move(b));
+  if (my.bound.size() > most_kept) my.bound.pop_front();
+  return my.bound.back();
+}
+
+TESSERA_INLINE std::vector<tensor<dyn>> running_program::forward(std::span<const tensor<dyn>* const> inputs, call_site at) const {
+  const state& my = here();
+  for (const tensor<dyn>* x : inputs)
+    if (x->team()->shared_carrier() != my.team->shared_carrier()) throw error(refusal{code::other_team}, my.team->label());
+  const bound_program& bound = bound_for(inputs);
+  std::vector<at::Tensor> values(bound.values.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) values[i] = inputs[i]->local();
+  std::vector<at::Tensor> operands;
+  for (std::size_t i = 0; i < my.steps.size(); ++i) {
+    const step& node = my.steps[i];
+    const during activity_now(*my.team, {.what = node.what->name, .at = at});
+    const std::vector<parameter>& parameters = my.parameters[node.owner];
+    for (const parameter& w : parameters) check(tessera::detail::check_element(node.what->elements[0], w.stored().local().scalar_type()), w.path());
+    operands.clear();
+    for (const std::size_t v : node.operands) operands.push_back(values[v]);
+    for (const std::size_t v : node.done_with) values[v].reset();
+    std::vector<at::Tensor> results = node.what->forward({bound.layers[i], operands, parameters, my.training});
+    for (std::size_t k = 0; k < results.size(); ++k) {
+      const std::size_t v = node.first_result + k;
+      tessera::detail::check_local(results[k], *bound.where[v], bound.values[v].element, *my.team);
+      values[v] = std::move(results[k]);
+    }
+  }
+  std::vector<tensor<dyn>> outputs;
+  for (const std::size_t v : my.outputs) outputs.push_back(tessera::detail::tensor_of(my.team, bound.where[v], values[v]));
+  return outputs;
+}
+
+}  // namespace tessera::nn

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <tessera/operation/layer_traffic.hpp>
+#include <tessera/topology/canonical_tensor.hpp>
+
+namespace tessera::detail {
+
+// The mesh type of a layer's results: the one it names, else that of its first operand.
+template <class L, class In>
+struct mesh_after {
+  using type = typename described<In>::mesh_type;
+};
+template <class L, class In>
+  requires requires { typename L::mesh_type; }
+struct mesh_after<L, In> {
+  using type = typename L::mesh_type;
+};
+
+/// What types need of a layer's plan: its first result and how many it has, and why it is refused, if it is.
+struct plan_summary {
+  tensor_value first;
+  refusal why;
+  int outputs = 0;
+};
+
+template <class L, class... In>
+concept PlansFor = requires { L::plan(described<In>::value...); };
+
+/// A layer applied to canonical tensor types: its plan, which is large and a constant only where one asks for it, and the types of its
+/// results.
+template <class L, class First, class... Rest>
+struct applied {
+  using layer = L;
+  static constexpr operand_elements elements = [] {
+    operand_elements e;
+    e.push(described<First>::value.element);
+    (e.push(described<Rest>::value.element), ...);
+    return e;
+  }();
+  static constexpr layer_plan plan() {
+    if constexpr (PlansFor<L, First, Rest...>) return L::plan(described<First>::value, described<Rest>::value...);
+    else return refused_layer(refusal{code::wrong_number_of_operands, -1, 1 + sizeof...(Rest)});
+  }
+  static constexpr tensor_value output_of(const layer_plan& p, int i) {
+    return p.why.ok() ? tensor_value{p.output(i), p.element_of(i, elements[0])} : tensor_value{};
+  }
+
+  static constexpr plan_summary summary = [] {
+    const layer_plan p = plan();
+    return plan_summary{output_of(p, 0), p.why, p.outputs()};
+  }();
+  struct verdict_source {
+    static constexpr const refusal& value = summary.why;
+  };
+  using verdict = verdict_of<verdict_source, L, First, Rest...>;
+
+  template <int Place>
+  struct result {
+    static constexpr tensor_value value = [] {
+      if constexpr (Place == 0) return summary.first;
+      else return output_of(plan(), Place);
+    }();
+
+    // What stays as it was keeps its type, which is canonical already; what is cut as it was keeps its partition.
+    static auto named() {
+      using mesh = typename mesh_after<L, First>::type;
+      constexpr bool stays = std::is_same_v<mesh, typename described<First>::mesh_type>;
+      if constexpr (stays && value == described<First>::value) return std::type_identity<First>{};
+      else if constexpr (stays && cut_alike(value.layout, described<First>::value.layout)) return resized<First, result>{};
+      else return tensor_named<First, result, mesh>{};
+    }
+    using type = typename decltype(named())::type;
+  };
+};
+
+}  // namespace tessera::detail

@@ -1,0 +1,155 @@
+#pragma once
+
+#include <tessera/operation/applied.hpp>
+#include <tessera/operation/program.hpp>
+
+#include <utility>
+
+namespace tessera {
+
+/// A tensor that has no elements yet: what a module is called with to learn its program.
+///
+/// `T` is its tensor type, canonical. `Reading` says what is noted of each layer: what types know, what runs, what it moves.
+template <class T, class Reading, class Verdict = fits>
+struct flow {
+  using type = T;
+  using reading = Reading;
+  using verdict = Verdict;
+
+  detail::recorder<typename Reading::fact>* in = nullptr;
+  program_value from;
+};
+template <class T, class Reading, class Verdict>
+inline constexpr kind kind_of<flow<T, Reading, Verdict>> = kind::flow;
+
+/// The type of a flow, whatever is noted.
+template <class F>
+concept FlowType = kind_of<F> == kind::flow;
+
+/// Several flows: what a module or a layer with several results gives. `return flows{y, z};`, `auto [values, indices] = x | layer;`
+template <class... F>
+struct flows;
+template <class First, class... Rest>
+struct flows<First, Rest...> {
+  using verdict = fits;
+  First first;
+  flows<Rest...> rest;
+
+  constexpr flows(const First& f, const Rest&... others) : first(f), rest(others...) {}
+};
+template <>
+struct flows<> {
+  using verdict = fits;
+};
+template <class... F>
+flows(F...) -> flows<F...>;
+template <class... F>
+inline constexpr kind kind_of<flows<F...>> = kind::flows;
+
+template <std::size_t I, class First, class... Rest>
+constexpr auto get(const flows<First, Rest...>& all) {
+  if constexpr (I == 0) return all.first;
+  else return get<I - 1>(all.rest);
+}
+
+namespace detail {
+
+template <class Reading, class Like, class Verdict>
+constexpr auto refused_flow() {
+  return flow<refused_like<Like>, Reading, Verdict>{};
+}
+
+// The flows of a node's results.
+template <class On, class Reading, int... Place>
+constexpr auto results_of(recorder<typename Reading::fact>* in, int node, indices<Place...>) {
+  if constexpr (sizeof...(Place) == 1) return flow<typename On::template result<0>::type, Reading>{in, {node, 0}};
+  else return flows(flow<typename On::template result<Place>::type, Reading>{in, {node, Place}}...);
+}
+
+// A layer on flows, without a word where it is refused. One without a number has the keys of its scope.
+template <class L, class Reading, class First, class... Rest>
+constexpr auto flowed_through(bool numbered, const flow<First, Reading>& first, const flow<Rest, Reading>&... rest) {
+  using on = applied<L, First, Rest...>;
+  if constexpr (on::verdict::ok) {
+    constexpr int results = on::summary.outputs;
+    const int node = first.in->add(Reading::template fact_of<on>(), {first.from, rest.from...}, results, numbered);
+    return results_of<on, Reading>(first.in, node, indices_below<results>{});
+  } else {
+    return refused_flow<Reading, First, typename on::verdict>();
+  }
+}
+
+// Whether a type has a call operator, which is not looked into: a mistake in it is told where it is called.
+struct call_operator {
+  void operator()() const;
+};
+template <class T>
+struct with_call_operator : T, call_operator {};
+template <class T>
+constexpr bool is_callable() {
+  if constexpr (!std::is_class_v<T> || std::is_final_v<T>) return false;
+  else return !requires { &with_call_operator<T>::operator(); };
+}
+
+// A part in its place, without a word where it is refused. A module has a scope of its own, unless it sees to it itself.
+template <class Part, class First, class... Rest>
+constexpr auto passed_on(const First& first, const Rest&... rest) {
+  if constexpr (!(First::verdict::ok && ... && Rest::verdict::ok)) {
+    return refused_flow<typename First::reading, typename First::type, refused_before>();
+  } else if constexpr (kind_of<Part> == kind::layer) {
+    return flowed_through<Part>(!requires { Part::only_here; }, first, rest...);
+  } else if constexpr (!is_callable<Part>()) {
+    return refused_flow<typename First::reading, typename First::type, wrong_argument<kind::flow, 1, kind::layer, kind_of<Part>>>();
+  } else if constexpr (requires { Part::sees_to_its_scope; }) {
+    return Part{}(first, rest...);
+  } else {
+    const auto back = first.in->enter();
+    const auto y = Part{}(first, rest...);
+    first.in->leave(back);
+    return y;
+  }
+}
+
+// What comes out of a part, without the verdict of a refused one: it was told, and behind it all is silent.
+template <class Y>
+constexpr auto silent(const Y& y) {
+  if constexpr (Y::verdict::ok) return y;
+  else return flow<typename Y::type, typename Y::reading, refused_before>{};
+}
+
+}  // namespace detail
+
+/// x through a layer or a module; `x | first | second` is a chain.
+template <class T, class Reading, class Verdict, class Part>
+constexpr auto operator|(const flow<T, Reading, Verdict>& x, const Part&) {
+  const auto y = detail::passed_on<Part>(x);
+  using verdict = typename decltype(y)::verdict;
+  verdict::template refuse<verdict>();
+  return detail::silent(y);
+}
+
+namespace nn {
+
+/// What layers are, so that they take flows: `layer(x, y)`.
+template <class Self>
+struct layer {
+  template <FlowType... F>
+  constexpr auto operator()(const F&... x) const {
+    const auto y = tessera::detail::passed_on<Self>(x...);
+    using verdict = typename decltype(y)::verdict;
+    verdict::template refuse<verdict>();
+    return tessera::detail::silent(y);
+  }
+};
+
+}  // namespace nn
+}  // namespace tessera
+
+template <class... F>
+struct std::tuple_size<tessera::flows<F...>> : std::integral_constant<std::size_t, sizeof...(F)> {};
+template <std::size_t I, class First, class... Rest>
+struct std::tuple_element<I, tessera::flows<First, Rest...>> : std::tuple_element<I - 1, tessera::flows<Rest...>> {};
+template <class First, class... Rest>
+struct std::tuple_element<0, tessera::flows<First, Rest...>> {
+  using type = First;
+};

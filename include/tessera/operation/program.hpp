@@ -1,0 +1,120 @@
+#pragma once
+
+#include <tessera/meta/text.hpp>
+
+#include <initializer_list>
+
+namespace tessera {
+
+/// A value in a program: a result of a node, or one of the program's inputs (node −1).
+struct program_value {
+  int node = -1;
+  int place = 0;
+};
+
+/// A part of a program that has a number or a name of its own in the keys of its parameters, as in the serial model.
+struct program_scope {
+  int parent = -1;  ///< −1: the program
+  int number = 0;   ///< where it has no name
+  text name;
+  bool shared = false;  ///< entered again it is the same scope, so its nodes have the same parameters
+};
+
+/// A layer at its place in a program; `Fact` is what is known of the layer.
+template <class Fact>
+struct program_node {
+  const Fact* what = nullptr;
+  int first = 0;  ///< of its operands in `program_view::values`
+  int operands = 0;
+  int results = 0;
+  int scope = -1;
+  int number = -1;  ///< in its scope; −1: no layer of the serial model
+};
+
+/// A network as it is run: nodes in static single assignment, each behind those that it reads.
+template <class Fact>
+struct program_view {
+  const program_node<Fact>* nodes = nullptr;
+  int count = 0;
+  const program_value* values = nullptr;  ///< operands of the nodes, then the program's outputs
+  int first_output = 0;
+  int outputs = 0;
+  const program_scope* scopes = nullptr;
+  int inputs = 0;
+
+  constexpr const program_node<Fact>* begin() const { return nodes; }
+  constexpr const program_node<Fact>* end() const { return nodes + count; }
+  constexpr const program_value& operand(const program_node<Fact>& n, int i) const { return values[n.first + i]; }
+  constexpr const program_value& output(int i) const { return values[first_output + i]; }
+};
+
+namespace detail {
+
+/// Writes down the program of a module that is called with flows; without a place to write it counts.
+template <class Fact>
+class recorder {
+ public:
+  constexpr recorder() = default;
+  constexpr recorder(program_node<Fact>* nodes, program_value* values, program_scope* scopes) : nodes_(nodes), values_(values), scopes_(scopes) {}
+
+  int node_count = 0;
+  int value_count = 0;
+  int scope_count = 0;
+
+  /// Adds a node and says its number.
+  constexpr int add(const Fact* what, std::initializer_list<program_value> operands, int results, bool numbered) {
+    if (nodes_ != nullptr)
+      nodes_[node_count] = {what, value_count, static_cast<int>(operands.size()), results, scope_, numbered ? next_ : -1};
+    for (const program_value& x : operands) add(x);
+    next_ += numbered;
+    return node_count++;
+  }
+  constexpr void add(const program_value& x) {
+    if (values_ != nullptr) values_[value_count] = x;
+    ++value_count;
+  }
+
+  /// Where the nodes that follow stand, and the number of the next of them.
+  struct position {
+    int scope;
+    int next;
+  };
+  /// Enters a scope; says where to go back to. One without a name takes the next number.
+  constexpr position enter(const text& name = {}, bool shared = false) {
+    const position back{scope_, next_ + (name.size == 0)};
+    int scope = scope_count;
+    for (int i = 0; shared && scopes_ != nullptr && i < scope_count; ++i)
+      if (scopes_[i].shared && scopes_[i].name == name) scope = i;
+    if (scope == scope_count) {
+      if (scopes_ != nullptr) scopes_[scope] = {scope_, next_, name, shared};
+      ++scope_count;
+    }
+    scope_ = scope;
+    next_ = 0;
+    return back;
+  }
+  constexpr void leave(const position& back) {
+    scope_ = back.scope;
+    next_ = back.next;
+  }
+
+ private:
+  program_node<Fact>* nodes_ = nullptr;
+  program_value* values_ = nullptr;
+  program_scope* scopes_ = nullptr;
+  int scope_ = -1;
+  int next_ = 0;
+};
+
+/// A program as a constant.
+template <class Fact, int Nodes, int Values, int Scopes>
+struct stored_program {
+  program_node<Fact> nodes[Nodes + 1]{};
+  program_value values[Values + 1]{};
+  program_scope scopes[Scopes + 1]{};
+
+  constexpr program_view<Fact> view(int inputs, int outputs) const { return {nodes, Nodes, values, Values - outputs, outputs, scopes, inputs}; }
+};
+
+}  // namespace detail
+}  // namespace tessera

@@ -1,0 +1,98 @@
+// A mistake in a module is one error at its line, wherever the module stands.
+#include <tessera/network.hpp>
+
+namespace ts = tessera;
+namespace nn = tessera::nn;
+
+struct row : ts::axis<2> {};
+struct col : ts::axis<2> {};
+struct batch : ts::dyn {};
+using grid = ts::mesh<row, col>;
+using image = ts::tensor<ts::partition<grid, ts::whole, ts::whole, ts::blocks<row>, ts::blocks<col>>, ts::shape<batch, ts::dim<3>, ts::dim<8>, ts::dim<8>>, double>;
+using samples = ts::tensor<ts::partition<grid, ts::blocks<row>, ts::whole, ts::whole, ts::whole>, ts::shape<batch, ts::dim<3>, ts::dim<8>, ts::dim<8>>, double>;
+using three = nn::conv<3, ts::kernel<3, 3>, ts::padding<1, 1>>;
+
+// Fifty nodes, then another.
+template <int N>
+struct many {
+  constexpr auto operator()(auto x) const {
+    if constexpr (N == 0) return x;
+    else return many<N - 1>{}(x | three{});
+  }
+};
+struct deep {
+  constexpr auto operator()(auto x) const { return x | many<50>{} | nn::relu{}; }
+};
+
+#if defined(WIDE_KERNEL)  // expect: [tessera.window.kernel] && kernel_wider_than_padded_tensor<tessera::its::dimension<2>, tessera::its::extent<8>, tessera::its::padding<0>, tessera::its::kernel<9>>
+struct model {
+  constexpr auto operator()(auto x) const {
+    auto y = x | three{};
+    auto z = y | nn::conv<3, ts::kernel<9, 3>>{};
+    return z | nn::relu{} | three{};
+  }
+};
+using net = ts::network<model, image>;
+static_assert(net::program.count >= 0);
+#elif defined(IN_A_MODULE_OF_A_MODULE)  // expect in 3 modules: [tessera.window.kernel] && kernel_wider_than_padded_tensor<tessera::its::dimension<2>, tessera::its::extent<8>, tessera::its::padding<0>, tessera::its::kernel<9>>
+template <int K>
+struct part {
+  constexpr auto operator()(auto x) const {
+    return x | nn::relu{} | nn::max_pool<ts::kernel<K, 1>>{};
+  }
+};
+struct model {
+  constexpr auto operator()(auto x) const { return x | three{} | part<1>{} | nn::named<struct inner, part<9>>{} | nn::relu{}; }
+};
+static_assert(ts::traffic<ts::network<model, image>>(ts::bind<batch>(2)).forward.bytes >= 0);
+#elif defined(BEHIND_FIFTY)  // expect: [tessera.layer.dimensions] && layer_takes_other_dimensions<tessera::its::takes<4>, tessera::its::is_given<2>>
+struct model {
+  constexpr auto operator()(auto x) const {
+    auto y = x | many<50>{} | nn::flatten{};
+    return y | three{} | nn::relu{};
+  }
+};
+static_assert(ts::network<model, samples>::program.count >= 0);
+#elif defined(IN_A_CHAIN)  // expect: [tessera.layer.dimensions] && at_layer<2, && tessera::layer_takes_other_dimensions<tessera::its::takes<4>, tessera::its::is_given<2>>
+struct model {
+  constexpr auto operator()(auto x) const {
+    return x | nn::chain<nn::relu, nn::flatten, three, nn::relu>{} | nn::relu{};
+  }
+};
+static_assert(ts::network<model, samples>::program.count >= 0);
+#elif defined(TWO_MISTAKES)  // expect: [tessera.layer.dimensions] && layer_takes_other_dimensions<tessera::its::takes<4>, tessera::its::is_given<2>>
+struct model {
+  constexpr auto operator()(auto x) const {
+    auto y = x | nn::flatten{} | three{};
+    auto z = y | nn::max_pool<ts::kernel<99, 99>>{};
+    return ts::flows{y, z};
+  }
+};
+static_assert(ts::network<model, samples>::program.count >= 0);
+#elif defined(AN_OPTION)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::flow, 1, tessera::kind::layer, tessera::kind::option>
+struct model {
+  constexpr auto operator()(auto x) const { return x | ts::kernel<3, 3>{}; }
+};
+static_assert(ts::network<model, image>::program.count >= 0);
+#elif defined(TWO_INPUTS_FOR_ONE)  // expect: [tessera.signature.operands] && wrong_number_of_operands<
+struct model {
+  constexpr auto operator()(auto x) const { return nn::relu{}(x, x); }
+};
+static_assert(ts::network<model, ts::tensor<ts::partition<grid, ts::blocks<row>>, ts::shape_of<8>>>::program.count >= 0);
+#elif defined(GIVES_A_NUMBER)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::module, 0, tessera::kind::flow, tessera::kind::element>
+struct model {
+  constexpr auto operator()(auto) const { return 3; }
+};
+static_assert(ts::network<model, image>::program.count >= 0);
+#elif defined(NOT_CONSTANT)  // expect: [tessera.network.module] && module_not_constant<>
+struct model {
+  auto operator()(auto x) const { return x | nn::relu{}; }
+};
+static_assert(ts::network<model, image>::program.count >= 0);
+#elif defined(NO_MODULE)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::network, 0, tessera::kind::module, tessera::kind::partition>
+static_assert(ts::network<ts::partition<grid, ts::whole>, image>::program.count >= 0);
+#elif defined(NO_TENSOR)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::network, 1, tessera::kind::tensor, tessera::kind::mesh>
+static_assert(ts::network<deep, grid>::program.count >= 0);
+#else
+static_assert(ts::network<deep, image>::program.count == 51);
+#endif

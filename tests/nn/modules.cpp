@@ -1,0 +1,185 @@
+#include "tests/support/tensors.hpp"
+
+#include <torch/optim/sgd.h>
+
+using namespace tessera;
+using namespace tessera::testing;
+
+// Modules against the serial network: skips, branches, tied weights, several inputs and results, one program for all extents.
+
+namespace {
+
+struct some : dyn {};
+
+/// The sum of two operands that lie alike: a layer of one's own with two operands.
+struct plus : nn::layer<plus> {
+  static constexpr const char* name = "plus";
+  static constexpr bool only_here = true;
+  static constexpr layer_plan plan(const tensor_value& x, const tensor_value& y) {
+    signature s;
+    s.kind = linearity::additive;
+    s.operands.push(letters_of(x.layout.dims.count));
+    s.operands.push(letters_of(y.layout.dims.count));
+    s.result = s.operands[0];
+    static_vector<operand, 4> operands;
+    operands.push({x.layout, false});
+    operands.push({y.layout, false});
+    const inferred together = infer(s, operands);
+    layer_plan p;
+    p.take(x.layout);
+    p.take(y.layout);
+    p.give(together.layout);
+    p.why = together.why;
+    return p;
+  }
+  static at::Tensor forward(const nn::call& c) { return c.operand(0) + c.operand(1); }
+};
+
+template <int R, int C>
+struct residual_net {
+  struct up : axis<R> {};
+  struct across : axis<C> {};
+  using grid = mesh<up, across>;
+  using image = tensor<partition<grid, whole, whole, blocks<up>, blocks<across>>, shape<some, dim<2>, dim<7>, dim<6>>, double>;
+  using features = tensor<partition<grid, whole, blocks<up, across>>, shape<some, dim<5>>, double>;
+  using channels = partition<grid, whole, blocks<up, across>, whole, whole>;
+  template <index_t Out>
+  using three = nn::conv<Out, kernel<3, 3>, padding<1, 1>>;
+
+  template <index_t Out>
+  struct block {
+    constexpr auto operator()(auto x) const {
+      const auto y = x | three<Out>{} | nn::relu{} | three<Out>{};
+      return plus{}(x | nn::named<struct skip, nn::conv<Out, kernel<1, 1>>>{}, y) | nn::relu{};
+    }
+  };
+  // Two blocks, the head of each, and a second operand that joins behind: two results.
+  struct model {
+    constexpr auto operator()(auto x, auto extra) const {
+      const auto first = x | block<3>{};
+      const auto second = first | nn::named<struct deep, block<4>>{};
+      const auto flat = second | nn::max_pool<kernel<2, 2>>{} | nn::repartition<channels>{} | nn::flatten{};
+      const auto hidden = plus{}(flat | nn::linear<5>{}, extra) | nn::shared<struct tied, nn::linear<5>>{} | nn::relu{};
+      return flows{hidden | nn::shared<struct tied, nn::linear<5>>{}, first};
+    }
+  };
+  using net = nn::network<model, image, features>;
+};
+
+using weights = std::map<std::string, at::Tensor>;
+
+at::Tensor serial_block(const at::Tensor& x, const weights& w, const std::string& at) {
+  const auto conv = [&](const at::Tensor& in, const std::string& key, index_t pad) {
+    return at::conv2d(in, w.at(at + key + ".weight"), w.at(at + key + ".bias"), at::IntArrayRef({1, 1}), at::IntArrayRef({pad, pad}));
+  };
+  return at::relu(conv(x, "skip", 0) + conv(at::relu(conv(x, "0", 1)), "2", 1));
+}
+
+std::pair<at::Tensor, at::Tensor> serial_model(const at::Tensor& x, const at::Tensor& extra, const weights& w) {
+  const auto linear = [&](const at::Tensor& in, const std::string& key) { return at::linear(in, w.at(key + ".weight"), w.at(key + ".bias")); };
+  const at::Tensor first = serial_block(x, w, "0.");
+  const at::Tensor second = serial_block(first, w, "deep.");
+  const at::Tensor flat = at::max_pool2d(second, {2, 2}).flatten(1);
+  return {linear(at::relu(linear(linear(flat, "3") + extra, "tied")), "tied"), first};
+}
+
+/// How far a few steps are from the serial ones, and whether tied weights are one.
+template <class N>
+double distance_of_training(const team<typename N::grid>& workers, bool clones) {
+  typename N::net made{workers, seed{5}};
+  typename N::net net = clones ? made.clone() : std::move(made);
+  weights w;
+  std::vector<at::Tensor> leaves;
+  for (const auto& [key, t] : nn::state_of(net)) leaves.push_back(w[key] = t.clone().requires_grad_(true));
+  const torch::optim::SGDOptions options = torch::optim::SGDOptions(0.05).momentum(0.9);
+  torch::optim::SGD ours(net.parameters(), options);
+  torch::optim::SGD theirs(leaves, options);
+  double worst = net.parameters().size() == leaves.size() && leaves.size() == 16 ? 0 : 1;
+  const auto judge = [&](const at::Tensor& a, const at::Tensor& b) { worst = std::max(worst, (a - b).abs().max().template item<double>()); };
+  for (int step = 0; step < 3; ++step) {
+    const index_t n = step == 1 ? 4 : 2;
+    const at::Tensor image = global_of({n, 2, 7, 6}, numbers{static_cast<std::uint64_t>(step)}).set_requires_grad(true);
+    const at::Tensor extra = global_of({n, 5}, numbers{static_cast<std::uint64_t>(step + 9)}).set_requires_grad(true);
+    ours.zero_grad();
+    theirs.zero_grad();
+    auto x = take<typename N::image>(workers, image.detach());
+    auto e = take<typename N::features>(workers, extra.detach());
+    x.requires_grad();
+    e.requires_grad();
+    const auto [y, z] = net(x, e);
+    const auto [serial_y, serial_z] = serial_model(image, extra, w);
+    const auto together = sum(y * y);
+    together.backward(true);
+    sum(z * z).backward();
+    (serial_y * serial_y).sum().backward({}, true);
+    (serial_z * serial_z).sum().backward();
+    judge(global(y), serial_y.detach());
+    judge(global(z), serial_z.detach());
+    judge(global(x.grad()), image.grad());
+    judge(global(e.grad()), extra.grad());
+    ours.step();
+    theirs.step();
+  }
+  for (const auto& [key, t] : nn::state_of(net)) judge(t, w.at(key));
+  return worst;
+}
+
+template <class N>
+void judge_residual(bool clones = false) {
+  const auto run = in_team<typename N::grid>([&](auto& t) { return distance_of_training<N>(t, clones); });
+  INFO(run.errors());
+  REQUIRE(run.well());
+  for (const auto& r : run.results) CHECK(*r < 1e-12);
+}
+
+/// A layer that keeps what it was told.
+struct watching {
+  static constexpr const char* name = "watching";
+  static thread_local inline bool training;
+  static constexpr layer_plan plan(const tensor_value& x) { return nn::relu::plan(x); }
+  static at::Tensor forward(const nn::call& c) {
+    training = c.training;
+    return at::relu(c.operand());
+  }
+};
+
+struct over : axis<2> {};
+using pair = mesh<over>;
+using vectors = tensor<partition<pair, blocks<over>, whole>, shape<some, dim<4>>, double>;
+
+// Tied under one name, but of other shapes.
+struct misshapen {
+  constexpr auto operator()(auto x) const { return x | nn::shared<struct table, nn::linear<4>>{} | nn::shared<struct table, nn::linear<3>>{}; }
+};
+struct twice_named {
+  constexpr auto operator()(auto x) const { return x | nn::named<struct table, nn::linear<4>>{} | nn::named<struct table, nn::linear<4>>{}; }
+};
+
+}  // namespace
+
+TEST_CASE("a module with skips, tied weights, two operands and two results trains as the serial one, on any partition") {
+  judge_residual<residual_net<1, 1>>();
+  judge_residual<residual_net<2, 2>>();
+  judge_residual<residual_net<3, 1>>();
+  judge_residual<residual_net<1, 4>>(true);
+}
+
+TEST_CASE("layers are told whether the network trains, and a module alone is a network") {
+  const auto run = in_team<pair>([](auto& t) {
+    nn::network<watching, vectors> net{t, seed{1}};
+    const auto x = take<vectors>(t, at::ones({3, 4}, at::kDouble));
+    net(x);
+    bool right = watching::training;
+    net.eval();
+    net(x.dynamic());
+    return right && !watching::training && net.parameters().empty();
+  });
+  INFO(run.errors());
+  REQUIRE(run.well());
+  for (const auto& r : run.results) CHECK(*r);
+}
+
+TEST_CASE("parts that are shared but of other shapes, and keys that stand twice, are refused on all workers") {
+  CHECK(refusals<pair>("tessera.network.shared", [](auto& t) { nn::network<misshapen, vectors>(t, seed{1}); }) == 2);
+  CHECK(refusals<pair>("tessera.network.keys", [](auto& t) { nn::network<twice_named, vectors>(t, seed{1}); }) == 2);
+}
