@@ -9,39 +9,15 @@ using namespace tessera::testing;
 
 namespace {
 
-struct some : dyn {};
-
-/// The sum of two operands that lie alike: a layer of one's own with two operands.
-struct plus : nn::layer<plus> {
-  static constexpr const char* name = "plus";
-  static constexpr bool only_here = true;
-  static constexpr layer_plan plan(const tensor_value& x, const tensor_value& y) {
-    signature s;
-    s.kind = linearity::additive;
-    s.operands.push(letters_of(x.layout.dims.count));
-    s.operands.push(letters_of(y.layout.dims.count));
-    s.result = s.operands[0];
-    static_vector<operand, 4> operands;
-    operands.push({x.layout, false});
-    operands.push({y.layout, false});
-    const inferred together = infer(s, operands);
-    layer_plan p;
-    p.take(x.layout);
-    p.take(y.layout);
-    p.give(together.layout);
-    p.why = together.why;
-    return p;
-  }
-  static at::Tensor forward(const nn::call& c) { return c.operand(0) + c.operand(1); }
-};
+struct images_at_once : dyn {};
 
 template <int R, int C>
 struct residual_net {
   struct up : axis<R> {};
   struct across : axis<C> {};
   using grid = mesh<up, across>;
-  using image = tensor<partition<grid, whole, whole, blocks<up>, blocks<across>>, shape<some, dim<2>, dim<7>, dim<6>>, double>;
-  using features = tensor<partition<grid, whole, blocks<up, across>>, shape<some, dim<5>>, double>;
+  using image = tensor<partition<grid, whole, whole, blocks<up>, blocks<across>>, shape<images_at_once, dim<2>, dim<7>, dim<6>>, double>;
+  using features = tensor<partition<grid, whole, blocks<up, across>>, shape<images_at_once, dim<5>>, double>;
   using channels = partition<grid, whole, blocks<up, across>, whole, whole>;
   template <index_t Out>
   using three = nn::conv<Out, kernel<3, 3>, padding<1, 1>>;
@@ -50,7 +26,7 @@ struct residual_net {
   struct block {
     constexpr auto operator()(auto x) const {
       const auto y = x | three<Out>{} | nn::relu{} | three<Out>{};
-      return plus{}(x | nn::named<struct skip, nn::conv<Out, kernel<1, 1>>>{}, y) | nn::relu{};
+      return relu((x | nn::named<struct skip, nn::conv<Out, kernel<1, 1>>>{}) + y);
     }
   };
   // Two blocks, the head of each, and a second operand that joins behind: two results.
@@ -59,28 +35,28 @@ struct residual_net {
       const auto first = x | block<3>{};
       const auto second = first | nn::named<struct deep, block<4>>{};
       const auto flat = second | nn::max_pool<kernel<2, 2>>{} | nn::repartition<channels>{} | nn::flatten{};
-      const auto hidden = plus{}(flat | nn::linear<5>{}, extra) | nn::shared<struct tied, nn::linear<5>>{} | nn::relu{};
+      const auto hidden = ((flat | nn::linear<5>{}) * 0.5 + tanh(extra)) | nn::shared<struct tied, nn::linear<5>>{} | nn::relu{};
       return flows{hidden | nn::shared<struct tied, nn::linear<5>>{}, first};
     }
   };
   using net = nn::network<model, image, features>;
 };
 
-using weights = std::map<std::string, at::Tensor>;
+using by_key = std::map<std::string, at::Tensor>;
 
-at::Tensor serial_block(const at::Tensor& x, const weights& w, const std::string& at) {
+at::Tensor serial_block(const at::Tensor& x, const by_key& w, const std::string& at) {
   const auto conv = [&](const at::Tensor& in, const std::string& key, index_t pad) {
     return at::conv2d(in, w.at(at + key + ".weight"), w.at(at + key + ".bias"), at::IntArrayRef({1, 1}), at::IntArrayRef({pad, pad}));
   };
   return at::relu(conv(x, "skip", 0) + conv(at::relu(conv(x, "0", 1)), "2", 1));
 }
 
-std::pair<at::Tensor, at::Tensor> serial_model(const at::Tensor& x, const at::Tensor& extra, const weights& w) {
+std::pair<at::Tensor, at::Tensor> serial_model(const at::Tensor& x, const at::Tensor& extra, const by_key& w) {
   const auto linear = [&](const at::Tensor& in, const std::string& key) { return at::linear(in, w.at(key + ".weight"), w.at(key + ".bias")); };
   const at::Tensor first = serial_block(x, w, "0.");
   const at::Tensor second = serial_block(first, w, "deep.");
   const at::Tensor flat = at::max_pool2d(second, {2, 2}).flatten(1);
-  return {linear(at::relu(linear(linear(flat, "3") + extra, "tied")), "tied"), first};
+  return {linear(at::relu(linear(linear(flat, "3") * 0.5 + extra.tanh(), "tied")), "tied"), first};
 }
 
 /// How far a few steps are from the serial ones, and whether tied weights are one.
@@ -88,7 +64,7 @@ template <class N>
 double distance_of_training(const team<typename N::grid>& workers, bool clones) {
   typename N::net made{workers, seed{5}};
   typename N::net net = clones ? made.clone() : std::move(made);
-  weights w;
+  by_key w;
   std::vector<at::Tensor> leaves;
   for (const auto& [key, t] : nn::state_of(net)) leaves.push_back(w[key] = t.clone().requires_grad_(true));
   const torch::optim::SGDOptions options = torch::optim::SGDOptions(0.05).momentum(0.9);
@@ -143,9 +119,9 @@ struct watching {
   }
 };
 
-struct over : axis<2> {};
-using pair = mesh<over>;
-using vectors = tensor<partition<pair, blocks<over>, whole>, shape<some, dim<4>>, double>;
+struct twofold : axis<2> {};
+using duo = mesh<twofold>;
+using short_rows = tensor<partition<duo, blocks<twofold>, whole>, shape<images_at_once, dim<4>>, double>;
 
 // Tied under one name, but of other shapes.
 struct misshapen {
@@ -165,9 +141,9 @@ TEST_CASE("a module with skips, tied weights, two operands and two results train
 }
 
 TEST_CASE("layers are told whether the network trains, and a module alone is a network") {
-  const auto run = in_team<pair>([](auto& t) {
-    nn::network<watching, vectors> net{t, seed{1}};
-    const auto x = take<vectors>(t, at::ones({3, 4}, at::kDouble));
+  const auto run = in_team<duo>([](auto& t) {
+    nn::network<watching, short_rows> net{t, seed{1}};
+    const auto x = take<short_rows>(t, at::ones({3, 4}, at::kDouble));
     net(x);
     bool right = watching::training;
     net.eval();
@@ -180,6 +156,6 @@ TEST_CASE("layers are told whether the network trains, and a module alone is a n
 }
 
 TEST_CASE("parts that are shared but of other shapes, and keys that stand twice, are refused on all workers") {
-  CHECK(refusals<pair>("tessera.network.shared", [](auto& t) { nn::network<misshapen, vectors>(t, seed{1}); }) == 2);
-  CHECK(refusals<pair>("tessera.network.keys", [](auto& t) { nn::network<twice_named, vectors>(t, seed{1}); }) == 2);
+  CHECK(refusals<duo>("tessera.network.shared", [](auto& t) { nn::network<misshapen, short_rows>(t, seed{1}); }) == 2);
+  CHECK(refusals<duo>("tessera.network.keys", [](auto& t) { nn::network<twice_named, short_rows>(t, seed{1}); }) == 2);
 }

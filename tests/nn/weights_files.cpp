@@ -33,9 +33,9 @@ struct weights_batch : dyn {};
 struct height : axis<2> {};
 struct breadth : axis<2> {};
 struct queue : axis<3> {};
-using square = mesh<height, breadth>;
+using two_by_two = mesh<height, breadth>;
 using line = mesh<queue>;
-using by_both = tensor<partition<square, blocks<height>, blocks<breadth>>, shape<weights_batch, dim<5>>, double>;
+using by_both = tensor<partition<two_by_two, blocks<height>, blocks<breadth>>, shape<weights_batch, dim<5>>, double>;
 using by_queue = tensor<partition<line, blocks<queue>, whole>, shape<weights_batch, dim<5>>, double>;
 using on_square = nn::sequential<by_both, nn::linear<6>, nn::relu, nn::linear<4>>;
 using on_line = nn::sequential<by_queue, nn::linear<6>, nn::relu, nn::linear<4>>;
@@ -128,7 +128,7 @@ auto attempts_where_one_finds(const std::filesystem::path& other, int odd, const
 TEST_CASE("a bad weights file is one error on every worker, names who has it, and changes nothing") {
   const scratch_folder folder;
   const auto path = folder / "good";
-  const auto saved = in_team<square>([&](auto& t) {
+  const auto saved = in_team<two_by_two>([&](auto& t) {
     nn::save(on_square{t, seed{8}}, path);
     return true;
   });
@@ -314,7 +314,7 @@ TEST_CASE("keys are renamed as a table says, on load and on save, and a wrong ta
   const scratch_folder folder;
   const auto path = folder / "foreign";
   const nn::renamed names{{"encoder.w", "0.weight"}, {"encoder.b", "0.bias"}, {"0.weight", "2.weight"}};
-  const auto saved = in_team<square>([&](auto& t) {
+  const auto saved = in_team<two_by_two>([&](auto& t) {
     const on_square net{t, seed{8}};
     nn::save(net, path, names);
     return nn::state_of(net);
@@ -486,7 +486,7 @@ TEST_CASE("training goes on from a file as if it had not stopped, and another me
     torch::optim::SGD optimizer(net.parameters(), torch::optim::SGDOptions(0.01));
     for (int i = 0; i < n; ++i) step(t, net, optimizer);
   };
-  const auto ran = in_team<square>([&](auto& t) {
+  const auto ran = in_team<two_by_two>([&](auto& t) {
     on_square net{t, seed{3}};
     steps(t, net, 2);
     nn::save(net, path);
@@ -513,7 +513,7 @@ TEST_CASE("training goes on from a file as if it had not stopped, and another me
 TEST_CASE("weights whose copies have drifted are not saved") {
   const scratch_folder folder;
   const auto path = folder / "drifted";
-  const auto said = in_team<square>([&](auto& t) {
+  const auto said = in_team<two_by_two>([&](auto& t) {
     const on_square net{t, seed{3}};
     for (at::Tensor& w : net.parameters()) {
       const at::NoGradGuard step;

@@ -199,7 +199,7 @@ struct vertical : axis<2> {};
 struct horizontal : axis<3> {};
 using plane = mesh<vertical, horizontal>;
 using copies = partition<plane, whole, whole>;
-using alike = partition<plane, whole, whole, invariant<vertical, horizontal>>;
+using shared_by_all = partition<plane, whole, whole, invariant<vertical, horizontal>>;
 using by_rows = partition<plane, blocks<vertical>, whole>;
 template <class P>
 using table = tensor<P, shape_of<3, 2>, double>;
@@ -247,10 +247,10 @@ TEST_CASE("what gives up a part without moving is a view that autograd knows, on
                                                   [&](const at::Tensor& x) { return t.coordinate<vertical>() == 0 ? x.narrow(0, 0, 2) : x.narrow(0, 2, 1); });
         }) == 6);
   CHECK(satisfied<plane>([](team<plane>& t) {
-          return view_that_autograd_knows<alike>(t, [](const auto& x) { return copy_in<copies>(x); }, [](const at::Tensor& x) { return x; });
+          return view_that_autograd_knows<shared_by_all>(t, [](const auto& x) { return copy_in<copies>(x); }, [](const at::Tensor& x) { return x; });
         }) == 6);
   CHECK(satisfied<plane>([](team<plane>& t) {
-          return view_that_autograd_knows<copies>(t, [](const auto& x) { return share<alike>(x); }, [](const at::Tensor& x) { return x; });
+          return view_that_autograd_knows<copies>(t, [](const auto& x) { return share<shared_by_all>(x); }, [](const at::Tensor& x) { return x; });
         }) == 6);
   CHECK(satisfied<plane>([](team<plane>& t) {
           return view_that_autograd_knows<copies>(

@@ -2,6 +2,7 @@
 
 #include <tessera/nn/windowed.hpp>
 #include <tessera/operation/layer_plan.hpp>
+#include <tessera/operation/local_boxes.hpp>
 #include <tessera/tensor/tied.hpp>
 
 #include <optional>
@@ -17,9 +18,10 @@ class bound_layer {
     placement_handle from, to;
   };
 
-  bound_layer(team_handle of, const layer_plan& plan) : team(std::move(of)), outputs(held_by(plan.raw(), team->rank())), sizes(tessera::detail::sizes_of(outputs)) {
+  bound_layer(team_handle of, const layer_plan& plan, element first = element::float64) : team(std::move(of)), outputs(held_by(plan.raw(), team->rank())), sizes(tessera::detail::sizes_of(outputs)) {
     for (int i = 0; i < plan.inputs(); ++i) inputs.push_back({team->place(plan.given(i)), team->place(plan.used(i))});
     for (int i = 0; i < plan.outputs(); ++i) results.push_back({team->place(plan.raw(i)), team->place(plan.output(i))});
+    if (plan.outputs() > 0) gives = tessera::detail::scalar_type(plan.element_of(0, first));
     for (int r = 0; r < team->carrier().size(); ++r) {
       const auto empty = [r](const layout& x) { return cutting{x}.elements_of(r) == 0; };
       bool none = empty(plan.raw());
@@ -35,6 +37,7 @@ class bound_layer {
   std::vector<way> results;    ///< as it gives them → as they leave
   holding outputs;             ///< what the local operation gives on this worker, of the first result
   std::vector<index_t> sizes;  ///< of it
+  at::ScalarType gives{};      ///< the first result's
   bool is_empty = false;       ///< this worker lacks what the operation takes, its weight, or what it gives
   bool some_are_empty = false; ///< some worker does
 
@@ -42,6 +45,15 @@ class bound_layer {
   const tessera::detail::window_reading& reads(int first, const static_vector<sliding, 8>& kernels, const at::Scalar& outside) const {
     if (!reads_) reads_.emplace(inputs[0].to->layout(), team->rank(), outputs, first, kernels, outside);
     return *reads_;
+  }
+  /// Where the boxes of the local operation lie; asked at every call, found at the first.
+  const local_boxes& boxes() const {
+    if (!boxes_) {
+      boxes_.emplace();
+      for (const way& x : inputs) boxes_->operands.push({x.to->layout(), team->rank()});
+      boxes_->result = {results[0].from->layout(), team->rank()};
+    }
+    return *boxes_;
   }
   /// An operand as the local operation takes it.
   at::Tensor ready(const at::Tensor& x, std::size_t i = 0) const { return change_layout(team, inputs[i].from, inputs[i].to, x); }
@@ -57,6 +69,7 @@ class bound_layer {
 
  private:
   mutable std::optional<tessera::detail::window_reading> reads_;
+  mutable std::optional<local_boxes> boxes_;
 };
 
 }  // namespace tessera::nn

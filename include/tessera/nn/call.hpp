@@ -2,6 +2,7 @@
 
 #include <tessera/nn/bound_layer.hpp>
 #include <tessera/nn/parameter.hpp>
+#include <tessera/operation/functions/number.hpp>
 
 #include <span>
 
@@ -13,6 +14,7 @@ struct call {
   const std::vector<at::Tensor>& operands;  ///< this worker's boxes, as they come
   const std::vector<parameter>& parameters;
   bool training = true;
+  functions::number number = {};  ///< that its function holds
 
   const at::Tensor& operand(std::size_t i = 0) const { return operands[i]; }
   /// An operand as the local operation takes it.

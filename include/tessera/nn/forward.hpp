@@ -2,6 +2,8 @@
 
 #include <tessera/nn/call.hpp>
 #include <tessera/nn/pooling.hpp>
+#include <tessera/operation/functions/function_layer.hpp>
+#include <tessera/tensor/functions.hpp>
 
 namespace tessera::nn {
 
@@ -22,6 +24,29 @@ inline at::Tensor forward(const call& c, const slicing& what) {
 inline at::Tensor forward(const call& c, const flattening&) { return c.operand().reshape(c.layer.sizes); }
 inline at::Tensor forward(const call& c, const moving&) { return c.layer.leaving(c.used()); }
 inline at::Tensor forward(const call& c, const rectifying&) { return at::relu(c.operand()); }
+
+/// A function of tensors: a local one on the boxes, another with its exchanges.
+template <class F, int... Place>
+at::Tensor forward_function(const call& c, tessera::detail::indices<Place...>) {
+  F f{};
+  if constexpr (tessera::detail::HoldsNumber<F>) f.n = c.number;
+  if constexpr (requires { f.what(c.layer.inputs[Place].to->layout()...); }) {
+    const local_boxes& where = c.layer.boxes();
+    const tessera::detail::computing<F> compute{f};
+    if (where.result.empty()) return tessera::detail::empty_result(where.result.held, c.operands, c.layer.gives);
+    const at::Tensor y = [&] {
+      if constexpr (std::is_invocable_v<decltype(compute), const local_boxes&, decltype(c.operand(Place))...>) return compute(where, c.operand(Place)...);
+      else return compute(c.operand(Place)...);
+    }();
+    return y.is_floating_point() || y.is_complex() ? c.layer.tied(y, c.operands) : y;
+  } else {
+    return tessera::detail::run(f, tessera::detail::tensor_of(c.layer.team, c.layer.inputs[Place].from, c.operand(Place))...).local();
+  }
+}
+template <class F, int Operands>
+at::Tensor forward(const call& c, const tessera::detail::function_layer<F, Operands>&) {
+  return forward_function<F>(c, tessera::detail::indices_below<Operands>{});
+}
 
 }  // namespace tessera::nn
 

@@ -64,6 +64,7 @@ class running_program {
     std::vector<std::size_t> operands;
     std::size_t first_result;
     std::vector<std::size_t> done_with;  ///< values that nobody reads behind it
+    functions::number number;
   };
   /// The program bound for inputs that lie alike.
   struct bound_program {

@@ -32,7 +32,7 @@ TESSERA_INLINE running_program::state::state(team_handle of, const program_type&
     return static_cast<std::size_t>(v.place) + (v.node < 0 ? 0 : steps[static_cast<std::size_t>(v.node)].first_result);
   };
   for (const auto& node : p) {
-    step s{node.what, tessera::detail::path_of(p, node), steps.size(), {}, values, {}};
+    step s{node.what, tessera::detail::path_of(p, node), steps.size(), {}, values, {}, node.held};
     for (std::size_t i = 0; i < steps.size() && node.scope >= 0 && p.scopes[node.scope].shared && s.owner == steps.size(); ++i)
       if (p.nodes[i].scope == node.scope && p.nodes[i].number == node.number) s.owner = i;
     for (int i = 0; i < node.operands; ++i) s.operands.push_back(place_of(p.operand(node, i)));
@@ -104,7 +104,7 @@ TESSERA_INLINE auto running_program::bound_for(std::span<const tensor<dyn>* cons
     const layer_plan p = now.what->plan_for(operands);
     check(p.why, now.path.empty() ? now.what->name : fmt::format("layer {}, {}", now.path, now.what->name));
     const element first = operands.empty() ? now.what->elements[0] : operands[0]->element;
-    b.layers.emplace_back(my.team, p);
+    b.layers.emplace_back(my.team, p, first);
     for (int i = 0; i < p.outputs(); ++i) {
       b.values.push_back({p.output(i), p.element_of(i, first)});
       b.where.push_back(b.layers.back().results[static_cast<std::size_t>(i)].to);
@@ -131,7 +131,7 @@ TESSERA_INLINE std::vector<tensor<dyn>> running_program::forward(std::span<const
     operands.clear();
     for (const std::size_t v : node.operands) operands.push_back(values[v]);
     for (const std::size_t v : node.done_with) values[v].reset();
-    std::vector<at::Tensor> results = node.what->forward({bound.layers[i], operands, parameters, my.training});
+    std::vector<at::Tensor> results = node.what->forward({bound.layers[i], operands, parameters, my.training, node.number});
     for (std::size_t k = 0; k < results.size(); ++k) {
       const std::size_t v = node.first_result + k;
       tessera::detail::check_local(results[k], *bound.where[v], bound.values[v].element, *my.team);

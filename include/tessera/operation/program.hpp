@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/meta/text.hpp>
+#include <tessera/operation/functions/number.hpp>
 
 #include <initializer_list>
 
@@ -29,6 +30,7 @@ struct program_node {
   int results = 0;
   int scope = -1;
   int number = -1;  ///< in its scope; −1: no layer of the serial model
+  functions::number held;  ///< by a function that holds one
 };
 
 /// A network as it is run: nodes in static single assignment, each behind those that it reads.
@@ -64,7 +66,8 @@ class recorder {
   /// Adds a node and says its number.
   constexpr int add(const Fact* what, std::initializer_list<program_value> operands, int results, bool numbered) {
     if (nodes_ != nullptr)
-      nodes_[node_count] = {what, value_count, static_cast<int>(operands.size()), results, scope_, numbered ? next_ : -1};
+      nodes_[node_count] = {what, value_count, static_cast<int>(operands.size()), results, scope_, numbered ? next_ : -1, held_};
+    held_ = {};
     for (const program_value& x : operands) add(x);
     next_ += numbered;
     return node_count++;
@@ -73,6 +76,9 @@ class recorder {
     if (values_ != nullptr) values_[value_count] = x;
     ++value_count;
   }
+
+  /// The number that the function of the next node holds.
+  constexpr void hold(const functions::number& n) { held_ = n; }
 
   /// Where the nodes that follow stand, and the number of the next of them.
   struct position {
@@ -104,6 +110,7 @@ class recorder {
   program_scope* scopes_ = nullptr;
   int scope_ = -1;
   int next_ = 0;
+  functions::number held_;
 };
 
 /// A program as a constant.

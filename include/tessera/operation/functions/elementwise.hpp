@@ -98,14 +98,14 @@ TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 // The calls: f(x), f(x, y), f(x, n), for tensors of any kind.
 #define TESSERA_FUNCTION(function, kind, elements, result, computed) \
   template <AnyTensor X>                                             \
-  auto function(const X& x) {                                        \
+  constexpr auto function(const X& x) {                                        \
     return call(functions::function{}, x);                           \
   }
 TESSERA_FUNCTIONS_OF_ONE(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 #define TESSERA_FUNCTION(function, kind, elements, result, computed) \
   template <AnyTensor X, AnyTensor Y>                                \
-  auto function(const X& x, const Y& y) {                            \
+  constexpr auto function(const X& x, const Y& y) {                            \
     return call(functions::function{}, x, y);                        \
   }
 TESSERA_FUNCTIONS_OF_TWO(TESSERA_FUNCTION)
@@ -113,7 +113,7 @@ TESSERA_FUNCTIONS_OF_TWO(TESSERA_FUNCTION)
 
 #define TESSERA_FUNCTION(function, called, kind, elements, result, computed) \
   template <AnyTensor X, Number N>                                            \
-  auto called(const X& x, const N& n) {                                       \
+  constexpr auto called(const X& x, const N& n) {                                       \
     return call(functions::function<functions::kind_of_number<N>>(n), x);     \
   }
 TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
@@ -122,68 +122,68 @@ TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 /// x + y: operands alike along every axis, so terms meet terms and copies meet copies.
 template <class X, class Y>
   requires(DistributedTensor<X> || DistributedTensor<Y>)
-auto operator+(const X& x, const Y& y) {
+constexpr auto operator+(const X& x, const Y& y) {
   return call(functions::add{}, x, y);
 }
 
 /// x − y, under the rules of a sum.
 template <class X, class Y>
   requires(DistributedTensor<X> || DistributedTensor<Y>)
-auto operator-(const X& x, const Y& y) {
+constexpr auto operator-(const X& x, const Y& y) {
   return call(functions::sub{}, x, y);
 }
 
 /// x · y, element by element: at most one of them partial.
 template <class X, class Y>
   requires(DistributedTensor<X> || DistributedTensor<Y>)
-auto operator*(const X& x, const Y& y) {
+constexpr auto operator*(const X& x, const Y& y) {
   return call(functions::mul{}, x, y);
 }
 
 /// x / y, element by element; not of terms, since only x * reciprocal(y) says which of them may be partial.
 template <class X, class Y>
   requires(DistributedTensor<X> || DistributedTensor<Y>)
-auto operator/(const X& x, const Y& y) {
+constexpr auto operator/(const X& x, const Y& y) {
   return call(functions::div{}, x, y);
 }
 
 /// −x.
 template <DistributedTensor X>
-auto operator-(const X& x) {
+constexpr auto operator-(const X& x) {
   return neg(x);
 }
 
 /// x with a number of its element: products and quotients of terms too.
 template <DistributedTensor X, Number N>
-auto operator*(const X& x, const N& n) {
+constexpr auto operator*(const X& x, const N& n) {
   return mul(x, n);
 }
 template <Number N, DistributedTensor X>
-auto operator*(const N& n, const X& x) {
+constexpr auto operator*(const N& n, const X& x) {
   return mul(x, n);
 }
 template <DistributedTensor X, Number N>
-auto operator/(const X& x, const N& n) {
+constexpr auto operator/(const X& x, const N& n) {
   return div(x, n);
 }
 template <Number N, DistributedTensor X>
-auto operator/(const N& n, const X& x) {
+constexpr auto operator/(const N& n, const X& x) {
   return rdiv(x, n);
 }
 template <DistributedTensor X, Number N>
-auto operator+(const X& x, const N& n) {
+constexpr auto operator+(const X& x, const N& n) {
   return add(x, n);
 }
 template <Number N, DistributedTensor X>
-auto operator+(const N& n, const X& x) {
+constexpr auto operator+(const N& n, const X& x) {
   return add(x, n);
 }
 template <DistributedTensor X, Number N>
-auto operator-(const X& x, const N& n) {
+constexpr auto operator-(const X& x, const N& n) {
   return sub(x, n);
 }
 template <Number N, DistributedTensor X>
-auto operator-(const N& n, const X& x) {
+constexpr auto operator-(const N& n, const X& x) {
   return rsub(x, n);
 }
 

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <tessera/operation/flow.hpp>
+#include <tessera/operation/functions/function.hpp>
+
+namespace tessera {
+
+namespace detail {
+
+/// A function of tensors as a layer, which the serial model has not. Of the number that it holds only the program knows.
+template <class F, int Operands>
+struct function_layer {
+  static constexpr const char* name = F::name;
+  static constexpr bool only_here = true;
+  static constexpr function_layer what() { return {}; }
+  template <class... Values>
+  static constexpr layer_plan plan(const Values&... x) {
+    const function_value y = F{}.on(x...);
+    layer_plan p;
+    (p.take(x.layout), ...);
+    p.give(y.result.layout, y.result.element);
+    p.why = y.why;
+    return p;
+  }
+};
+
+template <class F>
+concept HoldsNumber = requires(const F& f) { functions::number(f.n); };
+
+}  // namespace detail
+
+template <class F, int Operands>
+inline constexpr kind kind_of<detail::function_layer<F, Operands>> = kind::layer;
+
+namespace functions {
+
+/// The door for flows: a node of the program.
+template <class F, FlowType First, FlowType... Rest>
+  requires(kind_of<F> == kind::function)
+constexpr auto call([[maybe_unused]] const F& f, const First& first, const Rest&... rest) {
+  if constexpr (tessera::detail::HoldsNumber<F> && (First::verdict::ok && ... && Rest::verdict::ok)) {
+    const refusal why = f.on(tessera::detail::described<typename First::type>::value, tessera::detail::described<typename Rest::type>::value...).why;
+    if (why.is(code::number_does_not_fit)) stop(why);  // [tessera.tensor.number] the number is none of the tensor's element
+    first.in->hold(f.n);
+  }
+  const auto y = tessera::detail::passed_on<tessera::detail::function_layer<F, 1 + sizeof...(Rest)>>(first, rest...);
+  using verdict = typename decltype(y)::verdict;
+  verdict::template refuse<verdict>();
+  return tessera::detail::silent(y);
+}
+
+}  // namespace functions
+}  // namespace tessera
