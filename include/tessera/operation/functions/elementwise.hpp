@@ -150,41 +150,41 @@ constexpr auto operator/(const X& x, const Y& y) {
 /// −x.
 template <DistributedTensor X>
 constexpr auto operator-(const X& x) {
-  return neg(x);
+  return call(functions::neg{}, x);
 }
 
 /// x with a number of its element: products and quotients of terms too.
 template <DistributedTensor X, Number N>
 constexpr auto operator*(const X& x, const N& n) {
-  return mul(x, n);
+  return call(functions::times<functions::kind_of_number<N>>(n), x);
 }
 template <Number N, DistributedTensor X>
 constexpr auto operator*(const N& n, const X& x) {
-  return mul(x, n);
+  return call(functions::times<functions::kind_of_number<N>>(n), x);
 }
 template <DistributedTensor X, Number N>
 constexpr auto operator/(const X& x, const N& n) {
-  return div(x, n);
+  return call(functions::divided<functions::kind_of_number<N>>(n), x);
 }
 template <Number N, DistributedTensor X>
 constexpr auto operator/(const N& n, const X& x) {
-  return rdiv(x, n);
+  return call(functions::dividing<functions::kind_of_number<N>>(n), x);
 }
 template <DistributedTensor X, Number N>
 constexpr auto operator+(const X& x, const N& n) {
-  return add(x, n);
+  return call(functions::plus<functions::kind_of_number<N>>(n), x);
 }
 template <Number N, DistributedTensor X>
 constexpr auto operator+(const N& n, const X& x) {
-  return add(x, n);
+  return call(functions::plus<functions::kind_of_number<N>>(n), x);
 }
 template <DistributedTensor X, Number N>
 constexpr auto operator-(const X& x, const N& n) {
-  return sub(x, n);
+  return call(functions::minus<functions::kind_of_number<N>>(n), x);
 }
 template <Number N, DistributedTensor X>
 constexpr auto operator-(const N& n, const X& x) {
-  return rsub(x, n);
+  return call(functions::taken_from<functions::kind_of_number<N>>(n), x);
 }
 
 }  // namespace tessera
