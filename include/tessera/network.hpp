@@ -2,9 +2,6 @@
 
 // The algebra and what types know of operations and networks: layers, shapes, parameters and traffic. No LibTorch, no MPI.
 #include <tessera/core.hpp>
-#include <tessera/operation/functions/elementwise.hpp>
-#include <tessera/operation/functions/function_layer.hpp>
-#include <tessera/operation/functions/reductions.hpp>
 #include <tessera/operation/local_boxes.hpp>
 #include <tessera/operation/network.hpp>
 #include <tessera/operation/plan_operation.hpp>

@@ -1,4 +1,5 @@
 // One mistake in the middle of a long network is one error: no layer behind it adds another, and the layers are not printed.
+#include <tessera/functions.hpp>
 #include <tessera/network.hpp>
 
 namespace ts = tessera;

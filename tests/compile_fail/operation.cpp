@@ -1,4 +1,5 @@
 // The rules for local operations: a result type exists only for operands that may meet.
+#include <tessera/functions.hpp>
 #include <tessera/network.hpp>
 
 namespace ts = tessera;
@@ -144,4 +145,30 @@ static_assert(exist<ts::result_type<matmul, copies, vector<ts::whole>>>);
 static_assert(exist<ts::result_type<sum, copies, ts::tensor<ts::partition<line, ts::whole, ts::whole>, ts::shape_of<12, 6>>>>);
 #elif defined(OTHER_ELEMENT)  // expect: [tessera.tensor.element] && wrong_element<tessera::its::expected_element<tessera::element::float32>, tessera::its::given_element<tessera::element::int64>>
 static_assert(exist<ts::result_type<sum, copies, numbers<ts::whole, ts::whole>>>);
+#endif
+
+// Functions over dimensions.
+namespace f = ts::functions;
+static_assert(exist<ts::result_type<f::amax<0>, by_row>, ts::result_type<f::softmax<0, false>, by_row>, ts::result_type<f::var<>, by_row>>);
+static_assert(exist<ts::result_type<f::slice<0, 2, 7>, by_row>, ts::result_type<f::concat<1>, by_row, by_row>, ts::result_type<f::flatten<0, 1>, by_row>>);
+#if defined(MAXIMUM_OF_TERMS)  // expect: [tessera.rule.nonlinear] && nonlinear_on_partial<row, tessera::its::operand<0>>
+static_assert(exist<ts::result_type<f::amax<0>, terms>>);
+#elif defined(SOFTMAX_OF_TERMS)  // expect: [tessera.rule.nonlinear] && nonlinear_on_partial<row, tessera::its::operand<0>>
+static_assert(exist<ts::result_type<f::softmax<0, false>, terms>>);
+#elif defined(VARIANCE_OF_A_HALO)  // expect: [tessera.rule.haloed] && haloed_summed<tessera::its::operand<0>, tessera::its::dimension<0>>
+static_assert(exist<ts::result_type<f::var<0>, window>>);
+#elif defined(MEAN_OF_INTEGERS)  // expect: [tessera.function.element] && no_function_of_element<tessera::its::given_element<tessera::element::int64>>
+static_assert(exist<ts::result_type<f::mean<0>, numbers<ts::whole, ts::whole>>>);
+#elif defined(SQUEEZE_OF_MORE)  // expect: [tessera.function.single] && not_single<tessera::its::dimension<1>, tessera::its::extent<6>>
+static_assert(exist<ts::result_type<f::squeeze<1>, copies>>);
+#elif defined(CONCAT_OF_CUT)  // expect: [tessera.rule.whole] && dimension_needed_whole<tessera::its::operand<0>, tessera::its::dimension<0>>
+static_assert(exist<ts::result_type<f::concat<0>, by_row, by_row>>);
+#elif defined(FLATTEN_OF_CUT)  // expect: [tessera.rule.whole] && dimension_needed_whole<tessera::its::operand<0>, tessera::its::dimension<1>>
+static_assert(exist<ts::result_type<f::flatten<0, 1>, by_col>>);
+#elif defined(UNFLATTEN_OF_BLOCKS)  // expect: [tessera.rule.whole] && dimension_needed_whole<tessera::its::operand<0>, tessera::its::dimension<0>>
+static_assert(exist<ts::result_type<f::unflatten<0, 3>, by_row>>);
+#elif defined(PERMUTE_OF_FEWER)  // expect: [tessera.signature.dimensions] && operand_of_other_dimensions<tessera::its::operand<0>, tessera::its::takes<1>, tessera::its::is_given<2>>
+static_assert(exist<ts::result_type<f::permute<0>, copies>>);
+#elif defined(CHOSEN_BY_NUMBERS)  // expect: [tessera.tensor.element] && wrong_element<tessera::its::expected_element<tessera::element::boolean>, tessera::its::given_element<tessera::element::float32>>
+static_assert(exist<ts::result_type<f::where, copies, copies, copies>>);
 #endif

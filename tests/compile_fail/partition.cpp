@@ -1,4 +1,5 @@
 // A partition that does not fit its mesh or its tensor is refused by the first primitive, operation or network that uses it.
+#include <tessera/functions.hpp>
 #include <tessera/network.hpp>
 
 namespace ts = tessera;

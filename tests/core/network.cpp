@@ -3,6 +3,7 @@
 #include "tests/support/generate.hpp"
 #include "tests/support/oracle.hpp"
 
+#include <tessera/functions.hpp>
 #include <tessera/network.hpp>
 
 #include <cctype>

@@ -1,5 +1,6 @@
 #include "tests/support/catch.hpp"
 
+#include <tessera/functions.hpp>
 #include <tessera/network.hpp>
 
 namespace tessera::testing {

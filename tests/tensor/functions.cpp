@@ -99,13 +99,21 @@ std::vector<tensor<dyn>> gradients(const tensor<dyn>& of, const std::vector<tens
   return all;
 }
 
-/// Holds f(x…) against whole tensors, on this worker: the values in every element, gradients of the first and second order in double.
-template <class Call>
-std::string differs(const team<world>& t, const std::string& name, functions::gives result, const Call& call,
-                    const std::vector<layout>& lie, const std::vector<at::Tensor>& whole_x) {
+/// The tensor with whole values where it had terms.
+tensor<dyn> settled(const tensor<dyn>& y) {
+  layout whole = y.layout();
+  for (axis_role& r : whole.roles)
+    if (r.kind == role::partial) r = {};
+  return to(whole, y);
+}
+
+/// Holds f(x…) against whole tensors, on this worker: the values, and gradients of the first and second order of tensors in double.
+template <class Call, class Serial>
+std::string differs(const team<world>& t, const std::string& name, const Call& call, const Serial& of_whole, const std::vector<layout>& lie,
+                    const std::vector<at::Tensor>& whole_x, int orders = 2) {
   std::vector<tensor<dyn>> x;
   std::vector<at::Tensor> own;
-  const bool floats = whole_x[0].scalar_type() == at::kDouble && result != functions::gives::booleans;
+  const bool floats = whole_x[0].scalar_type() == at::kDouble && orders > 0;
   for (std::size_t i = 0; i < lie.size(); ++i) {
     x.push_back(take(t, lie[i], whole_x[i]));
     own.push_back(whole_x[i].clone());
@@ -114,11 +122,12 @@ std::string differs(const team<world>& t, const std::string& name, functions::gi
     own.back().set_requires_grad(true);
   }
   const tensor<dyn> y = call(x);
-  const at::Tensor wanted = serial(name, own);
-  const std::string where = fmt::format("{} of {}: ", name, at::toString(whole_x[0].scalar_type()));
+  const at::Tensor wanted = of_whole(own);
+  const std::string where = fmt::format("{} of {} {}: ", name, at::toString(whole_x[0].scalar_type()), shown(lie[0]));
   if (!alike(global(y), wanted.detach())) return where + "values";
   if (!floats || !wanted.requires_grad()) return "";
-  const std::vector<tensor<dyn>> first = gradients(sum(y * y), x, true);
+  const tensor<dyn> all_y = settled(y);
+  const std::vector<tensor<dyn>> first = gradients(sum(all_y * all_y), x, true);
   const std::vector<at::Tensor> first_wanted = torch::autograd::grad({at::square(wanted).sum()}, own, {}, true, true);
   at::Tensor bend = at::zeros({}, at::kDouble);
   std::vector<tensor<dyn>> bends;
@@ -128,7 +137,7 @@ std::string differs(const team<world>& t, const std::string& name, functions::gi
     bend = bend + at::square(first_wanted[i]).sum();
     bends.push_back(sum(g * g));
   }
-  if (!bend.requires_grad() || name == "hardsigmoid") return "";  // LibTorch has no second derivative of it
+  if (orders < 2 || !bend.requires_grad()) return "";
   const std::vector<at::Tensor> second_wanted = torch::autograd::grad({bend}, own, {}, true, false, true);
   for (std::size_t i = 0; i < x.size(); ++i) {
     at::Tensor all = at::zeros_like(whole_x[i]);
@@ -136,6 +145,12 @@ std::string differs(const team<world>& t, const std::string& name, functions::gi
     if (second_wanted[i].defined() && !alike(all, second_wanted[i])) return where + fmt::format("second gradient {}", i);
   }
   return "";
+}
+
+/// How often LibTorch differentiates what gives these elements.
+int orders_of(const std::string& name, functions::gives result) {
+  if (result == functions::gives::booleans || result == functions::gives::indices) return 0;
+  return name == "hardsigmoid" ? 1 : 2;
 }
 
 std::string worst(const outcome<std::string>& all) {
@@ -158,7 +173,8 @@ TEST_CASE("every function of one tensor is LibTorch's, value and gradient, howev
                   if (told([&] { f.call(given); }) != "tessera.function.element") return f.name + " takes what it should not";
                   continue;
                 }
-                const std::string said = differs(t, f.name, f.result, [&](const auto& x) { return f.call(x[0]); }, {x}, {n});
+                const std::string said = differs(
+                    t, f.name, [&](const auto& given) { return f.call(given[0]); }, [&](const auto& given) { return serial(f.name, given); }, {x}, {n}, orders_of(f.name, f.result));
                 if (!said.empty()) return said;
               }
           return "";
@@ -187,7 +203,82 @@ TEST_CASE("every function of two tensors is LibTorch's, with dimensions that one
                   if (told([&] { f.call(u, v); }) != "tessera.function.element") return f.name + " takes what it should not";
                   continue;
                 }
-                const std::string said = differs(t, f.name, f.result, [&](const auto& x) { return f.call(x[0], x[1]); }, {x, y}, {a, b});
+                const std::string said = differs(
+                    t, f.name, [&](const auto& given) { return f.call(given[0], given[1]); }, [&](const auto& given) { return serial(f.name, given); },
+                    {x, y}, {a, b}, orders_of(f.name, f.result));
+                if (!said.empty()) return said;
+              }
+          return "";
+        })) == "");
+}
+
+namespace {
+
+struct case_of_dims {
+  std::string name;
+  functions::takes elements;
+  int orders;           ///< how often it has a gradient
+  int orders_over_cut;  ///< where a reduced dimension is cut
+  tensor<dyn> (*call)(const tensor<dyn>&);
+  at::Tensor (*whole)(const at::Tensor&);
+};
+
+using functions::takes;
+constexpr double infinity = std::numeric_limits<double>::infinity();
+#define TESSERA_CASE(elements, orders, over_cut, called, wanted)                                               \
+  {#called, takes::elements, orders, over_cut, [](const tensor<dyn>& x) -> tensor<dyn> { return called; }, \
+   [](const at::Tensor& w) -> at::Tensor { return wanted; }}
+const std::vector<case_of_dims> of_dims{
+    TESSERA_CASE(everything, 2, 2, sum<0>(x), w.sum(0, false, w.scalar_type())),
+    TESSERA_CASE(everything, 2, 2, (sum<0, 1>(x, keep_dims)), w.sum(at::IntArrayRef{0, 1}, true, w.scalar_type())),
+    TESSERA_CASE(fractions, 2, 2, mean(x), w.mean()),
+    TESSERA_CASE(fractions, 2, 2, mean<1>(x, keep_dims), w.mean(1, true)),
+    TESSERA_CASE(ordered, 2, 0, amax<0>(x), w.amax(0)),
+    TESSERA_CASE(ordered, 2, 0, amax(x), w.amax()),
+    TESSERA_CASE(ordered, 2, 0, amax<0>(amax<1>(x, keep_dims)), w.amax(1, true).amax(0)),
+    TESSERA_CASE(ordered, 2, 0, amin<1>(x, keep_dims), w.amin(1, true)),
+    TESSERA_CASE(numbers, 2, 0, prod_over<0>(x), w.prod(0, false, w.scalar_type())),
+    TESSERA_CASE(everything, 0, 0, any_over<1>(x), w.any(1)),
+    TESSERA_CASE(everything, 0, 0, all_over(x), w.all()),
+    TESSERA_CASE(ordered, 0, 0, argmax<0>(x), w.argmax(0)),
+    TESSERA_CASE(ordered, 0, 0, argmin<1>(x), w.argmin(1)),
+    TESSERA_CASE(reals, 2, 2, var<0>(x, 0), w.var(at::IntArrayRef{0}, false)),
+    TESSERA_CASE(reals, 2, 2, var(x), w.var()),
+    TESSERA_CASE(reals, 2, 2, norm<1>(x), at::linalg_vector_norm(w, 2, at::IntArrayRef{1})),
+    TESSERA_CASE(reals, 2, 2, norm(x, 3), at::linalg_vector_norm(w, 3)),
+    TESSERA_CASE(reals, 2, 2, norm(x, 1), at::linalg_vector_norm(w, 1)),
+    TESSERA_CASE(reals, 0, 0, norm<0>(x, infinity), at::linalg_vector_norm(w, infinity, at::IntArrayRef{0})),
+    TESSERA_CASE(reals, 2, 2, softmax<0>(x), w.softmax(0)),
+    TESSERA_CASE(reals, 2, 2, softmax<1>(x), w.softmax(1)),
+    TESSERA_CASE(reals, 2, 2, log_softmax<0>(x), w.log_softmax(0)),
+    TESSERA_CASE(reals, 2, 2, log_softmax<1>(x), w.log_softmax(1)),
+    TESSERA_CASE(everything, 2, 2, (permute<1, 0>(x)), w.permute({1, 0})),
+    TESSERA_CASE(everything, 2, 2, (transpose<0, 1>(x)), w.t()),
+    TESSERA_CASE(everything, 2, 2, (unsqueeze<1, 3>(x)), w.unsqueeze(1).unsqueeze(3)),
+    TESSERA_CASE(everything, 2, 2, squeeze<1>(unsqueeze<1>(x)), w),
+    TESSERA_CASE(everything, 2, 2, (expand<0, 3>(unsqueeze<0>(x))), w.unsqueeze(0).expand({3, w.size(0), w.size(1)})),
+    TESSERA_CASE(everything, 2, 2, (stack<1>(x, x)), at::stack({w, w}, 1)),
+    TESSERA_CASE(ordered, 2, 2, where(gt(neg(x), 0), x, square(x)), at::where(-w > 0, w, w * w)),
+    TESSERA_CASE(ordered, 2, 2, clamp(x, -1, 1), w.clamp(-1, 1)),
+};
+#undef TESSERA_CASE
+
+}  // namespace
+
+TEST_CASE("reductions, softmax and shapes are LibTorch's over dimensions cut and whole, uneven and empty") {
+  CHECK(worst(in_team<world>([](const team<world>& t) -> std::string {
+          for (const case_of_dims& f : of_dims)
+            for (const layout& x : ways())
+              for (const at::ScalarType e : some_elements) {
+                const at::Tensor n = numbers_for(x, e, 5);
+                if (!functions::check_takes(f.elements, tessera::detail::element_of_scalar(e)).ok()) {
+                  if (told([&] { f.call(take(t, x, n)); }) != "tessera.function.element") return f.name + " takes what it should not";
+                  continue;
+                }
+                const bool cut = x.levels(0) + x.levels(1) > 0;
+                const std::string said = differs(
+                    t, f.name, [&](const auto& given) { return f.call(given[0]); }, [&](const auto& given) { return f.whole(given[0]); }, {x}, {n},
+                    cut ? f.orders_over_cut : f.orders);
                 if (!said.empty()) return said;
               }
           return "";

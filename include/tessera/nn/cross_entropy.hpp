@@ -28,7 +28,7 @@ constexpr refusal check_loss(const tensor_value& x, const tensor_value& y) {
   operands.push({logits, false});
   static_vector<operand, 4> both = operands;
   both.push({labels, true});
-  return first_of(infer(loss_signature, both).why, infer(functions::summed<>(logits), operands).why);
+  return first_of(infer(loss_signature, both).why, infer(functions::reduced<>(logits, linearity::multilinear), operands).why);
 }
 
 }  // namespace tessera::detail

@@ -72,8 +72,8 @@ class axis_rule {
       return {};
     }
     if (!d.tiles() && terms == 0) return refusal{code::haloed_summed, first, lead.dimension};
-    if (what_.kind == linearity::nonlinear) return refusal{code::dimension_needed_whole, first, lead.dimension};
-    result.roles[axis_] = {role::partial};
+    if (what_.kind == linearity::nonlinear && what_.with == combine::sum) return refusal{code::dimension_needed_whole, first, lead.dimension};
+    result.roles[axis_] = partial_by(what_.with);
     return {};
   }
 
@@ -96,6 +96,7 @@ class axis_rule {
       case treatment::windowed:
       case treatment::narrowed: return true;
       case treatment::whole:
+      case treatment::added:
       case treatment::concatenated: return false;
       case treatment::merged: return outermost(how) && (d.kind == cover::tiled || alone(how));
       case treatment::split: return d.kind == cover::tiled && d.grain() % how.extent == 0;
@@ -144,7 +145,8 @@ class axis_rule {
       return {};
     }
     if (partials > 0) {
-      if (what_.kind == linearity::nonlinear || of(a_partial).with != combine::sum)
+      const bool alike = what_.with != combine::sum && of(a_partial).with == what_.with;  // a maximum of maxima
+      if (!alike && (what_.kind == linearity::nonlinear || of(a_partial).with != combine::sum))
         return refusal{code::nonlinear_on_partial, name(), a_partial};
       if (invariants > 0) return refusal{code::invariant_mixed, name(), a_partial};
       if (what_.kind == linearity::additive && partials < operands_.count)

@@ -13,7 +13,7 @@ struct inferred {
 
 namespace detail {
 
-// A dimension that a role makes of others: merged, concatenated or split ones. `made` says whether there is such a role.
+// A dimension that a role makes of others, merged, concatenated or split ones, or adds. `made` says whether there is such a role.
 constexpr refusal make_dimension(const signature& what, const static_vector<operand, 4>& operands, char letter, dimension& result,
                                  bool& made) {
   index_t extent = 1;  // of the merged ones behind this one
@@ -21,6 +21,11 @@ constexpr refusal make_dimension(const signature& what, const static_vector<oper
   for (int s = what.special.count - 1; s >= 0; --s) {
     const treated& t = what.special[s];
     if (t.into != letter && t.inner != letter) continue;
+    made = true;
+    if (t.how == treatment::added) {
+      result.extent = t.extent;
+      return {};
+    }
     int o = 0;
     while (place(what.operands[o], t.letter) < 0) ++o;
     const int at = place(what.operands[o], t.letter);
@@ -50,7 +55,6 @@ constexpr refusal make_dimension(const signature& what, const static_vector<oper
       result.tag = {};
       result.set_grain(after == dynamic ? d.grain() : d.grain() * after);
     }
-    made = true;
   }
   return {};
 }

@@ -74,6 +74,12 @@ inline constexpr reason mean_of_integers{
 inline constexpr reason no_function_of_element{
     "tessera.function.element", "given element",
     "the function takes no tensor of this element; convert the tensor first"};
+inline constexpr reason not_single{
+    "tessera.function.single", "dimension, extent",
+    "only a dimension of one element is dropped or repeated; sum over it, or slice it first"};
+inline constexpr reason norm_not_positive{
+    "tessera.function.norm", "",
+    "the p of a norm is above 0; write a larger one, or infinity"};
 inline constexpr reason number_does_not_fit{
     "tessera.tensor.number", "expected element",
     "the number is none of the tensor's element, as a fraction is no integer; convert the tensor or the number"};

@@ -20,7 +20,8 @@ enum class treatment : signed char {
   merged,        ///< the result joins it with the dimensions that follow, outermost first
   narrowed,      ///< the result has a range of it
   concatenated,  ///< the result has it behind those of other operands
-  split          ///< the result has it as two dimensions, the inner one of a given extent
+  split,         ///< the result has it as two dimensions, the inner one of a given extent
+  added          ///< no operand has it: the result repeats what it has
 };
 
 /// A special treatment of the dimension with this letter.
@@ -28,9 +29,9 @@ struct treated {
   char letter = 0;
   treatment how = treatment::plain;
   sliding kernel;      ///< windowed and narrowed: which inputs an output needs
-  char into = 0;       ///< merged and concatenated: the letter of the joint dimension; split: of the outer one
+  char into = 0;       ///< merged and concatenated: the letter of the joint dimension; split: of the outer one; added: its own
   char inner = 0;      ///< split: the letter of the inner dimension
-  index_t extent = 0;  ///< narrowed: of the range; split: of the inner dimension
+  index_t extent = 0;  ///< narrowed: of the range; split: of the inner dimension; added: its own
 };
 
 /// The letters of an operand's dimensions, outermost first: "nchw".
@@ -65,6 +66,7 @@ struct signature {
   static_vector<letters, 4> operands;
   letters result;
   static_vector<treated, 16> special = no_items<treated, 16>;
+  combine with = combine::sum;  ///< how dimensions that the result lacks are put together; what is not summed is not linear
   refusal why;  ///< what cannot be read in its text or roles
 
   constexpr treated of(char letter) const {
@@ -78,16 +80,23 @@ struct signature {
   constexpr signature multilinear() const { return of_kind(linearity::multilinear); }
   constexpr signature nonlinear() const { return of_kind(linearity::nonlinear); }
 
+  /// What the result lacks is combined, not summed: a maximum over a cut dimension gives terms of a maximum.
+  constexpr signature combined(combine how) const {
+    signature s = *this;
+    s.with = how;
+    return s;
+  }
+
   /// Each of these dimensions is needed at once, so none may be cut: `.whole("c")`.
   constexpr signature whole(const char* dims) const { return each(dims, treatment::whole); }
 
   /// Every output needs a window: a cut dimension must hold the halo of just this kernel.
-  constexpr signature windowed(char dim, const sliding& kernel) const { return with({dim, treatment::windowed, kernel, 0, 0, 0}); }
+  constexpr signature windowed(char dim, const sliding& kernel) const { return with_role({dim, treatment::windowed, kernel, 0, 0, 0}); }
 
   /// The result has the elements [begin, end). Each worker keeps what it held of them, so of 10 over 3 from 2 on it has
   /// `haloed<blocks<axis>, 10, 1, -2, -2>`: [0,2) [2,5) [5,8). That is a tiling, which a change balances.
   constexpr signature narrowed(char dim, index_t begin, index_t end) const {
-    return with({dim, treatment::narrowed, {1, 1, -begin, 0, 1, boundary::zero}, 0, 0, end - begin});
+    return with_role({dim, treatment::narrowed, {1, 1, -begin, 0, 1, boundary::zero}, 0, 0, end - begin});
   }
 
   /// The result has neighbours as one dimension, outermost first; a cut of the outermost becomes a cut in grains.
@@ -98,8 +107,11 @@ struct signature {
 
   /// The result has n elements as n / extent times extent; a cut in grains of a multiple of extent becomes a cut of the outer ones.
   constexpr signature split(char dim, char outer, char inner, index_t extent) const {
-    return with({dim, treatment::split, {}, outer, inner, extent});
+    return with_role({dim, treatment::split, {}, outer, inner, extent});
   }
+
+  /// The result has another dimension of n equal elements, which nothing cuts.
+  constexpr signature added(char dim, index_t n) const { return with_role({dim, treatment::added, {}, dim, 0, n}); }
 
   /// Refuses letters and roles that say nothing, whatever the operands are.
   constexpr refusal check() const;
@@ -110,7 +122,7 @@ struct signature {
     s.kind = k;
     return s;
   }
-  constexpr signature with(const treated& role) const {
+  constexpr signature with_role(const treated& role) const {
     signature s = *this;
     if (s.special.count < s.special.capacity) s.special.push(role);
     else s.why = refusal{code::role_does_not_fit, s.special.count};
@@ -118,7 +130,7 @@ struct signature {
   }
   constexpr signature each(const char* dims, treatment how, char into = 0) const {
     signature s = *this;
-    for (; *dims != '\0'; ++dims) s = s.with({*dims, how, {}, into, 0, 0});
+    for (; *dims != '\0'; ++dims) s = s.with_role({*dims, how, {}, into, 0, 0});
     return s;
   }
 };
@@ -128,6 +140,13 @@ namespace detail {
 // Whether role t of a signature fits the letters around it.
 constexpr bool role_fits(const signature& s, int t) {
   const treated& role = s.special[t];
+  if (role.how == treatment::added) {
+    for (const letters& o : s.operands)
+      if (place(o, role.letter) >= 0) return false;
+    for (int other = 0; other < s.special.count; ++other)
+      if (other != t && (s.special[other].into == role.letter || s.special[other].inner == role.letter)) return false;
+    return role.extent >= 0 && place(s.result, role.letter) >= 0;
+  }
   int owner = -1;
   for (int o = 0; o < s.operands.count; ++o)
     if (place(s.operands[o], role.letter) >= 0) owner = o;
@@ -165,6 +184,7 @@ constexpr bool role_fits(const signature& s, int t) {
         if (other != t && (s.special[other].into == role.into || s.special[other].into == role.inner)) return false;
       return !kept && s.operands.count == 1 && role.extent > 0 && role.into != role.inner && !in_operands(role.into) &&
              !in_operands(role.inner) && place(s.result, role.into) >= 0 && place(s.result, role.inner) >= 0;
+    case treatment::added: return false;
   }
   return false;
 }

@@ -151,6 +151,16 @@ template <class... Told> struct no_function_of_element {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.function.element] the function takes no tensor of this element; convert the tensor first"); } };
+template <class... Told> struct not_single {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.function.single] only a dimension of one element is dropped or repeated; sum over it, or slice it first"); } };
+template <class... Told> struct norm_not_positive {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.function.norm] the p of a norm is above 0; write a larger one, or infinity"); } };
 template <class... Told> struct number_does_not_fit {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -252,6 +262,8 @@ template <> struct verdict_for<&code::layer_has_no_window> { template <class Why
 template <> struct verdict_for<&code::padding_wider_than_half_kernel> { template <class Why> using type = padding_wider_than_half_kernel<its::dimension<Why::number(0)>, its::padding<Why::number(1)>, its::kernel<Why::number(2)>>; };
 template <> struct verdict_for<&code::mean_of_integers> { template <class Why> using type = mean_of_integers<its::given_element<static_cast<element>(Why::number(0))>>; };
 template <> struct verdict_for<&code::no_function_of_element> { template <class Why> using type = no_function_of_element<its::given_element<static_cast<element>(Why::number(0))>>; };
+template <> struct verdict_for<&code::not_single> { template <class Why> using type = not_single<its::dimension<Why::number(0)>, its::extent<Why::number(1)>>; };
+template <> struct verdict_for<&code::norm_not_positive> { template <class Why> using type = norm_not_positive<>; };
 template <> struct verdict_for<&code::number_does_not_fit> { template <class Why> using type = number_does_not_fit<its::expected_element<static_cast<element>(Why::number(0))>>; };
 template <> struct verdict_for<&code::groups_do_not_divide> { template <class Why> using type = groups_do_not_divide<its::in<Why::number(0)>, its::out<Why::number(1)>, its::groups<Why::number(2)>>; };
 template <> struct verdict_for<&code::module_not_constant> { template <class Why> using type = module_not_constant<>; };

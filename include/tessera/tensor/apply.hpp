@@ -9,6 +9,9 @@ namespace tessera {
 
 namespace detail {
 
+/// Throws what was refused of operands that are there, and operands of different teams.
+void check_call(const function_value& gives, std::initializer_list<const tensor<dyn>*> operands);
+
 /// A local operation on operands that are there, but for what it computes.
 class local_operation {
  public:

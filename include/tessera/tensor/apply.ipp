@@ -14,19 +14,22 @@ inline void agree_on_leaf(const tensor<dyn>& x) {
     team.agree_on_copies(x.layout(), hash_of(local), team.doing());
 }
 
+TESSERA_INLINE void check_call(const function_value& gives, std::initializer_list<const tensor<dyn>*> operands) {
+  const tensor<dyn>& first = **operands.begin();
+  for (const tensor<dyn>* x : operands)
+    if (x->team()->shared_carrier() != first.team()->shared_carrier()) throw error(refusal{code::other_team});
+  check(gives.why, first.team()->label());
+  for (const tensor<dyn>* x : operands) agree_on_leaf(*x);
+}
+
 TESSERA_INLINE local_operation::local_operation(linearity kind, const function_value& gives, std::initializer_list<const tensor<dyn>*> given)
     : kind_(kind), gives_(gives.result) {
-  const tensor<dyn>& first = **given.begin();
+  check_call(gives, given);
   for (const tensor<dyn>* x : given) {
-    if (x->team()->shared_carrier() != first.team()->shared_carrier()) throw error(refusal{code::other_team});
     operands_.push(x);
+    where_.operands.push({x->layout(), x->team()->rank()});
   }
-  check(gives.why, first.team()->label());
-  for (const tensor<dyn>* x : operands_) {
-    agree_on_leaf(*x);
-    where_.operands.push({x->layout(), first.team()->rank()});
-  }
-  where_.result = {gives_.layout, first.team()->rank()};
+  where_.result = {gives_.layout, operands_[0]->team()->rank()};
 }
 
 TESSERA_INLINE tensor<dyn> local_operation::result(at::Tensor local) const {

@@ -1,7 +1,6 @@
 #pragma once
 
-#include <tessera/operation/functions/elementwise.hpp>
-#include <tessera/operation/functions/reductions.hpp>
+#include <tessera/functions.hpp>
 #include <tessera/tensor/apply.hpp>
 
 namespace tessera {
@@ -29,12 +28,92 @@ at::Scalar scalar_for(const number& n, number_kind kind, const at::Tensor& x);
 TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 
-at::Tensor sum_over(const at::Tensor& x, at::IntArrayRef dims);
+at::Tensor compute(const where&, const at::Tensor& holds, const at::Tensor& x, const at::Tensor& y);
+
+/// The named dimensions, all of a tensor when none is named.
 template <int... Dims>
-at::Tensor compute(const sum<Dims...>&, const at::Tensor& x) {
-  return sum_over(x, {index_t{Dims}...});
+std::vector<index_t> dims_named(index_t rank) {
+  std::vector<index_t> dims{Dims...};
+  for (index_t d = 0; sizeof...(Dims) == 0 && d < rank; ++d) dims.push_back(d);
+  return dims;
 }
+
+#define TESSERA_FUNCTION(function, kind, elements, result, with)                                                        \
+  at::Tensor compute_##function(const local_boxes& boxes, const at::Tensor& x, at::IntArrayRef dims);                   \
+  template <int... Dims>                                                                                                \
+  at::Tensor compute(const function<Dims...>&, const local_boxes& boxes, const at::Tensor& x) {                         \
+    return compute_##function(boxes, x, dims_named<Dims...>(x.dim()));                                                  \
+  }
+TESSERA_REDUCTIONS(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
+
+// What exchanges inside: the tensor comes with its workers, and `gives` is what its function said of it.
+tensor<dyn> compute_argument(const tensor<dyn>& x, const tensor_value& gives, int dim, bool largest);
+tensor<dyn> compute_var(const tensor<dyn>& x, const tensor_value& gives, at::IntArrayRef dims, index_t correction);
+tensor<dyn> compute_norm(const tensor<dyn>& x, const tensor_value& gives, at::IntArrayRef dims, double p);
+tensor<dyn> compute_softmax(const tensor<dyn>& x, const layout& reduced, int dim, bool log);
+template <int Dim, bool Largest>
+tensor<dyn> exchange(const argument<Dim, Largest>&, const tensor_value& gives, const tensor<dyn>& x) {
+  return compute_argument(x, gives, Dim, Largest);
+}
+template <int... Dims>
+tensor<dyn> exchange(const var<Dims...>& f, const tensor_value& gives, const tensor<dyn>& x) {
+  return compute_var(x, gives, dims_named<Dims...>(x.layout().dims.count), f.n.whole);
+}
+template <int... Dims>
+tensor<dyn> exchange(const norm<Dims...>& f, const tensor_value& gives, const tensor<dyn>& x) {
+  return compute_norm(x, gives, dims_named<Dims...>(x.layout().dims.count), f.n.re);
+}
+template <int Dim, bool Log>
+tensor<dyn> exchange(const softmax<Dim, Log>&, const tensor_value&, const tensor<dyn>& x) {
+  return compute_softmax(x, reduced_by_exchange<Dim>(tessera::detail::value_at_hand(x), takes::reals, gives::same).result.layout, Dim, Log);
+}
+
 at::Tensor compute(const matmul&, const at::Tensor& x, const at::Tensor& y);
+at::Tensor sum_of_products(const signature& what, at::TensorList x);
+template <const signature& S, std::same_as<at::Tensor>... Boxes>
+at::Tensor compute(const einsum<S>&, const Boxes&... x) {
+  return sum_of_products(S, {x...});
+}
+
+template <int... Dims>
+at::Tensor compute(const permute<Dims...>&, const at::Tensor& x) {
+  return x.permute({index_t{Dims}...});
+}
+template <int First, int Second>
+at::Tensor compute(const transpose<First, Second>&, const at::Tensor& x) {
+  return x.transpose(First, Second);
+}
+template <int Dim, std::same_as<at::Tensor>... Boxes>
+at::Tensor compute(const concat<Dim>&, const Boxes&... x) {
+  return at::cat({x...}, Dim);
+}
+/// The elements of a box under the extents of the result.
+at::Tensor reshaped(const local_boxes& boxes, const at::Tensor& x);
+template <int... Dims>
+at::Tensor compute(const unsqueeze<Dims...>&, const local_boxes& boxes, const at::Tensor& x) {
+  return reshaped(boxes, x);
+}
+template <int... Dims>
+at::Tensor compute(const squeeze<Dims...>&, const local_boxes& boxes, const at::Tensor& x) {
+  return reshaped(boxes, x);
+}
+template <int First, int Last>
+at::Tensor compute(const flatten<First, Last>&, const local_boxes& boxes, const at::Tensor& x) {
+  return reshaped(boxes, x);
+}
+template <int Dim, index_t Inner>
+at::Tensor compute(const unflatten<Dim, Inner>&, const local_boxes& boxes, const at::Tensor& x) {
+  return reshaped(boxes, x);
+}
+template <int Dim, index_t Extent>
+at::Tensor compute(const expand<Dim, Extent>&, const local_boxes& boxes, const at::Tensor& x) {
+  return x.expand(tessera::detail::sizes_of(boxes.result.held));
+}
+template <int Dim, index_t Begin, index_t End>
+at::Tensor compute(const slice<Dim, Begin, End>&, const local_boxes& boxes, const at::Tensor& x) {
+  return x.narrow(Dim, boxes.result.first(Dim) + Begin - boxes.operands[0].first(Dim), boxes.result.size(Dim));
+}
 
 }  // namespace functions
 
@@ -51,12 +130,16 @@ struct computing {
   }
 };
 
-/// A function on tensors whose layouts are values: a local one by its signature, another by itself.
+/// A function on tensors whose layouts are values: a local operation by its signature, another with its exchanges.
 template <class F, class... Operands>
 tensor<dyn> run(const F& f, const Operands&... x) {
-  if constexpr (requires { f.what(x.layout()...); })
-    return local_operation(f.what(x.layout()...).kind, f.on(value_at_hand(x)...), {&x...}).run(computing<F>{f}, x.local()...);
-  else return compute(f, x...);
+  const function_value gives = f.on(value_at_hand(x)...);
+  if constexpr (requires { f.what(x.layout()...); }) {
+    return local_operation(f.what(x.layout()...).kind, gives, {&x...}).run(computing<F>{f}, x.local()...);
+  } else {
+    check_call(gives, {&x...});
+    return exchange(f, gives.result, x...);
+  }
 }
 
 }  // namespace detail

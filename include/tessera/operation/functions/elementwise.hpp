@@ -93,6 +93,22 @@ TESSERA_FUNCTIONS_OF_TWO(TESSERA_FUNCTION)
 TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 
+/// x where a boolean tensor holds, else y.
+struct where : function {
+  static constexpr const char* name = "where";
+  constexpr signature what(const layout& holds, const layout& x, const layout& y) const {
+    return element_by_element(linearity::nonlinear, holds, x, y);
+  }
+  constexpr function_value on(const tensor_value& holds, const tensor_value& x, const tensor_value& y) const {
+    if (holds.element != element::boolean) return {{}, refusal{code::wrong_element, element::boolean, holds.element}};
+    if (x.element != y.element) return {{}, refusal{code::wrong_element, x.element, y.element}};
+    static_vector<operand, 4> operands = no_items<operand, 4>;
+    for (const tensor_value* v : {&holds, &x, &y}) operands.push({v->layout, !has_cotangent(v->element)});
+    const inferred chosen = infer(what(holds.layout, x.layout, y.layout), operands);
+    return {{chosen.layout, x.element}, chosen.why};
+  }
+};
+
 }  // namespace functions
 
 // The calls: f(x), f(x, y), f(x, n), for tensors of any kind.
@@ -118,6 +134,18 @@ TESSERA_FUNCTIONS_OF_TWO(TESSERA_FUNCTION)
   }
 TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
+
+/// x where a boolean tensor holds, else y.
+template <AnyTensor C, AnyTensor X, AnyTensor Y>
+constexpr auto where(const C& holds, const X& x, const Y& y) {
+  return call(functions::where{}, holds, x, y);
+}
+
+/// x between two numbers of its element.
+template <AnyTensor X, Number N, Number M>
+constexpr auto clamp(const X& x, const N& least, const M& most) {
+  return clamp_max(clamp_min(x, least), most);
+}
 
 /// x + y: operands alike along every axis, so terms meet terms and copies meet copies.
 template <class X, class Y>

@@ -17,7 +17,7 @@ struct function_value {
 /// What a function gives follows from its type; the numbers that it holds can only be refused.
 using function = detail::is_a<kind::function>;
 
-/// What a local operation gives: an element of its own, or that of the first operand. Operands have one element unless it is `mixed`.
+/// What a local operation gives, with an element of its own. Operands have one element.
 template <class... Values>
 constexpr function_value infer_values(const signature& what, element gives, const tensor_value& first, const Values&... rest) {
   static_vector<operand, 4> operands = no_items<operand, 4>;

@@ -1,71 +1,146 @@
 #pragma once
 
-#include <tessera/operation/functions/function.hpp>
-#include <tessera/operation/functions/operands.hpp>
+#include <tessera/operation/functions/shaping.hpp>
+
+// The functions that reduce dimensions, each in one line: name, how it depends on its operand, which elements it takes, which it gives,
+// and what combines the terms that workers have of a cut dimension.
+#define TESSERA_REDUCTIONS(f)                         \
+  f(sum, multilinear, everything, same, sum)           \
+  f(mean, multilinear, fractions, same, sum)           \
+  f(amax, nonlinear, ordered, same, max)               \
+  f(amin, nonlinear, ordered, same, min)               \
+  f(prod_over, nonlinear, numbers, same, prod)           \
+  f(any_over, nonlinear, everything, booleans, any)      \
+  f(all_over, nonlinear, everything, booleans, all)
 
 namespace tessera {
 
 namespace functions {
 
-/// The signature of what is summed over named dimensions, over all when none is named.
+/// The signature of what reduces named dimensions, all when none is named.
 template <int... Dims>
-constexpr signature summed(const layout& x) {
+constexpr signature reduced(const layout& x, linearity kind, combine with = combine::sum) {
   signature s;
-  s.kind = linearity::multilinear;
+  s.kind = kind;
+  s.with = with;
+  s.why = check_dims<Dims...>(x);
   s.operands.push(letters_of(x.dims.count));
-  const int dims[]{Dims..., 0};
-  for (int i = 0; i < static_cast<int>(sizeof...(Dims)); ++i) {
-    if (dims[i] < 0 || dims[i] >= x.dims.count) s.why = refusal{code::dimension_not_there, dims[i], x.dims.count};
-    for (int before = 0; before < i; ++before)
-      if (dims[before] == dims[i]) s.why = refusal{code::letter_named_twice, 0, dims[i]};
-  }
   for (int d = 0; d < x.dims.count; ++d)
-    if (sizeof...(Dims) > 0 && !((d == Dims) || ...)) s.result.push(static_cast<char>('a' + d));
+    if (sizeof...(Dims) > 0 && !among<Dims...>(d)) s.result.push(s.operands[0][d]);
   return s;
 }
 
+#define TESSERA_FUNCTION(function_name, kind, elements, result, with)                                                    \
+  template <int... Dims>                                                                                                 \
+  struct function_name : function {                                                                                      \
+    static constexpr const char* name = #function_name;                                                                  \
+    constexpr signature what(const layout& x) const { return reduced<Dims...>(x, linearity::kind, combine::with); }      \
+    constexpr function_value on(const tensor_value& x) const { return local(what(x.layout), takes::elements, gives::result, x); } \
+  };
+TESSERA_REDUCTIONS(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
+
+/// What reduces dimensions by exchanges of its own: whole values along the axes that cut them.
 template <int... Dims>
-struct sum : function {
-  static constexpr const char* name = "sum";
-  constexpr signature what(const layout& x) const { return summed<Dims...>(x); }
-  constexpr function_value on(const tensor_value& x) const { return infer_values(what(x.layout), x.element, x); }
+constexpr function_value reduced_by_exchange(const tensor_value& x, takes elements, gives result) {
+  function_value y = local(reduced<Dims...>(x.layout, linearity::nonlinear, combine::max), elements, result, x);
+  for (int a = 0; y.why.ok() && a < y.result.layout.roles.count; ++a) {
+    axis_role& r = y.result.layout.roles[a];
+    if (x.layout.roles[a].kind == role::partial && r.kind == role::partial)
+      y.why = refusal{code::nonlinear_on_partial, x.layout.mesh.axes[a].name, 0};
+    if (r.kind == role::partial) r = {};
+  }
+  return y;
+}
+
+/// Where along a dimension the largest or the smallest element is; of a cut one, the workers find it together.
+template <int Dim, bool Largest>
+struct argument : function {
+  static constexpr const char* name = Largest ? "argmax" : "argmin";
+  constexpr function_value on(const tensor_value& x) const { return reduced_by_exchange<Dim>(x, takes::ordered, gives::indices); }
 };
 
-/// x[…, i, k] y[…, k, j] → [… i, j].
-struct matmul : function {
-  static constexpr const char* name = "matmul";
-  constexpr signature what(const layout& x, const layout&) const {
-    signature s;
-    s.kind = linearity::multilinear;
-    letters left = letters_of(x.dims.count - 2);
-    letters right = left;
-    letters out = left;
-    for (char c : {'x', 'z'}) left.push(c);
-    for (char c : {'z', 'y'}) right.push(c);
-    for (char c : {'x', 'y'}) out.push(c);
-    s.operands.push(left);
-    s.operands.push(right);
-    s.result = out;
-    return s;
+/// The mean of (x − mean x)², its divisor smaller by a correction.
+template <int... Dims>
+struct var : function {
+  static constexpr const char* name = "var";
+  number n = 1;
+  constexpr function_value on(const tensor_value& x) const { return reduced_by_exchange<Dims...>(x, takes::reals, gives::same); }
+};
+
+/// (Σ |x|ᵖ)^(1/p); the largest |x| where p is infinite.
+template <int... Dims>
+struct norm : function {
+  static constexpr const char* name = "norm";
+  number n = 2;
+  constexpr function_value on(const tensor_value& x) const {
+    if (!(n.re > 0)) return {{}, refusal{code::norm_not_positive}};
+    return reduced_by_exchange<Dims...>(x, takes::reals, gives::same);
   }
-  constexpr function_value on(const tensor_value& x, const tensor_value& y) const {
-    return infer_values(what(x.layout, y.layout), x.element, x, y);
+};
+
+/// exp x / Σ exp x along a dimension, or its logarithm; of a cut one, the workers find it together.
+template <int Dim, bool Log>
+struct softmax : function {
+  static constexpr const char* name = Log ? "log_softmax" : "softmax";
+  constexpr function_value on(const tensor_value& x) const {
+    const refusal why = reduced_by_exchange<Dim>(x, takes::reals, gives::same).why;
+    return why.ok() ? function_value{x, {}} : function_value{{}, why};
   }
 };
 
 }  // namespace functions
 
-/// Σ over the named dimensions (over all when none is named); a sum over a cut dimension is partial. An empty box gives 0.
-template <int... Dims, AnyTensor X>
-auto sum(const X& x) {
-  return call(functions::sum<Dims...>{}, x);
+/// Asks a reduction for dimensions of one element in place of those that it reduces.
+struct keep_dims_t {};
+inline constexpr keep_dims_t keep_dims;
+
+// Over the named dimensions, over all when none is named; of a cut dimension they give terms, which any change of layout combines.
+// Those of no element at all are neutral: 0 for a sum, the least number for a maximum.
+#define TESSERA_FUNCTION(function, kind, elements, result, with)   \
+  template <int... Dims, AnyTensor X>                              \
+  constexpr auto function(const X& x) {                                      \
+    return call(functions::function<Dims...>{}, x);                \
+  }                                                                \
+  template <int... Dims, AnyTensor X>                              \
+  constexpr auto function(const X& x, keep_dims_t) {                         \
+    return unsqueeze<Dims...>(function<Dims...>(x));               \
+  }
+TESSERA_REDUCTIONS(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
+
+/// The index of the first largest element along a dimension.
+template <int Dim, AnyTensor X>
+constexpr auto argmax(const X& x) {
+  return call(functions::argument<Dim, true>{}, x);
+}
+/// The index of the first smallest element along a dimension.
+template <int Dim, AnyTensor X>
+constexpr auto argmin(const X& x) {
+  return call(functions::argument<Dim, false>{}, x);
 }
 
-/// x[…, i, k] y[…, k, j]; a contraction over a dimension that both have cut alike is partial.
-template <class X, class Y>
-  requires(DistributedTensor<X> || DistributedTensor<Y>)
-auto matmul(const X& x, const Y& y) {
-  return call(functions::matmul{}, x, y);
+/// The variance over the named dimensions, over all when none is named: exact over cut ones too, by two sums of all workers in double.
+template <int... Dims, AnyTensor X>
+constexpr auto var(const X& x, index_t correction = 1) {
+  return call(functions::var<Dims...>{{}, correction}, x);
+}
+
+/// The p-norm over the named dimensions, over all when none is named.
+template <int... Dims, AnyTensor X>
+constexpr auto norm(const X& x, double p = 2) {
+  return call(functions::norm<Dims...>{{}, p}, x);
+}
+
+/// exp x / Σ exp x along a dimension, cut or not.
+template <int Dim, AnyTensor X>
+constexpr auto softmax(const X& x) {
+  return call(functions::softmax<Dim, false>{}, x);
+}
+/// The logarithm of softmax, without its loss of small numbers.
+template <int Dim, AnyTensor X>
+constexpr auto log_softmax(const X& x) {
+  return call(functions::softmax<Dim, true>{}, x);
 }
 
 }  // namespace tessera
