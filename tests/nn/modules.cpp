@@ -131,7 +131,52 @@ struct twice_named {
   constexpr auto operator()(auto x) const { return x | nn::named<struct table, nn::linear<4>>{} | nn::named<struct table, nn::linear<4>>{}; }
 };
 
+// Functions of tensors on flows: with numbers, with exchanges of their own, over whole and cut dimensions.
+struct across_here : axis<3> {};
+using both_cut = tensor<partition<mesh<twofold, across_here>, blocks<twofold>, blocks<across_here>>, shape<images_at_once, dim<5>>, double>;
+struct formula {
+  constexpr auto operator()(auto x, auto y) const {
+    const auto p = softmax<1>(x * 3 - y);
+    const auto spread = shifted(var<1>(p, 0));
+    return flows{clamp_min(p + x, -0.25), spread};
+  }
+  static constexpr auto shifted(auto x) { return relu(x) + 0.5; }
+};
+
 }  // namespace
+
+TEST_CASE("functions of tensors are nodes of a module, numbers and exchanges included") {
+  using plane = mesh<twofold, across_here>;
+  const auto run = in_team<plane>([](auto& t) {
+    const nn::network<formula, both_cut, both_cut> net{t, seed{1}};
+    double worst = 0;
+    for (const index_t n : {3, 1}) {
+      const at::Tensor a = global_of({n, 5}, numbers{3}).set_requires_grad(true);
+      const at::Tensor b = global_of({n, 5}, numbers{4}).set_requires_grad(true);
+      auto x = take<both_cut>(t, a.detach());
+      auto y = take<both_cut>(t, b.detach());
+      x.requires_grad();
+      y.requires_grad();
+      const auto [values, spread] = net(x, y);
+      const at::Tensor p = at::softmax(a * 3 - b, 1);
+      const at::Tensor serial_values = at::clamp_min(p + a, -0.25);
+      const at::Tensor serial_spread = at::relu(p.var(1, false)) + 0.5;
+      sum(values * values).backward(true);
+      sum(spread * spread).backward();
+      (serial_values * serial_values).sum().backward({}, true);
+      (serial_spread * serial_spread).sum().backward();
+      const auto judge = [&](const at::Tensor& mine, const at::Tensor& serial) { worst = std::max(worst, (mine - serial).abs().max().template item<double>()); };
+      judge(global(values), serial_values.detach());
+      judge(global(spread), serial_spread.detach());
+      judge(global(x.grad()), a.grad());
+      judge(global(y.grad()), b.grad());
+    }
+    return worst;
+  });
+  INFO(run.errors());
+  REQUIRE(run.well());
+  for (const auto& r : run.results) CHECK(*r < 1e-12);
+}
 
 TEST_CASE("a module with skips, tied weights, two operands and two results trains as the serial one, on any partition") {
   judge_residual<residual_net<1, 1>>();

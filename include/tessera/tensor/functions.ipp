@@ -138,7 +138,8 @@ TESSERA_INLINE tensor<dyn> compute_argument(const tensor<dyn>& x, const tensor_v
   const at::Tensor local = x.local().detach();
   const at::Tensor best = all.kept(all.extreme(local, largest ? combine::max : combine::min));
   std::vector<at::Tensor> places{at::empty({0}, at::kLong)};
-  for (const interval& i : held_by(x.layout(), x.team()->rank())[dim]) places.push_back(at::arange(i.lo, i.hi, at::kLong));
+  const holding held = held_by(x.layout(), x.team()->rank());
+  for (const interval& i : held[dim]) places.push_back(at::arange(i.lo, i.hi, at::kLong));
   std::vector<index_t> along(static_cast<std::size_t>(local.dim()), 1);
   along[static_cast<std::size_t>(dim)] = -1;
   at::Tensor hit = local == best;
