@@ -107,7 +107,7 @@ constexpr auto scaled = ts::operation("nf,f->nf").multilinear();
 template <const ts::signature& S>
 struct scale {
   static constexpr const char* name = "scale";
-  static constexpr ts::layer_plan plan(const ts::tensor_value& x) { return ts::plan_operation(S, x.layout, ts::own_parameter{"weight", 1}); }
+  static constexpr ts::layer_plan plan(const ts::tensor_value& x) { return ts::plan_operation(S, x.layout, ts::own_parameter{"weight", ts::init::usual(1)}); }
 };
 static_assert(ts::sequential<by_col, scale<scaled>>::program.count == 1);
 #if defined(LAYER_WITHOUT_OPERAND)  // expect: [tessera.signature.operands] && at_layer<0, && tessera::wrong_number_of_operands<tessera::its::takes<1>, tessera::its::is_given<2>>

@@ -50,21 +50,29 @@ class network_between<tessera::detail::type_list<In...>, tessera::detail::type_l
   template <class A>
     requires(sizeof...(In) == 1)
   auto operator()(const A& a, call_site at = call_site::here()) const {
+    using verdict = verdict_of<all_passed<A>>;
+    verdict::template refuse<verdict>();
     return call(at, a);
   }
   template <class A, class B>
     requires(sizeof...(In) == 2)
   auto operator()(const A& a, const B& b, call_site at = call_site::here()) const {
+    using verdict = verdict_of<all_passed<A, B>>;
+    verdict::template refuse<verdict>();
     return call(at, a, b);
   }
   template <class A, class B, class C>
     requires(sizeof...(In) == 3)
   auto operator()(const A& a, const B& b, const C& c, call_site at = call_site::here()) const {
+    using verdict = verdict_of<all_passed<A, B, C>>;
+    verdict::template refuse<verdict>();
     return call(at, a, b, c);
   }
   template <class A, class B, class C, class D>
     requires(sizeof...(In) == 4)
   auto operator()(const A& a, const B& b, const C& c, const D& d, call_site at = call_site::here()) const {
+    using verdict = verdict_of<all_passed<A, B, C, D>>;
+    verdict::template refuse<verdict>();
     return call(at, a, b, c, d);
   }
 
@@ -99,9 +107,7 @@ class network_between<tessera::detail::type_list<In...>, tessera::detail::type_l
   template <class... T>
   auto call(call_site at, const T&... x) const {
     constexpr bool dynamic = ((kind_of<T> == kind::dynamic_tensor) || ...);
-    using verdict = verdict_of<all_passed<T...>>;
-    verdict::template refuse<verdict>();
-    if constexpr (verdict::ok) {
+    if constexpr (verdict_of<all_passed<T...>>::ok) {
       const tensor<dyn>* const given[]{&dynamic_of<In>(x)...};
       std::vector<tensor<dyn>> y = this->forward(given, at);
       if constexpr (dynamic && sizeof...(Out) == 1) return std::move(y[0]);

@@ -87,7 +87,8 @@ template <class T>
 struct with_call_operator : T, call_operator {};
 template <class T>
 constexpr bool is_callable() {
-  if constexpr (!std::is_class_v<T> || std::is_final_v<T>) return false;
+  if constexpr (kind_of<T> != kind::something_else) return false;
+  else if constexpr (!std::is_class_v<T> || std::is_final_v<T>) return false;
   else return !requires { &with_call_operator<T>::operator(); };
 }
 
