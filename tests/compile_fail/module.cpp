@@ -74,6 +74,16 @@ struct model {
   constexpr auto operator()(auto x) const { return x | ts::kernel<3, 3>{}; }
 };
 static_assert(ts::network<model, image>::program.count >= 0);
+#elif defined(A_PART_THAT_HOLDS_VALUES)  // expect: [tessera.network.value] && part_holds_values<>
+struct scaled {
+  static constexpr const char* name = "scaled";
+  int by = 2;
+  static constexpr ts::layer_plan plan(const ts::tensor_value& x) { return nn::relu::plan(x); }
+};
+struct model {
+  constexpr auto operator()(auto x) const { return x | scaled{3}; }
+};
+static_assert(ts::network<model, image>::program.count >= 0);
 #elif defined(TWO_INPUTS_FOR_ONE)  // expect: [tessera.signature.operands] && wrong_number_of_operands<
 struct model {
   constexpr auto operator()(auto x) const { return nn::relu{}(x, x); }

@@ -92,11 +92,20 @@ constexpr bool is_callable() {
   else return !requires { &with_call_operator<T>::operator(); };
 }
 
+// Whether a part is all that its type says.
+template <class Part>
+constexpr bool holds_nothing() {
+  if constexpr (kind_of<Part> == kind::layer || is_callable<Part>()) return std::is_empty_v<Part>;
+  else return true;
+}
+
 // A part in its place, without a word where it is refused. A module has a scope of its own, unless it sees to it itself.
 template <class Part, class First, class... Rest>
 constexpr auto passed_on(const First& first, const Rest&... rest) {
   if constexpr (!(First::verdict::ok && ... && Rest::verdict::ok)) {
     return refused_flow<typename First::reading, typename First::type, refused_before>();
+  } else if constexpr (!holds_nothing<Part>()) {
+    return refused_flow<typename First::reading, typename First::type, part_holds_values<>>();
   } else if constexpr (kind_of<Part> == kind::layer) {
     return flowed_through<Part>(!requires { Part::only_here; }, first, rest...);
   } else if constexpr (!is_callable<Part>()) {

@@ -89,6 +89,9 @@ inline constexpr reason groups_do_not_divide{
 inline constexpr reason module_not_constant{
     "tessera.network.module", "",
     "a module is called while compiling; write constexpr auto operator()(auto x) const, and nothing in it that only run time can do"};
+inline constexpr reason part_holds_values{
+    "tessera.network.value", "",
+    "a part of a module is known by its type, so what its object holds would be lost; make it template parameters"};
 inline constexpr reason layer_takes_other_dimensions{
     "tessera.layer.dimensions", "takes, is given",
     "the layer takes a tensor of another number of dimensions; flatten or reshape before it"};

@@ -176,6 +176,11 @@ template <class... Told> struct module_not_constant {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.network.module] a module is called while compiling; write constexpr auto operator()(auto x) const, and nothing in it that only run time can do"); } };
+template <class... Told> struct part_holds_values {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.network.value] a part of a module is known by its type, so what its object holds would be lost; make it template parameters"); } };
 template <class... Told> struct layer_takes_other_dimensions {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -267,6 +272,7 @@ template <> struct verdict_for<&code::norm_not_positive> { template <class Why> 
 template <> struct verdict_for<&code::number_does_not_fit> { template <class Why> using type = number_does_not_fit<its::expected_element<static_cast<element>(Why::number(0))>>; };
 template <> struct verdict_for<&code::groups_do_not_divide> { template <class Why> using type = groups_do_not_divide<its::in<Why::number(0)>, its::out<Why::number(1)>, its::groups<Why::number(2)>>; };
 template <> struct verdict_for<&code::module_not_constant> { template <class Why> using type = module_not_constant<>; };
+template <> struct verdict_for<&code::part_holds_values> { template <class Why> using type = part_holds_values<>; };
 template <> struct verdict_for<&code::layer_takes_other_dimensions> { template <class Why> using type = layer_takes_other_dimensions<its::takes<Why::number(0)>, its::is_given<Why::number(1)>>; };
 template <> struct verdict_for<&code::wrong_kernel> { template <class Why> using type = wrong_kernel<its::extents<Why::number(0)>>; };
 template <> struct verdict_for<&code::dimension_not_there> { template <class Why> using type = dimension_not_there<its::dimension<Why::number(0)>, its::dimensions<Why::number(1)>>; };
