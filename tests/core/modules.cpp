@@ -46,6 +46,13 @@ struct again {
   }
 };
 
+struct nested {
+  constexpr auto operator()(auto x) const { return x | nn::chain<nn::linear<6>, nn::relu>{} | nn::named<struct last, nn::linear<6>>{}; }
+};
+struct tied_nested {
+  constexpr auto operator()(auto x) const { return x | nn::shared<struct both, nested>{} | nn::shared<struct both, nested>{} | nested{}; }
+};
+
 // Two inputs on two meshes, two results in the other order.
 struct line : axis<4> {};
 using row_of_four = mesh<line>;
@@ -118,6 +125,17 @@ TEST_CASE("a part that is shared stands in one scope however often it is used") 
   STATIC_REQUIRE(p.count == 5);
   for (const auto& node : p) CHECK((node.scope == p.nodes[0].scope && node.number == -1));
   CHECK(p.scopes[p.nodes[0].scope].shared);
+}
+
+TEST_CASE("what stands in a part that is shared is shared with it") {
+  constexpr const auto& p = network<tied_nested, vectors>::program;
+  STATIC_REQUIRE(p.count == 9);
+  for (int n = 0; n < 3; ++n) {
+    CHECK((p.nodes[n].scope == p.nodes[n + 3].scope && p.nodes[n].number == p.nodes[n + 3].number));
+    CHECK(p.nodes[n].scope != p.nodes[n + 6].scope);
+    CHECK(p.scopes[p.nodes[n].scope].shared);
+    CHECK(!p.scopes[p.nodes[n + 6].scope].shared);
+  }
 }
 
 TEST_CASE("inputs lie on several meshes, and results are given in any order") {

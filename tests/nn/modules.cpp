@@ -35,8 +35,8 @@ struct residual_net {
       const auto first = x | block<3>{};
       const auto second = first | nn::named<struct deep, block<4>>{};
       const auto flat = second | nn::max_pool<kernel<2, 2>>{} | nn::repartition<channels>{} | nn::flatten{};
-      const auto hidden = ((flat | nn::linear<5>{}) * 0.5 + tanh(extra)) | nn::shared<struct tied, nn::linear<5>>{} | nn::relu{};
-      return flows{hidden | nn::shared<struct tied, nn::linear<5>>{}, first};
+      const auto hidden = ((flat | nn::linear<5>{}) * 0.5 + tanh(extra)) | nn::shared<struct tied, nn::chain<nn::linear<5>>>{} | nn::relu{};
+      return flows{hidden | nn::shared<struct tied, nn::chain<nn::linear<5>>>{}, first};
     }
   };
   using net = nn::network<model, image, features>;
@@ -56,7 +56,7 @@ std::pair<at::Tensor, at::Tensor> serial_model(const at::Tensor& x, const at::Te
   const at::Tensor first = serial_block(x, w, "0.");
   const at::Tensor second = serial_block(first, w, "deep.");
   const at::Tensor flat = at::max_pool2d(second, {2, 2}).flatten(1);
-  return {linear(at::relu(linear(linear(flat, "3") * 0.5 + extra.tanh(), "tied")), "tied"), first};
+  return {linear(at::relu(linear(linear(flat, "3") * 0.5 + extra.tanh(), "tied.0")), "tied.0"), first};
 }
 
 /// How far a few steps are from the serial ones, and whether tied weights are one.

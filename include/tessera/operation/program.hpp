@@ -18,7 +18,7 @@ struct program_scope {
   int parent = -1;  ///< −1: the program
   int number = 0;   ///< where it has no name
   text name;
-  bool shared = false;  ///< entered again it is the same scope, so its nodes have the same parameters
+  bool shared = false;  ///< entered again it and those in it are the same scopes, so their nodes have the same parameters
 };
 
 /// A layer at its place in a program; `Fact` is what is known of the layer.
@@ -88,11 +88,13 @@ class recorder {
   /// Enters a scope; says where to go back to. One without a name takes the next number.
   constexpr position enter(const text& name = {}, bool shared = false) {
     const position back{scope_, next_ + (name.size == 0)};
+    const bool in_shared = scopes_ != nullptr && scope_ >= 0 && scopes_[scope_].shared;
+    const program_scope wanted{scope_, name.size == 0 ? next_ : 0, name, shared || in_shared};
     int scope = scope_count;
-    for (int i = 0; shared && scopes_ != nullptr && i < scope_count; ++i)
-      if (scopes_[i].shared && scopes_[i].name == name) scope = i;
+    for (int i = 0; scopes_ != nullptr && wanted.shared && i < scope_count; ++i)
+      if (scopes_[i].shared && scopes_[i].name == name && (shared || (scopes_[i].parent == scope_ && scopes_[i].number == wanted.number))) scope = i;
     if (scope == scope_count) {
-      if (scopes_ != nullptr) scopes_[scope] = {scope_, next_, name, shared};
+      if (scopes_ != nullptr) scopes_[scope] = wanted;
       ++scope_count;
     }
     scope_ = scope;
