@@ -94,7 +94,7 @@ constexpr bool is_callable() {
 
 // Whether a part is all that its type says.
 template <class Part>
-constexpr bool holds_nothing() {
+constexpr bool known_by_type() {
   if constexpr (kind_of<Part> == kind::layer || is_callable<Part>()) return std::is_empty_v<Part>;
   else return true;
 }
@@ -104,7 +104,7 @@ template <class Part, class First, class... Rest>
 constexpr auto passed_on(const First& first, const Rest&... rest) {
   if constexpr (!(First::verdict::ok && ... && Rest::verdict::ok)) {
     return refused_flow<typename First::reading, typename First::type, refused_before>();
-  } else if constexpr (!holds_nothing<Part>()) {
+  } else if constexpr (!known_by_type<Part>()) {
     return refused_flow<typename First::reading, typename First::type, part_holds_values<>>();
   } else if constexpr (kind_of<Part> == kind::layer) {
     return flowed_through<Part>(!requires { Part::only_here; }, first, rest...);
