@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/operation/functions/number.hpp>
 #include <tessera/operation/functions/shaping.hpp>
 
 // The functions that reduce dimensions, each in one line: name, how it depends on its operand, which elements it takes, which it gives,
