@@ -4,6 +4,12 @@
 
 #include <type_traits>
 
+namespace at {
+
+class Tensor;
+
+}  // namespace at
+
 namespace tessera {
 
 struct tensor_value;
@@ -76,6 +82,8 @@ constexpr kind kind_by_members() {
 /// The kind of a type; each template of the library says its own beside it.
 template <class T>
 inline constexpr kind kind_of = detail::kind_by_members<T>();
+template <>
+inline constexpr kind kind_of<at::Tensor> = kind::libtorch_tensor;
 
 /// The verdict on an argument of another kind than its place takes: of what it is an argument, at which place (from 0), the kind
 /// that is wanted there and the one that is given.

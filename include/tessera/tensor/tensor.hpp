@@ -5,9 +5,6 @@
 
 namespace tessera {
 
-template <>
-inline constexpr kind kind_of<at::Tensor> = kind::libtorch_tensor;
-
 namespace detail {
 
 /// A box that is known to be this worker's.
