@@ -276,16 +276,6 @@ constexpr bool only_sums(const layout& x) {
   return true;
 }
 
-/// Gives every dynamic extent named `tag` its value.
-constexpr void bind_extent(layout& x, const text& tag, index_t extent) {
-  for (int d = 0; d < x.dims.count; ++d)
-    if (x.dims[d].extent == dynamic && x.dims[d].tag == tag) x.dims[d].extent = extent;
-}
-constexpr layout bound(layout x, const text& tag, index_t extent) {
-  bind_extent(x, tag, extent);
-  return x;
-}
-
 /// Refuses an overflowing number of elements.
 constexpr refusal check_count(const layout& x) {
   index_t n = 1;

@@ -51,6 +51,16 @@ constexpr binding<Tag> bind(index_t extent) {
   return {extent};
 }
 
+/// Gives every dynamic extent named `tag` its value.
+constexpr void bind_extent(layout& x, const text& tag, index_t extent) {
+  for (int d = 0; d < x.dims.count; ++d)
+    if (x.dims[d].extent == dynamic && x.dims[d].tag == tag) x.dims[d].extent = extent;
+}
+constexpr layout bound(layout x, const text& tag, index_t extent) {
+  bind_extent(x, tag, extent);
+  return x;
+}
+
 namespace detail {
 
 constexpr layout bound_all(layout x) { return x; }
