@@ -87,6 +87,7 @@ class module_program : module_call<Reading, Module, In...> {
     call::written({p.nodes, p.values, p.scopes});
     return p;
   }();
+
  public:
   using typename call::results;
   static constexpr program_view<fact> view = stored.view(sizeof...(In), results::count);
