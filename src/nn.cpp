@@ -8,4 +8,5 @@
 #include <tessera/nn/pooling.ipp>
 #include <tessera/nn/running_program.ipp>
 #include <tessera/nn/state_dict.ipp>
+#include <tessera/nn/state_tensor.ipp>
 #include <tessera/nn/weights_file.ipp>

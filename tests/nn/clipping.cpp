@@ -111,7 +111,7 @@ TEST_CASE("each element of a gradient counts once, whatever its parameter's layo
       d.extent = n;
       whole_one.dims.push(d);
     }
-    layout invariant_one = tessera::detail::stored_form(whole_one);
+    layout invariant_one = tessera::stored_form(whole_one);
     layout held_one = invariant_one;
     held_one.roles[0] = held_on(1);
     layout cut_one = invariant_one;

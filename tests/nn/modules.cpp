@@ -143,7 +143,78 @@ struct formula {
   static constexpr auto shifted(auto x) { return relu(x) + 0.5; }
 };
 
+// Takes off the mean over all samples, which its workers sum in double, and keeps a running one: y = (x − mean x) · w.
+struct centred {
+  static constexpr const char* name = "centred";
+  static constexpr layer_plan plan(const tensor_value& x) {
+    layer_plan p;
+    p.take(x.layout);
+    p.give(x.layout);
+    layout sums;
+    sums.mesh = x.layout.mesh;
+    sums.dims.push(x.layout.dims[1]);
+    for (const axis_role& r : x.layout.roles) sums.roles.push(r.kind == role::cut && r.dimension == 1 ? axis_role{role::cut, 0, r.level, r.joined} : axis_role{role::partial});
+    layout means = sums;
+    for (axis_role& r : means.roles)
+      if (r.kind == role::partial) r = {};
+    p.exchange(sums, means, element::float64);
+    p.own({"weight", stored_form(means), means, init::uniform(1, 2), true, element::float32});
+    p.keep({"running_mean", stored_form(means), init::constant(3), element::float64});
+    return p;
+  }
+  static at::Tensor forward(const nn::call& c) {
+    const at::Tensor& x = c.operand();
+    const index_t samples = c.layer.inputs[0].to->layout().dims[0].extent;
+    const at::Tensor mean = c.training ? c.exchanged(x.to(at::kDouble).sum(0)) / static_cast<double>(samples) : c.buffer(0).value();
+    if (c.training) c.buffer(0).set(0.75 * c.buffer(0).value() + 0.25 * mean);
+    return (x - mean) * c.weight(0).to(at::kDouble);
+  }
+};
+using squares_cut = tensor<partition<mesh<twofold, across_here>, blocks<twofold>, blocks<across_here>>, shape<dim<7>, dim<5>>, double>;
+using centring = nn::sequential<squares_cut, centred>;
+// Five sums of 8 bytes: of two workers along the samples each gets the terms of the other; their cotangents go the same way, and those
+// of five weights of 4 bytes.
+static_assert(traffic<centring>().forward.bytes == 2 * 5 * 8 && traffic<centring>().backward.bytes == 2 * 5 * 8 + 2 * 5 * 4);
+
 }  // namespace
+
+TEST_CASE("a layer has exchanges between its local operations, buffers, and parameters of another element") {
+  using plane = mesh<twofold, across_here>;
+  const auto run = in_team<plane>([](auto& t) {
+    centring net{t, seed{1}};
+    auto state = nn::state_of(net);
+    const at::Tensor w = state.at("0.weight").clone().requires_grad_(true);
+    at::Tensor running = at::full({5}, 3, at::kDouble);
+    double worst = net.parameters().size() == 1 && state.size() == 2 && w.scalar_type() == at::kFloat ? 0 : 1;
+    const auto judge = [&](const at::Tensor& mine, const at::Tensor& serial) { worst = std::max(worst, (mine - serial).abs().max().template item<double>()); };
+    judge(state.at("0.running_mean"), running);
+    for (int step = 0; step < 3; ++step) {
+      const at::Tensor a = global_of({7, 5}, numbers{static_cast<std::uint64_t>(step)}).set_requires_grad(true);
+      auto x = take<squares_cut>(t, a.detach());
+      x.requires_grad();
+      net.train(step < 2);
+      const auto y = net(x);
+      const at::Tensor mean = step < 2 ? a.mean(0) : running;
+      if (step < 2) running = 0.75 * running + 0.25 * mean.detach();
+      const at::Tensor serial = (a - mean) * w.to(at::kDouble);
+      sum(y * y).backward();
+      (serial * serial).sum().backward();
+      judge(global(y), serial.detach());
+      judge(global(x.grad()), a.grad());
+      judge(nn::state_of(net).at("0.running_mean"), running);
+    }
+    centring copy = net.clone();
+    state = nn::state_of(net);
+    state.at("0.running_mean").fill_(9);
+    nn::assign(net, state);
+    judge(nn::state_of(copy).at("0.running_mean"), running);
+    judge(nn::state_of(net).at("0.running_mean"), at::full({5}, 9, at::kDouble));
+    return worst;
+  });
+  INFO(run.errors());
+  REQUIRE(run.well());
+  for (const auto& r : run.results) CHECK(*r < 1e-12);
+}
 
 TEST_CASE("functions of tensors are nodes of a module, numbers and exchanges included") {
   using plane = mesh<twofold, across_here>;

@@ -21,7 +21,8 @@ template <class L>
 at::Tensor forward_of(const team_handle& team, const layer_plan& p, const at::Tensor& in, const std::vector<nn::parameter>& w) {
   const nn::bound_layer bound(team, p);
   const std::vector<at::Tensor> operands{in};
-  return nn::forward({bound, operands, w}, L::what());
+  const nn::layer_state state{w, {}};
+  return nn::forward({bound, operands, state}, L::what());
 }
 
 /// The grids that layers are tried on: axes a x b, the world.

@@ -20,6 +20,7 @@ class bound_layer {
 
   bound_layer(team_handle of, const layer_plan& plan, element first = element::float64) : team(std::move(of)), outputs(held_by(plan.raw(), team->rank())), sizes(tessera::detail::sizes_of(outputs)) {
     for (int i = 0; i < plan.inputs(); ++i) inputs.push_back({team->place(plan.given(i)), team->place(plan.used(i))});
+    for (int i = 0; i < plan.exchanges(); ++i) exchanges.push_back({team->place(plan.from(i)), team->place(plan.to(i))});
     for (int i = 0; i < plan.outputs(); ++i) results.push_back({team->place(plan.raw(i)), team->place(plan.output(i))});
     if (plan.outputs() > 0) gives = tessera::detail::scalar_type(plan.element_of(0, first));
     for (int r = 0; r < team->carrier().size(); ++r) {
@@ -34,6 +35,7 @@ class bound_layer {
 
   team_handle team;
   std::vector<way> inputs;     ///< as they come → as the local operation takes them
+  std::vector<way> exchanges;  ///< between local operations
   std::vector<way> results;    ///< as it gives them → as they leave
   holding outputs;             ///< what the local operation gives on this worker, of the first result
   std::vector<index_t> sizes;  ///< of it
@@ -60,6 +62,8 @@ class bound_layer {
   at::Tensor ready(const at::Tensor& x, const tessera::detail::window_reading& reading) const {
     return is_empty ? ready(x) : reading.trimmed(change_layout(team, inputs[0].from, inputs[0].to, x, reading.around()));
   }
+  /// What goes between local operations.
+  at::Tensor exchanged(const at::Tensor& x, std::size_t i) const { return change_layout(team, exchanges[i].from, exchanges[i].to, x); }
   /// A result as it leaves.
   at::Tensor leaving(const at::Tensor& y, std::size_t i = 0) const { return change_layout(team, results[i].from, results[i].to, y); }
   /// The result of a local operation that is not linear in all its operands.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/nn/bound_layer.hpp>
+#include <tessera/nn/buffer.hpp>
 #include <tessera/nn/parameter.hpp>
 #include <tessera/operation/functions/number.hpp>
 
@@ -8,11 +9,17 @@
 
 namespace tessera::nn {
 
-/// What a layer's forward is told: its operands and parameters on this worker, and how it is bound. A layer reads nothing else.
+/// The parameters and buffers of a layer on this worker.
+struct layer_state {
+  std::vector<parameter> parameters;
+  std::vector<buffer> buffers;
+};
+
+/// What a layer's forward is told: its operands and state on this worker, and how it is bound. A layer reads nothing else.
 struct call {
   const bound_layer& layer;
   const std::vector<at::Tensor>& operands;  ///< this worker's boxes, as they come
-  const std::vector<parameter>& parameters;
+  const layer_state& state;
   bool training = true;
   functions::number number = {};  ///< that its function holds
 
@@ -20,7 +27,11 @@ struct call {
   /// An operand as the local operation takes it.
   at::Tensor used(std::size_t i = 0) const { return layer.ready(operands[i], i); }
   /// A parameter as the local operation takes it.
-  at::Tensor weight(std::size_t i) const { return parameters[i].use(); }
+  at::Tensor weight(std::size_t i) const { return state.parameters[i].use(); }
+  /// What the layer keeps from call to call.
+  const nn::buffer& buffer(std::size_t i) const { return state.buffers[i]; }
+  /// What lies under one layout between local operations, under the next.
+  at::Tensor exchanged(const at::Tensor& x, std::size_t i = 0) const { return layer.exchanged(x, i); }
 };
 
 }  // namespace tessera::nn

@@ -18,8 +18,8 @@ struct running {
     static layer_plan plan(std::span<const tensor_value* const> x, indices<Place...>) {
       return L::plan(*x[Place]...);
     }
-    static layer_plan plan_for(std::span<const tensor_value* const> x) { return plan(x, indices_below<sizeof...(In)>{}); }
-    static std::vector<at::Tensor> forward(const nn::call& c) {
+    static layer_plan plan_for(const void*, std::span<const tensor_value* const> x) { return plan(x, indices_below<sizeof...(In)>{}); }
+    static std::vector<at::Tensor> forward(const void*, const nn::call& c) {
       const auto listed = [](auto&& y) {
         if constexpr (std::is_convertible_v<decltype(y), at::Tensor>) return std::vector<at::Tensor>{std::forward<decltype(y)>(y)};
         else return std::forward<decltype(y)>(y);

@@ -11,8 +11,11 @@ namespace tessera::nn {
 
 /// What run time knows of a layer: what types know, its plan for the operands at hand, and what it computes.
 struct running_facts : layer_facts {
-  layer_plan (*plan_for)(std::span<const tensor_value* const> operands) = nullptr;
-  std::vector<at::Tensor> (*forward)(const call&) = nullptr;
+  layer_plan (*planned_for)(const void* layer, std::span<const tensor_value* const> operands) = nullptr;
+  std::vector<at::Tensor> (*run)(const void* layer, const call&) = nullptr;
+
+  layer_plan plan_for(std::span<const tensor_value* const> operands) const { return planned_for(layer, operands); }
+  std::vector<at::Tensor> forward(const call& c) const { return run(layer, c); }
 };
 
 /// A program while it runs: parameters, plans for the extents at hand, forward. Which program is a value.
@@ -30,8 +33,14 @@ class running_program {
 
   template <class Visit>
   void each_parameter(Visit&& visit) const {
-    for (const auto& layer : here().parameters)
-      for (const parameter& p : layer) visit(p);
+    for (const layer_state& layer : here().states)
+      for (const parameter& p : layer.parameters) visit(p);
+  }
+  /// What forward assigns: running statistics, counters.
+  template <class Visit>
+  void each_buffer(Visit&& visit) const {
+    for (const layer_state& layer : here().states)
+      for (const buffer& b : layer.buffers) visit(b);
   }
 
   /// Whether layers behave as in training.
@@ -79,7 +88,7 @@ class running_program {
     program_type program;
     std::vector<step> steps;
     std::vector<std::size_t> outputs;
-    std::vector<std::vector<parameter>> parameters;  // of each step, as far as it owns them
+    std::vector<layer_state> states;  // of each step, as far as it owns them
     std::list<bound_program> bound;
     bool training = true;
 

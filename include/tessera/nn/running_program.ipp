@@ -54,21 +54,31 @@ TESSERA_INLINE running_program::running_program(const team_handle& team, const s
   fingerprint f;
   std::set<std::string> paths;
   for (const step& now : state_->steps) {
-    auto& own = state_->parameters.emplace_back();
-    const bool shared = state_->parameters.size() - 1 != now.owner;
+    const layer_state* shared = state_->states.size() == now.owner ? nullptr : &state_->states[now.owner];
+    layer_state own;
     const layer_plan p = now.what->plan();
+    const auto known = [&](std::size_t at, const auto& of, const auto& wanted) { return at < of.size() && of[at].stored().layout() == wanted.stored; };
+    const auto add = [&](std::size_t at, const auto& value, auto of, const auto& make) {
+      const std::string path = now.path + (now.path.empty() ? "" : ".") + value.name;
+      if (shared == nullptr && !paths.insert(path).second) throw error(refusal{code::parameter_named_twice}, path);
+      if (shared == nullptr) make(path);
+      else if (!known(at, shared->*of, value)) throw error(refusal{code::shared_differ}, path);
+      f << value.stored;
+    };
     for (int k = 0; k < p.parameters(); ++k) {
       const parameter_value w = p.parameter(k);
-      const std::string path = now.path + (now.path.empty() ? "" : ".") + w.name;
-      const auto& known = state_->parameters[now.owner];
-      const auto at = static_cast<std::size_t>(k);
-      if (!shared && !paths.insert(path).second) throw error(refusal{code::parameter_named_twice}, path);
-      if (!shared) own.emplace_back(team, path, w, now.what->elements[0], s);
-      else if (at >= known.size() || !(known[at].stored().layout() == w.stored)) throw error(refusal{code::shared_differ}, path);
-      f << w.stored << w.used;
+      add(static_cast<std::size_t>(k), w, &layer_state::parameters, [&](const std::string& path) {
+        own.parameters.emplace_back(team, path, w, p.parameter_element(k, now.what->elements[0]), s);
+      });
+      f << w.used;
+    }
+    for (int k = 0; k < p.buffers(); ++k) {
+      const buffer_value b = p.buffer(k);
+      add(static_cast<std::size_t>(k), b, &layer_state::buffers, [&](const std::string& path) { own.buffers.emplace_back(team, path, b, s); });
     }
     for (int i = 0; i < p.inputs(); ++i) f << p.given(i);
     for (int i = 0; i < p.outputs(); ++i) f << p.output(i);
+    state_->states.push_back(std::move(own));
   }
   f << s.value << text(s.path.data(), static_cast<int>(s.path.size())).hash;
   if (team->inside())
@@ -78,9 +88,10 @@ TESSERA_INLINE running_program::running_program(const team_handle& team, const s
 TESSERA_INLINE running_program::running_program(const running_program& other, copying)
     : state_(std::make_unique<state>(other.team(), other.state_->program)) {
   state_->training = other.training();
-  for (const auto& layer : other.state_->parameters) {
-    auto& mine = state_->parameters.emplace_back();
-    for (const parameter& p : layer) mine.push_back(p.clone());
+  for (const layer_state& layer : other.state_->states) {
+    layer_state& mine = state_->states.emplace_back();
+    for (const parameter& p : layer.parameters) mine.parameters.push_back(p.clone());
+    for (const buffer& b : layer.buffers) mine.buffers.push_back(b.clone());
   }
 }
 
@@ -126,12 +137,12 @@ TESSERA_INLINE std::vector<tensor<dyn>> running_program::forward(std::span<const
   for (std::size_t i = 0; i < my.steps.size(); ++i) {
     const step& node = my.steps[i];
     const during activity_now(*my.team, {.what = node.what->name, .at = at});
-    const std::vector<parameter>& parameters = my.parameters[node.owner];
-    for (const parameter& w : parameters) check(tessera::detail::check_element(node.what->elements[0], w.stored().local().scalar_type()), w.path());
+    const layer_state& mine = my.states[node.owner];
+    for (const parameter& w : mine.parameters) w.check_element();
     operands.clear();
     for (const std::size_t v : node.operands) operands.push_back(values[v]);
     for (const std::size_t v : node.done_with) values[v].reset();
-    std::vector<at::Tensor> results = node.what->forward({bound.layers[i], operands, parameters, my.training, node.number});
+    std::vector<at::Tensor> results = node.what->forward({bound.layers[i], operands, mine, my.training, node.number});
     for (std::size_t k = 0; k < results.size(); ++k) {
       const std::size_t v = node.first_result + k;
       tessera::detail::check_local(results[k], *bound.where[v], bound.values[v].element, *my.team);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/nn/buffer.hpp>
 #include <tessera/nn/parameter.hpp>
 #include <tessera/nn/verdicts.hpp>
 
@@ -18,6 +19,23 @@ namespace tessera::detail {
 template <class Network>
 using shows_parameters = std::conditional_t<requires(const Network& net, void (*visit)(const nn::parameter&)) { net.each_parameter(visit); },
                                             fits, wrong_argument<kind::call, 1, kind::network, kind_of<Network>>>;
+
+/// What a state dict saves, under its keys: parameters and buffers.
+using keyed_state = std::map<std::string, const nn::state_tensor*>;
+
+/// Those of a network; two of one key are refused.
+template <class Network>
+keyed_state state_by_key(const Network& net) {
+  using verdict = shows_parameters<Network>;
+  verdict::template refuse<verdict>();
+  keyed_state all;
+  const auto add = [&](const nn::state_tensor& t) {
+    if (!all.emplace(t.path(), &t).second) throw error(refusal{code::parameter_named_twice}, t.path());
+  };
+  if constexpr (verdict::ok) net.each_parameter(add);
+  if constexpr (requires { net.each_buffer(add); }) net.each_buffer(add);
+  return all;
+}
 
 /// Parameters under their keys.
 using keyed_parameters = std::map<std::string, const nn::parameter*>;
@@ -57,31 +75,31 @@ inline bool readable(const at::Tensor& t) { return t.defined() && t.device().is_
 /// Throws on every worker of the team unless all of them hold the same state dict; names the first key that differs.
 void agree_on_state(const team_handle& team, const nn::state_dict& state, const std::string& from);
 
-nn::state_dict state_of(const keyed_parameters& parameters);
+nn::state_dict state_of(const keyed_state& state);
 
-/// Gives parameters the values of a state dict that the workers compare first; `from` stands before what an error says of it.
-void assign_from(const team_handle& team, const keyed_parameters& parameters, const nn::state_dict& state, const std::string& from);
+/// Gives what is kept the values of a state dict that the workers compare first; `from` stands before what an error says of it.
+void assign_from(const team_handle& team, const keyed_state& kept, const nn::state_dict& state, const std::string& from);
 
 }  // namespace tessera::detail
 
 namespace tessera::nn {
 
-/// The parameters of a network as global tensors, on every worker.
+/// The parameters and buffers of a network as global tensors, on every worker.
 template <class Network>
 state_dict state_of(const Network& net, call_site at = call_site::here()) {
-  const auto parameters = tessera::detail::parameters_by_key(net);
-  if (parameters.empty()) return {};
+  const auto kept = tessera::detail::state_by_key(net);
+  if (kept.empty()) return {};
   const during now(*tessera::detail::team_of(net), {.why = purpose::state, .what = "gathering a state dict", .at = at});
-  return tessera::detail::state_of(parameters);
+  return tessera::detail::state_of(kept);
 }
 
-/// Gives a network the parameters of a state dict that every worker has, and all have alike; keys, shapes and element types must
+/// Gives a network the parameters and buffers of a state dict that every worker has, and all have alike; keys, shapes and element types must
 /// be its own. Nothing changes when it is refused.
 template <class Network>
 void assign(Network& net, const state_dict& state, call_site at = call_site::here()) {
   const team_handle team = tessera::detail::team_of(net);
   const during now(*team, {.why = purpose::state, .what = "assigning a state dict", .at = at});
-  tessera::detail::assign_from(team, tessera::detail::parameters_by_key(net), state, "");
+  tessera::detail::assign_from(team, tessera::detail::state_by_key(net), state, "");
 }
 
 }  // namespace tessera::nn

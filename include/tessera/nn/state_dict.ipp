@@ -34,11 +34,11 @@ TESSERA_INLINE void agree_on_state(const team_handle& team, const nn::state_dict
   throw error(refusal{code::copies_differ, rank(0), rank(other)}, from + first);
 }
 
-/// Throws unless a state dict has the keys, shapes and element types of a network's parameters; says all that differs.
-inline void check_state(const keyed_parameters& parameters, const nn::state_dict& state, const std::string& from) {
+/// Throws unless a state dict has the keys, shapes and element types of what a network keeps; says all that differs.
+inline void check_state(const keyed_state& kept, const nn::state_dict& state, const std::string& from) {
   std::string wrong;
   const auto add = [&](const std::string& what) { wrong += (wrong.empty() ? "" : "; ") + what; };
-  for (const auto& [key, p] : parameters) {
+  for (const auto& [key, p] : kept) {
     const auto given = state.find(key);
     if (given == state.end()) {
       add(key + " is missing");
@@ -51,13 +51,13 @@ inline void check_state(const keyed_parameters& parameters, const nn::state_dict
     if (const std::string is = described_tensor(given->second); is != wanted) add(key + " is " + is + " and not " + wanted);
   }
   for (const auto& [key, t] : state)
-    if (!parameters.count(key)) add(key + " is unexpected");
-  if (!wrong.empty()) throw error(refusal{code::other_parameters, parameters.size(), state.size()}, from + wrong);
+    if (!kept.count(key)) add(key + " is unexpected");
+  if (!wrong.empty()) throw error(refusal{code::other_parameters, kept.size(), state.size()}, from + wrong);
 }
 
-TESSERA_INLINE nn::state_dict state_of(const keyed_parameters& parameters) {
+TESSERA_INLINE nn::state_dict state_of(const keyed_state& kept) {
   nn::state_dict all;
-  for (const auto& [key, p] : parameters) {
+  for (const auto& [key, p] : kept) {
     layout everywhere;  // also where the layer lies on another mesh than the network
     everywhere.mesh = p->stored().team()->mesh();
     everywhere.roles.resize(everywhere.mesh.axes.count);
@@ -72,11 +72,11 @@ TESSERA_INLINE nn::state_dict state_of(const keyed_parameters& parameters) {
   return all;
 }
 
-TESSERA_INLINE void assign_from(const team_handle& team, const keyed_parameters& parameters, const nn::state_dict& state, const std::string& from) {
+TESSERA_INLINE void assign_from(const team_handle& team, const keyed_state& kept, const nn::state_dict& state, const std::string& from) {
   if (!team->inside()) return;  // it holds no part of any
   agree_on_state(team, state, from);
-  check_state(parameters, state, from);
-  for (const auto& [key, p] : parameters) p->assign(state.at(key));
+  check_state(kept, state, from);
+  for (const auto& [key, p] : kept) p->assign(state.at(key));
 }
 
 }  // namespace tessera::detail

@@ -30,8 +30,8 @@ void write_state(const std::filesystem::path& path, const state_dict& state);
 
 namespace tessera::detail {
 
-void save(const team_handle& team, const keyed_parameters& parameters, const std::filesystem::path& path, const nn::renamed& names);
-void load(const team_handle& team, const keyed_parameters& parameters, const std::filesystem::path& path, const nn::renamed& names);
+void save(const team_handle& team, const keyed_state& kept, const std::filesystem::path& path, const nn::renamed& names);
+void load(const team_handle& team, const keyed_state& kept, const std::filesystem::path& path, const nn::renamed& names);
 
 }  // namespace tessera::detail
 
@@ -43,7 +43,7 @@ template <class Network>
 void save(const Network& net, const std::filesystem::path& path, const renamed& names = {}, call_site at = call_site::here()) {
   const team_handle team = tessera::detail::team_of(net);
   const during now(*team, {.why = purpose::state, .what = "saving a network", .at = at});
-  tessera::detail::save(team, tessera::detail::parameters_by_key(net), path, names);
+  tessera::detail::save(team, tessera::detail::state_by_key(net), path, names);
 }
 
 /// Loads the parameters of a safetensors file, whatever partition or program wrote it; its keys are the network's but for those in the
@@ -53,7 +53,7 @@ void load(Network& net, const std::filesystem::path& path, const renamed& names 
   const team_handle team = tessera::detail::team_of(net);
   if (!team->inside()) return;
   const during now(*team, {.why = purpose::state, .what = "loading a network", .at = at});
-  tessera::detail::load(team, tessera::detail::parameters_by_key(net), path, names);
+  tessera::detail::load(team, tessera::detail::state_by_key(net), path, names);
 }
 
 }  // namespace tessera::nn

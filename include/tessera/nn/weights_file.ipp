@@ -124,8 +124,8 @@ inline void agree_on_file(team_state& team, const std::filesystem::path& path, c
   team.agree(text(all.data(), static_cast<int>(all.size())).hash, "comparing paths", [&] { return fmt::format("{} {}", team.doing().what, path.native()); });
 }
 
-TESSERA_INLINE void save(const team_handle& team, const keyed_parameters& parameters, const std::filesystem::path& path, const nn::renamed& names) {
-  nn::state_dict state = state_of(parameters);
+TESSERA_INLINE void save(const team_handle& team, const keyed_state& kept, const std::filesystem::path& path, const nn::renamed& names) {
+  nn::state_dict state = state_of(kept);
   if (!team->inside()) return;
   agree_on_file(*team, path, names);
   agree_on_state(team, state, path.string() + ": ");
@@ -137,11 +137,11 @@ TESSERA_INLINE void save(const team_handle& team, const keyed_parameters& parame
   });
 }
 
-TESSERA_INLINE void load(const team_handle& team, const keyed_parameters& parameters, const std::filesystem::path& path, const nn::renamed& names) {
+TESSERA_INLINE void load(const team_handle& team, const keyed_state& kept, const std::filesystem::path& path, const nn::renamed& names) {
   agree_on_file(*team, path, names);
   nn::state_dict state;
   together(team, code::file_missing, [&] { state = under_other_keys(nn::read_state(path), names.keys, path.string() + ": "); });
-  assign_from(team, parameters, state, path.string() + ": ");
+  assign_from(team, kept, state, path.string() + ": ");
 }
 
 }  // namespace tessera::detail

@@ -13,9 +13,20 @@ struct parameter_value {
   layout stored;  ///< what the optimizer steps and the state dict saves
   layout used;    ///< what the layer's local operation takes
   initial_value initial;  ///< with the fans of the serial layer: initial values do not depend on the partition
+  bool has_element = false;  ///< one of its own, not that of the layer's first operand
+  tessera::element element{};
 };
 
-/// A layer as what it is, a composition: (raw → output) ∘ local operation ∘ (given → used), and its parameters.
+/// Where one buffer of a layer lives: a tensor that forward assigns and that has no cotangent, as running statistics.
+struct buffer_value {
+  const char* name = nullptr;
+  layout stored;
+  initial_value initial;
+  tessera::element element = tessera::element::float32;
+};
+
+/// A layer as what it is, a composition: (raw → output) ∘ local operations ∘ (given → used), with the exchanges between its local
+/// operations, its parameters and its buffers.
 ///
 /// It is computed by one ordinary function of the operands' values, for the compiler and for run time alike. Layouts are held once, since
 /// compilers pay for each.
@@ -33,7 +44,16 @@ class layer_plan {
   constexpr void give(const layout& raw, const layout& output) { outputs_.push({both(raw, output), false, {}}); }
   constexpr void give(const layout& y) { outputs_.push({one(y), false, {}}); }
   constexpr void give(const layout& y, element e) { outputs_.push({one(y), true, e}); }
-  constexpr void own(const parameter_value& w) { parameters_.push({w.name, both(w.stored, w.used), w.initial}); }
+  constexpr void own(const parameter_value& w) { parameters_.push({w.name, both(w.stored, w.used), w.initial, w.has_element, w.element}); }
+  /// Adds a change of layout between local operations, of an element of its own.
+  constexpr void exchange(const layout& from, const layout& to, element e) {
+    const pair at = both(from, to);
+    exchanges_.push({at, e});
+  }
+  constexpr void keep(const buffer_value& b) {
+    const pair at = one(b.stored);
+    buffers_.push({b.name, at, b.initial, b.element});
+  }
 
   constexpr int inputs() const { return inputs_.count; }
   constexpr const layout& given(int i = 0) const { return layouts_[inputs_[i].before]; }
@@ -48,7 +68,23 @@ class layer_plan {
   constexpr int parameters() const { return parameters_.count; }
   constexpr const layout& stored(int i) const { return layouts_[parameters_[i].at.before]; }
   constexpr const layout& weight(int i) const { return layouts_[parameters_[i].at.behind]; }
-  constexpr parameter_value parameter(int i) const { return {parameters_[i].name, stored(i), weight(i), parameters_[i].initial}; }
+  constexpr parameter_value parameter(int i) const {
+    const parameter_place& w = parameters_[i];
+    return {w.name, stored(i), weight(i), w.initial, w.has_element, w.own};
+  }
+  /// The element of a parameter, of a layer whose first operand has this one.
+  constexpr element parameter_element(int i, element first) const { return parameters_[i].has_element ? parameters_[i].own : first; }
+
+  constexpr int exchanges() const { return exchanges_.count; }
+  constexpr const layout& from(int i) const { return layouts_[exchanges_[i].at.before]; }
+  constexpr const layout& to(int i) const { return layouts_[exchanges_[i].at.behind]; }
+  constexpr element exchanged_element(int i) const { return exchanges_[i].own; }
+
+  constexpr int buffers() const { return buffers_.count; }
+  constexpr buffer_value buffer(int i) const {
+    const buffer_place& b = buffers_[i];
+    return {b.name, layouts_[b.at.before], b.initial, b.own};
+  }
 
   /// Another way for an operand to come, for a result to leave, for a parameter to be stored.
   constexpr void come(const layout& given, int i = 0) { inputs_[i].before = one(given).before; }
@@ -74,6 +110,18 @@ class layer_plan {
     const char* name;
     pair at;
     initial_value initial;
+    bool has_element;
+    element own;
+  };
+  struct exchange_place {
+    pair at;
+    element own;
+  };
+  struct buffer_place {
+    const char* name;
+    pair at;
+    initial_value initial;
+    element own;
   };
 
   constexpr pair one(const layout& x) {
@@ -91,6 +139,8 @@ class layer_plan {
   static_vector<pair, 4> inputs_;
   static_vector<output_place, 4> outputs_;
   static_vector<parameter_place, 8> parameters_;
+  static_vector<exchange_place, 4> exchanges_;
+  static_vector<buffer_place, 4> buffers_;
 };
 
 /// The plan of a layer that is refused.
@@ -154,12 +204,13 @@ constexpr traffic_value traffic_of(const layout& from, const layout& to, element
 /// The elements of a layer's operands.
 using operand_elements = static_vector<element, 4>;
 
-/// The traffic of a layer; its parameters have the element of the first operand.
+/// The traffic of a layer.
 constexpr traffic_value traffic_of(const layer_plan& p, const operand_elements& e) {
   traffic_value t;
   for (int i = 0; i < p.inputs(); ++i) t += traffic_of(p.given(i), p.used(i), e[i]);
   for (int i = 0; i < p.outputs(); ++i) t += traffic_of(p.raw(i), p.output(i), p.element_of(i, e[0]));
-  for (int i = 0; i < p.parameters(); ++i) t += traffic_of(p.stored(i), p.weight(i), e[0]);
+  for (int i = 0; i < p.exchanges(); ++i) t += traffic_of(p.from(i), p.to(i), p.exchanged_element(i));
+  for (int i = 0; i < p.parameters(); ++i) t += traffic_of(p.stored(i), p.weight(i), p.parameter_element(i, e[0]));
   return t;
 }
 
@@ -192,6 +243,8 @@ constexpr layer_plan one_operation(const layout& given, const layout& used, cons
   return p;
 }
 
+}  // namespace detail
+
 /// Stored forms are invariant wherever they are not cut or on one coordinate: every worker that holds a copy steps it alike.
 constexpr layout stored_form(layout used) {
   for (int a = 0; a < used.roles.count; ++a)
@@ -199,5 +252,4 @@ constexpr layout stored_form(layout used) {
   return used;
 }
 
-}  // namespace detail
 }  // namespace tessera

@@ -8,15 +8,19 @@ namespace tessera {
 /// What types know of a layer at its layouts.
 struct layer_facts {
   const char* name = nullptr;
-  bool only_here = false;              ///< no layer of the serial network: it takes no number in its keys
-  layer_plan (*plan)() = nullptr;      ///< for the types that it was read with
+  bool only_here = false;  ///< no layer of the serial network: it takes no number in its keys
+  layer_plan (*planned)(const void* layer) = nullptr;
   operand_elements elements;
+  const void* layer = nullptr;  ///< where it is a value; else its type says all
+
+  /// For the operands that it was read with.
+  constexpr layer_plan plan() const { return planned(layer); }
 };
 
 namespace detail {
 
 template <class On>
-inline constexpr layer_facts facts_of{On::layer::name, requires { On::layer::only_here; }, &On::plan, On::elements};
+inline constexpr layer_facts facts_of{On::layer::name, requires { On::layer::only_here; }, [](const void*) { return On::plan(); }, On::elements};
 
 /// Notes what types know.
 struct planning {

@@ -60,7 +60,7 @@ constexpr layer_plan plan_operation(const signature& what, const layout& x, cons
   [[maybe_unused]] const auto add = [&](const own_parameter& w) {
     layout used;
     if (p.why.ok()) p.why = detail::meet_parameter(x, what.operands[0], what.operands[operands.count], used);
-    parameters.push({w.name, detail::stored_form(used), used, w.initial});
+    parameters.push({w.name, stored_form(used), used, w.initial});
     operands.push({used, false});
   };
   (add(own), ...);
