@@ -1,4 +1,6 @@
 // Modules: networks that are no line, held against one process.
+#include <tessera/nn/program.hpp>
+#include <tessera/operation/layer_values.hpp>
 #include <tessera/tessera.hpp>
 namespace ts = tessera;
 
@@ -33,12 +35,27 @@ int main(int argc, char** argv) {
     net_type net{team, ts::seed{7}};
     auto [mask, features] = net(x);
     // [end]
-    auto w = ts::nn::state_of(net);
-    const auto conv = [&](const at::Tensor& in, const std::string& key, ts::index_t pad) {
-      return at::conv2d(in, w.at(key + ".weight"), w.at(key + ".bias"), at::IntArrayRef({1, 1}), at::IntArrayRef({pad, pad}));
+    // [built]
+    ts::nn::program p;
+    const auto stage_of = [](ts::index_t out) {
+      return [out](const auto& y) { return y | ts::nn::conv_layer{.out = out, .kernel = {3, 3}, .padding = {1}} | ts::nn::relu{}; };
     };
-    const at::Tensor body = at::relu(conv(at::relu(conv(images, "body.0", 1)), "0.0", 1));
-    if (!at::allclose(ts::global(mask), conv(body, "1", 0)) || !at::allclose(ts::global(features), at::relu(conv(body, "2.0", 1))))
+    const auto in = p.input<image>();                                // or of a tensor_value
+    const auto body = in | ts::nn::under("body", stage_of(16)) | stage_of(8);
+    p.output(body | ts::nn::conv_layer{.out = 1, .kernel = {1, 1}});
+    p.output(body | stage_of(4));
+
+    ts::nn::dynamic_network built{team, ts::seed{7}, p};
+    const std::vector<ts::tensor<ts::dyn>> outputs = built({x.dynamic()});
+    // [end]
+    if (!at::equal(outputs[0].local(), mask.local()) || !at::equal(outputs[1].local(), features.local()))
+      throw std::runtime_error("the network that was put together while it ran differs");
+    auto w = ts::nn::state_of(net);
+    const auto conv = [&](const at::Tensor& at_hand, const std::string& key, ts::index_t pad) {
+      return at::conv2d(at_hand, w.at(key + ".weight"), w.at(key + ".bias"), at::IntArrayRef({1, 1}), at::IntArrayRef({pad, pad}));
+    };
+    const at::Tensor through = at::relu(conv(at::relu(conv(images, "body.0", 1)), "0.0", 1));
+    if (!at::allclose(ts::global(mask), conv(through, "1", 0)) || !at::allclose(ts::global(features), at::relu(conv(through, "2.0", 1))))
       throw std::runtime_error("the network differs from one process");
     if (team.first()) fmt::print("a body and two heads agree with one process\n");
   });

@@ -48,6 +48,30 @@ at::Tensor forward(const call& c, const tessera::detail::function_layer<F, Opera
   return forward_function<F>(c, tessera::detail::indices_below<Operands>{});
 }
 
+/// What a layer computes, as run time keeps it: the value of its family, or a layer with a forward of its own.
+template <class L>
+class running_layer {
+  static constexpr bool has_forward = requires(const L& layer, const call& c) { layer.forward(c); };
+  static auto kept(const L& layer) {
+    if constexpr (has_forward) return layer;
+    else return layer.what();
+  }
+
+ public:
+  explicit running_layer(const L& layer) : value_(kept(layer)) {}
+
+  std::vector<at::Tensor> operator()(const call& c) const {
+    if constexpr (has_forward) return listed(value_.forward(c));
+    else return listed(nn::forward(c, value_));
+  }
+
+ private:
+  static std::vector<at::Tensor> listed(at::Tensor y) { return {std::move(y)}; }
+  static std::vector<at::Tensor> listed(std::vector<at::Tensor> all) { return all; }
+
+  decltype(kept(std::declval<const L&>())) value_;
+};
+
 }  // namespace tessera::nn
 
 #ifndef TESSERA_COMPILED

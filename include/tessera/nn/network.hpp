@@ -20,12 +20,8 @@ struct running {
     }
     static layer_plan plan_for(const void*, std::span<const tensor_value* const> x) { return plan(x, indices_below<sizeof...(In)>{}); }
     static std::vector<at::Tensor> forward(const void*, const nn::call& c) {
-      const auto listed = [](auto&& y) {
-        if constexpr (std::is_convertible_v<decltype(y), at::Tensor>) return std::vector<at::Tensor>{std::forward<decltype(y)>(y)};
-        else return std::forward<decltype(y)>(y);
-      };
-      if constexpr (requires { L::forward(c); }) return listed(L::forward(c));
-      else return listed(nn::forward(c, L::what()));
+      static const nn::running_layer<L> layer{L{}};
+      return layer(c);
     }
     static constexpr fact value{facts_of<applied<L, In...>>, &plan_for, &forward};
   };

@@ -11,6 +11,15 @@ inline constexpr reason not_a_maximum{
 inline constexpr reason shared_differ{
     "tessera.network.shared", "",
     "parts that are shared under one name have parameters of different shapes or layouts; give them names of their own"};
+inline constexpr reason flow_of_another_program{
+    "tessera.network.flow", "",
+    "a flow of another program comes in; let flows of one program meet"};
+inline constexpr reason program_without_output{
+    "tessera.network.output", "",
+    "the program has no output; name what it gives by output(flow)"};
+inline constexpr reason other_results{
+    "tessera.network.results", "has, says",
+    "a layer that is a value has as many results as its type says; write static constexpr int results in it"};
 inline constexpr reason label_out_of_range{
     "tessera.loss.label", "label, classes",
     "a label names a class that does not exist; correct the labels"};

@@ -54,7 +54,7 @@ class running_program {
   using program_type = program_view<running_facts>;
 
   /// Makes the parameters; all workers of the team do, and compare what they make.
-  running_program(const team_handle& team, const seed& s, const program_type& program);
+  running_program(const team_handle& team, const seed& s, const program_type& program, std::shared_ptr<const void> kept = {});
   running_program() = default;
 
   struct copying {};
@@ -86,13 +86,14 @@ class running_program {
   struct state {
     team_handle team;
     program_type program;
+    std::shared_ptr<const void> kept;  ///< what owns the program, where it is no constant
     std::vector<step> steps;
     std::vector<std::size_t> outputs;
     std::vector<layer_state> states;  // of each step, as far as it owns them
     std::list<bound_program> bound;
     bool training = true;
 
-    state(team_handle of, const program_type& p);
+    state(team_handle of, const program_type& p, std::shared_ptr<const void> owner);
   };
 
   state& here() const {

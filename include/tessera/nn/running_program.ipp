@@ -1,32 +1,14 @@
 #pragma once
 
+#include <tessera/nn/program_path.hpp>
 #include <tessera/nn/running_program.hpp>
 
 #include <set>
 
-namespace tessera::detail {
-
-/// The path of a scope in the keys of the serial model: "encoder.2.", or nothing.
-template <class Fact>
-std::string path_of(const program_view<Fact>& program, int scope) {
-  if (scope < 0) return "";
-  const program_scope& s = program.scopes[scope];
-  return path_of(program, s.parent) + (s.name.size > 0 ? std::string(s.name.data, static_cast<std::size_t>(s.name.size)) : fmt::format("{}", s.number)) + ".";
-}
-
-/// The path of a node: "encoder.2.0"; of one that the serial model has not, that of its scope.
-template <class Fact>
-std::string path_of(const program_view<Fact>& program, const program_node<Fact>& node) {
-  std::string path = path_of(program, node.scope) + (node.number < 0 ? "" : fmt::format("{}", node.number));
-  if (!path.empty() && path.back() == '.') path.pop_back();
-  return path;
-}
-
-}  // namespace tessera::detail
-
 namespace tessera::nn {
 
-TESSERA_INLINE running_program::state::state(team_handle of, const program_type& p) : team(std::move(of)), program(p) {
+TESSERA_INLINE running_program::state::state(team_handle of, const program_type& p, std::shared_ptr<const void> owner)
+    : team(std::move(of)), program(p), kept(std::move(owner)) {
   std::size_t values = static_cast<std::size_t>(p.inputs);
   const auto place_of = [&](const program_value& v) {
     return static_cast<std::size_t>(v.place) + (v.node < 0 ? 0 : steps[static_cast<std::size_t>(v.node)].first_result);
@@ -49,8 +31,8 @@ TESSERA_INLINE running_program::state::state(team_handle of, const program_type&
     }
 }
 
-TESSERA_INLINE running_program::running_program(const team_handle& team, const seed& s, const program_type& program)
-    : state_(std::make_unique<state>(team, program)) {
+TESSERA_INLINE running_program::running_program(const team_handle& team, const seed& s, const program_type& program, std::shared_ptr<const void> kept)
+    : state_(std::make_unique<state>(team, program, std::move(kept))) {
   fingerprint f;
   std::set<std::string> paths;
   for (const step& now : state_->steps) {
@@ -86,7 +68,7 @@ TESSERA_INLINE running_program::running_program(const team_handle& team, const s
 }
 
 TESSERA_INLINE running_program::running_program(const running_program& other, copying)
-    : state_(std::make_unique<state>(other.team(), other.state_->program)) {
+    : state_(std::make_unique<state>(other.team(), other.state_->program, other.state_->kept)) {
   state_->training = other.training();
   for (const layer_state& layer : other.state_->states) {
     layer_state& mine = state_->states.emplace_back();
@@ -113,7 +95,7 @@ TESSERA_INLINE auto running_program::bound_for(std::span<const tensor<dyn>* cons
     std::vector<const tensor_value*> operands;
     for (const std::size_t v : now.operands) operands.push_back(&b.values[v]);
     const layer_plan p = now.what->plan_for(operands);
-    check(p.why, now.path.empty() ? now.what->name : fmt::format("layer {}, {}", now.path, now.what->name));
+    check(p.why, tessera::detail::layer_at(now.path, now.what->name));
     const element first = operands.empty() ? now.what->elements[0] : operands[0]->element;
     b.layers.emplace_back(my.team, p, first);
     for (int i = 0; i < p.outputs(); ++i) {

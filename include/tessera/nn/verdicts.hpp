@@ -12,7 +12,9 @@ namespace its {
 template <index_t> struct classes;
 template <index_t> struct expected;
 template <index_t> struct found;
+template <index_t> struct has;
 template <index_t> struct label;
+template <index_t> struct says;
 
 }  // namespace its
 
@@ -26,6 +28,21 @@ template <class... Told> struct shared_differ {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.network.shared] parts that are shared under one name have parameters of different shapes or layouts; give them names of their own"); } };
+template <class... Told> struct flow_of_another_program {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.network.flow] a flow of another program comes in; let flows of one program meet"); } };
+template <class... Told> struct program_without_output {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.network.output] the program has no output; name what it gives by output(flow)"); } };
+template <class... Told> struct other_results {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.network.results] a layer that is a value has as many results as its type says; write static constexpr int results in it"); } };
 template <class... Told> struct label_out_of_range {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -116,6 +133,9 @@ namespace detail {
 
 template <> struct verdict_for<&code::not_a_maximum> { template <class Why> using type = not_a_maximum<>; };
 template <> struct verdict_for<&code::shared_differ> { template <class Why> using type = shared_differ<>; };
+template <> struct verdict_for<&code::flow_of_another_program> { template <class Why> using type = flow_of_another_program<>; };
+template <> struct verdict_for<&code::program_without_output> { template <class Why> using type = program_without_output<>; };
+template <> struct verdict_for<&code::other_results> { template <class Why> using type = other_results<its::has<Why::number(0)>, its::says<Why::number(1)>>; };
 template <> struct verdict_for<&code::label_out_of_range> { template <class Why> using type = label_out_of_range<its::label<Why::number(0)>, its::classes<Why::number(1)>>; };
 template <> struct verdict_for<&code::file_missing> { template <class Why> using type = file_missing<>; };
 template <> struct verdict_for<&code::file_not_written> { template <class Why> using type = file_not_written<>; };

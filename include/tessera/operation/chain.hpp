@@ -78,9 +78,10 @@ struct parts_from<Index, A, B, C, D, E, F, G, H, Rest...> {
 // A part in a scope that is its own: the keys of a layer are those of the scope.
 template <class L>
 struct alone_in_scope {
-  template <class... F>
-  constexpr auto operator()(const F&... x) const {
-    return flowed_through<L>(false, x...);
+  template <class First, class... Rest>
+  constexpr auto operator()(const First& first, const Rest&... rest) const {
+    if constexpr (DynamicFlow<First>) return first.in->add(L{}, false, first, rest...);
+    else return flowed_through<L>(false, first, rest...);
   }
 };
 template <class Part>

@@ -22,9 +22,24 @@ struct flow {
 template <class T, class Reading, class Verdict>
 inline constexpr kind kind_of<flow<T, Reading, Verdict>> = kind::flow;
 
+/// The same in a program that is put together while it runs: what tensor it stands for, only its program knows.
+template <class Reading>
+struct flow<tensor<dyn>, Reading, fits> {
+  using type = tensor<dyn>;
+  using reading = Reading;
+  using verdict = fits;
+
+  typename Reading::program_type* in = nullptr;
+  program_value from;
+};
+
 /// The type of a flow, whatever is noted.
 template <class F>
 concept FlowType = kind_of<F> == kind::flow;
+
+/// The type of a flow whose tensor is a value.
+template <class F>
+concept DynamicFlow = FlowType<F> && kind_of<typename F::type> == kind::dynamic_tensor;
 
 /// Several flows: what a module or a layer with several results gives. `return flows{y, z};`, `auto [values, indices] = x | layer;`
 template <class... F>
@@ -99,10 +114,38 @@ constexpr bool known_by_type() {
   else return true;
 }
 
-// A part in its place, without a word where it is refused. A module has a scope of its own, unless it sees to it itself.
+// A module on flows, in a scope of its own, unless it sees to it itself.
+template <class Module, class First, class... Rest>
+constexpr auto called_in_scope(const Module& module, const First& first, const Rest&... rest) {
+  if constexpr (requires { Module::sees_to_its_scope; }) {
+    return module(first, rest...);
+  } else {
+    const auto back = first.in->enter();
+    const auto y = module(first, rest...);
+    first.in->leave(back);
+    return y;
+  }
+}
+
+// A part that is a value, in its place in a program that is put together while it runs.
+template <class Part, DynamicFlow First, DynamicFlow... Rest>
+auto added(const Part& part, const First& first, const Rest&... rest) {
+  if constexpr (kind_of<Part> == kind::layer) {
+    return first.in->add(part, !requires { Part::only_here; }, first, rest...);
+  } else {
+    using verdict = std::conditional_t<is_callable<Part>(), fits, wrong_argument<kind::flow, 1, kind::layer, kind_of<Part>>>;
+    verdict::template refuse<verdict>();
+    if constexpr (verdict::ok) return called_in_scope(part, first, rest...);
+    else return first;
+  }
+}
+
+// A part in its place, without a word where it is refused.
 template <class Part, class First, class... Rest>
 constexpr auto passed_on(const First& first, const Rest&... rest) {
-  if constexpr (!(First::verdict::ok && ... && Rest::verdict::ok)) {
+  if constexpr (DynamicFlow<First>) {
+    return added(Part{}, first, rest...);
+  } else if constexpr (!(First::verdict::ok && ... && Rest::verdict::ok)) {
     return refused_flow<typename First::reading, typename First::type, refused_before>();
   } else if constexpr (!known_by_type<Part>()) {
     return refused_flow<typename First::reading, typename First::type, part_holds_values<>>();
@@ -110,13 +153,8 @@ constexpr auto passed_on(const First& first, const Rest&... rest) {
     return flowed_through<Part>(!requires { Part::only_here; }, first, rest...);
   } else if constexpr (!is_callable<Part>()) {
     return refused_flow<typename First::reading, typename First::type, wrong_argument<kind::flow, 1, kind::layer, kind_of<Part>>>();
-  } else if constexpr (requires { Part::sees_to_its_scope; }) {
-    return Part{}(first, rest...);
   } else {
-    const auto back = first.in->enter();
-    const auto y = Part{}(first, rest...);
-    first.in->leave(back);
-    return y;
+    return called_in_scope(Part{}, first, rest...);
   }
 }
 
@@ -136,6 +174,11 @@ constexpr auto operator|(const flow<T, Reading, Verdict>& x, const Part&) {
   using verdict = typename decltype(y)::verdict;
   verdict::template refuse<verdict>();
   return detail::silent(y);
+}
+
+template <class Reading, class Part>
+auto operator|(const flow<tensor<dyn>, Reading, fits>& x, const Part& part) {
+  return detail::added(part, x);
 }
 
 namespace nn {

@@ -70,11 +70,7 @@ struct avg_pool : layer<avg_pool<Options...>> {
   static constexpr option_set takes{topic::kernel, topic::stride, topic::padding,
                                     topic::dilation, topic::ceil_mode, topic::exclude_padding, topic::divisor};
   static constexpr pooling what() { return detail::read_pooling<Options...>(takes, pooling::kind::average); }
-  static constexpr layer_plan plan(const tensor_value& x) {
-    layer_plan p = plan_pooling(x.layout, what());
-    if (!has_cotangent(x.element)) p.why = first_of(p.why, refusal{code::mean_of_integers, static_cast<int>(x.element)});
-    return p;
-  }
+  static constexpr layer_plan plan(const tensor_value& x) { return plan_average(x, what()); }
 };
 
 /// Widens the last dimensions by what their padding says, or cuts off where it is negative: `pad<padding_at<1, 1, 0, -2>>`.

@@ -77,6 +77,13 @@ constexpr layer_plan plan_pooling(const layout& x, const pooling& what) {
   return detail::local(used, s, x);
 }
 
+/// The same of an average, which integers have not.
+constexpr layer_plan plan_average(const tensor_value& x, const pooling& what) {
+  layer_plan p = plan_pooling(x.layout, what);
+  if (!has_cotangent(x.element)) p.why = first_of(p.why, refusal{code::mean_of_integers, static_cast<int>(x.element)});
+  return p;
+}
+
 /// A kernel of one tap: padding on both sides, or with negative widths a slice.
 constexpr sliding widened(index_t before, index_t after, boundary edge = boundary::zero) {
   sliding s{1, 1, before, after, 1, edge};

@@ -77,6 +77,13 @@ class recorder {
     ++value_count;
   }
 
+  /// Writes on elsewhere, where as much was written already.
+  constexpr void go_on_in(program_node<Fact>* nodes, program_value* values, program_scope* scopes) {
+    nodes_ = nodes;
+    values_ = values;
+    scopes_ = scopes;
+  }
+
   /// The number that the function of the next node holds.
   constexpr void hold(const functions::number& n) { held_ = n; }
 
@@ -105,6 +112,8 @@ class recorder {
     scope_ = back.scope;
     next_ = back.next;
   }
+  /// Where the next node stands.
+  constexpr position here() const { return {scope_, next_}; }
 
  private:
   program_node<Fact>* nodes_ = nullptr;

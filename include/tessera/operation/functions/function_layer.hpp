@@ -36,7 +36,7 @@ namespace functions {
 
 /// The door for flows: a node of the program.
 template <class F, FlowType First, FlowType... Rest>
-  requires(kind_of<F> == kind::function)
+  requires(kind_of<F> == kind::function && !DynamicFlow<First>)
 constexpr auto call([[maybe_unused]] const F& f, const First& first, const Rest&... rest) {
   if constexpr (tessera::detail::HoldsNumber<F> && (First::verdict::ok && ... && Rest::verdict::ok)) {
     const refusal why = f.on(tessera::detail::described<typename First::type>::value, tessera::detail::described<typename Rest::type>::value...).why;
@@ -47,6 +47,17 @@ constexpr auto call([[maybe_unused]] const F& f, const First& first, const Rest&
   using verdict = typename decltype(y)::verdict;
   verdict::template refuse<verdict>();
   return tessera::detail::silent(y);
+}
+
+/// The same in a program that is put together while it runs.
+template <class F, DynamicFlow First, DynamicFlow... Rest>
+  requires(kind_of<F> == kind::function)
+auto call([[maybe_unused]] const F& f, const First& first, const Rest&... rest) {
+  if constexpr (tessera::detail::HoldsNumber<F>) {
+    first.in->refuse(f.on(first.in->value_of(first), rest.in->value_of(rest)...).why, F::name);
+    first.in->hold(f.n);
+  }
+  return tessera::detail::added(tessera::detail::function_layer<F, 1 + sizeof...(Rest)>{}, first, rest...);
 }
 
 }  // namespace functions

@@ -1,0 +1,273 @@
+#pragma once
+
+#include <tessera/nn/network.hpp>
+#include <tessera/nn/program_path.hpp>
+
+#include <memory>
+
+namespace tessera::detail {
+
+/// A layer as a value, at its place in a program, with what comes in there.
+template <class L, int Operands>
+class placed_layer {
+ public:
+  placed_layer(const L& l, std::vector<tensor_value> x) : layer(l), operands(std::move(x)), runs(layer) {
+    facts.name = layer.name;
+    facts.only_here = requires { L::only_here; };
+    facts.planned = [](const void* self) { return static_cast<const placed_layer*>(self)->plan(); };
+    for (const tensor_value& one : operands) facts.elements.push(one.element);
+    facts.layer = this;
+    facts.planned_for = [](const void* self, std::span<const tensor_value* const> at_hand) {
+      return static_cast<const placed_layer*>(self)->plan_for(at_hand, indices_below<Operands>{});
+    };
+    facts.run = [](const void* self, const nn::call& c) { return static_cast<const placed_layer*>(self)->runs(c); };
+  }
+  placed_layer(const placed_layer&) = delete;
+
+  nn::running_facts facts;
+
+  layer_plan plan() const {
+    std::vector<const tensor_value*> x;
+    for (const tensor_value& one : operands) x.push_back(&one);
+    return plan_for(x, indices_below<Operands>{});
+  }
+
+ private:
+  template <int... Place>
+  layer_plan plan_for(std::span<const tensor_value* const> x, indices<Place...>) const {
+    if constexpr (requires { layer.plan(*x[Place]...); }) return layer.plan(*x[Place]...);
+    else return refused_layer(refusal{code::wrong_number_of_operands, -1, Operands});
+  }
+
+  L layer;
+  std::vector<tensor_value> operands;
+  nn::running_layer<L> runs;
+};
+
+/// How many results a layer has: one, unless its type says `results`.
+template <class L>
+constexpr int results_said() {
+  if constexpr (requires { L::results; }) return L::results;
+  else return 1;
+}
+
+}  // namespace tessera::detail
+
+namespace tessera::nn {
+
+class program;
+
+}  // namespace tessera::nn
+
+namespace tessera::detail {
+
+/// Notes what run time needs of layers that are values.
+struct building {
+  using fact = nn::running_facts;
+  using program_type = nn::program;
+};
+
+}  // namespace tessera::detail
+
+namespace tessera::nn {
+
+/// A flow of a program that is put together while it runs.
+using dynamic_flow = flow<tensor<dyn>, tessera::detail::building>;
+
+/// A network that is put together while the program runs: the list of nodes that the compiler makes of a module, from layers that are values.
+///
+/// `program p; auto x = p.input(value); p.output(x | conv_layer{.out = 6, .kernel = {3, 3}} | relu{});`. Flows go through layers, values
+/// or types, through modules and through functions as a module's do; what does not fit is thrown where it is added, and the program stays
+/// as it was. A program does not move, since its flows name it.
+class program {
+ public:
+  program() = default;
+  program(const program&) = delete;
+  program& operator=(const program&) = delete;
+
+  /// An input like this tensor; its extents may be dynamic.
+  dynamic_flow input(const tensor_value& x) {
+    tessera::check(tessera::check(x.layout), "an input");
+    kept_->inputs.push_back(x);
+    return {this, {-1, static_cast<int>(kept_->inputs.size()) - 1}};
+  }
+  template <TensorType T>
+  dynamic_flow input() {
+    return input(tessera::value_of<T>);
+  }
+  /// What the network gives, one after the other.
+  void output(const dynamic_flow& y) {
+    own(y);
+    kept_->outputs.push_back(y.from);
+  }
+  template <class... F>
+  void output(const flows<F...>& all) {
+    output(all, tessera::detail::indices_below<sizeof...(F)>{});
+  }
+
+  /// The tensor that a flow stands for.
+  const tensor_value& value_of(const dynamic_flow& x) const {
+    own(x);
+    return x.from.node < 0 ? kept_->inputs[static_cast<std::size_t>(x.from.place)]
+                           : kept_->results[static_cast<std::size_t>(x.from.node)][static_cast<std::size_t>(x.from.place)];
+  }
+
+  // What flows ask of their program.
+  template <class L, class... F>
+  auto add(const L& layer, bool numbered, const F&... x) {
+    constexpr int results = tessera::detail::results_said<L>();
+    const int node = add_node(layer, numbered, results, x...);
+    return flows_of(node, tessera::detail::indices_below<results>{});
+  }
+  void hold(const functions::number& n) { writes_.hold(n); }
+  auto enter(const text& name = {}, bool shared = false) {
+    make_room(0);
+    return writes_.enter(name, shared);
+  }
+  auto enter(const std::string& name, bool shared) {
+    kept_->names.push_back(std::make_shared<const std::string>(name));
+    return enter(text(kept_->names.back()->data(), static_cast<int>(name.size())), shared);
+  }
+  template <class Position>
+  void leave(const Position& back) {
+    writes_.leave(back);
+  }
+  /// Throws a refusal of what comes next.
+  void refuse(const refusal& why, const char* name) const {
+    if (why.ok()) return;
+    const auto here = writes_.here();
+    tessera::check(why, tessera::detail::layer_at(tessera::detail::path_of(kept_->scopes.data(), here.scope, here.next), name));
+  }
+
+  /// The program as an executor takes it, and what owns it.
+  struct finished {
+    std::shared_ptr<const void> owner;
+    program_view<running_facts> view;
+    std::vector<tensor_value> inputs;
+  };
+  finished finish() const {
+    if (kept_->outputs.empty()) throw error(refusal{code::program_without_output});
+    const auto own = std::make_shared<parts>(*kept_);
+    own->values.resize(static_cast<std::size_t>(writes_.value_count));
+    own->values.insert(own->values.end(), own->outputs.begin(), own->outputs.end());
+    return {own,
+            {own->nodes.data(), writes_.node_count, own->values.data(), writes_.value_count, static_cast<int>(own->outputs.size()), own->scopes.data(),
+             static_cast<int>(own->inputs.size())},
+            own->inputs};
+  }
+
+ private:
+  struct parts {
+    std::vector<program_node<running_facts>> nodes;
+    std::vector<program_value> values;
+    std::vector<program_scope> scopes;
+    std::vector<tensor_value> inputs;
+    std::vector<program_value> outputs;
+    std::vector<std::vector<tensor_value>> results;  // of each node
+    std::vector<std::shared_ptr<const running_facts>> facts;
+    std::vector<std::shared_ptr<const std::string>> names;
+  };
+
+  void own(const dynamic_flow& x) const {
+    if (x.in != this) throw error(refusal{code::flow_of_another_program});
+  }
+  template <class F, int... Place>
+  void output(const F& all, tessera::detail::indices<Place...>) {
+    (output(get<Place>(all)), ...);
+  }
+  template <int... Place>
+  auto flows_of(int node, tessera::detail::indices<Place...>) {
+    if constexpr (sizeof...(Place) == 1) return dynamic_flow{this, {node, 0}};
+    else return flows(dynamic_flow{this, {node, Place}}...);
+  }
+
+  void make_room(std::size_t operands) {
+    kept_->nodes.resize(static_cast<std::size_t>(writes_.node_count) + 1);
+    kept_->values.resize(static_cast<std::size_t>(writes_.value_count) + operands);
+    kept_->scopes.resize(static_cast<std::size_t>(writes_.scope_count) + 1);
+    writes_.go_on_in(kept_->nodes.data(), kept_->values.data(), kept_->scopes.data());
+  }
+
+  template <class L, class... F>
+  int add_node(const L& layer, bool numbered, int results, const F&... x) {
+    const auto placed = std::make_shared<const tessera::detail::placed_layer<L, sizeof...(F)>>(layer, std::vector<tensor_value>{value_of(x)...});
+    const layer_plan p = placed->plan();
+    refuse(p.why.ok() && p.outputs() != results ? refusal{code::other_results, p.outputs(), results} : p.why, layer.name);
+    std::vector<tensor_value> y;
+    for (int i = 0; i < results; ++i) y.push_back({p.output(i), p.element_of(i, placed->facts.elements[0])});
+    make_room(sizeof...(F));
+    kept_->facts.emplace_back(placed, &placed->facts);
+    kept_->results.push_back(std::move(y));
+    return writes_.add(&placed->facts, {x.from...}, results, numbered);
+  }
+
+  std::shared_ptr<parts> kept_ = std::make_shared<parts>();
+  tessera::detail::recorder<running_facts> writes_;
+};
+
+/// A network of a program that was put together while the program runs; what is added to that later is not in it.
+class dynamic_network : public running_program {
+ public:
+  /// Makes the parameters; all workers of the team do, and compare what they make.
+  dynamic_network(const made_of<kind::team, team_handle>& team, const seed& s, const program& p) : dynamic_network(team.value, s, p.finish()) {}
+
+  /// The outputs for tensors that lie like the inputs.
+  std::vector<tensor<dyn>> operator()(std::initializer_list<tensor<dyn>> x, call_site at = call_site::here()) const {
+    const auto given = static_cast<int>(x.size());
+    const auto takes = static_cast<int>(inputs_.size());
+    if (given != takes) throw error(refusal{code::wrong_number_of_operands, takes, given}, team()->label());
+    std::vector<const tensor<dyn>*> all;
+    for (const tensor<dyn>& one : x) {
+      check(tessera::detail::check_fits({one.layout(), one.type()}, inputs_[all.size()]), one.team()->label());
+      all.push_back(&one);
+    }
+    return forward(all, at);
+  }
+  /// The first output, of a network with one input.
+  tensor<dyn> operator()(const tensor<dyn>& x, call_site at = call_site::here()) const { return (*this)({x}, at)[0]; }
+  template <TensorType T>
+  tensor<dyn> operator()(const T& x, call_site at = call_site::here()) const {
+    return (*this)(x.dynamic(), at);
+  }
+
+  /// Another network whose parameters begin with the values of this one.
+  dynamic_network clone() const { return {*this, copying{}}; }
+
+ private:
+  dynamic_network(const team_handle& team, const seed& s, program::finished p)
+      : running_program(team, s, p.view, std::move(p.owner)), inputs_(std::move(p.inputs)) {}
+  dynamic_network(const dynamic_network& other, copying how) : running_program(other, how), inputs_(other.inputs_) {}
+
+  std::vector<tensor_value> inputs_;
+};
+
+/// A part under a name that is a value, in the keys of its parameters: `x | under("encoder", linear_layer{.out = 6})`. Those that are
+/// shared under one name have one set of parameters.
+template <class Part>
+struct named_part {
+  static constexpr bool sees_to_its_scope = true;
+  std::string name;
+  Part part;
+  bool shared = false;
+
+  template <DynamicFlow First, DynamicFlow... Rest>
+  auto operator()(const First& first, const Rest&... rest) const {
+    const auto back = first.in->enter(name, shared);
+    const auto y = [&] {
+      if constexpr (kind_of<Part> == kind::layer) return first.in->add(part, false, first, rest...);
+      else return part(first, rest...);
+    }();
+    first.in->leave(back);
+    return y;
+  }
+};
+template <class Part>
+named_part<Part> under(std::string name, const Part& part) {
+  return {std::move(name), part};
+}
+template <class Part>
+named_part<Part> shared_under(std::string name, const Part& part) {
+  return {std::move(name), part, true};
+}
+
+}  // namespace tessera::nn

@@ -1,0 +1,227 @@
+#pragma once
+
+#include <tessera/operation/layers.hpp>
+
+namespace tessera {
+
+/// A number for each dimension that a kernel slides over: `{3, 3}`, or `{1}` for all of them.
+class per_dimension {
+ public:
+  constexpr per_dimension() = default;
+  constexpr per_dimension(std::initializer_list<index_t> all) {
+    for (index_t n : all) numbers_.push(n);
+  }
+
+  constexpr bool said() const { return !numbers_.empty(); }
+  constexpr int count() const { return numbers_.count; }
+  constexpr index_t operator[](int i) const { return numbers_[numbers_.count == 1 ? 0 : i]; }
+
+  /// Refuses another number of them than `wanted`, unless it is one for all.
+  constexpr refusal check(int wanted) const {
+    return numbers_.count <= 1 || numbers_.count == wanted ? refusal{} : refusal{code::option_of_other_dimensions, wanted, numbers_.count};
+  }
+
+ private:
+  static_vector<index_t, 6> numbers_;
+};
+
+/// Names of axes, outermost first: `{"model"}`.
+class axis_names {
+ public:
+  constexpr axis_names() = default;
+  constexpr axis_names(std::initializer_list<const char*> all) {
+    for (const char* name : all) names_.push(text(name));
+  }
+  constexpr explicit axis_names(const static_vector<text, max_axes>& all) : names_(all) {}
+
+  constexpr const static_vector<text, max_axes>& list() const { return names_; }
+
+ private:
+  static_vector<text, max_axes> names_;
+};
+
+/// How the result of a layer lies, where that is not left to it.
+class chosen_output {
+ public:
+  constexpr chosen_output() = default;
+  constexpr chosen_output(const layout& as) : chosen_(true), layout_(as) {}
+
+  constexpr bool said() const { return chosen_; }
+  constexpr const layout& as() const { return layout_; }
+
+ private:
+  bool chosen_ = false;
+  layout layout_;
+};
+
+/// Kernels as the options of a layer say them.
+struct kernel_options {
+  per_dimension kernel, stride, padding, dilation;
+  boundary edge = boundary::zero;
+  bool steps_by_kernel = false;  ///< where no stride is said
+
+  constexpr refusal check() const {
+    const int count = kernel.count();
+    return count < 1 || count > 3 ? refusal{code::wrong_kernel, count}
+                                  : first_of(stride.check(count), padding.check(count), dilation.check(count));
+  }
+  constexpr static_vector<sliding, 8> list() const {
+    static_vector<sliding, 8> all;
+    for (int i = 0; i < kernel.count(); ++i) {
+      sliding s{kernel[i], steps_by_kernel ? kernel[i] : 1, 0, 0, 1, edge};
+      if (stride.said()) s.stride = stride[i];
+      if (padding.said()) s.before = s.after = padding[i];
+      if (dilation.said()) s.dilation = dilation[i];
+      all.push(s);
+    }
+    return all;
+  }
+};
+
+namespace detail {
+
+constexpr void choose(contraction& c, const axis_names& cut_out, const axis_names& cut_in, const chosen_output& output) {
+  c.cut_out = cut_out.list();
+  c.cut_in = cut_in.list();
+  c.chosen = !c.cut_out.empty() || !c.cut_in.empty();
+  c.has_output = output.said();
+  c.output = output.as();
+}
+
+}  // namespace detail
+
+namespace nn {
+
+// The layers as values, for programs that are put together while they run: what the options of a layer's type say are members.
+
+/// `linear` as a value: `linear_layer{.out = 10}`.
+struct linear_layer {
+  static constexpr const char* name = "linear";
+  index_t out = 0;
+  bool bias = true;
+  axis_names cut_out{};
+  axis_names cut_in{};
+  chosen_output output_as{};
+
+  constexpr contraction what() const {
+    contraction c;
+    c.out = out;
+    c.bias = bias;
+    tessera::detail::choose(c, cut_out, cut_in, output_as);
+    return c;
+  }
+  constexpr layer_plan plan(const tensor_value& x) const { return plan_contraction(x.layout, what()); }
+};
+
+/// `conv` as a value: `conv_layer{.out = 6, .kernel = {3, 3}, .padding = {1}}`.
+struct conv_layer {
+  static constexpr const char* name = "conv";
+  index_t out = 0;
+  per_dimension kernel{};
+  per_dimension stride{};
+  per_dimension padding{};
+  per_dimension dilation{};
+  boundary padding_mode = boundary::zero;
+  index_t groups = 1;
+  bool bias = true;
+  axis_names cut_out{};
+  axis_names cut_in{};
+  chosen_output output_as{};
+
+  constexpr contraction what() const {
+    const kernel_options k{kernel, stride, padding, dilation, padding_mode};
+    contraction c;
+    c.feature = 1;
+    c.out = out;
+    c.groups = groups;
+    c.bias = bias;
+    c.why = k.check();
+    if (c.why.ok()) c.kernels = k.list();
+    tessera::detail::choose(c, cut_out, cut_in, output_as);
+    return c;
+  }
+  constexpr layer_plan plan(const tensor_value& x) const { return plan_contraction(x.layout, what()); }
+};
+
+/// `max_pool` as a value.
+struct max_pool_layer {
+  static constexpr const char* name = "max_pool";
+  per_dimension kernel{};
+  per_dimension stride{};
+  per_dimension padding{};
+  per_dimension dilation{};
+  bool ceil_mode = false;
+
+  constexpr pooling what() const {
+    const kernel_options k{kernel, stride, padding, dilation, boundary::zero, true};
+    pooling p;
+    p.ceil_mode = ceil_mode;
+    p.why = k.check();
+    if (p.why.ok()) p.kernels = k.list();
+    return p;
+  }
+  constexpr layer_plan plan(const tensor_value& x) const { return plan_pooling(x.layout, what()); }
+};
+
+/// `avg_pool` as a value.
+struct avg_pool_layer {
+  static constexpr const char* name = "avg_pool";
+  per_dimension kernel{};
+  per_dimension stride{};
+  per_dimension padding{};
+  per_dimension dilation{};
+  bool ceil_mode = false;
+  bool counts_padding = true;
+  index_t divisor = 0;  ///< 0: what the window holds
+
+  constexpr pooling what() const {
+    pooling p = max_pool_layer{kernel, stride, padding, dilation, ceil_mode}.what();
+    p.what = pooling::kind::average;
+    p.counts_padding = counts_padding;
+    p.divisor = divisor;
+    if (divisor < 0) p.why = first_of(p.why, refusal{code::divisor_not_positive, divisor});
+    return p;
+  }
+  constexpr layer_plan plan(const tensor_value& x) const { return plan_average(x, what()); }
+};
+
+/// `pad` as a value: widths before and after each of the last dimensions, in order.
+struct pad_layer {
+  static constexpr const char* name = "pad";
+  per_dimension widths{};
+  boundary padding_mode = boundary::zero;
+
+  constexpr widening what() const {
+    widening w;
+    for (int i = 0; i + 1 < widths.count(); i += 2) w.widths.push(widened(widths[i], widths[i + 1], padding_mode));
+    return w;
+  }
+  constexpr layer_plan plan(const tensor_value& x) const {
+    if (widths.count() % 2 != 0) return refused_layer(refusal{code::option_of_other_dimensions, widths.count() + 1, widths.count()});
+    return plan_widened(x.layout, what());
+  }
+};
+
+/// `slice` as a value; an end below 0 counts from the far end.
+struct slice_layer {
+  static constexpr const char* name = "slice";
+  int dimension = 0;
+  index_t begin = 0;
+  index_t end = 0;
+
+  constexpr slicing what() const { return {dimension, begin, end}; }
+  constexpr layer_plan plan(const tensor_value& x) const { return plan_slice(x.layout, what()); }
+};
+
+/// `repartition` as a value: the partition of a layout, whatever its extents.
+struct repartition_layer {
+  static constexpr const char* name = "repartition";
+  static constexpr bool only_here = true;
+  tessera::layout to{};
+
+  constexpr moving what() const { return {}; }
+  constexpr layer_plan plan(const tensor_value& x) const { return plan_repartition(x.layout, to); }
+};
+
+}  // namespace nn
+}  // namespace tessera

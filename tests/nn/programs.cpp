@@ -1,0 +1,157 @@
+#include "tests/support/tensors.hpp"
+
+#include <tessera/nn/program.hpp>
+#include <tessera/operation/layer_values.hpp>
+
+using namespace tessera;
+using namespace tessera::testing;
+
+// Programs that are put together while they run against those that the compiler makes: the same nodes, parameters and bits.
+
+namespace {
+
+struct frames : dyn {};
+
+template <int R, int C>
+struct built {
+  struct up : axis<R> {};
+  struct across : axis<C> {};
+  using grid = mesh<up, across>;
+  using image = tensor<partition<grid, whole, whole, blocks<up>, blocks<across>>, shape<frames, dim<2>, dim<7>, dim<6>>, double>;
+  using features = tensor<partition<grid, whole, blocks<up, across>>, shape<frames, dim<5>>, double>;
+  using channels = partition<grid, whole, blocks<up, across>, whole, whole>;
+  template <index_t Out>
+  using three = nn::conv<Out, kernel<3, 3>, padding<1, 1>>;
+
+  struct block {
+    constexpr auto operator()(auto x) const {
+      const auto y = x | three<3>{} | nn::relu{} | three<2>{};
+      return relu((x | nn::named<struct skip, nn::conv<2, kernel<1, 1>, no_bias>>{}) + y);
+    }
+  };
+  struct model {
+    constexpr auto operator()(auto x, auto extra) const {
+      const auto first = x | block{};
+      const auto flat = first | nn::max_pool<kernel<2, 2>>{} | nn::avg_pool<kernel<2, 2>, stride<1, 1>>{} | nn::repartition<channels>{} | nn::flatten{};
+      const auto hidden = ((flat | nn::linear<5>{}) * 0.5 + tanh(extra)) | nn::shared<struct tied, nn::linear<5>>{} | nn::relu{};
+      return flows{hidden | nn::shared<struct tied, nn::linear<5>>{}, first};
+    }
+  };
+  using net = nn::network<model, image, features>;
+
+  // The same by hand, of values.
+  static void write(nn::program& p) {
+    const auto x = p.input<image>();
+    const auto extra = p.input<features>();
+    const auto block = [](const auto& in) {
+      const auto conv = [](index_t out) { return nn::conv_layer{.out = out, .kernel = {3, 3}, .padding = {1}}; };
+      const auto y = in | conv(3) | nn::relu{} | conv(2);
+      return relu((in | nn::under("skip", nn::conv_layer{.out = 2, .kernel = {1, 1}, .bias = false})) + y);
+    };
+    const auto first = x | block;
+    const layout by_channel = value_of<tensor<channels, shape_of<1, 2, 1, 1>>>.layout;
+    const auto flat = first | nn::max_pool_layer{.kernel = {2, 2}} | nn::avg_pool_layer{.kernel = {2, 2}, .stride = {1}} |
+                      nn::repartition_layer{by_channel} | nn::flatten{};
+    const auto tied = nn::shared_under("tied", nn::linear_layer{.out = 5});
+    const auto hidden = ((flat | nn::linear_layer{.out = 5}) * 0.5 + tanh(extra)) | tied | nn::relu{};
+    p.output(flows{hidden | tied, first});
+  }
+};
+
+/// How far two networks are from one another: outputs, gradients, parameters after a step.
+template <class N>
+double far_from_typed(const team<typename N::grid>& t, bool by_module) {
+  nn::program p;
+  if (by_module) {
+    const auto x = p.input<typename N::image>();
+    p.output(typename N::model{}(x, p.input<typename N::features>()));
+  } else {
+    N::write(p);
+  }
+  const typename N::net typed{t, seed{5}};
+  nn::dynamic_network made{t, seed{5}, p};
+  const nn::dynamic_network dynamic = made.clone();
+  double worst = typed.parameters().size() == dynamic.parameters().size() ? 0 : 1;
+  const auto judge = [&](const at::Tensor& a, const at::Tensor& b) { worst = std::max(worst, at::equal(a, b) ? 0.0 : 1.0); };
+  for (const index_t n : {2, 3}) {
+    const at::Tensor image = global_of({n, 2, 7, 6}, numbers{1});
+    const at::Tensor extra = global_of({n, 5}, numbers{2});
+    const auto run = [&](const auto& net, auto&& call) {
+      auto x = take<typename N::image>(t, image);
+      auto e = take<typename N::features>(t, extra);
+      x.requires_grad();
+      e.requires_grad();
+      const std::vector<tensor<dyn>> y = call(net, x, e);
+      for (const at::Tensor& w : net.parameters()) w.mutable_grad().reset();
+      sum(y[0] * y[0]).backward(true);
+      sum(y[1]).backward();
+      std::vector<at::Tensor> seen{global(y[0]), global(y[1]), global(x.grad()), global(e.grad())};
+      for (const at::Tensor& w : net.parameters()) seen.push_back(w.grad().clone());
+      return seen;
+    };
+    const auto a = run(typed, [](const auto& net, const auto& x, const auto& e) {
+      const auto [y, z] = net(x, e);
+      return std::vector<tensor<dyn>>{y.dynamic(), z.dynamic()};
+    });
+    const auto b = run(dynamic, [](const auto& net, const auto& x, const auto& e) { return net({x.dynamic(), e.dynamic()}); });
+    for (std::size_t i = 0; i < a.size(); ++i) judge(a[i], b[i]);
+  }
+  const auto state = nn::state_of(typed);
+  for (const auto& [key, value] : nn::state_of(dynamic)) judge(value, state.at(key));
+  return worst;
+}
+
+template <class N>
+void judge_built(bool by_module) {
+  const auto run = in_team<typename N::grid>([&](auto& t) { return far_from_typed<N>(t, by_module); });
+  INFO(run.errors());
+  REQUIRE(run.well());
+  for (const auto& r : run.results) CHECK(*r == 0);
+}
+
+/// What is thrown where a program is put together wrongly.
+template <class F>
+std::string said_of(F&& f) {
+  try {
+    f();
+  } catch (const error& e) {
+    return e.what();
+  }
+  return "nothing";
+}
+
+}  // namespace
+
+TEST_CASE("a program of values, and a module on flows that are values, run as the one that the compiler makes") {
+  for (const bool by_module : {true, false}) {
+    judge_built<built<1, 1>>(by_module);
+    judge_built<built<2, 2>>(by_module);
+    judge_built<built<3, 1>>(by_module);
+  }
+}
+
+TEST_CASE("what does not fit in a program of values is thrown where it is added, and the program stays as it was") {
+  using N = built<2, 2>;
+  nn::program p;
+  nn::program other;
+  const auto x = p.input<N::image>();
+  const auto extra = p.input<N::features>();
+  const auto y = x | nn::conv_layer{.out = 3, .kernel = {3, 3}} | nn::relu{};
+  const auto none = logical_not(y);
+  const auto says = [](const std::string& text, const std::string& what) {
+    INFO(text);
+    CHECK(text.find(what) != std::string::npos);
+  };
+  says(said_of([&] { y | nn::conv_layer{.out = 4, .kernel = {9, 9}}; }), "layer 2, conv");
+  says(said_of([&] { y | nn::conv_layer{.out = 4}; }), "[tessera.layer.kernel]");
+  says(said_of([&] { y | nn::conv_layer{.out = 4, .kernel = {3, 3}, .stride = {1, 1, 1}}; }), "[tessera.layer.options]");
+  says(said_of([&] { y | nn::linear_layer{.out = 4, .cut_out = {"nowhere"}}; }), "[tessera.");
+  says(said_of([&] { x + extra; }), "[tessera.shape.extent]");
+  says(said_of([&] { x + other.input<N::image>(); }), "[tessera.network.flow]");
+  says(said_of([&] { p.output(other.input<N::image>()); }), "[tessera.network.flow]");
+  says(said_of([&] { p.finish(); }), "[tessera.network.output]");
+  says(said_of([&] { none * 0.5; }), "[tessera.function.element]");
+  p.output(y);
+  CHECK(p.finish().view.count == 3);
+  CHECK(std::string(p.finish().view.nodes[1].what->name) == "relu");
+}
