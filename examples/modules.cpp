@@ -1,6 +1,5 @@
 // Modules: networks that are no line, held against one process.
-#include <tessera/nn/program.hpp>
-#include <tessera/operation/layer_values.hpp>
+#include <tessera/nn/network_file.hpp>
 #include <tessera/tessera.hpp>
 namespace ts = tessera;
 
@@ -27,6 +26,16 @@ using net_type = ts::nn::network<two_heads, image>;
 static_assert(net_type::program.count == 7);
 static_assert(ts::traffic<net_type>(ts::bind<batch>(2)).forward.messages == 36);  // three halos, each worker from its three neighbours
 
+// [file]
+constexpr const char* from_a_file = R"({
+  "inputs": [{"name": "image", "shape": ["batch", 3, 9, 7], "element": "double",
+              "dims": [{"whole": true}, {"whole": true}, {"blocks": ["row"]}, {"blocks": ["col"]}]}],
+  "nodes": [{"name": "a", "of": "image", "layer": "conv", "out": 16, "kernel": [3, 3], "padding": 1, "path": "body.0"},
+            {"name": "b", "of": "a", "layer": "relu"},
+            {"name": "mask", "of": "b", "layer": "conv", "out": 1, "kernel": [1, 1]}],
+  "outputs": ["mask", "b"]})";
+// [end]
+
 int main(int argc, char** argv) {
   return ts::launch<grid>(argc, argv, [](ts::team<grid>& team) {
     const at::Tensor images = at::sin(at::arange(2 * 3 * 9 * 7, at::kDouble)).view({2, 3, 9, 7});
@@ -50,6 +59,11 @@ int main(int argc, char** argv) {
     // [end]
     if (!at::equal(outputs[0].local(), mask.local()) || !at::equal(outputs[1].local(), features.local()))
       throw std::runtime_error("the network that was put together while it ran differs");
+    ts::nn::program q;
+    // [read]
+    ts::nn::read_network(q, from_a_file, team.mesh(), "net.json");  // or load_network(q, path, mesh)
+    // [end]
+    if (ts::nn::dynamic_network{team, ts::seed{7}, q}({x.dynamic()}).size() != 2) throw std::runtime_error("a file says another network");
     auto w = ts::nn::state_of(net);
     const auto conv = [&](const at::Tensor& at_hand, const std::string& key, ts::index_t pad) {
       return at::conv2d(at_hand, w.at(key + ".weight"), w.at(key + ".bias"), at::IntArrayRef({1, 1}), at::IntArrayRef({pad, pad}));

@@ -4,6 +4,8 @@
 #include <tessera/nn/cross_entropy.ipp>
 #include <tessera/nn/forward.ipp>
 #include <tessera/nn/grad_norm.ipp>
+#include <tessera/nn/layer_table.ipp>
+#include <tessera/nn/network_file.ipp>
 #include <tessera/nn/parameter.ipp>
 #include <tessera/nn/pooling.ipp>
 #include <tessera/nn/running_program.ipp>

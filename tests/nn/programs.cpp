@@ -1,7 +1,6 @@
 #include "tests/support/tensors.hpp"
 
-#include <tessera/nn/program.hpp>
-#include <tessera/operation/layer_values.hpp>
+#include <tessera/nn/network_file.hpp>
 
 using namespace tessera;
 using namespace tessera::testing;
@@ -11,6 +10,7 @@ using namespace tessera::testing;
 namespace {
 
 struct frames : dyn {};
+enum class by { module, values, file };
 
 template <int R, int C>
 struct built {
@@ -58,15 +58,46 @@ struct built {
   }
 };
 
+/// The same as a file says it, its nodes in any order.
+constexpr const char* as_file = R"({
+  "inputs": [
+    {"name": "image", "shape": ["frames", 2, 7, 6], "element": "double",
+     "dims": [{"whole": true}, {"whole": true}, {"blocks": ["up"]}, {"blocks": ["across"]}]},
+    {"name": "extra", "shape": ["frames", 5], "element": "double", "dims": [{"whole": true}, {"blocks": ["up", "across"]}]}
+  ],
+  "nodes": [
+    {"name": "scores", "of": "shown", "layer": "linear", "out": 5, "shared": "tied"},
+    {"name": "a", "of": "image", "layer": "conv", "out": 3, "kernel": [3, 3], "padding": 1, "path": "0.0"},
+    {"name": "b", "of": "a", "layer": "relu"},
+    {"name": "c", "of": "b", "layer": "conv", "out": 2, "kernel": [3, 3], "padding": [1, 1], "path": "0.2"},
+    {"name": "skip", "of": "image", "layer": "conv", "out": 2, "kernel": [1, 1], "bias": false, "path": "0.skip"},
+    {"name": "sum", "of": ["skip", "c"], "function": "add"},
+    {"name": "first", "of": "sum", "function": "relu"},
+    {"name": "d", "of": "first", "layer": "max_pool", "kernel": [2, 2]},
+    {"name": "e", "of": "d", "layer": "avg_pool", "kernel": [2, 2], "stride": 1},
+    {"name": "f", "of": "e", "layer": "repartition", "to": {"dims": [{"whole": true}, {"blocks": ["up", "across"]}, {"whole": true}, {"whole": true}]}},
+    {"name": "flat", "of": "f", "layer": "flatten"},
+    {"name": "g", "of": "flat", "layer": "linear", "out": 5, "path": "4"},
+    {"name": "half", "of": "g", "function": "times", "number": 0.5},
+    {"name": "bent", "of": "extra", "function": "tanh"},
+    {"name": "h", "of": ["half", "bent"], "function": "add"},
+    {"name": "hidden", "of": "h", "layer": "linear", "out": 5, "shared": "tied"},
+    {"name": "shown", "of": "hidden", "layer": "relu"}
+  ],
+  "outputs": ["scores", "first"]
+})";
+
 /// How far two networks are from one another: outputs, gradients, parameters after a step.
 template <class N>
-double far_from_typed(const team<typename N::grid>& t, bool by_module) {
+double far_from_typed(const team<typename N::grid>& t, by how) {
   nn::program p;
-  if (by_module) {
+  if (how == by::module) {
     const auto x = p.input<typename N::image>();
     p.output(typename N::model{}(x, p.input<typename N::features>()));
-  } else {
+  } else if (how == by::values) {
     N::write(p);
+  } else {
+    nn::read_network(p, as_file, t.mesh(), "network.json");
   }
   const typename N::net typed{t, seed{5}};
   nn::dynamic_network made{t, seed{5}, p};
@@ -85,8 +116,8 @@ double far_from_typed(const team<typename N::grid>& t, bool by_module) {
       for (const at::Tensor& w : net.parameters()) w.mutable_grad().reset();
       sum(y[0] * y[0]).backward(true);
       sum(y[1]).backward();
-      std::vector<at::Tensor> seen{global(y[0]), global(y[1]), global(x.grad()), global(e.grad())};
-      for (const at::Tensor& w : net.parameters()) seen.push_back(w.grad().clone());
+      std::map<std::string, at::Tensor> seen{{"y", global(y[0])}, {"z", global(y[1])}, {"dx", global(x.grad())}, {"de", global(e.grad())}};
+      net.each_parameter([&](const nn::parameter& w) { seen[w.path()] = w.stored().local().grad().clone(); });
       return seen;
     };
     const auto a = run(typed, [](const auto& net, const auto& x, const auto& e) {
@@ -94,7 +125,7 @@ double far_from_typed(const team<typename N::grid>& t, bool by_module) {
       return std::vector<tensor<dyn>>{y.dynamic(), z.dynamic()};
     });
     const auto b = run(dynamic, [](const auto& net, const auto& x, const auto& e) { return net({x.dynamic(), e.dynamic()}); });
-    for (std::size_t i = 0; i < a.size(); ++i) judge(a[i], b[i]);
+    for (const auto& [key, value] : a) judge(value, b.at(key));
   }
   const auto state = nn::state_of(typed);
   for (const auto& [key, value] : nn::state_of(dynamic)) judge(value, state.at(key));
@@ -102,8 +133,8 @@ double far_from_typed(const team<typename N::grid>& t, bool by_module) {
 }
 
 template <class N>
-void judge_built(bool by_module) {
-  const auto run = in_team<typename N::grid>([&](auto& t) { return far_from_typed<N>(t, by_module); });
+void judge_built(by how) {
+  const auto run = in_team<typename N::grid>([&](auto& t) { return far_from_typed<N>(t, how); });
   INFO(run.errors());
   REQUIRE(run.well());
   for (const auto& r : run.results) CHECK(*r == 0);
@@ -122,11 +153,11 @@ std::string said_of(F&& f) {
 
 }  // namespace
 
-TEST_CASE("a program of values, and a module on flows that are values, run as the one that the compiler makes") {
-  for (const bool by_module : {true, false}) {
-    judge_built<built<1, 1>>(by_module);
-    judge_built<built<2, 2>>(by_module);
-    judge_built<built<3, 1>>(by_module);
+TEST_CASE("a module on flows that are values, a program of values and one from a file run as the one that the compiler makes") {
+  for (const by how : {by::module, by::values, by::file}) {
+    judge_built<built<1, 1>>(how);
+    judge_built<built<2, 2>>(how);
+    judge_built<built<3, 1>>(how);
   }
 }
 
@@ -154,4 +185,37 @@ TEST_CASE("what does not fit in a program of values is thrown where it is added,
   p.output(y);
   CHECK(p.finish().view.count == 3);
   CHECK(std::string(p.finish().view.nodes[1].what->name) == "relu");
+}
+
+TEST_CASE("a file that is no network is refused at its place, and the program stays as it was") {
+  const mesh_value grid = value_of<built<2, 2>::image>.layout.mesh;
+  const std::string good = as_file;
+  nn::program p;
+  const auto refused = [&](const std::string& was, const std::string& is, const std::string& code, const std::string& place) {
+    std::string text = good;
+    REQUIRE(text.find(was) != std::string::npos);
+    text.replace(text.find(was), was.size(), is);
+    const std::string said = said_of([&] { nn::read_network(p, text, grid, "network.json"); });
+    INFO(said);
+    CHECK(said.find("[" + code + "]") == 0);
+    CHECK(said.find(place) != std::string::npos);
+  };
+  refused("\"nodes\"", "\"nods\"", "tessera.file.written", "network.json: has a field \"nods\"");
+  refused("\"first\"]\n}", "\"first\"]", "tessera.file.written", "network.json: is not JSON");
+  refused("\"layer\": \"max_pool\"", "\"layer\": \"max_pol\"", "tessera.program.layer", "network.json.nodes[7]: max_pol");
+  refused("\"function\": \"tanh\"", "\"function\": \"tan_h\"", "tessera.program.layer", "network.json.nodes[13]: tan_h");
+  refused("\"of\": [\"skip\", \"c\"]", "\"of\": [\"skip\", \"z\"]", "tessera.program.value", "network.json.nodes[5]: z");
+  refused("\"of\": [\"skip\", \"c\"]", "\"of\": [\"skip\", \"scores\"]", "tessera.program.cycle", "network.json.nodes[");
+  refused("\"outputs\": [\"scores\", \"first\"]", "\"outputs\": [\"score\"]", "tessera.program.value", "network.json.outputs: score");
+  refused("\"name\": \"b\"", "\"name\": \"image\"", "tessera.file.written", "network.json.nodes[2]: is a second \"image\"");
+  refused("\"bias\": false", "\"bia\": false", "tessera.file.written", "network.json.nodes[4]: has a field \"bia\"");
+  refused("\"bias\": false", "\"bias\": 0", "tessera.file.written", "network.json.nodes[4].bias: is neither true nor false");
+  refused("\"element\": \"double\"", "\"element\": \"doubly\"", "tessera.file.written", "network.json.inputs[0].element: is no element");
+  refused("{\"blocks\": [\"across\"]}]}", "{\"blocks\": [\"along\"]}]}", "tessera.partition.axis", "network.json.inputs[0].dims[3].blocks[0]");
+  refused("\"of\": [\"half\", \"bent\"]", "\"of\": \"half\"", "tessera.signature.operands", "network.json.nodes[14]: add");
+  refused("\"kernel\": [2, 2]}", "\"kernel\": [9, 2]}", "tessera.window.kernel", "network.json.nodes[7]: layer");
+  CHECK(said_of([&] { p.finish(); }).find("[tessera.network.output]") == 0);
+  CHECK(said_of([&] { nn::load_network(p, "no such file", grid); }).find("[tessera.file.missing]") == 0);
+  nn::read_network(p, good, grid, "network.json");
+  CHECK(p.finish().view.count == 17);
 }

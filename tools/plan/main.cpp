@@ -52,11 +52,11 @@ void draw(const plan_case& c, const std::filesystem::path& folder) {
 
 std::vector<plan_case> cases_in(const std::string& file, lists& keep) {
   std::ifstream in(file);
-  if (!in) throw bad_file("cannot be opened");
+  if (!in) throw error(refusal{code::file_misread}, "cannot be opened");
   try {
     return read_cases(json::parse(in), keep);
   } catch (const json::parse_error& e) {
-    throw bad_file(std::string("is not JSON: ") + e.what());
+    throw error(refusal{code::file_misread}, std::string("is not JSON: ") + e.what());
   }
 }
 
@@ -68,7 +68,7 @@ int answer(const wanted& job) {
     std::vector<plan_case> cases;
     try {
       cases = cases_in(file, keep);
-    } catch (const bad_file& fault) {
+    } catch (const error& fault) {
       fmt::print(stderr, "plan: {}: {}\n", file, fault.what());
       readable = false;
     }

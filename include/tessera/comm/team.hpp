@@ -20,6 +20,7 @@ class team {
 
   const std::shared_ptr<team_state>& state() const { return state_; }
   int rank() const { return state_->rank(); }
+  const mesh_value& mesh() const { return state_->mesh(); }
   int size() const { return state_->mesh().size(); }
   bool inside() const { return state_->inside(); }
 

@@ -105,6 +105,9 @@ class program {
     output(all, tessera::detail::indices_below<sizeof...(F)>{});
   }
 
+  /// Lets something live as long as the program: names and lists that its layouts point to.
+  void keep(std::shared_ptr<const void> owner) { kept_->owners.push_back(std::move(owner)); }
+
   /// The tensor that a flow stands for.
   const tensor_value& value_of(const dynamic_flow& x) const {
     own(x);
@@ -125,8 +128,9 @@ class program {
     return writes_.enter(name, shared);
   }
   auto enter(const std::string& name, bool shared) {
-    kept_->names.push_back(std::make_shared<const std::string>(name));
-    return enter(text(kept_->names.back()->data(), static_cast<int>(name.size())), shared);
+    const auto own = std::make_shared<const std::string>(name);
+    keep(own);
+    return enter(text(own->data(), static_cast<int>(name.size())), shared);
   }
   template <class Position>
   void leave(const Position& back) {
@@ -165,7 +169,7 @@ class program {
     std::vector<program_value> outputs;
     std::vector<std::vector<tensor_value>> results;  // of each node
     std::vector<std::shared_ptr<const running_facts>> facts;
-    std::vector<std::shared_ptr<const std::string>> names;
+    std::vector<std::shared_ptr<const void>> owners;
   };
 
   void own(const dynamic_flow& x) const {

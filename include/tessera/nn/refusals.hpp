@@ -17,6 +17,15 @@ inline constexpr reason flow_of_another_program{
 inline constexpr reason program_without_output{
     "tessera.network.output", "",
     "the program has no output; name what it gives by output(flow)"};
+inline constexpr reason program_layer_unknown{
+    "tessera.program.layer", "",
+    "the file names a layer or a function that there is not; correct it, or add it to the table of layers"};
+inline constexpr reason program_value_unknown{
+    "tessera.program.value", "",
+    "the file names a value that no input and no node gives; correct the name, or add what gives it"};
+inline constexpr reason program_cycle{
+    "tessera.program.cycle", "",
+    "the nodes of the file wait for one another in a circle; let one of them read something else"};
 inline constexpr reason other_results{
     "tessera.network.results", "has, says",
     "a layer that is a value has as many results as its type says; write static constexpr int results in it"};

@@ -38,6 +38,21 @@ template <class... Told> struct program_without_output {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.network.output] the program has no output; name what it gives by output(flow)"); } };
+template <class... Told> struct program_layer_unknown {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.program.layer] the file names a layer or a function that there is not; correct it, or add it to the table of layers"); } };
+template <class... Told> struct program_value_unknown {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.program.value] the file names a value that no input and no node gives; correct the name, or add what gives it"); } };
+template <class... Told> struct program_cycle {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.program.cycle] the nodes of the file wait for one another in a circle; let one of them read something else"); } };
 template <class... Told> struct other_results {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -135,6 +150,9 @@ template <> struct verdict_for<&code::not_a_maximum> { template <class Why> usin
 template <> struct verdict_for<&code::shared_differ> { template <class Why> using type = shared_differ<>; };
 template <> struct verdict_for<&code::flow_of_another_program> { template <class Why> using type = flow_of_another_program<>; };
 template <> struct verdict_for<&code::program_without_output> { template <class Why> using type = program_without_output<>; };
+template <> struct verdict_for<&code::program_layer_unknown> { template <class Why> using type = program_layer_unknown<>; };
+template <> struct verdict_for<&code::program_value_unknown> { template <class Why> using type = program_value_unknown<>; };
+template <> struct verdict_for<&code::program_cycle> { template <class Why> using type = program_cycle<>; };
 template <> struct verdict_for<&code::other_results> { template <class Why> using type = other_results<its::has<Why::number(0)>, its::says<Why::number(1)>>; };
 template <> struct verdict_for<&code::label_out_of_range> { template <class Why> using type = label_out_of_range<its::label<Why::number(0)>, its::classes<Why::number(1)>>; };
 template <> struct verdict_for<&code::file_missing> { template <class Why> using type = file_missing<>; };

@@ -12,6 +12,7 @@ class per_dimension {
     for (index_t n : all) numbers_.push(n);
   }
 
+  constexpr void push(index_t n) { numbers_.push(n); }
   constexpr bool said() const { return !numbers_.empty(); }
   constexpr int count() const { return numbers_.count; }
   constexpr index_t operator[](int i) const { return numbers_[numbers_.count == 1 ? 0 : i]; }

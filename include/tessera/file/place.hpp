@@ -1,23 +1,17 @@
 #pragma once
 
-#include <fmt/core.h>
+#include <tessera/comm/error.hpp>
+#include <tessera/file/refusals.hpp>
+
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
-#include <stdexcept>
-#include <string>
-#include <string_view>
 
-namespace planning {
+namespace tessera::file {
 
 using json = nlohmann::ordered_json;
-
-/// A file that is no plan file: what it lacks, and where.
-struct bad_file : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
 
 /// A value in a file and the path that leads to it, "p3.from.dims[0]", so that every fault says where it is.
 class place {
@@ -29,7 +23,7 @@ class place {
   std::size_t size() const { return value_->size(); }
   bool has(const char* name) const { return value_->is_object() && value_->contains(name); }
 
-  [[noreturn]] void fault(std::string_view what) const { throw bad_file(fmt::format("{}: {}", path_, what)); }
+  [[noreturn]] void fault(std::string_view what) const { throw error(refusal{code::file_misread}, fmt::format("{}: {}", path_, what)); }
 
   /// A field that must be there.
   place at(const char* name) const {
@@ -57,9 +51,17 @@ class place {
     return *this;
   }
 
+  bool flag() const {
+    if (!value_->is_boolean()) fault("is neither true nor false");
+    return value_->get<bool>();
+  }
   std::string word() const {
     if (!value_->is_string()) fault("is no string");
     return value_->get<std::string>();
+  }
+  double real() const {
+    if (!value_->is_number()) fault("is no number");
+    return value_->get<double>();
   }
   /// A whole number from `least` to `most`; products of two of them fit into 64 bits.
   std::int64_t number(std::int64_t least = std::numeric_limits<std::int32_t>::min(),
@@ -76,4 +78,4 @@ class place {
   std::string path_;
 };
 
-}  // namespace planning
+}  // namespace tessera::file

@@ -1,0 +1,192 @@
+#pragma once
+
+#include <tessera/file/place.hpp>
+#include <tessera/topology/check_layout.hpp>
+
+#include <algorithm>
+#include <deque>
+#include <string>
+#include <vector>
+
+namespace tessera::file {
+
+/// What layouts point to: names of axes, lengths of parts, ranks of workers.
+struct lists {
+  std::deque<std::string> names;
+  std::deque<std::vector<int>> ranks;
+  std::deque<std::vector<index_t>> bounds;
+};
+
+[[noreturn]] inline void refuse(const place& here, const reason& why, auto... told) {
+  throw error(refusal{why, told...}, here.path());
+}
+inline void hold(const place& here, const refusal& why) { check(why, here.path()); }
+
+/// "first", "first" and "strides", or "ranks": every world rank must be one of the world's.
+inline mesh_value read_mesh(const place& here, index_t world, lists& keep) {
+  here.only({"axes", "first", "strides", "ranks"});
+  const place axes = here.at("axes").list();
+  if (axes.size() > max_axes) refuse(axes, code::too_many, axes.size());
+  mesh_value mesh;
+  index_t size = 1;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const place axis = axes.item(i).list();
+    if (axis.size() != 2) axis.fault("is no [name, extent]");
+    const index_t extent = axis.item(1).number();
+    const std::string& word = keep.names.emplace_back(axis.item(0).word());
+    const text name(word.data(), static_cast<int>(word.size()));
+    if (extent < 1) refuse(axis, code::extent_not_positive, name, extent);
+    size *= extent;
+    if (size > world) refuse(axes, code::mesh_larger_than_world, size, world);
+    mesh.axes.push({name, static_cast<int>(extent), 0});
+  }
+  mesh = row_major(mesh);
+  hold(axes, check(mesh));
+  const auto inside = [&](const place& what, index_t rank) {
+    if (rank < 0 || rank >= world) refuse(what, code::mesh_larger_than_world, rank < 0 ? rank : rank + 1, world);
+  };
+  if (here.has("ranks")) {
+    if (here.has("first") || here.has("strides")) here.fault("has \"ranks\" and \"first\" or \"strides\"; one of them places it");
+    const place given = here.at("ranks").list();
+    std::vector<int>& ranks = keep.ranks.emplace_back();
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      inside(given.item(i), given.item(i).number());
+      ranks.push_back(static_cast<int>(given.item(i).number()));
+    }
+    if (given.size() != static_cast<std::size_t>(size)) refuse(given, code::wrong_number_of_ranks, size, given.size());
+    mesh = row_major(mesh, 0, ranks.data());
+  } else {
+    const index_t first = here.at("first").number();
+    index_t low = first, high = first;
+    if (here.has("strides")) {
+      const place strides = here.at("strides").list();
+      if (strides.size() != axes.size()) refuse(strides, code::wrong_number_of_strides, axes.size(), strides.size());
+      for (int i = 0; i < mesh.axes.count; ++i)
+        mesh.axes[i].stride = static_cast<int>(strides.item(static_cast<std::size_t>(i)).number());
+    }
+    for (const axis_value& a : mesh.axes) (a.stride < 0 ? low : high) += index_t{a.stride} * (a.extent - 1);
+    inside(here, low);
+    inside(here, high);
+    mesh.first = static_cast<int>(first);
+  }
+  hold(here, check(mesh));
+  return mesh;
+}
+
+inline boundary read_boundary(const place& here) {
+  const std::string edge = here.word();
+  const std::vector<std::string> edges{"zero", "reflect", "replicate", "periodic"};
+  const auto which = std::find(edges.begin(), edges.end(), edge);
+  if (which == edges.end()) here.fault("is none of zero, reflect, replicate and periodic");
+  return static_cast<boundary>(which - edges.begin());
+}
+
+/// A layout over a mesh: "dims", a cover each, and "meaning" of axes that cut none.
+class layout_reader {
+ public:
+  layout_reader(const place& side, const mesh_value& mesh, const std::vector<index_t>& shape, bool terms, lists& keep)
+      : keep_(keep), copies_(terms ? cover::pending : cover::haloed) {
+    x_.mesh = mesh;
+    x_.roles.resize(x_.mesh.axes.count);
+    used_.assign(static_cast<std::size_t>(x_.mesh.axes.count), false);
+    const place dims = side.at("dims").list();
+    if (dims.size() != shape.size()) refuse(dims, code::wrong_number_of_dimensions, dims.size(), shape.size());
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      dimension dim;
+      dim.extent = shape[d];
+      x_.dims.push(dim);
+      read_cover(dims.item(d), static_cast<int>(d), shape[d]);
+    }
+    if (side.has("meaning")) read_meaning(side.at("meaning").object());
+    hold(side, check(x_));
+  }
+
+  const layout& value() const { return x_; }
+
+ private:
+  // The axis of that name; it may not have been named before.
+  int take(const place& where, const std::string& word) {
+    const text name(word.data(), static_cast<int>(word.size()));
+    const int a = x_.mesh.find(name);
+    if (a < 0) refuse(where, code::axis_not_in_mesh, name, x_.mesh.axes.count);
+    if (used_[static_cast<std::size_t>(a)]) refuse(where, code::axis_used_twice, name);
+    used_[static_cast<std::size_t>(a)] = true;
+    return a;
+  }
+
+  // Whole, blocks or lengths; of a window it cuts the outputs, n of them.
+  void read_tiles(const place& here, int d, index_t n) {
+    if (here.has("whole")) {
+      here.only({"whole"});
+      if (here.value()["whole"] != true) here.fault("is whole or names another cover");
+    } else if (here.has("blocks")) {
+      const place axes = here.only({"blocks", "grain"}).at("blocks").list();
+      const index_t grain = here.has("grain") ? here.at("grain").number() : 1;
+      if (grain < 1) refuse(here, code::grain_not_positive, d, grain);
+      for (std::size_t i = 0; i < axes.size(); ++i) x_.cut_by(d, take(axes.item(i), axes.item(i).word()));
+      x_.dims[d].set_grain(grain);
+    } else if (here.has("lengths")) {
+      const place axes = here.only({"lengths", "axes"}).at("axes").list();
+      const place given = here.at("lengths").list();
+      for (std::size_t i = 0; i < axes.size(); ++i) x_.cut_by(d, take(axes.item(i), axes.item(i).word()));
+      const int parts = x_.part_count(d);
+      if (given.size() != static_cast<std::size_t>(parts)) refuse(given, code::wrong_number_of_lengths, d, parts, given.size());
+      std::vector<index_t>& bounds = keep_.bounds.emplace_back(1, 0);
+      index_t sum = 0;
+      for (std::size_t i = 0; i < given.size(); ++i) {
+        const index_t length = given.item(i).number(INT64_MIN, INT64_MAX);
+        if (length < 0 || length > n - sum) refuse(given, code::lengths_do_not_add_up, d, n, length < 0 ? length : n + 1);
+        bounds.push_back(sum += length);
+      }
+      if (sum != n) refuse(given, code::lengths_do_not_add_up, d, n, sum);
+      if (x_.levels(d) > 0) x_.dims[d].bounds = bounds.data();
+    } else {
+      here.object().fault("is no cover: whole, blocks or lengths");
+    }
+  }
+
+  void read_cover(const place& here, int d, index_t n) {
+    if (!here.has("haloed")) return read_tiles(here, d, n);
+    const place w =
+        here.only({"haloed"}).at("haloed").only({"outputs", "extent", "kernel", "stride", "padding", "dilation", "boundary"});
+    const place padding = w.at("padding").list();
+    if (padding.size() != 2) padding.fault("is no [left, right]");
+    const sliding s{w.at("kernel").number(),  w.at("stride").number(),   padding.item(0).number(),
+                    padding.item(1).number(), w.at("dilation").number(), read_boundary(w.at("boundary"))};
+    const index_t outputs = w.at("extent").number();
+    if (outputs < 0) refuse(w, code::extent_negative, d, outputs);
+    hold(w, s.check(d, n));
+    read_tiles(w.at("outputs"), d, outputs);
+    dimension& dim = x_.dims[d];
+    dim.kind = copies_;
+    dim.outputs = outputs;
+    dim.needs = s.needs();
+  }
+
+  void read_meaning(const place& here) {
+    for (const auto& [name, value] : here.value().items()) {
+      const place what(value, here.path() + "." + name);
+      const int a = take(what, name);
+      axis_role& r = x_.roles[a];
+      if (value == "replicate") continue;
+      if (value == "partial") {
+        r.kind = role::partial;
+      } else if (value == "invariant") {
+        r.kind = role::invariant;
+      } else if (what.has("on")) {
+        const index_t c = what.only({"on"}).at("on").number();
+        if (c < 0 || c >= x_.mesh.axes[a].extent) refuse(what, code::coordinate_outside_axis, x_.mesh.axes[a].name, x_.mesh.axes[a].extent, c);
+        r = held_on(static_cast<int>(c));
+      } else {
+        what.fault("is none of replicate, partial, invariant and {\"on\": coordinate}");
+      }
+    }
+  }
+
+  lists& keep_;
+  cover copies_;
+  layout x_;
+  std::vector<bool> used_;
+};
+
+}  // namespace tessera::file

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <tessera/nn/node_options.hpp>
+
+#include <functional>
+#include <map>
+
+namespace tessera::nn {
+
+/// Layers and functions by the names that files call them; one's own are added to those of the library.
+class layer_table {
+ public:
+  /// What a node gives, of its options and operands.
+  using maker = std::function<dynamic_flow(const node_options&, const std::vector<dynamic_flow>&)>;
+
+  /// Those of the library.
+  layer_table();
+
+  /// Adds a layer, which `make(options)` gives as a value: `table.layer("gain", [](const node_options&) { return gain{}; })`.
+  template <class Make>
+  void layer(const std::string& name, Make make) {
+    layers_[name] = [make](const node_options& o, const std::vector<dynamic_flow>& x) {
+      const auto made = make(o);
+      o.refuse_others();
+      const auto on = [&](const auto&... flows) {
+        if (o.has("shared")) return shared_under(o.here().at("shared").word(), made)(flows...);
+        if (o.has("path")) return under(o.here().at("path").word(), made)(flows...);
+        return tessera::detail::added(made, flows...);
+      };
+      return called(on, made.name, x);
+    };
+  }
+  /// Adds a function of one or two flows: `table.function("scaled", [](const node_options& o, const dynamic_flow& x) { return x * o.real("by"); })`.
+  template <class F>
+  void function(const std::string& name, F f) {
+    functions_[name] = [f, name](const node_options& o, const std::vector<dynamic_flow>& x) {
+      if constexpr (std::is_invocable_v<F, const node_options&, const dynamic_flow&>) {
+        take(1, x, name);
+        return finished(o, f(o, x[0]));
+      } else {
+        take(2, x, name);
+        return finished(o, f(o, x[0], x[1]));
+      }
+    };
+  }
+
+  /// Adds a node to the program of its operands.
+  dynamic_flow add(const node_options& o, const std::vector<dynamic_flow>& x) const;
+
+ private:
+  static dynamic_flow finished(const node_options& o, const dynamic_flow& y) {
+    o.refuse_others();
+    return y;
+  }
+  static void take(std::size_t wanted, const std::vector<dynamic_flow>& x, const std::string& name) {
+    if (x.size() != wanted) throw error(refusal{code::wrong_number_of_operands, wanted, x.size()}, name);
+  }
+  template <class On>
+  static dynamic_flow called(const On& on, const char* name, const std::vector<dynamic_flow>& x) {
+    switch (x.size()) {
+      case 1: return on(x[0]);
+      case 2: return on(x[0], x[1]);
+      case 3: return on(x[0], x[1], x[2]);
+      case 4: return on(x[0], x[1], x[2], x[3]);
+      default: throw error(refusal{code::wrong_number_of_operands, -1, x.size()}, name);
+    }
+  }
+
+  std::map<std::string, maker> layers_;
+  std::map<std::string, maker> functions_;
+};
+
+}  // namespace tessera::nn
+
+#ifndef TESSERA_COMPILED
+#include <tessera/nn/layer_table.ipp>
+#endif

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <tessera/functions.hpp>
+#include <tessera/nn/layer_table.hpp>
+
+#include <optional>
+
+namespace tessera::detail {
+
+/// f for a dimension that a file names.
+template <class F, int... Dim>
+nn::dynamic_flow with_dimension(const nn::node_options& o, const F& f, indices<Dim...>) {
+  const index_t d = o.number("dim");
+  std::optional<nn::dynamic_flow> y;
+  ((d == Dim ? void(y = f(std::integral_constant<int, Dim>{})) : void()), ...);
+  if (!y) throw error(refusal{code::dimension_not_there, d, static_cast<int>(sizeof...(Dim))}, o.here().path());
+  return *y;
+}
+template <class F>
+nn::dynamic_flow with_dimension(const nn::node_options& o, const F& f) {
+  return with_dimension(o, f, indices_below<5>{});
+}
+
+}  // namespace tessera::detail
+
+namespace tessera::nn {
+
+TESSERA_INLINE layer_table::layer_table() {
+  using options = const node_options&;
+  using flow_of = const dynamic_flow&;
+  layer("linear", [](options o) {
+    return linear_layer{o.number("out"), o.flag("bias", true), o.axes("cut_out"), o.axes("cut_in"), o.output("output_as")};
+  });
+  layer("conv", [](options o) {
+    return conv_layer{o.number("out"),   o.numbers("kernel"),  o.numbers("stride"),  o.numbers("padding"), o.numbers("dilation"), o.edge("padding_mode"),
+                      o.number("groups", 1), o.flag("bias", true), o.axes("cut_out"), o.axes("cut_in"),     o.output("output_as")};
+  });
+  layer("max_pool", [](options o) {
+    return max_pool_layer{o.numbers("kernel"), o.numbers("stride"), o.numbers("padding"), o.numbers("dilation"), o.flag("ceil_mode", false)};
+  });
+  layer("avg_pool", [](options o) {
+    return avg_pool_layer{o.numbers("kernel"),         o.numbers("stride"),           o.numbers("padding"),   o.numbers("dilation"),
+                          o.flag("ceil_mode", false), o.flag("count_include_pad", true), o.number("divisor_override", 0)};
+  });
+  layer("pad", [](options o) { return pad_layer{o.numbers("widths"), o.edge("padding_mode")}; });
+  layer("slice", [](options o) { return slice_layer{static_cast<int>(o.number("dim")), o.number("begin", 0), o.number("end")}; });
+  layer("relu", [](options) { return relu{}; });
+  layer("flatten", [](options) { return flatten{}; });
+  layer("repartition", [](options o) { return repartition_layer{o.partition("to")}; });
+
+#define TESSERA_FUNCTION(called, kind, elements, result, computed) function(#called, [](options, flow_of x) { return tessera::called(x); });
+  TESSERA_FUNCTIONS_OF_ONE(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
+#define TESSERA_FUNCTION(called, kind, elements, result, computed) function(#called, [](options, flow_of x, flow_of y) { return tessera::called(x, y); });
+  TESSERA_FUNCTIONS_OF_TWO(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
+#define TESSERA_FUNCTION(named, called, kind, elements, result, computed) \
+  function(#named, [](options o, flow_of x) { return tessera::called(x, o.real("number")); });
+  TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
+  function("concat", [](options o, flow_of x, flow_of y) {
+    return tessera::detail::with_dimension(o, [&]<int Dim>(std::integral_constant<int, Dim>) { return tessera::concat<Dim>(x, y); });
+  });
+  function("softmax", [](options o, flow_of x) {
+    return tessera::detail::with_dimension(o, [&]<int Dim>(std::integral_constant<int, Dim>) { return tessera::softmax<Dim>(x); });
+  });
+  function("log_softmax", [](options o, flow_of x) {
+    return tessera::detail::with_dimension(o, [&]<int Dim>(std::integral_constant<int, Dim>) { return tessera::log_softmax<Dim>(x); });
+  });
+}
+
+TESSERA_INLINE dynamic_flow layer_table::add(const node_options& o, const std::vector<dynamic_flow>& x) const {
+  const bool is_layer = o.has("layer");
+  if (is_layer == o.has("function")) o.here().fault("names a \"layer\" or a \"function\", one of them");
+  const std::string name = o.here().at(is_layer ? "layer" : "function").word();
+  const auto& table = is_layer ? layers_ : functions_;
+  const auto found = table.find(name);
+  if (found == table.end()) throw error(refusal{code::program_layer_unknown}, o.here().path() + ": " + name);
+  if (!is_layer && (o.has("path") || o.has("shared"))) o.here().fault("is a function, which has no parameters and no path");
+  try {
+    return found->second(o, x);
+  } catch (const error& e) {
+    throw e.where().rfind(o.here().path(), 0) == 0 ? e : e.at(o.here().path() + (e.where().empty() ? "" : ": " + e.where()));
+  }
+}
+
+}  // namespace tessera::nn

@@ -1,0 +1,122 @@
+#pragma once
+
+#include <tessera/nn/network_file.hpp>
+
+#include <fstream>
+#include <optional>
+#include <sstream>
+
+namespace tessera::detail {
+
+/// The words of a list, or a word alone.
+inline std::vector<std::string> words_of(const file::place& here) {
+  if (here.value().is_string()) return {here.word()};
+  std::vector<std::string> all;
+  for (std::size_t i = 0; i < here.list().size(); ++i) all.push_back(here.item(i).word());
+  return all;
+}
+
+/// The element of a name: "double", "float", "bfloat16", as messages say it, or none.
+inline std::optional<element> element_called(std::string_view name) {
+  for (int e = 0; e <= static_cast<int>(element::uint64); ++e)
+    if (name == name_of(static_cast<element>(e))) return static_cast<element>(e);
+  return {};
+}
+
+/// An input of a network in a file.
+inline tensor_value read_input(const file::place& here, const mesh_value& mesh, file::lists& keep) {
+  here.only({"name", "shape", "element", "dims", "meaning"});
+  const file::place shape = here.at("shape").list();
+  if (shape.size() > max_dimensions) file::refuse(shape, code::too_many, shape.size());
+  std::vector<index_t> extents;
+  std::vector<text> tags;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    const bool is_named = shape.item(d).value().is_string();
+    const std::string& name = keep.names.emplace_back(is_named ? shape.item(d).word() : "");
+    tags.push_back(is_named ? text(name.data(), static_cast<int>(name.size())) : text());
+    extents.push_back(is_named ? dynamic : shape.item(d).number());
+    if (!is_named && extents.back() < 0) file::refuse(shape, code::extent_negative, d, extents.back());
+  }
+  tensor_value x{file::layout_reader(here, mesh, extents, false, keep).value(), element::float32};
+  for (int d = 0; d < x.layout.dims.count; ++d) x.layout.dims[d].tag = tags[static_cast<std::size_t>(d)];
+  if (here.has("element")) {
+    const std::string word = here.at("element").word();
+    const auto known = element_called(word);
+    if (!known) here.at("element").fault("is no element: " + word);
+    x.element = *known;
+  }
+  return x;
+}
+
+/// A network in a file while it is read.
+class network_reader {
+ public:
+  network_reader(nn::program& p, const file::place& all, const mesh_value& mesh, const nn::layer_table& table, file::lists& keep)
+      : program_(p), mesh_(mesh), table_(table), keep_(keep), nodes_(all.only({"inputs", "nodes", "outputs"}).at("nodes").list()) {
+    const file::place inputs = all.at("inputs").list();
+    for (std::size_t i = 0; i < inputs.size(); ++i) name(inputs.item(i), p.input(read_input(inputs.item(i), mesh, keep)));
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      const file::place node = nodes_.item(i);
+      const std::string named = node.at("name").word();
+      if (values_.count(named) > 0 || !places_.emplace(named, i).second) node.fault(fmt::format("is a second \"{}\"", named));
+    }
+    for (std::size_t i = 0; i < nodes_.size(); ++i) value(nodes_.item(i).at("name").word(), nodes_.item(i));
+    const file::place outputs = all.at("outputs");
+    for (const std::string& y : words_of(outputs)) p.output(value(y, outputs));
+  }
+
+ private:
+  void name(const file::place& here, const nn::dynamic_flow& x) {
+    if (!values_.emplace(here.at("name").word(), x).second) here.fault(fmt::format("is a second \"{}\"", here.at("name").word()));
+  }
+
+  // What a name stands for; a node is added behind those that it reads.
+  nn::dynamic_flow value(const std::string& wanted, const file::place& by) {
+    if (const auto known = values_.find(wanted); known != values_.end()) return known->second;
+    const auto found = places_.find(wanted);
+    if (found == places_.end()) throw error(refusal{code::program_value_unknown}, by.path() + ": " + wanted);
+    if (!begun_.insert(wanted).second) throw error(refusal{code::program_cycle}, by.path() + ": " + wanted);
+    const file::place node = nodes_.item(found->second);
+    std::vector<nn::dynamic_flow> operands;
+    for (const std::string& x : words_of(node.at("of"))) operands.push_back(value(x, node));
+    const nn::dynamic_flow y = table_.add(nn::node_options(node, mesh_, keep_), operands);
+    values_.emplace(wanted, y);
+    return y;
+  }
+
+  nn::program& program_;
+  const mesh_value& mesh_;
+  const nn::layer_table& table_;
+  file::lists& keep_;
+  file::place nodes_;
+  std::map<std::string, nn::dynamic_flow> values_;
+  std::map<std::string, std::size_t> places_;
+  std::set<std::string> begun_;
+};
+
+}  // namespace tessera::detail
+
+namespace tessera::nn {
+
+TESSERA_INLINE void read_network(program& p, const std::string& text, const mesh_value& mesh, const std::string& from, const layer_table& table) {
+  file::json all;
+  try {
+    all = file::json::parse(text);
+  } catch (const file::json::parse_error& e) {
+    throw error(refusal{code::file_misread}, from + ": is not JSON: " + e.what());
+  }
+  const auto keep = std::make_shared<file::lists>();
+  program trial;  // what is refused half way leaves nothing behind
+  tessera::detail::network_reader(trial, file::place(all, from), mesh, table, *keep);
+  p.keep(keep);
+  tessera::detail::network_reader(p, file::place(all, from), mesh, table, *keep);
+}
+
+TESSERA_INLINE void load_network(program& p, const std::filesystem::path& path, const mesh_value& mesh, const layer_table& table) {
+  std::ifstream in(path);
+  std::ostringstream all;
+  if (!in || !(all << in.rdbuf())) throw error(refusal{code::file_missing}, path.string());
+  read_network(p, all.str(), mesh, path.filename().string(), table);
+}
+
+}  // namespace tessera::nn

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <tessera/file/layout.hpp>
+#include <tessera/nn/program.hpp>
+#include <tessera/operation/layer_values.hpp>
+
+#include <set>
+
+namespace tessera::nn {
+
+/// What a file says of a node: its options by name. One that nobody asks for is refused.
+class node_options {
+ public:
+  node_options(file::place here, const mesh_value& mesh, file::lists& keep) : here_(std::move(here)), mesh_(mesh), keep_(keep) {
+    for (const char* every : {"name", "of", "layer", "function", "path", "shared"}) asked_.insert(every);
+  }
+
+  const file::place& here() const { return here_; }
+  bool has(const char* name) const { return here_.has(name); }
+
+  index_t number(const char* name) const { return at(name).number(INT64_MIN, INT64_MAX); }
+  index_t number(const char* name, index_t otherwise) const { return said(name) ? number(name) : otherwise; }
+  double real(const char* name) const { return at(name).real(); }
+  double real(const char* name, double otherwise) const { return said(name) ? real(name) : otherwise; }
+  bool flag(const char* name, bool otherwise) const { return said(name) ? at(name).flag() : otherwise; }
+  std::string word(const char* name, const char* otherwise) const { return said(name) ? at(name).word() : otherwise; }
+
+  /// A number for all dimensions of a kernel, or a list of one each.
+  per_dimension numbers(const char* name) const {
+    per_dimension all;
+    if (!said(name)) return all;
+    const file::place given = at(name);
+    if (!given.value().is_array()) {
+      all.push(given.number());
+      return all;
+    }
+    if (given.size() > 6) given.fault("has more numbers than a kernel has dimensions");
+    for (std::size_t i = 0; i < given.size(); ++i) all.push(given.item(i).number());
+    return all;
+  }
+  /// Axes of the mesh, outermost first.
+  axis_names axes(const char* name) const {
+    static_vector<text, max_axes> all;
+    if (!said(name)) return axis_names(all);
+    const file::place given = at(name).list();
+    if (given.size() > max_axes) file::refuse(given, code::too_many, given.size());
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      const std::string& word = keep_.names.emplace_back(given.item(i).word());
+      all.push(text(word.data(), static_cast<int>(word.size())));
+    }
+    return axis_names(all);
+  }
+  /// "zero", "reflect", "replicate" or "periodic".
+  boundary edge(const char* name) const { return said(name) ? file::read_boundary(at(name)) : boundary::zero; }
+  /// A partition, whatever the extents.
+  layout partition(const char* name) const {
+    const file::place given = at(name);
+    const std::vector<index_t> ones(given.only({"dims", "meaning"}).at("dims").list().size(), dynamic);
+    return file::layout_reader(given, mesh_, ones, false, keep_).value();
+  }
+  chosen_output output(const char* name) const { return said(name) ? chosen_output(partition(name)) : chosen_output(); }
+
+  /// Refuses what nobody asked for.
+  void refuse_others() const {
+    for (const auto& [name, value] : here_.value().items())
+      if (asked_.count(name) == 0) here_.fault(fmt::format("has a field \"{}\" that this node does not take", name));
+  }
+
+ private:
+  bool said(const char* name) const {
+    asked_.insert(name);
+    return here_.has(name);
+  }
+  file::place at(const char* name) const {
+    asked_.insert(name);
+    return here_.at(name);
+  }
+
+  file::place here_;
+  const mesh_value& mesh_;
+  file::lists& keep_;
+  mutable std::set<std::string> asked_;
+};
+
+}  // namespace tessera::nn
