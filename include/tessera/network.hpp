@@ -2,6 +2,7 @@
 
 // The algebra and what types know of operations and networks: layers, shapes, parameters and traffic. No LibTorch, no MPI.
 #include <tessera/core.hpp>
+#include <tessera/operation/free_weight.hpp>
 #include <tessera/operation/local_boxes.hpp>
 #include <tessera/operation/network.hpp>
 #include <tessera/operation/plan_operation.hpp>

@@ -143,6 +143,19 @@ struct formula {
   static constexpr auto shifted(auto x) { return relu(x) + 0.5; }
 };
 
+// An affine map of its own: a scale, cut as the features are, that begins as draws, and a shift that begins as zeros, for another mesh too.
+struct drawn {
+  static constexpr initial_value initial = init::uniform(1, 2);
+};
+struct affine {
+  using features = tensor<partition<mesh<twofold, across_here>, blocks<across_here>>, shape_of<5>, double>;
+  constexpr auto operator()(auto x) const {
+    const auto factors = x | nn::named<struct scale, nn::weight<features, drawn>>{};
+    const auto offsets = x | nn::named<struct shift, nn::weight<features>>{};
+    return x * factors + offsets;
+  }
+};
+
 // Takes off the mean over all samples, which its workers sum in double, and keeps a running one: y = (x − mean x) · w.
 struct centred {
   static constexpr const char* name = "centred";
@@ -209,6 +222,28 @@ TEST_CASE("a layer has exchanges between its local operations, buffers, and para
     nn::assign(net, state);
     judge(nn::state_of(copy).at("0.running_mean"), running);
     judge(nn::state_of(net).at("0.running_mean"), at::full({5}, 9, at::kDouble));
+    return worst;
+  });
+  INFO(run.errors());
+  REQUIRE(run.well());
+  for (const auto& r : run.results) CHECK(*r < 1e-12);
+}
+
+TEST_CASE("a module has parameters of its own, under names, that begin as it says") {
+  const auto run = in_team<mesh<twofold, across_here>>([](auto& t) {
+    const nn::network<affine, both_cut> net{t, seed{1}};
+    const auto state = nn::state_of(net);
+    double worst = state.size() == 2 && state.at("scale").min().template item<double>() >= 1 && state.at("shift").abs().max().template item<double>() == 0 ? 0 : 1;
+    const at::Tensor w = state.at("scale").clone().requires_grad_(true);
+    const at::Tensor b = state.at("shift").clone().requires_grad_(true);
+    const at::Tensor a = global_of({3, 5}, numbers{3});
+    const auto y = net(take<both_cut>(t, a));
+    sum(y * y).backward();
+    (a * w + b).square().sum().backward();
+    net.each_parameter([&](const nn::parameter& p) {
+      const tensor<dyn> g(p.stored().team(), cotangent(p.stored().layout()), p.stored().local().grad());
+      worst = std::max(worst, (global(g) - (p.path() == "scale" ? w : b).grad()).abs().max().template item<double>());
+    });
     return worst;
   });
   INFO(run.errors());

@@ -2,6 +2,7 @@
 
 #include <tessera/nn/call.hpp>
 #include <tessera/nn/pooling.hpp>
+#include <tessera/operation/free_weight.hpp>
 #include <tessera/operation/functions/function_layer.hpp>
 #include <tessera/tensor/functions.hpp>
 
@@ -23,6 +24,7 @@ inline at::Tensor forward(const call& c, const slicing& what) {
 }
 inline at::Tensor forward(const call& c, const flattening&) { return c.operand().reshape(c.layer.sizes); }
 inline at::Tensor forward(const call& c, const moving&) { return c.layer.leaving(c.used()); }
+inline at::Tensor forward(const call& c, const free_parameter&) { return c.weight(0); }
 inline at::Tensor forward(const call& c, const rectifying&) { return at::relu(c.operand()); }
 
 /// A function of tensors: a local one on the boxes, another with its exchanges.

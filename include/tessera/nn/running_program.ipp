@@ -41,7 +41,7 @@ TESSERA_INLINE running_program::running_program(const team_handle& team, const s
     const layer_plan p = now.what->plan();
     const auto known = [&](std::size_t at, const auto& of, const auto& wanted) { return at < of.size() && of[at].stored().layout() == wanted.stored; };
     const auto add = [&](std::size_t at, const auto& value, auto of, const auto& make) {
-      const std::string path = now.path + (now.path.empty() ? "" : ".") + value.name;
+      const std::string path = now.path + (now.path.empty() || *value.name == 0 ? "" : ".") + value.name;
       if (shared == nullptr && !paths.insert(path).second) throw error(refusal{code::parameter_named_twice}, path);
       if (shared == nullptr) make(path);
       else if (!known(at, shared->*of, value)) throw error(refusal{code::shared_differ}, path);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/operation/free_weight.hpp>
 #include <tessera/operation/layers.hpp>
 
 namespace tessera {
@@ -222,6 +223,16 @@ struct repartition_layer {
 
   constexpr moving what() const { return {}; }
   constexpr layer_plan plan(const tensor_value& x) const { return plan_repartition(x.layout, to); }
+};
+
+/// `weight` as a value.
+struct weight_layer {
+  static constexpr const char* name = "weight";
+  tensor_value is{};
+  initial_value initial{};
+
+  constexpr free_parameter what() const { return {}; }
+  constexpr layer_plan plan(const tensor_value& x) const { return plan_free_parameter(x, is, initial); }
 };
 
 }  // namespace nn

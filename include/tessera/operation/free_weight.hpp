@@ -1,0 +1,59 @@
+#pragma once
+
+#include <tessera/operation/flow.hpp>
+#include <tessera/topology/check_layout.hpp>
+
+namespace tessera {
+
+/// A parameter that is a tensor by itself.
+struct free_parameter {};
+
+/// Plans one: it is used as `w` lies, and stored invariant wherever it is not cut.
+constexpr layer_plan plan_free_parameter(const tensor_value& at, const tensor_value& w, const initial_value& initial) {
+  const layout stored = stored_form(w.layout);
+  layer_plan p;
+  p.why = first_of(check(w.layout), check_known(stored), check(initial, stored));
+  if (p.why.ok() && !has_cotangent(w.element)) p.why = refusal{code::element_has_no_cotangent};
+  p.take(at.layout);
+  p.give(w.layout, w.element);
+  p.own({"", stored, w.layout, initial, true, w.element});
+  return p;
+}
+
+namespace detail {
+
+// The mesh of a tensor type, where it is one.
+template <class T>
+struct mesh_of_tensor {};
+template <TensorType T>
+struct mesh_of_tensor<T> {
+  using mesh_type = typename described<T>::mesh_type;
+};
+
+}  // namespace detail
+
+namespace nn {
+
+/// A parameter that a module uses as it likes: `const auto factors = x | nn::named<struct scale, nn::weight<T>>{};`
+/// is a flow of this tensor, and its key is the name.
+///
+/// `T` says how it is used: replicate along the axes that cut what it meets. It begins as zeros, or as `Begins::initial`. What `x` holds
+/// does not matter.
+template <class T, class Begins = void>
+struct weight : layer<weight<T, Begins>>, tessera::detail::mesh_of_tensor<T> {
+  static constexpr const char* name = "weight";
+  static constexpr free_parameter what() { return {}; }
+  static constexpr layer_plan plan(const tensor_value& x) {
+    if constexpr (!TensorType<T>) return refused_layer(tessera::detail::check_kinds<kind::layer, kind::tensor, T>());
+    else if constexpr (!tessera::detail::described<T>::verdict::ok) return refused_layer(tessera::detail::described<T>::verdict_source::value);
+    else if constexpr (requires { Begins::initial; }) return plan_free_parameter(x, value_of<T>, Begins::initial);
+    else return plan_free_parameter(x, value_of<T>, {});
+  }
+};
+
+}  // namespace nn
+
+template <class T, class Begins>
+inline constexpr kind kind_of<nn::weight<T, Begins>> = kind::layer;
+
+}  // namespace tessera
