@@ -1,4 +1,5 @@
 // A mistake in a module is one error at its line, wherever the module stands.
+#include <tessera/functions.hpp>
 #include <tessera/network.hpp>
 
 namespace ts = tessera;
@@ -22,6 +23,9 @@ struct many {
 };
 struct deep {
   constexpr auto operator()(auto x) const { return x | many<50>{} | nn::relu{}; }
+};
+struct of_functions {
+  constexpr auto operator()(auto x) const { return ts::norm<1>(x, 3) + ts::norm<1>(x, std::numeric_limits<double>::infinity()); }
 };
 
 #if defined(WIDE_KERNEL)  // expect: [tessera.window.kernel] && kernel_wider_than_padded_tensor<tessera::its::dimension<2>, tessera::its::extent<8>, tessera::its::padding<0>, tessera::its::kernel<9>>
@@ -89,6 +93,16 @@ struct model {
   constexpr auto operator()(auto x) const { return nn::relu{}(x, x); }
 };
 static_assert(ts::network<model, ts::tensor<ts::partition<grid, ts::blocks<row>>, ts::shape_of<8>>>::program.count >= 0);
+#elif defined(A_NORM_OF_NO_ORDER)  // expect: [tessera.network.module] && module_not_constant<>
+struct model {
+  constexpr auto operator()(auto x) const { return ts::norm<1>(x, -1); }
+};
+static_assert(ts::network<model, image>::program.count >= 0);
+#elif defined(A_NORM_BEYOND)  // expect in 2 modules: [tessera.layer.dimension] && dimension_not_there<tessera::its::dimension<4>, tessera::its::dimensions<4>>
+struct model {
+  constexpr auto operator()(auto x) const { return ts::norm<4>(x) + 1; }
+};
+static_assert(ts::network<model, image>::program.count >= 0);
 #elif defined(GIVES_A_NUMBER)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::module, 0, tessera::kind::flow, tessera::kind::element>
 struct model {
   constexpr auto operator()(auto) const { return 3; }
@@ -105,4 +119,5 @@ static_assert(ts::network<ts::partition<grid, ts::whole>, image>::program.count 
 static_assert(ts::network<deep, grid>::program.count >= 0);
 #else
 static_assert(ts::network<deep, image>::program.count == 51);
+static_assert(ts::network<of_functions, image>::program.count == 3);
 #endif

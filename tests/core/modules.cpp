@@ -89,6 +89,28 @@ struct long_module {
   }
 };
 
+// Functions that exchange inside, of a dimension that is cut in three.
+struct thirds : axis<3> {};
+using cut_rows = tensor<partition<mesh<upper, thirds>, blocks<upper>, blocks<thirds>>, shape<many, dim<6>>, float>;
+struct normalised {
+  constexpr auto operator()(auto x) const { return softmax<1>(x); }
+};
+struct spread {
+  constexpr auto operator()(auto x) const { return var<1>(x); }
+};
+struct best {
+  constexpr auto operator()(auto x) const { return argmax<1>(x); }
+};
+struct largest {
+  constexpr auto operator()(auto x) const { return norm<1>(x, std::numeric_limits<double>::infinity()); }
+};
+struct all_of_them {
+  constexpr auto operator()(auto x) const {
+    const auto p = softmax<1>(x);
+    return flows{var<1>(p), argmax<1>(p), norm<1>(p, std::numeric_limits<double>::infinity())};
+  }
+};
+
 }  // namespace
 
 TEST_CASE("a module is written down as nodes behind those that they read, each at its place in the keys of the serial model") {
@@ -117,6 +139,23 @@ TEST_CASE("what a module moves is what its layers move, as a constant and for a 
   STATIC_REQUIRE(all == traffic<branched, bind<many>(5)>());
   STATIC_REQUIRE(all.forward == one.forward);  // the heads are on every worker alike
   STATIC_REQUIRE(one.forward.bytes > 0);
+}
+
+TEST_CASE("functions that exchange inside are counted: sums both ways, extremes there alone") {
+  // An all_reduce of m elements over 3 workers: each reads 2 terms of its share and 2 shares of the others, so 4 m in all.
+  constexpr index_t n = 10;
+  constexpr index_t in_float = 4 * n * 4;
+  constexpr index_t in_double = 4 * n * 8;
+  const auto moved = [](const traffic_value& t) { return std::pair(t.forward.bytes, t.backward.bytes); };
+  CHECK(moved(traffic<network<normalised, cut_rows>>(bind<many>(n))) == std::pair(2 * in_float, in_float));
+  CHECK(moved(traffic<network<spread, cut_rows>>(bind<many>(n))) == std::pair(2 * in_double, 2 * in_double));
+  CHECK(moved(traffic<network<best, cut_rows>>(bind<many>(n))) == std::pair(in_float + in_double, index_t{0}));
+  CHECK(moved(traffic<network<largest, cut_rows>>(bind<many>(n))) == std::pair(in_double, index_t{0}));
+  constexpr traffic_value all = traffic<network<all_of_them, cut_rows>, bind<many>(n)>();
+  STATIC_REQUIRE(all == traffic<network<all_of_them, cut_rows>>(bind<many>(n)));
+  CHECK(moved(all) == std::pair(3 * in_float + 4 * in_double, in_float + 2 * in_double));
+  using alone = tensor<partition<mesh<upper, thirds>, blocks<upper>, whole>, shape<many, dim<6>>, float>;
+  CHECK(traffic<network<all_of_them, alone>>(bind<many>(n)) == traffic_value{});
 }
 
 TEST_CASE("a part that is shared stands in one scope however often it is used") {

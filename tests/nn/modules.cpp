@@ -137,10 +137,11 @@ using both_cut = tensor<partition<mesh<twofold, across_here>, blocks<twofold>, b
 struct formula {
   constexpr auto operator()(auto x, auto y) const {
     const auto p = softmax<1>(x * 3 - y);
-    const auto spread = shifted(var<1>(p, 0));
+    const auto spread = shifted(var<1>(p, 0) + norm<1>(p, 3) - detached(p));
     return flows{clamp_min(p + x, -0.25), spread};
   }
   static constexpr auto shifted(auto x) { return relu(x) + 0.5; }
+  static constexpr auto detached(auto x) { return where(eq(argmax<1>(x), 0), norm<1>(x, 1), norm<1>(x, 1) / 2); }
 };
 
 // An affine map of its own: a scale, cut as the features are, that begins as draws, and a shift that begins as zeros, for another mesh too.
@@ -266,7 +267,9 @@ TEST_CASE("functions of tensors are nodes of a module, numbers and exchanges inc
       const auto [values, spread] = net(x, y);
       const at::Tensor p = at::softmax(a * 3 - b, 1);
       const at::Tensor serial_values = at::clamp_min(p + a, -0.25);
-      const at::Tensor serial_spread = at::relu(p.var(1, false)) + 0.5;
+      const at::Tensor serial_one = p.abs().sum(1);
+      const at::Tensor serial_sizes = p.var(1, false) + at::linalg_vector_norm(p, 3, at::IntArrayRef{1}) - at::where(p.argmax(1) == 0, serial_one, serial_one / 2);
+      const at::Tensor serial_spread = at::relu(serial_sizes) + 0.5;
       sum(values * values).backward(true);
       sum(spread * spread).backward();
       (serial_values * serial_values).sum().backward({}, true);

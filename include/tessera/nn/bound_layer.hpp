@@ -2,7 +2,7 @@
 
 #include <tessera/nn/windowed.hpp>
 #include <tessera/operation/layer_plan.hpp>
-#include <tessera/operation/local_boxes.hpp>
+#include <tessera/tensor/bound_exchanges.hpp>
 #include <tessera/tensor/tied.hpp>
 
 #include <optional>
@@ -13,11 +13,6 @@ namespace tessera::nn {
 /// A layer's plan bound to a worker: what its calls need is found once.
 class bound_layer {
  public:
-  /// A change of layout on the way to the local operation or from it.
-  struct way {
-    placement_handle from, to;
-  };
-
   bound_layer(team_handle of, const layer_plan& plan, element first = element::float64) : team(std::move(of)), outputs(held_by(plan.raw(), team->rank())), sizes(tessera::detail::sizes_of(outputs)) {
     for (int i = 0; i < plan.inputs(); ++i) inputs.push_back({team->place(plan.given(i)), team->place(plan.used(i))});
     for (int i = 0; i < plan.exchanges(); ++i) exchanges.push_back({team->place(plan.from(i)), team->place(plan.to(i))});

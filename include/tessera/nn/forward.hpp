@@ -32,18 +32,18 @@ template <class F, int... Place>
 at::Tensor forward_function(const call& c, tessera::detail::indices<Place...>) {
   F f{};
   if constexpr (tessera::detail::HoldsNumber<F>) f.n = c.number;
-  if constexpr (requires { f.what(c.layer.inputs[Place].to->layout()...); }) {
-    const local_boxes& where = c.layer.boxes();
-    const tessera::detail::computing<F> compute{f};
-    if (where.result.empty()) return tessera::detail::empty_result(where.result.held, c.operands, c.layer.gives);
-    const at::Tensor y = [&] {
+  const local_boxes& where = c.layer.boxes();
+  const at::Tensor y = [&] {
+    if constexpr (requires { f.what(c.layer.inputs[Place].to->layout()...); }) {
+      const tessera::detail::computing<F> compute{f};
+      if (where.result.empty()) return tessera::detail::empty_result(where.result.held, c.operands, c.layer.gives);
       if constexpr (std::is_invocable_v<decltype(compute), const local_boxes&, decltype(c.operand(Place))...>) return compute(where, c.operand(Place)...);
       else return compute(c.operand(Place)...);
-    }();
-    return y.is_floating_point() || y.is_complex() ? c.layer.tied(y, c.operands) : y;
-  } else {
-    return tessera::detail::run(f, tessera::detail::tensor_of(c.layer.team, c.layer.inputs[Place].from, c.operand(Place))...).local();
-  }
+    } else {
+      return compute(f, bound_exchanges{c.layer.team, where, c.layer.exchanges}, c.operand(Place)...);
+    }
+  }();
+  return y.is_floating_point() || y.is_complex() ? c.layer.tied(y, c.operands) : y;
 }
 template <class F, int Operands>
 at::Tensor forward(const call& c, const tessera::detail::function_layer<F, Operands>&) {

@@ -197,7 +197,7 @@ constexpr traffic_value traffic_of(const layout& from, const layout& to, element
   if (same(from, to)) return {};
   traffic_value t;
   t.forward = in_bytes(cost_between(from, to), e);
-  if (has_cotangent(e)) t.backward = in_bytes(cost_between(cotangent(to), cotangent(from)), e);
+  if (has_cotangent(e) && only_sums(from) && only_sums(to)) t.backward = in_bytes(cost_between(cotangent(to), cotangent(from)), e);
   return t;
 }
 

@@ -48,7 +48,8 @@ struct cost_both_ways {
   cost back;
 };
 template <layout From, layout To>
-inline constexpr cost_both_ways reduced_cost{cost_between(From, To), cost_between(cotangent(To), cotangent(From))};
+inline constexpr cost_both_ways reduced_cost{
+    cost_between(From, To), only_sums(From) && only_sums(To) ? cost_between(cotangent(To), cotangent(From)) : cost{}};
 
 /// The traffic of a layer whose exchanges `X::of` are a constant, and whose first operand has this element.
 template <class X, element Operand>

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <tessera/operation/local_boxes.hpp>
 #include <tessera/operation/typed.hpp>
+#include <tessera/tensor/bound_exchanges.hpp>
 #include <tessera/tensor/empty_result.hpp>
 #include <tessera/tensor/tensor.hpp>
 
@@ -26,6 +26,15 @@ class local_operation {
     if (where_.result.empty()) return result(empty_result(where_.result.held, {boxes...}, scalar_type(gives_.element)));
     if constexpr (std::is_invocable_v<const Compute&, const local_boxes&, const Boxes&...>) return result(compute(where_, boxes...));
     else return result(compute(boxes...));
+  }
+  /// Of several operations with exchanges between them: every worker takes part, also without elements.
+  template <class Compute>
+  tensor<dyn> exchanging(const char* name, const exchange_values& between, const Compute& compute) const {
+    const team_handle& team = operands_[0]->team();
+    const during now(*team, {.what = name});
+    std::vector<way> ways;
+    for (const exchange_value& e : between) ways.push_back({team->place(e.from), team->place(e.to)});
+    return result(compute(bound_exchanges{team, where_, ways}));
   }
 
  private:

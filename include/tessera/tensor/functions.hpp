@@ -30,11 +30,12 @@ TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 
 at::Tensor compute(const where&, const at::Tensor& holds, const at::Tensor& x, const at::Tensor& y);
 
-/// The named dimensions, all of a tensor when none is named.
+/// The named dimensions in order, all of a tensor when none is named.
 template <int... Dims>
 std::vector<index_t> dims_named(index_t rank) {
-  std::vector<index_t> dims{Dims...};
-  for (index_t d = 0; sizeof...(Dims) == 0 && d < rank; ++d) dims.push_back(d);
+  std::vector<index_t> dims;
+  for (int d = 0; d < rank; ++d)
+    if (sizeof...(Dims) == 0 || among<Dims...>(d)) dims.push_back(d);
   return dims;
 }
 
@@ -47,26 +48,26 @@ std::vector<index_t> dims_named(index_t rank) {
 TESSERA_REDUCTIONS(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 
-// What exchanges inside: the tensor comes with its workers, and `gives` is what its function said of it.
-tensor<dyn> compute_argument(const tensor<dyn>& x, const tensor_value& gives, int dim, bool largest);
-tensor<dyn> compute_var(const tensor<dyn>& x, const tensor_value& gives, at::IntArrayRef dims, index_t correction);
-tensor<dyn> compute_norm(const tensor<dyn>& x, const tensor_value& gives, at::IntArrayRef dims, double p);
-tensor<dyn> compute_softmax(const tensor<dyn>& x, const layout& reduced, int dim, bool log);
+// What exchanges inside is told how.
+at::Tensor compute_argument(const bound_exchanges& by, const at::Tensor& x, int dim, bool largest);
+at::Tensor compute_var(const bound_exchanges& by, const at::Tensor& x, at::IntArrayRef dims, index_t correction);
+at::Tensor compute_norm(const bound_exchanges& by, const at::Tensor& x, at::IntArrayRef dims, double p, combine with);
+at::Tensor compute_softmax(const bound_exchanges& by, const at::Tensor& x, int dim, bool log);
 template <int Dim, bool Largest>
-tensor<dyn> exchange(const argument<Dim, Largest>&, const tensor_value& gives, const tensor<dyn>& x) {
-  return compute_argument(x, gives, Dim, Largest);
+at::Tensor compute(const argument<Dim, Largest>&, const bound_exchanges& by, const at::Tensor& x) {
+  return compute_argument(by, x, Dim, Largest);
 }
 template <int... Dims>
-tensor<dyn> exchange(const var<Dims...>& f, const tensor_value& gives, const tensor<dyn>& x) {
-  return compute_var(x, gives, dims_named<Dims...>(x.layout().dims.count), f.n.whole);
+at::Tensor compute(const var<Dims...>& f, const bound_exchanges& by, const at::Tensor& x) {
+  return compute_var(by, x, dims_named<Dims...>(x.dim()), f.n.whole);
 }
-template <int... Dims>
-tensor<dyn> exchange(const norm<Dims...>& f, const tensor_value& gives, const tensor<dyn>& x) {
-  return compute_norm(x, gives, dims_named<Dims...>(x.layout().dims.count), f.n.re);
+template <combine With, int... Dims>
+at::Tensor compute(const norm<With, Dims...>& f, const bound_exchanges& by, const at::Tensor& x) {
+  return compute_norm(by, x, dims_named<Dims...>(x.dim()), f.n.re, With);
 }
 template <int Dim, bool Log>
-tensor<dyn> exchange(const softmax<Dim, Log>&, const tensor_value&, const tensor<dyn>& x) {
-  return compute_softmax(x, reduced_by_exchange<Dim>(tessera::detail::value_at_hand(x), takes::reals, gives::same).result.layout, Dim, Log);
+at::Tensor compute(const softmax<Dim, Log>&, const bound_exchanges& by, const at::Tensor& x) {
+  return compute_softmax(by, x, Dim, Log);
 }
 
 at::Tensor compute(const matmul&, const at::Tensor& x, const at::Tensor& y);
@@ -137,8 +138,8 @@ tensor<dyn> run(const F& f, const Operands&... x) {
   if constexpr (requires { f.what(x.layout()...); }) {
     return local_operation(f.what(x.layout()...).kind, gives, {&x...}).run(computing<F>{f}, x.local()...);
   } else {
-    check_call(gives, {&x...});
-    return exchange(f, gives.result, x...);
+    const local_operation here(linearity::nonlinear, gives, {&x...});
+    return here.exchanging(F::name, f.exchanges(value_at_hand(x)...), [&](const bound_exchanges& by) { return compute(f, by, x.local()...); });
   }
 }
 

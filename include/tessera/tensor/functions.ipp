@@ -90,92 +90,62 @@ TESSERA_INLINE at::Tensor sum_of_products(const signature& what, at::TensorList 
 }
 TESSERA_INLINE at::Tensor reshaped(const local_boxes& boxes, const at::Tensor& x) { return x.reshape(tessera::detail::sizes_of(boxes.result.held)); }
 
-/// Along the axes that cut what is reduced, workers combine what they have of it.
-class reduced_exchange {
- public:
-  reduced_exchange(const tensor<dyn>& x, const layout& whole, at::IntArrayRef dims) : x_(x), whole_(whole), dims_(dims.begin(), dims.end()) {
-    std::sort(dims_.begin(), dims_.end());
-  }
-  at::Tensor combined(const at::Tensor& local, combine with) const {
-    layout terms = whole_;
-    for (int a = 0; a < terms.roles.count; ++a) {
-      const axis_role& r = x_.layout().roles[a];
-      if (r.kind == role::cut && std::count(dims_.begin(), dims_.end(), r.dimension) > 0) terms.roles[a] = partial_by(with);
-    }
-    return change_layout(x_.team(), terms, whole_, local);
-  }
-  at::Tensor summed(const at::Tensor& local) const { return combined(dims_.empty() ? local : local.sum(dims_), combine::sum); }
-  at::Tensor extreme(const at::Tensor& local, combine with) const {
-    return combined(most(local, dims_, tessera::detail::sizes_of(held_by(whole_, x_.team()->rank())), with), with);
-  }
-  /// The same with a dimension of one element for each that was reduced.
-  at::Tensor kept(at::Tensor y) const {
-    for (const index_t d : dims_) y = y.unsqueeze(d);
-    return y;
-  }
-  double count() const {
-    double n = 1;
-    for (const index_t d : dims_) n *= static_cast<double>(x_.layout().dims[static_cast<int>(d)].extent);
-    return n;
-  }
-
- private:
-  const tensor<dyn>& x_;
-  const layout& whole_;
-  std::vector<index_t> dims_;
-};
-
-/// The result of a function with exchanges, rounded once.
-inline tensor<dyn> finished(const tensor<dyn>& x, const tensor_value& gives, const at::Tensor& y) {
-  at::Tensor local = y.to(tessera::detail::scalar_type(gives.element));
-  if (has_cotangent(gives.element)) local = tessera::detail::tied(local, {x.local()});
-  return tessera::detail::tensor_of(x.team(), gives.layout, gives.element, local);
+/// A dimension of one element for each that was reduced.
+inline at::Tensor kept(at::Tensor y, at::IntArrayRef dims) {
+  for (const index_t d : dims) y = y.unsqueeze(d);
+  return y;
+}
+inline double count_of(const local_boxes& boxes, at::IntArrayRef dims) {
+  double n = 1;
+  for (const index_t d : dims) n *= static_cast<double>(boxes.operands[0].extents[static_cast<int>(d)]);
+  return n;
+}
+/// What all workers have of a sum, of an extreme.
+inline at::Tensor summed(const bound_exchanges& by, std::size_t i, const at::Tensor& x, at::IntArrayRef dims) {
+  return by.exchanged(dims.empty() ? x : x.sum(dims), i);
+}
+inline at::Tensor extreme(const bound_exchanges& by, std::size_t i, const at::Tensor& x, at::IntArrayRef dims, combine with) {
+  const box_vector& sizes = by.ways[i].from->extents();
+  return by.exchanged(most(x, dims, at::IntArrayRef(sizes.begin(), sizes.end()), with), i);
 }
 
-TESSERA_INLINE tensor<dyn> compute_argument(const tensor<dyn>& x, const tensor_value& gives, int dim, bool largest) {
-  const during now(*x.team(), {.what = largest ? "argmax" : "argmin"});
-  const reduced_exchange all(x, gives.layout, {index_t{dim}});
-  const at::Tensor local = x.local().detach();
-  const at::Tensor best = all.kept(all.extreme(local, largest ? combine::max : combine::min));
+TESSERA_INLINE at::Tensor compute_argument(const bound_exchanges& by, const at::Tensor& x, int dim, bool largest) {
+  const at::Tensor local = x.detach();
+  const index_t dims[]{dim};
+  const at::Tensor best = kept(extreme(by, 0, local, dims, largest ? combine::max : combine::min), dims);
   std::vector<at::Tensor> places{at::empty({0}, at::kLong)};
-  const holding held = held_by(x.layout(), x.team()->rank());
-  for (const interval& i : held[dim]) places.push_back(at::arange(i.lo, i.hi, at::kLong));
+  for (const interval& i : by.boxes.operands[0].held[dim]) places.push_back(at::arange(i.lo, i.hi, at::kLong));
   std::vector<index_t> along(static_cast<std::size_t>(local.dim()), 1);
   along[static_cast<std::size_t>(dim)] = -1;
   at::Tensor hit = local == best;
   if (local.is_floating_point()) hit = hit.logical_or(at::isnan(best).logical_and(at::isnan(local)));
   const at::Tensor nowhere = at::full({}, std::numeric_limits<index_t>::max(), at::kLong);
-  return finished(x, gives, all.extreme(at::where(hit, at::cat(places).view(along), nowhere), combine::min));
+  return extreme(by, 1, at::where(hit, at::cat(places).view(along), nowhere), dims, combine::min);
 }
 
-TESSERA_INLINE tensor<dyn> compute_var(const tensor<dyn>& x, const tensor_value& gives, at::IntArrayRef dims, index_t correction) {
-  const during now(*x.team(), {.what = "var"});
-  const reduced_exchange all(x, gives.layout, dims);
-  const at::Tensor wide = x.local().to(at::kDouble);
-  const at::Tensor from_mean = wide - all.kept(all.summed(wide) / all.count());
-  return finished(x, gives, all.summed(at::square(from_mean)) / std::max(0.0, all.count() - static_cast<double>(correction)));
+TESSERA_INLINE at::Tensor compute_var(const bound_exchanges& by, const at::Tensor& x, at::IntArrayRef dims, index_t correction) {
+  const double n = count_of(by.boxes, dims);
+  const at::Tensor wide = x.to(at::kDouble);
+  const at::Tensor from_mean = wide - kept(summed(by, 0, wide, dims) / n, dims);
+  return (summed(by, 1, at::square(from_mean), dims) / std::max(0.0, n - static_cast<double>(correction))).to(x.scalar_type());
 }
 
-TESSERA_INLINE tensor<dyn> compute_norm(const tensor<dyn>& x, const tensor_value& gives, at::IntArrayRef dims, double p) {
-  const during now(*x.team(), {.what = "norm"});
-  const reduced_exchange all(x, gives.layout, dims);
-  const at::Tensor size = at::abs(x.local().to(at::kDouble));
-  if (std::isinf(p)) return finished(x, gives, all.extreme(size, combine::max));
-  if (p == 1) return finished(x, gives, all.summed(size));
-  const at::Tensor total = all.summed(at::pow(size, p));
+TESSERA_INLINE at::Tensor compute_norm(const bound_exchanges& by, const at::Tensor& x, at::IntArrayRef dims, double p, combine with) {
+  const at::Tensor size = at::abs(x.to(at::kDouble));
+  if (with == combine::max) return extreme(by, 0, size, dims, with).to(x.scalar_type());
+  if (p == 1) return summed(by, 0, size, dims).to(x.scalar_type());
+  const at::Tensor total = summed(by, 0, at::pow(size, p), dims);
   const at::Tensor none = total == 0;  // where the root has no gradient
-  return finished(x, gives, at::where(none, total, at::pow(at::where(none, at::ones_like(total), total), 1 / p)));
+  return at::where(none, total, at::pow(at::where(none, at::ones_like(total), total), 1 / p)).to(x.scalar_type());
 }
 
-TESSERA_INLINE tensor<dyn> compute_softmax(const tensor<dyn>& x, const layout& whole, int dim, bool log) {
-  const during now(*x.team(), {.what = log ? "log_softmax" : "softmax"});
-  const tensor_value gives = tessera::detail::value_at_hand(x);
-  const at::Tensor local = is_half(x.type()) ? x.local().to(at::kFloat) : x.local();
-  if (x.layout().part_count(dim) == 1) return finished(x, gives, log ? at::log_softmax(local, dim) : at::softmax(local, dim));
-  const reduced_exchange all(x, whole, {index_t{dim}});
-  const at::Tensor below = local - all.kept(all.extreme(local.detach(), combine::max));
-  const at::Tensor total = all.kept(all.summed(at::exp(below)));
-  return finished(x, gives, log ? below - at::log(total) : at::exp(below) / total);
+TESSERA_INLINE at::Tensor compute_softmax(const bound_exchanges& by, const at::Tensor& x, int dim, bool log) {
+  const at::Tensor local = at::isReducedFloatingType(x.scalar_type()) ? x.to(at::kFloat) : x;
+  if (by.ways[0].from == by.ways[0].to) return (log ? at::log_softmax(local, dim) : at::softmax(local, dim)).to(x.scalar_type());
+  const index_t dims[]{dim};
+  const at::Tensor below = local - kept(extreme(by, 0, local.detach(), dims, combine::max), dims);
+  const at::Tensor total = kept(summed(by, 1, at::exp(below), dims), dims);
+  return (log ? below - at::log(total) : at::exp(below) / total).to(x.scalar_type());
 }
 
 }  // namespace tessera::functions

@@ -11,10 +11,18 @@ struct function_value {
   refusal why;
 };
 
+/// A change of layout that a function makes between its local operations.
+struct exchange_value {
+  layout from;
+  layout to;
+  tessera::element element{};
+};
+using exchange_values = static_vector<exchange_value, 4>;
+
 /// A function of tensors is a value: it has a `name`, and `on(values…)` says what it gives. One that is a local operation has its
-/// signature, `what(layouts…)`, too; what it computes of boxes is `compute(f, boxes…)` on the tensor floor.
+/// signature, `what(layouts…)`, too, another its `exchanges(values…)`; what it computes of boxes is `compute(f, boxes…)` on the tensor floor.
 ///
-/// What a function gives follows from its type; the numbers that it holds can only be refused.
+/// What a function gives and moves follows from its type; the numbers that it holds can only be refused.
 using function = detail::is_a<kind::function>;
 
 /// What a local operation gives, with an element of its own. Operands have one element.

@@ -17,9 +17,11 @@ struct function_layer {
   static constexpr layer_plan plan(const Values&... x) {
     const function_value y = F{}.on(x...);
     layer_plan p;
+    if (p.why = y.why; !p.why.ok()) return p;
     (p.take(x.layout), ...);
     p.give(y.result.layout, y.result.element);
-    p.why = y.why;
+    if constexpr (requires { F{}.exchanges(x...); })
+      for (const exchange_value& e : F{}.exchanges(x...)) p.exchange(e.from, e.to, e.element);
     return p;
   }
 };
@@ -41,6 +43,7 @@ constexpr auto call([[maybe_unused]] const F& f, const First& first, const Rest&
   if constexpr (tessera::detail::HoldsNumber<F> && (First::verdict::ok && ... && Rest::verdict::ok)) {
     const refusal why = f.on(tessera::detail::described<typename First::type>::value, tessera::detail::described<typename Rest::type>::value...).why;
     if (why.is(code::number_does_not_fit)) stop(why);  // [tessera.tensor.number] the number is none of the tensor's element
+    if (why.is(code::norm_not_positive)) stop(why);    // [tessera.function.norm] the p of a norm is above 0
     first.in->hold(f.n);
   }
   const auto y = tessera::detail::passed_on<tessera::detail::function_layer<F, 1 + sizeof...(Rest)>>(first, rest...);

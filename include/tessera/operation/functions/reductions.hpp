@@ -3,6 +3,8 @@
 #include <tessera/operation/functions/number.hpp>
 #include <tessera/operation/functions/shaping.hpp>
 
+#include <limits>
+
 // The functions that reduce dimensions, each in one line: name, how it depends on its operand, which elements it takes, which it gives,
 // and what combines the terms that workers have of a cut dimension.
 #define TESSERA_REDUCTIONS(f)                         \
@@ -41,7 +43,7 @@ constexpr signature reduced(const layout& x, linearity kind, combine with = comb
 TESSERA_REDUCTIONS(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 
-/// What reduces dimensions by exchanges of its own: whole values along the axes that cut them.
+/// What reduces dimensions by exchanges: whole values along the axes that cut them.
 template <int... Dims>
 constexpr function_value reduced_by_exchange(const tensor_value& x, takes elements, gives result) {
   function_value y = local(reduced<Dims...>(x.layout, linearity::nonlinear, combine::max), elements, result, x);
@@ -54,11 +56,31 @@ constexpr function_value reduced_by_exchange(const tensor_value& x, takes elemen
   return y;
 }
 
+/// The exchange of what such a function has of one worker's part: terms along the axes that cut the dimensions, whole values behind it.
+template <int... Dims>
+constexpr exchange_value combining(const layout& x, const layout& whole, combine with, element e) {
+  exchange_value y{whole, whole, e};
+  for (int a = 0; a < x.roles.count; ++a) {
+    const axis_role& r = x.roles[a];
+    const bool reduced = r.kind == role::cut && (sizeof...(Dims) == 0 || among<Dims...>(r.dimension));
+    if (reduced && x.mesh.axes[a].extent > 1) y.from.roles[a] = partial_by(with);
+  }
+  return y;
+}
+
 /// Where along a dimension the largest or the smallest element is; of a cut one, the workers find it together.
 template <int Dim, bool Largest>
 struct argument : function {
   static constexpr const char* name = Largest ? "argmax" : "argmin";
   constexpr function_value on(const tensor_value& x) const { return reduced_by_exchange<Dim>(x, takes::ordered, gives::indices); }
+  /// The best element, then the least index of one.
+  constexpr exchange_values exchanges(const tensor_value& x) const {
+    const layout whole = on(x).result.layout;
+    exchange_values all = no_items<exchange_value, 4>;
+    all.push(combining<Dim>(x.layout, whole, Largest ? combine::max : combine::min, x.element));
+    all.push(combining<Dim>(x.layout, whole, combine::min, element::int64));
+    return all;
+  }
 };
 
 /// The mean of (x − mean x)², its divisor smaller by a correction.
@@ -67,16 +89,27 @@ struct var : function {
   static constexpr const char* name = "var";
   number n = 1;
   constexpr function_value on(const tensor_value& x) const { return reduced_by_exchange<Dims...>(x, takes::reals, gives::same); }
+  /// The sum of x, then that of squares.
+  constexpr exchange_values exchanges(const tensor_value& x) const {
+    exchange_values all = no_items<exchange_value, 4>;
+    for (int i = 0; i < 2; ++i) all.push(combining<Dims...>(x.layout, on(x).result.layout, combine::sum, element::float64));
+    return all;
+  }
 };
 
-/// (Σ |x|ᵖ)^(1/p); the largest |x| where p is infinite.
-template <int... Dims>
+/// (Σ |x|ᵖ)^(1/p); the largest |x| where p is infinite, and a maximum is exchanged.
+template <combine With, int... Dims>
 struct norm : function {
   static constexpr const char* name = "norm";
   number n = 2;
   constexpr function_value on(const tensor_value& x) const {
     if (!(n.re > 0)) return {{}, refusal{code::norm_not_positive}};
     return reduced_by_exchange<Dims...>(x, takes::reals, gives::same);
+  }
+  constexpr exchange_values exchanges(const tensor_value& x) const {
+    exchange_values all = no_items<exchange_value, 4>;
+    all.push(combining<Dims...>(x.layout, on(x).result.layout, With, element::float64));
+    return all;
   }
 };
 
@@ -87,6 +120,15 @@ struct softmax : function {
   constexpr function_value on(const tensor_value& x) const {
     const refusal why = reduced_by_exchange<Dim>(x, takes::reals, gives::same).why;
     return why.ok() ? function_value{x, {}} : function_value{{}, why};
+  }
+  /// The largest element, then the sum; of half types in float.
+  constexpr exchange_values exchanges(const tensor_value& x) const {
+    const layout whole = reduced_by_exchange<Dim>(x, takes::reals, gives::same).result.layout;
+    const element e = bytes_of(x.element) < bytes_of(element::float32) ? element::float32 : x.element;
+    exchange_values all = no_items<exchange_value, 4>;
+    all.push(combining<Dim>(x.layout, whole, combine::max, e));
+    all.push(combining<Dim>(x.layout, whole, combine::sum, e));
+    return all;
   }
 };
 
@@ -130,7 +172,8 @@ constexpr auto var(const X& x, index_t correction = 1) {
 /// The p-norm over the named dimensions, over all when none is named.
 template <int... Dims, AnyTensor X>
 constexpr auto norm(const X& x, double p = 2) {
-  return call(functions::norm<Dims...>{{}, p}, x);
+  const bool infinite = p == std::numeric_limits<double>::infinity();
+  return infinite ? call(functions::norm<combine::max, Dims...>{{}, p}, x) : call(functions::norm<combine::sum, Dims...>{{}, p}, x);
 }
 
 /// exp x / Σ exp x along a dimension, cut or not.
