@@ -13,6 +13,10 @@ using image = ts::tensor<ts::partition<grid, ts::whole, ts::whole, ts::blocks<ro
 using samples = ts::tensor<ts::partition<grid, ts::blocks<row>, ts::whole, ts::whole, ts::whole>, ts::shape<batch, ts::dim<3>, ts::dim<8>, ts::dim<8>>, double>;
 using three = nn::conv<3, ts::kernel<3, 3>, ts::padding<1, 1>>;
 
+using rows = ts::tensor<ts::partition<grid, ts::blocks<row>, ts::whole>, ts::shape<batch, ts::dim<3>>, double>;
+using everywhere = ts::partition<grid, ts::whole, ts::whole>;
+constexpr auto kept = ts::operation("nf->nf").linear();
+
 // Fifty nodes, then another.
 template <int N>
 struct many {
@@ -93,6 +97,24 @@ struct model {
   constexpr auto operator()(auto x) const { return nn::relu{}(x, x); }
 };
 static_assert(ts::network<model, ts::tensor<ts::partition<grid, ts::blocks<row>>, ts::shape_of<8>>>::program.count >= 0);
+#elif defined(A_VERB_OF_ANOTHER_NAME)  // expect in 2 modules: [tessera.verb.pair] && not_this_verb<tessera::its::wanted_verb<tessera::verb::broadcast>, tessera::its::found_verb<tessera::verb::all_gather>>
+struct model {
+  constexpr auto operator()(auto x) const { return ts::broadcast<everywhere>(x) | nn::relu{}; }
+};
+static_assert(ts::network<model, rows>::program.count >= 0);
+#elif defined(TO_A_TENSOR)  // expect in 2 modules: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 0, tessera::kind::partition, tessera::kind::tensor>
+struct model {
+  constexpr auto operator()(auto x) const { return ts::to<rows>(x) | nn::relu{}; }
+};
+static_assert(ts::network<model, rows>::program.count >= 0);
+#elif defined(AN_OPERATION_THAT_HOLDS_VALUES)  // expect: [tessera.network.value] && part_holds_values<>
+struct model {
+  constexpr auto operator()(auto x) const {
+    const int by = 2;
+    return ts::apply<kept>([by](const auto& a) { return a * by; }, x);
+  }
+};
+static_assert(ts::network<model, rows>::program.count >= 0);
 #elif defined(A_NORM_OF_NO_ORDER)  // expect: [tessera.network.module] && module_not_constant<>
 struct model {
   constexpr auto operator()(auto x) const { return ts::norm<1>(x, -1); }
@@ -120,4 +142,8 @@ static_assert(ts::network<deep, grid>::program.count >= 0);
 #else
 static_assert(ts::network<deep, image>::program.count == 51);
 static_assert(ts::network<of_functions, image>::program.count == 3);
+struct of_verbs {
+  constexpr auto operator()(auto x) const { return ts::apply<kept>([](const auto& a) { return a; }, ts::to<everywhere>(ts::all_gather<everywhere>(x))); }
+};
+static_assert(ts::network<of_verbs, rows>::program.count == 3);
 #endif

@@ -111,6 +111,18 @@ struct all_of_them {
   }
 };
 
+// Verbs by name, and an operation of one's own.
+constexpr auto halved = operation("nf->nf").linear();
+using by_columns = partition<plane, whole, blocks<lower>>;
+using on_all = partition<plane, whole, whole>;
+struct moving_about {
+  constexpr auto operator()(auto x) const {
+    const auto all = all_gather<on_all>(x);
+    const auto y = tessera::apply<halved>([](const auto& a) { return a / 2; }, tessera::take<by_columns>(all));
+    return to<partition<plane, blocks<upper>, whole>>(y) + (x | nn::repartition<partition<plane, blocks<upper>, whole>>{});
+  }
+};
+
 }  // namespace
 
 TEST_CASE("a module is written down as nodes behind those that they read, each at its place in the keys of the serial model") {
@@ -156,6 +168,18 @@ TEST_CASE("functions that exchange inside are counted: sums both ways, extremes 
   CHECK(moved(all) == std::pair(3 * in_float + 4 * in_double, in_float + 2 * in_double));
   using alone = tensor<partition<mesh<upper, thirds>, blocks<upper>, whole>, shape<many, dim<6>>, float>;
   CHECK(traffic<network<all_of_them, alone>>(bind<many>(n)) == traffic_value{});
+}
+
+TEST_CASE("verbs lead flows where they lead tensors, under their names") {
+  constexpr const auto& p = network<moving_about, vectors>::program;
+  STATIC_REQUIRE(p.count == 6);
+  const char* names[]{"all_gather", "take", "apply", "to", "repartition", "add"};
+  for (int n = 0; n < p.count; ++n) CHECK(std::string_view(p.nodes[n].what->name) == names[n]);
+  STATIC_REQUIRE(std::is_same_v<network<moving_about, vectors>::output, canonical_tensor<vectors>>);
+  using gathered = tensor<on_all, shape<many, dim<6>>, double>;
+  using columns = tensor<by_columns, shape<many, dim<6>>, double>;
+  constexpr traffic_value t = traffic<network<moving_about, vectors>, bind<many>(5)>();
+  STATIC_REQUIRE(t.forward.bytes == primitive<vectors, gathered>::bytes(bind<many>(5)) + primitive<columns, vectors>::bytes(bind<many>(5)));
 }
 
 TEST_CASE("a part that is shared stands in one scope however often it is used") {

@@ -190,6 +190,21 @@ using centring = nn::sequential<squares_cut, centred>;
 // of five weights of 4 bytes.
 static_assert(traffic<centring>().forward.bytes == 2 * 5 * 8 && traffic<centring>().backward.bytes == 2 * 5 * 8 + 2 * 5 * 4);
 
+// Verbs on flows, and an operation of one's own that looks where its box lies.
+constexpr auto weighed = operation("nf->nf").linear();
+constexpr auto paired = operation("nf,nf->nf").multilinear();
+struct by_verbs {
+  using plane = mesh<twofold, across_here>;
+  constexpr auto operator()(auto x) const {
+    const auto rows = all_gather<partition<plane, blocks<twofold>, whole>>(x);
+    const auto heavy = tessera::apply<weighed>(
+        [](const local_boxes& where, const at::Tensor& a) { return a * at::arange(where.operands[0].first(1), where.operands[0].first(1) + where.operands[0].size(1)); },
+        to<partition<plane, whole, blocks<across_here, twofold>>>(rows));
+    const auto back = tessera::repartition<partition<plane, blocks<twofold>, blocks<across_here>>>(heavy);
+    return tessera::apply<paired>([](const at::Tensor& a, const at::Tensor& b) { return a * b; }, back, x);
+  }
+};
+
 }  // namespace
 
 TEST_CASE("a layer has exchanges between its local operations, buffers, and parameters of another element") {
@@ -223,6 +238,27 @@ TEST_CASE("a layer has exchanges between its local operations, buffers, and para
     nn::assign(net, state);
     judge(nn::state_of(copy).at("0.running_mean"), running);
     judge(nn::state_of(net).at("0.running_mean"), at::full({5}, 9, at::kDouble));
+    return worst;
+  });
+  INFO(run.errors());
+  REQUIRE(run.well());
+  for (const auto& r : run.results) CHECK(*r < 1e-12);
+}
+
+TEST_CASE("verbs and operations of one's own are nodes of a module") {
+  const auto run = in_team<by_verbs::plane>([](auto& t) {
+    const nn::network<by_verbs, both_cut> net{t, seed{1}};
+    double worst = 0;
+    for (const index_t n : {3, 1}) {
+      const at::Tensor a = global_of({n, 5}, numbers{3}).set_requires_grad(true);
+      auto x = take<both_cut>(t, a.detach());
+      x.requires_grad();
+      const auto y = net(x);
+      const at::Tensor serial = a * at::arange(5) * a;
+      sum(y * y).backward();
+      (serial * serial).sum().backward();
+      worst = std::max({worst, (global(y) - serial.detach()).abs().max().template item<double>(), (global(x.grad()) - a.grad()).abs().max().template item<double>()});
+    }
     return worst;
   });
   INFO(run.errors());

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/meta/call_site.hpp>
 #include <tessera/primitive/verb.hpp>
 #include <tessera/topology/element.hpp>
 
@@ -10,15 +11,6 @@
 #include <string_view>
 
 namespace tessera {
-
-/// A place in the user's program, as std::source_location is, which clang has from 15 on: a defaulted argument of every function
-/// that communicates.
-struct call_site {
-  const char* file = nullptr;
-  int line = 0;
-
-  static constexpr call_site here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) { return {file, line}; }
-};
 
 /// Why a worker calls an exchange; calls for other reasons never meet.
 enum class purpose : signed char { forward, backward, agreement, state };

@@ -151,20 +151,22 @@ class primitive {
   static_assert((verdict::template refuse<verdict>(), true));
 };
 
+/// Refuses a change of layout that is not the verb it is called.
+constexpr refusal check_verb(verb called, const layout& from, const layout& to) {
+  const verb leads = verb_between(from, to);
+  const bool tiles = called == verb::repartition && leads == verb::all_to_all;
+  const bool idle = leads == verb::nothing && detail::verb_of_longer_axes(from, to) == called;
+  if (leads == called || tiles || idle) return {};
+  return refusal{code::not_this_verb, static_cast<int>(called), static_cast<int>(leads)};
+}
+
 namespace detail {
 
 template <verb Verb, class From, class To>
 struct named_verdict {
   static constexpr refusal value = [] {
     const refusal leads_nowhere = primitive_verdict<From, To>::value;
-    if (!leads_nowhere.ok()) return leads_nowhere;
-    const layout& from = described<as_tensor<From>>::value.layout;
-    const layout& to = described<as_tensor<To>>::value.layout;
-    const verb leads = verb_between(from, to);
-    const bool tiles = Verb == verb::repartition && leads == verb::all_to_all;
-    const bool idle = leads == verb::nothing && verb_of_longer_axes(from, to) == Verb;
-    if (leads == Verb || tiles || idle) return refusal{};
-    return refusal{code::not_this_verb, static_cast<int>(Verb), static_cast<int>(leads)};
+    return leads_nowhere.ok() ? check_verb(Verb, described<as_tensor<From>>::value.layout, described<as_tensor<To>>::value.layout) : leads_nowhere;
   }();
 };
 

@@ -69,7 +69,7 @@ class awaited {
 template <class Q = void, class P, class S, class E>
 auto start(const tensor<P, S, E>& x, call_site at = call_site::here()) {
   using To = detail::moved_type<tensor<P, S, E>, Q>;
-  using verdict = detail::carried<detail::primitive_verdict<tensor<P, S, E>, To>, Q>;
+  using verdict = detail::led<verb::several, tensor<P, S, E>, Q>;
   verdict::template refuse<verdict>();
   if constexpr (verdict::ok) return awaited<To>(detail::begin({value_of<To>, detail::number_of_verb<tensor<P, S, E>, To>}, x.dynamic(), at));
   else return detail::refused_like<tensor<P, S, E>>();

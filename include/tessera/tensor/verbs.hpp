@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/operation/functions/verbs.hpp>
 #include <tessera/primitive/composition.hpp>
 #include <tessera/tensor/take.hpp>
 
@@ -9,7 +10,25 @@ namespace detail {
 
 /// The type of a tensor after it went to partition Q.
 template <class From, class Q>
-using moved_type = tensor<Q, typename From::shape_type, typename From::element_type>;
+using moved_type = tensor<Q, typename described<From>::shape_type, typename described<From>::element_type>;
+
+/// The primitive that a verb is between two types; `verb::several` is any.
+template <verb Verb, class From, class To>
+struct verb_between_types {
+  using type = named_primitive<Verb, From, To>;
+  using verdict_source = named_verdict<Verb, From, To>;
+};
+template <class From, class To>
+struct verb_between_types<verb::several, From, To> {
+  using type = primitive<From, To>;
+  using verdict_source = primitive_verdict<From, To>;
+};
+
+// Why a verb does not lead a tensor to Q, asked before a primitive is instantiated: compilers print a few lines for each class on the
+// way to a refusal.
+template <verb Verb, class From, class Q>
+using led = std::conditional_t<PartitionType<Q>, verdict_of<typename verb_between_types<Verb, From, moved_type<From, Q>>::verdict_source>,
+                               argument_verdict<kind::call, 0, kind::partition, Q>>;
 
 }  // namespace detail
 
@@ -35,35 +54,32 @@ const std::shared_ptr<bound_change>& change_of(const running_verb& v, const tens
 /// x where a verb leads.
 tensor<dyn> carry(const running_verb& v, const tensor<dyn>& x, call_site at);
 
-/// x under partition Q, by a primitive that was accepted.
-template <class F, class Q, class P, class S, class E>
-auto carry(const tensor<P, S, E>& x, call_site at) {
-  static_assert(sizeof(F) > 0);
-  using Result = moved_type<tensor<P, S, E>, Q>;
-  return Result(carry({value_of<Result>, number_of_verb<tensor<P, S, E>, Result>}, x.dynamic(), at), proved{});
-}
-
-// Why x does not go to Q, asked before F is instantiated: compilers print a few lines for each class on the way to a refusal.
-template <class Source, class Q>
-using carried = std::conditional_t<PartitionType<Q>, verdict_of<Source>, argument_verdict<kind::call, 0, kind::partition, Q>>;
-
 }  // namespace detail
 
-/// Takes a tensor to another partition, by whatever verbs lead there: `to<Q>(x)`.
-template <class Q = void, Distributes P, class S, class E>
-auto to(const tensor<P, S, E>& x, call_site at = call_site::here()) {
-  using To = detail::moved_type<tensor<P, S, E>, Q>;
-  using verdict = detail::carried<detail::primitive_verdict<tensor<P, S, E>, To>, Q>;
-  verdict::template refuse<verdict>();
-  if constexpr (verdict::ok) return detail::carry<primitive<tensor<P, S, E>, To>, Q>(x, at);
-  else return detail::refused_like<tensor<P, S, E>>();
+namespace functions {
+
+/// The door for tensors.
+template <verb Verb, class Q, class X>
+  requires(kind_of<X> != kind::flow)
+auto lead(const change_to<Verb, Q>&, const X& x, call_site at) {
+  if constexpr (UntypedTensor<X>) {
+    using verdict = tessera::detail::untyped<X>;
+    verdict::template refuse<verdict>();
+    return tessera::detail::refused_tensor<>();
+  } else {
+    using verdict = tessera::detail::led<Verb, X, Q>;
+    verdict::template refuse<verdict>();
+    if constexpr (verdict::ok) {
+      using To = tessera::detail::moved_type<X, Q>;
+      static_assert(sizeof(typename tessera::detail::verb_between_types<Verb, X, To>::type) > 0);
+      return To(tessera::detail::carry({value_of<To>, tessera::detail::number_of_verb<X, To>}, x.dynamic(), at), tessera::detail::proved{});
+    } else {
+      return tessera::detail::refused_like<X>();
+    }
+  }
 }
-template <class Q = void, UntypedTensor X>
-auto to(const X&) {
-  using verdict = detail::untyped<X>;
-  verdict::template refuse<verdict>();
-  return detail::refused_tensor<>();
-}
+
+}  // namespace functions
 
 namespace detail {
 
@@ -113,41 +129,6 @@ auto apply(const X&) {
   verdict::template refuse<verdict>();
   return detail::refused_tensor<>();
 }
-
-// The named verbs: each refuses a pair of partitions that it does not lead between. Beside each its adjoint.
-#define TESSERA_VERB(name)                                                                                       \
-  template <class Q = void, Distributes P, class S, class E>                                                     \
-  auto name(const tensor<P, S, E>& x, call_site at = call_site::here()) {                                        \
-    using To = detail::moved_type<tensor<P, S, E>, Q>;                                                           \
-    using verdict = detail::carried<detail::named_verdict<verb::name, tensor<P, S, E>, To>, Q>;                  \
-    verdict::template refuse<verdict>();                                                                         \
-    if constexpr (verdict::ok) return detail::carry<named_primitive<verb::name, tensor<P, S, E>, To>, Q>(x, at); \
-    else return detail::refused_like<tensor<P, S, E>>();                                                         \
-  }                                                                                                              \
-  template <class Q = void, UntypedTensor X>                                                                     \
-  auto name(const X&) {                                                                                          \
-    using verdict = detail::untyped<X>;                                                                          \
-    verdict::template refuse<verdict>();                                                                         \
-    return detail::refused_tensor<>();                                                                           \
-  }
-TESSERA_VERB(broadcast)
-TESSERA_VERB(sum_reduce)
-TESSERA_VERB(all_reduce)
-TESSERA_VERB(copy_in)
-TESSERA_VERB(all_gather)
-TESSERA_VERB(reduce_scatter)
-TESSERA_VERB(scatter)
-TESSERA_VERB(gather)
-TESSERA_VERB(all_to_all)
-TESSERA_VERB(repartition)
-TESSERA_VERB(halo_exchange)
-TESSERA_VERB(halo_accumulate)
-TESSERA_VERB(share)
-TESSERA_VERB(keep)
-TESSERA_VERB(take)
-TESSERA_VERB(put)
-TESSERA_VERB(as_term)
-#undef TESSERA_VERB
 
 }  // namespace tessera
 
