@@ -282,7 +282,7 @@ TEST_CASE("a plan is made for the extents at hand, refused every time, and stays
     const auto of = [&](index_t n, index_t height) { return take<input>(t, at::ones({n, 1, height}, at::kDouble)); };
     remembering::plans.clear();
     for (int again = 0; again < 2; ++again)
-      if (const std::string s = said_by([&] { net(of(2, 3)); }); !says(s, {"[tessera.window.kernel]", "[layer 0, conv]"})) return "says: " + s;
+      if (const std::string s = said_by([&] { net(of(2, 3)); }); !says(s, {"[tessera.window.kernel]", "[layer 0 (conv)]"})) return "says: " + s;
     net(of(3, 5));
     net(of(4, 6));
     net(of(3, 5));

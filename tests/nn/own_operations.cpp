@@ -272,7 +272,7 @@ TEST_CASE("typed tensors: two operands one behind the other; a primitive by its 
 }
 namespace {
 
-enum class gives { another_box, another_element, nothing };
+enum class gives { another_box, another_element, nothing, an_exception, an_error_of_libtorch };
 
 template <gives What>
 struct wrong_layer {
@@ -281,6 +281,8 @@ struct wrong_layer {
   static at::Tensor forward(const nn::call& c) {
     const at::Tensor& x = c.operand();
     if (What == gives::nothing) return {};
+    if (What == gives::an_exception) throw std::out_of_range("no such table");
+    if (What == gives::an_error_of_libtorch) return x.view({x.numel() + 1});
     return What == gives::another_box ? at::cat({x, x}, 1) : x.to(at::kFloat);
   }
 };
@@ -312,9 +314,11 @@ TEST_CASE("what a layer of one's own gives wrongly, and a parameter of another e
     INFO(said);
     CHECK(said.find(what) != std::string::npos);
   };
-  names(told_all("tessera.tensor.shape", through(std::type_identity<wrong_layer<gives::another_box>>{})), ": wrong_layer at own_operations.cpp:");
-  names(told_all("tessera.tensor.element", through(std::type_identity<wrong_layer<gives::another_element>>{})), ": wrong_layer at own_operations.cpp:");
-  names(told_all("tessera.tensor.undefined", through(std::type_identity<wrong_layer<gives::nothing>>{})), ": wrong_layer at own_operations.cpp:");
+  names(told_all("tessera.tensor.shape", through(std::type_identity<wrong_layer<gives::another_box>>{})), ": layer 1 (wrong_layer) at own_operations.cpp:");
+  names(told_all("tessera.tensor.element", through(std::type_identity<wrong_layer<gives::another_element>>{})), ": layer 1 (wrong_layer) at own_operations.cpp:");
+  names(told_all("tessera.tensor.undefined", through(std::type_identity<wrong_layer<gives::nothing>>{})), ": layer 1 (wrong_layer) at own_operations.cpp:");
+  names(told_all("tessera.network.layer", through(std::type_identity<wrong_layer<gives::an_exception>>{})), "[layer 1 (wrong_layer): no such table]");
+  names(told_all("tessera.network.layer", through(std::type_identity<wrong_layer<gives::an_error_of_libtorch>>{})), "[layer 1 (wrong_layer): shape '");
   for (const bool own : {true, false})
     names(told_all("tessera.tensor.element", [&](const team<world>& t) {
       const auto run = [&](const auto& net) {

@@ -173,7 +173,7 @@ TEST_CASE("what does not fit in a program of values is thrown where it is added,
     INFO(text);
     CHECK(text.find(what) != std::string::npos);
   };
-  says(said_of([&] { y | nn::conv_layer{.out = 4, .kernel = {9, 9}}; }), "layer 2, conv");
+  says(said_of([&] { y | nn::conv_layer{.out = 4, .kernel = {9, 9}}; }), "layer 2 (conv)");
   says(said_of([&] { y | nn::conv_layer{.out = 4}; }), "[tessera.layer.kernel]");
   says(said_of([&] { y | nn::conv_layer{.out = 4, .kernel = {3, 3}, .stride = {1, 1, 1}}; }), "[tessera.layer.options]");
   says(said_of([&] { y | nn::linear_layer{.out = 4, .cut_out = {"nowhere"}}; }), "[tessera.");

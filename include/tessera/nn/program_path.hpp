@@ -25,7 +25,7 @@ std::string path_of(const program_view<Fact>& program, const program_node<Fact>&
 
 /// What messages call a layer at its path.
 inline std::string layer_at(const std::string& path, const char* name) {
-  return path.empty() ? std::string(name) : "layer " + path + ", " + name;
+  return path.empty() ? std::string(name) : "layer " + path + " (" + name + ")";
 }
 
 }  // namespace tessera::detail

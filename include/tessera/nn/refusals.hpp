@@ -26,6 +26,9 @@ inline constexpr reason program_value_unknown{
 inline constexpr reason program_cycle{
     "tessera.program.cycle", "",
     "the nodes of the file wait for one another in a circle; let one of them read something else"};
+inline constexpr reason layer_threw{
+    "tessera.network.layer", "",
+    "a layer threw an exception; look at what it says"};
 inline constexpr reason other_results{
     "tessera.network.results", "has, says",
     "a layer that is a value has as many results as its type says; write static constexpr int results in it"};

@@ -74,6 +74,7 @@ class running_program {
     std::size_t first_result;
     std::vector<std::size_t> done_with;  ///< values that nobody reads behind it
     functions::number number;
+    const char* called = nullptr;      ///< "layer encoder.2 (conv)", by messages
   };
   /// The program bound for inputs that lie alike.
   struct bound_program {

@@ -3,7 +3,25 @@
 #include <tessera/nn/program_path.hpp>
 #include <tessera/nn/running_program.hpp>
 
+#include <mutex>
 #include <set>
+
+namespace tessera::detail {
+
+/// What a layer is called by messages, those of a backward too that comes when its network is gone: kept as long as the program runs.
+inline const char* kept_name(const std::string& name) {
+  static std::mutex one_at_a_time;
+  static std::set<std::string> all;
+  const std::lock_guard lock(one_at_a_time);
+  return all.insert(name).first->c_str();
+}
+
+/// Throws what a layer threw as an error that names the layer; the first is nested in it.
+[[noreturn]] inline void threw(const char* layer, const std::string& what) {
+  std::throw_with_nested(error(refusal{code::layer_threw}, fmt::format("{}: {}", layer, what)));
+}
+
+}  // namespace tessera::detail
 
 namespace tessera::nn {
 
@@ -18,6 +36,7 @@ TESSERA_INLINE running_program::state::state(team_handle of, const program_type&
     for (std::size_t i = 0; i < steps.size() && node.scope >= 0 && p.scopes[node.scope].shared && s.owner == steps.size(); ++i)
       if (p.nodes[i].scope == node.scope && p.nodes[i].number == node.number) s.owner = i;
     for (int i = 0; i < node.operands; ++i) s.operands.push_back(place_of(p.operand(node, i)));
+    s.called = tessera::detail::kept_name(tessera::detail::layer_at(s.path, s.what->name));
     values += static_cast<std::size_t>(node.results);
     steps.push_back(std::move(s));
   }
@@ -95,7 +114,7 @@ TESSERA_INLINE auto running_program::bound_for(std::span<const tensor<dyn>* cons
     std::vector<const tensor_value*> operands;
     for (const std::size_t v : now.operands) operands.push_back(&b.values[v]);
     const layer_plan p = now.what->plan_for(operands);
-    check(p.why, tessera::detail::layer_at(now.path, now.what->name));
+    check(p.why, now.called);
     const element first = operands.empty() ? now.what->elements[0] : operands[0]->element;
     b.layers.emplace_back(my.team, p, first);
     for (int i = 0; i < p.outputs(); ++i) {
@@ -118,13 +137,23 @@ TESSERA_INLINE std::vector<tensor<dyn>> running_program::forward(std::span<const
   std::vector<at::Tensor> operands;
   for (std::size_t i = 0; i < my.steps.size(); ++i) {
     const step& node = my.steps[i];
-    const during activity_now(*my.team, {.what = node.what->name, .at = at});
+    const during activity_now(*my.team, {.what = node.called, .at = at});
     const layer_state& mine = my.states[node.owner];
     for (const parameter& w : mine.parameters) w.check_element();
     operands.clear();
     for (const std::size_t v : node.operands) operands.push_back(values[v]);
     for (const std::size_t v : node.done_with) values[v].reset();
-    std::vector<at::Tensor> results = node.what->forward({bound.layers[i], operands, mine, my.training, node.number});
+    std::vector<at::Tensor> results = [&] {
+      try {
+        return node.what->forward({bound.layers[i], operands, mine, my.training, node.number});
+      } catch (const error&) {
+        throw;
+      } catch (const c10::Error& e) {
+        tessera::detail::threw(node.called, e.what_without_backtrace());
+      } catch (const std::exception& e) {
+        tessera::detail::threw(node.called, e.what());
+      }
+    }();
     for (std::size_t k = 0; k < results.size(); ++k) {
       const std::size_t v = node.first_result + k;
       tessera::detail::check_local(results[k], *bound.where[v], bound.values[v].element, *my.team);

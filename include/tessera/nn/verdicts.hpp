@@ -53,6 +53,11 @@ template <class... Told> struct program_cycle {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.program.cycle] the nodes of the file wait for one another in a circle; let one of them read something else"); } };
+template <class... Told> struct layer_threw {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.network.layer] a layer threw an exception; look at what it says"); } };
 template <class... Told> struct other_results {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -153,6 +158,7 @@ template <> struct verdict_for<&code::program_without_output> { template <class 
 template <> struct verdict_for<&code::program_layer_unknown> { template <class Why> using type = program_layer_unknown<>; };
 template <> struct verdict_for<&code::program_value_unknown> { template <class Why> using type = program_value_unknown<>; };
 template <> struct verdict_for<&code::program_cycle> { template <class Why> using type = program_cycle<>; };
+template <> struct verdict_for<&code::layer_threw> { template <class Why> using type = layer_threw<>; };
 template <> struct verdict_for<&code::other_results> { template <class Why> using type = other_results<its::has<Why::number(0)>, its::says<Why::number(1)>>; };
 template <> struct verdict_for<&code::label_out_of_range> { template <class Why> using type = label_out_of_range<its::label<Why::number(0)>, its::classes<Why::number(1)>>; };
 template <> struct verdict_for<&code::file_missing> { template <class Why> using type = file_missing<>; };
