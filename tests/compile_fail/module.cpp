@@ -115,6 +115,18 @@ struct model {
   }
 };
 static_assert(ts::network<model, rows>::program.count >= 0);
+#elif defined(END_TO_END_OF_UNKNOWN_LENGTH)  // expect in 2 modules: [tessera.concat.extent] && ranges_not_known<tessera::its::dimension<0>>
+struct model {
+  constexpr auto operator()(auto x) const { return ts::concat<0>(x, x); }
+};
+static_assert(ts::network<model, rows>::program.count >= 0);
+#elif defined(END_TO_END_CUT_UNALIKE)  // expect in 2 modules: [tessera.rule.cut] && cut_unalike<row, tessera::its::operand<1>, tessera::its::dimension<1>>
+struct model {
+  constexpr auto operator()(auto x, auto y) const { return ts::concat<0>(x, y); }
+};
+using by_rows = ts::tensor<ts::partition<grid, ts::blocks<row>, ts::whole>, ts::shape_of<4, 6>, double>;
+using by_columns = ts::tensor<ts::partition<grid, ts::whole, ts::blocks<row>>, ts::shape_of<4, 6>, double>;
+static_assert(ts::network<model, by_rows, by_columns>::program.count >= 0);
 #elif defined(A_NORM_OF_NO_ORDER)  // expect: [tessera.network.module] && module_not_constant<>
 struct model {
   constexpr auto operator()(auto x) const { return ts::norm<1>(x, -1); }

@@ -123,6 +123,14 @@ struct moving_about {
   }
 };
 
+// One behind the other along a dimension that is cut.
+struct joining {
+  constexpr auto operator()(auto x) const { return concat<1>(x, x * 2); }
+};
+struct joining_rows {
+  constexpr auto operator()(auto x) const { return concat<0, partition<plane, blocks<upper>, blocks<lower>>>(x, x, x); }
+};
+
 }  // namespace
 
 TEST_CASE("a module is written down as nodes behind those that they read, each at its place in the keys of the serial model") {
@@ -180,6 +188,18 @@ TEST_CASE("verbs lead flows where they lead tensors, under their names") {
   using columns = tensor<by_columns, shape<many, dim<6>>, double>;
   constexpr traffic_value t = traffic<network<moving_about, vectors>, bind<many>(5)>();
   STATIC_REQUIRE(t.forward.bytes == primitive<vectors, gathered>::bytes(bind<many>(5)) + primitive<columns, vectors>::bytes(bind<many>(5)));
+}
+
+TEST_CASE("tensors that are put end to end along a cut dimension go to their ranges of a balanced one") {
+  using columns = tensor<partition<plane, blocks<upper>, blocks<lower>>, shape<dim<10>, dim<6>>, double>;
+  using net = network<joining, columns>;
+  STATIC_REQUIRE(std::is_same_v<net::output, tensor<partition<plane, blocks<upper>, blocks<lower>>, shape<dim<10>, dim<12>>, double>>);
+  constexpr traffic_value t = traffic<net>();
+  STATIC_REQUIRE(t.forward.bytes == 10 * (3 + 3) * 8);  // 3 columns of the first go to the left, 3 of the second to the right
+  STATIC_REQUIRE(t.backward.bytes == t.forward.bytes);
+  using rows = tensor<partition<plane, whole, blocks<lower>, on<upper>>, shape<dim<4>, dim<6>>, double>;
+  STATIC_REQUIRE(std::is_same_v<network<joining_rows, rows>::output, tensor<partition<plane, blocks<upper>, blocks<lower>>, shape<dim<12>, dim<6>>, double>>);
+  STATIC_REQUIRE(traffic<network<joining_rows, rows>>().forward.bytes == 6 * 6 * 8);  // half of the twelve rows leave coordinate 0
 }
 
 TEST_CASE("a part that is shared stands in one scope however often it is used") {

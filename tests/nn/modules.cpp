@@ -201,7 +201,7 @@ struct by_verbs {
         [](const local_boxes& where, const at::Tensor& a) { return a * at::arange(where.operands[0].first(1), where.operands[0].first(1) + where.operands[0].size(1)); },
         to<partition<plane, whole, blocks<across_here, twofold>>>(rows));
     const auto back = tessera::repartition<partition<plane, blocks<twofold>, blocks<across_here>>>(heavy);
-    return tessera::apply<paired>([](const at::Tensor& a, const at::Tensor& b) { return a * b; }, back, x);
+    return tessera::apply<paired>([](const at::Tensor& a, const at::Tensor& b) { return a * b; }, back, concat<1>(x, x) | nn::slice<1, 5, 10>{});
   }
 };
 

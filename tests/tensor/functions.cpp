@@ -284,3 +284,44 @@ TEST_CASE("reductions, softmax and shapes are LibTorch's over dimensions cut and
           return "";
         })) == "");
 }
+
+namespace {
+
+template <int Dim, class... Q>
+tensor<dyn> put_end_to_end(const std::vector<tensor<dyn>>& x) {
+  return x.size() == 2 ? concat<Dim, Q...>(x[0], x[1]) : concat<Dim, Q...>(x[0], x[1], x[2]);
+}
+
+}  // namespace
+
+TEST_CASE("tensors are put end to end as LibTorch does, along dimensions whole and cut, uneven and empty, and into a partition that is named") {
+  const std::vector<std::vector<layout>> lists{
+      {lying<blocks<ox>, blocks<oy>>({7, 5}), lying<blocks<ox>, blocks<oy>>({7, 4})},
+      {lying<blocks<ox>, blocks<oy>>({3, 1}), lying<blocks<ox>, blocks<oy>>({3, 8}), lying<blocks<ox>, blocks<oy>>({3, 2})},
+      {lying<blocks<ox>, whole>({4, 3}), lying<blocks<ox>, blocks<oy>>({4, 6})},
+      {lying<whole, blocks<oy, ox>>({2, 7}), lying<whole, blocks<oy>>({2, 3})},
+      {lying<whole, whole, invariant<ox, oy>>({2, 3}), lying<whole, whole, invariant<ox, oy>>({2, 4})},
+      {lying<blocks<ox>, grains<2, oy>>({2, 6}), lying<blocks<ox>, grains<2, oy>>({2, 5})},
+      {lying<whole, blocks<oy>, on<ox, 1>>({2, 4}), lying<whole, blocks<oy>, on<ox, 1>>({2, 0})}};
+  using turned = partition<world, blocks<oy>, blocks<ox>>;
+  CHECK(worst(in_team<world>([&](const team<world>& t) -> std::string {
+          for (const auto& lie : lists)
+            for (const at::ScalarType e : some_elements) {
+              std::vector<at::Tensor> whole_x;
+              for (const layout& x : lie) whole_x.push_back(numbers_for(x, e, 3 + whole_x.size()));
+              const auto serially = [](const auto& x) { return at::cat(x, 1); };
+              std::string said = differs(t, "concat<1>", put_end_to_end<1>, serially, lie, whole_x);
+              if (said.empty()) said = differs(t, "concat<1, Q>", put_end_to_end<1, turned>, serially, lie, whole_x);
+              if (!said.empty()) return said;
+            }
+          return "";
+        })) == "");
+}
+
+TEST_CASE("what is put end to end is cut alike elsewhere, and its type follows") {
+  using x_type = on_world<double, shape<dim<4>, dim<6>>, blocks<ox>, blocks<oy>>;
+  STATIC_REQUIRE(std::is_same_v<decltype(concat<1>(std::declval<x_type>(), std::declval<x_type>())), on_world<double, shape<dim<4>, dim<12>>, blocks<ox>, blocks<oy>>>);
+  CHECK(refusals<world>("tessera.rule.cut", [](auto& t) {
+          concat<1>(take(t, lying<blocks<ox>, blocks<oy>>({4, 6}), at::ones({4, 6})), take(t, lying<blocks<oy>, blocks<ox>>({4, 6}), at::ones({4, 6})));
+        }) == 6);
+}

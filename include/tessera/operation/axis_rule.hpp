@@ -43,15 +43,15 @@ class axis_rule {
     const char letter = what_.operands[first][lead.dimension];
     const dimension& d = operands_[first].layout.dims[lead.dimension];
     const treated how = what_.of(letter);
-    if (!cuttable(how, d)) return refusal{code::dimension_needed_whole, first, lead.dimension};
+    if (!cuttable(how, d) || !same_intervals(d, beside(how, first, d), parts_of(first))) return refusal{code::dimension_needed_whole, first, lead.dimension};
     int terms = 0;    // operands whose intervals are pending
     int lacking = 0;  // operands without this dimension
     for (int o = 0; o < operands_.count; ++o) {
-      const int has = place(what_.operands[o], letter);
+      const int has = counterpart(how, o);
       if (has >= 0) {
         const dimension& other = operands_[o].layout.dims[has];
-        const bool alike = kind(o) == role::cut && of(o).dimension == has && of(o).level == lead.level &&
-                           of(o).joined == lead.joined && same_intervals(d, other, operands_[first].layout.part_count(lead.dimension));
+        const bool alike = kind(o) == role::cut && of(o).dimension == has && of(o).level == lead.level && of(o).joined == lead.joined &&
+                           same_intervals(beside(how, o, d), other, parts_of(first));
         if (!alike) return refusal{code::cut_unalike, name(), o, has};
         terms += other.kind == cover::pending && !other.tiles() ? 1 : 0;
         continue;
@@ -94,15 +94,46 @@ class axis_rule {
     switch (how.how) {
       case treatment::plain:
       case treatment::windowed:
-      case treatment::narrowed: return true;
+      case treatment::narrowed:
+      case treatment::concatenated: return true;
       case treatment::whole:
-      case treatment::added:
-      case treatment::concatenated: return false;
+      case treatment::added: return false;
       case treatment::merged: return outermost(how) && (d.kind == cover::tiled || alone(how));
       case treatment::split: return d.kind == cover::tiled && d.grain() % how.extent == 0;
     }
     return false;
   }
+  constexpr int parts_of(int o) const { return operands_[o].layout.part_count(of(o).dimension); }
+
+  // The dimension of an operand that is treated together with another: the one of its letter, or what is concatenated with it.
+  constexpr int counterpart(const treated& t, int o) const {
+    int at = place(what_.operands[o], t.letter);
+    for (const treated& other : what_.special)
+      if (at < 0 && t.how == treatment::concatenated && other.how == t.how && other.into == t.into) at = place(what_.operands[o], other.letter);
+    return at;
+  }
+  // How that dimension must be cut beside one that is cut as d: alike, or in its range of the tiling that all which are concatenated have.
+  constexpr dimension beside(const treated& t, int o, dimension d) const {
+    if (t.how != treatment::concatenated) return d;
+    index_t begin = 0;
+    index_t length = 0;
+    index_t n = 0;
+    for (int other = 0; other < operands_.count; ++other) {
+      const int at = counterpart(t, other);
+      const index_t extent = at < 0 ? 0 : operands_[other].layout.dims[at].extent;
+      if (extent == dynamic) return {};  // then nobody knows the ranges
+      if (other == o) {
+        begin = n;
+        length = extent;
+      }
+      n += extent;
+    }
+    d.tile();
+    d.extent = n;
+    d.narrow(begin, length);
+    return d;
+  }
+
   constexpr bool alone(const treated& t) const {
     int n = 0;
     for (const treated& other : what_.special) n += other.how == treatment::merged && other.into == t.into;

@@ -18,6 +18,7 @@ constexpr refusal make_dimension(const signature& what, const static_vector<oper
                                  bool& made) {
   index_t extent = 1;  // of the merged ones behind this one
   int merged = 0;
+  const dimension* cut = nullptr;  // the range of a tiling that a concatenated one is
   for (int s = what.special.count - 1; s >= 0; --s) {
     const treated& t = what.special[s];
     if (t.into != letter && t.inner != letter) continue;
@@ -42,6 +43,7 @@ constexpr refusal make_dimension(const signature& what, const static_vector<oper
       }
     } else if (t.how == treatment::concatenated) {
       if (result.extent != dynamic) result.extent = d.extent == dynamic ? dynamic : result.extent + d.extent;
+      if (operands[o].layout.levels(at) > 0) cut = &d;
     } else if (merged++ == 0) {
       result = d;
       extent = d.extent;
@@ -55,6 +57,13 @@ constexpr refusal make_dimension(const signature& what, const static_vector<oper
       result.tag = {};
       result.set_grain(after == dynamic ? d.grain() : d.grain() * after);
     }
+  }
+  if (cut != nullptr) {
+    const index_t n = result.extent;
+    result = *cut;
+    result.tile();
+    result.tag = {};
+    result.extent = n;
   }
   return {};
 }

@@ -102,7 +102,8 @@ struct signature {
   /// The result has neighbours as one dimension, outermost first; a cut of the outermost becomes a cut in grains.
   constexpr signature merged(const char* dims, char into) const { return each(dims, treatment::merged, into); }
 
-  /// The result has these one behind the other, in the order of the operands; none of them may be cut.
+  /// The result has these one behind the other, in the order of the operands; where they are cut, each is cut as its range of the result,
+  /// so that the parts of a worker, end to end, are one part of it.
   constexpr signature concatenated(const char* dims, char into) const { return each(dims, treatment::concatenated, into); }
 
   /// The result has n elements as n / extent times extent; a cut in grains of a multiple of extent becomes a cut of the outer ones.

@@ -121,6 +121,11 @@ template <class... Told> struct operand_of_other_dimensions {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.signature.dimensions] the operation takes another number of dimensions of this operand; reshape it, or choose another operation"); } };
+template <class... Told> struct ranges_not_known {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.concat.extent] tensors are put end to end along a cut dimension whose extents are known; write dim<n> in the shapes, or repartition it whole first"); } };
 template <class... Told> struct split_uneven {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -261,6 +266,7 @@ template <> struct verdict_for<&code::letter_from_nowhere> { template <class Why
 template <> struct verdict_for<&code::role_does_not_fit> { template <class Why> using type = role_does_not_fit<its::role<Why::number(0)>>; };
 template <> struct verdict_for<&code::wrong_number_of_operands> { template <class Why> using type = wrong_number_of_operands<its::takes<Why::number(0)>, its::is_given<Why::number(1)>>; };
 template <> struct verdict_for<&code::operand_of_other_dimensions> { template <class Why> using type = operand_of_other_dimensions<its::operand<Why::number(0)>, its::takes<Why::number(1)>, its::is_given<Why::number(2)>>; };
+template <> struct verdict_for<&code::ranges_not_known> { template <class Why> using type = ranges_not_known<its::dimension<Why::number(0)>>; };
 template <> struct verdict_for<&code::split_uneven> { template <class Why> using type = split_uneven<its::dimension<Why::number(0)>, its::extent<Why::number(1)>, its::inner_extent<Why::number(2)>>; };
 template <> struct verdict_for<&code::windows_do_not_compose> { template <class Why> using type = windows_do_not_compose<its::dimension<Why::number(0)>, its::layer<Why::number(1)>>; };
 template <> struct verdict_for<&code::layer_has_no_window> { template <class Why> using type = layer_has_no_window<its::layer<Why::number(0)>>; };

@@ -85,9 +85,11 @@ template <int First, int Second>
 at::Tensor compute(const transpose<First, Second>&, const at::Tensor& x) {
   return x.transpose(First, Second);
 }
-template <int Dim, std::same_as<at::Tensor>... Boxes>
-at::Tensor compute(const concat<Dim>&, const Boxes&... x) {
-  return at::cat({x...}, Dim);
+template <int Dim, class Q, std::same_as<at::Tensor>... Boxes>
+at::Tensor compute(const concat<Dim, Q>&, const bound_exchanges& by, const Boxes&... x) {
+  std::size_t i = 0;
+  const std::vector<at::Tensor> taken{by.exchanged(x, i++)...};
+  return at::cat(taken, Dim);
 }
 /// The elements of a box under the extents of the result.
 at::Tensor reshaped(const local_boxes& boxes, const at::Tensor& x);

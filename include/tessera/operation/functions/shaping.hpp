@@ -175,33 +175,6 @@ struct slice : function {
   constexpr function_value on(const tensor_value& x) const { return infer_values(what(x.layout), x.element, x); }
 };
 
-/// Tensors one behind the other along a dimension, which none of them cuts.
-template <int Dim>
-struct concat : function {
-  static constexpr const char* name = "concat";
-  template <class... Layouts>
-  constexpr signature what(const layout& x, const Layouts&... rest) const {
-    signature s;
-    s.kind = linearity::additive;
-    s.why = check_dims<Dim>(x);
-    if (!s.why.ok()) return s;
-    s.result = letters_of(x.dims.count);
-    for (int o = 0; o < 1 + static_cast<int>(sizeof...(rest)); ++o) {
-      letters own = s.result;
-      own[Dim] = static_cast<char>('A' + o);
-      s.operands.push(own);
-      const char letter[]{own[Dim], 0};
-      s = s.concatenated(letter, 'Z');
-    }
-    s.result[Dim] = 'Z';
-    return s;
-  }
-  template <class... Values>
-  constexpr function_value on(const tensor_value& x, const Values&... rest) const {
-    return infer_values(what(x.layout, rest.layout...), x.element, x, rest...);
-  }
-};
-
 }  // namespace functions
 
 /// Dimensions in another order: `permute<1, 0>(x)`.
@@ -244,16 +217,6 @@ constexpr auto unflatten(const X& x) {
 template <int Dim, index_t Begin, index_t End, AnyTensor X>
 constexpr auto slice(const X& x) {
   return call(functions::slice<Dim, Begin, End>{}, x);
-}
-/// Up to 4 tensors one behind the other along a dimension.
-template <int Dim, AnyTensor X, AnyTensor... Rest>
-constexpr auto concat(const X& x, const Rest&... rest) {
-  return call(functions::concat<Dim>{}, x, rest...);
-}
-/// Up to 4 tensors one behind the other along a dimension of its own.
-template <int Dim, AnyTensor X, AnyTensor... Rest>
-constexpr auto stack(const X& x, const Rest&... rest) {
-  return concat<Dim>(unsqueeze<Dim>(x), unsqueeze<Dim>(rest)...);
 }
 
 }  // namespace tessera
