@@ -161,12 +161,12 @@ static_assert(exist<ts::result_type<f::var<0>, window>>);
 static_assert(exist<ts::result_type<f::mean<0>, numbers<ts::whole, ts::whole>>>);
 #elif defined(SQUEEZE_OF_MORE)  // expect: [tessera.function.single] && not_single<tessera::its::dimension<1>, tessera::its::extent<6>>
 static_assert(exist<ts::result_type<f::squeeze<1>, copies>>);
-#elif defined(CONCAT_OF_CUT)  // expect: [tessera.rule.whole] && dimension_needed_whole<tessera::its::operand<0>, tessera::its::dimension<0>>
-static_assert(exist<ts::result_type<f::concat<0>, by_row, by_row>>);
+#elif defined(CONCAT_OF_OTHER_CUTS)  // expect: [tessera.rule.cut] && cut_unalike<row, tessera::its::operand<1>, tessera::its::dimension<1>>
+static_assert(exist<ts::result_type<f::concat<0>, by_row, by_col>>);
 #elif defined(FLATTEN_OF_CUT)  // expect: [tessera.rule.whole] && dimension_needed_whole<tessera::its::operand<0>, tessera::its::dimension<1>>
 static_assert(exist<ts::result_type<f::flatten<0, 1>, by_col>>);
-#elif defined(UNFLATTEN_OF_BLOCKS)  // expect: [tessera.rule.whole] && dimension_needed_whole<tessera::its::operand<0>, tessera::its::dimension<0>>
-static_assert(exist<ts::result_type<f::unflatten<0, 3>, by_row>>);
+#elif defined(UNFLATTEN_OF_BLOCKS)  // expect: [tessera.rule.split] && split_through_part<tessera::its::operand<0>, tessera::its::dimension<0>, tessera::its::inner_extent<4>>
+static_assert(exist<ts::result_type<f::unflatten<0, 4>, by_row>>);
 #elif defined(PERMUTE_OF_FEWER)  // expect: [tessera.signature.dimensions] && operand_of_other_dimensions<tessera::its::operand<0>, tessera::its::takes<1>, tessera::its::is_given<2>>
 static_assert(exist<ts::result_type<f::permute<0>, copies>>);
 #elif defined(CHOSEN_BY_NUMBERS)  // expect: [tessera.tensor.element] && wrong_element<tessera::its::expected_element<tessera::element::boolean>, tessera::its::given_element<tessera::element::float32>>

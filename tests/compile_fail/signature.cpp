@@ -92,7 +92,7 @@ static_assert(exists<ts::operation_type<halved, matrix<ts::whole, ts::haloed<ts:
 static_assert(exists<ts::operation_type<softmax, by_col>>);
 #elif defined(JOINED_CUT)  // expect: [tessera.rule.whole] && dimension_needed_whole<tessera::its::operand<0>, tessera::its::dimension<1>>
 static_assert(exists<ts::operation_type<beside, by_col, by_col>>);
-#elif defined(SPLIT_IN_GRAINS_OF_OTHERS)  // expect: [tessera.rule.whole] && dimension_needed_whole<tessera::its::operand<0>, tessera::its::dimension<1>>
+#elif defined(SPLIT_IN_GRAINS_OF_OTHERS)  // expect: [tessera.rule.split] && split_through_part<tessera::its::operand<0>, tessera::its::dimension<1>, tessera::its::inner_extent<3>>
 static_assert(exists<ts::operation_type<as_pairs, matrix<ts::whole, ts::grains<2, row>>>>);
 #elif defined(MERGED_INNER_CUT)  // expect: [tessera.rule.whole] && dimension_needed_whole<tessera::its::operand<0>, tessera::its::dimension<1>>
 static_assert(exists<ts::operation_type<flat, by_col>>);

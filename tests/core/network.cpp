@@ -196,6 +196,40 @@ TEST_CASE("the weight's cut is the cheapest for one sample, whatever the batch")
   }()));
 }
 
+TEST_CASE("outputs are cut in grains where the layer says so") {
+  using features = tensor<partition<mesh<row>, whole, whole>, shape<batch, dim<6>>, double>;
+  using heads = sequential<features, nn::linear<24, cut_out<grains<8, row>>>>;
+  STATIC_REQUIRE(std::is_same_v<heads::output, tensor<partition<mesh<row>, whole, grains<8, row>>, shape<batch, dim<24>>, double>>);
+  const layer_plan p = nn::linear<24, cut_out<grains<8, row>>>::plan(value_of<features>);
+  CHECK((p.stored(0).dims[0].grain() == 8 && p.stored(1).dims[0].grain() == 8));
+}
+
+TEST_CASE("a dimension grows by a role, and its cut with it") {
+  using image = tensor<partition<grid, blocks<row>, grains<2, col>>, shape<dim<5>, dim<7>>, double>;
+  static constexpr signature twice = operation("hw->hw").scaled('h', 2).scaled('w', 3).linear();
+  STATIC_REQUIRE(std::is_same_v<operation_type<twice, image>, tensor<partition<grid, grains<2, row>, grains<6, col>>, shape<dim<10>, dim<21>>, double>>);
+  STATIC_REQUIRE(operation("hw->hw").scaled('h', 0).check().is(code::role_does_not_fit));
+  STATIC_REQUIRE(operation("hw->w").scaled('h', 2).check().is(code::role_does_not_fit));
+}
+
+TEST_CASE("blocks that come out even are split as grains are") {
+  static constexpr signature pairs = operation("z->ab").split('z', 'a', 'b', 4).linear();
+  using even = tensor<partition<grid, blocks<row>>, shape_of<24>, double>;
+  STATIC_REQUIRE(std::is_same_v<operation_type<pairs, even>, tensor<partition<grid, blocks<row>, whole>, shape_of<6, 4>, double>>);
+  const auto refused = [](index_t n, index_t grain) {
+    layout x = value_of<even>.layout;
+    x.dims[0].extent = n;
+    x.dims[0].set_grain(grain);
+    static_vector<operand, 4> one = no_items<operand, 4>;
+    one.push({x, false});
+    return infer(pairs, one).why;
+  };
+  CHECK(refused(24, 2).ok());
+  CHECK(refused(24, 4).ok());
+  CHECK(refused(20, 1).is(code::split_through_part));
+  CHECK(refused(20, 4).ok());
+}
+
 TEST_CASE("column and row forms are spellings") {
   struct model : axis<4> {};
   struct data : axis<2> {};

@@ -43,6 +43,7 @@ class axis_rule {
     const char letter = what_.operands[first][lead.dimension];
     const dimension& d = operands_[first].layout.dims[lead.dimension];
     const treated how = what_.of(letter);
+    if (how.how == treatment::split && !splits(how, d, parts_of(first))) return refusal{code::split_through_part, first, lead.dimension, how.extent};
     if (!cuttable(how, d) || !same_intervals(d, beside(how, first, d), parts_of(first))) return refusal{code::dimension_needed_whole, first, lead.dimension};
     int terms = 0;    // operands whose intervals are pending
     int lacking = 0;  // operands without this dimension
@@ -98,10 +99,16 @@ class axis_rule {
       case treatment::concatenated: return true;
       case treatment::whole:
       case treatment::added: return false;
+      case treatment::scaled: return d.kind == cover::tiled;
       case treatment::merged: return outermost(how) && (d.kind == cover::tiled || alone(how));
-      case treatment::split: return d.kind == cover::tiled && d.grain() % how.extent == 0;
+      case treatment::split: return true;
     }
     return false;
+  }
+  // Whether every part is whole inner dimensions: by its grain, or because it comes out even.
+  constexpr bool splits(const treated& how, const dimension& d, int parts) const {
+    if (d.kind != cover::tiled || d.grain() % how.extent == 0) return d.kind == cover::tiled;
+    return d.bounds == nullptr && d.extent != dynamic && d.extent % (d.grain() * parts) == 0 && d.extent / parts % how.extent == 0;
   }
   constexpr int parts_of(int o) const { return operands_[o].layout.part_count(of(o).dimension); }
 

@@ -14,6 +14,7 @@ struct contraction {
   bool chosen = false;                  ///< the weight's cut is given, not the cheapest
   static_vector<text, max_axes> cut_out;  ///< axes that cut the weight's outputs, outermost first
   static_vector<text, max_axes> cut_in;   ///< axes that cut the weight's inputs
+  index_t grain_out = 1;                  ///< elements of the outputs that are never split
   bool has_output = false;
   tessera::layout output;               ///< the result's partition, where it is given (extents are filled in)
   refusal why;                          ///< what does not fit in the options themselves

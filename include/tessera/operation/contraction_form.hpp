@@ -146,6 +146,7 @@ class contraction_form {
     for (const axis_role& r : used.roles) w.roles.push(r.kind == role::cut || r.kind == role::partial ? axis_role{} : r);
     dimension out;
     out.extent = what_.out;
+    out.set_grain(cut_out.empty() ? 1 : what_.grain_out);
     w.dims.push(out);
     dimension in = used.dims[feature_];
     in.tag = {};
@@ -256,7 +257,7 @@ class contraction_form {
     for (int a : order)
       if (y.roles[a].kind == role::partial || (y.roles[a].kind == role::cut && y.roles[a].dimension == feature_)) cutters.push(a);
     for (int a : cutters) y.set_meaning(a, {});
-    y.dims[feature_].balance(1);
+    y.dims[feature_].balance(cutters.empty() ? 1 : what_.grain_out);
     for (int i = 0; i < cutters.count; ++i) {
       const axis_role& was = x_.roles[cutters[i]];
       y.cut_by(feature_, cutters[i], was.kind == role::cut && was.joined && i > 0 && joins(cutters[i - 1], was));

@@ -97,6 +97,12 @@ constexpr refusal infer_dimension(const signature& what, const static_vector<ope
     result.extent = how.extent;
     result.tag = {};
   }
+  if (how.how == treatment::scaled) {
+    if (n != dynamic && !product_fits(n, how.extent)) return refusal{code::count_overflows, at, n};
+    result.extent = n == dynamic ? dynamic : n * how.extent;
+    result.tag = {};
+    result.set_grain(result.grain() * how.extent);
+  }
   if (how.how == treatment::windowed) {
     if (const refusal r = how.kernel.check(at, n); !r.ok()) return r;
     const dimension input = result;

@@ -36,7 +36,7 @@ struct divisor {};
 
 /// Leaves out the bias of a linear layer or a convolution.
 struct no_bias {};
-/// The axes that cut a weight's outputs: the input is gathered over them.
+/// The axes that cut a weight's outputs: the input is gathered over them. `cut_out<grains<8, model>>` splits no 8 of them.
 template <class... Axes>
 struct cut_out {};
 /// The axes that cut a weight's inputs: the result is reduced over them.
@@ -208,6 +208,14 @@ constexpr void name_axes(layer_options& o, static_vector<text, max_axes>& names)
 template <class... Axes>
 struct option<cut_out<Axes...>> : option_about<topic::cut_out> {
   static constexpr void apply(layer_options& o) { name_axes<Axes...>(o, o.weights.cut_out); }
+};
+template <index_t Grain, class... Axes>
+struct option<cut_out<grains<Grain, Axes...>>> : option_about<topic::cut_out> {
+  static constexpr void apply(layer_options& o) {
+    name_axes<Axes...>(o, o.weights.cut_out);
+    o.weights.grain_out = Grain;
+    if (Grain < 1) o.weights.why = first_of(o.weights.why, refusal{code::grain_not_positive, 0, Grain});
+  }
 };
 template <class... Axes>
 struct option<cut_in<Axes...>> : option_about<topic::cut_in> {

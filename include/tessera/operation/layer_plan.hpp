@@ -220,15 +220,12 @@ namespace detail {
 constexpr refusal hold_windows(layout& x, int first, const sliding* kernels, int count) {
   for (int i = 0; i < count; ++i) {
     const int d = first + i;
-    dimension& dim = x.dims[d];
+    const dimension& dim = x.dims[d];
     if (const refusal r = kernels[i].check(d, dim.extent); !r.ok()) return r;
     if (x.levels(d) == 0 || serves(dim, kernels[i])) continue;
     if (!dim.tiles()) return refusal{code::window_without_halo, 0, d};
     if (dim.bounds == learned) return refusal{code::lengths_not_known, d};
-    dim.kind = cover::haloed;
-    dim.balance(1);
-    dim.outputs = kernels[i].outputs(dim.extent);
-    dim.needs = kernels[i].needs();
+    x = x.halo(d, kernels[i]);
   }
   return {};
 }

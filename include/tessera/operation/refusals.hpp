@@ -56,6 +56,9 @@ inline constexpr reason wrong_number_of_operands{
 inline constexpr reason operand_of_other_dimensions{
     "tessera.signature.dimensions", "operand, takes, is given",
     "the operation takes another number of dimensions of this operand; reshape it, or choose another operation"};
+inline constexpr reason split_through_part{
+    "tessera.rule.split", "operand, dimension, inner extent",
+    "the cut goes through what becomes one inner dimension; cut in grains of that extent: grains<inner extent, axes...>"};
 inline constexpr reason ranges_not_known{
     "tessera.concat.extent", "dimension",
     "tensors are put end to end along a cut dimension whose extents are known; write dim<n> in the shapes, or repartition it whole first"};

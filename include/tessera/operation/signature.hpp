@@ -19,6 +19,7 @@ enum class treatment : signed char {
   windowed,      ///< each output needs a window of it
   merged,        ///< the result joins it with the dimensions that follow, outermost first
   narrowed,      ///< the result has a range of it
+  scaled,        ///< the result has several elements for each of it
   concatenated,  ///< the result has it behind those of other operands
   split,         ///< the result has it as two dimensions, the inner one of a given extent
   added          ///< no operand has it: the result repeats what it has
@@ -31,7 +32,7 @@ struct treated {
   sliding kernel;      ///< windowed and narrowed: which inputs an output needs
   char into = 0;       ///< merged and concatenated: the letter of the joint dimension; split: of the outer one; added: its own
   char inner = 0;      ///< split: the letter of the inner dimension
-  index_t extent = 0;  ///< narrowed: of the range; split: of the inner dimension; added: its own
+  index_t extent = 0;  ///< narrowed: of the range; scaled: how many for each; split: of the inner dimension; added: its own
 };
 
 /// The letters of an operand's dimensions, outermost first: "nchw".
@@ -99,6 +100,9 @@ struct signature {
     return with_role({dim, treatment::narrowed, {1, 1, -begin, 0, 1, boundary::zero}, 0, 0, end - begin});
   }
 
+  /// The result has `times` elements for each; a cut grows with it, in grains of as many.
+  constexpr signature scaled(char dim, index_t times) const { return with_role({dim, treatment::scaled, {}, 0, 0, times}); }
+
   /// The result has neighbours as one dimension, outermost first; a cut of the outermost becomes a cut in grains.
   constexpr signature merged(const char* dims, char into) const { return each(dims, treatment::merged, into); }
 
@@ -106,7 +110,8 @@ struct signature {
   /// so that the parts of a worker, end to end, are one part of it.
   constexpr signature concatenated(const char* dims, char into) const { return each(dims, treatment::concatenated, into); }
 
-  /// The result has n elements as n / extent times extent; a cut in grains of a multiple of extent becomes a cut of the outer ones.
+  /// The result has n elements as n / extent times extent; a cut whose parts are whole multiples of extent becomes a cut of the outer ones:
+  /// one in grains of a multiple, or one that comes out even.
   constexpr signature split(char dim, char outer, char inner, index_t extent) const {
     return with_role({dim, treatment::split, {}, outer, inner, extent});
   }
@@ -164,6 +169,7 @@ constexpr bool role_fits(const signature& s, int t) {
     case treatment::plain:
     case treatment::whole: return true;
     case treatment::windowed: return kept;
+    case treatment::scaled: return kept && role.extent > 0;
     case treatment::narrowed: return kept && role.extent >= 0 && role.kernel.before <= 0;
     case treatment::merged: {
       if (kept || s.operands.count > 1 || in_operands(role.into) || place(s.result, role.into) < 0) return false;

@@ -121,6 +121,11 @@ template <class... Told> struct operand_of_other_dimensions {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.signature.dimensions] the operation takes another number of dimensions of this operand; reshape it, or choose another operation"); } };
+template <class... Told> struct split_through_part {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.rule.split] the cut goes through what becomes one inner dimension; cut in grains of that extent: grains<inner extent, axes...>"); } };
 template <class... Told> struct ranges_not_known {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -266,6 +271,7 @@ template <> struct verdict_for<&code::letter_from_nowhere> { template <class Why
 template <> struct verdict_for<&code::role_does_not_fit> { template <class Why> using type = role_does_not_fit<its::role<Why::number(0)>>; };
 template <> struct verdict_for<&code::wrong_number_of_operands> { template <class Why> using type = wrong_number_of_operands<its::takes<Why::number(0)>, its::is_given<Why::number(1)>>; };
 template <> struct verdict_for<&code::operand_of_other_dimensions> { template <class Why> using type = operand_of_other_dimensions<its::operand<Why::number(0)>, its::takes<Why::number(1)>, its::is_given<Why::number(2)>>; };
+template <> struct verdict_for<&code::split_through_part> { template <class Why> using type = split_through_part<its::operand<Why::number(0)>, its::dimension<Why::number(1)>, its::inner_extent<Why::number(2)>>; };
 template <> struct verdict_for<&code::ranges_not_known> { template <class Why> using type = ranges_not_known<its::dimension<Why::number(0)>>; };
 template <> struct verdict_for<&code::split_uneven> { template <class Why> using type = split_uneven<its::dimension<Why::number(0)>, its::extent<Why::number(1)>, its::inner_extent<Why::number(2)>>; };
 template <> struct verdict_for<&code::windows_do_not_compose> { template <class Why> using type = windows_do_not_compose<its::dimension<Why::number(0)>, its::layer<Why::number(1)>>; };

@@ -168,6 +168,17 @@ struct layout {
     roles[axis] = what;
   }
 
+  /// The same, holding along a dimension that is cut what balanced outputs of a kernel need.
+  constexpr layout halo(int dim, const sliding& kernel) const {
+    layout x = *this;
+    dimension& d = x.dims[dim];
+    d.kind = cover::haloed;
+    d.balance(1);
+    d.outputs = kernel.outputs(d.extent);
+    d.needs = kernel.needs();
+    return x;
+  }
+
   /// Takes an axis out of what it cuts; parts stay as they are, so it must be of extent 1.
   constexpr void release(int axis) {
     const axis_role before = roles[axis];
