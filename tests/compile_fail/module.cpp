@@ -120,7 +120,7 @@ struct model {
   constexpr auto operator()(auto x) const { return ts::concat<0>(x, x); }
 };
 static_assert(ts::network<model, rows>::program.count >= 0);
-#elif defined(END_TO_END_CUT_UNALIKE)  // expect in 2 modules: [tessera.rule.cut] && cut_unalike<row, tessera::its::operand<1>, tessera::its::dimension<1>>
+#elif defined(END_TO_END_CUT_UNALIKE)  // expect in 2 modules: [tessera.rule.cut] && cut_unalike<row, tessera::its::operand<1>, tessera::its::dimension<0>>
 struct model {
   constexpr auto operator()(auto x, auto y) const { return ts::concat<0>(x, y); }
 };

@@ -161,7 +161,7 @@ static_assert(exist<ts::result_type<f::var<0>, window>>);
 static_assert(exist<ts::result_type<f::mean<0>, numbers<ts::whole, ts::whole>>>);
 #elif defined(SQUEEZE_OF_MORE)  // expect: [tessera.function.single] && not_single<tessera::its::dimension<1>, tessera::its::extent<6>>
 static_assert(exist<ts::result_type<f::squeeze<1>, copies>>);
-#elif defined(CONCAT_OF_OTHER_CUTS)  // expect: [tessera.rule.cut] && cut_unalike<row, tessera::its::operand<1>, tessera::its::dimension<1>>
+#elif defined(CONCAT_OF_OTHER_CUTS)  // expect: [tessera.rule.cut] && cut_unalike<row, tessera::its::operand<1>, tessera::its::dimension<0>>
 static_assert(exist<ts::result_type<f::concat<0>, by_row, by_col>>);
 #elif defined(FLATTEN_OF_CUT)  // expect: [tessera.rule.whole] && dimension_needed_whole<tessera::its::operand<0>, tessera::its::dimension<1>>
 static_assert(exist<ts::result_type<f::flatten<0, 1>, by_col>>);

@@ -230,6 +230,20 @@ TEST_CASE("blocks that come out even are split as grains are") {
   CHECK(refused(20, 4).ok());
 }
 
+TEST_CASE("the average of whole images exchanges sums alone") {
+  using net = sequential<image, nn::global_avg_pool>;
+  STATIC_REQUIRE(std::is_same_v<net::output, tensor<partition<grid, whole, whole, whole, whole>, shape<batch, dim<3>, dim<1>, dim<1>>, double>>);
+  constexpr traffic_value t = traffic<net>(bind<batch>(4));
+  STATIC_REQUIRE(t.forward.bytes == 2 * (4 - 1) * 4 * 3 * 8);  // an all_reduce of 4 x 3 means over four workers
+  STATIC_REQUIRE(t.backward.bytes == t.forward.bytes);
+  CHECK(nn::global_avg_pool::plan({value_of<image>.layout, element::int64}).why.is(code::mean_of_integers));
+}
+
+TEST_CASE("a layout says what a kernel needs") {
+  const layout x = value_of<tensor<partition<mesh<row>, blocks<row>>, shape_of<10>>>.layout;
+  CHECK(same(x.halo(0, {3, 2, 1, 1, 1}), value_of<tensor<partition<mesh<row>, haloed<blocks<row>, 5, 2, -1, 1>>, shape_of<10>>>.layout));
+}
+
 TEST_CASE("column and row forms are spellings") {
   struct model : axis<4> {};
   struct data : axis<2> {};

@@ -205,6 +205,16 @@ struct by_verbs {
   }
 };
 
+// Each pixel four times, each image's mean: over two dimensions cut unevenly.
+constexpr auto twice_as_large = operation("nchw->nchw").scaled('h', 2).scaled('w', 2).linear();
+using cut_image = tensor<partition<mesh<twofold, across_here>, whole, whole, blocks<twofold>, blocks<across_here>>, shape<images_at_once, dim<2>, dim<3>, dim<4>>, double>;
+struct enlarging {
+  constexpr auto operator()(auto x) const {
+    const auto y = tessera::apply<twice_as_large>([](const at::Tensor& a) { return a.repeat_interleave(2, 2).repeat_interleave(2, 3); }, x);
+    return flows{square(y) | nn::global_avg_pool{}, y};
+  }
+};
+
 }  // namespace
 
 TEST_CASE("a layer has exchanges between its local operations, buffers, and parameters of another element") {
@@ -238,6 +248,36 @@ TEST_CASE("a layer has exchanges between its local operations, buffers, and para
     nn::assign(net, state);
     judge(nn::state_of(copy).at("0.running_mean"), running);
     judge(nn::state_of(net).at("0.running_mean"), at::full({5}, 9, at::kDouble));
+    return worst;
+  });
+  INFO(run.errors());
+  REQUIRE(run.well());
+  for (const auto& r : run.results) CHECK(*r < 1e-12);
+}
+
+TEST_CASE("images grow by an operation, and are averaged, where they lie") {
+  const auto run = in_team<mesh<twofold, across_here>>([](auto& t) {
+    const nn::network<enlarging, cut_image> net{t, seed{1}};
+    double worst = 0;
+    for (const index_t n : {2, 0}) {
+      const at::Tensor a = global_of({n, 2, 3, 4}, numbers{3}).set_requires_grad(true);
+      auto x = take<cut_image>(t, a.detach());
+      x.requires_grad();
+      const auto [mean, large] = net(x);
+      const at::Tensor serial_large = a.repeat_interleave(2, 2).repeat_interleave(2, 3);
+      const at::Tensor serial_mean = serial_large.square().mean(at::IntArrayRef{2, 3}, true);
+      sum(mean * mean).backward(true);
+      sum(large * large).backward();
+      (serial_mean * serial_mean).sum().backward({}, true);
+      (serial_large * serial_large).sum().backward();
+      const auto judge = [&](const at::Tensor& mine, const at::Tensor& serial) {
+        if (mine.sizes() != serial.sizes()) worst = 1;
+        else if (mine.numel() > 0) worst = std::max(worst, (mine - serial).abs().max().template item<double>());
+      };
+      judge(global(mean), serial_mean.detach());
+      judge(global(large), serial_large.detach());
+      judge(global(x.grad()), a.grad());
+    }
     return worst;
   });
   INFO(run.errors());

@@ -15,6 +15,9 @@ at::Tensor forward_contraction(const bound_layer& b, const contraction& what, co
 /// Padding and slices ∘ (blocks → what is kept).
 at::Tensor forward_widened(const bound_layer& b, const static_vector<sliding, 8>& widths, const at::Tensor& input);
 
+/// The sums of this worker's part of each channel over the extents of the whole, put together.
+at::Tensor forward_averaging(const call& c);
+
 // The families of layers, by what their types say that they are.
 inline at::Tensor forward(const call& c, const contraction& what) { return forward_contraction(c.layer, what, c.operand(), c.state.parameters); }
 inline at::Tensor forward(const call& c, const pooling& what) { return forward_pooling(c.layer, what, c.operand()).values; }
@@ -22,6 +25,7 @@ inline at::Tensor forward(const call& c, const widening& what) { return forward_
 inline at::Tensor forward(const call& c, const slicing& what) {
   return forward_widened(c.layer, what.of(c.layer.inputs[0].from->layout()).widths, c.operand());
 }
+inline at::Tensor forward(const call& c, const averaging&) { return forward_averaging(c); }
 inline at::Tensor forward(const call& c, const flattening&) { return c.operand().reshape(c.layer.sizes); }
 inline at::Tensor forward(const call& c, const moving&) { return c.layer.leaving(c.used()); }
 inline at::Tensor forward(const call& c, const free_parameter&) { return c.weight(0); }

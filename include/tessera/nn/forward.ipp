@@ -43,4 +43,12 @@ TESSERA_INLINE at::Tensor forward_widened(const bound_layer& b, const static_vec
   return x * 1;
 }
 
+TESSERA_INLINE at::Tensor forward_averaging(const call& c) {
+  const local_boxes& where = c.layer.boxes();
+  if (where.result.empty()) return c.layer.leaving(detail::empty_result(c.layer.outputs, {c.operand()}));
+  std::vector<index_t> dims;
+  for (index_t d = 2; d < c.operand().dim(); ++d) dims.push_back(d);
+  return c.layer.leaving(functions::compute_mean(where, c.operand(), dims).reshape(c.layer.sizes));
+}
+
 }  // namespace tessera::nn

@@ -29,11 +29,11 @@ TESSERA_INLINE layer_table::layer_table() {
   using options = const node_options&;
   using flow_of = const dynamic_flow&;
   layer("linear", [](options o) {
-    return linear_layer{o.number("out"), o.flag("bias", true), o.axes("cut_out"), o.axes("cut_in"), o.output("output_as")};
+    return linear_layer{o.number("out"), o.flag("bias", true), o.axes("cut_out"), o.axes("cut_in"), o.output("output_as"), o.number("grain_out", 1)};
   });
   layer("conv", [](options o) {
     return conv_layer{o.number("out"),   o.numbers("kernel"),  o.numbers("stride"),  o.numbers("padding"), o.numbers("dilation"), o.edge("padding_mode"),
-                      o.number("groups", 1), o.flag("bias", true), o.axes("cut_out"), o.axes("cut_in"),     o.output("output_as")};
+                      o.number("groups", 1), o.flag("bias", true), o.axes("cut_out"), o.axes("cut_in"),     o.output("output_as"), o.number("grain_out", 1)};
   });
   layer("max_pool", [](options o) {
     return max_pool_layer{o.numbers("kernel"), o.numbers("stride"), o.numbers("padding"), o.numbers("dilation"), o.flag("ceil_mode", false)};
@@ -42,6 +42,7 @@ TESSERA_INLINE layer_table::layer_table() {
     return avg_pool_layer{o.numbers("kernel"),         o.numbers("stride"),           o.numbers("padding"),   o.numbers("dilation"),
                           o.flag("ceil_mode", false), o.flag("count_include_pad", true), o.number("divisor_override", 0)};
   });
+  layer("global_avg_pool", [](options) { return global_avg_pool{}; });
   layer("pad", [](options o) { return pad_layer{o.numbers("widths"), o.edge("padding_mode")}; });
   layer("slice", [](options o) { return slice_layer{static_cast<int>(o.number("dim")), o.number("begin", 0), o.number("end")}; });
   layer("relu", [](options) { return relu{}; });

@@ -82,7 +82,9 @@ struct kernel_options {
 
 namespace detail {
 
-constexpr void choose(contraction& c, const axis_names& cut_out, const axis_names& cut_in, const chosen_output& output) {
+constexpr void choose(contraction& c, const axis_names& cut_out, const axis_names& cut_in, const chosen_output& output, index_t grain_out) {
+  c.grain_out = grain_out;
+  if (grain_out < 1) c.why = first_of(c.why, refusal{code::grain_not_positive, 0, grain_out});
   c.cut_out = cut_out.list();
   c.cut_in = cut_in.list();
   c.chosen = !c.cut_out.empty() || !c.cut_in.empty();
@@ -104,12 +106,13 @@ struct linear_layer {
   axis_names cut_out{};
   axis_names cut_in{};
   chosen_output output_as{};
+  index_t grain_out = 1;  ///< outputs that no cut splits
 
   constexpr contraction what() const {
     contraction c;
     c.out = out;
     c.bias = bias;
-    tessera::detail::choose(c, cut_out, cut_in, output_as);
+    tessera::detail::choose(c, cut_out, cut_in, output_as, grain_out);
     return c;
   }
   constexpr layer_plan plan(const tensor_value& x) const { return plan_contraction(x.layout, what()); }
@@ -129,6 +132,7 @@ struct conv_layer {
   axis_names cut_out{};
   axis_names cut_in{};
   chosen_output output_as{};
+  index_t grain_out = 1;  ///< outputs that no cut splits
 
   constexpr contraction what() const {
     const kernel_options k{kernel, stride, padding, dilation, padding_mode};
@@ -139,7 +143,7 @@ struct conv_layer {
     c.bias = bias;
     c.why = k.check();
     if (c.why.ok()) c.kernels = k.list();
-    tessera::detail::choose(c, cut_out, cut_in, output_as);
+    tessera::detail::choose(c, cut_out, cut_in, output_as, grain_out);
     return c;
   }
   constexpr layer_plan plan(const tensor_value& x) const { return plan_contraction(x.layout, what()); }

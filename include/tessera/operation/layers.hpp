@@ -73,6 +73,13 @@ struct avg_pool : layer<avg_pool<Options...>> {
   static constexpr layer_plan plan(const tensor_value& x) { return plan_average(x, what()); }
 };
 
+/// The mean over all dimensions behind the first two, of one element each then: where they are cut only sums move.
+struct global_avg_pool : layer<global_avg_pool> {
+  static constexpr const char* name = "global_avg_pool";
+  static constexpr averaging what() { return {}; }
+  static constexpr layer_plan plan(const tensor_value& x) { return plan_global_average(x); }
+};
+
 /// Widens the last dimensions by what their padding says, or cuts off where it is negative: `pad<padding_at<1, 1, 0, -2>>`.
 ///
 /// Widths before and after each dimension, in order; options: `padding_mode`.

@@ -84,6 +84,34 @@ constexpr layer_plan plan_average(const tensor_value& x, const pooling& what) {
   return p;
 }
 
+/// The mean over all dimensions behind the first two.
+struct averaging {};
+
+/// Plans it, each of these dimensions of one element then: where they are cut workers have terms of the mean, which are summed.
+constexpr layer_plan plan_global_average(const tensor_value& x) {
+  const int dims = x.layout.dims.count;
+  if (dims < 3) return refused_layer(refusal{code::layer_takes_other_dimensions, 3, dims});
+  if (!has_cotangent(x.element)) return refused_layer(refusal{code::mean_of_integers, static_cast<int>(x.element)});
+  signature s;
+  s.kind = linearity::additive;
+  s.operands.push(letters_of(dims));
+  for (int d = 0; d < dims; ++d) {
+    s.result.push(static_cast<char>((d < 2 ? 'a' : 'A') + d));
+    if (d >= 2) s = s.added(s.result[d], 1);
+  }
+  static_vector<operand, 4> one = no_items<operand, 4>;
+  one.push({x.layout, false});
+  const inferred terms = infer(s, one);
+  layout whole = terms.layout;
+  for (int a = 0; a < whole.roles.count; ++a)
+    if (x.layout.roles[a].kind == role::cut && whole.roles[a].kind == role::partial) whole.roles[a] = {};
+  layer_plan p;
+  p.why = terms.why;
+  p.take(x.layout);
+  p.give(terms.layout, whole);
+  return p;
+}
+
 /// A kernel of one tap: padding on both sides, or with negative widths a slice.
 constexpr sliding widened(index_t before, index_t after, boundary edge = boundary::zero) {
   sliding s{1, 1, before, after, 1, edge};

@@ -85,9 +85,10 @@ auto take(const Team& team, const Box& global) {
 }
 
 /// The same under a layout that is a value; the workers compare it.
+inline tensor<dyn> take(const team_handle& team, const layout& x, const at::Tensor& global) { return detail::take_value(team, x, global); }
 template <class Team>
 tensor<dyn> take(const Team& team, const layout& x, const at::Tensor& global) {
-  return detail::take_value(team.state(), x, global);
+  return take(team.state(), x, global);
 }
 
 }  // namespace tessera
