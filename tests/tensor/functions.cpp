@@ -325,3 +325,26 @@ TEST_CASE("what is put end to end is cut alike elsewhere, and its type follows")
           concat<1>(take(t, lying<blocks<ox>, blocks<oy>>({4, 6}), at::ones({4, 6})), take(t, lying<blocks<oy>, blocks<ox>>({4, 6}), at::ones({4, 6})));
         }) == 6);
 }
+
+TEST_CASE("tensors whose layouts are values have what typed ones have") {
+  CHECK(worst(in_team<world>([](const team<world>& t) -> std::string {
+          const layout cut = lying<blocks<ox>, blocks<oy>>({4, 6});
+          const layout by_rows = lying<blocks<ox>, whole>({4, 6});
+          const at::Tensor n = numbers_for(cut, at::kDouble, 7).requires_grad_(true);
+          tensor<dyn> x = take(t.state(), cut, n.detach());
+          x.requires_grad();
+          const tensor<dyn> rows = to(verb::all_gather, by_rows, x);
+          if (told([&] { to(verb::broadcast, by_rows, x); }) != "tessera.verb.pair") return "a verb of another name";
+          const tensor<dyn> y = -(2 * rows - rows / 4 + exp(rows)) * finish(start(by_rows, x));
+          const at::Tensor wanted = -(2 * n - n / 4 + n.exp()) * n;
+          const tensor<dyn> loss = to(lying<whole, whole, invariant<ox, oy>>({4, 6}), y);
+          const tensor<dyn> all = sum(square(loss));
+          if (std::abs(value(all) - wanted.square().sum().item<double>()) > 1e-9) return "a value";
+          all.backward();
+          wanted.square().sum().backward();
+          if (!alike(global(x.grad()), n.grad())) return "a gradient";
+          if (detach(x).local().requires_grad()) return "a tensor without history";
+          if (std::abs(pairing(x, x) - n.square().sum().item<double>()) > 1e-9) return "a pairing";
+          return alike(global(shift(x, short_name_of<ox>())), at::roll(n.detach(), -2, 0)) ? "" : "a shift";
+        })) == "");
+}
