@@ -324,6 +324,9 @@ TEST_CASE("what is put end to end is cut alike elsewhere, and its type follows")
   CHECK(refusals<world>("tessera.rule.cut", [](auto& t) {
           concat<1>(take(t, lying<blocks<ox>, blocks<oy>>({4, 6}), at::ones({4, 6})), take(t, lying<blocks<oy>, blocks<ox>>({4, 6}), at::ones({4, 6})));
         }) == 6);
+  CHECK(refusals<world>("tessera.rule.cut", [](auto& t) {
+          concat<1>(take(t, lying<whole, blocks<oy>>({4, 6}), at::ones({4, 6})), take(t, lying<whole, whole, partial<oy>>({4, 6}), at::ones({4, 6})));
+        }) == 6);
 }
 
 TEST_CASE("tensors whose layouts are values have what typed ones have") {
