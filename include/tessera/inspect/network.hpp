@@ -26,7 +26,7 @@ std::vector<layer_row> layer_rows(const Bindings&... bindings) {
   const detail::bound_extents known = detail::extents_bound(bindings...);
   for (const auto& node : Network::program) {
     const layer_plan p = node.what->plan();
-    rows.push_back({node.what->name, node.number, p, traffic_of(detail::bound_all(p, known), node.what->elements)});
+    rows.push_back({node.what->name, node.number, p, detail::bound_traffic(p, node.what->elements, known)});
   }
   return rows;
 }

@@ -23,6 +23,20 @@ struct plan_summary {
   int outputs = 0;
 };
 
+constexpr tensor_value output_of(const layer_plan& p, int i, element first) {
+  return p.why.ok() ? tensor_value{p.output(i), p.element_of(i, first)} : tensor_value{};
+}
+
+// The value of a result, as a constant.
+template <class On, int Place>
+struct result_value {
+  static constexpr tensor_value value = output_of(On::plan(), Place, On::elements.items[0]);
+};
+template <class On>
+struct result_value<On, 0> {
+  static constexpr const tensor_value& value = On::summary.first;
+};
+
 template <class L, class... In>
 concept PlansFor = requires { L::plan(described<In>::value...); };
 
@@ -31,23 +45,15 @@ concept PlansFor = requires { L::plan(described<In>::value...); };
 template <class L, class First, class... Rest>
 struct applied {
   using layer = L;
-  static constexpr operand_elements elements = [] {
-    operand_elements e;
-    e.push(described<First>::value.element);
-    (e.push(described<Rest>::value.element), ...);
-    return e;
-  }();
+  static constexpr operand_elements elements{{described<First>::value.element, described<Rest>::value.element...}, 1 + sizeof...(Rest)};
   static constexpr layer_plan plan() {
     if constexpr (PlansFor<L, First, Rest...>) return L::plan(described<First>::value, described<Rest>::value...);
     else return refused_layer(refusal{code::wrong_number_of_operands, -1, 1 + sizeof...(Rest)});
   }
-  static constexpr tensor_value output_of(const layer_plan& p, int i) {
-    return p.why.ok() ? tensor_value{p.output(i), p.element_of(i, elements[0])} : tensor_value{};
-  }
 
   static constexpr plan_summary summary = [] {
     const layer_plan p = plan();
-    return plan_summary{output_of(p, 0), p.why, p.outputs()};
+    return plan_summary{output_of(p, 0, elements.items[0]), p.why, p.outputs()};
   }();
   struct verdict_source {
     static constexpr const refusal& value = summary.why;
@@ -55,11 +61,8 @@ struct applied {
   using verdict = verdict_of<verdict_source, L, First, Rest...>;
 
   template <int Place>
-  struct result {
-    static constexpr tensor_value value = [] {
-      if constexpr (Place == 0) return summary.first;
-      else return output_of(plan(), Place);
-    }();
+  struct result : result_value<applied, Place> {
+    using result_value<applied, Place>::value;
 
     // What stays as it was keeps its type, which is canonical already; what is cut as it was keeps its partition.
     static auto named() {

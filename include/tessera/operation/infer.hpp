@@ -13,16 +13,14 @@ struct inferred {
 
 namespace detail {
 
-// A dimension that a role makes of others, merged, concatenated or split ones, or adds. `made` says whether there is such a role.
-constexpr refusal make_dimension(const signature& what, const static_vector<operand, 4>& operands, char letter, dimension& result,
-                                 bool& made) {
+// A dimension that no operand has: a role makes it of others, merged, concatenated or split ones, or adds it.
+constexpr refusal make_dimension(const signature& what, const static_vector<operand, 4>& operands, char letter, dimension& result) {
   index_t extent = 1;  // of the merged ones behind this one
   int merged = 0;
   const dimension* cut = nullptr;  // the range of a tiling that a concatenated one is
   for (int s = what.special.count - 1; s >= 0; --s) {
     const treated& t = what.special[s];
     if (t.into != letter && t.inner != letter) continue;
-    made = true;
     if (t.how == treatment::added) {
       result.extent = t.extent;
       return {};
@@ -71,18 +69,17 @@ constexpr refusal make_dimension(const signature& what, const static_vector<oper
 // Extent, grain and cover of a dimension of the result.
 constexpr refusal infer_dimension(const signature& what, const static_vector<operand, 4>& operands, char letter,
                                   dimension& result) {
-  bool made = false;
-  if (const refusal r = make_dimension(what, operands, letter, result, made); !r.ok() || made) return r;
   int source = -1;  // the operand whose cover the result has
   for (int o = 0; o < operands.count; ++o) {
-    const int at = place(what.operands[o], letter);
+    const int at = place(what.operands.items[o], letter);
     if (at < 0) continue;
-    const dimension& d = operands[o].layout.dims[at];
+    const dimension& d = operands.items[o].layout.dims.items[at];
     if (source >= 0 && result.extent != d.extent) return refusal{code::extents_differ, at, result.extent, d.extent};
     if (source >= 0 && (operands[o].layout.levels(at) == 0 || result.kind == cover::pending)) continue;
     result = d;
     source = o;
   }
+  if (source < 0) return make_dimension(what, operands, letter, result);
   const treated how = what.of(letter);
   const int at = place(what.result, letter);
   const index_t n = result.extent;

@@ -12,10 +12,15 @@ struct bound_extent {
 };
 using bound_extents = static_vector<bound_extent, max_dimensions>;
 
-/// A plan with the values of its dynamic extents.
-constexpr layer_plan bound_all(layer_plan p, const bound_extents& known) {
+/// Gives the dynamic extents of a plan their values, where it is: compilers take long to copy one.
+constexpr void bind_all(layer_plan& p, const bound_extents& known) {
   for (const bound_extent& k : known) p.each_layout([&](layout& x) { bind_extent(x, k.tag, k.extent); });
-  return p;
+}
+
+/// The traffic of a layer with these extents.
+constexpr traffic_value bound_traffic(layer_plan p, const operand_elements& e, const bound_extents& known) {
+  bind_all(p, known);
+  return traffic_of(p, e);
 }
 
 /// What a layer moves, as it is counted while compiling: the changes of its first operand and result, which other layers have too, and
@@ -27,7 +32,8 @@ struct layer_exchanges {
   element result{};  ///< of the first
 };
 
-constexpr layer_exchanges exchanges_of(const layer_plan& p, const operand_elements& e) {
+constexpr layer_exchanges exchanges_of(layer_plan p, const operand_elements& e, const bound_extents& known) {
+  bind_all(p, known);
   layer_exchanges x;
   if (p.outputs() > 0) x.result = p.element_of(0, e[0]);
   const auto count = [&](const layout& from, const layout& to, element of, reduced_change* into) {
@@ -51,16 +57,16 @@ template <layout From, layout To>
 inline constexpr cost_both_ways reduced_cost{
     cost_between(From, To), only_sums(From) && only_sums(To) ? cost_between(cotangent(To), cotangent(From)) : cost{}};
 
+constexpr traffic_value in_bytes(const cost_both_ways& c, index_t times, element e) {
+  return {tessera::in_bytes(c.there * times, e), has_cotangent(e) ? tessera::in_bytes(c.back * times, e) : direction{}};
+}
+
 /// The traffic of a layer whose exchanges `X::of` are a constant, and whose first operand has this element.
 template <class X, element Operand>
 constexpr traffic_value counted_traffic() {
   traffic_value all = X::of.others;
-  const auto add = [&](const cost_both_ways& c, index_t times, element e) {
-    all.forward += in_bytes(c.there * times, e);
-    if (has_cotangent(e)) all.backward += in_bytes(c.back * times, e);
-  };
-  if constexpr (X::of.before.times > 0) add(reduced_cost<X::of.before.from, X::of.before.to>, X::of.before.times, Operand);
-  if constexpr (X::of.after.times > 0) add(reduced_cost<X::of.after.from, X::of.after.to>, X::of.after.times, X::of.result);
+  if constexpr (X::of.before.times > 0) all += in_bytes(reduced_cost<X::of.before.from, X::of.before.to>, X::of.before.times, Operand);
+  if constexpr (X::of.after.times > 0) all += in_bytes(reduced_cost<X::of.after.from, X::of.after.to>, X::of.after.times, X::of.result);
   return all;
 }
 

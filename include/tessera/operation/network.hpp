@@ -163,7 +163,7 @@ template <const auto* Facts>
 inline constexpr layer_plan constant_plan = Facts->plan();
 template <const auto* Facts, auto... Bindings>
 struct constant_exchanges {
-  static constexpr layer_exchanges of = exchanges_of(bound_all(Facts->plan(), extents_bound(Bindings...)), Facts->elements);
+  static constexpr layer_exchanges of = exchanges_of(Facts->plan(), Facts->elements, extents_bound(Bindings...));
 };
 template <const auto* Facts, auto... Bindings>
 inline constexpr traffic_value layer_traffic = counted_traffic<constant_exchanges<Facts, Bindings...>, Facts->elements[0]>();
@@ -178,7 +178,7 @@ struct program_traffic<Program, indices<Place...>> {
     return all;
   }
   static constexpr traffic_value under(const bound_extents& known) {
-    return sum({traffic_of(bound_all(constant_plan<Program.nodes[Place].what>, known), Program.nodes[Place].what->elements)..., {}});
+    return sum({bound_traffic(constant_plan<Program.nodes[Place].what>, Program.nodes[Place].what->elements, known)..., {}});
   }
   template <auto... Bindings>
   static constexpr traffic_value constant() {

@@ -54,7 +54,7 @@ constexpr letters letters_of(int dims, char first = 'a') {
 /// Where a letter is among others, or -1.
 constexpr int place(const letters& in, char letter) {
   for (int i = 0; i < in.count; ++i)
-    if (in[i] == letter) return i;
+    if (in.items[i] == letter) return i;
   return -1;
 }
 
@@ -196,9 +196,20 @@ constexpr bool role_fits(const signature& s, int t) {
   return false;
 }
 
+// Which letters there are: asked for in one step, as every operation is checked.
+struct letter_set {
+  std::uint64_t halves[2]{};
+
+  constexpr bool has(char letter) const { return (halves[letter / 64] >> letter % 64 & 1u) != 0; }
+  constexpr void add(char letter) { halves[letter / 64] |= std::uint64_t{1} << letter % 64; }
+};
+
 constexpr int named_twice(const letters& l) {
-  for (int i = 0; i < l.count; ++i)
-    if (place(l, l[i]) < i) return i;
+  letter_set before;
+  for (int i = 0; i < l.count; ++i) {
+    if (before.has(l.items[i])) return i;
+    before.add(l.items[i]);
+  }
   return -1;
 }
 
@@ -211,12 +222,15 @@ constexpr refusal signature::check() const {
   if (const int d = detail::named_twice(result); d >= 0) return refusal{code::letter_named_twice, operands.count, d};
   for (int t = 0; t < special.count; ++t)
     if (!detail::role_fits(*this, t)) return refusal{code::role_does_not_fit, t};
-  for (int d = 0; d < result.count; ++d) {
-    bool known = false;
-    for (const letters& o : operands) known = known || place(o, result[d]) >= 0;
-    for (const treated& t : special) known = known || t.into == result[d] || t.inner == result[d];
-    if (!known) return refusal{code::letter_from_nowhere, d};
+  detail::letter_set known;
+  for (const letters& o : operands)
+    for (char letter : o) known.add(letter);
+  for (const treated& t : special) {
+    known.add(t.into);
+    known.add(t.inner);
   }
+  for (int d = 0; d < result.count; ++d)
+    if (!known.has(result[d])) return refusal{code::letter_from_nowhere, d};
   return {};
 }
 

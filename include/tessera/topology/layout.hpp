@@ -119,22 +119,22 @@ struct layout {
   /// How many axes cut a dimension.
   constexpr int levels(int dim) const {
     int n = 0;
-    for (const auto& r : roles) n += r.kind == role::cut && r.dimension == dim;
+    for (int a = 0; a < roles.count; ++a) n += roles.items[a].kind == role::cut && roles.items[a].dimension == dim;
     return n;
   }
 
   /// The axis that cuts a dimension at a level, or -1.
   constexpr int cutter(int dim, int level) const {
     for (int a = 0; a < roles.count; ++a)
-      if (roles[a].kind == role::cut && roles[a].dimension == dim && roles[a].level == level) return a;
+      if (const axis_role& r = roles.items[a]; r.kind == role::cut && r.dimension == dim && r.level == level) return a;
     return -1;
   }
 
   /// Numbers the axes that cut a dimension 0, 1, … in the order they have, where some were left out; an axis joins none that
   /// was left out.
   constexpr void close_levels(int dim) {
-    int next = 0;
-    for (int level = 0; level < max_axes; ++level) {
+    const int count = levels(dim);
+    for (int next = 0, level = 0; next < count; ++level) {
       const int a = cutter(dim, level);
       if (a < 0) continue;
       roles[a].joined = roles[a].joined && next == level;
@@ -146,7 +146,7 @@ struct layout {
   constexpr int part_count(int dim) const {
     int n = 1;
     for (int a = 0; a < roles.count; ++a)
-      if (roles[a].kind == role::cut && roles[a].dimension == dim) n *= mesh.axes[a].extent;
+      if (roles.items[a].kind == role::cut && roles.items[a].dimension == dim) n *= mesh.axes.items[a].extent;
     return n;
   }
 
@@ -259,6 +259,7 @@ constexpr bool operator==(const layout& a, const layout& b) {
 
 /// Two layouts are the same when every worker holds the same elements with the same meaning.
 constexpr bool same(const layout& a, const layout& b) {
+  if (&a == &b) return true;
   const layout x = canonical(a);
   const layout y = canonical(b);
   if (!(x.mesh == y.mesh) || !(x.roles == y.roles) || x.dims.count != y.dims.count) return false;

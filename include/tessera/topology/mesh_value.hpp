@@ -106,7 +106,7 @@ struct mesh_value {
   constexpr bool same_axes(const mesh_value& other) const {
     if (axes.count != other.axes.count) return false;
     for (int i = 0; i < axes.count; ++i)
-      if (axes[i].name != other.axes[i].name || axes[i].extent != other.axes[i].extent) return false;
+      if (axes.items[i].extent != other.axes.items[i].extent || axes.items[i].name != other.axes.items[i].name) return false;
     return true;
   }
 
