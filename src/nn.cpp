@@ -6,6 +6,7 @@
 #include <tessera/nn/grad_norm.ipp>
 #include <tessera/nn/layer_table.ipp>
 #include <tessera/nn/network_file.ipp>
+#include <tessera/nn/normalisation.ipp>
 #include <tessera/nn/parameter.ipp>
 #include <tessera/nn/pooling.ipp>
 #include <tessera/nn/running_program.ipp>

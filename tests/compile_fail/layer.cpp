@@ -164,3 +164,37 @@ static_assert(bad::program.count >= 0);
 using bad = ts::sequential<images<image>, nn::relu, nn::max_pool<ts::kernel<3, 3>, ts::padding<1>, ts::padding_at<1, 0, 1, 0>>>;
 static_assert(bad::program.count >= 0);
 #endif
+
+// Normalisations and upsampling.
+static_assert(ts::sequential<images<image>, nn::batch_norm<ts::eps<1, 1'000>, ts::momentum<1, 2>>, nn::layer_norm<ts::over_last<2>, ts::no_bias>,
+                             nn::rms_norm<>, nn::upsample<ts::factor<3, 2>>>::program.count == 4);
+static_assert(nn::batch_norm<ts::eps<1, 100'000>>::what().eps == 1e-5);
+#if defined(EPS_WITHOUT_DIVISOR)  // expect: [tessera.layer.fraction] && at_layer<1, && tessera::fraction_without_divisor<tessera::its::numerator<1>, tessera::its::denominator<0>>
+using bad = ts::sequential<images<image>, nn::relu, nn::layer_norm<ts::eps<1, 0>>, nn::relu>;
+static_assert(bad::program.count >= 0);
+#elif defined(EPS_BELOW_ZERO)  // expect: [tessera.layer.eps] && at_layer<0, && tessera::eps_below_zero<>
+using bad = ts::sequential<images<image>, nn::batch_norm<ts::eps<-1, 10>>>;
+static_assert(bad::program.count >= 0);
+#elif defined(MOMENTUM_TWICE)  // expect: [tessera.layer.twice] && at_layer<0, && tessera::option_given_twice<tessera::its::option<0>, tessera::its::option_again<1>>
+using bad = ts::sequential<images<image>, nn::batch_norm<ts::momentum<1, 10>, ts::cumulative>>;
+static_assert(bad::program.count >= 0);
+#elif defined(OVER_NO_DIMENSION)  // expect: [tessera.layer.dimension] && at_layer<0, && tessera::dimension_not_there<tessera::its::dimension<0>, tessera::its::dimensions<4>>
+using bad = ts::sequential<images<image>, nn::layer_norm<ts::over_last<0>>>;
+static_assert(bad::program.count >= 0);
+#elif defined(OVER_TOO_MANY_DIMENSIONS)  // expect: [tessera.layer.dimensions] && at_layer<0, && tessera::layer_takes_other_dimensions<tessera::its::takes<5>, tessera::its::is_given<4>>
+using bad = ts::sequential<images<image>, nn::rms_norm<ts::over_last<5>>>;
+static_assert(bad::program.count >= 0);
+#elif defined(NORM_OF_TERMS)  // expect: [tessera.rule.nonlinear] && at_layer<0, && tessera::nonlinear_on_partial<col, tessera::its::operand<0>>
+using terms = ts::partition<grid, ts::blocks<row>, ts::whole, ts::partial<col>>;
+using bad = ts::sequential<rows_of<terms>, nn::batch_norm<>>;
+static_assert(bad::program.count >= 0);
+#elif defined(NORM_OF_INTEGERS)  // expect: [tessera.function.element] && at_layer<0, && tessera::no_function_of_element<tessera::its::given_element<tessera::element::int64>>
+using bad = ts::sequential<ts::tensor<features, ts::shape<batch, ts::dim<16>>, std::int64_t>, nn::batch_norm<>>;
+static_assert(bad::program.count >= 0);
+#elif defined(NO_FACTOR)  // expect: [tessera.layer.factor] && at_layer<0, && tessera::factor_not_positive<tessera::its::dimension<3>, tessera::its::factor<0>>
+using bad = ts::sequential<images<image>, nn::upsample<ts::factor<2, 0>>, nn::relu>;
+static_assert(bad::program.count >= 0);
+#elif defined(FACTOR_OF_OTHER_DIMENSIONS)  // expect: [tessera.layer.dimensions] && at_layer<0, && tessera::layer_takes_other_dimensions<tessera::its::takes<3>, tessera::its::is_given<4>>
+using bad = ts::sequential<images<image>, nn::upsample<ts::factor<2>>, nn::relu>;
+static_assert(bad::program.count >= 0);
+#endif

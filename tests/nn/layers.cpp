@@ -412,6 +412,36 @@ TEST_CASE("batch, height and width cut together, and parts smaller than the kern
   }
 }
 
+TEST_CASE("upsampling by the nearest neighbour equals LibTorch's on any partition") {
+  for (const int dims : {1, 2, 3}) {
+    layer_trials t;
+    t.run(120 + static_cast<std::uint64_t>(dims), 40, [dims](dice& d, const mesh_value& m) {
+      auto e = extents({d.roll(1, 3), d.roll(1, 3)});
+      upsampling what;
+      std::vector<double> times;
+      for (int i = 0; i < dims; ++i) {
+        e.push(d.roll(1, dims == 3 ? 4 : 8));
+        what.factors.push(d.roll(1, 4));
+        times.push_back(static_cast<double>(what.factors[i]));
+      }
+      layer_case c;
+      c.plan = plan_upsampling({roll_input(d, m, e), element::float64}, what);
+      c.forward = [what](const team_handle& team, const layer_plan& p, const at::Tensor& in, const std::vector<nn::parameter>&) {
+        return nn::forward_upsampled({team, p}, what, in);
+      };
+      c.serial = [times](const at::Tensor& in, const std::vector<at::Tensor>&) {
+        switch (times.size()) {
+          case 1: return at::upsample_nearest1d(in, std::nullopt, times);
+          case 2: return at::upsample_nearest2d(in, std::nullopt, times);
+          default: return at::upsample_nearest3d(in, std::nullopt, times);
+        }
+      };
+      return c;
+    });
+    judge(t, 200);
+  }
+}
+
 TEST_CASE("padding and slices equal LibTorch's on any partition") {
   layer_trials t;
   t.run(97, 60, [](dice& d, const mesh_value& m) {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/nn/call.hpp>
+#include <tessera/nn/normalisation.hpp>
 #include <tessera/nn/pooling.hpp>
 #include <tessera/operation/free_weight.hpp>
 #include <tessera/operation/functions/function_layer.hpp>
@@ -18,9 +18,13 @@ at::Tensor forward_widened(const bound_layer& b, const static_vector<sliding, 8>
 /// The sums of this worker's part of each channel over the extents of the whole, put together.
 at::Tensor forward_averaging(const call& c);
 
+/// Repetition ∘ (blocks → what the outputs' parts need).
+at::Tensor forward_upsampled(const bound_layer& b, const upsampling& what, const at::Tensor& input);
+
 // The families of layers, by what their types say that they are.
 inline at::Tensor forward(const call& c, const contraction& what) { return forward_contraction(c.layer, what, c.operand(), c.state.parameters); }
 inline at::Tensor forward(const call& c, const pooling& what) { return forward_pooling(c.layer, what, c.operand()).values; }
+inline at::Tensor forward(const call& c, const upsampling& what) { return forward_upsampled(c.layer, what, c.operand()); }
 inline at::Tensor forward(const call& c, const widening& what) { return forward_widened(c.layer, what.widths, c.operand()); }
 inline at::Tensor forward(const call& c, const slicing& what) {
   return forward_widened(c.layer, what.of(c.layer.inputs[0].from->layout()).widths, c.operand());

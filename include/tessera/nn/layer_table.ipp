@@ -43,6 +43,16 @@ TESSERA_INLINE layer_table::layer_table() {
                           o.flag("ceil_mode", false), o.flag("count_include_pad", true), o.number("divisor_override", 0)};
   });
   layer("global_avg_pool", [](options) { return global_avg_pool{}; });
+  layer("upsample", [](options o) { return upsample_layer{o.numbers("factors")}; });
+  layer("batch_norm", [](options o) {
+    return batch_norm_layer{o.real("eps", 1e-5), o.real("momentum", 0.1), o.flag("cumulative", false), o.flag("affine", true), o.flag("track_running_stats", true)};
+  });
+  layer("layer_norm", [](options o) {
+    return layer_norm_layer{static_cast<int>(o.number("last", 1)), o.real("eps", 1e-5), o.flag("elementwise_affine", true), o.flag("bias", true)};
+  });
+  layer("rms_norm", [](options o) {
+    return rms_norm_layer{static_cast<int>(o.number("last", 1)), o.real("eps", eps_of_element), o.flag("elementwise_affine", true)};
+  });
   layer("pad", [](options o) { return pad_layer{o.numbers("widths"), o.edge("padding_mode")}; });
   layer("slice", [](options o) { return slice_layer{static_cast<int>(o.number("dim")), o.number("begin", 0), o.number("end")}; });
   layer("relu", [](options) { return relu{}; });

@@ -7,11 +7,11 @@ namespace tessera::detail {
 
 // A cut dimension serves a window when it holds its halo, or that of a composed window whose first step it is; a tiling serves
 // none but its own.
-constexpr bool holds_halo(const dimension& d, const sliding& kernel) {
-  return d.kind != cover::tiled && d.needs == kernel.needs() && d.outputs == kernel.outputs(d.extent);
+constexpr bool holds_halo(const dimension& d, const window& needs, index_t outputs) {
+  return d.kind != cover::tiled && d.needs == needs && d.outputs == outputs;
 }
-constexpr bool serves(const dimension& d, const sliding& kernel) {
-  return holds_halo(d, kernel) || (!d.tiles() && divides(d.needs, kernel.needs(), kernel.outputs(d.extent), d.extent));
+constexpr bool serves(const dimension& d, const window& needs, index_t outputs) {
+  return holds_halo(d, needs, outputs) || (!d.tiles() && divides(d.needs, needs, outputs, d.extent));
 }
 
 // A range is left where it is, whatever is held of it, unless that goes around the edge or the extent is not known.
@@ -65,7 +65,7 @@ class axis_rule {
       if (kind(o) == role::on) return refusal{code::held_on_one_coordinate, name(), o};
       if (kind(o) == role::cut) return refusal{code::cut_unalike, name(), o, of(o).dimension};
     }
-    if (how.how == treatment::windowed && !serves(d, how.kernel)) return refusal{code::window_without_halo, first, lead.dimension};
+    if (how.windows() && !serves(d, how.needs(), how.outputs(d.extent))) return refusal{code::window_without_halo, first, lead.dimension};
     const int kept = place(what_.result, how.into != 0 ? how.into : letter);
     if (const refusal r = check_terms(terms, lacking, kept, first, lead.dimension); !r.ok()) return r;
     if (kept >= 0) {
@@ -95,6 +95,7 @@ class axis_rule {
     switch (how.how) {
       case treatment::plain:
       case treatment::windowed:
+      case treatment::resampled:
       case treatment::narrowed:
       case treatment::concatenated: return true;
       case treatment::whole:

@@ -100,15 +100,16 @@ constexpr refusal infer_dimension(const signature& what, const static_vector<ope
     result.tag = {};
     result.set_grain(result.grain() * how.extent);
   }
-  if (how.how == treatment::windowed) {
-    if (const refusal r = how.kernel.check(at, n); !r.ok()) return r;
+  if (how.windows()) {
+    if (how.how == treatment::windowed)
+      if (const refusal r = how.kernel.check(at, n); !r.ok()) return r;
     const dimension input = result;
-    result.extent = how.kernel.outputs(n);
+    result.extent = how.outputs(n);
     result.tag = {};
-    if (input.kind == cover::tiled || holds_halo(input, how.kernel))
+    if (input.kind == cover::tiled || holds_halo(input, how.needs(), result.extent))
       result.tile();
     else  // a halo for windows to come is left
-      result.needs = quotient(input.needs, how.kernel.needs(), result.extent, n);
+      result.needs = quotient(input.needs, how.needs(), result.extent, n);
   }
   return {};
 }

@@ -2,6 +2,7 @@
 
 #include <tessera/operation/contraction.hpp>
 #include <tessera/operation/local_layers.hpp>
+#include <tessera/operation/normalisation.hpp>
 
 namespace tessera {
 
@@ -30,6 +31,9 @@ struct groups {};
 struct ceil_mode {};
 /// An average pooling leaves padding out of its divisor.
 struct exclude_padding {};
+/// How many elements an upsampling makes of each, along each dimension.
+template <index_t... Times>
+struct factor {};
 /// The divisor of an average pooling, whatever the window holds.
 template <index_t By>
 struct divisor {};
@@ -60,6 +64,8 @@ template <boundary Given>
 inline constexpr kind kind_of<padding_mode<Given>> = kind::option;
 template <index_t Given>
 inline constexpr kind kind_of<groups<Given>> = kind::option;
+template <index_t... Given>
+inline constexpr kind kind_of<factor<Given...>> = kind::option;
 template <index_t Given>
 inline constexpr kind kind_of<divisor<Given>> = kind::option;
 template <class... Given>
@@ -77,7 +83,8 @@ inline constexpr kind kind_of<no_bias> = kind::option;
 
 /// What an option speaks of.
 enum class topic : unsigned char {
-  nothing, kernel, stride, padding, padding_mode, dilation, groups, ceil_mode, exclude_padding, divisor, bias, cut_out, cut_in, output
+  nothing, kernel, stride, padding, padding_mode, dilation, groups, ceil_mode, exclude_padding, divisor, bias, cut_out, cut_in, output,
+  eps, momentum, affine, tracking, over_last, factor
 };
 
 /// The options that a layer takes, by topic.
@@ -99,6 +106,8 @@ struct layer_options {
   bool has_stride = false;
   contraction weights;
   pooling pool;
+  normalisation norm;
+  upsampling up;
 };
 
 // One value for all dimensions, or one each; `at(i)` is the i-th.
@@ -175,6 +184,14 @@ struct option<padding_mode<Edge>> : option_about<topic::padding_mode> {
 template <index_t Count>
 struct option<groups<Count>> : option_about<topic::groups> {
   static constexpr void apply(layer_options& o) { o.weights.groups = Count; }
+};
+template <index_t... Times>
+struct option<factor<Times...>> : option_about<topic::factor> {
+  static constexpr void apply(layer_options& o) {
+    constexpr int count = sizeof...(Times);
+    if (count > o.up.factors.capacity) o.weights.why = first_of(o.weights.why, refusal{code::wrong_kernel, count});
+    else (o.up.factors.push(Times), ...);
+  }
 };
 template <>
 struct option<ceil_mode> : option_about<topic::ceil_mode> {

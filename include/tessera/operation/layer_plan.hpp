@@ -216,16 +216,26 @@ constexpr traffic_value traffic_of(const layer_plan& p, const operand_elements& 
 
 namespace detail {
 
-/// Lets every cut dimension with a window hold what its outputs need; one that holds a wider halo keeps it.
+/// Lets a cut dimension hold what the windows of so many outputs need; one that holds a wider halo keeps it.
+constexpr refusal hold_window(layout& x, int d, const window& needs, index_t outputs) {
+  dimension& dim = x.dims[d];
+  if (x.levels(d) == 0 || serves(dim, needs, outputs)) return {};
+  if (!dim.tiles()) return refusal{code::window_without_halo, 0, d};
+  if (dim.bounds == learned) return refusal{code::lengths_not_known, d};
+  dim.kind = cover::haloed;
+  dim.balance(1);
+  dim.outputs = outputs;
+  dim.needs = needs;
+  return {};
+}
+
+/// The same for dimensions that kernels slide over.
 constexpr refusal hold_windows(layout& x, int first, const sliding* kernels, int count) {
   for (int i = 0; i < count; ++i) {
     const int d = first + i;
-    const dimension& dim = x.dims[d];
-    if (const refusal r = kernels[i].check(d, dim.extent); !r.ok()) return r;
-    if (x.levels(d) == 0 || serves(dim, kernels[i])) continue;
-    if (!dim.tiles()) return refusal{code::window_without_halo, 0, d};
-    if (dim.bounds == learned) return refusal{code::lengths_not_known, d};
-    x = x.halo(d, kernels[i]);
+    const index_t n = x.dims[d].extent;
+    if (const refusal r = kernels[i].check(d, n); !r.ok()) return r;
+    if (const refusal r = hold_window(x, d, kernels[i].needs(), kernels[i].outputs(n)); !r.ok()) return r;
   }
   return {};
 }

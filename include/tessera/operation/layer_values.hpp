@@ -191,6 +191,20 @@ struct avg_pool_layer {
   constexpr layer_plan plan(const tensor_value& x) const { return plan_average(x, what()); }
 };
 
+/// `upsample` as a value: `upsample_layer{.factors = {2, 2}}`.
+struct upsample_layer {
+  static constexpr const char* name = "upsample";
+  per_dimension factors{};
+
+  constexpr upsampling what() const {
+    upsampling u;
+    if (factors.count() > u.factors.capacity) u.why = refusal{code::wrong_kernel, factors.count()};
+    for (int i = 0; i < factors.count() && u.why.ok(); ++i) u.factors.push(factors[i]);
+    return u;
+  }
+  constexpr layer_plan plan(const tensor_value& x) const { return plan_upsampling(x, what()); }
+};
+
 /// `pad` as a value: widths before and after each of the last dimensions, in order.
 struct pad_layer {
   static constexpr const char* name = "pad";

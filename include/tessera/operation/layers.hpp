@@ -1,7 +1,7 @@
 #pragma once
 
 #include <tessera/operation/flow.hpp>
-#include <tessera/operation/layer_options.hpp>
+#include <tessera/operation/normalisation_layers.hpp>
 #include <tessera/operation/plan_contraction.hpp>
 
 namespace tessera {
@@ -78,6 +78,20 @@ struct global_avg_pool : layer<global_avg_pool> {
   static constexpr const char* name = "global_avg_pool";
   static constexpr averaging what() { return {}; }
   static constexpr layer_plan plan(const tensor_value& x) { return plan_global_average(x); }
+};
+
+/// Repeats each element along the dimensions behind the first two: y[n, c, i, …] = x[n, c, ⌊i / factor⌋, …], the nearest neighbour.
+///
+/// Options: `factor<…>`, one each of 1 to 3 dimensions.
+template <class... Options>
+struct upsample : layer<upsample<Options...>> {
+  static constexpr const char* name = "upsample";
+  static constexpr option_set takes{topic::factor};
+  static constexpr upsampling what() {
+    const detail::layer_options o = detail::read_options<Options...>(takes);
+    return {o.up.factors, o.weights.why};
+  }
+  static constexpr layer_plan plan(const tensor_value& x) { return plan_upsampling(x, what()); }
 };
 
 /// Widens the last dimensions by what their padding says, or cuts off where it is negative: `pad<padding_at<1, 1, 0, -2>>`.
@@ -161,5 +175,7 @@ template <class... Options>
 inline constexpr kind kind_of<nn::max_pool<Options...>> = kind::layer;
 template <class... Options>
 inline constexpr kind kind_of<nn::avg_pool<Options...>> = kind::layer;
+template <class... Options>
+inline constexpr kind kind_of<nn::upsample<Options...>> = kind::layer;
 
 }  // namespace tessera

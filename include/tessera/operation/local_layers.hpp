@@ -112,6 +112,38 @@ constexpr layer_plan plan_global_average(const tensor_value& x) {
   return p;
 }
 
+/// Each element repeated along the dimensions behind the first two.
+struct upsampling {
+  static_vector<index_t, 3> factors;
+  refusal why;  ///< what does not fit in the options themselves
+
+  /// Which input an output reads.
+  constexpr window reads(int i) const { return {1, 0, 0, factors[i]}; }
+  constexpr index_t outputs(int i, index_t n) const { return n == dynamic ? dynamic : detail::capped_product(n, factors[i]); }
+};
+
+/// Plans an upsampling: repeat ∘ (blocks → what the outputs' parts need).
+constexpr layer_plan plan_upsampling(const tensor_value& in, const upsampling& what) {
+  const layout& x = in.layout;
+  const int count = what.factors.count;
+  if (!what.why.ok()) return refused_layer(what.why);
+  if (count < 1 || x.dims.count != count + 2) return refused_layer(refusal{code::layer_takes_other_dimensions, count + 2, x.dims.count});
+  if (!has_cotangent(in.element) || is_complex(in.element)) return refused_layer(refusal{code::no_function_of_element, static_cast<int>(in.element)});
+  layout used = x;
+  signature s;
+  s.kind = linearity::additive;
+  s.operands.push(letters_of(x.dims.count));
+  s.result = s.operands[0];
+  for (int i = 0; i < count; ++i) {
+    const int d = 2 + i;
+    if (what.factors[i] < 1 || what.factors[i] >= index_t{1} << 31) return refused_layer(refusal{code::factor_not_positive, d, what.factors[i]});
+    const index_t m = what.outputs(i, x.dims[d].extent);
+    if (const refusal r = detail::hold_window(used, d, what.reads(i), m); !r.ok()) return refused_layer(r);
+    s.special.push({s.result[d], treatment::resampled, {}, 0, 0, m, what.reads(i)});
+  }
+  return detail::local(used, s, x);
+}
+
 /// A kernel of one tap: padding on both sides, or with negative widths a slice.
 constexpr sliding widened(index_t before, index_t after, boundary edge = boundary::zero) {
   sliding s{1, 1, before, after, 1, edge};

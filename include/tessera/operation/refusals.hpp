@@ -110,6 +110,18 @@ inline constexpr reason dimension_not_there{
 inline constexpr reason divisor_not_positive{
     "tessera.layer.divisor", "divisor",
     "the divisor of an average is at least 1; write a larger one"};
+inline constexpr reason factor_not_positive{
+    "tessera.layer.factor", "dimension, factor",
+    "an upsampling makes one element or more of each, and less than 2^31; write another factor"};
+inline constexpr reason eps_below_zero{
+    "tessera.layer.eps", "",
+    "what is added to a variance is a number from 0 on; write a larger one"};
+inline constexpr reason one_value_a_channel{
+    "tessera.layer.one_value", "",
+    "one value a channel has no variance to train on; take more samples, or call eval"};
+inline constexpr reason fraction_without_divisor{
+    "tessera.layer.fraction", "numerator, denominator",
+    "an option that is a fraction has a denominator from 1 on; write 0.1 as 1, 10"};
 inline constexpr reason option_not_taken{
     "tessera.layer.not_taken", "option",
     "the layer does not take this option; docs/layers.md lists what each takes"};

@@ -16,7 +16,8 @@ enum class linearity : signed char {
 enum class treatment : signed char {
   plain,         ///< kept where the result names it, summed where it does not
   whole,         ///< needs all of it at once: softmax, sort, FFT
-  windowed,      ///< each output needs a window of it
+  windowed,      ///< each output needs a window of it, under a kernel
+  resampled,     ///< the result has another number of elements, each of which needs a window of it
   merged,        ///< the result joins it with the dimensions that follow, outermost first
   narrowed,      ///< the result has a range of it
   scaled,        ///< the result has several elements for each of it
@@ -29,10 +30,15 @@ enum class treatment : signed char {
 struct treated {
   char letter = 0;
   treatment how = treatment::plain;
-  sliding kernel;      ///< windowed and narrowed: which inputs an output needs
+  sliding kernel = {};  ///< windowed and narrowed: which inputs an output needs
   char into = 0;       ///< merged and concatenated: the letter of the joint dimension; split: of the outer one; added: its own
   char inner = 0;      ///< split: the letter of the inner dimension
-  index_t extent = 0;  ///< narrowed: of the range; scaled: how many for each; split: of the inner dimension; added: its own
+  index_t extent = 0;  ///< narrowed: of the range; scaled: how many for each; split: of the inner dimension; added: its own; resampled: of the result
+  window reads = {};   ///< resampled: which inputs an output needs
+
+  constexpr bool windows() const { return how == treatment::windowed || how == treatment::resampled; }
+  constexpr window needs() const { return how == treatment::windowed ? kernel.needs() : reads; }
+  constexpr index_t outputs(index_t n) const { return how == treatment::windowed ? kernel.outputs(n) : extent; }
 };
 
 /// The letters of an operand's dimensions, outermost first: "nchw".
@@ -73,7 +79,7 @@ struct signature {
   constexpr treated of(char letter) const {
     for (const treated& t : special)
       if (t.letter == letter) return t;
-    return {letter, treatment::plain, {}, 0, 0, 0};
+    return {letter, treatment::plain};
   }
 
   /// Linear in all operands together, linear in each, or neither; neither unless said.
@@ -93,6 +99,11 @@ struct signature {
 
   /// Every output needs a window: a cut dimension must hold the halo of just this kernel.
   constexpr signature windowed(char dim, const sliding& kernel) const { return with_role({dim, treatment::windowed, kernel, 0, 0, 0}); }
+
+  /// The result has n elements of which each needs what this window says: a cut dimension must hold just that.
+  constexpr signature resampled(char dim, const window& reads, index_t n) const {
+    return with_role({dim, treatment::resampled, {}, 0, 0, n, reads});
+  }
 
   /// The result has the elements [begin, end). Each worker keeps what it held of them, so of 10 over 3 from 2 on it has
   /// `haloed<blocks<axis>, 10, 1, -2, -2>`: [0,2) [2,5) [5,8). That is a tiling, which a change balances.
@@ -170,6 +181,7 @@ constexpr bool role_fits(const signature& s, int t) {
     case treatment::whole: return true;
     case treatment::windowed: return kept;
     case treatment::scaled: return kept && role.extent > 0;
+    case treatment::resampled: return kept && role.reads.a > 0 && role.reads.c > 0 && role.reads.b <= role.reads.b2;
     case treatment::narrowed: return kept && role.extent >= 0 && role.kernel.before <= 0;
     case treatment::merged: {
       if (kept || s.operands.count > 1 || in_operands(role.into) || place(s.result, role.into) < 0) return false;

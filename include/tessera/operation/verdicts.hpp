@@ -14,17 +14,20 @@ namespace its {
 template <element> struct expected_element;
 template <element> struct given_element;
 template <index_t> struct character;
+template <index_t> struct denominator;
 template <index_t> struct dimension;
 template <index_t> struct dimensions;
 template <index_t> struct divisor;
 template <index_t> struct extent;
 template <index_t> struct extents;
+template <index_t> struct factor;
 template <index_t> struct groups;
 template <index_t> struct in;
 template <index_t> struct inner_extent;
 template <index_t> struct is_given;
 template <index_t> struct kernel;
 template <index_t> struct layer;
+template <index_t> struct numerator;
 template <index_t> struct operand;
 template <index_t> struct operands;
 template <index_t> struct option;
@@ -211,6 +214,26 @@ template <class... Told> struct divisor_not_positive {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.layer.divisor] the divisor of an average is at least 1; write a larger one"); } };
+template <class... Told> struct factor_not_positive {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.layer.factor] an upsampling makes one element or more of each, and less than 2^31; write another factor"); } };
+template <class... Told> struct eps_below_zero {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.layer.eps] what is added to a variance is a number from 0 on; write a larger one"); } };
+template <class... Told> struct one_value_a_channel {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.layer.one_value] one value a channel has no variance to train on; take more samples, or call eval"); } };
+template <class... Told> struct fraction_without_divisor {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.layer.fraction] an option that is a fraction has a denominator from 1 on; write 0.1 as 1, 10"); } };
 template <class... Told> struct option_not_taken {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -289,6 +312,10 @@ template <> struct verdict_for<&code::layer_takes_other_dimensions> { template <
 template <> struct verdict_for<&code::wrong_kernel> { template <class Why> using type = wrong_kernel<its::extents<Why::number(0)>>; };
 template <> struct verdict_for<&code::dimension_not_there> { template <class Why> using type = dimension_not_there<its::dimension<Why::number(0)>, its::dimensions<Why::number(1)>>; };
 template <> struct verdict_for<&code::divisor_not_positive> { template <class Why> using type = divisor_not_positive<its::divisor<Why::number(0)>>; };
+template <> struct verdict_for<&code::factor_not_positive> { template <class Why> using type = factor_not_positive<its::dimension<Why::number(0)>, its::factor<Why::number(1)>>; };
+template <> struct verdict_for<&code::eps_below_zero> { template <class Why> using type = eps_below_zero<>; };
+template <> struct verdict_for<&code::one_value_a_channel> { template <class Why> using type = one_value_a_channel<>; };
+template <> struct verdict_for<&code::fraction_without_divisor> { template <class Why> using type = fraction_without_divisor<its::numerator<Why::number(0)>, its::denominator<Why::number(1)>>; };
 template <> struct verdict_for<&code::option_not_taken> { template <class Why> using type = option_not_taken<its::option<Why::number(0)>>; };
 template <> struct verdict_for<&code::option_given_twice> { template <class Why> using type = option_given_twice<its::option<Why::number(0)>, its::option_again<Why::number(1)>>; };
 template <> struct verdict_for<&code::option_of_other_dimensions> { template <class Why> using type = option_of_other_dimensions<its::kernel<Why::number(0)>, its::option<Why::number(1)>>; };

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <tessera/nn/call.hpp>
+#include <tessera/operation/normalisation.hpp>
+
+namespace tessera::nn {
+
+/// (x − mean) / √(variance + eps) · weight + bias: by LibTorch's own kernel where no group is cut, else in double and rounded once.
+at::Tensor forward(const call& c, const normalisation& what);
+
+}  // namespace tessera::nn
+
+#ifndef TESSERA_COMPILED
+#include <tessera/nn/normalisation.ipp>
+#endif

@@ -1,0 +1,213 @@
+#include "tests/support/layers.hpp"
+
+#include <tessera/nn/program.hpp>
+#include <tessera/operation/layer_values.hpp>
+#include <torch/optim/sgd.h>
+
+using namespace tessera;
+using namespace tessera::testing;
+
+// Normalisations against LibTorch's in one process: groups whole and cut, statistics that run, every option.
+
+namespace {
+
+using kind_of_norm = normalisation::kind;
+
+at::Tensor serial_norm(const normalisation& what, const at::Tensor& x, const std::vector<at::Tensor>& w) {
+  const auto given = [&](std::size_t i) { return i < w.size() ? std::optional(w[i]) : std::nullopt; };
+  const std::vector<index_t> sizes = x.sizes().slice(static_cast<std::size_t>(what.what == kind_of_norm::batch ? 0 : x.dim() - what.last)).vec();
+  switch (what.what) {
+    case kind_of_norm::batch: return at::batch_norm(x, given(0), given(1), {}, {}, true, 0, what.eps, false);
+    case kind_of_norm::layer: return at::layer_norm(x, sizes, given(0), given(1), what.eps);
+    default: return at::rms_norm(x, sizes, given(0), what.eps == eps_of_element ? std::nullopt : std::optional(what.eps));
+  }
+}
+
+/// A normalisation of any kind on any layout, groups of three elements at least: those of two have hardly a gradient.
+normalisation roll_norm(dice& d, kind_of_norm what, int dims) {
+  const bool affine = !d.once_in(4);
+  const double eps = d.once_in(2) ? 1e-5 : 0.25;
+  switch (what) {
+    case kind_of_norm::batch: return nn::batch_norm_layer{.eps = eps, .cumulative = d.once_in(3), .affine = affine, .tracked = false}.what();
+    case kind_of_norm::layer: return nn::layer_norm_layer{.last = d.roll(1, dims), .eps = eps, .affine = affine, .bias = !d.once_in(3)}.what();
+    default: return nn::rms_norm_layer{.last = d.roll(1, dims), .eps = d.once_in(2) ? eps_of_element : eps, .affine = affine}.what();
+  }
+}
+
+layer_case roll_norm_case(dice& d, const mesh_value& mesh, kind_of_norm kind) {
+  const int dims = kind == kind_of_norm::batch ? d.roll(2, 5) : d.roll(1, 4);
+  static_vector<index_t, max_dimensions> e;
+  for (int i = 0; i < dims; ++i) e.push(i == 1 && kind == kind_of_norm::batch ? d.roll(1, 5) : i == 0 || i == dims - 1 ? d.roll(3, 7) : d.roll(1, 4));
+  const normalisation what = roll_norm(d, kind, dims);
+  layer_case c;
+  c.plan = plan_normalisation({roll_layout(d, mesh, e, {false, true, true, false}), element::float64}, what);
+  c.forward = [what](const team_handle& team, const layer_plan& p, const at::Tensor& in, const std::vector<nn::parameter>& w) {
+    const nn::bound_layer bound(team, p);
+    const std::vector<at::Tensor> operands{in};
+    const nn::layer_state state{w, {}};
+    return nn::forward({bound, operands, state}, what);
+  };
+  c.serial = [what](const at::Tensor& in, const std::vector<at::Tensor>& w) { return serial_norm(what, in, w); };
+  return c;
+}
+
+/// How far running statistics are from LibTorch's after three calls that train.
+double distance_of_running(dice& d, const mesh_value& mesh) {
+  const int world = mesh.size();
+  static_vector<index_t, max_dimensions> e;
+  for (const index_t n : {d.roll(2, 5), d.roll(1, 5), d.roll(1, 6)}) e.push(n);
+  const normalisation what = nn::batch_norm_layer{.momentum = 0.25, .cumulative = d.once_in(2), .affine = d.once_in(2)}.what();
+  const layout x = roll_layout(d, mesh, e, {false, true, true, false});
+  const layer_plan p = plan_normalisation({x, element::float64}, what);
+  if (!p.why.ok()) return 1e300;
+  at::Tensor mean = at::zeros({e[1]}, at::kDouble);
+  at::Tensor variance = at::ones({e[1]}, at::kDouble);
+  std::vector<shards> given;
+  at::Tensor serial;
+  for (int call = 0; call < 3; ++call) {
+    given.push_back(deal(x, world, numbers{static_cast<std::uint64_t>(d.roll(1, 1000))}));
+    at::batch_norm(given.back().global, {}, {}, mean, variance, true, what.cumulative ? 1.0 / (call + 1) : 0.25, 1e-5, false);
+  }
+  serial = at::batch_norm(given.back().global, {}, {}, mean, variance, false, 0, 1e-5, false);
+  const auto run = on_workers(world, [&](const std::shared_ptr<transport>& carrier) {
+    const auto team = std::make_shared<team_state>(carrier, mesh);
+    const nn::bound_layer bound(team, p);
+    nn::layer_state state;
+    for (int i = 0; i < p.parameters(); ++i) state.parameters.emplace_back(team, p.parameter(i).name, p.parameter(i), element::float64, tessera::seed{1});
+    for (int i = 0; i < p.buffers(); ++i) state.buffers.emplace_back(team, p.buffer(i).name, p.buffer(i), tessera::seed{1});
+    std::vector<at::Tensor> operands{{}};
+    for (const shards& s : given) {
+      operands[0] = s.local[static_cast<std::size_t>(carrier->rank())];
+      nn::forward({bound, operands, state}, what);
+    }
+    std::vector<at::Tensor> all{nn::forward({bound, operands, state, false}, what).detach()};
+    for (const nn::buffer& b : state.buffers) all.push_back(b.value());
+    return all;
+  });
+  if (!run.well()) return 1e300;
+  const auto each = [&](std::size_t i) {
+    std::vector<at::Tensor> all;
+    for (const auto& r : run.results) all.push_back((*r)[i]);
+    return all;
+  };
+  return std::max({distance(p.output(), each(0), serial), distance(p.buffer(0).stored, each(1), mean), distance(p.buffer(1).stored, each(2), variance),
+                   distance(p.buffer(2).stored, each(3), at::full({}, 3.0, at::kDouble))});
+}
+
+struct across : axis<2> {};
+struct down : axis<3> {};
+using plane = mesh<across, down>;
+struct samples : dyn {};
+using images = partition<plane, whole, whole, blocks<down>, blocks<across>>;
+using picture = tensor<images, shape<samples, dim<4>, dim<2>, dim<5>>, double>;  // of two rows over three workers one has none
+using net_type = nn::sequential<picture, nn::batch_norm<eps<1, 1'000>, momentum<1, 5>>, nn::relu, nn::batch_norm<cumulative, no_affine>,
+                                nn::layer_norm<over_last<3>>, nn::layer_norm<no_bias>, nn::rms_norm<over_last<2>, eps<1, 100>>, nn::batch_norm<no_tracking>>;
+
+}  // namespace
+
+TEST_CASE("normalisations equal the serial ones on any partition, whatever cuts their groups") {
+  for (const auto what : {kind_of_norm::batch, kind_of_norm::layer, kind_of_norm::rms}) {
+    layer_trials t;
+    t.run(11 + static_cast<std::uint64_t>(what), 40, [&](dice& d, const mesh_value& m) { return roll_norm_case(d, m, what); });
+    INFO(t.said << t.accepted << " accepted, " << t.refused << " refused");
+    CHECK(t.failures == 0);
+    CHECK(t.accepted >= 250);
+  }
+}
+
+TEST_CASE("running statistics are LibTorch's, unbiased and of all workers, and are what eval uses") {
+  dice d{5};
+  for (const auto& grid : grids)
+    for (int round = 0; round < 12; ++round) CHECK(distance_of_running(d, grid_of(grid[0], grid[1])) < 1e-12);
+}
+
+TEST_CASE("a network of normalisations trains as the serial one") {
+  const auto run = in_team<plane>([](auto& t) {
+    net_type net{t, seed{3}};
+    auto w = nn::state_of(net);
+    std::vector<at::Tensor> leaves;
+    for (const char* key : {"0.weight", "0.bias", "3.weight", "3.bias", "4.weight", "5.weight", "6.weight", "6.bias"}) leaves.push_back(w.at(key).requires_grad_(true));
+    torch::optim::SGD ours(net.parameters(), torch::optim::SGDOptions(0.01));
+    torch::optim::SGD theirs(leaves, torch::optim::SGDOptions(0.01));
+    double worst = net.parameters().size() == 8 && w.size() == 8 + 6 && net.training() ? 0 : 1;
+    const auto judge = [&](const at::Tensor& a, const at::Tensor& b) { worst = std::max(worst, (a - b).abs().max().template item<double>()); };
+    for (int step = 0; step < 5; ++step) {
+      const bool training = step < 4;
+      net.train(training);
+      const at::Tensor a = global_of({step == 2 ? 3 : 2, 4, 2, 5}, numbers{static_cast<std::uint64_t>(step)}).set_requires_grad(true);
+      auto x = take<picture>(t, a.detach());
+      x.requires_grad();
+      ours.zero_grad();
+      theirs.zero_grad();
+      const auto y = net(x);
+      at::Tensor s = at::relu(at::batch_norm(a, w.at("0.weight"), w.at("0.bias"), w.at("0.running_mean"), w.at("0.running_var"), training, 0.2, 1e-3, false));
+      s = at::batch_norm(s, {}, {}, w.at("2.running_mean"), w.at("2.running_var"), training, 1.0 / (step + 1), 1e-5, false);
+      s = at::layer_norm(s, {4, 2, 5}, w.at("3.weight"), w.at("3.bias"));
+      s = at::rms_norm(at::layer_norm(s, {5}, w.at("4.weight")), {2, 5}, w.at("5.weight"), 0.01);
+      s = at::batch_norm(s, w.at("6.weight"), w.at("6.bias"), {}, {}, true, 0, 1e-5, false);
+      sum(tanh(y) * x).backward();
+      (at::tanh(s) * a).sum().backward();
+      judge(global(y), s.detach());
+      judge(global(x.grad()), a.grad());
+      ours.step();
+      theirs.step();
+      if (training) w.at("0.num_batches_tracked") += 1;
+      if (training) w.at("2.num_batches_tracked") += 1;
+    }
+    for (const auto& [key, value] : nn::state_of(net)) judge(value, w.at(key).detach());
+    return worst;
+  });
+  INFO(run.errors());
+  REQUIRE(run.well());
+  for (const auto& r : run.results) CHECK(*r < 1e-12);
+}
+
+TEST_CASE("normalisations and upsampling that are values are those that are types") {
+  using typed = nn::sequential<picture, nn::batch_norm<eps<1, 1'000>, momentum<1, 5>>, nn::upsample<factor<2, 3>>, nn::batch_norm<cumulative, no_affine>,
+                               nn::layer_norm<over_last<3>, no_bias>, nn::rms_norm<>, nn::rms_norm<over_last<2>, eps<1, 100>, no_affine>>;
+  const auto run = in_team<plane>([](auto& t) {
+    nn::program p;
+    p.output(p.input<picture>() | nn::batch_norm_layer{.eps = 1e-3, .momentum = 0.2} | nn::upsample_layer{.factors = {2, 3}} |
+             nn::batch_norm_layer{.cumulative = true, .affine = false} | nn::layer_norm_layer{.last = 3, .bias = false} | nn::rms_norm_layer{} |
+             nn::rms_norm_layer{.last = 2, .eps = 0.01, .affine = false});
+    const typed one{t, seed{4}};
+    const nn::dynamic_network other{t, seed{4}, p};
+    const auto x = take<picture>(t, global_of({3, 4, 2, 5}, numbers{6}));
+    const bool same = at::equal(one(x).local(), other({x.dynamic()})[0].local());
+    return same && nn::state_of(one).size() == nn::state_of(other).size() && at::equal(nn::state_of(one).at("0.running_var"), nn::state_of(other).at("0.running_var"));
+  });
+  INFO(run.errors());
+  REQUIRE(run.well());
+  for (const auto& r : run.results) CHECK(*r);
+}
+
+TEST_CASE("statistics of large means keep their digits, and half types are rounded once") {
+  using cut = tensor<partition<plane, blocks<across>, whole, blocks<down>>, shape<samples, dim<3>, dim<40>>, float>;
+  using cut_half = tensor<partition<plane, blocks<across>, whole, blocks<down>>, shape<samples, dim<3>, dim<40>>, bfloat16>;
+  const auto run = in_team<plane>([](auto& t) {
+    const at::Tensor a = (global_of({9, 3, 40}, numbers{8}) + 1e4).to(at::kFloat);
+    const auto exact = [](const at::Tensor& x) { return at::batch_norm(x.to(at::kDouble), {}, {}, {}, {}, true, 0, 1e-5, false); };
+    const auto far = [](const at::Tensor& x, const at::Tensor& y) { return (x.to(at::kDouble) - y).abs().max().template item<double>(); };
+    nn::sequential<cut, nn::batch_norm<no_affine, no_tracking>> net{t, seed{1}};
+    nn::sequential<cut_half, nn::batch_norm<no_affine, no_tracking>> half{t, seed{1}};
+    const double serial = far(at::batch_norm(a, {}, {}, {}, {}, true, 0, 1e-5, false), exact(a));
+    const double mine = far(global(net(take<cut>(t, a))), exact(a));
+    const at::Tensor b = global_of({9, 3, 40}, numbers{9}).to(at::kBFloat16);
+    return mine <= 2 * serial && mine < 1e-6 && at::equal(global(half(take<cut_half>(t, b))), exact(b).to(at::kBFloat16));
+  });
+  INFO(run.errors());
+  REQUIRE(run.well());
+  for (const auto& r : run.results) CHECK(*r);
+}
+
+TEST_CASE("one value a channel is refused in training on all workers, and taken in eval") {
+  using single = tensor<partition<plane, whole, blocks<across>>, shape<samples, dim<4>>, double>;
+  using narrow = nn::sequential<single, nn::batch_norm<>>;
+  CHECK(refusals<plane>("tessera.layer.one_value", [](auto& t) { narrow{t, seed{1}}(take<single>(t, at::ones({1, 4}, at::kDouble))); }) == 6);
+  CHECK(satisfied<plane>([](auto& t) {
+    narrow net{t, seed{1}};
+    net.eval();
+    const at::Tensor x = global_of({1, 4}, numbers{3});
+    return (global(net(take<single>(t, x))) - x / std::sqrt(1 + 1e-5)).abs().max().template item<double>() < 1e-15;
+  }) == 6);
+}
