@@ -165,9 +165,9 @@ using bad = ts::sequential<images<image>, nn::relu, nn::max_pool<ts::kernel<3, 3
 static_assert(bad::program.count >= 0);
 #endif
 
-// Normalisations and upsampling.
+// Normalisations, upsampling and dropout.
 static_assert(ts::sequential<images<image>, nn::batch_norm<ts::eps<1, 1'000>, ts::momentum<1, 2>>, nn::layer_norm<ts::over_last<2>, ts::no_bias>,
-                             nn::rms_norm<>, nn::upsample<ts::factor<3, 2>>>::program.count == 4);
+                             nn::rms_norm<>, nn::upsample<ts::factor<3, 2>>, nn::dropout<ts::channelwise, ts::probability<1, 3>>>::program.count == 5);
 static_assert(nn::batch_norm<ts::eps<1, 100'000>>::what().eps == 1e-5);
 #if defined(EPS_WITHOUT_DIVISOR)  // expect: [tessera.layer.fraction] && at_layer<1, && tessera::fraction_without_divisor<tessera::its::numerator<1>, tessera::its::denominator<0>>
 using bad = ts::sequential<images<image>, nn::relu, nn::layer_norm<ts::eps<1, 0>>, nn::relu>;
@@ -196,5 +196,8 @@ using bad = ts::sequential<images<image>, nn::upsample<ts::factor<2, 0>>, nn::re
 static_assert(bad::program.count >= 0);
 #elif defined(FACTOR_OF_OTHER_DIMENSIONS)  // expect: [tessera.layer.dimensions] && at_layer<0, && tessera::layer_takes_other_dimensions<tessera::its::takes<3>, tessera::its::is_given<4>>
 using bad = ts::sequential<images<image>, nn::upsample<ts::factor<2>>, nn::relu>;
+static_assert(bad::program.count >= 0);
+#elif defined(MORE_THAN_CERTAIN)  // expect: [tessera.layer.probability] && at_layer<1, && tessera::no_probability<>
+using bad = ts::sequential<images<image>, nn::relu, nn::dropout<ts::probability<3, 2>>>;
 static_assert(bad::program.count >= 0);
 #endif

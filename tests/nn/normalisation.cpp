@@ -211,3 +211,62 @@ TEST_CASE("one value a channel is refused in training on all workers, and taken 
     return (global(net(take<single>(t, x))) - x / std::sqrt(1 + 1e-5)).abs().max().template item<double>() < 1e-15;
   }) == 6);
 }
+
+namespace {
+
+template <int R, int C>
+struct dropping_net {
+  struct up : axis<R> {};
+  struct wide : axis<C> {};
+  using grid = mesh<up, wide>;
+  using image = tensor<partition<grid, blocks<wide>, whole, blocks<up>>, shape<dim<7>, dim<6>, dim<50>>, double>;
+  struct model {
+    constexpr auto operator()(auto x) const {
+      const auto shared = x | nn::shared<struct twice, nn::dropout<>>{} | nn::shared<struct twice, nn::dropout<>>{};
+      return flows{x | nn::dropout<probability<1, 4>>{}, x | nn::dropout<channelwise>{}, shared};
+    }
+  };
+
+  // What stays of ones: two calls that train, one that does not.
+  static std::vector<at::Tensor> run() {
+    const auto all = in_team<grid>([](auto& t) {
+      nn::network<model, image> net{t, seed{6}};
+      std::vector<at::Tensor> seen;
+      auto x = take<image>(t, at::ones({7, 6, 50}, at::kDouble));
+      x.requires_grad();
+      const auto look = [&] {
+        const auto [elements, channels, twice] = net(x);
+        for (const auto& y : {elements.dynamic(), channels.dynamic(), twice.dynamic()}) seen.push_back(global(y));
+        return elements;
+      };
+      sum(look()).backward();
+      seen.push_back(global(x.grad()));
+      look();
+      net.eval();
+      look();
+      return seen;
+    });
+    INFO(all.errors());
+    REQUIRE(all.well());
+    return all.of(0);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("dropout draws the same on any partition, anew at every call and place, and nothing in eval") {
+  const std::vector<at::Tensor> one = dropping_net<1, 1>::run();
+  for (const auto& other : {dropping_net<2, 3>::run(), dropping_net<4, 1>::run()})
+    for (std::size_t i = 0; i < one.size(); ++i) CHECK(at::equal(one[i], other[i]));
+  const auto share = [](const at::Tensor& x) { return (x != 0).to(at::kDouble).mean().item<double>(); };
+  CHECK(std::abs(share(one[0]) - 0.75) < 0.03);
+  CHECK(std::abs(share(one[1]) - 0.5) < 0.25);
+  CHECK(std::abs(share(one[2]) - 0.25) < 0.03);
+  CHECK(at::equal(one[0], (one[0] != 0).to(at::kDouble) / 0.75));
+  CHECK(at::equal(one[1], one[1].select(2, 0).unsqueeze(2).expand({7, 6, 50})));
+  CHECK(at::equal(one[3], one[0]));
+  for (const std::size_t i : {0, 1, 2}) {
+    CHECK_FALSE(at::equal(one[i], one[i + 4]));
+    CHECK(at::equal(one[i + 7], at::ones({7, 6, 50}, at::kDouble)));
+  }
+}

@@ -15,6 +15,16 @@ struct layer_state {
   std::vector<buffer> buffers;
 };
 
+/// What a layer draws random numbers by: seed, path, the number of the call that trains, and which use of shared layers it is.
+struct random_key {
+  const seed* begun = nullptr;
+  const std::string* path = nullptr;
+  index_t call = 0;
+  std::size_t use = 0;
+
+  seed of() const { return begun->at(fmt::format("{} {} {}", *path, call, use)); }
+};
+
 /// What a layer's forward is told: its operands and state on this worker, and how it is bound. A layer reads nothing else.
 struct call {
   const bound_layer& layer;
@@ -22,6 +32,7 @@ struct call {
   const layer_state& state;
   bool training = true;
   functions::number number = {};  ///< that its function holds
+  random_key key = {};
 
   const at::Tensor& operand(std::size_t i = 0) const { return operands[i]; }
   /// An operand as the local operation takes it.

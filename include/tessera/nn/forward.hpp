@@ -21,10 +21,14 @@ at::Tensor forward_averaging(const call& c);
 /// Repetition ∘ (blocks → what the outputs' parts need).
 at::Tensor forward_upsampled(const bound_layer& b, const upsampling& what, const at::Tensor& input);
 
+/// In training the operand with zeros for what is dropped, by the call's key and global index.
+at::Tensor forward_dropout(const call& c, const dropping& what);
+
 // The families of layers, by what their types say that they are.
 inline at::Tensor forward(const call& c, const contraction& what) { return forward_contraction(c.layer, what, c.operand(), c.state.parameters); }
 inline at::Tensor forward(const call& c, const pooling& what) { return forward_pooling(c.layer, what, c.operand()).values; }
 inline at::Tensor forward(const call& c, const upsampling& what) { return forward_upsampled(c.layer, what, c.operand()); }
+inline at::Tensor forward(const call& c, const dropping& what) { return forward_dropout(c, what); }
 inline at::Tensor forward(const call& c, const widening& what) { return forward_widened(c.layer, what.widths, c.operand()); }
 inline at::Tensor forward(const call& c, const slicing& what) {
   return forward_widened(c.layer, what.of(c.layer.inputs[0].from->layout()).widths, c.operand());

@@ -69,4 +69,19 @@ TESSERA_INLINE at::Tensor forward_upsampled(const bound_layer& b, const upsampli
   return x;
 }
 
+TESSERA_INLINE at::Tensor forward_dropout(const call& c, const dropping& what) {
+  const at::Tensor& x = c.operand();
+  if (!c.training || what.probability == 0) return x;
+  layout of = c.layer.inputs[0].to->layout();
+  for (int d = 2; what.channelwise && d < of.dims.count; ++d) {
+    for (axis_role& r : of.roles)
+      if (r.kind == role::cut && r.dimension == d) r = {};
+    of.dims[d] = {};
+    of.dims[d].extent = 1;
+  }
+  const at::Tensor drawn = detail::initial_box(init::uniform(), of, element::float64, c.layer.team->rank(), c.key.of(), "kept");
+  const double kept = 1 - what.probability;
+  return x * ((drawn < kept).to(x.scalar_type()) * (kept > 0 ? 1 / kept : 0));
+}
+
 }  // namespace tessera::nn

@@ -70,6 +70,7 @@ class running_program {
     const running_facts* what;
     std::string path;                  ///< "encoder.2", in the keys of the serial model
     std::size_t owner;                 ///< the step whose parameters it has: itself, or another that is shared with it
+    std::size_t use;                   ///< how many steps before it share them
     std::vector<std::size_t> operands;
     std::size_t first_result;
     std::vector<std::size_t> done_with;  ///< values that nobody reads behind it
@@ -93,6 +94,8 @@ class running_program {
     std::vector<layer_state> states;  // of each step, as far as it owns them
     std::list<bound_program> bound;
     bool training = true;
+    seed begun;
+    index_t calls = 0;  ///< that train
 
     state(team_handle of, const program_type& p, std::shared_ptr<const void> owner);
   };

@@ -32,9 +32,10 @@ TESSERA_INLINE running_program::state::state(team_handle of, const program_type&
     return static_cast<std::size_t>(v.place) + (v.node < 0 ? 0 : steps[static_cast<std::size_t>(v.node)].first_result);
   };
   for (const auto& node : p) {
-    step s{node.what, tessera::detail::path_of(p, node), steps.size(), {}, values, {}, node.held};
+    step s{node.what, tessera::detail::path_of(p, node), steps.size(), 0, {}, values, {}, node.held};
     for (std::size_t i = 0; i < steps.size() && node.scope >= 0 && p.scopes[node.scope].shared && s.owner == steps.size(); ++i)
       if (p.nodes[i].scope == node.scope && p.nodes[i].number == node.number) s.owner = i;
+    for (const step& before : steps) s.use += before.owner == s.owner;
     for (int i = 0; i < node.operands; ++i) s.operands.push_back(place_of(p.operand(node, i)));
     s.called = tessera::detail::kept_name(tessera::detail::layer_at(s.path, s.what->name));
     values += static_cast<std::size_t>(node.results);
@@ -52,6 +53,7 @@ TESSERA_INLINE running_program::state::state(team_handle of, const program_type&
 
 TESSERA_INLINE running_program::running_program(const team_handle& team, const seed& s, const program_type& program, std::shared_ptr<const void> kept)
     : state_(std::make_unique<state>(team, program, std::move(kept))) {
+  state_->begun = s;
   fingerprint f;
   std::set<std::string> paths;
   for (const step& now : state_->steps) {
@@ -89,6 +91,8 @@ TESSERA_INLINE running_program::running_program(const team_handle& team, const s
 TESSERA_INLINE running_program::running_program(const running_program& other, copying)
     : state_(std::make_unique<state>(other.team(), other.state_->program, other.state_->kept)) {
   state_->training = other.training();
+  state_->begun = other.state_->begun;
+  state_->calls = other.state_->calls;
   for (const layer_state& layer : other.state_->states) {
     layer_state& mine = state_->states.emplace_back();
     for (const parameter& p : layer.parameters) mine.parameters.push_back(p.clone());
@@ -128,7 +132,7 @@ TESSERA_INLINE auto running_program::bound_for(std::span<const tensor<dyn>* cons
 }
 
 TESSERA_INLINE std::vector<tensor<dyn>> running_program::forward(std::span<const tensor<dyn>* const> inputs, call_site at) const {
-  const state& my = here();
+  state& my = here();
   for (const tensor<dyn>* x : inputs)
     if (x->team()->shared_carrier() != my.team->shared_carrier()) throw error(refusal{code::other_team}, my.team->label());
   const bound_program& bound = bound_for(inputs);
@@ -145,7 +149,7 @@ TESSERA_INLINE std::vector<tensor<dyn>> running_program::forward(std::span<const
     for (const std::size_t v : node.done_with) values[v].reset();
     std::vector<at::Tensor> results = [&] {
       try {
-        return node.what->forward({bound.layers[i], operands, mine, my.training, node.number});
+        return node.what->forward({bound.layers[i], operands, mine, my.training, node.number, {&my.begun, &node.path, my.calls, node.use}});
       } catch (const error&) {
         throw;
       } catch (const c10::Error& e) {
@@ -160,6 +164,7 @@ TESSERA_INLINE std::vector<tensor<dyn>> running_program::forward(std::span<const
       values[v] = std::move(results[k]);
     }
   }
+  my.calls += my.training;
   std::vector<tensor<dyn>> outputs;
   for (const std::size_t v : my.outputs) outputs.push_back(tessera::detail::tensor_of(my.team, bound.where[v], values[v]));
   return outputs;

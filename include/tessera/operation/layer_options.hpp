@@ -84,7 +84,7 @@ inline constexpr kind kind_of<no_bias> = kind::option;
 /// What an option speaks of.
 enum class topic : unsigned char {
   nothing, kernel, stride, padding, padding_mode, dilation, groups, ceil_mode, exclude_padding, divisor, bias, cut_out, cut_in, output,
-  eps, momentum, affine, tracking, over_last, factor
+  eps, momentum, affine, tracking, over_last, factor, probability, channelwise
 };
 
 /// The options that a layer takes, by topic.
@@ -108,6 +108,7 @@ struct layer_options {
   pooling pool;
   normalisation norm;
   upsampling up;
+  dropping drop;
 };
 
 // One value for all dimensions, or one each; `at(i)` is the i-th.

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <tessera/operation/flow.hpp>
-#include <tessera/operation/normalisation_layers.hpp>
+#include <tessera/operation/dropout.hpp>
 #include <tessera/operation/plan_contraction.hpp>
 
 namespace tessera {

@@ -144,6 +144,22 @@ constexpr layer_plan plan_upsampling(const tensor_value& in, const upsampling& w
   return detail::local(used, s, x);
 }
 
+/// Zeros in place of elements, or of whole channels of a sample, with a probability.
+struct dropping {
+  double probability = 0;
+  bool channelwise = false;
+  refusal why;  ///< what does not fit in the options themselves
+};
+
+/// Plans a dropout: terms of one element are dropped together, so they pass.
+constexpr layer_plan plan_dropout(const tensor_value& x, const dropping& what) {
+  if (!what.why.ok()) return refused_layer(what.why);
+  if (!(what.probability >= 0 && what.probability <= 1)) return refused_layer(refusal{code::no_probability});
+  if (what.channelwise && x.layout.dims.count < 2) return refused_layer(refusal{code::layer_takes_other_dimensions, 2, x.layout.dims.count});
+  if (!has_cotangent(x.element)) return refused_layer(refusal{code::no_function_of_element, static_cast<int>(x.element)});
+  return plan_elementwise(x.layout, linearity::additive);
+}
+
 /// A kernel of one tap: padding on both sides, or with negative widths a slice.
 constexpr sliding widened(index_t before, index_t after, boundary edge = boundary::zero) {
   sliding s{1, 1, before, after, 1, edge};

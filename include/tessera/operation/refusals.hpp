@@ -113,6 +113,9 @@ inline constexpr reason divisor_not_positive{
 inline constexpr reason factor_not_positive{
     "tessera.layer.factor", "dimension, factor",
     "an upsampling makes one element or more of each, and less than 2^31; write another factor"};
+inline constexpr reason no_probability{
+    "tessera.layer.probability", "",
+    "a probability lies from 0 to 1; write another"};
 inline constexpr reason eps_below_zero{
     "tessera.layer.eps", "",
     "what is added to a variance is a number from 0 on; write a larger one"};

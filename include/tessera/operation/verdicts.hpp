@@ -219,6 +219,11 @@ template <class... Told> struct factor_not_positive {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.layer.factor] an upsampling makes one element or more of each, and less than 2^31; write another factor"); } };
+template <class... Told> struct no_probability {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.layer.probability] a probability lies from 0 to 1; write another"); } };
 template <class... Told> struct eps_below_zero {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -313,6 +318,7 @@ template <> struct verdict_for<&code::wrong_kernel> { template <class Why> using
 template <> struct verdict_for<&code::dimension_not_there> { template <class Why> using type = dimension_not_there<its::dimension<Why::number(0)>, its::dimensions<Why::number(1)>>; };
 template <> struct verdict_for<&code::divisor_not_positive> { template <class Why> using type = divisor_not_positive<its::divisor<Why::number(0)>>; };
 template <> struct verdict_for<&code::factor_not_positive> { template <class Why> using type = factor_not_positive<its::dimension<Why::number(0)>, its::factor<Why::number(1)>>; };
+template <> struct verdict_for<&code::no_probability> { template <class Why> using type = no_probability<>; };
 template <> struct verdict_for<&code::eps_below_zero> { template <class Why> using type = eps_below_zero<>; };
 template <> struct verdict_for<&code::one_value_a_channel> { template <class Why> using type = one_value_a_channel<>; };
 template <> struct verdict_for<&code::fraction_without_divisor> { template <class Why> using type = fraction_without_divisor<its::numerator<Why::number(0)>, its::denominator<Why::number(1)>>; };
