@@ -53,6 +53,7 @@ TESSERA_INLINE layer_table::layer_table() {
   layer("rms_norm", [](options o) {
     return rms_norm_layer{static_cast<int>(o.number("last", 1)), o.real("eps", eps_of_element), o.flag("elementwise_affine", true)};
   });
+  layer("dropout", [](options o) { return dropout_layer{o.real("p", 0.5), o.flag("channelwise", false)}; });
   layer("pad", [](options o) { return pad_layer{o.numbers("widths"), o.edge("padding_mode")}; });
   layer("slice", [](options o) { return slice_layer{static_cast<int>(o.number("dim")), o.number("begin", 0), o.number("end")}; });
   layer("relu", [](options) { return relu{}; });
