@@ -41,6 +41,11 @@ void layers_take(std::string_view option) {
   takes_just<nn::conv<4, Option>>("kernel stride padding padding_at padding_mode dilation groups cut_out cut_in output_as no_bias", option);
   takes_just<nn::max_pool<Option>>("kernel stride padding padding_at dilation ceil_mode", option);
   takes_just<nn::avg_pool<Option>>("kernel stride padding padding_at dilation ceil_mode exclude_padding divisor", option);
+  takes_just<nn::upsample<Option>>("factor", option);
+  takes_just<nn::batch_norm<Option>>("eps momentum cumulative no_affine no_tracking", option);
+  takes_just<nn::layer_norm<Option>>("over_last eps no_affine no_bias", option);
+  takes_just<nn::rms_norm<Option>>("over_last eps no_affine", option);
+  takes_just<nn::dropout<Option>>("probability channelwise", option);
   takes_just<nn::pad<padding_at<1, 1>, Option>>("padding_mode", option);
 }
 
@@ -61,6 +66,15 @@ TEST_CASE("a layer takes the options that the docs list, and no others") {
   layers_take<cut_out<row>>("cut_out");
   layers_take<cut_in<row>>("cut_in");
   layers_take<output_as<partition<grid, whole, whole, whole, whole>>>("output_as");
+  layers_take<factor<2, 2>>("factor");
+  layers_take<eps<1, 10>>("eps");
+  layers_take<momentum<1, 2>>("momentum");
+  layers_take<cumulative>("cumulative");
+  layers_take<no_affine>("no_affine");
+  layers_take<no_tracking>("no_tracking");
+  layers_take<over_last<2>>("over_last");
+  layers_take<probability<1, 3>>("probability");
+  layers_take<channelwise>("channelwise");
   layers_take<blocks<row>>("blocks");
   const refusal twice = nn::conv<4, no_bias, kernel<3>, stride<1>, kernel<3>>::plan(value_of<image>).why;
   REQUIRE(twice.is(code::option_given_twice));
@@ -544,6 +558,23 @@ TEST_CASE("a range of a cut dimension stays where it is: a tiling, or the copies
   }
   CHECK(tilings > 400);
   CHECK(copies > 100);
+}
+
+TEST_CASE("a normalisation gathers what workers have of its groups, an upsampling what its outputs read") {
+  constexpr auto moved = [](auto net) { return traffic<decltype(net)>(bind<batch>(5)); };
+  // Of three channels each of four workers gets two numbers from the three others; back it gives as many. Weights and biases are summed.
+  constexpr traffic_value channels = moved(sequential<image, nn::batch_norm<>>{});
+  STATIC_REQUIRE(channels.forward.bytes == 4 * 3 * 2 * 3 * 8);
+  STATIC_REQUIRE(channels.forward.bytes == channels.forward.lower_bound_bytes);
+  STATIC_REQUIRE(channels.backward.bytes == channels.forward.bytes + 2 * 2 * 3 * 3 * 8);
+  // Rows of 8 over two workers: of each of 5 x 3 x 9 one number goes each way.
+  STATIC_REQUIRE(moved(sequential<image, nn::rms_norm<no_affine>>{}).forward.bytes == 2 * 5 * 3 * 9 * 8);
+  STATIC_REQUIRE(moved(sequential<tensor<partition<grid, blocks<row>, blocks<col>, whole>, shape<batch, dim<3>, dim<4>>>, nn::layer_norm<>>{}).forward.bytes == 0);
+  // 9 rows are 5 and 4, 18 are 9 and 9: the second worker reads the fifth. 8 columns and 16 are halves alike.
+  STATIC_REQUIRE(moved(sequential<image, nn::upsample<factor<2, 2>>>{}).forward.bytes == 5 * 3 * 8 * 8);
+  STATIC_REQUIRE(moved(sequential<image, nn::upsample<factor<1, 4>>>{}).forward.bytes == 0);
+  STATIC_REQUIRE(std::is_same_v<after<nn::upsample<factor<2, 3>>>, tensor<partition<grid, whole, whole, blocks<row>, blocks<col>>,
+                                                                            shape<batch, dim<3>, dim<18>, dim<24>>, double>>);
 }
 
 TEST_CASE("a linear layer takes as many dimensions as a tensor has") {
