@@ -4,6 +4,6 @@
 #include <tessera/core.hpp>
 #include <tessera/operation/free_weight.hpp>
 #include <tessera/operation/local_boxes.hpp>
-#include <tessera/operation/network.hpp>
+#include <tessera/operation/peak_memory.hpp>
 #include <tessera/operation/plan_operation.hpp>
 #include <tessera/operation/typed.hpp>

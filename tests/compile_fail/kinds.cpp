@@ -222,6 +222,7 @@ static_assert(ts::primitive<ts::tensor<ts::partition<m, ts::blocks<a, b, c>>, s>
 // Bindings.
 static_assert(ts::traffic<net>(ts::bind<batch>(8)).forward.bytes >= 0);
 static_assert(ts::traffic<net, ts::bind<batch>(8)>().forward.bytes >= 0);
+static_assert(ts::peak_memory<net, ts::bind<batch>(8)>().training > 0);
 #if defined(BUDGET)  // expect: forward.bytes < 0
 static_assert(ts::traffic<net, ts::bind<batch>(8)>().forward.bytes < 0);
 #elif defined(CONSTANT_INT)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 1, tessera::kind::binding, tessera::kind::element>
@@ -246,6 +247,14 @@ using l = ts::tensor<ts::partition<grid, ts::lengths<row>, ts::whole>, ts::shape
 static_assert(ts::traffic<ts::sequential<l, nn::relu>>().forward.bytes >= 0);
 #elif defined(TRAFFIC_TENSOR)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 0, tessera::kind::network, tessera::kind::tensor>
 static_assert(ts::traffic<good>().forward.bytes >= 0);
+#elif defined(MEMORY_TENSOR)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 0, tessera::kind::network, tessera::kind::tensor>
+static_assert(ts::peak_memory<good>().forward >= 0);
+#elif defined(MEMORY_UNBOUND)  // expect: [tessera.shape.unbound] && extent_not_bound<tessera::its::dimension<0>>
+static_assert(ts::peak_memory<net>().forward >= 0);
+#elif defined(MEMORY_TWICE)  // expect: [tessera.shape.bound_twice] && extent_bound_twice<tessera::its::binding<0>, tessera::its::other_binding<1>>
+static_assert(ts::peak_memory<net, ts::bind<batch>(8), ts::bind<batch>(9)>().forward >= 0);
+#elif defined(MEMORY_BUDGET)  // expect: training < 0
+static_assert(ts::peak_memory<net, ts::bind<batch>(8)>().training < 0);
 #endif
 
 // Networks, layers and their options.

@@ -18,6 +18,14 @@ struct batch : dyn {};
 using grid = mesh<row, col>;
 using image = tensor<partition<grid, whole, whole, blocks<row>, blocks<col>>, shape<batch, dim<3>, dim<9>, dim<8>>, double>;
 
+struct skip_of_three {
+  constexpr auto operator()(auto x) const {
+    using point = nn::conv<4, kernel<1, 1>>;
+    const auto y = tanh(x);
+    return y + (y | point{} | point{} | point{});
+  }
+};
+
 template <class... Layers>
 using after = typename sequential<image, Layers...>::output;
 
@@ -277,6 +285,33 @@ TEST_CASE("traffic counts parameters and is what must be moved") {
   CHECK(t.forward.bytes == t.forward.lower_bound_bytes);
   CHECK(t.backward.bytes == t.backward.lower_bound_bytes);
   CHECK(t.backward.bytes - t.forward.bytes == 8 * 2 * 3 * (6 * 3 * 9 + 6));  // the weights' all_reduce over four workers
+}
+
+TEST_CASE("the memory of a network: what lives at once, in bytes on the busiest worker") {
+  struct one : axis<1> {};
+  struct many : dyn {};
+  using picture = tensor<partition<mesh<one>, whole, whole, whole, whole>, shape<many, dim<4>, dim<8>, dim<8>>, double>;
+  using three = nn::conv<8, kernel<3, 3>, padding<1, 1>>;
+  using net = sequential<picture, three, nn::relu, three>;
+  // At two pictures: the input and a box of eight features, the same in a frame of padding, and the windows that convolutions copy out.
+  constexpr index_t input = 4096, box = 8192, framed_input = 6400, framed = 12800, first_windows = 36864, windows = 73728;
+  constexpr index_t first = 8 * 4 * 9 * 8, weight = 8 * 8 * 9 * 8, bias = 8 * 8;
+  constexpr memory_value m = peak_memory<net, bind<many>(2)>();
+  static_assert(m == peak_memory<net>(bind<many>(2)));
+  CHECK(m.forward == std::max(input + framed_input + box + first_windows, input + box + framed + box + windows));
+  // The second layer's backward: its output and that one's gradient, what was saved (both framed inputs, the result of relu), and what it gives.
+  CHECK(m.training == input + box + box + framed_input + framed + box + framed + weight + bias + windows);
+  CHECK(m.parameters == first + weight + 2 * bias);
+  CHECK(m.gradients == m.parameters);
+  // A skip keeps its value until it is read; a view is no memory of its own.
+  CHECK(peak_memory<network<skip_of_three, picture>>(bind<many>(2)).forward == 4 * input);
+  CHECK(peak_memory<sequential<picture, nn::flatten, nn::flatten>>(bind<many>(2)) == memory_value{input, input, 0, 0, 0});
+  // Each worker has its part, and what it gathers.
+  struct across : axis<4> {};
+  using cut_rows = partition<mesh<across>, whole, whole, blocks<across>, whole>;
+  using rows = tensor<cut_rows, shape<many, dim<4>, dim<8>, dim<8>>, double>;
+  using gathered = sequential<rows, nn::repartition<partition<mesh<across>, whole, whole, whole, whole>>>;
+  CHECK(peak_memory<gathered>(bind<many>(2)).forward == input / 4 + input);
 }
 
 TEST_CASE("rules for local operations, axis by axis") {

@@ -1,5 +1,7 @@
 #include "tests/support/tensors.hpp"
 
+#include <tessera/tensor/memory_count.hpp>
+
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include <complex>
@@ -64,11 +66,13 @@ struct case_of_one {
   std::string name;
   functions::takes elements;
   functions::gives result;
+  functions::saved saves;
   tensor<dyn> (*call)(const tensor<dyn>&);
 };
 const std::vector<case_of_one> all_of_one{
-#define TESSERA_CASE(function, kind, elements, result, computed) \
-  {#function, functions::takes::elements, functions::gives::result, [](const tensor<dyn>& x) { return tessera::function(x); }},
+#define TESSERA_CASE(function, kind, elements, result, saves, computed) \
+  {#function, functions::takes::elements, functions::gives::result, functions::saved::saves,     \
+   [](const tensor<dyn>& x) { return tessera::function(x); }},
     TESSERA_FUNCTIONS_OF_ONE(TESSERA_CASE)
 #undef TESSERA_CASE
 };
@@ -77,12 +81,22 @@ struct case_of_two {
   std::string name;
   functions::takes elements;
   functions::gives result;
+  functions::saved saves;
   tensor<dyn> (*call)(const tensor<dyn>&, const tensor<dyn>&);
 };
 const std::vector<case_of_two> all_of_two{
-#define TESSERA_CASE(function, kind, elements, result, computed) \
-  {#function, functions::takes::elements, functions::gives::result, [](const tensor<dyn>& x, const tensor<dyn>& y) { return tessera::function(x, y); }},
+#define TESSERA_CASE(function, kind, elements, result, saves, computed) \
+  {#function, functions::takes::elements, functions::gives::result, functions::saved::saves,     \
+   [](const tensor<dyn>& x, const tensor<dyn>& y) { return tessera::function(x, y); }},
     TESSERA_FUNCTIONS_OF_TWO(TESSERA_CASE)
+#undef TESSERA_CASE
+};
+
+const std::vector<case_of_one> all_of_a_number{
+#define TESSERA_CASE(function, called, kind, elements, result, saves, computed) \
+  {#function, functions::takes::elements, functions::gives::result, functions::saved::saves,             \
+   [](const tensor<dyn>& x) { return functions::call(functions::function<functions::number_kind::real>(0.5), x); }},
+    TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_CASE)
 #undef TESSERA_CASE
 };
 
@@ -153,6 +167,28 @@ int orders_of(const std::string& name, functions::gives result) {
   return name == "hardsigmoid" ? 1 : 2;
 }
 
+/// How many boxes as large as its result a function keeps for its backward, and how many it says that it does.
+template <class Call>
+std::string keeps_otherwise(const std::string& name, functions::saved saves, const team<world>& t, int operands, const Call& call) {
+  const layout x = lying<blocks<ox>, whole>({64, 32});
+  std::vector<tensor<dyn>> leaves;
+  for (int i = 0; i < operands; ++i) {
+    leaves.push_back(take(t, x, at::rand({64, 32}, at::kDouble) * 0.5 + 0.25));
+    leaves.back().requires_grad();
+  }
+  memory_count count;
+  std::vector<tensor<dyn>> operand;
+  for (const tensor<dyn>& one : leaves) operand.push_back(one * 1.0);
+  const std::int64_t box = count.now() / operands;
+  auto node = call(operand).local().grad_fn();
+  operand.clear();
+  const footprint said = functions::footprint_of(saves);
+  const std::int64_t wanted = box * ((said.operands != 0 ? operands : 0) + (said.results != 0 ? 1 : 0));
+  const bool well = node == nullptr || count.now() - wanted < box / 2;
+  const bool tight = node == nullptr || wanted - count.now() < box / 2;
+  return well && tight ? "" : fmt::format("{} keeps {} of boxes of {} bytes, and says {}", name, count.now(), box, wanted);
+}
+
 std::string worst(const outcome<std::string>& all) {
   if (!all.well()) return all.errors();
   for (const auto& said : all.results)
@@ -161,6 +197,21 @@ std::string worst(const outcome<std::string>& all) {
 }
 
 }  // namespace
+
+TEST_CASE("what a function is said to save for its backward is what LibTorch keeps of it") {
+  CHECK(worst(in_team<world>([](const team<world>& t) -> std::string {
+          std::string all;
+          const auto judge = [&](const auto& f, int operands, const auto& call) {
+            if (f.result == functions::gives::booleans) return;
+            const std::string why = keeps_otherwise(f.name, f.saves, t, operands, call);
+            if (!why.empty()) all += why + "; ";
+          };
+          for (const case_of_one& f : all_of_one) judge(f, 1, [&](const auto& x) { return f.call(x[0]); });
+          for (const case_of_one& f : all_of_a_number) judge(f, 1, [&](const auto& x) { return f.call(x[0]); });
+          for (const case_of_two& f : all_of_two) judge(f, 2, [&](const auto& x) { return f.call(x[0], x[1]); });
+          return all;
+        })) == "");
+}
 
 TEST_CASE("every function of one tensor is LibTorch's, value and gradient, however the tensor lies") {
   CHECK(worst(in_team<world>([](const team<world>& t) -> std::string {

@@ -60,13 +60,13 @@ TESSERA_INLINE layer_table::layer_table() {
   layer("flatten", [](options) { return flatten{}; });
   layer("repartition", [](options o) { return repartition_layer{o.partition("to")}; });
 
-#define TESSERA_FUNCTION(called, kind, elements, result, computed) function(#called, [](options, flow_of x) { return tessera::called(x); });
+#define TESSERA_FUNCTION(called, kind, elements, result, saves, computed) function(#called, [](options, flow_of x) { return tessera::called(x); });
   TESSERA_FUNCTIONS_OF_ONE(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
-#define TESSERA_FUNCTION(called, kind, elements, result, computed) function(#called, [](options, flow_of x, flow_of y) { return tessera::called(x, y); });
+#define TESSERA_FUNCTION(called, kind, elements, result, saves, computed) function(#called, [](options, flow_of x, flow_of y) { return tessera::called(x, y); });
   TESSERA_FUNCTIONS_OF_TWO(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
-#define TESSERA_FUNCTION(named, called, kind, elements, result, computed) \
+#define TESSERA_FUNCTION(named, called, kind, elements, result, saves, computed) \
   function(#named, [](options o, flow_of x) { return tessera::called(x, o.real("number")); });
   TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION

@@ -70,6 +70,7 @@ class contraction_form {
     if (p.why = first_of(check(given), check_change(raw, given)); !p.why.ok()) return p;
     p.take(x_, used);
     p.give(raw, given);
+    p.holds = memory(same(raw, given));
     if (what_.bias) {
       parameter_value bias;
       bias.name = "bias";
@@ -84,6 +85,16 @@ class contraction_form {
   }
 
  private:
+  // Input and weight are saved; a bias behind an exchange is added to a copy.
+  constexpr footprint memory(bool leaves) const {
+    footprint f = footprint::saving(1, 1);
+    f.scratch = what_.bias && !leaves;
+    for (const sliding& s : what_.kernels) {
+      f.windows.push(s);
+      if (s.kernel > 1 || s.stride > 1 || s.before != 0 || s.after != 0) f.columns = group_in();
+    }
+    return f;
+  }
   static constexpr static_vector<operand, 4> two(const layout& a, const layout& b) {
     static_vector<operand, 4> o = no_items<operand, 4>;
     o.push({a, false});

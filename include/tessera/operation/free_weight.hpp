@@ -16,6 +16,7 @@ constexpr layer_plan plan_free_parameter(const tensor_value& at, const tensor_va
   if (p.why.ok() && !has_cotangent(w.element)) p.why = refusal{code::element_has_no_cotangent};
   p.take(at.layout);
   p.give(w.layout, w.element);
+  p.holds = footprint::saving(0);
   p.own({"", stored, w.layout, initial, true, w.element});
   return p;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/operation/footprint.hpp>
 #include <tessera/operation/infer.hpp>
 #include <tessera/operation/initial_value.hpp>
 #include <tessera/plan/all_reduce_cost.hpp>
@@ -33,6 +34,7 @@ struct buffer_value {
 class layer_plan {
  public:
   refusal why;
+  footprint holds;  ///< of the local operation, in memory
 
   /// Adds an operand as it comes and as the local operation takes it.
   constexpr void take(const layout& given, const layout& used) {

@@ -139,7 +139,11 @@ struct slice : layer<slice<Dimension, Begin, End>> {
 struct relu : layer<relu> {
   static constexpr const char* name = "relu";
   static constexpr rectifying what() { return {}; }
-  static constexpr layer_plan plan(const tensor_value& x) { return plan_elementwise(x.layout); }
+  static constexpr layer_plan plan(const tensor_value& x) {
+    layer_plan p = plan_elementwise(x.layout);
+    p.holds = footprint::saving(0, 0, 1);
+    return p;
+  }
 };
 
 /// Joins all dimensions behind the first: [n, c, h, w] → [n, c·h·w]; a cut of c becomes a cut in grains of h·w.

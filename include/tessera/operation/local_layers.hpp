@@ -74,7 +74,12 @@ constexpr layer_plan plan_pooling(const layout& x, const pooling& what) {
   s.operands.push(letters_of(x.dims.count));
   s.result = s.operands[0];
   for (int i = 0; i < count; ++i) s.special.push({s.result[2 + i], treatment::windowed, kernels[i], 0});
-  return detail::local(used, s, x);
+  p = detail::local(used, s, x);
+  p.holds = footprint::saving(1);
+  p.holds.windows = kernels;
+  if (what.what == pooling::kind::max) p.holds.beside.push(element::int64);  // where each maximum is
+  else p.holds.scratch = 1;
+  return p;
 }
 
 /// The same of an average, which integers have not.
@@ -212,6 +217,8 @@ constexpr layer_plan plan_widened(const layout& x, const widening& what) {
   s.result = s.operands[0];
   for (int i = 0; i < widths.count; ++i) s.special.push({s.result[first + i], treatment::windowed, widths[i], 0});
   p = detail::local(used, s, x);
+  p.holds = footprint::saving(0);
+  p.holds.windows = widths;
   if (p.why.ok()) p.why = check_change(x, used);
   return p;
 }
@@ -240,7 +247,9 @@ constexpr layer_plan plan_flatten(const layout& x) {
   s.operands.push(letters_of(x.dims.count));
   s.result = named("az");
   for (int d = 1; d < x.dims.count; ++d) s.special.push({s.operands[0][d], treatment::merged, {}, 'z'});
-  return detail::local(x, s);
+  p = detail::local(x, s);
+  p.holds = footprint::viewing();
+  return p;
 }
 
 /// Plans a change of partition; `to` names covers and meanings, the extents are the input's.
@@ -256,6 +265,7 @@ constexpr layer_plan plan_repartition(const layout& x, layout to) {
     to.dims[d].tag = x.dims[d].tag;
   }
   p.give(x, to);
+  p.holds = footprint::viewing();
   p.why = first_of(check(to), check_change(x, to));
   return p;
 }

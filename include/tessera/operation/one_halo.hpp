@@ -55,6 +55,7 @@ constexpr layer_plan plan_one_halo(const layout& x, const static_vector<halo_ste
   }
   p.take(x);
   p.give(x, out);
+  p.holds = footprint::viewing();
   p.why = check_change(x, out);
   return p;
 }

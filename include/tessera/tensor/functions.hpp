@@ -8,10 +8,10 @@ namespace tessera {
 namespace functions {
 
 // What each function computes of this worker's boxes.
-#define TESSERA_FUNCTION(function, kind, elements, result, computed) at::Tensor compute(const function&, const at::Tensor& x);
+#define TESSERA_FUNCTION(function, kind, elements, result, saves, computed) at::Tensor compute(const function&, const at::Tensor& x);
 TESSERA_FUNCTIONS_OF_ONE(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
-#define TESSERA_FUNCTION(function, kind, elements, result, computed) \
+#define TESSERA_FUNCTION(function, kind, elements, result, saves, computed) \
   at::Tensor compute(const function&, const at::Tensor& x, const at::Tensor& y);
 TESSERA_FUNCTIONS_OF_TWO(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
@@ -19,11 +19,11 @@ TESSERA_FUNCTIONS_OF_TWO(TESSERA_FUNCTION)
 /// A number in LibTorch's words, for boxes of x's element.
 at::Scalar scalar_for(const number& n, number_kind kind, const at::Tensor& x);
 
-#define TESSERA_FUNCTION(function, called, kind, elements, result, computed) \
-  at::Tensor compute_##function(const at::Tensor& x, const at::Scalar& n);   \
-  template <number_kind Of>                                                  \
-  at::Tensor compute(const function<Of>& f, const at::Tensor& x) {           \
-    return compute_##function(x, scalar_for(f.n, Of, x));                    \
+#define TESSERA_FUNCTION(function, called, kind, elements, result, saves, computed) \
+  at::Tensor compute_##function(const at::Tensor& x, const at::Scalar& n);          \
+  template <number_kind Of>                                                         \
+  at::Tensor compute(const function<Of>& f, const at::Tensor& x) {                  \
+    return compute_##function(x, scalar_for(f.n, Of, x));                           \
   }
 TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
@@ -39,11 +39,11 @@ std::vector<index_t> dims_named(index_t rank) {
   return dims;
 }
 
-#define TESSERA_FUNCTION(function, kind, elements, result, with)                                                        \
-  at::Tensor compute_##function(const local_boxes& boxes, const at::Tensor& x, at::IntArrayRef dims);                   \
-  template <int... Dims>                                                                                                \
-  at::Tensor compute(const function<Dims...>&, const local_boxes& boxes, const at::Tensor& x) {                         \
-    return compute_##function(boxes, x, dims_named<Dims...>(x.dim()));                                                  \
+#define TESSERA_FUNCTION(function, kind, elements, result, reads, with)                               \
+  at::Tensor compute_##function(const local_boxes& boxes, const at::Tensor& x, at::IntArrayRef dims); \
+  template <int... Dims>                                                                              \
+  at::Tensor compute(const function<Dims...>&, const local_boxes& boxes, const at::Tensor& x) {       \
+    return compute_##function(boxes, x, dims_named<Dims...>(x.dim()));                                \
   }
 TESSERA_REDUCTIONS(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION

@@ -9,11 +9,11 @@
 
 namespace tessera::functions {
 
-#define TESSERA_FUNCTION(function, kind, elements, result, computed) \
+#define TESSERA_FUNCTION(function, kind, elements, result, saves, computed) \
   TESSERA_INLINE at::Tensor compute(const function&, const at::Tensor& x) { return computed; }
 TESSERA_FUNCTIONS_OF_ONE(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
-#define TESSERA_FUNCTION(function, kind, elements, result, computed) \
+#define TESSERA_FUNCTION(function, kind, elements, result, saves, computed) \
   TESSERA_INLINE at::Tensor compute(const function&, const at::Tensor& x, const at::Tensor& y) { return computed; }
 TESSERA_FUNCTIONS_OF_TWO(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
@@ -24,7 +24,7 @@ TESSERA_INLINE at::Scalar scalar_for(const number& n, number_kind kind, const at
   return n.whole;
 }
 
-#define TESSERA_FUNCTION(function, called, kind, elements, result, computed) \
+#define TESSERA_FUNCTION(function, called, kind, elements, result, saves, computed) \
   TESSERA_INLINE at::Tensor compute_##function(const at::Tensor& x, const at::Scalar& n) { return computed; }
 TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION

@@ -104,6 +104,7 @@ namespace functions {
 template <int Dim, class Q = void>
 struct concat : function {
   static constexpr const char* name = "concat";
+  static constexpr saved saves = saved::passes;
 
   template <class... Values>
   constexpr function_value on(const tensor_value& x, const Values&... rest) const {

@@ -10,6 +10,7 @@ namespace functions {
 /// x[…, i, k] y[…, k, j] → [… i, j].
 struct matmul : function {
   static constexpr const char* name = "matmul";
+  static constexpr saved saves = saved::operands;
   constexpr signature what(const layout& x, const layout&) const {
     signature s;
     s.kind = linearity::multilinear;
@@ -33,6 +34,7 @@ struct matmul : function {
 template <const signature& S>
 struct einsum : function {
   static constexpr const char* name = "einsum";
+  static constexpr saved saves = saved::operands;
   template <class... Layouts>
   constexpr signature what(const Layouts&...) const {
     signature s = S;

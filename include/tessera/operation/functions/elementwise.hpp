@@ -47,20 +47,23 @@ constexpr signature element_by_element(linearity kind, const Layouts&... x) {
   return detail::element_by_element(kind, all, sizeof...(x));
 }
 
-template <linearity Kind, takes Elements, gives Result>
+template <linearity Kind, takes Elements, gives Result, saved Saves = saved::everything>
 struct of_one : function {
+  static constexpr saved saves = Saves;
   constexpr signature what(const layout& x) const { return element_by_element(Kind, x); }
   constexpr function_value on(const tensor_value& x) const { return local(what(x.layout), Elements, Result, x); }
 };
-template <linearity Kind, takes Elements, gives Result>
+template <linearity Kind, takes Elements, gives Result, saved Saves>
 struct of_two : function {
+  static constexpr saved saves = Saves;
   constexpr signature what(const layout& x, const layout& y) const { return element_by_element(Kind, x, y); }
   constexpr function_value on(const tensor_value& x, const tensor_value& y) const {
     return local(what(x.layout, y.layout), Elements, Result, x, y);
   }
 };
-template <linearity Kind, takes Elements, gives Result, number_kind Of>
+template <linearity Kind, takes Elements, gives Result, saved Saves, number_kind Of>
 struct of_a_number : function {
+  static constexpr saved saves = Saves;
   number n;
 
   constexpr of_a_number() = default;
@@ -72,23 +75,23 @@ struct of_a_number : function {
   }
 };
 
-#define TESSERA_FUNCTION(function, kind, elements, result, computed)                  \
-  struct function : of_one<linearity::kind, takes::elements, gives::result> {         \
-    static constexpr const char* name = #function;                                    \
+#define TESSERA_FUNCTION(function, kind, elements, result, saves, computed)                 \
+  struct function : of_one<linearity::kind, takes::elements, gives::result, saved::saves> { \
+    static constexpr const char* name = #function;                                          \
   };
 TESSERA_FUNCTIONS_OF_ONE(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
-#define TESSERA_FUNCTION(function, kind, elements, result, computed)                  \
-  struct function : of_two<linearity::kind, takes::elements, gives::result> {         \
-    static constexpr const char* name = #function;                                    \
+#define TESSERA_FUNCTION(function, kind, elements, result, saves, computed)                 \
+  struct function : of_two<linearity::kind, takes::elements, gives::result, saved::saves> { \
+    static constexpr const char* name = #function;                                          \
   };
 TESSERA_FUNCTIONS_OF_TWO(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
-#define TESSERA_FUNCTION(function, called, kind, elements, result, computed)            \
-  template <number_kind Of>                                                              \
-  struct function : of_a_number<linearity::kind, takes::elements, gives::result, Of> {   \
-    static constexpr const char* name = #function;                                       \
-    using of_a_number<linearity::kind, takes::elements, gives::result, Of>::of_a_number; \
+#define TESSERA_FUNCTION(function, called, kind, elements, result, saves, computed)                    \
+  template <number_kind Of>                                                                            \
+  struct function : of_a_number<linearity::kind, takes::elements, gives::result, saved::saves, Of> {   \
+    static constexpr const char* name = #function;                                                     \
+    using of_a_number<linearity::kind, takes::elements, gives::result, saved::saves, Of>::of_a_number; \
   };
 TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
@@ -112,25 +115,25 @@ struct where : function {
 }  // namespace functions
 
 // The calls: f(x), f(x, y), f(x, n), for tensors of any kind.
-#define TESSERA_FUNCTION(function, kind, elements, result, computed) \
-  template <AnyTensor X>                                             \
-  constexpr auto function(const X& x) {                                        \
-    return call(functions::function{}, x);                           \
+#define TESSERA_FUNCTION(function, kind, elements, result, saves, computed) \
+  template <AnyTensor X>                                                    \
+  constexpr auto function(const X& x) {                                     \
+    return call(functions::function{}, x);                                  \
   }
 TESSERA_FUNCTIONS_OF_ONE(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
-#define TESSERA_FUNCTION(function, kind, elements, result, computed) \
-  template <AnyTensor X, AnyTensor Y>                                \
-  constexpr auto function(const X& x, const Y& y) {                            \
-    return call(functions::function{}, x, y);                        \
+#define TESSERA_FUNCTION(function, kind, elements, result, saves, computed) \
+  template <AnyTensor X, AnyTensor Y>                                       \
+  constexpr auto function(const X& x, const Y& y) {                         \
+    return call(functions::function{}, x, y);                               \
   }
 TESSERA_FUNCTIONS_OF_TWO(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 
-#define TESSERA_FUNCTION(function, called, kind, elements, result, computed) \
-  template <AnyTensor X, Number N>                                            \
-  constexpr auto called(const X& x, const N& n) {                                       \
-    return call(functions::function<functions::kind_of_number<N>>(n), x);     \
+#define TESSERA_FUNCTION(function, called, kind, elements, result, saves, computed) \
+  template <AnyTensor X, Number N>                                                  \
+  constexpr auto called(const X& x, const N& n) {                                   \
+    return call(functions::function<functions::kind_of_number<N>>(n), x);           \
   }
 TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION

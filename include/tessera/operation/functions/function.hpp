@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/operation/footprint.hpp>
 #include <tessera/operation/infer.hpp>
 #include <tessera/topology/tensor_type.hpp>
 
@@ -53,6 +54,25 @@ enum class takes : signed char {
 
 /// Which element a function gives: that of its operands, booleans, indices, or the real numbers that complex ones are made of.
 enum class gives : signed char { same, booleans, indices, reals };
+
+/// What LibTorch saves for the backward of a function; a function that does not say is taken to save everything.
+enum class saved : signed char {
+  nothing,
+  operands,
+  result,
+  everything,
+  passes,  ///< nothing: the gradients of the operands are that of the result
+  view     ///< nothing: the result is its operand seen otherwise
+};
+
+constexpr footprint footprint_of(saved what) {
+  if (what == saved::view) return footprint::viewing();
+  const bool operands = what == saved::operands || what == saved::everything;
+  const bool result = what == saved::result || what == saved::everything;
+  footprint f = footprint::saving(operands ? 0xf : 0, 0, result ? 1 : 0);
+  f.passes = what == saved::passes;
+  return f;
+}
 
 constexpr refusal check_takes(takes what, element e) {
   const bool fits = what == takes::everything || (what == takes::numbers && e != element::boolean) ||

@@ -22,6 +22,7 @@ struct function_layer {
     p.give(y.result.layout, y.result.element);
     if constexpr (requires { F{}.exchanges(x...); })
       for (const exchange_value& e : F{}.exchanges(x...)) p.exchange(e.from, e.to, e.element);
+    if constexpr (requires { F::saves; }) p.holds = functions::footprint_of(F::saves);
     return p;
   }
 };

@@ -6,15 +6,15 @@
 #include <limits>
 
 // The functions that reduce dimensions, each in one line: name, how it depends on its operand, which elements it takes, which it gives,
-// and what combines the terms that workers have of a cut dimension.
-#define TESSERA_REDUCTIONS(f)                         \
-  f(sum, multilinear, everything, same, sum)           \
-  f(mean, multilinear, fractions, same, sum)           \
-  f(amax, nonlinear, ordered, same, max)               \
-  f(amin, nonlinear, ordered, same, min)               \
-  f(prod_over, nonlinear, numbers, same, prod)           \
-  f(any_over, nonlinear, everything, booleans, any)      \
-  f(all_over, nonlinear, everything, booleans, all)
+// what backward reads, and what combines the terms that workers have of a cut dimension.
+#define TESSERA_REDUCTIONS(f)                                \
+  f(sum, multilinear, everything, same, nothing, sum)        \
+  f(mean, multilinear, fractions, same, nothing, sum)        \
+  f(amax, nonlinear, ordered, same, everything, max)         \
+  f(amin, nonlinear, ordered, same, everything, min)         \
+  f(prod_over, nonlinear, numbers, same, everything, prod)   \
+  f(any_over, nonlinear, everything, booleans, nothing, any) \
+  f(all_over, nonlinear, everything, booleans, nothing, all)
 
 namespace tessera {
 
@@ -33,11 +33,12 @@ constexpr signature reduced(const layout& x, linearity kind, combine with = comb
   return s;
 }
 
-#define TESSERA_FUNCTION(function_name, kind, elements, result, with)                                                    \
-  template <int... Dims>                                                                                                 \
-  struct function_name : function {                                                                                      \
-    static constexpr const char* name = #function_name;                                                                  \
-    constexpr signature what(const layout& x) const { return reduced<Dims...>(x, linearity::kind, combine::with); }      \
+#define TESSERA_FUNCTION(function_name, kind, elements, result, reads, with)                                                      \
+  template <int... Dims>                                                                                                          \
+  struct function_name : function {                                                                                               \
+    static constexpr const char* name = #function_name;                                                                           \
+    static constexpr saved saves = saved::reads;                                                                                  \
+    constexpr signature what(const layout& x) const { return reduced<Dims...>(x, linearity::kind, combine::with); }               \
     constexpr function_value on(const tensor_value& x) const { return local(what(x.layout), takes::elements, gives::result, x); } \
   };
 TESSERA_REDUCTIONS(TESSERA_FUNCTION)
@@ -140,14 +141,14 @@ inline constexpr keep_dims_t keep_dims;
 
 // Over the named dimensions, over all when none is named; of a cut dimension they give terms, which any change of layout combines.
 // Those of no element at all are neutral: 0 for a sum, the least number for a maximum.
-#define TESSERA_FUNCTION(function, kind, elements, result, with)   \
-  template <int... Dims, AnyTensor X>                              \
-  constexpr auto function(const X& x) {                                      \
-    return call(functions::function<Dims...>{}, x);                \
-  }                                                                \
-  template <int... Dims, AnyTensor X>                              \
-  constexpr auto function(const X& x, keep_dims_t) {                         \
-    return unsqueeze<Dims...>(function<Dims...>(x));               \
+#define TESSERA_FUNCTION(function, kind, elements, result, reads, with) \
+  template <int... Dims, AnyTensor X>                                   \
+  constexpr auto function(const X& x) {                                 \
+    return call(functions::function<Dims...>{}, x);                     \
+  }                                                                     \
+  template <int... Dims, AnyTensor X>                                   \
+  constexpr auto function(const X& x, keep_dims_t) {                    \
+    return unsqueeze<Dims...>(function<Dims...>(x));                    \
   }
 TESSERA_REDUCTIONS(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION

@@ -47,6 +47,7 @@ constexpr signature shaped(const layout& x, const refusal& why, const Write& wri
 template <int... Dims>
 struct permute : function {
   static constexpr const char* name = "permute";
+  static constexpr saved saves = saved::view;
   constexpr signature what(const layout& x) const {
     constexpr int given = sizeof...(Dims);
     const refusal count = given == x.dims.count ? refusal{} : refusal{code::operand_of_other_dimensions, 0, given, x.dims.count};
@@ -59,6 +60,7 @@ struct permute : function {
 template <int First, int Second>
 struct transpose : function {
   static constexpr const char* name = "transpose";
+  static constexpr saved saves = saved::view;
   constexpr signature what(const layout& x) const {
     return shaped(x, first_of(check_dims<First>(x), check_dims<Second>(x)), [](signature& s, const letters& own) {
       s.result = own;
@@ -73,6 +75,7 @@ struct transpose : function {
 template <int... Dims>
 struct unsqueeze : function {
   static constexpr const char* name = "unsqueeze";
+  static constexpr saved saves = saved::view;
   constexpr signature what(const layout& x) const {
     const int rank = x.dims.count + static_cast<int>(sizeof...(Dims));
     const refusal room = rank <= max_dimensions ? refusal{} : refusal{code::too_many, rank};
@@ -91,6 +94,7 @@ struct unsqueeze : function {
 template <int... Dims>
 struct squeeze : function {
   static constexpr const char* name = "squeeze";
+  static constexpr saved saves = saved::view;
   constexpr signature what(const layout& x) const {
     refusal why = check_dims<Dims...>(x);
     for (int d = 0; why.ok() && d < x.dims.count; ++d)
@@ -110,6 +114,7 @@ struct squeeze : function {
 template <int Dim, index_t Extent>
 struct expand : function {
   static constexpr const char* name = "expand";
+  static constexpr saved saves = saved::view;
   constexpr signature what(const layout& x) const {
     refusal why = check_dims<Dim>(x);
     if (why.ok() && x.dims[Dim].extent != 1) why = refusal{code::not_single, Dim, x.dims[Dim].extent};
@@ -127,6 +132,7 @@ struct expand : function {
 template <int First, int Last>
 struct flatten : function {
   static constexpr const char* name = "flatten";
+  static constexpr saved saves = saved::view;
   constexpr signature what(const layout& x) const {
     const refusal order = First <= Last ? refusal{} : refusal{code::dimension_not_there, Last, First};
     return shaped(x, first_of(check_dims<First>(x), check_dims<Last>(x), order), [](signature& s, const letters& own) {
@@ -145,6 +151,7 @@ struct flatten : function {
 template <int Dim, index_t Inner>
 struct unflatten : function {
   static constexpr const char* name = "unflatten";
+  static constexpr saved saves = saved::view;
   constexpr signature what(const layout& x) const {
     return shaped(x, check_dims<Dim>(x), [](signature& s, const letters& own) {
       for (int d = 0; d < own.count; ++d) {
@@ -162,6 +169,7 @@ struct unflatten : function {
 template <int Dim, index_t Begin, index_t End>
 struct slice : function {
   static constexpr const char* name = "slice";
+  static constexpr saved saves = saved::view;
   constexpr signature what(const layout& x) const {
     refusal why = check_dims<Dim>(x);
     const index_t n = why.ok() ? x.dims[Dim].extent : 0;

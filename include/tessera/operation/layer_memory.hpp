@@ -1,0 +1,130 @@
+#pragma once
+
+#include <tessera/operation/layer_plan.hpp>
+#include <tessera/plan/narrowing.hpp>
+
+namespace tessera::detail {
+
+/// The most elements that a worker holds along a dimension.
+constexpr index_t longest(const parts& p) {
+  if (p.of.kind == cover::tiled && p.of.bounds == nullptr) return size_of(p.held(p.by_number(0)));
+  index_t most = 0;
+  for (int k = 0; k < p.count(); ++k) most = larger(most, size_of(p.held(k)));
+  return most;
+}
+
+/// The bytes of a tensor on the worker that has most of it.
+constexpr index_t bytes_held(const layout& x, element e) {
+  index_t n = bytes_of(e);
+  for (int d = 0; d < x.dims.count; ++d) n = capped_product(n, longest(parts(x, d)));
+  return n;
+}
+
+/// What a change of layout takes of a worker's memory.
+struct way_memory {
+  index_t before = 0;     ///< the box that it begins with
+  index_t behind = 0;     ///< the box that it ends with
+  index_t between = 0;    ///< of what lies between exchanges, as far as it adds to both
+  index_t returning = 0;  ///< the same of its adjoint
+  bool changes = false;   ///< it is a node of autograd's graph, whose gradient is a box of its own
+  bool fresh = false;     ///< what it ends with is no view of what it begins with
+};
+
+// The most that the boxes between two layouts add to the last: each lies beside the one before it.
+constexpr index_t between(const change& c, element e) {
+  index_t most = 0;
+  for (int i = 0; i + 1 < c.steps.count; ++i) {
+    const index_t next = i + 2 < c.steps.count ? bytes_held(c.steps[i + 1].to, e) : 0;
+    most = larger(most, capped_sum(bytes_held(c.steps[i].to, e), next));
+  }
+  return most;
+}
+
+constexpr way_memory memory_of(const layout& from, const layout& to, element e) {
+  way_memory m;
+  m.before = bytes_held(from, e);
+  m.behind = bytes_held(to, e);
+  const change there = change_between(from, to);
+  m.changes = !there.steps.empty();
+  m.fresh = m.changes && !(there.steps.count == 1 && narrows(there.steps[0]));
+  if (!m.changes) return m;
+  m.between = between(there, e);
+  if (has_cotangent(e)) m.returning = between(change_between(cotangent(to), cotangent(from)), e);
+  return m;
+}
+
+/// What a layer takes of a worker's memory, in bytes.
+struct layer_memory {
+  static_vector<way_memory, 4> operands;
+  static_vector<way_memory, 4> results;
+  static_vector<way_memory, 8> parameters;
+  index_t stored = 0;     ///< by its parameters
+  index_t buffers = 0;
+  index_t beside = 0;     ///< what its operation makes besides its results, and saves
+  index_t scratch = 0;    ///< what it takes while it runs
+  bool differentiable = false;  ///< its result has a gradient
+  footprint holds;
+};
+
+// How much an operand grows where it is read in a frame, and the windows of it that are copied out.
+constexpr void add_windows(const layer_plan& p, element e, layer_memory& m) {
+  const layout& used = p.used();
+  const layout& raw = p.raw();
+  const int first = used.dims.count - p.holds.windows.count;
+  bool framed = false;
+  index_t read = bytes_of(e);
+  index_t copied = bytes_of(e);
+  for (int d = 0; d < used.dims.count; ++d) {
+    const parts held(used, d);
+    const parts given(raw, d);
+    index_t most = longest(held);
+    copied = capped_product(copied, d >= first ? longest(given) : d == first - 1 ? smaller(most, p.holds.columns) : most);
+    if (d >= first) {
+      const sliding& s = p.holds.windows[d - first];
+      copied = capped_product(copied, s.kernel);
+      for (int k = 0; k < given.count() && held.count() == given.count(); ++k) {
+        const interval outputs = given.held(k)[0];
+        const intervals has = held.held(k);
+        if (outputs.empty() || size_of(has) == 0) continue;
+        const index_t wanted = (outputs.size() - 1) * s.stride + s.reach();
+        framed = framed || wanted > size_of(has);
+        most = larger(most, wanted);
+      }
+    }
+    read = capped_product(read, most);
+  }
+  if (framed) {
+    m.operands[0].behind = read;
+    m.operands[0].fresh = true;
+  }
+  if (p.holds.columns > 0) m.scratch = capped_sum(m.scratch, copied);
+}
+
+/// The memory of a layer whose operands have these elements.
+constexpr layer_memory memory_of(const layer_plan& p, const operand_elements& e) {
+  layer_memory m;
+  m.holds = p.holds;
+  for (int i = 0; i < p.inputs(); ++i) m.operands.push(memory_of(p.given(i), p.used(i), e[i]));
+  for (int i = 0; i < p.outputs(); ++i) {
+    const element of = p.element_of(i, e[0]);
+    m.results.push(memory_of(p.raw(i), p.output(i), of));
+    m.differentiable = m.differentiable || has_cotangent(of);
+  }
+  for (int i = 0; i < p.parameters(); ++i) {
+    m.parameters.push(memory_of(p.stored(i), p.weight(i), p.parameter_element(i, e[0])));
+    m.stored = capped_sum(m.stored, m.parameters[i].before);
+  }
+  for (int i = 0; i < p.buffers(); ++i) m.buffers = capped_sum(m.buffers, bytes_held(p.buffer(i).stored, p.buffer(i).element));
+  if (p.outputs() == 0) return m;
+  for (int i = 0; i < p.exchanges(); ++i) {
+    const way_memory x = memory_of(p.from(i), p.to(i), p.exchanged_element(i));
+    m.beside = capped_sum(m.beside, capped_sum(x.before, x.behind));
+  }
+  const index_t like = m.results[0].before / bytes_of(p.element_of(0, e[0]));
+  for (const element b : p.holds.beside) m.beside = capped_sum(m.beside, capped_product(like, bytes_of(b)));
+  m.scratch = capped_product(m.results[0].before, p.holds.scratch);
+  if (!p.holds.windows.empty()) add_windows(p, e[0], m);
+  return m;
+}
+
+}  // namespace tessera::detail

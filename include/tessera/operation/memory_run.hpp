@@ -1,0 +1,267 @@
+#pragma once
+
+#include <tessera/operation/layer_memory.hpp>
+#include <tessera/operation/program.hpp>
+
+namespace tessera {
+
+/// What lives at once of activations while one node of a network computes, in bytes.
+struct node_memory {
+  index_t forward = 0;   ///< in training
+  index_t backward = 0;
+};
+
+namespace detail {
+
+/// Runs a program in numbers, as its executor and autograd run it: what each step holds at once.
+template <int Nodes, int Values>
+class memory_run {
+ public:
+  constexpr memory_run(const auto& program, const layer_memory* of, const index_t* inputs) : of_(of) {
+    int values = 0;
+    for (; values < program.inputs; ++values) {
+      bytes_[values] = inputs[values];
+      root_[values] = values;
+    }
+    for (int i = 0; i < Nodes; ++i) {
+      const auto& node = program.nodes[i];
+      first_[i] = values;
+      for (int k = 0; k < of[i].operands.count; ++k) operand_[i][k] = place_of(program.operand(node, k));
+      for (int k = 0; k < node.results; ++k, ++values) {
+        const way_memory& y = of[i].results[k];
+        const bool view = k == 0 && of[i].holds.view && !y.fresh && !of[i].operands[0].fresh;
+        bytes_[values] = y.behind;
+        root_[values] = view ? root_[operand_[i][0]] : values;
+      }
+      results_[i] = node.results;
+    }
+    count_ = values;
+    for (int i = 0; i < program.outputs; ++i) outputs_[i] = place_of(program.output(i));
+    output_count_ = program.outputs;
+    for (int i = 0; i < program.inputs; ++i) hold(root_[i]);
+    for (int v = 0; v < count_; ++v) {
+      last_[v] = v < program.inputs ? Nodes : -1;
+      gradient_[v] = -1;
+    }
+    for (int i = 0; i < Nodes; ++i)
+      for (int k = 0; k < of[i].operands.count; ++k)
+        if (last_[operand_[i][k]] != Nodes) last_[operand_[i][k]] = i;
+    for (int i = 0; i < output_count_; ++i) last_[outputs_[i]] = Nodes;
+  }
+
+  /// What lives while a node computes, as far as it was run.
+  constexpr const node_memory& at(int node) const { return at_[node]; }
+
+  /// The peak of forward; where `saves`, what backward reads is kept.
+  constexpr index_t forward(bool saves) {
+    for (int i = 0; i < Nodes; ++i) {
+      const layer_memory& now = of_[i];
+      now_ = &at_[i].forward;
+      for (int k = 0; k < now.operands.count; ++k) needs_[i] = needs_[i] || graded_[operand_[i][k]];
+      needs_[i] = (needs_[i] || now.parameters.count > 0) && now.differentiable;
+      compute(now);
+      for (int k = 0; k < results_[i]; ++k) {
+        hold(root_[first_[i] + k]);
+        graded_[first_[i] + k] = needs_[i];
+      }
+      if (saves && needs_[i]) save(i);
+      for (int k = 0; k < now.operands.count; ++k)
+        if (last_[operand_[i][k]] == i && first_reading(i, k)) let_go(root_[operand_[i][k]]);
+    }
+    now_ = &peak_;
+    return peak_;
+  }
+
+  /// The peak of forward and of the backward behind it.
+  constexpr index_t training() {
+    forward(true);
+    for (int i = 0; i < Nodes; ++i)
+      for (int k = 0; k < results_[i]; ++k)
+        if (const int v = first_[i] + k; last_[v] < 0) let_go(root_[v]);  // what nobody reads stays as long as forward
+    for (int i = 0; i < output_count_; ++i) {
+      const int v = outputs_[i];
+      if (!graded_[v] || gradient_[v] == count_) continue;
+      add(bytes_[v]);
+      gradient_[v] = count_;  // the caller holds it
+    }
+    for (int i = Nodes; i-- > 0;)
+      if (needs_[i]) back(i);
+    now_ = &peak_;
+    return peak_;
+  }
+
+ private:
+  static constexpr int most = 4;
+
+  constexpr int place_of(const program_value& v) const { return v.node < 0 ? v.place : first_[v.node] + v.place; }
+  constexpr bool first_reading(int i, int k) const {
+    for (int before = 0; before < k; ++before)
+      if (operand_[i][before] == operand_[i][k]) return false;
+    return true;
+  }
+
+  constexpr void add(index_t bytes) {
+    live_ = capped_sum(live_, bytes);
+    reach(0);
+  }
+  constexpr void remove(index_t bytes) { live_ -= bytes; }
+  constexpr void reach(index_t more) {
+    const index_t reached = capped_sum(live_, more);
+    peak_ = larger(peak_, reached);
+    *now_ = larger(*now_, reached);
+  }
+  constexpr void hold(int root) {
+    if (holders_[root]++ == 0) add(bytes_[root]);
+  }
+  constexpr void let_go(int root) {
+    if (--holders_[root] == 0) remove(bytes_[root]);
+  }
+
+  // What a layer has at once while it computes.
+  constexpr void compute(const layer_memory& now) {
+    index_t taken = 0;
+    const auto take = [&](const way_memory& w) {
+      if (!w.fresh) return;
+      reach(capped_sum(taken, capped_sum(w.behind, w.between)));
+      taken = capped_sum(taken, w.behind);
+    };
+    for (const way_memory& x : now.operands) take(x);
+    for (const way_memory& w : now.parameters) take(w);
+    index_t given = now.beside;
+    index_t leaving = 0;
+    for (const way_memory& y : now.results) {
+      if (!now.holds.view) given = capped_sum(given, y.before);
+      if (y.fresh) leaving = larger(leaving, capped_sum(y.behind, y.between));
+    }
+    taken = capped_sum(taken, given);
+    reach(capped_sum(taken, larger(leaving, now.scratch)));
+  }
+
+  // What stays for the backward of a node: values that are there anyway, and what was made for it alone.
+  constexpr void save(int i) {
+    const layer_memory& now = of_[i];
+    own_[i] = now.beside;
+    for (int k = 0; k < now.operands.count; ++k) {
+      if ((now.holds.operands >> k & 1u) == 0) continue;
+      if (now.operands[k].fresh) own_[i] = capped_sum(own_[i], now.operands[k].behind);
+      else hold(root_[operand_[i][k]]);
+    }
+    for (int k = 0; k < now.parameters.count; ++k)
+      if ((now.holds.weights >> k & 1u) != 0 && now.parameters[k].fresh) own_[i] = capped_sum(own_[i], now.parameters[k].behind);
+    for (int k = 0; k < results_[i]; ++k) {
+      if ((now.holds.results >> k & 1u) == 0) continue;
+      if (now.results[k].fresh) own_[i] = capped_sum(own_[i], now.results[k].before);
+      else hold(root_[first_[i] + k]);
+    }
+    add(own_[i]);
+  }
+  constexpr void release(int i) {
+    const layer_memory& now = of_[i];
+    for (int k = 0; k < now.operands.count; ++k)
+      if ((now.holds.operands >> k & 1u) != 0 && !now.operands[k].fresh) let_go(root_[operand_[i][k]]);
+    for (int k = 0; k < results_[i]; ++k)
+      if ((now.holds.results >> k & 1u) != 0 && !now.results[k].fresh) let_go(root_[first_[i] + k]);
+    remove(own_[i]);
+  }
+
+  // The gradient of a value is held under the number of the value that it was made for.
+  constexpr void drop_gradient(int v) {
+    const int held = gradient_[v];
+    if (held < 0 || held == count_) return;
+    gradient_[v] = -1;
+    if (--gradient_holders_[held] == 0) remove(gradient_bytes_[held]);
+  }
+
+  constexpr void back(int i) {
+    const layer_memory& now = of_[i];
+    now_ = &at_[i].backward;
+    bool reached = false;
+    index_t raw = 0;
+    for (int k = 0; k < results_[i]; ++k) {
+      const int v = first_[i] + k;
+      const way_memory& y = now.results[k];
+      if (gradient_[v] < 0) continue;
+      reached = true;
+      if (!y.changes) continue;
+      reach(capped_sum(y.before, y.returning));
+      add(y.before);
+      raw = capped_sum(raw, y.before);
+      drop_gradient(v);
+    }
+    if (!reached) return;
+    const bool passes = now.holds.view || now.holds.passes;
+    const auto graded = [&](int k) { return graded_[operand_[i][k]]; };
+    index_t made = 0;
+    for (int k = 0; k < now.operands.count && !passes; ++k)
+      if (graded(k)) made = capped_sum(made, now.operands[k].behind);
+    index_t weights = 0;
+    for (const way_memory& w : now.parameters) weights = capped_sum(weights, w.behind);
+    add(capped_sum(made, weights));
+    reach(now.scratch);
+    const int passed = passes && raw == 0 ? gradient_[first_[i]] : -1;
+    if (passed >= 0 && passed != count_) ++gradient_holders_[passed];
+    for (int k = 0; k < results_[i]; ++k) drop_gradient(first_[i] + k);
+    release(i);
+    if (!passes) remove(raw);  // else it goes on as the operand's
+    for (const way_memory& w : now.parameters) {
+      if (w.changes) reach(capped_sum(w.before, w.returning));
+      remove(w.behind);
+    }
+    for (int k = 0; k < now.operands.count; ++k) {
+      if (!graded(k)) continue;
+      const way_memory& x = now.operands[k];
+      index_t mine = passes ? raw : x.behind;
+      if (x.changes) {
+        reach(capped_sum(x.before, x.returning));
+        add(x.before);
+        remove(mine);
+        mine = x.before;
+      }
+      arrive(operand_[i][k], mine, passed);
+    }
+    if (passed >= 0 && passed != count_ && --gradient_holders_[passed] == 0) remove(gradient_bytes_[passed]);
+  }
+
+  // A gradient comes to a value, a box of its own or one that others hold too; a second one is added to the first.
+  constexpr void arrive(int v, index_t bytes, int passed) {
+    if (gradient_[v] >= 0) {
+      const int held = gradient_[v];
+      const bool shared = held == count_ || gradient_holders_[held] > 1;
+      if (shared) reach(bytes_[v]);
+      if (!shared || bytes == 0) {
+        remove(bytes);
+        return;
+      }
+      drop_gradient(v);  // the sum is as large as what came
+    }
+    gradient_[v] = bytes == 0 && passed >= 0 ? passed : v;
+    if (gradient_[v] == count_) return;
+    if (gradient_[v] == v) gradient_bytes_[v] = bytes;
+    ++gradient_holders_[gradient_[v]];
+  }
+
+  const layer_memory* of_ = nullptr;
+  int count_ = 0;
+  int output_count_ = 0;
+  index_t live_ = 0;
+  index_t peak_ = 0;
+  index_t* now_ = &peak_;
+  node_memory at_[Nodes + 1]{};
+  int first_[Nodes + 1]{};
+  int results_[Nodes + 1]{};
+  int operand_[Nodes + 1][most]{};
+  bool needs_[Nodes + 1]{};
+  index_t own_[Nodes + 1]{};
+  index_t bytes_[Values + 1]{};
+  int root_[Values + 1]{};   // the value in whose memory it lies
+  int last_[Values + 1]{};   // the node that reads it last; Nodes: it stays
+  int holders_[Values + 1]{};
+  bool graded_[Values + 1]{};
+  int outputs_[Values + 1]{};
+  int gradient_[Values + 1]{};
+  int gradient_holders_[Values + 1]{};
+  index_t gradient_bytes_[Values + 1]{};
+};
+
+}  // namespace detail
+}  // namespace tessera

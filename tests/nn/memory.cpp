@@ -1,0 +1,139 @@
+#include "tests/support/tensors.hpp"
+
+#include <tessera/tensor/memory_count.hpp>
+
+using namespace tessera;
+using namespace tessera::testing;
+
+// What peak_memory says of networks against what LibTorch is asked for while they run.
+
+namespace {
+
+struct pictures : dyn {};
+template <index_t Out>
+using wide_three = nn::conv<Out, kernel<3, 3>, padding<1, 1>>;
+
+template <index_t Out>
+struct remembered_block {
+  constexpr auto operator()(auto x) const {
+    const auto y = x | wide_three<Out>{} | nn::relu{} | wide_three<Out>{};
+    return relu(x + y);
+  }
+};
+// A stage, a deeper one, and what both give; the widest value lives until the end.
+struct two_depths {
+  constexpr auto operator()(auto x) const {
+    const auto wide = x | wide_three<8>{} | nn::relu{} | wide_three<8>{} | nn::relu{};
+    const auto deep = wide | nn::max_pool<kernel<2, 2>>{} | wide_three<8>{} | nn::relu{};
+    return flows{wide | nn::conv<4, kernel<1, 1>>{}, deep | nn::avg_pool<kernel<3, 3>, stride<2, 2>, padding<1, 1>>{}};
+  }
+};
+template <class Channels>
+struct classified {
+  constexpr auto operator()(auto x) const {
+    return x | wide_three<6>{} | nn::relu{} | nn::repartition<Channels>{} | nn::flatten{} | nn::linear<32>{} | nn::relu{} |
+           nn::shared<struct remembered, nn::linear<32>>{} | nn::shared<struct remembered, nn::linear<32>>{} | nn::linear<8>{};
+  }
+};
+struct elementwise {
+  constexpr auto operator()(auto x) const {
+    const auto y = tanh(x | wide_three<4>{});
+    const auto z = concat<1>(y, sigmoid(y) * y);
+    return gelu(z) - exp(z * 0.1);
+  }
+};
+struct around_the_end {
+  constexpr auto operator()(auto x) const {
+    return x | nn::conv<8, kernel<3, 3>, stride<2, 2>, padding<1, 1>, padding_mode<boundary::periodic>>{} | nn::relu{} |
+           nn::pad<padding_at<1, 1, 2, 2>>{} | nn::slice<2, 1, 13>{} | nn::conv<4, kernel<3, 3>, groups<4>>{};
+  }
+};
+
+struct shares {
+  double forward = 0;
+  double training = 0;
+  double parameters = 0;
+};
+
+// What is asked for over what is counted, while a network runs in a worker.
+template <class Module, class In, class Team>
+shares measured(const Team& t, index_t batch, const at::Tensor& image) {
+  const memory_value counted = peak_memory<network<Module, In>>(bind<pictures>(batch));
+  const nn::network<Module, In> net{t, seed{1}};
+  memory_count count;
+  const auto x = take<In>(t, image);
+  const auto boxes = [](const auto& y) {
+    std::vector<at::Tensor> all;
+    if constexpr (requires { y.local(); }) all.push_back(y.local());
+    else std::apply([&](const auto&... each) { (all.push_back(each.local()), ...); }, y);
+    return all;
+  };
+  const auto train = [&] {
+    std::vector<at::Tensor> given;
+    const std::vector<at::Tensor> y = boxes(net(x));
+    for (const at::Tensor& one : y) given.push_back(at::ones_like(one));
+    torch::autograd::backward(y, given);
+  };
+  const auto peak = [&](const auto& run) {
+    run();  // binds
+    const std::int64_t before = count.now() - static_cast<std::int64_t>(x.local().nbytes());
+    count.restart_peak();
+    run();
+    return static_cast<double>(count.peak() - before);
+  };
+  shares s;
+  {
+    const at::NoGradGuard no_record;
+    s.forward = peak([&] { net(x); }) / static_cast<double>(counted.forward);
+  }
+  for (const at::Tensor& w : net.parameters()) w.mutable_grad() = at::zeros_like(w);
+  s.training = peak(train) / static_cast<double>(counted.training);
+  std::int64_t parameters = 0;
+  for (const at::Tensor& w : net.parameters()) parameters += static_cast<std::int64_t>(w.nbytes());
+  s.parameters = static_cast<double>(parameters) / static_cast<double>(counted.parameters);
+  return s;
+}
+
+// No worker takes more than is said, and one takes nearly that.
+template <class Module, class In>
+std::string differs_in_memory(const std::vector<index_t>& extents, at::ScalarType e = at::kDouble, double least = 0.95) {
+  const at::Tensor image = global_of(extents, numbers{3}).to(e);
+  const auto run = in_team<typename In::mesh_type>([&](auto& t) { return measured<Module, In>(t, extents[0], image); });
+  if (!run.well()) return run.errors();
+  shares most;
+  for (const auto& r : run.results)
+    most = {std::max(most.forward, r->forward), std::max(most.training, r->training), std::max(most.parameters, r->parameters)};
+  const auto fits = [least](double share) { return share <= 1.05 && share >= least; };
+  return fits(most.forward) && fits(most.training) && fits(most.parameters)
+             ? ""
+             : fmt::format("of what is counted forward takes {:.3f}, training {:.3f}, parameters {:.3f}", most.forward, most.training, most.parameters);
+}
+
+template <int R, int C, index_t H = 24, index_t W = 24, class E = double>
+struct remembering {
+  struct up : axis<R> {};
+  struct across : axis<C> {};
+  using grid = mesh<up, across>;
+  using image = tensor<partition<grid, whole, whole, blocks<up>, blocks<across>>, shape<pictures, dim<4>, dim<H>, dim<W>>, E>;
+  using channels = partition<grid, whole, blocks<up, across>, whole, whole>;
+};
+using alone = remembering<1, 1>;
+using four = remembering<2, 2>;
+using uneven = remembering<3, 2, 25, 23>;
+
+}  // namespace
+
+TEST_CASE("a network takes the memory that peak_memory counts: forward, and forward with backward") {
+  using line = nn::chain<wide_three<8>, nn::relu, wide_three<8>, nn::relu, wide_three<4>>;
+  CHECK(differs_in_memory<line, alone::image>({6, 4, 24, 24}) == "");
+  CHECK(differs_in_memory<line, four::image>({6, 4, 24, 24}) == "");
+  CHECK(differs_in_memory<line, uneven::image>({6, 4, 25, 23}) == "");
+  using residual = nn::chain<remembered_block<4>, remembered_block<4>, remembered_block<4>>;
+  CHECK(differs_in_memory<residual, alone::image>({6, 4, 24, 24}) == "");
+  CHECK(differs_in_memory<residual, uneven::image>({6, 4, 25, 23}) == "");
+  CHECK(differs_in_memory<two_depths, alone::image>({6, 4, 24, 24}) == "");
+  CHECK(differs_in_memory<two_depths, four::image>({6, 4, 24, 24}) == "");
+  CHECK(differs_in_memory<classified<four::channels>, four::image>({6, 4, 24, 24}) == "");
+  CHECK(differs_in_memory<elementwise, four::image>({6, 4, 24, 24}, at::kDouble, 0.85) == "");  // a gradient that passes is counted twice
+  CHECK(differs_in_memory<around_the_end, four::image>({6, 4, 24, 24}) == "");
+}
