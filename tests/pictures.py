@@ -7,7 +7,7 @@ import tempfile
 
 root = pathlib.Path(__file__).resolve().parents[1]
 plan, inspect = sys.argv[1:3]
-shown = {"turn": "plan", "halo": "inspect", "halo_exchange": "inspect", "network": "inspect"}
+shown = {"turn": "plan", "halo": "inspect", "halo_exchange": "inspect", "network": "inspect", "branches": "inspect"}
 stale = False
 with tempfile.TemporaryDirectory() as folder:
     drawn = {"plan": pathlib.Path(folder) / "plan", "inspect": pathlib.Path(folder)}

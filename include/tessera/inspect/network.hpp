@@ -1,8 +1,7 @@
 #pragma once
 
 #include <tessera/inspect/json.hpp>
-#include <tessera/inspect/text.hpp>
-#include <tessera/operation/network.hpp>
+#include <tessera/inspect/network_rows.hpp>
 
 namespace tessera {
 
@@ -13,56 +12,78 @@ inline std::string grouped(index_t n) {
   return s;
 }
 
-/// A layer of a network for given values of its dynamic extents: what it is, how its result lies and what it moves.
-struct layer_row {
-  const char* name;
-  int number;  ///< in the serial network, or −1
-  layer_plan plan;
-  traffic_value traffic;
-};
+/// A network as a table, from its type alone: what each node reads and gives, its parameters, how they lie, the bytes that it moves, and those
+/// that live in a worker's memory while it computes, forward or backward. Marks stand on lines where what is not read at once runs on.
 template <class Network, class... Bindings>
-std::vector<layer_row> layer_rows(const Bindings&... bindings) {
-  std::vector<layer_row> rows;
-  const detail::bound_extents known = detail::extents_bound(bindings...);
-  for (const auto& node : Network::program) {
-    const layer_plan p = node.what->plan();
-    rows.push_back({node.what->name, node.number, p, detail::bound_traffic(p, node.what->elements, known)});
-  }
-  return rows;
-}
-
-/// A network as a table, from its type alone: each layer's result and parameters, how they lie, and the bytes it moves.
-template<class Network, class... Bindings>
 std::string network_table(const Bindings&... bindings) {
-  std::string s = fmt::format("{:<3}{:<13}{:<14}{:<38}{:>12}{:>12}{:>12}\n", "", "layer", "shape", "lies", "forward B",
-                              "backward B", "lower bound");
-  const auto row = [&](std::string number, std::string name, const layout& x, const traffic_value* t) {
-    s += fmt::format("{:<3}{:<13}{:<14}{:<38}", number, name, shape_text(x), covers_text(x));
-    if (t != nullptr)
-      s += fmt::format("{:>12}{:>12}{:>12}", grouped(t->forward.bytes), grouped(t->backward.bytes),
-                       grouped(t->forward.lower_bound_bytes + t->backward.lower_bound_bytes));
+  const network_rows<Network> all(bindings...);
+  const bool chain = all.is_chain();
+  const lanes drawn = all.drawn();
+  std::size_t names = 13, reads = 0, shapes = 14, covers = 24;
+  for (const network_row& r : all.rows) {
+    names = std::max(names, r.name.size() + r.path.size() + 3);
+    if (!chain) reads = std::max(reads, all.reads(r).size() + 2);
+    for (const layout& x : r.lies) covers = std::max(covers, covers_text(x).size() + 2);
+    for (const layout& x : r.lies) shapes = std::max(shapes, shape_text(x).size() + 2);
+  }
+  std::string s;
+  const auto line = [&](const std::string& number, const std::string& marks, const std::string& name, const std::string& read, const std::string& shape,
+                        const std::string& lies, const std::vector<std::string>& bytes) {
+    std::string row = chain ? "" : fmt::format("{:>3} {:<{}}", number, marks, 2 * drawn.count + 1);
+    row += fmt::format("{:<{}}{:<{}}{:<{}}{:<{}}", name, names, read, reads, shape, shapes, lies, covers);
+    for (const std::string& b : bytes) row += fmt::format("{:>12}", b);
+    s += row.substr(0, row.find_last_not_of(' ') + 1) + '\n';
+  };
+  const auto marks = [&](std::size_t r, bool between) {
+    std::string m(static_cast<std::size_t>(2 * drawn.count), ' ');
+    for (const lanes::strand& t : drawn.strands) {
+      const bool runs = t.from < static_cast<int>(r) ? static_cast<int>(r) < t.to : between && t.from == static_cast<int>(r);
+      if (runs) m[static_cast<std::size_t>(2 * t.lane)] = '|';
+    }
+    if (!between) m[static_cast<std::size_t>(2 * drawn.row_lane[r])] = '*';
+    return m;
+  };
+  line("", "", "layer", chain ? "" : "reads", "shape", "lies", {"forward B", "backward B", "lower bound", "memory B"});
+  for (std::size_t r = 0; r < all.rows.size(); ++r) {
+    const network_row& row = all.rows[r];
+    if (row.what == network_row::kind::output && chain) continue;
+    const std::string number = row.what == network_row::kind::node ? all.reference(static_cast<int>(r)) : "";
+    std::vector<std::string> bytes;
+    if (row.what == network_row::kind::node)
+      bytes = {grouped(row.traffic.forward.bytes), grouped(row.traffic.backward.bytes),
+               grouped(row.traffic.forward.lower_bound_bytes + row.traffic.backward.lower_bound_bytes),
+               grouped(std::max(row.lives.forward, row.lives.backward))};
+    const std::string name = row.path.empty() ? row.name : fmt::format("{} {}", row.path, row.name);
+    const bool gives = !row.lies.empty();
+    line(number, marks(r, false), name, chain ? "" : all.reads(row), gives ? shape_text(row.lies[0]) : "", gives ? covers_text(row.lies[0]) : "", bytes);
+    for (std::size_t k = 1; k < row.lies.size(); ++k)
+      line("", marks(r, true), "  and", "", shape_text(row.lies[k]), covers_text(row.lies[k]), {});
+    for (int i = 0; i < row.plan.parameters(); ++i)
+      line("", marks(r, true), fmt::format("  {}", row.plan.parameter(i).name), "", shape_text(row.plan.stored(i)), covers_text(row.plan.stored(i)), {});
+  }
+  const auto sum = [&](const std::string& what, const std::vector<std::string>& bytes) {
+    const std::size_t before = names + reads + shapes + covers + (chain ? 0 : static_cast<std::size_t>(2 * drawn.count + 5));
+    s += fmt::format("{:<{}}", what, before);
+    for (const std::string& b : bytes) s += fmt::format("{:>12}", b);
     s += '\n';
   };
-  row("", "input", value_of<typename Network::input>.layout, nullptr);
-  for (const layer_row& l : layer_rows<Network>(bindings...)) {
-    row(l.number < 0 ? "" : fmt::format("{}", l.number), l.name, l.plan.output(), &l.traffic);
-    for (int i = 0; i < l.plan.parameters(); ++i) row("", fmt::format("  {}", l.plan.parameter(i).name), l.plan.stored(i), nullptr);
-  }
-  const traffic_value all = traffic<Network>(bindings...);
-  s += fmt::format("{:<68}{:>12}{:>12}{:>12}\n", "in all, bytes received by all workers", grouped(all.forward.bytes),
-                   grouped(all.backward.bytes), grouped(all.forward.lower_bound_bytes + all.backward.lower_bound_bytes));
-  s += fmt::format("{:<68}{:>12}{:>12}\n", "by the busiest worker", grouped(all.forward.busiest_worker_bytes),
-                   grouped(all.backward.busiest_worker_bytes));
+  const traffic_value& t = all.traffic;
+  sum("in all, bytes received by all workers",
+      {grouped(t.forward.bytes), grouped(t.backward.bytes), grouped(t.forward.lower_bound_bytes + t.backward.lower_bound_bytes)});
+  sum("by the busiest worker", {grouped(t.forward.busiest_worker_bytes), grouped(t.backward.busiest_worker_bytes)});
+  sum("memory of a worker: forward alone, with backward, parameters",
+      {grouped(all.memory.forward), grouped(all.memory.training), grouped(all.memory.parameters)});
   return s;
 }
 
-/// The same as JSON: for each layer its result, its parameters and its traffic in both directions; then the sum.
+/// The same as JSON: for each layer its path, what it reads, its results, its parameters, its traffic in both directions and what lives
+/// meanwhile; then the sums. What is read is a node's place among the layers, or an input's name.
 ///
 /// Extents are numbers, or names where nothing binds them; traffic needs all of them.
-template<class Network, class... Bindings>
+template <class Network, class... Bindings>
 std::string network_json(const Bindings&... bindings) {
-  const auto lies = [&](const layout& given) {
-    const layout x = detail::bound_all(given, bindings...);
+  const network_rows<Network> all(bindings...);
+  const auto lies = [](const layout& x) {
     std::string shape;
     for (const dimension& d : x.dims)
       shape += (shape.empty() ? "" : ", ") + (d.extent == dynamic ? json_string(extent_text(d)) : extent_text(d));
@@ -75,18 +96,31 @@ std::string network_json(const Bindings&... bindings) {
     };
     return fmt::format("\"forward\": {}, \"backward\": {}", way(t.forward), way(t.backward));
   };
-  std::string layers;
-  for (const layer_row& l : layer_rows<Network>(bindings...)) {
+  const auto listed = [](const auto& of, const auto& text) {
+    std::string s;
+    for (const auto& one : of) s += (s.empty() ? "" : ", ") + text(one);
+    return s;
+  };
+  const auto reference = [&](int row) {
+    const bool node = all.rows[static_cast<std::size_t>(row)].what == network_row::kind::node;
+    return node ? all.reference(row) : json_string(all.reference(row));
+  };
+  std::string inputs, layers, outputs;
+  for (const network_row& r : all.rows) {
+    if (r.what == network_row::kind::input) inputs += fmt::format("{}{{{}}}", inputs.empty() ? "" : ", ", lies(r.lies[0]));
+    if (r.what == network_row::kind::output) outputs += (outputs.empty() ? "" : ", ") + reference(r.reads[0]);
+    if (r.what != network_row::kind::node) continue;
     std::string parameters;
-    for (int i = 0; i < l.plan.parameters(); ++i)
-      parameters += fmt::format("{}{{\"name\": {}, {}}}", parameters.empty() ? "" : ", ", json_string(l.plan.parameter(i).name), lies(l.plan.stored(i)));
-    layers += fmt::format("{}{{\"number\": {}, \"layer\": {}, {}, \"parameters\": [{}], {}}}", layers.empty() ? "" : ", ",
-                          l.number < 0 ? "null" : fmt::format("{}", l.number), json_string(l.name), lies(l.plan.output()),
-                          parameters, both(l.traffic));
+    for (int i = 0; i < r.plan.parameters(); ++i)
+      parameters += fmt::format("{}{{\"name\": {}, {}}}", parameters.empty() ? "" : ", ", json_string(r.plan.parameter(i).name), lies(r.plan.stored(i)));
+    layers += fmt::format("{}{{\"path\": {}, \"layer\": {}, \"reads\": [{}], \"results\": [{}], \"parameters\": [{}], {}, \"memory\": {{\"forward\": {}, \"backward\": {}}}}}",
+                          layers.empty() ? "" : ", ", json_string(r.path), json_string(r.name), listed(r.reads, reference),
+                          listed(r.lies, [&](const layout& x) { return "{" + lies(x) + "}"; }), parameters, both(r.traffic), r.lives.forward,
+                          r.lives.backward);
   }
-  return fmt::format("{{\"mesh\": {}, \"input\": {{{}}}, \"layers\": [{}], {}}}",
-                     json_string(text_of(value_of<typename Network::input>.layout.mesh)),
-                     lies(value_of<typename Network::input>.layout), layers, both(traffic<Network>(bindings...)));
+  return fmt::format("{{\"mesh\": {}, \"inputs\": [{}], \"layers\": [{}], \"outputs\": [{}], {}, \"memory\": {{\"forward\": {}, \"training\": {}, \"parameters\": {}}}}}",
+                     json_string(text_of(all.rows[0].lies[0].mesh)), inputs, layers, outputs, both(all.traffic), all.memory.forward,
+                     all.memory.training, all.memory.parameters);
 }
 
 }  // namespace tessera

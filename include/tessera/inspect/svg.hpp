@@ -80,6 +80,13 @@ class drawing {
                          pixels(x2), pixels(y2), stroke, width);
     reach(x2, y2);
   }
+  void curve(std::string_view d, std::string_view stroke, double width) {
+    body_ += fmt::format("<path d='{}' fill='none' stroke='{}' stroke-width='{:g}' stroke-linecap='round'/>\n", d, stroke, width);
+  }
+  void circle(double x, double y, double r, std::string_view fill, std::string_view stroke) {
+    body_ += fmt::format("<circle cx='{}' cy='{}' r='{:g}' fill='{}' stroke='{}' stroke-width='2'/>\n", pixels(x), pixels(y), r, fill, stroke);
+    reach(x + r, y + r);
+  }
   void path(std::string_view d, std::string_view fill) { body_ += fmt::format("<path d='{}' fill='{}'/>\n", d, fill); }
 
   /// anchor: start, middle or end; y is the line that letters stand on.

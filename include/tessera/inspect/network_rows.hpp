@@ -1,0 +1,104 @@
+#pragma once
+
+#include <tessera/inspect/lanes.hpp>
+#include <tessera/inspect/text.hpp>
+#include <tessera/nn/program_path.hpp>
+#include <tessera/operation/peak_memory.hpp>
+
+#include <array>
+
+namespace tessera {
+
+/// A node of a network for given values of its dynamic extents: what it is, what it reads, how its results lie, what it moves, and what
+/// lives in a worker's memory while it computes.
+struct network_row {
+  enum class kind : signed char { input, node, output };
+
+  kind what = kind::node;
+  std::string name;        ///< of the layer
+  std::string path;        ///< in the keys of the serial model, or of the scope of what it has not
+  int scope = -1;
+  int number = -1;         ///< in its scope, or −1
+  std::vector<int> reads;  ///< rows
+  std::vector<layout> lies;  ///< results
+  layer_plan plan;
+  traffic_value traffic;
+  node_memory lives;
+};
+
+/// A network row by row, from its type alone: inputs, nodes, outputs.
+template <class Network>
+struct network_rows {
+  std::vector<network_row> rows;
+  traffic_value traffic;
+  memory_value memory;
+
+  template <class... Bindings>
+  explicit network_rows(const Bindings&... bindings) : traffic(tessera::traffic<Network>(bindings...)) {
+    constexpr const auto& program = Network::program;
+    const detail::bound_extents known = detail::extents_bound(bindings...);
+    std::array<node_memory, program.count + 1> lives;
+    memory = detail::program_memory<Network::program, typename Network::inputs>::under(known, lives.data());
+    add_inputs(typename Network::inputs{}, bindings...);
+    const auto row_of = [&](const program_value& v) { return v.node < 0 ? v.place : program.inputs + v.node; };
+    for (int i = 0; i < program.count; ++i) {
+      const auto& node = program.nodes[i];
+      network_row row;
+      row.name = node.what->name;
+      row.path = detail::path_of(program, node);
+      row.scope = node.scope;
+      row.number = node.number;
+      for (int k = 0; k < node.operands; ++k) row.reads.push_back(row_of(program.operand(node, k)));
+      row.plan = detail::bound_all(node.what->plan(), known);
+      for (int k = 0; k < row.plan.outputs(); ++k) row.lies.push_back(row.plan.output(k));
+      row.traffic = traffic_of(row.plan, node.what->elements);
+      row.lives = lives[static_cast<std::size_t>(i)];
+      rows.push_back(std::move(row));
+    }
+    for (int i = 0; i < program.outputs; ++i) {
+      network_row row;
+      row.what = network_row::kind::output;
+      row.name = program.outputs == 1 ? "output" : fmt::format("output {}", i);
+      row.reads = {row_of(program.output(i))};
+      rows.push_back(std::move(row));
+    }
+  }
+
+  lanes drawn() const {
+    std::vector<std::vector<int>> reads;
+    for (const network_row& r : rows) reads.push_back(r.reads);
+    return lanes(reads);
+  }
+  /// What a row is called where another reads it: an input by its name, a node by its number in the program.
+  std::string reference(int row) const {
+    const network_row& r = rows[static_cast<std::size_t>(row)];
+    return r.what == network_row::kind::node ? fmt::format("{}", row - Network::program.inputs) : r.name;
+  }
+  /// What a row reads, but for a chain's next.
+  std::string reads(const network_row& row) const {
+    std::string s;
+    for (const int from : row.reads) s += (s.empty() ? "" : ", ") + reference(from);
+    return s;
+  }
+  /// Whether each row reads the one before it.
+  bool is_chain() const {
+    for (std::size_t r = 1; r < rows.size(); ++r)
+      if (rows[r].reads != std::vector<int>{static_cast<int>(r) - 1}) return false;
+    return true;
+  }
+
+ private:
+  template <class... In, class... Bindings>
+  void add_inputs(detail::type_list<In...>, const Bindings&... bindings) {
+    const auto add = [&](const layout& x) {
+      network_row row;
+      row.what = network_row::kind::input;
+      row.name = sizeof...(In) == 1 ? "input" : fmt::format("input {}", rows.size());
+      row.lies = {detail::bound_all(x, bindings...)};
+      rows.push_back(std::move(row));
+    };
+    (add(value_of<In>.layout), ...);
+  }
+};
+
+}  // namespace tessera
