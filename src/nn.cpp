@@ -7,6 +7,7 @@
 #include <tessera/nn/layer_table.ipp>
 #include <tessera/nn/network_file.ipp>
 #include <tessera/nn/normalisation.ipp>
+#include <tessera/nn/observer.ipp>
 #include <tessera/nn/parameter.ipp>
 #include <tessera/nn/pooling.ipp>
 #include <tessera/nn/running_program.ipp>

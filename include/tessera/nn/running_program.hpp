@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/nn/forward.hpp>
+#include <tessera/nn/observer.hpp>
 #include <tessera/nn/verdicts.hpp>
 #include <tessera/operation/network.hpp>
 
@@ -47,6 +48,9 @@ class running_program {
   bool training() const { return here().training; }
   void train(bool on = true) { here().training = on; }
   void eval() { train(false); }
+
+  /// Tells an observer of each layer that this worker enters and leaves, from now on; nobody where it is null.
+  void observe(std::shared_ptr<layer_observer> observer) { here().observer = std::move(observer); }
 
   const team_handle& team() const { return here().team; }
 
@@ -96,6 +100,7 @@ class running_program {
     bool training = true;
     seed begun;
     index_t calls = 0;  ///< that train
+    std::shared_ptr<layer_observer> observer;
 
     state(team_handle of, const program_type& p, std::shared_ptr<const void> owner);
   };

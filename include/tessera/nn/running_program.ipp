@@ -147,6 +147,7 @@ TESSERA_INLINE std::vector<tensor<dyn>> running_program::forward(std::span<const
     operands.clear();
     for (const std::size_t v : node.operands) operands.push_back(values[v]);
     for (const std::size_t v : node.done_with) values[v].reset();
+    observed_layer seen(my.observer, node.path, node.what->name);
     std::vector<at::Tensor> results = [&] {
       try {
         return node.what->forward({bound.layers[i], operands, mine, my.training, node.number, {&my.begun, &node.path, my.calls, node.use}});
@@ -158,6 +159,7 @@ TESSERA_INLINE std::vector<tensor<dyn>> running_program::forward(std::span<const
         tessera::detail::threw(node.called, e.what());
       }
     }();
+    seen.gave(results);
     for (std::size_t k = 0; k < results.size(); ++k) {
       const std::size_t v = node.first_result + k;
       tessera::detail::check_local(results[k], *bound.where[v], bound.values[v].element, *my.team);
