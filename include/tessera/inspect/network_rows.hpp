@@ -49,7 +49,8 @@ struct network_rows {
       row.scope = node.scope;
       row.number = node.number;
       for (int k = 0; k < node.operands; ++k) row.reads.push_back(row_of(program.operand(node, k)));
-      row.plan = detail::bound_all(node.what->plan(), known);
+      row.plan = node.what->plan();
+      detail::bind_all(row.plan, known);
       for (int k = 0; k < row.plan.outputs(); ++k) row.lies.push_back(row.plan.output(k));
       row.traffic = traffic_of(row.plan, node.what->elements);
       row.lives = lives[static_cast<std::size_t>(i)];

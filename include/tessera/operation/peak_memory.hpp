@@ -54,9 +54,14 @@ constexpr index_t bytes_bound(tensor_value x, const bound_extents& known) {
   return bytes_held(x.layout, x.element);
 }
 
+constexpr layer_memory bound_memory(layer_plan p, const operand_elements& e, const bound_extents& known) {
+  bind_all(p, known);
+  return memory_of(p, e);
+}
+
 // What a layer takes, as a constant of its own.
 template <const auto* Facts, auto... Bindings>
-inline constexpr layer_memory constant_memory = memory_of(bound_all(Facts->plan(), extents_bound(Bindings...)), Facts->elements);
+inline constexpr layer_memory constant_memory = bound_memory(Facts->plan(), Facts->elements, extents_bound(Bindings...));
 
 template <const auto& Program, class Inputs, class Places = indices_below<Program.count>>
 struct program_memory;
@@ -81,8 +86,7 @@ struct program_memory<Program, type_list<In...>, indices<Place...>> {
     return all;
   }
   static constexpr memory_value under(const bound_extents& known, node_memory* nodes = nullptr) {
-    return sum({memory_of(bound_all(constant_plan<Program.nodes[Place].what>, known), Program.nodes[Place].what->elements)..., layer_memory()},
-               known, nodes);
+    return sum({bound_memory(constant_plan<Program.nodes[Place].what>, Program.nodes[Place].what->elements, known)..., layer_memory()}, known, nodes);
   }
   template <auto... Bindings>
   static constexpr memory_value constant() {
