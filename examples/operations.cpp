@@ -66,6 +66,43 @@ at::Tensor serial_net(const at::Tensor& x, const std::map<std::string, at::Tenso
 }
 // [end]
 
+// [the_layer_with_state]
+constexpr auto modulate = ts::operation("nf,nc,kfc->nf").whole("kc").nonlinear();
+
+// x[n, f] · (1 + gain) + shift, both linear in y[n, c]; counts the samples that it was trained on.
+struct film {
+  static constexpr const char* name = "film";
+  static constexpr ts::layer_plan plan(const ts::tensor_value& x, const ts::tensor_value& y) {
+    ts::parameter_value w;
+    w.name = "weight";
+    w.used = ts::weight_for(x.layout, {2, x.layout.dims[1].extent, y.layout.dims[1].extent});
+    for (int a = 0; a < x.layout.roles.count; ++a)
+      if (x.layout.roles[a].kind == ts::role::cut && x.layout.roles[a].dimension == 1) w.used.cut_by(1, a);
+    w.stored = ts::stored_form(w.used);
+    w.initial = ts::init::usual(y.layout.dims[1].extent);
+    w.serial.factors = 2;                                             // [2, f, c] is [2 · f, c] in the serial model
+    ts::static_vector<ts::operand, 4> operands;
+    for (const ts::layout& each : {x.layout, y.layout, w.used}) operands.push({each});
+    const ts::inferred z = ts::infer(modulate, operands);
+    ts::layer_plan p;
+    p.why = z.why;
+    p.take(x.layout);
+    p.take(y.layout);
+    p.give(z.layout);
+    p.own(w);
+    p.keep({"samples", ts::stored_form(ts::weight_for(x.layout, {})), ts::init::zeros(), ts::element::int64});
+    return p;
+  }
+  static at::Tensor forward(const ts::nn::call& c) {
+    if (c.training) c.buffer(0).set(c.buffer(0).value() + c.layer.boxes().operands[0].extents[0]);
+    const at::Tensor w = c.weight(0);
+    return c.operand(0) * (1 + at::linear(c.operand(1), w[0])) + at::linear(c.operand(1), w[1]);
+  }
+};
+// [end]
+using conditions = ts::tensor<ts::partition<grid, ts::blocks<ring>, ts::whole>, ts::shape<batch, ts::dim<3>>, double>;
+using film_type = ts::nn::network<film, net_type::input, conditions>;
+
 // [the_program]
 int main(int argc, char** argv) {
   return ts::launch<grid>(argc, argv, [](ts::team<grid>& team) {
@@ -104,6 +141,14 @@ int main(int argc, char** argv) {
       const ts::tensor<ts::dyn> g(p.stored().team(), ts::cotangent(p.stored().layout()), p.stored().local().grad());
       same(p.path().c_str(), ts::global(g), leaves.at(p.path()).grad());
     });
+
+    film_type modulated{team, ts::seed{1}};
+    const auto state = ts::nn::state_of(modulated);                    // "0.weight" [12, 3] and "0.samples"
+    const at::Tensor by = at::cos(at::arange(21, at::kDouble)).view({7, 3});
+    const auto z = modulated(ts::take<net_type::input>(team, samples), ts::take<conditions>(team, by));
+    const auto both = at::linear(by, state.at("0.weight")).chunk(2, 1);
+    same("the layer with state", ts::global(z), samples * (1 + both[0]) + both[1]);
+    same("its buffer", ts::nn::state_of(modulated).at("0.samples"), at::tensor(7, at::kLong));
     if (team.first()) fmt::print("an operation, a primitive and a layer agree with one process\n");
   });
 }

@@ -1,7 +1,9 @@
 #include <tessera/tessera.hpp>
 
+#include <tessera/nn/attention.ipp>
 #include <tessera/nn/copies.ipp>
 #include <tessera/nn/cross_entropy.ipp>
+#include <tessera/nn/embedding.ipp>
 #include <tessera/nn/forward.ipp>
 #include <tessera/nn/grad_norm.ipp>
 #include <tessera/nn/layer_table.ipp>
@@ -10,6 +12,7 @@
 #include <tessera/nn/observer.ipp>
 #include <tessera/nn/parameter.ipp>
 #include <tessera/nn/pooling.ipp>
+#include <tessera/nn/projection.ipp>
 #include <tessera/nn/running_program.ipp>
 #include <tessera/nn/state_dict.ipp>
 #include <tessera/nn/state_tensor.ipp>

@@ -201,3 +201,27 @@ static_assert(bad::program.count >= 0);
 using bad = ts::sequential<images<image>, nn::relu, nn::dropout<ts::probability<3, 2>>>;
 static_assert(bad::program.count >= 0);
 #endif
+
+// Indices, heads and elements.
+using tokens = ts::partition<grid, ts::blocks<row>, ts::whole, ts::invariant<col>>;
+using indices = ts::tensor<tokens, ts::shape<batch, ts::dim<5>>, std::int64_t>;
+static_assert(ts::sequential<indices, nn::embedding<9, 16, ts::cut_in<col>>, nn::cast<double>, nn::linear<4>>::program.count == 3);
+#if defined(EMBEDDING_OF_NUMBERS)  // expect: [tessera.embedding.element] && at_layer<1, && tessera::indices_wanted<tessera::its::given_element<tessera::element::float64>>
+using bad = ts::sequential<rows_of<features>, nn::relu, nn::embedding<9, 16>>;
+static_assert(bad::program.count >= 0);
+#elif defined(EMBEDDING_WITHOUT_ROWS)  // expect: [tessera.shape.negative] && at_layer<0, && tessera::extent_negative<tessera::its::dimension<0>, tessera::its::extent<0>>
+using bad = ts::sequential<indices, nn::embedding<0, 16>, nn::relu>;
+static_assert(bad::program.count >= 0);
+#elif defined(WEIGHTS_OF_INTEGERS)  // expect: [tessera.tensor.cotangent] && at_layer<0,
+using bad = ts::sequential<rows_of<features>, nn::linear<4, ts::weights_as<int>>>;
+static_assert(bad::program.count >= 0);
+#elif defined(CAST_TO_INTEGERS)  // expect: [tessera.function.element] && at_layer<1, && tessera::no_function_of_element<tessera::its::given_element<tessera::element::float64>>
+using bad = ts::sequential<rows_of<features>, nn::relu, nn::cast<std::int64_t>>;
+static_assert(bad::program.count >= 0);
+#elif defined(BIASED_EMBEDDING)  // expect: [tessera.layer.not_taken] && at_layer<0, tessera::nn::embedding< && tessera::option_not_taken<tessera::its::option<0>>
+using bad = ts::sequential<indices, nn::embedding<9, 16, ts::no_bias>>;
+static_assert(bad::program.count >= 0);
+#elif defined(UNEVEN_GROUPS_OF_HEADS)  // expect: [tessera.layer.heads] && at_layer<0, && tessera::heads_do_not_divide<tessera::its::heads<4>, tessera::its::key_heads<3>>
+using bad = ts::sequential<rows_of<features>, nn::heads<4, 3, 8>>;
+static_assert(bad::program.count >= 0);
+#endif

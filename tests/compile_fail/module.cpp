@@ -147,6 +147,15 @@ struct model {
   auto operator()(auto x) const { return x | nn::relu{}; }
 };
 static_assert(ts::network<model, image>::program.count >= 0);
+#elif defined(ONE_OF_SEVERAL_RESULTS)  // expect: [tessera.layer.heads] && heads_do_not_divide<tessera::its::heads<4>, tessera::its::key_heads<3>>
+struct model {
+  constexpr auto operator()(auto x) const {
+    const auto [gate, up] = x | nn::relu{} | nn::named<struct inner, nn::gated<4>>{};
+    const auto [q, k, v] = gate | nn::heads<4, 3, 8>{};
+    return nn::attention<>{}(q, k, v);
+  }
+};
+static_assert(ts::network<model, ts::tensor<ts::partition<grid, ts::blocks<row>, ts::whole>, ts::shape<batch, ts::dim<8>>>>::program.count >= 0);
 #elif defined(NO_MODULE)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::network, 0, tessera::kind::module, tessera::kind::partition>
 static_assert(ts::network<ts::partition<grid, ts::whole>, image>::program.count >= 0);
 #elif defined(NO_TENSOR)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::network, 1, tessera::kind::tensor, tessera::kind::mesh>

@@ -1,7 +1,11 @@
 #pragma once
 
+#include <tessera/nn/attention.hpp>
+#include <tessera/nn/embedding.hpp>
 #include <tessera/nn/normalisation.hpp>
 #include <tessera/nn/pooling.hpp>
+#include <tessera/nn/projection.hpp>
+#include <tessera/operation/cast.hpp>
 #include <tessera/operation/free_weight.hpp>
 #include <tessera/operation/functions/function_layer.hpp>
 #include <tessera/tensor/functions.hpp>
@@ -37,6 +41,7 @@ inline at::Tensor forward(const call& c, const averaging&) { return forward_aver
 inline at::Tensor forward(const call& c, const flattening&) { return c.operand().reshape(c.layer.sizes); }
 inline at::Tensor forward(const call& c, const moving&) { return c.layer.leaving(c.used()); }
 inline at::Tensor forward(const call& c, const free_parameter&) { return c.weight(0); }
+inline at::Tensor forward(const call& c, const casting& what) { return c.operand().to(tessera::detail::scalar_type(what.element)); }
 inline at::Tensor forward(const call& c, const rectifying&) { return at::relu(c.operand()); }
 
 /// A function of tensors: a local one on the boxes, another with its exchanges.

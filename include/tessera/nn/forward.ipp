@@ -8,13 +8,14 @@ TESSERA_INLINE at::Tensor forward_contraction(const bound_layer& b, const contra
   const bool slides = !what.kernels.empty();
   const tessera::detail::window_reading* reading = slides ? &b.reads(what.feature + 1, what.kernels, 0) : nullptr;
   const at::Tensor x = slides ? b.ready(input, *reading) : b.ready(input);
-  const at::Tensor w = parameters[0].use();
   const at::ScalarType e = x.scalar_type();
+  const auto weight = [&](std::size_t i) { return parameters[i].use().to(e); };
+  const at::Tensor w = weight(0);
   const at::ScalarType sums = slides ? detail::convolved_in(e) : at::isReducedFloatingType(e) ? at::kFloat : e;
   const bool leaves = b.results[0].from == b.results[0].to;
   const bool adds_bias = what.bias && leaves && sums == e;  // the operation itself does
   std::vector<at::Tensor> operands{x, w};
-  if (adds_bias) operands.push_back(parameters[1].use());
+  if (adds_bias) operands.push_back(weight(1));
   const auto biased = [&](const at::Tensor& y, const at::Tensor& bias) {
     std::vector<index_t> along(static_cast<std::size_t>(y.dim()), 1);
     along[static_cast<std::size_t>(what.feature < 0 ? y.dim() + what.feature : what.feature)] = bias.numel();
@@ -34,7 +35,7 @@ TESSERA_INLINE at::Tensor forward_contraction(const bound_layer& b, const contra
     }
   }
   y = b.leaving(b.tied(leaves ? y : y.to(e), operands));
-  return adds_bias || !what.bias ? y.to(e) : biased(y, parameters[1].use());
+  return adds_bias || !what.bias ? y.to(e) : biased(y, weight(1));
 }
 
 TESSERA_INLINE at::Tensor forward_widened(const bound_layer& b, const static_vector<sliding, 8>& widths, const at::Tensor& input) {

@@ -2,10 +2,21 @@
 
 #include <tessera/nn/parameter.hpp>
 
+namespace tessera::detail {
+
+/// The serial model's key for a parameter of this name in the network.
+inline std::string serial_key(std::string_view name, const parameter_value& of) {
+  std::string key(name);
+  if (of.serial.name != nullptr) key.replace(key.size() - std::string_view(of.name).size(), key.npos, of.serial.name);
+  return key;
+}
+
+}  // namespace tessera::detail
+
 namespace tessera::nn {
 
 TESSERA_INLINE parameter::parameter(const team_handle& team, std::string_view name, const parameter_value& of, element e, const seed& s)
-    : state_tensor(team, name, of.stored, of.initial, e, s), used_(team->place(of.used)) {
+    : state_tensor(team, name, of.stored, of.initial, e, s, tessera::detail::serial_key(name, of), of.serial), used_(team->place(of.used)) {
   check(has_cotangent(e) ? refusal{} : refusal{code::element_has_no_cotangent}, path());
   stored().local().set_requires_grad(true);
 }

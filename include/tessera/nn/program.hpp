@@ -44,13 +44,6 @@ class placed_layer {
   nn::running_layer<L> runs;
 };
 
-/// How many results a layer has: one, unless its type says `results`.
-template <class L>
-constexpr int results_said() {
-  if constexpr (requires { L::results; }) return L::results;
-  else return 1;
-}
-
 }  // namespace tessera::detail
 
 namespace tessera::nn {

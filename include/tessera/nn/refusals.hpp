@@ -32,6 +32,9 @@ inline constexpr reason layer_threw{
 inline constexpr reason other_results{
     "tessera.network.results", "has, says",
     "a layer that is a value has as many results as its type says; write static constexpr int results in it"};
+inline constexpr reason index_out_of_range{
+    "tessera.embedding.index", "index, rows",
+    "an index names a row that does not exist; correct the indices, or give the embedding more rows"};
 inline constexpr reason label_out_of_range{
     "tessera.loss.label", "label, classes",
     "a label names a class that does not exist; correct the labels"};
@@ -62,6 +65,9 @@ inline constexpr reason file_of_other_elements{
 inline constexpr reason other_parameters{
     "tessera.network.parameters", "expected, found",
     "these are other parameters than the network's; load those that the same network saved"};
+inline constexpr reason serial_view_wrong{
+    "tessera.network.serial", "",
+    "the parts of a serial tensor overlap, leave a gap, or disagree about its shape; correct the serial views in the layers' plans"};
 inline constexpr reason nothing_renamed{
     "tessera.network.renamed", "",
     "the table of renamed keys names what is not there, or gives two tensors one key; name each key that differs once"};

@@ -60,24 +60,25 @@ TESSERA_INLINE running_program::running_program(const team_handle& team, const s
     const layer_state* shared = state_->states.size() == now.owner ? nullptr : &state_->states[now.owner];
     layer_state own;
     const layer_plan p = now.what->plan();
-    const auto known = [&](std::size_t at, const auto& of, const auto& wanted) { return at < of.size() && of[at].stored().layout() == wanted.stored; };
-    const auto add = [&](std::size_t at, const auto& value, auto of, const auto& make) {
+    const auto known = [&](std::size_t at, const auto& of, const auto& wanted, element e) {
+      return at < of.size() && of[at].stored().layout() == wanted.stored && of[at].stored().type() == e;
+    };
+    const auto add = [&](std::size_t at, const auto& value, element e, auto of, const auto& make) {
       const std::string path = now.path + (now.path.empty() || *value.name == 0 ? "" : ".") + value.name;
       if (shared == nullptr && !paths.insert(path).second) throw error(refusal{code::parameter_named_twice}, path);
       if (shared == nullptr) make(path);
-      else if (!known(at, shared->*of, value)) throw error(refusal{code::shared_differ}, path);
+      else if (!known(at, shared->*of, value, e)) throw error(refusal{code::shared_differ}, path);
       f << value.stored;
     };
     for (int k = 0; k < p.parameters(); ++k) {
       const parameter_value w = p.parameter(k);
-      add(static_cast<std::size_t>(k), w, &layer_state::parameters, [&](const std::string& path) {
-        own.parameters.emplace_back(team, path, w, p.parameter_element(k, now.what->elements[0]), s);
-      });
+      const element e = p.parameter_element(k, now.what->elements[0]);
+      add(static_cast<std::size_t>(k), w, e, &layer_state::parameters, [&](const std::string& path) { own.parameters.emplace_back(team, path, w, e, s); });
       f << w.used;
     }
     for (int k = 0; k < p.buffers(); ++k) {
       const buffer_value b = p.buffer(k);
-      add(static_cast<std::size_t>(k), b, &layer_state::buffers, [&](const std::string& path) { own.buffers.emplace_back(team, path, b, s); });
+      add(static_cast<std::size_t>(k), b, b.element, &layer_state::buffers, [&](const std::string& path) { own.buffers.emplace_back(team, path, b, s); });
     }
     for (int i = 0; i < p.inputs(); ++i) f << p.given(i);
     for (int i = 0; i < p.outputs(); ++i) f << p.output(i);

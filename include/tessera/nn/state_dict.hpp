@@ -20,27 +20,33 @@ template <class Network>
 using shows_parameters = std::conditional_t<requires(const Network& net, void (*visit)(const nn::parameter&)) { net.each_parameter(visit); },
                                             fits, wrong_argument<kind::call, 1, kind::network, kind_of<Network>>>;
 
-/// What a state dict saves, under its keys: parameters and buffers.
-using keyed_state = std::map<std::string, const nn::state_tensor*>;
+/// What a state dict saves, under the serial model's keys: parameters and buffers, several where they are parts of one serial tensor.
+using keyed_state = std::map<std::string, std::vector<const nn::state_tensor*>>;
 
-/// Those of a network; two of one key are refused.
+/// Refuses parts that do not make up their serial tensor.
+void check_parts(const keyed_state& all);
+
+/// Those of a network; two of one key are refused, but parts of a serial tensor.
 template <class Network>
 keyed_state state_by_key(const Network& net) {
   using verdict = shows_parameters<Network>;
   verdict::template refuse<verdict>();
   keyed_state all;
   const auto add = [&](const nn::state_tensor& t) {
-    if (!all.emplace(t.path(), &t).second) throw error(refusal{code::parameter_named_twice}, t.path());
+    auto& parts = all[t.key()];
+    if (!parts.empty() && t.serial().whole == 0) throw error(refusal{code::parameter_named_twice}, t.key());
+    parts.push_back(&t);
   };
   if constexpr (verdict::ok) net.each_parameter(add);
   if constexpr (requires { net.each_buffer(add); }) net.each_buffer(add);
+  check_parts(all);
   return all;
 }
 
-/// Parameters under their keys.
+/// Parameters under their paths.
 using keyed_parameters = std::map<std::string, const nn::parameter*>;
 
-/// Those of a network; two of one key are refused.
+/// Those of a network; two of one path are refused.
 template <class Network>
 keyed_parameters parameters_by_key(const Network& net) {
   using verdict = shows_parameters<Network>;

@@ -34,20 +34,32 @@ TESSERA_INLINE void agree_on_state(const team_handle& team, const nn::state_dict
   throw error(refusal{code::copies_differ, rank(0), rank(other)}, from + first);
 }
 
+TESSERA_INLINE void check_parts(const keyed_state& all) {
+  for (const auto& [key, parts] : all) {
+    const nn::state_tensor& first = *parts[0];
+    std::map<index_t, index_t> ends;  // of the parts, by where they begin
+    for (const nn::state_tensor* p : parts) {
+      const bool alike = p->serial_sizes() == first.serial_sizes() && p->serial().dimension == first.serial().dimension && p->stored().type() == first.stored().type();
+      if (!alike || !ends.emplace(p->serial().begin, p->serial_end()).second) throw error(refusal{code::serial_view_wrong}, key);
+    }
+    index_t filled = 0;
+    for (const auto& [begin, end] : ends)
+      if (begin == filled) filled = end;
+    if (first.serial().whole > 0 && filled != first.serial().whole) throw error(refusal{code::serial_view_wrong}, key);
+  }
+}
+
 /// Throws unless a state dict has the keys, shapes and element types of what a network keeps; says all that differs.
 inline void check_state(const keyed_state& kept, const nn::state_dict& state, const std::string& from) {
   std::string wrong;
   const auto add = [&](const std::string& what) { wrong += (wrong.empty() ? "" : "; ") + what; };
-  for (const auto& [key, p] : kept) {
+  for (const auto& [key, parts] : kept) {
     const auto given = state.find(key);
     if (given == state.end()) {
       add(key + " is missing");
       continue;
     }
-    const layout& x = p->stored().layout();
-    std::vector<index_t> sizes;
-    for (const dimension& d : x.dims) sizes.push_back(d.extent);
-    const std::string wanted = c10::str(p->stored().local().scalar_type(), at::IntArrayRef(sizes));
+    const std::string wanted = c10::str(parts[0]->stored().local().scalar_type(), at::IntArrayRef(parts[0]->serial_sizes()));
     if (const std::string is = described_tensor(given->second); is != wanted) add(key + " is " + is + " and not " + wanted);
   }
   for (const auto& [key, t] : state)
@@ -56,18 +68,23 @@ inline void check_state(const keyed_state& kept, const nn::state_dict& state, co
 }
 
 TESSERA_INLINE nn::state_dict state_of(const keyed_state& kept) {
+  const at::NoGradGuard no_record;
   nn::state_dict all;
-  for (const auto& [key, p] : kept) {
-    layout everywhere;  // also where the layer lies on another mesh than the network
-    everywhere.mesh = p->stored().team()->mesh();
-    everywhere.roles.resize(everywhere.mesh.axes.count);
-    for (const dimension& d : p->stored().layout().dims) {
-      dimension uncut;
-      uncut.extent = d.extent;
-      everywhere.dims.push(uncut);
+  for (const auto& [key, parts] : kept) {
+    const bool inside = parts[0]->stored().team()->inside();
+    const at::Tensor& serial = all[key] = at::empty(inside ? parts[0]->serial_sizes() : std::vector<index_t>{0}, parts[0]->stored().local().options().requires_grad(false));
+    for (const nn::state_tensor* p : parts) {
+      layout everywhere;  // also where the layer lies on another mesh than the network
+      everywhere.mesh = p->stored().team()->mesh();
+      everywhere.roles.resize(everywhere.mesh.axes.count);
+      for (const dimension& d : p->stored().layout().dims) {
+        dimension uncut;
+        uncut.extent = d.extent;
+        everywhere.dims.push(uncut);
+      }
+      const at::Tensor whole = to(everywhere, p->stored()).local();
+      if (inside) p->part_of(serial).copy_(whole);
     }
-    const at::NoGradGuard no_record;
-    all[key] = to(everywhere, p->stored()).local().detach().clone();
   }
   return all;
 }
@@ -76,7 +93,8 @@ TESSERA_INLINE void assign_from(const team_handle& team, const keyed_state& kept
   if (!team->inside()) return;  // it holds no part of any
   agree_on_state(team, state, from);
   check_state(kept, state, from);
-  for (const auto& [key, p] : kept) p->assign(state.at(key));
+  for (const auto& [key, parts] : kept)
+    for (const nn::state_tensor* p : parts) p->assign(p->part_of(state.at(key)));
 }
 
 }  // namespace tessera::detail

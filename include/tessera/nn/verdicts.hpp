@@ -13,7 +13,9 @@ template <index_t> struct classes;
 template <index_t> struct expected;
 template <index_t> struct found;
 template <index_t> struct has;
+template <index_t> struct index;
 template <index_t> struct label;
+template <index_t> struct rows;
 template <index_t> struct says;
 
 }  // namespace its
@@ -63,6 +65,11 @@ template <class... Told> struct other_results {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.network.results] a layer that is a value has as many results as its type says; write static constexpr int results in it"); } };
+template <class... Told> struct index_out_of_range {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.embedding.index] an index names a row that does not exist; correct the indices, or give the embedding more rows"); } };
 template <class... Told> struct label_out_of_range {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -113,6 +120,11 @@ template <class... Told> struct other_parameters {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.network.parameters] these are other parameters than the network's; load those that the same network saved"); } };
+template <class... Told> struct serial_view_wrong {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.network.serial] the parts of a serial tensor overlap, leave a gap, or disagree about its shape; correct the serial views in the layers' plans"); } };
 template <class... Told> struct nothing_renamed {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -160,6 +172,7 @@ template <> struct verdict_for<&code::program_value_unknown> { template <class W
 template <> struct verdict_for<&code::program_cycle> { template <class Why> using type = program_cycle<>; };
 template <> struct verdict_for<&code::layer_threw> { template <class Why> using type = layer_threw<>; };
 template <> struct verdict_for<&code::other_results> { template <class Why> using type = other_results<its::has<Why::number(0)>, its::says<Why::number(1)>>; };
+template <> struct verdict_for<&code::index_out_of_range> { template <class Why> using type = index_out_of_range<its::index<Why::number(0)>, its::rows<Why::number(1)>>; };
 template <> struct verdict_for<&code::label_out_of_range> { template <class Why> using type = label_out_of_range<its::label<Why::number(0)>, its::classes<Why::number(1)>>; };
 template <> struct verdict_for<&code::file_missing> { template <class Why> using type = file_missing<>; };
 template <> struct verdict_for<&code::file_not_written> { template <class Why> using type = file_not_written<>; };
@@ -170,6 +183,7 @@ template <> struct verdict_for<&code::file_altered> { template <class Why> using
 template <> struct verdict_for<&code::file_not_ours> { template <class Why> using type = file_not_ours<>; };
 template <> struct verdict_for<&code::file_of_other_elements> { template <class Why> using type = file_of_other_elements<>; };
 template <> struct verdict_for<&code::other_parameters> { template <class Why> using type = other_parameters<its::expected<Why::number(0)>, its::found<Why::number(1)>>; };
+template <> struct verdict_for<&code::serial_view_wrong> { template <class Why> using type = serial_view_wrong<>; };
 template <> struct verdict_for<&code::nothing_renamed> { template <class Why> using type = nothing_renamed<>; };
 template <> struct verdict_for<&code::norm_of_no_order> { template <class Why> using type = norm_of_no_order<>; };
 template <> struct verdict_for<&code::norm_not_finite> { template <class Why> using type = norm_not_finite<>; };

@@ -49,6 +49,8 @@ class contraction_form {
     index_t fan_in = x_.dims[feature_].extent / what_.groups;
     for (const sliding& s : what_.kernels) fan_in *= s.kernel;
     weight.initial = init::usual(fan_in);
+    weight.has_element = what_.has_element;
+    weight.element = what_.element;
     p.own(weight);
 
     inferred x{used, {}};
@@ -77,6 +79,8 @@ class contraction_form {
       bias.used = biases(given);
       bias.stored = stored_form(bias.used);
       bias.initial = weight.initial;
+      bias.has_element = what_.has_element;
+      bias.element = what_.element;
       const inferred sum = infer(add(), two(given, bias.used));
       if (p.why = sum.why; !p.why.ok()) return p;
       p.own(bias);

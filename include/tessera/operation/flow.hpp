@@ -158,11 +158,25 @@ constexpr auto passed_on(const First& first, const Rest&... rest) {
   }
 }
 
+/// How many results a layer has: one, unless its type says `results`.
+template <class L>
+constexpr int results_said() {
+  if constexpr (requires { L::results; }) return L::results;
+  else return 1;
+}
+
+// As many flows as a refused layer would give.
+template <class One, int... Place>
+constexpr auto several(indices<Place...>) {
+  if constexpr (sizeof...(Place) == 1) return One{};
+  else return flows((static_cast<void>(Place), One{})...);
+}
+
 // What comes out of a part, without the verdict of a refused one: it was told, and behind it all is silent.
-template <class Y>
+template <class Part, class Y>
 constexpr auto silent(const Y& y) {
   if constexpr (Y::verdict::ok) return y;
-  else return flow<typename Y::type, typename Y::reading, refused_before>{};
+  else return several<flow<typename Y::type, typename Y::reading, refused_before>>(indices_below<results_said<Part>()>{});
 }
 
 }  // namespace detail
@@ -173,7 +187,7 @@ constexpr auto operator|(const flow<T, Reading, Verdict>& x, const Part&) {
   const auto y = detail::passed_on<Part>(x);
   using verdict = typename decltype(y)::verdict;
   verdict::template refuse<verdict>();
-  return detail::silent(y);
+  return detail::silent<Part>(y);
 }
 
 template <class Reading, class Part>
@@ -191,7 +205,7 @@ struct layer {
     const auto y = tessera::detail::passed_on<Self>(x...);
     using verdict = typename decltype(y)::verdict;
     verdict::template refuse<verdict>();
-    return tessera::detail::silent(y);
+    return tessera::detail::silent<Self>(y);
   }
 };
 

@@ -49,6 +49,12 @@ struct cut_in {};
 /// The partition of a layer's result.
 template <class Partition = void>
 struct output_as {};
+/// The element in which a layer's weights are stored; they are rounded to that of its input where they are used.
+template <class Element = void>
+struct weights_as {};
+
+/// In attention a query sees the keys up to its own place.
+struct causal {};
 
 template <index_t... Given>
 inline constexpr kind kind_of<kernel<Given...>> = kind::option;
@@ -74,17 +80,21 @@ template <class... Given>
 inline constexpr kind kind_of<cut_in<Given...>> = kind::option;
 template <class Given>
 inline constexpr kind kind_of<output_as<Given>> = kind::option;
+template <class Given>
+inline constexpr kind kind_of<weights_as<Given>> = kind::option;
 template <>
 inline constexpr kind kind_of<ceil_mode> = kind::option;
 template <>
 inline constexpr kind kind_of<exclude_padding> = kind::option;
+template <>
+inline constexpr kind kind_of<causal> = kind::option;
 template <>
 inline constexpr kind kind_of<no_bias> = kind::option;
 
 /// What an option speaks of.
 enum class topic : unsigned char {
   nothing, kernel, stride, padding, padding_mode, dilation, groups, ceil_mode, exclude_padding, divisor, bias, cut_out, cut_in, output,
-  eps, momentum, affine, tracking, over_last, factor, probability, channelwise
+  eps, momentum, affine, tracking, over_last, factor, probability, channelwise, weights, causal
 };
 
 /// The options that a layer takes, by topic.
@@ -109,6 +119,7 @@ struct layer_options {
   normalisation norm;
   upsampling up;
   dropping drop;
+  bool causal = false;
 };
 
 // One value for all dimensions, or one each; `at(i)` is the i-th.
@@ -214,6 +225,11 @@ struct option<no_bias> : option_about<topic::bias> {
   static constexpr void apply(layer_options& o) { o.weights.bias = false; }
 };
 
+template <>
+struct option<causal> : option_about<topic::causal> {
+  static constexpr void apply(layer_options& o) { o.causal = true; }
+};
+
 // The axes that an option names.
 template <class... Axes>
 constexpr void name_axes(layer_options& o, static_vector<text, max_axes>& names) {
@@ -249,6 +265,16 @@ struct option<output_as<P>> : option_about<topic::output> {
     } else {
       o.weights.why = first_of(o.weights.why, check_kinds<kind::option, kind::partition, P>());
     }
+  }
+};
+
+template <class E>
+struct option<weights_as<E>> : option_about<topic::weights> {
+  static constexpr void apply(layer_options& o) {
+    o.weights.has_element = true;
+    o.weights.element = element_of<E>;
+    const refusal fits = has_cotangent(element_of<E>) ? refusal{} : refusal{code::element_has_no_cotangent};
+    o.weights.why = first_of(o.weights.why, check_kinds<kind::option, kind::element, E>(), fits);
   }
 };
 

@@ -6,7 +6,20 @@
 #include <tessera/plan/all_reduce_cost.hpp>
 #include <tessera/topology/tensor_type.hpp>
 
+#include <initializer_list>
+
 namespace tessera {
+
+/// How a parameter stands in the state dict of the serial model: neighbouring dimensions as one, and of that a range.
+struct serial_view {
+  const char* name = nullptr;  ///< the serial tensor's, where it is not the parameter's own
+  int dimension = 0;           ///< of the serial tensor, which has all others as the parameter
+  int factors = 0;             ///< as many of the parameter's dimensions as it is the product of, outermost first; 0: one
+  index_t begin = 0;           ///< where the parameter begins in it
+  index_t whole = 0;           ///< its extent; 0: the parameter's
+
+  friend constexpr bool operator==(const serial_view&, const serial_view&) = default;
+};
 
 /// Where one parameter of a layer lives and how the layer sees it.
 struct parameter_value {
@@ -16,6 +29,7 @@ struct parameter_value {
   initial_value initial;  ///< with the fans of the serial layer: initial values do not depend on the partition
   bool has_element = false;  ///< one of its own, not that of the layer's first operand
   tessera::element element{};
+  serial_view serial = {};
 };
 
 /// Where one buffer of a layer lives: a tensor that forward assigns and that has no cotangent, as running statistics.
@@ -44,9 +58,10 @@ class layer_plan {
   constexpr void take(const layout& x) { inputs_.push(one(x)); }
   /// Adds a result as the local operation gives it and as it leaves; its element is the first operand's unless it is said.
   constexpr void give(const layout& raw, const layout& output) { outputs_.push({both(raw, output), false, {}}); }
+  constexpr void give(const layout& raw, const layout& output, element e) { outputs_.push({both(raw, output), true, e}); }
   constexpr void give(const layout& y) { outputs_.push({one(y), false, {}}); }
   constexpr void give(const layout& y, element e) { outputs_.push({one(y), true, e}); }
-  constexpr void own(const parameter_value& w) { parameters_.push({w.name, both(w.stored, w.used), w.initial, w.has_element, w.element}); }
+  constexpr void own(const parameter_value& w) { parameters_.push({w.name, both(w.stored, w.used), w.initial, w.has_element, w.element, w.serial}); }
   /// Adds a change of layout between local operations, of an element of its own.
   constexpr void exchange(const layout& from, const layout& to, element e) {
     const pair at = both(from, to);
@@ -72,7 +87,7 @@ class layer_plan {
   constexpr const layout& weight(int i) const { return layouts_[parameters_[i].at.behind]; }
   constexpr parameter_value parameter(int i) const {
     const parameter_place& w = parameters_[i];
-    return {w.name, stored(i), weight(i), w.initial, w.has_element, w.own};
+    return {w.name, stored(i), weight(i), w.initial, w.has_element, w.own, w.serial};
   }
   /// The element of a parameter, of a layer whose first operand has this one.
   constexpr element parameter_element(int i, element first) const { return parameters_[i].has_element ? parameters_[i].own : first; }
@@ -114,6 +129,7 @@ class layer_plan {
     initial_value initial;
     bool has_element;
     element own;
+    serial_view serial;
   };
   struct exchange_place {
     pair at;
@@ -127,8 +143,10 @@ class layer_plan {
   };
 
   constexpr pair one(const layout& x) {
-    layouts_.push(x);
-    const auto at = static_cast<signed char>(layouts_.count - 1);
+    int i = 0;
+    while (i < layouts_.count && !(layouts_[i] == x)) ++i;
+    if (i == layouts_.count) layouts_.push(x);
+    const auto at = static_cast<signed char>(i);
     return {at, at};
   }
   constexpr pair both(const layout& before, const layout& behind) {
@@ -253,6 +271,20 @@ constexpr layer_plan one_operation(const layout& given, const layout& used, cons
 }
 
 }  // namespace detail
+
+/// A weight of these extents that nobody cuts, as it meets x in a local operation: copies of the kind that x has along each axis.
+template <class Extents = std::initializer_list<index_t>>
+constexpr layout weight_for(const layout& x, const Extents& extents) {
+  layout w;
+  w.mesh = x.mesh;
+  for (const axis_role& r : x.roles) w.roles.push(r.kind == role::cut || r.kind == role::partial ? axis_role{} : r);
+  for (index_t n : extents) {
+    dimension d;
+    d.extent = n;
+    w.dims.push(d);
+  }
+  return w;
+}
 
 /// Stored forms are invariant wherever they are not cut or on one coordinate: every worker that holds a copy steps it alike.
 constexpr layout stored_form(layout used) {

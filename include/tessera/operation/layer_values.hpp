@@ -1,7 +1,10 @@
 #pragma once
 
+#include <tessera/operation/cast.hpp>
+#include <tessera/operation/embedding.hpp>
 #include <tessera/operation/free_weight.hpp>
 #include <tessera/operation/layers.hpp>
+#include <tessera/operation/projection.hpp>
 
 namespace tessera {
 
@@ -251,6 +254,66 @@ struct weight_layer {
 
   constexpr free_parameter what() const { return {}; }
   constexpr layer_plan plan(const tensor_value& x) const { return plan_free_parameter(x, is, initial); }
+};
+
+/// `embedding` as a value: `embedding_layer{.rows = 100, .features = 16}`.
+struct embedding_layer {
+  static constexpr const char* name = "embedding";
+  index_t rows = 0;
+  index_t features = 0;
+  element weights_as = element::float32;
+  axis_names cut_out{};
+  axis_names cut_in{};
+  chosen_output output_as{};
+
+  constexpr lookup what() const { return {rows, features, weights_as, cut_out.list(), cut_in.list(), output_as.said(), output_as.as()}; }
+  constexpr layer_plan plan(const tensor_value& x) const { return plan_lookup(x, what()); }
+};
+
+/// `heads` as a value.
+struct heads_layer {
+  static constexpr const char* name = "heads";
+  static constexpr int results = 3;
+  index_t heads = 0;
+  index_t key_heads = 0;
+  index_t features = 0;
+  bool bias = true;
+  axis_names cut_out{};
+
+  constexpr projection what() const {
+    projection p = tessera::detail::heads_of(heads, key_heads, features);
+    p.bias = bias;
+    p.cut_out = cut_out.list();
+    return p;
+  }
+  constexpr layer_plan plan(const tensor_value& x) const { return plan_projection(x.layout, what()); }
+};
+
+/// `gated` as a value.
+struct gated_layer {
+  static constexpr const char* name = "gated";
+  static constexpr int results = 2;
+  index_t out = 0;
+  bool bias = true;
+  axis_names cut_out{};
+
+  constexpr projection what() const {
+    projection p = tessera::detail::gate_of(out);
+    p.bias = bias;
+    p.cut_out = cut_out.list();
+    return p;
+  }
+  constexpr layer_plan plan(const tensor_value& x) const { return plan_projection(x.layout, what()); }
+};
+
+/// `cast` as a value.
+struct cast_layer {
+  static constexpr const char* name = "cast";
+  static constexpr bool only_here = true;
+  element to = element::float32;
+
+  constexpr casting what() const { return {to}; }
+  constexpr layer_plan plan(const tensor_value& x) const { return plan_cast(x, what()); }
 };
 
 }  // namespace nn

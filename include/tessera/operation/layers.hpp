@@ -16,11 +16,11 @@ namespace nn {
 
 /// y = x wᵀ + b over the last dimension, x[…, in], w[Out, in], b[Out].
 ///
-/// Options: `cut_out<axes…>`, `cut_in<axes…>` (the weight's cut; the cheapest unless said), `output_as<partition>`, `no_bias`.
+/// Options: `cut_out<axes…>`, `cut_in<axes…>` (the weight's cut; the cheapest unless said), `output_as<partition>`, `no_bias`, `weights_as<element>`.
 template <index_t Out, class... Options>
 struct linear : layer<linear<Out, Options...>>, detail::mesh_of_options<Options...> {
   static constexpr const char* name = "linear";
-  static constexpr option_set takes{topic::cut_out, topic::cut_in, topic::output, topic::bias};
+  static constexpr option_set takes{topic::cut_out, topic::cut_in, topic::output, topic::bias, topic::weights};
   static constexpr contraction what() {
     contraction c = detail::read_options<Options...>(takes).weights;
     c.out = Out;
@@ -37,7 +37,7 @@ struct conv : layer<conv<Out, Options...>>, detail::mesh_of_options<Options...> 
   static constexpr const char* name = "conv";
   static constexpr option_set takes{topic::kernel, topic::stride, topic::padding,
                                     topic::padding_mode, topic::dilation, topic::groups, topic::cut_out, topic::cut_in,
-                                    topic::output, topic::bias};
+                                    topic::output, topic::bias, topic::weights};
   static constexpr contraction what() {
     const detail::layer_options o = detail::read_options<Options...>(takes);
     contraction c = o.weights;

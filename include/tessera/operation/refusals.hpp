@@ -77,6 +77,9 @@ inline constexpr reason padding_wider_than_half_kernel{
 inline constexpr reason mean_of_integers{
     "tessera.layer.element", "given element",
     "a mean of integers is no integer; convert the tensor to a floating element first"};
+inline constexpr reason indices_wanted{
+    "tessera.embedding.element", "given element",
+    "an embedding takes indices, int32 or int64; convert the tensor first"};
 inline constexpr reason no_function_of_element{
     "tessera.function.element", "given element",
     "the function takes no tensor of this element; convert the tensor first"};
@@ -92,6 +95,9 @@ inline constexpr reason number_does_not_fit{
 inline constexpr reason groups_do_not_divide{
     "tessera.layer.groups", "in, out, groups",
     "the features are no multiple of the groups; choose groups that divide both"};
+inline constexpr reason heads_do_not_divide{
+    "tessera.layer.heads", "heads, key heads",
+    "the heads are no multiple of those of keys and values, or have no features; choose numbers that divide"};
 inline constexpr reason module_not_constant{
     "tessera.network.module", "",
     "a module is called while compiling; write constexpr auto operator()(auto x) const, and nothing in it that only run time can do"};

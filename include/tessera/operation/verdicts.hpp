@@ -22,10 +22,12 @@ template <index_t> struct extent;
 template <index_t> struct extents;
 template <index_t> struct factor;
 template <index_t> struct groups;
+template <index_t> struct heads;
 template <index_t> struct in;
 template <index_t> struct inner_extent;
 template <index_t> struct is_given;
 template <index_t> struct kernel;
+template <index_t> struct key_heads;
 template <index_t> struct layer;
 template <index_t> struct numerator;
 template <index_t> struct operand;
@@ -159,6 +161,11 @@ template <class... Told> struct mean_of_integers {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.layer.element] a mean of integers is no integer; convert the tensor to a floating element first"); } };
+template <class... Told> struct indices_wanted {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.embedding.element] an embedding takes indices, int32 or int64; convert the tensor first"); } };
 template <class... Told> struct no_function_of_element {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -184,6 +191,11 @@ template <class... Told> struct groups_do_not_divide {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.layer.groups] the features are no multiple of the groups; choose groups that divide both"); } };
+template <class... Told> struct heads_do_not_divide {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.layer.heads] the heads are no multiple of those of keys and values, or have no features; choose numbers that divide"); } };
 template <class... Told> struct module_not_constant {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -306,11 +318,13 @@ template <> struct verdict_for<&code::windows_do_not_compose> { template <class 
 template <> struct verdict_for<&code::layer_has_no_window> { template <class Why> using type = layer_has_no_window<its::layer<Why::number(0)>>; };
 template <> struct verdict_for<&code::padding_wider_than_half_kernel> { template <class Why> using type = padding_wider_than_half_kernel<its::dimension<Why::number(0)>, its::padding<Why::number(1)>, its::kernel<Why::number(2)>>; };
 template <> struct verdict_for<&code::mean_of_integers> { template <class Why> using type = mean_of_integers<its::given_element<static_cast<element>(Why::number(0))>>; };
+template <> struct verdict_for<&code::indices_wanted> { template <class Why> using type = indices_wanted<its::given_element<static_cast<element>(Why::number(0))>>; };
 template <> struct verdict_for<&code::no_function_of_element> { template <class Why> using type = no_function_of_element<its::given_element<static_cast<element>(Why::number(0))>>; };
 template <> struct verdict_for<&code::not_single> { template <class Why> using type = not_single<its::dimension<Why::number(0)>, its::extent<Why::number(1)>>; };
 template <> struct verdict_for<&code::norm_not_positive> { template <class Why> using type = norm_not_positive<>; };
 template <> struct verdict_for<&code::number_does_not_fit> { template <class Why> using type = number_does_not_fit<its::expected_element<static_cast<element>(Why::number(0))>>; };
 template <> struct verdict_for<&code::groups_do_not_divide> { template <class Why> using type = groups_do_not_divide<its::in<Why::number(0)>, its::out<Why::number(1)>, its::groups<Why::number(2)>>; };
+template <> struct verdict_for<&code::heads_do_not_divide> { template <class Why> using type = heads_do_not_divide<its::heads<Why::number(0)>, its::key_heads<Why::number(1)>>; };
 template <> struct verdict_for<&code::module_not_constant> { template <class Why> using type = module_not_constant<>; };
 template <> struct verdict_for<&code::part_holds_values> { template <class Why> using type = part_holds_values<>; };
 template <> struct verdict_for<&code::layer_takes_other_dimensions> { template <class Why> using type = layer_takes_other_dimensions<its::takes<Why::number(0)>, its::is_given<Why::number(1)>>; };

@@ -50,7 +50,7 @@ constexpr auto call([[maybe_unused]] const F& f, const First& first, const Rest&
   const auto y = tessera::detail::passed_on<tessera::detail::function_layer<F, 1 + sizeof...(Rest)>>(first, rest...);
   using verdict = typename decltype(y)::verdict;
   verdict::template refuse<verdict>();
-  return tessera::detail::silent(y);
+  return tessera::detail::silent<F>(y);
 }
 
 /// The same in a program that is put together while it runs.

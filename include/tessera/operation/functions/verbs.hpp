@@ -27,7 +27,7 @@ constexpr auto lead(const change_to<Verb, Q>&, const F& x, call_site) {
   const auto y = tessera::detail::passed_on<change_to<Verb, Q>>(x);
   using verdict = typename decltype(y)::verdict;
   verdict::template refuse<verdict>();
-  return tessera::detail::silent(y);
+  return tessera::detail::silent<change_to<Verb, Q>>(y);
 }
 
 }  // namespace functions

@@ -1,0 +1,357 @@
+#include "tests/support/tensors.hpp"
+
+#include <tessera/nn/program.hpp>
+#include <tessera/operation/layer_values.hpp>
+
+#include <torch/optim/adam.h>
+#include <torch/optim/sgd.h>
+
+using namespace tessera;
+using namespace tessera::testing;
+
+// What language models are made of, against the serial network: embeddings, tied weights.
+
+namespace {
+
+using by_key = std::map<std::string, at::Tensor>;
+
+double apart(const at::Tensor& a, const at::Tensor& b) {
+  if (a.sizes() != b.sizes()) return 1e9;
+  return a.numel() == 0 ? 0 : (a.detach().to(at::kDouble) - b.detach().to(at::kDouble)).abs().max().item<double>();
+}
+
+/// Leaves of the serial model, with the values that a network has.
+template <class Net>
+by_key leaves_of(const Net& net) {
+  by_key w = nn::state_of(net);
+  for (auto& [key, t] : w) t.set_requires_grad(true);
+  return w;
+}
+std::vector<at::Tensor> listed(const by_key& w) {
+  std::vector<at::Tensor> all;
+  for (const auto& [key, t] : w) all.push_back(t);
+  return all;
+}
+
+/// How far gradients are from those of the serial leaves.
+template <class Net>
+double gradients_apart(const Net& net, const by_key& w) {
+  double worst = 0;
+  net.each_parameter([&](const nn::parameter& p) {
+    const tensor<dyn> g(p.stored().team(), cotangent(p.stored().layout()), p.stored().local().grad());
+    worst = std::max(worst, apart(global(g), p.part_of(w.at(p.key()).grad())));
+  });
+  return worst;
+}
+template <class Net>
+double states_apart(const Net& net, const by_key& w) {
+  double worst = 0;
+  for (const auto& [key, t] : nn::state_of(net)) worst = std::max(worst, apart(t, w.at(key)));
+  return worst;
+}
+
+struct sequences : dyn {};
+
+template <int R, int C>
+struct token_grid {
+  struct up : axis<R> {};
+  struct across : axis<C> {};
+  using grid = mesh<up, across>;
+  using rows = partition<grid, blocks<up>, whole, invariant<across>>;
+  using pieces = partition<grid, blocks<up>, blocks<across>>;
+};
+
+template <class Partition, index_t Rows, index_t Features, class Index, class First, class Second>
+struct tied_model {
+  using grid = typename Partition::mesh_type;
+  using tokens = tensor<Partition, shape<sequences, dim<5>>, Index>;
+  struct model {
+    constexpr auto operator()(auto x) const {
+      const auto hidden = tanh(x | nn::shared<struct table, nn::embedding<Rows, Features, weights_as<double>, First>>{});
+      return hidden | nn::shared<struct table, nn::linear<Rows, no_bias, Second>>{};
+    }
+  };
+  using net = nn::network<model, tokens>;
+};
+
+template <class M>
+double tied_apart(const team<typename M::grid>& workers, index_t rows) {
+  typename M::net net{workers, seed{3}};
+  const by_key w = leaves_of(net);
+  double worst = w.size() == 1 ? 0 : 1e9;
+  torch::optim::Adam ours(net.parameters(), torch::optim::AdamOptions(0.01));
+  torch::optim::Adam theirs(listed(w), torch::optim::AdamOptions(0.01));
+  for (int step = 0; step < 3; ++step) {
+    const at::Tensor t = (global_of({step == 1 ? 4 : 2, 5}, numbers{static_cast<std::uint64_t>(step)}).abs() * 1000).to(at::kLong).remainder(rows);
+    ours.zero_grad();
+    theirs.zero_grad();
+    const auto y = net(take<typename M::tokens>(workers, t.to(tessera::detail::scalar_type(value_of<typename M::tokens>.element))));
+    const at::Tensor& table = w.at("table.weight");
+    const at::Tensor serial = at::linear(at::tanh(at::embedding(table, t)), table);
+    sum(y * y).backward();
+    (serial * serial).sum().backward();
+    worst = std::max({worst, apart(global(y), serial), gradients_apart(net, w)});
+    ours.step();
+    theirs.step();
+  }
+  return std::max(worst, states_apart(net, w));
+}
+
+template <int R, int C, index_t Rows, index_t Features, class Index>
+void judge_tied() {
+  using G = token_grid<R, C>;
+  using across = typename G::across;
+  const auto judge = [](auto model) {
+    using M = decltype(model);
+    const auto run = in_team<typename M::grid>([](auto& t) { return tied_apart<M>(t, Rows); });
+    INFO(run.errors());
+    REQUIRE(run.well());
+    for (const auto& r : run.results) CHECK(*r < 1e-12);
+  };
+  judge(tied_model<typename G::rows, Rows, Features, Index, cut_in<across>, cut_out<across>>{});
+  judge(tied_model<typename G::rows, Rows, Features, Index, cut_out<across>, cut_in<across>>{});
+  judge(tied_model<typename G::pieces, Rows, Features, Index, cut_in<across>, cut_out<across>>{});
+}
+
+}  // namespace
+
+TEST_CASE("an embedding and the projection that is tied to it train as the serial ones, rows or features cut, unevenly, workers without any") {
+  judge_tied<1, 1, 11, 6, std::int64_t>();
+  judge_tied<2, 2, 11, 6, std::int32_t>();
+  judge_tied<1, 4, 3, 2, std::int64_t>();
+  judge_tied<3, 2, 5, 1, std::int64_t>();
+}
+
+namespace {
+
+/// A block without norms: attention over heads of which the keys have fewer, then a gated feed-forward, both with a skip.
+template <int R, int C, int Heads, int Keys, class Element, class Weights>
+struct block_of {
+  struct up : axis<R> {};
+  struct across : axis<C> {};
+  using grid = mesh<up, across>;
+  using stream = partition<grid, blocks<up>, whole, whole, invariant<across>>;
+  using input = tensor<stream, shape<sequences, dim<5>, dim<6>>, Weights>;
+  using by_column = cut_out<across>;
+  using by_row = cut_in<across>;
+  struct model {
+    constexpr auto operator()(auto given) const {
+      const auto x = given | nn::cast<Element>{};
+      const auto [q, k, v] = x | nn::heads<Heads, Keys, 2, by_column, weights_as<Weights>>{};
+      const auto y = x + (nn::attention<causal>{}(q, k, v) | nn::linear<6, by_row, output_as<stream>, weights_as<Weights>>{});
+      const auto [gate, let_through] = y | nn::gated<7, by_column, weights_as<Weights>>{};
+      return (y + (silu(gate) * let_through | nn::linear<6, by_row, output_as<stream>, weights_as<Weights>>{})) | nn::cast<Weights>{};
+    }
+  };
+  using net = nn::network<model, input>;
+
+  // The same of values.
+  static void write(nn::program& p, index_t heads, index_t keys) {
+    const layout& lies = value_of<input>.layout;
+    const auto row = [&] { return nn::linear_layer{.out = 6, .cut_in = {"across"}, .output_as = lies}; };
+    const auto x = p.input<input>() | nn::cast_layer{value_of<input>.element};
+    const auto [q, k, v] = x | nn::heads_layer{.heads = heads, .key_heads = keys, .features = 2, .cut_out = {"across"}};
+    const auto y = x + (nn::attention<causal>{}(q, k, v) | row());
+    const auto [gate, let_through] = y | nn::gated_layer{.out = 7, .cut_out = {"across"}};
+    p.output((y + (silu(gate) * let_through | row())) | nn::cast_layer{value_of<input>.element});
+  }
+};
+
+/// The same in one process; products are rounded once to the element, as those of layers are.
+at::Tensor serial_block(const at::Tensor& given, const by_key& w, index_t heads, index_t keys, at::ScalarType element) {
+  const bool half = at::isReducedFloatingType(element);
+  const auto wide = [&](const at::Tensor& t) { return half ? t.to(element).to(at::kFloat) : t.to(element); };
+  const auto linear = [&](const at::Tensor& x, const std::string& key) {
+    return at::linear(wide(x), wide(w.at(key + ".weight")), wide(w.at(key + ".bias"))).to(element);
+  };
+  const at::Tensor x = given.to(element);
+  const std::vector<at::Tensor> qkv = linear(x, "0").split_with_sizes({heads * 2, keys * 2, keys * 2}, -1);
+  const auto by_head = [&](const at::Tensor& t, index_t repeated) {
+    return t.unflatten(-1, {t.size(-1) / 2, 2}).transpose(1, 2).repeat_interleave(repeated, 1);
+  };
+  const at::Tensor a = at::scaled_dot_product_attention(by_head(qkv[0], 1), by_head(qkv[1], heads / keys), by_head(qkv[2], heads / keys), std::nullopt, 0, true);
+  const at::Tensor y = x + linear(a.transpose(1, 2).flatten(-2), "1");
+  const std::vector<at::Tensor> both = linear(y, "2").chunk(2, -1);
+  return (y + linear(at::silu(both[0]) * both[1], "3")).to(given.scalar_type());
+}
+
+template <class B>
+double block_apart(const team<typename B::grid>& workers, index_t heads, index_t keys) {
+  typename B::net net{workers, seed{4}};
+  nn::program p;
+  B::write(p, heads, keys);
+  nn::dynamic_network built{workers, seed{4}, p};
+  const by_key w = leaves_of(net);
+  double worst = w.size() == 8 && w.at("0.weight").sizes().equals({(heads + 2 * keys) * 2, 6}) && w.at("2.bias").sizes().equals({14}) ? 0 : 1e9;
+  const torch::optim::SGDOptions options = torch::optim::SGDOptions(0.005).momentum(0.9);  // a bias of keys has no gradient but rounding
+  torch::optim::SGD ours(net.parameters(), options);
+  torch::optim::SGD theirs(listed(w), options);
+  for (int step = 0; step < 5; ++step) {
+    const at::Tensor given = global_of({step == 1 ? 4 : 2, 5, 6}, numbers{static_cast<std::uint64_t>(step)}).set_requires_grad(true);
+    ours.zero_grad();
+    theirs.zero_grad();
+    auto x = take<typename B::input>(workers, given.detach());
+    x.requires_grad();
+    const auto y = net(x);
+    const at::Tensor serial = serial_block(given, w, heads, keys, at::kDouble);
+    sum(y * y).backward();
+    (serial * serial).sum().backward();
+    if (step == 0) worst += apart(global(built({x.dynamic()})[0]), global(y)) == 0 ? 0 : 1e9;
+    worst = std::max({worst, apart(global(y), serial), apart(global(x.grad()), given.grad()), gradients_apart(net, w)});
+    ours.step();
+    theirs.step();
+  }
+  return std::max(worst, states_apart(net, w));
+}
+
+template <int R, int C, int Heads, int Keys>
+void judge_block() {
+  using B = block_of<R, C, Heads, Keys, double, double>;
+  const auto run = in_team<typename B::grid>([](auto& t) { return block_apart<B>(t, Heads, Keys); });
+  INFO(run.errors());
+  REQUIRE(run.well());
+  for (const auto& r : run.results) CHECK(*r < 1e-12);
+}
+
+/// How far outputs are from a run in double, and all gradients, each as a share: of the network, and of the serial one with the same casts.
+struct rounding {
+  double ours[2]{};
+  double serial[2]{};
+};
+
+template <class B>
+rounding rounding_of(const team<typename B::grid>& workers, index_t heads, index_t keys) {
+  typename B::net net{workers, seed{4}};
+  const by_key w = leaves_of(net);
+  by_key exact;
+  for (const auto& [key, t] : w) exact[key] = t.detach().to(at::kDouble).set_requires_grad(true);
+  const at::Tensor given = global_of({3, 5, 6}, numbers{1}).to(at::kFloat);
+  const auto y = net(take<typename B::input>(workers, given));
+  const at::Tensor serial = serial_block(given, w, heads, keys, at::kBFloat16);
+  const at::Tensor truth = serial_block(given.to(at::kDouble), exact, heads, keys, at::kDouble);
+  sum(y * y).backward();
+  (serial * serial).sum().backward();
+  (truth * truth).sum().backward();
+  std::vector<at::Tensor> g[3];
+  net.each_parameter([&](const nn::parameter& p) {
+    const tensor<dyn> own(p.stored().team(), cotangent(p.stored().layout()), p.stored().local().grad());
+    if (own.type() != element::float32) throw std::runtime_error("the masters are no floats");
+    const at::Tensor all[]{global(own), p.part_of(w.at(p.key()).grad()), p.part_of(exact.at(p.key()).grad())};
+    for (int i = 0; i < 3; ++i) g[i].push_back(all[i].flatten().to(at::kDouble));
+  });
+  const auto share = [](const at::Tensor& a, const at::Tensor& of) { return ((a.detach().to(at::kDouble) - of).norm() / of.norm()).template item<double>(); };
+  return {{share(global(y), truth.detach()), share(at::cat(g[0]), at::cat(g[2]))}, {share(serial, truth.detach()), share(at::cat(g[1]), at::cat(g[2]))}};
+}
+
+template <int R, int C, int Heads, int Keys>
+void judge_rounding() {
+  using B = block_of<R, C, Heads, Keys, bfloat16, float>;
+  const auto run = in_team<typename B::grid>([](auto& t) { return rounding_of<B>(t, Heads, Keys); });
+  INFO(run.errors());
+  REQUIRE(run.well());
+  for (const auto& r : run.results)
+    for (int i = 0; i < 2; ++i) {
+      CHECK(r->ours[i] < 2 * r->serial[i]);
+      CHECK(r->serial[i] < 0.02);
+    }
+}
+
+struct here : axis<2> {};
+using pair = mesh<here>;
+using few_tokens = tensor<partition<pair, blocks<here>>, shape<dim<4>>, std::int64_t>;
+using table_net = nn::sequential<few_tokens, nn::embedding<7, 3>>;
+static_assert(nn::embedding_layer{.rows = 7, .features = 3}.plan(value_of<few_tokens>).output() == value_of<table_net::output>.layout);
+static_assert(nn::embedding_layer{.rows = 7, .features = 3}.plan({value_of<few_tokens>.layout, element::float32}).why.is(code::indices_wanted));
+
+// Tied, but of other elements.
+struct other_element {
+  constexpr auto operator()(auto x) const {
+    return (x | nn::shared<struct table, nn::embedding<7, 3>>{} | nn::cast<double>{}) | nn::shared<struct table, nn::linear<7, no_bias>>{};
+  }
+};
+
+using few_rows = tensor<partition<pair, blocks<here>, whole>, shape<dim<4>, dim<3>>, double>;
+
+// Two parameters that say that they are parts of one serial tensor; from `Begin` on the second.
+template <index_t Begin>
+struct in_parts {
+  static constexpr const char* name = "in_parts";
+  static constexpr layer_plan plan(const tensor_value& x) {
+    layer_plan p = nn::gated<2, no_bias>::plan(x);
+    layer_plan q;
+    q.take(p.given(), p.used());
+    q.give(p.output());
+    for (int i = 0; i < 2; ++i) {
+      parameter_value w = p.parameter(i);
+      if (i == 1) w.serial.begin = Begin;
+      q.own(w);
+    }
+    return q;
+  }
+  static at::Tensor forward(const nn::call& c) { return at::linear(c.used(), c.weight(0)); }
+};
+
+}  // namespace
+
+TEST_CASE("attention over heads and a gated feed-forward train as the serial ones, heads cut unevenly, keys fewer than queries and than workers") {
+  judge_block<1, 1, 4, 2>();
+  judge_block<2, 2, 3, 3>();
+  judge_block<1, 3, 8, 4>();
+  judge_block<3, 2, 2, 1>();
+}
+
+TEST_CASE("a block in bfloat16 with float masters is no further from double than twice the serial one with the same casts") {
+  judge_rounding<1, 1, 4, 2>();
+  judge_rounding<2, 2, 3, 3>();
+  judge_rounding<1, 3, 8, 4>();
+}
+
+TEST_CASE("an index of no row is named on every worker, whoever has it") {
+  const auto run = in_team<pair>([](auto& t) {
+    table_net net{t, seed{1}};
+    std::string all;
+    for (const index_t wrong : {7, -1, 3})
+      try {
+        net(take<few_tokens>(t, at::tensor({0, 1, 2, static_cast<int>(wrong)}, at::kLong)));
+        all += "fits";
+      } catch (const error& e) {
+        all += std::string(e.code()) + (std::string(e.what()).find(std::to_string(wrong)) != std::string::npos ? " " : " other ");
+      }
+    return all;
+  });
+  INFO(run.errors());
+  REQUIRE(run.well());
+  for (const auto& r : run.results) CHECK(*r == "tessera.embedding.index tessera.embedding.index fits");
+  CHECK(refusals<pair>("tessera.network.shared", [](auto& t) { nn::network<other_element, few_tokens>(t, seed{1}); }) == 2);
+}
+
+TEST_CASE("a state dict speaks of the serial tensors that parameters are parts of") {
+  const auto run = in_team<pair>([](auto& t) {
+    nn::network<nn::heads<4, 2, 2>, few_rows> net{t, seed{1}};
+    nn::state_dict state = nn::state_of(net);
+    bool right = state.size() == 2 && state.at("0.weight").sizes().equals({16, 3}) && state.at("0.bias").sizes().equals({16});
+    for (auto& [key, values] : state) values = at::arange(values.numel(), at::kDouble).view(values.sizes());
+    nn::assign(net, state);
+    for (const auto& [key, values] : nn::state_of(net)) right = right && at::equal(values, state.at(key));
+    net.each_parameter([&](const nn::parameter& p) {
+      if (p.path() == "0.k_weight") right = right && at::equal(p.stored().local(), state.at("0.weight").narrow(0, 8, 4).view({2, 2, 3}));
+    });
+    state.erase("0.bias");
+    state.at("0.weight") = state.at("0.weight").narrow(0, 0, 15);
+    try {
+      nn::assign(net, state);
+      right = false;
+    } catch (const error& e) {
+      const std::string said = e.what();
+      right = right && said.find("0.bias is missing; 0.weight is Double[15, 3] and not Double[16, 3]") != said.npos;
+    }
+    return right;
+  });
+  INFO(run.errors());
+  REQUIRE(run.well());
+  for (const auto& r : run.results) CHECK(*r);
+  const auto asks = [](auto net) { return [](auto& t) { nn::state_of(typename decltype(net)::type(t, seed{1})); }; };
+  CHECK(refusals<pair>("none", asks(std::type_identity<nn::sequential<few_rows, in_parts<2>>>{})) == 2);
+  CHECK(refusals<pair>("tessera.network.serial", asks(std::type_identity<nn::sequential<few_rows, in_parts<1>>>{})) == 2);
+  CHECK(refusals<pair>("tessera.network.serial", asks(std::type_identity<nn::sequential<few_rows, in_parts<3>>>{})) == 2);
+}
