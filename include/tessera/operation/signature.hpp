@@ -210,10 +210,13 @@ constexpr bool role_fits(const signature& s, int t) {
 
 // Which letters there are: asked for in one step, as every operation is checked.
 struct letter_set {
-  std::uint64_t halves[2]{};
+  std::uint64_t quarters[4]{};
 
-  constexpr bool has(char letter) const { return (halves[letter / 64] >> letter % 64 & 1u) != 0; }
-  constexpr void add(char letter) { halves[letter / 64] |= std::uint64_t{1} << letter % 64; }
+  constexpr bool has(char letter) const { return (quarters[place(letter) / 64] >> place(letter) % 64 & 1u) != 0; }
+  constexpr void add(char letter) { quarters[place(letter) / 64] |= std::uint64_t{1} << place(letter) % 64; }
+
+ private:
+  static constexpr unsigned place(char letter) { return static_cast<unsigned char>(letter); }
 };
 
 constexpr int named_twice(const letters& l) {
