@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/nn/refusals.hpp>
 #include <tessera/nn/state_tensor.hpp>
 #include <tessera/tensor/take.hpp>
 
