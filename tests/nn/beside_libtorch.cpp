@@ -192,6 +192,26 @@ TEST_CASE("LibTorch's random functions draw for each worker: copies drift apart;
         }) == 4);
 }
 
+TEST_CASE("a network that trains compares the copies of its parameters now and then, and names the first that drifted") {
+  CHECK(satisfied<grid>([](const team<grid>& t) {
+          const auto calls_until_told = [&](index_t every, bool trains) {
+            classifier net{t, seed{5}};
+            net.compare_copies_every(every);
+            net.train(trains);
+            if (t.rank() == 1) {
+              const at::NoGradGuard no_record;
+              net.parameters()[1].add_(1);
+            }
+            int calls = 0;
+            const std::string code = told([&] {
+              for (; calls < 5; ++calls) net(take<input>(t, samples()));
+            });
+            return code == "tessera.agree.copies" ? calls + 1 : 0;
+          };
+          return calls_until_told(3, true) == 3 && calls_until_told(1, true) == 1 && calls_until_told(0, true) == 0 && calls_until_told(3, false) == 0;
+        }) == 4);
+}
+
 TEST_CASE("means, norms and statistics of a box are the part's alone") {
   CHECK(satisfied<grid>([](const team<grid>& t) {
           const auto x = take<input>(t, samples());

@@ -52,6 +52,10 @@ class running_program {
   /// Tells an observer of each layer that this worker enters and leaves, from now on; nobody where it is null.
   void observe(std::shared_ptr<layer_observer> observer) { here().observer = std::move(observer); }
 
+  /// Compares the copies of all parameters at every so many calls that train, and names the first that differs (`agree_on_copies`): one
+  /// exchange of a number a parameter. 100 unless said; 0 is never.
+  void compare_copies_every(index_t calls) { here().compared_every = calls; }
+
   const team_handle& team() const { return here().team; }
 
  protected:
@@ -100,6 +104,7 @@ class running_program {
     bool training = true;
     seed begun;
     index_t calls = 0;  ///< that train
+    index_t compared_every = 100;
     std::shared_ptr<layer_observer> observer;
 
     state(team_handle of, const program_type& p, std::shared_ptr<const void> owner);

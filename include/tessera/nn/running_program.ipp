@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/nn/copies.hpp>
 #include <tessera/nn/program_path.hpp>
 #include <tessera/nn/running_program.hpp>
 
@@ -94,6 +95,7 @@ TESSERA_INLINE running_program::running_program(const running_program& other, co
   state_->training = other.training();
   state_->begun = other.state_->begun;
   state_->calls = other.state_->calls;
+  state_->compared_every = other.state_->compared_every;
   for (const layer_state& layer : other.state_->states) {
     layer_state& mine = state_->states.emplace_back();
     for (const parameter& p : layer.parameters) mine.parameters.push_back(p.clone());
@@ -168,6 +170,7 @@ TESSERA_INLINE std::vector<tensor<dyn>> running_program::forward(std::span<const
     }
   }
   my.calls += my.training;
+  if (my.training && my.compared_every > 0 && my.calls % my.compared_every == 0) agree_on_copies(*this, at);
   std::vector<tensor<dyn>> outputs;
   for (const std::size_t v : my.outputs) outputs.push_back(tessera::detail::tensor_of(my.team, bound.where[v], values[v]));
   return outputs;
