@@ -118,7 +118,10 @@ constexpr layer_memory memory_of(const layer_plan& p, const operand_elements& e)
   if (p.outputs() == 0) return m;
   for (int i = 0; i < p.exchanges(); ++i) {
     const way_memory x = memory_of(p.from(i), p.to(i), p.exchanged_element(i));
-    m.beside = capped_sum(m.beside, capped_sum(x.before, x.behind));
+    if (!x.changes) continue;
+    index_t& into = p.holds.operands != 0 || p.holds.results != 0 ? m.beside : m.scratch;
+    into = capped_sum(into, capped_sum(x.before, x.behind));
+    m.holds.passes = false;
   }
   const index_t like = m.results[0].before / bytes_of(p.element_of(0, e[0]));
   for (const element b : p.holds.beside) m.beside = capped_sum(m.beside, capped_product(like, bytes_of(b)));
