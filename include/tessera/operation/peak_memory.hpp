@@ -86,7 +86,8 @@ struct program_memory<Program, type_list<In...>, indices<Place...>> {
     return all;
   }
   static constexpr memory_value under(const bound_extents& known, node_memory* nodes = nullptr) {
-    return sum({bound_memory(constant_plan<Program.nodes[Place].what>, Program.nodes[Place].what->elements, known)..., layer_memory()}, known, nodes);
+    return sum({bound_memory(plan_at_hand<Program.nodes[Place].what>(), Program.nodes[Place].what->elements, known)..., layer_memory()}, known,
+               nodes);
   }
   template <auto... Bindings>
   static constexpr memory_value constant() {
