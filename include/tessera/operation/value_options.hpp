@@ -1,0 +1,84 @@
+#pragma once
+
+#include <tessera/operation/local_layers.hpp>
+
+#include <initializer_list>
+
+namespace tessera {
+
+/// A number for each dimension that a kernel slides over: `{3, 3}`, or `{1}` for all of them.
+class per_dimension {
+ public:
+  constexpr per_dimension() = default;
+  constexpr per_dimension(std::initializer_list<index_t> all) {
+    for (index_t n : all) numbers_.push(n);
+  }
+
+  constexpr void push(index_t n) { numbers_.push(n); }
+  constexpr bool said() const { return !numbers_.empty(); }
+  constexpr int count() const { return numbers_.count; }
+  constexpr index_t operator[](int i) const { return numbers_[numbers_.count == 1 ? 0 : i]; }
+
+  /// Refuses another number of them than `wanted`, unless it is one for all.
+  constexpr refusal check(int wanted) const {
+    return numbers_.count <= 1 || numbers_.count == wanted ? refusal{} : refusal{code::option_of_other_dimensions, wanted, numbers_.count};
+  }
+
+ private:
+  static_vector<index_t, 6> numbers_;
+};
+
+/// Names of axes, outermost first: `{"model"}`.
+class axis_names {
+ public:
+  constexpr axis_names() = default;
+  constexpr axis_names(std::initializer_list<const char*> all) {
+    for (const char* name : all) names_.push(text(name));
+  }
+  constexpr explicit axis_names(const static_vector<text, max_axes>& all) : names_(all) {}
+
+  constexpr const static_vector<text, max_axes>& list() const { return names_; }
+
+ private:
+  static_vector<text, max_axes> names_;
+};
+
+/// How the result of a layer lies, where that is not left to it.
+class chosen_output {
+ public:
+  constexpr chosen_output() = default;
+  constexpr chosen_output(const layout& as) : chosen_(true), layout_(as) {}
+
+  constexpr bool said() const { return chosen_; }
+  constexpr const layout& as() const { return layout_; }
+
+ private:
+  bool chosen_ = false;
+  layout layout_;
+};
+
+/// Kernels as the options of a layer say them.
+struct kernel_options {
+  per_dimension kernel, stride, padding, dilation;
+  boundary edge = boundary::zero;
+  bool steps_by_kernel = false;  ///< where no stride is said
+
+  constexpr refusal check() const {
+    const int count = kernel.count();
+    return count < 1 || count > 3 ? refusal{code::wrong_kernel, count}
+                                  : first_of(stride.check(count), padding.check(count), dilation.check(count));
+  }
+  constexpr static_vector<sliding, 8> list() const {
+    static_vector<sliding, 8> all;
+    for (int i = 0; i < kernel.count(); ++i) {
+      sliding s{kernel[i], steps_by_kernel ? kernel[i] : 1, 0, 0, 1, edge};
+      if (stride.said()) s.stride = stride[i];
+      if (padding.said()) s.before = s.after = padding[i];
+      if (dilation.said()) s.dilation = dilation[i];
+      all.push(s);
+    }
+    return all;
+  }
+};
+
+}  // namespace tessera
