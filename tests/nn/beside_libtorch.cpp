@@ -193,23 +193,27 @@ TEST_CASE("LibTorch's random functions draw for each worker: copies drift apart;
 }
 
 TEST_CASE("a network that trains compares the copies of its parameters now and then, and names the first that drifted") {
-  CHECK(satisfied<grid>([](const team<grid>& t) {
-          const auto calls_until_told = [&](index_t every, bool trains) {
-            classifier net{t, seed{5}};
-            net.compare_copies_every(every);
-            net.train(trains);
-            if (t.rank() == 1) {
-              const at::NoGradGuard no_record;
-              net.parameters()[1].add_(1);
-            }
-            int calls = 0;
-            const std::string code = told([&] {
-              for (; calls < 5; ++calls) net(take<input>(t, samples()));
-            });
-            return code == "tessera.agree.copies" ? calls + 1 : 0;
-          };
-          return calls_until_told(3, true) == 3 && calls_until_told(1, true) == 1 && calls_until_told(0, true) == 0 && calls_until_told(3, false) == 0;
-        }) == 4);
+  // At which of five calls the workers are told that copies differ; 0 where they are not.
+  const auto told_at_call = [](index_t every, bool trains, int wanted) {
+    return satisfied<grid>([&](const team<grid>& t) {
+      classifier net{t, seed{5}};
+      net.compare_copies_every(every);
+      net.train(trains);
+      if (t.rank() == 1) {
+        const at::NoGradGuard no_record;
+        net.parameters()[1].add_(1);
+      }
+      int calls = 0;
+      const std::string code = told([&] {
+        for (; calls < 5; ++calls) net(take<input>(t, samples()));
+      });
+      return (code == "tessera.agree.copies" ? calls + 1 : 0) == wanted;
+    });
+  };
+  CHECK(told_at_call(3, true, 3) == 4);
+  CHECK(told_at_call(1, true, 1) == 4);
+  CHECK(told_at_call(0, true, 0) == 4);
+  CHECK(told_at_call(3, false, 0) == 4);
 }
 
 TEST_CASE("means, norms and statistics of a box are the part's alone") {
