@@ -64,8 +64,7 @@ def main():
     command = [options.compiler, "-std=c++20", "-fsyntax-only", "-Iinclude", *system]
     if options.precompiled:
         command += ["-include", options.precompiled]
-    if not control:
-        command.append(f"-D{options.case}")
+    command.append("-DCONTROL" if control else f"-D{options.case}")
     command.append(options.source)
     plain = os.environ | {"LC_ALL": "C"}
     ran = subprocess.run(command, env=plain, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
