@@ -1,4 +1,4 @@
-// A transformer block, tensor parallel over heads and data parallel over samples, held against one process: forward, gradients, five steps.
+// A pre-norm transformer block, tensor parallel over heads and data parallel over samples, held against one process: forward, gradients, five steps.
 #include <tessera/tessera.hpp>
 
 #include <torch/optim/sgd.h>
@@ -17,9 +17,9 @@ using stream = ts::partition<grid, ts::blocks<data>, ts::whole, ts::whole, ts::i
 template <ts::index_t Width, ts::index_t Heads, ts::index_t KeyHeads>
 struct block {
   constexpr auto operator()(auto x) const {
-    const auto [q, k, v] = x | ts::nn::heads<Heads, KeyHeads, 4, column>{};
+    const auto [q, k, v] = x | ts::nn::layer_norm<>{} | ts::nn::heads<Heads, KeyHeads, 4, column>{};
     const auto y = x + (ts::nn::attention<ts::causal>{}(q, k, v) | ts::nn::linear<Width, row, ts::output_as<stream>>{});
-    const auto [gate, up] = y | ts::nn::gated<2 * Width, column>{};
+    const auto [gate, up] = y | ts::nn::layer_norm<>{} | ts::nn::gated<2 * Width, column>{};
     return y + (silu(gate) * up | ts::nn::linear<Width, row, ts::output_as<stream>>{});
   }
 };
@@ -33,13 +33,14 @@ using by_key = std::map<std::string, at::Tensor>;
 
 at::Tensor serial_block(const at::Tensor& x, const by_key& w) {
   const auto linear = [&](const at::Tensor& in, const std::string& key) { return at::linear(in, w.at(key + ".weight"), w.at(key + ".bias")); };
+  const auto norm = [&](const at::Tensor& in, const std::string& key) { return at::layer_norm(in, {12}, w.at(key + ".weight"), w.at(key + ".bias")); };
   const auto by_head = [](const at::Tensor& t) { return t.unflatten(-1, {-1, 4}).transpose(1, 2); };
-  const std::vector<at::Tensor> qkv = linear(x, "0").split_with_sizes({24, 12, 12}, -1);
+  const std::vector<at::Tensor> qkv = linear(norm(x, "0"), "1").split_with_sizes({24, 12, 12}, -1);
   const at::Tensor a = at::scaled_dot_product_attention(by_head(qkv[0]), by_head(qkv[1]).repeat_interleave(2, 1), by_head(qkv[2]).repeat_interleave(2, 1),
                                                         std::nullopt, 0, true);
-  const at::Tensor y = x + linear(a.transpose(1, 2).flatten(-2), "1");
-  const std::vector<at::Tensor> both = linear(y, "2").chunk(2, -1);
-  return y + linear(at::silu(both[0]) * both[1], "3");
+  const at::Tensor y = x + linear(a.transpose(1, 2).flatten(-2), "2");
+  const std::vector<at::Tensor> both = linear(norm(y, "3"), "4").chunk(2, -1);
+  return y + linear(at::silu(both[0]) * both[1], "5");
 }
 
 int main(int argc, char** argv) {

@@ -1,0 +1,163 @@
+// Trains a small transformer on the bytes of a text over four workers, data x model, and the same network serially beside it.
+#include "../digits/progress.hpp"
+#include "figure.hpp"
+#include "serial.hpp"
+#include "text.hpp"
+
+#include <CLI/CLI.hpp>
+#include <torch/optim/adam.h>
+
+#include <optional>
+
+namespace {
+
+using namespace gpt;
+
+struct task {
+  text data;
+  int steps = 600;
+  double learning_rate = 3e-3;
+  std::uint64_t seed = 7;
+  std::string figure;
+  bool serial = true;
+};
+
+constexpr int compared = 50;        ///< steps whose losses are held against the serial run
+constexpr int validation_rows = 8;  ///< batches that are judged
+constexpr int shown = 320;          ///< bytes of the sample
+
+batch training_batch(const task& job, int step) { return batch_of(job.data.train, rows, length, job.seed, static_cast<std::uint64_t>(step)); }
+batch validation_batch(const task& job, int i) { return batch_of(job.data.held_back, rows, length, ~job.seed, static_cast<std::uint64_t>(i)); }
+
+/// The next byte of each row, drawn by its scores; the same on every worker.
+std::int64_t drawn(const at::Tensor& scores, std::mt19937_64& chance) {
+  const at::Tensor shares = at::softmax(scores / 0.7, 0).cumsum(0);
+  const double at = static_cast<double>(chance() >> 11) * 0x1.0p-53;
+  return std::min<std::int64_t>(at::searchsorted(shares, at).item<std::int64_t>(), bytes - 1);
+}
+
+/// A byte as a terminal shows it.
+char printable(std::int64_t byte) { return byte == '\n' || (byte >= ' ' && byte < 127) ? static_cast<char>(byte) : '?'; }
+
+struct history {
+  std::vector<double> losses;
+  double validation = 0;
+};
+
+history train_serial(const task& job, const weights& initial, digits::progress& bar) {
+  weights w;
+  std::vector<at::Tensor> leaves;
+  for (const auto& [key, t] : initial) leaves.push_back(w[key] = t.clone().set_requires_grad(true));
+  torch::optim::Adam optimizer(leaves, torch::optim::AdamOptions(job.learning_rate));
+  history h;
+  for (int step = 0; step < job.steps; ++step) {
+    const batch b = training_batch(job, step);
+    optimizer.zero_grad();
+    const at::Tensor loss = serial_loss(w, b.inputs, b.labels);
+    loss.backward();
+    optimizer.step();
+    h.losses.push_back(loss.item<double>());
+    bar.update(step + 1, fmt::format("loss {:.4f}", h.losses.back()));
+  }
+  const at::NoGradGuard no_gradients;
+  for (int i = 0; i < validation_rows; ++i) {
+    const batch b = validation_batch(job, i);
+    h.validation += serial_loss(w, b.inputs, b.labels).item<double>() / validation_rows;
+  }
+  return h;
+}
+
+int run(int argc, char** argv, const ts::launch_options& options, const task& job) {
+  return ts::launch<grid>(argc, argv, options, [&](ts::team<grid>& team) {
+    const bool speaks = team.first();
+    network net{team, ts::seed{job.seed}};
+    ts::nn::state_dict initial = ts::nn::state_of(net);
+    for (const char* key : {"table.weight", "order.weight"}) initial.at(key) *= 0.02;
+    ts::nn::assign(net, initial);
+    const auto where = ts::take<places>(team, at::arange(length, at::kLong));
+    const auto loss_of = [&](const batch& b) {
+      const auto [scores, labels] = net(ts::take<tokens>(team, b.inputs), where, ts::take<tokens>(team, b.labels));
+      return ts::nn::cross_entropy(scores, labels);
+    };
+    if (speaks) {
+      std::int64_t numbers = 0;
+      for (const auto& [key, t] : initial) numbers += t.numel();
+      fmt::print("{} workers, data x model; {} parameters, {} bytes of text\n", team.size(), numbers, job.data.train.size());
+    }
+    torch::optim::Adam optimizer(net.parameters(), torch::optim::AdamOptions(job.learning_rate));
+    history h;
+    std::optional<digits::progress> bar;
+    if (speaks) bar.emplace("step", job.steps);
+    for (int step = 0; step < job.steps; ++step) {
+      optimizer.zero_grad();
+      const auto loss = loss_of(training_batch(job, step));
+      loss.backward();
+      optimizer.step();
+      h.losses.push_back(ts::value(loss));
+      if (bar) bar->update(step + 1, fmt::format("loss {:.4f}", h.losses.back()));
+    }
+    bar.reset();
+    std::string sample = "The ";
+    {
+      const at::NoGradGuard no_gradients;
+      for (int i = 0; i < validation_rows; ++i) h.validation += ts::value(loss_of(validation_batch(job, i))) / validation_rows;
+      std::mt19937_64 chance(job.seed);
+      at::Tensor seen = at::zeros({rows, length}, at::kLong);
+      while (sample.size() < shown) {
+        const std::int64_t known = std::min<std::int64_t>(static_cast<std::int64_t>(sample.size()), length);
+        for (std::int64_t i = 0; i < known; ++i)
+          seen[0][i] = static_cast<std::int64_t>(static_cast<unsigned char>(sample[sample.size() - static_cast<std::size_t>(known - i)]));
+        const auto [scores, labels] = net(ts::take<tokens>(team, seen), where, ts::take<tokens>(team, seen));
+        sample += printable(drawn(ts::global(scores)[known - 1], chance));
+      }
+    }
+    if (!speaks) return;
+    fmt::print("\n{}\n\n", sample);
+    if (!job.figure.empty()) {
+      write_figure(job.figure, h.losses, "Bytes of text over 2 x 2 workers");
+      fmt::print("picture: {}\n", job.figure);
+    }
+    if (!job.serial) {
+      fmt::print("validation loss: {:.3f}\n", h.validation);
+      return;
+    }
+    std::fflush(stdout);
+    history serial;
+    {
+      digits::progress serial_bar("serial step", job.steps);
+      serial = train_serial(job, initial, serial_bar);
+    }
+    double worst = 0;
+    for (std::size_t i = 0; i < std::min<std::size_t>(compared, h.losses.size()); ++i) worst = std::max(worst, std::abs(h.losses[i] - serial.losses[i]));
+    fmt::print("validation loss: {:.3f}   (serial: {:.3f})\nlargest difference from serial: {:.3g}\n", h.validation, serial.validation, worst);
+    std::fflush(stdout);
+  });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Trains a small transformer on the bytes of a text over four workers, two by samples and two by heads.\n"
+               "Without a launcher the workers are threads; under mpirun -np 4 each is a process."};
+  task job;
+  ts::launch_options options;
+  std::string from = "/usr/share/common-licenses";
+  bool alone = false;
+  app.add_option("--text", from, "a file, or a folder whose files are read")->capture_default_str();
+  app.add_option("--steps", job.steps, "steps of training")->check(CLI::Range(1, 100'000))->capture_default_str();
+  app.add_option("--learning-rate", job.learning_rate, "step of the optimizer")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--seed", job.seed, "of initial weights, batches and the sample")->capture_default_str();
+  app.add_option("--figure", job.figure, "where the loss curve goes, as SVG")->default_val("gpt.svg");
+  app.add_option("--transport", options.transport, "auto, in-process or mpi")->check(CLI::IsMember({"auto", "in-process", "mpi"}))->capture_default_str();
+  app.add_flag("--no-serial", alone, "do not train the serial network for comparison");
+  app.add_flag("--checked", options.checked, "compare what the workers do at every operation");
+  CLI11_PARSE(app, argc, argv);
+  job.serial = !alone;
+  try {
+    job.data = read(from, length + 1);
+    return run(argc, argv, options, job);
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "gpt: {}\n", e.what());
+    return 1;
+  }
+}
