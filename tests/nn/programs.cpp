@@ -214,6 +214,7 @@ TEST_CASE("a file that is no network is refused at its place, and the program st
   refused("{\"blocks\": [\"across\"]}]}", "{\"blocks\": [\"along\"]}]}", "tessera.partition.axis", "network.json.inputs[0].dims[3].blocks[0]");
   refused("\"of\": [\"half\", \"bent\"]", "\"of\": \"half\"", "tessera.signature.operands", "network.json.nodes[14]: add");
   refused("\"kernel\": [2, 2]}", "\"kernel\": [9, 2]}", "tessera.window.kernel", "network.json.nodes[7]: layer");
+  refused("\"of\": \"image\", \"layer\": \"conv\", \"out\": 3", "\"of\": \"image.1\", \"layer\": \"conv\", \"out\": 3", "tessera.program.value", "nodes[1]: image");
   CHECK(said_of([&] { p.finish(); }).find("[tessera.network.output]") == 0);
   CHECK(said_of([&] { nn::load_network(p, "no such file", grid); }).find("[tessera.file.missing]") == 0);
   nn::read_network(p, good, grid, "network.json");

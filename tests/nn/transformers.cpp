@@ -1,7 +1,6 @@
 #include "tests/support/tensors.hpp"
 
-#include <tessera/nn/program.hpp>
-#include <tessera/operation/layer_values.hpp>
+#include <tessera/nn/network_file.hpp>
 
 #include <torch/optim/adam.h>
 #include <torch/optim/sgd.h>
@@ -157,6 +156,26 @@ struct block_of {
   }
 };
 
+/// The same block as a file says it.
+std::string block_file(index_t heads, index_t keys) {
+  const std::string stream = R"({"dims": [{"blocks": ["up"]}, {"whole": true}, {"whole": true}], "meaning": {"across": "invariant"}})";
+  const std::string row = R"("layer": "linear", "out": 6, "cut_in": ["across"], "output_as": )" + stream;
+  return R"({"inputs": [{"name": "given", "shape": ["sequences", 5, 6], "element": "double", )" + stream.substr(1) + R"(],
+    "nodes": [
+      {"name": "x", "of": "given", "layer": "cast", "to": "double"},
+      {"name": "qkv", "of": "x", "layer": "heads", "heads": )" + std::to_string(heads) + R"(, "key_heads": )" + std::to_string(keys) + R"(, "features": 2, "cut_out": ["across"]},
+      {"name": "seen", "of": ["qkv.0", "qkv.1", "qkv.2"], "function": "attention", "causal": true},
+      {"name": "told", "of": "seen", )" + row + R"(},
+      {"name": "y", "of": ["x", "told"], "function": "add"},
+      {"name": "both", "of": "y", "layer": "gated", "out": 7, "cut_out": ["across"]},
+      {"name": "gate", "of": "both.0", "function": "silu"},
+      {"name": "through", "of": ["gate", "both.1"], "function": "mul"},
+      {"name": "fed", "of": "through", )" + row + R"(},
+      {"name": "z", "of": ["y", "fed"], "function": "add"},
+      {"name": "all", "of": "z", "layer": "cast", "to": "double"}],
+    "outputs": "all"})";
+}
+
 /// The same in one process; products are rounded once to the element, as those of layers are.
 at::Tensor serial_block(const at::Tensor& given, const by_key& w, index_t heads, index_t keys, at::ScalarType element) {
   const bool half = at::isReducedFloatingType(element);
@@ -180,7 +199,10 @@ double block_apart(const team<typename B::grid>& workers, index_t heads, index_t
   typename B::net net{workers, seed{4}};
   nn::program p;
   B::write(p, heads, keys);
-  nn::dynamic_network built{workers, seed{4}, p};
+  const nn::dynamic_network built{workers, seed{4}, p};
+  nn::program read;
+  nn::read_network(read, block_file(heads, keys), workers.mesh(), "block.json");
+  const nn::dynamic_network from_file{workers, seed{4}, read};
   const by_key w = leaves_of(net);
   double worst = w.size() == 8 && w.at("0.weight").sizes().equals({(heads + 2 * keys) * 2, 6}) && w.at("2.bias").sizes().equals({14}) ? 0 : 1e9;
   const torch::optim::SGDOptions options = torch::optim::SGDOptions(0.005).momentum(0.9);  // a bias of keys has no gradient but rounding
@@ -196,7 +218,8 @@ double block_apart(const team<typename B::grid>& workers, index_t heads, index_t
     const at::Tensor serial = serial_block(given, w, heads, keys, at::kDouble);
     sum(y * y).backward();
     (serial * serial).sum().backward();
-    if (step == 0) worst += apart(global(built({x.dynamic()})[0]), global(y)) == 0 ? 0 : 1e9;
+    for (const nn::dynamic_network* other : {&built, &from_file})
+      if (step == 0) worst += apart(global((*other)({x.dynamic()})[0]), global(y)) == 0 ? 0 : 1e9;
     worst = std::max({worst, apart(global(y), serial), apart(global(x.grad()), given.grad()), gradients_apart(net, w)});
     ours.step();
     theirs.step();

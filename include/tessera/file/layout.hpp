@@ -2,6 +2,7 @@
 
 #include <tessera/file/place.hpp>
 #include <tessera/topology/check_layout.hpp>
+#include <tessera/topology/element.hpp>
 
 #include <algorithm>
 #include <deque>
@@ -73,6 +74,12 @@ inline mesh_value read_mesh(const place& here, index_t world, lists& keep) {
   return mesh;
 }
 
+inline element read_element(const place& here) {
+  const std::string word = here.word();
+  for (int e = 0; e <= static_cast<int>(element::uint64); ++e)
+    if (word == name_of(static_cast<element>(e))) return static_cast<element>(e);
+  here.fault("is no element: " + word);
+}
 inline boundary read_boundary(const place& here) {
   const std::string edge = here.word();
   const std::vector<std::string> edges{"zero", "reflect", "replicate", "periodic"};

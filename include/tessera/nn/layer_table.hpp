@@ -11,7 +11,7 @@ namespace tessera::nn {
 class layer_table {
  public:
   /// What a node gives, of its options and operands.
-  using maker = std::function<dynamic_flow(const node_options&, const std::vector<dynamic_flow>&)>;
+  using maker = std::function<std::vector<dynamic_flow>(const node_options&, const std::vector<dynamic_flow>&)>;
 
   /// Those of the library.
   layer_table();
@@ -30,38 +30,47 @@ class layer_table {
       return called(on, made.name, x);
     };
   }
-  /// Adds a function of one or two flows: `table.function("scaled", [](const node_options& o, const dynamic_flow& x) { return x * o.real("by"); })`.
+  /// Adds a function of one to three flows: `table.function("scaled", [](const node_options& o, const dynamic_flow& x) { return x * o.real("by"); })`.
   template <class F>
   void function(const std::string& name, F f) {
     functions_[name] = [f, name](const node_options& o, const std::vector<dynamic_flow>& x) {
       if constexpr (std::is_invocable_v<F, const node_options&, const dynamic_flow&>) {
         take(1, x, name);
         return finished(o, f(o, x[0]));
-      } else {
+      } else if constexpr (std::is_invocable_v<F, const node_options&, const dynamic_flow&, const dynamic_flow&>) {
         take(2, x, name);
         return finished(o, f(o, x[0], x[1]));
+      } else {
+        take(3, x, name);
+        return finished(o, f(o, x[0], x[1], x[2]));
       }
     };
   }
 
   /// Adds a node to the program of its operands.
-  dynamic_flow add(const node_options& o, const std::vector<dynamic_flow>& x) const;
+  std::vector<dynamic_flow> add(const node_options& o, const std::vector<dynamic_flow>& x) const;
 
  private:
-  static dynamic_flow finished(const node_options& o, const dynamic_flow& y) {
+  static std::vector<dynamic_flow> finished(const node_options& o, const dynamic_flow& y) {
     o.refuse_others();
-    return y;
+    return {y};
+  }
+  static std::vector<dynamic_flow> listed(const dynamic_flow& y) { return {y}; }
+  template <class... F>
+  static std::vector<dynamic_flow> listed(const flows<F...>& all) {
+    return [&]<int... Place>(tessera::detail::indices<Place...>) { return std::vector<dynamic_flow>{get<Place>(all)...}; }(
+               tessera::detail::indices_below<sizeof...(F)>{});
   }
   static void take(std::size_t wanted, const std::vector<dynamic_flow>& x, const std::string& name) {
     if (x.size() != wanted) throw error(refusal{code::wrong_number_of_operands, wanted, x.size()}, name);
   }
   template <class On>
-  static dynamic_flow called(const On& on, const char* name, const std::vector<dynamic_flow>& x) {
+  static std::vector<dynamic_flow> called(const On& on, const char* name, const std::vector<dynamic_flow>& x) {
     switch (x.size()) {
-      case 1: return on(x[0]);
-      case 2: return on(x[0], x[1]);
-      case 3: return on(x[0], x[1], x[2]);
-      case 4: return on(x[0], x[1], x[2], x[3]);
+      case 1: return listed(on(x[0]));
+      case 2: return listed(on(x[0], x[1]));
+      case 3: return listed(on(x[0], x[1], x[2]));
+      case 4: return listed(on(x[0], x[1], x[2], x[3]));
       default: throw error(refusal{code::wrong_number_of_operands, -1, x.size()}, name);
     }
   }

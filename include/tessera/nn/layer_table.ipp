@@ -53,6 +53,15 @@ TESSERA_INLINE layer_table::layer_table() {
   layer("rms_norm", [](options o) {
     return rms_norm_layer{static_cast<int>(o.number("last", 1)), o.real("eps", eps_of_element), o.flag("elementwise_affine", true)};
   });
+  layer("embedding", [](options o) {
+    return embedding_layer{o.number("rows"), o.number("features"), o.element("weights_as", element::float32), o.axes("cut_out"), o.axes("cut_in"), o.output("output_as")};
+  });
+  layer("heads", [](options o) {
+    return heads_layer{o.number("heads"), o.number("key_heads"), o.number("features"), o.flag("bias", true), o.axes("cut_out")};
+  });
+  layer("gated", [](options o) { return gated_layer{o.number("out"), o.flag("bias", true), o.axes("cut_out")}; });
+  layer("cast", [](options o) { return cast_layer{o.element("to")}; });
+  function("attention", [](options o, flow_of q, flow_of k, flow_of v) { return o.flag("causal", false) ? attention<causal>{}(q, k, v) : attention<>{}(q, k, v); });
   layer("dropout", [](options o) { return dropout_layer{o.real("p", 0.5), o.flag("channelwise", false)}; });
   layer("pad", [](options o) { return pad_layer{o.numbers("widths"), o.edge("padding_mode")}; });
   layer("slice", [](options o) { return slice_layer{static_cast<int>(o.number("dim")), o.number("begin", 0), o.number("end")}; });
@@ -81,7 +90,7 @@ TESSERA_INLINE layer_table::layer_table() {
   });
 }
 
-TESSERA_INLINE dynamic_flow layer_table::add(const node_options& o, const std::vector<dynamic_flow>& x) const {
+TESSERA_INLINE std::vector<dynamic_flow> layer_table::add(const node_options& o, const std::vector<dynamic_flow>& x) const {
   const bool is_layer = o.has("layer");
   if (is_layer == o.has("function")) o.here().fault("names a \"layer\" or a \"function\", one of them");
   const std::string name = o.here().at(is_layer ? "layer" : "function").word();

@@ -3,7 +3,6 @@
 #include <tessera/nn/network_file.hpp>
 
 #include <fstream>
-#include <optional>
 #include <sstream>
 
 namespace tessera::detail {
@@ -14,13 +13,6 @@ inline std::vector<std::string> words_of(const file::place& here) {
   std::vector<std::string> all;
   for (std::size_t i = 0; i < here.list().size(); ++i) all.push_back(here.item(i).word());
   return all;
-}
-
-/// The element of a name: "double", "float", "bfloat16", as messages say it, or none.
-inline std::optional<element> element_called(std::string_view name) {
-  for (int e = 0; e <= static_cast<int>(element::uint64); ++e)
-    if (name == name_of(static_cast<element>(e))) return static_cast<element>(e);
-  return {};
 }
 
 /// An input of a network in a file.
@@ -39,12 +31,7 @@ inline tensor_value read_input(const file::place& here, const mesh_value& mesh, 
   }
   tensor_value x{file::layout_reader(here, mesh, extents, false, keep).value(), element::float32};
   for (int d = 0; d < x.layout.dims.count; ++d) x.layout.dims[d].tag = tags[static_cast<std::size_t>(d)];
-  if (here.has("element")) {
-    const std::string word = here.at("element").word();
-    const auto known = element_called(word);
-    if (!known) here.at("element").fault("is no element: " + word);
-    x.element = *known;
-  }
+  if (here.has("element")) x.element = file::read_element(here.at("element"));
   return x;
 }
 
@@ -60,7 +47,7 @@ class network_reader {
       const std::string named = node.at("name").word();
       if (values_.count(named) > 0 || !places_.emplace(named, i).second) node.fault(fmt::format("is a second \"{}\"", named));
     }
-    for (std::size_t i = 0; i < nodes_.size(); ++i) value(nodes_.item(i).at("name").word(), nodes_.item(i));
+    for (std::size_t i = 0; i < nodes_.size(); ++i) add(nodes_.item(i).at("name").word(), nodes_.item(i));
     const file::place outputs = all.at("outputs");
     for (const std::string& y : words_of(outputs)) p.output(value(y, outputs));
   }
@@ -70,18 +57,27 @@ class network_reader {
     if (!values_.emplace(here.at("name").word(), x).second) here.fault(fmt::format("is a second \"{}\"", here.at("name").word()));
   }
 
-  // What a name stands for; a node is added behind those that it reads.
+  // What a name stands for; of a node with several results "node.0" is the first.
   nn::dynamic_flow value(const std::string& wanted, const file::place& by) {
-    if (const auto known = values_.find(wanted); known != values_.end()) return known->second;
-    const auto found = places_.find(wanted);
-    if (found == places_.end()) throw error(refusal{code::program_value_unknown}, by.path() + ": " + wanted);
-    if (!begun_.insert(wanted).second) throw error(refusal{code::program_cycle}, by.path() + ": " + wanted);
+    if (values_.count(wanted) == 0) add(places_.count(wanted) > 0 ? wanted : wanted.substr(0, wanted.rfind('.')), by);
+    const auto known = values_.find(wanted);
+    if (known == values_.end()) throw error(refusal{code::program_value_unknown}, by.path() + ": " + wanted);
+    return known->second;
+  }
+
+  // Adds a node behind those that it reads.
+  void add(const std::string& named, const file::place& by) {
+    const auto found = places_.find(named);
+    if (found == places_.end()) throw error(refusal{code::program_value_unknown}, by.path() + ": " + named);
+    if (added_.count(named) > 0) return;
+    if (!begun_.insert(named).second) throw error(refusal{code::program_cycle}, by.path() + ": " + named);
     const file::place node = nodes_.item(found->second);
     std::vector<nn::dynamic_flow> operands;
     for (const std::string& x : words_of(node.at("of"))) operands.push_back(value(x, node));
-    const nn::dynamic_flow y = table_.add(nn::node_options(node, mesh_, keep_), operands);
-    values_.emplace(wanted, y);
-    return y;
+    const std::vector<nn::dynamic_flow> y = table_.add(nn::node_options(node, mesh_, keep_), operands);
+    added_.insert(named);
+    if (y.size() == 1) values_.emplace(named, y[0]);
+    for (std::size_t i = 0; i < y.size() && y.size() > 1; ++i) values_.emplace(fmt::format("{}.{}", named, i), y[i]);
   }
 
   nn::program& program_;
@@ -91,7 +87,7 @@ class network_reader {
   file::place nodes_;
   std::map<std::string, nn::dynamic_flow> values_;
   std::map<std::string, std::size_t> places_;
-  std::set<std::string> begun_;
+  std::set<std::string> begun_, added_;
 };
 
 }  // namespace tessera::detail

@@ -25,6 +25,10 @@ class node_options {
   bool flag(const char* name, bool otherwise) const { return said(name) ? at(name).flag() : otherwise; }
   std::string word(const char* name, const char* otherwise) const { return said(name) ? at(name).word() : otherwise; }
 
+  /// The element of a name: "double", "float", "bfloat16", as messages say it.
+  tessera::element element(const char* name) const { return file::read_element(at(name)); }
+  tessera::element element(const char* name, tessera::element otherwise) const { return said(name) ? element(name) : otherwise; }
+
   /// A number for all dimensions of a kernel, or a list of one each.
   per_dimension numbers(const char* name) const {
     per_dimension all;
