@@ -9,7 +9,8 @@ if(TESSERA_COMPILED)
 endif()
 
 foreach(floor IN LISTS tessera_floors)
-  install(TARGETS tessera_${floor} EXPORT tessera_${floor} FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  install(TARGETS tessera_${floor} EXPORT tessera_${floor} FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+          FILE_SET definitions DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
   install(EXPORT tessera_${floor} NAMESPACE tessera:: DESTINATION ${folder} FILE tessera_${floor}.cmake)
 endforeach()
 
