@@ -136,9 +136,7 @@ static_assert(bad::program.count >= 0);
 using bad = ts::sequential<images<image>, nn::relu, nn::max_pool<ts::kernel<3, 3>, ts::padding_at<1, 1>>>;
 static_assert(bad::program.count >= 0);
 #elif defined(UNBOUND_BATCH)  // expect: [tessera.shape.unbound] && extent_not_bound<tessera::its::dimension<0>>
-#ifdef CONTROL
 static_assert(ts::traffic<good>(ts::bind<width>(8)).forward.bytes >= 0);
-#endif
 #endif
 
 // Options that a layer has no use for, and two on the same thing.
