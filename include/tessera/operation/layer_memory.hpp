@@ -125,7 +125,7 @@ constexpr layer_memory memory_of(const layer_plan& p, const operand_elements& e)
   }
   const index_t like = m.results[0].before / bytes_of(p.element_of(0, e[0]));
   for (const element b : p.holds.beside) m.beside = capped_sum(m.beside, capped_product(like, bytes_of(b)));
-  m.scratch = capped_product(m.results[0].before, p.holds.scratch);
+  m.scratch = capped_sum(m.scratch, capped_product(m.results[0].before, p.holds.scratch));
   if (!p.holds.windows.empty()) add_windows(p, e[0], m);
   return m;
 }
