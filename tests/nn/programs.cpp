@@ -182,9 +182,18 @@ TEST_CASE("what does not fit in a program of values is thrown where it is added,
   says(said_of([&] { p.output(other.input<N::image>()); }), "[tessera.network.flow]");
   says(said_of([&] { p.finish(); }), "[tessera.network.output]");
   says(said_of([&] { none * 0.5; }), "[tessera.function.element]");
-  p.output(y);
-  CHECK(p.finish().view.count == 3);
-  CHECK(std::string(p.finish().view.nodes[1].what->name) == "relu");
+  // A part that fails half-way leaves no node, no scope and no number behind.
+  const auto half = [](const auto& in) { return in * 3.0 | nn::conv_layer{.out = 4, .kernel = {3, 3}} | nn::conv_layer{.out = 4, .kernel = {9, 9}}; };
+  says(said_of([&] { y | half; }), "layer 2.1 (conv)");
+  says(said_of([&] { y | nn::under("encoder", half); }), "layer encoder.1 (conv)");
+  says(said_of([&] { y * 2.0 + extra; }), "[tessera.");
+  says(said_of([&] { (y | nn::conv_layer{.out = 4, .kernel = {9, 9}}); }), "layer 2 (conv)");
+  p.output(y | nn::relu{});
+  const auto done = p.finish();
+  REQUIRE(done.view.count == 5);
+  CHECK(std::string(done.view.nodes[1].what->name) == "relu");
+  CHECK(std::string(done.view.nodes[3].what->name) == "times");
+  CHECK((done.view.nodes[4].number == 2 && done.view.nodes[4].scope == -1 && done.view.nodes[4].held.re == 0));
 }
 
 TEST_CASE("a file that is no network is refused at its place, and the program stays as it was") {

@@ -115,6 +115,19 @@ class program {
     const int node = add_node(layer, numbered, results, x...);
     return flows_of(node, tessera::detail::indices_below<results>{});
   }
+  /// Runs `f`, which adds to the program; where it throws nothing of it stays.
+  template <class F>
+  auto whole(const F& f) {
+    const auto before = writes_;
+    try {
+      return f();
+    } catch (...) {
+      writes_ = before;
+      kept_->facts.resize(static_cast<std::size_t>(before.node_count));
+      kept_->results.resize(static_cast<std::size_t>(before.node_count));
+      throw;
+    }
+  }
   void hold(const functions::number& n) { writes_.hold(n); }
   auto enter(const text& name = {}, bool shared = false) {
     make_room(0);

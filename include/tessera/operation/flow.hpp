@@ -135,7 +135,7 @@ auto added(const Part& part, const First& first, const Rest&... rest) {
   } else {
     using verdict = std::conditional_t<is_callable<Part>(), fits, wrong_argument<kind::flow, 1, kind::layer, kind_of<Part>>>;
     verdict::template refuse<verdict>();
-    if constexpr (verdict::ok) return called_in_scope(part, first, rest...);
+    if constexpr (verdict::ok) return first.in->whole([&] { return called_in_scope(part, first, rest...); });
     else return first;
   }
 }

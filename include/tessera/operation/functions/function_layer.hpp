@@ -57,11 +57,13 @@ constexpr auto call([[maybe_unused]] const F& f, const First& first, const Rest&
 template <class F, DynamicFlow First, DynamicFlow... Rest>
   requires(kind_of<F> == kind::function)
 auto call([[maybe_unused]] const F& f, const First& first, const Rest&... rest) {
-  if constexpr (tessera::detail::HoldsNumber<F>) {
-    first.in->refuse(f.on(first.in->value_of(first), rest.in->value_of(rest)...).why, F::name);
-    first.in->hold(f.n);
-  }
-  return tessera::detail::added(tessera::detail::function_layer<F, 1 + sizeof...(Rest)>{}, first, rest...);
+  return first.in->whole([&] {
+    if constexpr (tessera::detail::HoldsNumber<F>) {
+      first.in->refuse(f.on(first.in->value_of(first), rest.in->value_of(rest)...).why, F::name);
+      first.in->hold(f.n);
+    }
+    return tessera::detail::added(tessera::detail::function_layer<F, 1 + sizeof...(Rest)>{}, first, rest...);
+  });
 }
 
 }  // namespace functions
