@@ -177,6 +177,7 @@ TEST_CASE("what does not fit in a program of values is thrown where it is added,
   says(said_of([&] { y | nn::conv_layer{.out = 4}; }), "[tessera.layer.kernel]");
   says(said_of([&] { y | nn::conv_layer{.out = 4, .kernel = {3, 3}, .stride = {1, 1, 1}}; }), "[tessera.layer.options]");
   says(said_of([&] { y | nn::linear_layer{.out = 4, .cut_out = {"nowhere"}}; }), "[tessera.");
+  says(said_of([&] { y | nn::conv_layer{.out = 4, .kernel = {3, 3}, .weights_as = element::int32}; }), "[tessera.tensor.cotangent]");
   says(said_of([&] { x + extra; }), "[tessera.shape.extent]");
   says(said_of([&] { x + other.input<N::image>(); }), "[tessera.network.flow]");
   says(said_of([&] { p.output(other.input<N::image>()); }), "[tessera.network.flow]");
@@ -219,6 +220,8 @@ TEST_CASE("a file that is no network is refused at its place, and the program st
   refused("\"name\": \"b\"", "\"name\": \"image\"", "tessera.file.written", "network.json.nodes[2]: is a second \"image\"");
   refused("\"bias\": false", "\"bia\": false", "tessera.file.written", "network.json.nodes[4]: has a field \"bia\"");
   refused("\"bias\": false", "\"bias\": 0", "tessera.file.written", "network.json.nodes[4].bias: is neither true nor false");
+  refused("\"bias\": false", "\"weights_as\": \"float8\"", "tessera.file.written", "network.json.nodes[4].weights_as: is no element: float8");
+  refused("\"bias\": false", "\"weights_as\": \"int64\"", "tessera.tensor.cotangent", "network.json.nodes[4]: layer 0.skip");
   refused("\"element\": \"double\"", "\"element\": \"doubly\"", "tessera.file.written", "network.json.inputs[0].element: is no element");
   refused("{\"blocks\": [\"across\"]}]}", "{\"blocks\": [\"along\"]}]}", "tessera.partition.axis", "network.json.inputs[0].dims[3].blocks[0]");
   refused("\"of\": [\"half\", \"bent\"]", "\"of\": \"half\"", "tessera.signature.operands", "network.json.nodes[14]: add");

@@ -29,11 +29,14 @@ TESSERA_INLINE layer_table::layer_table() {
   using options = const node_options&;
   using flow_of = const dynamic_flow&;
   layer("linear", [](options o) {
-    return linear_layer{o.number("out"), o.flag("bias", true), o.axes("cut_out"), o.axes("cut_in"), o.output("output_as"), o.number("grain_out", 1)};
+    return linear_layer{o.number("out"),                  o.flag("bias", true),     o.axes("cut_out"),             o.axes("cut_in"),
+                        o.chosen_partition("output_as"), o.number("grain_out", 1), o.chosen_element("weights_as")};
   });
   layer("conv", [](options o) {
-    return conv_layer{o.number("out"),   o.numbers("kernel"),  o.numbers("stride"),  o.numbers("padding"), o.numbers("dilation"), o.edge("padding_mode"),
-                      o.number("groups", 1), o.flag("bias", true), o.axes("cut_out"), o.axes("cut_in"),     o.output("output_as"), o.number("grain_out", 1)};
+    return conv_layer{o.number("out"),          o.numbers("kernel"),             o.numbers("stride"),       o.numbers("padding"),
+                      o.numbers("dilation"),    o.edge("padding_mode"),          o.number("groups", 1),     o.flag("bias", true),
+                      o.axes("cut_out"),        o.axes("cut_in"),                o.chosen_partition("output_as"), o.number("grain_out", 1),
+                      o.chosen_element("weights_as")};
   });
   layer("max_pool", [](options o) {
     return max_pool_layer{o.numbers("kernel"), o.numbers("stride"), o.numbers("padding"), o.numbers("dilation"), o.flag("ceil_mode", false)};
@@ -54,12 +57,13 @@ TESSERA_INLINE layer_table::layer_table() {
     return rms_norm_layer{static_cast<int>(o.number("last", 1)), o.real("eps", eps_of_element), o.flag("elementwise_affine", true)};
   });
   layer("embedding", [](options o) {
-    return embedding_layer{o.number("rows"), o.number("features"), o.element("weights_as", element::float32), o.axes("cut_out"), o.axes("cut_in"), o.output("output_as")};
+    return embedding_layer{o.number("rows"), o.number("features"), o.element("weights_as", element::float32), o.axes("cut_out"), o.axes("cut_in"),
+                           o.chosen_partition("output_as")};
   });
   layer("heads", [](options o) {
-    return heads_layer{o.number("heads"), o.number("key_heads"), o.number("features"), o.flag("bias", true), o.axes("cut_out")};
+    return heads_layer{o.number("heads"), o.number("key_heads"), o.number("features"), o.flag("bias", true), o.axes("cut_out"), o.chosen_element("weights_as")};
   });
-  layer("gated", [](options o) { return gated_layer{o.number("out"), o.flag("bias", true), o.axes("cut_out")}; });
+  layer("gated", [](options o) { return gated_layer{o.number("out"), o.flag("bias", true), o.axes("cut_out"), o.chosen_element("weights_as")}; });
   layer("cast", [](options o) { return cast_layer{o.element("to")}; });
   function("attention", [](options o, flow_of q, flow_of k, flow_of v) { return o.flag("causal", false) ? attention<causal>{}(q, k, v) : attention<>{}(q, k, v); });
   layer("dropout", [](options o) { return dropout_layer{o.real("p", 0.5), o.flag("channelwise", false)}; });

@@ -28,6 +28,9 @@ class node_options {
   /// The element of a name: "double", "float", "bfloat16", as messages say it.
   tessera::element element(const char* name) const { return file::read_element(at(name)); }
   tessera::element element(const char* name, tessera::element otherwise) const { return said(name) ? element(name) : otherwise; }
+  /// What is said of an option that may be left to the layer.
+  chosen<tessera::element> chosen_element(const char* name) const { return said(name) ? chosen(element(name)) : chosen<tessera::element>(); }
+  chosen<layout> chosen_partition(const char* name) const { return said(name) ? chosen(partition(name)) : chosen<layout>(); }
 
   /// A number for all dimensions of a kernel, or a list of one each.
   per_dimension numbers(const char* name) const {
@@ -62,7 +65,6 @@ class node_options {
     const std::vector<index_t> ones(given.only({"dims", "meaning"}).at("dims").list().size(), dynamic);
     return file::layout_reader(given, mesh_, ones, false, keep_).value();
   }
-  chosen_output output(const char* name) const { return said(name) ? chosen_output(partition(name)) : chosen_output(); }
 
   /// Refuses what nobody asked for.
   void refuse_others() const {

@@ -17,7 +17,7 @@ namespace tessera::nn {
 
 TESSERA_INLINE parameter::parameter(const team_handle& team, std::string_view name, const parameter_value& of, element e, const seed& s)
     : state_tensor(team, name, of.stored, of.initial, e, s, tessera::detail::serial_key(name, of), of.serial), used_(team->place(of.used)) {
-  check(has_cotangent(e) ? refusal{} : refusal{code::element_has_no_cotangent}, path());
+  check(check_gradient(e), path());
   stored().local().set_requires_grad(true);
 }
 

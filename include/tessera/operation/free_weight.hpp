@@ -12,8 +12,7 @@ struct free_parameter {};
 constexpr layer_plan plan_free_parameter(const tensor_value& at, const tensor_value& w, const initial_value& initial) {
   const layout stored = stored_form(w.layout);
   layer_plan p;
-  p.why = first_of(check(w.layout), check_known(stored), check(initial, stored));
-  if (p.why.ok() && !has_cotangent(w.element)) p.why = refusal{code::element_has_no_cotangent};
+  p.why = first_of(check(w.layout), check_known(stored), check(initial, stored), check_gradient(w.element));
   p.take(at.layout);
   p.give(w.layout, w.element);
   p.holds = footprint::saving(0);

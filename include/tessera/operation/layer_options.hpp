@@ -189,8 +189,7 @@ struct option<weights_as<E>> : option_about<topic::weights> {
   static constexpr void apply(layer_options& o) {
     o.weights.has_element = true;
     o.weights.element = element_of<E>;
-    const refusal fits = has_cotangent(element_of<E>) ? refusal{} : refusal{code::element_has_no_cotangent};
-    o.weights.why = first_of(o.weights.why, check_kinds<kind::option, kind::element, E>(), fits);
+    o.weights.why = first_of(o.weights.why, check_kinds<kind::option, kind::element, E>(), check_gradient(element_of<E>));
   }
 };
 

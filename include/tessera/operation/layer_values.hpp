@@ -11,7 +11,16 @@ namespace tessera {
 
 namespace detail {
 
-constexpr void choose(contraction& c, const axis_names& cut_out, const axis_names& cut_in, const chosen_output& output, index_t grain_out) {
+/// The element of weights, where it is not the input's.
+constexpr void store_as(auto& what, const chosen<element>& weights) {
+  what.has_element = weights.said();
+  what.element = weights.as();
+  if (weights.said()) what.why = first_of(what.why, check_gradient(weights.as()));
+}
+
+constexpr void choose(contraction& c, const axis_names& cut_out, const axis_names& cut_in, const chosen<layout>& output, index_t grain_out,
+                      const chosen<element>& weights) {
+  store_as(c, weights);
   c.grain_out = grain_out;
   if (grain_out < 1) c.why = first_of(c.why, refusal{code::grain_not_positive, 0, grain_out});
   c.cut_out = cut_out.list();
@@ -34,14 +43,15 @@ struct linear_layer {
   bool bias = true;
   axis_names cut_out{};
   axis_names cut_in{};
-  chosen_output output_as{};
+  chosen<layout> output_as{};
   index_t grain_out = 1;  ///< outputs that no cut splits
+  chosen<element> weights_as{};
 
   constexpr contraction what() const {
     contraction c;
     c.out = out;
     c.bias = bias;
-    tessera::detail::choose(c, cut_out, cut_in, output_as, grain_out);
+    tessera::detail::choose(c, cut_out, cut_in, output_as, grain_out, weights_as);
     return c;
   }
   constexpr layer_plan plan(const tensor_value& x) const { return plan_contraction(x.layout, what()); }
@@ -60,8 +70,9 @@ struct conv_layer {
   bool bias = true;
   axis_names cut_out{};
   axis_names cut_in{};
-  chosen_output output_as{};
+  chosen<layout> output_as{};
   index_t grain_out = 1;  ///< outputs that no cut splits
+  chosen<element> weights_as{};
 
   constexpr contraction what() const {
     const kernel_options k{kernel, stride, padding, dilation, padding_mode};
@@ -72,7 +83,7 @@ struct conv_layer {
     c.bias = bias;
     c.why = k.check();
     if (c.why.ok()) c.kernels = k.list();
-    tessera::detail::choose(c, cut_out, cut_in, output_as, grain_out);
+    tessera::detail::choose(c, cut_out, cut_in, output_as, grain_out, weights_as);
     return c;
   }
   constexpr layer_plan plan(const tensor_value& x) const { return plan_contraction(x.layout, what()); }
@@ -190,7 +201,7 @@ struct embedding_layer {
   element weights_as = element::float32;
   axis_names cut_out{};
   axis_names cut_in{};
-  chosen_output output_as{};
+  chosen<layout> output_as{};
 
   constexpr lookup what() const { return {rows, features, weights_as, cut_out.list(), cut_in.list(), output_as.said(), output_as.as()}; }
   constexpr layer_plan plan(const tensor_value& x) const { return plan_lookup(x, what()); }
@@ -205,11 +216,13 @@ struct heads_layer {
   index_t features = 0;
   bool bias = true;
   axis_names cut_out{};
+  chosen<element> weights_as{};
 
   constexpr projection what() const {
     projection p = tessera::detail::heads_of(heads, key_heads, features);
     p.bias = bias;
     p.cut_out = cut_out.list();
+    tessera::detail::store_as(p, weights_as);
     return p;
   }
   constexpr layer_plan plan(const tensor_value& x) const { return plan_projection(x.layout, what()); }
@@ -222,11 +235,13 @@ struct gated_layer {
   index_t out = 0;
   bool bias = true;
   axis_names cut_out{};
+  chosen<element> weights_as{};
 
   constexpr projection what() const {
     projection p = tessera::detail::gate_of(out);
     p.bias = bias;
     p.cut_out = cut_out.list();
+    tessera::detail::store_as(p, weights_as);
     return p;
   }
   constexpr layer_plan plan(const tensor_value& x) const { return plan_projection(x.layout, what()); }

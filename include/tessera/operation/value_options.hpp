@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/operation/chosen.hpp>
 #include <tessera/operation/local_layers.hpp>
 
 #include <initializer_list>
@@ -41,20 +42,6 @@ class axis_names {
 
  private:
   static_vector<text, max_axes> names_;
-};
-
-/// How the result of a layer lies, where that is not left to it.
-class chosen_output {
- public:
-  constexpr chosen_output() = default;
-  constexpr chosen_output(const layout& as) : chosen_(true), layout_(as) {}
-
-  constexpr bool said() const { return chosen_; }
-  constexpr const layout& as() const { return layout_; }
-
- private:
-  bool chosen_ = false;
-  layout layout_;
 };
 
 /// Kernels as the options of a layer say them.
