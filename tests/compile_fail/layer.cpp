@@ -232,6 +232,9 @@ static_assert(bad::program.count >= 0);
 #elif defined(CAST_TO_INTEGERS)  // expect: [tessera.function.element] && at_layer<1, && tessera::no_function_of_element<tessera::its::given_element<tessera::element::float64>>
 using bad = ts::sequential<rows_of<features>, nn::relu, nn::cast<std::int64_t>>;
 static_assert(bad::program.count >= 0);
+#elif defined(PADDING_OF_NO_ROW)  // expect: [tessera.embedding.index] && at_layer<0, tessera::nn::embedding< && tessera::index_out_of_range<tessera::its::index<-10>, tessera::its::rows<9>>
+using bad = ts::sequential<indices, nn::embedding<9, 16, ts::padding_idx<-10>>>;
+static_assert(bad::program.count >= 0);
 #elif defined(BIASED_EMBEDDING)  // expect: [tessera.layer.not_taken] && at_layer<0, tessera::nn::embedding< && tessera::option_not_taken<tessera::its::option<0>>
 using bad = ts::sequential<indices, nn::embedding<9, 16, ts::no_bias>>;
 static_assert(bad::program.count >= 0);

@@ -45,8 +45,8 @@ void takes_just(std::string_view list, std::string_view option) {
 }
 template <class Option>
 void layers_take(std::string_view option) {
-  takes_just<nn::linear<4, Option>>("cut_out cut_in output_as no_bias", option);
-  takes_just<nn::conv<4, Option>>("kernel stride padding padding_at padding_mode dilation groups cut_out cut_in output_as no_bias", option);
+  takes_just<nn::linear<4, Option>>("cut_out cut_in output_as no_bias weights_as", option);
+  takes_just<nn::conv<4, Option>>("kernel stride padding padding_at padding_mode dilation groups cut_out cut_in output_as no_bias weights_as", option);
   takes_just<nn::max_pool<Option>>("kernel stride padding padding_at dilation ceil_mode", option);
   takes_just<nn::avg_pool<Option>>("kernel stride padding padding_at dilation ceil_mode exclude_padding divisor", option);
   takes_just<nn::upsample<Option>>("factor", option);
@@ -55,6 +55,7 @@ void layers_take(std::string_view option) {
   takes_just<nn::rms_norm<Option>>("over_last eps no_affine", option);
   takes_just<nn::dropout<Option>>("probability channelwise", option);
   takes_just<nn::pad<padding_at<1, 1>, Option>>("padding_mode", option);
+  takes_just<nn::embedding<4, 4, Option>>("cut_out cut_in output_as weights_as padding_idx", option);
 }
 
 }  // namespace
@@ -83,6 +84,8 @@ TEST_CASE("a layer takes the options that the docs list, and no others") {
   layers_take<over_last<2>>("over_last");
   layers_take<probability<1, 3>>("probability");
   layers_take<channelwise>("channelwise");
+  layers_take<weights_as<float>>("weights_as");
+  layers_take<padding_idx<0>>("padding_idx");
   layers_take<blocks<row>>("blocks");
   const refusal twice = nn::conv<4, no_bias, kernel<3>, stride<1>, kernel<3>>::plan(value_of<image>).why;
   REQUIRE(twice.is(code::option_given_twice));

@@ -123,6 +123,77 @@ TEST_CASE("an embedding and the projection that is tied to it train as the seria
 
 namespace {
 
+template <class Partition, class Index, class... Cut>
+struct padded_table {
+  using grid = typename Partition::mesh_type;
+  using tokens = tensor<Partition, shape<sequences, dim<5>>, Index>;
+  using net = nn::sequential<tokens, nn::embedding<11, 3, weights_as<double>, padding_idx<-2>, Cut...>>;
+};
+
+/// How far an embedding with padding is from LibTorch's over three steps, and the same of a file from it: an input that lies so, a weight cut so.
+template <class M>
+double padded_apart(const team<typename M::grid>& workers, const std::string& lies, const std::string& cut) {
+  using tokens = typename M::tokens;
+  const element index = value_of<tokens>.element;
+  typename M::net net{workers, seed{3}};
+  nn::program p;
+  nn::read_network(p, R"({"inputs": [{"name": "tokens", "shape": ["sequences", 5], "element": ")" + std::string(name_of(index)) + R"(", "dims": )" + lies + R"(}],
+    "nodes": [{"name": "y", "of": "tokens", "layer": "embedding", "rows": 11, "features": 3, "weights_as": "double", "padding_idx": -2, )" + cut + R"(}],
+    "outputs": "y"})", workers.mesh(), "embedding.json");
+  nn::dynamic_network from_file{workers, seed{3}, p};
+  const by_key w = leaves_of(net);
+  const at::Tensor& table = w.at("0.weight");
+  double worst = at::equal((table != 0).any(1), at::arange(11) != 9) ? 0 : 1e9;
+  const torch::optim::SGDOptions options = torch::optim::SGDOptions(0.1).momentum(0.9);
+  torch::optim::SGD of_types(net.parameters(), options);
+  torch::optim::SGD of_values(from_file.parameters(), options);
+  torch::optim::SGD theirs(listed(w), options);
+  for (int step = 0; step < 3; ++step) {
+    at::Tensor t = (global_of({step == 1 ? 4 : 2, 5}, numbers{static_cast<std::uint64_t>(step)}).abs() * 1000).to(at::kLong).remainder(11);
+    t.select(1, step).fill_(9);
+    for (auto* each : {&of_types, &of_values, &theirs}) each->zero_grad();
+    const auto x = take<tokens>(workers, t.to(tessera::detail::scalar_type(index)));
+    const auto y = net(x);
+    const tensor<dyn> z = from_file(x);
+    const at::Tensor all = at::embedding(table, t, 9);  // as torch::nn::Embedding does
+    sum(y * y + y).backward();
+    sum(z * z + z).backward();
+    (all * all + all).sum().backward();
+    worst = std::max({worst, apart(global(y), all), apart(global(z), all), gradients_apart(net, w), gradients_apart(from_file, w)});
+    for (auto* each : {&of_types, &of_values, &theirs}) each->step();
+    worst = std::max({worst, states_apart(net, w), states_apart(from_file, w)});
+  }
+  return worst;
+}
+
+template <int R, int C, class Index>
+void judge_padded() {
+  using G = token_grid<R, C>;
+  using across = typename G::across;
+  const std::string rows = R"([{"blocks": ["up"]}, {"whole": true}], "meaning": {"across": "invariant"})";
+  const std::string pieces = R"([{"blocks": ["up"]}, {"blocks": ["across"]}])";
+  const auto judge = [](auto model, const std::string& lies, const std::string& cut) {
+    using M = decltype(model);
+    const auto run = in_team<typename M::grid>([&](auto& t) { return padded_apart<M>(t, lies, cut); });
+    INFO(run.errors());
+    REQUIRE(run.well());
+    for (const auto& r : run.results) CHECK(*r < 1e-12);
+  };
+  judge(padded_table<typename G::rows, Index, cut_in<across>>{}, rows, R"("cut_in": ["across"])");
+  judge(padded_table<typename G::rows, Index, cut_out<across>>{}, rows, R"("cut_out": ["across"])");
+  judge(padded_table<typename G::pieces, Index, cut_in<across>>{}, pieces, R"("cut_in": ["across"])");
+}
+
+}  // namespace
+
+TEST_CASE("the row of padding begins as zeros and stays as it is, as LibTorch's does, rows or features cut, typed and from a file") {
+  judge_padded<1, 1, std::int64_t>();
+  judge_padded<2, 2, std::int32_t>();
+  judge_padded<1, 4, std::int64_t>();
+}
+
+namespace {
+
 /// A block without norms: attention over heads of which the keys have fewer, then a gated feed-forward, both with a skip.
 template <int R, int C, int Heads, int Keys, class Element, class Weights>
 struct block_of {
@@ -378,6 +449,15 @@ TEST_CASE("an index of no row is named on every worker, whoever has it") {
   INFO(run.errors());
   REQUIRE(run.well());
   for (const auto& r : run.results) CHECK(*r == "tessera.embedding.index tessera.embedding.index fits");
+  const auto alone = in_team<pair>([](auto& t) {
+    table_net net{t, seed{1}};
+    net.compare_indices(false);
+    return told([&] { net(take<few_tokens>(t, at::tensor({0, 1, 2, 7}, at::kLong))); });
+  });
+  INFO(alone.errors());
+  REQUIRE(alone.well());
+  CHECK(*alone.results[0] == "none");
+  CHECK(*alone.results[1] == "tessera.embedding.index");
   CHECK(refusals<pair>("tessera.network.shared", [](auto& t) { nn::network<other_element, few_tokens>(t, seed{1}); }) == 2);
 }
 

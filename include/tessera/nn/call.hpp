@@ -33,6 +33,7 @@ struct call {
   bool training = true;
   functions::number number = {};  ///< that its function holds
   random_key key = {};
+  bool compares_indices = true;  ///< workers tell each other of an index of no row before it is looked up
 
   const at::Tensor& operand(std::size_t i = 0) const { return operands[i]; }
   /// An operand as the local operation takes it.

@@ -58,7 +58,7 @@ TESSERA_INLINE layer_table::layer_table() {
   });
   layer("embedding", [](options o) {
     return embedding_layer{o.number("rows"), o.number("features"), o.element("weights_as", element::float32), o.axes("cut_out"), o.axes("cut_in"),
-                           o.chosen_partition("output_as")};
+                           o.chosen_partition("output_as"), o.chosen_number("padding_idx")};
   });
   layer("heads", [](options o) {
     return heads_layer{o.number("heads"), o.number("key_heads"), o.number("features"), o.flag("bias", true), o.axes("cut_out"), o.chosen_element("weights_as")};

@@ -30,6 +30,7 @@ class node_options {
   tessera::element element(const char* name, tessera::element otherwise) const { return said(name) ? element(name) : otherwise; }
   /// What is said of an option that may be left to the layer.
   chosen<tessera::element> chosen_element(const char* name) const { return said(name) ? chosen(element(name)) : chosen<tessera::element>(); }
+  chosen<index_t> chosen_number(const char* name) const { return said(name) ? chosen(number(name)) : chosen<index_t>(); }
   chosen<layout> chosen_partition(const char* name) const { return said(name) ? chosen(partition(name)) : chosen<layout>(); }
 
   /// A number for all dimensions of a kernel, or a list of one each.

@@ -32,9 +32,6 @@ inline constexpr reason layer_threw{
 inline constexpr reason other_results{
     "tessera.network.results", "has, says",
     "a layer that is a value has as many results as its type says; write static constexpr int results in it"};
-inline constexpr reason index_out_of_range{
-    "tessera.embedding.index", "index, rows",
-    "an index names a row that does not exist; correct the indices, or give the embedding more rows"};
 inline constexpr reason label_out_of_range{
     "tessera.loss.label", "label, classes",
     "a label names a class that does not exist; correct the labels"};

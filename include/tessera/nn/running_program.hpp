@@ -56,6 +56,10 @@ class running_program {
   /// exchange of a number a parameter. 100 unless said; 0 is never.
   void compare_copies_every(index_t calls) { here().compared_every = calls; }
 
+  /// Whether workers tell each other of an index of no row before an embedding looks it up, which is an exchange of a number a call: on
+  /// unless said. Else only the worker that has it throws, and the others end where they wait for that one.
+  void compare_indices(bool on) { here().compares_indices = on; }
+
   const team_handle& team() const { return here().team; }
 
  protected:
@@ -105,6 +109,7 @@ class running_program {
     seed begun;
     index_t calls = 0;  ///< that train
     index_t compared_every = 100;
+    bool compares_indices = true;
     std::shared_ptr<layer_observer> observer;
 
     state(team_handle of, const program_type& p, std::shared_ptr<const void> owner);

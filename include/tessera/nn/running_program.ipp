@@ -96,6 +96,7 @@ TESSERA_INLINE running_program::running_program(const running_program& other, co
   state_->begun = other.state_->begun;
   state_->calls = other.state_->calls;
   state_->compared_every = other.state_->compared_every;
+  state_->compares_indices = other.state_->compares_indices;
   for (const layer_state& layer : other.state_->states) {
     layer_state& mine = state_->states.emplace_back();
     for (const parameter& p : layer.parameters) mine.parameters.push_back(p.clone());
@@ -153,7 +154,7 @@ TESSERA_INLINE std::vector<tensor<dyn>> running_program::forward(std::span<const
     observed_layer seen(my.observer, node.path, node.what->name);
     std::vector<at::Tensor> results = [&] {
       try {
-        return node.what->forward({bound.layers[i], operands, mine, my.training, node.number, {&my.begun, &node.path, my.calls, node.use}});
+        return node.what->forward({bound.layers[i], operands, mine, my.training, node.number, {&my.begun, &node.path, my.calls, node.use}, my.compares_indices});
       } catch (const error&) {
         throw;
       } catch (const c10::Error& e) {

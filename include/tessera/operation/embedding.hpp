@@ -12,8 +12,12 @@ struct lookup {
   static_vector<text, max_axes> cut_out = {};            ///< axes that cut the features
   static_vector<text, max_axes> cut_in = {};             ///< axes that cut the rows
   bool has_output = false;
-  layout output = {};  ///< the result's partition, where it is given (extents are filled in)
-  refusal why = {};    ///< what does not fit in the options themselves
+  layout output = {};            ///< the result's partition, where it is given (extents are filled in)
+  chosen<index_t> padding = {};  ///< the index of a row that begins as zeros and gets no gradient; below 0 from the far end
+  refusal why = {};              ///< what does not fit in the options themselves
+
+  /// That row, or -1.
+  constexpr index_t padding_row() const { return !padding.said() ? -1 : padding.as() < 0 ? padding.as() + rows : padding.as(); }
 };
 
 /// Plans a look-up: (raw → output) ∘ rows of w ∘ (indices → used), w[rows, features] cut by rows, features or neither.
@@ -21,9 +25,11 @@ struct lookup {
 /// Where rows are cut each worker looks up those that it has, and the results are terms of a sum. Unless it is said otherwise a result lies
 /// as the indices do, its features cut as the weight's.
 constexpr layer_plan plan_lookup(const tensor_value& x, const lookup& what) {
-  if (!what.why.ok()) return refused_layer(what.why);
+  if (const refusal why = first_of(what.why, check_gradient(what.element)); !why.ok()) return refused_layer(why);
   if (x.element != element::int64 && x.element != element::int32) return refused_layer(refusal{code::indices_wanted, static_cast<int>(x.element)});
   if (what.rows < 1 || what.features < 0) return refused_layer(refusal{code::extent_negative, what.rows < 1 ? 0 : 1, what.rows < 1 ? what.rows : what.features});
+  const index_t padding = what.padding_row();
+  if (what.padding.said() && (padding < 0 || padding >= what.rows)) return refused_layer(refusal{code::index_out_of_range, what.padding.as(), what.rows});
   const int features = x.layout.dims.count;
   if (features == max_dimensions) return refused_layer(refusal{code::too_many, features + 1});
   layer_plan p = plan_elementwise(x.layout);  // a term of an index is none
@@ -43,7 +49,7 @@ constexpr layer_plan plan_lookup(const tensor_value& x, const lookup& what) {
   for (int a : cut_in) weight.used.cut_by(0, a);
   for (int a : cut_out) weight.used.cut_by(1, a);
   weight.stored = stored_form(weight.used);
-  weight.initial = init::normal();
+  weight.initial = what.padding.said() ? init::with_zeros(init::normal(), padding, padding + 1) : init::normal();
   weight.has_element = true;
   weight.element = what.element;
 
@@ -84,14 +90,16 @@ namespace nn {
 
 /// y[…, Features] = w[x[…]], a row of w[Rows, Features] for each index of an integer tensor.
 ///
-/// Options: `cut_out<axes…>` cuts the features, `cut_in<axes…>` the rows, `output_as<partition>`, `weights_as<element>` (float unless said).
+/// Options: `cut_out<axes…>` cuts the features, `cut_in<axes…>` the rows, `output_as<partition>`, `weights_as<element>` (float unless said),
+/// `padding_idx<index>`.
 template <index_t Rows, index_t Features, class... Options>
 struct embedding : layer<embedding<Rows, Features, Options...>>, tessera::detail::mesh_of_options<Options...> {
   static constexpr const char* name = "embedding";
-  static constexpr option_set takes{topic::cut_out, topic::cut_in, topic::output, topic::weights};
+  static constexpr option_set takes{topic::cut_out, topic::cut_in, topic::output, topic::weights, topic::padding_idx};
   static constexpr lookup what() {
-    const contraction c = tessera::detail::read_options<Options...>(takes).weights;
-    return {Rows, Features, c.has_element ? c.element : tessera::element::float32, c.cut_out, c.cut_in, c.has_output, c.output, c.why};
+    const tessera::detail::layer_options o = tessera::detail::read_options<Options...>(takes);
+    const contraction& c = o.weights;
+    return {Rows, Features, c.has_element ? c.element : tessera::element::float32, c.cut_out, c.cut_in, c.has_output, c.output, o.padding_idx, c.why};
   }
   static constexpr layer_plan plan(const tensor_value& x) { return plan_lookup(x, what()); }
 };

@@ -33,6 +33,8 @@ struct initial_value {
   double spread = 0;   ///< a standard deviation; an orthogonal matrix's gain; how much of a sparse one is zero
   double lowest = 0;   ///< no value is below
   double highest = 0;  ///< nor above
+  index_t zeros_from = 0;  ///< zeros in place of these of the first dimension
+  index_t zeros_to = 0;
 
   friend constexpr bool operator==(const initial_value&, const initial_value&) = default;
 };
@@ -67,6 +69,13 @@ constexpr initial_value truncated_normal(double mean = 0, double std = 1, double
 constexpr initial_value normal(double mean = 0, double std = 1) {
   constexpr double everywhere = std::numeric_limits<double>::infinity();
   return truncated_normal(mean, std, -everywhere, everywhere);
+}
+
+/// The same values, but for zeros in the rows [from, to).
+constexpr initial_value with_zeros(initial_value v, index_t from, index_t to) {
+  v.zeros_from = from;
+  v.zeros_to = to;
+  return v;
 }
 
 /// The square of LibTorch's calculate_gain, -1 for a nonlinearity that has none; `slope` is a leaky_relu's.

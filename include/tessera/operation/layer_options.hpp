@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/operation/chosen.hpp>
 #include <tessera/operation/contraction.hpp>
 #include <tessera/operation/local_layers.hpp>
 #include <tessera/operation/normalisation.hpp>
@@ -10,7 +11,7 @@ namespace tessera {
 /// What an option speaks of.
 enum class topic : unsigned char {
   nothing, kernel, stride, padding, padding_mode, dilation, groups, ceil_mode, exclude_padding, divisor, bias, cut_out, cut_in, output,
-  eps, momentum, affine, tracking, over_last, factor, probability, channelwise, weights, causal
+  eps, momentum, affine, tracking, over_last, factor, probability, channelwise, weights, causal, padding_idx
 };
 
 /// The options that a layer takes, by topic.
@@ -36,6 +37,7 @@ struct layer_options {
   upsampling up;
   dropping drop;
   bool causal = false;
+  chosen<index_t> padding_idx;
 };
 
 // One value for all dimensions, or one each; `at(i)` is the i-th.
@@ -139,6 +141,10 @@ struct option<divisor<By>> : option_about<topic::divisor> {
 template <>
 struct option<no_bias> : option_about<topic::bias> {
   static constexpr void apply(layer_options& o) { o.weights.bias = false; }
+};
+template <index_t Index>
+struct option<padding_idx<Index>> : option_about<topic::padding_idx> {
+  static constexpr void apply(layer_options& o) { o.padding_idx = Index; }
 };
 
 template <>

@@ -202,8 +202,9 @@ struct embedding_layer {
   axis_names cut_out{};
   axis_names cut_in{};
   chosen<layout> output_as{};
+  chosen<index_t> padding_idx{};
 
-  constexpr lookup what() const { return {rows, features, weights_as, cut_out.list(), cut_in.list(), output_as.said(), output_as.as()}; }
+  constexpr lookup what() const { return {rows, features, weights_as, cut_out.list(), cut_in.list(), output_as.said(), output_as.as(), padding_idx}; }
   constexpr layer_plan plan(const tensor_value& x) const { return plan_lookup(x, what()); }
 };
 

@@ -52,6 +52,10 @@ struct output_as {};
 template <class Element = void>
 struct weights_as {};
 
+/// The index of an embedding's row that begins as zeros and gets no gradient; below 0 it counts from the far end.
+template <index_t Index>
+struct padding_idx {};
+
 /// In attention a query sees the keys up to its own place.
 struct causal {};
 
@@ -87,6 +91,8 @@ template <>
 inline constexpr kind kind_of<exclude_padding> = kind::option;
 template <>
 inline constexpr kind kind_of<causal> = kind::option;
+template <index_t Given>
+inline constexpr kind kind_of<padding_idx<Given>> = kind::option;
 template <>
 inline constexpr kind kind_of<no_bias> = kind::option;
 

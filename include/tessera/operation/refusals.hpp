@@ -80,6 +80,9 @@ inline constexpr reason mean_of_integers{
 inline constexpr reason indices_wanted{
     "tessera.embedding.element", "given element",
     "an embedding takes indices, int32 or int64; convert the tensor first"};
+inline constexpr reason index_out_of_range{
+    "tessera.embedding.index", "index, rows",
+    "an index names a row that does not exist; correct the indices, or give the embedding more rows"};
 inline constexpr reason no_function_of_element{
     "tessera.function.element", "given element",
     "the function takes no tensor of this element; convert the tensor first"};

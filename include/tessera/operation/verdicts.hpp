@@ -24,6 +24,7 @@ template <index_t> struct factor;
 template <index_t> struct groups;
 template <index_t> struct heads;
 template <index_t> struct in;
+template <index_t> struct index;
 template <index_t> struct inner_extent;
 template <index_t> struct is_given;
 template <index_t> struct kernel;
@@ -37,6 +38,7 @@ template <index_t> struct option_again;
 template <index_t> struct out;
 template <index_t> struct padding;
 template <index_t> struct role;
+template <index_t> struct rows;
 template <index_t> struct takes;
 
 }  // namespace its
@@ -166,6 +168,11 @@ template <class... Told> struct indices_wanted {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.embedding.element] an embedding takes indices, int32 or int64; convert the tensor first"); } };
+template <class... Told> struct index_out_of_range {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.embedding.index] an index names a row that does not exist; correct the indices, or give the embedding more rows"); } };
 template <class... Told> struct no_function_of_element {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -319,6 +326,7 @@ template <> struct verdict_for<&code::layer_has_no_window> { template <class Why
 template <> struct verdict_for<&code::padding_wider_than_half_kernel> { template <class Why> using type = padding_wider_than_half_kernel<its::dimension<Why::number(0)>, its::padding<Why::number(1)>, its::kernel<Why::number(2)>>; };
 template <> struct verdict_for<&code::mean_of_integers> { template <class Why> using type = mean_of_integers<its::given_element<static_cast<element>(Why::number(0))>>; };
 template <> struct verdict_for<&code::indices_wanted> { template <class Why> using type = indices_wanted<its::given_element<static_cast<element>(Why::number(0))>>; };
+template <> struct verdict_for<&code::index_out_of_range> { template <class Why> using type = index_out_of_range<its::index<Why::number(0)>, its::rows<Why::number(1)>>; };
 template <> struct verdict_for<&code::no_function_of_element> { template <class Why> using type = no_function_of_element<its::given_element<static_cast<element>(Why::number(0))>>; };
 template <> struct verdict_for<&code::not_single> { template <class Why> using type = not_single<its::dimension<Why::number(0)>, its::extent<Why::number(1)>>; };
 template <> struct verdict_for<&code::norm_not_positive> { template <class Why> using type = norm_not_positive<>; };

@@ -138,11 +138,15 @@ TESSERA_INLINE at::Tensor initial_box(const initial_value& given, const layout& 
   tessera::check(first_of(check_known(x), tessera::check(given, x)), s.key(name));
   const initial_value v = resolved(given, x);
   const std::uint64_t stream = stream_of(s, name);
-  const auto box = [&](auto&& value) { return box_of_values(x, rank, value).to(scalar_type(e)); };
+  const auto box = [&](auto&& value) {
+    const auto or_zero = [&](std::uint64_t k, const global_index& i) { return given.zeros_from <= i[0] && i[0] < given.zeros_to ? 0.0 : value(k, i); };
+    return box_of_values(x, rank, or_zero).to(scalar_type(e));
+  };
   switch (v.is) {
     case law::constant:
       tessera::check(check_constant(v.mean, e), s.key(name));
-      return at::full(sizes_of(held_by(x, rank)), v.mean, scalar_type(e));
+      if (given.zeros_from == given.zeros_to) return at::full(sizes_of(held_by(x, rank)), v.mean, scalar_type(e));
+      return box([&](std::uint64_t, const global_index&) { return v.mean; });
     case law::eye: return box([](std::uint64_t, const global_index& i) { return i[0] == i[1] ? 1.0 : 0.0; });
     case law::dirac: return box([&](std::uint64_t, const global_index& i) { return hands_on(x, i, v.groups) ? 1.0 : 0.0; });
     case law::uniform:
