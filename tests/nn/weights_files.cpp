@@ -510,6 +510,43 @@ TEST_CASE("training goes on from a file as if it had not stopped, and another me
   for (const auto& r : read.results) CHECK(equal_states(*r, ran.of(0).first));
 }
 
+TEST_CASE("a run that is saved goes on with the masks that it would have drawn, on another mesh too, and serial weights need not count them") {
+  using dropping_on_square = nn::sequential<by_both, nn::linear<6>, nn::dropout<>, nn::linear<4>, nn::dropout<probability<1, 4>>>;
+  using dropping_on_line = nn::sequential<by_queue, nn::linear<6>, nn::dropout<>, nn::linear<4>, nn::dropout<probability<1, 4>>>;
+  const scratch_folder folder;
+  const auto path = folder / "masks";
+  const at::Tensor x = global_of({7, 5}, numbers{3});
+  const auto ran = in_team<two_by_two>([&](auto& t) {
+    dropping_on_square net{t, seed{3}};
+    const auto run = [&](const dropping_on_square& of) { return global(of(take<by_both>(t, x))); };
+    for (int i = 0; i < 3; ++i) run(net);
+    net.eval();
+    run(net);
+    net.train();
+    nn::save(net, path);
+    const at::Tensor went_on[]{run(net), run(net)};
+    dropping_on_square again{t, seed{3}};
+    nn::load(again, path);
+    nn::state_dict state = nn::state_of(again);
+    bool well = state.at("1.draws").item<index_t>() == 3 && state.at("3.draws").item<index_t>() == 3;
+    for (const at::Tensor& y : went_on) well = well && at::equal(run(again), y);
+    for (const char* key : {"1.draws", "3.draws"}) state.erase(key);
+    nn::assign(again, state);
+    well = well && nn::state_of(again).at("1.draws").item<index_t>() == 5 && !at::equal(went_on[0], went_on[1]);
+    return std::make_pair(well, went_on[0]);
+  });
+  INFO(ran.errors());
+  REQUIRE(ran.well());
+  for (const auto& r : ran.results) CHECK(r->first);
+  const at::Tensor& went_on = ran.of(0).second;
+  CHECK(satisfied<line>([&](auto& t) {
+    dropping_on_line net{t, seed{3}};
+    nn::load(net, path);
+    const at::Tensor y = global(net(take<by_queue>(t, x)));
+    return at::equal(y != 0, went_on != 0) && at::allclose(y, went_on, 1e-12, 1e-12);
+  }) == 3);
+}
+
 TEST_CASE("weights whose copies have drifted are not saved") {
   const scratch_folder folder;
   const auto path = folder / "drifted";

@@ -9,7 +9,7 @@ class buffer : public state_tensor {
  public:
   /// Begins with its initial values, by path and global index.
   buffer(const team_handle& team, std::string_view name, const buffer_value& of, const seed& s)
-      : state_tensor(team, name, of.stored, of.initial, of.element, s, name) {}
+      : state_tensor(team, name, of.stored, of.initial, of.element, s, name, {}, of.only_here) {}
 
   /// Another buffer of the same values.
   buffer clone() const { return buffer(copy()); }

@@ -15,14 +15,12 @@ struct layer_state {
   std::vector<buffer> buffers;
 };
 
-/// What a layer draws random numbers by: seed, path, the number of the call that trains, and which use of shared layers it is.
+/// What a layer draws random numbers by: seed, path, and how often it drew before, which it keeps in a buffer.
 struct random_key {
   const seed* begun = nullptr;
   const std::string* path = nullptr;
-  index_t call = 0;
-  std::size_t use = 0;
 
-  seed of() const { return begun->at(fmt::format("{} {} {}", *path, call, use)); }
+  seed of(index_t draw) const { return begun->at(fmt::format("{} {}", *path, draw)); }
 };
 
 /// What a layer's forward is told: its operands and state on this worker, and how it is bound. A layer reads nothing else.

@@ -25,7 +25,7 @@ at::Tensor forward_averaging(const call& c);
 /// Repetition ∘ (blocks → what the outputs' parts need).
 at::Tensor forward_upsampled(const bound_layer& b, const upsampling& what, const at::Tensor& input);
 
-/// In training the operand with zeros for what is dropped, by the call's key and global index.
+/// In training the operand with zeros for what is dropped, by the call's key, how often it drew, and global index.
 at::Tensor forward_dropout(const call& c, const dropping& what);
 
 // The families of layers, by what their types say that they are.

@@ -80,7 +80,10 @@ TESSERA_INLINE at::Tensor forward_dropout(const call& c, const dropping& what) {
     of.dims[d] = {};
     of.dims[d].extent = 1;
   }
-  const at::Tensor drawn = detail::initial_box(init::uniform(), of, element::float64, c.layer.team->rank(), c.key.of(), "kept");
+  const buffer& draws = c.buffer(0);
+  const seed key = c.key.of(draws.value().item<index_t>());
+  draws.set(draws.value() + 1);
+  const at::Tensor drawn = detail::initial_box(init::uniform(), of, element::float64, c.layer.team->rank(), key, "kept");
   const double kept = 1 - what.probability;
   return x * ((drawn < kept).to(x.scalar_type()) * (kept > 0 ? 1 / kept : 0));
 }

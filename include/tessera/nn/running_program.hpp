@@ -82,7 +82,6 @@ class running_program {
     const running_facts* what;
     std::string path;                  ///< "encoder.2", in the keys of the serial model
     std::size_t owner;                 ///< the step whose parameters it has: itself, or another that is shared with it
-    std::size_t use;                   ///< how many steps before it share them
     std::vector<std::size_t> operands;
     std::size_t first_result;
     std::vector<std::size_t> done_with;  ///< values that nobody reads behind it

@@ -33,10 +33,9 @@ TESSERA_INLINE running_program::state::state(team_handle of, const program_type&
     return static_cast<std::size_t>(v.place) + (v.node < 0 ? 0 : steps[static_cast<std::size_t>(v.node)].first_result);
   };
   for (const auto& node : p) {
-    step s{node.what, tessera::detail::path_of(p, node), steps.size(), 0, {}, values, {}, node.held};
+    step s{node.what, tessera::detail::path_of(p, node), steps.size(), {}, values, {}, node.held};
     for (std::size_t i = 0; i < steps.size() && node.scope >= 0 && p.scopes[node.scope].shared && s.owner == steps.size(); ++i)
       if (p.nodes[i].scope == node.scope && p.nodes[i].number == node.number) s.owner = i;
-    for (const step& before : steps) s.use += before.owner == s.owner;
     for (int i = 0; i < node.operands; ++i) s.operands.push_back(place_of(p.operand(node, i)));
     s.called = tessera::detail::kept_name(tessera::detail::layer_at(s.path, s.what->name));
     values += static_cast<std::size_t>(node.results);
@@ -154,7 +153,7 @@ TESSERA_INLINE std::vector<tensor<dyn>> running_program::forward(std::span<const
     observed_layer seen(my.observer, node.path, node.what->name);
     std::vector<at::Tensor> results = [&] {
       try {
-        return node.what->forward({bound.layers[i], operands, mine, my.training, node.number, {&my.begun, &node.path, my.calls, node.use}, my.compares_indices});
+        return node.what->forward({bound.layers[i], operands, mine, my.training, node.number, {&my.begun, &node.path}, my.compares_indices});
       } catch (const error&) {
         throw;
       } catch (const c10::Error& e) {

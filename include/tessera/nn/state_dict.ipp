@@ -49,14 +49,14 @@ TESSERA_INLINE void check_parts(const keyed_state& all) {
   }
 }
 
-/// Throws unless a state dict has the keys, shapes and element types of what a network keeps; says all that differs.
+/// Throws unless a state dict has the serial keys, shapes and element types of what a network keeps; says all that differs.
 inline void check_state(const keyed_state& kept, const nn::state_dict& state, const std::string& from) {
   std::string wrong;
   const auto add = [&](const std::string& what) { wrong += (wrong.empty() ? "" : "; ") + what; };
   for (const auto& [key, parts] : kept) {
     const auto given = state.find(key);
     if (given == state.end()) {
-      add(key + " is missing");
+      if (!parts[0]->only_here()) add(key + " is missing");
       continue;
     }
     const std::string wanted = c10::str(parts[0]->stored().local().scalar_type(), at::IntArrayRef(parts[0]->serial_sizes()));
@@ -94,7 +94,8 @@ TESSERA_INLINE void assign_from(const team_handle& team, const keyed_state& kept
   agree_on_state(team, state, from);
   check_state(kept, state, from);
   for (const auto& [key, parts] : kept)
-    for (const nn::state_tensor* p : parts) p->assign(p->part_of(state.at(key)));
+    if (const auto given = state.find(key); given != state.end())
+      for (const nn::state_tensor* p : parts) p->assign(p->part_of(given->second));
 }
 
 }  // namespace tessera::detail

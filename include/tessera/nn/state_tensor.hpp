@@ -20,6 +20,7 @@ class state_tensor {
   at::Tensor part_of(const at::Tensor& serial) const;
 
   const serial_view& serial() const { return serial_; }
+  bool only_here() const { return only_here_; }  ///< the serial model has none, so a state dict may lack it
   index_t serial_end() const;  ///< behind its last element in the serial tensor
 
   /// Refuses a stored form whose element somebody changed.
@@ -28,7 +29,7 @@ class state_tensor {
  protected:
   /// Begins with its initial values, by path and global index; `key` is the serial model's for its name.
   state_tensor(const team_handle& team, std::string_view name, const layout& stored, const initial_value& initial, element e, const seed& s,
-               std::string_view key, const serial_view& serial = {});
+               std::string_view key, const serial_view& serial = {}, bool only_here = false);
 
   /// The same values in memory of their own.
   state_tensor copy() const;
@@ -42,6 +43,7 @@ class state_tensor {
   tensor<dyn> stored_;
   element element_;
   serial_view serial_;
+  bool only_here_;
 };
 
 }  // namespace tessera::nn

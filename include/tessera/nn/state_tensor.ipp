@@ -9,8 +9,8 @@
 namespace tessera::nn {
 
 TESSERA_INLINE state_tensor::state_tensor(const team_handle& team, std::string_view name, const layout& stored, const initial_value& initial, element e,
-                                          const seed& s, std::string_view key, const serial_view& serial)
-    : path_(s.key(name)), key_(s.key(key)), element_(e), serial_(serial) {
+                                          const seed& s, std::string_view key, const serial_view& serial, bool only_here)
+    : path_(s.key(name)), key_(s.key(key)), element_(e), serial_(serial), only_here_(only_here) {
   check(check_known(stored), path_);
   const bool inside = serial.dimension >= 0 && serial.factors >= 0 && serial.dimension + std::max(serial.factors, 1) <= stored.dims.count;
   check(inside || serial == serial_view{} ? refusal{} : refusal{code::serial_view_wrong}, path_);

@@ -41,7 +41,7 @@ struct dropout_layer {
 };
 
 /// In training, zeros in place of some elements, and the others larger so that their mean stays (Srivastava et al. 2014). Which, follows
-/// from seed, path, call and global index: the same on any partition.
+/// from seed, path, global index and how often it drew before, which is in the state dict: the same on any partition, and behind a loading.
 ///
 /// Options: `probability<n, d>` (1/2), `channelwise`.
 template <class... Options>

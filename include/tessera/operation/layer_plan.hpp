@@ -38,6 +38,7 @@ struct buffer_value {
   layout stored;
   initial_value initial;
   tessera::element element = tessera::element::float32;
+  bool only_here = false;  ///< the serial model has none, so a state dict may lack it
 };
 
 /// A layer as what it is, a composition: (raw → output) ∘ local operations ∘ (given → used), with the exchanges between its local
@@ -69,7 +70,7 @@ class layer_plan {
   }
   constexpr void keep(const buffer_value& b) {
     const pair at = one(b.stored);
-    buffers_.push({b.name, at, b.initial, b.element});
+    buffers_.push({b.name, at, b.initial, b.element, b.only_here});
   }
 
   constexpr int inputs() const { return inputs_.count; }
@@ -100,7 +101,7 @@ class layer_plan {
   constexpr int buffers() const { return buffers_.count; }
   constexpr buffer_value buffer(int i) const {
     const buffer_place& b = buffers_[i];
-    return {b.name, layouts_[b.at.before], b.initial, b.own};
+    return {b.name, layouts_[b.at.before], b.initial, b.own, b.only_here};
   }
 
   /// Another way for an operand to come, for a result to leave, for a parameter to be stored.
@@ -140,6 +141,7 @@ class layer_plan {
     pair at;
     initial_value initial;
     element own;
+    bool only_here;
   };
 
   constexpr pair one(const layout& x) {
@@ -291,6 +293,14 @@ constexpr layout stored_form(layout used) {
   for (int a = 0; a < used.roles.count; ++a)
     if (used.roles[a].kind == role::replicate || used.roles[a].kind == role::partial) used.roles[a] = {role::invariant};
   return used;
+}
+
+/// A number that all workers of a mesh have, as the counters of layers are.
+constexpr layout one_number(const mesh_value& mesh) {
+  layout x;
+  x.mesh = mesh;
+  for (int a = 0; a < mesh.axes.count; ++a) x.roles.push({role::invariant});
+  return x;
 }
 
 }  // namespace tessera

@@ -156,13 +156,15 @@ struct dropping {
   refusal why;  ///< what does not fit in the options themselves
 };
 
-/// Plans a dropout: terms of one element are dropped together, so they pass.
+/// Plans a dropout: terms of one element are dropped together, so they pass. It counts how often it drew.
 constexpr layer_plan plan_dropout(const tensor_value& x, const dropping& what) {
   if (!what.why.ok()) return refused_layer(what.why);
   if (!(what.probability >= 0 && what.probability <= 1)) return refused_layer(refusal{code::no_probability});
   if (what.channelwise && x.layout.dims.count < 2) return refused_layer(refusal{code::layer_takes_other_dimensions, 2, x.layout.dims.count});
   if (!has_cotangent(x.element)) return refused_layer(refusal{code::no_function_of_element, static_cast<int>(x.element)});
-  return plan_elementwise(x.layout, linearity::additive);
+  layer_plan p = plan_elementwise(x.layout, linearity::additive);
+  if (p.why.ok()) p.keep({"draws", one_number(x.layout.mesh), init::zeros(), element::int64, true});
+  return p;
 }
 
 /// A kernel of one tap: padding on both sides, or with negative widths a slice.

@@ -107,12 +107,9 @@ constexpr layer_plan plan_normalisation(const tensor_value& in, const normalisat
   if (!what.keeps()) return p;
   layout channels;
   if (p.why = detail::meet_parameter(x, s.result, of, channels); !p.why.ok()) return p;
-  layout counter;
-  counter.mesh = x.mesh;
-  for (int a = 0; a < x.roles.count; ++a) counter.roles.push({role::invariant});
   p.keep({"running_mean", stored_form(channels), init::zeros(), in.element});
   p.keep({"running_var", stored_form(channels), init::ones(), in.element});
-  p.keep({"num_batches_tracked", counter, init::zeros(), element::int64});
+  p.keep({"num_batches_tracked", one_number(x.mesh), init::zeros(), element::int64});
   return p;
 }
 
