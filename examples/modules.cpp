@@ -57,6 +57,12 @@ int main(int argc, char** argv) {
     ts::nn::dynamic_network built{team, ts::seed{7}, p};
     const std::vector<ts::tensor<ts::dyn>> outputs = built({x.dynamic()});
     // [end]
+    // [shared]
+    const ts::nn::network<stage<16>, image> body_alone{net.at("body")};  // the weights of net, under their keys: body.0.weight
+    const auto seen = body_alone(x);
+    // [end]
+    if (body_alone.parameters()[0].data_ptr() != net.parameters()[0].data_ptr() || seen.local().size(1) != 16)
+      throw std::runtime_error("a part has weights of its own");
     if (!at::equal(outputs[0].local(), mask.local()) || !at::equal(outputs[1].local(), features.local()))
       throw std::runtime_error("the network that was put together while it ran differs");
     ts::nn::program q;

@@ -232,3 +232,134 @@ TEST_CASE("a file that is no network is refused at its place, and the program st
   nn::read_network(p, good, grid, "network.json");
   CHECK(p.finish().view.count == 17);
 }
+
+namespace {
+
+// A whole and a stage of it, over rows and columns.
+template <int R, int C>
+struct shared_stage {
+  struct up : axis<R> {};
+  struct across : axis<C> {};
+  using grid = mesh<up, across>;
+  using rows = partition<grid, blocks<up>, whole, invariant<across>>;
+  using input = tensor<rows, shape<frames, dim<5>>, double>;
+  using wide = tensor<rows, shape<frames, dim<4>>, double>;
+  using everywhere = partition<grid, whole, whole, invariant<up>, invariant<across>>;
+
+  template <index_t Out>
+  struct encoder {
+    constexpr auto operator()(auto x) const { return x | nn::linear<Out, cut_out<across>>{} | nn::batch_norm<>{} | nn::linear<4, cut_in<across>, output_as<rows>>{}; }
+  };
+  // One weight where rows are cut and where all have all of them.
+  struct model {
+    constexpr auto operator()(auto x) const {
+      const auto y = x | nn::named<struct front, encoder<6>>{} | nn::shared<struct tied, nn::linear<4>>{};
+      return to<everywhere>(y) | nn::shared<struct tied, nn::linear<4>>{};
+    }
+  };
+  using net = nn::network<model, input>;
+  using stage = nn::network<encoder<6>, input>;
+  using other_stage = nn::network<encoder<7>, input>;
+  using end = nn::sequential<wide, nn::named<struct tied, nn::linear<4>>>;
+};
+
+using by_key = std::map<std::string, at::Tensor>;
+
+at::Tensor serial_stage(const at::Tensor& x, const by_key& w) {
+  const at::Tensor y = at::linear(x, w.at("front.0.weight"), w.at("front.0.bias"));
+  const at::Tensor n = at::batch_norm(y, w.at("front.1.weight"), w.at("front.1.bias"), {}, {}, true, 0.1, 1e-5, false);
+  return at::linear(n, w.at("front.2.weight"), w.at("front.2.bias"));
+}
+at::Tensor serial_whole(const at::Tensor& x, const by_key& w) {
+  const at::Tensor y = at::linear(serial_stage(x, w), w.at("tied.weight"), w.at("tied.bias"));
+  return at::linear(y, w.at("tied.weight"), w.at("tied.bias"));
+}
+
+/// How far the whole and its stages, typed and built, are from one process: outputs, the gradients that add up, a step of all.
+template <class M>
+double stages_apart(const team<typename M::grid>& t) {
+  auto net = std::make_unique<typename M::net>(t, seed{5});
+  const typename M::stage typed{net->at("front")};
+  nn::program p;
+  p.output(typename M::template encoder<6>{}(p.input<typename M::input>()));
+  const nn::dynamic_network built{net->at("front"), p};
+  const typename M::end end{net->at()};
+  const nn::state_dict begun = nn::state_of(*net);
+  by_key w(begun.begin(), begun.end());
+  for (auto& [key, value] : w)
+    if (value.is_floating_point()) value = value.clone().set_requires_grad(key.find("running") == key.npos);
+
+  double worst = typed.parameters().size() == 6 && built.parameters().size() == 6 && end.parameters().size() == 2 ? 0 : 1e9;
+  const auto judge = [&](const at::Tensor& a, const at::Tensor& b) { worst = std::max(worst, a.sizes() != b.sizes() ? 1e9 : (a - b).abs().max().template item<double>()); };
+  const at::Tensor given = global_of({7, 5}, numbers{1});
+  const auto x = take<typename M::input>(t, given);
+  const auto y = (*net)(x);
+  const auto first = typed(x);
+  const tensor<dyn> second = built(x);
+  const auto last = end(take<typename M::wide>(t, global_of({7, 4}, numbers{2})));
+  sum(y * y).backward();
+  sum(first * first).backward();
+  sum(second).backward();
+  sum(last * last).backward();
+  const at::Tensor a = serial_whole(given, w);
+  const at::Tensor b = serial_stage(given, w);
+  const at::Tensor c = at::linear(global_of({7, 4}, numbers{2}), w.at("tied.weight"), w.at("tied.bias"));
+  ((a * a).sum() + (b * b).sum() + b.sum() + (c * c).sum()).backward();
+  for (const auto& [ours, theirs] : {std::make_pair(global(y), a), std::make_pair(global(first), b), std::make_pair(global(second), b), std::make_pair(global(last), c)}) judge(ours, theirs);
+  const auto gradients = [&](const auto& of) {
+    of.each_parameter([&](const nn::parameter& q) { judge(global(tensor<dyn>(t.state(), cotangent(q.stored().layout()), q.stored().local().grad())), w.at(q.key()).grad()); });
+  };
+  gradients(*net);
+  gradients(typed);
+  gradients(built);
+  {
+    const at::NoGradGuard no_record;
+    for (const at::Tensor& q : net->parameters()) q.sub_(q.grad(), 0.1);
+    for (auto& [key, value] : w)
+      if (value.requires_grad()) value.sub_(value.grad(), 0.1);
+  }
+  // The whole called its buffers once, and each stage did; they stay when it goes.
+  judge(nn::state_of(built).at("front.1.num_batches_tracked").to(at::kDouble), at::full({}, 3.0, at::kDouble));
+  const typename M::stage apart = typed.clone();
+  net.reset();
+  judge(global(typed(x)), serial_stage(given, w));
+  judge(global(built(x)), serial_stage(given, w));
+  for (const at::Tensor& q : typed.parameters()) q.mutable_grad().reset();
+  for (const auto& [key, value] : nn::state_of(apart))
+    if (value.is_floating_point() && key.find("running") == key.npos) judge(value, w.at(key));
+  sum(apart(x)).backward();
+  worst += typed.parameters()[0].grad().defined() ? 1e9 : 0;
+  return worst;
+}
+
+template <int R, int C>
+void judge_stages() {
+  using M = shared_stage<R, C>;
+  const auto run = in_team<typename M::grid>([](auto& t) { return stages_apart<M>(t); });
+  INFO(run.errors());
+  REQUIRE(run.well());
+  for (const auto& r : run.results) CHECK(*r < 1e-12);
+}
+
+}  // namespace
+
+TEST_CASE("a whole and its stages, typed and built, share parameters and buffers; a tied weight is used as each of its layers takes it") {
+  judge_stages<1, 1>();
+  judge_stages<2, 2>();
+  judge_stages<3, 1>();
+  using M = shared_stage<2, 2>;
+  const auto refused = [](const char* code, const char* key, const auto& make) {
+    CHECK(satisfied<M::grid>([&](auto& t) {
+      const M::net whole{t, seed{5}.at("all")};
+      const std::string said = said_of([&] { make(t, whole); });
+      return said.find(fmt::format("[{}]", code)) == 0 && said.find(key) != said.npos;
+    }) == 4);
+  };
+  refused("tessera.network.shared", "all.front.0.weight", [](auto&, const M::net& whole) { const M::other_stage part{whole.at("front")}; });
+  refused("tessera.network.part", "all.back.0.weight", [](auto&, const M::net& whole) { const M::stage part{whole.at("back")}; });
+  refused("tessera.network.shared", "all.tied.weight", [](auto&, const M::net& whole) {
+    nn::program p;
+    p.output(p.input<M::wide>() | nn::under("tied", nn::linear_layer{.out = 4, .weights_as = element::float32}));
+    const nn::dynamic_network part{whole.at(), p};
+  });
+}

@@ -165,6 +165,8 @@ class network_of : public tessera::detail::running_between<Module, In...> {
 
   /// Makes the parameters; all workers of the team do, and compare what they make.
   network_of(const made_of<kind::team, team_handle>& team, const made_of<kind::seed, seed>& s) : between(team.value, s.value, program) {}
+  /// Shares the parameters and buffers of a part of another network, under their keys: `network<encoder, image> front{whole.at("encoder")}`.
+  explicit network_of(const network_part& of) : between(of, program) {}
   explicit network_of(const made_of<kind::nothing, int>&) {}
   network_of() = delete;  // [tessera.network.arguments] a network is made of its team and a seed; write net{team, seed{7}}
   network_of(network_of&&) = default;

@@ -16,6 +16,9 @@ class parameter : public state_tensor {
   /// Another parameter of the same values.
   parameter clone() const { return {copy(), used_}; }
 
+  /// The same parameter as another layer takes it.
+  parameter used_as(const layout& used) const { return {*this, stored().team()->place(used)}; }
+
   const layout& used() const { return used_->layout(); }
 
   /// What the layer's local operation takes. Checked mode compares the copies first: a step by hand may have made them differ.

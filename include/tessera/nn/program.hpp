@@ -220,6 +220,8 @@ class dynamic_network : public running_program {
  public:
   /// Makes the parameters; all workers of the team do, and compare what they make.
   dynamic_network(const made_of<kind::team, team_handle>& team, const seed& s, const program& p) : dynamic_network(team.value, s, p.finish()) {}
+  /// Shares the parameters and buffers of a part of another network, under their keys.
+  dynamic_network(const network_part& of, const program& p) : dynamic_network(of, p.finish()) {}
 
   /// The outputs for tensors that lie like the inputs.
   std::vector<tensor<dyn>> operator()(std::initializer_list<tensor<dyn>> x, call_site at = call_site::here()) const {
@@ -246,6 +248,7 @@ class dynamic_network : public running_program {
  private:
   dynamic_network(const team_handle& team, const seed& s, program::finished p)
       : running_program(team, s, p.view, std::move(p.owner)), inputs_(std::move(p.inputs)) {}
+  dynamic_network(const network_part& of, program::finished p) : running_program(of, p.view, std::move(p.owner)), inputs_(std::move(p.inputs)) {}
   dynamic_network(const dynamic_network& other, copying how) : running_program(other, how), inputs_(other.inputs_) {}
 
   std::vector<tensor_value> inputs_;

@@ -10,7 +10,10 @@ inline constexpr reason not_a_maximum{
     "only a maximum lies somewhere; ask a max_pool for indices"};
 inline constexpr reason shared_differ{
     "tessera.network.shared", "",
-    "parts that are shared under one name have parameters of different shapes or layouts; give them names of their own"};
+    "what is shared has parameters of different shapes, elements or layouts; make them alike, or give it a name and parameters of its own"};
+inline constexpr reason parameter_not_shared{
+    "tessera.network.part", "",
+    "the network has nothing under this key that another could share; name the part's path as the keys of the state dict do, at(path)"};
 inline constexpr reason flow_of_another_program{
     "tessera.network.flow", "",
     "a flow of another program comes in; let flows of one program meet"};
@@ -76,7 +79,7 @@ inline constexpr reason norm_not_finite{
     "the norm of the gradients is no finite number; look for what overflowed, or clip without asking"};
 inline constexpr reason network_made_otherwise{
     "tessera.network.arguments", "",
-    "a network is made of its team and a seed; write net{team, seed{7}}"};
+    "a network is made of its team and a seed, or of a part of another one; write net{team, seed{7}}, or net{whole.at(path)}"};
 inline constexpr reason network_moved_from{
     "tessera.network.moved", "",
     "the network was moved from; use the one that it was moved to"};

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/nn/forward.hpp>
+#include <tessera/nn/network_part.hpp>
 #include <tessera/nn/observer.hpp>
 #include <tessera/nn/verdicts.hpp>
 #include <tessera/operation/network.hpp>
@@ -34,14 +35,25 @@ class running_program {
 
   template <class Visit>
   void each_parameter(Visit&& visit) const {
-    for (const layer_state& layer : here().states)
+    each_state([&](const layer_state& layer) {
       for (const parameter& p : layer.parameters) visit(p);
+    });
   }
   /// What forward assigns: running statistics, counters.
   template <class Visit>
   void each_buffer(Visit&& visit) const {
-    for (const layer_state& layer : here().states)
+    each_state([&](const layer_state& layer) {
       for (const buffer& b : layer.buffers) visit(b);
+    });
+  }
+
+  /// What another network is made of that shares the parameters and buffers of a part of this one, or of all: those whose keys begin with
+  /// the path, as the other's with nothing.
+  network_part at(std::string_view path = {}) const {
+    network_part all{team(), path.empty() ? here().begun : here().begun.at(path), {}, {}};
+    each_parameter([&](const parameter& p) { all.parameters.emplace(p.path(), p); });
+    each_buffer([&](const buffer& b) { all.buffers.emplace(b.path(), b); });
+    return all;
   }
 
   /// Whether layers behave as in training.
@@ -67,6 +79,8 @@ class running_program {
 
   /// Makes the parameters; all workers of the team do, and compare what they make.
   running_program(const team_handle& team, const seed& s, const program_type& program, std::shared_ptr<const void> kept = {});
+  /// Takes those of a part of another network.
+  running_program(const network_part& of, const program_type& program, std::shared_ptr<const void> kept = {});
   running_program() = default;
 
   struct copying {};
@@ -102,7 +116,7 @@ class running_program {
     std::shared_ptr<const void> kept;  ///< what owns the program, where it is no constant
     std::vector<step> steps;
     std::vector<std::size_t> outputs;
-    std::vector<layer_state> states;  // of each step, as far as it owns them
+    std::vector<layer_state> states;  // of each step
     std::list<bound_program> bound;
     bool training = true;
     seed begun;
@@ -117,6 +131,17 @@ class running_program {
   state& here() const {
     if (!state_) throw error(refusal{code::network_moved_from});
     return *state_;
+  }
+
+  // Makes the state of each layer, or takes it of another network.
+  void begin(const seed& s, const network_part* of);
+
+  // The states that steps do not share with one before.
+  template <class Visit>
+  void each_state(Visit&& visit) const {
+    const state& my = here();
+    for (std::size_t i = 0; i < my.steps.size(); ++i)
+      if (my.steps[i].owner == i) visit(my.states[i]);
   }
 
   // The program bound for the inputs at hand, planned by the functions that the compiler used when they first come in; those that came

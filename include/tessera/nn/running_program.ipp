@@ -53,40 +53,53 @@ TESSERA_INLINE running_program::state::state(team_handle of, const program_type&
 
 TESSERA_INLINE running_program::running_program(const team_handle& team, const seed& s, const program_type& program, std::shared_ptr<const void> kept)
     : state_(std::make_unique<state>(team, program, std::move(kept))) {
-  state_->begun = s;
+  begin(s, nullptr);
+}
+
+TESSERA_INLINE running_program::running_program(const network_part& of, const program_type& program, std::shared_ptr<const void> kept)
+    : state_(std::make_unique<state>(of.team, program, std::move(kept))) {
+  begin(of.begun, &of);
+}
+
+TESSERA_INLINE void running_program::begin(const seed& s, const network_part* of) {
+  state& my = *state_;
+  my.begun = s;
   fingerprint f;
   std::set<std::string> paths;
-  for (const step& now : state_->steps) {
-    const layer_state* shared = state_->states.size() == now.owner ? nullptr : &state_->states[now.owner];
-    layer_state own;
+  network_part known = of == nullptr ? network_part{} : *of;
+  for (std::size_t i = 0; i < my.steps.size(); ++i) {
+    const step& now = my.steps[i];
     const layer_plan p = now.what->plan();
-    const auto known = [&](std::size_t at, const auto& of, const auto& wanted, element e) {
-      return at < of.size() && of[at].stored().layout() == wanted.stored && of[at].stored().type() == e;
+    const auto take = [&](auto& all, const char* name, const layout& stored, element e, const auto& make) -> const auto& {
+      const std::string path = now.path + (now.path.empty() || *name == 0 ? "" : ".") + name;
+      const std::string key = s.key(path);
+      if (now.owner == i && !paths.insert(path).second) throw error(refusal{code::parameter_named_twice}, path);
+      if (now.owner == i && of == nullptr) all.emplace(key, make(path));
+      const auto found = all.find(key);
+      if (found == all.end()) throw error(refusal{of == nullptr ? code::shared_differ : code::parameter_not_shared}, key);
+      if (!(found->second.stored().layout() == stored) || found->second.stored().type() != e) throw error(refusal{code::shared_differ}, key);
+      f << stored;
+      return found->second;
     };
-    const auto add = [&](std::size_t at, const auto& value, element e, auto of, const auto& make) {
-      const std::string path = now.path + (now.path.empty() || *value.name == 0 ? "" : ".") + value.name;
-      if (shared == nullptr && !paths.insert(path).second) throw error(refusal{code::parameter_named_twice}, path);
-      if (shared == nullptr) make(path);
-      else if (!known(at, shared->*of, value, e)) throw error(refusal{code::shared_differ}, path);
-      f << value.stored;
-    };
+    layer_state& own = my.states.emplace_back();
     for (int k = 0; k < p.parameters(); ++k) {
       const parameter_value w = p.parameter(k);
       const element e = p.parameter_element(k, now.what->elements[0]);
-      add(static_cast<std::size_t>(k), w, e, &layer_state::parameters, [&](const std::string& path) { own.parameters.emplace_back(team, path, w, e, s); });
+      const auto make = [&](const std::string& path) { return parameter(my.team, path, w, e, s); };
+      own.parameters.push_back(take(known.parameters, w.name, w.stored, e, make).used_as(w.used));
       f << w.used;
     }
     for (int k = 0; k < p.buffers(); ++k) {
       const buffer_value b = p.buffer(k);
-      add(static_cast<std::size_t>(k), b, b.element, &layer_state::buffers, [&](const std::string& path) { own.buffers.emplace_back(team, path, b, s); });
+      const auto make = [&](const std::string& path) { return buffer(my.team, path, b, s); };
+      own.buffers.push_back(take(known.buffers, b.name, b.stored, b.element, make));
     }
-    for (int i = 0; i < p.inputs(); ++i) f << p.given(i);
-    for (int i = 0; i < p.outputs(); ++i) f << p.output(i);
-    state_->states.push_back(std::move(own));
+    for (int k = 0; k < p.inputs(); ++k) f << p.given(k);
+    for (int k = 0; k < p.outputs(); ++k) f << p.output(k);
   }
   f << s.value << text(s.path.data(), static_cast<int>(s.path.size())).hash;
-  if (team->inside())
-    team->agree(f.value(), "making a network", [&] { return fmt::format("making a network of {} layers, seed {} {}", program.count, s.value, s.path); });
+  if (my.team->inside())
+    my.team->agree(f.value(), "making a network", [&] { return fmt::format("making a network of {} layers, seed {} {}", my.program.count, s.value, s.path); });
 }
 
 TESSERA_INLINE running_program::running_program(const running_program& other, copying)
@@ -96,10 +109,15 @@ TESSERA_INLINE running_program::running_program(const running_program& other, co
   state_->calls = other.state_->calls;
   state_->compared_every = other.state_->compared_every;
   state_->compares_indices = other.state_->compares_indices;
+  network_part known;
+  const auto cloned = [](auto& all, const auto& one) -> const auto& {
+    const auto found = all.find(one.path());
+    return found == all.end() ? all.emplace(one.path(), one.clone()).first->second : found->second;
+  };
   for (const layer_state& layer : other.state_->states) {
     layer_state& mine = state_->states.emplace_back();
-    for (const parameter& p : layer.parameters) mine.parameters.push_back(p.clone());
-    for (const buffer& b : layer.buffers) mine.buffers.push_back(b.clone());
+    for (const parameter& p : layer.parameters) mine.parameters.push_back(cloned(known.parameters, p).used_as(p.used()));
+    for (const buffer& b : layer.buffers) mine.buffers.push_back(cloned(known.buffers, b));
   }
 }
 
@@ -145,7 +163,7 @@ TESSERA_INLINE std::vector<tensor<dyn>> running_program::forward(std::span<const
   for (std::size_t i = 0; i < my.steps.size(); ++i) {
     const step& node = my.steps[i];
     const during activity_now(*my.team, {.what = node.called, .at = at});
-    const layer_state& mine = my.states[node.owner];
+    const layer_state& mine = my.states[i];
     for (const parameter& w : mine.parameters) w.check_element();
     operands.clear();
     for (const std::size_t v : node.operands) operands.push_back(values[v]);

@@ -27,7 +27,12 @@ template <class... Told> struct shared_differ {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.network.shared] parts that are shared under one name have parameters of different shapes or layouts; give them names of their own"); } };
+                  "[tessera.network.shared] what is shared has parameters of different shapes, elements or layouts; make them alike, or give it a name and parameters of its own"); } };
+template <class... Told> struct parameter_not_shared {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.network.part] the network has nothing under this key that another could share; name the part's path as the keys of the state dict do, at(path)"); } };
 template <class... Told> struct flow_of_another_program {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -137,7 +142,7 @@ template <class... Told> struct network_made_otherwise {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.network.arguments] a network is made of its team and a seed; write net{team, seed{7}}"); } };
+                  "[tessera.network.arguments] a network is made of its team and a seed, or of a part of another one; write net{team, seed{7}}, or net{whole.at(path)}"); } };
 template <class... Told> struct network_moved_from {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -158,6 +163,7 @@ namespace detail {
 
 template <> struct verdict_for<&code::not_a_maximum> { template <class Why> using type = not_a_maximum<>; };
 template <> struct verdict_for<&code::shared_differ> { template <class Why> using type = shared_differ<>; };
+template <> struct verdict_for<&code::parameter_not_shared> { template <class Why> using type = parameter_not_shared<>; };
 template <> struct verdict_for<&code::flow_of_another_program> { template <class Why> using type = flow_of_another_program<>; };
 template <> struct verdict_for<&code::program_without_output> { template <class Why> using type = program_without_output<>; };
 template <> struct verdict_for<&code::program_layer_unknown> { template <class Why> using type = program_layer_unknown<>; };
