@@ -16,6 +16,7 @@ using three = nn::conv<3, ts::kernel<3, 3>, ts::padding<1, 1>>;
 using rows = ts::tensor<ts::partition<grid, ts::blocks<row>, ts::whole>, ts::shape<batch, ts::dim<3>>, double>;
 using everywhere = ts::partition<grid, ts::whole, ts::whole>;
 constexpr auto kept = ts::operation("nf->nf").linear();
+double twice(double a) { return 2 * a; }
 
 // Fifty nodes, then another.
 template <int N>
@@ -115,6 +116,11 @@ struct model {
   }
 };
 static_assert(ts::network<model, rows>::program.count >= 0);
+#elif defined(A_POINTER_THAT_IS_NO_CONSTANT)  // expect: [tessera.network.value] && part_holds_values<>
+struct model {
+  constexpr auto operator()(auto x) const { return ts::apply<kept>(&twice, x); }
+};
+static_assert(ts::network<model, rows>::program.count >= 0);
 #elif defined(END_TO_END_OF_UNKNOWN_LENGTH)  // expect in 2 modules: [tessera.concat.extent] && ranges_not_known<tessera::its::dimension<0>>
 struct model {
   constexpr auto operator()(auto x) const { return ts::concat<0>(x, x); }
@@ -164,7 +170,9 @@ static_assert(ts::network<deep, grid>::program.count >= 0);
 static_assert(ts::network<deep, image>::program.count == 51);
 static_assert(ts::network<of_functions, image>::program.count == 3);
 struct of_verbs {
-  constexpr auto operator()(auto x) const { return ts::apply<kept>([](const auto& a) { return a; }, ts::to<everywhere>(ts::all_gather<everywhere>(x))); }
+  constexpr auto operator()(auto x) const {
+    return ts::apply<kept, &twice>(ts::apply<kept>([](const auto& a) { return a; }, ts::to<everywhere>(ts::all_gather<everywhere>(x))));
+  }
 };
-static_assert(ts::network<of_verbs, rows>::program.count == 3);
+static_assert(ts::network<of_verbs, rows>::program.count == 4);
 #endif

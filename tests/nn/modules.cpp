@@ -192,7 +192,8 @@ static_assert(traffic<centring>().forward.bytes == 2 * 5 * 8 && traffic<centring
 
 // Verbs on flows, and an operation of one's own that looks where its box lies.
 constexpr auto weighed = operation("nf->nf").linear();
-constexpr auto paired = operation("nf,nf->nf").multilinear();
+constexpr auto multiplied = operation("nf,nf->nf").multilinear();
+at::Tensor times_each_other(const at::Tensor& a, const at::Tensor& b) { return a * b; }
 struct by_verbs {
   using plane = mesh<twofold, across_here>;
   constexpr auto operator()(auto x) const {
@@ -201,7 +202,7 @@ struct by_verbs {
         [](const local_boxes& where, const at::Tensor& a) { return a * at::arange(where.operands[0].first(1), where.operands[0].first(1) + where.operands[0].size(1)); },
         to<partition<plane, whole, blocks<across_here, twofold>>>(rows));
     const auto back = tessera::repartition<partition<plane, blocks<twofold>, blocks<across_here>>>(heavy);
-    return tessera::apply<paired>([](const at::Tensor& a, const at::Tensor& b) { return a * b; }, back, concat<1>(x, x) | nn::slice<1, 5, 10>{});
+    return tessera::apply<multiplied, &times_each_other>(back, concat<1>(x, x) | nn::slice<1, 5, 10>{});
   }
 };
 
@@ -295,6 +296,7 @@ TEST_CASE("verbs and operations of one's own are nodes of a module") {
       x.requires_grad();
       const auto y = net(x);
       const at::Tensor serial = a * at::arange(5) * a;
+      if (!at::equal(global(tessera::apply<multiplied, &times_each_other>(x, x)), a * a)) worst = 1;
       sum(y * y).backward();
       (serial * serial).sum().backward();
       worst = std::max({worst, (global(y) - serial.detach()).abs().max().template item<double>(), (global(x.grad()) - a.grad()).abs().max().template item<double>()});

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/operation/functions/function_layer.hpp>
+#include <tessera/operation/functions/operands.hpp>
 #include <tessera/operation/typed.hpp>
 
 namespace tessera {
@@ -27,6 +28,26 @@ constexpr auto apply(const Compute&, const First& first, const Rest&... rest) {
   verdict::template refuse<verdict>();
   if constexpr (verdict::ok) return call(functions::own<S, Compute>{}, first, rest...);
   else return detail::refused_flow<typename First::reading, typename First::type, refused_before>();
+}
+
+namespace detail {
+
+/// A function that its type names.
+template <auto F>
+struct constant_function {
+  template <class... Boxes>
+    requires std::is_invocable_v<decltype(F), const Boxes&...>
+  constexpr auto operator()(const Boxes&... x) const {
+    return F(x...);
+  }
+};
+
+}  // namespace detail
+
+/// An operation whose function is a constant, on tensors and on flows: `apply<scaled, at::relu>(x)`.
+template <const signature& S, auto Compute, AnyTensor First, AnyTensor... Rest>
+constexpr auto apply(const First& first, const Rest&... rest) {
+  return apply<S>(detail::constant_function<Compute>{}, first, rest...);
 }
 
 }  // namespace tessera
