@@ -133,11 +133,16 @@ struct model {
 using by_rows = ts::tensor<ts::partition<grid, ts::blocks<row>, ts::whole>, ts::shape_of<4, 6>, double>;
 using by_columns = ts::tensor<ts::partition<grid, ts::whole, ts::blocks<row>>, ts::shape_of<4, 6>, double>;
 static_assert(ts::network<model, by_rows, by_columns>::program.count >= 0);
-#elif defined(A_NORM_OF_NO_ORDER)  // expect: [tessera.network.module] && module_not_constant<>
+#elif defined(A_NORM_OF_NO_ORDER)  // expect: [tessera.function.norm] && norm_not_positive<>
 struct model {
   constexpr auto operator()(auto x) const { return ts::norm<1>(x, -1); }
 };
 static_assert(ts::network<model, image>::program.count >= 0);
+#elif defined(A_NUMBER_OUT_OF_RANGE)  // expect: [tessera.tensor.number] && number_does_not_fit<tessera::its::expected_element<tessera::element::int8>>
+struct model {
+  constexpr auto operator()(auto x) const { return x * 2 + 300; }
+};
+static_assert(ts::network<model, ts::tensor<ts::partition<grid, ts::blocks<row>>, ts::shape_of<8>, std::int8_t>>::program.count >= 0);
 #elif defined(A_NORM_BEYOND)  // expect in 2 modules: [tessera.layer.dimension] && dimension_not_there<tessera::its::dimension<4>, tessera::its::dimensions<4>>
 struct model {
   constexpr auto operator()(auto x) const { return ts::norm<4>(x) + 1; }

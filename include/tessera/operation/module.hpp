@@ -74,6 +74,11 @@ class module_call {
 
   /// Whether the module can be called while compiling.
   static constexpr bool is_constant = requires { typename std::bool_constant<(written({}), true)>; };
+  /// Where it can: how much it writes down, and what it refuses that only values say.
+  struct counted {
+    static constexpr recorder<fact> size = written({});
+    static constexpr const refusal& value = size.why;
+  };
 };
 
 /// The same as a constant program, of what `Reading` notes.
@@ -82,7 +87,7 @@ class module_program : module_call<Reading, Module, In...> {
   using call = module_call<Reading, Module, In...>;
   using typename call::fact;
   static constexpr auto stored = [] {
-    constexpr recorder<fact> size = call::written({});
+    constexpr recorder<fact> size = call::counted::size;
     stored_program<fact, size.node_count, size.value_count, size.scope_count> p;
     call::written({p.nodes, p.values, p.scopes});
     return p;

@@ -62,7 +62,7 @@ constexpr auto network_verdict() {
   else if constexpr (kind_of<Module> != kind::layer && !is_callable<Module>()) return wrong_argument<kind::network, 0, kind::module, kind_of<Module>>{};
   else if constexpr (!given::ok) return given{};
   else if constexpr (!module_call<Reading, Module, canonical_tensor<In>...>::is_constant) return module_not_constant<>{};
-  else return fits{};
+  else return verdict_of<typename module_call<Reading, Module, canonical_tensor<In>...>::counted>{};
 }
 
 }  // namespace detail

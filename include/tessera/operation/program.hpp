@@ -62,6 +62,7 @@ class recorder {
   int node_count = 0;
   int value_count = 0;
   int scope_count = 0;
+  refusal why;  ///< the first thing that only values said, and that does not fit
 
   /// Adds a node and says its number.
   constexpr int add(const Fact* what, std::initializer_list<program_value> operands, int results, bool numbered) {
@@ -83,6 +84,9 @@ class recorder {
     values_ = values;
     scopes_ = scopes;
   }
+
+  /// Notes what only a value says of the next node: a number is no constant where a function is called with it.
+  constexpr void refuse(const refusal& of_values) { why = first_of(why, of_values); }
 
   /// The number that the function of the next node holds.
   constexpr void hold(const functions::number& n) { held_ = n; }

@@ -42,9 +42,7 @@ template <class F, FlowType First, FlowType... Rest>
   requires(kind_of<F> == kind::function && !DynamicFlow<First>)
 constexpr auto call([[maybe_unused]] const F& f, const First& first, const Rest&... rest) {
   if constexpr (tessera::detail::HoldsNumber<F> && (First::verdict::ok && ... && Rest::verdict::ok)) {
-    const refusal why = f.on(tessera::detail::described<typename First::type>::value, tessera::detail::described<typename Rest::type>::value...).why;
-    if (why.is(code::number_does_not_fit)) stop(why);  // [tessera.tensor.number] the number is none of the tensor's element
-    if (why.is(code::norm_not_positive)) stop(why);    // [tessera.function.norm] the p of a norm is above 0
+    first.in->refuse(f.on(tessera::detail::described<typename First::type>::value, tessera::detail::described<typename Rest::type>::value...).why);
     first.in->hold(f.n);
   }
   const auto y = tessera::detail::passed_on<tessera::detail::function_layer<F, 1 + sizeof...(Rest)>>(first, rest...);
