@@ -36,7 +36,7 @@ TESSERA_INLINE at::Tensor forward(const call& c, const lookup& what) {
   if (mine.size() == what.rows) return c.layer.leaving(at::embedding(w, indices, padding));
   const at::Tensor place = indices - mine.lo;
   const at::Tensor elsewhere = at::logical_or(place < 0, place >= mine.size());
-  return c.layer.leaving(at::embedding(w, place.masked_fill(elsewhere, 0), padding).masked_fill(elsewhere.unsqueeze(-1), 0));
+  return c.layer.leaving(at::embedding(w, place.masked_fill(elsewhere, 0), padding).masked_fill_(elsewhere.unsqueeze(-1), 0));
 }
 
 }  // namespace tessera::nn

@@ -73,19 +73,13 @@ TESSERA_INLINE at::Tensor forward_upsampled(const bound_layer& b, const upsampli
 TESSERA_INLINE at::Tensor forward_dropout(const call& c, const dropping& what) {
   const at::Tensor& x = c.operand();
   if (!c.training || what.probability == 0) return x;
-  layout of = c.layer.inputs[0].to->layout();
-  for (int d = 2; what.channelwise && d < of.dims.count; ++d) {
-    for (axis_role& r : of.roles)
-      if (r.kind == role::cut && r.dimension == d) r = {};
-    of.dims[d] = {};
-    of.dims[d].extent = 1;
-  }
+  const layout over = detail::drawn_over(c.layer.inputs[0].to->layout(), what);
   const buffer& draws = c.buffer(0);
   const seed key = c.key.of(draws.value().item<index_t>());
   draws.set(draws.value() + 1);
-  const at::Tensor drawn = detail::initial_box(init::uniform(), of, element::float64, c.layer.team->rank(), key, "kept");
   const double kept = 1 - what.probability;
-  return x * ((drawn < kept).to(x.scalar_type()) * (kept > 0 ? 1 / kept : 0));
+  const at::Tensor dropped = detail::initial_box(init::uniform(), over, element::float64, c.layer.team->rank(), key, "kept") >= kept;
+  return x.masked_fill(dropped, 0).mul_(kept > 0 ? 1 / kept : 0);
 }
 
 }  // namespace tessera::nn

@@ -140,8 +140,9 @@ TESSERA_INLINE at::Tensor forward(const call& c, const normalisation& what) {
     blend(0, m.mean);
     blend(1, m.variance * (groups.count() / (groups.count() - 1)));
   }
-  at::Tensor y = (wide - m.mean) * at::rsqrt(m.variance + eps);
-  if (const auto w = given(1)) y = y * widened(*w);
+  at::Tensor scale = at::rsqrt(m.variance + eps);
+  if (const auto w = given(1)) scale = scale * widened(*w);
+  at::Tensor y = (what.what == kind::rms ? wide : wide - m.mean) * scale;
   if (const auto b = given(2)) y = y + widened(*b);
   return c.layer.tied(y.to(x.scalar_type()), operands);
 }

@@ -10,6 +10,23 @@ struct attending {
   refusal why = {};     ///< what does not fit in the options themselves
 };
 
+namespace detail {
+
+// What LibTorch's fused kernel holds: what it reads and gives, and a number for each query; keys and values are copied out for each query
+// of theirs. `heads` is the result before its heads are joined.
+constexpr void hold_attention(layer_plan& p, layout heads, element e) {
+  const int dims = heads.dims.count;
+  heads.dims[dims - 1].extent = 1;
+  p.make(heads, bytes_of(e) < bytes_of(element::float32) ? element::float32 : e);
+  const bool grouped = heads.dims[dims - 2].extent != 1;
+  p.holds = footprint::saving(grouped ? 1 : 7, 0, 1);
+  if (!grouped) return;
+  for (int i = 0; i < 2; ++i) p.make(p.raw(), e);
+  p.holds.returning = 2;
+}
+
+}  // namespace detail
+
 /// Plans attention of queries [n…, t, g, r, d] on keys [n…, s, g, d] and values [n…, s, g, e]: the result is [n…, t, g · r · e], and a cut of
 /// the heads g is one in grains. Samples and heads may be cut, alike; the sequence is whole.
 constexpr layer_plan plan_attention(const tensor_value& q, const tensor_value& k, const tensor_value& v, const attending& what) {
@@ -45,6 +62,7 @@ constexpr layer_plan plan_attention(const tensor_value& q, const tensor_value& k
   for (const tensor_value* x : {&q, &k, &v}) p.take(x->layout);
   p.give(joined.output());
   p.why = joined.why;
+  detail::hold_attention(p, y.layout, q.element);
   return p;
 }
 

@@ -83,6 +83,12 @@ constexpr layer_plan plan_lookup(const tensor_value& x, const lookup& what) {
   p.take(x.layout, used);
   p.give(raw.layout, given, what.element);
   p.own(weight);
+  p.holds = footprint::saving(1);
+  if (weight.used.levels(0) > 0) {  // which indices are of other workers' rows
+    p.holds.returning = 1;
+    p.make(used, x.element);
+    p.make(used, element::boolean);
+  }
   return p;
 }
 

@@ -1,13 +1,13 @@
 #pragma once
 
-#include <tessera/topology/element.hpp>
 #include <tessera/topology/window.hpp>
 #include <tessera/meta/static_vector.hpp>
 
 namespace tessera {
 
 /// What a layer's local operation holds in a worker's memory besides operands and results: what LibTorch saves for the backward of the
-/// functions that it is made of, and what they take while they run. A layer says so in its plan (`holds`).
+/// functions that it is made of, and what they take while they run. A layer says so in its plan (`holds`), and which tensors it makes
+/// besides (`make`, `remember`).
 ///
 /// One that says nothing is taken to save all that it reads and gives.
 struct footprint {
@@ -16,8 +16,8 @@ struct footprint {
   unsigned results = 0xf;   ///< bit i: result i is saved, as the operation gives it
   bool view = false;        ///< the first result lies in the memory of the first operand, and so do their gradients
   bool passes = false;      ///< the gradients of the operands are that of the result
-  static_vector<element, 4> beside;  ///< tensors as large as the first result that it makes besides, and saves
-  int scratch = 0;                   ///< how many more such tensors, of the result's element, there are at once while it runs
+  index_t scratch = 0;      ///< how many more tensors as the first result there are at once while it runs
+  index_t returning = 0;    ///< the same while its backward runs
   static_vector<sliding, 8> windows;  ///< over the last dimensions of the first operand: it reads a frame of padding around its box
   index_t columns = 0;  ///< it copies out what each output reads of so many features at a time, as LibTorch's convolution does
 

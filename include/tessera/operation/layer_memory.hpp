@@ -60,8 +60,10 @@ struct layer_memory {
   static_vector<way_memory, 8> parameters;
   index_t stored = 0;     ///< by its parameters
   index_t buffers = 0;
-  index_t beside = 0;     ///< what its operation makes besides its results, and saves
+  index_t beside = 0;     ///< what its operation makes besides its results, and keeps
+  index_t remembered = 0; ///< what it makes on its way to them, and keeps for its backward alone
   index_t scratch = 0;    ///< what it takes while it runs
+  index_t returning = 0;  ///< what its backward does
   bool differentiable = false;  ///< its result has a gradient
   footprint holds;
 };
@@ -97,7 +99,9 @@ constexpr void add_windows(const layer_plan& p, element e, layer_memory& m) {
     m.operands[0].behind = read;
     m.operands[0].fresh = true;
   }
-  if (p.holds.columns > 0) m.scratch = capped_sum(m.scratch, copied);
+  if (p.holds.columns == 0) return;
+  m.scratch = capped_sum(m.scratch, copied);
+  m.returning = capped_sum(m.returning, copied);
 }
 
 /// The memory of a layer whose operands have these elements.
@@ -123,8 +127,11 @@ constexpr layer_memory memory_of(const layer_plan& p, const operand_elements& e)
     into = capped_sum(into, capped_sum(x.before, x.behind));
     m.holds.passes = false;
   }
-  const index_t like = m.results[0].before / bytes_of(p.element_of(0, e[0]));
-  for (const element b : p.holds.beside) m.beside = capped_sum(m.beside, capped_product(like, bytes_of(b)));
+  for (int i = 0; i < p.made(); ++i) {
+    index_t& into = p.made_always(i) ? m.beside : m.remembered;
+    into = capped_sum(into, bytes_held(p.made(i), p.made_element(i)));
+  }
+  m.returning = capped_sum(m.scratch, capped_product(m.results[0].before, p.holds.returning));
   m.scratch = capped_sum(m.scratch, capped_product(m.results[0].before, p.holds.scratch));
   if (!p.holds.windows.empty()) add_windows(p, e[0], m);
   return m;

@@ -68,6 +68,10 @@ class layer_plan {
     const pair at = both(from, to);
     exchanges_.push({at, e});
   }
+  /// Adds a tensor that the local operation makes besides its results and keeps for its backward.
+  constexpr void make(const layout& x, element e) { made(x, e, true); }
+  /// Adds one that it makes on its way to them: kept for its backward, and gone at once where there is none.
+  constexpr void remember(const layout& x, element e) { made(x, e, false); }
   constexpr void keep(const buffer_value& b) {
     const pair at = one(b.stored);
     buffers_.push({b.name, at, b.initial, b.element, b.only_here});
@@ -97,6 +101,11 @@ class layer_plan {
   constexpr const layout& from(int i) const { return layouts_[exchanges_[i].at.before]; }
   constexpr const layout& to(int i) const { return layouts_[exchanges_[i].at.behind]; }
   constexpr element exchanged_element(int i) const { return exchanges_[i].own; }
+
+  constexpr int made() const { return made_.count; }
+  constexpr const layout& made(int i) const { return layouts_[made_[i].at.before]; }
+  constexpr element made_element(int i) const { return made_[i].own; }
+  constexpr bool made_always(int i) const { return made_[i].always; }
 
   constexpr int buffers() const { return buffers_.count; }
   constexpr buffer_value buffer(int i) const {
@@ -136,6 +145,11 @@ class layer_plan {
     pair at;
     element own;
   };
+  struct made_place {
+    pair at;
+    element own;
+    bool always;
+  };
   struct buffer_place {
     const char* name;
     pair at;
@@ -144,6 +158,10 @@ class layer_plan {
     bool only_here;
   };
 
+  constexpr void made(const layout& x, element e, bool always) {
+    const pair at = one(x);
+    made_.push({at, e, always});
+  }
   constexpr pair one(const layout& x) {
     int i = 0;
     while (i < layouts_.count && !(layouts_[i] == x)) ++i;
@@ -162,6 +180,7 @@ class layer_plan {
   static_vector<output_place, 4> outputs_;
   static_vector<parameter_place, 8> parameters_;
   static_vector<exchange_place, 4> exchanges_;
+  static_vector<made_place, 4> made_;
   static_vector<buffer_place, 4> buffers_;
 };
 

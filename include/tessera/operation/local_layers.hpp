@@ -77,8 +77,8 @@ constexpr layer_plan plan_pooling(const layout& x, const pooling& what) {
   p = detail::local(used, s, x);
   p.holds = footprint::saving(1);
   p.holds.windows = kernels;
-  if (what.what == pooling::kind::max) p.holds.beside.push(element::int64);  // where each maximum is
-  else p.holds.scratch = 1;
+  if (what.what == pooling::kind::max) p.make(p.raw(), element::int64);  // where each maximum is
+  else p.holds.scratch = p.holds.returning = 1;
   return p;
 }
 
@@ -114,6 +114,8 @@ constexpr layer_plan plan_global_average(const tensor_value& x) {
   p.why = terms.why;
   p.take(x.layout);
   p.give(terms.layout, whole);
+  p.holds = footprint::saving(0);
+  p.holds.scratch = 1;
   return p;
 }
 
@@ -146,7 +148,9 @@ constexpr layer_plan plan_upsampling(const tensor_value& in, const upsampling& w
     if (const refusal r = detail::hold_window(used, d, what.reads(i), m); !r.ok()) return refused_layer(r);
     s.special.push({s.result[d], treatment::resampled, {}, 0, 0, m, what.reads(i)});
   }
-  return detail::local(used, s, x);
+  layer_plan p = detail::local(used, s, x);
+  p.holds = footprint::saving(0);
+  return p;
 }
 
 /// Zeros in place of elements, or of whole channels of a sample, with a probability.
@@ -156,6 +160,21 @@ struct dropping {
   refusal why;  ///< what does not fit in the options themselves
 };
 
+namespace detail {
+
+/// Where one number is drawn: for each element, or each channel of a sample.
+constexpr layout drawn_over(layout x, const dropping& what) {
+  for (int d = 2; what.channelwise && d < x.dims.count; ++d) {
+    for (axis_role& r : x.roles)
+      if (r.kind == role::cut && r.dimension == d) r = {};
+    x.dims[d] = {};
+    x.dims[d].extent = 1;
+  }
+  return x;
+}
+
+}  // namespace detail
+
 /// Plans a dropout: terms of one element are dropped together, so they pass. It counts how often it drew.
 constexpr layer_plan plan_dropout(const tensor_value& x, const dropping& what) {
   if (!what.why.ok()) return refused_layer(what.why);
@@ -163,7 +182,11 @@ constexpr layer_plan plan_dropout(const tensor_value& x, const dropping& what) {
   if (what.channelwise && x.layout.dims.count < 2) return refused_layer(refusal{code::layer_takes_other_dimensions, 2, x.layout.dims.count});
   if (!has_cotangent(x.element)) return refused_layer(refusal{code::no_function_of_element, static_cast<int>(x.element)});
   layer_plan p = plan_elementwise(x.layout, linearity::additive);
-  if (p.why.ok()) p.keep({"draws", one_number(x.layout.mesh), init::zeros(), element::int64, true});
+  if (!p.why.ok()) return p;
+  p.holds = footprint::saving(0);
+  p.holds.scratch = detail::larger(0, bytes_of(element::float64) / bytes_of(x.element) - 1);  // the numbers that are drawn
+  p.make(detail::drawn_over(x.layout, what), element::boolean);
+  p.keep({"draws", one_number(x.layout.mesh), init::zeros(), element::int64, true});
   return p;
 }
 

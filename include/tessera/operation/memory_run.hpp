@@ -13,6 +13,14 @@ struct node_memory {
 
 namespace detail {
 
+// The first node whose parameters a node has: itself, or one that it shares them with.
+constexpr int owner_of(const auto& program, int i) {
+  const auto& node = program.nodes[i];
+  for (int before = 0; before < i && node.scope >= 0 && program.scopes[node.scope].shared; ++before)
+    if (program.nodes[before].scope == node.scope && program.nodes[before].number == node.number) return before;
+  return i;
+}
+
 /// Runs a program in numbers, as its executor and autograd run it: what each step holds at once.
 template <int Nodes, int Values>
 class memory_run {
@@ -26,6 +34,7 @@ class memory_run {
     for (int i = 0; i < Nodes; ++i) {
       const auto& node = program.nodes[i];
       first_[i] = values;
+      owner_[i] = owner_of(program, i);
       for (int k = 0; k < of[i].operands.count; ++k) operand_[i][k] = place_of(program.operand(node, k));
       for (int k = 0; k < node.results; ++k, ++values) {
         const way_memory& y = of[i].results[k];
@@ -59,12 +68,13 @@ class memory_run {
       now_ = &at_[i].forward;
       for (int k = 0; k < now.operands.count; ++k) needs_[i] = needs_[i] || graded_[operand_[i][k]];
       needs_[i] = (needs_[i] || now.parameters.count > 0) && now.differentiable;
-      compute(now);
+      const bool kept = saves && needs_[i];
+      compute(now, kept);
       for (int k = 0; k < results_[i]; ++k) {
         hold(root_[first_[i] + k]);
         graded_[first_[i] + k] = needs_[i];
       }
-      if (saves && needs_[i]) save(i);
+      if (kept) save(i);
       for (int k = 0; k < now.operands.count; ++k)
         if (last_[operand_[i][k]] == i && first_reading(i, k)) let_go(root_[operand_[i][k]]);
     }
@@ -118,7 +128,7 @@ class memory_run {
   }
 
   // What a layer has at once while it computes.
-  constexpr void compute(const layer_memory& now) {
+  constexpr void compute(const layer_memory& now, bool kept) {
     index_t taken = 0;
     const auto take = [&](const way_memory& w) {
       if (!w.fresh) return;
@@ -127,7 +137,7 @@ class memory_run {
     };
     for (const way_memory& x : now.operands) take(x);
     for (const way_memory& w : now.parameters) take(w);
-    index_t given = now.beside;
+    index_t given = kept ? capped_sum(now.beside, now.remembered) : now.beside;
     index_t leaving = 0;
     for (const way_memory& y : now.results) {
       if (!now.holds.view) given = capped_sum(given, y.before);
@@ -140,7 +150,7 @@ class memory_run {
   // What stays for the backward of a node: values that are there anyway, and what was made for it alone.
   constexpr void save(int i) {
     const layer_memory& now = of_[i];
-    own_[i] = now.beside;
+    own_[i] = capped_sum(now.beside, now.remembered);
     for (int k = 0; k < now.operands.count; ++k) {
       if ((now.holds.operands >> k & 1u) == 0) continue;
       if (now.operands[k].fresh) own_[i] = capped_sum(own_[i], now.operands[k].behind);
@@ -197,7 +207,7 @@ class memory_run {
     index_t weights = 0;
     for (const way_memory& w : now.parameters) weights = capped_sum(weights, w.behind);
     add(capped_sum(made, weights));
-    reach(now.scratch);
+    reach(now.returning);
     const int passed = passes && raw == 0 ? gradient_[first_[i]] : -1;
     if (passed >= 0 && passed != count_) ++gradient_holders_[passed];
     for (int k = 0; k < results_[i]; ++k) drop_gradient(first_[i] + k);
@@ -207,6 +217,7 @@ class memory_run {
       if (w.changes) reach(capped_sum(w.before, w.returning));
       remove(w.behind);
     }
+    collect(i);
     for (int k = 0; k < now.operands.count; ++k) {
       if (!graded(k)) continue;
       const way_memory& x = now.operands[k];
@@ -220,6 +231,13 @@ class memory_run {
       arrive(operand_[i][k], mine, passed);
     }
     if (passed >= 0 && passed != count_ && --gradient_holders_[passed] == 0) remove(gradient_bytes_[passed]);
+  }
+
+  // The gradients of parameters that nodes share are added up until the first of them, which runs last, has its own.
+  constexpr void collect(int i) {
+    index_t& collected = collected_[owner_[i]];
+    if (owner_[i] == i) remove(collected);
+    else if (collected == 0) add(collected = of_[i].stored);
   }
 
   // A gradient comes to a value, a box of its own or one that others hold too; a second one is added to the first.
@@ -250,6 +268,8 @@ class memory_run {
   int first_[Nodes + 1]{};
   int results_[Nodes + 1]{};
   int operand_[Nodes + 1][most]{};
+  int owner_[Nodes + 1]{};
+  index_t collected_[Nodes + 1]{};
   bool needs_[Nodes + 1]{};
   index_t own_[Nodes + 1]{};
   index_t bytes_[Values + 1]{};

@@ -12,8 +12,9 @@ namespace tessera {
 /// of forward, which keeps what backward reads, and of backward, from given gradients of the outputs to those of the parameters, which
 /// have their memory already; inputs have none. Each is at least what LibTorch's allocator is asked for.
 ///
-/// What transports hold is not of LibTorch's memory and not counted. A convolution is counted as LibTorch's own kernel computes it; where
-/// that hands it to oneDNN, less is asked for.
+/// What transports hold is not of LibTorch's memory and not counted, nor are the wider copies in which operations on half types compute.
+/// A convolution is counted as LibTorch's own kernel computes it; where that hands it to oneDNN, less is asked for. Attention is counted as
+/// its fused kernel computes it, which wants queries and values of one number of features.
 struct memory_value {
   index_t forward = 0;     ///< without gradients: a value is gone behind its last reader
   index_t training = 0;    ///< forward and backward
@@ -32,14 +33,6 @@ constexpr refusal check(const memory_value& m) {
 }
 
 namespace detail {
-
-// Whether the parameters of a node are its own, and not those of another that is shared with it.
-constexpr bool owns_state(const auto& program, int i) {
-  const auto& node = program.nodes[i];
-  for (int before = 0; before < i && node.scope >= 0 && program.scopes[node.scope].shared; ++before)
-    if (program.nodes[before].scope == node.scope && program.nodes[before].number == node.number) return false;
-  return true;
-}
 
 // How many values a program has: inputs, then the results of its nodes.
 constexpr int values_of(const auto& program) {
@@ -78,7 +71,7 @@ struct program_memory<Program, type_list<In...>, indices<Place...>> {
     all.training = training.training();
     for (int i = 0; i < Program.count && nodes != nullptr; ++i) nodes[i] = training.at(i);
     for (int i = 0; i < Program.count; ++i) {
-      if (!owns_state(Program, i)) continue;
+      if (owner_of(Program, i) != i) continue;
       all.parameters = capped_sum(all.parameters, each[i].stored);
       all.buffers = capped_sum(all.buffers, each[i].buffers);
     }

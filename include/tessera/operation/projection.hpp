@@ -88,6 +88,7 @@ constexpr layer_plan plan_projection(const layout& x, const projection& what) {
   for (int a : axes) used.set_meaning(a, {});
   if (p.why = check_change(x, used); !p.why.ok()) return p;
   p.take(x, used);
+  p.holds = footprint::saving(1, 0xff);
 
   signature multiply;
   multiply.kind = linearity::multilinear;

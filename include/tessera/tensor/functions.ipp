@@ -144,8 +144,9 @@ TESSERA_INLINE at::Tensor compute_softmax(const bound_exchanges& by, const at::T
   if (by.ways[0].from == by.ways[0].to) return (log ? at::log_softmax(local, dim) : at::softmax(local, dim)).to(x.scalar_type());
   const index_t dims[]{dim};
   const at::Tensor below = local - kept(extreme(by, 0, local.detach(), dims, combine::max), dims);
-  const at::Tensor total = kept(summed(by, 1, at::exp(below), dims), dims);
-  return (log ? below - at::log(total) : at::exp(below) / total).to(x.scalar_type());
+  const at::Tensor powers = at::exp(below);
+  const at::Tensor total = kept(summed(by, 1, powers, dims), dims);
+  return (log ? below - at::log(total) : powers / total).to(x.scalar_type());
 }
 
 }  // namespace tessera::functions

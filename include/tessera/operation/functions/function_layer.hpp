@@ -23,6 +23,7 @@ struct function_layer {
     if constexpr (requires { F{}.exchanges(x...); })
       for (const exchange_value& e : F{}.exchanges(x...)) p.exchange(e.from, e.to, e.element);
     if constexpr (requires { F::saves; }) p.holds = functions::footprint_of(F::saves);
+    if constexpr (requires { F{}.hold(p, x...); }) F{}.hold(p, x...);
     return p;
   }
 };

@@ -2,6 +2,7 @@
 
 #include <tessera/operation/functions/number.hpp>
 #include <tessera/operation/functions/shaping.hpp>
+#include <tessera/operation/layer_plan.hpp>
 
 #include <limits>
 
@@ -73,6 +74,7 @@ constexpr exchange_value combining(const layout& x, const layout& whole, combine
 template <int Dim, bool Largest>
 struct argument : function {
   static constexpr const char* name = Largest ? "argmax" : "argmin";
+  static constexpr saved saves = saved::nothing;
   constexpr function_value on(const tensor_value& x) const { return reduced_by_exchange<Dim>(x, takes::ordered, gives::indices); }
   /// The best element, then the least index of one.
   constexpr exchange_values exchanges(const tensor_value& x) const {
@@ -90,6 +92,11 @@ struct var : function {
   static constexpr const char* name = "var";
   number n = 1;
   constexpr function_value on(const tensor_value& x) const { return reduced_by_exchange<Dims...>(x, takes::reals, gives::same); }
+  /// The distances from the mean, and their squares.
+  constexpr void hold(layer_plan& p, const tensor_value& x) const {
+    p.holds = footprint::saving(0);
+    for (int i = 0; i < 2; ++i) p.make(x.layout, element::float64);
+  }
   /// The sum of x, then that of squares.
   constexpr exchange_values exchanges(const tensor_value& x) const {
     exchange_values all = no_items<exchange_value, 4>;
@@ -107,6 +114,11 @@ struct norm : function {
     if (!(n.re > 0)) return {{}, refusal{code::norm_not_positive}};
     return reduced_by_exchange<Dims...>(x, takes::reals, gives::same);
   }
+  /// The absolute values, and their powers.
+  constexpr void hold(layer_plan& p, const tensor_value& x) const {
+    p.holds = footprint::saving(1);
+    for (int i = 0; i < 2; ++i) p.make(x.layout, element::float64);
+  }
   constexpr exchange_values exchanges(const tensor_value& x) const {
     exchange_values all = no_items<exchange_value, 4>;
     all.push(combining<Dims...>(x.layout, on(x).result.layout, With, element::float64));
@@ -121,6 +133,14 @@ struct softmax : function {
   constexpr function_value on(const tensor_value& x) const {
     const refusal why = reduced_by_exchange<Dim>(x, takes::reals, gives::same).why;
     return why.ok() ? function_value{x, {}} : function_value{{}, why};
+  }
+  /// Of a whole dimension the result is kept, of a cut one what is summed.
+  constexpr void hold(layer_plan& p, const tensor_value& x) const {
+    const bool cut = !same(p.from(1), p.to(1));
+    p.holds = footprint::saving(0, 0, !cut);
+    if (!cut) return;
+    p.make(x.layout, p.exchanged_element(1));
+    p.holds.scratch = 1;
   }
   /// The largest element, then the sum; of half types in float.
   constexpr exchange_values exchanges(const tensor_value& x) const {
