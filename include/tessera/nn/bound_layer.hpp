@@ -5,7 +5,8 @@
 #include <tessera/tensor/bound_exchanges.hpp>
 #include <tessera/tensor/tied.hpp>
 
-#include <optional>
+#include <any>
+#include <forward_list>
 #include <utility>
 
 namespace tessera::nn {
@@ -38,19 +39,26 @@ class bound_layer {
   bool is_empty = false;       ///< this worker lacks what the operation takes, its weight, or what it gives
   bool some_are_empty = false; ///< some worker does
 
-  /// What this worker's outputs read under kernels, which are the layer's; asked at every call, found at the first.
-  const tessera::detail::window_reading& reads(int first, const static_vector<sliding, 8>& kernels, const at::Scalar& outside) const {
-    if (!reads_) reads_.emplace(inputs[0].to->layout(), team->rank(), outputs, first, kernels, outside);
-    return *reads_;
+  /// What follows from the binding and from what the layer is, one of each type: asked at every call, found at the first.
+  template <class Found, class Find>
+  const Found& once(const Find& find) const {
+    for (const std::any& one : found_)
+      if (const auto* it = std::any_cast<Found>(&one)) return *it;
+    return std::any_cast<const Found&>(found_.emplace_front(find()));
   }
-  /// Where the boxes of the local operation lie; asked at every call, found at the first.
+  /// What this worker's outputs read under kernels, which are the layer's.
+  const tessera::detail::window_reading& reads(int first, const static_vector<sliding, 8>& kernels, const at::Scalar& outside) const {
+    using reading = tessera::detail::window_reading;
+    return once<reading>([&] { return reading(inputs[0].to->layout(), team->rank(), outputs, first, kernels, outside); });
+  }
+  /// Where the boxes of the local operation lie.
   const local_boxes& boxes() const {
-    if (!boxes_) {
-      boxes_.emplace();
-      for (const way& x : inputs) boxes_->operands.push({x.to->layout(), team->rank()});
-      boxes_->result = {results[0].from->layout(), team->rank()};
-    }
-    return *boxes_;
+    return once<local_boxes>([&] {
+      local_boxes all;
+      for (const way& x : inputs) all.operands.push({x.to->layout(), team->rank()});
+      all.result = {results[0].from->layout(), team->rank()};
+      return all;
+    });
   }
   /// An operand as the local operation takes it.
   at::Tensor ready(const at::Tensor& x, std::size_t i = 0) const { return change_layout(team, inputs[i].from, inputs[i].to, x); }
@@ -67,8 +75,7 @@ class bound_layer {
   }
 
  private:
-  mutable std::optional<tessera::detail::window_reading> reads_;
-  mutable std::optional<local_boxes> boxes_;
+  mutable std::forward_list<std::any> found_;
 };
 
 }  // namespace tessera::nn

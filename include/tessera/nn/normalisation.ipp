@@ -13,18 +13,28 @@ struct moments {
 /// The groups of a normalisation on one worker.
 class groups_here {
  public:
-  groups_here(const nn::call& c, const normalisation& what) : call_(c), what_(what), whole_(c.layer.inputs[0].to->layout()) {
-    for (int d = 0; d < whole_.dims.count; ++d)
-      if (what.over(d, whole_.dims.count)) over_.push_back(d);
-    for (const index_t d : over_) count_ *= static_cast<double>(whole_.dims[static_cast<int>(d)].extent);
+  groups_here(const nn::bound_layer& layer, const normalisation& what) : sent_(what.sent()) {
+    const layout& whole = layer.inputs[0].to->layout();
+    if (what.what == normalisation::kind::batch) channels_.resize(static_cast<std::size_t>(whole.dims.count), 1);
+    for (int d = 0; d < whole.dims.count; ++d)
+      if (what.over(d, whole.dims.count)) over_.push_back(d);
+    for (const index_t d : over_) count_ *= static_cast<double>(whole.dims[static_cast<int>(d)].extent);
+    coordinates mine;
+    if (!whole.mesh.locate(layer.team->rank(), mine)) return;
+    here_ = std::max(1.0, elements_at(whole, mine));
+    if (layer.exchanges.empty()) return;
+    const auto held = [&](const placement_handle& x) { return held_by(x->layout(), layer.team->rank()); };
+    const holding part = held(layer.exchanges[0].from);
+    if (size_of(part[0]) == 0) silent_ = part;
+    counts_ = counts(whole, mine, size_of(held(layer.exchanges[0].to)[0]) / sent_);
   }
 
   /// How many elements a group has, on all workers.
   double count() const { return count_; }
   /// A tensor of one number a channel as it meets boxes, and one of the shape of groups as it is.
   at::Tensor along(const at::Tensor& x) const {
-    if (what_.what != normalisation::kind::batch) return x;
-    std::vector<index_t> sizes(static_cast<std::size_t>(whole_.dims.count), 1);
+    if (channels_.empty()) return x;
+    std::vector<index_t> sizes = channels_;
     sizes[1] = x.numel();
     return x.view(sizes);
   }
@@ -32,64 +42,53 @@ class groups_here {
   std::vector<index_t> sizes(const at::Tensor& x) const { return x.sizes().slice(x.sizes().size() - over_.size()).vec(); }
 
   /// Those of x, which is double, with all workers'.
-  moments of(const at::Tensor& x) const {
-    const double here = std::max(1.0, static_cast<double>(elements_of(call_.layer.team->rank())));
-    const bool centred = what_.what != normalisation::kind::rms;
-    const at::Tensor mean = centred ? x.sum(over_, true) / here : at::zeros({}, x.options());
+  moments of(const nn::bound_layer& layer, const at::Tensor& x) const {
+    const bool centred = sent_ == 2;
+    const at::Tensor mean = centred ? x.sum(over_, true) / here_ : at::zeros({}, x.options());
     const at::Tensor squares = at::square(centred ? x - mean : x).sum(over_, true);
-    if (call_.layer.exchanges.empty()) return {mean, squares / all()};
-    const holding sent = held_by(call_.layer.exchanges[0].from->layout(), call_.layer.team->rank());
+    if (layer.exchanges.empty()) return {mean, squares / all()};
     at::Tensor parts = centred ? at::stack({squares, mean}) : squares.unsqueeze(0);
-    if (size_of(sent[0]) == 0) parts = empty_result(sent, {parts});
-    parts = call_.exchanged(parts);
-    std::vector<index_t> sizes = parts.sizes().vec();
-    sizes.insert(sizes.begin(), sizes[0] / what_.sent());
-    sizes[1] = what_.sent();
-    parts = parts.view(sizes);
+    if (!silent_.empty()) parts = empty_result(silent_, {parts});
+    parts = layer.exchanged(parts, 0).unflatten(0, {-1, sent_});
     if (!centred) return {mean, parts.select(1, 0).sum(0) / all()};
-    const at::Tensor share = counts(sizes);
     const at::Tensor means = parts.select(1, 1);
-    const at::Tensor of_all = (share * means).sum(0) / all();
-    return {of_all, (parts.select(1, 0) + share * at::square(means - of_all)).sum(0) / all()};
+    const at::Tensor of_all = (counts_ * means).sum(0) / all();
+    return {of_all, (parts.select(1, 0) + counts_ * at::square(means - of_all)).sum(0) / all()};
   }
 
  private:
   double all() const { return std::max(1.0, count_); }
   /// How many elements of a group a worker has.
-  index_t elements_of(int rank) const {
-    coordinates c;
-    return whole_.mesh.locate(rank, c) ? elements_at(c) : 0;
-  }
-  index_t elements_at(const coordinates& c) const {
-    index_t n = 1;
-    for (const index_t d : over_) n *= size_of(cutting{whole_}.held(static_cast<int>(d), c));
+  double elements_at(const layout& whole, const coordinates& c) const {
+    double n = 1;
+    for (const index_t d : over_) n *= static_cast<double>(size_of(cutting{whole}.held(static_cast<int>(d), c)));
     return n;
   }
   /// The same of each part, in their order.
-  at::Tensor counts(const std::vector<index_t>& parts) const {
+  at::Tensor counts(const layout& whole, coordinates c, index_t parts) const {
     std::vector<double> n;
-    coordinates c;
-    whole_.mesh.locate(call_.layer.team->rank(), c);
-    for (index_t k = 0; k < parts[0]; ++k) {
+    for (index_t k = 0; k < parts; ++k) {
       index_t rest = k;
-      for (int a = whole_.roles.count - 1; a >= 0; --a) {
-        const axis_role& r = whole_.roles[a];
-        if (r.kind != role::cut || !what_.over(r.dimension, whole_.dims.count)) continue;
-        c[a] = static_cast<int>(rest % whole_.mesh.axes[a].extent);
-        rest /= whole_.mesh.axes[a].extent;
+      for (int a = whole.roles.count - 1; a >= 0; --a) {
+        const axis_role& r = whole.roles[a];
+        if (r.kind != role::cut || std::find(over_.begin(), over_.end(), r.dimension) == over_.end()) continue;
+        c[a] = static_cast<int>(rest % whole.mesh.axes[a].extent);
+        rest /= whole.mesh.axes[a].extent;
       }
-      n.push_back(static_cast<double>(elements_at(c)));
+      n.push_back(elements_at(whole, c));
     }
-    std::vector<index_t> sizes(parts.size() - 1, 1);
-    sizes[0] = parts[0];
+    std::vector<index_t> sizes(static_cast<std::size_t>(whole.dims.count) + 1, 1);
+    sizes[0] = parts;
     return at::tensor(n, at::kDouble).view(sizes);
   }
 
-  const nn::call& call_;
-  const normalisation& what_;
-  const layout& whole_;
+  index_t sent_;
+  std::vector<index_t> channels_;  ///< ones, of a batch normalisation
   std::vector<index_t> over_;
   double count_ = 1;
+  double here_ = 1;
+  holding silent_;      ///< what this worker sends, where it has nothing to
+  at::Tensor counts_;
 };
 
 /// The distance of 1 from the next number of an element.
@@ -109,7 +108,8 @@ namespace tessera::nn {
 TESSERA_INLINE at::Tensor forward(const call& c, const normalisation& what) {
   using kind = normalisation::kind;
   const at::Tensor& x = c.operand();
-  const tessera::detail::groups_here groups(c, what);
+  using tessera::detail::groups_here;
+  const groups_here& groups = c.layer.once<groups_here>([&] { return groups_here(c.layer, what); });
   const bool running = what.keeps() && !c.training;
   if (what.what == kind::batch && !running && groups.count() == 1) throw error(refusal{code::one_value_a_channel}, c.layer.team->label());
   std::vector<at::Tensor> operands{x};
@@ -131,7 +131,7 @@ TESSERA_INLINE at::Tensor forward(const call& c, const normalisation& what) {
   }
   const at::Tensor wide = x.to(at::kDouble);
   const auto widened = [&](const at::Tensor& t) { return groups.along(t.to(at::kDouble)); };
-  const tessera::detail::moments m = running ? tessera::detail::moments{widened(*kept(0)), widened(*kept(1))} : groups.of(wide);
+  const tessera::detail::moments m = running ? tessera::detail::moments{widened(*kept(0)), widened(*kept(1))} : groups.of(c.layer, wide);
   if (what.keeps() && c.training && groups.count() > 0) {
     const auto blend = [&](std::size_t i, const at::Tensor& now) {
       const at::Tensor before = c.buffer(i).value().to(at::kDouble);
