@@ -206,8 +206,12 @@ auto output(const deep<conv<3>>& net, const images<ts::whole, ts::whole, ts::blo
 auto output(const deep<conv<3>>& net, const at::Tensor& x) { return net(x); }
 #elif defined(COPY_OF_A_NETWORK)  // expect: [tessera.network.copy]
 auto copied(const small_net& net) { return net; }
-#elif defined(LOSS_OF_IMAGES)  // expect: [tessera.layer.dimensions] && layer_takes_other_dimensions<tessera::its::takes<2>, tessera::its::is_given<4>>
+#elif defined(LOSS_OF_IMAGES)  // expect: [tessera.signature.dimensions] && operand_of_other_dimensions<tessera::its::operand<1>, tessera::its::takes<3>, tessera::its::is_given<1>>
 auto loss(const image& x, const ts::tensor<layout_as<ts::whole>, ts::shape_of<16>, std::int64_t>& labels) {
+  ts::nn::cross_entropy(x, labels).backward();
+}
+#elif defined(LOSS_WITHOUT_CLASSES)  // expect: [tessera.layer.dimensions] && layer_takes_other_dimensions<tessera::its::takes<2>, tessera::its::is_given<1>>
+auto loss(const ts::tensor<layout_as<ts::whole>, ts::shape_of<16>>& x, const ts::tensor<layout_as<ts::whole>, ts::shape_of<16>, std::int64_t>& labels) {
   ts::nn::cross_entropy(x, labels).backward();
 }
 #elif defined(LOSS_WITH_FLOAT_LABELS)  // expect: [tessera.tensor.element] && wrong_element<tessera::its::expected_element<tessera::element::int64>, tessera::its::given_element<tessera::element::float32>>

@@ -520,19 +520,51 @@ TEST_CASE("classes that are masked with -inf add nothing to a cross-entropy, who
   for (int r = 0; r < 6; ++r) CHECK(run.of(r));
 }
 
-TEST_CASE("cross-entropy equals the serial loss with classes and batch whole or cut") {
+namespace {
+
+// Options of any kind; of few samples some have no label that counts.
+nn::cross_entropy_options roll_loss(dice& d, index_t classes) {
+  nn::cross_entropy_options how;
+  if (d.once_in(3)) how.reduction = nn::reduction::sum;
+  if (d.once_in(2)) how.ignore_index = d.roll(0, static_cast<int>(classes));
+  if (d.once_in(3)) how.label_smoothing = 0.1;
+  if (d.once_in(2))
+    for (index_t c = 0; c < classes; ++c) how.weight.push_back(0.25 * d.roll(1, 9));
+  return how;
+}
+
+at::Tensor serial_loss(const at::Tensor& x, const at::Tensor& y, const nn::cross_entropy_options& how) {
+  const std::optional<at::Tensor> weight = how.weight.empty() ? std::nullopt : std::optional(at::tensor(how.weight, at::kDouble));
+  return at::cross_entropy_loss(x, y, weight, how.reduction == nn::reduction::mean ? at::Reduction::Mean : at::Reduction::Sum, how.ignore_index, how.label_smoothing);
+}
+
+}  // namespace
+
+TEST_CASE("cross-entropy equals the serial loss of samples and of pixels, with classes, batch and space whole or cut, under all options") {
   layer_trials t;
-  t.run(62, 40, [](dice& d, const mesh_value& m) {
-    const index_t n = d.roll(1, 7);
+  t.run(62, 60, [](dice& d, const mesh_value& m) {
+    const int dims = d.roll(2, 4);
     const index_t classes = d.roll(1, 9);
-    const layout x = roll_layout(d, m, extents({n, classes}), {false, true, false, false});
+    static_vector<index_t, max_dimensions> e;
+    for (int i = 0; i < dims; ++i) e.push(i == 1 ? classes : d.roll(1, dims == 2 ? 7 : 4));
+    const layout x = roll_layout(d, m, e, {false, true, false, false});
     layout y;
     y.mesh = m;
-    y.dims.push(x.dims[0]);
-    for (const axis_role& r : x.roles) y.roles.push(r.kind == role::cut && r.dimension == 0 ? r : axis_role{d.once_in(2) ? role::invariant : role::replicate});
+    for (int i = 0; i < dims; ++i)
+      if (i != 1) y.dims.push(x.dims[i]);
+    for (axis_role r : x.roles) {
+      const bool stays = r.kind == role::cut && r.dimension != 1;
+      if (stays && r.dimension > 1) --r.dimension;
+      y.roles.push(stays ? r : axis_role{d.once_in(2) ? role::invariant : role::replicate});
+    }
+    nn::cross_entropy_options how = roll_loss(d, classes);
+    const at::Tensor all_labels = (global_of(extents_of(y), numbers{7}).abs() * 1e4).to(at::kLong).remainder(classes);
+    if (how.reduction == nn::reduction::mean && (all_labels == how.ignore_index).all().item<bool>()) how.ignore_index = -100;  // 0 / 0
     const auto labels = [=](const layout& l, int rank) {
-      const interval mine = box_of(l, rank)[0];
-      return at::arange(mine.lo, mine.hi, at::kLong).mul(5).add(2).remainder(classes);
+      at::Tensor mine = all_labels;
+      const box b = box_of(l, rank);
+      for (int i = 0; i < l.dims.count; ++i) mine = mine.narrow(i, b[i].lo, b[i].size());
+      return mine;
     };
     layer_case c;
     c.plan = plan_elementwise(x);
@@ -541,16 +573,35 @@ TEST_CASE("cross-entropy equals the serial loss with classes and batch whole or 
     for (int a = 0; a < 2; ++a) loss.roles.push({role::invariant});
     c.plan.leave(loss);
     c.forward = [=](const team_handle& team, const auto&, const at::Tensor& in, const auto&) {
-      return nn::cross_entropy(tensor<dyn>(team, x, in), tensor<dyn>(team, y, labels(y, team->rank()))).local() * 1;
+      return nn::cross_entropy(tensor<dyn>(team, x, in), tensor<dyn>(team, y, labels(y, team->rank())), how).local() * 1;
     };
-    c.serial = [=](const at::Tensor& in, const auto&) {
-      layout whole;
-      whole.mesh = grid_of(1, 1);
-      whole.roles.resize(2);
-      whole.dims.push(y.dims[0]);
-      return at::cross_entropy_loss(in, labels(whole, 0));
-    };
+    c.serial = [=](const at::Tensor& in, const auto&) { return serial_loss(in, all_labels, how); };
     return c;
   });
-  judge(t, 250);
+  judge(t, 350);
+}
+
+TEST_CASE("a loss without a label that counts is none, and options that do not fit are refused on all workers") {
+  struct up : axis<2> {};
+  struct across : axis<3> {};
+  using grid = mesh<up, across>;
+  using scores = tensor<partition<grid, whole, whole, blocks<up>, blocks<across>>, shape_of<2, 4, 3, 2>, double>;
+  using classes = tensor<partition<grid, whole, blocks<up>, blocks<across>>, shape_of<2, 3, 2>, std::int64_t>;
+  const at::Tensor x = global_of({2, 4, 3, 2}, numbers{9});
+  const auto loss = [&](auto& t, index_t label, const nn::cross_entropy_options& how = {}) {
+    auto logits = take<scores>(t, x);
+    logits.requires_grad();
+    const auto y = nn::cross_entropy(logits, take<classes>(t, at::full({2, 3, 2}, label, at::kLong)), how);
+    y.backward();
+    return std::pair(value(y), tessera::global(logits.grad()));
+  };
+  CHECK(satisfied<grid>([&](auto& t) {
+    const auto [mean, gradient] = loss(t, -100);
+    return std::isnan(mean) && at::equal(gradient, at::zeros_like(x));
+  }) == 6);
+  CHECK(satisfied<grid>([&](auto& t) { return loss(t, 3, {.weight = {1, 1, 1, 1}, .label_smoothing = 1}).first > 0; }) == 6);
+  CHECK(refusals<grid>("tessera.loss.weight", [&](auto& t) { loss(t, 3, {.weight = {1, 1, 1}}); }) == 6);
+  CHECK(refusals<grid>("tessera.layer.probability", [&](auto& t) { loss(t, 3, {.label_smoothing = 1.5}); }) == 6);
+  CHECK(refusals<grid>("tessera.loss.label", [&](auto& t) { loss(t, 4); }) == 6);
+  CHECK(refusals<grid>("tessera.loss.label", [&](auto& t) { loss(t, -100, {.ignore_index = 255}); }) == 6);
 }

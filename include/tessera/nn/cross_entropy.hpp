@@ -5,17 +5,37 @@
 #include <tessera/operation/typed.hpp>
 #include <tessera/tensor/tensor.hpp>
 
+#include <vector>
+
+namespace tessera::nn {
+
+/// What a loss makes of the losses of its samples.
+enum class reduction : signed char { mean, sum };
+
+/// The options of `cross_entropy`, LibTorch's: of a label that is not counted there is no loss, and a mean is by the weights of the labels.
+struct cross_entropy_options {
+  nn::reduction reduction = nn::reduction::mean;
+  std::vector<double> weight = {};  ///< one for each class, all 1 unless said
+  index_t ignore_index = -100;      ///< the label that is not counted
+  double label_smoothing = 0;       ///< the share of a label that all classes have
+};
+
+}  // namespace tessera::nn
+
 namespace tessera::detail {
 
-/// Logits [n, c] and labels [n] are cut alike along n; the classes may be cut.
-inline constexpr signature loss_signature = [] {
+/// Logits [n, c, d…] and labels [n, d…] are cut alike; the classes may be cut.
+constexpr signature loss_signature(int dims) {
   signature s;
   s.kind = linearity::nonlinear;
-  s.operands.push(named("nc"));
-  s.operands.push(named("n"));
-  s.result = named("nc");
+  s.result = letters_of(dims);
+  s.operands.push(s.result);
+  letters labels;
+  for (int d = 0; d < dims; ++d)
+    if (d != 1) labels.push(s.result[d]);
+  s.operands.push(labels);
   return s;
-}();
+}
 
 constexpr refusal check_loss(const tensor_value& x, const tensor_value& y) {
   const layout& logits = x.layout;
@@ -23,25 +43,27 @@ constexpr refusal check_loss(const tensor_value& x, const tensor_value& y) {
   if (!has_cotangent(x.element)) return refusal{code::element_has_no_cotangent};
   if (is_complex(x.element)) return refusal{code::no_order, text()};
   if (y.element != element::int64) return refusal{code::wrong_element, element::int64, y.element};
-  if (logits.dims.count != 2) return refusal{code::layer_takes_other_dimensions, 2, logits.dims.count};
+  if (logits.dims.count < 2) return refusal{code::layer_takes_other_dimensions, 2, logits.dims.count};
   static_vector<operand, 4> operands;
   operands.push({logits, false});
   static_vector<operand, 4> both = operands;
   both.push({labels, true});
-  return first_of(infer(loss_signature, both).why, infer(functions::reduced<>(logits, linearity::multilinear), operands).why);
+  return first_of(infer(loss_signature(logits.dims.count), both).why, infer(functions::reduced<>(logits, linearity::multilinear), operands).why);
 }
 
 }  // namespace tessera::detail
 
 namespace tessera::nn {
 
-/// The mean over the batch of −log softmax(logits)[label]; invariant over the mesh.
+/// The mean of −log softmax(logits)[label] over logits [n, c, d…] and labels [n, d…], as over the pixels of images; invariant over the mesh.
 ///
 ///   m = maxₖ xₖ (a constant),  s = Σₖ exp(xₖ − m),  loss = mean(log s + m − x_label)
 ///
-/// Classes may be cut: m is combined by maximum, s and x_label are summed in one exchange to an invariant, so backward moves
-/// nothing for them. Half types are float from the logits to the mean, which alone is rounded.
-tensor<dyn> cross_entropy(const tensor<dyn>& logits, const tensor<dyn>& labels, call_site at = call_site::here());
+/// Anything may be cut. Of cut classes m is combined by maximum, s and x_label are summed in one exchange to an invariant, so backward moves
+/// nothing for them. The sum of all losses and what they are divided by are summed in one exchange, in double. Half types are float before
+/// that, and the mean alone is rounded.
+tensor<dyn> cross_entropy(const tensor<dyn>& logits, const tensor<dyn>& labels, const cross_entropy_options& how = {},
+                          call_site at = call_site::here());
 
 }  // namespace tessera::nn
 
@@ -74,12 +96,12 @@ namespace tessera::nn {
 
 template <class Logits, class Labels>
   requires(TensorType<Logits> || TensorType<Labels>)
-auto cross_entropy(const Logits& logits, const Labels& labels, call_site at = call_site::here()) {
+auto cross_entropy(const Logits& logits, const Labels& labels, const cross_entropy_options& how = {}, call_site at = call_site::here()) {
   using verdict = verdict_of<detail::loss_verdict<Logits, Labels>>;
   verdict::template refuse<verdict>();
   if constexpr (verdict::ok) {
     using Loss = typename detail::tensor_named<Logits, detail::loss_value<Logits>>::type;
-    return Loss(cross_entropy(logits.dynamic(), labels.dynamic(), at));
+    return Loss(cross_entropy(logits.dynamic(), labels.dynamic(), how, at));
   } else {
     return detail::refused_tensor<>();
   }

@@ -38,6 +38,9 @@ inline constexpr reason other_results{
 inline constexpr reason label_out_of_range{
     "tessera.loss.label", "label, classes",
     "a label names a class that does not exist; correct the labels"};
+inline constexpr reason class_weights_differ{
+    "tessera.loss.weight", "has, classes",
+    "a loss has one weight for each class; give as many as there are classes"};
 inline constexpr reason file_missing{
     "tessera.file.missing", "",
     "the file cannot be read; look at its path and at the reason"};

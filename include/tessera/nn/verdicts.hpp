@@ -73,6 +73,11 @@ template <class... Told> struct label_out_of_range {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.loss.label] a label names a class that does not exist; correct the labels"); } };
+template <class... Told> struct class_weights_differ {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.loss.weight] a loss has one weight for each class; give as many as there are classes"); } };
 template <class... Told> struct file_missing {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -172,6 +177,7 @@ template <> struct verdict_for<&code::program_cycle> { template <class Why> usin
 template <> struct verdict_for<&code::layer_threw> { template <class Why> using type = layer_threw<>; };
 template <> struct verdict_for<&code::other_results> { template <class Why> using type = other_results<its::has<Why::number(0)>, its::says<Why::number(1)>>; };
 template <> struct verdict_for<&code::label_out_of_range> { template <class Why> using type = label_out_of_range<its::label<Why::number(0)>, its::classes<Why::number(1)>>; };
+template <> struct verdict_for<&code::class_weights_differ> { template <class Why> using type = class_weights_differ<its::has<Why::number(0)>, its::classes<Why::number(1)>>; };
 template <> struct verdict_for<&code::file_missing> { template <class Why> using type = file_missing<>; };
 template <> struct verdict_for<&code::file_not_written> { template <class Why> using type = file_not_written<>; };
 template <> struct verdict_for<&code::disk_full> { template <class Why> using type = disk_full<>; };

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <tessera/nn/verdicts.hpp>
+#include <tessera/tensor/tensor.hpp>
+
+namespace tessera::detail {
+
+/// Throws if this worker has an index outside [0, end), and names it; on every worker of the team where they compare.
+inline void check_indices(const team_handle& team, const at::Tensor& indices, index_t end, const reason& why, bool compared = true) {
+  if (!team->inside()) return;
+  index_t wrong = end - 1;  // not yet
+  if (indices.numel() > 0) {
+    const auto [least, most] = at::aminmax(indices);
+    if (least.item<index_t>() < 0) wrong = least.item<index_t>();
+    else if (most.item<index_t>() >= end) wrong = most.item<index_t>();
+  }
+  const bool fits = 0 <= wrong && wrong < end;
+  if (!compared && !fits) throw error(refusal{why, wrong, end}, team->label());
+  if (!compared) return;
+  const std::vector<std::uint64_t> all = team->collect(static_cast<std::uint64_t>(wrong), "comparing indices");
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (const auto index = static_cast<index_t>(all[i]); index < 0 || index >= end)
+      throw error(refusal{why, index, end}, label_of(team->mesh(), team->mesh().rank(team->mesh().at(static_cast<int>(i)))));
+}
+
+}  // namespace tessera::detail
