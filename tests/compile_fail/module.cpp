@@ -83,6 +83,15 @@ struct model {
   constexpr auto operator()(auto x) const { return x | ts::kernel<3, 3>{}; }
 };
 static_assert(ts::network<model, image>::program.count >= 0);
+#elif defined(ASSIGNED)  // expect: [tessera.network.assigned] && flow_of_another_type<>
+struct model {
+  constexpr auto operator()(auto x) const {
+    x = x | nn::relu{};
+    x = x | nn::conv<5, ts::kernel<3, 3>>{};
+    return x | nn::relu{};
+  }
+};
+static_assert(ts::network<model, image>::program.count >= 0);
 #elif defined(A_PART_THAT_HOLDS_VALUES)  // expect: [tessera.network.value] && part_holds_values<>
 struct scaled {
   static constexpr const char* name = "scaled";

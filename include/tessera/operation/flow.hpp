@@ -18,6 +18,14 @@ struct flow {
 
   detail::recorder<typename Reading::fact>* in = nullptr;
   program_value from;
+
+  /// Refuses another tensor's flow.
+  template <class Other, class Told>
+  constexpr auto& operator=(const flow<Other, Reading, Told>&) {
+    using refused = std::conditional_t<Told::ok, flow_of_another_type<>, fits>;
+    static_assert((refused::template refuse<refused>(), true));
+    return *this;
+  }
 };
 template <class T, class Reading, class Verdict>
 inline constexpr kind kind_of<flow<T, Reading, Verdict>> = kind::flow;

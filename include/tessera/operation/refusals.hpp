@@ -104,6 +104,9 @@ inline constexpr reason heads_do_not_divide{
 inline constexpr reason module_not_constant{
     "tessera.network.module", "",
     "a module is called while compiling; write constexpr auto operator()(auto x) const, and nothing in it that only run time can do"};
+inline constexpr reason flow_of_another_type{
+    "tessera.network.assigned", "",
+    "a flow is of one shape and partition, so it takes no other's place; give the result of each layer a name of its own"};
 inline constexpr reason part_holds_values{
     "tessera.network.value", "",
     "a part of a module is known by its type, so what its object holds would be lost; make it template parameters"};

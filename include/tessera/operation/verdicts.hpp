@@ -208,6 +208,11 @@ template <class... Told> struct module_not_constant {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.network.module] a module is called while compiling; write constexpr auto operator()(auto x) const, and nothing in it that only run time can do"); } };
+template <class... Told> struct flow_of_another_type {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.network.assigned] a flow is of one shape and partition, so it takes no other's place; give the result of each layer a name of its own"); } };
 template <class... Told> struct part_holds_values {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -334,6 +339,7 @@ template <> struct verdict_for<&code::number_does_not_fit> { template <class Why
 template <> struct verdict_for<&code::groups_do_not_divide> { template <class Why> using type = groups_do_not_divide<its::in<Why::number(0)>, its::out<Why::number(1)>, its::groups<Why::number(2)>>; };
 template <> struct verdict_for<&code::heads_do_not_divide> { template <class Why> using type = heads_do_not_divide<its::heads<Why::number(0)>, its::key_heads<Why::number(1)>>; };
 template <> struct verdict_for<&code::module_not_constant> { template <class Why> using type = module_not_constant<>; };
+template <> struct verdict_for<&code::flow_of_another_type> { template <class Why> using type = flow_of_another_type<>; };
 template <> struct verdict_for<&code::part_holds_values> { template <class Why> using type = part_holds_values<>; };
 template <> struct verdict_for<&code::layer_takes_other_dimensions> { template <class Why> using type = layer_takes_other_dimensions<its::takes<Why::number(0)>, its::is_given<Why::number(1)>>; };
 template <> struct verdict_for<&code::wrong_kernel> { template <class Why> using type = wrong_kernel<its::extents<Why::number(0)>>; };
