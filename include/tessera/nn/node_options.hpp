@@ -2,7 +2,6 @@
 
 #include <tessera/file/layout.hpp>
 #include <tessera/nn/program.hpp>
-#include <tessera/operation/layer_values.hpp>
 
 #include <set>
 

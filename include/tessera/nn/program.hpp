@@ -2,6 +2,7 @@
 
 #include <tessera/nn/network.hpp>
 #include <tessera/nn/program_path.hpp>
+#include <tessera/operation/layer_values.hpp>
 
 #include <memory>
 
