@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
@@ -119,6 +120,36 @@ TEST_CASE("a launch leaves LibTorch's settings as they were, so the next one doe
   CHECK(threads_of_each<mesh<twins>>() == first);
   CHECK(c10::AutogradState::get_tls_state().get_multithreading_enabled());
   at::set_num_threads(before);
+}
+
+TEST_CASE("the mesh of a launch may be a value") {
+  namespace ts = tessera;
+  const int argc = 0;
+  char* argv[]{nullptr};
+  const ts::launch_options options = threads_only();
+  const at::Tensor table = at::arange(35, at::kDouble).view({5, 7});
+  std::atomic<int> right = 0;
+  const int rows = 2;
+  const int columns = 3;
+  // [mesh-value]
+  ts::mesh_value mesh;                                              // rows and columns are of a command line, a file, …
+  mesh.axes.push({ts::text("row"), rows});
+  mesh.axes.push({ts::text("col"), columns});
+  const int status = ts::launch(argc, argv, options, ts::row_major(mesh), [&](const ts::team_handle& team) {
+    ts::layout tiles;                                               // a table of 5 x 7, cut by both axes
+    tiles.mesh = team->mesh();
+    tiles.roles.resize(2);
+    tiles.dims.resize(2);
+    for (int d = 0; d < 2; ++d) {
+      tiles.dims[d].extent = table.size(d);
+      tiles.cut_by(d, d);
+    }
+    const ts::tensor<ts::dyn> x = ts::take(team, tiles, table);
+    right += at::equal(ts::global(x * x), table * table);
+  });
+  // [end]
+  CHECK(status == 0);
+  CHECK(right == 6);
 }
 
 TEST_CASE("a worker in backward never exchanges with one in a forward of the same type") {
