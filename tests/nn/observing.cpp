@@ -27,6 +27,7 @@ struct watched_module {
 using watched_types = network<watched_module, watched_image>;
 using watched_net = nn::network<watched_module, watched_image>;
 
+// [diary]
 /// Writes down what it is told.
 struct diary final : nn::layer_observer {
   std::vector<std::string> lines;
@@ -36,6 +37,7 @@ struct diary final : nn::layer_observer {
     lines.push_back(fmt::format("{}{} {}{}", what, v.direction == purpose::backward ? "backward " : "", v.path, v.path.empty() ? v.name : ""));
   }
 };
+// [end]
 
 struct in_turn {
   std::vector<std::string> forward, backward;
