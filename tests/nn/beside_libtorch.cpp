@@ -1,3 +1,7 @@
+#include <torch/data/dataloader.h>
+#include <torch/data/datasets/base.h>
+#include <torch/data/samplers/random.h>
+#include <torch/data/samplers/sequential.h>
 #include <torch/nn/init.h>
 #include <torch/nn/utils/clip_grad.h>
 #include <torch/optim.h>
@@ -74,6 +78,22 @@ auto stepping(Options options) {
 bool copies_differ(const team<grid>& t, const at::Tensor& mine) {
   const auto all = t.state()->collect(tessera::detail::hash_of(mine), "comparing tensors");
   return all[0] != all[2] || all[1] != all[3];
+}
+
+/// The samples, as LibTorch's data loaders read them.
+struct sample_rows : torch::data::datasets::Dataset<sample_rows, at::Tensor> {
+  at::Tensor get(std::size_t i) override { return samples()[static_cast<index_t>(i)]; }
+  std::optional<std::size_t> size() const override { return samples().size(0); }
+};
+
+/// Whether each batch of a data loader is the same on the workers that hold copies.
+template <class Sampler>
+bool loads_alike(const team<grid>& t) {
+  const auto loader = torch::data::make_data_loader(sample_rows{}, Sampler(9), 4);
+  bool alike = true;
+  for (const std::vector<at::Tensor>& batch : *loader)
+    if (copies_differ(t, at::stack(batch))) alike = false;
+  return alike;
 }
 
 }  // namespace
@@ -172,6 +192,11 @@ TEST_CASE("an order of samples is drawn by a generator of the worker's own; LibT
           return !copies_differ(t, order) && same_bits(global(take<input>(t, samples().index_select(0, order))), samples().index_select(0, order));
         }) == 4);
   CHECK(satisfied<grid>([](const team<grid>& t) { return copies_differ(t, at::randperm(1000)); }) == 4);
+}
+
+TEST_CASE("a data loader in order gives all workers the same batches, one in LibTorch's random order does not") {
+  CHECK(satisfied<grid>([](const team<grid>& t) { return loads_alike<torch::data::samplers::SequentialSampler>(t); }) == 4);
+  CHECK(satisfied<grid>([](const team<grid>& t) { return !loads_alike<torch::data::samplers::RandomSampler>(t); }) == 4);
 }
 
 TEST_CASE("LibTorch's random functions draw for each worker: copies drift apart; numbers by global index are the same on all") {
