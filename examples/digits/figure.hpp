@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 #include <fmt/core.h>
+#include <tessera/nn/file.hpp>
 
 #include <algorithm>
 #include <array>
@@ -9,11 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
-#include <stdexcept>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -25,11 +23,6 @@ namespace digits {
 struct misread {
   at::Tensor image;  ///< 8 x 8 (any shape of 64 elements), ink from 0 to 1
   std::int64_t read, is;
-};
-
-/// A figure that could not be written; no part of it stays behind.
-struct figure_error : std::runtime_error {
-  using std::runtime_error::runtime_error;
 };
 
 /// The images of a test set whose readings (N, int64) differ from their labels.
@@ -182,18 +175,7 @@ inline std::string drawing(const std::vector<double>& loss, const std::vector<mi
 /// Writes an SVG: the loss of every epoch, and up to twelve misread digits. The file appears whole or not at all.
 inline void write_figure(const std::filesystem::path& path, const std::vector<double>& loss,
                          const std::vector<misread>& wrong, const std::string& title) {
-  const std::string svg = detail::drawing(loss, wrong, title);
-  const std::filesystem::path part = path.string() + ".part";
-  std::ofstream file(part, std::ios::binary);
-  file << svg;
-  file.close();
-  std::error_code error;
-  if (file) std::filesystem::rename(part, path, error);
-  if (!file || error) {
-    std::filesystem::remove(part, error);
-    throw figure_error(fmt::format(
-        "[digits.figure.unwritable] {}: cannot be written; name a place in a writable folder", path.string()));
-  }
+  tessera::write_whole(path, detail::drawing(loss, wrong, title));
 }
 
 }  // namespace digits

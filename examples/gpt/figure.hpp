@@ -1,13 +1,11 @@
 #pragma once
 
 #include <fmt/core.h>
+#include <tessera/nn/file.hpp>
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <stdexcept>
 #include <string>
-#include <system_error>
 #include <vector>
 
 namespace gpt {
@@ -28,16 +26,7 @@ inline void write_figure(const std::filesystem::path& path, const std::vector<do
   std::string line;
   for (std::size_t step = 0; step < loss.size(); ++step) line += fmt::format("{}{:.1f} {:.1f}", step == 0 ? 'M' : 'L', x(step), y(loss[step]));
   svg += fmt::format("<path d='{}' fill='none' stroke='#2f6fb0' stroke-width='1.5'/>\n</svg>\n", line);
-  const std::filesystem::path part = path.string() + ".part";
-  std::ofstream file(part, std::ios::binary);
-  file << svg;
-  file.close();
-  std::error_code error;
-  if (file) std::filesystem::rename(part, path, error);
-  if (!file || error) {
-    std::filesystem::remove(part, error);
-    throw std::runtime_error(fmt::format("[gpt.figure.unwritable] {}: cannot be written; name a place in a writable folder", path.string()));
-  }
+  tessera::write_whole(path, svg);
 }
 
 }  // namespace gpt

@@ -1,6 +1,7 @@
 #include "tests/support/tensors.hpp"
 
 #include <nlohmann/json.hpp>
+#include <tessera/nn/file.hpp>
 #include <tessera/nn/together.hpp>
 #include <tessera/nn/weights_file.hpp>
 #include <torch/optim/sgd.h>
@@ -282,6 +283,20 @@ TEST_CASE("a file that is no weights file is one error, whatever it holds") {
   for (const std::filesystem::path& what : {folder.path, fifo, std::filesystem::path("/dev/zero")})
     CHECK(begins(error_of([&] { nn::read_state(what); }), "file.kind"));
   CHECK(begins(error_of([&] { nn::read_state(""); }), "file.missing"));
+}
+
+TEST_CASE("a file of any bytes appears whole, or what was there stays") {
+  const scratch_folder folder;
+  const auto path = folder / "picture";
+  write_whole(path, "a first one");
+  write_whole(path, "another");
+  CHECK(bytes_of_file(path) == "another");
+  at_flush = [](bool) { return ENOSPC; };
+  CHECK(told([&] { write_whole(path, "a third one"); }) == "tessera.file.space");
+  at_flush = nullptr;
+  CHECK(bytes_of_file(path) == "another");
+  CHECK(folder.files() == 1);
+  CHECK(told([&] { write_whole(folder / "nowhere" / "picture", ""); }) == "tessera.file.write");
 }
 
 TEST_CASE("a file that another program wrote is read: keys in any order, words of its own, any element, data that is not aligned") {

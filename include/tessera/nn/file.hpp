@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cerrno>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -130,3 +131,14 @@ class replacement : file {
 };
 
 }  // namespace tessera::detail
+
+namespace tessera {
+
+/// Writes a file that appears whole or not at all, in place of what is there. One worker calls it.
+inline void write_whole(const std::filesystem::path& path, std::string_view bytes) {
+  detail::replacement file(path);
+  file.write(bytes.data(), bytes.size());
+  file.keep();
+}
+
+}  // namespace tessera
