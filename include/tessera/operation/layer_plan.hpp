@@ -3,7 +3,7 @@
 #include <tessera/operation/footprint.hpp>
 #include <tessera/operation/infer.hpp>
 #include <tessera/operation/initial_value.hpp>
-#include <tessera/plan/all_reduce_cost.hpp>
+#include <tessera/operation/traffic.hpp>
 #include <tessera/topology/tensor_type.hpp>
 
 #include <initializer_list>
@@ -191,57 +191,6 @@ constexpr layer_plan refused_layer(const refusal& why) {
   return p;
 }
 
-/// What one direction of a network moves, in bytes.
-struct direction {
-  index_t bytes = 0;                 ///< received by all workers
-  index_t busiest_worker_bytes = 0;  ///< Σ over exchanges of what their busiest worker receives
-  index_t lower_bound_bytes = 0;     ///< Σ over exchanges of what must move at least
-  index_t messages = 0;
-
-  constexpr direction& operator+=(const direction& o) {
-    bytes = detail::capped_sum(bytes, o.bytes);
-    busiest_worker_bytes = detail::capped_sum(busiest_worker_bytes, o.busiest_worker_bytes);
-    lower_bound_bytes = detail::capped_sum(lower_bound_bytes, o.lower_bound_bytes);
-    messages = detail::capped_sum(messages, o.messages);
-    return *this;
-  }
-  friend constexpr bool operator==(const direction&, const direction&) = default;
-};
-
-/// What a layer or a network moves: activations and parameters on the way there, their cotangents on the way back.
-struct traffic_value {
-  direction forward;
-  direction backward;
-
-  constexpr traffic_value& operator+=(const traffic_value& o) {
-    forward += o.forward;
-    backward += o.backward;
-    return *this;
-  }
-  friend constexpr bool operator==(const traffic_value&, const traffic_value&) = default;
-};
-
-/// Refuses more bytes than can be counted.
-constexpr refusal check(const traffic_value& t) {
-  for (const direction* d : {&t.forward, &t.backward})
-    if (d->bytes == INT64_MAX || d->lower_bound_bytes == INT64_MAX || d->messages == INT64_MAX) return refusal{code::cost_overflows};
-  return {};
-}
-
-constexpr direction in_bytes(const cost& c, element e) {
-  const auto bytes = [e](index_t elements) { return detail::capped_product(elements, bytes_of(e)); };
-  return {bytes(c.total), bytes(c.busiest), bytes(c.lower_bound), c.messages};
-}
-
-/// The traffic of a change of layout and of its adjoint.
-constexpr traffic_value traffic_of(const layout& from, const layout& to, element e) {
-  if (same(from, to)) return {};
-  traffic_value t;
-  t.forward = in_bytes(cost_between(from, to), e);
-  if (has_cotangent(e) && only_sums(from) && only_sums(to)) t.backward = in_bytes(cost_between(cotangent(to), cotangent(from)), e);
-  return t;
-}
-
 /// The elements of a layer's operands.
 using operand_elements = static_vector<element, 4>;
 
@@ -305,6 +254,19 @@ constexpr layout weight_for(const layout& x, const Extents& extents) {
     w.dims.push(d);
   }
   return w;
+}
+
+/// One number for all elements that differ along such dimensions alone, where those elements are: a statistic, a draw.
+template <class Along>
+constexpr layout one_along(layout x, const Along& along) {
+  for (axis_role& r : x.roles)
+    if (r.kind == role::cut && along(r.dimension)) r = {};
+  for (int d = 0; d < x.dims.count; ++d) {
+    if (!along(d)) continue;
+    x.dims[d] = {};
+    x.dims[d].extent = 1;
+  }
+  return x;
 }
 
 /// Stored forms are invariant wherever they are not cut or on one coordinate: every worker that holds a copy steps it alike.

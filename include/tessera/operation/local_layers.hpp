@@ -163,14 +163,8 @@ struct dropping {
 namespace detail {
 
 /// Where one number is drawn: for each element, or each channel of a sample.
-constexpr layout drawn_over(layout x, const dropping& what) {
-  for (int d = 2; what.channelwise && d < x.dims.count; ++d) {
-    for (axis_role& r : x.roles)
-      if (r.kind == role::cut && r.dimension == d) r = {};
-    x.dims[d] = {};
-    x.dims[d].extent = 1;
-  }
-  return x;
+constexpr layout drawn_over(const layout& x, const dropping& what) {
+  return one_along(x, [&](int d) { return what.channelwise && d >= 2; });
 }
 
 }  // namespace detail

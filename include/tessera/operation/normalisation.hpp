@@ -46,18 +46,6 @@ constexpr refusal check_normalisation(const tensor_value& x, const normalisation
   return {};
 }
 
-// One number a group, on whom its elements are.
-constexpr layout groups_of(layout x, const normalisation& what) {
-  for (axis_role& r : x.roles)
-    if (r.kind == role::cut && what.over(r.dimension, x.dims.count)) r = {};
-  for (int d = 0; d < x.dims.count; ++d) {
-    if (!what.over(d, x.dims.count)) continue;
-    x.dims[d] = {};
-    x.dims[d].extent = 1;
-  }
-  return x;
-}
-
 // The parts of groups over the workers that share them: behind one another in a first dimension, each worker with what it has.
 constexpr layout parts_of_groups(const layout& x, const normalisation& what) {
   layout parts;
@@ -93,25 +81,23 @@ constexpr layout all_parts(layout parts) {
 }
 
 // What it holds: LibTorch's own kernels keep what they read and the numbers of groups; where groups are cut all is done in double.
-constexpr void hold_normalisation(layer_plan& p, const tensor_value& x, const normalisation& what, const layout& groups) {
+constexpr void hold_normalisation(layer_plan& p, const tensor_value& x, const normalisation& what) {
   const bool cut = p.exchanges() > 0;
   const bool centred = what.what != normalisation::kind::rms;
   const bool scales_all = what.weight && what.what != normalisation::kind::batch;  // the scale of a group by the weight of an element
   const bool wide = x.element == element::float64;
   p.holds = footprint::saving(!cut || (!centred && wide), 0xff);
-  const auto remember = [&](bool said, const layout& like) {
-    if (said) p.remember(like, cut ? element::float64 : x.element);
-  };
   if (!cut) {
+    const layout groups = one_along(x.layout, [&](int d) { return what.over(d, x.layout.dims.count); });
     for (int i = 0; i < 1 + centred; ++i) p.make(groups, x.element);
-    remember(scales_all && !centred, x.layout);
+    if (scales_all && !centred) p.remember(x.layout, x.element);
     p.holds.scratch = !centred;
     p.holds.returning = centred ? 0 : 3;
     return;
   }
-  for (int i = 0; i < 2 * centred; ++i) remember(true, x.layout);  // the distances from a part's mean and from that of all
-  remember(!centred && !wide, x.layout);
-  remember(scales_all, x.layout);
+  // The distances from a part's mean and from that of all, or what they are without a mean; what each element is scaled by.
+  const int kept = (centred ? 2 : wide ? 0 : 1) + scales_all;
+  for (int i = 0; i < kept; ++i) p.remember(x.layout, element::float64);
   p.holds.scratch = wide ? 2 : 3 * bytes_of(element::float64) / bytes_of(x.element);
 }
 
@@ -139,7 +125,7 @@ constexpr layer_plan plan_normalisation(const tensor_value& in, const normalisat
   if (!p.why.ok()) return p;
   const layout parts = detail::parts_of_groups(x, what);
   if (parts.dims[0].extent > what.sent()) p.exchange(parts, detail::all_parts(parts), element::float64);
-  detail::hold_normalisation(p, in, what, detail::groups_of(x, what));
+  detail::hold_normalisation(p, in, what);
   if (!what.keeps()) return p;
   layout channels;
   if (p.why = detail::meet_parameter(x, s.result, of, channels); !p.why.ok()) return p;
