@@ -533,7 +533,7 @@ nn::cross_entropy_options roll_loss(dice& d, index_t classes) {
   return how;
 }
 
-at::Tensor serial_loss(const at::Tensor& x, const at::Tensor& y, const nn::cross_entropy_options& how) {
+at::Tensor serial_cross_entropy(const at::Tensor& x, const at::Tensor& y, const nn::cross_entropy_options& how) {
   const std::optional<at::Tensor> weight = how.weight.empty() ? std::nullopt : std::optional(at::tensor(how.weight, at::kDouble));
   return at::cross_entropy_loss(x, y, weight, how.reduction == nn::reduction::mean ? at::Reduction::Mean : at::Reduction::Sum, how.ignore_index, how.label_smoothing);
 }
@@ -575,7 +575,7 @@ TEST_CASE("cross-entropy equals the serial loss of samples and of pixels, with c
     c.forward = [=](const team_handle& team, const auto&, const at::Tensor& in, const auto&) {
       return nn::cross_entropy(tensor<dyn>(team, x, in), tensor<dyn>(team, y, labels(y, team->rank())), how).local() * 1;
     };
-    c.serial = [=](const at::Tensor& in, const auto&) { return serial_loss(in, all_labels, how); };
+    c.serial = [=](const at::Tensor& in, const auto&) { return serial_cross_entropy(in, all_labels, how); };
     return c;
   });
   judge(t, 350);
