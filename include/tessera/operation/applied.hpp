@@ -16,53 +16,45 @@ struct mesh_after<L, In> {
   using type = typename L::mesh_type;
 };
 
-/// What types need of a layer's plan: its first result and how many it has, and why it is refused, if it is.
-struct plan_summary {
-  tensor_value first;
-  refusal why;
-  int outputs = 0;
+// A result of a layer, where its plan has it.
+struct result_value {
+  const tessera::layout& layout;
+  tessera::element element;
+
+  constexpr bool operator==(const tensor_value& x) const { return layout == x.layout && element == x.element; }
 };
 
-constexpr tensor_value output_of(const layer_plan& p, int i, element first) {
-  return p.why.ok() ? tensor_value{p.output(i), p.element_of(i, first)} : tensor_value{};
+// What a layer plans on these operands.
+template <class L, class... Values>
+constexpr layer_plan planned_on(const Values&... operands) {
+  if constexpr (requires { L::plan(operands...); }) return L::plan(operands...);
+  else return refused_layer(refusal{code::wrong_number_of_operands, -1, sizeof...(operands)});
 }
 
-// The value of a result, as a constant.
-template <class On, int Place>
-struct result_value {
-  static constexpr tensor_value value = output_of(On::plan(), Place, On::elements.items[0]);
-};
-template <class On>
-struct result_value<On, 0> {
-  static constexpr const tensor_value& value = On::summary.first;
-};
-
+// The plan of a layer on canonical tensor types: one constant, from which all is taken that types know of the layer.
 template <class L, class... In>
-concept PlansFor = requires { L::plan(described<In>::value...); };
+inline constexpr layer_plan constant_plan = planned_on<L>(described<In>::value...);
 
-/// A layer applied to canonical tensor types: its plan, which is large and a constant only where one asks for it, and the types of its
-/// results.
+/// A layer applied to canonical tensor types: its plan and the types of its results.
 template <class L, class First, class... Rest>
 struct applied {
   using layer = L;
   static constexpr operand_elements elements{{described<First>::value.element, described<Rest>::value.element...}, 1 + sizeof...(Rest)};
-  static constexpr layer_plan plan() {
-    if constexpr (PlansFor<L, First, Rest...>) return L::plan(described<First>::value, described<Rest>::value...);
-    else return refused_layer(refusal{code::wrong_number_of_operands, -1, 1 + sizeof...(Rest)});
+  static constexpr const layer_plan& planned = constant_plan<L, First, Rest...>;
+  /// The same for those who know no type; while the program runs it is made anew, since as a constant it would lie in the program.
+  static constexpr layer_plan plan(const void* = nullptr) {
+    if (__builtin_is_constant_evaluated()) return planned;
+    const layer_plan p = planned_on<L>(described<First>::value, described<Rest>::value...);
+    return p;
   }
-
-  static constexpr plan_summary summary = [] {
-    const layer_plan p = plan();
-    return plan_summary{output_of(p, 0, elements.items[0]), p.why, p.outputs()};
-  }();
   struct verdict_source {
-    static constexpr const refusal& value = summary.why;
+    static constexpr const refusal& value = planned.why;
   };
   using verdict = verdict_of<verdict_source, L, First, Rest...>;
 
   template <int Place>
-  struct result : result_value<applied, Place> {
-    using result_value<applied, Place>::value;
+  struct result {
+    static constexpr result_value value{planned.output(Place), planned.element_of(Place, elements.items[0])};
 
     // What stays as it was keeps its type, which is canonical already; what is cut as it was keeps its partition.
     static auto named() {

@@ -43,8 +43,9 @@ class axis_rule {
     const char letter = what_.operands[first][lead.dimension];
     const dimension& d = operands_[first].layout.dims[lead.dimension];
     const treated how = what_.of(letter);
-    if (how.how == treatment::split && !splits(how, d, parts_of(first))) return refusal{code::split_through_part, first, lead.dimension, how.extent};
-    if (!cuttable(how, d) || !same_intervals(d, beside(how, first, d), parts_of(first))) return refusal{code::dimension_needed_whole, first, lead.dimension};
+    const int parts = operands_[first].layout.part_count(lead.dimension);
+    if (how.how == treatment::split && !splits(how, d, parts)) return refusal{code::split_through_part, first, lead.dimension, how.extent};
+    if (!cuttable(how, d) || !lies_beside(how, first, d, d, parts)) return refusal{code::dimension_needed_whole, first, lead.dimension};
     int terms = 0;    // operands whose intervals are pending
     int lacking = 0;  // operands without this dimension
     for (int o = 0; o < operands_.count; ++o) {
@@ -52,7 +53,7 @@ class axis_rule {
       if (has >= 0) {
         const dimension& other = operands_[o].layout.dims[has];
         const bool alike = kind(o) == role::cut && of(o).dimension == has && of(o).level == lead.level && of(o).joined == lead.joined &&
-                           same_intervals(beside(how, o, d), other, parts_of(first));
+                           lies_beside(how, o, d, other, parts);
         if (!alike) return refusal{code::cut_unalike, name(), o, has};
         terms += other.kind == cover::pending && !other.tiles() ? 1 : 0;
         continue;
@@ -111,18 +112,21 @@ class axis_rule {
     if (d.kind != cover::tiled || d.grain() % how.extent == 0) return d.kind == cover::tiled;
     return d.bounds == nullptr && d.extent != dynamic && d.extent % (d.grain() * parts) == 0 && d.extent / parts % how.extent == 0;
   }
-  constexpr int parts_of(int o) const { return operands_[o].layout.part_count(of(o).dimension); }
 
   // The dimension of an operand that is treated together with another: the one of its letter, or what is concatenated with it.
   constexpr int counterpart(const treated& t, int o) const {
     int at = place(what_.operands[o], t.letter);
+    if (at >= 0 || t.how != treatment::concatenated) return at;
     for (const treated& other : what_.special)
-      if (at < 0 && t.how == treatment::concatenated && other.how == t.how && other.into == t.into) at = place(what_.operands[o], other.letter);
+      if (at < 0 && other.how == t.how && other.into == t.into) at = place(what_.operands[o], other.letter);
     return at;
   }
-  // How that dimension must be cut beside one that is cut as d: alike, or in its range of the tiling that all which are concatenated have.
+  // Whether that dimension is cut as it must be beside one that is cut as d: alike, or in its range of the tiling that all which are
+  // concatenated have.
+  constexpr bool lies_beside(const treated& t, int o, const dimension& d, const dimension& its, int parts) const {
+    return same_intervals(t.how == treatment::concatenated ? beside(t, o, d) : d, its, parts);
+  }
   constexpr dimension beside(const treated& t, int o, dimension d) const {
-    if (t.how != treatment::concatenated) return d;
     index_t begin = 0;
     index_t length = 0;
     index_t n = 0;

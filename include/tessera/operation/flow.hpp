@@ -94,7 +94,7 @@ template <class L, class Reading, class First, class... Rest>
 constexpr auto flowed_through(bool numbered, const flow<First, Reading>& first, const flow<Rest, Reading>&... rest) {
   using on = applied<L, First, Rest...>;
   if constexpr (on::verdict::ok) {
-    constexpr int results = on::summary.outputs;
+    constexpr int results = on::planned.outputs();
     const int node = first.in->add(Reading::template fact_of<on>(), {first.from, rest.from...}, results, numbered);
     return results_of<on, Reading>(first.in, node, indices_below<results>{});
   } else {

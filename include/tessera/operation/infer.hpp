@@ -151,15 +151,14 @@ constexpr inferred infer(const signature& what, const static_vector<operand, 4>&
   }
   out.layout.mesh = operands[0].layout.mesh;
   out.layout.roles.resize(out.layout.mesh.axes.count);
-  for (char letter : what.result) {
-    dimension d;
-    if (out.why = detail::infer_dimension(what, operands, letter, d); !out.why.ok()) return out;
-    out.layout.dims.push(d);
-  }
-  for (const letters& dims : what.operands)
-    for (char letter : dims) {
-      dimension summed;
+  out.layout.dims.resize(what.result.count);
+  for (int d = 0; d < what.result.count; ++d)
+    if (out.why = detail::infer_dimension(what, operands, what.result.items[d], out.layout.dims.items[d]); !out.why.ok()) return out;
+  for (int o = 0; o < what.operands.count; ++o)
+    for (int d = 0; d < what.operands.items[o].count; ++d) {
+      const char letter = what.operands.items[o].items[d];
       if (place(what.result, letter) >= 0) continue;
+      dimension summed;
       if (out.why = detail::infer_dimension(what, operands, letter, summed); !out.why.ok()) return out;
     }
   for (int a = 0; a < out.layout.roles.count; ++a) {

@@ -52,44 +52,35 @@ class layer_plan {
   footprint holds;  ///< of the local operation, in memory
 
   /// Adds an operand as it comes and as the local operation takes it.
-  constexpr void take(const layout& given, const layout& used) {
-    const pair at = both(given, used);
-    inputs_.push(at);
-  }
-  constexpr void take(const layout& x) { inputs_.push(one(x)); }
+  constexpr void take(const layout& given, const layout& used) { inputs_.push(both(given, used)); }
+  constexpr void take(const layout& x) { take(x, x); }
   /// Adds a result as the local operation gives it and as it leaves; its element is the first operand's unless it is said.
   constexpr void give(const layout& raw, const layout& output) { outputs_.push({both(raw, output), false, {}}); }
   constexpr void give(const layout& raw, const layout& output, element e) { outputs_.push({both(raw, output), true, e}); }
-  constexpr void give(const layout& y) { outputs_.push({one(y), false, {}}); }
-  constexpr void give(const layout& y, element e) { outputs_.push({one(y), true, e}); }
+  constexpr void give(const layout& y) { give(y, y); }
+  constexpr void give(const layout& y, element e) { give(y, y, e); }
   constexpr void own(const parameter_value& w) { parameters_.push({w.name, both(w.stored, w.used), w.initial, w.has_element, w.element, w.serial}); }
   /// Adds a change of layout between local operations, of an element of its own.
-  constexpr void exchange(const layout& from, const layout& to, element e) {
-    const pair at = both(from, to);
-    exchanges_.push({at, e});
-  }
+  constexpr void exchange(const layout& from, const layout& to, element e) { exchanges_.push({both(from, to), e}); }
   /// Adds a tensor that the local operation makes besides its results and keeps for its backward.
-  constexpr void make(const layout& x, element e) { made(x, e, true); }
+  constexpr void make(const layout& x, element e) { made_.push({one(x), e, true}); }
   /// Adds one that it makes on its way to them: kept for its backward, and gone at once where there is none.
-  constexpr void remember(const layout& x, element e) { made(x, e, false); }
-  constexpr void keep(const buffer_value& b) {
-    const pair at = one(b.stored);
-    buffers_.push({b.name, at, b.initial, b.element, b.only_here});
-  }
+  constexpr void remember(const layout& x, element e) { made_.push({one(x), e, false}); }
+  constexpr void keep(const buffer_value& b) { buffers_.push({b.name, one(b.stored), b.initial, b.element, b.only_here}); }
 
   constexpr int inputs() const { return inputs_.count; }
-  constexpr const layout& given(int i = 0) const { return layouts_[inputs_[i].before]; }
-  constexpr const layout& used(int i = 0) const { return layouts_[inputs_[i].behind]; }
+  constexpr const layout& given(int i = 0) const { return layouts_[inputs_[i].before].taken; }
+  constexpr const layout& used(int i = 0) const { return layouts_[inputs_[i].behind].taken; }
 
   constexpr int outputs() const { return outputs_.count; }
-  constexpr const layout& raw(int i = 0) const { return layouts_[outputs_[i].at.before]; }
-  constexpr const layout& output(int i = 0) const { return layouts_[outputs_[i].at.behind]; }
+  constexpr const layout& raw(int i = 0) const { return layouts_[outputs_[i].at.before].taken; }
+  constexpr const layout& output(int i = 0) const { return layouts_[outputs_[i].at.behind].taken; }
   /// The element of a result, of a layer whose first operand has this one.
   constexpr element element_of(int i, element first) const { return outputs_[i].has_element ? outputs_[i].own : first; }
 
   constexpr int parameters() const { return parameters_.count; }
-  constexpr const layout& stored(int i) const { return layouts_[parameters_[i].at.before]; }
-  constexpr const layout& weight(int i) const { return layouts_[parameters_[i].at.behind]; }
+  constexpr const layout& stored(int i) const { return layouts_[parameters_[i].at.before].taken; }
+  constexpr const layout& weight(int i) const { return layouts_[parameters_[i].at.behind].taken; }
   constexpr parameter_value parameter(int i) const {
     const parameter_place& w = parameters_[i];
     return {w.name, stored(i), weight(i), w.initial, w.has_element, w.own, w.serial};
@@ -98,33 +89,41 @@ class layer_plan {
   constexpr element parameter_element(int i, element first) const { return parameters_[i].has_element ? parameters_[i].own : first; }
 
   constexpr int exchanges() const { return exchanges_.count; }
-  constexpr const layout& from(int i) const { return layouts_[exchanges_[i].at.before]; }
-  constexpr const layout& to(int i) const { return layouts_[exchanges_[i].at.behind]; }
+  constexpr const layout& from(int i) const { return layouts_[exchanges_[i].at.before].taken; }
+  constexpr const layout& to(int i) const { return layouts_[exchanges_[i].at.behind].taken; }
   constexpr element exchanged_element(int i) const { return exchanges_[i].own; }
 
   constexpr int made() const { return made_.count; }
-  constexpr const layout& made(int i) const { return layouts_[made_[i].at.before]; }
+  constexpr const layout& made(int i) const { return layouts_[made_[i].at].taken; }
   constexpr element made_element(int i) const { return made_[i].own; }
   constexpr bool made_always(int i) const { return made_[i].always; }
 
   constexpr int buffers() const { return buffers_.count; }
   constexpr buffer_value buffer(int i) const {
     const buffer_place& b = buffers_[i];
-    return {b.name, layouts_[b.at.before], b.initial, b.own, b.only_here};
+    return {b.name, layouts_[b.at].taken, b.initial, b.own, b.only_here};
   }
 
   /// Another way for an operand to come, for a result to leave, for a parameter to be stored.
-  constexpr void come(const layout& given, int i = 0) { inputs_[i].before = one(given).before; }
-  constexpr void leave(const layout& output, int i = 0) { outputs_[i].at.behind = one(output).behind; }
-  constexpr void store(const layout& stored, int i) { parameters_[i].at.before = one(stored).before; }
+  constexpr void come(const layout& given, int i = 0) { inputs_[i].before = one(given); }
+  constexpr void leave(const layout& output, int i = 0) { outputs_[i].at.behind = one(output); }
+  constexpr void store(const layout& stored, int i) { parameters_[i].at.before = one(stored); }
 
   /// Calls visit(layout) with each layout, to change it.
   template <class Visit>
   constexpr void each_layout(const Visit& visit) {
-    for (layout& x : layouts_) visit(x);
+    for (int i = 0; i < count_; ++i) visit(layouts_[i].taken);
   }
 
  private:
+  // A place for a layout: an empty layout has room for all axes and dimensions, and compilers pay for that room.
+  union place {
+    char free = 0;
+    layout taken;
+
+    constexpr place() {}
+    constexpr explicit place(const layout& x) : taken(x) {}
+  };
   struct pair {
     signed char before, behind;
   };
@@ -146,36 +145,33 @@ class layer_plan {
     element own;
   };
   struct made_place {
-    pair at;
+    signed char at;
     element own;
     bool always;
   };
   struct buffer_place {
     const char* name;
-    pair at;
+    signed char at;
     initial_value initial;
     element own;
     bool only_here;
   };
 
-  constexpr void made(const layout& x, element e, bool always) {
-    const pair at = one(x);
-    made_.push({at, e, always});
-  }
-  constexpr pair one(const layout& x) {
+  constexpr signed char one(const layout& x) {
     int i = 0;
-    while (i < layouts_.count && !(layouts_[i] == x)) ++i;
-    if (i == layouts_.count) layouts_.push(x);
-    const auto at = static_cast<signed char>(i);
-    return {at, at};
+    while (i < count_ && !(layouts_[i].taken == x)) ++i;
+    if (i == room) stop(refusal{code::list_full, room});
+    if (i == count_) layouts_[count_++] = place(x);
+    return static_cast<signed char>(i);
   }
   constexpr pair both(const layout& before, const layout& behind) {
-    pair at = one(before);
-    if (!(before == behind)) at.behind = one(behind).before;
-    return at;
+    const signed char at = one(before);
+    return {at, &before == &behind ? at : one(behind)};
   }
 
-  static_vector<layout, 16> layouts_ = no_items<layout, 16>;
+  static constexpr int room = 16;
+  place layouts_[room];
+  int count_ = 0;
   static_vector<pair, 4> inputs_;
   static_vector<output_place, 4> outputs_;
   static_vector<parameter_place, 8> parameters_;

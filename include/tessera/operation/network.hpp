@@ -20,7 +20,7 @@ struct layer_facts {
 namespace detail {
 
 template <class On>
-inline constexpr layer_facts facts_of{On::layer::name, requires { On::layer::only_here; }, [](const void*) { return On::plan(); }, On::elements};
+inline constexpr layer_facts facts_of{On::layer::name, requires { On::layer::only_here; }, &On::plan, On::elements};
 
 /// Notes what types know.
 struct planning {
@@ -158,15 +158,7 @@ constexpr bound_extents extents_bound(const Bindings&... bindings) {
 template <class Network, class... Bindings>
 using traffic_bindings = verdict_of<traffic_bindings_check<Network, Bindings...>>;
 
-// A layer that types know, as constants of its own: a network's are many, however long it is.
-template <const auto* Facts>
-inline constexpr layer_plan constant_plan = Facts->plan();
-// The same: while the program runs it is made anew, since as a constant it would lie in the program.
-template <const auto* Facts>
-constexpr layer_plan plan_at_hand() {
-  if (__builtin_is_constant_evaluated()) return constant_plan<Facts>;
-  return Facts->plan();
-}
+// What a layer moves, as constants of its own: a network's are many, however long it is.
 template <const auto* Facts, auto... Bindings>
 struct constant_exchanges {
   static constexpr layer_exchanges of = exchanges_of(Facts->plan(), Facts->elements, extents_bound(Bindings...));
@@ -184,7 +176,7 @@ struct program_traffic<Program, indices<Place...>> {
     return all;
   }
   static constexpr traffic_value under(const bound_extents& known) {
-    return sum({bound_traffic(plan_at_hand<Program.nodes[Place].what>(), Program.nodes[Place].what->elements, known)..., {}});
+    return sum({bound_traffic(Program.nodes[Place].what->plan(), Program.nodes[Place].what->elements, known)..., {}});
   }
   template <auto... Bindings>
   static constexpr traffic_value constant() {

@@ -79,7 +79,7 @@ struct program_memory<Program, type_list<In...>, indices<Place...>> {
     return all;
   }
   static constexpr memory_value under(const bound_extents& known, node_memory* nodes = nullptr) {
-    return sum({bound_memory(plan_at_hand<Program.nodes[Place].what>(), Program.nodes[Place].what->elements, known)..., layer_memory()}, known,
+    return sum({bound_memory(Program.nodes[Place].what->plan(), Program.nodes[Place].what->elements, known)..., layer_memory()}, known,
                nodes);
   }
   template <auto... Bindings>

@@ -77,8 +77,8 @@ struct signature {
   refusal why;  ///< what cannot be read in its text or roles
 
   constexpr treated of(char letter) const {
-    for (const treated& t : special)
-      if (t.letter == letter) return t;
+    for (int i = 0; i < special.count; ++i)
+      if (special.items[i].letter == letter) return special.items[i];
     return {letter, treatment::plain};
   }
 

@@ -250,10 +250,12 @@ constexpr bool same_intervals(const dimension& p, const dimension& q, int parts)
 
 /// Equal in spelling, names of dynamic extents included.
 constexpr bool operator==(const layout& a, const layout& b) {
-  if (!(a.mesh == b.mesh) || !(a.roles == b.roles) || a.dims.count != b.dims.count) return false;
+  if (a.dims.count != b.dims.count) return false;
+  for (int d = 0; d < a.dims.count; ++d)  // first what tells most layouts apart
+    if (a.dims.items[d].extent != b.dims.items[d].extent || a.dims.items[d].kind != b.dims.items[d].kind) return false;
+  if (!(a.roles == b.roles) || !(a.mesh == b.mesh)) return false;
   for (int d = 0; d < a.dims.count; ++d)
-    if (a.dims[d].kind != b.dims[d].kind || !(a.dims[d].tag == b.dims[d].tag) || !same_intervals(a.dims[d], b.dims[d], a.part_count(d)))
-      return false;
+    if (!(a.dims[d].tag == b.dims[d].tag) || !same_intervals(a.dims[d], b.dims[d], a.part_count(d))) return false;
   return true;
 }
 
