@@ -187,7 +187,7 @@ class contraction_form {
     return divides ? refusal{} : refusal{code::groups_do_not_divide, in, what_.out, what_.groups};
   }
 
-  // The axes that cut groups: those of the features, then what else was named.
+  // The axes that cut the features, then what else was named.
   constexpr static_vector<int, max_axes> joined_lists(const static_vector<int, max_axes>& one,
                                                       const static_vector<int, max_axes>& other) const {
     static_vector<int, max_axes> all = feature_axes();
@@ -261,15 +261,8 @@ class contraction_form {
   // The input's partition without grain: what cut its features cuts the result's, partial axes too.
   constexpr layout usual_output(layout y, const static_vector<int, max_axes>& cut_out,
                                 const static_vector<int, max_axes>& cut_in) const {
-    static_vector<int, max_axes> order = feature_axes();
-    for (const auto* list : {&cut_out, &cut_in})
-      for (int a : *list) {
-        bool known = false;
-        for (int k : order) known = known || k == a;
-        if (!known) order.push(a);
-      }
     static_vector<int, max_axes> cutters;
-    for (int a : order)
+    for (int a : joined_lists(cut_out, cut_in))
       if (y.roles[a].kind == role::partial || (y.roles[a].kind == role::cut && y.roles[a].dimension == feature_)) cutters.push(a);
     for (int a : cutters) y.set_meaning(a, {});
     y.dims[feature_].balance(cutters.empty() ? 1 : what_.grain_out);
