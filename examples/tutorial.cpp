@@ -169,7 +169,7 @@ input         20x1x9x9      whole whole blocks(row) blocks(col)
 2 max_pool    20x6x3x3      whole whole blocks(row) blocks(col)        16,320      16,320      32,640     112,960
 repartition   20x6x3x3      whole blocks(row, col) whole whole          6,240       6,240      12,480      81,280
 3 flatten     20x54         whole grains of 9(row, col)                     0           0           0      77,440
-4 linear      20x4          whole blocks(row, col)                      1,920       1,920       3,840      82,184
+4 linear      20x4          whole blocks(row, col)                      1,920       1,920       3,840      81,544
   weight      4x54          whole grains of 9(row, col)
   bias        4             blocks(row, col)
 in all, bytes received by all workers                                  30,880      33,760      64,640
