@@ -230,9 +230,9 @@ TEST_CASE("outputs are cut in grains where the layer says so") {
 }
 
 TEST_CASE("a dimension grows by a role, and its cut with it") {
-  using image = tensor<partition<grid, blocks<row>, grains<2, col>>, shape<dim<5>, dim<7>>, double>;
+  using plane = tensor<partition<grid, blocks<row>, grains<2, col>>, shape<dim<5>, dim<7>>, double>;
   static constexpr signature twice = operation("hw->hw").scaled('h', 2).scaled('w', 3).linear();
-  STATIC_REQUIRE(std::is_same_v<operation_type<twice, image>, tensor<partition<grid, grains<2, row>, grains<6, col>>, shape<dim<10>, dim<21>>, double>>);
+  STATIC_REQUIRE(std::is_same_v<operation_type<twice, plane>, tensor<partition<grid, grains<2, row>, grains<6, col>>, shape<dim<10>, dim<21>>, double>>);
   STATIC_REQUIRE(operation("hw->hw").scaled('h', 0).check().is(code::role_does_not_fit));
   STATIC_REQUIRE(operation("hw->w").scaled('h', 2).check().is(code::role_does_not_fit));
 }

@@ -39,7 +39,7 @@ inline tensor_value read_input(const file::place& here, const mesh_value& mesh, 
 class network_reader {
  public:
   network_reader(nn::program& p, const file::place& all, const mesh_value& mesh, const nn::layer_table& table, file::lists& keep)
-      : program_(p), mesh_(mesh), table_(table), keep_(keep), nodes_(all.only({"inputs", "nodes", "outputs"}).at("nodes").list()) {
+      : mesh_(mesh), table_(table), keep_(keep), nodes_(all.only({"inputs", "nodes", "outputs"}).at("nodes").list()) {
     const file::place inputs = all.at("inputs").list();
     for (std::size_t i = 0; i < inputs.size(); ++i) name(inputs.item(i), p.input(read_input(inputs.item(i), mesh, keep)));
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
@@ -80,7 +80,6 @@ class network_reader {
     for (std::size_t i = 0; i < y.size() && y.size() > 1; ++i) values_.emplace(fmt::format("{}.{}", named, i), y[i]);
   }
 
-  nn::program& program_;
   const mesh_value& mesh_;
   const nn::layer_table& table_;
   file::lists& keep_;
