@@ -1,10 +1,8 @@
 #include "evaluate.hpp"
 
 #include "measure.hpp"
-#include "serial.hpp"
-
-#include <tessera/nn/forward.hpp>
-#include <tessera/tensor/launch.hpp>
+#include "running.hpp"
+#include "serial_layers.hpp"
 
 #include <torch/csrc/autograd/autograd.h>
 
@@ -64,7 +62,8 @@ class run {
     std::string code;
     try {
       tensor<dyn> x(team_, from, at::zeros(sizes, at::TensorOptions().dtype(tessera::detail::scalar_type(t_.element))));
-      for (const link& l : f.calls) x = passed(l, x, made(l, parameters_of(l, t_.weights, t_.element, 7)));
+      for (const link& l : f.calls)
+        x = running_link(team_, l, state_of(l, t_.weights, t_.element, 7), t_.element)(x, t_.trains);
     } catch (const error& e) {
       code = e.code();
     }
@@ -74,52 +73,40 @@ class run {
     return {};
   }
 
-  tensor<dyn> passed(const link& l, const tensor<dyn>& x, const std::vector<nn::parameter>& parameters) const {
-    switch (l.what) {
-      case link::kind::change: return to(l.plan.output(), x);
-      case link::kind::contraction:
-        return {team_, l.plan.output(), nn::forward_contraction({team_, l.plan}, l.weights, x.local(), parameters)};
-      case link::kind::pooling: return {team_, l.plan.output(), nn::forward_pooling({team_, l.plan}, l.pool, x.local()).values};
-    }
-    return x;
+  tensor<dyn> called(const tensor<dyn>& x, bool training) const {
+    tensor<dyn> y = x;
+    for (const running_link& l : links_) y = l(y, training);
+    return y;
   }
-
-  std::vector<nn::parameter> made(const link& l, const std::vector<at::Tensor>& global) const {
-    std::vector<nn::parameter> all;
-    for (int k = 0; k < l.plan.parameters(); ++k) {
-      all.emplace_back(team_, l.plan.parameter(k).name, l.plan.parameter(k), t_.element, seed{1});
-      all.back().assign(global[static_cast<std::size_t>(k)]);
-    }
-    return all;
-  }
+  at::Tensor serially_called(const at::Tensor& x, bool training) const { return serially(t_.links, x, serial_, training); }
 
   void forward() {
     at::Tensor local = locals_of(domain(), t_.x, t_.element, 1, team_->rank());
-    if (t_.backward && t_.leaf < 0) local.set_requires_grad(true);
+    if (t_.backward && t_.leaf < 0 && local.is_floating_point()) local.set_requires_grad(true);
     x_ = {team_, domain(), local};
-    y_ = x_;
     for (const link& l : t_.links) {
-      serial_parameters_.push_back(parameters_of(l, t_.weights, t_.element, 100 * serial_parameters_.size() + 7));
-      parameters_.push_back(made(l, serial_parameters_.back()));
-      y_ = passed(l, y_, parameters_.back());
+      serial_.push_back(state_of(l, t_.weights, t_.element, 100 * serial_.size() + 7));
+      links_.emplace_back(team_, l, serial_.back(), t_.element);
     }
+    y_ = called(x_, t_.trains);
+    if (t_.squares) loss_ = squares_from_target(y_);
     if (!t_.backward) return;
-    dy_ = locals_of(cotangent(codomain()), t_.dy, t_.element, 2, team_->rank());
-    y_.local().backward(dy_);
+    dy_ = t_.squares ? at::ones_like(loss_.local()) : locals_of(cotangent(codomain()), t_.dy, t_.element, 2, team_->rank());
+    (t_.squares ? loss_ : y_).local().backward(dy_);
   }
 
   at::Tensor leaf() const {
-    return t_.leaf < 0 ? x_.local() : parameters_[0][static_cast<std::size_t>(t_.leaf)].stored().local();
+    return t_.leaf < 0 ? x_.local() : links_[0].state.parameters[static_cast<std::size_t>(t_.leaf)].stored().local();
   }
   static at::Tensor gradient(const at::Tensor& of) { return of.grad().defined() ? of.grad() : at::zeros_like(of); }
 
   /// Every worker's part of the result is that of the serial one: x put together, run and taken apart.
   verdict meaning() {
     serial_x_ = assembled(domain(), t_.x, t_.element, 1, team_->mesh().size());
-    serial_x_.set_requires_grad(t_.backward);
-    for (auto& of_link : serial_parameters_)
-      for (at::Tensor& p : of_link) p.set_requires_grad(t_.backward);
-    serial_y_ = serially(t_.links, serial_x_, serial_parameters_);
+    serial_x_.set_requires_grad(t_.backward && serial_x_.is_floating_point());
+    for (serial_state& of_link : serial_)
+      for (at::Tensor& p : of_link.parameters) p.set_requires_grad(t_.backward);
+    serial_y_ = serially_called(serial_x_, t_.trains);
     distance d;
     d.add(y_.local(), part_of(serial_y_, codomain(), team_->rank()), tolerance(1e-4), tolerance(1e-4) * largest(serial_y_));
     return agreed(d, "y is not the serial one");
@@ -156,34 +143,74 @@ class run {
     return {result::fail, off, fmt::format("<Fx,dy>/d = {}, <x,F*dy>/d = {}", r, s)};
   }
 
-  /// y and the gradients that the case names are the serial layer's.
+  /// What the case names is the serial layer's.
   verdict equivalence() {
-    const at::Tensor serial_dy = assembled(cotangent(codomain()), t_.dy, t_.element, 2, team_->mesh().size());
-    serial_y_.backward(serial_dy);
+    at::Tensor serial_loss;
+    if (t_.squares) {
+      serial_loss = at::square(serial_y_ - target_of(codomain(), t_.element)).sum();
+      serial_loss.backward();
+    } else {
+      serial_y_.backward(assembled(cotangent(codomain()), t_.dy, t_.element, 2, team_->mesh().size()));
+    }
     verdict all;
-    for (const std::string& name : t_.compares) {
-      distance d;
-      if (name == "y") {
-        d.add(y_.local(), part_of(serial_y_, codomain(), team_->rank()), t_.rtol, t_.atol);
-      } else if (name == "dx") {
-        d.add(gradient(x_.local()), part_of(serial_x_.grad(), cotangent(domain()), team_->rank()), t_.rtol, t_.atol);
-      } else {
-        const int k = name == "dw" ? 0 : 1;
-        for (std::size_t l = 0; l < t_.links.size(); ++l)
-          if (k < t_.links[l].plan.parameters()) {
-            const nn::parameter& p = parameters_[l][static_cast<std::size_t>(k)];
-            const at::Tensor& serial = serial_parameters_[l][static_cast<std::size_t>(k)];
-            d.add(gradient(p.stored().local()), part_of(gradient(serial), p.stored().layout(), team_->rank()), t_.rtol,
-                  t_.atol);
-          }
-      }
-      const verdict one = agreed(d, "");
+    for (const compared what : t_.compares) {
+      const verdict one = agreed(apart(what, serial_loss), "");
       all.figure = std::max(all.figure, one.figure);
       if (one.result == result::pass) continue;
       all.result = result::fail;
-      all.why += fmt::format("{}{} is off by {}", all.why.empty() ? "" : ", ", name, one.figure);
+      all.why += fmt::format("{}{} is off by {}", all.why.empty() ? "" : ", ", names_compared[static_cast<int>(what)], one.figure);
     }
     return all;
+  }
+
+  distance apart(compared what, const at::Tensor& serial_loss) {
+    distance d;
+    const auto add = [&](const at::Tensor& mine, const at::Tensor& serial, const layout& lies) {
+      d.add(mine, part_of(serial, lies, team_->rank()), t_.rtol, t_.atol);
+    };
+    switch (what) {
+      case compared::y: add(y_.local(), serial_y_, codomain()); break;
+      case compared::dx: add(gradient(x_.local()), serial_x_.grad(), cotangent(domain())); break;
+      case compared::loss:
+        if (codomain().mesh.contains(team_->rank())) add(loss_.local(), serial_loss, loss_.layout());
+        break;
+      case compared::statistics:
+        for (std::size_t l = 0; l < links_.size(); ++l)
+          for (std::size_t k = 0; k < serial_[l].buffers.size(); ++k) {
+            const nn::buffer& b = links_[l].state.buffers[k];
+            add(b.value(), serial_[l].buffers[k], b.stored().layout());
+          }
+        break;
+      case compared::stepped_y: step(); [[fallthrough]];
+      case compared::eval_y: {
+        const at::NoGradGuard no_record;
+        add(called(x_, false).local(), serially_called(serial_x_, false), codomain());
+        break;
+      }
+      default:
+        each_parameter([&](std::size_t k, const nn::parameter& p, const at::Tensor& serial) {
+          if (what == compared::gradients || k == (what == compared::dw ? 0U : 1U))
+            add(gradient(p.stored().local()), gradient(serial), p.stored().layout());
+        });
+    }
+    return d;
+  }
+
+  /// Calls visit(number in its link, parameter, the serial one).
+  template <class Visit>
+  void each_parameter(const Visit& visit) const {
+    for (std::size_t l = 0; l < links_.size(); ++l)
+      for (std::size_t k = 0; k < links_[l].state.parameters.size(); ++k)
+        visit(k, links_[l].state.parameters[k], serial_[l].parameters[k]);
+  }
+
+  /// p += 0.1 · gradient for every parameter, here and serially.
+  void step() const {
+    const at::NoGradGuard no_record;
+    each_parameter([](std::size_t, const nn::parameter& p, at::Tensor serial) {
+      p.stored().local().add_(gradient(p.stored().local()), 0.1);
+      serial.add_(gradient(serial), 0.1);
+    });
   }
 
   verdict element_kept() {
@@ -212,8 +239,9 @@ class run {
   at::Tensor dy_;
   at::Tensor serial_x_;
   at::Tensor serial_y_;
-  std::vector<std::vector<nn::parameter>> parameters_;
-  std::vector<std::vector<at::Tensor>> serial_parameters_;
+  tensor<dyn> loss_;
+  std::vector<running_link> links_;
+  std::vector<serial_state> serial_;
   std::vector<std::string> codes_;
 };
 

@@ -99,6 +99,15 @@ inline int world_of(const mesh_value& m) {
   return last + 1;
 }
 
+/// The worker whose box a worker has a copy of: the one at coordinate 0 of every axis along which there are copies.
+inline int first_copy(const layout& x, int rank) {
+  coordinates at;
+  if (!x.mesh.locate(rank, at)) return rank;
+  for (int a = 0; a < at.count; ++a)
+    if (x.roles[a].kind == role::replicate || x.roles[a].kind == role::invariant) at[a] = 0;
+  return x.mesh.rank(at);
+}
+
 /// The extents of a box, one for each dimension.
 inline integers extents_of(const box& b) {
   integers n;

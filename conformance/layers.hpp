@@ -7,14 +7,15 @@
 
 namespace conformance {
 
-/// A layer on one grid: x cut by it, the plan that the library makes.
+/// A layer with the plan that the library makes.
+inline link planned(const link::layer& what, const layer_plan& plan) {
+  check(plan.why);
+  return {what, plan};
+}
+
+/// A layer on one grid: x cut by it.
 inline link contraction_on(const layout& x, const contraction& what) {
-  link l;
-  l.what = link::kind::contraction;
-  l.weights = what;
-  l.plan = plan_contraction(x, what);
-  check(l.plan.why);
-  return l;
+  return planned(what, plan_contraction(x, what));
 }
 
 /// Stores parameters as a tiling over the axes along which they are used as copies: ZeRO. These axes cut dimension `dim` of
@@ -49,7 +50,8 @@ inline link contraction_over(const three_grids& on, contraction what) {
   const bool bias = what.bias;
   what.bias = false;
   link l = contraction_on(there, what);
-  l.weights.bias = bias;
+  what.bias = bias;
+  l.what = what;
   l.plan.come(on.x);
   l.plan.leave(blocks_over(on.result, extents_of(l.plan.raw())));
   check(first_of(check_change(l.plan.given(), l.plan.used()), check_change(l.plan.raw(), l.plan.output())));
@@ -196,14 +198,12 @@ inline trial convolution_along(test_case& c, bool gathers) {
 inline trial pool(test_case& c) {
   const layout x = blocks_over(grid_of(c.given, "P_x", 'x'), c.given.list("x_global_shape"));
   const windows of = windows_of(c.given, static_cast<std::size_t>(x.dims.count));
-  link l;
-  l.what = link::kind::pooling;
-  for (std::size_t d = 2; d < of.size(); ++d) l.pool.kernels.push(of[d]);
+  tessera::pooling what;
+  for (std::size_t d = 2; d < of.size(); ++d) what.kernels.push(of[d]);
   const std::string type = c.given.text("layer_type");
   if (type != "max" && type != "avg") throw unbuilt(fmt::format("pooling of the type '{}'", type));
-  l.pool.what = type == "max" ? tessera::pooling::kind::max : tessera::pooling::kind::average;
-  l.plan = plan_pooling(x, l.pool);
-  check(l.plan.why);
+  what.what = type == "max" ? tessera::pooling::kind::max : tessera::pooling::kind::average;
+  const link l = planned(what, plan_pooling(x, what));
   trial t = run_layer(c, l);
   compare_halos(c, l, of, t);
   return t;

@@ -32,6 +32,9 @@ inline filling filling_named(const std::string& words) {
       {"zeros (so that the map is linear in the bias)", filling::zeros},
       {"rand, same on both; set on world rank 0", filling::uniform},
       {"rand on rank 0, scattered", filling::uniform},
+      {"rand of x_stop-x_start", filling::uniform},
+      {"rand", filling::uniform},
+      {"arange(num_embeddings) replicated on every worker", filling::indices},
       {"default", filling::scaled_by_fan},
       {"default init", filling::scaled_by_fan},
       {"filled with 0", filling::zeros},
@@ -108,6 +111,13 @@ inline void accept_remarks(test_case& c) {
       {"where", {"y on P_y, dx on P_x"}},
       {"when", {"construction", "first forward"}},
       {"upstream", {"ValueError"}},
+      {"update", {"p += 0.1*p.grad"}},
+      {"parameter_count", {"2 on affine_workers, 0 elsewhere"}},
+      {"loss_lives_on", {"rank 0 of P_x; others return scalar 0"}},
+      {"size", {"full-rank size (batch and channel included) when use_size"}},
+      {"modes", {"linear means linear/bilinear/trilinear by rank"}},
+      {"use", {"first 2+dimension entries of every shape"}},
+      {"skip", {"nearest with align_corners"}},
   };
   for (values* of : {&c.given, &c.check}) {
     for (const auto& [name, known] : phrases)

@@ -1,7 +1,12 @@
 #include "readers.hpp"
 
 #include "buffers.hpp"
+#include "expert_layers.hpp"
+#include "lookups.hpp"
+#include "losses.hpp"
+#include "norms.hpp"
 #include "selector.hpp"
+#include "upsamplings.hpp"
 
 #include <functional>
 
@@ -26,6 +31,15 @@ trial read_subject(test_case& c) {
       {"DistributedLinearReduceScatter / ...Zero (use_zero)", [](test_case& t) { return linear_along(t, false); }},
       {"DistributedPool", pool},
       {"DistributedConvNd selector", selector},
+      {"DistributedBatchNorm", batch_norm},
+      {"DistributedLayerNorm", [](test_case& t) { return layer_norm(t, false); }},
+      {"DistributedLayerNormZero", [](test_case& t) { return layer_norm(t, true); }},
+      {"DistributedEmbedding(Zero)", embedding},
+      {"DistributedExpertAllGather", [](test_case& t) { return expert_linear(t, true); }},
+      {"DistributedExpertReduceScatter", [](test_case& t) { return expert_linear(t, false); }},
+      {"DistributedUpsample", upsample},
+      {"Interpolate (sequential, windowed)", interpolation},
+      {"DistributedLoss", distributed_loss},
       {"BufferManager", buffers},
       {"ExpandableBuffer", buffers},
   };
@@ -41,13 +55,53 @@ trial read_subject(test_case& c) {
   throw unbuilt(fmt::format("the subject '{}'", c.subject));
 }
 
+/// What a case compares, and how many parameters a layer must have for it.
+compared compared_named(const std::string& words, const trial& t) {
+  struct named {
+    compared what;
+    int parameters;
+  };
+  static const std::map<std::string, named> known{
+      {"y", {compared::y, 0}},
+      {"out", {compared::y, 0}},
+      {"loss on rank 0", {compared::y, 0}},
+      {"dx", {compared::dx, 0}},
+      {"dx for reductions other than none", {compared::dx, 0}},
+      {"dw", {compared::dw, 1}},
+      {"db", {compared::db, 2}},
+      {"loss", {compared::loss, 0}},
+      {"parameter grads (gathered, reshaped to [num_features])", {compared::gradients, 1}},
+      {"running_var after one step", {compared::statistics, 0}},
+      {"eval out", {compared::eval_y, 0}},
+      {"out after one manual step", {compared::stepped_y, 1}},
+      {"eval out after one manual step", {compared::stepped_y, 1}},
+  };
+  const auto found = known.find(words);
+  const auto has = [&](const link& l) { return l.plan.parameters() >= found->second.parameters; };
+  if (found == known.end() || !std::any_of(t.links.begin(), t.links.end(), has) ||
+      (found->second.what == compared::loss && !t.squares))
+    throw unbuilt(fmt::format("comparing '{}'", words));
+  return found->second.what;
+}
+
+/// Whether the loss is Σ (y − target)², of a random target.
+bool squares_named(values& given) {
+  if (!given.has("loss")) return false;
+  const std::string words = given.text("loss");
+  if (words != "sum of squares against rand target" && words != "sum of squares against rand target after gather")
+    throw unbuilt(fmt::format("the loss '{}'", words));
+  if (filling_of(given, "target", filling::uniform) != filling::uniform) throw unbuilt("another target");
+  return true;
+}
+
 /// What the case asks of its trial.
 void read_question(test_case& c, trial& t) {
   static const std::set<std::string> adjoints{"adjoint",       "adjoint+value",  "adjoint+identity", "adjoint+buffer_count",
                                               "adjoint_input", "adjoint_weight", "adjoint_bias",     "construct_no_deadlock",
                                               "alias",         "legal_pair",     "must_reject",      "docs_example",
                                               "semantics",     "value",          "behaviour"};
-  static const std::set<std::string> equivalences{"equivalence", "known_upstream_defect", "output_shape", "dispatch"};
+  static const std::set<std::string> equivalences{"equivalence",  "equivalence_train", "equivalence_eval", "known_upstream_defect",
+                                                  "output_shape", "dispatch"};
   static const std::set<std::string> types{"adjoint_tight",
                                            "allclose_vs_sequential",
                                            "compile_time_accept",
@@ -66,17 +120,18 @@ void read_question(test_case& c, trial& t) {
     t.backward = c.given.flag("test_backward", true);
   } else if (equivalences.count(c.kind) != 0) {
     t.asked = question::equivalence;
+    t.trains = c.kind != "equivalence_eval";
+    t.squares = squares_named(c.given);
     if (t.compares.empty()) {
-      t.compares = {"y", "dx"};
+      t.compares = {compared::y, compared::dx};
       t.rtol = t.atol = 1e-5;
     }
-    if (c.check.has("compares")) t.compares = c.check.at("compares").get<std::vector<std::string>>();
-    if (t.compares.empty()) throw unbuilt("nothing to compare");
-    for (const std::string& name : t.compares) {
-      const int needs = name == "dw" ? 1 : name == "db" ? 2 : 0;  // parameters
-      const bool there = std::any_of(t.links.begin(), t.links.end(), [&](const link& l) { return l.plan.parameters() >= needs; });
-      if ((needs == 0 && name != "y" && name != "dx") || !there) throw unbuilt(fmt::format("comparing '{}'", name));
+    if (c.check.has("compares")) {
+      t.compares.clear();
+      for (const json& words : c.check.at("compares")) t.compares.push_back(compared_named(words.get<std::string>(), t));
     }
+    if (t.compares.empty()) throw unbuilt("nothing to compare");
+    std::sort(t.compares.begin(), t.compares.end());  // a step comes last
   } else if (adjoints.count(c.kind) == 0) {
     throw unbuilt(fmt::format("cases of the kind '{}'", c.kind));
   }
@@ -84,7 +139,7 @@ void read_question(test_case& c, trial& t) {
   if (c.check.has("atol")) t.atol = c.check.at("atol").get<double>();
   for (values* of : {&c.given, &c.check})
     if (of->has("dtype")) t.element = element_named(of->text("dtype"));
-  t.x = filling_of(c.given, "x");
+  t.x = filling_of(c.given, c.given.has("input") ? "input" : "x");
   t.dy = filling_of(c.given, "dy");
   t.weights = filling_of(c.given, "weights", filling_of(c.given, "weight", filling::scaled_by_fan));
 }
@@ -97,6 +152,11 @@ trial read_trial(test_case c) {
     read_question(c, t);
     accept_remarks(c);
     all_read(c);
+    trial other = t;
+    for (const chain& links : t.alike) {
+      other.links = links;
+      t.others.push_back(other);
+    }
     t.workers = std::max(t.workers, c.ranks);
     return t;
   } catch (const error& e) {

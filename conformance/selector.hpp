@@ -63,7 +63,7 @@ inline trial selector(test_case& c) {
     }
     return t;
   }
-  t.compares = {"y", "dx", "dw", "db"};
+  t.compares = {compared::y, compared::dx, compared::dw, compared::db};
   t.element = element::float64;
   t.rtol = 1e-5;
   t.atol = 1e-8;

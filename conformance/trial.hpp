@@ -2,10 +2,13 @@
 // A case as the library spells it: what the readers hand to the workers. Neither JSON nor LibTorch is seen here.
 
 #include <tessera/operation/contraction.hpp>
+#include <tessera/operation/embedding.hpp>
 #include <tessera/operation/local_layers.hpp>
+#include <tessera/operation/normalisation.hpp>
 
 #include <limits>
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace conformance {
@@ -37,13 +40,22 @@ struct verdict {
   std::string why;
 };
 
-/// One link of the chain F = link ∘ … ∘ link that a case runs.
+/// y[e, c, s, o] = Σ x[e, c, s, i] w[e, i, o] + b[e, 1, o]: the linear layers of experts.
+struct experts {};
+
+/// A loss of x and a target, element by element, and what becomes of the elements.
+struct loss {
+  enum class kind { l1, squares, poisson, entropy, entropy_of_logits, divergence };
+  enum class reduction { none, mean, sum, batch_mean };
+  kind what = kind::l1;
+  reduction by = reduction::mean;
+};
+
+/// One link of the chain F = link ∘ … ∘ link that a case runs; `moving` is a change of layout.
 struct link {
-  enum class kind { change, contraction, pooling };
-  kind what = kind::change;
-  layer_plan plan;                    ///< of a change only its input and output count
-  tessera::contraction weights;       ///< linear layers and convolutions
-  tessera::pooling pool;
+  using layer = std::variant<moving, contraction, pooling, normalisation, lookup, upsampling, experts, loss>;
+  layer what;
+  layer_plan plan;  ///< of changes, experts and losses only layouts count
 };
 
 inline link change_of(const layout& from, const layout& to) {
@@ -56,7 +68,12 @@ inline link change_of(const layout& from, const layout& to) {
 using chain = std::vector<link>;
 
 /// What a tensor is filled with.
-enum class filling { normal, ten_times_normal, uniform, ones, ten, tenth, zeros, scaled_by_fan };
+enum class filling { normal, ten_times_normal, uniform, ones, ten, tenth, zeros, scaled_by_fan, indices };
+
+/// What an equivalence compares with the serial layer.
+enum class compared { y, dx, dw, db, loss, gradients, statistics, eval_y, stepped_y };
+inline constexpr const char* names_compared[]{
+    "y", "dx", "dw", "db", "the loss", "a parameter's gradient", "a running statistic", "y in evaluation", "y after a step"};
 
 enum class question {
   adjoint,      ///< ⟨F x, dy⟩ = ⟨x, F* dy⟩ for the leaf x
@@ -77,8 +94,10 @@ struct trial {
   std::vector<fault> faults;
 
   question asked = question::adjoint;
-  int leaf = -1;                      ///< adjoint: which tensor is x; −1 the input, else a parameter of the first link
-  std::vector<std::string> compares;  ///< equivalence: y, dx, dw, db
+  int leaf = -1;                   ///< adjoint: which tensor is x; −1 the input, else a parameter of the first link
+  std::vector<compared> compares;  ///< equivalence
+  bool trains = true;              ///< the first call is one of training
+  bool squares = false;            ///< dy is that of Σ (y − target)²
   tessera::element element = element::float32;
   bool backward = true;
   filling x = filling::normal;
@@ -91,6 +110,7 @@ struct trial {
 
   std::vector<std::string> mismatches;  ///< numbers of the plan that are not those of the file
   std::vector<trial> others;            ///< run before this one is judged, and judged after it
+  std::vector<chain> alike;             ///< other chains of which the same is asked
   std::string remark;                   ///< goes into `why` of a pass: superset
 };
 

@@ -1,0 +1,87 @@
+#pragma once
+// A chain on the workers of a team.
+
+#include "evaluate.hpp"
+#include "serial.hpp"
+
+#include <tessera/nn/forward.hpp>
+#include <tessera/tensor/launch.hpp>
+#include <tessera/tensor/verbs.hpp>
+
+namespace conformance {
+
+/// x[e, c, s, i] w[e, i, o].
+inline constexpr signature of_each_expert = operation("ecsi,eio->ecso");
+
+/// A link bound to a team, with the parameters and buffers of this worker.
+class running_link {
+ public:
+  running_link(const team_handle& team, const link& of, const serial_state& begins, element e) : team_(team), of_(&of) {
+    const layer_plan& plan = of.plan;
+    for (int k = 0; k < plan.parameters(); ++k) {
+      state.parameters.emplace_back(team, plan.parameter(k).name, plan.parameter(k), plan.parameter_element(k, e), seed{1});
+      state.parameters.back().assign(begins.parameters[static_cast<std::size_t>(k)]);
+    }
+    for (int k = 0; k < plan.buffers(); ++k) {
+      state.buffers.emplace_back(team, plan.buffer(k).name, plan.buffer(k), seed{1});
+      state.buffers.back().assign(begins.buffers[static_cast<std::size_t>(k)]);
+    }
+  }
+
+  nn::layer_state state;
+
+  tensor<dyn> operator()(const tensor<dyn>& x, bool training) const {
+    return std::visit([&](const auto& what) { return forward(what, x, training); }, of_->what);
+  }
+
+ private:
+  const layout& output() const { return of_->plan.output(); }
+  tensor<dyn> weight(std::size_t i) const {
+    return {team_, of_->plan.weight(static_cast<int>(i)), state.parameters[i].use()};
+  }
+
+  template <class Layer>
+  tensor<dyn> forward(const Layer& what, const tensor<dyn>& x, bool training) const {
+    const nn::bound_layer bound(team_, of_->plan, x.type());
+    const std::vector<at::Tensor> operands{x.local()};
+    return {team_, output(), nn::forward(nn::call{bound, operands, state, training}, what)};
+  }
+  tensor<dyn> forward(const moving&, const tensor<dyn>& x, bool) const { return to(output(), x); }
+  tensor<dyn> forward(const experts&, const tensor<dyn>& x, bool) const {
+    const tensor<dyn> y = to(output(), einsum<of_each_expert>(to(of_->plan.used(), x), weight(0)));
+    return state.parameters.size() < 2 ? y : y + unsqueeze<1>(weight(1));
+  }
+  tensor<dyn> forward(const loss& what, const tensor<dyn>& x, bool) const {
+    const at::Tensor target = part_of(target_of(x.layout(), x.type()), x.layout(), team_->rank());
+    const tensor<dyn> each = of_elements(what.what, x, {team_, x.layout(), target});
+    switch (what.by) {
+      case loss::reduction::none: return each;
+      case loss::reduction::mean: return to(output(), mean(each));
+      case loss::reduction::sum: return to(output(), sum(each));
+      case loss::reduction::batch_mean: break;
+    }
+    return to(output(), sum(each)) / static_cast<double>(x.layout().dims[0].extent);
+  }
+  static tensor<dyn> of_elements(loss::kind what, const tensor<dyn>& x, const tensor<dyn>& t) {
+    switch (what) {
+      case loss::kind::l1: return abs(x - t);
+      case loss::kind::squares: return square(x - t);
+      case loss::kind::poisson: return exp(x) - t * x;
+      case loss::kind::entropy: return -(t * log(x) + (1 - t) * log(1 - x));
+      case loss::kind::entropy_of_logits: return softplus(x) - t * x;
+      case loss::kind::divergence: break;
+    }
+    return t * (log(t) - x);
+  }
+
+  team_handle team_;
+  const link* of_;
+};
+
+/// Σ (y − target)², which every worker of y's mesh has.
+inline tensor<dyn> squares_from_target(const tensor<dyn>& y) {
+  const at::Tensor target = part_of(target_of(y.layout(), y.type()), y.layout(), y.team()->rank());
+  return to(one_number(y.layout().mesh), sum(square(y - tensor<dyn>(y.team(), y.layout(), target))));
+}
+
+}  // namespace conformance

@@ -1,0 +1,137 @@
+#pragma once
+// The layers of a chain in one process, by LibTorch's own.
+
+#include "serial.hpp"
+
+namespace conformance {
+
+/// Lists of kernels as LibTorch takes them.
+struct kernel_lists {
+  template <class Kernels>
+  explicit kernel_lists(const Kernels& kernels) {
+    for (const sliding& s : kernels) {
+      kernel.push_back(s.kernel);
+      step.push_back(s.stride);
+      padding.push_back(s.before);
+      dilation.push_back(s.dilation);
+    }
+  }
+  integers kernel, step, padding, dilation;
+};
+
+/// Equal widths before and after each dimension as LibTorch wants them, the last dimension first.
+inline integers both_sides(const integers& padding) {
+  integers widths;
+  for (std::size_t k = padding.size(); k-- > 0;) widths.insert(widths.end(), {padding[k], padding[k]});
+  return widths;
+}
+
+/// One link on one process.
+struct serial_layer {
+  const link& of;
+  const at::Tensor& x;
+  const serial_state& state;
+  bool training;
+
+  std::optional<at::Tensor> parameter(std::size_t i) const {
+    return i < state.parameters.size() ? std::optional(state.parameters[i]) : std::nullopt;
+  }
+
+  at::Tensor operator()(const moving&) const { return x; }
+
+  at::Tensor operator()(const contraction& what) const {
+    kernel_lists k(what.kernels);
+    const auto bias = what.bias ? parameter(1) : std::nullopt;
+    if (k.kernel.empty()) return at::linear(x, state.parameters[0], bias);
+    at::Tensor padded = x;
+    if (what.kernels[0].edge != boundary::zero) {
+      constexpr const char* modes[]{"constant", "reflect", "replicate", "circular"};
+      padded = at::pad(x, both_sides(k.padding), modes[static_cast<int>(what.kernels[0].edge)]);
+      k.padding.assign(k.padding.size(), 0);
+    }
+    return at::convolution(padded, state.parameters[0], bias, k.step, k.padding, k.dilation, false, integers(k.kernel.size(), 0),
+                           what.groups);
+  }
+
+  at::Tensor operator()(const pooling& what) const {
+    const kernel_lists k(what.kernels);
+    if (what.what == pooling::kind::max) switch (k.kernel.size()) {
+        case 1: return at::max_pool1d(x, k.kernel, k.step, k.padding, k.dilation);
+        case 2: return at::max_pool2d(x, k.kernel, k.step, k.padding, k.dilation);
+        default: return at::max_pool3d(x, k.kernel, k.step, k.padding, k.dilation);
+      }
+    // Zeros count, and LibTorch's 3-D averages refuse an image that is smaller than the kernel before they pad it.
+    const at::Tensor padded = at::constant_pad_nd(x, both_sides(k.padding), 0);
+    if (std::any_of(k.dilation.begin(), k.dilation.end(), [](index_t d) { return d != 1; })) {
+      // LibTorch's averages have no dilation: a convolution of each channel by itself with equal weights.
+      integers ones{x.size(1), 1};
+      ones.insert(ones.end(), k.kernel.begin(), k.kernel.end());
+      const integers none(k.kernel.size(), 0);
+      const at::Tensor equal = at::full(ones, 1.0 / static_cast<double>(c10::multiply_integers(k.kernel)), x.options());
+      return at::convolution(padded, equal, {}, k.step, none, k.dilation, false, none, x.size(1));
+    }
+    switch (k.kernel.size()) {
+      case 1: return at::avg_pool1d(padded, k.kernel, k.step);
+      case 2: return at::avg_pool2d(padded, k.kernel, k.step);
+      default: return at::avg_pool3d(padded, k.kernel, k.step);
+    }
+  }
+
+  at::Tensor operator()(const normalisation& what) const {
+    const auto last = x.sizes().slice(static_cast<std::size_t>(x.dim() - what.last));
+    switch (what.what) {
+      case normalisation::kind::layer: return at::layer_norm(x, last, parameter(0), parameter(1), what.eps);
+      case normalisation::kind::rms: return at::rms_norm(x, last, parameter(0), what.eps);
+      case normalisation::kind::batch: break;
+    }
+    if (!what.tracked) return at::batch_norm(x, parameter(0), parameter(1), {}, {}, true, what.momentum, what.eps, false);
+    if (training) state.buffers[2].add_(1);
+    return at::batch_norm(x, parameter(0), parameter(1), state.buffers[0], state.buffers[1], training, what.momentum, what.eps, false);
+  }
+
+  at::Tensor operator()(const lookup& what) const { return at::embedding(state.parameters[0], x, what.padding_row()); }
+
+  at::Tensor operator()(const upsampling& what) const {
+    integers sizes;
+    for (int i = 0; i < what.factors.count; ++i) sizes.push_back(what.factors[i] * x.size(2 + i));
+    switch (sizes.size()) {
+      case 1: return at::upsample_nearest1d(x, sizes);
+      case 2: return at::upsample_nearest2d(x, sizes);
+      default: return at::upsample_nearest3d(x, sizes);
+    }
+  }
+
+  at::Tensor operator()(const experts&) const {
+    const at::Tensor y = at::einsum("ecsi,eio->ecso", {x, state.parameters[0]});
+    return state.parameters.size() < 2 ? y : y + state.parameters[1].unsqueeze(1);
+  }
+
+  at::Tensor operator()(const loss& what) const {
+    const at::Tensor target = target_of(of.plan.given(), element_of(x));
+    const bool by_batch = what.by == loss::reduction::batch_mean;
+    const auto by = what.by == loss::reduction::none   ? at::Reduction::None
+                    : what.by == loss::reduction::mean ? at::Reduction::Mean
+                                                       : at::Reduction::Sum;
+    switch (what.what) {
+      case loss::kind::l1: return at::l1_loss(x, target, by);
+      case loss::kind::squares: return at::mse_loss(x, target, by);
+      case loss::kind::poisson: return at::poisson_nll_loss(x, target, true, false, 1e-8, by);
+      case loss::kind::entropy: return at::binary_cross_entropy(x, target, {}, by);
+      case loss::kind::entropy_of_logits: return at::binary_cross_entropy_with_logits(x, target, {}, {}, by);
+      case loss::kind::divergence: break;
+    }
+    const at::Tensor y = at::kl_div(x, target, by);
+    return by_batch ? y / x.size(0) : y;
+  }
+
+ private:
+  static element element_of(const at::Tensor& x) { return x.scalar_type() == at::kDouble ? element::float64 : element::float32; }
+};
+
+/// The chain in one process.
+inline at::Tensor serially(const chain& links, at::Tensor x, const std::vector<serial_state>& states, bool training) {
+  for (std::size_t i = 0; i < links.size(); ++i) x = std::visit(serial_layer{links[i], x, states[i], training}, links[i].what);
+  return x;
+}
+
+}  // namespace conformance
