@@ -26,7 +26,8 @@ inline trial distributed_loss(test_case& c) {
                                                            {"sum", loss::reduction::sum},
                                                            {"batchmean", loss::reduction::batch_mean}};
   const std::string serial = c.given.text("SequentialLoss");
-  const auto found = std::find_if(known.begin(), known.end(), [&](const auto& k) { return serial == fmt::format("torch.nn.{}Loss", k.first); });
+  const auto same = [&](const auto& k) { return serial == fmt::format("torch.nn.{}Loss", k.first); };
+  const auto found = std::find_if(known.begin(), known.end(), same);
   if (found == known.end() || c.given.text("DistributedLoss") != fmt::format("distdl.nn.Distributed{}Loss", found->first))
     throw unbuilt(fmt::format("the loss '{}'", serial));
   loss what;

@@ -200,6 +200,33 @@ TEST_CASE("statistics of large means keep their digits, and half types are round
   for (const auto& r : run.results) CHECK(*r);
 }
 
+TEST_CASE("workers outside of the mesh of a normalisation whose groups are cut have no part in them") {
+  using upper = fixed<plane, down, 0>;
+  using part = tensor<partition<upper, whole, blocks<across>, whole>, shape<dim<3>, dim<5>, dim<4>>, double>;
+  using samples_cut = tensor<partition<upper, blocks<across>, whole, whole>, shape<dim<5>, dim<3>, dim<4>>, double>;
+  const auto run = in_team<plane>([](auto& t) {
+    const auto above = t.template over<upper>();
+    nn::sequential<part, nn::layer_norm<over_last<2>>, nn::rms_norm<over_last<2>>> each{above, seed{1}};
+    nn::sequential<samples_cut, nn::batch_norm<>> batch{above, seed{1}};
+    const at::Tensor a = global_of({3, 5, 4}, numbers{1}).set_requires_grad(true);
+    const at::Tensor b = global_of({5, 3, 4}, numbers{2}).set_requires_grad(true);
+    auto x = take<part>(above, a.detach());
+    auto z = take<samples_cut>(above, b.detach());
+    x.requires_grad();
+    z.requires_grad();
+    sum(each(x) * x).backward();
+    sum(batch(z) * z).backward();
+    if (!above.inside()) return x.grad().local().numel() == 0 && z.grad().local().numel() == 0;
+    const at::Tensor s = at::rms_norm(at::layer_norm(a, {5, 4}, {}, {}), {5, 4});
+    (s * a).sum().backward();
+    (at::batch_norm(b, {}, {}, {}, {}, true, 0, 1e-5, false) * b).sum().backward();
+    return at::allclose(global(x.grad()), a.grad()) && at::allclose(global(z.grad()), b.grad());
+  });
+  INFO(run.errors());
+  REQUIRE(run.well());
+  for (const auto& r : run.results) CHECK(*r);
+}
+
 TEST_CASE("one value a channel is refused in training on all workers, and taken in eval") {
   using single = tensor<partition<plane, whole, blocks<across>>, shape<samples, dim<4>>, double>;
   using narrow = nn::sequential<single, nn::batch_norm<>>;

@@ -20,13 +20,13 @@ class groups_here {
       if (what.over(d, whole.dims.count)) over_.push_back(d);
     for (const index_t d : over_) count_ *= static_cast<double>(whole.dims[static_cast<int>(d)].extent);
     coordinates mine;
-    if (!whole.mesh.locate(layer.team->rank(), mine)) return;
-    here_ = std::max(1.0, elements_at(whole, mine));
+    const bool inside = whole.mesh.locate(layer.team->rank(), mine);
+    if (inside) here_ = std::max(1.0, elements_at(whole, mine));
     if (layer.exchanges.empty()) return;
     const auto held = [&](const placement_handle& x) { return held_by(x->layout(), layer.team->rank()); };
     const holding part = held(layer.exchanges[0].from);
     if (size_of(part[0]) == 0) silent_ = part;
-    counts_ = counts(whole, mine, size_of(held(layer.exchanges[0].to)[0]) / sent_);
+    if (inside) counts_ = counts(whole, mine, size_of(held(layer.exchanges[0].to)[0]) / sent_);
   }
 
   /// How many elements a group has, on all workers.
@@ -49,7 +49,9 @@ class groups_here {
     if (layer.exchanges.empty()) return {mean, squares / all()};
     at::Tensor parts = centred ? at::stack({squares, mean}) : squares.unsqueeze(0);
     if (!silent_.empty()) parts = empty_result(silent_, {parts});
-    parts = layer.exchanged(parts, 0).unflatten(0, {-1, sent_});
+    parts = layer.exchanged(parts, 0);
+    if (!counts_.defined()) return {mean, squares + parts.sum()};  // outside of the mesh
+    parts = parts.unflatten(0, {-1, sent_});
     if (!centred) return {mean, parts.select(1, 0).sum(0) / all()};
     const at::Tensor means = parts.select(1, 1);
     const at::Tensor of_all = (counts_ * means).sum(0) / all();
