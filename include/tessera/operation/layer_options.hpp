@@ -16,12 +16,12 @@ enum class topic : unsigned char {
 
 /// The options that a layer takes, by topic.
 struct option_set {
-  unsigned topics;
+  std::uint64_t topics;
 
   template <class... Topics>
-  constexpr explicit option_set(Topics... taken) : topics((0u | ... | bit(taken))) {}
+  constexpr explicit option_set(Topics... taken) : topics((std::uint64_t{0} | ... | bit(taken))) {}
 
-  static constexpr unsigned bit(topic t) { return 1u << static_cast<unsigned>(t); }
+  static constexpr std::uint64_t bit(topic t) { return std::uint64_t{1} << static_cast<unsigned>(t); }
   constexpr bool takes(topic t) const { return (topics & bit(t)) != 0; }
 };
 
