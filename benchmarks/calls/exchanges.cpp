@@ -2,17 +2,19 @@
 // Alone: the library's between --workers N threads, and sums against adding the same arrays by the same threads. One JSON line a method;
 // scripts/bench calls runs both in turns and compares.
 //
-// A worker's time is that of a batch of calls back to back, over their number; a batch takes as long as its slowest worker, and the
-// figure is the median over batches. Each method's result is compared with the right one before it is timed. Of the large ones, one
+// A batch is a number of calls back to back: it takes from when its first worker begins until its last one ends, and the figure is the
+// median over batches, a call. Workers meet before each without sleeping, as MPI's do: who wakes another one up gives it a late start. Each method's result is compared with the right one before it is timed. Of the large ones, one
 // that takes four times as long as another at its first call is not called again.
 #include "bound_verb.hpp"
 #include "raw_mpi.hpp"
 
 #include <tessera/comm/workers.hpp>
 
-#include <barrier>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
+#include <thread>
 
 namespace {
 
@@ -34,30 +36,53 @@ effort effort_for(const problem& p, bool once) {
   return {5, 1};
 }
 
+/// When a worker began a batch and ended it, in seconds of the machine's clock.
+struct span {
+  double began, ended;
+};
+
 /// The workers of one run: how they meet, and where they see one another's times and matrices.
 class crew {
  public:
   crew(int workers, bool processes)
-      : processes_(processes), all_(workers), times_(static_cast<std::size_t>(workers)), matrices_(static_cast<std::size_t>(workers)) {}
+      : processes_(processes), workers_(workers), spans_(static_cast<std::size_t>(workers)), matrices_(static_cast<std::size_t>(workers)) {}
 
   void meet() {
-    if (processes_) MPI_Barrier(MPI_COMM_WORLD);
-    else all_.arrive_and_wait();
+    if (processes_) {
+      MPI_Barrier(MPI_COMM_WORLD);
+      return;
+    }
+    const int meeting = meetings_.load();
+    if (come_.fetch_add(1) + 1 == workers_) {
+      come_.store(0);
+      meetings_.store(meeting + 1);
+    }
+    while (meetings_.load() == meeting) std::this_thread::yield();
   }
 
-  /// Each batch by its slowest worker.
-  std::vector<double> slowest(int rank, const std::vector<double>& mine) {
-    std::vector<double> most = mine;
-    if (processes_) {
-      MPI_Allreduce(mine.data(), most.data(), static_cast<int>(mine.size()), MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-      return most;
+  /// How long each batch took, from its first worker's beginning to its last one's end.
+  std::vector<double> lengths(int rank, const std::vector<span>& mine) {
+    std::vector<double> firsts, lasts;
+    for (const span& s : mine) {
+      firsts.push_back(s.began);
+      lasts.push_back(s.ended);
     }
-    times_[static_cast<std::size_t>(rank)] = mine;
-    meet();
-    for (const auto& other : times_)
-      for (std::size_t i = 0; i < most.size(); ++i) most[i] = std::max(most[i], other[i]);
-    meet();
-    return most;
+    if (processes_) {
+      MPI_Allreduce(MPI_IN_PLACE, firsts.data(), static_cast<int>(firsts.size()), MPI_DOUBLE, MPI_MIN, MPI_COMM_WORLD);
+      MPI_Allreduce(MPI_IN_PLACE, lasts.data(), static_cast<int>(lasts.size()), MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    } else {
+      spans_[static_cast<std::size_t>(rank)] = mine;
+      meet();
+      for (const auto& other : spans_)
+        for (std::size_t i = 0; i < mine.size(); ++i) {
+          firsts[i] = std::min(firsts[i], other[i].began);
+          lasts[i] = std::max(lasts[i], other[i].ended);
+        }
+      meet();
+    }
+    std::vector<double> took;
+    std::transform(lasts.begin(), lasts.end(), firsts.begin(), std::back_inserter(took), std::minus<>());
+    return took;
   }
 
   /// A sum without an exchange: every thread reads the others' terms.
@@ -72,8 +97,10 @@ class crew {
 
  private:
   bool processes_;
-  std::barrier<> all_;
-  std::vector<std::vector<double>> times_;
+  int workers_;
+  std::atomic<int> come_{0};
+  std::atomic<int> meetings_{0};
+  std::vector<std::vector<span>> spans_;
   std::vector<matrices*> matrices_;
 };
 
@@ -91,19 +118,20 @@ void measure(crew& all, tessera::team_state& team, const problem& p, bool once) 
   else if (p.what == calls::verb::reduce_scatter) methods.push_back(all.adding(m));
   methods.push_back({ours_by_name, [&] { ours(); }});
 
-  std::vector<std::vector<double>> seconds(methods.size());
+  std::vector<std::vector<span>> batches(methods.size());
+  const auto now = [] { return std::chrono::duration<double>(clock_type::now().time_since_epoch()).count(); };
   const auto batch = [&](std::size_t i, int calls) {
     all.meet();
-    const auto began = clock_type::now();
+    const double began = now();
     for (int c = 0; c < calls; ++c) methods[i].call();
-    seconds[i].push_back(std::chrono::duration<double>(clock_type::now() - began).count() / calls);
+    batches[i].push_back({began, now()});
   };
   std::vector<double> first;
   for (std::size_t i = 0; i < methods.size(); ++i) {
     all.meet();
     m.insist(methods[i].name, methods[i].call);
     batch(i, 1);
-    first.push_back(all.slowest(m.rank, seconds[i])[0]);
+    first.push_back(all.lengths(m.rank, batches[i])[0]);
   }
   const double quickest = *std::min_element(first.begin(), first.end());
   const effort much = effort_for(p, once);
@@ -111,8 +139,9 @@ void measure(crew& all, tessera::team_state& team, const problem& p, bool once) 
     for (std::size_t i = 0; i < methods.size(); ++i)
       if (much.calls > 1 || first[i] < 4 * quickest || methods[i].name == ours_by_name) batch(i, much.calls);
   for (std::size_t i = 0; i < methods.size(); ++i) {
-    if (seconds[i].size() > 1) seconds[i].erase(seconds[i].begin());
-    const double typical = median(all.slowest(m.rank, seconds[i]));
+    const bool once_only = batches[i].size() == 1;
+    if (!once_only) batches[i].erase(batches[i].begin());
+    const double typical = median(all.lengths(m.rank, batches[i])) / (once_only ? 1 : much.calls);
     if (team.rank() == 0)
       fmt::print("{{\"verb\": \"{}\", \"bytes\": {}, \"workers\": {}, \"transport\": \"{}\", \"method\": \"{}\", "
                  "\"microseconds\": {:.3f}}}\n",

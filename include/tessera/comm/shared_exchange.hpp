@@ -19,14 +19,15 @@ struct alignas(64) taken_line {
 
 /// What a worker shows of one call to its readers, and what its own reading of the call came to.
 ///
-/// Only the worker itself writes here, so nobody waits for a lock, and a line of cache goes once each way.
+/// Only the worker itself writes here, so nobody waits for a lock, and a line of cache goes once each way: what others never read
+/// has lines of its own.
 struct alignas(64) shown_call {
   std::atomic<std::uint64_t> begun{0};  ///< the call's number and one: what follows may be read
+  std::vector<taken_line> lines;        ///< what was taken from each worker, by place: likewise
   std::byte* data = nullptr;
   index_t strides[max_dimensions]{};
-  bool busy = false;
+  alignas(64) bool busy = false;
   std::vector<std::byte> copy;  ///< what is shown, if the tensor itself is not
-  std::vector<taken_line> lines;  ///< what was taken from each worker, by place: likewise
 
   strided where() const { return {data, strides}; }
   std::atomic<std::uint64_t>& taken(std::size_t from) { return lines[from / taken_line::size].from[from % taken_line::size]; }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/comm/cores.hpp>
 #include <tessera/comm/environment.hpp>
 #include <tessera/comm/threads.hpp>
 #include <tessera/comm/workers.hpp>
@@ -43,7 +44,9 @@ inline int run_threads(const launch_options& options, const mesh_value& mesh, co
     if (!failed) complain(label_of(mesh, rank), e);
     failed = true;
   };
+  const std::vector<int> cores = options.binds_workers ? usable_cores() : std::vector<int>{};
   const auto worker = [&](int rank) {
+    bind_to_part(cores, rank, mesh.size());
     const exit_guard guard(label_of(mesh, rank), rank, end_process);
     try {
       const auto carrier = std::make_shared<in_process>(meeting, rank);
