@@ -146,7 +146,7 @@ def main():
 
 def check_mixed(prefix, folder):
     for second, fits in [("comm", False), ("compiled", True)]:
-        build = folder / second
+        build = folder / "build"  # one for both, as only the second file differs
         configure(build, f"-DCMAKE_PREFIX_PATH={prefix}", "-DPROGRAM=mixed", f"-DSECOND={second}")
         text = run("cmake", "--build", build, fails=not fits)
         if not fits and "tessera_program_with_and_without_TESSERA_COMPILED" not in text:
