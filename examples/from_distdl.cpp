@@ -303,7 +303,8 @@ void layers(const ts::team<grid>& team) {
   // [options]
   // Options stand in any order; one value counts for all dimensions of the kernel, or there is one for each.
   using strided = ts::nn::conv<8, kernel, ts::stride<2, 1>, ts::padding<1>, ts::dilation<1, 2>, ts::no_bias>;
-  using one_sided = ts::nn::conv<5, ts::kernel<2, 3>, ts::padding_at<0, 1, 1, 1>>;                    // 'same' of an even kernel
+  using one_sided = ts::nn::conv<5, ts::kernel<2, 3>, ts::padding_same>;                              // padding_at<0, 1, 1, 1>
+  using grown = ts::nn::conv_transpose<5, kernel, ts::stride<2>, ts::padding<1>, ts::output_padding<1, 0>>;
   using circular = ts::nn::conv<6, kernel, ts::padding<1>, ts::padding_mode<ts::boundary::periodic>>;
   using grouped = ts::nn::conv<6, kernel, ts::groups<2>>;                                             // whole groups on each worker
   using halved = ts::nn::max_pool<ts::kernel<3, 3>, ts::stride<2>, ts::padding<1>, ts::ceil_mode>;
@@ -346,6 +347,8 @@ void layers(const ts::team<grid>& team) {
       [&](state_dict s) { return at::conv2d(image, s.at("0.weight"), {}, {2, 1}, 1, {1, 2}); }, "a strided convolution");
   run(std::type_identity<one_sided>{}, on_pixels,
       [&](state_dict s) { return at::conv2d(at::pad(image, {1, 1, 0, 1}), s.at("0.weight"), s.at("0.bias")); }, "one-sided padding");
+  run(std::type_identity<grown>{}, on_pixels,
+      [&](state_dict s) { return at::conv_transpose2d(image, s.at("0.weight"), s.at("0.bias"), {2, 2}, {1, 1}, {1, 0}); }, "a transposed convolution");
   const at::Tensor around = at::pad(image, {1, 1, 1, 1}, "circular");
   run(std::type_identity<circular>{}, on_pixels,
       [&](state_dict s) { return at::conv2d(around, s.at("0.weight"), s.at("0.bias")); }, "a ring");

@@ -242,3 +242,38 @@ static_assert(bad::program.count >= 0);
 using bad = ts::sequential<rows_of<features>, nn::heads<4, 3, 8>>;
 static_assert(bad::program.count >= 0);
 #endif
+
+// Transposed convolutions, and padding that keeps extents.
+#ifdef CONTROL
+static_assert(ts::sequential<images<image>, nn::conv_transpose<6, ts::kernel<2, 3>, ts::stride<2>, ts::output_padding<1>, ts::groups<3>>,
+                             nn::conv_transpose<4, ts::kernel<3, 3>, ts::padding<1>>, nn::conv<2, ts::kernel<2, 3>, ts::padding_same>>::program.count == 3);
+static_assert(ts::sequential<images<image>, nn::conv_transpose<6, ts::kernel<21, 3>>>::program.count == 1);  // wider than a part
+#endif
+#if defined(OUTPUT_PADDING_OF_A_STEP)  // expect: [tessera.layer.output_padding] && at_layer<1, && tessera::output_padding_too_large<tessera::its::dimension<3>, tessera::its::output_padding<2>, tessera::its::bound<2>>
+using bad = ts::sequential<images<image>, nn::relu, nn::conv_transpose<6, ts::kernel<3, 3>, ts::stride<3, 2>, ts::output_padding<2>>>;
+static_assert(bad::program.count >= 0);
+#elif defined(OUTPUT_SIZE_OUT_OF_REACH)  // expect: [tessera.layer.output_padding] && at_layer<0, && tessera::output_padding_too_large<tessera::its::dimension<2>, tessera::its::output_padding<-1>, tessera::its::bound<2>>
+using bad = ts::sequential<images<image>, nn::conv_transpose<6, ts::kernel<3, 3>, ts::stride<2>, ts::output_size<16, 17>>>;
+static_assert(bad::program.count >= 0);
+#elif defined(OUTPUT_SIZE_AND_PADDING)  // expect: [tessera.layer.twice] && at_layer<0, && tessera::option_given_twice<tessera::its::option<1>, tessera::its::option_again<2>>
+using bad = ts::sequential<images<image>, nn::conv_transpose<6, ts::kernel<3, 3>, ts::output_padding<0>, ts::output_size<10>>>;
+static_assert(bad::program.count >= 0);
+#elif defined(NOTHING_LEFT)  // expect: [tessera.layer.nothing_left] && at_layer<0, && tessera::padding_leaves_nothing<tessera::its::dimension<2>, tessera::its::extent<8>, tessera::its::result<0>>
+using bad = ts::sequential<images<image>, nn::conv_transpose<6, ts::kernel<1, 1>, ts::padding<4, 0>>, nn::relu>;
+static_assert(bad::program.count >= 0);
+#elif defined(GROUPS_THAT_DO_NOT_DIVIDE)  // expect: [tessera.layer.groups] && at_layer<0, && tessera::groups_do_not_divide<tessera::its::in<3>, tessera::its::out<6>, tessera::its::groups<2>>
+using bad = ts::sequential<images<image>, nn::conv_transpose<6, ts::kernel<3, 3>, ts::groups<2>>>;
+static_assert(bad::program.count >= 0);
+#elif defined(REFLECTED_RESULT)  // expect: [tessera.layer.not_taken] && at_layer<0, && tessera::option_not_taken<tessera::its::option<1>>
+using bad = ts::sequential<images<image>, nn::conv_transpose<6, ts::kernel<3, 3>, ts::padding_mode<ts::boundary::reflect>>>;
+static_assert(bad::program.count >= 0);
+#elif defined(TRANSPOSED_IN_ONE_HALO)  // expect: [tessera.layer.one_halo] && tessera::layer_has_no_window<tessera::its::layer<1>>
+using bad = ts::sequential<images<image>, nn::one_halo<nn::relu, nn::conv_transpose<6, ts::kernel<3, 3>>>>;
+static_assert(bad::program.count >= 0);
+#elif defined(SAME_PADDING_OF_STEPS)  // expect: [tessera.layer.same_padding] && at_layer<0, && tessera::same_padding_steps<tessera::its::dimension<3>, tessera::its::stride<2>>
+using bad = ts::sequential<images<image>, nn::conv<6, ts::kernel<3, 3>, ts::stride<1, 2>, ts::padding_same>>;
+static_assert(bad::program.count >= 0);
+#elif defined(SAME_PADDING_AND_WIDTHS)  // expect: [tessera.layer.twice] && at_layer<0, && tessera::option_given_twice<tessera::its::option<1>, tessera::its::option_again<2>>
+using bad = ts::sequential<images<image>, nn::conv<6, ts::kernel<3, 3>, ts::padding_same, ts::padding<1>>>;
+static_assert(bad::program.count >= 0);
+#endif

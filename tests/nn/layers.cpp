@@ -83,6 +83,110 @@ layer_case roll_convolution(dice& d, const mesh_value& mesh, int dims) {
   return contraction_case(roll_input(d, mesh, e), c);
 }
 
+/// LibTorch's own transposed convolution where both paddings are alike, else the ends cut off one that has none.
+at::Tensor serial_transposed(const at::Tensor& in, const std::vector<at::Tensor>& w, const contraction& c, const std::vector<index_t>& more) {
+  const at::Tensor bias = c.bias ? w[1] : at::Tensor{};
+  const auto step = each_of(c.kernels, &sliding::stride);
+  const auto apart = each_of(c.kernels, &sliding::dilation);
+  std::vector<index_t> cut = each_of(c.kernels, &sliding::before);
+  const bool alike = cut == each_of(c.kernels, &sliding::after);
+  if (!alike) std::fill(cut.begin(), cut.end(), 0);
+  const at::Tensor whole = [&] {
+    switch (c.kernels.count) {
+      case 1: return at::conv_transpose1d(in, w[0], bias, step, cut, more, c.groups, apart);
+      case 2: return at::conv_transpose2d(in, w[0], bias, step, cut, more, c.groups, apart);
+      default: return at::conv_transpose3d(in, w[0], bias, step, cut, more, c.groups, apart);
+    }
+  }();
+  at::Tensor y = whole;
+  for (int i = 0; i < c.kernels.count && !alike; ++i)
+    y = y.narrow(2 + i, c.kernels[i].before, y.size(2 + i) - c.kernels[i].before - c.kernels[i].after);
+  return y * 1;
+}
+
+/// How many plans add terms of windows, and how many hold a halo of the input.
+struct ways {
+  int terms = 0;
+  int halos = 0;
+
+  void count(const layer_plan& p) {
+    if (!p.why.ok()) return;
+    for (int d = 2; d < p.used().dims.count; ++d) {
+      terms += p.raw().levels(d) > 0 && p.raw().dims[d].kind == cover::pending;
+      halos += p.used().levels(d) > 0 && p.used().dims[d].kind == cover::haloed;
+    }
+  }
+};
+
+/// A transposed convolution over 1 to 3 dimensions: kernels 1 to 5, strides 1 to 3, paddings, dilation, output padding or size, groups.
+layer_case roll_transposed(dice& d, const mesh_value& mesh, int dims, ways& seen) {
+  contraction c;
+  c.transposed = true;
+  c.groups = d.once_in(3) ? d.roll(2, 3) : 1;
+  auto e = extents({d.roll(1, 3), c.groups * d.roll(1, c.groups > 1 ? 3 : 6)});
+  c.feature = 1;
+  c.out = c.groups * d.roll(1, c.groups > 1 ? 2 : 3);
+  c.bias = !d.once_in(4);
+  const bool alike = !d.once_in(4);
+  std::vector<index_t> more;
+  for (int i = 0; i < dims; ++i) {
+    e.push(d.roll(1, dims == 3 ? 4 : 9));
+    const index_t before = d.roll(0, 2);
+    c.kernels.push({d.roll(1, dims == 3 ? 3 : 5), d.roll(1, 3), before, alike ? before : d.roll(0, 2), d.roll(1, 2)});
+    more.push_back(d.roll(0, static_cast<int>(std::max(c.kernels[i].stride, c.kernels[i].dilation)) - 1));
+  }
+  const bool sized = d.once_in(3);
+  for (int i = 0; i < dims; ++i) {
+    const auto k = static_cast<std::size_t>(i);
+    if (sized) c.output_size.push(c.kernels[i].spread(e[2 + i]) + more[k]);
+    else c.output_padding.push(more[k]);
+  }
+  if (d.once_in(4)) {
+    c.chosen = true;
+    for (const auto& a : mesh.axes)
+      if (d.once_in(2)) (d.once_in(2) ? c.cut_out : c.cut_in).push(a.name);
+  }
+  const layout x = roll_input(d, mesh, e);
+  if (d.once_in(4)) {
+    c.has_output = true;
+    c.output = roll_layout(d, mesh, e, {true, true, true, false});
+    for (int k = 0; k < c.output.dims.count; ++k) c.output.dims[k].bounds = nullptr;  // for other extents
+  }
+  layer_case all;
+  all.plan = plan_contraction(x, c);
+  seen.count(all.plan);
+  all.forward = [c](const team_handle& team, const layer_plan& p, const at::Tensor& in, const std::vector<nn::parameter>& w) {
+    return nn::forward_contraction({team, p}, c, in, w);
+  };
+  all.serial = [c, more](const at::Tensor& in, const std::vector<at::Tensor>& w) { return serial_transposed(in, w, c, more); };
+  return all;
+}
+
+/// A convolution whose padding keeps the extents.
+layer_case roll_same(dice& d, const mesh_value& mesh, int dims) {
+  contraction c;
+  c.groups = d.once_in(3) ? 2 : 1;
+  auto e = extents({d.roll(1, 3), c.groups * d.roll(1, 3)});
+  c.feature = 1;
+  c.out = c.groups * d.roll(1, 3);
+  for (int i = 0; i < dims; ++i) {
+    e.push(d.roll(1, dims == 3 ? 4 : 9));
+    c.kernels.push({d.roll(1, 5), 1, 0, 0, d.roll(1, 2)});
+  }
+  c.keep_extents();
+  layer_case all = contraction_case(roll_input(d, mesh, e), c);
+  all.serial = [c](const at::Tensor& in, const std::vector<at::Tensor>& w) {
+    const std::vector<index_t> ones(static_cast<std::size_t>(c.kernels.count), 1);
+    const auto apart = each_of(c.kernels, &sliding::dilation);
+    switch (c.kernels.count) {
+      case 1: return at::conv1d(in, w[0], w[1], ones, "same", apart, c.groups);
+      case 2: return at::conv2d(in, w[0], w[1], ones, "same", apart, c.groups);
+      default: return at::conv3d(in, w[0], w[1], ones, "same", apart, c.groups);
+    }
+  };
+  return all;
+}
+
 /// A linear layer on 2 or 3 dimensions; its weight cut by columns, rows, both or as the layer likes best.
 layer_case roll_linear(dice& d, const mesh_value& mesh, bool chosen) {
   auto e = extents({d.roll(1, 5)});
@@ -181,6 +285,25 @@ TEST_CASE("convolutions equal the serial layer on any partition") {
     layer_trials t;
     t.run(50 + static_cast<std::uint64_t>(dims), dims == 2 ? 90 : 30, [&](dice& d, const mesh_value& m) { return roll_convolution(d, m, dims); });
     judge(t, dims == 2 ? 300 : 100);
+  }
+}
+
+TEST_CASE("transposed convolutions equal the serial layer on any partition, by halos of the input and by terms of the result") {
+  ways seen;
+  for (const int dims : {1, 2, 3}) {
+    layer_trials t;
+    t.run(70 + static_cast<std::uint64_t>(dims), dims == 3 ? 32 : 50, [&](dice& d, const mesh_value& m) { return roll_transposed(d, m, dims, seen); });
+    judge(t, dims == 3 ? 100 : 200);
+  }
+  CHECK(seen.terms > 50);
+  CHECK(seen.halos > 50);
+}
+
+TEST_CASE("padding that keeps the extents is LibTorch's, with an odd zero at the end, on any partition") {
+  for (const int dims : {1, 2, 3}) {
+    layer_trials t;
+    t.run(80 + static_cast<std::uint64_t>(dims), 18, [&](dice& d, const mesh_value& m) { return roll_same(d, m, dims); });
+    judge(t, 100);
   }
 }
 
@@ -384,6 +507,37 @@ TEST_CASE("averages of half types are summed in float and rounded once") {
   CHECK(as_in_one_process(large, half{}));
   CHECK(as_in_one_process(uneven.to(at::kHalf), half{}));
   CHECK(as_in_one_process(large.to(at::kBFloat16), bfloat16{}));
+}
+
+TEST_CASE("transposed convolutions of float and half types are as near to double as their element") {
+  struct up : axis<2> {};
+  struct across : axis<3> {};
+  using grid = mesh<up, across>;
+  const auto far = []<index_t Out, class E>(std::integral_constant<index_t, Out>, E, at::ScalarType type, double epsilon) {
+    using images = tensor<partition<grid, whole, whole, blocks<up>, blocks<across>>, shape_of<2, 3, 5, 7>, E>;
+    using net = nn::sequential<images, nn::conv_transpose<Out, kernel<4, 3>, stride<2>, padding<1>, output_padding<0, 1>>>;
+    const auto run = in_team<grid>([&](team<grid>& t) {
+      net grow{t, seed{1}};
+      const at::Tensor x = global_of({2, 3, 5, 7}, numbers{5}).to(type);
+      const auto w = nn::state_of(grow);
+      const auto serial = [&](auto&& taken) {
+        const auto wide = [&](const at::Tensor& z) { return taken(z.to(at::kDouble)); };
+        return at::conv_transpose2d(wide(x), wide(w.at("0.weight")), wide(w.at("0.bias")), {2, 2}, {1, 1}, {0, 1});
+      };
+      const at::Tensor y = tessera::global(grow(take<images>(t, x))).to(at::kDouble);
+      const at::Tensor bound = serial([](const at::Tensor& z) { return z.abs(); });  // of what is added
+      return ((y - serial([](const at::Tensor& z) { return z; })).abs() / bound).max().template item<double>() / epsilon;
+    });
+    return run.well() ? *run.results[0] : 1e300;
+  };
+  const std::integral_constant<index_t, 1> few;    // terms are added
+  const std::integral_constant<index_t, 9> many;   // the input's halo comes
+  CHECK(far(few, float{}, at::kFloat, 0x1p-23) < 4);
+  CHECK(far(many, float{}, at::kFloat, 0x1p-23) < 4);
+  CHECK(far(few, half{}, at::kHalf, 0x1p-10) < 2);
+  CHECK(far(many, half{}, at::kHalf, 0x1p-10) < 0.75);
+  CHECK(far(few, bfloat16{}, at::kBFloat16, 0x1p-7) < 2);
+  CHECK(far(many, bfloat16{}, at::kBFloat16, 0x1p-7) < 0.75);
 }
 
 TEST_CASE("batch, height and width cut together, and parts smaller than the kernel") {

@@ -42,6 +42,15 @@ struct elementwise {
     return gelu(z) - exp(z * 0.1);
   }
 };
+struct growing {
+  constexpr auto operator()(auto x) const {
+    return x | wide_three<6>{} | nn::relu{} | nn::conv_transpose<8, kernel<4, 4>, stride<2>, padding<1>>{} | nn::relu{} |
+           nn::conv_transpose<2, kernel<3, 3>, padding<1>>{};
+  }
+};
+struct growing_in_three {
+  constexpr auto operator()(auto x) const { return x | nn::conv_transpose<6, kernel<3, 3, 2>, stride<2>, padding<1, 1, 0>, output_padding<1, 1, 0>>{} | nn::relu{}; }
+};
 struct around_the_end {
   constexpr auto operator()(auto x) const {
     return x | nn::conv<8, kernel<3, 3>, stride<2, 2>, padding<1, 1>, padding_mode<boundary::periodic>>{} | nn::relu{} |
@@ -163,6 +172,7 @@ struct remembering {
   struct across : axis<C> {};
   using grid = mesh<up, across>;
   using image = tensor<partition<grid, whole, whole, blocks<up>, blocks<across>>, shape<pictures, dim<4>, dim<H>, dim<W>>, E>;
+  using volume = tensor<partition<grid, whole, whole, blocks<up>, blocks<across>, whole>, shape<pictures, dim<4>, dim<H / 2>, dim<W / 2>, dim<6>>, E>;
   using channels = partition<grid, whole, blocks<up, across>, whole, whole>;
   using stream = partition<grid, blocks<up>, whole, whole, invariant<across>>;
   using sequences = tensor<stream, shape<pictures, dim<16>, dim<48>>, E>;
@@ -192,6 +202,10 @@ TEST_CASE("a network takes the memory that peak_memory counts: forward, and forw
   CHECK(differs_in_memory<classified<four::channels>, four::image>({6, 4, 24, 24}) == "");
   CHECK(differs_in_memory<elementwise, four::image>({6, 4, 24, 24}, 0.85) == "");  // a gradient that passes is counted twice
   CHECK(differs_in_memory<around_the_end, four::image>({6, 4, 24, 24}) == "");
+  CHECK(differs_in_memory<growing, alone::image>({6, 4, 24, 24}) == "");
+  CHECK(differs_in_memory<growing, four::image>({6, 4, 24, 24}) == "");
+  CHECK(differs_in_memory<growing, uneven::image>({6, 4, 25, 23}) == "");
+  CHECK(differs_in_memory<growing_in_three, alone::volume>({4, 4, 12, 12, 6}) == "");
 }
 
 TEST_CASE("networks with norms, upsampling and dropout take the memory that is counted") {

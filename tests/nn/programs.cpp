@@ -26,18 +26,19 @@ struct built {
   struct block {
     constexpr auto operator()(auto x) const {
       const auto y = x | three<3>{} | nn::relu{} | three<2>{};
-      return relu((x | nn::named<struct skip, nn::conv<2, kernel<1, 1>, no_bias>>{}) + y);
+      return relu((x | nn::named<struct skip, nn::conv<2, kernel<1, 2>, padding_same, no_bias>>{}) + y);
     }
   };
   struct model {
     constexpr auto operator()(auto x, auto extra) const {
-      const auto first = x | block{};
+      const auto first = x | block{} | grown{} | nn::conv_transpose<2, kernel<2, 2>, output_size<27, 22>, padding<1>, stride<2>, no_bias>{};
       const auto flat = first | nn::max_pool<kernel<2, 2>>{} | nn::avg_pool<kernel<2, 2>, stride<1, 1>>{} | nn::repartition<channels>{} | nn::flatten{};
       const auto hidden = ((flat | nn::linear<5>{}) * 0.5 + tanh(extra)) | nn::shared<struct tied, nn::linear<5>>{} | nn::relu{};
       return flows{hidden | nn::shared<struct tied, nn::linear<5>>{}, first};
     }
   };
   using net = nn::network<model, image, features>;
+  using grown = nn::conv_transpose<3, kernel<3, 2>, stride<2>, padding<1, 0>, output_padding<1, 0>, weights_as<double>>;
 
   // The same by hand, of values.
   static void write(nn::program& p) {
@@ -46,9 +47,10 @@ struct built {
     const auto block = [](const auto& in) {
       const auto conv = [](index_t out) { return nn::conv_layer{.out = out, .kernel = {3, 3}, .padding = {1}}; };
       const auto y = in | conv(3) | nn::relu{} | conv(2);
-      return relu((in | nn::under("skip", nn::conv_layer{.out = 2, .kernel = {1, 1}, .bias = false})) + y);
+      return relu((in | nn::under("skip", nn::conv_layer{.out = 2, .kernel = {1, 2}, .bias = false, .padding_same = true})) + y);
     };
-    const auto first = x | block;
+    const nn::conv_transpose_layer grown{.out = 3, .kernel = {3, 2}, .stride = {2}, .padding = {1, 0}, .output_padding = {1, 0}, .weights_as = element::float64};
+    const auto first = x | block | grown | nn::conv_transpose_layer{.out = 2, .kernel = {2, 2}, .stride = {2}, .padding = {1}, .output_size = {27, 22}, .bias = false};
     const layout by_channel = value_of<tensor<channels, shape_of<1, 2, 1, 1>>>.layout;
     const auto flat = first | nn::max_pool_layer{.kernel = {2, 2}} | nn::avg_pool_layer{.kernel = {2, 2}, .stride = {1}} |
                       nn::repartition_layer{by_channel} | nn::flatten{};
@@ -70,19 +72,23 @@ constexpr const char* as_file = R"({
     {"name": "a", "of": "image", "layer": "conv", "out": 3, "kernel": [3, 3], "padding": 1, "path": "0.0"},
     {"name": "b", "of": "a", "layer": "relu"},
     {"name": "c", "of": "b", "layer": "conv", "out": 2, "kernel": [3, 3], "padding": [1, 1], "path": "0.2"},
-    {"name": "skip", "of": "image", "layer": "conv", "out": 2, "kernel": [1, 1], "bias": false, "path": "0.skip"},
+    {"name": "skip", "of": "image", "layer": "conv", "out": 2, "kernel": [1, 2], "padding": "same", "bias": false, "path": "0.skip"},
     {"name": "sum", "of": ["skip", "c"], "function": "add"},
-    {"name": "first", "of": "sum", "function": "relu"},
+    {"name": "bent_sum", "of": "sum", "function": "relu"},
     {"name": "d", "of": "first", "layer": "max_pool", "kernel": [2, 2]},
     {"name": "e", "of": "d", "layer": "avg_pool", "kernel": [2, 2], "stride": 1},
     {"name": "f", "of": "e", "layer": "repartition", "to": {"dims": [{"whole": true}, {"blocks": ["up", "across"]}, {"whole": true}, {"whole": true}]}},
     {"name": "flat", "of": "f", "layer": "flatten"},
-    {"name": "g", "of": "flat", "layer": "linear", "out": 5, "path": "4"},
+    {"name": "g", "of": "flat", "layer": "linear", "out": 5, "path": "6"},
     {"name": "half", "of": "g", "function": "times", "number": 0.5},
     {"name": "bent", "of": "extra", "function": "tanh"},
     {"name": "h", "of": ["half", "bent"], "function": "add"},
     {"name": "hidden", "of": "h", "layer": "linear", "out": 5, "shared": "tied"},
-    {"name": "shown", "of": "hidden", "layer": "relu"}
+    {"name": "shown", "of": "hidden", "layer": "relu"},
+    {"name": "grown", "of": "bent_sum", "layer": "conv_transpose", "out": 3, "kernel": [3, 2], "stride": 2, "padding": [1, 0], "output_padding": [1, 0],
+     "weights_as": "double", "path": "1"},
+    {"name": "first", "of": "grown", "layer": "conv_transpose", "out": 2, "kernel": [2, 2], "stride": 2, "padding": 1, "output_size": [27, 22],
+     "bias": false, "path": "2"}
   ],
   "outputs": ["scores", "first"]
 })";
@@ -176,6 +182,12 @@ TEST_CASE("what does not fit in a program of values is thrown where it is added,
   says(said_of([&] { y | nn::conv_layer{.out = 4, .kernel = {9, 9}}; }), "layer 2 (conv)");
   says(said_of([&] { y | nn::conv_layer{.out = 4}; }), "[tessera.layer.kernel]");
   says(said_of([&] { y | nn::conv_layer{.out = 4, .kernel = {3, 3}, .stride = {1, 1, 1}}; }), "[tessera.layer.options]");
+  says(said_of([&] { y | nn::conv_layer{.out = 4, .kernel = {3, 3}, .stride = {2}, .padding_same = true}; }), "[tessera.layer.same_padding]");
+  says(said_of([&] { y | nn::conv_layer{.out = 4, .kernel = {3, 3}, .padding = {1}, .padding_same = true}; }), "[tessera.layer.twice]");
+  says(said_of([&] { y | nn::conv_transpose_layer{.out = 4, .kernel = {3, 3}, .output_padding = {1}}; }), "[tessera.layer.output_padding]");
+  says(said_of([&] { y | nn::conv_transpose_layer{.out = 4, .kernel = {3, 3}, .stride = {2}, .output_size = {99}}; }), "[tessera.layer.output_padding]");
+  says(said_of([&] { y | nn::conv_transpose_layer{.out = 4, .kernel = {1, 1}, .padding = {9}}; }), "[tessera.layer.nothing_left]");
+  says(said_of([&] { y | nn::conv_transpose_layer{.out = 4, .kernel = {3, 3}, .groups = 2}; }), "[tessera.layer.groups]");
   says(said_of([&] { y | nn::linear_layer{.out = 4, .cut_out = {"nowhere"}}; }), "[tessera.");
   says(said_of([&] { y | nn::conv_layer{.out = 4, .kernel = {3, 3}, .weights_as = element::int32}; }), "[tessera.tensor.cotangent]");
   says(said_of([&] { x + extra; }), "[tessera.shape.extent]");
@@ -218,6 +230,8 @@ TEST_CASE("a file that is no network is refused at its place, and the program st
   refused("\"of\": [\"skip\", \"c\"]", "\"of\": [\"skip\", \"scores\"]", "tessera.program.cycle", "network.json.nodes[");
   refused("\"outputs\": [\"scores\", \"first\"]", "\"outputs\": [\"score\"]", "tessera.program.value", "network.json.outputs: score");
   refused("\"name\": \"b\"", "\"name\": \"image\"", "tessera.file.written", "network.json.nodes[2]: is a second \"image\"");
+  refused("\"same\"", "\"some\"", "tessera.file.written", "network.json.nodes[4].padding: is none of same, valid and numbers");
+  refused("\"output_padding\": [1, 0]", "\"output_padding\": 2", "tessera.layer.output_padding", "network.json.nodes[17]: layer");
   refused("\"bias\": false", "\"bia\": false", "tessera.file.written", "network.json.nodes[4]: has a field \"bia\"");
   refused("\"bias\": false", "\"bias\": 0", "tessera.file.written", "network.json.nodes[4].bias: is neither true nor false");
   refused("\"bias\": false", "\"weights_as\": \"float8\"", "tessera.file.written", "network.json.nodes[4].weights_as: is no element: float8");
@@ -225,12 +239,12 @@ TEST_CASE("a file that is no network is refused at its place, and the program st
   refused("\"element\": \"double\"", "\"element\": \"doubly\"", "tessera.file.written", "network.json.inputs[0].element: is no element");
   refused("{\"blocks\": [\"across\"]}]}", "{\"blocks\": [\"along\"]}]}", "tessera.partition.axis", "network.json.inputs[0].dims[3].blocks[0]");
   refused("\"of\": [\"half\", \"bent\"]", "\"of\": \"half\"", "tessera.signature.operands", "network.json.nodes[14]: add");
-  refused("\"kernel\": [2, 2]}", "\"kernel\": [9, 2]}", "tessera.window.kernel", "network.json.nodes[7]: layer");
+  refused("\"kernel\": [2, 2]}", "\"kernel\": [99, 2]}", "tessera.window.kernel", "network.json.nodes[7]: layer");
   refused("\"of\": \"image\", \"layer\": \"conv\", \"out\": 3", "\"of\": \"image.1\", \"layer\": \"conv\", \"out\": 3", "tessera.program.value", "nodes[1]: image");
   CHECK(said_of([&] { p.finish(); }).find("[tessera.network.output]") == 0);
   CHECK(said_of([&] { nn::load_network(p, "no such file", grid); }).find("[tessera.file.missing]") == 0);
   nn::read_network(p, good, grid, "network.json");
-  CHECK(p.finish().view.count == 17);
+  CHECK(p.finish().view.count == 19);
 }
 
 namespace {

@@ -51,6 +51,11 @@ class bound_layer {
     using reading = tessera::detail::window_reading;
     return once<reading>([&] { return reading(inputs[0].to->layout(), team->rank(), outputs, first, kernels, outside); });
   }
+  /// What this worker's inputs give under transposed kernels, which are the layer's.
+  const tessera::detail::window_giving& gives_by(int first, const static_vector<sliding, 8>& kernels) const {
+    using giving = tessera::detail::window_giving;
+    return once<giving>([&] { return giving(boxes(), first, kernels); });
+  }
   /// Where the boxes of the local operation lie.
   const local_boxes& boxes() const {
     return once<local_boxes>([&] {

@@ -6,8 +6,8 @@ namespace tessera::nn {
 
 TESSERA_INLINE at::Tensor forward_contraction(const bound_layer& b, const contraction& what, const at::Tensor& input, const std::vector<parameter>& parameters) {
   const bool slides = !what.kernels.empty();
-  const tessera::detail::window_reading* reading = slides ? &b.reads(what.feature + 1, what.kernels, 0) : nullptr;
-  const at::Tensor x = slides ? b.ready(input, *reading) : b.ready(input);
+  const tessera::detail::window_reading* reading = slides && !what.transposed ? &b.reads(what.feature + 1, what.kernels, 0) : nullptr;
+  const at::Tensor x = reading != nullptr ? b.ready(input, *reading) : b.ready(input);
   const at::ScalarType e = x.scalar_type();
   const auto weight = [&](std::size_t i) { return parameters[i].use().to(e); };
   const at::Tensor w = weight(0);
@@ -21,19 +21,23 @@ TESSERA_INLINE at::Tensor forward_contraction(const bound_layer& b, const contra
     along[static_cast<std::size_t>(what.feature < 0 ? y.dim() + what.feature : what.feature)] = bias.numel();
     return (y.to(sums) + bias.to(sums).view(along)).to(e);
   };
+  const detail::window_giving* gives = slides && what.transposed && !b.is_empty ? &b.gives_by(what.feature + 1, what.kernels) : nullptr;
+  const bool inside = adds_bias && !b.is_empty && (gives == nullptr || gives->complete());  // else zeros that are filled in would lack it
+  const std::optional<at::Tensor> bias = inside ? std::optional(operands[2]) : std::nullopt;
   at::Tensor y;
   if (b.is_empty) {
     y = detail::empty_result(b.outputs, {x, w});
-    if (adds_bias) y = biased(y, operands[2]);
+  } else if (gives != nullptr) {
+    const index_t groups = what.groups == 1 ? 1 : x.size(what.feature) * what.groups / b.boxes().operands[0].extents[what.feature];
+    const detail::kernel_lists& k = gives->lists();
+    y = gives->placed(at::convolution(x.to(sums), w.to(sums), bias, k.step, gives->cut(), k.dilation, true, gives->further(), groups));
+  } else if (slides) {
+    const detail::kernel_lists& k = reading->lists();
+    y = at::convolution(x.to(sums), w.to(sums), bias, k.step, k.zero, k.dilation, false, k.zero, x.size(what.feature) / w.size(1));
   } else {
-    const std::optional<at::Tensor> bias = adds_bias ? std::optional(operands[2]) : std::nullopt;
-    if (slides) {
-      const detail::kernel_lists& k = reading->lists();
-      y = at::convolution(x.to(sums), w.to(sums), bias, k.step, k.zero, k.dilation, false, k.zero, x.size(what.feature) / w.size(1));
-    } else {
-      y = at::linear(x.to(sums), w.to(sums), bias);
-    }
+    y = at::linear(x.to(sums), w.to(sums), bias);
   }
+  if (adds_bias && !inside) y = biased(y, operands[2]);
   y = b.leaving(b.tied(leaves ? y : y.to(e), operands));
   return adds_bias || !what.bias ? y.to(e) : biased(y, weight(1));
 }

@@ -45,6 +45,13 @@ class node_options {
     for (std::size_t i = 0; i < given.size(); ++i) all.push(given.item(i).number());
     return all;
   }
+  /// "same" or "valid" in place of numbers; nothing where they are numbers.
+  std::string padding_rule(const char* name) const {
+    if (!said(name) || !at(name).value().is_string()) return {};
+    const std::string rule = at(name).word();
+    if (rule != "same" && rule != "valid") at(name).fault("is none of same, valid and numbers");
+    return rule;
+  }
   /// Axes of the mesh, outermost first.
   axis_names axes(const char* name) const {
     static_vector<text, max_axes> all;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <tessera/operation/cropping.hpp>
+#include <tessera/operation/local_boxes.hpp>
 #include <tessera/tensor/empty_result.hpp>
 #include <tessera/tensor/tensor.hpp>
 
@@ -90,6 +92,50 @@ class window_reading {
 
   frame around_;
   kernel_lists lists_;
+  std::vector<part> parts_;
+};
+
+/// How a worker's inputs give its outputs under transposed kernels that slide over the last dimensions of a result.
+class window_giving {
+ public:
+  window_giving(const local_boxes& where, int first, const static_vector<sliding, 8>& kernels) : lists_(kernels) {
+    const local_box& given = where.operands[0];
+    around_.before.resize(given.held.count);
+    around_.behind.resize(given.held.count);
+    for (int i = 0; i < kernels.count; ++i) {
+      const int d = first + i;
+      const interval& wanted = where.result.held[d][0];
+      const cropping c = cropping_of(kernels[i], given.held[d][0], wanted);
+      cut_.push_back(c.cut);
+      further_.push_back(c.further);
+      const interval taken = overlap(c.made, wanted);
+      if (!(taken == c.made)) parts_.push_back({d, taken.empty() ? 0 : taken.lo - c.made.lo, taken.size()});
+      around_.before[d] = taken.empty() ? wanted.size() : taken.lo - wanted.lo;
+      around_.behind[d] = taken.empty() ? 0 : wanted.hi - taken.hi;
+    }
+  }
+
+  const kernel_lists& lists() const { return lists_; }
+  const std::vector<index_t>& cut() const { return cut_; }
+  const std::vector<index_t>& further() const { return further_; }
+  /// Whether inputs give all outputs.
+  bool complete() const { return around_.empty(); }
+
+  /// What the inputs give as the outputs that are wanted.
+  at::Tensor placed(at::Tensor y) const {
+    for (const part& p : parts_) y = y.narrow(p.dimension, p.begin, p.size);
+    return complete() ? y : around_.around(y);
+  }
+
+ private:
+  struct part {
+    int dimension;
+    index_t begin, size;
+  };
+
+  frame around_;
+  kernel_lists lists_;
+  std::vector<index_t> cut_, further_;
   std::vector<part> parts_;
 };
 

@@ -101,6 +101,7 @@ class axis_rule {
       case treatment::concatenated: return true;
       case treatment::whole:
       case treatment::added: return false;
+      case treatment::spread:
       case treatment::scaled: return d.kind == cover::tiled;
       case treatment::merged: return outermost(how) && (d.kind == cover::tiled || alone(how));
       case treatment::split: return true;

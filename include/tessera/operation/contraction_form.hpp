@@ -1,11 +1,19 @@
 #pragma once
 
 #include <tessera/operation/contraction.hpp>
+#include <tessera/operation/in_two.hpp>
 #include <tessera/operation/layer_plan.hpp>
 
 namespace tessera {
 
 namespace detail {
+
+/// How the workers share a contraction.
+struct sharing {
+  static_vector<int, max_axes> cut_out;  ///< axes that cut the weight's outputs: the input is gathered over them
+  static_vector<int, max_axes> cut_in;   ///< axes that cut its inputs: the result is reduced over them
+  unsigned spread = 0;  ///< bit i: the windows of kernel i are added to the result, not held of the input
+};
 
 class contraction_form {
  public:
@@ -24,9 +32,19 @@ class contraction_form {
     return k;
   }
 
-  /// The layer when `cut_out` cut the weight's outputs (the input is gathered over them) and `cut_in` its inputs (the result
-  /// is reduced over them).
-  constexpr layer_plan plan(const static_vector<int, max_axes>& cut_out, const static_vector<int, max_axes>& cut_in) const {
+  /// The kernels, a bit each, whose dimension may stay as it is cut, so that workers have terms of the result: transposed ones.
+  constexpr unsigned spreading() const {
+    unsigned all = 0;
+    for (int i = 0; i < what_.kernels.count; ++i) {
+      const int d = feature_ + 1 + i;
+      if (what_.transposed && x_.levels(d) > 0 && x_.dims[d].extent != dynamic) all |= 1u << i;
+    }
+    return all;
+  }
+
+  /// The layer when it is shared like this.
+  constexpr layer_plan plan(const sharing& how) const {
+    const auto& [cut_out, cut_in, spread] = how;
     layer_plan p;
     layout used = x_;
     if (p.why = check_groups(); !p.why.ok()) return p;
@@ -38,7 +56,7 @@ class contraction_form {
       for (int a : cut_out) used.set_meaning(a, {});
       if (!(cut_in == feature_axes())) cut_features(used, cut_in);
     }
-    if (p.why = hold_windows(used, feature_ + 1, what_.kernels.items, what_.kernels.count); !p.why.ok()) return p;
+    if (p.why = hold(used, spread); !p.why.ok()) return p;
     if (p.why = check_change(x_, used); !p.why.ok()) return p;
 
     parameter_value weight;
@@ -46,7 +64,7 @@ class contraction_form {
     weight.used = grouped ? group_weights(used, group_cut) : weights(used, cut_out, cut_in);
     weight.stored = stored_form(weight.used);
     if (p.why = check_count(weight.used); !p.why.ok()) return p;
-    index_t fan_in = x_.dims[feature_].extent / what_.groups;
+    index_t fan_in = weight.used.dims[1].extent;
     for (const sliding& s : what_.kernels) fan_in *= s.kernel;
     weight.initial = init::usual(fan_in);
     weight.has_element = what_.has_element;
@@ -56,19 +74,19 @@ class contraction_form {
     inferred x{used, {}};
     inferred w{weight.used, {}};
     if (grouped) {
-      x = split(used, feature_, group_in());
-      w = split(weight.used, 0, group_out());
+      x = split_in_two(used, feature_, group_in());
+      w = split_in_two(weight.used, 0, rows_of_group());
       if (p.why = first_of(x.why, w.why); !p.why.ok()) return p;
     }
-    inferred y = infer(multiply(), two(x.layout, w.layout));
-    if (y.why.ok() && grouped) y = merged(y.layout, feature_);
+    inferred y = infer(multiply(spread), two(x.layout, w.layout));
+    if (y.why.ok() && grouped) y = merged_from_two(y.layout, feature_);
     if (p.why = first_of(y.why, check_count(y.layout)); !p.why.ok()) return p;
     const layout& raw = y.layout;
     if (what_.has_output && what_.output.dims.count != raw.dims.count) {
       p.why = refusal{code::wrong_number_of_dimensions, what_.output.dims.count, raw.dims.count};
       return p;
     }
-    const layout given = what_.has_output ? given_output(raw) : usual_output(raw, cut_out, cut_in);
+    const layout given = what_.has_output ? given_output(raw) : usual_output(raw, how);
     if (p.why = first_of(check(given), check_change(raw, given)); !p.why.ok()) return p;
     p.take(x_, used);
     p.give(raw, given);
@@ -93,9 +111,11 @@ class contraction_form {
   constexpr footprint memory(bool leaves) const {
     footprint f = footprint::saving(1, 1);
     f.scratch = what_.bias && !leaves;
+    f.spreads = what_.transposed;
     for (const sliding& s : what_.kernels) {
       f.windows.push(s);
-      if (s.kernel > 1 || s.stride > 1 || s.before != 0 || s.after != 0) f.columns = group_in();
+      if (f.spreads) f.columns = group_out();
+      else if (s.kernel > 1 || s.stride > 1 || s.before != 0 || s.after != 0) f.columns = group_in();
     }
     return f;
   }
@@ -106,15 +126,40 @@ class contraction_form {
     return o;
   }
 
-  // x[…, f, s…] w[o, f, k…] → y[…, o, s…]; with groups x[…, g, f, s…] w[g, o, f, k…] → y[…, g, o, s…].
-  constexpr signature multiply() const {
+  // Lets a cut dimension hold what its windows need, or where it stays a tiling that gives terms.
+  constexpr refusal hold(layout& x, unsigned spread) const {
+    for (int i = 0; i < what_.kernels.count; ++i) {
+      const int d = feature_ + 1 + i;
+      const index_t n = x.dims[d].extent;
+      if (const refusal r = what_.check(i, d, n); !r.ok()) return r;
+      if ((spread >> i & 1u) == 0) {
+        if (const refusal r = hold_window(x, d, what_.needs(i), what_.outputs(i, n)); !r.ok()) return r;
+      } else if (x.dims[d].kind != cover::tiled) {
+        x.dims[d].tile();
+        x.dims[d].balance(1);
+      }
+    }
+    return {};
+  }
+
+  // What the operation does along the dimension of a kernel.
+  constexpr treated along(int i, unsigned spread) const {
+    const char letter = in_[feature_ + 1 + i];
+    if (!what_.transposed) return {letter, treatment::windowed, what_.kernels[i]};
+    const index_t n = x_.dims[feature_ + 1 + i].extent;
+    if ((spread >> i & 1u) != 0) return {letter, treatment::spread, {}, 0, 0, what_.outputs(i, n), what_.kernels[i].needs()};
+    return {letter, treatment::resampled, {}, 0, 0, what_.outputs(i, n), what_.needs(i)};
+  }
+
+  // x[…, f, s…] w[o, f, k…] → y[…, o, s…]; with groups x[…, g, f, s…] w[g, o, f, k…] → y[…, g, o, s…]. Transposed: w[f, o, k…].
+  constexpr signature multiply(unsigned spread) const {
     signature s;
     s.kind = linearity::multilinear;
     letters x;
     letters w;
     if (what_.groups > 1) w.push('g');
-    w.push('o');
-    w.push('f');
+    w.push(what_.transposed ? 'f' : 'o');
+    w.push(what_.transposed ? 'o' : 'f');
     for (char letter : in_) {
       if (letter == 'f' && what_.groups > 1) {
         x.push('g');
@@ -126,7 +171,7 @@ class contraction_form {
     for (int i = 0; i < what_.kernels.count; ++i) {
       const char kernel = static_cast<char>('A' + i);
       w.push(kernel);
-      s.special.push({in_[feature_ + 1 + i], treatment::windowed, what_.kernels[i], 0});
+      s.special.push(along(i, spread));
       s.special.push({kernel, treatment::whole, {}, 0});
     }
     s.operands.push(x);
@@ -162,24 +207,26 @@ class contraction_form {
     dimension out;
     out.extent = what_.out;
     out.set_grain(cut_out.empty() ? 1 : what_.grain_out);
-    w.dims.push(out);
     dimension in = used.dims[feature_];
     in.tag = {};
-    w.dims.push(in);
+    w.dims.push(what_.transposed ? in : out);
+    w.dims.push(what_.transposed ? out : in);
     for (const sliding& s : what_.kernels) {
       dimension k;
       k.extent = s.kernel;
       w.dims.push(k);
     }
-    for (int a : cut_out) w.cut_by(0, a);
-    for (int a : cut_in) w.cut_by(1, a, used.roles[a].joined);
-    w.dims[1].bounds = in.bounds;
-    w.dims[1].turned = in.turned;
+    const int inputs = what_.transposed ? 0 : 1;
+    for (int a : cut_out) w.cut_by(1 - inputs, a);
+    for (int a : cut_in) w.cut_by(inputs, a, used.roles[a].joined);
+    w.dims[inputs].bounds = in.bounds;
+    w.dims[inputs].turned = in.turned;
     return w;
   }
 
   constexpr index_t group_in() const { return x_.dims[feature_].extent / what_.groups; }
   constexpr index_t group_out() const { return what_.out / what_.groups; }
+  constexpr index_t rows_of_group() const { return what_.transposed ? group_in() : group_out(); }
 
   constexpr refusal check_groups() const {
     const index_t in = x_.dims[feature_].extent;
@@ -212,39 +259,13 @@ class contraction_form {
   constexpr layout group_weights(const layout& used, const static_vector<int, max_axes>& axes) const {
     layout w = weights(used, {}, {});
     w.dims[1] = {};
-    w.dims[1].extent = group_in();
+    w.dims[1].extent = what_.transposed ? group_out() : group_in();
     const dimension& f = used.dims[feature_];
     for (int a : axes) w.cut_by(0, a, used.roles[a].joined);
-    w.dims[0].set_grain(axes.empty() ? 1 : f.grain() / group_in() * group_out());
+    w.dims[0].set_grain(axes.empty() ? 1 : f.grain() / group_in() * rows_of_group());
     w.dims[0].bounds = f.bounds;
     w.dims[0].turned = f.turned;
     return w;
-  }
-
-  // A dimension as two, [n] → [n/inner, inner], and the other way.
-  static constexpr inferred split(const layout& x, int dim, index_t inner) {
-    const letters one = letters_of(x.dims.count);
-    return reshaped(x, one, in_two(one, dim), signature{}.split(one[dim], 'G', 'F', inner));
-  }
-  static constexpr inferred merged(const layout& x, int dim) {
-    const letters one = letters_of(x.dims.count - 1);
-    return reshaped(x, in_two(one, dim), one, signature{}.merged("GF", one[dim]));
-  }
-  static constexpr letters in_two(const letters& one, int dim) {
-    letters two;
-    for (int d = 0; d < one.count; ++d) {
-      two.push(d == dim ? 'G' : one[d]);
-      if (d == dim) two.push('F');
-    }
-    return two;
-  }
-  static constexpr inferred reshaped(const layout& x, const letters& from, const letters& to, signature s) {
-    s.kind = linearity::additive;
-    s.operands.push(from);
-    s.result = to;
-    static_vector<operand, 4> one = no_items<operand, 4>;
-    one.push({x, false});
-    return infer(s, one);
   }
 
   constexpr layout biases(const layout& y) const {
@@ -258,11 +279,15 @@ class contraction_form {
     return b;
   }
 
-  // The input's partition without grain: what cut its features cuts the result's, partial axes too.
-  constexpr layout usual_output(layout y, const static_vector<int, max_axes>& cut_out,
-                                const static_vector<int, max_axes>& cut_in) const {
+  // The input's partition without grain: what cut its features cuts the result's, partial axes too; terms of windows are added.
+  constexpr layout usual_output(layout y, const sharing& how) const {
+    for (int i = 0; i < what_.kernels.count; ++i) {
+      if ((how.spread >> i & 1u) == 0) continue;
+      y.dims[feature_ + 1 + i].tile();
+      y.dims[feature_ + 1 + i].balance(1);
+    }
     static_vector<int, max_axes> cutters;
-    for (int a : joined_lists(cut_out, cut_in))
+    for (int a : joined_lists(how.cut_out, how.cut_in))
       if (y.roles[a].kind == role::partial || (y.roles[a].kind == role::cut && y.roles[a].dimension == feature_)) cutters.push(a);
     for (int a : cutters) y.set_meaning(a, {});
     y.dims[feature_].balance(cutters.empty() ? 1 : what_.grain_out);

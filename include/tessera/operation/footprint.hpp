@@ -19,7 +19,8 @@ struct footprint {
   index_t scratch = 0;      ///< how many more tensors as the first result there are at once while it runs
   index_t returning = 0;    ///< the same while its backward runs
   static_vector<sliding, 8> windows;  ///< over the last dimensions of the first operand: it reads a frame of padding around its box
-  index_t columns = 0;  ///< it copies out what each output reads of so many features at a time, as LibTorch's convolution does
+  bool spreads = false;  ///< over the first result, to which each element gives what lies under them
+  index_t columns = 0;  ///< it copies out what each output reads of so many features at a time, as LibTorch's convolution does; or what each input gives
 
   /// Saves these operands, parameters and results, each a bit.
   static constexpr footprint saving(unsigned operands, unsigned weights = 0, unsigned results = 0) {

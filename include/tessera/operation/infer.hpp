@@ -100,6 +100,15 @@ constexpr refusal infer_dimension(const signature& what, const static_vector<ope
     result.tag = {};
     result.set_grain(result.grain() * how.extent);
   }
+  if (how.how == treatment::spread) {
+    if (operands[source].layout.levels(place(what.operands[source], letter)) > 0) {
+      result.kind = cover::pending;
+      result.outputs = n;
+      result.needs = how.reads;
+    }
+    result.extent = how.extent;
+    result.tag = {};
+  }
   if (how.windows()) {
     if (how.how == treatment::windowed)
       if (const refusal r = how.kernel.check(at, n); !r.ok()) return r;

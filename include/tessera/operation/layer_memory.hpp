@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/operation/cropping.hpp>
 #include <tessera/operation/layer_plan.hpp>
 #include <tessera/plan/narrowing.hpp>
 
@@ -104,6 +105,29 @@ constexpr void add_windows(const layer_plan& p, element e, layer_memory& m) {
   m.returning = capped_sum(m.returning, copied);
 }
 
+// What each input gives under transposed windows, before it is added: LibTorch keeps all samples' forward under one or two, else one's.
+constexpr void add_given(const layer_plan& p, element e, layer_memory& m) {
+  const int first = p.used().dims.count - p.holds.windows.count;
+  index_t copied = capped_product(bytes_of(e), p.holds.columns);
+  for (int d = first; d < p.used().dims.count; ++d)
+    copied = capped_product(copied, capped_product(longest(parts(p.used(), d)), p.holds.windows[d - first].kernel));
+  m.returning = capped_sum(m.returning, copied);
+  for (int d = 0; d < first - 1 && p.holds.windows.count < 3; ++d) copied = capped_product(copied, longest(parts(p.used(), d)));
+  m.scratch = capped_sum(m.scratch, copied);
+  index_t made = bytes_of(e);  // the result, which may be a view of more
+  for (int d = 0; d < p.raw().dims.count; ++d) {
+    const parts inputs(p.used(), d);
+    const parts outputs(p.raw(), d);
+    index_t most = longest(outputs);
+    for (int k = 0; d >= first && k < outputs.count(); ++k)
+      if (!inputs.held(k)[0].empty() && !outputs.held(k)[0].empty())
+        most = larger(most, cropping_of(p.holds.windows[d - first], inputs.held(k)[0], outputs.held(k)[0]).made.size());
+    made = capped_product(made, most);
+  }
+  m.results[0].before = made;
+  if (!m.results[0].changes) m.results[0].behind = made;
+}
+
 /// The memory of a layer whose operands have these elements.
 constexpr layer_memory memory_of(const layer_plan& p, const operand_elements& e) {
   layer_memory m;
@@ -133,7 +157,8 @@ constexpr layer_memory memory_of(const layer_plan& p, const operand_elements& e)
   }
   m.returning = capped_sum(m.scratch, capped_product(m.results[0].before, p.holds.returning));
   m.scratch = capped_sum(m.scratch, capped_product(m.results[0].before, p.holds.scratch));
-  if (!p.holds.windows.empty()) add_windows(p, e[0], m);
+  if (p.holds.spreads) add_given(p, e[0], m);
+  else if (!p.holds.windows.empty()) add_windows(p, e[0], m);
   return m;
 }
 

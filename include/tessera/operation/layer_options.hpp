@@ -11,7 +11,8 @@ namespace tessera {
 /// What an option speaks of.
 enum class topic : unsigned char {
   nothing, kernel, stride, padding, padding_mode, dilation, groups, ceil_mode, exclude_padding, divisor, bias, cut_out, cut_in, output,
-  eps, momentum, affine, tracking, over_last, factor, probability, channelwise, weights, causal, padding_idx
+  eps, momentum, affine, tracking, over_last, factor, probability, channelwise, weights, causal, padding_idx,
+  padding_rule, output_padding
 };
 
 /// The options that a layer takes, by topic.
@@ -31,6 +32,7 @@ namespace detail {
 struct layer_options {
   static_vector<sliding, 8> kernels;
   bool has_stride = false;
+  bool same = false;  ///< padding that keeps the extents
   contraction weights;
   pooling pool;
   normalisation norm;
@@ -103,6 +105,26 @@ struct option<dilation<D...>> : option_about<topic::dilation> {
   static constexpr void apply(layer_options& o) {
     if (!values<D...>::fit(o, 1)) return;
     for (int i = 0; i < o.kernels.count; ++i) o.kernels[i].dilation = values<D...>::at(i);
+  }
+};
+template <>
+struct option<padding_same> : option_about<topic::padding_rule> {
+  static constexpr void apply(layer_options& o) { o.same = true; }
+};
+template <>
+struct option<padding_valid> : option_about<topic::padding_rule> {};
+template <index_t... Widths>
+struct option<output_padding<Widths...>> : option_about<topic::output_padding> {
+  static constexpr void apply(layer_options& o) {
+    if (!values<Widths...>::fit(o, 1)) return;
+    for (int i = 0; i < o.kernels.count; ++i) o.weights.output_padding.push(values<Widths...>::at(i));
+  }
+};
+template <index_t... Extents>
+struct option<output_size<Extents...>> : option_about<topic::output_padding> {
+  static constexpr void apply(layer_options& o) {
+    if (!values<Extents...>::fit(o, 1)) return;
+    for (int i = 0; i < o.kernels.count; ++i) o.weights.output_size.push(values<Extents...>::at(i));
   }
 };
 template <boundary Edge>
@@ -199,14 +221,17 @@ struct option<weights_as<E>> : option_about<topic::weights> {
   }
 };
 
-// Refuses an option that the layer does not take, and a second one on the same topic.
+// What an option says is one thing with what those say that lead to the same subject.
+constexpr topic subject_of(topic t) { return t == topic::padding_rule ? topic::padding : t; }
+
+// Refuses an option that the layer does not take, and a second one on the same subject.
 template <class... Options>
 constexpr refusal check_options(const option_set& taken) {
   const topic given[]{option<Options>::what..., topic::nothing};
   for (int i = 0; i < static_cast<int>(sizeof...(Options)); ++i) {
     if (!taken.takes(given[i])) return refusal{code::option_not_taken, i};
     for (int before = 0; before < i; ++before)
-      if (given[before] == given[i]) return refusal{code::option_given_twice, before, i};
+      if (subject_of(given[before]) == subject_of(given[i])) return refusal{code::option_given_twice, before, i};
   }
   return {};
 }
@@ -220,6 +245,18 @@ constexpr layer_options read_options(const option_set& taken, layer_options o = 
   if (taken.takes(topic::kernel) && o.kernels.empty()) o.weights.why = first_of(o.weights.why, refusal{code::wrong_kernel, 0});
   if (o.weights.why.ok()) (option<Options>::apply(o), ...);
   return o;
+}
+
+// A convolution with what options say of it.
+template <class... Options>
+constexpr contraction read_convolution(const option_set& taken, index_t out) {
+  const layer_options o = read_options<Options...>(taken);
+  contraction c = o.weights;
+  c.feature = 1;
+  c.out = out;
+  c.kernels = o.kernels;
+  if (o.same) c.keep_extents();
+  return c;
 }
 
 // A pooling steps by its kernel unless told otherwise.

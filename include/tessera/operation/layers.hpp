@@ -31,19 +31,31 @@ struct linear : layer<linear<Out, Options...>>, detail::mesh_of_options<Options.
 
 /// y[n, o, …] = b[o] + Σ x[n, i, stride·… + dilation·k − padding] w[o, i, k] over a kernel of 1 to 3 dimensions.
 ///
-/// Options in any order: `kernel<…>`, `stride`, `padding`, `padding_at`, `padding_mode`, `dilation`, `groups` and those of `linear`.
+/// Options in any order: `kernel<…>`, `stride`, `padding`, `padding_at`, `padding_same`, `padding_valid`, `padding_mode`, `dilation`, `groups` and
+/// those of `linear`.
 template <index_t Out, class... Options>
 struct conv : layer<conv<Out, Options...>>, detail::mesh_of_options<Options...> {
   static constexpr const char* name = "conv";
-  static constexpr option_set takes{topic::kernel, topic::stride, topic::padding,
+  static constexpr option_set takes{topic::kernel, topic::stride, topic::padding, topic::padding_rule,
                                     topic::padding_mode, topic::dilation, topic::groups, topic::cut_out, topic::cut_in,
                                     topic::output, topic::bias, topic::weights};
+  static constexpr contraction what() { return detail::read_convolution<Options...>(takes, Out); }
+  static constexpr layer_plan plan(const tensor_value& x) { return plan_contraction(x.layout, what()); }
+};
+
+/// The transpose of a convolution: y[n, o, stride·i + dilation·k − padding] = b[o] + Σ x[n, i, …] w[i, o, k]; of n elements it gives
+/// (n − 1)·stride − 2·padding + dilation·(kernel − 1) + output_padding + 1.
+///
+/// Options in any order: `kernel<…>`, `stride`, `padding`, `padding_at`, `output_padding` or `output_size`, `dilation`, `groups` and those of
+/// `linear`.
+template <index_t Out, class... Options>
+struct conv_transpose : layer<conv_transpose<Out, Options...>>, detail::mesh_of_options<Options...> {
+  static constexpr const char* name = "conv_transpose";
+  static constexpr option_set takes{topic::kernel, topic::stride, topic::padding, topic::output_padding, topic::dilation, topic::groups,
+                                    topic::cut_out, topic::cut_in, topic::output, topic::bias, topic::weights};
   static constexpr contraction what() {
-    const detail::layer_options o = detail::read_options<Options...>(takes);
-    contraction c = o.weights;
-    c.feature = 1;
-    c.out = Out;
-    c.kernels = o.kernels;
+    contraction c = detail::read_convolution<Options...>(takes, Out);
+    c.transposed = true;
     return c;
   }
   static constexpr layer_plan plan(const tensor_value& x) { return plan_contraction(x.layout, what()); }
@@ -175,6 +187,8 @@ template <index_t Out, class... Options>
 inline constexpr kind kind_of<nn::linear<Out, Options...>> = kind::layer;
 template <index_t Out, class... Options>
 inline constexpr kind kind_of<nn::conv<Out, Options...>> = kind::layer;
+template <index_t Out, class... Options>
+inline constexpr kind kind_of<nn::conv_transpose<Out, Options...>> = kind::layer;
 template <class... Options>
 inline constexpr kind kind_of<nn::max_pool<Options...>> = kind::layer;
 template <class... Options>

@@ -77,7 +77,7 @@ constexpr halo_step step_of(const contraction& what) {
   halo_step s;
   s.first = what.feature + 1;
   s.windows.kernels = what.kernels;
-  s.fits = what.feature >= 0;
+  s.fits = what.feature >= 0 && !what.transposed;
   return s;
 }
 

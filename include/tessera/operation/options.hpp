@@ -17,6 +17,16 @@ struct padding {};
 /// Zeros at the ends of each dimension, before and after: `padding_at<0, 1, 0, 1>`.
 template <index_t... Widths>
 struct padding_at {};
+/// As many zeros as keep the extents under stride 1; where they are odd the last is at the end.
+struct padding_same {};
+/// No padding.
+struct padding_valid {};
+/// How much further a transposed convolution goes on at the end of each dimension; 0 unless said.
+template <index_t... Widths>
+struct output_padding {};
+/// The extents that a transposed convolution gives, instead of its output padding.
+template <index_t... Extents>
+struct output_size {};
 /// Distances of a kernel's taps; 1 unless said.
 template <index_t... Distances>
 struct dilation {};
@@ -67,6 +77,14 @@ template <index_t... Given>
 inline constexpr kind kind_of<padding<Given...>> = kind::option;
 template <index_t... Given>
 inline constexpr kind kind_of<padding_at<Given...>> = kind::option;
+template <>
+inline constexpr kind kind_of<padding_same> = kind::option;
+template <>
+inline constexpr kind kind_of<padding_valid> = kind::option;
+template <index_t... Given>
+inline constexpr kind kind_of<output_padding<Given...>> = kind::option;
+template <index_t... Given>
+inline constexpr kind kind_of<output_size<Given...>> = kind::option;
 template <index_t... Given>
 inline constexpr kind kind_of<dilation<Given...>> = kind::option;
 template <boundary Given>

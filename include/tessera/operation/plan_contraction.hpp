@@ -33,12 +33,51 @@ constexpr static_vector<int, max_axes> found(const mesh_value& mesh, const stati
   return axes;
 }
 
+// What goes both ways for a layer, in elements.
+constexpr index_t moved(const layer_plan& p) {
+  traffic_value t = traffic_of(p.given(), p.used(), element::int8);
+  t += traffic_of(p.raw(), p.output(), element::int8);
+  t += traffic_of(cotangent(p.used()), cotangent(p.given()), element::int8);
+  t += traffic_of(cotangent(p.output()), cotangent(p.raw()), element::int8);
+  return t.forward.bytes;
+}
+
+// The way to share a contraction that moves least; `as` where what is given leaves one.
+constexpr sharing cheapest(const contraction_form& form, const contraction& what, const sharing& as) {
+  static_vector<sharing, max_axes + 1> cuts;
+  if (what.chosen) {
+    cuts.push(as);
+  } else {
+    const auto axes = form.feature_axes();
+    for (int gathered = axes.count; gathered >= (what.groups == 1 ? 0 : axes.count); --gathered) {
+      sharing s;
+      for (int i = 0; i < axes.count; ++i) (i < axes.count - gathered ? s.cut_in : s.cut_out).push(axes[i]);
+      cuts.push(s);
+    }
+  }
+  sharing best = cuts[0];
+  const unsigned may = form.spreading();
+  if (cuts.count == 1 && may == 0) return best;
+  index_t least = INT64_MAX;
+  for (sharing s : cuts)
+    do {
+      const layer_plan p = form.plan(s);
+      if (const index_t all = p.why.ok() ? moved(p) : INT64_MAX; all < least) {
+        least = all;
+        best = s;
+      }
+      s.spread = (s.spread - may) & may;  // the next of its subsets
+    } while (s.spread != 0);
+  return best;
+}
+
 }  // namespace detail
 
 /// Plans a contraction: (raw → output) ∘ (x · w) ∘ (input → used) + bias.
 ///
 /// Where the weight's cut is not given it is the cheapest, by the bytes of one sample forward and backward: of the axes that
-/// cut the features, the inner ones gather the input and the outer ones reduce the result; ties go to gathering.
+/// cut the features, the inner ones gather the input and the outer ones reduce the result; ties go to gathering. So is, for each cut
+/// dimension of a transposed convolution, whether a halo of the input comes or the result's terms are added; ties go to the halo.
 constexpr layer_plan plan_contraction(const layout& x, const contraction& what) {
   layer_plan refused;
   refused.why = what.why;
@@ -62,38 +101,15 @@ constexpr layer_plan plan_contraction(const layout& x, const contraction& what) 
     refused.why = refusal{code::extent_negative, feature, what.out};
     return refused;
   }
+  detail::sharing shared;
   if (what.chosen) {
     unsigned used = 0;
-    const auto out = detail::found(x.mesh, what.cut_out, used, refused.why);
-    const auto in = detail::found(x.mesh, what.cut_in, used, refused.why);
-    return refused.why.ok() ? detail::contraction_form(x, what).plan(out, in) : refused;
+    shared.cut_out = detail::found(x.mesh, what.cut_out, used, refused.why);
+    shared.cut_in = detail::found(x.mesh, what.cut_in, used, refused.why);
+    if (!refused.why.ok()) return refused;
   }
   const layout sample = detail::of_one_sample(x, feature);
-  const detail::contraction_form form(sample, what);
-  const auto axes = form.feature_axes();
-  int best = axes.count;
-  if (axes.count > 0 && what.groups == 1) {
-    index_t least = INT64_MAX;
-    for (int gathered = axes.count; gathered >= 0; --gathered) {
-      static_vector<int, max_axes> out;
-      static_vector<int, max_axes> in;
-      for (int i = 0; i < axes.count; ++i) (i < axes.count - gathered ? in : out).push(axes[i]);
-      const layer_plan p = form.plan(out, in);
-      if (!p.why.ok()) continue;
-      traffic_value t = traffic_of(p.given(), p.used(), element::int8);
-      t += traffic_of(p.raw(), p.output(), element::int8);
-      t += traffic_of(cotangent(p.used()), cotangent(p.given()), element::int8);
-      t += traffic_of(cotangent(p.output()), cotangent(p.raw()), element::int8);
-      if (t.forward.bytes < least) {
-        least = t.forward.bytes;
-        best = gathered;
-      }
-    }
-  }
-  static_vector<int, max_axes> out;
-  static_vector<int, max_axes> in;
-  for (int i = 0; i < axes.count; ++i) (i < axes.count - best ? in : out).push(axes[i]);
-  return detail::contraction_form(x, what).plan(out, in);
+  return detail::contraction_form(x, what).plan(detail::cheapest(detail::contraction_form(sample, what), what, shared));
 }
 
 }  // namespace tessera

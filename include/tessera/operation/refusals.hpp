@@ -98,6 +98,15 @@ inline constexpr reason number_does_not_fit{
 inline constexpr reason groups_do_not_divide{
     "tessera.layer.groups", "in, out, groups",
     "the features are no multiple of the groups; choose groups that divide both"};
+inline constexpr reason output_padding_too_large{
+    "tessera.layer.output_padding", "dimension, output padding, bound",
+    "output padding lies from 0 to below the larger of stride and dilation; write another, or an output_size as near"};
+inline constexpr reason padding_leaves_nothing{
+    "tessera.layer.nothing_left", "dimension, extent, result",
+    "a transposed convolution gives one element or more of one or more; make its padding smaller or its kernel larger"};
+inline constexpr reason same_padding_steps{
+    "tessera.layer.same_padding", "dimension, stride",
+    "a convolution that steps keeps no extent, so padding_same goes with stride 1; write the padding"};
 inline constexpr reason heads_do_not_divide{
     "tessera.layer.heads", "heads, key heads",
     "the heads are no multiple of those of keys and values, or have no features; choose numbers that divide"};

@@ -18,6 +18,7 @@ enum class treatment : signed char {
   whole,         ///< needs all of it at once: softmax, sort, FFT
   windowed,      ///< each output needs a window of it, under a kernel
   resampled,     ///< the result has another number of elements, each of which needs a window of it
+  spread,        ///< the result has another number of elements; each of it gives terms to a window of them
   merged,        ///< the result joins it with the dimensions that follow, outermost first
   narrowed,      ///< the result has a range of it
   scaled,        ///< the result has several elements for each of it
@@ -33,8 +34,8 @@ struct treated {
   sliding kernel = {};  ///< windowed and narrowed: which inputs an output needs
   char into = 0;       ///< merged and concatenated: the letter of the joint dimension; split: of the outer one; added: its own
   char inner = 0;      ///< split: the letter of the inner dimension
-  index_t extent = 0;  ///< narrowed: of the range; scaled: how many for each; split: of the inner dimension; added: its own; resampled: of the result
-  window reads = {};   ///< resampled: which inputs an output needs
+  index_t extent = 0;  ///< narrowed: of the range; scaled: how many for each; split: of the inner dimension; added: its own; resampled and spread: of the result
+  window reads = {};   ///< resampled: which inputs an output needs; spread: to which outputs an input gives
 
   constexpr bool windows() const { return how == treatment::windowed || how == treatment::resampled; }
   constexpr window needs() const { return how == treatment::windowed ? kernel.needs() : reads; }
@@ -104,6 +105,10 @@ struct signature {
   constexpr signature resampled(char dim, const window& reads, index_t n) const {
     return with_role({dim, treatment::resampled, {}, 0, 0, n, reads});
   }
+
+  /// The transpose of a window: the result has n elements, and each of the dimension gives terms to those that this window says. Of a cut
+  /// dimension every worker has the terms that its part gives: the result is pending.
+  constexpr signature spread(char dim, const window& gives, index_t n) const { return with_role({dim, treatment::spread, {}, 0, 0, n, gives}); }
 
   /// The result has the elements [begin, end). Each worker keeps what it held of them, so of 10 over 3 from 2 on it has
   /// `haloed<blocks<axis>, 10, 1, -2, -2>`: [0,2) [2,5) [5,8). That is a tiling, which a change balances.
@@ -181,7 +186,8 @@ constexpr bool role_fits(const signature& s, int t) {
     case treatment::whole: return true;
     case treatment::windowed: return kept;
     case treatment::scaled: return kept && role.extent > 0;
-    case treatment::resampled: return kept && role.reads.a > 0 && role.reads.c > 0 && role.reads.b <= role.reads.b2;
+    case treatment::resampled: return kept && role.reads.a > 0 && role.reads.c > 0 && role.reads.c > role.reads.b - role.reads.b2;
+    case treatment::spread: return kept && s.kind != linearity::nonlinear && role.reads.a > 0 && role.reads.c == 1 && role.reads.b <= role.reads.b2;
     case treatment::narrowed: return kept && role.extent >= 0 && role.kernel.before <= 0;
     case treatment::merged: {
       if (kept || s.operands.count > 1 || in_operands(role.into) || place(s.result, role.into) < 0) return false;

@@ -13,6 +13,7 @@ namespace its {
 
 template <element> struct expected_element;
 template <element> struct given_element;
+template <index_t> struct bound;
 template <index_t> struct character;
 template <index_t> struct denominator;
 template <index_t> struct dimension;
@@ -36,9 +37,12 @@ template <index_t> struct operands;
 template <index_t> struct option;
 template <index_t> struct option_again;
 template <index_t> struct out;
+template <index_t> struct output_padding;
 template <index_t> struct padding;
+template <index_t> struct result;
 template <index_t> struct role;
 template <index_t> struct rows;
+template <index_t> struct stride;
 template <index_t> struct takes;
 
 }  // namespace its
@@ -198,6 +202,21 @@ template <class... Told> struct groups_do_not_divide {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.layer.groups] the features are no multiple of the groups; choose groups that divide both"); } };
+template <class... Told> struct output_padding_too_large {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.layer.output_padding] output padding lies from 0 to below the larger of stride and dilation; write another, or an output_size as near"); } };
+template <class... Told> struct padding_leaves_nothing {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.layer.nothing_left] a transposed convolution gives one element or more of one or more; make its padding smaller or its kernel larger"); } };
+template <class... Told> struct same_padding_steps {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.layer.same_padding] a convolution that steps keeps no extent, so padding_same goes with stride 1; write the padding"); } };
 template <class... Told> struct heads_do_not_divide {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -337,6 +356,9 @@ template <> struct verdict_for<&code::not_single> { template <class Why> using t
 template <> struct verdict_for<&code::norm_not_positive> { template <class Why> using type = norm_not_positive<>; };
 template <> struct verdict_for<&code::number_does_not_fit> { template <class Why> using type = number_does_not_fit<its::expected_element<static_cast<element>(Why::number(0))>>; };
 template <> struct verdict_for<&code::groups_do_not_divide> { template <class Why> using type = groups_do_not_divide<its::in<Why::number(0)>, its::out<Why::number(1)>, its::groups<Why::number(2)>>; };
+template <> struct verdict_for<&code::output_padding_too_large> { template <class Why> using type = output_padding_too_large<its::dimension<Why::number(0)>, its::output_padding<Why::number(1)>, its::bound<Why::number(2)>>; };
+template <> struct verdict_for<&code::padding_leaves_nothing> { template <class Why> using type = padding_leaves_nothing<its::dimension<Why::number(0)>, its::extent<Why::number(1)>, its::result<Why::number(2)>>; };
+template <> struct verdict_for<&code::same_padding_steps> { template <class Why> using type = same_padding_steps<its::dimension<Why::number(0)>, its::stride<Why::number(1)>>; };
 template <> struct verdict_for<&code::heads_do_not_divide> { template <class Why> using type = heads_do_not_divide<its::heads<Why::number(0)>, its::key_heads<Why::number(1)>>; };
 template <> struct verdict_for<&code::module_not_constant> { template <class Why> using type = module_not_constant<>; };
 template <> struct verdict_for<&code::flow_of_another_type> { template <class Why> using type = flow_of_another_type<>; };

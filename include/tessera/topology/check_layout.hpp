@@ -20,14 +20,14 @@ constexpr refusal check_one_combine(const layout& x) {
   return {};
 }
 
-// A window steps forwards, reads something, and no number that is computed from it overflows.
+// A window steps forwards, outputs that lie side by side read neighbours or nothing, and no number that is computed from it overflows.
 constexpr refusal check_window(int d, const dimension& dim) {
   const window& w = dim.needs;
   constexpr index_t far = INT64_MAX / 4;
   const index_t most = larger(1, larger(dim.extent, dim.outputs));
   const bool near = w.a <= far / most && w.c <= far / most && -far <= w.b && w.b <= far && -far <= w.b2 && w.b2 <= far;
   if (!near) return refusal{code::window_too_large, d, w.a, w.b, w.b2};
-  if (w.a < 1 || w.c < 1 || w.b2 < w.b || w.unreached_before < 0 || w.unreached_after < 0)
+  if (w.a < 1 || w.c < 1 || w.b - w.b2 >= w.c || w.unreached_before < 0 || w.unreached_after < 0)
     return refusal{code::window_not_positive, d, w.a, w.c, w.b2 - w.b + 1};
   if (dim.outputs < (dim.extent == dynamic ? dynamic : 0)) return refusal{code::extent_negative, d, dim.outputs};
   return {};

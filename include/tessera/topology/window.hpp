@@ -17,8 +17,8 @@ enum class boundary : signed char { zero, reflect, replicate, periodic };
 
 /// Which inputs an output needs: output y needs [⌊(a·y + b)/c⌋, ⌊(a·y + b2)/c⌋ + 1).
 ///
-/// Convolution and pooling are a = stride, b = −padding, b2 = dilation·(kernel − 1) − padding, c = 1; a slice is a = c = 1,
-/// b = b2 = its begin. What of it lies beyond the edge is the image of the boundary. A composed window reaches no more than
+/// Convolution and pooling are a = stride, b = −padding, b2 = dilation·(kernel − 1) − padding, c = 1; a transposed convolution is
+/// a = 1, b = padding − dilation·(kernel − 1) + stride − 1, b2 = padding, c = stride; a slice is a = c = 1, b = b2 = its begin. What of it lies beyond the edge is the image of the boundary. A composed window reaches no more than
 /// what its outputs compute from: all but the first `unreached_before` and the last `unreached_after` elements.
 struct window {
   index_t a = 0;
@@ -54,6 +54,12 @@ struct sliding {
   constexpr index_t outputs(index_t n) const {
     return n == dynamic ? dynamic : detail::floor_divide(n + before + after - reach(), stride) + 1;
   }
+
+  /// The inputs that the outputs of its transpose need, which may be none of them, as under a kernel shorter than its stride.
+  constexpr window transposed() const { return {1, before - dilation * (kernel - 1) + stride - 1, before, stride, 0, 0, edge}; }
+
+  /// How many outputs its transpose makes of n inputs: (n − 1)·stride + reach − before − after.
+  constexpr index_t spread(index_t n) const { return n == dynamic ? dynamic : (n - 1) * stride + reach() - before - after; }
 
   /// Refuses a window without extent, one that the padded tensor cannot hold, and a reflection of more than there is.
   constexpr refusal check(int dimension, index_t n) const {

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <tessera/operation/infer.hpp>
+
+namespace tessera::detail {
+
+constexpr letters in_two(const letters& one, int dim) {
+  letters two;
+  for (int d = 0; d < one.count; ++d) {
+    two.push(d == dim ? 'G' : one[d]);
+    if (d == dim) two.push('F');
+  }
+  return two;
+}
+constexpr inferred reshaped(const layout& x, const letters& from, const letters& to, signature s) {
+  s.kind = linearity::additive;
+  s.operands.push(from);
+  s.result = to;
+  static_vector<operand, 4> one = no_items<operand, 4>;
+  one.push({x, false});
+  return infer(s, one);
+}
+
+/// A layout whose dimension is two, [n] → [n / inner, inner], and the one that has two as one again.
+constexpr inferred split_in_two(const layout& x, int dim, index_t inner) {
+  const letters one = letters_of(x.dims.count);
+  return reshaped(x, one, in_two(one, dim), signature{}.split(one[dim], 'G', 'F', inner));
+}
+constexpr inferred merged_from_two(const layout& x, int dim) {
+  const letters one = letters_of(x.dims.count - 1);
+  return reshaped(x, in_two(one, dim), one, signature{}.merged("GF", one[dim]));
+}
+
+}  // namespace tessera::detail
