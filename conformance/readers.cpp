@@ -38,7 +38,7 @@ trial read_subject(test_case& c) {
       {"DistributedExpertAllGather", [](test_case& t) { return expert_linear(t, true); }},
       {"DistributedExpertReduceScatter", [](test_case& t) { return expert_linear(t, false); }},
       {"DistributedUpsample", upsample},
-      {"Interpolate (sequential, windowed)", interpolation},
+      {"Interpolate (sequential, windowed)", window_of_interpolation},
       {"DistributedLoss", distributed_loss},
       {"BufferManager", buffers},
       {"ExpandableBuffer", buffers},

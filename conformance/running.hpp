@@ -47,6 +47,11 @@ class running_link {
     return {team_, output(), nn::forward(nn::call{bound, operands, state, training}, what)};
   }
   tensor<dyn> forward(const moving&, const tensor<dyn>& x, bool) const { return to(output(), x); }
+  tensor<dyn> forward(const windowed& part, const tensor<dyn>& x, bool) const {
+    check(part.what.check());
+    if (!output().mesh.contains(team_->rank())) return {team_, output(), tessera::detail::empty_result(held_by(output(), team_->rank()), {x.local()})};
+    return {team_, output(), nn::interpolate(x.local(), part.what, part.where)};
+  }
   tensor<dyn> forward(const experts&, const tensor<dyn>& x, bool) const {
     const tensor<dyn> y = to(output(), einsum<of_each_expert>(to(of_->plan.used(), x), weight(0)));
     return state.parameters.size() < 2 ? y : y + unsqueeze<1>(weight(1));

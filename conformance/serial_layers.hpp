@@ -26,6 +26,20 @@ inline integers both_sides(const integers& padding) {
   return widths;
 }
 
+/// LibTorch's own interpolation.
+inline at::Tensor interpolated(const at::Tensor& x, const upsampling& what) {
+  const integers sizes(what.sizes.begin(), what.sizes.end());
+  const std::vector<double> factors(what.factors.begin(), what.factors.end());
+  const at::OptionalIntArrayRef to = sizes.empty() ? std::nullopt : at::OptionalIntArrayRef(sizes);
+  const auto by = factors.empty() ? std::nullopt : std::optional<at::ArrayRef<double>>(factors);
+  const bool linear = what.mode == tessera::interpolation::linear;
+  switch (what.count()) {
+    case 1: return linear ? at::upsample_linear1d(x, to, what.align_corners, by) : at::upsample_nearest1d(x, to, by);
+    case 2: return linear ? at::upsample_bilinear2d(x, to, what.align_corners, by) : at::upsample_nearest2d(x, to, by);
+    default: return linear ? at::upsample_trilinear3d(x, to, what.align_corners, by) : at::upsample_nearest3d(x, to, by);
+  }
+}
+
 /// One link on one process.
 struct serial_layer {
   const link& of;
@@ -91,14 +105,19 @@ struct serial_layer {
 
   at::Tensor operator()(const lookup& what) const { return at::embedding(state.parameters[0], x, what.padding_row()); }
 
-  at::Tensor operator()(const upsampling& what) const {
-    integers sizes;
-    for (int i = 0; i < what.factors.count; ++i) sizes.push_back(what.factors[i] * x.size(2 + i));
-    switch (sizes.size()) {
-      case 1: return at::upsample_nearest1d(x, sizes);
-      case 2: return at::upsample_nearest2d(x, sizes);
-      default: return at::upsample_nearest3d(x, sizes);
+  at::Tensor operator()(const upsampling& what) const { return interpolated(x, what); }
+
+  /// The whole of what has the window of x, and its edges beyond it.
+  at::Tensor operator()(const windowed& part) const {
+    const local_box &has = part.where.operands[0], &makes = part.where.result;
+    at::Tensor y = x;
+    for (int d = 2; d < has.held.count; ++d) {
+      const index_t first = has.first(d);
+      y = y.index_select(d, at::arange(has.extents[d]).clamp(first, first + has.size(d) - 1) - first);
     }
+    y = interpolated(y, part.what);
+    for (int d = 2; d < makes.held.count; ++d) y = y.narrow(d, makes.first(d), makes.size(d));
+    return y;
   }
 
   at::Tensor operator()(const experts&) const {

@@ -3,6 +3,7 @@
 
 #include <tessera/operation/contraction.hpp>
 #include <tessera/operation/embedding.hpp>
+#include <tessera/operation/local_boxes.hpp>
 #include <tessera/operation/local_layers.hpp>
 #include <tessera/operation/normalisation.hpp>
 
@@ -51,11 +52,17 @@ struct loss {
   reduction by = reduction::mean;
 };
 
+/// An interpolation by itself: the outputs of a window from the inputs of another.
+struct windowed {
+  upsampling what;
+  local_boxes where;
+};
+
 /// One link of the chain F = link ∘ … ∘ link that a case runs; `moving` is a change of layout.
 struct link {
-  using layer = std::variant<moving, contraction, pooling, normalisation, lookup, upsampling, experts, loss>;
+  using layer = std::variant<moving, contraction, pooling, normalisation, lookup, upsampling, windowed, experts, loss>;
   layer what;
-  layer_plan plan;  ///< of changes, experts and losses only layouts count
+  layer_plan plan;  ///< of changes, windows, experts and losses only layouts count
 };
 
 inline link change_of(const layout& from, const layout& to) {

@@ -6,6 +6,7 @@
 #include <tessera/nn/embedding.ipp>
 #include <tessera/nn/forward.ipp>
 #include <tessera/nn/grad_norm.ipp>
+#include <tessera/nn/interpolate.ipp>
 #include <tessera/nn/layer_table.ipp>
 #include <tessera/nn/network_file.ipp>
 #include <tessera/nn/normalisation.ipp>

@@ -178,7 +178,7 @@ static_assert(bad::program.count >= 0);
 // Normalisations, upsampling and dropout.
 #ifdef CONTROL
 static_assert(ts::sequential<images<image>, nn::batch_norm<ts::eps<1, 1'000>, ts::momentum<1, 2>>, nn::layer_norm<ts::over_last<2>, ts::no_bias>,
-                             nn::rms_norm<>, nn::upsample<ts::factor<3, 2>>, nn::dropout<ts::channelwise, ts::probability<1, 3>>>::program.count == 5);
+                             nn::rms_norm<>, nn::upsample<ts::factor<3, 2>, ts::divisor<2>, ts::mode<ts::interpolation::linear>, ts::align_corners>, nn::dropout<ts::channelwise, ts::probability<1, 3>>>::program.count == 5);
 static_assert(nn::batch_norm<ts::eps<1, 100'000>>::what().eps == 1e-5);
 #endif
 #if defined(EPS_WITHOUT_DIVISOR)  // expect: [tessera.layer.fraction] && at_layer<1, && tessera::fraction_without_divisor<tessera::its::numerator<1>, tessera::its::denominator<0>>
@@ -205,6 +205,18 @@ using bad = ts::sequential<ts::tensor<features, ts::shape<batch, ts::dim<16>>, s
 static_assert(bad::program.count >= 0);
 #elif defined(NO_FACTOR)  // expect: [tessera.layer.factor] && at_layer<0, && tessera::factor_not_positive<tessera::its::dimension<3>, tessera::its::factor<0>>
 using bad = ts::sequential<images<image>, nn::upsample<ts::factor<2, 0>>, nn::relu>;
+static_assert(bad::program.count >= 0);
+#elif defined(NOTHING_LEFT)  // expect: [tessera.layer.size] && at_layer<0, && tessera::nothing_to_resample<tessera::its::dimension<2>, tessera::its::from<8>, tessera::its::to<0>>
+using bad = ts::sequential<images<image>, nn::upsample<ts::factor<1, 40>, ts::divisor<20>>, nn::relu>;
+static_assert(bad::program.count >= 0);
+#elif defined(SIZE_AND_FACTOR)  // expect: [tessera.layer.twice] && at_layer<1, && tessera::option_given_twice<tessera::its::option<0>, tessera::its::option_again<2>>
+using bad = ts::sequential<images<image>, nn::relu, nn::upsample<ts::factor<2, 2>, ts::mode<ts::interpolation::linear>, ts::size<7, 9>>>;
+static_assert(bad::program.count >= 0);
+#elif defined(CORNERS_OF_NEAREST)  // expect: [tessera.layer.corners] && at_layer<0, && tessera::nearest_has_no_corners<>
+using bad = ts::sequential<images<image>, nn::upsample<ts::factor<2, 2>, ts::align_corners>>;
+static_assert(bad::program.count >= 0);
+#elif defined(ANTIALIAS)  // expect: [tessera.layer.antialias] && at_layer<0, && tessera::antialias_not_there<>
+using bad = ts::sequential<images<image>, nn::upsample<ts::size<7, 9>, ts::mode<ts::interpolation::linear>, ts::antialias>>;
 static_assert(bad::program.count >= 0);
 #elif defined(FACTOR_OF_OTHER_DIMENSIONS)  // expect: [tessera.layer.dimensions] && at_layer<0, && tessera::layer_takes_other_dimensions<tessera::its::takes<3>, tessera::its::is_given<4>>
 using bad = ts::sequential<images<image>, nn::upsample<ts::factor<2>>, nn::relu>;

@@ -5,8 +5,10 @@
 
 #include <tessera/functions.hpp>
 #include <tessera/network.hpp>
+#include <tessera/operation/layer_values.hpp>
 
 #include <cctype>
+#include <cmath>
 #include <string_view>
 
 namespace tessera::testing {
@@ -50,7 +52,7 @@ void layers_take(std::string_view option) {
   takes_just<nn::conv<4, Option>>("kernel stride padding padding_at padding_same padding_valid padding_mode dilation groups cut_out cut_in output_as no_bias weights_as", option);
   takes_just<nn::max_pool<Option>>("kernel stride padding padding_at dilation ceil_mode", option);
   takes_just<nn::avg_pool<Option>>("kernel stride padding padding_at dilation ceil_mode exclude_padding divisor", option);
-  takes_just<nn::upsample<Option>>("factor", option);
+  takes_just<nn::upsample<Option>>("factor size divisor mode align_corners antialias", option);
   takes_just<nn::batch_norm<Option>>("eps momentum cumulative no_affine no_tracking", option);
   takes_just<nn::layer_norm<Option>>("over_last eps no_affine no_bias", option);
   takes_just<nn::rms_norm<Option>>("over_last eps no_affine", option);
@@ -81,6 +83,10 @@ TEST_CASE("a layer takes the options that the docs list, and no others") {
   layers_take<cut_in<row>>("cut_in");
   layers_take<output_as<partition<grid, whole, whole, whole, whole>>>("output_as");
   layers_take<factor<2, 2>>("factor");
+  layers_take<size<2, 2>>("size");
+  layers_take<mode<interpolation::cubic>>("mode");
+  layers_take<align_corners>("align_corners");
+  layers_take<antialias>("antialias");
   layers_take<eps<1, 10>>("eps");
   layers_take<momentum<1, 2>>("momentum");
   layers_take<cumulative>("cumulative");
@@ -619,6 +625,10 @@ TEST_CASE("a normalisation gathers what workers have of its groups, an upsamplin
   // 9 rows are 5 and 4, 18 are 9 and 9: the second worker reads the fifth. 8 columns and 16 are halves alike.
   STATIC_REQUIRE(moved(sequential<image, nn::upsample<factor<2, 2>>>{}).forward.bytes == 5 * 3 * 8 * 8);
   STATIC_REQUIRE(moved(sequential<image, nn::upsample<factor<1, 4>>>{}).forward.bytes == 0);
+  // To 12 rows of 9 the steps are 3/4, which are exact: 6 and 6, so the first worker reads nothing of the second, which reads the fifth.
+  STATIC_REQUIRE(moved(sequential<image, nn::upsample<size<12, 16>>>{}).forward.bytes == 5 * 3 * 8 * 8);
+  // Steps of 2/3 are not exact: 13 rows are 7 and 6, of [0, 5) and [4, 9), and there may be one more each way: rows 3, 4 and 5 move.
+  STATIC_REQUIRE(moved(sequential<image, nn::upsample<factor<3, 2>, divisor<2>>>{}).forward.bytes == 5 * 3 * 3 * 8 * 8);
   STATIC_REQUIRE(std::is_same_v<after<nn::upsample<factor<2, 3>>>, tensor<partition<grid, whole, whole, blocks<row>, blocks<col>>,
                                                                             shape<batch, dim<3>, dim<18>, dim<24>>, double>>);
 }
@@ -754,6 +764,59 @@ TEST_CASE("padding that keeps the extents is the kernel's, the odd one at the en
   STATIC_REQUIRE((c.kernels[0].before == 1 && c.kernels[0].after == 2 && c.kernels[1].before == 3 && c.kernels[1].after == 3));
   STATIC_REQUIRE(std::is_same_v<after<nn::conv<4, padding_same, kernel<4, 3>>>, after<nn::conv<4, kernel<4, 3>, padding_at<1, 2, 1, 1>>>>);
   STATIC_REQUIRE(std::is_same_v<after<nn::conv<4, padding_valid, kernel<4, 3>>>, after<nn::conv<4, kernel<4, 3>>>>);
+}
+
+TEST_CASE("an upsampling reads what stands around its outputs, and more only where floating point is not exact") {
+  constexpr auto by = [](double factor, interpolation mode) {
+    upsampling u;
+    u.factors.push(factor);
+    u.mode = mode;
+    return u;
+  };
+  STATIC_REQUIRE(by(2, interpolation::nearest).over(0, 9).reads() == window{1, 0, 0, 2});
+  STATIC_REQUIRE(by(1.5, interpolation::nearest).over(0, 17).exact() == window{2, 0, 0, 3});
+  STATIC_REQUIRE(by(1.1, interpolation::linear).over(0, 17).exact() == window{20, -1, 21, 22});
+  STATIC_REQUIRE(by(2, interpolation::cubic).over(0, 9).reads() == window{2, -1 - 4, -1 + 8, 4});
+  STATIC_REQUIRE(by(3, interpolation::cubic).over(0, 9).slack() == 1);
+  STATIC_REQUIRE(by(3, interpolation::cubic).over(0, 1 << 24).slack() == 9);
+  for (const auto mode : {interpolation::nearest, interpolation::nearest_exact, interpolation::linear, interpolation::cubic})
+    for (const bool corners : {false, true})
+      for (index_t n = 1; n < (corners && mode == interpolation::nearest_exact ? 1 : 40); ++n)  // which has none
+        for (index_t m = 1; m < 60; ++m) {
+          const resampling r{n, m, 0, mode, corners};
+          const double step = corners ? (m > 1 ? static_cast<double>(n - 1) / static_cast<double>(m - 1) : 0) : static_cast<double>(n) / static_cast<double>(m);
+          const double half = corners || mode == interpolation::nearest ? 0 : 0.5;
+          bool there = true;
+          for (index_t y = 0; y < m; ++y) {
+            const double place = (static_cast<double>(y) + half) * step - (mode == interpolation::nearest_exact ? 0 : half);
+            const reach wide = reach_of(mode);
+            const auto below = static_cast<index_t>(std::floor(place + 1e-9));  // a place on an element is on it
+            there = there && r.exact().first(y) == below - wide.before && r.exact().last(y) == below + wide.after &&
+                    r.reads().first(y) == r.exact().first(y) - r.slack();
+          }
+          INFO(static_cast<int>(mode) << " corners " << corners << ": " << n << " to " << m);
+          REQUIRE(there);
+        }
+}
+
+TEST_CASE("an upsampling refuses what it cannot make") {
+  constexpr auto why = [](const nn::upsample_layer& l) { return l.plan(value_of<image>).why; };
+  STATIC_REQUIRE(why({.factors = {1.5, 2}, .mode = interpolation::cubic, .align_corners = true}).ok());
+  STATIC_REQUIRE(why({.sizes = {4, 5}}).ok());
+  STATIC_REQUIRE(why({.factors = {1.5, 2}, .sizes = {4, 5}}).is(code::option_given_twice));
+  STATIC_REQUIRE(why({}).is(code::layer_takes_other_dimensions));
+  STATIC_REQUIRE(why({.sizes = {4}}).is(code::layer_takes_other_dimensions));
+  STATIC_REQUIRE(why({.sizes = {4, 4, 4, 4}}).is(code::wrong_kernel));
+  STATIC_REQUIRE(why({.factors = {2, 0}}).is(code::factor_not_positive));
+  STATIC_REQUIRE(why({.factors = {2, -3}}).is(code::factor_not_positive));
+  STATIC_REQUIRE(why({.factors = {2, 1e300}}).is(code::factor_not_positive));
+  REQUIRE(why({.factors = {2, std::nan("")}}).is(code::factor_not_positive));
+  STATIC_REQUIRE(why({.factors = {0.1, 2}}).is(code::nothing_to_resample));
+  STATIC_REQUIRE(why({.factors = {2e9, 2}}).is(code::nothing_to_resample));
+  STATIC_REQUIRE(why({.sizes = {4, 0}}).is(code::nothing_to_resample));
+  STATIC_REQUIRE(why({.factors = {2, 2}, .align_corners = true}).is(code::nearest_has_no_corners));
+  STATIC_REQUIRE(why({.factors = {2, 2}, .mode = interpolation::nearest_exact, .align_corners = true}).is(code::nearest_has_no_corners));
+  STATIC_REQUIRE(why({.factors = {2, 2}, .mode = interpolation::linear, .antialias = true}).is(code::antialias_not_there));
 }
 
 TEST_CASE("a linear layer takes as many dimensions as a tensor has") {

@@ -78,7 +78,7 @@ struct norms_alone {
 };
 struct pooled_over {
   constexpr auto operator()(auto x) const {
-    return x | normed<8>{} | nn::upsample<factor<2, 3>>{} | nn::avg_pool<kernel<2, 2>>{} | normed<8>{} | nn::global_avg_pool{};
+    return x | normed<8>{} | nn::upsample<factor<2, 3>, mode<interpolation::cubic>>{} | nn::avg_pool<kernel<2, 2>>{} | normed<8>{} | nn::global_avg_pool{};
   }
 };
 template <int Dim>

@@ -163,11 +163,11 @@ TEST_CASE("a network of normalisations trains as the serial one") {
 }
 
 TEST_CASE("normalisations and upsampling that are values are those that are types") {
-  using typed = nn::sequential<picture, nn::batch_norm<eps<1, 1'000>, momentum<1, 5>>, nn::upsample<factor<2, 3>>, nn::batch_norm<cumulative, no_affine>,
+  using typed = nn::sequential<picture, nn::batch_norm<eps<1, 1'000>, momentum<1, 5>>, nn::upsample<size<5, 13>, mode<interpolation::cubic>>, nn::batch_norm<cumulative, no_affine>,
                                nn::layer_norm<over_last<3>, no_bias>, nn::rms_norm<>, nn::rms_norm<over_last<2>, eps<1, 100>, no_affine>>;
   const auto run = in_team<plane>([](auto& t) {
     nn::program p;
-    p.output(p.input<picture>() | nn::batch_norm_layer{.eps = 1e-3, .momentum = 0.2} | nn::upsample_layer{.factors = {2, 3}} |
+    p.output(p.input<picture>() | nn::batch_norm_layer{.eps = 1e-3, .momentum = 0.2} | nn::upsample_layer{.sizes = {5, 13}, .mode = interpolation::cubic} |
              nn::batch_norm_layer{.cumulative = true, .affine = false} | nn::layer_norm_layer{.last = 3, .bias = false} | nn::rms_norm_layer{} |
              nn::rms_norm_layer{.last = 2, .eps = 0.01, .affine = false});
     const typed one{t, seed{4}};

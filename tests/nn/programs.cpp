@@ -32,7 +32,7 @@ struct built {
   struct model {
     constexpr auto operator()(auto x, auto extra) const {
       const auto first = x | block{} | grown{} | nn::conv_transpose<2, kernel<2, 2>, output_size<27, 22>, padding<1>, stride<2>, no_bias>{};
-      const auto flat = first | nn::max_pool<kernel<2, 2>>{} | nn::avg_pool<kernel<2, 2>, stride<1, 1>>{} | nn::repartition<channels>{} | nn::flatten{};
+      const auto flat = first | nn::upsample<factor<3, 5>, divisor<2>, mode<interpolation::linear>, align_corners>{} | nn::max_pool<kernel<2, 2>>{} | nn::avg_pool<kernel<2, 2>, stride<1, 1>>{} | nn::repartition<channels>{} | nn::flatten{};
       const auto hidden = ((flat | nn::linear<5>{}) * 0.5 + tanh(extra)) | nn::shared<struct tied, nn::linear<5>>{} | nn::relu{};
       return flows{hidden | nn::shared<struct tied, nn::linear<5>>{}, first};
     }
@@ -52,7 +52,7 @@ struct built {
     const nn::conv_transpose_layer grown{.out = 3, .kernel = {3, 2}, .stride = {2}, .padding = {1, 0}, .output_padding = {1, 0}, .weights_as = element::float64};
     const auto first = x | block | grown | nn::conv_transpose_layer{.out = 2, .kernel = {2, 2}, .stride = {2}, .padding = {1}, .output_size = {27, 22}, .bias = false};
     const layout by_channel = value_of<tensor<channels, shape_of<1, 2, 1, 1>>>.layout;
-    const auto flat = first | nn::max_pool_layer{.kernel = {2, 2}} | nn::avg_pool_layer{.kernel = {2, 2}, .stride = {1}} |
+    const auto flat = first | nn::upsample_layer{.factors = {1.5, 2.5}, .mode = interpolation::linear, .align_corners = true} | nn::max_pool_layer{.kernel = {2, 2}} | nn::avg_pool_layer{.kernel = {2, 2}, .stride = {1}} |
                       nn::repartition_layer{by_channel} | nn::flatten{};
     const auto tied = nn::shared_under("tied", nn::linear_layer{.out = 5});
     const auto hidden = ((flat | nn::linear_layer{.out = 5}) * 0.5 + tanh(extra)) | tied | nn::relu{};
@@ -75,11 +75,12 @@ constexpr const char* as_file = R"({
     {"name": "skip", "of": "image", "layer": "conv", "out": 2, "kernel": [1, 2], "padding": "same", "bias": false, "path": "0.skip"},
     {"name": "sum", "of": ["skip", "c"], "function": "add"},
     {"name": "bent_sum", "of": "sum", "function": "relu"},
-    {"name": "d", "of": "first", "layer": "max_pool", "kernel": [2, 2]},
+    {"name": "larger", "of": "first", "layer": "upsample", "factors": [1.5, 2.5], "mode": "linear", "align_corners": true},
+    {"name": "d", "of": "larger", "layer": "max_pool", "kernel": [2, 2]},
     {"name": "e", "of": "d", "layer": "avg_pool", "kernel": [2, 2], "stride": 1},
     {"name": "f", "of": "e", "layer": "repartition", "to": {"dims": [{"whole": true}, {"blocks": ["up", "across"]}, {"whole": true}, {"whole": true}]}},
     {"name": "flat", "of": "f", "layer": "flatten"},
-    {"name": "g", "of": "flat", "layer": "linear", "out": 5, "path": "6"},
+    {"name": "g", "of": "flat", "layer": "linear", "out": 5, "path": "7"},
     {"name": "half", "of": "g", "function": "times", "number": 0.5},
     {"name": "bent", "of": "extra", "function": "tanh"},
     {"name": "h", "of": ["half", "bent"], "function": "add"},
@@ -224,8 +225,8 @@ TEST_CASE("a file that is no network is refused at its place, and the program st
   };
   refused("\"nodes\"", "\"nods\"", "tessera.file.written", "network.json: has a field \"nods\"");
   refused("\"first\"]\n}", "\"first\"]", "tessera.file.written", "network.json: is not JSON");
-  refused("\"layer\": \"max_pool\"", "\"layer\": \"max_pol\"", "tessera.program.layer", "network.json.nodes[7]: max_pol");
-  refused("\"function\": \"tanh\"", "\"function\": \"tan_h\"", "tessera.program.layer", "network.json.nodes[13]: tan_h");
+  refused("\"layer\": \"max_pool\"", "\"layer\": \"max_pol\"", "tessera.program.layer", "network.json.nodes[8]: max_pol");
+  refused("\"function\": \"tanh\"", "\"function\": \"tan_h\"", "tessera.program.layer", "network.json.nodes[14]: tan_h");
   refused("\"of\": [\"skip\", \"c\"]", "\"of\": [\"skip\", \"z\"]", "tessera.program.value", "network.json.nodes[5]: z");
   refused("\"of\": [\"skip\", \"c\"]", "\"of\": [\"skip\", \"scores\"]", "tessera.program.cycle", "network.json.nodes[");
   refused("\"outputs\": [\"scores\", \"first\"]", "\"outputs\": [\"score\"]", "tessera.program.value", "network.json.outputs: score");
@@ -238,13 +239,17 @@ TEST_CASE("a file that is no network is refused at its place, and the program st
   refused("\"bias\": false", "\"weights_as\": \"int64\"", "tessera.tensor.cotangent", "network.json.nodes[4]: layer 0.skip");
   refused("\"element\": \"double\"", "\"element\": \"doubly\"", "tessera.file.written", "network.json.inputs[0].element: is no element");
   refused("{\"blocks\": [\"across\"]}]}", "{\"blocks\": [\"along\"]}]}", "tessera.partition.axis", "network.json.inputs[0].dims[3].blocks[0]");
-  refused("\"of\": [\"half\", \"bent\"]", "\"of\": \"half\"", "tessera.signature.operands", "network.json.nodes[14]: add");
-  refused("\"kernel\": [2, 2]}", "\"kernel\": [99, 2]}", "tessera.window.kernel", "network.json.nodes[7]: layer");
+  refused("\"of\": [\"half\", \"bent\"]", "\"of\": \"half\"", "tessera.signature.operands", "network.json.nodes[15]: add");
+  refused("\"kernel\": [2, 2]}", "\"kernel\": [99, 2]}", "tessera.window.kernel", "network.json.nodes[8]: layer");
+  refused("\"mode\": \"linear\"", "\"mode\": \"lanczos\"", "tessera.file.written", "network.json.nodes[7].mode: is none of");
+  refused("\"mode\": \"linear\"", "\"mode\": \"nearest\"", "tessera.layer.corners", "network.json.nodes[7]: layer");
+  refused("\"align_corners\"", "\"antialias\"", "tessera.layer.antialias", "network.json.nodes[7]: layer");
+  refused("\"factors\": [1.5, 2.5]", "\"sizes\": [0, 4]", "tessera.layer.size", "network.json.nodes[7]: layer");
   refused("\"of\": \"image\", \"layer\": \"conv\", \"out\": 3", "\"of\": \"image.1\", \"layer\": \"conv\", \"out\": 3", "tessera.program.value", "nodes[1]: image");
   CHECK(said_of([&] { p.finish(); }).find("[tessera.network.output]") == 0);
   CHECK(said_of([&] { nn::load_network(p, "no such file", grid); }).find("[tessera.file.missing]") == 0);
   nn::read_network(p, good, grid, "network.json");
-  CHECK(p.finish().view.count == 19);
+  CHECK(p.finish().view.count == 20);
 }
 
 namespace {

@@ -73,6 +73,7 @@ TEST_CASE("a gradient's gradient passes layers, also where workers have no part 
   CHECK(bends<sequential<pixels, spread>>({2, 2, 7, 5}));
   CHECK(bends<sequential<tensor<by_pixel, shape_of<2, 2, 7, 1>, double>, spread>>({2, 2, 7, 1}));            // no input on two
   CHECK(bends<sequential<pixels, nn::max_pool<kernel<2, 2>, ceil_mode>>>({2, 2, 7, 5}));
+  CHECK(bends<sequential<pixels, nn::upsample<factor<3, 5>, divisor<2>, mode<interpolation::cubic>>>>({2, 2, 7, 5}));
   CHECK(bends<sequential<tensor<by_pixel, shape_of<2, 2, 7, 1>, double>, padded>>({2, 2, 7, 1}));            // no input on two
   CHECK(bends<sequential<tensor<by_pixel, shape_of<2, 2, 7, 3>, double>, nn::conv<3, kernel<3, 3>>>>({2, 2, 7, 3}));   // no result
   CHECK(bends<sequential<tensor<by_pixel, shape_of<2, 2, 7, 2>, double>, nn::avg_pool<kernel<2, 2>>>>({2, 2, 7, 2}));

@@ -2,6 +2,7 @@
 
 #include <tessera/nn/attention.hpp>
 #include <tessera/nn/embedding.hpp>
+#include <tessera/nn/interpolate.hpp>
 #include <tessera/nn/normalisation.hpp>
 #include <tessera/nn/pooling.hpp>
 #include <tessera/nn/projection.hpp>
@@ -22,7 +23,7 @@ at::Tensor forward_widened(const bound_layer& b, const static_vector<sliding, 8>
 /// The sums of this worker's part of each channel over the extents of the whole, put together.
 at::Tensor forward_averaging(const call& c);
 
-/// Repetition ∘ (blocks → what the outputs' parts need).
+/// Interpolation ∘ (blocks → what the outputs' parts need).
 at::Tensor forward_upsampled(const bound_layer& b, const upsampling& what, const at::Tensor& input);
 
 /// In training the operand with zeros for what is dropped, by the call's key, how often it drew, and global index.

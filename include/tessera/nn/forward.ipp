@@ -57,21 +57,8 @@ TESSERA_INLINE at::Tensor forward_averaging(const call& c) {
 }
 
 TESSERA_INLINE at::Tensor forward_upsampled(const bound_layer& b, const upsampling& what, const at::Tensor& input) {
-  at::Tensor x = b.ready(input);
-  if (b.is_empty) return detail::empty_result(b.outputs, {x});
-  std::vector<index_t> sizes;
-  for (int i = 0; i < what.factors.count; ++i) sizes.push_back(what.factors[i] * x.size(2 + i));
-  switch (what.factors.count) {
-    case 1: x = at::upsample_nearest1d(x, sizes); break;
-    case 2: x = at::upsample_nearest2d(x, sizes); break;
-    default: x = at::upsample_nearest3d(x, sizes);
-  }
-  for (int i = 0; i < what.factors.count; ++i) {
-    const int d = 2 + i;
-    const local_box& mine = b.boxes().result;
-    if (x.size(d) != mine.size(d)) x = x.narrow(d, mine.first(d) - what.factors[i] * b.boxes().operands[0].first(d), mine.size(d));
-  }
-  return x;
+  const at::Tensor x = b.ready(input);
+  return b.is_empty ? detail::empty_result(b.outputs, {x}) : interpolate(x, what, b.boxes());
 }
 
 TESSERA_INLINE at::Tensor forward_dropout(const call& c, const dropping& what) {

@@ -53,7 +53,9 @@ TESSERA_INLINE layer_table::layer_table() {
                           o.flag("ceil_mode", false), o.flag("count_include_pad", true), o.number("divisor_override", 0)};
   });
   layer("global_avg_pool", [](options) { return global_avg_pool{}; });
-  layer("upsample", [](options o) { return upsample_layer{o.numbers("factors")}; });
+  layer("upsample", [](options o) {
+    return upsample_layer{o.reals("factors"), o.numbers("sizes"), o.interpolated("mode"), o.flag("align_corners", false), o.flag("antialias", false)};
+  });
   layer("batch_norm", [](options o) {
     return batch_norm_layer{o.real("eps", 1e-5), o.real("momentum", 0.1), o.flag("cumulative", false), o.flag("affine", true), o.flag("track_running_stats", true)};
   });

@@ -34,16 +34,10 @@ class node_options {
 
   /// A number for all dimensions of a kernel, or a list of one each.
   per_dimension numbers(const char* name) const {
-    per_dimension all;
-    if (!said(name)) return all;
-    const file::place given = at(name);
-    if (!given.value().is_array()) {
-      all.push(given.number());
-      return all;
-    }
-    if (given.size() > 6) given.fault("has more numbers than a kernel has dimensions");
-    for (std::size_t i = 0; i < given.size(); ++i) all.push(given.item(i).number());
-    return all;
+    return each<index_t>(name, [](const file::place& one) { return one.number(); });
+  }
+  numbers_per_dimension<double> reals(const char* name) const {
+    return each<double>(name, [](const file::place& one) { return one.real(); });
   }
   /// "same" or "valid" in place of numbers; nothing where they are numbers.
   std::string padding_rule(const char* name) const {
@@ -66,6 +60,14 @@ class node_options {
   }
   /// "zero", "reflect", "replicate" or "periodic".
   boundary edge(const char* name) const { return said(name) ? file::read_boundary(at(name)) : boundary::zero; }
+  /// "nearest", "nearest_exact", "linear" or "cubic".
+  interpolation interpolated(const char* name) const {
+    if (!said(name)) return interpolation::nearest;
+    const std::vector<std::string> modes{"nearest", "nearest_exact", "linear", "cubic"};
+    const auto which = std::find(modes.begin(), modes.end(), at(name).word());
+    if (which == modes.end()) at(name).fault("is none of nearest, nearest_exact, linear and cubic");
+    return static_cast<interpolation>(which - modes.begin());
+  }
   /// A partition, whatever the extents.
   layout partition(const char* name) const {
     const file::place given = at(name);
@@ -80,6 +82,19 @@ class node_options {
   }
 
  private:
+  template <class Number, class Read>
+  numbers_per_dimension<Number> each(const char* name, const Read& read) const {
+    numbers_per_dimension<Number> all;
+    if (!said(name)) return all;
+    const file::place given = at(name);
+    if (!given.value().is_array()) {
+      all.push(read(given));
+      return all;
+    }
+    if (given.size() > 6) given.fault("has more numbers than a kernel has dimensions");
+    for (std::size_t i = 0; i < given.size(); ++i) all.push(read(given.item(i)));
+    return all;
+  }
   bool said(const char* name) const {
     asked_.insert(name);
     return here_.has(name);

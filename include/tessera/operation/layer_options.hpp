@@ -12,7 +12,7 @@ namespace tessera {
 enum class topic : unsigned char {
   nothing, kernel, stride, padding, padding_mode, dilation, groups, ceil_mode, exclude_padding, divisor, bias, cut_out, cut_in, output,
   eps, momentum, affine, tracking, over_last, factor, probability, channelwise, weights, causal, padding_idx,
-  padding_rule, output_padding
+  padding_rule, output_padding, interpolation, corners, antialias
 };
 
 /// The options that a layer takes, by topic.
@@ -142,8 +142,28 @@ struct option<factor<Times...>> : option_about<topic::factor> {
   static constexpr void apply(layer_options& o) {
     constexpr int count = sizeof...(Times);
     if (count > o.up.factors.capacity) o.weights.why = first_of(o.weights.why, refusal{code::wrong_kernel, count});
-    else (o.up.factors.push(Times), ...);
+    else (o.up.factors.push(static_cast<double>(Times)), ...);
   }
+};
+template <index_t... Extents>
+struct option<size<Extents...>> : option_about<topic::factor> {
+  static constexpr void apply(layer_options& o) {
+    constexpr int count = sizeof...(Extents);
+    if (count > o.up.sizes.capacity) o.weights.why = first_of(o.weights.why, refusal{code::wrong_kernel, count});
+    else (o.up.sizes.push(Extents), ...);
+  }
+};
+template <interpolation How>
+struct option<mode<How>> : option_about<topic::interpolation> {
+  static constexpr void apply(layer_options& o) { o.up.mode = How; }
+};
+template <>
+struct option<align_corners> : option_about<topic::corners> {
+  static constexpr void apply(layer_options& o) { o.up.align_corners = true; }
+};
+template <>
+struct option<antialias> : option_about<topic::antialias> {
+  static constexpr void apply(layer_options& o) { o.weights.why = first_of(o.weights.why, refusal{code::antialias_not_there}); }
 };
 template <>
 struct option<ceil_mode> : option_about<topic::ceil_mode> {

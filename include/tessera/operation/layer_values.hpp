@@ -171,15 +171,26 @@ struct avg_pool_layer {
   constexpr layer_plan plan(const tensor_value& x) const { return plan_average(x, what()); }
 };
 
-/// `upsample` as a value: `upsample_layer{.factors = {2, 2}}`.
+/// `upsample` as a value: `upsample_layer{.factors = {1.5, 2}, .mode = interpolation::linear}`, or with `.sizes`.
 struct upsample_layer {
   static constexpr const char* name = "upsample";
-  per_dimension factors{};
+  numbers_per_dimension<double> factors{};
+  per_dimension sizes{};
+  interpolation mode = interpolation::nearest;
+  bool align_corners = false;
+  bool antialias = false;
 
   constexpr upsampling what() const {
     upsampling u;
-    if (factors.count() > u.factors.capacity) u.why = refusal{code::wrong_kernel, factors.count()};
-    for (int i = 0; i < factors.count() && u.why.ok(); ++i) u.factors.push(factors[i]);
+    u.mode = mode;
+    u.align_corners = align_corners;
+    if (antialias) u.why = refusal{code::antialias_not_there};
+    if (factors.said() && sizes.said()) u.why = first_of(u.why, refusal{code::option_given_twice, 0, 1});
+    for (int count : {factors.count(), sizes.count()})
+      if (count > u.sizes.capacity) u.why = first_of(u.why, refusal{code::wrong_kernel, count});
+    if (!u.why.ok()) return u;
+    for (int i = 0; i < factors.count(); ++i) u.factors.push(factors[i]);
+    for (int i = 0; i < sizes.count(); ++i) u.sizes.push(sizes[i]);
     return u;
   }
   constexpr layer_plan plan(const tensor_value& x) const { return plan_upsampling(x, what()); }

@@ -92,16 +92,20 @@ struct global_avg_pool : layer<global_avg_pool> {
   static constexpr layer_plan plan(const tensor_value& x) { return plan_global_average(x); }
 };
 
-/// Repeats each element along the dimensions behind the first two: y[n, c, i, …] = x[n, c, ⌊i / factor⌋, …], the nearest neighbour.
+/// The dimensions behind the first two made larger or smaller, each output of the inputs around its place (`resampling`).
 ///
-/// Options: `factor<…>`, one each of 1 to 3 dimensions.
+/// Options: `factor<…>` (with `divisor<d>` each of them over d) or `size<…>`, one each of 1 to 3 dimensions; `mode<interpolation::…>`
+/// (nearest), `align_corners`.
 template <class... Options>
 struct upsample : layer<upsample<Options...>> {
   static constexpr const char* name = "upsample";
-  static constexpr option_set takes{topic::factor};
+  static constexpr option_set takes{topic::factor, topic::divisor, topic::interpolation, topic::corners, topic::antialias};
   static constexpr upsampling what() {
-    const detail::layer_options o = detail::read_options<Options...>(takes);
-    return {o.up.factors, o.weights.why};
+    detail::layer_options o = detail::read_options<Options...>(takes);
+    if (o.pool.divisor > 1)
+      for (double& f : o.up.factors) f /= static_cast<double>(o.pool.divisor);
+    o.up.why = o.weights.why;
+    return o.up;
   }
   static constexpr layer_plan plan(const tensor_value& x) { return plan_upsampling(x, what()); }
 };

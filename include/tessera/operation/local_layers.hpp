@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/operation/interpolation.hpp>
 #include <tessera/operation/layer_plan.hpp>
 
 namespace tessera {
@@ -119,21 +120,11 @@ constexpr layer_plan plan_global_average(const tensor_value& x) {
   return p;
 }
 
-/// Each element repeated along the dimensions behind the first two.
-struct upsampling {
-  static_vector<index_t, 3> factors;
-  refusal why;  ///< what does not fit in the options themselves
-
-  /// Which input an output reads.
-  constexpr window reads(int i) const { return {1, 0, 0, factors[i]}; }
-  constexpr index_t outputs(int i, index_t n) const { return n == dynamic ? dynamic : detail::capped_product(n, factors[i]); }
-};
-
-/// Plans an upsampling: repeat ∘ (blocks → what the outputs' parts need).
+/// Plans an upsampling: interpolation ∘ (blocks → what the outputs' parts need).
 constexpr layer_plan plan_upsampling(const tensor_value& in, const upsampling& what) {
   const layout& x = in.layout;
-  const int count = what.factors.count;
-  if (!what.why.ok()) return refused_layer(what.why);
+  const int count = what.count();
+  if (const refusal r = what.check(); !r.ok()) return refused_layer(r);
   if (count < 1 || x.dims.count != count + 2) return refused_layer(refusal{code::layer_takes_other_dimensions, count + 2, x.dims.count});
   if (!has_cotangent(in.element) || is_complex(in.element)) return refused_layer(refusal{code::no_function_of_element, static_cast<int>(in.element)});
   layout used = x;
@@ -143,10 +134,12 @@ constexpr layer_plan plan_upsampling(const tensor_value& in, const upsampling& w
   s.result = s.operands[0];
   for (int i = 0; i < count; ++i) {
     const int d = 2 + i;
-    if (what.factors[i] < 1 || what.factors[i] >= index_t{1} << 31) return refused_layer(refusal{code::factor_not_positive, d, what.factors[i]});
-    const index_t m = what.outputs(i, x.dims[d].extent);
-    if (const refusal r = detail::hold_window(used, d, what.reads(i), m); !r.ok()) return refused_layer(r);
-    s.special.push({s.result[d], treatment::resampled, {}, 0, 0, m, what.reads(i)});
+    const index_t n = x.dims[d].extent;
+    if (const refusal r = what.check(i, n); !r.ok()) return refused_layer(r);
+    const resampling made = what.over(i, n);
+    const index_t m = what.outputs(i, n);
+    if (const refusal r = detail::hold_window(used, d, made.reads(), m); !r.ok()) return refused_layer(r);
+    s.special.push({s.result[d], treatment::resampled, {}, 0, 0, m, made.reads()});
   }
   layer_plan p = detail::local(used, s, x);
   p.holds = footprint::saving(0);

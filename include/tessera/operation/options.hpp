@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/operation/interpolation.hpp>
 #include <tessera/topology/partition.hpp>
 #include <tessera/topology/window.hpp>
 
@@ -40,10 +41,20 @@ struct groups {};
 struct ceil_mode {};
 /// An average pooling leaves padding out of its divisor.
 struct exclude_padding {};
-/// How many elements an upsampling makes of each, along each dimension.
+/// How many elements an upsampling makes of each, along each dimension: `factor<3, 4>, divisor<2>` is 3/2 and 2.
 template <index_t... Times>
 struct factor {};
-/// The divisor of an average pooling, whatever the window holds.
+/// The extents that an upsampling gives, along each dimension.
+template <index_t... Extents>
+struct size {};
+/// Of which inputs an output of an upsampling is made: `mode<interpolation::linear>`; of the nearest unless said.
+template <interpolation How>
+struct mode {};
+/// An upsampling leaves the first and last elements where they are, and makes the others between.
+struct align_corners {};
+/// Asks an upsampling for a smoothed result, which is refused.
+struct antialias {};
+/// The divisor of an average pooling, whatever the window holds, and of the factors of an upsampling.
 template <index_t By>
 struct divisor {};
 
@@ -93,6 +104,14 @@ template <index_t Given>
 inline constexpr kind kind_of<groups<Given>> = kind::option;
 template <index_t... Given>
 inline constexpr kind kind_of<factor<Given...>> = kind::option;
+template <index_t... Given>
+inline constexpr kind kind_of<size<Given...>> = kind::option;
+template <interpolation Given>
+inline constexpr kind kind_of<mode<Given>> = kind::option;
+template <>
+inline constexpr kind kind_of<align_corners> = kind::option;
+template <>
+inline constexpr kind kind_of<antialias> = kind::option;
 template <index_t Given>
 inline constexpr kind kind_of<divisor<Given>> = kind::option;
 template <class... Given>

@@ -130,10 +130,19 @@ inline constexpr reason dimension_not_there{
     "the input has no such dimension; name one from 0 on"};
 inline constexpr reason divisor_not_positive{
     "tessera.layer.divisor", "divisor",
-    "the divisor of an average is at least 1; write a larger one"};
+    "a divisor is at least 1; write a larger one"};
 inline constexpr reason factor_not_positive{
     "tessera.layer.factor", "dimension, factor",
-    "an upsampling makes one element or more of each, and less than 2^31; write another factor"};
+    "an upsampling makes more than 0 elements of each, and less than 2^31; write another factor"};
+inline constexpr reason nothing_to_resample{
+    "tessera.layer.size", "dimension, from, to",
+    "an upsampling makes one element or more of one or more, less than 2^30 of them; write another size or factor"};
+inline constexpr reason nearest_has_no_corners{
+    "tessera.layer.corners", "",
+    "the nearest neighbour has no corners to align; leave out align_corners, or interpolate linearly"};
+inline constexpr reason antialias_not_there{
+    "tessera.layer.antialias", "",
+    "an upsampling does not smooth what it leaves out; leave out antialias, or pool before it"};
 inline constexpr reason no_probability{
     "tessera.layer.probability", "",
     "a probability lies from 0 to 1; write another"};

@@ -8,17 +8,18 @@
 namespace tessera {
 
 /// A number for each dimension that a kernel slides over: `{3, 3}`, or `{1}` for all of them.
-class per_dimension {
+template <class Number>
+class numbers_per_dimension {
  public:
-  constexpr per_dimension() = default;
-  constexpr per_dimension(std::initializer_list<index_t> all) {
-    for (index_t n : all) numbers_.push(n);
+  constexpr numbers_per_dimension() = default;
+  constexpr numbers_per_dimension(std::initializer_list<Number> all) {
+    for (Number n : all) numbers_.push(n);
   }
 
-  constexpr void push(index_t n) { numbers_.push(n); }
+  constexpr void push(Number n) { numbers_.push(n); }
   constexpr bool said() const { return !numbers_.empty(); }
   constexpr int count() const { return numbers_.count; }
-  constexpr index_t operator[](int i) const { return numbers_[numbers_.count == 1 ? 0 : i]; }
+  constexpr Number operator[](int i) const { return numbers_[numbers_.count == 1 ? 0 : i]; }
 
   /// Refuses another number of them than `wanted`, unless it is one for all.
   constexpr refusal check(int wanted) const {
@@ -26,8 +27,9 @@ class per_dimension {
   }
 
  private:
-  static_vector<index_t, 6> numbers_;
+  static_vector<Number, 6> numbers_;
 };
+using per_dimension = numbers_per_dimension<index_t>;
 
 /// Names of axes, outermost first: `{"model"}`.
 class axis_names {

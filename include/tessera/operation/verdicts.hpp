@@ -22,6 +22,7 @@ template <index_t> struct divisor;
 template <index_t> struct extent;
 template <index_t> struct extents;
 template <index_t> struct factor;
+template <index_t> struct from;
 template <index_t> struct groups;
 template <index_t> struct heads;
 template <index_t> struct in;
@@ -44,6 +45,7 @@ template <index_t> struct role;
 template <index_t> struct rows;
 template <index_t> struct stride;
 template <index_t> struct takes;
+template <index_t> struct to;
 
 }  // namespace its
 
@@ -256,12 +258,27 @@ template <class... Told> struct divisor_not_positive {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.layer.divisor] the divisor of an average is at least 1; write a larger one"); } };
+                  "[tessera.layer.divisor] a divisor is at least 1; write a larger one"); } };
 template <class... Told> struct factor_not_positive {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.layer.factor] an upsampling makes one element or more of each, and less than 2^31; write another factor"); } };
+                  "[tessera.layer.factor] an upsampling makes more than 0 elements of each, and less than 2^31; write another factor"); } };
+template <class... Told> struct nothing_to_resample {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.layer.size] an upsampling makes one element or more of one or more, less than 2^30 of them; write another size or factor"); } };
+template <class... Told> struct nearest_has_no_corners {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.layer.corners] the nearest neighbour has no corners to align; leave out align_corners, or interpolate linearly"); } };
+template <class... Told> struct antialias_not_there {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.layer.antialias] an upsampling does not smooth what it leaves out; leave out antialias, or pool before it"); } };
 template <class... Told> struct no_probability {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -368,6 +385,9 @@ template <> struct verdict_for<&code::wrong_kernel> { template <class Why> using
 template <> struct verdict_for<&code::dimension_not_there> { template <class Why> using type = dimension_not_there<its::dimension<Why::number(0)>, its::dimensions<Why::number(1)>>; };
 template <> struct verdict_for<&code::divisor_not_positive> { template <class Why> using type = divisor_not_positive<its::divisor<Why::number(0)>>; };
 template <> struct verdict_for<&code::factor_not_positive> { template <class Why> using type = factor_not_positive<its::dimension<Why::number(0)>, its::factor<Why::number(1)>>; };
+template <> struct verdict_for<&code::nothing_to_resample> { template <class Why> using type = nothing_to_resample<its::dimension<Why::number(0)>, its::from<Why::number(1)>, its::to<Why::number(2)>>; };
+template <> struct verdict_for<&code::nearest_has_no_corners> { template <class Why> using type = nearest_has_no_corners<>; };
+template <> struct verdict_for<&code::antialias_not_there> { template <class Why> using type = antialias_not_there<>; };
 template <> struct verdict_for<&code::no_probability> { template <class Why> using type = no_probability<>; };
 template <> struct verdict_for<&code::eps_below_zero> { template <class Why> using type = eps_below_zero<>; };
 template <> struct verdict_for<&code::one_value_a_channel> { template <class Why> using type = one_value_a_channel<>; };
