@@ -10,7 +10,7 @@ inline link loss_on(const layout& x, loss what) {
   link l;
   l.what = what;
   l.plan.take(x);
-  l.plan.give(what.by == loss::reduction::none ? x : one_number(x.mesh));
+  l.plan.give(what.by == nn::reduction::none ? x : one_number(x.mesh));
   return l;
 }
 
@@ -21,10 +21,10 @@ inline trial distributed_loss(test_case& c) {
                                                        {"BCE", loss::kind::entropy},
                                                        {"BCEWithLogits", loss::kind::entropy_of_logits},
                                                        {"KLDiv", loss::kind::divergence}};
-  static const std::map<std::string, loss::reduction> ways{{"none", loss::reduction::none},
-                                                           {"mean", loss::reduction::mean},
-                                                           {"sum", loss::reduction::sum},
-                                                           {"batchmean", loss::reduction::batch_mean}};
+  static const std::map<std::string, nn::reduction> ways{{"none", nn::reduction::none},
+                                                           {"mean", nn::reduction::mean},
+                                                           {"sum", nn::reduction::sum},
+                                                           {"batchmean", nn::reduction::batch_mean}};
   const std::string serial = c.given.text("SequentialLoss");
   const auto same = [&](const auto& k) { return serial == fmt::format("torch.nn.{}Loss", k.first); };
   const auto found = std::find_if(known.begin(), known.end(), same);

@@ -5,6 +5,7 @@
 #include "serial.hpp"
 
 #include <tessera/nn/forward.hpp>
+#include <tessera/nn/losses.hpp>
 #include <tessera/tensor/launch.hpp>
 #include <tessera/tensor/verbs.hpp>
 
@@ -57,26 +58,26 @@ class running_link {
     return state.parameters.size() < 2 ? y : y + unsqueeze<1>(weight(1));
   }
   tensor<dyn> forward(const loss& what, const tensor<dyn>& x, bool) const {
-    const at::Tensor target = part_of(target_of(x.layout(), x.type()), x.layout(), team_->rank());
-    const tensor<dyn> each = of_elements(what.what, x, {team_, x.layout(), target});
+    const tensor<dyn> y{team_, x.layout(), part_of(target_of(x.layout(), x.type()), x.layout(), team_->rank())};
     switch (what.by) {
-      case loss::reduction::none: return each;
-      case loss::reduction::mean: return to(output(), mean(each));
-      case loss::reduction::sum: return to(output(), sum(each));
-      case loss::reduction::batch_mean: break;
+      case nn::reduction::none: return of<nn::reduction::none>(what.what, x, y);
+      case nn::reduction::mean: return of<nn::reduction::mean>(what.what, x, y);
+      case nn::reduction::sum: return of<nn::reduction::sum>(what.what, x, y);
+      case nn::reduction::batch_mean: break;
     }
-    return to(output(), sum(each)) / static_cast<double>(x.layout().dims[0].extent);
+    return of<nn::reduction::batch_mean>(what.what, x, y);
   }
-  static tensor<dyn> of_elements(loss::kind what, const tensor<dyn>& x, const tensor<dyn>& t) {
+  template <nn::reduction By>
+  static tensor<dyn> of(loss::kind what, const tensor<dyn>& x, const tensor<dyn>& y) {
     switch (what) {
-      case loss::kind::l1: return abs(x - t);
-      case loss::kind::squares: return square(x - t);
-      case loss::kind::poisson: return exp(x) - t * x;
-      case loss::kind::entropy: return -(t * log(x) + (1 - t) * log(1 - x));
-      case loss::kind::entropy_of_logits: return softplus(x) - t * x;
+      case loss::kind::l1: return nn::l1_loss<By>(x, y);
+      case loss::kind::squares: return nn::mse_loss<By>(x, y);
+      case loss::kind::poisson: return nn::poisson_nll_loss<By>(x, y);
+      case loss::kind::entropy: return nn::binary_cross_entropy<By>(x, y);
+      case loss::kind::entropy_of_logits: return nn::binary_cross_entropy_with_logits<By>(x, y);
       case loss::kind::divergence: break;
     }
-    return t * (log(t) - x);
+    return nn::kl_div<By>(x, y);
   }
 
   team_handle team_;

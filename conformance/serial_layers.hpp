@@ -127,9 +127,9 @@ struct serial_layer {
 
   at::Tensor operator()(const loss& what) const {
     const at::Tensor target = target_of(of.plan.given(), element_of(x));
-    const bool by_batch = what.by == loss::reduction::batch_mean;
-    const auto by = what.by == loss::reduction::none   ? at::Reduction::None
-                    : what.by == loss::reduction::mean ? at::Reduction::Mean
+    const bool by_batch = what.by == nn::reduction::batch_mean;
+    const auto by = what.by == nn::reduction::none   ? at::Reduction::None
+                    : what.by == nn::reduction::mean ? at::Reduction::Mean
                                                        : at::Reduction::Sum;
     switch (what.what) {
       case loss::kind::l1: return at::l1_loss(x, target, by);

@@ -3,6 +3,7 @@
 
 #include <tessera/operation/contraction.hpp>
 #include <tessera/operation/embedding.hpp>
+#include <tessera/operation/functions/loss.hpp>
 #include <tessera/operation/local_boxes.hpp>
 #include <tessera/operation/local_layers.hpp>
 #include <tessera/operation/normalisation.hpp>
@@ -44,12 +45,11 @@ struct verdict {
 /// y[e, c, s, o] = Σ x[e, c, s, i] w[e, i, o] + b[e, 1, o]: the linear layers of experts.
 struct experts {};
 
-/// A loss of x and a target, element by element, and what becomes of the elements.
+/// A loss of x and a target, and what becomes of the elements.
 struct loss {
   enum class kind { l1, squares, poisson, entropy, entropy_of_logits, divergence };
-  enum class reduction { none, mean, sum, batch_mean };
   kind what = kind::l1;
-  reduction by = reduction::mean;
+  nn::reduction by = nn::reduction::mean;
 };
 
 /// An interpolation by itself: the outputs of a window from the inputs of another.

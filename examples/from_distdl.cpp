@@ -391,12 +391,10 @@ void loss(const ts::team<grid>& team) {
   const at::Tensor xs = at::sin(at::arange(15, at::kDouble)).view({3, 5});
   const at::Tensor ys = at::cos(at::arange(15, at::kDouble)).view({3, 5});
   // [loss]
-  // The mean squared error: a local sum, divided by the global count, summed to an invariant.
   using cut = ts::tensor<ts::partition<grid, ts::blocks<row>, ts::blocks<col>>, ts::shape_of<3, 5>, double>;
   auto x = ts::take<cut>(team, xs);
   x.requires_grad();
-  const auto gap = x - ts::take<cut>(team, ys);
-  const auto mse = ts::all_reduce<ts::partition<grid, ts::invariant<row, col>>>(ts::sum(gap * gap) * (1.0 / 15));
+  const auto mse = ts::nn::mse_loss(x, ts::take<cut>(team, ys));             // one number, on every worker
   mse.backward();                                                            // nothing moves
   // [end]
   expect(std::abs(ts::value(mse) - (xs - ys).square().mean().item<double>()) < 1e-14, "a mean squared error");

@@ -2,12 +2,12 @@
 
 #include <tessera/nn/attention.ipp>
 #include <tessera/nn/copies.ipp>
-#include <tessera/nn/cross_entropy.ipp>
 #include <tessera/nn/embedding.ipp>
 #include <tessera/nn/forward.ipp>
 #include <tessera/nn/grad_norm.ipp>
 #include <tessera/nn/interpolate.ipp>
 #include <tessera/nn/layer_table.ipp>
+#include <tessera/nn/losses.ipp>
 #include <tessera/nn/network_file.ipp>
 #include <tessera/nn/normalisation.ipp>
 #include <tessera/nn/observer.ipp>

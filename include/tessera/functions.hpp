@@ -5,6 +5,7 @@
 #include <tessera/operation/functions/contractions.hpp>
 #include <tessera/operation/functions/elementwise.hpp>
 #include <tessera/operation/functions/function_layer.hpp>
+#include <tessera/operation/functions/losses.hpp>
 #include <tessera/operation/functions/reductions.hpp>
 #include <tessera/operation/functions/own.hpp>
 #include <tessera/operation/functions/shaping.hpp>

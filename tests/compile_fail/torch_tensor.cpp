@@ -218,10 +218,14 @@ auto loss(const ts::tensor<layout_as<ts::whole>, ts::shape_of<16>>& x, const ts:
 auto loss(const copies& x, const ts::tensor<layout_as<ts::whole>, ts::shape_of<12>>& labels) { return ts::nn::cross_entropy(x, labels); }
 #elif defined(LOSS_WITH_A_BOX)  // expect: [tessera.tensor.wanted] && tensor_wanted<
 auto loss(const copies& x, const at::Tensor& labels) { return ts::nn::cross_entropy(x, labels); }
-#elif defined(LOSS_OF_INTEGERS)  // expect: [tessera.tensor.cotangent] && element_has_no_cotangent<
+#elif defined(LOSS_OF_INTEGERS)  // expect: [tessera.function.element] && no_function_of_element<
 auto loss(const ts::tensor<all, ts::shape_of<12, 6>, std::int32_t>& x, const ts::tensor<layout_as<ts::whole>, ts::shape_of<12>, std::int64_t>& labels) {
   return ts::nn::cross_entropy(x, labels);
 }
+#elif defined(LOSS_OF_OTHER_EXTENTS)  // expect: [tessera.shape.extent] && extents_differ<
+auto loss(const copies& x, const ts::tensor<all, ts::shape_of<12, 7>, double>& y) { return ts::nn::huber_loss(x, y, {.delta = 2}); }
+#elif defined(LOSS_OF_OTHER_PROBABILITIES)  // expect: [tessera.shape.extent] && extents_differ<
+auto loss(const copies& x, const ts::tensor<all, ts::shape_of<12, 7>, double>& y) { return ts::nn::cross_entropy(x, y); }
 #elif defined(SUM_BEYOND)  // expect: [tessera.layer.dimension] && dimension_not_there<tessera::its::dimension<7>, tessera::its::dimensions<2>>
 auto total(const copies& x) { return ts::sum<7>(x); }
 #elif defined(SUM_BEFORE)  // expect: [tessera.layer.dimension] && dimension_not_there<tessera::its::dimension<-1>, tessera::its::dimensions<2>>

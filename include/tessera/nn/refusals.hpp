@@ -35,12 +35,6 @@ inline constexpr reason layer_threw{
 inline constexpr reason other_results{
     "tessera.network.results", "has, says",
     "a layer that is a value has as many results as its type says; write static constexpr int results in it"};
-inline constexpr reason label_out_of_range{
-    "tessera.loss.label", "label, classes",
-    "a label names a class that does not exist; correct the labels"};
-inline constexpr reason class_weights_differ{
-    "tessera.loss.weight", "has, classes",
-    "a loss has one weight for each class; give as many as there are classes"};
 inline constexpr reason file_missing{
     "tessera.file.missing", "",
     "the file cannot be read; look at its path and at the reason"};

@@ -9,11 +9,9 @@ namespace tessera {
 
 namespace its {
 
-template <index_t> struct classes;
 template <index_t> struct expected;
 template <index_t> struct found;
 template <index_t> struct has;
-template <index_t> struct label;
 template <index_t> struct says;
 
 }  // namespace its
@@ -68,16 +66,6 @@ template <class... Told> struct other_results {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.network.results] a layer that is a value has as many results as its type says; write static constexpr int results in it"); } };
-template <class... Told> struct label_out_of_range {
-  static constexpr bool ok = false;
-  template <class Where> static constexpr void refuse() {
-    static_assert(Where::ok,
-                  "[tessera.loss.label] a label names a class that does not exist; correct the labels"); } };
-template <class... Told> struct class_weights_differ {
-  static constexpr bool ok = false;
-  template <class Where> static constexpr void refuse() {
-    static_assert(Where::ok,
-                  "[tessera.loss.weight] a loss has one weight for each class; give as many as there are classes"); } };
 template <class... Told> struct file_missing {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -176,8 +164,6 @@ template <> struct verdict_for<&code::program_value_unknown> { template <class W
 template <> struct verdict_for<&code::program_cycle> { template <class Why> using type = program_cycle<>; };
 template <> struct verdict_for<&code::layer_threw> { template <class Why> using type = layer_threw<>; };
 template <> struct verdict_for<&code::other_results> { template <class Why> using type = other_results<its::has<Why::number(0)>, its::says<Why::number(1)>>; };
-template <> struct verdict_for<&code::label_out_of_range> { template <class Why> using type = label_out_of_range<its::label<Why::number(0)>, its::classes<Why::number(1)>>; };
-template <> struct verdict_for<&code::class_weights_differ> { template <class Why> using type = class_weights_differ<its::has<Why::number(0)>, its::classes<Why::number(1)>>; };
 template <> struct verdict_for<&code::file_missing> { template <class Why> using type = file_missing<>; };
 template <> struct verdict_for<&code::file_not_written> { template <class Why> using type = file_not_written<>; };
 template <> struct verdict_for<&code::disk_full> { template <class Why> using type = disk_full<>; };

@@ -86,6 +86,21 @@ inline constexpr reason index_out_of_range{
 inline constexpr reason no_function_of_element{
     "tessera.function.element", "given element",
     "the function takes no tensor of this element; convert the tensor first"};
+inline constexpr reason label_out_of_range{
+    "tessera.loss.label", "label, classes",
+    "a label names a class that does not exist; correct the labels"};
+inline constexpr reason class_weights_differ{
+    "tessera.loss.weight", "has, classes",
+    "a loss has one weight for each class; give as many as there are classes"};
+inline constexpr reason class_weights_in_module{
+    "tessera.loss.module", "",
+    "a module keeps no list of class weights; take this loss of what the network gives"};
+inline constexpr reason loss_option_out_of_range{
+    "tessera.loss.option", "",
+    "the delta of a loss lies above 0, its beta from 0 on; correct it"};
+inline constexpr reason loss_of_no_probability{
+    "tessera.loss.probability", "elements",
+    "some operands of a binary cross-entropy are not from 0 to 1; take their sigmoid, or the loss with logits"};
 inline constexpr reason not_single{
     "tessera.function.single", "dimension, extent",
     "only a dimension of one element is dropped or repeated; sum over it, or slice it first"};

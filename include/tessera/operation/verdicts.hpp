@@ -15,15 +15,18 @@ template <element> struct expected_element;
 template <element> struct given_element;
 template <index_t> struct bound;
 template <index_t> struct character;
+template <index_t> struct classes;
 template <index_t> struct denominator;
 template <index_t> struct dimension;
 template <index_t> struct dimensions;
 template <index_t> struct divisor;
+template <index_t> struct elements;
 template <index_t> struct extent;
 template <index_t> struct extents;
 template <index_t> struct factor;
 template <index_t> struct from;
 template <index_t> struct groups;
+template <index_t> struct has;
 template <index_t> struct heads;
 template <index_t> struct in;
 template <index_t> struct index;
@@ -31,6 +34,7 @@ template <index_t> struct inner_extent;
 template <index_t> struct is_given;
 template <index_t> struct kernel;
 template <index_t> struct key_heads;
+template <index_t> struct label;
 template <index_t> struct layer;
 template <index_t> struct numerator;
 template <index_t> struct operand;
@@ -184,6 +188,31 @@ template <class... Told> struct no_function_of_element {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.function.element] the function takes no tensor of this element; convert the tensor first"); } };
+template <class... Told> struct label_out_of_range {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.loss.label] a label names a class that does not exist; correct the labels"); } };
+template <class... Told> struct class_weights_differ {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.loss.weight] a loss has one weight for each class; give as many as there are classes"); } };
+template <class... Told> struct class_weights_in_module {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.loss.module] a module keeps no list of class weights; take this loss of what the network gives"); } };
+template <class... Told> struct loss_option_out_of_range {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.loss.option] the delta of a loss lies above 0, its beta from 0 on; correct it"); } };
+template <class... Told> struct loss_of_no_probability {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.loss.probability] some operands of a binary cross-entropy are not from 0 to 1; take their sigmoid, or the loss with logits"); } };
 template <class... Told> struct not_single {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -369,6 +398,11 @@ template <> struct verdict_for<&code::mean_of_integers> { template <class Why> u
 template <> struct verdict_for<&code::indices_wanted> { template <class Why> using type = indices_wanted<its::given_element<static_cast<element>(Why::number(0))>>; };
 template <> struct verdict_for<&code::index_out_of_range> { template <class Why> using type = index_out_of_range<its::index<Why::number(0)>, its::rows<Why::number(1)>>; };
 template <> struct verdict_for<&code::no_function_of_element> { template <class Why> using type = no_function_of_element<its::given_element<static_cast<element>(Why::number(0))>>; };
+template <> struct verdict_for<&code::label_out_of_range> { template <class Why> using type = label_out_of_range<its::label<Why::number(0)>, its::classes<Why::number(1)>>; };
+template <> struct verdict_for<&code::class_weights_differ> { template <class Why> using type = class_weights_differ<its::has<Why::number(0)>, its::classes<Why::number(1)>>; };
+template <> struct verdict_for<&code::class_weights_in_module> { template <class Why> using type = class_weights_in_module<>; };
+template <> struct verdict_for<&code::loss_option_out_of_range> { template <class Why> using type = loss_option_out_of_range<>; };
+template <> struct verdict_for<&code::loss_of_no_probability> { template <class Why> using type = loss_of_no_probability<its::elements<Why::number(0)>>; };
 template <> struct verdict_for<&code::not_single> { template <class Why> using type = not_single<its::dimension<Why::number(0)>, its::extent<Why::number(1)>>; };
 template <> struct verdict_for<&code::norm_not_positive> { template <class Why> using type = norm_not_positive<>; };
 template <> struct verdict_for<&code::number_does_not_fit> { template <class Why> using type = number_does_not_fit<its::expected_element<static_cast<element>(Why::number(0))>>; };

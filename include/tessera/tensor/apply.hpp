@@ -29,9 +29,9 @@ class local_operation {
   }
   /// Of several operations with exchanges between them: every worker takes part, also without elements.
   template <class Compute>
-  tensor<dyn> exchanging(const char* name, const exchange_values& between, const Compute& compute) const {
+  tensor<dyn> exchanging(const char* name, const exchange_values& between, const Compute& compute, const call_site& at = {}) const {
     const team_handle& team = operands_[0]->team();
-    const during now(*team, {.what = name});
+    const during now(*team, {.what = name, .at = at});
     std::vector<way> ways;
     for (const exchange_value& e : between) ways.push_back({team->place(e.from), team->place(e.to)});
     return result(compute(bound_exchanges{team, where_, ways}));

@@ -141,7 +141,9 @@ tensor<dyn> run(const F& f, const Operands&... x) {
     return local_operation(f.what(x.layout()...).kind, gives, {&x...}).run(computing<F>{f}, x.local()...);
   } else {
     const local_operation here(linearity::nonlinear, gives, {&x...});
-    return here.exchanging(F::name, f.exchanges(value_at_hand(x)...), [&](const bound_exchanges& by) { return compute(f, by, x.local()...); });
+    const auto computed = [&](const bound_exchanges& by) { return compute(f, by, x.local()...); };
+    if constexpr (requires { f.at; }) return here.exchanging(F::name, f.exchanges(value_at_hand(x)...), computed, f.at);
+    else return here.exchanging(F::name, f.exchanges(value_at_hand(x)...), computed);
   }
 }
 

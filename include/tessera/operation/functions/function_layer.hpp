@@ -44,6 +44,7 @@ template <class F, FlowType First, FlowType... Rest>
 constexpr auto call([[maybe_unused]] const F& f, const First& first, const Rest&... rest) {
   if constexpr (tessera::detail::HoldsNumber<F> && (First::verdict::ok && ... && Rest::verdict::ok)) {
     first.in->refuse(f.on(tessera::detail::described<typename First::type>::value, tessera::detail::described<typename Rest::type>::value...).why);
+    if constexpr (requires { f.not_kept(); }) first.in->refuse(f.not_kept());
     first.in->hold(f.n);
   }
   const auto y = tessera::detail::passed_on<tessera::detail::function_layer<F, 1 + sizeof...(Rest)>>(first, rest...);
@@ -59,6 +60,7 @@ auto call([[maybe_unused]] const F& f, const First& first, const Rest&... rest) 
   return first.in->whole([&] {
     if constexpr (tessera::detail::HoldsNumber<F>) {
       first.in->refuse(f.on(first.in->value_of(first), rest.in->value_of(rest)...).why, F::name);
+      if constexpr (requires { f.not_kept(); }) first.in->refuse(f.not_kept(), F::name);
       first.in->hold(f.n);
     }
     return tessera::detail::added(tessera::detail::function_layer<F, 1 + sizeof...(Rest)>{}, first, rest...);
