@@ -21,12 +21,14 @@ class layer_table {
   void layer(const std::string& name, Make make) {
     layers_[name] = [make](const node_options& o, const std::vector<dynamic_flow>& x) {
       const auto made = make(o);
+      const tiles_over over{o.axes("stored_over").list(), o.flag("gathered_once", false)};
       o.refuse_others();
-      const auto on = [&](const auto&... flows) {
+      const auto placed = [&](const auto&... flows) {
         if (o.has("shared")) return shared_under(o.here().at("shared").word(), made)(flows...);
         if (o.has("path")) return under(o.here().at("path").word(), made)(flows...);
         return tessera::detail::added(made, flows...);
       };
+      const auto on = [&](const dynamic_flow& first, const auto&... rest) { return first.in->stored_over(over, [&] { return placed(first, rest...); }); };
       return called(on, made.name, x);
     };
   }

@@ -14,20 +14,28 @@ class parameter : public state_tensor {
   parameter(const team_handle& team, std::string_view name, const parameter_value& of, element e, const seed& s);
 
   /// Another parameter of the same values.
-  parameter clone() const { return {copy(), used_}; }
+  parameter clone() const { return {copy(), used_, released_}; }
 
-  /// The same parameter as another layer takes it.
-  parameter used_as(const layout& used) const { return {*this, stored().team()->place(used)}; }
+  /// The same parameter as another layer takes it, which lets it go behind forward or keeps it.
+  parameter used_as(const layout& used, bool released) const { return {*this, stored().team()->place(used), released}; }
 
   const layout& used() const { return used_->layout(); }
+  bool released() const { return released_; }
 
   /// What the layer's local operation takes. Checked mode compares the copies first: a step by hand may have made them differ.
   at::Tensor use() const;
 
+  /// The layer has given its results: the memory of what it took goes, if the parameter is released, until the first of their gradients
+  /// comes back. Who stepped the parameter meanwhile gets one error in backward.
+  void let_go(const std::vector<at::Tensor>& results) const;
+
  private:
-  parameter(state_tensor values, placement_handle used) : state_tensor(std::move(values)), used_(std::move(used)) {}
+  parameter(state_tensor values, placement_handle used, bool released)
+      : state_tensor(std::move(values)), used_(std::move(used)), released_(released) {}
 
   placement_handle used_;
+  bool released_ = false;
+  mutable at::Tensor taken_;  // by the layer that runs now
 };
 
 }  // namespace tessera::nn

@@ -11,6 +11,43 @@ inline std::string serial_key(std::string_view name, const parameter_value& of) 
   return key;
 }
 
+/// A used form of a parameter whose memory goes between forward and backward. LibTorch's graph holds its storage, empty meanwhile.
+class released_form {
+ public:
+  released_form(const tensor<dyn>& stored, placement_handle used, std::string path, const at::Tensor& taken)
+      : stored_(stored), used_(std::move(used)), path_(std::move(path)), storage_(taken.storage()), version_(stored.local()._version()), again_(stored.team()->doing()) {
+    again_.why = purpose::backward;
+  }
+
+  void let_go() {
+    if (gone_ || kept_) return;
+    storage_.unsafeGetStorageImpl()->set_data_ptr(at::DataPtr(nullptr, storage_.device()));
+    storage_.set_nbytes(0);
+    gone_ = true;
+  }
+  /// Before the layer's backward reads it, which a graph of that backward does again.
+  void gather(bool again_later) {
+    kept_ = kept_ || again_later;
+    if (!gone_) return;
+    if (stored_.local()._version() != version_) throw error(refusal{code::parameter_changed}, path_);
+    const at::NoGradGuard no_graph;
+    const during here(*stored_.team(), again_);
+    const at::Tensor again = change_layout(stored_.team(), stored_.where(), used_, stored_.local().detach()).contiguous();
+    storage_.set_nbytes(again.nbytes());
+    storage_.unsafeGetStorageImpl()->set_data_ptr(again.storage().unsafeGetStorageImpl()->set_data_ptr(at::DataPtr(nullptr, storage_.device())));
+    gone_ = false;
+  }
+ private:
+  tensor<dyn> stored_;
+  placement_handle used_;
+  std::string path_;
+  c10::Storage storage_;
+  std::int64_t version_;
+  activity again_;  ///< what the second gathering is for
+  bool gone_ = false;
+  bool kept_ = false;
+};
+
 }  // namespace tessera::detail
 
 namespace tessera::nn {
@@ -24,7 +61,21 @@ TESSERA_INLINE parameter::parameter(const team_handle& team, std::string_view na
 TESSERA_INLINE at::Tensor parameter::use() const {
   team_state& team = *stored().team();
   if (team.checked && team.inside()) team.agree_on_copies(stored().layout(), detail::hash_of(stored().local()), {.what = path().c_str()});
-  return change_layout(stored().team(), stored().where(), used_, stored().local());
+  const at::Tensor used = change_layout(stored().team(), stored().where(), used_, stored().local());
+  if (released_) taken_ = used;
+  return used;
+}
+
+TESSERA_INLINE void parameter::let_go(const std::vector<at::Tensor>& results) const {
+  const at::Tensor taken = std::exchange(taken_, {});
+  if (!taken.defined() || !taken.requires_grad()) return;
+  const auto in_its_memory = [&](const at::Tensor& y) { return y.storage().is_alias_of(taken.storage()); };
+  if (std::any_of(results.begin(), results.end(), in_its_memory)) return;
+  const auto form = std::make_shared<detail::released_form>(stored(), used_, path(), taken);
+  form->let_go();
+  for (const at::Tensor& y : results)
+    if (y.requires_grad()) y.register_hook([form](const at::Tensor&) { form->gather(at::GradMode::is_enabled()); });
+  taken.register_hook([form](const at::Tensor&) { form->let_go(); });
 }
 
 }  // namespace tessera::nn

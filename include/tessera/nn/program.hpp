@@ -3,16 +3,18 @@
 #include <tessera/nn/network.hpp>
 #include <tessera/nn/program_path.hpp>
 #include <tessera/operation/layer_values.hpp>
+#include <tessera/operation/stored_over.hpp>
 
 #include <memory>
 
 namespace tessera::detail {
 
-/// A layer as a value, at its place in a program, with what comes in there.
+/// A layer as a value, at its place in a program, with what comes in there, and the axes that its parameters are stored over.
 template <class L, int Operands>
 class placed_layer {
  public:
-  placed_layer(const L& l, std::vector<tensor_value> x) : layer(l), operands(std::move(x)), runs(layer) {
+  placed_layer(const L& l, std::vector<tensor_value> x, const std::vector<tiles_over>& over)
+      : layer(l), operands(std::move(x)), over_(over), runs(layer) {
     facts.name = layer.name;
     facts.only_here = requires { L::only_here; };
     facts.planned = [](const void* self) { return static_cast<const placed_layer*>(self)->plan(); };
@@ -36,12 +38,18 @@ class placed_layer {
  private:
   template <int... Place>
   layer_plan plan_for(std::span<const tensor_value* const> x, indices<Place...>) const {
-    if constexpr (requires { layer.plan(*x[Place]...); }) return layer.plan(*x[Place]...);
-    else return refused_layer(refusal{code::wrong_number_of_operands, -1, Operands});
+    if constexpr (requires { layer.plan(*x[Place]...); }) {
+      layer_plan p = layer.plan(*x[Place]...);
+      for (auto over = over_.rbegin(); over != over_.rend(); ++over) p = stored_as_tiles(p, *over);
+      return p;
+    } else {
+      return refused_layer(refusal{code::wrong_number_of_operands, -1, Operands});
+    }
   }
 
   L layer;
   std::vector<tensor_value> operands;
+  std::vector<tiles_over> over_;  // the outermost first
   nn::running_layer<L> runs;
 };
 
@@ -129,6 +137,16 @@ class program {
       throw;
     }
   }
+  /// Runs `f`, which adds to the program, with parameters stored as tiles.
+  template <class F>
+  auto stored_over(const tiles_over& over, const F& f) {
+    struct outside {
+      std::vector<tiles_over>& all;
+      ~outside() { all.pop_back(); }
+    } const again{over_};
+    over_.push_back(over);
+    return f();
+  }
   void hold(const functions::number& n) { writes_.hold(n); }
   auto enter(const text& name = {}, bool shared = false) {
     make_room(0);
@@ -201,7 +219,7 @@ class program {
 
   template <class L, class... F>
   int add_node(const L& layer, bool numbered, int results, const F&... x) {
-    const auto placed = std::make_shared<const tessera::detail::placed_layer<L, sizeof...(F)>>(layer, std::vector<tensor_value>{value_of(x)...});
+    const auto placed = std::make_shared<const tessera::detail::placed_layer<L, sizeof...(F)>>(layer, std::vector<tensor_value>{value_of(x)...}, over_);
     const layer_plan p = placed->plan();
     refuse(p.why.ok() && p.outputs() != results ? refusal{code::other_results, p.outputs(), results} : p.why, layer.name);
     std::vector<tensor_value> y;
@@ -214,6 +232,7 @@ class program {
 
   std::shared_ptr<parts> kept_ = std::make_shared<parts>();
   tessera::detail::recorder<running_facts> writes_;
+  std::vector<tiles_over> over_;  // how parameters of what is added now are stored, the outermost first
 };
 
 /// A network of a program that was put together while the program runs; what is added to that later is not in it.
@@ -255,6 +274,21 @@ class dynamic_network : public running_program {
   std::vector<tensor_value> inputs_;
 };
 
+}  // namespace tessera::nn
+
+namespace tessera::detail {
+
+// A part in a scope that is its own.
+template <class Part, DynamicFlow First, DynamicFlow... Rest>
+auto added_alone(const Part& part, const First& first, const Rest&... rest) {
+  if constexpr (kind_of<Part> == kind::layer) return first.in->add(part, false, first, rest...);
+  else return part(first, rest...);
+}
+
+}  // namespace tessera::detail
+
+namespace tessera::nn {
+
 /// A part under a name that is a value, in the keys of its parameters: `x | under("encoder", linear_layer{.out = 6})`. Those that are
 /// shared under one name have one set of parameters.
 template <class Part>
@@ -267,10 +301,7 @@ struct named_part {
   template <DynamicFlow First, DynamicFlow... Rest>
   auto operator()(const First& first, const Rest&... rest) const {
     const auto back = first.in->enter(name, shared);
-    const auto y = [&] {
-      if constexpr (kind_of<Part> == kind::layer) return first.in->add(part, false, first, rest...);
-      else return part(first, rest...);
-    }();
+    const auto y = tessera::detail::added_alone(part, first, rest...);
     first.in->leave(back);
     return y;
   }
@@ -282,6 +313,22 @@ named_part<Part> under(std::string name, const Part& part) {
 template <class Part>
 named_part<Part> shared_under(std::string name, const Part& part) {
   return {std::move(name), part, true};
+}
+
+/// `stored_over` with a part and axes that are values: `x | stored({"data"}, linear_layer{.out = 6})`, or gathered once: `stored({"data"}, layer, true)`.
+template <class Part>
+struct stored_part {
+  tiles_over over;
+  Part part;
+
+  template <DynamicFlow First, DynamicFlow... Rest>
+  auto operator()(const First& first, const Rest&... rest) const {
+    return first.in->stored_over(over, [&] { return tessera::detail::added_alone(part, first, rest...); });
+  }
+};
+template <class Part>
+stored_part<Part> stored(const axis_names& over, const Part& part, bool kept = false) {
+  return {{over.list(), kept}, part};
 }
 
 }  // namespace tessera::nn

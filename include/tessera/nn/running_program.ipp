@@ -86,7 +86,7 @@ TESSERA_INLINE void running_program::begin(const seed& s, const network_part* of
       const parameter_value w = p.parameter(k);
       const element e = p.parameter_element(k, now.what->elements[0]);
       const auto make = [&](const std::string& path) { return parameter(my.team, path, w, e, s); };
-      own.parameters.push_back(take(known.parameters, w.name, w.stored, e, make).used_as(w.used));
+      own.parameters.push_back(take(known.parameters, w.name, w.stored, e, make).used_as(w.used, p.released(k)));
       f << w.used;
     }
     for (int k = 0; k < p.buffers(); ++k) {
@@ -116,7 +116,7 @@ TESSERA_INLINE running_program::running_program(const running_program& other, co
   };
   for (const layer_state& layer : other.state_->states) {
     layer_state& mine = state_->states.emplace_back();
-    for (const parameter& p : layer.parameters) mine.parameters.push_back(cloned(known.parameters, p).used_as(p.used()));
+    for (const parameter& p : layer.parameters) mine.parameters.push_back(cloned(known.parameters, p).used_as(p.used(), p.released()));
     for (const buffer& b : layer.buffers) mine.buffers.push_back(cloned(known.buffers, b));
   }
 }
@@ -181,6 +181,7 @@ TESSERA_INLINE std::vector<tensor<dyn>> running_program::forward(std::span<const
       }
     }();
     seen.gave(results);
+    for (const parameter& w : mine.parameters) w.let_go(results);
     for (std::size_t k = 0; k < results.size(); ++k) {
       const std::size_t v = node.first_result + k;
       tessera::detail::check_local(results[k], *bound.where[v], bound.values[v].element, *my.team);

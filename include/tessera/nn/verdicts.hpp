@@ -26,6 +26,11 @@ template <class... Told> struct shared_differ {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.network.shared] what is shared has parameters of different shapes, elements or layouts; make them alike, or give it a name and parameters of its own"); } };
+template <class... Told> struct parameter_changed {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.parameter.changed] a parameter was stepped between a forward and its backward, which gathers it again; step behind backward, or store it with gathered_once<axes>"); } };
 template <class... Told> struct parameter_not_shared {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -156,6 +161,7 @@ namespace detail {
 
 template <> struct verdict_for<&code::not_a_maximum> { template <class Why> using type = not_a_maximum<>; };
 template <> struct verdict_for<&code::shared_differ> { template <class Why> using type = shared_differ<>; };
+template <> struct verdict_for<&code::parameter_changed> { template <class Why> using type = parameter_changed<>; };
 template <> struct verdict_for<&code::parameter_not_shared> { template <class Why> using type = parameter_not_shared<>; };
 template <> struct verdict_for<&code::flow_of_another_program> { template <class Why> using type = flow_of_another_program<>; };
 template <> struct verdict_for<&code::program_without_output> { template <class Why> using type = program_without_output<>; };

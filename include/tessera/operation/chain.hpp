@@ -84,10 +84,11 @@ struct alone_in_scope {
     else return flowed_through<L>(false, first, rest...);
   }
 };
-template <class Part>
-constexpr auto unnumbered() {
-  if constexpr (kind_of<Part> == kind::layer) return alone_in_scope<Part>{};
-  else return Part{};
+template <class Part, class First, class... Rest>
+constexpr auto called_alone(const First& first, const Rest&... rest) {
+  if constexpr (kind_of<Part> == kind::layer) return alone_in_scope<Part>{}(first, rest...);
+  else if constexpr (is_callable<Part>()) return Part{}(first, rest...);
+  else return passed_on<Part>(first, rest...);
 }
 
 }  // namespace detail
@@ -112,7 +113,7 @@ struct named {
   template <FlowType First, FlowType... Rest>
   constexpr auto operator()(const First& first, const Rest&... rest) const {
     const auto back = first.in->enter(short_name_of<Tag>(), Shared);
-    const auto y = tessera::detail::unnumbered<Part>()(first, rest...);
+    const auto y = tessera::detail::called_alone<Part>(first, rest...);
     first.in->leave(back);
     return y;
   }

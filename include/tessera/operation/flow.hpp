@@ -89,10 +89,21 @@ constexpr auto results_of(recorder<typename Reading::fact>* in, int node, indice
   else return flows(flow<typename On::template result<Place>::type, Reading>{in, {node, Place}}...);
 }
 
+// The layer that a reading notes for one: another than it only if the reading says so.
+template <class Reading, class L>
+struct layer_read {
+  using type = L;
+};
+template <class Reading, class L>
+  requires requires { typename Reading::template in_place_of<L>; }
+struct layer_read<Reading, L> {
+  using type = typename layer_read<typename Reading::on, typename Reading::template in_place_of<L>>::type;
+};
+
 // A layer on flows, without a word where it is refused. One without a number has the keys of its scope.
 template <class L, class Reading, class First, class... Rest>
 constexpr auto flowed_through(bool numbered, const flow<First, Reading>& first, const flow<Rest, Reading>&... rest) {
-  using on = applied<L, First, Rest...>;
+  using on = applied<typename layer_read<Reading, L>::type, First, Rest...>;
   if constexpr (on::verdict::ok) {
     constexpr int results = on::planned.outputs();
     const int node = first.in->add(Reading::template fact_of<on>(), {first.from, rest.from...}, results, numbered);

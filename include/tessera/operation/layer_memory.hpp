@@ -29,6 +29,7 @@ struct way_memory {
   index_t returning = 0;  ///< the same of its adjoint
   bool changes = false;   ///< it is a node of autograd's graph, whose gradient is a box of its own
   bool fresh = false;     ///< what it ends with is no view of what it begins with
+  bool released = false;  ///< what it ends with goes behind forward and is made again for backward
 };
 
 // The most that the boxes between two layouts add to the last: each lies beside the one before it.
@@ -140,6 +141,7 @@ constexpr layer_memory memory_of(const layer_plan& p, const operand_elements& e)
   }
   for (int i = 0; i < p.parameters(); ++i) {
     m.parameters.push(memory_of(p.stored(i), p.weight(i), p.parameter_element(i, e[0])));
+    m.parameters[i].released = p.released(i);
     m.stored = capped_sum(m.stored, m.parameters[i].before);
   }
   for (int i = 0; i < p.buffers(); ++i) m.buffers = capped_sum(m.buffers, bytes_held(p.buffer(i).stored, p.buffer(i).element));

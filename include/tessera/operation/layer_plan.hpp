@@ -59,7 +59,7 @@ class layer_plan {
   constexpr void give(const layout& raw, const layout& output, element e) { outputs_.push({both(raw, output), true, e}); }
   constexpr void give(const layout& y) { give(y, y); }
   constexpr void give(const layout& y, element e) { give(y, y, e); }
-  constexpr void own(const parameter_value& w) { parameters_.push({w.name, both(w.stored, w.used), w.initial, w.has_element, w.element, w.serial}); }
+  constexpr void own(const parameter_value& w) { parameters_.push({w.name, both(w.stored, w.used), w.initial, w.has_element, w.element, w.serial, false}); }
   /// Adds a change of layout between local operations, of an element of its own.
   constexpr void exchange(const layout& from, const layout& to, element e) { exchanges_.push({both(from, to), e}); }
   /// Adds a tensor that the local operation makes besides its results and keeps for its backward.
@@ -87,6 +87,8 @@ class layer_plan {
   }
   /// The element of a parameter, of a layer whose first operand has this one.
   constexpr element parameter_element(int i, element first) const { return parameters_[i].has_element ? parameters_[i].own : first; }
+  /// Whether what the local operation takes of a parameter goes behind forward and is made again for backward.
+  constexpr bool released(int i) const { return parameters_[i].released && (holds.weights >> i & 1u) != 0; }
 
   constexpr int exchanges() const { return exchanges_.count; }
   constexpr const layout& from(int i) const { return layouts_[exchanges_[i].at.before].taken; }
@@ -108,6 +110,8 @@ class layer_plan {
   constexpr void come(const layout& given, int i = 0) { inputs_[i].before = one(given); }
   constexpr void leave(const layout& output, int i = 0) { outputs_[i].at.behind = one(output); }
   constexpr void store(const layout& stored, int i) { parameters_[i].at.before = one(stored); }
+  /// Lets what is used of a parameter go behind forward, if its backward reads it.
+  constexpr void release(int i) { parameters_[i].released = true; }
 
   /// Calls visit(layout) with each layout, to change it.
   template <class Visit>
@@ -139,6 +143,7 @@ class layer_plan {
     bool has_element;
     element own;
     serial_view serial;
+    bool released;
   };
   struct exchange_place {
     pair at;
@@ -190,13 +195,20 @@ constexpr layer_plan refused_layer(const refusal& why) {
 /// The elements of a layer's operands.
 using operand_elements = static_vector<element, 4>;
 
+/// The traffic of a parameter of a layer: one that is released is gathered a second time, for backward.
+constexpr traffic_value traffic_of_parameter(const layer_plan& p, int i, const operand_elements& e) {
+  traffic_value t = traffic_of(p.stored(i), p.weight(i), p.parameter_element(i, e[0]));
+  if (p.released(i)) t.backward += t.forward;
+  return t;
+}
+
 /// The traffic of a layer.
 constexpr traffic_value traffic_of(const layer_plan& p, const operand_elements& e) {
   traffic_value t;
   for (int i = 0; i < p.inputs(); ++i) t += traffic_of(p.given(i), p.used(i), e[i]);
   for (int i = 0; i < p.outputs(); ++i) t += traffic_of(p.raw(i), p.output(i), p.element_of(i, e[0]));
   for (int i = 0; i < p.exchanges(); ++i) t += traffic_of(p.from(i), p.to(i), p.exchanged_element(i));
-  for (int i = 0; i < p.parameters(); ++i) t += traffic_of(p.stored(i), p.weight(i), p.parameter_element(i, e[0]));
+  for (int i = 0; i < p.parameters(); ++i) t += traffic_of_parameter(p, i, e);
   return t;
 }
 

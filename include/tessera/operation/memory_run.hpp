@@ -157,7 +157,7 @@ class memory_run {
       else hold(root_[operand_[i][k]]);
     }
     for (int k = 0; k < now.parameters.count; ++k)
-      if ((now.holds.weights >> k & 1u) != 0 && now.parameters[k].fresh) own_[i] = capped_sum(own_[i], now.parameters[k].behind);
+      if ((now.holds.weights >> k & 1u) != 0 && now.parameters[k].fresh && !now.parameters[k].released) own_[i] = capped_sum(own_[i], now.parameters[k].behind);
     for (int k = 0; k < results_[i]; ++k) {
       if ((now.holds.results >> k & 1u) == 0) continue;
       if (now.results[k].fresh) own_[i] = capped_sum(own_[i], now.results[k].before);
@@ -199,6 +199,13 @@ class memory_run {
       drop_gradient(v);
     }
     if (!reached) return;
+    index_t again = 0;  // of parameters that were released
+    for (const way_memory& w : now.parameters) {
+      if (!w.released) continue;
+      reach(capped_sum(w.behind, w.between));
+      add(w.behind);
+      again = capped_sum(again, w.behind);
+    }
     const bool passes = now.holds.view || now.holds.passes;
     const auto graded = [&](int k) { return graded_[operand_[i][k]]; };
     index_t made = 0;
@@ -212,6 +219,7 @@ class memory_run {
     if (passed >= 0 && passed != count_) ++gradient_holders_[passed];
     for (int k = 0; k < results_[i]; ++k) drop_gradient(first_[i] + k);
     release(i);
+    remove(again);
     if (!passes) remove(raw);  // else it goes on as the operand's
     for (const way_memory& w : now.parameters) {
       if (w.changes) reach(capped_sum(w.before, w.returning));

@@ -1,0 +1,229 @@
+#include "tests/support/tensors.hpp"
+
+#include <tessera/nn/network_file.hpp>
+
+#include <torch/optim/adam.h>
+
+#include <numeric>
+
+using namespace tessera;
+using namespace tessera::testing;
+
+// Parameters that are stored as tiles: what a network gives, learns and saves stays, whatever axes they are stored over.
+
+namespace {
+
+struct samples : dyn {};
+
+template <int D, int M>
+struct tiles {
+  struct data : axis<D> {};
+  struct model : axis<M> {};
+  using grid = mesh<data, model>;
+  using rows = tensor<partition<grid, blocks<data>, whole>, shape<samples, dim<10>>, double>;
+
+  // Rows cut, columns cut, copies; a bias too small for some grids; weights that two layers share.
+  struct block {
+    constexpr auto operator()(auto x) const {
+      const auto y = x | nn::linear<9, cut_out<model>>{} | nn::relu{} | nn::linear<10, cut_in<model>, output_as<partition<grid, blocks<data>, whole>>>{};
+      return (x + y) | nn::layer_norm<>{} | nn::shared<struct tied, nn::linear<10, no_bias>>{} | nn::relu{} |
+             nn::shared<struct tied, nn::linear<10, no_bias>>{} | nn::linear<2>{};
+    }
+  };
+  using plain = nn::network<block, rows>;
+  using over_data = nn::network<nn::stored_over<block, data>, rows>;
+  using over_all = nn::network<nn::stored_over<block, model, data>, rows>;
+  using kept = nn::network<nn::stored_over<block, gathered_once<data, model>>, rows>;
+  using nested = nn::network<nn::stored_over<nn::stored_over<block, model>, data>, rows>;
+};
+
+at::Tensor serial_block(const at::Tensor& x, const std::map<std::string, at::Tensor>& w) {
+  const auto linear = [&](const at::Tensor& in, const std::string& at) {
+    return at::linear(in, w.at(at + ".weight"), w.count(at + ".bias") > 0 ? w.at(at + ".bias") : at::Tensor{});
+  };
+  const at::Tensor normed = at::layer_norm(x + linear(at::relu(linear(x, "0")), "2"), {10}, w.at("3.weight"), w.at("3.bias"));
+  return linear(linear(at::relu(linear(normed, "tied")), "tied"), "5");
+}
+
+/// How far five steps are from the serial ones, and how many elements of parameters this worker holds.
+template <class Net, class Rows>
+double distance(const auto& workers, index_t& held) {
+  Net net{workers, seed{5}};
+  std::map<std::string, at::Tensor> w;
+  std::vector<at::Tensor> leaves;
+  for (const auto& [key, t] : nn::state_of(net)) leaves.push_back(w[key] = t.clone().requires_grad_(true));
+  torch::optim::Adam ours(net.parameters(), torch::optim::AdamOptions(0.01));
+  torch::optim::Adam theirs(leaves, torch::optim::AdamOptions(0.01));
+  double worst = leaves.size() == 9 ? 0 : 1;
+  const auto judge = [&](const at::Tensor& a, const at::Tensor& b) { worst = std::max(worst, (a - b).abs().max().template item<double>()); };
+  held = 0;
+  for (const at::Tensor& p : net.parameters()) held += p.numel();
+  for (int step = 0; step < 5; ++step) {
+    const at::Tensor a = global_of({step == 2 ? 3 : 7, 10}, numbers{static_cast<std::uint64_t>(step)}).set_requires_grad(true);
+    ours.zero_grad();
+    theirs.zero_grad();
+    auto x = take<Rows>(workers, a.detach());
+    x.requires_grad();
+    const auto y = net(x);
+    const at::Tensor serial = serial_block(a, w);
+    const auto loss = sum(y * y);
+    loss.backward(step == 3);
+    (serial * serial).sum().backward({}, step == 3);
+    if (step == 3) {  // once more through the same graph
+      loss.backward();
+      (serial * serial).sum().backward();
+    }
+    judge(global(y), serial.detach());
+    judge(global(x.grad()), a.grad());
+    ours.step();
+    theirs.step();
+  }
+  for (const auto& [key, t] : nn::state_of(net)) judge(t, w.at(key));
+  return worst;
+}
+
+template <class Net, int D, int M>
+void judge_stored(bool cut_everywhere) {
+  using N = tiles<D, M>;
+  std::vector<index_t> held(static_cast<std::size_t>(D * M));
+  const auto run = in_team<typename N::grid>([&](auto& t) { return distance<Net, typename N::rows>(t, held[static_cast<std::size_t>(t.rank())]); });
+  INFO(run.errors());
+  REQUIRE(run.well());
+  for (const auto& r : run.results) CHECK(*r < 1e-11);
+  const index_t all = 9 * 10 + 9 + 10 * 9 + 10 + 10 + 10 + 100 + 20 + 2;
+  if (cut_everywhere) CHECK(std::accumulate(held.begin(), held.end(), index_t{0}) == all);  // each element once
+}
+
+template <int D, int M>
+void judge_grid() {
+  using N = tiles<D, M>;
+  judge_stored<typename N::over_data, D, M>(M == 1);
+  judge_stored<typename N::over_all, D, M>(true);
+  judge_stored<typename N::kept, D, M>(true);
+  judge_stored<typename N::nested, D, M>(true);
+}
+
+template <class Net>
+std::map<std::string, at::Tensor> begun(const auto& team) {
+  std::map<std::string, at::Tensor> all;
+  Net net{team, seed{3}};
+  for (const auto& [key, t] : nn::state_of(net)) all[key] = t;
+  return all;
+}
+
+using four = tiles<2, 2>;
+
+constexpr const char* in_a_file = R"({
+  "inputs": [{"name": "x", "shape": ["samples", 10], "element": "double", "dims": [{"blocks": ["data"]}, {"whole": true}]}],
+  "nodes": [
+    {"name": "a", "layer": "linear", "of": "x", "out": 9, "cut_out": ["model"], "stored_over": ["data"]},
+    {"name": "b", "layer": "relu", "of": "a"},
+    {"name": "y", "layer": "linear", "of": "b", "out": 2, "stored_over": ["data", "model"], "gathered_once": true}
+  ],
+  "outputs": ["y"]
+})";
+
+}  // namespace
+
+TEST_CASE("a network whose parameters are stored as tiles learns what the serial one does") {
+  judge_grid<1, 1>();
+  judge_grid<4, 1>();
+  judge_grid<2, 2>();
+  judge_grid<3, 2>();
+}
+
+TEST_CASE("stored as tiles parameters begin with the same bits, under the same keys, and load from one another's files") {
+  const int well = satisfied<four::grid>([](team<four::grid>& t) {
+    const auto plain = begun<four::plain>(t);
+    const auto same = [&](const auto& other) {
+      return other.size() == plain.size() && std::all_of(plain.begin(), plain.end(), [&](const auto& one) { return at::equal(one.second, other.at(one.first)); });
+    };
+    four::over_all net{t, seed{9}};
+    four::plain source{t, seed{3}};
+    nn::assign(net, nn::state_of(source));
+    std::map<std::string, at::Tensor> assigned;
+    for (const auto& [key, w] : nn::state_of(net)) assigned[key] = w;
+    four::over_all copy = net.clone();
+    std::map<std::string, at::Tensor> cloned;
+    for (const auto& [key, w] : nn::state_of(copy)) cloned[key] = w;
+    return same(begun<four::over_data>(t)) && same(begun<four::over_all>(t)) && same(begun<four::nested>(t)) && same(assigned) && same(cloned);
+  });
+  CHECK(well == 4);
+}
+
+TEST_CASE("programs of values and files store their parameters as tiles too") {
+  using rows = four::rows;
+  const int well = satisfied<four::grid>([](team<four::grid>& t) {
+    const nn::network<nn::chain<nn::stored_over<nn::linear<9, cut_out<four::model>>, four::data>, nn::relu,
+                                nn::stored_over<nn::linear<2>, gathered_once<four::data, four::model>>>, rows> typed{t, seed{3}};
+    nn::program p;
+    const auto x = p.input<rows>();
+    p.output(x | nn::stored({"data"}, nn::linear_layer{.out = 9, .cut_out = {"model"}}) | nn::relu{} | nn::stored({"data", "model"}, nn::linear_layer{.out = 2}, true));
+    const nn::dynamic_network built{t, seed{3}, p};
+    nn::program of_types;
+    of_types.output(of_types.input<rows>() | nn::stored_over<nn::linear<9, cut_out<four::model>>, four::data>{} | nn::relu{} |
+                    nn::stored_over<nn::linear<2>, gathered_once<four::data, four::model>>{});
+    const nn::dynamic_network mixed{t, seed{3}, of_types};
+    nn::program q;
+    nn::read_network(q, in_a_file, four::grid::value, "a file");
+    const nn::dynamic_network read{t, seed{3}, q};
+    const at::Tensor a = global_of({6, 10}, numbers{1});
+    const auto gradients = [&](const auto& net) {
+      const auto y = net(take<rows>(t, a));
+      sum(y * y).backward();
+      std::vector<at::Tensor> all{global(y).detach()};
+      for (const at::Tensor& w : net.parameters()) all.push_back(w.grad());
+      return all;
+    };
+    const auto wanted = gradients(typed);
+    const auto alike = [&](const std::vector<at::Tensor>& other) {
+      bool same = other.size() == wanted.size() && wanted.size() == 5;
+      for (std::size_t i = 0; same && i < wanted.size(); ++i) same = at::equal(other[i], wanted[i]);
+      return same;
+    };
+    return alike(gradients(built)) && alike(gradients(mixed)) && alike(gradients(read));
+  });
+  CHECK(well == 4);
+}
+
+TEST_CASE("what is gathered of a released parameter is there for a graph of the backward too") {
+  using net_type = nn::network<nn::chain<nn::stored_over<nn::linear<6, no_bias>, four::data, four::model>, nn::relu>, four::rows>;
+  const int well = satisfied<four::grid>([](team<four::grid>& t) {
+    const net_type net{t, seed{3}};
+    at::Tensor w = nn::state_of(net).at("0.weight").clone().requires_grad_(true);
+    const at::Tensor a = global_of({5, 10}, numbers{1}).set_requires_grad(true);
+    auto x = take<four::rows>(t, a.detach());
+    x.requires_grad();
+    const auto y = net(x);
+    const at::Tensor first = torch::autograd::grad({sum(y * y * y).local()}, {x.local()}, {}, true, true)[0];
+    (first * first).sum().backward({}, true);
+    const at::Tensor ours = net.parameters()[0].grad().clone();
+    const at::Tensor serial_y = at::relu(at::linear(a, w));
+    const at::Tensor serial = torch::autograd::grad({(serial_y * serial_y * serial_y).sum()}, {a}, {}, true, true)[0];
+    (serial * serial).sum().backward();
+    (first * first).sum().backward();  // the same graph once more
+    const at::Tensor whole = global(tensor<dyn>(t.state(), cotangent(net.program.nodes[0].what->plan().stored(0)), ours));
+    return (whole - w.grad()).abs().max().item<double>() < 1e-11 && (net.parameters()[0].grad() - 2 * ours).abs().max().item<double>() < 1e-10;
+  });
+  CHECK(well == 4);
+}
+
+TEST_CASE("who steps a released parameter between forward and backward is told") {
+  CHECK(refusals<four::grid>("tessera.parameter.changed", [](team<four::grid>& t) {
+          const four::over_all net{t, seed{3}};
+          const auto y = net(take<four::rows>(t, global_of({5, 10}, numbers{1})));
+          {
+            const at::NoGradGuard no_graph;
+            for (at::Tensor w : net.parameters()) w.mul_(2);
+          }
+          sum(y * y).backward();
+        }) == 4);
+}
+
+TEST_CASE("an axis that the mesh lacks is refused where programs of values name it") {
+  CHECK(refusals<four::grid>("tessera.partition.axis", [](team<four::grid>&) {
+          nn::program p;
+          const auto x = p.input<four::rows>();
+          static_cast<void>(x | nn::stored({"depth"}, nn::linear_layer{.out = 9}));
+        }) == 4);
+}
