@@ -372,19 +372,19 @@ void zero(const ts::team<grid>& team) {
   using ring = ts::mesh<data>;
   const auto workers = team.over<ring>();
   const at::Tensor xs = at::sin(at::arange(60, at::kDouble)).view({6, 10});
-  const at::Tensor ws = at::cos(at::arange(70, at::kDouble)).view({10, 7});
   // [zero]
-  // ZeRO-3: the weight is stored cut over the data axis and gathered where it is used; its gradient is scattered back.
-  using shard = ts::tensor<ts::partition<ring, ts::blocks<data>, ts::whole>, ts::shape_of<10, 7>, double>;
+  // ZeRO-3: parameters are stored cut over the data axis, and gathered where they are used; their gradients are scattered back.
   using samples = ts::tensor<ts::partition<ring, ts::blocks<data>, ts::whole>, ts::shape_of<6, 10>, double>;
-  auto w = ts::take<shard>(workers, ws);
-  w.requires_grad();
-  const auto x = ts::take<samples>(workers, xs);
-  const auto y = ts::matmul(x, ts::all_gather<ts::partition<ring, ts::whole, ts::whole>>(w));
-  ts::sum(y).backward();                                                     // w.grad() is cut like w
+  using stack = ts::nn::chain<ts::nn::linear<8>, ts::nn::relu, ts::nn::linear<7>>;
+  const ts::nn::network<ts::nn::stored_over<stack, data>, samples> net{workers, ts::seed{7}};
+  const auto y = net(ts::take<samples>(workers, xs));
+  ts::sum(y).backward();
+  const auto held = net.parameters();                                        // each a quarter, and so are their gradients
   // [end]
-  expect_equal(ts::global(y), at::matmul(xs, ws), "a gathered weight");
-  expect_equal(ts::global(w.grad()), xs.sum(0).unsqueeze(1).expand({10, 7}), "the gradient of a shard");
+  const auto state = ts::nn::state_of(net);
+  const at::Tensor serial = at::linear(at::relu(at::linear(xs, state.at("0.weight"), state.at("0.bias"))), state.at("2.weight"), state.at("2.bias"));
+  expect_equal(ts::global(y), serial, "parameters that are stored in quarters");
+  expect(held[0].numel() == 20 && held[0].grad().numel() == 20, "a quarter of a weight and of its gradient");
 }
 
 void loss(const ts::team<grid>& team) {

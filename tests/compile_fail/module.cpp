@@ -176,12 +176,29 @@ struct model {
   }
 };
 static_assert(ts::network<model, ts::tensor<ts::partition<grid, ts::blocks<row>, ts::whole>, ts::shape<batch, ts::dim<8>>>>::program.count >= 0);
+#elif defined(STORED_OVER_ANOTHER_AXIS)  // expect in 2 modules: [tessera.partition.axis] && axis_not_in_mesh<depth, tessera::its::mesh_axes<2>>
+struct depth : ts::axis<2> {};
+struct model {
+  constexpr auto operator()(auto x) const { return x | nn::relu{} | nn::stored_over<three, row, depth>{} | three{}; }
+};
+static_assert(ts::network<model, image>::program.count >= 0);
+#elif defined(STORED_OVER_NO_AXIS)  // expect in 2 modules: [tessera.argument.kind] && wrong_argument<tessera::kind::module, 0, tessera::kind::axis, tessera::kind::element>
+struct model {
+  constexpr auto operator()(auto x) const { return x | nn::stored_over<nn::chain<three, three>, int>{}; }
+};
+static_assert(ts::network<model, image>::program.count >= 0);
+#elif defined(STORED_AND_WRONG)  // expect in 2 modules: [tessera.window.kernel] && kernel_wider_than_padded_tensor<tessera::its::dimension<2>, tessera::its::extent<8>, tessera::its::padding<0>, tessera::its::kernel<9>>
+struct model {
+  constexpr auto operator()(auto x) const { return x | nn::stored_over<nn::chain<three, nn::conv<3, ts::kernel<9, 3>>>, row>{}; }
+};
+static_assert(ts::network<model, image>::program.count >= 0);
 #elif defined(NO_MODULE)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::network, 0, tessera::kind::module, tessera::kind::partition>
 static_assert(ts::network<ts::partition<grid, ts::whole>, image>::program.count >= 0);
 #elif defined(NO_TENSOR)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::network, 1, tessera::kind::tensor, tessera::kind::mesh>
 static_assert(ts::network<deep, grid>::program.count >= 0);
 #else
 static_assert(ts::network<deep, image>::program.count == 51);
+static_assert(ts::network<nn::stored_over<deep, row, col>, image>::program.count == 51);
 static_assert(ts::network<of_functions, image>::program.count == 3);
 struct of_verbs {
   constexpr auto operator()(auto x) const {

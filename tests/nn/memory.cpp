@@ -106,6 +106,15 @@ struct tied_table {
   }
 };
 
+// Wide layers between narrow values: what is gathered is what counts.
+template <class... Over>
+struct in_tiles {
+  constexpr auto operator()(auto given) const {
+    using wide = nn::chain<nn::linear<256>, nn::relu, nn::linear<128>>;
+    return given | nn::stored_over<nn::chain<wide, wide, wide>, Over...>{};
+  }
+};
+
 struct shares {
   double forward = 0;
   double training = 0;
@@ -227,4 +236,14 @@ TEST_CASE("transformer blocks and embeddings take the memory that is counted") {
   CHECK(differs_in_memory<alone::by_rows, alone::tokens>({6, 16}, 0.9) == "");
   CHECK(differs_in_memory<four::by_rows, four::tokens>({6, 16}, 0.9) == "");
   CHECK(differs_in_memory<four::by_features, four::tokens>({6, 16}, 0.9) == "");
+}
+
+TEST_CASE("parameters stored as tiles take the memory that is counted: one layer's is gathered at a time") {
+  struct data : axis<3> {};
+  struct model : axis<2> {};
+  using grid = mesh<data, model>;
+  using rows = tensor<partition<grid, blocks<data>, whole, invariant<model>>, shape<pictures, dim<128>>, double>;
+  CHECK(differs_in_memory<in_tiles<data>, rows>({6, 128}) == "");
+  CHECK(differs_in_memory<in_tiles<data, model>, rows>({6, 128}) == "");
+  CHECK(differs_in_memory<in_tiles<gathered_once<data, model>>, rows>({6, 128}) == "");
 }
