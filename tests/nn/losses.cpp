@@ -148,7 +148,7 @@ layer_case case_of(const rolled_loss& loss, reduction how, const static_vector<l
   return c;
 }
 
-void judge(const layer_trials& t, int at_least) {
+void judge_losses(const layer_trials& t, int at_least) {
   INFO(t.said << t.accepted << " accepted, " << t.refused << " refused");
   CHECK(t.failures == 0);
   CHECK(t.accepted >= at_least);
@@ -186,7 +186,7 @@ TEST_CASE("losses of elements equal the serial ones, gradients of both operands 
     while (operands.count < static_cast<int>(loss.made.size())) operands.push(roll_weights(d, x));
     return case_of(loss, roll_reduction(d), operands, x);
   });
-  judge(t, 500);
+  judge_losses(t, 500);
 }
 
 TEST_CASE("losses of labels equal the serial ones of samples and of pixels, with classes, batch and space whole or cut, under all options") {
@@ -224,7 +224,7 @@ TEST_CASE("losses of labels equal the serial ones of samples and of pixels, with
     operands.push(x);
     return case_of(loss, how, operands, left);
   });
-  judge(t, 350);
+  judge_losses(t, 350);
 }
 
 TEST_CASE("the cross-entropy of probabilities and the cosine of rows equal the serial losses, gradients of both operands too, on any partition") {
@@ -261,7 +261,7 @@ TEST_CASE("the cross-entropy of probabilities and the cosine of rows equal the s
     operands.push(x);
     return case_of(loss, roll_reduction(d), operands, left);
   });
-  judge(t, 300);
+  judge_losses(t, 300);
 }
 
 namespace {

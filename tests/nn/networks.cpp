@@ -70,8 +70,8 @@ struct two_parts {
 };
 
 /// Remembers the plans that it was given, as a function that autograd keeps may.
-struct remembering {
-  static constexpr const char* name = "remembering";
+struct plan_watcher {
+  static constexpr const char* name = "plan_watcher";
   static thread_local inline std::vector<const nn::bound_layer*> plans;
   static constexpr layer_plan plan(const tensor_value& x) { return nn::relu::plan(x); }
   static at::Tensor forward(const nn::call& c) {
@@ -278,15 +278,15 @@ TEST_CASE("a plan is made for the extents at hand, refused every time, and stays
   using pair = mesh<over>;
   using input = tensor<partition<pair, blocks<over>, whole, whole>, shape<sample, dim<1>, height_here>, double>;
   judge_team<pair>([](auto& t) -> std::string {
-    const nn::sequential<input, nn::conv<1, kernel<4>>, remembering> net{t, seed{5}};
+    const nn::sequential<input, nn::conv<1, kernel<4>>, plan_watcher> net{t, seed{5}};
     const auto of = [&](index_t n, index_t height) { return take<input>(t, at::ones({n, 1, height}, at::kDouble)); };
-    remembering::plans.clear();
+    plan_watcher::plans.clear();
     for (int again = 0; again < 2; ++again)
       if (const std::string s = said_by([&] { net(of(2, 3)); }); !says(s, {"[tessera.window.kernel]", "[layer 0 (conv)]"})) return "says: " + s;
     net(of(3, 5));
     net(of(4, 6));
     net(of(3, 5));
-    const auto& plans = remembering::plans;
+    const auto& plans = plan_watcher::plans;
     if (plans.size() != 3 || plans[0] != plans[2]) return "other plans";
     return plans[0]->inputs[0].from->layout().dims[0].extent == 3 && plans[1]->inputs[0].from->layout().dims[0].extent == 4 ? "" : "a plan was overwritten";
   });
@@ -297,9 +297,9 @@ TEST_CASE("a network whose batch has learned lengths keeps their lists as long a
   using line = mesh<over>;
   using input = tensor<partition<line, lengths<over>, whole>, shape<sample, dim<5>>, double>;
   judge_team<line>([](auto& t) -> std::string {
-    const nn::sequential<input, nn::linear<4>, remembering> net{t, seed{5}};
+    const nn::sequential<input, nn::linear<4>, plan_watcher> net{t, seed{5}};
     const nn::state_dict w = nn::state_of(net);
-    remembering::plans.clear();
+    plan_watcher::plans.clear();
     for (const int more : {0, 1}) {
       const index_t rows[]{2 + more, 0, 4};
       const at::Tensor all = global_of({6 + more, 5}, numbers{2});
@@ -308,7 +308,7 @@ TEST_CASE("a network whose batch has learned lengths keeps their lists as long a
       if (!at::allclose(global(net(x)), at::relu(at::linear(all, w.at("0.weight"), w.at("0.bias"))))) return "other numbers";
     }
     for (const int more : {0, 1})
-      if (remembering::plans[static_cast<std::size_t>(more)]->inputs[0].from->layout().dims[0].bounds[1] != 2 + more) return "other lengths";
+      if (plan_watcher::plans[static_cast<std::size_t>(more)]->inputs[0].from->layout().dims[0].bounds[1] != 2 + more) return "other lengths";
     return "";
   });
 }

@@ -11,11 +11,11 @@ using namespace tessera::testing;
 
 namespace {
 
-struct frames : dyn {};
+struct watched_frames : dyn {};
 struct upward : axis<2> {};
 struct sideward : axis<2> {};
 using watched_grid = mesh<upward, sideward>;
-using watched_image = tensor<partition<watched_grid, whole, whole, blocks<upward>, blocks<sideward>>, shape<frames, dim<4>, dim<12>, dim<12>>, double>;
+using watched_image = tensor<partition<watched_grid, whole, whole, blocks<upward>, blocks<sideward>>, shape<watched_frames, dim<4>, dim<12>, dim<12>>, double>;
 using watched_channels = partition<watched_grid, whole, blocks<upward, sideward>, whole, whole>;
 
 struct watched_module {
@@ -134,8 +134,8 @@ TEST_CASE("a profile weighs what was counted: bytes and memory of every layer, o
   });
   INFO(run.errors());
   REQUIRE(run.well());
-  constexpr traffic_value moved = traffic<watched_types, bind<frames>(3)>();
-  constexpr memory_value taken = peak_memory<watched_types, bind<frames>(3)>();
+  constexpr traffic_value moved = traffic<watched_types, bind<watched_frames>(3)>();
+  constexpr memory_value taken = peak_memory<watched_types, bind<watched_frames>(3)>();
   std::int64_t bytes[2]{}, messages[2]{}, memory = 0;
   for (const auto& r : run.results) {
     for (const layer_span& v : r->to_input) {

@@ -37,7 +37,7 @@ struct tiles {
   using nested = nn::network<nn::stored_over<nn::stored_over<block, model>, data>, rows>;
 };
 
-at::Tensor serial_block(const at::Tensor& x, const std::map<std::string, at::Tensor>& w) {
+at::Tensor serial_of_tiles(const at::Tensor& x, const std::map<std::string, at::Tensor>& w) {
   const auto linear = [&](const at::Tensor& in, const std::string& at) {
     return at::linear(in, w.at(at + ".weight"), w.count(at + ".bias") > 0 ? w.at(at + ".bias") : at::Tensor{});
   };
@@ -65,7 +65,7 @@ double distance(const auto& workers, index_t& held) {
     auto x = take<Rows>(workers, a.detach());
     x.requires_grad();
     const auto y = net(x);
-    const at::Tensor serial = serial_block(a, w);
+    const at::Tensor serial = serial_of_tiles(a, w);
     const auto loss = sum(y * y);
     loss.backward(step == 3);
     (serial * serial).sum().backward({}, step == 3);
