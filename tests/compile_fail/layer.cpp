@@ -206,7 +206,7 @@ static_assert(bad::program.count >= 0);
 #elif defined(NO_FACTOR)  // expect: [tessera.layer.factor] && at_layer<0, && tessera::factor_not_positive<tessera::its::dimension<3>, tessera::its::factor<0>>
 using bad = ts::sequential<images<image>, nn::upsample<ts::factor<2, 0>>, nn::relu>;
 static_assert(bad::program.count >= 0);
-#elif defined(NOTHING_LEFT)  // expect: [tessera.layer.size] && at_layer<0, && tessera::nothing_to_resample<tessera::its::dimension<2>, tessera::its::from<8>, tessera::its::to<0>>
+#elif defined(UPSAMPLED_TO_NOTHING)  // expect: [tessera.layer.size] && at_layer<0, && tessera::nothing_to_resample<tessera::its::dimension<2>, tessera::its::from<8>, tessera::its::to<0>>
 using bad = ts::sequential<images<image>, nn::upsample<ts::factor<1, 40>, ts::divisor<20>>, nn::relu>;
 static_assert(bad::program.count >= 0);
 #elif defined(SIZE_AND_FACTOR)  // expect: [tessera.layer.twice] && at_layer<1, && tessera::option_given_twice<tessera::its::option<0>, tessera::its::option_again<2>>

@@ -111,7 +111,7 @@ template <class... Over>
 struct in_tiles {
   constexpr auto operator()(auto given) const {
     using wide = nn::chain<nn::linear<256>, nn::relu, nn::linear<128>>;
-    return given | nn::stored_over<nn::chain<wide, wide, wide>, Over...>{};
+    return given | nn::linear<128>{} | nn::stored_over<nn::chain<wide, wide, wide>, Over...>{};
   }
 };
 

@@ -232,7 +232,7 @@ TEST_CASE("a file that is no network is refused at its place, and the program st
   refused("\"outputs\": [\"scores\", \"first\"]", "\"outputs\": [\"score\"]", "tessera.program.value", "network.json.outputs: score");
   refused("\"name\": \"b\"", "\"name\": \"image\"", "tessera.file.written", "network.json.nodes[2]: is a second \"image\"");
   refused("\"same\"", "\"some\"", "tessera.file.written", "network.json.nodes[4].padding: is none of same, valid and numbers");
-  refused("\"output_padding\": [1, 0]", "\"output_padding\": 2", "tessera.layer.output_padding", "network.json.nodes[17]: layer");
+  refused("\"output_padding\": [1, 0]", "\"output_padding\": 2", "tessera.layer.output_padding", "network.json.nodes[18]: layer");
   refused("\"bias\": false", "\"bia\": false", "tessera.file.written", "network.json.nodes[4]: has a field \"bia\"");
   refused("\"bias\": false", "\"bias\": 0", "tessera.file.written", "network.json.nodes[4].bias: is neither true nor false");
   refused("\"bias\": false", "\"weights_as\": \"float8\"", "tessera.file.written", "network.json.nodes[4].weights_as: is no element: float8");

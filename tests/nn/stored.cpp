@@ -187,12 +187,13 @@ TEST_CASE("programs of values and files store their parameters as tiles too") {
 }
 
 TEST_CASE("what is gathered of a released parameter is there for a graph of the backward too") {
-  using net_type = nn::network<nn::chain<nn::stored_over<nn::linear<6, no_bias>, four::data, four::model>, nn::relu>, four::rows>;
-  const int well = satisfied<four::grid>([](team<four::grid>& t) {
+  using line = tiles<4, 1>;
+  using net_type = nn::network<nn::chain<nn::stored_over<nn::linear<6, no_bias>, line::data>, nn::relu>, line::rows>;
+  const int well = satisfied<line::grid>([](team<line::grid>& t) {
     const net_type net{t, seed{3}};
     at::Tensor w = nn::state_of(net).at("0.weight").clone().requires_grad_(true);
     const at::Tensor a = global_of({5, 10}, numbers{1}).set_requires_grad(true);
-    auto x = take<four::rows>(t, a.detach());
+    auto x = take<line::rows>(t, a.detach());
     x.requires_grad();
     const auto y = net(x);
     const at::Tensor first = torch::autograd::grad({sum(y * y * y).local()}, {x.local()}, {}, true, true)[0];

@@ -27,7 +27,7 @@ TESSERA_INLINE at::Tensor reduced(const bound_exchanges& by, std::size_t place, 
   if (mine.wrong.defined()) add(mine.wrong);
   const at::Tensor sums = rows.empty() ? at::Tensor() : by.exchanged(in_rows(by, place, rows), place);
   if (mine.wrong.defined())
-    if (const auto wrong = sums[-1].item<double>(); wrong > 0) {
+    if (const auto wrong = row(sums, static_cast<index_t>(rows.size()) - 1).item<double>(); wrong > 0) {
       if (mine.labels.defined()) tessera::detail::check_indices(by.team, mine.labels, mine.classes, code::label_out_of_range);
       throw error(refusal{code::loss_of_no_probability, static_cast<index_t>(wrong)}, by.team->label());
     }
@@ -37,9 +37,9 @@ TESSERA_INLINE at::Tensor reduced(const bound_exchanges& by, std::size_t place, 
     return extents.empty() ? 1 : static_cast<double>(extents[0]);
   };
   switch (how) {
-    case nn::reduction::mean: return (mine.divisor.defined() ? sums[0] / sums[1].detach() : sums[0] / mine.count).to(type);
-    case nn::reduction::batch_mean: return (sums[0] / batch()).to(type);
-    default: return sums[0].to(type);
+    case nn::reduction::mean: return (mine.divisor.defined() ? row(sums, 0) / row(sums, 1).detach() : row(sums, 0) / mine.count).to(type);
+    case nn::reduction::batch_mean: return (row(sums, 0) / batch()).to(type);
+    default: return row(sums, 0).to(type);
   }
 }
 

@@ -76,7 +76,7 @@ struct differentiable {
 };
 template <class T>
 struct starts_backward {
-  static constexpr refusal value = check_start(value_of<T>.layout, value_of<T>.element);
+  static constexpr refusal value = first_of(described<T>::verdict_source::value, check_start(value_of<T>.layout, value_of<T>.element));
 };
 
 /// Whether a tensor type converts to another freely: both spell one layout, or the first is what something refused gives.
