@@ -115,6 +115,16 @@ struct in_tiles {
   }
 };
 
+// Layers with several results, whose weights come one after the other in backward.
+template <class... Over>
+struct fused_in_tiles {
+  constexpr auto operator()(auto given) const {
+    const auto [q, k, v] = given | nn::linear<128>{} | nn::stored_over<nn::heads<8, 8, 32>, Over...>{};
+    const auto [gate, up] = nn::attention<>{}(q, k, v) | nn::linear<32>{} | nn::stored_over<nn::gated<512>, Over...>{};
+    return gate * up;
+  }
+};
+
 struct shares {
   double forward = 0;
   double training = 0;
@@ -246,4 +256,6 @@ TEST_CASE("parameters stored as tiles take the memory that is counted: one layer
   CHECK(differs_in_memory<in_tiles<data>, rows>({6, 128}) == "");
   CHECK(differs_in_memory<in_tiles<data, model>, rows>({6, 128}) == "");
   CHECK(differs_in_memory<in_tiles<gathered_once<data, model>>, rows>({6, 128}) == "");
+  using sequences = tensor<partition<grid, blocks<data>, whole, whole, invariant<model>>, shape<pictures, dim<3>, dim<128>>, double>;
+  CHECK(differs_in_memory<fused_in_tiles<data, model>, sequences>({6, 3, 128}, 0.85) == "");
 }

@@ -158,7 +158,7 @@ TEST_CASE("programs of values and files store their parameters as tiles too") {
                                 nn::stored_over<nn::linear<2>, gathered_once<four::data, four::model>>>, rows> typed{t, seed{3}};
     nn::program p;
     const auto x = p.input<rows>();
-    p.output(x | nn::stored({"data"}, nn::linear_layer{.out = 9, .cut_out = {"model"}}) | nn::relu{} | nn::stored({"data", "model"}, nn::linear_layer{.out = 2}, true));
+    p.output(x | nn::stored({"data"}, nn::linear_layer{.out = 9, .cut_out = {"model"}}) | nn::relu{} | nn::stored({"data", "model"}, nn::linear_layer{.out = 2}, gathered::once));
     const nn::dynamic_network built{t, seed{3}, p};
     nn::program of_types;
     of_types.output(of_types.input<rows>() | nn::stored_over<nn::linear<9, cut_out<four::model>>, four::data>{} | nn::relu{} |

@@ -4,19 +4,31 @@
 #include <sched.h>
 #endif
 
-#include <thread>
+#include <algorithm>
+#include <cstddef>
+#include <fstream>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace tessera::detail {
 
-/// The cores that this process may use, in the system's order; none where the system does not tell.
+/// The cores that this process may use, the threads of one beside each other; none where the system does not tell.
 inline std::vector<int> usable_cores() {
   std::vector<int> cores;
 #ifdef __linux__
   cpu_set_t mask;
   if (sched_getaffinity(0, sizeof mask, &mask) != 0) return cores;
-  for (int c = 0; c < CPU_SETSIZE; ++c)
-    if (CPU_ISSET(c, &mask)) cores.push_back(c);
+  std::vector<std::pair<int, int>> by_sibling;
+  for (int c = 0; c < CPU_SETSIZE; ++c) {
+    if (!CPU_ISSET(c, &mask)) continue;
+    std::ifstream siblings("/sys/devices/system/cpu/cpu" + std::to_string(c) + "/topology/thread_siblings_list");
+    int first = c;
+    siblings >> first;
+    by_sibling.emplace_back(first, c);
+  }
+  std::sort(by_sibling.begin(), by_sibling.end());
+  for (const auto& [first, c] : by_sibling) cores.push_back(c);
 #endif
   return cores;
 }

@@ -21,7 +21,8 @@ class layer_table {
   void layer(const std::string& name, Make make) {
     layers_[name] = [make](const node_options& o, const std::vector<dynamic_flow>& x) {
       const auto made = make(o);
-      const tiles_over over{o.axes("stored_over").list(), o.flag("gathered_once", false)};
+      const tiles_over over{o.axes("stored_over").list(), o.flag("gathered_once", false) ? gathered::once : gathered::twice};
+      if (over.times == gathered::once && over.axes.empty()) o.here().fault("says gathered_once without stored_over");
       o.refuse_others();
       const auto placed = [&](const auto&... flows) {
         if (o.has("shared")) return shared_under(o.here().at("shared").word(), made)(flows...);

@@ -2,6 +2,8 @@
 
 #include <tessera/nn/parameter.hpp>
 
+#include <torch/csrc/autograd/graph_task.h>
+
 namespace tessera::detail {
 
 /// The serial model's key for a parameter of this name in the network.
@@ -15,37 +17,54 @@ inline std::string serial_key(std::string_view name, const parameter_value& of) 
 class released_form {
  public:
   released_form(const tensor<dyn>& stored, placement_handle used, std::string path, const at::Tensor& taken)
-      : stored_(stored), used_(std::move(used)), path_(std::move(path)), storage_(taken.storage()), version_(stored.local()._version()), again_(stored.team()->doing()) {
+      : stored_(stored),
+        used_(std::move(used)),
+        path_(std::move(path)),
+        storage_(taken.storage().getWeakStorageImpl()),
+        version_(stored.local()._version()),
+        again_(stored.team()->doing()) {
     again_.why = purpose::backward;
   }
 
   void let_go() {
-    if (gone_ || kept_) return;
-    storage_.unsafeGetStorageImpl()->set_data_ptr(at::DataPtr(nullptr, storage_.device()));
-    storage_.set_nbytes(0);
+    if (gone_ || read_again_) return;
+    fill(at::DataPtr(nullptr, stored_.local().device()), 0);
     gone_ = true;
   }
-  /// Before the layer's backward reads it, which a graph of that backward does again.
-  void gather(bool again_later) {
-    kept_ = kept_ || again_later;
-    if (!gone_) return;
+  /// Before the layer's backward reads it, which a graph of that backward does again. All workers gather, whoever still reads.
+  void gather(bool read_again) {
+    read_again_ = read_again_ || read_again;
+    if (!gone_ || done_in_ == torch::autograd::get_current_graph_task_id()) return;
     if (stored_.local()._version() != version_) throw error(refusal{code::parameter_changed}, path_);
     const at::NoGradGuard no_graph;
     const during here(*stored_.team(), again_);
     const at::Tensor again = change_layout(stored_.team(), stored_.where(), used_, stored_.local().detach()).contiguous();
-    storage_.set_nbytes(again.nbytes());
-    storage_.unsafeGetStorageImpl()->set_data_ptr(again.storage().unsafeGetStorageImpl()->set_data_ptr(at::DataPtr(nullptr, storage_.device())));
+    fill(again.storage().unsafeGetStorageImpl()->set_data_ptr(at::DataPtr(nullptr, again.device())), again.nbytes());
     gone_ = false;
   }
+  /// Its gradient has come, so whoever reads it in this backward has.
+  void done() {
+    done_in_ = torch::autograd::get_current_graph_task_id();
+    let_go();
+  }
+
  private:
+  void fill(at::DataPtr memory, std::size_t bytes) const {
+    const auto storage = storage_.lock();
+    if (!storage) return;  // LibTorch saved it nowhere, or gave it back
+    storage->set_nbytes(static_cast<index_t>(bytes));
+    storage->set_data_ptr(std::move(memory));
+  }
+
   tensor<dyn> stored_;
   placement_handle used_;
   std::string path_;
-  c10::Storage storage_;
+  c10::weak_intrusive_ptr<c10::StorageImpl> storage_;
   std::int64_t version_;
   activity again_;  ///< what the second gathering is for
+  int done_in_ = -1;  ///< a backward
   bool gone_ = false;
-  bool kept_ = false;
+  bool read_again_ = false;
 };
 
 }  // namespace tessera::detail
@@ -68,14 +87,14 @@ TESSERA_INLINE at::Tensor parameter::use() const {
 
 TESSERA_INLINE void parameter::let_go(const std::vector<at::Tensor>& results) const {
   const at::Tensor taken = std::exchange(taken_, {});
-  if (!taken.defined() || !taken.requires_grad()) return;
   const auto in_its_memory = [&](const at::Tensor& y) { return y.storage().is_alias_of(taken.storage()); };
-  if (std::any_of(results.begin(), results.end(), in_its_memory)) return;
+  const auto has_graph = [](const at::Tensor& y) { return y.requires_grad(); };
+  if (!taken.defined() || std::none_of(results.begin(), results.end(), has_graph) || std::any_of(results.begin(), results.end(), in_its_memory)) return;
   const auto form = std::make_shared<detail::released_form>(stored(), used_, path(), taken);
   form->let_go();
   for (const at::Tensor& y : results)
     if (y.requires_grad()) y.register_hook([form](const at::Tensor&) { form->gather(at::GradMode::is_enabled()); });
-  taken.register_hook([form](const at::Tensor&) { form->let_go(); });
+  if (taken.requires_grad()) taken.register_hook([form](const at::Tensor&) { form->done(); });
 }
 
 }  // namespace tessera::nn

@@ -88,7 +88,7 @@ constexpr layer_plan plan_projection(const layout& x, const projection& what) {
   for (int a : axes) used.set_meaning(a, {});
   if (p.why = check_change(x, used); !p.why.ok()) return p;
   p.take(x, used);
-  p.holds = footprint::saving(1, 0xff);
+  p.holds = footprint::saving(1);
 
   signature multiply;
   multiply.kind = linearity::multilinear;
@@ -128,6 +128,7 @@ constexpr layer_plan plan_projection(const layout& x, const projection& what) {
     const inferred y = infer(s, operands);
     if (p.why = first_of(y.why, check_count(y.layout)); !p.why.ok()) return p;
     p.give(y.layout);
+    p.holds.weights |= 1u << p.parameters();
     p.own(w);
     if (what.bias) {
       parameter_value b = w;

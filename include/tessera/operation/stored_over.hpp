@@ -1,7 +1,7 @@
 #pragma once
 
+#include <tessera/operation/axes_by_name.hpp>
 #include <tessera/operation/chain.hpp>
-#include <tessera/operation/plan_contraction.hpp>
 
 namespace tessera {
 
@@ -11,17 +11,20 @@ struct gathered_once {};
 template <class... Axes>
 inline constexpr kind kind_of<gathered_once<Axes...>> = kind::option;
 
-/// Over which axes parameters are stored as tiles, and whether what is gathered of them is kept for backward.
+/// How often a step gathers a parameter that is stored as tiles: for forward and again for backward, or once for both.
+enum class gathered : unsigned char { twice, once };
+
+/// Over which axes parameters are stored as tiles, and how often a step gathers them.
 struct tiles_over {
   static_vector<text, max_axes> axes;
-  bool kept = false;
+  gathered times = gathered::twice;
 };
 
 namespace detail {
 
 /// Stores the parameters of a layer as tiles over these axes, as far as an axis holds copies of them: along it the dimension is cut that its
 /// workers share most evenly; what is too small for that lies on coordinate 0. What the layer takes stays as it is, but goes behind forward
-/// and is gathered again for backward, unless it is kept.
+/// and is gathered again for backward, unless it is gathered once.
 constexpr layer_plan stored_as_tiles(layer_plan p, const tiles_over& over) {
   for (int i = 0; p.why.ok() && i < p.parameters(); ++i) {
     layout stored = p.stored(i);
@@ -34,7 +37,7 @@ constexpr layer_plan stored_as_tiles(layer_plan p, const tiles_over& over) {
     }
     if (!p.why.ok() || !spreads) continue;
     p.store(stored, i);
-    if (!over.kept) p.release(i);
+    if (over.times == gathered::twice) p.release(i);
   }
   return p;
 }
@@ -43,16 +46,16 @@ constexpr layer_plan stored_as_tiles(layer_plan p, const tiles_over& over) {
 template <class... Axes>
 struct tiles_named {
   static constexpr refusal why = first_of(check_axes<kind::module, Axes...>(), sizeof...(Axes) > max_axes ? refusal{code::too_many, sizeof...(Axes)} : refusal{});
-  static constexpr tiles_over over(bool kept = false) {
+  static constexpr tiles_over over(gathered times = gathered::twice) {
     tiles_over t;
-    t.kept = kept;
+    t.times = times;
     if constexpr (why.ok()) (t.axes.push(short_name_of<bare_axis<Axes>>()), ...);
     return t;
   }
 };
 template <class... Axes>
 struct tiles_named<gathered_once<Axes...>> : tiles_named<Axes...> {
-  static constexpr tiles_over over() { return tiles_named<Axes...>::over(true); }
+  static constexpr tiles_over over() { return tiles_named<Axes...>::over(gathered::once); }
 };
 
 /// A layer whose parameters are stored as tiles.

@@ -97,7 +97,7 @@ constexpr auto binary_cross_entropy(const X& x, const Y& y, const W& weight, cal
 /// Weights of elements whose target is 1.
 template <AnyTensor W>
 struct pos_weight {
-  const W& of;
+  W of;
   constexpr explicit pos_weight(const W& w) : of(w) {}
 };
 
