@@ -92,12 +92,9 @@ struct serial_layer {
   }
 
   at::Tensor operator()(const normalisation& what) const {
-    const auto last = x.sizes().slice(static_cast<std::size_t>(x.dim() - what.last));
-    switch (what.what) {
-      case normalisation::kind::layer: return at::layer_norm(x, last, parameter(0), parameter(1), what.eps);
-      case normalisation::kind::rms: return at::rms_norm(x, last, parameter(0), what.eps);
-      case normalisation::kind::batch: break;
-    }
+    const auto last = x.sizes().slice(static_cast<std::size_t>(x.dim() - what.groups.last));
+    if (!what.centred) return at::rms_norm(x, last, parameter(0), what.eps);
+    if (!what.groups.by_channel) return at::layer_norm(x, last, parameter(0), parameter(1), what.eps);
     if (!what.tracked) return at::batch_norm(x, parameter(0), parameter(1), {}, {}, true, what.momentum, what.eps, false);
     if (training) state.buffers[2].add_(1);
     return at::batch_norm(x, parameter(0), parameter(1), state.buffers[0], state.buffers[1], training, what.momentum, what.eps, false);

@@ -178,7 +178,7 @@ static_assert(bad::program.count >= 0);
 // Normalisations, upsampling and dropout.
 #ifdef CONTROL
 static_assert(ts::sequential<images<image>, nn::batch_norm<ts::eps<1, 1'000>, ts::momentum<1, 2>>, nn::layer_norm<ts::over_last<2>, ts::no_bias>,
-                             nn::rms_norm<>, nn::upsample<ts::factor<3, 2>, ts::divisor<2>, ts::mode<ts::interpolation::linear>, ts::align_corners>, nn::dropout<ts::channelwise, ts::probability<1, 3>>>::program.count == 5);
+                             nn::rms_norm<>, nn::group_norm<3, ts::no_affine>, nn::instance_norm<ts::affine, ts::tracking>, nn::upsample<ts::factor<3, 2>, ts::divisor<2>, ts::mode<ts::interpolation::linear>, ts::align_corners>, nn::dropout<ts::channelwise, ts::probability<1, 3>>>::program.count == 7);
 static_assert(nn::batch_norm<ts::eps<1, 100'000>>::what().eps == 1e-5);
 #endif
 #if defined(EPS_WITHOUT_DIVISOR)  // expect: [tessera.layer.fraction] && at_layer<1, && tessera::fraction_without_divisor<tessera::its::numerator<1>, tessera::its::denominator<0>>
@@ -195,6 +195,15 @@ using bad = ts::sequential<images<image>, nn::layer_norm<ts::over_last<0>>>;
 static_assert(bad::program.count >= 0);
 #elif defined(OVER_TOO_MANY_DIMENSIONS)  // expect: [tessera.layer.dimensions] && at_layer<0, && tessera::layer_takes_other_dimensions<tessera::its::takes<5>, tessera::its::is_given<4>>
 using bad = ts::sequential<images<image>, nn::rms_norm<ts::over_last<5>>>;
+static_assert(bad::program.count >= 0);
+#elif defined(GROUPS_OF_CHANNELS_UNEVEN)  // expect: [tessera.layer.groups] && at_layer<1, && tessera::groups_do_not_divide<tessera::its::in<3>, tessera::its::out<3>, tessera::its::groups<5>>
+using bad = ts::sequential<images<image>, nn::relu, nn::group_norm<5>>;
+static_assert(bad::program.count >= 0);
+#elif defined(NO_GROUPS_OF_CHANNELS)  // expect: [tessera.layer.groups] && at_layer<0, && tessera::groups_do_not_divide<tessera::its::in<3>, tessera::its::out<3>, tessera::its::groups<0>>
+using bad = ts::sequential<images<image>, nn::group_norm<0, ts::no_affine>>;
+static_assert(bad::program.count >= 0);
+#elif defined(GROUP_NORM_TRACKING)  // expect: [tessera.layer.not_taken] && at_layer<0, && tessera::option_not_taken<tessera::its::option<0>>
+using bad = ts::sequential<images<image>, nn::group_norm<1, ts::tracking>>;
 static_assert(bad::program.count >= 0);
 #elif defined(NORM_OF_TERMS)  // expect: [tessera.rule.nonlinear] && at_layer<0, && tessera::nonlinear_on_partial<col, tessera::its::operand<0>>
 using terms = ts::partition<grid, ts::blocks<row>, ts::whole, ts::partial<col>>;

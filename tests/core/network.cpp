@@ -53,9 +53,11 @@ void layers_take(std::string_view option) {
   takes_just<nn::max_pool<Option>>("kernel stride padding padding_at dilation ceil_mode", option);
   takes_just<nn::avg_pool<Option>>("kernel stride padding padding_at dilation ceil_mode exclude_padding divisor", option);
   takes_just<nn::upsample<Option>>("factor size divisor mode align_corners antialias", option);
-  takes_just<nn::batch_norm<Option>>("eps momentum cumulative no_affine no_tracking", option);
-  takes_just<nn::layer_norm<Option>>("over_last eps no_affine no_bias", option);
-  takes_just<nn::rms_norm<Option>>("over_last eps no_affine", option);
+  takes_just<nn::batch_norm<Option>>("eps momentum cumulative affine no_affine tracking no_tracking", option);
+  takes_just<nn::layer_norm<Option>>("over_last eps affine no_affine no_bias", option);
+  takes_just<nn::rms_norm<Option>>("over_last eps affine no_affine", option);
+  takes_just<nn::group_norm<3, Option>>("eps affine no_affine", option);
+  takes_just<nn::instance_norm<Option>>("eps momentum cumulative affine no_affine tracking no_tracking", option);
   takes_just<nn::dropout<Option>>("probability channelwise", option);
   takes_just<nn::pad<padding_at<1, 1>, Option>>("padding_mode", option);
   takes_just<nn::embedding<4, 4, Option>>("cut_out cut_in output_as weights_as padding_idx", option);
@@ -90,7 +92,9 @@ TEST_CASE("a layer takes the options that the docs list, and no others") {
   layers_take<eps<1, 10>>("eps");
   layers_take<momentum<1, 2>>("momentum");
   layers_take<cumulative>("cumulative");
+  layers_take<affine>("affine");
   layers_take<no_affine>("no_affine");
+  layers_take<tracking>("tracking");
   layers_take<no_tracking>("no_tracking");
   layers_take<over_last<2>>("over_last");
   layers_take<probability<1, 3>>("probability");
@@ -622,6 +626,13 @@ TEST_CASE("a normalisation gathers what workers have of its groups, an upsamplin
   // Rows of 8 over two workers: of each of 5 x 3 x 9 one number goes each way.
   STATIC_REQUIRE(moved(sequential<image, nn::rms_norm<no_affine>>{}).forward.bytes == 2 * 5 * 3 * 9 * 8);
   STATIC_REQUIRE(moved(sequential<tensor<partition<grid, blocks<row>, blocks<col>, whole>, shape<batch, dim<3>, dim<4>>>, nn::layer_norm<>>{}).forward.bytes == 0);
+  // Of 5 x 3 instances each of four workers gets two numbers from the three others.
+  STATIC_REQUIRE(moved(sequential<image, nn::instance_norm<>>{}).forward.bytes == 4 * 5 * 3 * 2 * 3 * 8);
+  // Groups of channels that are whole on each of two workers stay where they are; of others, all, each gets two numbers from the other.
+  using halves = partition<grid, whole, blocks<row>>;
+  STATIC_REQUIRE(moved(sequential<tensor<halves, shape<batch, dim<8>>>, nn::group_norm<2>>{}).forward.bytes == 0);
+  STATIC_REQUIRE(moved(sequential<tensor<halves, shape<batch, dim<8>>>, nn::group_norm<4>>{}).forward.bytes == 0);
+  STATIC_REQUIRE(moved(sequential<tensor<halves, shape<batch, dim<6>>>, nn::group_norm<3, no_affine>>{}).forward.bytes == 4 * 5 * 3 * 2 * 8);
   // 9 rows are 5 and 4, 18 are 9 and 9: the second worker reads the fifth. 8 columns and 16 are halves alike.
   STATIC_REQUIRE(moved(sequential<image, nn::upsample<factor<2, 2>>>{}).forward.bytes == 5 * 3 * 8 * 8);
   STATIC_REQUIRE(moved(sequential<image, nn::upsample<factor<1, 4>>>{}).forward.bytes == 0);

@@ -81,6 +81,11 @@ struct pooled_over {
     return x | normed<8>{} | nn::upsample<factor<2, 3>, mode<interpolation::cubic>>{} | nn::avg_pool<kernel<2, 2>>{} | normed<8>{} | nn::global_avg_pool{};
   }
 };
+struct sample_norms {
+  constexpr auto operator()(auto x) const {
+    return x | nn::group_norm<2>{} | nn::dropout<>{} | nn::instance_norm<affine>{} | nn::group_norm<1, no_affine>{} | nn::instance_norm<tracking>{} | nn::dropout<>{};
+  }
+};
 template <int Dim>
 struct shared_out {
   constexpr auto operator()(auto given) const {
@@ -233,6 +238,8 @@ TEST_CASE("networks with norms, upsampling and dropout take the memory that is c
   CHECK(differs_in_memory<small_unet, remembering<3, 2, 26, 22>::image>({6, 4, 26, 22}) == "");
   CHECK(differs_in_memory<norms_alone, alone::image>({6, 4, 24, 24}, 0.9) == "");
   CHECK(differs_in_memory<norms_alone, four::image>({6, 4, 24, 24}, 0.9) == "");
+  CHECK(differs_in_memory<sample_norms, alone::image>({6, 4, 24, 24}, 0.9) == "");
+  CHECK(differs_in_memory<sample_norms, four::image>({6, 4, 24, 24}, 0.9) == "");
   CHECK(differs_in_memory<pooled_over, four::image>({6, 4, 24, 24}) == "");
   CHECK(differs_in_memory<pooled_over, uneven::image>({6, 4, 25, 23}) == "");
   CHECK(differs_in_memory<shared_out<1>, four::image>({6, 4, 24, 24}, 0.9) == "");

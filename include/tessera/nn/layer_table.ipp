@@ -59,6 +59,10 @@ TESSERA_INLINE layer_table::layer_table() {
   layer("batch_norm", [](options o) {
     return batch_norm_layer{o.real("eps", 1e-5), o.real("momentum", 0.1), o.flag("cumulative", false), o.flag("affine", true), o.flag("track_running_stats", true)};
   });
+  layer("group_norm", [](options o) { return group_norm_layer{o.number("groups"), o.real("eps", 1e-5), o.flag("affine", true)}; });
+  layer("instance_norm", [](options o) {
+    return instance_norm_layer{o.real("eps", 1e-5), o.real("momentum", 0.1), o.flag("cumulative", false), o.flag("affine", false), o.flag("track_running_stats", false)};
+  });
   layer("layer_norm", [](options o) {
     return layer_norm_layer{static_cast<int>(o.number("last", 1)), o.real("eps", 1e-5), o.flag("elementwise_affine", true), o.flag("bias", true)};
   });

@@ -20,6 +20,20 @@ constexpr bool narrows(const dimension& d) {
   return d.needs.edge == boundary::zero;
 }
 
+// Whether every part of a dimension is whole inner ones of so many elements: by its grain, or because it comes out even.
+constexpr bool splits(const dimension& d, index_t inner, int parts) {
+  if (d.kind != cover::tiled || d.grain() % inner == 0) return d.kind == cover::tiled;
+  return d.bounds == nullptr && d.extent != dynamic && d.extent % (d.grain() * parts) == 0 && d.extent / parts % inner == 0;
+}
+
+// The outer dimension of one that is split so.
+constexpr dimension outer_of(dimension d, index_t inner) {
+  d.tag = {};
+  if (d.extent != dynamic) d.extent /= inner;
+  d.set_grain(larger(1, d.grain() / inner));
+  return d;
+}
+
 // What one axis of the mesh is to an operation's operands.
 class axis_rule {
  public:
@@ -44,7 +58,7 @@ class axis_rule {
     const dimension& d = operands_[first].layout.dims[lead.dimension];
     const treated how = what_.of(letter);
     const int parts = operands_[first].layout.part_count(lead.dimension);
-    if (how.how == treatment::split && !splits(how, d, parts)) return refusal{code::split_through_part, first, lead.dimension, how.extent};
+    if (how.how == treatment::split && !splits(d, how.extent, parts)) return refusal{code::split_through_part, first, lead.dimension, how.extent};
     if (!cuttable(how, d) || !lies_beside(how, first, d, d, parts)) return refusal{code::dimension_needed_whole, first, lead.dimension};
     int terms = 0;    // operands whose intervals are pending
     int lacking = 0;  // operands without this dimension
@@ -108,12 +122,6 @@ class axis_rule {
     }
     return false;
   }
-  // Whether every part is whole inner dimensions: by its grain, or because it comes out even.
-  constexpr bool splits(const treated& how, const dimension& d, int parts) const {
-    if (d.kind != cover::tiled || d.grain() % how.extent == 0) return d.kind == cover::tiled;
-    return d.bounds == nullptr && d.extent != dynamic && d.extent % (d.grain() * parts) == 0 && d.extent / parts % how.extent == 0;
-  }
-
   // The dimension of an operand that is treated together with another: the one of its letter, or what is concatenated with it.
   constexpr int counterpart(const treated& t, int o) const {
     int at = place(what_.operands[o], t.letter);

@@ -34,10 +34,7 @@ constexpr refusal make_dimension(const signature& what, const static_vector<oper
       if (letter == t.inner) {
         result.extent = t.extent;
       } else {
-        result = d;
-        result.tag = {};
-        result.extent = d.extent == dynamic ? dynamic : d.extent / t.extent;
-        result.set_grain(larger(1, d.grain() / t.extent));
+        result = outer_of(d, t.extent);
       }
     } else if (t.how == treatment::concatenated) {
       if (result.extent != dynamic) result.extent = d.extent == dynamic ? dynamic : result.extent + d.extent;

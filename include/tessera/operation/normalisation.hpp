@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/operation/chosen.hpp>
 #include <tessera/operation/plan_operation.hpp>
 
 namespace tessera {
@@ -7,71 +8,102 @@ namespace tessera {
 /// The eps that stands for the distance of 1 from the next number of the element.
 inline constexpr double eps_of_element = -1;
 
-/// y = (x − mean) / √(variance + eps) · weight + bias over groups of elements: those of a channel, or those that share all but the last
-/// dimensions. A root mean square has no mean.
-struct normalisation {
-  enum class kind : signed char { batch, layer, rms };
+/// Which elements are normalised together: those that share all but the last dimensions, or those of a channel or of neighbouring ones, of
+/// all samples or of one.
+struct grouping {
+  bool by_channel = false;
+  bool by_sample = false;
+  chosen<index_t> channels;  ///< by channel: how many groups channels make; each is one unless said
+  int last = 0;              ///< otherwise: how many dimensions a group has
 
-  kind what = kind::batch;
-  int last = 1;             ///< layer, rms: how many dimensions a group has
+  static constexpr grouping of_channels() { return {true, false, {}, 0}; }
+  static constexpr grouping of_samples(const chosen<index_t>& channels = {}) { return {true, true, channels, 0}; }
+  static constexpr grouping of_last(int dims) { return {false, false, {}, dims}; }
+
+  /// Whether a group has all of dimension d of a tensor of so many, or a range of it.
+  constexpr bool over(int d, int dims) const { return by_channel ? d > 1 || (d == 0 && !by_sample) : d >= dims - last; }
+  constexpr bool over_ranges(int d) const { return channels.said() && d == 1; }
+  /// Whether parameters have dimension d.
+  constexpr bool scaled(int d, int dims) const { return by_channel ? d == 1 : over(d, dims); }
+  /// How many of a tensor's channels a group has, where it has a range of them.
+  constexpr index_t range(const layout& x) const { return x.dims[1].extent / channels.as(); }
+};
+
+/// y = (x − mean) / √(variance + eps) · weight + bias over groups of elements. A root mean square has no mean.
+struct normalisation {
+  grouping groups = grouping::of_channels();
+  bool centred = true;      ///< from the mean
   double eps = 1e-5;
   bool weight = true;
   bool bias = true;         ///< none without a weight
-  bool tracked = true;      ///< batch: keeps running statistics, which it uses where it does not train
-  bool cumulative = false;  ///< batch: running statistics are means over all calls
-  double momentum = 0.1;    ///< batch: what a call counts in running statistics
+  bool tracked = true;      ///< by channel: keeps running statistics, which it uses where it does not train
+  bool cumulative = false;  ///< running statistics are means over all calls
+  double momentum = 0.1;    ///< what a call counts in running statistics
   refusal why;              ///< what does not fit in the options themselves
 
-  /// Whether dimension d of a tensor of so many is one of a group.
-  constexpr bool over(int d, int dims) const { return what == kind::batch ? d != 1 : d >= dims - last; }
-  constexpr bool keeps() const { return what == kind::batch && tracked; }
   /// How many numbers a part of a group sends: the sum of squares from its mean, and that mean.
-  constexpr index_t sent() const { return what == kind::rms ? 1 : 2; }
+  constexpr index_t sent() const { return centred ? 2 : 1; }
+  /// Whether running statistics are means over samples.
+  constexpr bool averages() const { return tracked && groups.by_sample; }
 };
 
 namespace detail {
 
 constexpr refusal check_normalisation(const tensor_value& x, const normalisation& what) {
+  const grouping& g = what.groups;
   const int dims = x.layout.dims.count;
-  const bool batch = what.what == normalisation::kind::batch;
-  const int least = batch ? 2 : what.last;
-  const int most = batch ? 5 : max_dimensions - 1;
+  const int least = g.by_channel ? 2 : g.last;
+  const int most = g.by_channel ? 5 : max_dimensions - 1;
   if (!what.why.ok()) return what.why;
-  if (what.last < 1) return refusal{code::dimension_not_there, what.last, dims};
+  if (least < 1) return refusal{code::dimension_not_there, g.last, dims};
   if (dims < least || dims > most) return refusal{code::layer_takes_other_dimensions, clamp(dims, least, most), dims};
-  if (!(what.eps >= 0) && !(what.eps == eps_of_element && what.what == normalisation::kind::rms)) return refusal{code::eps_below_zero};
+  if (!(what.eps >= 0) && !(what.eps == eps_of_element && !what.centred)) return refusal{code::eps_below_zero};
   if (!has_cotangent(x.element) || is_complex(x.element)) return refusal{code::no_function_of_element, static_cast<int>(x.element)};
+  if (g.channels.said()) {
+    const index_t c = x.layout.dims[1].extent;
+    if (c == dynamic) return refusal{code::extent_not_static, 1};
+    if (g.channels.as() < 1 || c < 1 || c % g.channels.as() != 0) return refusal{code::groups_do_not_divide, c, c, g.channels.as()};
+  }
   for (int d = 0; d < dims; ++d)
-    if (what.over(d, dims) && x.layout.levels(d) > 0 && !x.layout.dims[d].tiles()) return refusal{code::haloed_summed, 0, d};
+    if ((g.over(d, dims) || g.over_ranges(d)) && x.layout.levels(d) > 0 && !x.layout.dims[d].tiles()) return refusal{code::haloed_summed, 0, d};
   return {};
 }
 
+// Whether no worker has a part of a range of channels.
+constexpr bool ranges_whole(const layout& x, const grouping& g) { return x.levels(1) == 0 || splits(x.dims[1], g.range(x), x.part_count(1)); }
+
+// A number for each group: where its elements are, or, of ranges that are cut, on all workers that have some channels.
+constexpr layout groups_of(const layout& x, const grouping& g) {
+  if (!g.channels.said()) return one_along(x, [&](int d) { return g.over(d, x.dims.count); });
+  const bool whole = ranges_whole(x, g);
+  layout y = one_along(x, [&](int d) { return g.over(d, x.dims.count) || (g.over_ranges(d) && !whole); });
+  if (whole) y.dims[1] = outer_of(x.dims[1], g.range(x));
+  else y.dims[1].extent = g.channels.as();
+  return y;
+}
+
 // The parts of groups over the workers that share them: behind one another in a first dimension, each worker with what it has.
-constexpr layout parts_of_groups(const layout& x, const normalisation& what) {
-  layout parts;
-  parts.mesh = x.mesh;
-  parts.roles = x.roles;
-  dimension sent;
-  sent.extent = what.sent();
-  parts.dims.push(sent);
-  for (int d = 0; d < x.dims.count; ++d) {
-    dimension one;
-    one.extent = 1;
-    parts.dims.push(what.over(d, x.dims.count) ? one : x.dims[d]);
-  }
+constexpr layout parts_of_groups(const layout& x, const grouping& g, index_t sent) {
+  layout parts = groups_of(x, g);
+  dimension behind;
+  behind.extent = sent;
   signed char level = 0;
   for (int a = 0; a < parts.roles.count; ++a) {
     axis_role& r = parts.roles[a];
-    if (r.kind != role::cut) continue;
-    if (!what.over(r.dimension, x.dims.count)) {
-      ++r.dimension;
-      continue;
-    }
+    if (r.kind == role::cut) ++r.dimension;
+    if (r.kind == role::cut || x.roles[a].kind != role::cut) continue;
     r = {role::cut, 0, level++};
-    parts.dims[0].extent *= x.mesh.axes[a].extent;
+    behind.extent *= x.mesh.axes[a].extent;
   }
+  const auto each = parts.dims;
+  parts.dims = no_items<dimension, max_dimensions>;
+  parts.dims.push(behind);
+  for (const dimension& d : each) parts.dims.push(d);
   return parts;
 }
+
+// The parts of running statistics that are means over samples.
+constexpr layout parts_of_means(const layout& x, const grouping& g) { return parts_of_groups(groups_of(x, g), grouping::of_channels(), 2); }
 
 // What every worker knows of groups once parts are gathered.
 constexpr layout all_parts(layout parts) {
@@ -80,15 +112,16 @@ constexpr layout all_parts(layout parts) {
   return parts;
 }
 
-// What it holds: LibTorch's own kernels keep what they read and the numbers of groups; where groups are cut all is done in double.
+// What it holds: LibTorch's own kernels keep what they read and the numbers of groups; where groups are cut, or means of their statistics are kept,
+// all is done in double.
 constexpr void hold_normalisation(layer_plan& p, const tensor_value& x, const normalisation& what) {
-  const bool cut = p.exchanges() > 0;
-  const bool centred = what.what != normalisation::kind::rms;
-  const bool scales_all = what.weight && what.what != normalisation::kind::batch;  // the scale of a group by the weight of an element
+  const bool cut = p.exchanges() > 0 || what.averages();
+  const bool centred = what.centred;
+  const bool scales_all = what.weight && !what.groups.by_channel;  // the scale of a group by the weight of an element
   const bool wide = x.element == element::float64;
   p.holds = footprint::saving(!cut || (!centred && wide), 0xff);
   if (!cut) {
-    const layout groups = one_along(x.layout, [&](int d) { return what.over(d, x.layout.dims.count); });
+    const layout groups = groups_of(x.layout, what.groups);
     for (int i = 0; i < 1 + centred; ++i) p.make(groups, x.element);
     if (scales_all && !centred) p.remember(x.layout, x.element);
     p.holds.scratch = !centred;
@@ -98,7 +131,8 @@ constexpr void hold_normalisation(layer_plan& p, const tensor_value& x, const no
   // The distances from a part's mean and from that of all, or what they are without a mean; what each element is scaled by.
   const int kept = (centred ? 2 : wide ? 0 : 1) + scales_all;
   for (int i = 0; i < kept; ++i) p.remember(x.layout, element::float64);
-  p.holds.scratch = wide ? 2 : 3 * bytes_of(element::float64) / bytes_of(x.element);
+  p.holds.scratch = wide ? 1 + scales_all : 3 * bytes_of(element::float64) / bytes_of(x.element);
+  p.holds.returning = wide && what.groups.by_channel;
 }
 
 }  // namespace detail
@@ -114,7 +148,7 @@ constexpr layer_plan plan_normalisation(const tensor_value& in, const normalisat
   s.result = s.operands[0];
   letters of;
   for (int d = 0; d < dims; ++d)
-    if (what.over(d, dims) != (what.what == normalisation::kind::batch)) of.push(s.result[d]);
+    if (what.groups.scaled(d, dims)) of.push(s.result[d]);
   if (what.weight) s.operands.push(of);
   if (what.weight && what.bias) s.operands.push(of);
   const own_parameter weight{"weight", init::ones()};
@@ -123,10 +157,12 @@ constexpr layer_plan plan_normalisation(const tensor_value& in, const normalisat
                  : s.operands.count == 2 ? plan_operation(s, x, weight)
                                          : plan_operation(s, x, weight, bias);
   if (!p.why.ok()) return p;
-  const layout parts = detail::parts_of_groups(x, what);
+  const layout parts = detail::parts_of_groups(x, what.groups, what.sent());
   if (parts.dims[0].extent > what.sent()) p.exchange(parts, detail::all_parts(parts), element::float64);
   detail::hold_normalisation(p, in, what);
-  if (!what.keeps()) return p;
+  if (!what.tracked) return p;
+  if (what.averages())
+    if (const layout means = detail::parts_of_means(x, what.groups); means.dims[0].extent > 2) p.exchange(means, detail::all_parts(means), element::float64);
   layout channels;
   if (p.why = detail::meet_parameter(x, s.result, of, channels); !p.why.ok()) return p;
   p.keep({"running_mean", stored_form(channels), init::zeros(), in.element});
@@ -147,8 +183,32 @@ struct batch_norm_layer {
   bool tracked = true;
 
   constexpr normalisation what() const {
-    return {normalisation::kind::batch, 1, eps, affine, affine, tracked, cumulative, momentum, {}};
+    return {grouping::of_channels(), true, eps, affine, affine, tracked, cumulative, momentum, {}};
   }
+  constexpr layer_plan plan(const tensor_value& x) const { return plan_normalisation(x, what()); }
+};
+
+/// `group_norm` with options that are values.
+struct group_norm_layer {
+  static constexpr const char* name = "group_norm";
+  index_t groups = 1;
+  double eps = 1e-5;
+  bool affine = true;
+
+  constexpr normalisation what() const { return {grouping::of_samples(groups), true, eps, affine, true, false, false, 0, {}}; }
+  constexpr layer_plan plan(const tensor_value& x) const { return plan_normalisation(x, what()); }
+};
+
+/// `instance_norm` with options that are values.
+struct instance_norm_layer {
+  static constexpr const char* name = "instance_norm";
+  double eps = 1e-5;
+  double momentum = 0.1;
+  bool cumulative = false;
+  bool affine = false;
+  bool tracked = false;
+
+  constexpr normalisation what() const { return {grouping::of_samples(), true, eps, affine, true, tracked, cumulative, momentum, {}}; }
   constexpr layer_plan plan(const tensor_value& x) const { return plan_normalisation(x, what()); }
 };
 
@@ -160,7 +220,7 @@ struct layer_norm_layer {
   bool affine = true;
   bool bias = true;
 
-  constexpr normalisation what() const { return {normalisation::kind::layer, last, eps, affine, bias, false, false, 0, {}}; }
+  constexpr normalisation what() const { return {grouping::of_last(last), true, eps, affine, bias, false, false, 0, {}}; }
   constexpr layer_plan plan(const tensor_value& x) const { return plan_normalisation(x, what()); }
 };
 
@@ -171,7 +231,7 @@ struct rms_norm_layer {
   double eps = eps_of_element;
   bool affine = true;
 
-  constexpr normalisation what() const { return {normalisation::kind::rms, last, eps, affine, false, false, false, 0, {}}; }
+  constexpr normalisation what() const { return {grouping::of_last(last), false, eps, affine, false, false, false, 0, {}}; }
   constexpr layer_plan plan(const tensor_value& x) const { return plan_normalisation(x, what()); }
 };
 

@@ -15,8 +15,12 @@ struct momentum {};
 struct cumulative {};
 /// A normalisation without weight and bias.
 struct no_affine {};
+/// An instance normalisation with weight and bias.
+struct affine {};
 /// A batch normalisation that keeps no running statistics.
 struct no_tracking {};
+/// An instance normalisation that keeps running statistics.
+struct tracking {};
 /// Over how many of the last dimensions a layer works.
 template <int Count>
 struct over_last {};
@@ -30,7 +34,11 @@ inline constexpr kind kind_of<cumulative> = kind::option;
 template <>
 inline constexpr kind kind_of<no_affine> = kind::option;
 template <>
+inline constexpr kind kind_of<affine> = kind::option;
+template <>
 inline constexpr kind kind_of<no_tracking> = kind::option;
+template <>
+inline constexpr kind kind_of<tracking> = kind::option;
 template <int Count>
 inline constexpr kind kind_of<over_last<Count>> = kind::option;
 
@@ -63,12 +71,20 @@ struct option<no_affine> : option_about<topic::affine> {
   static constexpr void apply(layer_options& o) { o.norm.weight = false; }
 };
 template <>
+struct option<affine> : option_about<topic::affine> {
+  static constexpr void apply(layer_options& o) { o.norm.weight = true; }
+};
+template <>
 struct option<no_tracking> : option_about<topic::tracking> {
   static constexpr void apply(layer_options& o) { o.norm.tracked = false; }
 };
+template <>
+struct option<tracking> : option_about<topic::tracking> {
+  static constexpr void apply(layer_options& o) { o.norm.tracked = true; }
+};
 template <int Count>
 struct option<over_last<Count>> : option_about<topic::over_last> {
-  static constexpr void apply(layer_options& o) { o.norm.last = Count; }
+  static constexpr void apply(layer_options& o) { o.norm.groups.last = Count; }
 };
 
 // What options say to a normalisation that is this unless they speak.
@@ -99,6 +115,29 @@ struct batch_norm : layer<batch_norm<Options...>> {
   static constexpr layer_plan plan(const tensor_value& x) { return plan_normalisation(x, what()); }
 };
 
+/// Each of so many ranges of neighbouring channels of each sample with mean 0 and variance 1, times weight plus bias of each channel (Wu and
+/// He 2018).
+///
+/// Options: `eps` (1e-5), `no_affine`.
+template <index_t Groups, class... Options>
+struct group_norm : layer<group_norm<Groups, Options...>> {
+  static constexpr const char* name = "group_norm";
+  static constexpr option_set takes{topic::eps, topic::affine};
+  static constexpr normalisation what() { return tessera::detail::read_normalisation<Options...>(takes, group_norm_layer{Groups}.what()); }
+  static constexpr layer_plan plan(const tensor_value& x) { return plan_normalisation(x, what()); }
+};
+
+/// Each channel of each sample with mean 0 and variance 1. Running statistics, where they are kept, are means over samples.
+///
+/// Options: `eps` (1e-5), `affine`, `tracking`, `momentum` (0.1) or `cumulative`.
+template <class... Options>
+struct instance_norm : layer<instance_norm<Options...>> {
+  static constexpr const char* name = "instance_norm";
+  static constexpr option_set takes{topic::eps, topic::momentum, topic::affine, topic::tracking};
+  static constexpr normalisation what() { return tessera::detail::read_normalisation<Options...>(takes, instance_norm_layer{}.what()); }
+  static constexpr layer_plan plan(const tensor_value& x) { return plan_normalisation(x, what()); }
+};
+
 /// What shares all but the last dimensions with mean 0 and variance 1, times weight plus bias.
 ///
 /// Options: `over_last<k>` (1), `eps` (1e-5), `no_affine`, `no_bias`.
@@ -125,6 +164,10 @@ struct rms_norm : layer<rms_norm<Options...>> {
 
 template <class... Options>
 inline constexpr kind kind_of<nn::batch_norm<Options...>> = kind::layer;
+template <index_t Groups, class... Options>
+inline constexpr kind kind_of<nn::group_norm<Groups, Options...>> = kind::layer;
+template <class... Options>
+inline constexpr kind kind_of<nn::instance_norm<Options...>> = kind::layer;
 template <class... Options>
 inline constexpr kind kind_of<nn::layer_norm<Options...>> = kind::layer;
 template <class... Options>

@@ -166,7 +166,7 @@ inline constexpr reason eps_below_zero{
     "what is added to a variance is a number from 0 on; write a larger one"};
 inline constexpr reason one_value_a_channel{
     "tessera.layer.one_value", "",
-    "one value a channel has no variance to train on; take more samples, or call eval"};
+    "one value a channel has no variance to train on; take more samples or more space, or call eval"};
 inline constexpr reason fraction_without_divisor{
     "tessera.layer.fraction", "numerator, denominator",
     "an option that is a fraction has a denominator from 1 on; write 0.1 as 1, 10"};

@@ -322,7 +322,7 @@ template <class... Told> struct one_value_a_channel {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.layer.one_value] one value a channel has no variance to train on; take more samples, or call eval"); } };
+                  "[tessera.layer.one_value] one value a channel has no variance to train on; take more samples or more space, or call eval"); } };
 template <class... Told> struct fraction_without_divisor {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
