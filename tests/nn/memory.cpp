@@ -264,5 +264,5 @@ TEST_CASE("parameters stored as tiles take the memory that is counted: one layer
   CHECK(differs_in_memory<in_tiles<data, model>, rows>({6, 128}) == "");
   CHECK(differs_in_memory<in_tiles<gathered_once<data, model>>, rows>({6, 128}) == "");
   using sequences = tensor<partition<grid, blocks<data>, whole, whole, invariant<model>>, shape<pictures, dim<3>, dim<128>>, double>;
-  CHECK(differs_in_memory<fused_in_tiles<data, model>, sequences>({6, 3, 128}, 0.85) == "");
+  CHECK(differs_in_memory<fused_in_tiles<data, model>, sequences>({6, 3, 128}, 0.65) == "");  // gradients of several results come one after the other
 }
