@@ -628,6 +628,11 @@ TEST_CASE("a normalisation gathers what workers have of its groups, an upsamplin
   STATIC_REQUIRE(moved(sequential<tensor<partition<grid, blocks<row>, blocks<col>, whole>, shape<batch, dim<3>, dim<4>>>, nn::layer_norm<>>{}).forward.bytes == 0);
   // Of 5 x 3 instances each of four workers gets two numbers from the three others.
   STATIC_REQUIRE(moved(sequential<image, nn::instance_norm<>>{}).forward.bytes == 4 * 5 * 3 * 2 * 3 * 8);
+  // Running means over samples, each of three channels two numbers, have no way back.
+  using samples_cut = tensor<partition<grid, blocks<row>, whole, whole>, shape<batch, dim<3>, dim<4>>, double>;
+  constexpr traffic_value running = moved(sequential<samples_cut, nn::instance_norm<tracking>>{});
+  STATIC_REQUIRE(running.forward.bytes == 4 * 3 * 2 * 8);
+  STATIC_REQUIRE(running.backward.bytes == 0);
   // Groups of channels that are whole on each of two workers stay where they are; of others, all, each gets two numbers from the other.
   using halves = partition<grid, whole, blocks<row>>;
   STATIC_REQUIRE(moved(sequential<tensor<halves, shape<batch, dim<8>>>, nn::group_norm<2>>{}).forward.bytes == 0);

@@ -1,5 +1,6 @@
 #include "tests/support/layers.hpp"
 
+#include <tessera/nn/network_file.hpp>
 #include <tessera/nn/program.hpp>
 #include <tessera/operation/layer_values.hpp>
 #include <torch/optim/sgd.h>
@@ -276,12 +277,21 @@ TEST_CASE("group and instance norms that are types, values and files are one, tr
              nn::group_norm_layer{.groups = 2, .affine = false} | nn::instance_norm_layer{});
     typed one{t, seed{4}};
     nn::dynamic_network other{t, seed{4}, p};
+    nn::program read;
+    nn::read_network(read, R"({"inputs": [{"name": "x", "shape": ["samples", 6, 3, 5], "element": "double",
+        "dims": [{"whole": true}, {"whole": true}, {"blocks": ["down"]}, {"blocks": ["across"]}]}],
+      "nodes": [{"name": "a", "of": "x", "layer": "group_norm", "groups": 3, "eps": 0.001},
+                {"name": "b", "of": "a", "layer": "instance_norm", "momentum": 0.2, "affine": true, "track_running_stats": true},
+                {"name": "c", "of": "b", "layer": "group_norm", "groups": 2, "affine": false}, {"name": "d", "of": "c", "layer": "instance_norm"}],
+      "outputs": "d"})", t.mesh(), "norms.json");
+    nn::dynamic_network file{t, seed{4}, read};
     auto w = nn::state_of(one);
     bool same = w.size() == 7 && nn::state_of(other).size() == 7;
     for (const char* key : {"0.weight", "0.bias", "1.weight", "1.bias"}) w.at(key).requires_grad_(true);
     for (const bool training : {true, true, false}) {
       one.train(training);
       other.train(training);
+      file.train(training);
       const at::Tensor a = global_of({3, 6, 3, 5}, numbers{training ? 6u : 7u}).set_requires_grad(true);
       auto x = take<wide>(t, a.detach());
       x.requires_grad();
@@ -291,7 +301,8 @@ TEST_CASE("group and instance norms that are types, values and files are one, tr
       s = at::instance_norm(at::group_norm(s, 2), {}, {}, {}, {}, true, 0, 1e-5, false);
       sum(tanh(y) * x).backward();
       (at::tanh(s) * a).sum().backward();
-      same = same && at::equal(y.local(), other({x.dynamic()})[0].local()) && at::allclose(global(y), s.detach(), 1e-12, 1e-12) && at::allclose(global(x.grad()), a.grad(), 1e-11, 1e-11);
+      same = same && at::equal(y.local(), other({x.dynamic()})[0].local()) && at::equal(y.local(), file({x.dynamic()})[0].local()) &&
+             at::allclose(global(y), s.detach(), 1e-12, 1e-12) && at::allclose(global(x.grad()), a.grad(), 1e-11, 1e-11);
     }
     for (const auto& [key, value] : nn::state_of(one)) same = same && at::allclose(value, w.at(key).detach(), 1e-12, 1e-12) && at::equal(value, nn::state_of(other).at(key));
     return same;

@@ -67,6 +67,8 @@ TEST_CASE("a gradient's gradient passes layers, also where workers have no part 
   using pixels = tensor<by_pixel, shape_of<2, 2, 7, 5>, double>;
   using padded = nn::conv<3, kernel<3, 3>, padding<1>>;
   CHECK(bends<sequential<pixels, padded, nn::conv<2, kernel<3, 3>>>>({2, 2, 7, 5}));
+  CHECK(bends<sequential<tensor<by_feature, shape_of<4, 6>, double>, nn::group_norm<2>>>({4, 6}));  // parts of a group on two workers each
+  CHECK(bends<sequential<pixels, nn::group_norm<1>, nn::instance_norm<affine>>>({2, 2, 7, 5}));
   using grown = nn::conv_transpose<3, kernel<3, 4>, stride<2>, padding<1>, output_padding<1, 0>>;  // the halo of two features
   using spread = nn::conv_transpose<1, kernel<3, 4>, stride<2>, padding<1>>;                       // terms of one
   CHECK(bends<sequential<pixels, grown, nn::conv<2, kernel<4, 3>, padding_same>>>({2, 2, 7, 5}));

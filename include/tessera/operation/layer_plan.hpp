@@ -60,8 +60,8 @@ class layer_plan {
   constexpr void give(const layout& y) { give(y, y); }
   constexpr void give(const layout& y, element e) { give(y, y, e); }
   constexpr void own(const parameter_value& w) { parameters_.push({w.name, both(w.stored, w.used), w.initial, w.has_element, w.element, w.serial, false}); }
-  /// Adds a change of layout between local operations, of an element of its own.
-  constexpr void exchange(const layout& from, const layout& to, element e) { exchanges_.push({both(from, to), e}); }
+  /// Adds a change of layout between local operations, of an element of its own; gradients may not pass it.
+  constexpr void exchange(const layout& from, const layout& to, element e, bool returns = true) { exchanges_.push({both(from, to), e, returns}); }
   /// Adds a tensor that the local operation makes besides its results and keeps for its backward.
   constexpr void make(const layout& x, element e) { made_.push({one(x), e, true}); }
   /// Adds one that it makes on its way to them: kept for its backward, and gone at once where there is none.
@@ -94,6 +94,7 @@ class layer_plan {
   constexpr const layout& from(int i) const { return layouts_[exchanges_[i].at.before].taken; }
   constexpr const layout& to(int i) const { return layouts_[exchanges_[i].at.behind].taken; }
   constexpr element exchanged_element(int i) const { return exchanges_[i].own; }
+  constexpr bool returns(int i) const { return exchanges_[i].returns; }
 
   constexpr int made() const { return made_.count; }
   constexpr const layout& made(int i) const { return layouts_[made_[i].at].taken; }
@@ -148,6 +149,7 @@ class layer_plan {
   struct exchange_place {
     pair at;
     element own;
+    bool returns;
   };
   struct made_place {
     signed char at;
@@ -202,12 +204,19 @@ constexpr traffic_value traffic_of_parameter(const layer_plan& p, int i, const o
   return t;
 }
 
+/// The traffic of an exchange of a layer.
+constexpr traffic_value traffic_of_exchange(const layer_plan& p, int i) {
+  traffic_value t = traffic_of(p.from(i), p.to(i), p.exchanged_element(i));
+  if (!p.returns(i)) t.backward = {};
+  return t;
+}
+
 /// The traffic of a layer.
 constexpr traffic_value traffic_of(const layer_plan& p, const operand_elements& e) {
   traffic_value t;
   for (int i = 0; i < p.inputs(); ++i) t += traffic_of(p.given(i), p.used(i), e[i]);
   for (int i = 0; i < p.outputs(); ++i) t += traffic_of(p.raw(i), p.output(i), p.element_of(i, e[0]));
-  for (int i = 0; i < p.exchanges(); ++i) t += traffic_of(p.from(i), p.to(i), p.exchanged_element(i));
+  for (int i = 0; i < p.exchanges(); ++i) t += traffic_of_exchange(p, i);
   for (int i = 0; i < p.parameters(); ++i) t += traffic_of_parameter(p, i, e);
   return t;
 }

@@ -43,7 +43,7 @@ constexpr layer_exchanges exchanges_of(layer_plan p, const operand_elements& e, 
   };
   for (int i = 0; i < p.inputs(); ++i) count(p.given(i), p.used(i), e[i], i == 0 ? &x.before : nullptr);
   for (int i = 0; i < p.outputs(); ++i) count(p.raw(i), p.output(i), p.element_of(i, e[0]), i == 0 ? &x.after : nullptr);
-  for (int i = 0; i < p.exchanges(); ++i) x.others += traffic_of(p.from(i), p.to(i), p.exchanged_element(i));
+  for (int i = 0; i < p.exchanges(); ++i) x.others += traffic_of_exchange(p, i);
   for (int i = 0; i < p.parameters(); ++i) x.others += traffic_of_parameter(p, i, e);
   return x;
 }

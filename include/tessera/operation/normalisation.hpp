@@ -162,7 +162,7 @@ constexpr layer_plan plan_normalisation(const tensor_value& in, const normalisat
   detail::hold_normalisation(p, in, what);
   if (!what.tracked) return p;
   if (what.averages())
-    if (const layout means = detail::parts_of_means(x, what.groups); means.dims[0].extent > 2) p.exchange(means, detail::all_parts(means), element::float64);
+    if (const layout means = detail::parts_of_means(x, what.groups); means.dims[0].extent > 2) p.exchange(means, detail::all_parts(means), element::float64, false);
   layout channels;
   if (p.why = detail::meet_parameter(x, s.result, of, channels); !p.why.ok()) return p;
   p.keep({"running_mean", stored_form(channels), init::zeros(), in.element});
