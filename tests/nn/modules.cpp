@@ -148,7 +148,7 @@ struct formula {
 struct drawn {
   static constexpr initial_value initial = init::uniform(1, 2);
 };
-struct affine {
+struct affine_map {
   using features = tensor<partition<mesh<twofold, across_here>, blocks<across_here>>, shape_of<5>, double>;
   constexpr auto operator()(auto x) const {
     const auto factors = x | nn::named<struct scale, nn::weight<features, drawn>>{};
@@ -310,7 +310,7 @@ TEST_CASE("verbs and operations of one's own are nodes of a module") {
 
 TEST_CASE("a module has parameters of its own, under names, that begin as it says") {
   const auto run = in_team<mesh<twofold, across_here>>([](auto& t) {
-    const nn::network<affine, both_cut> net{t, seed{1}};
+    const nn::network<affine_map, both_cut> net{t, seed{1}};
     const auto state = nn::state_of(net);
     double worst = state.size() == 2 && state.at("scale").min().template item<double>() >= 1 && state.at("shift").abs().max().template item<double>() == 0 ? 0 : 1;
     const at::Tensor w = state.at("scale").clone().requires_grad_(true);
