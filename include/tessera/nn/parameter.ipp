@@ -52,7 +52,7 @@ class released_form {
   void fill(at::DataPtr memory, std::size_t bytes) const {
     const auto storage = storage_.lock();
     if (!storage) return;  // LibTorch saved it nowhere, or gave it back
-    storage->set_nbytes(static_cast<index_t>(bytes));
+    storage->set_nbytes(bytes);
     storage->set_data_ptr(std::move(memory));
   }
 
