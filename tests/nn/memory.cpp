@@ -69,6 +69,9 @@ struct small_unet {
     return concat<1>(wide, deep) | normed<8>{} | nn::conv<2, kernel<1, 1>>{};
   }
 };
+struct one_after_another {
+  constexpr auto operator()(auto x) const { return x | nn::batch_norm<>{} | nn::batch_norm<>{} | nn::batch_norm<no_affine>{}; }
+};
 // As deep as values are wide, so that norms have the peak.
 struct norms_alone {
   constexpr auto operator()(auto x) const {
@@ -238,6 +241,8 @@ TEST_CASE("networks with norms, upsampling and dropout take the memory that is c
   CHECK(differs_in_memory<small_unet, remembering<3, 2, 26, 22>::image>({6, 4, 26, 22}) == "");
   CHECK(differs_in_memory<norms_alone, alone::image>({6, 4, 24, 24}, 0.9) == "");
   CHECK(differs_in_memory<norms_alone, four::image>({6, 4, 24, 24}, 0.9) == "");
+  CHECK(differs_in_memory<one_after_another, alone::image>({6, 4, 24, 24}) == "");
+  CHECK(differs_in_memory<one_after_another, four::image>({6, 4, 24, 24}) == "");
   CHECK(differs_in_memory<sample_norms, alone::image>({6, 4, 24, 24}, 0.9) == "");
   CHECK(differs_in_memory<sample_norms, four::image>({6, 4, 24, 24}, 0.9) == "");
   CHECK(differs_in_memory<pooled_over, four::image>({6, 4, 24, 24}) == "");

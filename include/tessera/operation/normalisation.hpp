@@ -125,7 +125,7 @@ constexpr void hold_normalisation(layer_plan& p, const tensor_value& x, const no
     for (int i = 0; i < 1 + centred; ++i) p.make(groups, x.element);
     if (scales_all && !centred) p.remember(x.layout, x.element);
     p.holds.scratch = !centred;
-    p.holds.returning = centred ? 0 : 3;
+    p.holds.returning = !centred ? 3 : what.groups.by_channel && !what.groups.by_sample;  // LibTorch's batch norm makes the operand's gradient in two
     return;
   }
   // The distances from a part's mean and from that of all, or what they are without a mean; what each element is scaled by.
