@@ -233,6 +233,8 @@ TEST_CASE("a network takes the memory that peak_memory counts: forward, and forw
   CHECK(differs_in_memory<growing, four::image>({6, 4, 24, 24}) == "");
   CHECK(differs_in_memory<growing, uneven::image>({6, 4, 25, 23}) == "");
   CHECK(differs_in_memory<growing_in_three, alone::volume>({4, 4, 12, 12, 6}) == "");
+  CHECK(differs_in_memory<growing_in_three, four::volume>({4, 4, 12, 12, 6}) == "");
+  CHECK(differs_in_memory<growing_in_three, uneven::volume>({4, 4, 12, 11, 6}) == "");
 }
 
 TEST_CASE("networks with norms, upsampling and dropout take the memory that is counted") {

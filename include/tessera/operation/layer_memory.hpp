@@ -27,6 +27,8 @@ struct way_memory {
   index_t behind = 0;     ///< the box that it ends with
   index_t between = 0;    ///< of what lies between exchanges, as far as it adds to both
   index_t returning = 0;  ///< the same of its adjoint
+  index_t whole = 0;      ///< what it begins with is a view of so much, to which its gradient is padded
+  index_t padding = 0;    ///< what lies between on the way there
   bool changes = false;   ///< it is a node of autograd's graph, whose gradient is a box of its own
   bool fresh = false;     ///< what it ends with is no view of what it begins with
   bool released = false;  ///< what it ends with goes behind forward and is made again for backward
@@ -115,18 +117,24 @@ constexpr void add_given(const layer_plan& p, element e, layer_memory& m) {
   m.returning = capped_sum(m.returning, copied);
   for (int d = 0; d < first - 1 && p.holds.windows.count < 3; ++d) copied = capped_product(copied, longest(parts(p.used(), d)));
   m.scratch = capped_sum(m.scratch, copied);
-  index_t made = bytes_of(e);  // the result, which may be a view of more
+  // The result may be a view of more. Its gradient is padded to that, one dimension after the other, the first one last.
+  way_memory& y = m.results[0];
+  index_t whole = bytes_of(e);
+  index_t padding = bytes_of(e);
   for (int d = 0; d < p.raw().dims.count; ++d) {
     const parts inputs(p.used(), d);
     const parts outputs(p.raw(), d);
-    index_t most = longest(outputs);
+    const index_t given = longest(outputs);
+    index_t most = given;
     for (int k = 0; d >= first && k < outputs.count(); ++k)
       if (!inputs.held(k)[0].empty() && !outputs.held(k)[0].empty())
         most = larger(most, cropping_of(p.holds.windows[d - first], inputs.held(k)[0], outputs.held(k)[0]).made.size());
-    made = capped_product(made, most);
+    padding = capped_product(padding, padding == whole && most > given ? given : most);
+    whole = capped_product(whole, most);
   }
-  m.results[0].before = made;
-  if (!m.results[0].changes) m.results[0].behind = made;
+  if (whole == y.before) return;
+  y.whole = whole;
+  y.padding = padding == y.before ? 0 : padding;
 }
 
 /// The memory of a layer whose operands have these elements.

@@ -28,7 +28,7 @@ class memory_run {
   constexpr memory_run(const auto& program, const layer_memory* of, const index_t* inputs) : of_(of) {
     int values = 0;
     for (; values < program.inputs; ++values) {
-      bytes_[values] = inputs[values];
+      bytes_[values] = stored_[values] = inputs[values];
       root_[values] = values;
     }
     for (int i = 0; i < Nodes; ++i) {
@@ -40,6 +40,7 @@ class memory_run {
         const way_memory& y = of[i].results[k];
         const bool view = k == 0 && of[i].holds.view && !y.fresh && !of[i].operands[0].fresh;
         bytes_[values] = y.behind;
+        stored_[values] = y.fresh ? y.behind : larger(y.behind, y.whole);
         root_[values] = view ? root_[operand_[i][0]] : values;
       }
       results_[i] = node.results;
@@ -121,10 +122,10 @@ class memory_run {
     *now_ = larger(*now_, reached);
   }
   constexpr void hold(int root) {
-    if (holders_[root]++ == 0) add(bytes_[root]);
+    if (holders_[root]++ == 0) add(stored_[root]);
   }
   constexpr void let_go(int root) {
-    if (--holders_[root] == 0) remove(bytes_[root]);
+    if (--holders_[root] == 0) remove(stored_[root]);
   }
 
   // What a layer has at once while it computes.
@@ -140,7 +141,7 @@ class memory_run {
     index_t given = kept ? capped_sum(now.beside, now.remembered) : now.beside;
     index_t leaving = 0;
     for (const way_memory& y : now.results) {
-      if (!now.holds.view) given = capped_sum(given, y.before);
+      if (!now.holds.view) given = capped_sum(given, larger(y.before, y.whole));
       if (y.fresh) leaving = larger(leaving, capped_sum(y.behind, y.between));
     }
     taken = capped_sum(taken, given);
@@ -192,11 +193,19 @@ class memory_run {
       const way_memory& y = now.results[k];
       if (gradient_[v] < 0) continue;
       reached = true;
-      if (!y.changes) continue;
-      reach(capped_sum(y.before, y.returning));
-      add(y.before);
-      raw = capped_sum(raw, y.before);
-      drop_gradient(v);
+      if (y.changes) {
+        reach(capped_sum(y.before, y.returning));
+        add(y.before);
+        raw = capped_sum(raw, y.before);
+        drop_gradient(v);
+      }
+      if (y.whole == 0) continue;
+      reach(y.whole);
+      if (y.changes) remove(y.before);
+      else drop_gradient(v);
+      reach(capped_sum(y.padding, y.whole));
+      add(y.whole);
+      raw = capped_sum(y.changes ? raw - y.before : raw, y.whole);
     }
     if (!reached) return;
     index_t again = 0;  // of parameters that were released
@@ -280,7 +289,8 @@ class memory_run {
   index_t collected_[Nodes + 1]{};
   bool needs_[Nodes + 1]{};
   index_t own_[Nodes + 1]{};
-  index_t bytes_[Values + 1]{};
+  index_t bytes_[Values + 1]{};   // of its box, and of its gradient's
+  index_t stored_[Values + 1]{};  // of what the box is a view of
   int root_[Values + 1]{};   // the value in whose memory it lies
   int last_[Values + 1]{};   // the node that reads it last; Nodes: it stays
   int holders_[Values + 1]{};
