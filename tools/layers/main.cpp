@@ -1,0 +1,191 @@
+// Prints docs/what-layers-move.md: each layer on two workers, for every way in which its input may lie, from its plan alone.
+
+#include <tessera/inspect/text.hpp>
+#include <tessera/network.hpp>
+#include <tessera/operation/layer_values.hpp>
+
+#include <fmt/core.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace tessera;
+
+struct a : axis<2> {};
+using pair_of_workers = mesh<a>;
+
+/// A layer with its options, as it is written and as it is planned.
+struct example {
+  const char* text;
+  layer_plan (*plan)(const tensor_value&);
+};
+#define EXAMPLE(...) {#__VA_ARGS__, [](const tensor_value& x) { return (__VA_ARGS__).plan(x); }}
+
+struct entry {
+  const char* name;
+  const char* serial;
+  std::vector<index_t> extents;
+  element of = element::float32;
+  std::vector<example> examples;
+};
+
+/// Keys of queries: one head for each group of theirs.
+tensor_value keys_of(const tensor_value& q) {
+  tensor_value k = q;
+  k.layout.dims.count = 0;
+  for (int d = 0; d < q.layout.dims.count; ++d)
+    if (d != 3) k.layout.dims.push(q.layout.dims[d]);
+  axis_role& r = k.layout.roles[0];
+  if (r.kind == role::cut && r.dimension == 3) r = axis_role{role::replicate};
+  if (r.kind == role::cut && r.dimension > 3) --r.dimension;
+  return k;
+}
+
+/// Every layer that a file may name, in the order of docs/layers.md.
+const std::vector<entry>& entries() {
+  static const std::vector<index_t> rows{8, 12}, sequence{8, 6, 12}, image{8, 6, 12, 12}, heads{8, 6, 2, 3, 4};
+  static const std::vector<entry> all{
+      {"linear", "`torch::nn::Linear`", rows, element::float32,
+       {EXAMPLE(nn::linear_layer{.out = 10}), EXAMPLE(nn::linear_layer{.out = 10, .cut_out = {"a"}}), EXAMPLE(nn::linear_layer{.out = 10, .cut_in = {"a"}})}},
+      {"embedding", "`torch::nn::Embedding`", {8, 6}, element::int64,
+       {EXAMPLE(nn::embedding_layer{.rows = 20, .features = 4}), EXAMPLE(nn::embedding_layer{.rows = 20, .features = 4, .cut_out = {"a"}}),
+        EXAMPLE(nn::embedding_layer{.rows = 20, .features = 4, .cut_in = {"a"}})}},
+      {"heads", "`torch::nn::Linear` with the rows q, k, v", sequence, element::float32,
+       {EXAMPLE(nn::heads_layer{.heads = 4, .key_heads = 2, .features = 3}),
+        EXAMPLE(nn::heads_layer{.heads = 4, .key_heads = 2, .features = 3, .cut_out = {"a"}})}},
+      {"attention", "`torch::scaled_dot_product_attention`", heads, element::float32,
+       {{"nn::attention<>(q, k, v) with q", [](const tensor_value& q) { return nn::attention<>::plan(q, keys_of(q), keys_of(q)); }}}},
+      {"gated", "`torch::nn::Linear` with the rows gate, up", sequence, element::float32,
+       {EXAMPLE(nn::gated_layer{.out = 8}), EXAMPLE(nn::gated_layer{.out = 8, .cut_out = {"a"}})}},
+      {"cast", "`torch::Tensor::to`", rows, element::float32, {EXAMPLE(nn::cast_layer{element::bfloat16})}},
+      {"conv", "`torch::nn::Conv1d` to `Conv3d`", image, element::float32,
+       {EXAMPLE(nn::conv_layer{.out = 4, .kernel = {3, 3}, .padding = {1}}),
+        EXAMPLE(nn::conv_layer{.out = 4, .kernel = {3, 3}, .stride = {2}, .padding = {1}, .padding_mode = boundary::periodic}),
+        EXAMPLE(nn::conv_layer{.out = 4, .kernel = {3, 3}, .padding = {1}, .groups = 2}),
+        EXAMPLE(nn::conv_layer{.out = 4, .kernel = {3, 3}, .padding = {1}, .cut_out = {"a"}})}},
+      {"conv_transpose", "`torch::nn::ConvTranspose1d` to `ConvTranspose3d`", image, element::float32,
+       {EXAMPLE(nn::conv_transpose_layer{.out = 4, .kernel = {4, 4}, .stride = {2}, .padding = {1}}),
+        EXAMPLE(nn::conv_transpose_layer{.out = 4, .kernel = {4, 4}, .stride = {2}, .padding = {1}, .cut_out = {"a"}})}},
+      {"max_pool", "`torch::nn::MaxPool1d` to `MaxPool3d`", image, element::float32,
+       {EXAMPLE(nn::max_pool_layer{.kernel = {2, 2}}), EXAMPLE(nn::max_pool_layer{.kernel = {3, 3}, .stride = {2}, .padding = {1}})}},
+      {"avg_pool", "`torch::nn::AvgPool1d` to `AvgPool3d`", image, element::float32, {EXAMPLE(nn::avg_pool_layer{.kernel = {3, 3}, .stride = {2}, .padding = {1}})}},
+      {"global_avg_pool", "`torch::nn::AdaptiveAvgPool1d` to `AdaptiveAvgPool3d` to one element", image, element::float32, {EXAMPLE(nn::global_avg_pool{})}},
+      {"batch_norm", "`torch::nn::BatchNorm1d` to `BatchNorm3d`", image, element::float32, {EXAMPLE(nn::batch_norm_layer{})}},
+      {"group_norm", "`torch::nn::GroupNorm`", image, element::float32, {EXAMPLE(nn::group_norm_layer{.groups = 3})}},
+      {"instance_norm", "`torch::nn::InstanceNorm1d` to `InstanceNorm3d`", image, element::float32, {EXAMPLE(nn::instance_norm_layer{})}},
+      {"layer_norm", "`torch::nn::LayerNorm`", sequence, element::float32, {EXAMPLE(nn::layer_norm_layer{}), EXAMPLE(nn::layer_norm_layer{.last = 2})}},
+      {"rms_norm", "`torch::rms_norm`", sequence, element::float32, {EXAMPLE(nn::rms_norm_layer{})}},
+      {"upsample", "`torch::nn::Upsample`", image, element::float32,
+       {EXAMPLE(nn::upsample_layer{.factors = {2, 2}}), EXAMPLE(nn::upsample_layer{.sizes = {18, 30}, .mode = interpolation::linear}),
+        EXAMPLE(nn::upsample_layer{.factors = {2, 2}, .mode = interpolation::cubic})}},
+      {"dropout", "`torch::nn::Dropout`, `Dropout2d`", image, element::float32, {EXAMPLE(nn::dropout_layer{})}},
+      {"relu", "`torch::nn::ReLU`", rows, element::float32, {EXAMPLE(nn::relu{})}},
+      {"flatten", "`torch::nn::Flatten`", image, element::float32, {EXAMPLE(nn::flatten{})}},
+      {"pad", "`torch::nn::functional::pad`", image, element::float32,
+       {EXAMPLE(nn::pad_layer{.widths = {3, 0, 0, 0}}), EXAMPLE(nn::pad_layer{.widths = {3, 0, 0, 0}, .padding_mode = boundary::reflect})}},
+      {"slice", "`torch::Tensor::slice`", image, element::float32, {EXAMPLE(nn::slice_layer{.dimension = 2, .begin = 1, .end = 8})}},
+      {"repartition", "nothing", image, element::float32,
+       {{"nn::repartition<partition<mesh<a>, whole, blocks<a>, whole, whole>>",
+         [](const tensor_value& x) {
+           return nn::repartition_layer{value_of<tensor<partition<pair_of_workers, whole, blocks<a>, whole, whole>, shape_of<1, 1, 1, 1>, float>>.layout}.plan(x);
+         }}}},
+  };
+  return all;
+}
+
+/// A tensor of these extents that is the same on both workers.
+tensor_value lying(const entry& e) {
+  tensor_value x{value_of<tensor<partition<pair_of_workers>, shape<>, float>>.layout, e.of};
+  for (const index_t n : e.extents) {
+    dimension d;
+    d.extent = n;
+    x.layout.dims.push(d);
+  }
+  return x;
+}
+tensor_value cut(tensor_value x, int d) {
+  x.layout.roles[0] = axis_role{};
+  x.layout.roles[0].kind = role::cut;
+  x.layout.roles[0].dimension = static_cast<signed char>(d);
+  x.layout.dims[d].balance(1);
+  return x;
+}
+
+/// A change of layout by name, with the elements that its busiest worker receives; nothing, of what nobody has to do anything for.
+std::string moved(const char* what, const layout& from, const layout& to) {
+  const verb v = verb_between(from, to);
+  if (v == verb::nothing) return "";
+  const index_t n = cost_between(from, to).busiest;
+  return n == 0 ? "" : fmt::format("{} {} {}", what, name_of(v), n);
+}
+
+class told {
+ public:
+  void way(const char* what, const layout& from, const layout& to, bool returns = true) {
+    add(there_, moved(what, from, to));
+    if (returns && only_sums(from) && only_sums(to)) add(back_, moved(what, cotangent(to), cotangent(from)));
+  }
+  std::string row() const { return fmt::format("{} | {}", there_.empty() ? "–" : there_, back_.empty() ? "–" : back_); }
+
+ private:
+  static void add(std::string& s, const std::string& more) {
+    if (!more.empty()) s += (s.empty() ? "" : ", ") + more;
+  }
+  std::string there_;
+  std::string back_;
+};
+
+std::string row_of(const layer_plan& p, element of) {
+  if (!p.why.ok()) return fmt::format("refused: `{}` | – | –", p.why.because->code);
+  std::string result;
+  for (int i = 0; i < p.outputs(); ++i) result += (i == 0 ? "" : "; ") + covers_text(p.output(i));
+  told t;
+  for (int i = 0; i < p.inputs(); ++i) t.way(p.inputs() == 1 ? "x" : fmt::format("x{}", i).c_str(), p.given(i), p.used(i), has_cotangent(of));
+  for (int i = 0; i < p.parameters(); ++i) t.way(p.parameter(i).name, p.stored(i), p.weight(i));
+  for (int i = 0; i < p.exchanges(); ++i) t.way("parts", p.from(i), p.to(i), p.returns(i));
+  for (int i = 0; i < p.outputs(); ++i) t.way(p.outputs() == 1 ? "y" : fmt::format("y{}", i).c_str(), p.raw(i), p.output(i));
+  return fmt::format("{} | {}", result, t.row());
+}
+
+constexpr const char* about = R"(# What layers move
+
+This page is written by `scripts/make_layer_page` from the plans that networks run, and a test holds it. Each table is one layer on an axis `a` of two
+workers, for every way in which its input may lie: how the result lies then, and what moves on the way there and back. The number behind a
+verb is how many elements the busier worker receives. What is not named moves nothing; a parameter that is *copied in* costs nothing
+forward, and its gradient an all_reduce. What is refused says its [code](refusals.md). Cuts along several axes move what each of them
+moves. Of p workers and a tensor of e elements, of which each has e/p where it is cut:
+
+| verb | a worker receives | and its adjoint |
+|---|---|---|
+| all_gather | e (p − 1)/p | reduce_scatter, the same |
+| reduce_scatter | e (p − 1)/p | all_gather, the same |
+| all_reduce | 2 e (p − 1)/p | copy_in, 0 |
+| copy_in | 0 | all_reduce, 2 e (p − 1)/p |
+| halo_exchange | what its windows read beyond its own part | halo_accumulate, the same of its neighbours |
+| all_to_all | e (p − 1)/p² | all_to_all, the same |
+| repartition | what it has not | repartition |
+| several | the sum of its verbs' | their adjoints |
+)";
+
+void print(const entry& e) {
+  std::printf("\n## %s\n\nIn one process: %s.\n", e.name, e.serial);
+  const tensor_value same = lying(e);
+  tensor_value invariant = same;
+  invariant.layout.roles[0].kind = role::invariant;
+  for (const example& one : e.examples) {
+    std::printf("\n`%s` of %s\n\n| x | y | forward | backward |\n|---|---|---|---|\n", one.text, shape_text(same.layout).c_str());
+    const auto line = [&](const tensor_value& x) { std::printf("| %s | %s |\n", covers_text(x.layout).c_str(), row_of(one.plan(x), e.of).c_str()); };
+    line(invariant);
+    for (int d = 0; d < same.layout.dims.count; ++d) line(cut(same, d));
+  }
+}
+
+}  // namespace
+
+int main() {
+  std::fputs(about, stdout);
+  for (const entry& e : entries()) print(e);
+}
