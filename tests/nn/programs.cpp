@@ -25,14 +25,14 @@ struct built {
 
   struct block {
     constexpr auto operator()(auto x) const {
-      const auto y = x | three<3>{} | nn::relu{} | three<2>{};
+      const auto y = x | three<3>{} | nn::relu{} | nn::conv<2, kernel<3, 3>, padding_at<2, 0, 0, 2>>{};
       return relu((x | nn::named<struct skip, nn::conv<2, kernel<1, 2>, padding_same, no_bias>>{}) + y);
     }
   };
   struct model {
     constexpr auto operator()(auto x, auto extra) const {
       const auto first = x | block{} | grown{} | nn::conv_transpose<2, kernel<2, 2>, output_size<27, 22>, padding<1>, stride<2>, no_bias>{};
-      const auto flat = first | nn::upsample<factor<3, 5>, divisor<2>, mode<interpolation::linear>, align_corners>{} | nn::max_pool<kernel<2, 2>>{} | nn::avg_pool<kernel<2, 2>, stride<1, 1>>{} | nn::repartition<channels>{} | nn::flatten{};
+      const auto flat = first | nn::upsample<factor<3, 5>, divisor<2>, mode<interpolation::linear>, align_corners>{} | nn::max_pool<kernel<2, 2>>{} | nn::avg_pool<kernel<2, 2>, stride<1, 1>, padding_at<1, 0, 0, 1>>{} | nn::repartition<channels>{} | nn::flatten{};
       const auto hidden = ((flat | nn::linear<5>{}) * 0.5 + tanh(extra)) | nn::shared<struct tied, nn::linear<5>>{} | nn::relu{};
       return flows{hidden | nn::shared<struct tied, nn::linear<5>>{}, first};
     }
@@ -45,14 +45,13 @@ struct built {
     const auto x = p.input<image>();
     const auto extra = p.input<features>();
     const auto block = [](const auto& in) {
-      const auto conv = [](index_t out) { return nn::conv_layer{.out = out, .kernel = {3, 3}, .padding = {1}}; };
-      const auto y = in | conv(3) | nn::relu{} | conv(2);
+      const auto y = in | nn::conv_layer{.out = 3, .kernel = {3, 3}, .padding = {1}} | nn::relu{} | nn::conv_layer{.out = 2, .kernel = {3, 3}, .padding = {2, 0, 0, 2}};
       return relu((in | nn::under("skip", nn::conv_layer{.out = 2, .kernel = {1, 2}, .bias = false, .padding_same = true})) + y);
     };
     const nn::conv_transpose_layer grown{.out = 3, .kernel = {3, 2}, .stride = {2}, .padding = {1, 0}, .output_padding = {1, 0}, .weights_as = element::float64};
     const auto first = x | block | grown | nn::conv_transpose_layer{.out = 2, .kernel = {2, 2}, .stride = {2}, .padding = {1}, .output_size = {27, 22}, .bias = false};
     const layout by_channel = value_of<tensor<channels, shape_of<1, 2, 1, 1>>>.layout;
-    const auto flat = first | nn::upsample_layer{.factors = {1.5, 2.5}, .mode = interpolation::linear, .align_corners = true} | nn::max_pool_layer{.kernel = {2, 2}} | nn::avg_pool_layer{.kernel = {2, 2}, .stride = {1}} |
+    const auto flat = first | nn::upsample_layer{.factors = {1.5, 2.5}, .mode = interpolation::linear, .align_corners = true} | nn::max_pool_layer{.kernel = {2, 2}} | nn::avg_pool_layer{.kernel = {2, 2}, .stride = {1}, .padding = {1, 0, 0, 1}} |
                       nn::repartition_layer{by_channel} | nn::flatten{};
     const auto tied = nn::shared_under("tied", nn::linear_layer{.out = 5});
     const auto hidden = ((flat | nn::linear_layer{.out = 5}) * 0.5 + tanh(extra)) | tied | nn::relu{};
@@ -71,13 +70,13 @@ constexpr const char* as_file = R"({
     {"name": "scores", "of": "shown", "layer": "linear", "out": 5, "shared": "tied"},
     {"name": "a", "of": "image", "layer": "conv", "out": 3, "kernel": [3, 3], "padding": 1, "path": "0.0"},
     {"name": "b", "of": "a", "layer": "relu"},
-    {"name": "c", "of": "b", "layer": "conv", "out": 2, "kernel": [3, 3], "padding": [1, 1], "path": "0.2"},
+    {"name": "c", "of": "b", "layer": "conv", "out": 2, "kernel": [3, 3], "padding": [2, 0, 0, 2], "path": "0.2"},
     {"name": "skip", "of": "image", "layer": "conv", "out": 2, "kernel": [1, 2], "padding": "same", "bias": false, "path": "0.skip"},
     {"name": "sum", "of": ["skip", "c"], "function": "add"},
     {"name": "bent_sum", "of": "sum", "function": "relu"},
     {"name": "larger", "of": "first", "layer": "upsample", "factors": [1.5, 2.5], "mode": "linear", "align_corners": true},
     {"name": "d", "of": "larger", "layer": "max_pool", "kernel": [2, 2]},
-    {"name": "e", "of": "d", "layer": "avg_pool", "kernel": [2, 2], "stride": 1},
+    {"name": "e", "of": "d", "layer": "avg_pool", "kernel": [2, 2], "stride": 1, "padding": [1, 0, 0, 1]},
     {"name": "f", "of": "e", "layer": "repartition", "to": {"dims": [{"whole": true}, {"blocks": ["up", "across"]}, {"whole": true}, {"whole": true}]}},
     {"name": "flat", "of": "f", "layer": "flatten"},
     {"name": "g", "of": "flat", "layer": "linear", "out": 5, "path": "7"},

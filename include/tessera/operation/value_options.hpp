@@ -46,7 +46,7 @@ class axis_names {
   static_vector<text, max_axes> names_;
 };
 
-/// Kernels as the options of a layer say them.
+/// Kernels as the options of a layer say them; of padding also two numbers a dimension, before and after it.
 struct kernel_options {
   per_dimension kernel, stride, padding, dilation;
   boundary edge = boundary::zero;
@@ -55,7 +55,7 @@ struct kernel_options {
   constexpr refusal check() const {
     const int count = kernel.count();
     return count < 1 || count > 3 ? refusal{code::wrong_kernel, count}
-                                  : first_of(stride.check(count), padding.check(count), dilation.check(count));
+                                  : first_of(stride.check(count), at_ends(count) ? refusal{} : padding.check(count), dilation.check(count));
   }
   constexpr static_vector<sliding, 8> list() const {
     static_vector<sliding, 8> all;
@@ -63,11 +63,18 @@ struct kernel_options {
       sliding s{kernel[i], steps_by_kernel ? kernel[i] : 1, 0, 0, 1, edge};
       if (stride.said()) s.stride = stride[i];
       if (padding.said()) s.before = s.after = padding[i];
+      if (at_ends(kernel.count())) {
+        s.before = padding[2 * i];
+        s.after = padding[2 * i + 1];
+      }
       if (dilation.said()) s.dilation = dilation[i];
       all.push(s);
     }
     return all;
   }
+
+ private:
+  constexpr bool at_ends(int dimensions) const { return padding.count() == 2 * dimensions; }
 };
 
 }  // namespace tessera
