@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Workers that misbehave end in an error that says so, within seconds, threads and processes alike: check.py MPIRUN PROGRAM."""
 import concurrent.futures
+import os
 import subprocess
 import sys
 
@@ -41,12 +42,21 @@ cases = [  # how, ranks under mpirun, what must be said
     ("stuck at the end", 3, ["[tessera.agree.time]", "waits for 1", "worker 1: in no call"]),
     ("stuck behind another", 3, ["[tessera.agree.time]", "waits for 2", "worker 2: in no call"]),
 ]
+# What a launcher's variables say of a process that is alone, and what must be said of it.
+started = [
+    ("RANK=0 WORLD_SIZE=1 MASTER_ADDR=here", []),
+    ("RANK=0 WORLD_SIZE=3 MASTER_ADDR=here", ["[tessera.launch.processes]", "(processes 3)"]),
+    ("PMI_RANK=0 PMI_SIZE=3", ["[tessera.launch.mpi]", "(processes started 3, processes of MPI 1)"]),
+    ("SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=3", ["[tessera.launch.mpi]", "(processes started 3, processes of MPI 1)"]),
+    ("SLURM_JOB_ID=1 SLURM_PROCID=0 SLURM_NTASKS=3", []),
+    ("PMI_RANK=some PMI_SIZE=3", ["[tessera.launch.environment]", "[PMI_RANK=some]"]),
+]
 
 
-def judged(how, name, command, said):
+def judged(how, name, command, said, variables=()):
     """Whether a job ends as it should, and what to say of it."""
     try:
-        ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=60, env=os.environ | dict(variables))
     except subprocess.TimeoutExpired:
         return False, f"HANGS: {how}, {name}"
     ours = [line for line in ran.stderr.splitlines() if line.startswith("tessera: ")]
@@ -62,6 +72,8 @@ for how, ranks, said in cases:  # threads are as many as the mesh has workers, m
         jobs.append((how, "threads", [program, how], said))
     if ranks:
         jobs.append((how, f"{ranks} processes", [mpirun, "-np", str(ranks), program, how], said))
+for variables, said in started:
+    jobs.append(("well", variables, [program, "well"], said, [v.split("=") for v in variables.split()]))
 with concurrent.futures.ThreadPoolExecutor(4) as pool:  # most of the time they wait
     results = list(pool.map(lambda job: judged(*job), jobs))
 for _, text in results:

@@ -8,6 +8,15 @@ namespace tessera::code {
 inline constexpr reason mesh_larger_than_world{
     "tessera.launch.world", "mesh, world",
     "the mesh does not fit the workers that were started; start as many as it names, or choose another mesh"};
+inline constexpr reason launcher_not_understood{
+    "tessera.launch.environment", "",
+    "the launcher's variables say no rank of a world; start the program with mpirun, srun or torchrun, or unset them to run it alone"};
+inline constexpr reason launcher_without_mpi{
+    "tessera.launch.processes", "processes",
+    "several processes were started, and they have no MPI to meet; build with MPI and start with mpirun -n N PROGRAM or srun --mpi=pmix, or say in-process"};
+inline constexpr reason other_mpi{
+    "tessera.launch.mpi", "processes started, processes of MPI",
+    "MPI does not see the processes that were started: the program was built against another MPI than the launcher's, or the launcher has no PMI for it; use the mpirun of that MPI, or srun --mpi=pmix"};
 inline constexpr reason limit_not_positive{
     "tessera.launch.limit", "seconds",
     "the time limit is no time at all; give at least a second"};

@@ -161,16 +161,29 @@ TESSERA_INLINE int run_workers(int argc, char** argv, const launch_options& opti
     std::fprintf(stderr, "tessera: transport '%s' is unknown; say auto, in-process or mpi\n", options.transport.c_str());
     return 2;
   }
-  const launcher by = read_environment().by;
-  const bool served = by == launcher::none || (detail::has_mpi && by == launcher::mpi);
-  if (options.transport == "auto" && !served) {
-    std::fprintf(stderr, "tessera: this program was started by %s, which it cannot use; start it alone, or say in-process\n",
-                 by == launcher::mpi ? "an MPI launcher but built without MPI" : "torchrun");
-    return 2;
+  launch_environment started;
+  try {
+    started = read_environment();
+  } catch (const error& e) {
+    if (options.transport != "in-process") {
+      detail::complain("launch", e);
+      return 2;
+    }
   }
+  const auto refused = [&](const refusal& why) {
+    if (started.rank == 0) detail::complain("launch", error(why));
+    return 2;
+  };
+  const bool alone = started.by == launcher::none || started.world == 1;
+  const bool speaks_mpi = detail::has_mpi && started.by != launcher::torchrun;
+  if (options.transport == "auto" && !alone && !speaks_mpi) return refused(refusal{code::launcher_without_mpi, started.world});
 #ifdef TESSERA_HAS_MPI
-  const bool processes = options.transport == "mpi" || (options.transport == "auto" && by == launcher::mpi);
-  if (processes) detail::start_job(argc, argv);  // which ends together, so that one of them can say what is wrong with all
+  const bool processes = options.transport == "mpi" || (options.transport == "auto" && (started.by == launcher::mpi || !alone));
+  if (processes) {
+    detail::start_job(argc, argv);  // which ends together, so that one of them can say what is wrong with all
+    if (const int seen = detail::running_launch()->size(); started.by != launcher::none && seen != started.world)
+      return refused(refusal{code::other_mpi, started.world, seen});
+  }
 #else
   static_cast<void>(argc);
   static_cast<void>(argv);
@@ -179,10 +192,7 @@ TESSERA_INLINE int run_workers(int argc, char** argv, const launch_options& opti
     return 2;
   }
 #endif
-  if (options.time_limit.count() <= 0) {
-    if (read_environment().rank == 0) detail::complain("launch", error(refusal{code::limit_not_positive, options.time_limit.count()}));
-    return 2;
-  }
+  if (options.time_limit.count() <= 0) return refused(refusal{code::limit_not_positive, options.time_limit.count()});
 #ifdef TESSERA_HAS_MPI
   if (processes) return detail::run_mpi(options, mesh, program);
 #endif
