@@ -51,6 +51,12 @@ layer_case contraction_case(const layout& x, const contraction& what) {
   };
   c.serial = [what](const at::Tensor& in, const std::vector<at::Tensor>& w) {
     const at::Tensor bias = what.bias ? w[1] : at::Tensor{};
+    if (what.by_expert()) {
+      const at::Tensor y = at::bmm(in.reshape({in.size(0), -1, in.size(-1)}), w[0]);
+      auto sizes = in.sizes().vec();
+      sizes.back() = what.out;
+      return (what.bias ? y + bias : y).reshape(sizes);
+    }
     if (what.kernels.empty()) return at::linear(in, w[0], bias);
     const std::vector<index_t> none(static_cast<std::size_t>(what.kernels.count), 0);
     return at::convolution(padded_for(in, what.kernels, 0), w[0], bias, each_of(what.kernels, &sliding::stride), none,
@@ -211,6 +217,33 @@ layer_case roll_linear(dice& d, const mesh_value& mesh, bool chosen) {
   return contraction_case(x, c);
 }
 
+/// A linear layer of each of up to five experts, of slots, sequences of them or neither; now and then neighbours have an expert's slots too.
+layer_case roll_experts(dice& d, const mesh_value& mesh, bool chosen) {
+  auto e = extents({d.roll(1, 5)});
+  for (int i = d.roll(0, 2); i > 0; --i) e.push(d.roll(1, 4));
+  e.push(d.roll(1, 7));
+  contraction c;
+  c.out = d.roll(1, 6);
+  c.bias = !d.once_in(4);
+  c.divide_among(e[0]);
+  layout x = roll_input(d, mesh, e);
+  if (x.levels(0) > 0 && x.dims[0].kind == cover::tiled && d.once_in(4)) x = x.halo(0, {3, 1, 1, 1, 1});
+  if (chosen) {
+    c.chosen = true;
+    for (const auto& a : mesh.axes) {
+      const int what = d.roll(0, 3);
+      if (what <= 1) c.cut_out.push(a.name);
+      if (what == 2) c.cut_in.push(a.name);
+    }
+  }
+  if (d.once_in(3)) {
+    c.has_output = true;
+    e[e.count - 1] = c.out;
+    c.output = roll_layout(d, mesh, e, {true, true, true, false});
+  }
+  return contraction_case(x, c);
+}
+
 /// LibTorch's own interpolation. Its nearest neighbours of small pictures are those of its gradient, those of lines and volumes not always:
 /// so these and cubic ones, which it has in two dimensions alone, are made of pictures.
 at::Tensor serial_upsampling(const at::Tensor& x, const upsampling& what) {
@@ -339,6 +372,14 @@ TEST_CASE("linear layers equal the serial layer on any partition of input, weigh
   for (const bool chosen : {false, true}) {
     layer_trials t;
     t.run(54 + static_cast<std::uint64_t>(chosen), 90, [&](dice& d, const mesh_value& m) { return roll_linear(d, m, chosen); });
+    judge(t, 300);
+  }
+}
+
+TEST_CASE("linear layers of experts equal the serial product of each on any partition of input, weight and output") {
+  for (const bool chosen : {false, true}) {
+    layer_trials t;
+    t.run(60 + static_cast<std::uint64_t>(chosen), 90, [&](dice& d, const mesh_value& m) { return roll_experts(d, m, chosen); });
     judge(t, 300);
   }
 }

@@ -18,7 +18,8 @@ TESSERA_INLINE at::Tensor forward_contraction(const bound_layer& b, const contra
   if (adds_bias) operands.push_back(weight(1));
   const auto biased = [&](const at::Tensor& y, const at::Tensor& bias) {
     std::vector<index_t> along(static_cast<std::size_t>(y.dim()), 1);
-    along[static_cast<std::size_t>(what.feature < 0 ? y.dim() + what.feature : what.feature)] = bias.numel();
+    if (what.by_expert()) along.front() = bias.size(0);
+    along[static_cast<std::size_t>(what.feature < 0 ? y.dim() + what.feature : what.feature)] = bias.size(-1);
     return (y.to(sums) + bias.to(sums).view(along)).to(e);
   };
   const detail::window_giving* gives = slides && what.transposed && !b.is_empty ? &b.gives_by(what.feature + 1, what.kernels) : nullptr;
@@ -34,6 +35,9 @@ TESSERA_INLINE at::Tensor forward_contraction(const bound_layer& b, const contra
   } else if (slides) {
     const detail::kernel_lists& k = reading->lists();
     y = at::convolution(x.to(sums), w.to(sums), bias, k.step, k.zero, k.dilation, false, k.zero, x.size(what.feature) / w.size(1));
+  } else if (what.by_expert()) {
+    const at::Tensor slots = x.to(sums).reshape({x.size(0), -1, x.size(-1)});
+    y = (bias ? at::baddbmm(*bias, slots, w.to(sums)) : at::bmm(slots, w.to(sums))).reshape(b.sizes);
   } else {
     y = at::linear(x.to(sums), w.to(sums), bias);
   }

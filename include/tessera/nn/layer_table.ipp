@@ -32,6 +32,10 @@ TESSERA_INLINE layer_table::layer_table() {
     return linear_layer{o.number("out"),                  o.flag("bias", true),     o.axes("cut_out"),             o.axes("cut_in"),
                         o.chosen_partition("output_as"), o.number("grain_out", 1), o.chosen_element("weights_as")};
   });
+  layer("experts", [](options o) {
+    return experts_layer{o.number("experts"),    o.number("out"),                 o.flag("bias", true),     o.axes("cut_out"), o.axes("cut_in"),
+                         o.chosen_partition("output_as"), o.number("grain_out", 1), o.chosen_element("weights_as")};
+  });
   layer("conv", [](options o) {
     const std::string rule = o.padding_rule("padding");
     return conv_layer{o.number("out"),          o.numbers("kernel"),             o.numbers("stride"),       rule.empty() ? o.numbers("padding") : per_dimension{},

@@ -5,11 +5,12 @@
 namespace tessera {
 
 /// What linear layers and convolutions have in common: a weight [out, in, kernel…] summed over the input's features. A transposed
-/// convolution is the adjoint of a convolution of its result, so its weight is [in, out, kernel…].
+/// convolution is the adjoint of a convolution of its result, so its weight is [in, out, kernel…]. Experts have a weight each, [experts, in, out].
 struct contraction {
   int feature = -1;                     ///< the dimension of the features; −1 is the last
   index_t out = 0;                        ///< features of the result
   index_t groups = 1;                     ///< groups of features that see only each other
+  index_t experts = none;                 ///< how many the input's first dimension has, each with a weight and a bias of its own
   static_vector<sliding, 8> kernels;    ///< windows of the dimensions behind it
   bool transposed = false;              ///< these are windows of the result
   static_vector<index_t, 3> output_padding;  ///< transposed: how much further the result goes on at its end; 0 unless said
@@ -24,6 +25,18 @@ struct contraction {
   bool has_element = false;             ///< the weights are stored in one of their own, not that of the input
   tessera::element element{};
   refusal why;                          ///< what does not fit in the options themselves
+
+  static constexpr index_t none = -1;
+  constexpr bool by_expert() const { return experts >= 0; }
+  /// Which dimension of the weight is that of its inputs, and which that of its outputs.
+  constexpr int inputs_at() const { return transposed ? 0 : 1; }
+  constexpr int outputs_at() const { return by_expert() ? 2 : 1 - inputs_at(); }
+
+  /// Gives each of so many experts weights of its own.
+  constexpr void divide_among(index_t count) {
+    experts = count;
+    if (count < 0) why = first_of(why, refusal{code::extent_negative, 0, count});
+  }
 
   /// The kernel over a dimension of n elements; output padding is less that a transposed one cuts off at the far end.
   constexpr sliding over(int i, index_t n) const {

@@ -47,6 +47,10 @@ class contraction_form {
     const auto& [cut_out, cut_in, spread] = how;
     layer_plan p;
     layout used = x_;
+    if (what_.by_expert() && !used.dims[0].tiles()) {
+      used.dims[0].tile();
+      used.dims[0].balance(1);
+    }
     if (p.why = check_groups(); !p.why.ok()) return p;
     const bool grouped = what_.groups > 1;
     const static_vector<int, max_axes> group_cut = grouped ? joined_lists(cut_out, cut_in) : cut_out;
@@ -151,15 +155,18 @@ class contraction_form {
     return {letter, treatment::resampled, {}, 0, 0, what_.outputs(i, n), what_.needs(i)};
   }
 
-  // x[…, f, s…] w[o, f, k…] → y[…, o, s…]; with groups x[…, g, f, s…] w[g, o, f, k…] → y[…, g, o, s…]. Transposed: w[f, o, k…].
+  // x[…, f, s…] w[o, f, k…] → y[…, o, s…]; with groups x[…, g, f, s…] w[g, o, f, k…] → y[…, g, o, s…]. Transposed: w[f, o, k…]. By experts:
+  // x[e, …, f] w[e, f, o] → y[e, …, o].
   constexpr signature multiply(unsigned spread) const {
     signature s;
     s.kind = linearity::multilinear;
     letters x;
     letters w;
     if (what_.groups > 1) w.push('g');
-    w.push(what_.transposed ? 'f' : 'o');
-    w.push(what_.transposed ? 'o' : 'f');
+    if (what_.by_expert()) w.push(in_[0]);
+    const bool inputs_first = what_.inputs_at() < what_.outputs_at();
+    w.push(inputs_first ? 'f' : 'o');
+    w.push(inputs_first ? 'o' : 'f');
     for (char letter : in_) {
       if (letter == 'f' && what_.groups > 1) {
         x.push('g');
@@ -179,13 +186,20 @@ class contraction_form {
     return s;
   }
 
+  // y[…, o, s…] + b[o]; by experts y[e, …, o] + b[e, 1, o].
   constexpr signature add() const {
     signature s;
     s.kind = linearity::additive;
     s.result = in_;
     s.result[feature_] = 'o';
     s.operands.push(s.result);
-    s.operands.push(named("o"));
+    letters b;
+    if (what_.by_expert()) {
+      b.push(in_[0]);
+      b.push('e');
+    }
+    b.push('o');
+    s.operands.push(b);
     return s;
   }
 
@@ -203,21 +217,22 @@ class contraction_form {
                            const static_vector<int, max_axes>& cut_in) const {
     layout w;
     w.mesh = x_.mesh;
-    for (const axis_role& r : used.roles) w.roles.push(r.kind == role::cut || r.kind == role::partial ? axis_role{} : r);
+    for (const axis_role& r : used.roles) w.roles.push(cuts_experts(r) || (r.kind != role::cut && r.kind != role::partial) ? r : axis_role{});
     dimension out;
     out.extent = what_.out;
     out.set_grain(cut_out.empty() ? 1 : what_.grain_out);
     dimension in = used.dims[feature_];
     in.tag = {};
-    w.dims.push(what_.transposed ? in : out);
-    w.dims.push(what_.transposed ? out : in);
+    if (what_.by_expert()) w.dims.push(used.dims[0]);
+    const int inputs = what_.inputs_at();
+    w.dims.push(inputs < what_.outputs_at() ? in : out);
+    w.dims.push(inputs < what_.outputs_at() ? out : in);
     for (const sliding& s : what_.kernels) {
       dimension k;
       k.extent = s.kernel;
       w.dims.push(k);
     }
-    const int inputs = what_.transposed ? 0 : 1;
-    for (int a : cut_out) w.cut_by(1 - inputs, a);
+    for (int a : cut_out) w.cut_by(what_.outputs_at(), a);
     for (int a : cut_in) w.cut_by(inputs, a, used.roles[a].joined);
     w.dims[inputs].bounds = in.bounds;
     w.dims[inputs].turned = in.turned;
@@ -268,14 +283,25 @@ class contraction_form {
     return w;
   }
 
+  // Whether an axis cuts the experts, who have their weights where they are.
+  constexpr bool cuts_experts(const axis_role& r) const { return what_.by_expert() && r.kind == role::cut && r.dimension == 0; }
+
   constexpr layout biases(const layout& y) const {
     layout b;
     b.mesh = y.mesh;
+    dimension one;
+    one.extent = 1;
+    if (what_.by_expert()) {
+      b.dims.push(y.dims[0]);
+      b.dims.push(one);
+    }
     b.dims.push(y.dims[feature_]);
+    const auto outputs = static_cast<signed char>(b.dims.count - 1);
     for (const axis_role& r : y.roles)
-      b.roles.push(r.kind == role::cut && r.dimension == feature_ ? axis_role{role::cut, 0, r.level, r.joined}
-                   : r.kind == role::cut                           ? axis_role{}
-                                                                   : r);
+      b.roles.push(cuts_experts(r)                                   ? r
+                   : r.kind == role::cut && r.dimension == feature_ ? axis_role{role::cut, outputs, r.level, r.joined}
+                   : r.kind == role::cut                             ? axis_role{}
+                                                                     : r);
     return b;
   }
 

@@ -62,6 +62,26 @@ struct linear_layer {
   constexpr layer_plan plan(const tensor_value& x) const { return plan_contraction(x.layout, what()); }
 };
 
+/// `experts` as a value: `experts_layer{.experts = 8, .out = 64}`.
+struct experts_layer {
+  static constexpr const char* name = "experts";
+  index_t experts = 0;
+  index_t out = 0;
+  bool bias = true;
+  axis_names cut_out{};
+  axis_names cut_in{};
+  chosen<layout> output_as{};
+  index_t grain_out = 1;  ///< outputs that no cut splits
+  chosen<element> weights_as{};
+
+  constexpr contraction what() const {
+    contraction c = linear_layer{out, bias, cut_out, cut_in, output_as, grain_out, weights_as}.what();
+    c.divide_among(experts);
+    return c;
+  }
+  constexpr layer_plan plan(const tensor_value& x) const { return plan_contraction(x.layout, what()); }
+};
+
 /// `conv` as a value: `conv_layer{.out = 6, .kernel = {3, 3}, .padding = {1}}`.
 struct conv_layer {
   static constexpr const char* name = "conv";

@@ -286,10 +286,15 @@ constexpr layout one_along(layout x, const Along& along) {
   return x;
 }
 
-/// Stored forms are invariant wherever they are not cut or on one coordinate: every worker that holds a copy steps it alike.
+/// Stored forms are invariant wherever they are not cut or on one coordinate, and hold no halos: every worker that holds a copy steps it alike.
 constexpr layout stored_form(layout used) {
   for (int a = 0; a < used.roles.count; ++a)
     if (used.roles[a].kind == role::replicate || used.roles[a].kind == role::partial) used.roles[a] = {role::invariant};
+  for (dimension& d : used.dims) {
+    if (d.tiles()) continue;
+    d.tile();
+    d.balance(1);
+  }
   return used;
 }
 

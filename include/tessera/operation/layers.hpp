@@ -29,6 +29,23 @@ struct linear : layer<linear<Out, Options...>>, detail::mesh_of_options<Options.
   static constexpr layer_plan plan(const tensor_value& x) { return plan_contraction(x.layout, what()); }
 };
 
+/// y[e, …, o] = b[e, 0, o] + Σ x[e, …, i] w[e, i, o]: a linear layer of each expert, x[Experts, …, in], w[Experts, in, Out], b[Experts, 1, Out].
+/// Where the experts are cut their weights lie with them (Shazeer et al. 2017; Lepikhin et al. 2021).
+///
+/// Options: those of `linear`.
+template <index_t Experts, index_t Out, class... Options>
+struct experts : layer<experts<Experts, Out, Options...>>, detail::mesh_of_options<Options...> {
+  static constexpr const char* name = "experts";
+  static constexpr option_set takes = linear<Out>::takes;
+  static constexpr contraction what() {
+    contraction c = detail::read_options<Options...>(takes).weights;
+    c.out = Out;
+    c.divide_among(Experts);
+    return c;
+  }
+  static constexpr layer_plan plan(const tensor_value& x) { return plan_contraction(x.layout, what()); }
+};
+
 /// y[n, o, …] = b[o] + Σ x[n, i, stride·… + dilation·k − padding] w[o, i, k] over a kernel of 1 to 3 dimensions.
 ///
 /// Options in any order: `kernel<…>`, `stride`, `padding`, `padding_at`, `padding_same`, `padding_valid`, `padding_mode`, `dilation`, `groups` and
@@ -189,6 +206,8 @@ struct repartition : layer<repartition<Partition>>, detail::mesh_of_options<outp
 
 template <index_t Out, class... Options>
 inline constexpr kind kind_of<nn::linear<Out, Options...>> = kind::layer;
+template <index_t Experts, index_t Out, class... Options>
+inline constexpr kind kind_of<nn::experts<Experts, Out, Options...>> = kind::layer;
 template <index_t Out, class... Options>
 inline constexpr kind kind_of<nn::conv<Out, Options...>> = kind::layer;
 template <index_t Out, class... Options>

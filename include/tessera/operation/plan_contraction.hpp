@@ -11,7 +11,7 @@ namespace detail {
 constexpr layout of_one_sample(layout x, int feature) {
   for (int d = 0; d < x.dims.count; ++d) {
     if (d < feature || x.dims[d].extent == dynamic) x.dims[d].extent = 1;
-    if (d < feature && x.dims[d].bounds == learned) x.dims[d].bounds = nullptr;
+    if (d < feature) x.dims[d].bounds = nullptr;
   }
   return x;
 }
@@ -66,20 +66,22 @@ constexpr layer_plan plan_contraction(const layout& x, const contraction& what) 
   refused.why = what.why;
   if (!refused.why.ok()) return refused;
   const int feature = what.feature < 0 ? x.dims.count + what.feature : what.feature;
-  if (feature < 0 || feature + what.kernels.count + 1 != x.dims.count || what.kernels.count > 3) {
-    refused.why = refusal{code::layer_takes_other_dimensions, what.feature < 0 ? 1 : what.feature + what.kernels.count + 1,
+  const int least = what.by_expert() ? 1 : 0;  // dimensions before the features
+  if (feature < least || feature + what.kernels.count + 1 != x.dims.count || what.kernels.count > 3) {
+    refused.why = refusal{code::layer_takes_other_dimensions, what.feature < 0 ? least + 1 : what.feature + what.kernels.count + 1,
                           x.dims.count};
     return refused;
   }
-  if (x.dims[feature].extent == dynamic) {
-    refused.why = refusal{code::extent_not_static, feature};
+  for (int d = 0; d < x.dims.count; ++d) {
+    const bool of_weight = d == feature || d < least;
+    if (of_weight && x.dims[d].extent == dynamic) refused.why = refusal{code::extent_not_static, d};
+    else if ((of_weight || d > feature) && x.dims[d].bounds == learned) refused.why = refusal{code::lengths_not_known, d};
+    if (!refused.why.ok()) return refused;
+  }
+  if (what.by_expert() && x.dims[0].extent != what.experts) {
+    refused.why = refusal{code::extents_differ, 0, x.dims[0].extent, what.experts};
     return refused;
   }
-  for (int d = feature; d < x.dims.count; ++d)
-    if (x.dims[d].bounds == learned) {
-      refused.why = refusal{code::lengths_not_known, d};
-      return refused;
-    }
   if (what.out < 0) {
     refused.why = refusal{code::extent_negative, feature, what.out};
     return refused;
