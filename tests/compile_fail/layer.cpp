@@ -298,3 +298,32 @@ static_assert(bad::program.count >= 0);
 using bad = ts::sequential<images<image>, nn::conv<6, ts::kernel<3, 3>, ts::padding_same, ts::padding<1>>>;
 static_assert(bad::program.count >= 0);
 #endif
+
+// Experts.
+using slots = ts::partition<grid, ts::blocks<row>, ts::whole, ts::blocks<col>>;
+using learned_slots = ts::partition<grid, ts::learned_lengths<row>, ts::whole, ts::blocks<col>>;
+template <class P, class Shape = ts::shape<ts::dim<5>, batch, ts::dim<6>>>
+using slots_of = ts::tensor<P, Shape, double>;
+#ifdef CONTROL
+static_assert(ts::sequential<slots_of<slots>, nn::experts<5, 8, ts::cut_out<col>>, nn::relu, nn::stored_over<nn::experts<5, 6, ts::no_bias>, row>>::program.count == 3);
+static_assert(ts::sequential<ts::tensor<features, ts::shape<ts::dim<5>, ts::dim<6>>>, nn::experts<5, 8>>::program.count == 1);  // a slot each
+#endif
+#if defined(OTHER_EXPERTS)  // expect: [tessera.shape.extent] && at_layer<1, tessera::nn::experts< && tessera::extents_differ<tessera::its::dimension<0>, tessera::its::first<5>, tessera::its::second<4>>
+using bad = ts::sequential<slots_of<slots>, nn::relu, nn::experts<4, 8>, nn::relu>;
+static_assert(bad::program.count >= 0);
+#elif defined(DYNAMIC_EXPERTS)  // expect: [tessera.layer.dynamic] && at_layer<0, && tessera::extent_not_static<tessera::its::dimension<0>>
+using bad = ts::sequential<slots_of<slots, ts::shape<batch, ts::dim<5>, ts::dim<6>>>, nn::experts<5, 8>>;
+static_assert(bad::program.count >= 0);
+#elif defined(LEARNED_EXPERTS)  // expect: [tessera.lengths.unknown] && at_layer<0, && tessera::lengths_not_known<tessera::its::dimension<0>>
+using bad = ts::sequential<slots_of<learned_slots>, nn::experts<5, 8>>;
+static_assert(bad::program.count >= 0);
+#elif defined(EXPERTS_OF_VECTOR)  // expect: [tessera.layer.dimensions] && at_layer<0, && tessera::layer_takes_other_dimensions<tessera::its::takes<2>, tessera::its::is_given<1>>
+using bad = ts::sequential<ts::tensor<ts::partition<grid, ts::blocks<row>>, ts::shape<ts::dim<5>>>, nn::experts<5, 8>>;
+static_assert(bad::program.count >= 0);
+#elif defined(LESS_THAN_NO_EXPERTS)  // expect: [tessera.shape.negative] && at_layer<0, && tessera::extent_negative<tessera::its::dimension<0>, tessera::its::extent<-1>>
+using bad = ts::sequential<slots_of<slots>, nn::experts<-1, 8>>;
+static_assert(bad::program.count >= 0);
+#elif defined(STRIDED_EXPERTS)  // expect: [tessera.layer.not_taken] && at_layer<0, tessera::nn::experts< && tessera::option_not_taken<tessera::its::option<0>>
+using bad = ts::sequential<slots_of<slots>, nn::experts<5, 8, ts::stride<2>>>;
+static_assert(bad::program.count >= 0);
+#endif

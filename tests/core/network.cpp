@@ -48,6 +48,7 @@ void takes_just(std::string_view list, std::string_view option) {
 template <class Option>
 void layers_take(std::string_view option) {
   takes_just<nn::linear<4, Option>>("cut_out cut_in output_as no_bias weights_as", option);
+  takes_just<nn::experts<3, 4, Option>>("cut_out cut_in output_as no_bias weights_as", option);
   takes_just<nn::conv_transpose<4, Option>>("kernel stride padding padding_at output_padding output_size dilation groups cut_out cut_in output_as no_bias weights_as", option);
   takes_just<nn::conv<4, Option>>("kernel stride padding padding_at padding_same padding_valid padding_mode dilation groups cut_out cut_in output_as no_bias weights_as", option);
   takes_just<nn::max_pool<Option>>("kernel stride padding padding_at dilation ceil_mode", option);
@@ -237,6 +238,63 @@ TEST_CASE("the weight's cut is the cheapest for one sample, whatever the batch")
     x.dims[1].extent = 1000;
     return x;
   }()));
+}
+
+TEST_CASE("the weight's cut is the cheapest for one sample, whatever the lengths of the batch's parts") {
+  const index_t begins[]{0, 1, 6};
+  layout x = value_of<tensor<partition<grid, blocks<row>, blocks<col>>, shape_of<6, 96>, double>>.layout;
+  x.dims[0].bounds = begins;
+  const layer_plan p = nn::linear<10>::plan({x, element::float64});
+  REQUIRE(p.why.ok());
+  CHECK(p.stored(0).levels(1) == 1);
+}
+
+TEST_CASE("a bias of what has a halo is stored without it") {
+  using features = tensor<partition<grid, whole, whole>, shape_of<4, 6>, double>;
+  using with_halo = partition<grid, whole, haloed<blocks<row>, 8, 1, -1, 1>>;
+  const layer_plan p = nn::linear<8, output_as<with_halo>>::plan(value_of<features>);
+  REQUIRE(p.why.ok());
+  CHECK(p.weight(1).dims[0].kind == cover::haloed);
+  CHECK((p.stored(1).dims[0].kind == cover::tiled && p.stored(1).levels(0) == 1));
+}
+
+TEST_CASE("experts have their weights where they are, and move what a linear layer of each would") {
+  struct expert : axis<2> {};
+  struct data : axis<3> {};
+  struct model : axis<2> {};
+  using cube = mesh<expert, data, model>;
+  using slots = tensor<partition<cube, blocks<expert>, blocks<data>, whole, blocks<model>>, shape<dim<5>, dim<7>, dim<2>, dim<6>>, double>;
+  using columns = nn::experts<5, 4, cut_out<model>>;
+  using rows = nn::experts<5, 4, cut_in<model>>;
+  const layer_plan p = columns::plan(value_of<slots>);
+  REQUIRE(p.why.ok());
+  using weight = tensor<partition<cube, blocks<expert>, whole, blocks<model>, invariant<data>>, shape_of<5, 6, 4>, double>;
+  using bias = tensor<partition<cube, blocks<expert>, whole, blocks<model>, invariant<data>>, shape_of<5, 1, 4>, double>;
+  CHECK((same(p.stored(0), value_of<weight>.layout) && same(p.stored(1), value_of<bias>.layout)));
+  CHECK(p.parameter(0).initial == init::usual(6));
+  CHECK(p.parameter(1).initial == init::usual(6));
+  STATIC_REQUIRE(std::is_same_v<sequential<slots, columns>::output, sequential<slots, rows>::output>);
+  STATIC_REQUIRE(std::is_same_v<sequential<slots, columns>::output,
+                                tensor<partition<cube, blocks<expert>, blocks<data>, whole, blocks<model>>, shape<dim<5>, dim<7>, dim<2>, dim<4>>, double>>);
+  // Gathered: each worker lacks one half of the features of its slots; reduced: it gets a term of each of its results.
+  constexpr index_t gradients = 2 * (3 - 1) * 5 * (6 + 1) * 4;  // an all_reduce of all weights over the slots' three workers
+  constexpr traffic_value gathered = traffic<sequential<slots, columns>>();
+  STATIC_REQUIRE(gathered.forward.bytes == 8 * 5 * 7 * 2 * 6);
+  STATIC_REQUIRE(gathered.backward.bytes == 8 * (5 * 7 * 2 * 6 + gradients));
+  constexpr traffic_value reduced = traffic<sequential<slots, rows>>();
+  STATIC_REQUIRE(reduced.forward.bytes == 8 * 5 * 7 * 2 * 4);
+  STATIC_REQUIRE(reduced.backward.bytes == reduced.forward.bytes + 8 * gradients);
+  // Stored over the slots' workers too: each lacks two thirds of its experts' weights, which come twice (a bias once, which backward does not
+  // read), and gets two terms of its part of their gradient.
+  constexpr traffic_value stored = traffic<sequential<slots, nn::stored_over<columns, data>>>();
+  STATIC_REQUIRE(stored.forward.bytes == gathered.forward.bytes + 8 * gradients / 2);
+  STATIC_REQUIRE(stored.backward.bytes == gathered.forward.bytes + 8 * (gradients / 2 + (3 - 1) * 5 * 6 * 4));
+  for (const traffic_value& t : {gathered, reduced, stored})
+    CHECK((t.forward.bytes == t.forward.lower_bound_bytes && t.backward.bytes == t.backward.lower_bound_bytes));
+  // Without a word from the program the weights' cut is that of a linear layer: the fewer of inputs and outputs move.
+  CHECK(nn::experts<5, 4>::plan(value_of<slots>).stored(0).levels(1) == 1);
+  CHECK(nn::experts<5, 40>::plan(value_of<slots>).stored(0).levels(2) == 1);
+  CHECK(nn::experts_layer{.experts = 5, .out = 4, .cut_out = {"model"}}.plan(value_of<slots>).output() == p.output());
 }
 
 TEST_CASE("outputs are cut in grains where the layer says so") {
