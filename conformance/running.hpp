@@ -11,9 +11,6 @@
 
 namespace conformance {
 
-/// x[e, c, s, i] w[e, i, o].
-inline constexpr signature of_each_expert = operation("ecsi,eio->ecso");
-
 /// A link bound to a team, with the parameters and buffers of this worker.
 class running_link {
  public:
@@ -37,9 +34,6 @@ class running_link {
 
  private:
   const layout& output() const { return of_->plan.output(); }
-  tensor<dyn> weight(std::size_t i) const {
-    return {team_, of_->plan.weight(static_cast<int>(i)), state.parameters[i].use()};
-  }
 
   template <class Layer>
   tensor<dyn> forward(const Layer& what, const tensor<dyn>& x, bool training) const {
@@ -52,10 +46,6 @@ class running_link {
     check(part.what.check());
     if (!output().mesh.contains(team_->rank())) return {team_, output(), tessera::detail::empty_result(held_by(output(), team_->rank()), {x.local()})};
     return {team_, output(), nn::interpolate(x.local(), part.what, part.where)};
-  }
-  tensor<dyn> forward(const experts&, const tensor<dyn>& x, bool) const {
-    const tensor<dyn> y = to(output(), einsum<of_each_expert>(to(of_->plan.used(), x), weight(0)));
-    return state.parameters.size() < 2 ? y : y + unsqueeze<1>(weight(1));
   }
   tensor<dyn> forward(const loss& what, const tensor<dyn>& x, bool) const {
     const tensor<dyn> y{team_, x.layout(), part_of(target_of(x.layout(), x.type()), x.layout(), team_->rank())};

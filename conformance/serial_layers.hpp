@@ -56,6 +56,10 @@ struct serial_layer {
   at::Tensor operator()(const contraction& what) const {
     kernel_lists k(what.kernels);
     const auto bias = what.bias ? parameter(1) : std::nullopt;
+    if (what.by_expert()) {
+      const at::Tensor y = at::einsum("ecsi,eio->ecso", {x, state.parameters[0]});
+      return bias ? y + bias->unsqueeze(1) : y;
+    }
     if (k.kernel.empty()) return at::linear(x, state.parameters[0], bias);
     at::Tensor padded = x;
     if (what.kernels[0].edge != boundary::zero) {
@@ -115,11 +119,6 @@ struct serial_layer {
     y = interpolated(y, part.what);
     for (int d = 2; d < makes.held.count; ++d) y = y.narrow(d, makes.first(d), makes.size(d));
     return y;
-  }
-
-  at::Tensor operator()(const experts&) const {
-    const at::Tensor y = at::einsum("ecsi,eio->ecso", {x, state.parameters[0]});
-    return state.parameters.size() < 2 ? y : y + state.parameters[1].unsqueeze(1);
   }
 
   at::Tensor operator()(const loss& what) const {

@@ -42,9 +42,6 @@ struct verdict {
   std::string why;
 };
 
-/// y[e, c, s, o] = Σ x[e, c, s, i] w[e, i, o] + b[e, 1, o]: the linear layers of experts.
-struct experts {};
-
 /// A loss of x and a target, and what becomes of the elements.
 struct loss {
   enum class kind { l1, squares, poisson, entropy, entropy_of_logits, divergence };
@@ -60,9 +57,9 @@ struct windowed {
 
 /// One link of the chain F = link ∘ … ∘ link that a case runs; `moving` is a change of layout.
 struct link {
-  using layer = std::variant<moving, contraction, pooling, normalisation, lookup, upsampling, windowed, experts, loss>;
+  using layer = std::variant<moving, contraction, pooling, normalisation, lookup, upsampling, windowed, loss>;
   layer what;
-  layer_plan plan;  ///< of changes, windows, experts and losses only layouts count
+  layer_plan plan;  ///< of changes, windows and losses only layouts count
 };
 
 inline link change_of(const layout& from, const layout& to) {

@@ -289,6 +289,20 @@ void layers(const ts::team<grid>& team) {
   static_assert(std::is_same_v<block::output, block::input>);
   // [end]
 
+  // [experts]
+  // Tokens in slots come cut by their source, go to where their expert is, and back: an all_to_all each way.
+  struct expert : ts::axis<2> {};
+  using em = ts::mesh<expert, model>;
+  using by_source = ts::partition<em, ts::whole, ts::blocks<expert>, ts::whole, ts::blocks<model>>;   // experts, source, slot, features
+  using by_expert = ts::partition<em, ts::blocks<expert>, ts::whole, ts::whole, ts::blocks<model>>;
+  using slots = ts::tensor<by_source, ts::shape_of<3, 4, 2, 6>, double>;
+  using feed = ts::nn::sequential<slots, ts::nn::repartition<by_expert>,
+                                  ts::nn::experts<3, 8, ts::cut_out<model>>,                   // gathers the features
+                                  ts::nn::relu,
+                                  ts::nn::experts<3, 6, ts::cut_in<model>>,                    // scatters sums over them
+                                  ts::nn::repartition<by_source>>;
+  static_assert(std::is_same_v<feed::output, feed::input>);
+  // [end]
   // [convolutions]
   using pixels = ts::partition<grid, ts::whole, ts::whole, ts::blocks<row>, ts::blocks<col>>;
   using channels = ts::partition<grid, ts::whole, ts::blocks<row, col>, ts::whole, ts::whole>;
@@ -329,6 +343,13 @@ void layers(const ts::team<grid>& team) {
     return at::linear(at::relu(at::linear(words, s.at("0.weight"), s.at("0.bias"))), s.at("2.weight"), s.at("2.bias"));
   };
   compare(block(dm_team, ts::seed{1}), ts::take<block::input>(dm_team, words), two, "a block with its sequence cut");
+  const at::Tensor tokens = at::sin(at::arange(144, at::kDouble)).view({3, 4, 2, 6});
+  const auto of_each = [&](const ts::nn::state_dict& s) {
+    const at::Tensor hidden = at::relu(at::baddbmm(s.at("0.bias"), tokens.flatten(1, 2), s.at("0.weight")));
+    return at::baddbmm(s.at("2.bias"), hidden, s.at("2.weight")).view({3, 4, 2, 6});
+  };
+  const auto em_team = team.over<em>();
+  compare(feed(em_team, ts::seed{1}), ts::take<slots>(em_team, tokens), of_each, "experts");
   const at::Tensor image = at::sin(at::arange(576, at::kDouble)).view({2, 4, 9, 8});
   const auto conv = [&](const ts::nn::state_dict& s) {
     return at::conv2d(image, s.at("0.weight"), s.at("0.bias"), 1, 1);

@@ -301,7 +301,7 @@ static_assert(bad::program.count >= 0);
 
 // Experts.
 using slots = ts::partition<grid, ts::blocks<row>, ts::whole, ts::blocks<col>>;
-using learned_slots = ts::partition<grid, ts::learned_lengths<row>, ts::whole, ts::blocks<col>>;
+using learned_slots = ts::partition<grid, ts::lengths<row>, ts::whole, ts::blocks<col>>;
 template <class P, class Shape = ts::shape<ts::dim<5>, batch, ts::dim<6>>>
 using slots_of = ts::tensor<P, Shape, double>;
 #ifdef CONTROL

@@ -123,6 +123,15 @@ struct in_tiles {
   }
 };
 
+// Sequences as slots of experts, whose weights are stored over what the slots are cut by, and used as copies.
+template <class By, class Sources, class... Over>
+struct feeding_experts {
+  constexpr auto operator()(auto given) const {
+    using feed = nn::chain<nn::experts<24, 96, cut_out<By>>, nn::relu, nn::experts<24, 48, cut_in<By>, output_as<Sources>>>;
+    return given | nn::stored_over<feed, Over...>{};
+  }
+};
+
 // Layers with several results, whose weights come one after the other in backward.
 template <class... Over>
 struct fused_in_tiles {
@@ -204,6 +213,9 @@ struct remembering {
   using stream = partition<grid, blocks<up>, whole, whole, invariant<across>>;
   using sequences = tensor<stream, shape<pictures, dim<16>, dim<48>>, E>;
   using tokens = tensor<partition<grid, blocks<up>, whole, invariant<across>>, shape<pictures, dim<16>>, std::int64_t>;
+  using by_slot = partition<grid, whole, blocks<up>, whole, invariant<across>>;
+  using slots = tensor<by_slot, shape<dim<24>, pictures, dim<48>>, E>;
+  using experts = feeding_experts<across, by_slot, up>;
   template <index_t Heads, index_t Keys>
   using transformer = transforming<stream, 48, Heads, Keys, across>;
   using by_rows = tied_table<35, 24, cut_in<across>, cut_out<across>>;
@@ -257,6 +269,8 @@ TEST_CASE("transformer blocks and embeddings take the memory that is counted") {
   CHECK(differs_in_memory<alone::transformer<4, 4>, alone::sequences>({6, 16, 48}, 0.9) == "");
   CHECK(differs_in_memory<alone::transformer<4, 2>, alone::sequences>({6, 16, 48}, 0.9) == "");
   CHECK(differs_in_memory<four::transformer<6, 3>, four::sequences>({6, 16, 48}, 0.9) == "");
+  CHECK(differs_in_memory<alone::experts, alone::slots>({24, 24, 48}, 0.9) == "");
+  CHECK(differs_in_memory<four::experts, four::slots>({24, 24, 48}, 0.9) == "");
   CHECK(differs_in_memory<alone::by_rows, alone::tokens>({6, 16}, 0.9) == "");
   CHECK(differs_in_memory<four::by_rows, four::tokens>({6, 16}, 0.9) == "");
   CHECK(differs_in_memory<four::by_features, four::tokens>({6, 16}, 0.9) == "");

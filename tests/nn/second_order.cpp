@@ -64,6 +64,8 @@ TEST_CASE("a gradient's gradient passes layers, also where workers have no part 
   CHECK(bends<sequential<features, nn::linear<3>>>({5, 8}));
   CHECK(bends<sequential<features, nn::linear<3, cut_out<up, across>>, nn::linear<2, cut_out<up, across>>>>({5, 8}));
   CHECK(bends<sequential<tensor<by_feature, shape_of<5, 3>, double>, nn::linear<8, cut_in<up, across>>>>({5, 3}));
+  using slots = tensor<partition<grid, blocks<up>, whole, blocks<across>>, shape_of<1, 3, 5>, double>;  // no expert on two
+  CHECK(bends<sequential<slots, nn::experts<1, 4>, nn::experts<1, 1, cut_out<across>>>>({1, 3, 5}));    // no result on two of the others
   using pixels = tensor<by_pixel, shape_of<2, 2, 7, 5>, double>;
   using padded = nn::conv<3, kernel<3, 3>, padding<1>>;
   CHECK(bends<sequential<pixels, padded, nn::conv<2, kernel<3, 3>>>>({2, 2, 7, 5}));
