@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/operation/contraction.hpp>
+#include <tessera/operation/contraction_letters.hpp>
 #include <tessera/operation/in_two.hpp>
 #include <tessera/operation/layer_plan.hpp>
 
@@ -17,13 +17,8 @@ struct sharing {
 
 class contraction_form {
  public:
-  constexpr contraction_form(const layout& x, const contraction& what) : x_(x), what_(what) {
-    feature_ = what.feature < 0 ? x.dims.count + what.feature : what.feature;
-    batch_ = feature_;
-    for (int i = 0; i < batch_; ++i) in_.push(static_cast<char>(1 + i));  // no letter: these are as many as there are dimensions
-    in_.push('f');
-    for (int i = 0; i < what.kernels.count; ++i) in_.push(static_cast<char>('s' + i));
-  }
+  constexpr contraction_form(const layout& x, const contraction& what)
+      : x_(x), what_(what), feature_(what.feature < 0 ? x.dims.count + what.feature : what.feature), letters_(x, what, feature_) {}
 
   /// Axes that cut the features of the input, outermost first.
   constexpr static_vector<int, max_axes> feature_axes() const {
@@ -82,7 +77,7 @@ class contraction_form {
       w = split_in_two(weight.used, 0, rows_of_group());
       if (p.why = first_of(x.why, w.why); !p.why.ok()) return p;
     }
-    inferred y = infer(multiply(spread), two(x.layout, w.layout));
+    inferred y = infer(letters_.multiply(spread), two(x.layout, w.layout));
     if (y.why.ok() && grouped) y = merged_from_two(y.layout, feature_);
     if (p.why = first_of(y.why, check_count(y.layout)); !p.why.ok()) return p;
     const layout& raw = y.layout;
@@ -103,7 +98,7 @@ class contraction_form {
       bias.initial = weight.initial;
       bias.has_element = what_.has_element;
       bias.element = what_.element;
-      const inferred sum = infer(add(), two(given, bias.used));
+      const inferred sum = infer(letters_.add(), two(given, bias.used));
       if (p.why = sum.why; !p.why.ok()) return p;
       p.own(bias);
     }
@@ -144,63 +139,6 @@ class contraction_form {
       }
     }
     return {};
-  }
-
-  // What the operation does along the dimension of a kernel.
-  constexpr treated along(int i, unsigned spread) const {
-    const char letter = in_[feature_ + 1 + i];
-    if (!what_.transposed) return {letter, treatment::windowed, what_.kernels[i]};
-    const index_t n = x_.dims[feature_ + 1 + i].extent;
-    if ((spread >> i & 1u) != 0) return {letter, treatment::spread, {}, 0, 0, what_.outputs(i, n), what_.kernels[i].needs()};
-    return {letter, treatment::resampled, {}, 0, 0, what_.outputs(i, n), what_.needs(i)};
-  }
-
-  // x[…, f, s…] w[o, f, k…] → y[…, o, s…]; with groups x[…, g, f, s…] w[g, o, f, k…] → y[…, g, o, s…]. Transposed: w[f, o, k…]. By experts:
-  // x[e, …, f] w[e, f, o] → y[e, …, o].
-  constexpr signature multiply(unsigned spread) const {
-    signature s;
-    s.kind = linearity::multilinear;
-    letters x;
-    letters w;
-    if (what_.groups > 1) w.push('g');
-    if (what_.by_expert()) w.push(in_[0]);
-    const bool inputs_first = what_.inputs_at() < what_.outputs_at();
-    w.push(inputs_first ? 'f' : 'o');
-    w.push(inputs_first ? 'o' : 'f');
-    for (char letter : in_) {
-      if (letter == 'f' && what_.groups > 1) {
-        x.push('g');
-        s.result.push('g');
-      }
-      x.push(letter);
-      s.result.push(letter == 'f' ? 'o' : letter);
-    }
-    for (int i = 0; i < what_.kernels.count; ++i) {
-      const char kernel = static_cast<char>('A' + i);
-      w.push(kernel);
-      s.special.push(along(i, spread));
-      s.special.push({kernel, treatment::whole, {}, 0});
-    }
-    s.operands.push(x);
-    s.operands.push(w);
-    return s;
-  }
-
-  // y[…, o, s…] + b[o]; by experts y[e, …, o] + b[e, 1, o].
-  constexpr signature add() const {
-    signature s;
-    s.kind = linearity::additive;
-    s.result = in_;
-    s.result[feature_] = 'o';
-    s.operands.push(s.result);
-    letters b;
-    if (what_.by_expert()) {
-      b.push(in_[0]);
-      b.push('e');
-    }
-    b.push('o');
-    s.operands.push(b);
-    return s;
   }
 
   // Lets `cut_in` cut the features, and nothing else.
@@ -341,9 +279,8 @@ class contraction_form {
 
   const layout& x_;
   const contraction& what_;
-  int feature_ = 0;
-  int batch_ = 0;
-  letters in_;
+  int feature_;
+  contraction_letters letters_;
 };
 
 }  // namespace detail
