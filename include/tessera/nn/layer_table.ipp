@@ -33,7 +33,7 @@ TESSERA_INLINE layer_table::layer_table() {
                         o.chosen_partition("output_as"), o.number("grain_out", 1), o.chosen_element("weights_as")};
   });
   layer("experts", [](options o) {
-    return experts_layer{o.number("experts"),    o.number("out"),                 o.flag("bias", true),     o.axes("cut_out"), o.axes("cut_in"),
+    return experts_layer{o.number("experts"), o.number("out"), o.flag("bias", true), o.axes("cut_out"), o.axes("cut_in"),
                          o.chosen_partition("output_as"), o.number("grain_out", 1), o.chosen_element("weights_as")};
   });
   layer("conv", [](options o) {
