@@ -50,6 +50,8 @@ const std::vector<entry>& entries() {
   static const std::vector<entry> all{
       {"linear", "`torch::nn::Linear`", rows, element::float32,
        {EXAMPLE(nn::linear_layer{.out = 10}), EXAMPLE(nn::linear_layer{.out = 10, .cut_out = {"a"}}), EXAMPLE(nn::linear_layer{.out = 10, .cut_in = {"a"}})}},
+      {"experts", "`torch::baddbmm` of each expert's slots", {4, 6, 12}, element::float32,
+       {EXAMPLE(nn::experts_layer{.experts = 4, .out = 10}), EXAMPLE(nn::experts_layer{.experts = 4, .out = 10, .cut_out = {"a"}})}},
       {"embedding", "`torch::nn::Embedding`", {8, 6}, element::int64,
        {EXAMPLE(nn::embedding_layer{.rows = 20, .features = 4}), EXAMPLE(nn::embedding_layer{.rows = 20, .features = 4, .cut_out = {"a"}}),
         EXAMPLE(nn::embedding_layer{.rows = 20, .features = 4, .cut_in = {"a"}})}},
