@@ -194,6 +194,130 @@ TEST_CASE("the row of padding begins as zeros and stays as it is, as LibTorch's 
 
 namespace {
 
+/// What a file says of an embedding with rolled options, and what LibTorch is told.
+struct rolled_lookup {
+  std::string file;
+  at::ScalarType type = at::kDouble;
+  std::optional<double> max_norm;
+  double norm_type = 2;
+  bool by_frequency = false;
+  bool frozen = false;
+  index_t padding = -1;
+};
+
+constexpr index_t table_rows = 7;
+constexpr index_t table_features = 5;
+
+rolled_lookup roll_lookup(dice& d) {
+  static const std::vector<std::string> lying{
+      R"("dims": [{"blocks": ["up"]}, {"whole": true}], "meaning": {"across": "invariant"})",
+      R"("dims": [{"blocks": ["up"]}, {"blocks": ["across"]}])",
+      R"("dims": [{"blocks": ["across", "up"]}, {"whole": true}])",
+      R"("dims": [{"whole": true}, {"whole": true}])",
+      R"("dims": [{"whole": true}, {"blocks": ["up"]}], "meaning": {"across": {"on": 0}})"};
+  static const std::vector<std::string> cuts{"", R"(, "cut_in": ["across"])", R"(, "cut_out": ["across"])", R"(, "cut_in": ["up", "across"])",
+                                             R"(, "cut_in": ["up"], "cut_out": ["across"])", R"(, "cut_out": ["across", "up"])"};
+  static const std::vector<std::string> stored{"", R"(, "stored_over": ["up"])", R"(, "stored_over": ["up", "across"])", R"(, "stored_over": ["across"], "gathered_once": true)"};
+  static const std::vector<std::pair<at::ScalarType, std::string>> elements{{at::kDouble, "double"}, {at::kFloat, "float"}, {at::kHalf, "half"}, {at::kBFloat16, "bfloat16"}};
+  const auto one = [&](const auto& all) { return all[static_cast<std::size_t>(d.roll(0, static_cast<int>(all.size()) - 1))]; };
+  rolled_lookup r;
+  const std::string lies = one(lying);
+  const auto [type, element] = d.once_in(2) ? elements[0] : one(elements);
+  r.type = type;
+  r.file = R"({"inputs": [{"name": "tokens", "shape": ["sequences", 5], "element": ")" + std::string(d.once_in(2) ? "int64" : "int32") + "\", " + lies +
+           R"(}], "nodes": [{"name": "y", "of": "tokens", "layer": "embedding", "rows": 7, "features": 5, "weights_as": ")" + element + '"' +
+           (lies == lying.back() ? "" : one(cuts)) + one(stored);
+  if (!d.once_in(4)) {
+    r.max_norm = 0.5 * d.roll(0, 4);
+    r.file += fmt::format(", \"max_norm\": {}", *r.max_norm);
+    if (const int type_of_norm = d.roll(0, 4); type_of_norm == 0) {
+      r.norm_type = std::numeric_limits<double>::infinity();
+      r.file += R"(, "norm_type": "infinite")";
+    } else if (type_of_norm < 4) {
+      r.norm_type = 0.5 * d.roll(1, 7);
+      r.file += fmt::format(", \"norm_type\": {}", r.norm_type);
+    }
+  }
+  if (r.by_frequency = d.once_in(2); r.by_frequency) r.file += R"(, "scale_grad_by_freq": true)";
+  if (r.frozen = d.once_in(5); r.frozen) r.file += R"(, "frozen": true)";
+  if (d.once_in(2)) {
+    r.padding = d.roll(0, 6);
+    r.file += fmt::format(", \"padding_idx\": {}", d.once_in(2) ? r.padding : r.padding - table_rows);
+  }
+  r.file += R"(}], "outputs": "y"})";
+  return r;
+}
+
+/// How far it is from LibTorch's over two steps; weights are given.
+double rolled_apart(const nn::made_of<kind::team, team_handle>& workers, const rolled_lookup& r) {
+  nn::program p;
+  nn::read_network(p, r.file, workers.value->mesh(), "embedding.json");
+  nn::dynamic_network net{workers, seed{3}, p};
+  const at::Tensor given = (2 * global_of({table_rows, table_features}, numbers{5})).to(r.type);
+  nn::assign(net, {{"0.weight", given}});
+  by_key w{{"0.weight", given.clone().set_requires_grad(!r.frozen)}};
+  at::Tensor table = w.at("0.weight");
+  torch::optim::SGD ours(net.parameters(), torch::optim::SGDOptions(0.1).momentum(0.5));
+  torch::optim::SGD theirs(listed(w), torch::optim::SGDOptions(0.1).momentum(0.5));
+  tensor_value lies = p.finish().inputs[0];
+  double worst = 0;
+  for (int step = 0; step < 2; ++step) {
+    const at::Tensor t = (global_of({step == 0 ? 4 : 1, 5}, numbers{static_cast<std::uint64_t>(step)}).abs() * 1000).to(at::kLong).remainder(5) + step;
+    lies.layout.dims[0].extent = t.size(0);
+    const auto y = net(tessera::detail::take_value(workers.value, lies.layout, lies.element, t.to(tessera::detail::scalar_type(lies.element))));
+    if (r.max_norm) {
+      const at::NoGradGuard no_record;
+      at::embedding_renorm_(table, t, *r.max_norm, r.norm_type);
+    }
+    const at::Tensor serial = at::embedding(table, t, r.padding, r.by_frequency);
+    worst = std::max({worst, apart(global(y), serial), states_apart(net, w)});
+    if (r.frozen) {
+      for (const at::Tensor& each : net.parameters()) worst = each.requires_grad() ? 1e9 : worst;
+      continue;
+    }
+    ours.zero_grad();
+    theirs.zero_grad();
+    sum(y * y + y).backward();
+    (serial * serial + serial).sum().backward();
+    worst = std::max(worst, gradients_apart(net, w));
+    ours.step();
+    theirs.step();
+    worst = std::max(worst, states_apart(net, w));
+  }
+  nn::agree_on_copies(net);
+  return worst;
+}
+
+template <int R, int C>
+void judge_rolled(std::uint64_t from, int rounds) {
+  dice d{from};
+  std::vector<rolled_lookup> all;
+  for (int i = 0; i < rounds; ++i) all.push_back(roll_lookup(d));
+  const auto run = in_team<typename token_grid<R, C>::grid>([&](auto& t) {
+    std::vector<double> far;
+    for (const rolled_lookup& r : all) far.push_back(rolled_apart(t, r));
+    return far;
+  });
+  INFO(run.errors());
+  REQUIRE(run.well());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const double most = all[i].type == at::kDouble ? 1e-12 : all[i].type == at::kFloat ? 1e-5 : all[i].type == at::kHalf ? 2e-2 : 0.15;
+    INFO(all[i].file);
+    for (const auto& r : run.results) CHECK((*r)[i] < most);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("embeddings with given weights, rows made no longer than they may be, gradients by frequency and frozen train as LibTorch's, on rolled partitions") {
+  judge_rolled<1, 1>(1, 20);
+  judge_rolled<2, 2>(2, 40);
+  judge_rolled<3, 2>(3, 40);
+  judge_rolled<1, 4>(4, 40);
+}
+
+namespace {
+
 /// A block without norms: attention over heads of which the keys have fewer, then a gated feed-forward, both with a skip.
 template <int R, int C, int Heads, int Keys, class Element, class Weights>
 struct block_of {

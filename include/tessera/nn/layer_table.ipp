@@ -75,7 +75,8 @@ TESSERA_INLINE layer_table::layer_table() {
   });
   layer("embedding", [](options o) {
     return embedding_layer{o.number("rows"), o.number("features"), o.element("weights_as", element::float32), o.axes("cut_out"), o.axes("cut_in"),
-                           o.chosen_partition("output_as"), o.chosen_number("padding_idx")};
+                           o.chosen_partition("output_as"), o.chosen_number("padding_idx"), o.chosen_real("max_norm"), o.real_or_infinite("norm_type", 2),
+                           o.flag("scale_grad_by_freq", false), o.flag("frozen", false), o.flag("sparse", false)};
   });
   layer("heads", [](options o) {
     return heads_layer{o.number("heads"), o.number("key_heads"), o.number("features"), o.flag("bias", true), o.axes("cut_out"), o.chosen_element("weights_as")};

@@ -3,6 +3,7 @@
 #include <tessera/file/layout.hpp>
 #include <tessera/nn/program.hpp>
 
+#include <limits>
 #include <set>
 
 namespace tessera::nn {
@@ -21,6 +22,12 @@ class node_options {
   index_t number(const char* name, index_t otherwise) const { return said(name) ? number(name) : otherwise; }
   double real(const char* name) const { return at(name).real(); }
   double real(const char* name, double otherwise) const { return said(name) ? real(name) : otherwise; }
+  /// A number, or the word "infinite".
+  double real_or_infinite(const char* name, double otherwise) const {
+    if (!said(name) || !at(name).value().is_string()) return real(name, otherwise);
+    if (at(name).word() != "infinite") at(name).fault("is no number and not infinite");
+    return std::numeric_limits<double>::infinity();
+  }
   bool flag(const char* name, bool otherwise) const { return said(name) ? at(name).flag() : otherwise; }
   std::string word(const char* name, const char* otherwise) const { return said(name) ? at(name).word() : otherwise; }
 
@@ -30,6 +37,7 @@ class node_options {
   /// What is said of an option that may be left to the layer.
   chosen<tessera::element> chosen_element(const char* name) const { return said(name) ? chosen(element(name)) : chosen<tessera::element>(); }
   chosen<index_t> chosen_number(const char* name) const { return said(name) ? chosen(number(name)) : chosen<index_t>(); }
+  chosen<double> chosen_real(const char* name) const { return said(name) ? chosen(real(name)) : chosen<double>(); }
   chosen<layout> chosen_partition(const char* name) const { return said(name) ? chosen(partition(name)) : chosen<layout>(); }
 
   /// A number for all dimensions of a kernel, or a list of one each.

@@ -14,13 +14,14 @@ class parameter : public state_tensor {
   parameter(const team_handle& team, std::string_view name, const parameter_value& of, element e, const seed& s);
 
   /// Another parameter of the same values.
-  parameter clone() const { return {copy(), used_, released_}; }
+  parameter clone() const { return {copy(), used_, released_, frozen_}; }
 
   /// The same parameter as another layer takes it, which lets it go behind forward or keeps it.
-  parameter used_as(const layout& used, bool released) const { return {*this, stored().team()->place(used), released}; }
+  parameter used_as(const layout& used, bool released) const { return {*this, stored().team()->place(used), released, frozen_}; }
 
   const layout& used() const { return used_->layout(); }
   bool released() const { return released_; }
+  bool frozen() const { return frozen_; }  ///< it has no gradient
 
   /// What the layer's local operation takes. Checked mode compares the copies first: a step by hand may have made them differ.
   at::Tensor use() const;
@@ -30,11 +31,12 @@ class parameter : public state_tensor {
   void let_go(const std::vector<at::Tensor>& results) const;
 
  private:
-  parameter(state_tensor values, placement_handle used, bool released)
-      : state_tensor(std::move(values)), used_(std::move(used)), released_(released) {}
+  parameter(state_tensor values, placement_handle used, bool released, bool frozen)
+      : state_tensor(std::move(values)), used_(std::move(used)), released_(released), frozen_(frozen) {}
 
   placement_handle used_;
   bool released_ = false;
+  bool frozen_ = false;
   mutable at::Tensor taken_;  // by the layer that runs now
 };
 

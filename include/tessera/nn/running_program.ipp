@@ -86,7 +86,9 @@ TESSERA_INLINE void running_program::begin(const seed& s, const network_part* of
       const parameter_value w = p.parameter(k);
       const element e = p.parameter_element(k, now.what->elements[0]);
       const auto make = [&](const std::string& path) { return parameter(my.team, path, w, e, s); };
-      own.parameters.push_back(take(known.parameters, w.name, w.stored, e, make).used_as(w.used, p.released(k)));
+      const parameter& kept = take(known.parameters, w.name, w.stored, e, make);
+      if (kept.frozen() != w.frozen) throw error(refusal{code::shared_differ}, kept.path());
+      own.parameters.push_back(kept.used_as(w.used, p.released(k)));
       f << w.used;
     }
     for (int k = 0; k < p.buffers(); ++k) {

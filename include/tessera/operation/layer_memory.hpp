@@ -31,6 +31,7 @@ struct way_memory {
   index_t padding = 0;    ///< what lies between on the way there
   bool changes = false;   ///< it is a node of autograd's graph, whose gradient is a box of its own
   bool fresh = false;     ///< what it ends with is no view of what it begins with
+  bool frozen = false;    ///< nothing comes back
   bool released = false;  ///< what it ends with goes behind forward and is made again for backward
 };
 
@@ -63,6 +64,7 @@ struct layer_memory {
   static_vector<way_memory, 4> results;
   static_vector<way_memory, 8> parameters;
   index_t stored = 0;     ///< by its parameters
+  index_t learned = 0;    ///< by those of them that have gradients
   index_t buffers = 0;
   index_t beside = 0;     ///< what its operation makes besides its results, and keeps
   index_t remembered = 0; ///< what it makes on its way to them, and keeps for its backward alone
@@ -150,7 +152,9 @@ constexpr layer_memory memory_of(const layer_plan& p, const operand_elements& e)
   for (int i = 0; i < p.parameters(); ++i) {
     m.parameters.push(memory_of(p.stored(i), p.weight(i), p.parameter_element(i, e[0])));
     m.parameters[i].released = p.released(i);
+    m.parameters[i].frozen = p.frozen(i);
     m.stored = capped_sum(m.stored, m.parameters[i].before);
+    if (!p.frozen(i)) m.learned = capped_sum(m.learned, m.parameters[i].before);
   }
   for (int i = 0; i < p.buffers(); ++i) m.buffers = capped_sum(m.buffers, bytes_held(p.buffer(i).stored, p.buffer(i).element));
   if (p.outputs() == 0) return m;

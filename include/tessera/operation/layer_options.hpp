@@ -1,8 +1,8 @@
 #pragma once
 
-#include <tessera/operation/chosen.hpp>
 #include <tessera/operation/contraction.hpp>
 #include <tessera/operation/local_layers.hpp>
+#include <tessera/operation/lookup.hpp>
 #include <tessera/operation/normalisation.hpp>
 #include <tessera/operation/options.hpp>
 
@@ -12,7 +12,7 @@ namespace tessera {
 enum class topic : unsigned char {
   nothing, kernel, stride, padding, padding_mode, dilation, groups, ceil_mode, exclude_padding, divisor, bias, cut_out, cut_in, output,
   eps, momentum, affine, tracking, over_last, factor, probability, channelwise, weights, causal, padding_idx,
-  padding_rule, output_padding, interpolation, corners, antialias
+  padding_rule, output_padding, interpolation, corners, antialias, max_norm, norm_type, by_frequency, frozen, sparse
 };
 
 /// The options that a layer takes, by topic.
@@ -39,7 +39,7 @@ struct layer_options {
   upsampling up;
   dropping drop;
   bool causal = false;
-  chosen<index_t> padding_idx;
+  lookup look;
 };
 
 // One value for all dimensions, or one each; `at(i)` is the i-th.
@@ -186,7 +186,7 @@ struct option<no_bias> : option_about<topic::bias> {
 };
 template <index_t Index>
 struct option<padding_idx<Index>> : option_about<topic::padding_idx> {
-  static constexpr void apply(layer_options& o) { o.padding_idx = Index; }
+  static constexpr void apply(layer_options& o) { o.look.padding = Index; }
 };
 
 template <>

@@ -30,6 +30,7 @@ struct parameter_value {
   bool has_element = false;  ///< one of its own, not that of the layer's first operand
   tessera::element element{};
   serial_view serial = {};
+  bool frozen = false;  ///< it has no gradient
 };
 
 /// Where one buffer of a layer lives: a tensor that forward assigns and that has no cotangent, as running statistics.
@@ -59,7 +60,7 @@ class layer_plan {
   constexpr void give(const layout& raw, const layout& output, element e) { outputs_.push({both(raw, output), true, e}); }
   constexpr void give(const layout& y) { give(y, y); }
   constexpr void give(const layout& y, element e) { give(y, y, e); }
-  constexpr void own(const parameter_value& w) { parameters_.push({w.name, both(w.stored, w.used), w.initial, w.has_element, w.element, w.serial, false}); }
+  constexpr void own(const parameter_value& w) { parameters_.push({w.name, both(w.stored, w.used), w.initial, w.has_element, w.element, w.serial, w.frozen, false}); }
   /// Adds a change of layout between local operations, of an element of its own; gradients may not pass it.
   constexpr void exchange(const layout& from, const layout& to, element e, bool returns = true) { exchanges_.push({both(from, to), e, returns}); }
   /// Adds a tensor that the local operation makes besides its results and keeps for its backward.
@@ -83,10 +84,11 @@ class layer_plan {
   constexpr const layout& weight(int i) const { return layouts_[parameters_[i].at.behind].taken; }
   constexpr parameter_value parameter(int i) const {
     const parameter_place& w = parameters_[i];
-    return {w.name, stored(i), weight(i), w.initial, w.has_element, w.own, w.serial};
+    return {w.name, stored(i), weight(i), w.initial, w.has_element, w.own, w.serial, w.frozen};
   }
   /// The element of a parameter, of a layer whose first operand has this one.
   constexpr element parameter_element(int i, element first) const { return parameters_[i].has_element ? parameters_[i].own : first; }
+  constexpr bool frozen(int i) const { return parameters_[i].frozen; }
   /// Whether what the local operation takes of a parameter goes behind forward and is made again for backward.
   constexpr bool released(int i) const { return parameters_[i].released && (holds.weights >> i & 1u) != 0; }
 
@@ -144,6 +146,7 @@ class layer_plan {
     bool has_element;
     element own;
     serial_view serial;
+    bool frozen;
     bool released;
   };
   struct exchange_place {
@@ -200,6 +203,7 @@ using operand_elements = static_vector<element, 4>;
 /// The traffic of a parameter of a layer: one that is released is gathered a second time, for backward.
 constexpr traffic_value traffic_of_parameter(const layer_plan& p, int i, const operand_elements& e) {
   traffic_value t = traffic_of(p.stored(i), p.weight(i), p.parameter_element(i, e[0]));
+  if (p.frozen(i)) t.backward = {};
   if (p.released(i)) t.backward += t.forward;
   return t;
 }

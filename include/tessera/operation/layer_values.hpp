@@ -139,8 +139,16 @@ struct embedding_layer {
   axis_names cut_in{};
   chosen<layout> output_as{};
   chosen<index_t> padding_idx{};
+  chosen<double> max_norm{};
+  double norm_type = 2;
+  bool scale_grad_by_freq = false;
+  bool frozen = false;
+  bool sparse = false;
 
-  constexpr lookup what() const { return {rows, features, weights_as, cut_out.list(), cut_in.list(), output_as.said(), output_as.as(), padding_idx}; }
+  constexpr lookup what() const {
+    return {rows,        features, weights_as, cut_out.list(),     cut_in.list(), output_as.said(), output_as.as(),
+            padding_idx, max_norm, norm_type,  scale_grad_by_freq, frozen,        sparse};
+  }
   constexpr layer_plan plan(const tensor_value& x) const { return plan_lookup(x, what()); }
 };
 

@@ -68,7 +68,8 @@ class memory_run {
       const layer_memory& now = of_[i];
       now_ = &at_[i].forward;
       for (int k = 0; k < now.operands.count; ++k) needs_[i] = needs_[i] || graded_[operand_[i][k]];
-      needs_[i] = (needs_[i] || now.parameters.count > 0) && now.differentiable;
+      for (const way_memory& w : now.parameters) needs_[i] = needs_[i] || !w.frozen;
+      needs_[i] = needs_[i] && now.differentiable;
       const bool kept = saves && needs_[i];
       compute(now, kept);
       for (int k = 0; k < results_[i]; ++k) {
@@ -221,7 +222,8 @@ class memory_run {
     for (int k = 0; k < now.operands.count && !passes; ++k)
       if (graded(k)) made = capped_sum(made, now.operands[k].behind);
     index_t weights = 0;
-    for (const way_memory& w : now.parameters) weights = capped_sum(weights, w.behind);
+    for (const way_memory& w : now.parameters)
+      if (!w.frozen) weights = capped_sum(weights, w.behind);
     add(capped_sum(made, weights));
     reach(now.returning);
     const int passed = passes && raw == 0 ? gradient_[first_[i]] : -1;
@@ -231,6 +233,7 @@ class memory_run {
     remove(again);
     if (!passes) remove(raw);  // else it goes on as the operand's
     for (const way_memory& w : now.parameters) {
+      if (w.frozen) continue;
       if (w.changes) reach(capped_sum(w.before, w.returning));
       remove(w.behind);
     }
@@ -254,7 +257,7 @@ class memory_run {
   constexpr void collect(int i) {
     index_t& collected = collected_[owner_[i]];
     if (owner_[i] == i) remove(collected);
-    else if (collected == 0) add(collected = of_[i].stored);
+    else if (collected == 0) add(collected = of_[i].learned);
   }
 
   // A gradient comes to a value, a box of its own or one that others hold too; a second one is added to the first.

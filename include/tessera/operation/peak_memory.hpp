@@ -73,9 +73,9 @@ struct program_memory<Program, type_list<In...>, indices<Place...>> {
     for (int i = 0; i < Program.count; ++i) {
       if (owner_of(Program, i) != i) continue;
       all.parameters = capped_sum(all.parameters, each[i].stored);
+      all.gradients = capped_sum(all.gradients, each[i].learned);
       all.buffers = capped_sum(all.buffers, each[i].buffers);
     }
-    all.gradients = all.parameters;
     return all;
   }
   static constexpr memory_value under(const bound_extents& known, node_memory* nodes = nullptr) {

@@ -83,6 +83,12 @@ inline constexpr reason indices_wanted{
 inline constexpr reason index_out_of_range{
     "tessera.embedding.index", "index, rows",
     "an index names a row that does not exist; correct the indices, or give the embedding more rows"};
+inline constexpr reason sparse_not_there{
+    "tessera.embedding.sparse", "",
+    "the gradient of an embedding is dense, as its sum over workers is; leave out sparse"};
+inline constexpr reason max_norm_below_zero{
+    "tessera.embedding.max_norm", "",
+    "the largest norm of a row is a number from 0 on; write a larger one"};
 inline constexpr reason no_function_of_element{
     "tessera.function.element", "given element",
     "the function takes no tensor of this element; convert the tensor first"};

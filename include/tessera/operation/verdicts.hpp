@@ -183,6 +183,16 @@ template <class... Told> struct index_out_of_range {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.embedding.index] an index names a row that does not exist; correct the indices, or give the embedding more rows"); } };
+template <class... Told> struct sparse_not_there {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.embedding.sparse] the gradient of an embedding is dense, as its sum over workers is; leave out sparse"); } };
+template <class... Told> struct max_norm_below_zero {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.embedding.max_norm] the largest norm of a row is a number from 0 on; write a larger one"); } };
 template <class... Told> struct no_function_of_element {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -397,6 +407,8 @@ template <> struct verdict_for<&code::padding_wider_than_half_kernel> { template
 template <> struct verdict_for<&code::mean_of_integers> { template <class Why> using type = mean_of_integers<its::given_element<static_cast<element>(Why::number(0))>>; };
 template <> struct verdict_for<&code::indices_wanted> { template <class Why> using type = indices_wanted<its::given_element<static_cast<element>(Why::number(0))>>; };
 template <> struct verdict_for<&code::index_out_of_range> { template <class Why> using type = index_out_of_range<its::index<Why::number(0)>, its::rows<Why::number(1)>>; };
+template <> struct verdict_for<&code::sparse_not_there> { template <class Why> using type = sparse_not_there<>; };
+template <> struct verdict_for<&code::max_norm_below_zero> { template <class Why> using type = max_norm_below_zero<>; };
 template <> struct verdict_for<&code::no_function_of_element> { template <class Why> using type = no_function_of_element<its::given_element<static_cast<element>(Why::number(0))>>; };
 template <> struct verdict_for<&code::label_out_of_range> { template <class Why> using type = label_out_of_range<its::label<Why::number(0)>, its::classes<Why::number(1)>>; };
 template <> struct verdict_for<&code::class_weights_differ> { template <class Why> using type = class_weights_differ<its::has<Why::number(0)>, its::classes<Why::number(1)>>; };
