@@ -340,6 +340,29 @@ struct dropping_net {
       return flows{x | nn::dropout<probability<1, 4>>{}, x | nn::dropout<channelwise>{}, shared};
     }
   };
+  struct keeping {
+    constexpr auto operator()(auto x) const {
+      return flows{x | nn::dropout<alpha, probability<1, 4>>{}, x | nn::dropout<alpha, channelwise, probability<1, 4>>{}, x | nn::dropout<alpha, probability<1, 1>>{}};
+    }
+  };
+
+  // What stays of normal numbers, and the gradient of a sum of the first.
+  static std::vector<at::Tensor> run_keeping() {
+    const auto all = in_team<grid>([](auto& t) {
+      nn::network<keeping, image> net{t, seed{6}};
+      auto x = initial<image>(t, init::normal(), seed{4}, "x");
+      std::vector<at::Tensor> seen{global(x)};
+      x.requires_grad();
+      const auto [elements, channels, none] = net(x);
+      for (const auto& y : {elements.dynamic(), channels.dynamic(), none.dynamic()}) seen.push_back(global(y));
+      sum(elements).backward();
+      seen.push_back(global(x.grad()));
+      return seen;
+    });
+    INFO(all.errors());
+    REQUIRE(all.well());
+    return all.of(0);
+  }
 
   // What stays of ones: two calls that train, one that does not.
   static std::vector<at::Tensor> run() {
@@ -383,4 +406,30 @@ TEST_CASE("dropout draws the same on any partition, anew at every call and place
     CHECK_FALSE(at::equal(one[i], one[i + 4]));
     CHECK(at::equal(one[i + 7], at::ones({7, 6, 50}, at::kDouble)));
   }
+}
+
+TEST_CASE("an alpha dropout is LibTorch's affine map of what its mask keeps, the same on any partition, and keeps mean and variance") {
+  const std::vector<at::Tensor> one = dropping_net<1, 1>::run_keeping();
+  for (const auto& other : {dropping_net<2, 3>::run_keeping(), dropping_net<4, 1>::run_keeping()})
+    for (std::size_t i = 0; i < one.size(); ++i) CHECK(at::equal(one[i], other[i]));
+  constexpr double p = 0.25;
+  constexpr double least = -1.7580993408473766;
+  const double a = 1 / std::sqrt((least * least * p + 1) * (1 - p));
+  const double b = -a * least * p;
+  const at::Tensor& x = one[0];
+  for (const std::size_t i : {1, 2}) {
+    const at::Tensor kept = (one[i] - (a * x + b)).abs() < 1e-14;
+    CHECK(at::allclose(one[i], at::where(kept, a * x + b, a * least + b), 1e-14, 1e-14));
+    CHECK(std::abs(kept.to(at::kDouble).mean().item<double>() - (1 - p)) < (i == 1 ? 0.03 : 0.2));
+    if (i == 2) CHECK(at::equal(kept, kept.select(2, 0).unsqueeze(2).expand_as(kept)));
+    if (i == 1) CHECK(at::allclose(one[4], a * kept.to(at::kDouble), 1e-14, 1e-14));
+  }
+  CHECK(std::abs(x.mean().item<double>() - one[1].mean().item<double>()) < 0.06);
+  CHECK(std::abs(one[1].var().item<double>() / x.var().item<double>() - 1) < 0.1);
+  CHECK(at::equal(one[3], at::zeros_like(x)));
+  CHECK(at::allclose(at::alpha_dropout(x, 0.999999999, true), at::full_like(x, 0), 1, 1e-3));  // LibTorch's goes there too
+  tensor_value terms{value_of<typename dropping_net<2, 3>::image>.layout, element::float64};
+  for (axis_role& r : terms.layout.roles) r = {role::partial};
+  CHECK(nn::dropout_layer{}.plan(terms).why.ok());
+  CHECK(nn::dropout_layer{.alpha = true}.plan(terms).why.is(code::nonlinear_on_partial));
 }

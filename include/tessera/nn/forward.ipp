@@ -2,6 +2,8 @@
 
 #include <tessera/nn/forward.hpp>
 
+#include <cmath>
+
 namespace tessera::nn {
 
 TESSERA_INLINE at::Tensor forward_contraction(const bound_layer& b, const contraction& what, const at::Tensor& input, const std::vector<parameter>& parameters) {
@@ -73,8 +75,11 @@ TESSERA_INLINE at::Tensor forward_dropout(const call& c, const dropping& what) {
   const seed key = c.key.of(draws.value().item<index_t>());
   draws.set(draws.value() + 1);
   const double kept = 1 - what.probability;
+  const double least = what.alpha ? -1.7580993408473766 : 0;  // of a selu, −λα
+  const double scale = kept > 0 ? 1 / (what.alpha ? std::sqrt((least * least * what.probability + 1) * kept) : kept) : 0;
   const at::Tensor dropped = detail::initial_box(init::uniform(), over, element::float64, c.layer.team->rank(), key, "kept") >= kept;
-  return x.masked_fill(dropped, 0).mul_(kept > 0 ? 1 / kept : 0);
+  const at::Tensor y = x.masked_fill(dropped, least).mul_(scale);
+  return what.alpha ? y.add_(-least * scale * what.probability) : y;
 }
 
 }  // namespace tessera::nn

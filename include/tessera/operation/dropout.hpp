@@ -9,11 +9,15 @@ template <index_t Numerator, index_t Denominator>
 struct probability {};
 /// Whole channels of a sample are dropped, not single elements.
 struct channelwise {};
+/// What is dropped becomes the least value of a selu, and mean and variance stay.
+struct alpha {};
 
 template <index_t Numerator, index_t Denominator>
 inline constexpr kind kind_of<probability<Numerator, Denominator>> = kind::option;
 template <>
 inline constexpr kind kind_of<channelwise> = kind::option;
+template <>
+inline constexpr kind kind_of<alpha> = kind::option;
 
 namespace detail {
 
@@ -25,6 +29,10 @@ template <>
 struct option<channelwise> : option_about<topic::channelwise> {
   static constexpr void apply(layer_options& o) { o.drop.channelwise = true; }
 };
+template <>
+struct option<alpha> : option_about<topic::alpha> {
+  static constexpr void apply(layer_options& o) { o.drop.alpha = true; }
+};
 
 }  // namespace detail
 
@@ -35,19 +43,20 @@ struct dropout_layer {
   static constexpr const char* name = "dropout";
   double probability = 0.5;
   bool channelwise = false;
+  bool alpha = false;
 
-  constexpr dropping what() const { return {probability, channelwise, {}}; }
+  constexpr dropping what() const { return {probability, channelwise, alpha, {}}; }
   constexpr layer_plan plan(const tensor_value& x) const { return plan_dropout(x, what()); }
 };
 
 /// In training, zeros in place of some elements, and the others larger so that their mean stays (Srivastava et al. 2014). Which, follows
 /// from seed, path, global index and how often it drew before, which is in the state dict: the same on any partition, and behind a loading.
 ///
-/// Options: `probability<n, d>` (1/2), `channelwise`.
+/// Options: `probability<n, d>` (1/2), `channelwise`, `alpha`.
 template <class... Options>
 struct dropout : layer<dropout<Options...>> {
   static constexpr const char* name = "dropout";
-  static constexpr option_set takes{topic::probability, topic::channelwise};
+  static constexpr option_set takes{topic::probability, topic::channelwise, topic::alpha};
   static constexpr dropping what() {
     tessera::detail::layer_options o;
     o.drop = dropout_layer{}.what();

@@ -147,9 +147,13 @@ constexpr layer_plan plan_upsampling(const tensor_value& in, const upsampling& w
 }
 
 /// Zeros in place of elements, or of whole channels of a sample, with a probability.
+///
+/// With `alpha` they become −α, the least value of a selu, and all are then scaled and shifted so that a mean of 0 and a variance of 1 stay
+/// (Klambauer et al. 2017).
 struct dropping {
   double probability = 0;
   bool channelwise = false;
+  bool alpha = false;
   refusal why;  ///< what does not fit in the options themselves
 };
 
@@ -162,13 +166,13 @@ constexpr layout drawn_over(const layout& x, const dropping& what) {
 
 }  // namespace detail
 
-/// Plans a dropout: terms of one element are dropped together, so they pass. It counts how often it drew.
+/// Plans a dropout: terms of one element are dropped together, so they pass where nothing is added. It counts how often it drew.
 constexpr layer_plan plan_dropout(const tensor_value& x, const dropping& what) {
   if (!what.why.ok()) return refused_layer(what.why);
   if (!(what.probability >= 0 && what.probability <= 1)) return refused_layer(refusal{code::no_probability});
   if (what.channelwise && x.layout.dims.count < 2) return refused_layer(refusal{code::layer_takes_other_dimensions, 2, x.layout.dims.count});
   if (!has_cotangent(x.element)) return refused_layer(refusal{code::no_function_of_element, static_cast<int>(x.element)});
-  layer_plan p = plan_elementwise(x.layout, linearity::additive);
+  layer_plan p = plan_elementwise(x.layout, what.alpha ? linearity::nonlinear : linearity::additive);
   if (!p.why.ok()) return p;
   p.holds = footprint::saving(0);
   p.holds.scratch = detail::larger(0, bytes_of(element::float64) / bytes_of(x.element) - 1);  // the numbers that are drawn
