@@ -139,3 +139,22 @@ TEST_CASE("a team of part of the world leaves the others idle") {
   right = everywhere(ranks, !inside || at::equal(known, all));
   CHECK(right);
 }
+
+TEST_CASE("the first rank prints what each rank of a mesh says, in the order of the mesh") {
+  const boost::mpi::communicator ranks;
+  const auto carrier = std::make_shared<mpi_transport>(ranks);
+  mesh_value turned;
+  turned.axes.push({text{"a"}, ranks.size(), -1});
+  turned.first = ranks.size() - 1;  // the last rank is the first of the mesh
+  const auto team = std::make_shared<team_state>(carrier, turned);
+  std::FILE* const to = std::tmpfile();
+  print_in_order(team, std::string(static_cast<std::size_t>(40 * ranks.rank() + 1), static_cast<char>('a' + ranks.rank())), to);
+  std::rewind(to);
+  std::string text(10'000, ' ');
+  text.resize(std::fread(text.data(), 1, text.size(), to));
+  std::fclose(to);
+  std::string wanted;
+  for (int r = ranks.size() - 1; r >= 0; --r) wanted += std::string(static_cast<std::size_t>(40 * r + 1), static_cast<char>('a' + r)) + '\n';
+  const bool right = everywhere(ranks, text == (ranks.rank() == ranks.size() - 1 ? wanted : ""));
+  CHECK(right);
+}

@@ -15,6 +15,7 @@ namespace {
 
 struct alone : axis<1> {};
 struct twins : axis<2> {};
+struct threes : axis<3> {};
 using two_workers = mesh<twins>;
 using held_alike = tensor<partition<two_workers, whole, invariant<twins>>, shape_of<6>, double>;
 using one_half_each = partition<two_workers, blocks<twins>>;
@@ -120,6 +121,28 @@ TEST_CASE("a launch leaves LibTorch's settings as they were, so the next one doe
   CHECK(threads_of_each<mesh<twins>>() == first);
   CHECK(c10::AutogradState::get_tls_state().get_multithreading_enabled());
   at::set_num_threads(before);
+}
+
+TEST_CASE("texts of all workers are printed in the order of the mesh, each whole, and nobody goes on before") {
+  std::FILE* const to = std::tmpfile();
+  std::atomic<int> early = 0;
+  char* none[]{nullptr};
+  const int status = launch<mesh<twins, threes>>(0, none, threads_only(), [&](team<mesh<twins, threes>>& t) {
+    const std::string mine = t.rank() == 4 ? "" : fmt::format("{} of {} says {}", t.rank(), t.size(), std::string(static_cast<std::size_t>(900 * t.rank()), 'x'));
+    print_in_order(t, mine, to);
+    early += std::ftell(to) < 900 * (1 + 2 + 3 + 5);
+    print_in_order(t, "again", to);
+  });
+  std::rewind(to);
+  std::string text(20'000, ' ');
+  text.resize(std::fread(text.data(), 1, text.size(), to));
+  std::fclose(to);
+  std::string wanted;
+  for (const int r : {0, 1, 2, 3, 5}) wanted += fmt::format("{} of 6 says {}\n", r, std::string(static_cast<std::size_t>(900 * r), 'x'));
+  for (int r = 0; r < 6; ++r) wanted += "again\n";
+  CHECK(status == 0);
+  CHECK(early == 0);
+  CHECK(text == wanted);
 }
 
 TEST_CASE("the mesh of a launch may be a value") {

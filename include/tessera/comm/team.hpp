@@ -57,4 +57,10 @@ class team {
 template <Mesh M>
 inline constexpr kind kind_of<team<M>> = kind::team;
 
+/// The same on a mesh that types know.
+template <Mesh M>
+void print_in_order(const team<M>& t, const std::string& text, std::FILE* to = stdout, call_site at = call_site::here()) {
+  print_in_order(t.state(), text, to, at);
+}
+
 }  // namespace tessera

@@ -3,6 +3,7 @@
 #include <tessera/comm/exchanges.hpp>
 #include <tessera/comm/placement.hpp>
 
+#include <cstdio>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -147,6 +148,10 @@ class during {
   team_state& team_;
   activity before_;
 };
+
+/// Prints the text of each worker of the mesh as a line, in row-major order, by the first of them, so that none stands inside another; nothing
+/// for one without text. All of them call it, and nobody goes on before all is printed.
+void print_in_order(const team_handle& team, const std::string& text, std::FILE* to = stdout, call_site at = call_site::here());
 
 }  // namespace tessera
 

@@ -97,6 +97,18 @@ TESSERA_INLINE void team_state::agree_on_copies(const layout& x, std::uint64_t m
   compare_copies(x, [&](index_t i) { return all[static_cast<std::size_t>(i)]; }, before);
 }
 
+TESSERA_INLINE void print_in_order(const team_handle& team, const std::string& text, std::FILE* to, call_site at) {
+  const during now(*team, {.why = purpose::agreement, .what = "printing in order", .at = at});
+  if (!team->inside()) return;
+  const std::vector<std::string> all = team->collect_text(text);
+  if (team->mesh().number(team->at()) == 0) {
+    for (const std::string& one : all)
+      if (!one.empty()) fmt::print(to, "{}\n", one);
+    std::fflush(to);
+  }
+  team->collect(0, "printing in order");
+}
+
 TESSERA_INLINE void team_state::check_thread() const {
   if (std::this_thread::get_id() != owner_ && !carrier_->ended()) throw error(refusal{code::other_thread, rank()}, label());
 }
