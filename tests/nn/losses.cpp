@@ -1,4 +1,4 @@
-#include <tessera/nn/program.hpp>
+#include <tessera/nn/network_file.hpp>
 
 #include "tests/support/layers.hpp"
 
@@ -440,4 +440,144 @@ TEST_CASE("operands of a loss that do not fit are refused on all workers, as typ
   const auto a = p.input<scores>();
   CHECK(told([&] { nn::cross_entropy(a, p.input<classes>(), {.weight = std::vector<double>(7, 1)}); }) == "tessera.loss.module");
   CHECK(told([&] { nn::huber_loss(a, a, {.delta = -1}); }) == "tessera.loss.option");
+}
+
+namespace {
+
+// A network whose loss has the weights of its classes as a buffer.
+constexpr double weights_of_seven[]{1, 2, 0.5, 0, 3, 1.25, 0.75};
+struct as_weighed {
+  static constexpr initial_value initial = init::listed(weights_of_seven);
+};
+template <class Weights>
+struct weighing {
+  constexpr auto operator()(auto x, auto y) const {
+    return nn::cross_entropy(x, y, x | nn::named<struct class_weights, nn::constant<Weights, as_weighed>>{}, {.ignore_index = 5, .label_smoothing = 0.25});
+  }
+};
+using copied_weights = tensor<partition<grid, whole, replicate<up>, invariant<across>>, shape_of<7>, double>;
+
+/// A file whose nodes are a loss of inputs that lie as `scores`, and a target.
+std::string file_of(const std::string& nodes, const std::string& target) {
+  const std::string cut = R"("dims": [{"blocks": ["up"]}, {"blocks": ["across"]}])";
+  return R"({"inputs": [{"name": "x", "shape": [4, 7], "element": "double", )" + cut + R"(}, {"name": "y", )" +
+         (target == "labels" ? R"("shape": [4], "element": "int64", "dims": [{"blocks": ["up"]}], "meaning": {"across": "invariant"})" : R"("shape": [4, 7], "element": "double", )" + cut) +
+         R"(}], "nodes": [)" + nodes + R"(], "outputs": "loss"})";
+}
+std::string constant_in_file(const std::string& shape, const std::string& values, const std::string& cover = R"({"whole": true})") {
+  return R"({"name": "w", "of": "x", "layer": "constant", "path": "weighed", "shape": )" + shape + R"(, "element": "double", "dims": [)" + cover + R"(], "values": )" + values + "}, ";
+}
+
+}  // namespace
+
+TEST_CASE("a network of a file ends in any loss, with class weights that it keeps as a buffer, as LibTorch's functions give") {
+  const at::Tensor x = from_zero_to_one(global_of({4, 7}, numbers{2}));
+  const at::Tensor y = from_zero_to_one(global_of({4, 7}, numbers{3}));
+  const at::Tensor labels = at::tensor({0, 1, 5, 6}, at::kLong);
+  const at::Tensor w = at::tensor(at::ArrayRef<double>(weights_of_seven, 7), at::kDouble);
+  constexpr auto mean = at::Reduction::Mean;
+  constexpr auto sum = at::Reduction::Sum;
+  using serial_loss = std::function<at::Tensor(const at::Tensor&)>;
+  const std::string list = "[1, 2, 0.5, 0, 3, 1.25, 0.75]";
+  const auto alone = [](const std::string& says) { return R"({"name": "loss", "of": ["x", "y"], "function": )" + says + "}"; };
+  const auto weighed = [&](const std::string& says) { return constant_in_file("[7]", list) + R"({"name": "loss", "of": ["x", "y", "w"], "function": )" + says + "}"; };
+  const auto cut = [&](const std::string& says) {
+    return constant_in_file("[7]", list, R"({"blocks": ["across"]})") + R"({"name": "loss", "of": ["x", "y", "w"], "function": )" + says + "}";
+  };
+  const std::vector<std::tuple<std::string, std::string, serial_loss>> all{
+      {alone(R"("l1_loss", "reduction": "sum")"), "", [&](const auto& a) { return at::l1_loss(a, y, sum); }},
+      {alone(R"("mse_loss", "reduction": "none")"), "", [&](const auto& a) { return at::mse_loss(a, y, at::Reduction::None); }},
+      {alone(R"("smooth_l1_loss", "beta": 0.25)"), "", [&](const auto& a) { return at::smooth_l1_loss(a, y, mean, 0.25); }},
+      {alone(R"("huber_loss", "delta": 0.25)"), "", [&](const auto& a) { return at::huber_loss(a, y, mean, 0.25); }},
+      {alone(R"("poisson_nll_loss", "log_input": false, "full": true, "eps": 0.001)"), "", [&](const auto& a) { return at::poisson_nll_loss(a, y, false, true, 0.001, mean); }},
+      {alone(R"("kl_div", "log_target": true, "reduction": "batch_mean")"), "", [&](const auto& a) { return at::kl_div(a, y, sum, true) / 4; }},
+      {alone(R"("binary_cross_entropy")"), "", [&](const auto& a) { return at::binary_cross_entropy(a, y, {}, mean); }},
+      {cut(R"("binary_cross_entropy_with_logits")"), "", [&](const auto& a) { return at::binary_cross_entropy_with_logits(a, y, w, {}, mean); }},
+      {cut(R"("binary_cross_entropy_with_pos_weight")"), "", [&](const auto& a) { return at::binary_cross_entropy_with_logits(a, y, {}, w, mean); }},
+      {alone(R"("hinge_embedding_loss", "margin": 0.5)"), "", [&](const auto& a) { return at::hinge_embedding_loss(a, y, 0.5, mean); }},
+      {alone(R"("nll_loss", "ignore_index": 1)"), "labels", [&](const auto& a) { return at::nll_loss(a, labels, {}, mean, 1); }},
+      {weighed(R"("nll_loss", "reduction": "sum")"), "labels", [&](const auto& a) { return at::nll_loss(a, labels, w, sum); }},
+      {alone(R"("cross_entropy", "label_smoothing": 0.25)"), "labels", [&](const auto& a) { return at::cross_entropy_loss(a, labels, {}, mean, -100, 0.25); }},
+      {weighed(R"("cross_entropy", "ignore_index": 5, "label_smoothing": 0.25)"), "labels", [&](const auto& a) { return at::cross_entropy_loss(a, labels, w, mean, 5, 0.25); }},
+      {weighed(R"("cross_entropy", "reduction": "none")"), "", [&](const auto& a) { return at::cross_entropy_loss(a, y, w, at::Reduction::None); }}};
+  for (const auto& [nodes, target, serial] : all) {
+    INFO(nodes);
+    const at::Tensor leaf = x.clone().set_requires_grad(true);
+    const at::Tensor wanted = serial(leaf);
+    wanted.sum().backward();
+    CHECK(satisfied<grid>([&](team<grid>& t) {
+      nn::program p;
+      nn::read_network(p, file_of(nodes, target), t.mesh(), "loss.json");
+      const nn::dynamic_network net{t, seed{1}, p};
+      auto in = take<scores>(t, x);
+      in.requires_grad();
+      const auto loss = net({in.dynamic(), target == "labels" ? take<classes>(t, labels).dynamic() : take<scores>(t, y).dynamic()})[0];
+      tessera::sum(loss).backward();
+      const auto state = nn::state_of(net);
+      const bool kept = state.count("weighed") == 0 || at::equal(state.at("weighed"), w);
+      return kept && net.parameters().empty() && at::allclose(tessera::global(loss), wanted.detach(), 1e-13, 1e-14) && at::allclose(tessera::global(in.grad()), leaf.grad(), 1e-12, 1e-14);
+    }) == 6);
+  }
+  using typed = nn::network<weighing<copied_weights>, scores, classes>;
+  CHECK(satisfied<grid>([&](team<grid>& t) {
+    typed net{t, seed{1}};
+    const auto given = [&](const at::Tensor& by) { return std::abs(value(net(take<scores>(t, x), take<classes>(t, labels))) - at::cross_entropy_loss(x, labels, by, mean, 5, 0.25).template item<double>()) < 1e-14; };
+    const bool begun = given(w);
+    nn::assign(net, {{"class_weights", w.flip(0)}});
+    return begun && net.parameters().empty() && given(w.flip(0));
+  }) == 6);
+  const auto read = [&](const std::string& nodes, const std::string& target) {
+    return told([&] {
+      nn::program p;
+      nn::read_network(p, file_of(nodes, target), grid::value, "loss.json");
+    });
+  };
+  CHECK(read(alone(R"("mse_loss", "reduction": "most")"), "") == "tessera.file.written");
+  CHECK(read(alone(R"("mse_loss", "delta": 1)"), "") == "tessera.file.written");
+  CHECK(read(alone(R"("huber_loss", "delta": -1)"), "") == "tessera.loss.option");
+  CHECK(read(R"({"name": "loss", "of": "x", "function": "mse_loss"})", "") == "tessera.signature.operands");
+  CHECK(read(constant_in_file("[6]", "2") + R"({"name": "loss", "of": ["x", "y", "w"], "function": "cross_entropy"})", "labels") == "tessera.loss.weight");
+  CHECK(read(constant_in_file("[7]", "[1, 2]") + alone(R"("mse_loss")"), "") == "tessera.initial.count");
+}
+
+TEST_CASE("a target that is none is told on all workers of a team, of which the losses' mesh has some") {
+  struct all_of_them : axis<6> {};
+  using line = mesh<all_of_them>;
+  struct few : axis<2> {};
+  using pair = mesh<few>;
+  const at::Tensor labels = at::tensor({0, 1, 7, 6}, at::kLong);
+  const auto of = [](const team<line>& t, const at::Tensor& all) {
+    layout x;
+    x.mesh = pair::value;
+    x.roles.resize(1);
+    for (const index_t n : all.sizes()) {
+      dimension d;
+      d.extent = n;
+      x.dims.push(d);
+    }
+    x.cut_by(0, 0);
+    return tessera::detail::take_value(t.state(), x, all.is_floating_point() ? element::float64 : element::int64, all);
+  };
+  const auto run = in_team<line>([&](team<line>& t) {
+    const auto x = of(t, from_zero_to_one(global_of({4, 7}, numbers{2})));
+    const auto says = [&](const auto& f) {
+      try {
+        f();
+      } catch (const error& e) {
+        return std::string(e.what());
+      }
+      return std::string("fits");
+    };
+    return says([&] { nn::cross_entropy(x, of(t, labels)); }) + "; " + says([&] { nn::binary_cross_entropy<reduction::none>(x, of(t, global_of({4, 7}, numbers{3}) + 2)); }) +
+           "; " + says([&] { nn::cross_entropy(x, of(t, labels.remainder(7))); });
+  });
+  INFO(run.errors());
+  REQUIRE(run.well());
+  for (const auto& r : run.results) {
+    INFO(*r);
+    CHECK(r->find("tessera.loss.label") != std::string::npos);
+    CHECK(r->find("7") != std::string::npos);
+    CHECK(r->find("tessera.loss.probability") != std::string::npos);
+    CHECK(r->ends_with("; fits"));
+  }
 }

@@ -3,6 +3,7 @@
 #include <tessera/file/place.hpp>
 #include <tessera/topology/check_layout.hpp>
 #include <tessera/topology/element.hpp>
+#include <tessera/topology/tensor_type.hpp>
 
 #include <algorithm>
 #include <deque>
@@ -16,6 +17,7 @@ struct lists {
   std::deque<std::string> names;
   std::deque<std::vector<int>> ranks;
   std::deque<std::vector<index_t>> bounds;
+  std::deque<std::vector<double>> values;
 };
 
 [[noreturn]] inline void refuse(const place& here, const reason& why, auto... told) {
@@ -195,5 +197,24 @@ class layout_reader {
   layout x_;
   std::vector<bool> used_;
 };
+
+/// A tensor by its "shape", in which a word is a dynamic extent, its "element", float unless said, its "dims" and "meaning".
+inline tensor_value read_tensor(const place& here, const mesh_value& mesh, lists& keep) {
+  const place shape = here.at("shape").list();
+  if (shape.size() > max_dimensions) refuse(shape, code::too_many, shape.size());
+  std::vector<index_t> extents;
+  std::vector<text> tags;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    const bool is_named = shape.item(d).value().is_string();
+    const std::string& name = keep.names.emplace_back(is_named ? shape.item(d).word() : "");
+    tags.push_back(is_named ? text(name.data(), static_cast<int>(name.size())) : text());
+    extents.push_back(is_named ? dynamic : shape.item(d).number());
+    if (!is_named && extents.back() < 0) refuse(shape, code::extent_negative, d, extents.back());
+  }
+  tensor_value x{layout_reader(here, mesh, extents, false, keep).value(), element::float32};
+  for (int d = 0; d < x.layout.dims.count; ++d) x.layout.dims[d].tag = tags[static_cast<std::size_t>(d)];
+  if (here.has("element")) x.element = read_element(here.at("element"));
+  return x;
+}
 
 }  // namespace tessera::file

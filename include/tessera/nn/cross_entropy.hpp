@@ -43,11 +43,22 @@ constexpr auto nll_loss(const X& x, const Y& labels, const nn::nll_options& how 
   return call(tessera::detail::loss_with<functions::nll_loss, By>(how, 0, at), x, labels);
 }
 
+/// The same with a tensor of class weights [c] that every worker has, as of a buffer that a module keeps.
+template <reduction By = reduction::mean, AnyTensor X, AnyTensor Y, AnyTensor W>
+constexpr auto nll_loss(const X& x, const Y& labels, const W& weight, const nn::nll_options& how = {}, call_site at = call_site::here()) {
+  return call(tessera::detail::loss_with<functions::nll_loss, By>(how, 0, at), x, labels, weight);
+}
+
 /// −log softmax(logits)[label] of logits [n, c, d…] and labels [n, d…], as over the pixels of images, or −Σ p log softmax(logits) of
 /// probabilities [n, c, d…]. Anything may be cut, the classes too; a label of no class is told on all workers.
 template <reduction By = reduction::mean, AnyTensor X, AnyTensor Y>
 constexpr auto cross_entropy(const X& logits, const Y& target, const nn::cross_entropy_options& how = {}, call_site at = call_site::here()) {
   return call(tessera::detail::loss_with<functions::cross_entropy, By>(how, how.label_smoothing, at), logits, target);
+}
+template <reduction By = reduction::mean, AnyTensor X, AnyTensor Y, AnyTensor W>
+constexpr auto cross_entropy(const X& logits, const Y& target, const W& weight, const nn::cross_entropy_options& how = {},
+                             call_site at = call_site::here()) {
+  return call(tessera::detail::loss_with<functions::cross_entropy, By>(how, how.label_smoothing, at), logits, target, weight);
 }
 
 }  // namespace tessera::losses

@@ -42,14 +42,13 @@ inline at::Tensor forward(const call& c, const averaging&) { return forward_aver
 inline at::Tensor forward(const call& c, const flattening&) { return c.operand().reshape(c.layer.sizes); }
 inline at::Tensor forward(const call& c, const moving&) { return c.layer.leaving(c.used()); }
 inline at::Tensor forward(const call& c, const free_parameter&) { return c.weight(0); }
+inline at::Tensor forward(const call& c, const free_buffer&) { return c.layer.leaving(c.buffer(0).value()); }
 inline at::Tensor forward(const call& c, const casting& what) { return c.operand().to(tessera::detail::scalar_type(what.element)); }
 inline at::Tensor forward(const call& c, const rectifying&) { return at::relu(c.operand()); }
 
 /// A function of tensors: a local one on the boxes, another with its exchanges.
 template <class F, int... Place>
-at::Tensor forward_function(const call& c, tessera::detail::indices<Place...>) {
-  F f{};
-  if constexpr (tessera::detail::HoldsNumber<F>) f.n = c.number;
+at::Tensor forward_function(const F& f, const call& c, tessera::detail::indices<Place...>) {
   const local_boxes& where = c.layer.boxes();
   const at::Tensor y = [&] {
     if constexpr (requires { f.what(c.layer.inputs[Place].to->layout()...); }) {
@@ -65,7 +64,13 @@ at::Tensor forward_function(const call& c, tessera::detail::indices<Place...>) {
 }
 template <class F, int Operands>
 at::Tensor forward(const call& c, const tessera::detail::function_layer<F, Operands>&) {
-  return forward_function<F>(c, tessera::detail::indices_below<Operands>{});
+  F f{};
+  if constexpr (tessera::detail::HoldsNumber<F>) f.n = c.number;
+  return forward_function(f, c, tessera::detail::indices_below<Operands>{});
+}
+template <class F, int Operands>
+at::Tensor forward(const call& c, const tessera::detail::held_function<F, Operands>& held) {
+  return forward_function(held.f, c, tessera::detail::indices_below<Operands>{});
 }
 
 /// What a layer computes, as run time keeps it: the value of its family, or a layer with a forward of its own.

@@ -33,20 +33,21 @@ class layer_table {
       return called(on, made.name, x);
     };
   }
-  /// Adds a function of one to three flows: `table.function("scaled", [](const node_options& o, const dynamic_flow& x) { return x * o.real("by"); })`.
+  /// Adds a function of one to four flows: `table.function("scaled", [](const node_options& o, const dynamic_flow& x) { return x * o.real("by"); })`.
   template <class F>
   void function(const std::string& name, F f) {
     functions_[name] = [f, name](const node_options& o, const std::vector<dynamic_flow>& x) {
-      if constexpr (std::is_invocable_v<F, const node_options&, const dynamic_flow&>) {
-        take(1, x, name);
-        return finished(o, f(o, x[0]));
-      } else if constexpr (std::is_invocable_v<F, const node_options&, const dynamic_flow&, const dynamic_flow&>) {
-        take(2, x, name);
-        return finished(o, f(o, x[0], x[1]));
-      } else {
-        take(3, x, name);
-        return finished(o, f(o, x[0], x[1], x[2]));
-      }
+      const auto of = [&](const auto&... flows) {
+        if constexpr (std::is_invocable_v<F, const node_options&, decltype(flows)...>) {
+          const dynamic_flow y = f(o, flows...);
+          o.refuse_others();
+          return std::vector{y};
+        } else {
+          throw error(refusal{code::wrong_number_of_operands, least<F>(), sizeof...(flows)}, name);
+          return std::vector<dynamic_flow>();
+        }
+      };
+      return called(of, name.c_str(), x);
     };
   }
 
@@ -54,18 +55,21 @@ class layer_table {
   std::vector<dynamic_flow> add(const node_options& o, const std::vector<dynamic_flow>& x) const;
 
  private:
-  static std::vector<dynamic_flow> finished(const node_options& o, const dynamic_flow& y) {
-    o.refuse_others();
-    return {y};
+  /// The fewest flows that a function takes.
+  template <class F>
+  static constexpr int least() {
+    using flow_of = const dynamic_flow&;
+    using options = const node_options&;
+    if (std::is_invocable_v<F, options, flow_of>) return 1;
+    if (std::is_invocable_v<F, options, flow_of, flow_of>) return 2;
+    return std::is_invocable_v<F, options, flow_of, flow_of, flow_of> ? 3 : 4;
   }
+  static std::vector<dynamic_flow> listed(std::vector<dynamic_flow> all) { return all; }
   static std::vector<dynamic_flow> listed(const dynamic_flow& y) { return {y}; }
   template <class... F>
   static std::vector<dynamic_flow> listed(const flows<F...>& all) {
     return [&]<int... Place>(tessera::detail::indices<Place...>) { return std::vector<dynamic_flow>{get<Place>(all)...}; }(
                tessera::detail::indices_below<sizeof...(F)>{});
-  }
-  static void take(std::size_t wanted, const std::vector<dynamic_flow>& x, const std::string& name) {
-    if (x.size() != wanted) throw error(refusal{code::wrong_number_of_operands, wanted, x.size()}, name);
   }
   template <class On>
   static std::vector<dynamic_flow> called(const On& on, const char* name, const std::vector<dynamic_flow>& x) {

@@ -2,6 +2,7 @@
 
 #include <tessera/functions.hpp>
 #include <tessera/nn/layer_table.hpp>
+#include <tessera/nn/losses.hpp>
 
 #include <optional>
 
@@ -19,6 +20,24 @@ nn::dynamic_flow with_dimension(const nn::node_options& o, const F& f, indices<D
 template <class F>
 nn::dynamic_flow with_dimension(const nn::node_options& o, const F& f) {
   return with_dimension(o, f, indices_below<5>{});
+}
+
+/// A loss of a file: of so many operands, with the number that its options say.
+template <class Of, int Least, int Most, class Number>
+struct loss_in_file {
+  Number number;
+  template <std::same_as<nn::dynamic_flow>... Flows>
+    requires(Least <= sizeof...(Flows) && sizeof...(Flows) <= Most)
+  nn::dynamic_flow operator()(const nn::node_options& o, const Flows&... x) const {
+    functions::reduced_loss<Of> f;
+    f.how = o.reduction("reduction");
+    f.n = number(o);
+    return call(f, x...);
+  }
+};
+template <class Of, int Least = 2, int Most = Least, class Number>
+loss_in_file<Of, Least, Most, Number> loss_in(Number number) {
+  return {number};
 }
 
 }  // namespace tessera::detail
@@ -84,7 +103,8 @@ TESSERA_INLINE layer_table::layer_table() {
   layer("gated", [](options o) { return gated_layer{o.number("out"), o.flag("bias", true), o.axes("cut_out"), o.chosen_element("weights_as")}; });
   layer("cast", [](options o) { return cast_layer{o.element("to")}; });
   function("attention", [](options o, flow_of q, flow_of k, flow_of v) { return o.flag("causal", false) ? attention<causal>{}(q, k, v) : attention<>{}(q, k, v); });
-  layer("dropout", [](options o) { return dropout_layer{o.real("p", 0.5), o.flag("channelwise", false)}; });
+  layer("dropout", [](options o) { return dropout_layer{o.real("p", 0.5), o.flag("channelwise", false), o.flag("alpha", false)}; });
+  layer("constant", [](options o) { return constant_layer{o.tensor(), o.initial("values")}; });
   layer("pad", [](options o) { return pad_layer{o.numbers("widths"), o.edge("padding_mode")}; });
   layer("slice", [](options o) { return slice_layer{static_cast<int>(o.number("dim")), o.number("begin", 0), o.number("end")}; });
   layer("relu", [](options) { return relu{}; });
@@ -110,6 +130,37 @@ TESSERA_INLINE layer_table::layer_table() {
   function("log_softmax", [](options o, flow_of x) {
     return tessera::detail::with_dimension(o, [&]<int Dim>(std::integral_constant<int, Dim>) { return tessera::log_softmax<Dim>(x); });
   });
+
+  namespace f = functions;
+  using tessera::detail::loss_in;
+  const auto none = [](options) { return f::number(); };
+  const auto real = [](const char* called, double otherwise) { return [=](options o) { return f::number(o.real(called, otherwise)); }; };
+  const auto labels = [](options o) {
+    f::number n;
+    n.whole = o.number("ignore_index", -100);
+    return n;
+  };
+  function("l1_loss", loss_in<f::l1_loss>(none));
+  function("mse_loss", loss_in<f::mse_loss>(none));
+  function("smooth_l1_loss", loss_in<f::smooth_l1_loss>(real("beta", 1)));
+  function("huber_loss", loss_in<f::huber_loss>(real("delta", 1)));
+  function("poisson_nll_loss", loss_in<f::poisson_nll_loss>([](options o) {
+             f::number n(o.real("eps", 1e-8));
+             n.whole = o.flag("log_input", true) + 2 * o.flag("full", false);
+             return n;
+           }));
+  function("kl_div", loss_in<f::kl_div>([](options o) { return f::number(static_cast<int>(o.flag("log_target", false))); }));
+  function("binary_cross_entropy", loss_in<f::binary_cross_entropy, 2, 3>(none));
+  function("binary_cross_entropy_with_logits", loss_in<f::binary_cross_entropy_with_logits, 2, 3>(none));
+  function("binary_cross_entropy_with_pos_weight", loss_in<f::binary_cross_entropy_with_pos_weight, 3, 4>(none));
+  function("hinge_embedding_loss", loss_in<f::hinge_embedding_loss>(real("margin", 1)));
+  function("cosine_embedding_loss", loss_in<f::cosine_embedding_loss, 3>(real("margin", 0)));
+  function("nll_loss", loss_in<f::nll_loss, 2, 3>(labels));
+  function("cross_entropy", loss_in<f::cross_entropy, 2, 3>([=](options o) {
+             f::number n = labels(o);
+             n.re = o.real("label_smoothing", 0);
+             return n;
+           }));
 }
 
 TESSERA_INLINE std::vector<dynamic_flow> layer_table::add(const node_options& o, const std::vector<dynamic_flow>& x) const {

@@ -22,7 +22,8 @@ struct local_losses {
 at::Tensor reduced(const bound_exchanges& by, std::size_t place, nn::reduction how, const local_losses& mine, at::ScalarType type);
 
 local_losses weighted(local_losses l, const at::Tensor& weight);
-local_losses losses_of(const bound_exchanges& by, const number& n, const class_numbers& weight, bool of_scores, const at::Tensor& x, const at::Tensor& y);
+local_losses losses_of(const bound_exchanges& by, const number& n, const class_numbers& list, bool of_scores, const at::Tensor& x, const at::Tensor& y,
+                       const at::Tensor& weight = {});
 local_losses compute_cosine_embedding_loss(const bound_exchanges& by, const number& n, const at::Tensor& x, const at::Tensor& y, const at::Tensor& target);
 local_losses compute_pos_weighted(const bound_exchanges& by, const at::Tensor& x, const at::Tensor& y, const at::Tensor& positive);
 
@@ -48,16 +49,22 @@ template <bool OfScores>
 local_losses losses_of(const loss_of_classes<OfScores>& f, const bound_exchanges& by, const at::Tensor& x, const at::Tensor& y) {
   return losses_of(by, f.n, f.weight, OfScores, x, y);
 }
+inline local_losses losses_of(const nll_loss& f, const bound_exchanges& by, const at::Tensor& x, const at::Tensor& y, const at::Tensor& weight) {
+  return losses_of(by, f.n, {}, false, x, y, weight);
+}
+inline local_losses losses_of(const cross_entropy& f, const bound_exchanges& by, const at::Tensor& x, const at::Tensor& y, const at::Tensor& weight) {
+  return losses_of(by, f.n, {}, true, x, y, weight);
+}
 inline local_losses losses_of(const cosine_embedding_loss& f, const bound_exchanges& by, const at::Tensor& x, const at::Tensor& y, const at::Tensor& target) {
   return compute_cosine_embedding_loss(by, f.n, x, y, target);
 }
 
 inline at::Tensor in_wide(const at::Tensor& x) { return at::isReducedFloatingType(x.scalar_type()) ? x.to(at::kFloat) : x; }
 
-template <class Of, nn::reduction By, class... Rest>
-at::Tensor compute(const loss<Of, By>& f, const bound_exchanges& by, const at::Tensor& x, const Rest&... rest) {
+template <class Of, class... Rest>
+at::Tensor compute(const reduced_loss<Of>& f, const bound_exchanges& by, const at::Tensor& x, const Rest&... rest) {
   const Of& of = f;
-  return reduced(by, by.ways.size() - 1, By, losses_of(of, by, in_wide(x), in_wide(rest)...), x.scalar_type());
+  return reduced(by, by.ways.size() - 1, f.how, losses_of(of, by, in_wide(x), in_wide(rest)...), x.scalar_type());
 }
 
 }  // namespace tessera::functions

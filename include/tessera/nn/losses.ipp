@@ -18,6 +18,15 @@ inline at::Tensor in_rows(const bound_exchanges& by, std::size_t place, const st
 /// One of them, which a worker outside does not miss.
 inline at::Tensor row(const at::Tensor& all, index_t i) { return all.size(0) == 0 ? all.sum(0) : all[i]; }
 
+/// How many targets are none. Workers of the team outside of the losses' mesh got no sum; they are told.
+inline index_t known_to_all(const bound_exchanges& by, std::size_t place, double wrong) {
+  auto count = static_cast<index_t>(wrong);
+  const mesh_value& mesh = by.ways[place].to->layout().mesh;
+  if (by.team->inside() && mesh.size() < by.team->mesh().size())
+    for (const std::uint64_t one : by.team->collect(static_cast<std::uint64_t>(count), "comparing targets")) count = std::max(count, static_cast<index_t>(one));
+  return count;
+}
+
 TESSERA_INLINE at::Tensor reduced(const bound_exchanges& by, std::size_t place, nn::reduction how, const local_losses& mine, at::ScalarType type) {
   const bool reduces = how != nn::reduction::none;
   std::vector<at::Tensor> rows;
@@ -27,9 +36,9 @@ TESSERA_INLINE at::Tensor reduced(const bound_exchanges& by, std::size_t place, 
   if (mine.wrong.defined()) add(mine.wrong);
   const at::Tensor sums = rows.empty() ? at::Tensor() : by.exchanged(in_rows(by, place, rows), place);
   if (mine.wrong.defined())
-    if (const auto wrong = row(sums, static_cast<index_t>(rows.size()) - 1).item<double>(); wrong > 0) {
+    if (const auto wrong = known_to_all(by, place, row(sums, static_cast<index_t>(rows.size()) - 1).item<double>()); wrong > 0) {
       if (mine.labels.defined()) tessera::detail::check_indices(by.team, mine.labels, mine.classes, code::label_out_of_range);
-      throw error(refusal{code::loss_of_no_probability, static_cast<index_t>(wrong)}, by.team->label());
+      throw error(refusal{code::loss_of_no_probability, wrong}, by.team->label());
     }
   if (!reduces) return mine.each.to(type);
   const auto batch = [&] {
@@ -88,8 +97,8 @@ TESSERA_INLINE local_losses compute_cosine_embedding_loss(const bound_exchanges&
 
 // With scores less their largest, m, a constant: loss = T · log Σ exp(x − m) − Σ t (x − m) with T = Σ t, and of logarithms −Σ t x. Σ exp, Σ t x
 // and of probabilities T are the only numbers of a sample that workers with other classes have terms of.
-TESSERA_INLINE local_losses losses_of(const bound_exchanges& by, const number& n, const class_numbers& weight, bool of_scores, const at::Tensor& x,
-                                      const at::Tensor& y) {
+TESSERA_INLINE local_losses losses_of(const bound_exchanges& by, const number& n, const class_numbers& list, bool of_scores, const at::Tensor& x,
+                                      const at::Tensor& y, const at::Tensor& weight) {
   const local_box& mine = by.boxes.operands[0];
   const index_t classes = mine.extents[1];
   const index_t held = x.size(1);
@@ -98,7 +107,9 @@ TESSERA_INLINE local_losses losses_of(const bound_exchanges& by, const number& n
   std::vector<index_t> along(static_cast<std::size_t>(x.dim()), 1);
   along[1] = held;
   const auto plain = x.options().requires_grad(false);
-  const at::Tensor all_weights = weight.count > 0 ? at::tensor(at::ArrayRef<double>(weight.first, static_cast<std::size_t>(weight.count)), plain) : at::ones({classes}, plain);
+  const at::Tensor all_weights = weight.defined() ? weight.detach()
+                                 : list.count > 0 ? at::tensor(at::ArrayRef<double>(list.first, static_cast<std::size_t>(list.count)), plain)
+                                                  : at::ones({classes}, plain);
   const at::Tensor weights = all_weights.narrow(0, first, held).view(along);
   const double smooth = n.re / static_cast<double>(classes);
 

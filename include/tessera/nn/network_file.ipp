@@ -15,33 +15,13 @@ inline std::vector<std::string> words_of(const file::place& here) {
   return all;
 }
 
-/// An input of a network in a file.
-inline tensor_value read_input(const file::place& here, const mesh_value& mesh, file::lists& keep) {
-  here.only({"name", "shape", "element", "dims", "meaning"});
-  const file::place shape = here.at("shape").list();
-  if (shape.size() > max_dimensions) file::refuse(shape, code::too_many, shape.size());
-  std::vector<index_t> extents;
-  std::vector<text> tags;
-  for (std::size_t d = 0; d < shape.size(); ++d) {
-    const bool is_named = shape.item(d).value().is_string();
-    const std::string& name = keep.names.emplace_back(is_named ? shape.item(d).word() : "");
-    tags.push_back(is_named ? text(name.data(), static_cast<int>(name.size())) : text());
-    extents.push_back(is_named ? dynamic : shape.item(d).number());
-    if (!is_named && extents.back() < 0) file::refuse(shape, code::extent_negative, d, extents.back());
-  }
-  tensor_value x{file::layout_reader(here, mesh, extents, false, keep).value(), element::float32};
-  for (int d = 0; d < x.layout.dims.count; ++d) x.layout.dims[d].tag = tags[static_cast<std::size_t>(d)];
-  if (here.has("element")) x.element = file::read_element(here.at("element"));
-  return x;
-}
-
 /// A network in a file while it is read.
 class network_reader {
  public:
   network_reader(nn::program& p, const file::place& all, const mesh_value& mesh, const nn::layer_table& table, file::lists& keep)
       : mesh_(mesh), table_(table), keep_(keep), nodes_(all.only({"inputs", "nodes", "outputs"}).at("nodes").list()) {
     const file::place inputs = all.at("inputs").list();
-    for (std::size_t i = 0; i < inputs.size(); ++i) name(inputs.item(i), p.input(read_input(inputs.item(i), mesh, keep)));
+    for (std::size_t i = 0; i < inputs.size(); ++i) name(inputs.item(i), p.input(file::read_tensor(inputs.item(i).only({"name", "shape", "element", "dims", "meaning"}), mesh, keep)));
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       const file::place node = nodes_.item(i);
       const std::string named = node.at("name").word();

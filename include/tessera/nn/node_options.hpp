@@ -2,7 +2,9 @@
 
 #include <tessera/file/layout.hpp>
 #include <tessera/nn/program.hpp>
+#include <tessera/operation/functions/loss.hpp>
 
+#include <algorithm>
 #include <limits>
 #include <set>
 
@@ -75,6 +77,28 @@ class node_options {
     const auto which = std::find(modes.begin(), modes.end(), at(name).word());
     if (which == modes.end()) at(name).fault("is none of nearest, nearest_exact, linear and cubic");
     return static_cast<interpolation>(which - modes.begin());
+  }
+  /// "none", "mean", "sum" or "batch_mean".
+  nn::reduction reduction(const char* name) const {
+    if (!said(name)) return nn::reduction::mean;
+    const std::vector<std::string> ways{"none", "mean", "sum", "batch_mean"};
+    const auto which = std::find(ways.begin(), ways.end(), at(name).word());
+    if (which == ways.end()) at(name).fault("is none of none, mean, sum and batch_mean");
+    return static_cast<nn::reduction>(which - ways.begin());
+  }
+  /// The tensor that the node's "shape", "element", "dims" and "meaning" say.
+  tensor_value tensor() const {
+    for (const char* each : {"shape", "element", "dims", "meaning"}) asked_.insert(each);
+    return file::read_tensor(here_, mesh_, keep_);
+  }
+  /// A number for all elements of a tensor, or a flat list of one each.
+  initial_value initial(const char* name) const {
+    if (!said(name)) return {};
+    const file::place given = at(name);
+    if (!given.value().is_array()) return init::constant(given.real());
+    std::vector<double>& list = keep_.values.emplace_back();
+    for (std::size_t i = 0; i < given.size(); ++i) list.push_back(given.item(i).real());
+    return init::listed(list.data(), static_cast<index_t>(list.size()));
   }
   /// A partition, whatever the extents.
   layout partition(const char* name) const {

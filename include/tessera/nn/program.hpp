@@ -97,7 +97,6 @@ class program {
     over_.push_back(over);
     return f();
   }
-  void hold(const functions::number& n) { writes_.hold(n); }
   auto enter(const text& name = {}, bool shared = false) {
     make_room(0);
     return writes_.enter(name, shared);

@@ -21,7 +21,7 @@ enum class fan : signed char { none, in, out, mean };
 ///
 /// The functions of namespace `init` make them, named and meant as those of torch::nn::init. Fans are those of the serial parameter.
 struct initial_value {
-  enum class law : signed char { constant, uniform, normal, eye, dirac, orthogonal, sparse };
+  enum class law : signed char { constant, uniform, normal, eye, dirac, orthogonal, sparse, listed };
 
   law is{};
   init::fan over{};    ///< variance is scale / fan, where there is one
@@ -35,6 +35,8 @@ struct initial_value {
   double highest = 0;  ///< nor above
   index_t zeros_from = 0;  ///< zeros in place of these of the first dimension
   index_t zeros_to = 0;
+  const double* list = nullptr;  ///< listed: the values in row-major order, which whoever made it keeps
+  index_t count = 0;
 
   friend constexpr bool operator==(const initial_value&, const initial_value&) = default;
 };
@@ -48,6 +50,19 @@ constexpr initial_value constant(double value) {
 }
 constexpr initial_value zeros() { return constant(0); }
 constexpr initial_value ones() { return constant(1); }
+
+/// These values, in row-major order; the list lives as long as what is made of it.
+constexpr initial_value listed(const double* list, index_t count) {
+  initial_value v;
+  v.is = initial_value::law::listed;
+  v.list = list;
+  v.count = count;
+  return v;
+}
+template <std::size_t Count>
+constexpr initial_value listed(const double (&list)[Count]) {
+  return listed(list, static_cast<index_t>(Count));
+}
 
 /// Uniform in [a, b).
 constexpr initial_value uniform(double a = 0, double b = 1) {
@@ -186,6 +201,11 @@ inline constexpr double reach_of_normal = 30;
 constexpr refusal check(const initial_value& v, const layout& x) {
   using law = initial_value::law;
   const int dims = x.dims.count;
+  if (v.is == law::listed) {
+    index_t wanted = 1;
+    for (const dimension& d : x.dims) wanted = detail::capped_product(wanted, d.extent);
+    return v.count == wanted ? refusal{} : refusal{code::initial_of_other_count, wanted, v.count};
+  }
   const bool wants_matrix = v.is == law::orthogonal || (v.over != init::fan::none && !detail::names_fans(v));
   if ((wants_matrix && dims < 2) || ((v.is == law::eye || v.is == law::sparse) && dims != 2) || (v.is == law::dirac && (dims < 3 || dims > 5)))
     return refusal{code::initial_of_other_dimensions, dims};

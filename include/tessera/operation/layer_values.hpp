@@ -129,6 +129,16 @@ struct weight_layer {
   constexpr layer_plan plan(const tensor_value& x) const { return plan_free_parameter(x, is, initial); }
 };
 
+/// `constant` as a value.
+struct constant_layer {
+  static constexpr const char* name = "constant";
+  tensor_value is{};
+  initial_value initial{};
+
+  constexpr free_buffer what() const { return {}; }
+  constexpr layer_plan plan(const tensor_value& x) const { return plan_free_buffer(x, is, initial); }
+};
+
 /// `embedding` as a value: `embedding_layer{.rows = 100, .features = 16}`.
 struct embedding_layer {
   static constexpr const char* name = "embedding";

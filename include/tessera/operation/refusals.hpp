@@ -100,7 +100,7 @@ inline constexpr reason class_weights_differ{
     "a loss has one weight for each class; give as many as there are classes"};
 inline constexpr reason class_weights_in_module{
     "tessera.loss.module", "",
-    "a module keeps no list of class weights; take this loss of what the network gives"};
+    "a module keeps no list of class weights; give them as a tensor, as nn::constant is one"};
 inline constexpr reason loss_option_out_of_range{
     "tessera.loss.option", "",
     "the delta of a loss lies above 0, its beta from 0 on; correct it"};
@@ -191,6 +191,9 @@ inline constexpr reason initial_of_other_dimensions{
 inline constexpr reason initial_groups_do_not_divide{
     "tessera.initial.groups", "extent, groups",
     "the first extent is no multiple of dirac's groups; choose groups that divide it"};
+inline constexpr reason initial_of_other_count{
+    "tessera.initial.count", "expected, given",
+    "a list of values has one for each element of the tensor; give as many"};
 inline constexpr reason initial_spread_wrong{
     "tessera.initial.spread", "",
     "a standard deviation is a number from 0 on, and a mean and a gain are finite; correct them"};

@@ -21,10 +21,12 @@ template <index_t> struct dimension;
 template <index_t> struct dimensions;
 template <index_t> struct divisor;
 template <index_t> struct elements;
+template <index_t> struct expected;
 template <index_t> struct extent;
 template <index_t> struct extents;
 template <index_t> struct factor;
 template <index_t> struct from;
+template <index_t> struct given;
 template <index_t> struct groups;
 template <index_t> struct has;
 template <index_t> struct heads;
@@ -212,7 +214,7 @@ template <class... Told> struct class_weights_in_module {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.loss.module] a module keeps no list of class weights; take this loss of what the network gives"); } };
+                  "[tessera.loss.module] a module keeps no list of class weights; give them as a tensor, as nn::constant is one"); } };
 template <class... Told> struct loss_option_out_of_range {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -363,6 +365,11 @@ template <class... Told> struct initial_groups_do_not_divide {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.initial.groups] the first extent is no multiple of dirac's groups; choose groups that divide it"); } };
+template <class... Told> struct initial_of_other_count {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.initial.count] a list of values has one for each element of the tensor; give as many"); } };
 template <class... Told> struct initial_spread_wrong {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -443,6 +450,7 @@ template <> struct verdict_for<&code::option_given_twice> { template <class Why>
 template <> struct verdict_for<&code::option_of_other_dimensions> { template <class Why> using type = option_of_other_dimensions<its::kernel<Why::number(0)>, its::option<Why::number(1)>>; };
 template <> struct verdict_for<&code::initial_of_other_dimensions> { template <class Why> using type = initial_of_other_dimensions<its::dimensions<Why::number(0)>>; };
 template <> struct verdict_for<&code::initial_groups_do_not_divide> { template <class Why> using type = initial_groups_do_not_divide<its::extent<Why::number(0)>, its::groups<Why::number(1)>>; };
+template <> struct verdict_for<&code::initial_of_other_count> { template <class Why> using type = initial_of_other_count<its::expected<Why::number(0)>, its::given<Why::number(1)>>; };
 template <> struct verdict_for<&code::initial_spread_wrong> { template <class Why> using type = initial_spread_wrong<>; };
 template <> struct verdict_for<&code::initial_ends_wrong> { template <class Why> using type = initial_ends_wrong<>; };
 template <> struct verdict_for<&code::nonlinearity_has_no_gain> { template <class Why> using type = nonlinearity_has_no_gain<>; };

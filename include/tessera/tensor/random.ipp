@@ -147,6 +147,9 @@ TESSERA_INLINE at::Tensor initial_box(const initial_value& given, const layout& 
       tessera::check(check_constant(v.mean, e), s.key(name));
       if (given.zeros_from == given.zeros_to) return at::full(sizes_of(held_by(x, rank)), v.mean, scalar_type(e));
       return box([&](std::uint64_t, const global_index&) { return v.mean; });
+    case law::listed:
+      for (index_t i = 0; i < v.count; ++i) tessera::check(check_constant(v.list[i], e), s.key(name));
+      return box([&](std::uint64_t k, const global_index&) { return v.list[k]; });
     case law::eye: return box([](std::uint64_t, const global_index& i) { return i[0] == i[1] ? 1.0 : 0.0; });
     case law::dirac: return box([&](std::uint64_t, const global_index& i) { return hands_on(x, i, v.groups) ? 1.0 : 0.0; });
     case law::uniform:

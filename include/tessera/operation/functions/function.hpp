@@ -24,7 +24,7 @@ using exchange_values = static_vector<exchange_value, 4>;
 /// signature, `what(layouts…)`, too, another its `exchanges(values…)`; what it computes of boxes is `compute(f, boxes…)` on the tensor floor.
 /// What it holds in memory it says by `saves`, or by `hold(plan, values…)` where that depends on its operands.
 ///
-/// What a function gives and moves follows from its type; the numbers that it holds can only be refused.
+/// What a function of types gives and moves follows from its own type; the numbers that it holds can only be refused.
 using function = detail::is_a<kind::function>;
 
 /// What a local operation gives, with an element of its own. Operands have one element.

@@ -7,7 +7,22 @@ namespace tessera {
 
 namespace detail {
 
-/// A function of tensors as a layer, which the serial model has not. Of the number that it holds only the program knows.
+/// What a function of tensors is as a layer, which the serial model has not.
+template <class F, class... Values>
+constexpr layer_plan plan_function(const F& f, const Values&... x) {
+  const function_value y = f.on(x...);
+  layer_plan p;
+  if (p.why = y.why; !p.why.ok()) return p;
+  (p.take(x.layout), ...);
+  p.give(y.result.layout, y.result.element);
+  if constexpr (requires { f.exchanges(x...); })
+    for (const exchange_value& e : f.exchanges(x...)) p.exchange(e.from, e.to, e.element);
+  if constexpr (requires { F::saves; }) p.holds = functions::footprint_of(F::saves);
+  if constexpr (requires { f.hold(p, x...); }) f.hold(p, x...);
+  return p;
+}
+
+/// A function as a layer. Of the number that it holds only the program knows.
 template <class F, int Operands>
 struct function_layer {
   static constexpr const char* name = F::name;
@@ -15,16 +30,21 @@ struct function_layer {
   static constexpr function_layer what() { return {}; }
   template <class... Values>
   static constexpr layer_plan plan(const Values&... x) {
-    const function_value y = F{}.on(x...);
-    layer_plan p;
-    if (p.why = y.why; !p.why.ok()) return p;
-    (p.take(x.layout), ...);
-    p.give(y.result.layout, y.result.element);
-    if constexpr (requires { F{}.exchanges(x...); })
-      for (const exchange_value& e : F{}.exchanges(x...)) p.exchange(e.from, e.to, e.element);
-    if constexpr (requires { F::saves; }) p.holds = functions::footprint_of(F::saves);
-    if constexpr (requires { F{}.hold(p, x...); }) F{}.hold(p, x...);
-    return p;
+    return plan_function(F{}, x...);
+  }
+};
+
+/// The same of a function that holds something, in a program that is put together while it runs and keeps it.
+template <class F, int Operands>
+struct held_function {
+  static constexpr const char* name = F::name;
+  static constexpr bool only_here = true;
+  F f;
+
+  held_function what() const { return *this; }
+  template <class... Values>
+  layer_plan plan(const Values&... x) const {
+    return plan_function(f, x...);
   }
 };
 
@@ -35,6 +55,8 @@ concept HoldsNumber = requires(const F& f) { functions::number(f.n); };
 
 template <class F, int Operands>
 inline constexpr kind kind_of<detail::function_layer<F, Operands>> = kind::layer;
+template <class F, int Operands>
+inline constexpr kind kind_of<detail::held_function<F, Operands>> = kind::layer;
 
 namespace functions {
 
@@ -58,12 +80,11 @@ template <class F, DynamicFlow First, DynamicFlow... Rest>
   requires(kind_of<F> == kind::function)
 auto call([[maybe_unused]] const F& f, const First& first, const Rest&... rest) {
   return first.in->whole([&] {
-    if constexpr (tessera::detail::HoldsNumber<F>) {
-      first.in->refuse(f.on(first.in->value_of(first), rest.in->value_of(rest)...).why, F::name);
-      if constexpr (requires { f.not_kept(); }) first.in->refuse(f.not_kept(), F::name);
-      first.in->hold(f.n);
-    }
-    return tessera::detail::added(tessera::detail::function_layer<F, 1 + sizeof...(Rest)>{}, first, rest...);
+    constexpr int operands = 1 + sizeof...(Rest);
+    if constexpr (requires { f.not_kept(); }) first.in->refuse(f.not_kept(), F::name);
+    if constexpr (requires { typename F::held; }) return tessera::detail::added(tessera::detail::held_function<typename F::held, operands>{f}, first, rest...);
+    else if constexpr (tessera::detail::HoldsNumber<F>) return tessera::detail::added(tessera::detail::held_function<F, operands>{f}, first, rest...);
+    else return tessera::detail::added(tessera::detail::function_layer<F, operands>{}, first, rest...);
   });
 }
 

@@ -127,7 +127,7 @@ struct loss_of_samples : function {
   static constexpr function_value samples(const signature& s, const tensor_value& x, const Rest&... rest) {
     static_vector<operand, 4> operands = no_items<operand, 4>;
     operands.push({x.layout, false});
-    (operands.push({rest.layout, !has_cotangent(rest.element)}), ...);
+    (operands.push({rest.layout, operands.count > 1 || !has_cotangent(rest.element)}), ...);
     const inferred alike = infer(s, operands);
     return {{alike.why.ok() ? detail::per_sample(alike.layout, {role::invariant}) : layout(), x.element},
             first_of(alike.why, detail::check_sums(reduced<1>(x.layout, linearity::multilinear), x.layout))};
@@ -153,7 +153,8 @@ struct class_numbers {
   index_t count = 0;
 };
 
-/// −Σ t x over the classes of x[n, c, d…], of scores by their log_softmax; t is 1 at a label, or a tensor of probabilities, and each class may weigh more.
+/// −Σ t x over the classes of x[n, c, d…], of scores by their log_softmax; t is 1 at a label, or a tensor of probabilities, and each class may weigh more,
+/// by a list or by a tensor w[c] that every worker has.
 template <bool OfScores>
 struct loss_of_classes : loss_of_samples {
   static constexpr bool divides = true;
@@ -163,22 +164,33 @@ struct loss_of_classes : loss_of_samples {
   static constexpr bool of_probabilities(const tensor_value& x, const tensor_value& y) {
     return OfScores && has_cotangent(y.element) && y.layout.dims.count == x.layout.dims.count;
   }
-  constexpr function_value each(const tensor_value& x, const tensor_value& y) const {
+  template <class... Weights>
+  constexpr function_value each(const tensor_value& x, const tensor_value& y, const Weights&... w) const {
     const int dims = x.layout.dims.count;
     if (dims < 2) return {{}, refusal{code::layer_takes_other_dimensions, 2, dims}};
     const element wanted = of_probabilities(x, y) ? x.element : element::int64;
     refusal why = check_takes(takes::reals, x.element);
     if (y.element != wanted) why = first_of(why, refusal{code::wrong_element, wanted, y.element});
-    if (const index_t classes = x.layout.dims[1].extent; weight.count != 0 && classes != dynamic && weight.count != classes)
-      why = first_of(why, refusal{code::class_weights_differ, weight.count, classes});
+    const index_t classes = x.layout.dims[1].extent;
+    if (weight.count != 0 && classes != dynamic && weight.count != classes) why = first_of(why, refusal{code::class_weights_differ, weight.count, classes});
+    for (const tensor_value* one : std::initializer_list<const tensor_value*>{&w...}) {
+      if (one->element != x.element) why = first_of(why, refusal{code::wrong_element, x.element, one->element});
+      if (one->layout.dims.count != 1) why = first_of(why, refusal{code::operand_of_other_dimensions, 2, 1, one->layout.dims.count});
+      else if (one->layout.dims[0].extent != classes) why = first_of(why, refusal{code::class_weights_differ, one->layout.dims[0].extent, classes});
+    }
     if (!(n.re >= 0 && n.re <= 1)) why = first_of(why, refusal{code::no_probability});
     if (!why.ok()) return {{}, why};
     signature s = letters_for(dims);
     s.operands.push(of_probabilities(x, y) ? s.result : without_classes(s.result));
-    return samples(s, x, y);
+    if constexpr (sizeof...(w) > 0) {
+      s.operands.push(named("W"));
+      s = s.whole("W");
+    }
+    return samples(s, x, y, w...);
   }
   /// The largest score, then Σ exp, Σ t x and of probabilities Σ t.
-  constexpr void parts(exchange_values& all, const tensor_value& x, const tensor_value& y) const {
+  template <class... Weights>
+  constexpr void parts(exchange_values& all, const tensor_value& x, const tensor_value& y, const Weights&...) const {
     if (OfScores)
       all.push({detail::per_sample(x.layout, partial_by(combine::max)), detail::per_sample(x.layout, {}), detail::wide(x.element)});
     all.push(detail::over_classes(x, 1 + OfScores + of_probabilities(x, y)));
@@ -228,16 +240,19 @@ struct cosine_embedding_loss : loss_of_samples {
 
 /// A loss and its reduction: what is reduced, what a mean divides by where only the elements say it, and how many targets are none are summed in
 /// one exchange, in double, to an invariant; so backward moves nothing for it. Half types are float before, and the result alone is rounded.
-template <class Of, nn::reduction By>
-struct loss : Of {
-  static constexpr int rows = (By != nn::reduction::none) + (By == nn::reduction::mean && Of::divides) + Of::judges;
+template <class Of>
+struct reduced_loss : Of {
+  using held = reduced_loss;  ///< what a program that is put together while it runs holds: one for all reductions
+  nn::reduction how = nn::reduction::mean;
   call_site at;
+
+  constexpr int rows() const { return (how != nn::reduction::none) + (how == nn::reduction::mean && Of::divides) + Of::judges; }
 
   template <class... Values>
   constexpr function_value on(const Values&... x) const {
     if (!Of::holds(Of::n)) return {{}, refusal{code::loss_option_out_of_range}};
     const function_value each = Of::each(x...);
-    if (!each.why.ok() || By == nn::reduction::none) return each;
+    if (!each.why.ok() || how == nn::reduction::none) return each;
     const layout& l = each.result.layout;
     return {{one_number(l.mesh), each.result.element}, detail::check_sums(reduced<>(l, linearity::multilinear), l)};
   }
@@ -245,7 +260,7 @@ struct loss : Of {
   constexpr exchange_values exchanges(const Values&... x) const {
     exchange_values all = no_items<exchange_value, 4>;
     if constexpr (requires { Of::parts(all, x...); }) Of::parts(all, x...);
-    if (rows > 0) all.push(detail::summing(Of::each(x...).result.layout, rows));
+    if (rows() > 0) all.push(detail::summing(Of::each(x...).result.layout, rows()));
     return all;
   }
   /// The operands, and one tensor like the first.
@@ -254,6 +269,12 @@ struct loss : Of {
     p.holds = footprint::saving(0xf);
     p.make(x.layout, detail::wide(x.element));
   }
+};
+
+/// The same with a reduction that types know.
+template <class Of, nn::reduction By>
+struct loss : reduced_loss<Of> {
+  constexpr loss() { this->how = By; }
 };
 
 }  // namespace functions
