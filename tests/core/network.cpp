@@ -9,6 +9,7 @@
 
 #include <cctype>
 #include <cmath>
+#include <limits>
 #include <string_view>
 
 namespace tessera::testing {
@@ -59,9 +60,9 @@ void layers_take(std::string_view option) {
   takes_just<nn::rms_norm<Option>>("over_last eps affine no_affine", option);
   takes_just<nn::group_norm<3, Option>>("eps affine no_affine", option);
   takes_just<nn::instance_norm<Option>>("eps momentum cumulative affine no_affine tracking no_tracking", option);
-  takes_just<nn::dropout<Option>>("probability channelwise", option);
+  takes_just<nn::dropout<Option>>("probability channelwise alpha", option);
   takes_just<nn::pad<padding_at<1, 1>, Option>>("padding_mode", option);
-  takes_just<nn::embedding<4, 4, Option>>("cut_out cut_in output_as weights_as padding_idx", option);
+  takes_just<nn::embedding<4, 4, Option>>("cut_out cut_in output_as weights_as padding_idx max_norm norm_type scale_grad_by_freq frozen sparse", option);
 }
 
 }  // namespace
@@ -102,6 +103,12 @@ TEST_CASE("a layer takes the options that the docs list, and no others") {
   layers_take<channelwise>("channelwise");
   layers_take<weights_as<float>>("weights_as");
   layers_take<padding_idx<0>>("padding_idx");
+  layers_take<max_norm<2>>("max_norm");
+  layers_take<norm_type<1>>("norm_type");
+  layers_take<scale_grad_by_freq>("scale_grad_by_freq");
+  layers_take<frozen>("frozen");
+  layers_take<sparse>("sparse");
+  layers_take<alpha>("alpha");
   layers_take<blocks<row>>("blocks");
   const refusal twice = nn::conv<4, no_bias, kernel<3>, stride<1>, kernel<3>>::plan(value_of<image>).why;
   REQUIRE(twice.is(code::option_given_twice));
@@ -109,6 +116,32 @@ TEST_CASE("a layer takes the options that the docs list, and no others") {
   REQUIRE(twice.numbers[1] == 3);
   CHECK(nn::conv<4, kernel<3, 3>, padding<1>, padding_same>::plan(value_of<image>).why.is(code::option_given_twice));
   CHECK(nn::conv_transpose<4, kernel<3, 3>, output_size<9>, output_padding<0>>::plan(value_of<image>).why.is(code::option_given_twice));
+}
+
+TEST_CASE("an embedding that counts exchanges a number a row for the counts and one for the norms of rows that are cut, and a frozen one gets nothing back") {
+  using rows = tensor<partition<grid, blocks<row>, invariant<col>>, shape<batch>, std::int64_t>;
+  constexpr tensor_value x = value_of<rows>;
+  constexpr layer_plan typed = nn::embedding<9, 4, cut_out<col>, max_norm<3, 2>, norm_type<1, 0>, scale_grad_by_freq, frozen>::plan(x);
+  const nn::embedding_layer value{.rows = 9, .features = 4, .cut_out = {"col"}, .max_norm = 1.5, .norm_type = std::numeric_limits<double>::infinity(), .scale_grad_by_freq = true, .frozen = true};
+  const layer_plan p = value.plan(x);
+  REQUIRE(p.why.ok());
+  REQUIRE(p.exchanges() == 2);
+  REQUIRE(typed.exchanges() == 2);
+  for (int i = 0; i < 2; ++i) CHECK((p.from(i) == typed.from(i) && p.to(i) == typed.to(i) && p.exchanged_element(i) == typed.exchanged_element(i)));
+  CHECK(p.from(1).roles[1] == partial_by(combine::max));
+  CHECK(traffic_of_exchange(p, 0).forward.bytes == 4 * 9 * 8);  // an all_reduce between the two workers of each column: 9 numbers for each
+  CHECK(traffic_of_exchange(p, 1).forward.bytes == 4 * 9 * 8);
+  CHECK(traffic_of(p, {typed.exchanged_element(0)}).backward.bytes == 0);
+  const memory_value taken = peak_memory<sequential<rows, nn::embedding<9, 4, frozen>>>(bind<batch>(6));
+  CHECK(taken.parameters == 9 * 4 * 4);
+  CHECK(taken.gradients == 0);
+  const auto refused = [&](const nn::embedding_layer& of, const reason& why) { return of.plan(x).why.is(why); };
+  CHECK(refused({.rows = 9, .features = 4, .sparse = true}, code::sparse_not_there));
+  CHECK(refused({.rows = 9, .features = 4, .max_norm = -1.0}, code::max_norm_below_zero));
+  CHECK(refused({.rows = 9, .features = 4, .max_norm = std::nan("")}, code::max_norm_below_zero));
+  CHECK(refused({.rows = 9, .features = 4, .max_norm = 1.0, .norm_type = 0}, code::norm_not_positive));
+  CHECK(nn::embedding<9, 4, sparse>::plan(x).why.is(code::sparse_not_there));
+  CHECK(nn::embedding<9, 4, max_norm<1, 0>>::plan(x).why.is(code::fraction_without_divisor));
 }
 
 TEST_CASE("shapes and partitions follow layers") {

@@ -218,6 +218,8 @@ struct remembering {
   using experts = feeding_experts<across, by_slot, up>;
   template <index_t Heads, index_t Keys>
   using transformer = transforming<stream, 48, Heads, Keys, across>;
+  template <class... Options>
+  using counting = nn::chain<nn::embedding<35, 24, weights_as<double>, max_norm<1>, cut_out<across>, Options...>, nn::linear<8>>;
   using by_rows = tied_table<35, 24, cut_in<across>, cut_out<across>>;
   using by_features = tied_table<35, 24, cut_out<across>, cut_in<across>>;
 };
@@ -274,6 +276,8 @@ TEST_CASE("transformer blocks and embeddings take the memory that is counted") {
   CHECK(differs_in_memory<alone::by_rows, alone::tokens>({6, 16}, 0.9) == "");
   CHECK(differs_in_memory<four::by_rows, four::tokens>({6, 16}, 0.9) == "");
   CHECK(differs_in_memory<four::by_features, four::tokens>({6, 16}, 0.9) == "");
+  CHECK(differs_in_memory<four::counting<scale_grad_by_freq>, four::tokens>({6, 16}, 0.9) == "");
+  CHECK(differs_in_memory<four::counting<frozen>, four::tokens>({6, 16}, 0.9) == "");
 }
 
 TEST_CASE("parameters stored as tiles take the memory that is counted: one layer's is gathered at a time") {
