@@ -7,6 +7,7 @@
 #include <tessera/operation/functions/function_layer.hpp>
 #include <tessera/operation/functions/losses.hpp>
 #include <tessera/operation/functions/reductions.hpp>
+#include <tessera/operation/functions/scale_gradient.hpp>
 #include <tessera/operation/functions/own.hpp>
 #include <tessera/operation/functions/shaping.hpp>
 #include <tessera/operation/functions/verbs.hpp>

@@ -14,7 +14,7 @@ struct footprint {
   unsigned operands = 0xf;  ///< bit i: operand i is saved, as it is used
   unsigned weights = 0xff;  ///< bit i: parameter i is saved, as it is used
   unsigned results = 0xf;   ///< bit i: result i is saved, as the operation gives it
-  bool view = false;        ///< the first result lies in the memory of the first operand, and so do their gradients
+  bool view = false;        ///< the first result lies in the memory of the first operand
   bool passes = false;      ///< the gradients of the operands are that of the result
   index_t scratch = 0;      ///< how many more tensors as the first result there are at once while it runs
   index_t returning = 0;    ///< the same while its backward runs
@@ -30,10 +30,10 @@ struct footprint {
     f.results = results;
     return f;
   }
-  /// Computes nothing: what it gives is the first operand seen otherwise.
+  /// Computes nothing: what it gives is the first operand seen otherwise, and so are their gradients.
   static constexpr footprint viewing() {
     footprint f = saving(0);
-    f.view = true;
+    f.view = f.passes = true;
     return f;
   }
 };

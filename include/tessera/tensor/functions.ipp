@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/tensor/functions.hpp>
+#include <tessera/tensor/scaled_gradient.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -88,6 +88,8 @@
   f(minus, sub, nonlinear, numbers, same, passes, at::sub(x, n))                       \
   f(taken_from, rsub, nonlinear, numbers, same, nothing, at::rsub(x, n))               \
   f(dividing, rdiv, nonlinear, fractions, same, result, at::mul(at::reciprocal(x), n)) \
+  f(scale_gradient, scale_gradient, additive, fractions, same, operand,                 \
+    tessera::detail::with_scaled_gradient(x, n))                                       \
   f(power, pow, nonlinear, numbers, same, operands, at::pow(x, n))                     \
   f(at_least, clamp_min, nonlinear, ordered, same, operands, at::clamp_min(x, n))      \
   f(at_most, clamp_max, nonlinear, ordered, same, operands, at::clamp_max(x, n))       \

@@ -63,7 +63,8 @@ enum class saved : signed char {
   result,
   everything,
   passes,  ///< nothing: the gradients of the operands are that of the result
-  view     ///< nothing: the result is its operand seen otherwise
+  view,    ///< nothing: the result is its operand seen otherwise, and so are their gradients
+  operand  ///< nothing: the result is its operand, and its gradient another
 };
 
 constexpr footprint footprint_of(saved what) {
@@ -72,6 +73,7 @@ constexpr footprint footprint_of(saved what) {
   const bool result = what == saved::result || what == saved::everything;
   footprint f = footprint::saving(operands ? 0xf : 0, 0, result ? 1 : 0);
   f.passes = what == saved::passes;
+  f.view = what == saved::operand;
   return f;
 }
 
