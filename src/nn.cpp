@@ -14,6 +14,7 @@
 #include <tessera/nn/parameter.ipp>
 #include <tessera/nn/pooling.ipp>
 #include <tessera/nn/projection.ipp>
+#include <tessera/nn/program_run.ipp>
 #include <tessera/nn/running_program.ipp>
 #include <tessera/nn/state_dict.ipp>
 #include <tessera/nn/state_tensor.ipp>

@@ -59,3 +59,24 @@ TEST_CASE("a parameter is stored as tiles along the axes that hold copies of it 
   over_another_axis.axes.push(text("depth"));
   CHECK(detail::stored_as_tiles(alone, over_another_axis).why.is(code::axis_not_in_mesh));
 }
+
+TEST_CASE("what runs again for its backward moves what forward does once more, a part within a part twice, and lives one part at a time") {
+  constexpr auto of = []<class... Part>(nn::chain<Part...>) { return traffic<network<nn::chain<Part...>, wide>>(); };
+  using stage = nn::stored_over<nn::chain<square, nn::relu, square>, shards, halves>;
+  constexpr traffic_value plain = of(nn::chain<stage, stage, stage>{});
+  constexpr traffic_value again = of(nn::chain<nn::recompute<stage>, stage, nn::recompute<nn::chain<nn::recompute<stage>>>>{});
+  STATIC_REQUIRE(again.forward == plain.forward);
+  STATIC_REQUIRE(again.backward.bytes == plain.backward.bytes + plain.forward.bytes);  // a third of it once, a third twice
+  // Nothing of what is gathered once is kept for a part that runs again: it comes once forward and once back.
+  using once = nn::stored_over<nn::chain<square, nn::relu, square>, gathered_once<shards, halves>>;
+  STATIC_REQUIRE(of(nn::chain<nn::recompute<once>>{}) == of(nn::chain<stage>{}));
+  using tall = tensor<partition<wide_grid, blocks<shards, halves>, whole>, shape<dim<2048>, dim<128>>, float>;
+  constexpr auto peak = []<class... Part>(nn::chain<Part...>) { return peak_memory<network<nn::chain<Part...>, tall>>(); };
+  using layers = nn::chain<nn::relu, nn::relu, nn::relu, nn::relu, nn::relu, nn::relu>;
+  constexpr memory_value all = peak(nn::chain<square, layers, layers, layers, layers>{});
+  constexpr memory_value some = peak(nn::chain<square, nn::recompute<layers>, nn::recompute<layers>, nn::recompute<layers>, nn::recompute<layers>>{});
+  STATIC_REQUIRE(some.forward == all.forward);
+  STATIC_REQUIRE(some.parameters == all.parameters);
+  constexpr index_t value = 256 * 128 * 4;
+  STATIC_REQUIRE(all.training - some.training >= 12 * value);  // of 24 results 4 inputs, the output and 6 of the part that runs now stay
+}

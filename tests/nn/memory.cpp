@@ -142,6 +142,14 @@ struct fused_in_tiles {
   }
 };
 
+// Parts that run again for their backward: in one another, of several results, with norms and masks, stored as tiles.
+struct several_again {
+  constexpr auto operator()(auto x) const {
+    const auto y = x | nn::recompute<remembered_block<4>>{} | nn::recompute<nn::chain<nn::recompute<remembered_block<4>>, wide_three<8>, nn::recompute<remembered_block<8>>>>{};
+    return y | nn::recompute<nn::chain<nn::batch_norm<>, nn::relu, nn::dropout<>, wide_three<8>>>{} | wide_three<4>{};
+  }
+};
+
 struct shares {
   double forward = 0;
   double training = 0;
@@ -290,4 +298,13 @@ TEST_CASE("parameters stored as tiles take the memory that is counted: one layer
   CHECK(differs_in_memory<in_tiles<gathered_once<data, model>>, rows>({6, 128}) == "");
   using sequences = tensor<partition<grid, blocks<data>, whole, whole, invariant<model>>, shape<pictures, dim<3>, dim<128>>, double>;
   CHECK(differs_in_memory<fused_in_tiles<data, model>, sequences>({6, 3, 128}, 0.65) == "");  // gradients of several results come one after the other
+}
+
+TEST_CASE("what runs again for its backward takes the memory that is counted") {
+  CHECK(differs_in_memory<several_again, alone::image>({6, 4, 24, 24}) == "");
+  CHECK(differs_in_memory<several_again, four::image>({6, 4, 24, 24}) == "");
+  struct data : axis<2> {};
+  using rows = tensor<partition<mesh<data>, blocks<data>, whole>, shape<pictures, dim<128>>, double>;
+  using wide = nn::chain<nn::linear<256>, nn::relu, nn::linear<128>, nn::relu>;
+  CHECK(differs_in_memory<nn::chain<nn::recompute<wide>, nn::recompute<nn::stored_over<wide, gathered_once<data>>>, nn::stored_over<nn::recompute<wide>, data>>, rows>({400, 128}) == "");
 }

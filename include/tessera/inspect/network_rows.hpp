@@ -52,7 +52,7 @@ struct network_rows {
       row.plan = node.what->plan();
       detail::bind_all(row.plan, known);
       for (int k = 0; k < row.plan.outputs(); ++k) row.lies.push_back(row.plan.output(k));
-      row.traffic = traffic_of(row.plan, node.what->elements);
+      row.traffic = traffic_of(row.plan, node.what->elements).again(program.times_again(i));
       row.lives = lives[static_cast<std::size_t>(i)];
       rows.push_back(std::move(row));
     }

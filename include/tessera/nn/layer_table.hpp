@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/nn/node_options.hpp>
+#include <tessera/nn/program_parts.hpp>
 
 #include <functional>
 #include <map>

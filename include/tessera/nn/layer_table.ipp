@@ -172,6 +172,7 @@ TESSERA_INLINE std::vector<dynamic_flow> layer_table::add(const node_options& o,
   if (found == table.end()) throw error(refusal{code::program_layer_unknown}, o.here().path() + ": " + name);
   if (!is_layer && (o.has("path") || o.has("shared"))) o.here().fault("is a function, which has no parameters and no path");
   try {
+    if (o.has("recompute") && !x.empty()) return x[0].in->recomputed_under(o.here().at("recompute").word(), [&] { return found->second(o, x); });
     return found->second(o, x);
   } catch (const error& e) {
     throw e.where().rfind(o.here().path(), 0) == 0 ? e : e.at(o.here().path() + (e.where().empty() ? "" : ": " + e.where()));

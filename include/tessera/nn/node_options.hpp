@@ -14,7 +14,7 @@ namespace tessera::nn {
 class node_options {
  public:
   node_options(file::place here, const mesh_value& mesh, file::lists& keep) : here_(std::move(here)), mesh_(mesh), keep_(keep) {
-    for (const char* every : {"name", "of", "layer", "function", "path", "shared"}) asked_.insert(every);
+    for (const char* every : {"name", "of", "layer", "function", "path", "shared", "recompute"}) asked_.insert(every);
   }
 
   const file::place& here() const { return here_; }

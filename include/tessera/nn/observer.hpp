@@ -32,16 +32,16 @@ class layer_observer {
   virtual void left(const layer_visit& visit) = 0;
 };
 
-/// Tells an observer of one layer's forward while it lives, and of the backward of what it gives; nobody is told where there is none.
+/// Tells an observer of one layer's forward while it lives, which in backward is a part of that, and of the backward of what it gives; nobody is told where there is none.
 class observed_layer {
  public:
-  observed_layer(const std::shared_ptr<layer_observer>& by, const std::string& path, const char* name) {
-    if (by) enter(by, path, name);
+  observed_layer(const std::shared_ptr<layer_observer>& by, const std::string& path, const char* name, purpose direction) {
+    if (by) enter(by, path, name, direction);
   }
   observed_layer(const observed_layer&) = delete;
   observed_layer& operator=(const observed_layer&) = delete;
   ~observed_layer() {
-    if (watch_) watch_->by->left({watch_->path, watch_->name});
+    if (watch_) watch_->by->left({watch_->path, watch_->name, direction_});
   }
 
   void gave(const std::vector<at::Tensor>& results) {
@@ -57,10 +57,11 @@ class observed_layer {
   };
   class on_the_way;
 
-  void enter(const std::shared_ptr<layer_observer>& by, const std::string& path, const char* name);
+  void enter(const std::shared_ptr<layer_observer>& by, const std::string& path, const char* name, purpose direction);
   void follow(const std::vector<at::Tensor>& results) const;
 
   std::shared_ptr<watched> watch_;
+  purpose direction_ = purpose::forward;  // backward where the layer is recomputed
   std::uint64_t first_ = 0;  // of the graph's nodes that the layer makes
 };
 

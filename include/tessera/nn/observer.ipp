@@ -26,6 +26,10 @@ class observed_layer::on_the_way final : public torch::autograd::FunctionPreHook
     }
     return gradients;
   }
+  static void leave() {
+    const place was = std::exchange(here(), {});
+    if (was.layer) was.layer->by->left({was.layer->path, was.layer->name, purpose::backward});
+  }
 
  private:
   /// In whose backward this worker is, and in which run of it.
@@ -37,18 +41,16 @@ class observed_layer::on_the_way final : public torch::autograd::FunctionPreHook
     thread_local place at;
     return at;
   }
-  static void leave() {
-    const place was = std::exchange(here(), {});
-    if (was.layer) was.layer->by->left({was.layer->path, was.layer->name, purpose::backward});
-  }
 
   std::shared_ptr<watched> layer_;
 };
 
-TESSERA_INLINE void observed_layer::enter(const std::shared_ptr<layer_observer>& by, const std::string& path, const char* name) {
+TESSERA_INLINE void observed_layer::enter(const std::shared_ptr<layer_observer>& by, const std::string& path, const char* name, purpose direction) {
+  if (direction == purpose::backward) on_the_way::leave();
+  direction_ = direction;
   watch_ = std::make_shared<watched>(watched{by, path, name});
   first_ = at::sequence_number::peek();
-  by->entered({watch_->path, watch_->name});
+  by->entered({watch_->path, watch_->name, direction});
 }
 
 TESSERA_INLINE void observed_layer::follow(const std::vector<at::Tensor>& results) const {

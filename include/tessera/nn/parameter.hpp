@@ -19,6 +19,9 @@ class parameter : public state_tensor {
   /// The same parameter as another layer takes it, which lets it go behind forward or keeps it.
   parameter used_as(const layout& used, bool released) const { return {*this, stored().team()->place(used), released, frozen_}; }
 
+  /// The same parameter seen through an alias, whose gradient a part that is recomputed finds by itself.
+  parameter alias() const { return {with(at::alias(stored().local())), used_, released_}; }
+
   const layout& used() const { return used_->layout(); }
   bool released() const { return released_; }
   bool frozen() const { return frozen_; }  ///< it has no gradient

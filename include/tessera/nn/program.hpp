@@ -97,6 +97,22 @@ class program {
     over_.push_back(over);
     return f();
   }
+  int begin_recomputed() {
+    make_room(0);
+    return writes_.begin_recomputed();
+  }
+  void end_recomputed(int which) { writes_.end_recomputed(which); }
+  /// Runs `f`, which adds to the program what is recomputed, together with what was added just before under the same name.
+  template <class F>
+  auto recomputed_under(const std::string& name, const F& f) {
+    const bool goes_on = name == recomputed_as_ && recomputed_until_ == writes_.node_count;
+    const int which = goes_on ? writes_.recomputed_count - 1 : begin_recomputed();
+    auto y = f();
+    end_recomputed(which);
+    recomputed_as_ = name;
+    recomputed_until_ = writes_.node_count;
+    return y;
+  }
   auto enter(const text& name = {}, bool shared = false) {
     make_room(0);
     return writes_.enter(name, shared);
@@ -130,7 +146,7 @@ class program {
     own->values.insert(own->values.end(), own->outputs.begin(), own->outputs.end());
     return {own,
             {own->nodes.data(), writes_.node_count, own->values.data(), writes_.value_count, static_cast<int>(own->outputs.size()), own->scopes.data(),
-             static_cast<int>(own->inputs.size())},
+             static_cast<int>(own->inputs.size()), own->recomputed.data(), writes_.recomputed_count},
             own->inputs};
   }
 
@@ -139,6 +155,7 @@ class program {
     std::vector<program_node<running_facts>> nodes;
     std::vector<program_value> values;
     std::vector<program_scope> scopes;
+    std::vector<recomputed_nodes> recomputed;
     std::vector<tensor_value> inputs;
     std::vector<program_value> outputs;
     std::vector<std::vector<tensor_value>> results;  // of each node
@@ -163,7 +180,8 @@ class program {
     kept_->nodes.resize(static_cast<std::size_t>(writes_.node_count) + 1);
     kept_->values.resize(static_cast<std::size_t>(writes_.value_count) + operands);
     kept_->scopes.resize(static_cast<std::size_t>(writes_.scope_count) + 1);
-    writes_.go_on_in(kept_->nodes.data(), kept_->values.data(), kept_->scopes.data());
+    kept_->recomputed.resize(static_cast<std::size_t>(writes_.recomputed_count) + 1);
+    writes_.go_on_in(kept_->nodes.data(), kept_->values.data(), kept_->scopes.data(), kept_->recomputed.data());
   }
 
   template <class L, class... F>
@@ -181,6 +199,8 @@ class program {
 
   std::shared_ptr<parts> kept_ = std::make_shared<parts>();
   tessera::detail::recorder<running_facts> writes_;
+  std::string recomputed_as_;  // the name of the part that was recomputed last, and where it ended
+  int recomputed_until_ = -1;
   std::vector<tiles_over> over_;  // how parameters of what is added now are stored, the outermost first
 };
 
@@ -222,62 +242,5 @@ class dynamic_network : public running_program {
 
   std::vector<tensor_value> inputs_;
 };
-
-}  // namespace tessera::nn
-
-namespace tessera::detail {
-
-// A part in a scope that is its own.
-template <class Part, DynamicFlow First, DynamicFlow... Rest>
-auto added_alone(const Part& part, const First& first, const Rest&... rest) {
-  if constexpr (kind_of<Part> == kind::layer) return first.in->add(part, false, first, rest...);
-  else return part(first, rest...);
-}
-
-}  // namespace tessera::detail
-
-namespace tessera::nn {
-
-/// A part under a name that is a value, in the keys of its parameters: `x | under("encoder", linear_layer{.out = 6})`. Those that are
-/// shared under one name have one set of parameters.
-template <class Part>
-struct named_part {
-  static constexpr bool sees_to_its_scope = true;
-  std::string name;
-  Part part;
-  bool shared = false;
-
-  template <DynamicFlow First, DynamicFlow... Rest>
-  auto operator()(const First& first, const Rest&... rest) const {
-    const auto back = first.in->enter(name, shared);
-    const auto y = tessera::detail::added_alone(part, first, rest...);
-    first.in->leave(back);
-    return y;
-  }
-};
-template <class Part>
-named_part<Part> under(std::string name, const Part& part) {
-  return {std::move(name), part};
-}
-template <class Part>
-named_part<Part> shared_under(std::string name, const Part& part) {
-  return {std::move(name), part, true};
-}
-
-/// `stored_over` with a part and axes that are values: `x | stored({"data"}, linear_layer{.out = 6})`, or `stored({"data"}, layer, gathered::once)`.
-template <class Part>
-struct stored_part {
-  tiles_over over;
-  Part part;
-
-  template <DynamicFlow First, DynamicFlow... Rest>
-  auto operator()(const First& first, const Rest&... rest) const {
-    return first.in->stored_over(over, [&] { return tessera::detail::added_alone(part, first, rest...); });
-  }
-};
-template <class Part>
-stored_part<Part> stored(const axis_names& over, const Part& part, gathered times = gathered::twice) {
-  return {{over.list(), times}, part};
-}
 
 }  // namespace tessera::nn

@@ -13,7 +13,7 @@ inline constexpr reason shared_differ{
     "what is shared has parameters of different shapes, elements or layouts; make them alike, or give it a name and parameters of its own"};
 inline constexpr reason parameter_changed{
     "tessera.parameter.changed", "",
-    "a parameter was stepped between a forward and its backward, which gathers it again; step behind backward, or store it with gathered_once<axes>"};
+    "a parameter was stepped between a forward and its backward, which gathers it or computes with it again; step behind backward"};
 inline constexpr reason parameter_not_shared{
     "tessera.network.part", "",
     "the network has nothing under this key that another could share; name the part's path as the keys of the state dict do, at(path)"};

@@ -109,6 +109,12 @@ class running_program {
     std::vector<bound_layer> layers;
   };
   static constexpr std::size_t most_kept = 64;
+  /// Steps that run again for their backward, with the values that come in and those that others read.
+  struct recomputed_steps {
+    std::size_t first, end;
+    std::vector<std::size_t> reads, gives;
+  };
+  class run;
 
   struct state {
     team_handle team;
@@ -117,7 +123,8 @@ class running_program {
     std::vector<step> steps;
     std::vector<std::size_t> outputs;
     std::vector<layer_state> states;  // of each step
-    std::list<bound_program> bound;
+    std::vector<recomputed_steps> recomputed;  // outer ones first
+    std::list<std::shared_ptr<const bound_program>> bound;
     bool training = true;
     seed begun;
     index_t calls = 0;  ///< that train
@@ -146,13 +153,14 @@ class running_program {
 
   // The program bound for the inputs at hand, planned by the functions that the compiler used when they first come in; those that came
   // last are kept.
-  const bound_program& bound_for(std::span<const tensor<dyn>* const> inputs) const;
+  std::shared_ptr<const bound_program> bound_for(std::span<const tensor<dyn>* const> inputs) const;
 
-  std::unique_ptr<state> state_;
+  std::shared_ptr<state> state_;  // which graphs keep that run a part again
 };
 
 }  // namespace tessera::nn
 
 #ifndef TESSERA_COMPILED
+#include <tessera/nn/program_run.ipp>
 #include <tessera/nn/running_program.ipp>
 #endif

@@ -2,7 +2,7 @@
 
 #include <tessera/nn/copies.hpp>
 #include <tessera/nn/program_path.hpp>
-#include <tessera/nn/running_program.hpp>
+#include <tessera/nn/program_run.ipp>
 
 #include <mutex>
 #include <set>
@@ -15,11 +15,6 @@ inline const char* kept_name(const std::string& name) {
   static std::set<std::string> all;
   const std::lock_guard lock(one_at_a_time);
   return all.insert(name).first->c_str();
-}
-
-/// Throws what a layer threw as an error that names the layer; the first is nested in it.
-[[noreturn]] inline void threw(const char* layer, const std::string& what) {
-  std::throw_with_nested(error(refusal{code::layer_threw}, fmt::format("{}: {}", layer, what)));
 }
 
 }  // namespace tessera::detail
@@ -49,15 +44,33 @@ TESSERA_INLINE running_program::state::state(team_handle of, const program_type&
       if (!read[v]) steps[i].done_with.push_back(v);
       read[v] = true;
     }
+  for (int i = 0; i < p.recomputed_count; ++i) {
+    recomputed_steps part{static_cast<std::size_t>(p.recomputed[i].first), static_cast<std::size_t>(p.recomputed[i].end), {}, {}};
+    if (part.first == part.end) continue;
+    const std::size_t begin = steps[part.first].first_result;
+    const std::size_t end = part.end < steps.size() ? steps[part.end].first_result : values;
+    std::set<std::size_t> in, out;
+    for (std::size_t k = 0; k < steps.size(); ++k)
+      for (const std::size_t v : steps[k].operands) {
+        const bool inside = k >= part.first && k < part.end;
+        if (inside && v < begin) in.insert(v);
+        if (!inside && v >= begin && v < end) out.insert(v);
+      }
+    for (const std::size_t v : outputs)
+      if (v >= begin && v < end) out.insert(v);
+    part.reads.assign(in.begin(), in.end());
+    part.gives.assign(out.begin(), out.end());
+    recomputed.push_back(std::move(part));
+  }
 }
 
 TESSERA_INLINE running_program::running_program(const team_handle& team, const seed& s, const program_type& program, std::shared_ptr<const void> kept)
-    : state_(std::make_unique<state>(team, program, std::move(kept))) {
+    : state_(std::make_shared<state>(team, program, std::move(kept))) {
   begin(s, nullptr);
 }
 
 TESSERA_INLINE running_program::running_program(const network_part& of, const program_type& program, std::shared_ptr<const void> kept)
-    : state_(std::make_unique<state>(of.team, program, std::move(kept))) {
+    : state_(std::make_shared<state>(of.team, program, std::move(kept))) {
   begin(of.begun, &of);
 }
 
@@ -105,7 +118,7 @@ TESSERA_INLINE void running_program::begin(const seed& s, const network_part* of
 }
 
 TESSERA_INLINE running_program::running_program(const running_program& other, copying)
-    : state_(std::make_unique<state>(other.team(), other.state_->program, other.state_->kept)) {
+    : state_(std::make_shared<state>(other.team(), other.state_->program, other.state_->kept)) {
   state_->training = other.training();
   state_->begun = other.state_->begun;
   state_->calls = other.state_->calls;
@@ -123,11 +136,11 @@ TESSERA_INLINE running_program::running_program(const running_program& other, co
   }
 }
 
-TESSERA_INLINE auto running_program::bound_for(std::span<const tensor<dyn>* const> inputs) const -> const bound_program& {
+TESSERA_INLINE auto running_program::bound_for(std::span<const tensor<dyn>* const> inputs) const -> std::shared_ptr<const bound_program> {
   state& my = here();
-  const auto is_for = [&](const bound_program& b) {
+  const auto is_for = [&](const std::shared_ptr<const bound_program>& b) {
     for (std::size_t i = 0; i < inputs.size(); ++i)
-      if (b.where[i] != inputs[i]->where() || b.values[i].element != inputs[i]->type()) return false;
+      if (b->where[i] != inputs[i]->where() || b->values[i].element != inputs[i]->type()) return false;
     return true;
   };
   const auto found = std::find_if(my.bound.begin(), my.bound.end(), is_for);
@@ -149,7 +162,7 @@ TESSERA_INLINE auto running_program::bound_for(std::span<const tensor<dyn>* cons
       b.where.push_back(b.layers.back().results[static_cast<std::size_t>(i)].to);
     }
   }
-  my.bound.push_back(std::move(b));
+  my.bound.push_back(std::make_shared<const bound_program>(std::move(b)));
   if (my.bound.size() > most_kept) my.bound.pop_front();
   return my.bound.back();
 }
@@ -158,42 +171,14 @@ TESSERA_INLINE std::vector<tensor<dyn>> running_program::forward(std::span<const
   state& my = here();
   for (const tensor<dyn>* x : inputs)
     if (x->team()->shared_carrier() != my.team->shared_carrier()) throw error(refusal{code::other_team}, my.team->label());
-  const bound_program& bound = bound_for(inputs);
-  std::vector<at::Tensor> values(bound.values.size());
+  const std::shared_ptr<const bound_program> bound = bound_for(inputs);
+  std::vector<at::Tensor> values(bound->values.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) values[i] = inputs[i]->local();
-  std::vector<at::Tensor> operands;
-  for (std::size_t i = 0; i < my.steps.size(); ++i) {
-    const step& node = my.steps[i];
-    const during activity_now(*my.team, {.what = node.called, .at = at});
-    const layer_state& mine = my.states[i];
-    for (const parameter& w : mine.parameters) w.check_element();
-    operands.clear();
-    for (const std::size_t v : node.operands) operands.push_back(values[v]);
-    for (const std::size_t v : node.done_with) values[v].reset();
-    observed_layer seen(my.observer, node.path, node.what->name);
-    std::vector<at::Tensor> results = [&] {
-      try {
-        return node.what->forward({bound.layers[i], operands, mine, my.training, node.number, {&my.begun, &node.path}, my.compares_indices});
-      } catch (const error&) {
-        throw;
-      } catch (const c10::Error& e) {
-        tessera::detail::threw(node.called, e.what_without_backtrace());
-      } catch (const std::exception& e) {
-        tessera::detail::threw(node.called, e.what());
-      }
-    }();
-    seen.gave(results);
-    for (const parameter& w : mine.parameters) w.let_go(results);
-    for (std::size_t k = 0; k < results.size(); ++k) {
-      const std::size_t v = node.first_result + k;
-      tessera::detail::check_local(results[k], *bound.where[v], bound.values[v].element, *my.team);
-      values[v] = std::move(results[k]);
-    }
-  }
+  std::make_shared<const run>(state_, bound, at)->all(values);
   my.calls += my.training;
   if (my.training && my.compared_every > 0 && my.calls % my.compared_every == 0) agree_on_copies(*this, at);
   std::vector<tensor<dyn>> outputs;
-  for (const std::size_t v : my.outputs) outputs.push_back(tessera::detail::tensor_of(my.team, bound.where[v], values[v]));
+  for (const std::size_t v : my.outputs) outputs.push_back(tessera::detail::tensor_of(my.team, bound->where[v], values[v]));
   return outputs;
 }
 

@@ -32,7 +32,9 @@ class state_tensor {
                std::string_view key, const serial_view& serial = {}, bool only_here = false);
 
   /// The same values in memory of their own.
-  state_tensor copy() const;
+  state_tensor copy() const { return with(stored_.local().detach().clone().set_requires_grad(stored_.local().requires_grad())); }
+  /// The same tensor of the network in another one of LibTorch.
+  state_tensor with(const at::Tensor& local) const;
 
  private:
   std::vector<index_t> sizes() const;

@@ -49,10 +49,9 @@ TESSERA_INLINE at::Tensor state_tensor::part_of(const at::Tensor& serial) const 
   return serial.narrow(serial_.dimension, serial_.begin, serial_end() - serial_.begin).unflatten(serial_.dimension, factors());
 }
 
-TESSERA_INLINE state_tensor state_tensor::copy() const {
+TESSERA_INLINE state_tensor state_tensor::with(const at::Tensor& local) const {
   state_tensor other = *this;
-  const at::Tensor& local = stored_.local();
-  other.stored_ = tessera::detail::tensor_of(stored_.team(), stored_.layout(), local.detach().clone().set_requires_grad(local.requires_grad()));
+  other.stored_ = tessera::detail::tensor_of(stored_.team(), stored_.layout(), local);
   return other;
 }
 

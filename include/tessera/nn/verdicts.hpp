@@ -30,7 +30,7 @@ template <class... Told> struct parameter_changed {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.parameter.changed] a parameter was stepped between a forward and its backward, which gathers it again; step behind backward, or store it with gathered_once<axes>"); } };
+                  "[tessera.parameter.changed] a parameter was stepped between a forward and its backward, which gathers it or computes with it again; step behind backward"); } };
 template <class... Told> struct parameter_not_shared {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/operation/layer_memory.hpp>
+#include <tessera/operation/memory_ledger.hpp>
 #include <tessera/operation/program.hpp>
 
 namespace tessera {
@@ -23,9 +23,10 @@ constexpr int owner_of(const auto& program, int i) {
 
 /// Runs a program in numbers, as its executor and autograd run it: what each step holds at once.
 template <int Nodes, int Values>
-class memory_run {
+class memory_run : memory_ledger<Values> {
  public:
-  constexpr memory_run(const auto& program, const layer_memory* of, const index_t* inputs) : of_(of) {
+  constexpr memory_run(const auto& program, const layer_memory* of, const index_t* inputs)
+      : of_(of), recomputed_(program.recomputed), recomputed_count_(program.recomputed_count) {
     int values = 0;
     for (; values < program.inputs; ++values) {
       bytes_[values] = stored_[values] = inputs[values];
@@ -46,6 +47,7 @@ class memory_run {
       results_[i] = node.results;
     }
     count_ = values;
+    first_[Nodes] = values;
     for (int i = 0; i < program.outputs; ++i) outputs_[i] = place_of(program.output(i));
     output_count_ = program.outputs;
     for (int i = 0; i < program.inputs; ++i) hold(root_[i]);
@@ -64,22 +66,7 @@ class memory_run {
 
   /// The peak of forward; where `saves`, what backward reads is kept.
   constexpr index_t forward(bool saves) {
-    for (int i = 0; i < Nodes; ++i) {
-      const layer_memory& now = of_[i];
-      now_ = &at_[i].forward;
-      for (int k = 0; k < now.operands.count; ++k) needs_[i] = needs_[i] || graded_[operand_[i][k]];
-      for (const way_memory& w : now.parameters) needs_[i] = needs_[i] || !w.frozen;
-      needs_[i] = needs_[i] && now.differentiable;
-      const bool kept = saves && needs_[i];
-      compute(now, kept);
-      for (int k = 0; k < results_[i]; ++k) {
-        hold(root_[first_[i] + k]);
-        graded_[first_[i] + k] = needs_[i];
-      }
-      if (kept) save(i);
-      for (int k = 0; k < now.operands.count; ++k)
-        if (last_[operand_[i][k]] == i && first_reading(i, k)) let_go(root_[operand_[i][k]]);
-    }
+    run(0, Nodes, 0, saves);
     now_ = &peak_;
     return peak_;
   }
@@ -96,14 +83,17 @@ class memory_run {
       add(bytes_[v]);
       gradient_[v] = count_;  // the caller holds it
     }
-    for (int i = Nodes; i-- > 0;)
-      if (needs_[i]) back(i);
+    back_through(0, Nodes, 0);
     now_ = &peak_;
     return peak_;
   }
 
  private:
   static constexpr int most = 4;
+  using ledger = memory_ledger<Values>;
+  using ledger::add, ledger::remove, ledger::reach, ledger::hold, ledger::let_go, ledger::drop_gradient, ledger::arrive;
+  using ledger::count_, ledger::live_, ledger::peak_, ledger::now_, ledger::bytes_, ledger::stored_, ledger::holders_;
+  using ledger::gradient_, ledger::gradient_holders_, ledger::gradient_bytes_;
 
   constexpr int place_of(const program_value& v) const { return v.node < 0 ? v.place : first_[v.node] + v.place; }
   constexpr bool first_reading(int i, int k) const {
@@ -112,21 +102,107 @@ class memory_run {
     return true;
   }
 
-  constexpr void add(index_t bytes) {
-    live_ = capped_sum(live_, bytes);
-    reach(0);
+  // Runs nodes forward. What is recomputed, from `next` on, keeps what comes in where others keep what their backward reads.
+  constexpr void run(int first, int end, int next, bool saves) {
+    for (int i = first; i < end;) {
+      while (next < recomputed_count_ && recomputed_[next].first <= i && !(recomputed_[next].first == i && recomputed_[next].has(i))) ++next;
+      if (saves && next < recomputed_count_ && recomputed_[next].first == i) {
+        const recomputed_nodes& part = recomputed_[next];
+        each_input(part, [&](int v) { hold(root_[v]); });
+        run(i, part.end, recomputed_count_, false);
+        if (needs(part)) add(buffers_of(part));
+        else each_input(part, [&](int v) { let_go(root_[v]); });
+        i = part.end;
+      } else {
+        compute(i++, saves);
+      }
+    }
   }
-  constexpr void remove(index_t bytes) { live_ -= bytes; }
-  constexpr void reach(index_t more) {
-    const index_t reached = capped_sum(live_, more);
-    peak_ = larger(peak_, reached);
-    *now_ = larger(*now_, reached);
+
+  // One node forward: in backward where it is recomputed, and then what comes from elsewhere stays.
+  constexpr void compute(int i, bool saves) {
+    const layer_memory& now = of_[i];
+    now_ = again_from_ > 0 ? &at_[i].backward : &at_[i].forward;
+    for (int k = 0; k < now.operands.count; ++k) needs_[i] = needs_[i] || graded_[operand_[i][k]];
+    for (const way_memory& w : now.parameters) needs_[i] = needs_[i] || !w.frozen;
+    needs_[i] = needs_[i] && now.differentiable;
+    const bool kept = saves && needs_[i];
+    compute(now, kept);
+    for (int k = 0; k < results_[i]; ++k) {
+      hold(root_[first_[i] + k]);
+      graded_[first_[i] + k] = needs_[i];
+    }
+    if (kept) save(i);
+    for (int k = 0; k < now.operands.count; ++k)
+      if (const int v = operand_[i][k]; last_[v] == i && v >= again_from_ && first_reading(i, k)) let_go(root_[v]);
   }
-  constexpr void hold(int root) {
-    if (holders_[root]++ == 0) add(stored_[root]);
+
+  constexpr bool needs(const recomputed_nodes& part) const {
+    bool any = false;
+    for (int i = part.first; i < part.end; ++i) any = any || needs_[i];
+    return any;
   }
-  constexpr void let_go(int root) {
-    if (--holders_[root] == 0) remove(stored_[root]);
+  constexpr index_t buffers_of(const recomputed_nodes& part) const {
+    index_t bytes = 0;
+    for (int i = part.first; i < part.end; ++i) bytes = capped_sum(bytes, of_[i].buffers);
+    return bytes;
+  }
+  // Calls visit(value) for each value that comes into nodes from others.
+  template <class Visit>
+  constexpr void each_input(const recomputed_nodes& part, const Visit& visit) const {
+    for (int v = 0; v < first_[part.first]; ++v) {
+      bool read = false;
+      for (int i = part.first; i < part.end; ++i)
+        for (int k = 0; k < of_[i].operands.count; ++k) read = read || operand_[i][k] == v;
+      if (read) visit(v);
+    }
+  }
+
+  // The backward of nodes, the last one first.
+  constexpr void back_through(int first, int end, int next) {
+    for (int i = end; i-- > first;) {
+      int part = next;
+      while (part < recomputed_count_ && !recomputed_[part].has(i)) ++part;
+      if (part < recomputed_count_) {
+        back_again(part);
+        i = recomputed_[part].first;
+      } else if (needs_[i]) {
+        back(i);
+      }
+    }
+  }
+  // The backward of what is recomputed: forward once more beside what still lives of the first time, then back. Its results' gradients
+  // stay as long, and those of parameters go on when all are there.
+  constexpr void back_again(int which) {
+    const recomputed_nodes& part = recomputed_[which];
+    if (!needs(part)) return;
+    const int from = again_from_;
+    const index_t others = awaited_;
+    int held[Values + 1]{};
+    again_from_ = first_[part.first];
+    awaited_ = 0;
+    for (int v = again_from_; v < first_[part.end]; ++v) {
+      held[v] = holders_[v];
+      holders_[v] = 0;
+    }
+    const index_t buffers = buffers_of(part);
+    add(buffers);
+    run(part.first, part.end, which + 1, true);
+    int given[Values + 1]{};  // the gradients that it begins with
+    for (int v = again_from_; v < first_[part.end]; ++v) {
+      if (last_[v] < 0 || last_[v] >= part.end) let_go(root_[v]);
+      given[v] = gradient_[v];
+      if (given[v] >= 0 && given[v] != count_) ++gradient_holders_[given[v]];
+    }
+    back_through(part.first, part.end, which + 1);
+    for (int v = again_from_; v < first_[part.end]; ++v) {
+      holders_[v] = held[v];
+      if (given[v] >= 0 && given[v] != count_ && --gradient_holders_[given[v]] == 0) remove(gradient_bytes_[given[v]]);
+    }
+    remove(capped_sum(awaited_, capped_product(2, buffers)));
+    again_from_ = from;
+    awaited_ = others;
+    each_input(part, [&](int v) { let_go(root_[v]); });
   }
 
   // What a layer has at once while it computes.
@@ -176,14 +252,6 @@ class memory_run {
     remove(own_[i]);
   }
 
-  // The gradient of a value is held under the number of the value that it was made for.
-  constexpr void drop_gradient(int v) {
-    const int held = gradient_[v];
-    if (held < 0 || held == count_) return;
-    gradient_[v] = -1;
-    if (--gradient_holders_[held] == 0) remove(gradient_bytes_[held]);
-  }
-
   constexpr void back(int i) {
     const layer_memory& now = of_[i];
     now_ = &at_[i].backward;
@@ -216,7 +284,7 @@ class memory_run {
       add(w.behind);
       again = capped_sum(again, w.behind);
     }
-    const bool passes = now.holds.view || now.holds.passes;
+    const bool passes = now.holds.passes;
     const auto graded = [&](int k) { return graded_[operand_[i][k]]; };
     index_t made = 0;
     for (int k = 0; k < now.operands.count && !passes; ++k)
@@ -236,6 +304,10 @@ class memory_run {
       if (w.frozen) continue;
       if (w.changes) reach(capped_sum(w.before, w.returning));
       remove(w.behind);
+    }
+    if (again_from_ > 0) {
+      awaited_ = capped_sum(awaited_, now.stored);
+      add(now.stored);
     }
     collect(i);
     for (int k = 0; k < now.operands.count; ++k) {
@@ -260,30 +332,12 @@ class memory_run {
     else if (collected == 0) add(collected = of_[i].learned);
   }
 
-  // A gradient comes to a value, a box of its own or one that others hold too; a second one is added to the first.
-  constexpr void arrive(int v, index_t bytes, int passed) {
-    if (gradient_[v] >= 0) {
-      const int held = gradient_[v];
-      const bool shared = held == count_ || gradient_holders_[held] > 1;
-      if (shared) reach(bytes_[v]);
-      if (!shared || bytes == 0) {
-        remove(bytes);
-        return;
-      }
-      drop_gradient(v);  // the sum is as large as what came
-    }
-    gradient_[v] = bytes == 0 && passed >= 0 ? passed : v;
-    if (gradient_[v] == count_) return;
-    if (gradient_[v] == v) gradient_bytes_[v] = bytes;
-    ++gradient_holders_[gradient_[v]];
-  }
-
   const layer_memory* of_ = nullptr;
-  int count_ = 0;
+  const recomputed_nodes* recomputed_ = nullptr;
+  int recomputed_count_ = 0;
+  int again_from_ = 0;     // the first value of what is recomputed now, of which there is at least an input before
+  index_t awaited_ = 0;    // by parameters, of the gradients in it
   int output_count_ = 0;
-  index_t live_ = 0;
-  index_t peak_ = 0;
-  index_t* now_ = &peak_;
   node_memory at_[Nodes + 1]{};
   int first_[Nodes + 1]{};
   int results_[Nodes + 1]{};
@@ -292,16 +346,10 @@ class memory_run {
   index_t collected_[Nodes + 1]{};
   bool needs_[Nodes + 1]{};
   index_t own_[Nodes + 1]{};
-  index_t bytes_[Values + 1]{};   // of its box, and of its gradient's
-  index_t stored_[Values + 1]{};  // of what the box is a view of
   int root_[Values + 1]{};   // the value in whose memory it lies
   int last_[Values + 1]{};   // the node that reads it last; Nodes: it stays
-  int holders_[Values + 1]{};
   bool graded_[Values + 1]{};
   int outputs_[Values + 1]{};
-  int gradient_[Values + 1]{};
-  int gradient_holders_[Values + 1]{};
-  index_t gradient_bytes_[Values + 1]{};
 };
 
 }  // namespace detail

@@ -88,8 +88,8 @@ class module_program : module_call<Reading, Module, In...> {
   using typename call::fact;
   static constexpr auto stored = [] {
     constexpr recorder<fact> size = call::counted::size;
-    stored_program<fact, size.node_count, size.value_count, size.scope_count> p;
-    call::written({p.nodes, p.values, p.scopes});
+    stored_program<fact, size.node_count, size.value_count, size.scope_count, size.recomputed_count> p;
+    call::written({p.nodes, p.values, p.scopes, p.recomputed});
     return p;
   }();
 

@@ -2,6 +2,7 @@
 
 #include <tessera/operation/module.hpp>
 #include <tessera/operation/one_halo.hpp>
+#include <tessera/operation/recompute.hpp>
 
 namespace tessera {
 
@@ -176,11 +177,11 @@ struct program_traffic<Program, indices<Place...>> {
     return all;
   }
   static constexpr traffic_value under(const bound_extents& known) {
-    return sum({bound_traffic(Program.nodes[Place].what->plan(), Program.nodes[Place].what->elements, known)..., {}});
+    return sum({bound_traffic(Program.nodes[Place].what->plan(), Program.nodes[Place].what->elements, known).again(Program.times_again(Place))..., {}});
   }
   template <auto... Bindings>
   static constexpr traffic_value constant() {
-    return sum({layer_traffic<Program.nodes[Place].what, Bindings...>..., {}});
+    return sum({layer_traffic<Program.nodes[Place].what, Bindings...>.again(Program.times_again(Place))..., {}});
   }
 };
 

@@ -21,6 +21,15 @@ struct program_scope {
   bool shared = false;  ///< entered again it and those in it are the same scopes, so their nodes have the same parameters
 };
 
+/// Nodes [first, end) of a program that run again for their backward: what comes in is all that stays of them. They stand apart or in one
+/// another, the outer ones first.
+struct recomputed_nodes {
+  int first = 0;
+  int end = 0;
+
+  constexpr bool has(int node) const { return first <= node && node < end; }
+};
+
 /// A layer at its place in a program; `Fact` is what is known of the layer.
 template <class Fact>
 struct program_node {
@@ -43,11 +52,19 @@ struct program_view {
   int outputs = 0;
   const program_scope* scopes = nullptr;
   int inputs = 0;
+  const recomputed_nodes* recomputed = nullptr;
+  int recomputed_count = 0;
 
   constexpr const program_node<Fact>* begin() const { return nodes; }
   constexpr const program_node<Fact>* end() const { return nodes + count; }
   constexpr const program_value& operand(const program_node<Fact>& n, int i) const { return values[n.first + i]; }
   constexpr const program_value& output(int i) const { return values[first_output + i]; }
+  /// How often a node runs forward once more in backward: as often as what is recomputed has it.
+  constexpr int times_again(int node) const {
+    int times = 0;
+    for (int i = 0; i < recomputed_count; ++i) times += recomputed[i].has(node);
+    return times;
+  }
 };
 
 namespace detail {
@@ -57,11 +74,13 @@ template <class Fact>
 class recorder {
  public:
   constexpr recorder() = default;
-  constexpr recorder(program_node<Fact>* nodes, program_value* values, program_scope* scopes) : nodes_(nodes), values_(values), scopes_(scopes) {}
+  constexpr recorder(program_node<Fact>* nodes, program_value* values, program_scope* scopes, recomputed_nodes* recomputed)
+      : nodes_(nodes), values_(values), scopes_(scopes), recomputed_(recomputed) {}
 
   int node_count = 0;
   int value_count = 0;
   int scope_count = 0;
+  int recomputed_count = 0;
   refusal why;  ///< the first thing that only values said, and that does not fit
 
   /// Adds a node and says its number.
@@ -79,10 +98,11 @@ class recorder {
   }
 
   /// Writes on elsewhere, where as much was written already.
-  constexpr void go_on_in(program_node<Fact>* nodes, program_value* values, program_scope* scopes) {
+  constexpr void go_on_in(program_node<Fact>* nodes, program_value* values, program_scope* scopes, recomputed_nodes* recomputed) {
     nodes_ = nodes;
     values_ = values;
     scopes_ = scopes;
+    recomputed_ = recomputed;
   }
 
   /// Notes what only a value says of the next node: a number is no constant where a function is called with it.
@@ -119,23 +139,36 @@ class recorder {
   /// Where the next node stands.
   constexpr position here() const { return {scope_, next_}; }
 
+  /// Begins nodes that are recomputed; says which they are among those.
+  constexpr int begin_recomputed() {
+    if (recomputed_ != nullptr) recomputed_[recomputed_count] = {node_count, node_count};
+    return recomputed_count++;
+  }
+  constexpr void end_recomputed(int which) {
+    if (recomputed_ != nullptr) recomputed_[which].end = node_count;
+  }
+
  private:
   program_node<Fact>* nodes_ = nullptr;
   program_value* values_ = nullptr;
   program_scope* scopes_ = nullptr;
+  recomputed_nodes* recomputed_ = nullptr;
   int scope_ = -1;
   int next_ = 0;
   functions::number held_;
 };
 
 /// A program as a constant.
-template <class Fact, int Nodes, int Values, int Scopes>
+template <class Fact, int Nodes, int Values, int Scopes, int Recomputed>
 struct stored_program {
   program_node<Fact> nodes[Nodes + 1]{};
   program_value values[Values + 1]{};
   program_scope scopes[Scopes + 1]{};
+  recomputed_nodes recomputed[Recomputed + 1]{};
 
-  constexpr program_view<Fact> view(int inputs, int outputs) const { return {nodes, Nodes, values, Values - outputs, outputs, scopes, inputs}; }
+  constexpr program_view<Fact> view(int inputs, int outputs) const {
+    return {nodes, Nodes, values, Values - outputs, outputs, scopes, inputs, recomputed, Recomputed};
+  }
 };
 
 }  // namespace detail

@@ -32,6 +32,12 @@ struct traffic_value {
     backward += o.backward;
     return *this;
   }
+  /// The same where all that moves forward moves so many times more in backward.
+  constexpr traffic_value again(int times) const {
+    traffic_value t = *this;
+    for (int i = 0; i < times; ++i) t.backward += forward;
+    return t;
+  }
   friend constexpr bool operator==(const traffic_value&, const traffic_value&) = default;
 };
 
