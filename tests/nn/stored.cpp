@@ -103,6 +103,37 @@ void judge_grid() {
   judge_stored<typename N::nested, D, M>(true);
 }
 
+// Fused rows, whose results come back one after the other, and a part that runs again.
+template <class... Over>
+struct fused_rows {
+  constexpr auto operator()(auto given) const {
+    const auto [q, k, v] = given | nn::stored_over<nn::heads<4, 2, 3>, Over...>{};
+    const auto [gate, up] = nn::attention<>{}(q, k, v) | nn::stored_over<nn::gated<6>, Over...>{};
+    return gate * up | nn::recompute<nn::stored_over<nn::chain<nn::linear<5>, nn::relu, nn::linear<3>>, Over...>>{};
+  }
+};
+
+/// What forward and backward bring all workers, less what is counted.
+template <class Net>
+index_t uncounted(const std::vector<index_t>& extents) {
+  const auto run = in_team<typename Net::input::mesh_type>([&](auto& t) {
+    const Net net{t, seed{3}};
+    auto x = take<typename Net::input>(t, global_of(extents, numbers{1}));
+    x.requires_grad();
+    net(x);  // binds
+    const std::uint64_t before = t.state()->total.bytes;
+    const auto again = net(x);
+    torch::autograd::backward({again.local()}, {at::ones_like(again.local())});
+    return static_cast<index_t>(t.state()->total.bytes - before);
+  });
+  if (!run.well()) return -1;
+  index_t all = 0;
+  for (const auto& r : run.results) all += *r;
+  const traffic_value counted = traffic<Net>(bind<samples>(extents[0]));
+  return all - counted.forward.bytes - counted.backward.bytes;
+  return all;
+}
+
 template <class Net>
 std::map<std::string, at::Tensor> begun(const auto& team) {
   std::map<std::string, at::Tensor> all;
@@ -227,4 +258,11 @@ TEST_CASE("an axis that the mesh lacks is refused where programs of values name 
           const auto x = p.input<four::rows>();
           static_cast<void>(x | nn::stored({"depth"}, nn::linear_layer{.out = 9}));
         }) == 4);
+}
+
+TEST_CASE("fused layers that are stored as tiles gather each weight twice and no more, and a part that runs again three times, or twice where it is gathered once") {
+  struct data : axis<3> {};
+  using sequences = tensor<partition<mesh<data>, blocks<data>, whole, whole>, shape<samples, dim<2>, dim<10>>, double>;
+  CHECK(uncounted<nn::network<fused_rows<data>, sequences>>({7, 2, 10}) == 0);
+  CHECK(uncounted<nn::network<fused_rows<gathered_once<data>>, sequences>>({7, 2, 10}) == 0);
 }
