@@ -7,6 +7,7 @@
 #define TESSERA_FUNCTIONS_OF_ONE(f)                                            \
   f(neg, additive, numbers, same, nothing, at::neg(x))                         \
   f(abs, nonlinear, numbers, reals, operands, at::abs(x))                      \
+  f(real, additive, numbers, reals, view, at::real(x))                         \
   f(sign, nonlinear, ordered, same, nothing, at::sign(x))                      \
   f(square, nonlinear, numbers, same, operands, at::square(x))                 \
   f(reciprocal, nonlinear, fractions, same, result, at::reciprocal(x))         \
