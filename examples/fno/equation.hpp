@@ -15,8 +15,8 @@ struct flows_in_time {
 
 namespace detail {
 
-constexpr double viscosity = 0.05, duration = 1;
-constexpr int time_steps = 40;
+constexpr double viscosity = 0.1, duration = 0.5;
+constexpr int time_steps = 20;
 
 /// The wave numbers of the transform of real fields of n x n: of columns n, of rows n / 2 + 1.
 struct wave_numbers {
@@ -29,7 +29,7 @@ struct wave_numbers {
 
 }  // namespace detail
 
-/// `count` random smooth fields of root mean square 1, and what ∂u/∂t + (∂x + ∂y) u²/2 = ν Δu makes of them in unit time: Burgers' equation, by
+/// `count` random smooth fields of root mean square 1, and what ∂u/∂t + (∂x + ∂y) u²/2 = ν Δu makes of them in half a unit of time: Burgers' equation, by
 /// Fourier modes in space, freed of aliases, and the classical Runge-Kutta steps in time, with Δ by its exponential.
 inline flows_in_time burgers(std::int64_t count, std::int64_t n, std::uint64_t seed) {
   const detail::wave_numbers k(n);

@@ -18,7 +18,7 @@ struct task {
   flows_in_time train, test;
   int steps = 300;
   std::int64_t rows = 8;  ///< fields of a step
-  double learning_rate = 4e-3;
+  double learning_rate = 1.5e-2;
   std::uint64_t seed = 7;
   std::string figure;
   bool serial = true;
