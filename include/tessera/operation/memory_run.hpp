@@ -306,8 +306,8 @@ class memory_run : memory_ledger<Values> {
       remove(w.behind);
     }
     if (again_from_ > 0) {
-      awaited_ = capped_sum(awaited_, now.stored);
-      add(now.stored);
+      awaited_ = capped_sum(awaited_, now.learned);
+      add(now.learned);
     }
     collect(i);
     for (int k = 0; k < now.operands.count; ++k) {
