@@ -249,6 +249,16 @@ inline std::optional<fuzz_case> parse(const std::string& line) {
   return c;
 }
 
+/// What the shrinker makes simpler: the layouts of a case, and the rest of it.
+inline std::vector<const layout*> layouts_of(const fuzz_case& c) { return {&c.from, &c.to}; }
+inline std::vector<layout*> layouts_of(fuzz_case& c) { return {&c.from, &c.to}; }
+template <class With>
+void each_simpler_option(const fuzz_case&, const With& with) {
+  with([](fuzz_case& s) { s.element = "double"; });
+  with([](fuzz_case& s) { s.memory = 0; });
+  with([](fuzz_case& s) { s.salt = 1; });
+}
+
 /// How many workers the world of a case has.
 inline int world_of(const fuzz_case& c) {
   int last = 0;

@@ -1,10 +1,12 @@
-// Rolls changes of layout and holds their plans, and their exchanges of LibTorch tensors, against a serial oracle.
+// Rolls changes of layout and holds their plans, and their exchanges of LibTorch tensors, against a serial oracle; rolls layers and holds
+// them against LibTorch's.
 
 #include "plans.hpp"
 #include "roll.hpp"
 #include "shrink.hpp"
 #ifdef FUZZ_EXCHANGES
 #include "exchanges.hpp"
+#include "layers.hpp"
 #endif
 
 #include <CLI/CLI.hpp>
@@ -26,6 +28,7 @@ constexpr const char* about =
     "Rolls layout pairs on meshes, with windows, boundaries, deals and meanings of all kinds, and checks\n"
     "  plans      who receives what from whom, costs and lower bounds, mirrored lists, and what values come to\n"
     "  exchanges  tensors of every element type, run on threads: elements, gradients, the pairing, bytes\n"
+    "  layers     layers under rolled options on tensors that lie anyhow, against LibTorch's: outputs, gradients, a step, buffers\n"
     "A case that fails is made smaller and printed as a line that --case runs again.";
 constexpr const char* statuses =
     "Exit status: 0 when all is right, 1 when a case fails, 2 when an option or a case has no meaning.";
@@ -42,63 +45,115 @@ void show_and_end(int signal) {
 }
 
 /// What is wrong with a case, what it throws included.
-std::string judged(const fuzz_case& c, const std::function<std::string(const fuzz_case&)>& judge) {
+template <class Case, class Judge>
+std::string judged(const Case& c, const Judge& judge) {
   std::snprintf(line_now, sizeof line_now, "%s", text_of(c).c_str());
   try {
-    const std::string why = judge_combines(c);
-    return why.empty() ? judge(c) : why;
+    return judge(c);
   } catch (const std::exception& why) {
     return std::string("throws: ") + why.what();
   }
 }
 
-/// Judges one case in both ways. The exit status.
-int try_one(const std::string& line) {
-  const auto c = parse(line);
-  if (!c || !legal(*c)) {
-    std::fprintf(stderr, "fuzz: this is no case, or one whose change is refused\n");
-    return 2;
-  }
-  std::string why = judged(*c, judge_plan);
-  std::printf("plan: %s\n", why.empty() ? "right" : why.c_str());
-  bool wrong = !why.empty();
-#ifdef FUZZ_EXCHANGES
-  why = judged(*c, judge_exchange);
-  std::printf("exchange: %s\n", why.empty() ? "right" : why.c_str());
-  wrong = wrong || !why.empty();
-#endif
-  return wrong ? 1 : 0;
+/// Judges of changes look at their combines first.
+template <class Judge>
+auto with_combines(const Judge& judge) {
+  return [judge](const fuzz_case& c) {
+    const std::string why = judge_combines(c);
+    return why.empty() ? judge(c) : why;
+  };
 }
 
+/// Judges one case in one way, and says what it came to. Whether it is right.
+template <class Case, class Judge>
+bool shown(const char* what, const Case& c, const Judge& judge) {
+  const std::string why = judged(c, judge);
+  std::printf("%s: %s\n", what, why.empty() ? "right" : why.c_str());
+  return why.empty();
+}
+
+/// Judges the case of a line in all ways. The exit status.
+int try_one(const std::string& line) {
+  if (const auto c = parse(line); c && legal(*c)) {
+    bool right = shown("plan", *c, with_combines(judge_plan));
+#ifdef FUZZ_EXCHANGES
+    right = shown("exchange", *c, with_combines(judge_exchange)) && right;
+#endif
+    return right ? 0 : 1;
+  }
+#ifdef FUZZ_EXCHANGES
+  long refused = 0;
+  if (const auto c = parse_layer(line); c && legal(*c))
+    return shown("layer", *c, [&](const layer_case& l) { return judge_layer(l, refused); }) ? 0 : 1;
+#endif
+  std::fprintf(stderr, "fuzz: this is no case, or one whose change is refused\n");
+  return 2;
+}
+
+/// What a message says before its numbers: a smaller case must fail in the same way.
+std::string kind_of_failure(const std::string& why) { return why.substr(0, why.find(':')); }
+
 /// Judges `count` rolled cases; prints the first ones that fail, smaller. How many failed.
-int try_all(const char* what, long count, std::uint64_t seed, const limits& most, const std::vector<std::string>& elements,
-            const std::function<std::string(const fuzz_case&)>& judge) {
+template <class Roll, class Parse, class Judge>
+int try_all(const std::string& what, long count, std::uint64_t seed, const Roll& roll, const Parse& parse, const Judge& judge,
+            const std::function<std::string()>& more = [] { return std::string(); }) {
   int failed = 0;
   const auto began = std::chrono::steady_clock::now();
+  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count(); };
+  double shown_at = 0;
   long i = 0;
   for (; i < count && failed < 3; ++i) {
+    if (::isatty(STDERR_FILENO) != 0 && seconds() > shown_at + 0.5) {
+      shown_at = seconds();
+      const int done = static_cast<int>(40 * i / count);
+      std::fprintf(stderr, "\r%-16s [%.*s%*s] %ld of %ld", what.c_str(), done, "########################################", 40 - done, "", i, count);
+    }
     dice d{seed * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(i) * 0xd1342543de82ef95u};
-    const fuzz_case c = roll_case(d, most, elements);
+    const auto c = roll(d);
     const auto again = parse(text_of(c));
     std::string why = again && text_of(*again) == text_of(c) ? judged(*again, judge) : "its line means another case";
     if (why.empty()) continue;
     ++failed;
-    std::printf("%s %ld: %s\n  --case \"%s\"\n", what, i, why.c_str(), text_of(c).c_str());
+    std::printf("%s %ld: %s\n  --case '%s'\n", what.c_str(), i, why.c_str(), text_of(c).c_str());
     std::fflush(stdout);
-    const fuzz_case small = shrunk(c, [&](const fuzz_case& s) { return legal(s) && !judged(s, judge).empty(); });
-    std::printf("  smaller: %s\n  --case \"%s\"\n", judged(small, judge).c_str(), text_of(small).c_str());
+    const auto small = shrunk(c, [&](const auto& s) { return legal(s) && kind_of_failure(judged(s, judge)) == kind_of_failure(why); });
+    std::printf("  smaller: %s\n  --case '%s'\n", judged(small, judge).c_str(), text_of(small).c_str());
     std::fflush(stdout);
   }
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-  std::printf("%ld %s, seed %llu, %d failed, %.1f s\n", i, what, static_cast<unsigned long long>(seed), failed, seconds);
+  if (shown_at > 0) std::fprintf(stderr, "\r\33[K");
+  std::printf("%ld %s, seed %llu, %s%d failed, %.1f s\n", i, what.c_str(), static_cast<unsigned long long>(seed), more().c_str(), failed, seconds());
+  std::fflush(stdout);
   return failed;
 }
+
+/// The same of changes of layout.
+template <class Judge>
+int try_changes(const char* what, long count, std::uint64_t seed, const limits& most, const std::vector<std::string>& elements, const Judge& judge) {
+  return try_all(what, count, seed, [&](dice& d) { return roll_case(d, most, elements); }, parse, with_combines(judge));
+}
+
+#ifdef FUZZ_EXCHANGES
+/// The same of one layer, or of each.
+int try_layers(const std::string& only, long count, std::uint64_t seed) {
+  int failed = 0;
+  for (const std::string& layer : layer_names()) {
+    if (!only.empty() && only != layer) continue;
+    long refused = 0;
+    failed += try_all(
+        layer, count, seed, [&](dice& d) { return roll_layer(layer, d); }, parse_layer, [&](const layer_case& c) { return judge_layer(c, refused); },
+        [&] { return std::to_string(refused) + " refused, "; });
+  }
+  return failed;
+}
+#endif
 
 }  // namespace
 
 int main(int argc, char** argv) {
   long plans = 150000;
   long exchanges = 5000;
+  long layers = 300;
+  std::string layer;
   std::uint64_t seed = static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count()) % 1500000;
   std::string line;
   CLI::App app{about};
@@ -109,8 +164,10 @@ int main(int argc, char** argv) {
       ->capture_default_str()
       ->check(count)
       ->type_name("N");
+  app.add_option("--layers", layers, "how many cases of each layer; none where there is no LibTorch")->capture_default_str()->check(count)->type_name("N");
+  app.add_option("--layer", layer, "of this layer alone, and no plans and exchanges")->type_name("NAME");
   app.add_option("--seed", seed, "of the clock unless said")->type_name("S");
-  app.add_option("--case", line, "only this one, as a plan and as an exchange");
+  app.add_option("--case", line, "only this one: a change as a plan and as an exchange, or a layer");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
@@ -119,9 +176,11 @@ int main(int argc, char** argv) {
   for (const int signal : {SIGSEGV, SIGFPE, SIGABRT, SIGBUS, SIGILL}) std::signal(signal, show_and_end);
   if (!line.empty()) return try_one(line);
 
-  int failed = try_all("plans", plans, seed, {}, {"double"}, judge_plan);
+  int failed = 0;
+  if (layer.empty()) failed += try_changes("plans", plans, seed, {}, {"double"}, judge_plan);
 #ifdef FUZZ_EXCHANGES
-  failed += try_all("exchanges", exchanges, seed, {10, 200}, element_names(), judge_exchange);
+  if (layer.empty()) failed += try_changes("exchanges", exchanges, seed, {10, 200}, element_names(), judge_exchange);
+  failed += try_layers(layer, layers, seed);
 #endif
   return failed == 0 ? 0 : 1;
 }

@@ -4,6 +4,7 @@
 
 #include "tests/support/oracle.hpp"
 
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
@@ -195,8 +196,9 @@ inline std::vector<double> global_of(const meaning& m, const values& v, bool boo
   return all;
 }
 
-/// Where values do not mean a global tensor: every copy must be it, terms must combine to it.
-inline std::string differs(const meaning& m, const values& v, const std::vector<double>& global, bool boolean = false) {
+/// Where values do not mean a global tensor: every copy must be it, terms must combine to it, as `same(found, wanted)` has it.
+template <class Same = std::equal_to<>>
+std::string differs(const meaning& m, const values& v, const std::vector<double>& global, bool boolean = false, const Same& same = {}) {
   std::map<std::vector<int>, std::vector<double>> sums;
   for (std::size_t i = 0; i < m.holders.size(); ++i) {
     const holder& w = m.holders[i];
@@ -213,7 +215,7 @@ inline std::string differs(const meaning& m, const values& v, const std::vector<
     for (int n : m.holders[i].numbers) {
       const double found = sums[m.group(m.holders[i])][static_cast<std::size_t>(n)];
       const double wanted = global[static_cast<std::size_t>(n)];
-      if (!(found == wanted)) {
+      if (!same(found, wanted)) {
         std::ostringstream s;
         s << "element " << n << " on rank " << m.holders[i].rank << " is " << found << " instead of " << wanted;
         return s.str();

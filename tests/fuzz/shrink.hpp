@@ -1,5 +1,6 @@
 #pragma once
-// Makes a case that fails smaller, one thing at a time, while it still fails.
+// Makes a case that fails smaller, one thing at a time, while it still fails: one of any kind that says its layouts (`layouts_of`) and
+// what else there is to make simpler (`each_simpler_option`).
 
 #include "fuzz_case.hpp"
 
@@ -58,69 +59,69 @@ inline std::vector<index_t> nearer_to(index_t n, index_t goal) {
   return all;
 }
 
-/// Calls take(case) for every case that is simpler in one thing, the boldest first.
-template <class Take>
-void each_simpler(const fuzz_case& c, Take&& take) {
-  layout fuzz_case::*const sides[]{&fuzz_case::from, &fuzz_case::to};
-  const auto with = [&](auto&& change) {
-    fuzz_case simpler = c;
-    change(simpler);
-    take(simpler);
+/// Calls take(case) for every case whose layouts are simpler in one thing, the boldest first.
+template <class Case, class With>
+void each_simpler_layout(const Case& c, const With& with) {
+  const auto now = layouts_of(c);
+  const std::size_t count = now.size();
+  // Calls change(layout) for all layouts together, then for each alone, as far as they are concerned.
+  const auto together = [&](auto&& concerns, auto&& change) {
+    with([&](Case& s) {
+      for (layout* x : layouts_of(s))
+        if (concerns(*x)) change(*x);
+    });
   };
-  for (int d = 0; d < c.from.dims.count; ++d)
-    with([&](fuzz_case& s) {
-      for (auto side : sides) drop_dimension(s.*side, d);
-    });
-  // Axes go from both meshes together, or from the one that has them.
+  const auto each = [&](auto&& concerns, auto&& change) {
+    together(concerns, change);
+    for (std::size_t i = 0; i < count && count > 1; ++i)
+      with([&](Case& s) {
+        if (layout& x = *layouts_of(s)[i]; concerns(x)) change(x);
+      });
+  };
+  const auto all = [](const layout&) { return true; };
+  int most_dims = 0;
   std::vector<text> names;
-  for (auto side : sides)
-    for (const axis_value& a : (c.*side).mesh.axes)
+  for (const layout* x : now) {
+    most_dims = std::max(most_dims, x->dims.count);
+    for (const axis_value& a : x->mesh.axes)
       if (std::find(names.begin(), names.end(), a.name) == names.end()) names.push_back(a.name);
-  for (const text& name : names)
-    with([&](fuzz_case& s) {
-      for (auto side : sides)
-        if (const int a = (s.*side).mesh.find(name); a >= 0) drop_axis(s.*side, a);
-    });
-  for (auto side : sides)
-    for (int a = 0; a < (c.*side).mesh.axes.count; ++a) with([&](fuzz_case& s) { drop_axis(s.*side, a); });
-  const auto placed = [](mesh_value& m, int first) { m = row_major(m, first); };
-  with([&](fuzz_case& s) {
-    for (auto side : sides) placed((s.*side).mesh, 0);
-  });
-  for (auto side : sides) with([&](fuzz_case& s) { placed((s.*side).mesh, 0); });
-  for (auto side : sides)
-    for (index_t first : below((c.*side).mesh.first, 0))
-      with([&](fuzz_case& s) { placed((s.*side).mesh, static_cast<int>(first)); });
-  for (const text& name : names) {
-    int most = 1;
-    for (auto side : sides)
-      if (const int a = (c.*side).mesh.find(name); a >= 0) most = std::max(most, (c.*side).mesh.axes[a].extent);
-    for (index_t n : below(most, 1)) {
-      with([&](fuzz_case& s) {
-        for (auto side : sides)
-          if (const int a = (s.*side).mesh.find(name); a >= 0 && (s.*side).mesh.axes[a].extent > n) set_axis_extent(s.*side, a, static_cast<int>(n));
-      });
-      for (auto side : sides)
-        with([&](fuzz_case& s) {
-          if (const int a = (s.*side).mesh.find(name); a >= 0 && (s.*side).mesh.axes[a].extent > n) set_axis_extent(s.*side, a, static_cast<int>(n));
-        });
-    }
   }
-  for (int d = 0; d < c.from.dims.count; ++d)
-    for (index_t n : below(c.from.dims[d].extent, 0))
-      with([&](fuzz_case& s) {
-        for (auto side : sides) {
-          (s.*side).dims[d].extent = n;
-          fit_bounds(s.*side, d);
-        }
-      });
-  for (auto side : sides) {
-    const layout& x = c.*side;
+  for (int d = 0; d < most_dims; ++d)
+    together([d](const layout& x) { return d < x.dims.count; }, [d](layout& x) { drop_dimension(x, d); });
+  for (const text& name : names)
+    each([&](const layout& x) { return x.mesh.find(name) >= 0; }, [&](layout& x) { drop_axis(x, x.mesh.find(name)); });
+  each(all, [](layout& x) { x.mesh = row_major(x.mesh, 0); });
+  for (const layout* one : now)
+    for (index_t first : below(one->mesh.first, 0))
+      each([&](const layout& x) { return x.mesh.first > first; }, [&](layout& x) { x.mesh = row_major(x.mesh, static_cast<int>(first)); });
+  for (const text& name : names) {
+    const auto extent = [&](const layout& x) { return x.mesh.find(name) >= 0 ? x.mesh.axes[x.mesh.find(name)].extent : 1; };
+    int most = 1;
+    for (const layout* x : now) most = std::max(most, extent(*x));
+    for (index_t n : below(most, 1))
+      each([&](const layout& x) { return extent(x) > n; }, [&](layout& x) { set_axis_extent(x, x.mesh.find(name), static_cast<int>(n)); });
+  }
+  for (int d = 0; d < most_dims; ++d) {
+    index_t most = 0;
+    for (const layout* x : now)
+      if (d < x->dims.count) most = std::max(most, x->dims[d].extent);
+    for (index_t n : below(most, 0))
+      each([&](const layout& x) { return d < x.dims.count && x.dims[d].extent > n; },
+           [&](layout& x) {
+             x.dims[d].extent = n;
+             fit_bounds(x, d);
+           });
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const layout& x = *now[i];
+    const auto here = [&](auto&& change) {
+      with([&](Case& s) { change(*layouts_of(s)[i]); });
+    };
     for (int d = 0; d < x.dims.count; ++d) {
       const auto dim = [&](auto&& change) {
-        with([&](fuzz_case& s) {
-          change((s.*side).dims[d]);
-          fit_bounds(s.*side, d);
+        here([&](layout& s) {
+          change(s.dims[d]);
+          fit_bounds(s, d);
         });
       };
       const dimension& was = x.dims[d];
@@ -142,45 +143,47 @@ void each_simpler(const fuzz_case& c, Take&& take) {
       }
       if (was.bounds != nullptr) dim([](dimension& k) { k.bounds = nullptr; });
       if (was.bounds != nullptr)  // equal parts, as far as they go
-        for (int i = 1; i < x.part_count(d); ++i)
-          for (index_t n : below(was.bounds[i], was.bounds[i - 1]))
-            dim([&](dimension& k) {
-              std::vector<index_t> bounds(k.bounds, k.bounds + x.part_count(d) + 1);
-              bounds[static_cast<std::size_t>(i)] = n;
-              k.bounds = kept(bounds);
+        for (int k = 1; k < x.part_count(d); ++k)
+          for (index_t n : below(was.bounds[k], was.bounds[k - 1]))
+            dim([&](dimension& one) {
+              std::vector<index_t> bounds(one.bounds, one.bounds + x.part_count(d) + 1);
+              bounds[static_cast<std::size_t>(k)] = n;
+              one.bounds = kept(bounds);
             });
       for (index_t n : below(was.turned, 0)) dim([&](dimension& k) { k.turned = static_cast<int>(n); });
       for (index_t n : below(was.grain(), 1)) dim([&](dimension& k) { k.set_grain(n); });
     }
     for (int a = 0; a < x.roles.count; ++a) {
       const axis_role& r = x.roles[a];
-      if (r.kind != role::replicate) with([&](fuzz_case& s) { (s.*side).set_meaning(a, {}); });
-      if (r.joined) with([&](fuzz_case& s) { (s.*side).roles[a].joined = false; });
-      if (r.coordinate > 0) with([&](fuzz_case& s) { (s.*side).roles[a].coordinate = 0; });
+      if (r.kind != role::replicate) here([&](layout& s) { s.set_meaning(a, {}); });
+      if (r.joined) here([&](layout& s) { s.roles[a].joined = false; });
+      if (r.coordinate > 0) here([&](layout& s) { s.roles[a].coordinate = 0; });
     }
-    with([&](fuzz_case& s) {
-      for (axis_role& r : (s.*side).roles) r.with = combine::sum;
+    here([&](layout& s) {
+      for (axis_role& r : s.roles) r.with = combine::sum;
     });
   }
-  with([](fuzz_case& s) { s.element = "double"; });
-  with([](fuzz_case& s) { s.memory = 0; });
-  with([](fuzz_case& s) { s.salt = 1; });
 }
 
 }  // namespace detail
 
 /// The smallest case that still fails: everything that is simpler in one thing does not. `fails` refuses what has no meaning.
-template <class Fails>
-fuzz_case shrunk(fuzz_case c, Fails&& fails, int most_tries = 5000) {
+template <class Case, class Fails>
+Case shrunk(Case c, Fails&& fails, int most_tries = 5000) {
   for (bool smaller = true; smaller && most_tries > 0;) {
     smaller = false;
     const std::string now = text_of(c);
-    std::optional<fuzz_case> next;
-    detail::each_simpler(c, [&](const fuzz_case& s) {
-      if (next || most_tries <= 0 || text_of(s) == now) return;
+    std::optional<Case> next;
+    const auto with = [&](auto&& change) {
+      if (next || most_tries <= 0) return;
+      Case s = c;
+      change(s);
+      if (text_of(s) == now) return;
       --most_tries;
-      if (fails(s)) next = s;
-    });
+      if (fails(s)) next = std::move(s);
+    };
+    detail::each_simpler_layout(c, with);
+    each_simpler_option(c, with);
     if (next) {
       c = *next;
       smaller = true;

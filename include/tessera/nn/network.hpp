@@ -142,10 +142,11 @@ struct made_of {
   Value value{};
   template <class Given>
   made_of(const Given& given) {
-    using verdict = std::conditional_t<kind_of<Given> == Wanted, fits, network_made_otherwise<>>;
+    constexpr bool is_value = Wanted != kind::nothing && std::is_same_v<Given, Value>;  // a team's handle, where only run time knows the mesh
+    using verdict = std::conditional_t<is_value || kind_of<Given> == Wanted, fits, network_made_otherwise<>>;
     verdict::template refuse<verdict>();
-    if constexpr (verdict::ok && Wanted == kind::team) value = given.state();
-    else if constexpr (verdict::ok) value = given;
+    if constexpr (is_value) value = given;
+    else if constexpr (verdict::ok) value = given.state();
   }
 };
 

@@ -183,7 +183,8 @@ class contraction_form {
 
   constexpr refusal check_groups() const {
     const index_t in = x_.dims[feature_].extent;
-    const bool divides = what_.groups >= 1 && in % what_.groups == 0 && what_.out % what_.groups == 0;
+    const bool some = what_.groups == 1 || (in > 0 && what_.out > 0);
+    const bool divides = what_.groups >= 1 && some && in % what_.groups == 0 && what_.out % what_.groups == 0;
     return divides ? refusal{} : refusal{code::groups_do_not_divide, in, what_.out, what_.groups};
   }
 

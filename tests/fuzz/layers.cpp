@@ -1,0 +1,456 @@
+#include "boxes.hpp"
+#include "family.hpp"
+#include "roll.hpp"
+#include "tests/support/in_workers.hpp"
+
+#include <tessera/nn/layer_table.hpp>
+#include <tessera/nn/program.hpp>
+#include <torch/optim/sgd.h>
+
+namespace tessera::testing::fuzz {
+namespace {
+
+const family& family_of(const layer_case& c) {
+  for (const family& f : families())
+    if (f.name == c.layer) return f;
+  throw error(refusal{code::program_layer_unknown}, c.layer);
+}
+
+std::optional<element> element_named(const std::string& name) {
+  for (int e = 0; e < number_of_elements; ++e)
+    if (name == name_of(static_cast<element>(e))) return static_cast<element>(e);
+  return {};
+}
+
+std::vector<index_t> extents_of(const layout& x) {
+  std::vector<index_t> n;
+  for (const dimension& d : x.dims) n.push_back(d.extent);
+  return n;
+}
+
+bool is_real(at::ScalarType t) { return at::isFloatingType(t); }
+
+/// Numbers of a grid of sixteenths between -1 and 1: all elements hold them and few sums of their products exactly.
+at::Tensor numbers_of(const std::vector<index_t>& sizes, std::uint64_t salt) {
+  at::Tensor all = at::empty(sizes, at::kDouble);
+  dice d{salt * 0x9e3779b97f4a7c15u};
+  double* out = all.data_ptr<double>();
+  for (index_t i = 0; i < all.numel(); ++i) out[i] = d.roll(-16, 16) / 16.0;
+  return all;
+}
+
+/// The values of an operand of a case.
+at::Tensor value_of_operand(const layer_case& c, std::size_t i) {
+  const at::Tensor all = numbers_of(extents_of(c.operands[i].layout), c.salt + i);
+  const family& f = family_of(c);
+  return f.value ? f.value(c, i, all).to(at::kDouble) : all;
+}
+
+/// The values of a parameter or a buffer, by its key; none of a count.
+at::Tensor value_of_state(const layer_case& c, const std::string& key, const std::vector<index_t>& sizes) {
+  const at::Tensor all = numbers_of(sizes, c.salt + std::hash<std::string>{}(key) % 100'000);
+  return key == "running_var" ? all.abs() + 0.5 : all;
+}
+at::Tensor value_of_seed(const layer_case& c, std::size_t result, const std::vector<index_t>& sizes) { return numbers_of(sizes, c.salt + 500 + result); }
+
+/// The boxes of all workers of a world that mean a global tensor; terms of a sum are any that add up to it.
+tensors boxes_of(const layout& x, element e, const at::Tensor& global, int world, int memory, std::uint64_t salt) {
+  const meaning m{x};
+  const auto other = [&](int n, int term) { return term == 0 ? 0.0 : value_at(salt, n, term, kind_of_values::numbers) / 16; };
+  std::vector<double> first = global_of(m, dealt(m, other));
+  const at::Tensor all = global.contiguous();
+  for (std::size_t n = 0; n < first.size(); ++n) first[n] = all.data_ptr<double>()[n] - first[n];
+  const values v = dealt(m, [&](int n, int term) { return term == 0 ? first[static_cast<std::size_t>(n)] : other(n, term); });
+  const nature of{tessera::detail::scalar_type(e)};
+  tensors boxes;
+  for (int r = 0; r < world; ++r) boxes.push_back(at::zeros(sizes_of(x, nullptr), of.type));
+  for (std::size_t i = 0; i < m.holders.size(); ++i)
+    if (m.holders[i].holds) boxes[static_cast<std::size_t>(m.holders[i].rank)] = tensor_of(sizes_of(x, &m.holders[i]), of, memory, v[i], {});
+  return boxes;
+}
+
+/// A tensor on one worker, and how it lies on all.
+struct part {
+  layout of;
+  at::Tensor box;
+};
+using named_parts = std::map<std::string, part>;
+
+/// What one worker comes to.
+struct seen {
+  team_handle team;     ///< owns what layouts point to
+  std::string refused;  ///< the code, where it refused; nothing else then but what is kept
+  bool kept = true;     ///< what a refusal may not change
+  named_parts parts;    ///< outputs, gradients, parameters after a step, buffers, by what messages call them
+  std::map<std::string, std::vector<index_t>> state;  ///< the serial tensors, by key
+};
+
+/// What one process comes to, under the same names.
+using named_tensors = std::map<std::string, at::Tensor>;
+
+const torch::optim::SGDOptions& step_options() {
+  static const torch::optim::SGDOptions options = torch::optim::SGDOptions(0.125).momentum(0.5).weight_decay(0.0625);
+  return options;
+}
+
+std::string behind_the_number(const std::string& key) { return key.substr(key.find('.') + 1); }
+
+/// The program of a case, without what it gives.
+std::vector<nn::dynamic_flow> add_to(nn::program& p, const layer_case& c) {
+  static const nn::layer_table table;
+  std::vector<nn::dynamic_flow> x;
+  for (const tensor_value& one : c.operands) x.push_back(p.input(one));
+  const auto lists = std::make_shared<file::lists>();
+  p.keep(lists);
+  file::json node = c.options;
+  node["layer"] = c.layer;
+  return table.add(nn::node_options(file::place(node, "case"), c.operands.at(0).layout.mesh, *lists), x);
+}
+
+std::vector<tensor<dyn>> called(const nn::dynamic_network& net, const std::vector<tensor<dyn>>& x) {
+  switch (x.size()) {
+    case 1: return net({x[0]});
+    case 2: return net({x[0], x[1]});
+    case 3: return net({x[0], x[1], x[2]});
+    default: return net({x.at(0), x.at(1), x.at(2), x.at(3)});
+  }
+}
+
+at::Tensor gradient_of(const at::Tensor& x) { return x.grad().defined() ? x.grad() : at::zeros_like(x); }
+
+/// A case on one worker.
+seen worker(const layer_case& c, const nn::program& p, const std::vector<tensors>& boxes, const std::shared_ptr<transport>& carrier) {
+  const family& f = family_of(c);
+  const auto r = static_cast<std::size_t>(carrier->rank());
+  const auto team = std::make_shared<team_state>(carrier, c.operands[0].layout.mesh);
+  seen s;
+  s.team = team;
+  std::vector<tensor<dyn>> x;
+  tensors given;
+  for (std::size_t i = 0; i < boxes.size(); ++i) {
+    given.push_back(boxes[i][r].detach().set_requires_grad(is_real(boxes[i][r].scalar_type())));
+    x.emplace_back(team, c.operands[i].layout, given[i]);
+  }
+  std::unique_ptr<nn::dynamic_network> net;
+  std::vector<nn::state_tensor> parameters, buffers;
+  if (!f.function) {
+    net = std::make_unique<nn::dynamic_network>(team, seed{c.salt}, p);
+    net->train(c.training);
+    net->each_parameter([&](const nn::parameter& w) { parameters.push_back(w); });
+    net->each_buffer([&](const nn::buffer& b) { buffers.push_back(b); });
+  }
+  tensors before;
+  for (const auto* all : {&parameters, &buffers})
+    for (const nn::state_tensor& one : *all) {
+      const std::string key = behind_the_number(one.key());
+      s.state[key] = one.serial_sizes();
+      if (is_real(one.stored().local().scalar_type())) one.assign(one.part_of(value_of_state(c, key, one.serial_sizes())).to(one.stored().local().scalar_type()));
+      before.push_back(one.stored().local().detach().clone());
+    }
+  std::vector<tensor<dyn>> y;
+  try {
+    y = f.function ? f.function(c.options, x) : called(*net, x);
+  } catch (const error& e) {
+    s.refused = e.code();
+    std::size_t i = 0;
+    for (const auto* all : {&parameters, &buffers})
+      for (const nn::state_tensor& one : *all) s.kept = s.kept && at::equal(one.stored().local(), before[i++]);
+    return s;
+  }
+  tensors ends, seeds;
+  for (std::size_t k = 0; k < y.size(); ++k) {
+    const layout& at = y[k].layout();
+    s.parts[fmt::format("output {}", k)] = {at, y[k].local().detach().clone()};
+    if (!y[k].local().requires_grad()) continue;
+    const layout back = cotangent(at);
+    ends.push_back(y[k].local());
+    seeds.push_back(boxes_of(back, y[k].type(), value_of_seed(c, k, extents_of(back)), carrier->size(), 0, c.salt + 3)[r]);
+  }
+  if (!ends.empty()) torch::autograd::backward(ends, seeds);
+  for (std::size_t i = 0; i < x.size(); ++i)
+    if (given[i].requires_grad()) s.parts[fmt::format("gradient of operand {}", i)] = {cotangent(c.operands[i].layout), gradient_of(given[i])};
+  tensors stepped;
+  for (const nn::state_tensor& w : parameters) {
+    s.parts["gradient of " + w.path()] = {cotangent(w.stored().layout()), gradient_of(w.stored().local()).clone()};
+    stepped.push_back(w.stored().local());
+  }
+  if (!stepped.empty()) torch::optim::SGD(stepped, step_options()).step();
+  for (const auto* all : {&parameters, &buffers})
+    for (const nn::state_tensor& one : *all) s.parts[one.path()] = {one.stored().layout(), one.stored().local().detach()};
+  return s;
+}
+
+/// A case in one process, its numbers as `precision`; parts of a serial tensor under the paths that `of` has for them.
+struct serial_result {
+  std::string refused;
+  named_tensors all;
+};
+serial_result serial(const layer_case& c, at::ScalarType precision, const std::map<std::string, std::vector<index_t>>& state) {
+  const family& f = family_of(c);
+  serial_call call{c, {}, {}};
+  for (std::size_t i = 0; i < c.operands.size(); ++i) {
+    const at::ScalarType own = tessera::detail::scalar_type(c.operands[i].element);
+    call.x.push_back(value_of_operand(c, i).to(is_real(own) ? precision : own).set_requires_grad(is_real(own)));
+  }
+  serial_result result;
+  tensors parameters;
+  std::vector<std::string> keys;
+  for (const auto& [key, sizes] : state) {
+    const bool is_buffer = key.rfind("running_", 0) == 0 || key == "num_batches_tracked" || key == "draws";
+    const bool counts = is_buffer && key.rfind("running_", 0) != 0;
+    at::Tensor one = counts ? at::zeros(sizes, at::kLong) : value_of_state(c, key, sizes).to(precision);
+    if (!is_buffer) {
+      parameters.push_back(one.set_requires_grad(true));
+      keys.push_back(key);
+    }
+    call.state[key] = one;
+  }
+  tensors y;
+  try {
+    y = f.serial(call);
+    tensors ends, seeds;
+    for (std::size_t k = 0; k < y.size(); ++k)
+      if (y[k].requires_grad()) {
+        ends.push_back(y[k]);
+        seeds.push_back(value_of_seed(c, k, y[k].sizes().vec()).to(precision));
+      }
+    if (!ends.empty()) torch::autograd::backward(ends, seeds);
+  } catch (const c10::Error& e) {
+    result.refused = e.what_without_backtrace();
+    return result;
+  }
+  for (std::size_t k = 0; k < y.size(); ++k) result.all[fmt::format("output {}", k)] = y[k].detach();
+  for (std::size_t i = 0; i < call.x.size(); ++i)
+    if (call.x[i].requires_grad()) result.all[fmt::format("gradient of operand {}", i)] = gradient_of(call.x[i]);
+  for (std::size_t i = 0; i < keys.size(); ++i) result.all["gradient of " + keys[i]] = gradient_of(parameters[i]).clone();
+  if (!parameters.empty()) torch::optim::SGD(parameters, step_options()).step();
+  for (const auto& [key, one] : call.state) result.all[key] = one.detach();
+  return result;
+}
+
+double largest(const at::Tensor& t) { return t.numel() == 0 ? 0 : t.abs().nan_to_num(0, 0, 0).max().item<double>(); }
+
+double epsilon_of(at::ScalarType t) { return t == at::kFloat ? 0x1p-23 : t == at::kHalf ? 0x1p-10 : t == at::kBFloat16 ? 0x1p-7 : 0x1p-52; }
+
+/// Where boxes do not mean a tensor, as near as their element is: a double run is `exact`; what a run in float makes of it says how many
+/// roundings there are.
+std::string apart(const layout& x, const tensors& boxes, const at::Tensor& exact, const at::Tensor& in_float, double computed_in) {
+  const meaning m{x};
+  values v(m.holders.size());
+  at::ScalarType type = at::kDouble;
+  for (std::size_t i = 0; i < m.holders.size(); ++i) {
+    const at::Tensor& t = boxes[static_cast<std::size_t>(m.holders[i].rank)];
+    type = t.scalar_type();
+    const auto sizes = sizes_of(x, m.holders[i].holds ? &m.holders[i] : nullptr);
+    if (t.sizes().vec() != sizes) return fmt::format("rank {} has other extents", m.holders[i].rank);
+    if (m.holders[i].holds) v[i] = values_of(t, false);
+  }
+  if (exact.sizes().vec() != extents_of(x)) return "the extents are not the serial ones";
+  double allowed = 0;
+  if (is_real(type)) {
+    const double epsilon = std::max(computed_in, epsilon_of(type));
+    const double roundings = largest(exact - in_float) / 0x1p-23;
+    allowed = epsilon * (4 * roundings + 16 * std::max(1.0, largest(exact)));
+  }
+  const std::vector<double> wanted = values_of(exact, false);
+  return differs(m, v, wanted, type == at::kBool, [&](double found, double want) {
+    return found == want || std::abs(found - want) <= allowed || (std::isnan(found) && std::isnan(want));
+  });
+}
+
+}  // namespace
+
+at::Tensor serial_call::operator[](const char* key) const {
+  const auto found = state.find(key);
+  return found == state.end() ? at::Tensor{} : found->second;
+}
+
+std::string text_of(const layer_case& c) {
+  std::string s = fmt::format("{} {} {} memory {} salt {}", c.layer, c.options.dump(), c.training ? "train" : "eval", c.memory, c.salt);
+  for (std::size_t i = 0; i < c.operands.size(); ++i)
+    s += fmt::format(" {} {} {}", i == 0 ? "of" : "and", name_of(c.operands[i].element), text_of(c.operands[i].layout));
+  return s;
+}
+
+std::optional<layer_case> parse_layer(const std::string& line) {
+  std::istringstream words(line);
+  std::string options, mode, memory, salt, word;
+  layer_case c;
+  if (!(words >> c.layer >> options >> mode >> memory >> c.memory >> salt >> c.salt >> word)) return {};
+  if ((mode != "train" && mode != "eval") || memory != "memory" || salt != "salt" || word != "of") return {};
+  c.training = mode == "train";
+  c.options = file::json::parse(options, nullptr, false);
+  if (!c.options.is_object()) return {};
+  while (words >> word) {
+    const auto e = element_named(word);
+    tensor_value x;
+    if (!e || !detail::read_layout(words, "and", x.layout)) return {};
+    x.element = *e;
+    c.operands.push_back(x);
+  }
+  for (const std::string& known : layer_names())
+    if (known == c.layer && !c.operands.empty()) return c;
+  return {};
+}
+
+bool legal(const layer_case& c) {
+  for (const tensor_value& x : c.operands)
+    if (!check(x.layout.mesh).ok() || !check(x.layout).ok() || !(x.layout.mesh == c.operands[0].layout.mesh)) return false;
+  return true;
+}
+
+std::vector<std::string> layer_names() {
+  std::vector<std::string> all;
+  for (const family& f : families()) all.push_back(f.name);
+  return all;
+}
+
+roller::roller(dice& with, layer_case& into) : d(with), c(into) {
+  c.salt = d.next() % 1'000'000;
+  c.memory = d.roll(0, 3);
+  c.training = !d.once_in(4);
+  e = std::array{element::float64, element::float64, element::float32, element::float16, element::bfloat16}[static_cast<std::size_t>(d.roll(0, 4))];
+  const auto last = [](const mesh_value& m) {
+    int rank = 0;
+    for (int i = 0; i < m.size(); ++i) rank = std::max(rank, m.rank(m.at(i)));
+    return rank;
+  };
+  do mesh = roll_any_mesh(d);
+  while (last(mesh) > 6 || mesh.size() > 6);
+}
+
+std::vector<index_t> roller::numbers(int count, int lo, int hi) {
+  std::vector<index_t> all;
+  for (int i = 0; i < count; ++i) all.push_back(roll(lo, hi));
+  return all;
+}
+
+std::vector<std::string> roller::axes(int one_in) {
+  std::vector<std::string> names;
+  for (const axis_value& a : mesh.axes)
+    if (once_in(one_in)) names.emplace_back(a.name.data, static_cast<std::size_t>(a.name.size));
+  return names;
+}
+
+file::json roller::partition(int dims) {
+  using json = file::json;
+  static_vector<index_t, max_dimensions> extents;
+  for (int i = 0; i < dims; ++i) extents.push(9);
+  const layout x = roll_layout(d, mesh, extents, {true, true, true, false});
+  const auto name = [&](int a) { return std::string(x.mesh.axes[a].name.data, static_cast<std::size_t>(x.mesh.axes[a].name.size)); };
+  json covers = json::array(), meanings = json::object();
+  for (int k = 0; k < dims; ++k) {
+    json cutters = json::array();
+    for (int level = 0; level < x.levels(k); ++level) cutters.push_back(name(x.cutter(k, level)));
+    if (cutters.empty()) covers.push_back({{"whole", true}});
+    else covers.push_back({{"blocks", cutters}, {"grain", x.dims[k].grain()}});
+  }
+  for (int a = 0; a < x.roles.count; ++a) {
+    const axis_role& r = x.roles[a];
+    if (r.kind == role::partial) meanings[name(a)] = "partial";
+    if (r.kind == role::invariant) meanings[name(a)] = "invariant";
+    if (r.kind == role::on) meanings[name(a)] = {{"on", r.coordinate}};
+  }
+  return {{"dims", covers}, {"meaning", meanings}};
+}
+
+void roller::say_cuts(int dims) {
+  if (once_in(3)) {
+    std::vector<std::string> in, out;
+    for (const std::string& name : axes(2)) (once_in(2) ? in : out).push_back(name);
+    if (!in.empty()) say("cut_in", in);
+    if (!out.empty()) say("cut_out", out);
+    if (!out.empty() && once_in(4)) say("grain_out", roll(1, 3));
+  }
+  if (once_in(5)) say("output_as", partition(dims));
+  if (once_in(6)) say("weights_as", one_of({"double", "float"}));
+}
+
+void roller::say_stored() {
+  if (!once_in(4)) return;
+  const auto over = axes(2);
+  if (over.empty()) return;
+  say("stored_over", over);
+  if (once_in(3)) say("gathered_once", true);
+}
+
+void roller::take(const std::vector<index_t>& extents, element of, bool linear) {
+  static_vector<index_t, max_dimensions> n;
+  for (const index_t k : extents) n.push(k);
+  layout x = roll_layout(d, mesh, n, {linear || once_in(20), true, true, false});
+  for (int k = 0; k < x.dims.count; ++k) {  // what is left of a longer dimension, each worker with what it held
+    dimension& dim = x.dims[k];
+    if (x.levels(k) == 0 || dim.bounds != nullptr || !once_in(6)) continue;
+    const index_t begin = roll(0, 2);
+    dim.extent += begin + roll(0, 2);
+    dim.narrow(begin, n[k]);
+  }
+  take(x, of);
+}
+
+void roller::take(const layout& x, element of) { c.operands.push_back({kept(x), of}); }
+
+layer_case roll_layer(const std::string& layer, dice& d) {
+  layer_case c;
+  c.layer = layer;
+  roller r{d, c};
+  family_of(c).roll(r);
+  return c;
+}
+
+std::string judge_layer(const layer_case& c, long& refused) {
+  const family& f = family_of(c);
+  const auto not_taken = [&](const std::string& code, const std::string& text) -> std::string {
+    ++refused;
+    const bool listed = std::find(f.refuses.begin(), f.refuses.end(), code) != f.refuses.end();
+    return listed ? std::string() : fmt::format("refused by {}: {}", code, text);
+  };
+  nn::program p;
+  try {
+    for (const nn::dynamic_flow& y : f.function ? std::vector<nn::dynamic_flow>{} : add_to(p, c)) p.output(y);
+  } catch (const error& e) {
+    return not_taken(e.code(), e.what());
+  }
+  int world = 0;
+  for (const tensor_value& x : c.operands)
+    for (int i = 0; i < x.layout.mesh.size(); ++i) world = std::max(world, x.layout.mesh.rank(x.layout.mesh.at(i)) + 1);
+  std::vector<tensors> boxes;
+  for (std::size_t i = 0; i < c.operands.size(); ++i)
+    boxes.push_back(boxes_of(c.operands[i].layout, c.operands[i].element, value_of_operand(c, i), world, c.memory, c.salt + 7));
+  const auto run = in_world(
+      world,
+      [&](const std::shared_ptr<transport>& carrier) {
+        prepare_thread();
+        return worker(c, p, boxes, carrier);
+      },
+      std::chrono::seconds{20});
+  if (!run.well()) return "throws: " + run.errors().substr(0, 800);
+  const seen& first = run.of(c.operands[0].layout.mesh.rank(c.operands[0].layout.mesh.at(0)));
+  for (const auto& r : run.results) {
+    if (r->refused != first.refused) return fmt::format("workers end differently: \"{}\" and \"{}\"", first.refused, r->refused);
+    if (!r->kept) return "a refusal changes what is kept";
+  }
+  if (!first.refused.empty()) return not_taken(first.refused, "while it runs");
+
+  const serial_result exact = serial(c, at::kDouble, first.state);
+  if (!exact.refused.empty()) return "accepted: LibTorch refuses: " + exact.refused;
+  const serial_result rough = serial(c, at::kFloat, first.state);
+  double epsilon = 0;  // of what is computed with: weights may be wider than operands
+  for (const tensor_value& x : c.operands) epsilon = std::max(epsilon, epsilon_of(tessera::detail::scalar_type(x.element)));
+  for (const auto& [name, mine] : first.parts) {
+    tensors all;
+    for (const auto& r : run.results) {
+      const auto there = r->parts.find(name);
+      if (there == r->parts.end() || !(there->second.of == mine.of)) return name + ": workers come to different ones";
+      all.push_back(there->second.box);
+    }
+    // A path is "0.weight", its serial tensor "weight".
+    const std::string what = name.rfind("gradient of ", 0) == 0 && name.find('.') != name.npos ? "gradient of " + behind_the_number(name) : behind_the_number(name);
+    const auto wanted = exact.all.find(what);
+    if (wanted == exact.all.end()) return name + ": the serial layer has none";
+    if (std::string why = apart(mine.of, all, wanted->second, rough.all.at(what), epsilon); !why.empty()) return name + ": " + why;
+  }
+  return {};
+}
+
+}  // namespace tessera::testing::fuzz
