@@ -3,8 +3,15 @@
 namespace tessera::testing::fuzz {
 namespace {
 
+using ints = std::vector<index_t>;
+
+ints all_of(std::size_t count, index_t n) { return ints(count, n); }
+std::size_t window_dims(const serial_call& s) { return static_cast<std::size_t>(s.x[0].dim()) - 2; }
+
+// Convolutions.
+
 void roll_linear(roller& r) {
-  auto extents = r.numbers(r.roll(0, 2), 1, 5);
+  ints extents = r.numbers(r.roll(0, 2), 1, 5);
   if (!extents.empty() && r.once_in(15)) extents[0] = 0;
   extents.push_back(r.roll(1, 7));
   r.say("out", r.roll(1, 6));
@@ -14,50 +21,437 @@ void roll_linear(roller& r) {
   r.take(extents, true);
 }
 
-// Lists that say one number for each dimension of a kernel.
-std::vector<index_t> no_more_than(const std::vector<index_t>& most, roller& r) {
-  std::vector<index_t> all;
-  for (const index_t n : most) all.push_back(r.roll(0, static_cast<int>(n)));
-  return all;
-}
-
-void roll_transposed(roller& r) {
-  const int dims = r.roll(1, 3);
+/// Batch, channels and so many dimensions of space, in groups; the options of any convolution.
+ints roll_any_convolution(roller& r, int dims) {
   const int groups = r.once_in(3) ? r.roll(2, 3) : 1;
-  std::vector<index_t> extents{r.batch(), groups * r.roll(1, groups > 1 ? 3 : 6)};
-  for (int i = 0; i < dims; ++i) extents.push_back(r.roll(1, dims == 3 ? 4 : 9));
-  const auto stride = r.numbers(dims, 1, 3), dilation = r.numbers(dims, 1, 2);
-  std::vector<index_t> most;
-  for (std::size_t i = 0; i < stride.size(); ++i) most.push_back(std::max(stride[i], dilation[i]) - (r.once_in(20) ? 0 : 1));
-  r.say("out", groups * r.roll(1, groups > 1 ? 2 : 3));
+  ints extents{r.batch(), groups * r.roll(1, groups > 1 ? 3 : 5)};
+  r.say("out", groups * r.roll(1, groups > 1 ? 2 : 4));
   r.say("kernel", r.numbers(dims, 1, dims == 3 ? 3 : 5));
-  r.say_unless("stride", stride, std::vector<index_t>(stride.size(), 1));
-  r.say_unless("dilation", dilation, std::vector<index_t>(stride.size(), 1));
-  r.say_unless("padding", r.numbers(dims, 0, 2), std::vector<index_t>(stride.size(), 0));
-  r.say_unless("output_padding", no_more_than(most, r), std::vector<index_t>(stride.size(), 0));
   r.say_unless("groups", groups, 1);
   r.say_unless("bias", !r.once_in(4), true);
   r.say_cuts(dims + 2);
   r.say_stored();
+  return extents;
+}
+
+void roll_convolution(roller& r, int dims) {
+  ints extents = roll_any_convolution(r, dims);
+  const auto count = static_cast<std::size_t>(dims);
+  const std::string mode = r.once_in(2) ? "zero" : r.one_of({"reflect", "replicate", "periodic"});
+  for (int i = 0; i < dims; ++i) extents.push_back(r.roll(mode == "zero" ? 1 : 2, dims == 3 ? 5 : 9));
+  r.say_unless("dilation", r.numbers(dims, 1, 2), all_of(count, 1));
+  if (mode == "zero" && r.once_in(4)) {
+    r.say("padding", r.one_of({"same", "valid"}));
+  } else {
+    r.say_unless("stride", r.numbers(dims, 1, 3), all_of(count, 1));
+    r.say_unless("padding", r.numbers(dims, 0, mode == "zero" ? 3 : 2), all_of(count, 0));
+    r.say_unless("padding_mode", mode, "zero");
+  }
+  r.take(extents, true);
+}
+
+at::Tensor padded_by(const at::Tensor& x, const ints& widths, const std::string& mode) {
+  static const std::map<std::string, const char*> names{{"zero", "constant"}, {"reflect", "reflect"}, {"replicate", "replicate"}, {"periodic", "circular"}};
+  return at::pad(x, widths, names.at(mode));
+}
+
+at::Tensor convolved(const serial_call& s) {
+  const std::size_t dims = window_dims(s);
+  const ints stride = s.numbers("stride", dims, 1), dilation = s.numbers("dilation", dims, 1), none = all_of(dims, 0);
+  const index_t groups = s.option("groups", index_t{1});
+  if (s.of.options.contains("padding") && s.of.options["padding"].is_string()) {
+    const std::string rule = s.of.options["padding"];
+    switch (dims) {
+      case 1: return at::conv1d(s.x[0], s["weight"], s["bias"], stride, rule, dilation, groups);
+      case 2: return at::conv2d(s.x[0], s["weight"], s["bias"], stride, rule, dilation, groups);
+      default: return at::conv3d(s.x[0], s["weight"], s["bias"], stride, rule, dilation, groups);
+    }
+  }
+  const ints padding = s.numbers("padding", dims, 0);
+  ints widths;
+  for (std::size_t i = dims; i-- > 0;) widths.insert(widths.end(), {padding[i], padding[i]});
+  return at::convolution(padded_by(s.x[0], widths, s.option("padding_mode", std::string("zero"))), s["weight"], s["bias"], stride, none, dilation, false, none, groups);
+}
+
+void roll_transposed(roller& r) {
+  const int dims = r.roll(1, 3);
+  ints extents = roll_any_convolution(r, dims);
+  const auto count = static_cast<std::size_t>(dims);
+  const ints stride = r.numbers(dims, 1, 3), dilation = r.numbers(dims, 1, 2), padding = r.numbers(dims, 0, 2);
+  const ints kernel = r.c.options["kernel"];
+  ints more, sizes;
+  for (std::size_t i = 0; i < count; ++i) {
+    extents.push_back(r.roll(1, dims == 3 ? 4 : 9));
+    more.push_back(r.roll(0, static_cast<int>(std::max(stride[i], dilation[i])) - (r.once_in(30) ? 0 : 1)));
+    sizes.push_back((extents.back() - 1) * stride[i] - 2 * padding[i] + dilation[i] * (kernel[i] - 1) + more[i] + 1);
+  }
+  r.say_unless("stride", stride, all_of(count, 1));
+  r.say_unless("dilation", dilation, all_of(count, 1));
+  r.say_unless("padding", padding, all_of(count, 0));
+  if (r.once_in(3) && *std::min_element(sizes.begin(), sizes.end()) > 0) r.say("output_size", sizes);
+  else r.say_unless("output_padding", more, all_of(count, 0));
   r.take(extents, true);
 }
 
 at::Tensor transposed(const serial_call& s) {
-  const std::size_t dims = static_cast<std::size_t>(s.x[0].dim()) - 2;
-  const auto kernel = s.numbers("kernel", dims, 1);
-  const auto stride = s.numbers("stride", dims, 1), padding = s.numbers("padding", dims, 0), more = s.numbers("output_padding", dims, 0),
-             dilation = s.numbers("dilation", dims, 1);
-  const index_t groups = s.option("groups", index_t{1});
-  return at::convolution(s.x[0], s["weight"], s["bias"], stride, padding, dilation, true, more, groups);
+  const std::size_t dims = window_dims(s);
+  const ints stride = s.numbers("stride", dims, 1), padding = s.numbers("padding", dims, 0), dilation = s.numbers("dilation", dims, 1);
+  const ints kernel = s.numbers("kernel", dims, 1), sizes = s.numbers("output_size", dims, 0);
+  ints more = s.numbers("output_padding", dims, 0);
+  for (std::size_t i = 0; i < dims && s.of.options.contains("output_size"); ++i)
+    more[i] = sizes[i] - ((s.x[0].size(static_cast<index_t>(i) + 2) - 1) * stride[i] - 2 * padding[i] + dilation[i] * (kernel[i] - 1) + 1);
+  return at::convolution(s.x[0], s["weight"], s["bias"], stride, padding, dilation, true, more, s.option("groups", index_t{1}));
+}
+
+// Poolings, padding, interpolation.
+
+void roll_pooling(roller& r, bool is_max) {
+  const int dims = r.roll(1, 3);
+  ints extents{r.batch(), r.roll(1, 3)}, padding;
+  const ints kernel = r.numbers(dims, 1, 4);
+  for (const index_t k : kernel) {
+    padding.push_back(r.roll(0, static_cast<int>(k / 2)));
+    const index_t n = r.roll(1, dims == 3 ? 5 : 9);
+    extents.push_back(is_max ? n : std::max(n, k));  // LibTorch's own bound in the backward of avg_pool3d
+  }
+  r.say("kernel", kernel);
+  if (!r.once_in(3)) r.say("stride", r.numbers(dims, 1, 3));
+  r.say_unless("padding", padding, all_of(padding.size(), 0));
+  r.say_unless("ceil_mode", r.once_in(2), false);
+  if (is_max) {
+    r.say_unless("dilation", r.numbers(dims, 1, 2), all_of(padding.size(), 1));
+  } else {
+    r.say_unless("count_include_pad", r.once_in(2), true);
+    if (dims > 1 && r.once_in(4)) r.say("divisor_override", r.roll(1, 5));
+  }
+  r.take(extents, !is_max);
+}
+
+at::Tensor max_pooled(const serial_call& s) {
+  const std::size_t dims = window_dims(s);
+  const ints kernel = s.numbers("kernel", dims, 1), stride = s.option("stride", kernel), dilation = s.numbers("dilation", dims, 1);
+  ints padding = s.numbers("padding", dims, 0);
+  bool ceil = s.option("ceil_mode", false);
+  at::Tensor x = s.x[0];
+  if (dilation != all_of(dims, 1)) {  // LibTorch writes outside its memory in the backward of a dilated window that holds padding alone
+    ints widths;
+    for (std::size_t i = dims; i-- > 0;) {
+      const index_t n = x.size(static_cast<index_t>(i) + 2), reach = dilation[i] * (kernel[i] - 1) + 1;
+      const index_t over = n + 2 * padding[i] - reach;
+      index_t outputs = over < 0 ? 0 : over / stride[i] + 1;
+      if (ceil && over >= 0) {
+        outputs = (over + stride[i] - 1) / stride[i] + 1;
+        if ((outputs - 1) * stride[i] >= n + padding[i]) --outputs;
+      }
+      const index_t after = outputs == 0 ? padding[i] : (outputs - 1) * stride[i] + reach - n - padding[i];
+      widths.insert(widths.end(), {padding[i], after});
+      padding[i] = 0;
+    }
+    x = at::constant_pad_nd(x, widths, -std::numeric_limits<double>::infinity());
+    ceil = false;
+  }
+  switch (dims) {
+    case 1: return at::max_pool1d(x, kernel, stride, padding, dilation, ceil);
+    case 2: return at::max_pool2d(x, kernel, stride, padding, dilation, ceil);
+    default: return at::max_pool3d(x, kernel, stride, padding, dilation, ceil);
+  }
+}
+
+at::Tensor averaged(const serial_call& s) {
+  const std::size_t dims = window_dims(s);
+  const ints kernel = s.numbers("kernel", dims, 1), stride = s.option("stride", kernel), padding = s.numbers("padding", dims, 0);
+  const bool ceil = s.option("ceil_mode", false), counts = s.option("count_include_pad", true);
+  const index_t said = s.option("divisor_override", index_t{0});
+  const std::optional<index_t> divisor = said > 0 ? std::optional(said) : std::nullopt;
+  switch (dims) {
+    case 1: return at::avg_pool1d(s.x[0], kernel, stride, padding, ceil, counts);
+    case 2: return at::avg_pool2d(s.x[0], kernel, stride, padding, ceil, counts, divisor);
+    default: return at::avg_pool3d(s.x[0], kernel, stride, padding, ceil, counts, divisor);
+  }
+}
+
+void roll_pad(roller& r) {
+  const int dims = r.roll(1, 3);
+  const std::string mode = dims == 3 ? "zero" : r.one_of({"zero", "reflect", "replicate", "periodic"});  // LibTorch pads two dimensions in front of others
+  ints extents{r.batch(), r.roll(1, 3)};
+  for (int i = 0; i < dims; ++i) extents.push_back(r.roll(4, 9));
+  r.say("widths", r.numbers(2 * dims, mode == "zero" ? -2 : 0, 3));
+  r.say_unless("padding_mode", mode, "zero");
+  r.take(extents, true);
+}
+
+at::Tensor padded(const serial_call& s) {
+  const ints in_order = s.option("widths", ints{});
+  ints widths;
+  for (std::size_t i = in_order.size(); i > 1; i -= 2) widths.insert(widths.end(), {in_order[i - 2], in_order[i - 1]});
+  return padded_by(s.x[0], widths, s.option("padding_mode", std::string("zero"))) * 1;
+}
+
+void roll_slice(roller& r) {
+  ints extents = r.numbers(r.roll(1, 4), 1, 7);
+  const int dim = r.roll(0, static_cast<int>(extents.size()) - 1);
+  const int n = static_cast<int>(extents[static_cast<std::size_t>(dim)]);
+  const int begin = r.roll(0, n - 1), end = r.roll(begin + 1, n);
+  r.say("dim", dim);
+  r.say_unless("begin", begin, 0);
+  r.say("end", end < n && r.once_in(2) ? end - n : end);
+  r.take(extents, true);
+}
+
+void roll_upsampling(roller& r) {
+  const int dims = r.roll(1, 3);
+  const std::string mode = r.one_of({"nearest", "nearest_exact", "linear", "cubic"});
+  ints extents{r.roll(1, 3), r.roll(1, 3)}, sizes;
+  std::vector<double> factors;
+  for (int i = 0; i < dims; ++i) {
+    const int n = r.roll(1, dims == 3 ? 4 : 9);
+    extents.push_back(n);
+    sizes.push_back(r.roll(1, dims == 3 ? 6 : 20));
+    double f = r.once_in(3) ? r.roll(1, 4) : 0.1 * r.roll((10 + n - 1) / n, 30);
+    // LibTorch's gradient of a bicubic that keeps all extents is that of a copy, whatever the factors made of them.
+    if (mode == "cubic" && static_cast<int>(std::floor(n * f)) == n) f = 1;
+    factors.push_back(f);
+  }
+  if (r.once_in(2)) r.say("sizes", sizes);
+  else r.say("factors", factors);
+  r.say_unless("mode", mode, "nearest");
+  if (mode == "linear" || mode == "cubic") r.say_unless("align_corners", r.once_in(3), false);
+  r.take(extents, true);
+}
+
+/// LibTorch's own interpolation. Its nearest neighbours of small pictures are those of its gradient, those of lines and volumes not always:
+/// so these and cubic ones, which it has in two dimensions alone, are made of pictures.
+at::Tensor upsampled(const serial_call& s) {
+  const at::Tensor& x = s.x[0];
+  const std::size_t dims = window_dims(s);
+  const auto factors = s.option("factors", std::vector<double>{});
+  const std::string mode = s.option("mode", std::string("nearest"));
+  const bool corners = s.option("align_corners", false);
+  ints m = s.option("sizes", ints{});
+  std::vector<std::optional<double>> f(3);
+  for (std::size_t i = 0; i < factors.size(); ++i) {
+    f[i] = factors[i];
+    m.push_back(static_cast<index_t>(std::floor(static_cast<double>(x.size(static_cast<index_t>(i) + 2)) * factors[i])));
+  }
+  if (mode == "linear" && dims == 1) return at::upsample_linear1d(x, m, corners, f[0]);
+  if (mode == "linear" && dims == 3) return at::upsample_trilinear3d(x, m, corners, f[0], f[1], f[2]);
+  const auto picture = [&](const at::Tensor& in, index_t rows, index_t columns, std::optional<double> by_rows, std::optional<double> by_columns) {
+    if (mode == "nearest") return at::upsample_nearest2d(in, {rows, columns}, by_rows, by_columns);
+    if (mode == "nearest_exact") return at::_upsample_nearest_exact2d(in, {rows, columns}, by_rows, by_columns);
+    if (mode == "linear") return at::upsample_bilinear2d(in, {rows, columns}, corners, by_rows, by_columns);
+    return at::upsample_bicubic2d(in, {rows, columns}, corners, by_rows, by_columns);
+  };
+  if (dims == 1) return picture(x.unsqueeze(2), 1, m[0], std::nullopt, f[0]).squeeze(2);
+  if (dims == 2) return picture(x, m[0], m[1], f[0], f[1]);
+  const at::Tensor planes = picture(x.flatten(1, 2), m[1], m[2], f[1], f[2]).unflatten(1, {x.size(1), x.size(2)});
+  const at::Tensor lines = planes.movedim(2, 4).flatten(1, 3).unsqueeze(2);
+  return picture(lines, 1, m[0], std::nullopt, f[0]).squeeze(2).unflatten(1, {x.size(1), m[1], m[2]}).movedim(4, 2);
+}
+
+// Normalisations.
+
+/// Samples, channels and space: as many dimensions, the groups of three elements at least, since those of two have hardly a gradient.
+ints roll_channels(roller& r, int dims, index_t channels) {
+  ints extents{r.roll(3, 6), channels};
+  for (int i = 2; i < dims; ++i) extents.push_back(i == dims - 1 ? r.roll(3, 7) : r.roll(1, 4));
+  return extents;
+}
+void say_eps(roller& r) {
+  if (r.once_in(2)) r.say("eps", 0.25);
+}
+void say_running(roller& r, bool tracks) {
+  r.say_unless("track_running_stats", r.once_in(2), tracks);
+  if (r.once_in(3)) r.say("cumulative", true);
+  else if (r.once_in(2)) r.say("momentum", 0.25);
+}
+
+/// Counts a call, and gives what it counts in running statistics.
+double counted(const serial_call& s, bool counts) {
+  if (s["num_batches_tracked"].defined() && counts && s.of.training) s["num_batches_tracked"].add_(1);
+  return s.option("cumulative", false) ? 1 : s.option("momentum", 0.1);  // of the first call
+}
+
+at::Tensor batch_normed(const serial_call& s) {
+  const bool own = s.of.training || !s["running_mean"].defined();
+  const double momentum = counted(s, true);
+  return at::batch_norm(s.x[0], s["weight"], s["bias"], s["running_mean"], s["running_var"], own, momentum, s.option("eps", 1e-5), false);
+}
+
+at::Tensor instance_normed(const serial_call& s) {
+  const bool own = s.of.training || !s["running_mean"].defined();
+  const double momentum = counted(s, s.option("cumulative", false));  // LibTorch counts no other calls
+  return at::instance_norm(s.x[0], s["weight"], s["bias"], s["running_mean"], s["running_var"], own, momentum, s.option("eps", 1e-5), false);
+}
+
+void roll_last(roller& r, bool centred) {
+  const int dims = r.roll(1, 4);
+  ints extents;
+  for (int i = 0; i < dims; ++i) extents.push_back(i == dims - 1 ? r.roll(3, 7) : r.roll(1, 4));
+  r.say_unless("last", r.roll(1, dims), 1);
+  r.say_unless("elementwise_affine", !r.once_in(4), true);
+  if (centred) r.say_unless("bias", !r.once_in(3), true);
+  say_eps(r);
+  r.say_stored();
+  r.take(extents);
+}
+ints last_sizes(const serial_call& s) {
+  const auto all = s.x[0].sizes();
+  return all.slice(all.size() - s.option("last", std::size_t{1})).vec();
+}
+
+at::Tensor rms_normed(const serial_call& s) {
+  const element e = s.of.operands[0].element;
+  const double own = e == element::float32 ? 0x1p-23 : e == element::float16 ? 0x1p-10 : e == element::bfloat16 ? 0x1p-7 : 0x1p-52;
+  const at::Tensor weight = s["weight"];
+  return at::rms_norm(s.x[0], last_sizes(s), weight.defined() ? std::optional(weight) : std::nullopt, s.option("eps", own));
+}
+
+// What looks up, attends, drops.
+
+void roll_embedding(roller& r) {
+  const int rows = r.roll(1, 8);
+  r.say("rows", rows);
+  r.say("features", r.roll(1, 5));
+  const ints extents = r.numbers(r.roll(0, 3), 1, 5);
+  if (r.once_in(3)) r.say("padding_idx", r.roll(-rows, rows - 1));
+  r.say_cuts(static_cast<int>(extents.size()) + 1);
+  r.c.options.erase("grain_out");
+  r.say_stored();
+  r.take(extents, r.one_of({element::int64, element::int32}));
+}
+
+at::Tensor embedded(const serial_call& s) {
+  const index_t padding = s.option("padding_idx", index_t{0});
+  const index_t row = !s.of.options.contains("padding_idx") ? -1 : padding < 0 ? padding + s.option("rows", index_t{1}) : padding;
+  return at::embedding(s["weight"], s.x[0], row);
+}
+
+/// Now and then one index is that of no row.
+at::Tensor rows_of(const layer_case& c, std::size_t, const at::Tensor& x) {
+  const index_t rows = c.options.value("rows", index_t{1});
+  at::Tensor all = (x.abs() * 16).remainder(rows);
+  if (c.salt % 20 == 0 && all.numel() > 0) all.view(-1).select(0, all.numel() / 2).fill_(c.salt % 40 == 0 ? rows : -1);
+  return all;
+}
+
+void roll_heads(roller& r) {
+  const int key_heads = r.roll(1, 3);
+  r.say("key_heads", key_heads);
+  r.say("heads", key_heads * r.roll(1, 3));
+  r.say("features", r.roll(1, 3));
+  r.say_unless("bias", !r.once_in(4), true);
+  if (const auto out = r.axes(2); !out.empty() && r.once_in(2)) r.say("cut_out", out);
+  r.say_stored();
+  r.take({r.batch(), r.roll(1, 4), r.roll(1, 5)}, true);
+}
+
+tensors heads_of(const serial_call& s) {
+  const index_t key_heads = s.option("key_heads", index_t{1}), heads = s.option("heads", index_t{1}), features = s.option("features", index_t{1});
+  const auto parts = at::linear(s.x[0], s["weight"], s["bias"]).split_with_sizes({heads * features, key_heads * features, key_heads * features}, -1);
+  return {parts[0].unflatten(-1, {key_heads, heads / key_heads, features}), parts[1].unflatten(-1, {key_heads, features}),
+          parts[2].unflatten(-1, {key_heads, features})};
+}
+
+void roll_gated(roller& r) {
+  ints extents = r.numbers(r.roll(1, 3), 1, 5);
+  r.say("out", r.roll(1, 5));
+  r.say_unless("bias", !r.once_in(4), true);
+  if (const auto out = r.axes(2); !out.empty() && r.once_in(2)) r.say("cut_out", out);
+  r.say_stored();
+  r.take(extents, true);
+}
+
+void roll_dropout(roller& r) {
+  const bool channelwise = r.once_in(3);
+  ints extents = r.numbers(r.roll(channelwise ? 2 : 0, 4), 1, 5);
+  r.say_unless("p", r.one_of({0.0, 0.25, 0.5, 0.9, 1.0}), 0.5);
+  r.say_unless("channelwise", channelwise, false);
+  r.take(extents);
+}
+
+/// The mask that one worker has, whose every element is dropped or as much larger as it must.
+at::Tensor dropped(const serial_call& s) {
+  if (s.of.training && s.option("p", 0.5) > 0) s["draws"].add_(1);
+  const at::Tensor mask = on_one_worker(s.of, {at::ones(s.x[0].sizes(), at::kDouble)})[0];
+  const double p = s.of.training ? s.option("p", 0.5) : 0, larger = p < 1 ? 1 / (1 - p) : 0;
+  TORCH_CHECK_VALUE(((mask == 0) | (mask == larger)).all().item<bool>(), "a mask of other numbers");
+  return s.x[0] * mask.to(s.x[0].scalar_type());
+}
+
+/// Rows of scores under one another, along a dimension that is whole or cut.
+void roll_along(roller& r) {
+  const ints extents = r.numbers(r.roll(1, 4), 1, 6);
+  r.say("dim", r.roll(0, static_cast<int>(extents.size()) - 1));
+  r.take(extents);
+}
+
+void roll_any(roller& r, int least, int most) {
+  ints extents = r.numbers(r.roll(least, most), 1, 6);
+  if (!extents.empty() && r.once_in(15)) extents[0] = 0;
+  r.take(extents, true);
 }
 
 }  // namespace
 
 const std::vector<family>& families() {
+  using call = const serial_call&;
   static const std::vector<family> all{
-      {"linear", roll_linear, [](const serial_call& s) { return tensors{at::linear(s.x[0], s["weight"], s["bias"])}; }},
-      {"conv_transpose", roll_transposed, [](const serial_call& s) { return tensors{transposed(s)}; },
-       {"tessera.layer.nothing_left", "tessera.layer.output_padding"}},
+      {"linear", roll_linear, [](call s) { return tensors{at::linear(s.x[0], s["weight"], s["bias"])}; }},
+      {"conv", [](roller& r) { roll_convolution(r, r.roll(1, 2)); }, [](call s) { return tensors{convolved(s)}; }, {"tessera.window.kernel"}},
+      {"conv3d", [](roller& r) { roll_convolution(r, 3); }, [](call s) { return tensors{convolved(s)}; }, {"tessera.window.kernel"}, {{"layer", "conv"}}},
+      {"conv_transpose", roll_transposed, [](call s) { return tensors{transposed(s)}; }, {"tessera.layer.nothing_left", "tessera.layer.output_padding"}},
+      {"max_pool", [](roller& r) { roll_pooling(r, true); }, [](call s) { return tensors{max_pooled(s)}; }, {"tessera.window.kernel"}},
+      {"avg_pool", [](roller& r) { roll_pooling(r, false); }, [](call s) { return tensors{averaged(s)}; }, {"tessera.window.kernel"}},
+      {"global_avg_pool", [](roller& r) { r.take({r.batch(), r.roll(1, 5), r.roll(1, 7), r.roll(1, 7)}, true); },
+       [](call s) { return tensors{s.x[0].mean({2, 3}, true)}; }},
+      {"pad", roll_pad, [](call s) { return tensors{padded(s)}; }},
+      {"slice", roll_slice, [](call s) { return tensors{s.x[0].slice(s.option("dim", 0), s.option("begin", index_t{0}), s.option("end", index_t{0})) * 1}; }},
+      {"upsample", roll_upsampling, [](call s) { return tensors{upsampled(s)}; }},
+      {"batch_norm",
+       [](roller& r) {
+         r.take(roll_channels(r, r.roll(2, 5), r.roll(1, 5)));
+         r.say_unless("affine", !r.once_in(4), true);
+         say_eps(r);
+         say_running(r, true);
+         r.say_stored();
+       },
+       [](call s) { return tensors{batch_normed(s)}; }},
+      {"instance_norm",
+       [](roller& r) {
+         r.take(roll_channels(r, r.roll(3, 5), r.roll(1, 5)));
+         r.say_unless("affine", r.once_in(2), false);
+         say_eps(r);
+         say_running(r, false);
+         r.say_stored();
+       },
+       [](call s) { return tensors{instance_normed(s)}; }},
+      {"group_norm",
+       [](roller& r) {
+         const int groups = r.roll(1, 4), dims = r.roll(2, 5);
+         r.say("groups", groups);
+         r.take(roll_channels(r, dims, groups * (dims == 2 ? r.roll(3, 4) : r.roll(1, 3))));
+         r.say_unless("affine", !r.once_in(4), true);
+         say_eps(r);
+         r.say_stored();
+       },
+       [](call s) { return tensors{at::group_norm(s.x[0], s.option("groups", index_t{1}), s["weight"], s["bias"], s.option("eps", 1e-5), false)}; }},
+      {"layer_norm", [](roller& r) { roll_last(r, true); },
+       [](call s) { return tensors{at::layer_norm(s.x[0], last_sizes(s), s["weight"], s["bias"], s.option("eps", 1e-5))}; }},
+      {"rms_norm", [](roller& r) { roll_last(r, false); }, [](call s) { return tensors{rms_normed(s)}; }},
+      {"embedding", roll_embedding, [](call s) { return tensors{embedded(s)}; }, {"tessera.embedding.index"}, {}, rows_of},
+      {"heads", roll_heads, heads_of},
+      {"gated", roll_gated, [](call s) { return at::linear(s.x[0], s["weight"], s["bias"]).chunk(2, -1); }},
+      {"dropout", roll_dropout, [](call s) { return tensors{dropped(s)}; }},
+      {"relu", [](roller& r) { roll_any(r, 0, 4); }, [](call s) { return tensors{at::relu(s.x[0])}; }},
+      {"flatten", [](roller& r) { roll_any(r, 2, 4); }, [](call s) { return tensors{s.x[0].flatten(1) * 1}; }},
+      {"repartition",
+       [](roller& r) {
+         roll_any(r, 0, 4);
+         r.say("to", r.partition(r.c.operands[0].layout.dims.count));
+       },
+       [](call s) { return tensors{s.x[0] * 1}; }},
+      {"softmax", roll_along, [](call s) { return tensors{at::softmax(s.x[0], s.option("dim", 0))}; }, {}, {{"function", "softmax"}}},
+      {"log_softmax", roll_along, [](call s) { return tensors{at::log_softmax(s.x[0], s.option("dim", 0))}; }, {}, {{"function", "log_softmax"}}},
   };
   return all;
 }

@@ -10,7 +10,7 @@
 
 #include "layers.hpp"
 
-#include <tessera/tensor/tensor.hpp>
+#include <ATen/ATen.h>
 
 #include <functional>
 #include <map>
@@ -86,15 +86,19 @@ struct serial_call {
 };
 
 struct family {
-  std::string name;                                    ///< in the table of layers
+  std::string name;                                    ///< by lines
   std::function<void(roller&)> roll;                   ///< options and operands
   std::function<tensors(const serial_call&)> serial;   ///< what LibTorch gives; what it throws it refuses
   std::vector<std::string> refuses{};                  ///< codes of what it is right to refuse among what is rolled
+  file::json node{};                                   ///< the layer or function that it is, {"layer": name} unless it is said
   /// The values of an operand, of numbers of a grid between -1 and 1; these unless it is said.
   std::function<at::Tensor(const layer_case&, std::size_t operand, const at::Tensor&)> value{};
   /// A function of tensors that is no layer of the table.
   std::function<std::vector<tensor<dyn>>(const file::json& options, const std::vector<tensor<dyn>>&)> function{};
 };
+
+/// What one worker makes of a case that has these operands, in double: for what follows from seeds, as a dropout's mask does.
+tensors on_one_worker(const layer_case& c, const tensors& x);
 
 /// All of them.
 const std::vector<family>& families();

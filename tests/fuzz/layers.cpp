@@ -69,23 +69,23 @@ tensors boxes_of(const layout& x, element e, const at::Tensor& global, int world
   return boxes;
 }
 
-/// A tensor on one worker, and how it lies on all.
+/// A tensor on one worker, and what it is in one process: a tensor of this name, or the part of it that a parameter is.
 struct part {
-  layout of;
+  placement_handle where;
   at::Tensor box;
+  std::string serial;
+  std::optional<nn::state_tensor> state{};
 };
-using named_parts = std::map<std::string, part>;
 
 /// What one worker comes to.
 struct seen {
-  team_handle team;     ///< owns what layouts point to
   std::string refused;  ///< the code, where it refused; nothing else then but what is kept
   bool kept = true;     ///< what a refusal may not change
-  named_parts parts;    ///< outputs, gradients, parameters after a step, buffers, by what messages call them
-  std::map<std::string, std::vector<index_t>> state;  ///< the serial tensors, by key
+  std::map<std::string, part> parts;  ///< outputs, gradients, parameters after a step, buffers, by what messages call them
+  std::map<std::string, std::vector<index_t>> state;  ///< the extents of the serial tensors, by key
 };
 
-/// What one process comes to, under the same names.
+/// What one process comes to.
 using named_tensors = std::map<std::string, at::Tensor>;
 
 const torch::optim::SGDOptions& step_options() {
@@ -103,7 +103,8 @@ std::vector<nn::dynamic_flow> add_to(nn::program& p, const layer_case& c) {
   const auto lists = std::make_shared<file::lists>();
   p.keep(lists);
   file::json node = c.options;
-  node["layer"] = c.layer;
+  const family& f = family_of(c);
+  node.update(f.node.empty() ? file::json{{"layer", c.layer}} : f.node);
   return table.add(nn::node_options(file::place(node, "case"), c.operands.at(0).layout.mesh, *lists), x);
 }
 
@@ -124,7 +125,6 @@ seen worker(const layer_case& c, const nn::program& p, const std::vector<tensors
   const auto r = static_cast<std::size_t>(carrier->rank());
   const auto team = std::make_shared<team_state>(carrier, c.operands[0].layout.mesh);
   seen s;
-  s.team = team;
   std::vector<tensor<dyn>> x;
   tensors given;
   for (std::size_t i = 0; i < boxes.size(); ++i) {
@@ -157,30 +157,32 @@ seen worker(const layer_case& c, const nn::program& p, const std::vector<tensors
       for (const nn::state_tensor& one : *all) s.kept = s.kept && at::equal(one.stored().local(), before[i++]);
     return s;
   }
+  const auto add = [&](const std::string& name, const placement_handle& where, const at::Tensor& box) { s.parts[name] = {where, box, name}; };
+  const auto back = [&](const tensor<dyn>& of) { return team->place(cotangent(of.layout())); };
   tensors ends, seeds;
   for (std::size_t k = 0; k < y.size(); ++k) {
-    const layout& at = y[k].layout();
-    s.parts[fmt::format("output {}", k)] = {at, y[k].local().detach().clone()};
+    add(fmt::format("output {}", k), y[k].where(), y[k].local().detach().clone());
     if (!y[k].local().requires_grad()) continue;
-    const layout back = cotangent(at);
+    const layout seeded = cotangent(y[k].layout());
     ends.push_back(y[k].local());
-    seeds.push_back(boxes_of(back, y[k].type(), value_of_seed(c, k, extents_of(back)), carrier->size(), 0, c.salt + 3)[r]);
+    seeds.push_back(boxes_of(seeded, y[k].type(), value_of_seed(c, k, extents_of(seeded)), carrier->size(), 0, c.salt + 3)[r]);
   }
   if (!ends.empty()) torch::autograd::backward(ends, seeds);
   for (std::size_t i = 0; i < x.size(); ++i)
-    if (given[i].requires_grad()) s.parts[fmt::format("gradient of operand {}", i)] = {cotangent(c.operands[i].layout), gradient_of(given[i])};
+    if (given[i].requires_grad()) add(fmt::format("gradient of operand {}", i), back(x[i]), gradient_of(given[i]));
   tensors stepped;
   for (const nn::state_tensor& w : parameters) {
-    s.parts["gradient of " + w.path()] = {cotangent(w.stored().layout()), gradient_of(w.stored().local()).clone()};
-    stepped.push_back(w.stored().local());
+    const at::Tensor& local = w.stored().local();
+    s.parts["gradient of " + w.path()] = {back(w.stored()), gradient_of(local).clone(), "gradient of " + behind_the_number(w.key()), w};
+    stepped.push_back(local);
   }
   if (!stepped.empty()) torch::optim::SGD(stepped, step_options()).step();
   for (const auto* all : {&parameters, &buffers})
-    for (const nn::state_tensor& one : *all) s.parts[one.path()] = {one.stored().layout(), one.stored().local().detach()};
+    for (const nn::state_tensor& one : *all) s.parts[one.path()] = {one.stored().where(), one.stored().local().detach(), behind_the_number(one.key()), one};
   return s;
 }
 
-/// A case in one process, its numbers as `precision`; parts of a serial tensor under the paths that `of` has for them.
+/// A case in one process, its numbers as `precision`.
 struct serial_result {
   std::string refused;
   named_tensors all;
@@ -259,6 +261,30 @@ std::string apart(const layout& x, const tensors& boxes, const at::Tensor& exact
 }
 
 }  // namespace
+
+tensors on_one_worker(const layer_case& c, const tensors& x) {
+  layer_case one = c;
+  for (tensor_value& operand : one.operands) {
+    layout whole;
+    whole.mesh.axes.push({text{"one"}, 1, 1});
+    whole.roles.resize(1);
+    for (const dimension& d : operand.layout.dims) whole.dims.push({}), whole.dims[whole.dims.count - 1].extent = d.extent;
+    operand = {whole, element::float64};
+  }
+  nn::program p;
+  for (const nn::dynamic_flow& y : add_to(p, one)) p.output(y);
+  const auto run = in_world(1, [&](const std::shared_ptr<transport>& carrier) {
+    const auto team = std::make_shared<team_state>(carrier, one.operands[0].layout.mesh);
+    nn::dynamic_network net(team, seed{c.salt}, p);
+    net.train(c.training);
+    std::vector<tensor<dyn>> given;
+    for (std::size_t i = 0; i < x.size(); ++i) given.emplace_back(team, one.operands[i].layout, x[i]);
+    tensors y;
+    for (const tensor<dyn>& each : called(net, given)) y.push_back(each.local().detach());
+    return y;
+  });
+  return run.of(0);
+}
 
 at::Tensor serial_call::operator[](const char* key) const {
   const auto found = state.find(key);
@@ -425,10 +451,14 @@ std::string judge_layer(const layer_case& c, long& refused) {
       },
       std::chrono::seconds{20});
   if (!run.well()) return "throws: " + run.errors().substr(0, 800);
-  const seen& first = run.of(c.operands[0].layout.mesh.rank(c.operands[0].layout.mesh.at(0)));
-  for (const auto& r : run.results) {
-    if (r->refused != first.refused) return fmt::format("workers end differently: \"{}\" and \"{}\"", first.refused, r->refused);
-    if (!r->kept) return "a refusal changes what is kept";
+  // Workers outside of the mesh hold nothing and are told nothing.
+  std::vector<const seen*> inside;
+  for (const tensor_value& x : c.operands)
+    for (int i = 0; i < x.layout.mesh.size(); ++i) inside.push_back(&run.of(x.layout.mesh.rank(x.layout.mesh.at(i))));
+  const seen& first = *inside[0];
+  for (const seen* s : inside) {
+    if (s->refused != first.refused) return fmt::format("workers end differently: \"{}\" and \"{}\"", first.refused, s->refused);
+    if (!s->kept) return "a refusal changes what is kept";
   }
   if (!first.refused.empty()) return not_taken(first.refused, "while it runs");
 
@@ -439,16 +469,15 @@ std::string judge_layer(const layer_case& c, long& refused) {
   for (const tensor_value& x : c.operands) epsilon = std::max(epsilon, epsilon_of(tessera::detail::scalar_type(x.element)));
   for (const auto& [name, mine] : first.parts) {
     tensors all;
-    for (const auto& r : run.results) {
-      const auto there = r->parts.find(name);
-      if (there == r->parts.end() || !(there->second.of == mine.of)) return name + ": workers come to different ones";
-      all.push_back(there->second.box);
-    }
-    // A path is "0.weight", its serial tensor "weight".
-    const std::string what = name.rfind("gradient of ", 0) == 0 && name.find('.') != name.npos ? "gradient of " + behind_the_number(name) : behind_the_number(name);
-    const auto wanted = exact.all.find(what);
-    if (wanted == exact.all.end()) return name + ": the serial layer has none";
-    if (std::string why = apart(mine.of, all, wanted->second, rough.all.at(what), epsilon); !why.empty()) return name + ": " + why;
+    for (const auto& r : run.results) all.push_back(r->parts.count(name) > 0 ? r->parts.at(name).box : at::Tensor());
+    for (const seen* s : inside)
+      if (s->parts.count(name) == 0 || !(s->parts.at(name).where->layout() == mine.where->layout())) return name + ": workers come to different ones";
+    const auto wanted = [&](const serial_result& of) {
+      const at::Tensor& whole = of.all.at(mine.serial);
+      return mine.state ? mine.state->part_of(whole) : whole;
+    };
+    if (exact.all.count(mine.serial) == 0) return name + ": the serial layer has none";
+    if (std::string why = apart(mine.where->layout(), all, wanted(exact), wanted(rough), epsilon); !why.empty()) return name + ": " + why;
   }
   return {};
 }
