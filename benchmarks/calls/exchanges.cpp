@@ -6,15 +6,14 @@
 // median over batches, a call. Workers meet before each without sleeping, as MPI's do: who wakes another one up gives it a late start. Each method's result is compared with the right one before it is timed. Of the large ones, one
 // that takes four times as long as another at its first call is not called again.
 #include "bound_verb.hpp"
+#include "crew.hpp"
 #include "raw_mpi.hpp"
 
 #include <tessera/comm/workers.hpp>
 
-#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
-#include <thread>
 
 namespace {
 
@@ -36,54 +35,10 @@ effort effort_for(const problem& p, bool once) {
   return {5, 1};
 }
 
-/// When a worker began a batch and ended it, in seconds of the machine's clock.
-struct span {
-  double began, ended;
-};
-
-/// The workers of one run: how they meet, and where they see one another's times and matrices.
-class crew {
+/// Workers that see one another's matrices too.
+class crew : public calls::crew {
  public:
-  crew(int workers, bool processes)
-      : processes_(processes), workers_(workers), spans_(static_cast<std::size_t>(workers)), matrices_(static_cast<std::size_t>(workers)) {}
-
-  void meet() {
-    if (processes_) {
-      MPI_Barrier(MPI_COMM_WORLD);
-      return;
-    }
-    const int meeting = meetings_.load();
-    if (come_.fetch_add(1) + 1 == workers_) {
-      come_.store(0);
-      meetings_.store(meeting + 1);
-    }
-    while (meetings_.load() == meeting) std::this_thread::yield();
-  }
-
-  /// How long each batch took, from its first worker's beginning to its last one's end.
-  std::vector<double> lengths(int rank, const std::vector<span>& mine) {
-    std::vector<double> firsts, lasts;
-    for (const span& s : mine) {
-      firsts.push_back(s.began);
-      lasts.push_back(s.ended);
-    }
-    if (processes_) {
-      MPI_Allreduce(MPI_IN_PLACE, firsts.data(), static_cast<int>(firsts.size()), MPI_DOUBLE, MPI_MIN, MPI_COMM_WORLD);
-      MPI_Allreduce(MPI_IN_PLACE, lasts.data(), static_cast<int>(lasts.size()), MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    } else {
-      spans_[static_cast<std::size_t>(rank)] = mine;
-      meet();
-      for (const auto& other : spans_)
-        for (std::size_t i = 0; i < mine.size(); ++i) {
-          firsts[i] = std::min(firsts[i], other[i].began);
-          lasts[i] = std::max(lasts[i], other[i].ended);
-        }
-      meet();
-    }
-    std::vector<double> took;
-    std::transform(lasts.begin(), lasts.end(), firsts.begin(), std::back_inserter(took), std::minus<>());
-    return took;
-  }
+  crew(int workers, bool processes) : calls::crew(workers, processes), matrices_(static_cast<std::size_t>(workers)) {}
 
   /// A sum without an exchange: every thread reads the others' terms.
   method adding(matrices& m) {
@@ -96,11 +51,6 @@ class crew {
   }
 
  private:
-  bool processes_;
-  int workers_;
-  std::atomic<int> come_{0};
-  std::atomic<int> meetings_{0};
-  std::vector<std::vector<span>> spans_;
   std::vector<matrices*> matrices_;
 };
 
@@ -118,7 +68,7 @@ void measure(crew& all, tessera::team_state& team, const problem& p, bool once) 
   else if (p.what == calls::verb::reduce_scatter) methods.push_back(all.adding(m));
   methods.push_back({ours_by_name, [&] { ours(); }});
 
-  std::vector<std::vector<span>> batches(methods.size());
+  std::vector<std::vector<calls::span>> batches(methods.size());
   const auto now = [] { return std::chrono::duration<double>(clock_type::now().time_since_epoch()).count(); };
   const auto batch = [&](std::size_t i, int calls) {
     all.meet();

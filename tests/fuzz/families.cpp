@@ -8,6 +8,29 @@ using ints = std::vector<index_t>;
 ints all_of(std::size_t count, index_t n) { return ints(count, n); }
 std::size_t window_dims(const serial_call& s) { return static_cast<std::size_t>(s.x[0].dim()) - 2; }
 
+/// Padding up to `most`: one number a dimension, or one for each end.
+void say_padding(roller& r, int dims, int most) {
+  const int count = r.once_in(4) ? 2 * dims : dims;
+  r.say_unless("padding", r.numbers(count, 0, most), all_of(static_cast<std::size_t>(count), 0));
+}
+/// Before and after each dimension.
+ints ends(const serial_call& s, std::size_t dims) {
+  const ints said = s.numbers("padding", dims, 0);
+  ints both;
+  for (const index_t n : said) both.insert(both.end(), said.size() == dims ? 2 : 1, n);
+  return both;
+}
+/// Numbers of dimensions in order, as at::pad takes them: the last dimension first.
+ints from_the_last(const ints& both) {
+  ints widths;
+  for (std::size_t i = both.size(); i > 1; i -= 2) widths.insert(widths.end(), {both[i - 2], both[i - 1]});
+  return widths;
+}
+at::Tensor padded_by(const at::Tensor& x, const ints& both, const std::string& mode) {
+  static const std::map<std::string, const char*> names{{"zero", "constant"}, {"reflect", "reflect"}, {"replicate", "replicate"}, {"periodic", "circular"}};
+  return at::pad(x, from_the_last(both), names.at(mode));
+}
+
 // Convolutions.
 
 void roll_linear(roller& r) {
@@ -44,15 +67,10 @@ void roll_convolution(roller& r, int dims) {
     r.say("padding", r.one_of({"same", "valid"}));
   } else {
     r.say_unless("stride", r.numbers(dims, 1, 3), all_of(count, 1));
-    r.say_unless("padding", r.numbers(dims, 0, mode == "zero" ? 3 : 2), all_of(count, 0));
+    say_padding(r, dims, mode == "zero" ? 3 : 2);
     r.say_unless("padding_mode", mode, "zero");
   }
   r.take(extents, true);
-}
-
-at::Tensor padded_by(const at::Tensor& x, const ints& widths, const std::string& mode) {
-  static const std::map<std::string, const char*> names{{"zero", "constant"}, {"reflect", "reflect"}, {"replicate", "replicate"}, {"periodic", "circular"}};
-  return at::pad(x, widths, names.at(mode));
 }
 
 at::Tensor convolved(const serial_call& s) {
@@ -67,40 +85,53 @@ at::Tensor convolved(const serial_call& s) {
       default: return at::conv3d(s.x[0], s["weight"], s["bias"], stride, rule, dilation, groups);
     }
   }
-  const ints padding = s.numbers("padding", dims, 0);
-  ints widths;
-  for (std::size_t i = dims; i-- > 0;) widths.insert(widths.end(), {padding[i], padding[i]});
-  return at::convolution(padded_by(s.x[0], widths, s.option("padding_mode", std::string("zero"))), s["weight"], s["bias"], stride, none, dilation, false, none, groups);
+  return at::convolution(padded_by(s.x[0], ends(s, dims), s.option("padding_mode", std::string("zero"))), s["weight"], s["bias"], stride, none, dilation, false, none, groups);
+}
+
+/// Where a transposed convolution of n elements ends, without output padding.
+index_t spread(index_t n, index_t stride, index_t before, index_t after, index_t dilation, index_t kernel) {
+  return (n - 1) * stride - before - after + dilation * (kernel - 1) + 1;
 }
 
 void roll_transposed(roller& r) {
   const int dims = r.roll(1, 3);
   ints extents = roll_any_convolution(r, dims);
   const auto count = static_cast<std::size_t>(dims);
-  const ints stride = r.numbers(dims, 1, 3), dilation = r.numbers(dims, 1, 2), padding = r.numbers(dims, 0, 2);
-  const ints kernel = r.c.options["kernel"];
+  const ints stride = r.numbers(dims, 1, 3), dilation = r.numbers(dims, 1, 2), kernel = r.c.options["kernel"];
+  say_padding(r, dims, 2);
+  const ints padding = ends({r.c, {}, {}}, count);
   ints more, sizes;
   for (std::size_t i = 0; i < count; ++i) {
     extents.push_back(r.roll(1, dims == 3 ? 4 : 9));
     more.push_back(r.roll(0, static_cast<int>(std::max(stride[i], dilation[i])) - (r.once_in(30) ? 0 : 1)));
-    sizes.push_back((extents.back() - 1) * stride[i] - 2 * padding[i] + dilation[i] * (kernel[i] - 1) + more[i] + 1);
+    sizes.push_back(spread(extents.back(), stride[i], padding[2 * i], padding[2 * i + 1], dilation[i], kernel[i]) + more[i]);
   }
   r.say_unless("stride", stride, all_of(count, 1));
   r.say_unless("dilation", dilation, all_of(count, 1));
-  r.say_unless("padding", padding, all_of(count, 0));
   if (r.once_in(3) && *std::min_element(sizes.begin(), sizes.end()) > 0) r.say("output_size", sizes);
   else r.say_unless("output_padding", more, all_of(count, 0));
   r.take(extents, true);
 }
 
+/// LibTorch's, or the ends cut off one without padding, where they are not alike.
 at::Tensor transposed(const serial_call& s) {
   const std::size_t dims = window_dims(s);
-  const ints stride = s.numbers("stride", dims, 1), padding = s.numbers("padding", dims, 0), dilation = s.numbers("dilation", dims, 1);
+  const ints stride = s.numbers("stride", dims, 1), both = ends(s, dims), dilation = s.numbers("dilation", dims, 1);
   const ints kernel = s.numbers("kernel", dims, 1), sizes = s.numbers("output_size", dims, 0);
-  ints more = s.numbers("output_padding", dims, 0);
-  for (std::size_t i = 0; i < dims && s.of.options.contains("output_size"); ++i)
-    more[i] = sizes[i] - ((s.x[0].size(static_cast<index_t>(i) + 2) - 1) * stride[i] - 2 * padding[i] + dilation[i] * (kernel[i] - 1) + 1);
-  return at::convolution(s.x[0], s["weight"], s["bias"], stride, padding, dilation, true, more, s.option("groups", index_t{1}));
+  ints more = s.numbers("output_padding", dims, 0), padding;
+  bool alike = true;
+  for (std::size_t i = 0; i < dims; ++i) {
+    padding.push_back(both[2 * i]);
+    alike = alike && both[2 * i] == both[2 * i + 1];
+    if (s.of.options.contains("output_size"))
+      more[i] = sizes[i] - spread(s.x[0].size(static_cast<index_t>(i) + 2), stride[i], both[2 * i], both[2 * i + 1], dilation[i], kernel[i]);
+  }
+  at::Tensor y = at::convolution(s.x[0], s["weight"], s["bias"], stride, alike ? padding : all_of(dims, 0), dilation, true, more, s.option("groups", index_t{1}));
+  for (std::size_t i = 0; i < dims && !alike; ++i) {
+    const auto d = static_cast<index_t>(i) + 2;
+    y = y.narrow(d, both[2 * i], y.size(d) - both[2 * i] - both[2 * i + 1]);
+  }
+  return y * 1;
 }
 
 // Poolings, padding, interpolation.
@@ -109,8 +140,9 @@ void roll_pooling(roller& r, bool is_max) {
   const int dims = r.roll(1, 3);
   ints extents{r.batch(), r.roll(1, 3)}, padding;
   const ints kernel = r.numbers(dims, 1, 4);
+  const bool at_ends = is_max && r.once_in(4);
   for (const index_t k : kernel) {
-    padding.push_back(r.roll(0, static_cast<int>(k / 2)));
+    for (int end = 0; end < (at_ends ? 2 : 1); ++end) padding.push_back(r.roll(0, static_cast<int>(k / 2)));
     const index_t n = r.roll(1, dims == 3 ? 5 : 9);
     extents.push_back(is_max ? n : std::max(n, k));  // LibTorch's own bound in the backward of avg_pool3d
   }
@@ -119,7 +151,7 @@ void roll_pooling(roller& r, bool is_max) {
   r.say_unless("padding", padding, all_of(padding.size(), 0));
   r.say_unless("ceil_mode", r.once_in(2), false);
   if (is_max) {
-    r.say_unless("dilation", r.numbers(dims, 1, 2), all_of(padding.size(), 1));
+    r.say_unless("dilation", r.numbers(dims, 1, 2), all_of(kernel.size(), 1));
   } else {
     r.say_unless("count_include_pad", r.once_in(2), true);
     if (dims > 1 && r.once_in(4)) r.say("divisor_override", r.roll(1, 5));
@@ -130,24 +162,23 @@ void roll_pooling(roller& r, bool is_max) {
 at::Tensor max_pooled(const serial_call& s) {
   const std::size_t dims = window_dims(s);
   const ints kernel = s.numbers("kernel", dims, 1), stride = s.option("stride", kernel), dilation = s.numbers("dilation", dims, 1);
-  ints padding = s.numbers("padding", dims, 0);
   bool ceil = s.option("ceil_mode", false);
   at::Tensor x = s.x[0];
-  if (dilation != all_of(dims, 1)) {  // LibTorch writes outside its memory in the backward of a dilated window that holds padding alone
-    ints widths;
-    for (std::size_t i = dims; i-- > 0;) {
-      const index_t n = x.size(static_cast<index_t>(i) + 2), reach = dilation[i] * (kernel[i] - 1) + 1;
-      const index_t over = n + 2 * padding[i] - reach;
-      index_t outputs = over < 0 ? 0 : over / stride[i] + 1;
-      if (ceil && over >= 0) {
-        outputs = (over + stride[i] - 1) / stride[i] + 1;
-        if ((outputs - 1) * stride[i] >= n + padding[i]) --outputs;
-      }
-      const index_t after = outputs == 0 ? padding[i] : (outputs - 1) * stride[i] + reach - n - padding[i];
-      widths.insert(widths.end(), {padding[i], after});
-      padding[i] = 0;
-    }
-    x = at::constant_pad_nd(x, widths, -std::numeric_limits<double>::infinity());
+  const ints both = ends(s, dims);
+  ints padding, by_hand;
+  bool plain = dilation == all_of(dims, 1);  // LibTorch writes outside its memory in the backward of a dilated window that holds padding alone
+  for (std::size_t i = 0; i < dims; ++i) {
+    const index_t before = both[2 * i], reach = dilation[i] * (kernel[i] - 1) + 1, n = x.size(static_cast<index_t>(i) + 2);
+    const index_t over = n + before + both[2 * i + 1] - reach + (ceil ? stride[i] - 1 : 0);
+    index_t last = over < 0 ? -1 : over / stride[i];  // window
+    if (ceil && last * stride[i] >= n + before) --last;
+    plain = plain && before == both[2 * i + 1];
+    padding.push_back(before);
+    by_hand.insert(by_hand.end(), {before, std::max(last, index_t{0}) * stride[i] + reach - n - before});
+  }
+  if (!plain) {
+    x = at::constant_pad_nd(x, from_the_last(by_hand), -std::numeric_limits<double>::infinity());
+    padding = all_of(dims, 0);
     ceil = false;
   }
   switch (dims) {
@@ -181,10 +212,7 @@ void roll_pad(roller& r) {
 }
 
 at::Tensor padded(const serial_call& s) {
-  const ints in_order = s.option("widths", ints{});
-  ints widths;
-  for (std::size_t i = in_order.size(); i > 1; i -= 2) widths.insert(widths.end(), {in_order[i - 2], in_order[i - 1]});
-  return padded_by(s.x[0], widths, s.option("padding_mode", std::string("zero"))) * 1;
+  return padded_by(s.x[0], s.option("widths", ints{}), s.option("padding_mode", std::string("zero"))) * 1;
 }
 
 void roll_slice(roller& r) {
@@ -385,6 +413,36 @@ void roll_along(roller& r) {
   r.take(extents);
 }
 
+/// Queries, keys and values, whose samples and heads are cut alike.
+void roll_attention(roller& r) {
+  const bool causal = r.once_in(2);
+  const index_t features = r.roll(1, 4), queries = r.roll(1, 5), keys = causal ? queries : r.roll(1, 5);
+  static_vector<index_t, max_dimensions> both;
+  for (const index_t n : {r.batch(), index_t{1}, index_t{r.roll(1, 4)}}) both.push(n);
+  layout q = roll_layout(r.d, r.mesh, both, {r.once_in(20), true, true, false});
+  while (q.levels(1) > 0) q.set_meaning(q.cutter(1, q.levels(1) - 1), {});
+  const auto add = [](layout& x, index_t n) {
+    x.dims.push({});
+    x.dims[x.dims.count - 1].extent = n;
+  };
+  layout k = q, v = q;
+  q.dims[1].extent = queries;
+  k.dims[1].extent = v.dims[1].extent = keys;
+  add(q, r.roll(1, 3));
+  add(q, features);
+  add(k, features);
+  add(v, r.roll(1, 4));
+  r.say_unless("causal", causal, false);
+  for (const layout& x : {q, k, v}) r.take(x, r.e);
+}
+
+at::Tensor attended(const serial_call& s) {
+  const at::Tensor q = s.x[0], k = s.x[1].unsqueeze(3), v = s.x[2].unsqueeze(3);  // [n, t, g, r, d], [n, s, g, 1, d]
+  at::Tensor scores = at::einsum("ntgrd,nsgzd->ngrts", {q, k}) / std::sqrt(static_cast<double>(q.size(4)));
+  if (s.option("causal", false)) scores = scores.masked_fill(at::ones({q.size(1), k.size(1)}, at::kBool).triu(1), -std::numeric_limits<double>::infinity());
+  return at::einsum("ngrts,nsgze->ntgre", {at::softmax(scores, -1), v}).flatten(2);
+}
+
 void roll_any(roller& r, int least, int most) {
   ints extents = r.numbers(r.roll(least, most), 1, 6);
   if (!extents.empty() && r.once_in(15)) extents[0] = 0;
@@ -394,14 +452,26 @@ void roll_any(roller& r, int least, int most) {
 }  // namespace
 
 const std::vector<family>& families() {
+  static const std::vector<family> all = [] {
+    std::vector<family> both = layer_families();
+    for (family& f : loss_families()) both.push_back(std::move(f));
+    return both;
+  }();
+  return all;
+}
+
+std::vector<family> layer_families() {
   using call = const serial_call&;
-  static const std::vector<family> all{
+  using codes = std::vector<std::string>;
+  const codes windows{"tessera.window.kernel", "tessera.window.reflect", "tessera.window.empty"};
+  const codes of_terms{"tessera.rule.nonlinear"}, whole_terms{"tessera.rule.sum"};
+  return {
       {"linear", roll_linear, [](call s) { return tensors{at::linear(s.x[0], s["weight"], s["bias"])}; }},
-      {"conv", [](roller& r) { roll_convolution(r, r.roll(1, 2)); }, [](call s) { return tensors{convolved(s)}; }, {"tessera.window.kernel"}},
-      {"conv3d", [](roller& r) { roll_convolution(r, 3); }, [](call s) { return tensors{convolved(s)}; }, {"tessera.window.kernel"}, {{"layer", "conv"}}},
+      {"conv", [](roller& r) { roll_convolution(r, r.roll(1, 2)); }, [](call s) { return tensors{convolved(s)}; }, windows},
+      {"conv3d", [](roller& r) { roll_convolution(r, 3); }, [](call s) { return tensors{convolved(s)}; }, windows, {{"layer", "conv"}}},
       {"conv_transpose", roll_transposed, [](call s) { return tensors{transposed(s)}; }, {"tessera.layer.nothing_left", "tessera.layer.output_padding"}},
-      {"max_pool", [](roller& r) { roll_pooling(r, true); }, [](call s) { return tensors{max_pooled(s)}; }, {"tessera.window.kernel"}},
-      {"avg_pool", [](roller& r) { roll_pooling(r, false); }, [](call s) { return tensors{averaged(s)}; }, {"tessera.window.kernel"}},
+      {"max_pool", [](roller& r) { roll_pooling(r, true); }, [](call s) { return tensors{max_pooled(s)}; }, {"tessera.window.kernel", "tessera.rule.nonlinear"}},
+      {"avg_pool", [](roller& r) { roll_pooling(r, false); }, [](call s) { return tensors{averaged(s)}; }, windows},
       {"global_avg_pool", [](roller& r) { r.take({r.batch(), r.roll(1, 5), r.roll(1, 7), r.roll(1, 7)}, true); },
        [](call s) { return tensors{s.x[0].mean({2, 3}, true)}; }},
       {"pad", roll_pad, [](call s) { return tensors{padded(s)}; }},
@@ -415,7 +485,7 @@ const std::vector<family>& families() {
          say_running(r, true);
          r.say_stored();
        },
-       [](call s) { return tensors{batch_normed(s)}; }},
+       [](call s) { return tensors{batch_normed(s)}; }, of_terms},
       {"instance_norm",
        [](roller& r) {
          r.take(roll_channels(r, r.roll(3, 5), r.roll(1, 5)));
@@ -424,7 +494,7 @@ const std::vector<family>& families() {
          say_running(r, false);
          r.say_stored();
        },
-       [](call s) { return tensors{instance_normed(s)}; }},
+       [](call s) { return tensors{instance_normed(s)}; }, of_terms},
       {"group_norm",
        [](roller& r) {
          const int groups = r.roll(1, 4), dims = r.roll(2, 5);
@@ -434,26 +504,38 @@ const std::vector<family>& families() {
          say_eps(r);
          r.say_stored();
        },
-       [](call s) { return tensors{at::group_norm(s.x[0], s.option("groups", index_t{1}), s["weight"], s["bias"], s.option("eps", 1e-5), false)}; }},
+       [](call s) { return tensors{at::group_norm(s.x[0], s.option("groups", index_t{1}), s["weight"], s["bias"], s.option("eps", 1e-5), false)}; }, of_terms},
       {"layer_norm", [](roller& r) { roll_last(r, true); },
-       [](call s) { return tensors{at::layer_norm(s.x[0], last_sizes(s), s["weight"], s["bias"], s.option("eps", 1e-5))}; }},
-      {"rms_norm", [](roller& r) { roll_last(r, false); }, [](call s) { return tensors{rms_normed(s)}; }},
-      {"embedding", roll_embedding, [](call s) { return tensors{embedded(s)}; }, {"tessera.embedding.index"}, {}, rows_of},
-      {"heads", roll_heads, heads_of},
-      {"gated", roll_gated, [](call s) { return at::linear(s.x[0], s["weight"], s["bias"]).chunk(2, -1); }},
-      {"dropout", roll_dropout, [](call s) { return tensors{dropped(s)}; }},
-      {"relu", [](roller& r) { roll_any(r, 0, 4); }, [](call s) { return tensors{at::relu(s.x[0])}; }},
-      {"flatten", [](roller& r) { roll_any(r, 2, 4); }, [](call s) { return tensors{s.x[0].flatten(1) * 1}; }},
+       [](call s) { return tensors{at::layer_norm(s.x[0], last_sizes(s), s["weight"], s["bias"], s.option("eps", 1e-5))}; }, of_terms},
+      {"rms_norm", [](roller& r) { roll_last(r, false); }, [](call s) { return tensors{rms_normed(s)}; }, of_terms},
+      {"embedding", roll_embedding, [](call s) { return tensors{embedded(s)}; }, {"tessera.embedding.index", "tessera.rule.nonlinear", "tessera.rule.on"}, {}, rows_of},
+      {"heads", roll_heads, heads_of, whole_terms},
+      {"gated", roll_gated, [](call s) { return at::linear(s.x[0], s["weight"], s["bias"]).chunk(2, -1); }, whole_terms},
+      {"dropout", roll_dropout, [](call s) { return tensors{dropped(s)}; }, of_terms},
+      {"relu", [](roller& r) { roll_any(r, 0, 4); }, [](call s) { return tensors{at::relu(s.x[0])}; }, of_terms},
+      {"flatten", [](roller& r) { roll_any(r, 2, 4); }, [](call s) { return tensors{s.x[0].flatten(1) * 1}; }, {"tessera.rule.whole"}},
       {"repartition",
        [](roller& r) {
          roll_any(r, 0, 4);
          r.say("to", r.partition(r.c.operands[0].layout.dims.count));
        },
        [](call s) { return tensors{s.x[0] * 1}; }},
-      {"softmax", roll_along, [](call s) { return tensors{at::softmax(s.x[0], s.option("dim", 0))}; }, {}, {{"function", "softmax"}}},
-      {"log_softmax", roll_along, [](call s) { return tensors{at::log_softmax(s.x[0], s.option("dim", 0))}; }, {}, {{"function", "log_softmax"}}},
+      {"attention", roll_attention, [](call s) { return tensors{attended(s)}; }, of_terms, {{"function", "attention"}}},
+      {"concat",
+       [](roller& r) {
+         ints extents = r.numbers(r.roll(1, 4), 1, 5);
+         const int dim = r.roll(0, static_cast<int>(extents.size()) - 1);
+         r.say("dim", dim);
+         r.take(extents);
+         layout other = r.c.operands[0].layout;
+         other.dims[dim] = {};
+         other.dims[dim].extent = r.roll(0, 5);
+         r.take(other, r.e);
+       },
+       [](call s) { return tensors{at::cat({s.x[0], s.x[1]}, s.option("dim", 0))}; }, {}, {{"function", "concat"}}},
+      {"softmax", roll_along, [](call s) { return tensors{at::softmax(s.x[0], s.option("dim", 0))}; }, of_terms, {{"function", "softmax"}}},
+      {"log_softmax", roll_along, [](call s) { return tensors{at::log_softmax(s.x[0], s.option("dim", 0))}; }, of_terms, {{"function", "log_softmax"}}},
   };
-  return all;
 }
 
 }  // namespace tessera::testing::fuzz

@@ -100,6 +100,9 @@ struct family {
 /// What one worker makes of a case that has these operands, in double: for what follows from seeds, as a dropout's mask does.
 tensors on_one_worker(const layer_case& c, const tensors& x);
 
+std::vector<family> layer_families();
+std::vector<family> loss_families();
+
 /// All of them.
 const std::vector<family>& families();
 

@@ -93,16 +93,15 @@ int try_one(const std::string& line) {
 /// What a message says before its numbers: a smaller case must fail in the same way.
 std::string kind_of_failure(const std::string& why) { return why.substr(0, why.find(':')); }
 
-/// Judges `count` rolled cases; prints the first ones that fail, smaller. How many failed.
+/// Judges `count` rolled cases beside those that are rightly refused; prints the first ones that fail, smaller. How many failed.
 template <class Roll, class Parse, class Judge>
-int try_all(const std::string& what, long count, std::uint64_t seed, const Roll& roll, const Parse& parse, const Judge& judge,
-            const std::function<std::string()>& more = [] { return std::string(); }) {
+int try_all(const std::string& what, long count, std::uint64_t seed, const Roll& roll, const Parse& parse, const Judge& judge, const long& refused) {
   int failed = 0;
   const auto began = std::chrono::steady_clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count(); };
   double shown_at = 0;
   long i = 0;
-  for (; i < count && failed < 3; ++i) {
+  for (; i - refused < count && i < 3 * count && failed < 3; ++i) {
     if (::isatty(STDERR_FILENO) != 0 && seconds() > shown_at + 0.5) {
       shown_at = seconds();
       const int done = static_cast<int>(40 * i / count);
@@ -121,7 +120,8 @@ int try_all(const std::string& what, long count, std::uint64_t seed, const Roll&
     std::fflush(stdout);
   }
   if (shown_at > 0) std::fprintf(stderr, "\r\33[K");
-  std::printf("%ld %s, seed %llu, %s%d failed, %.1f s\n", i, what.c_str(), static_cast<unsigned long long>(seed), more().c_str(), failed, seconds());
+  if (failed == 0 && i - refused < count) failed = 1;  // nearly all are refused: little is tried
+  std::printf("%ld %s and %ld refused, seed %llu, %d failed, %.1f s\n", i - refused, what.c_str(), refused, static_cast<unsigned long long>(seed), failed, seconds());
   std::fflush(stdout);
   return failed;
 }
@@ -129,7 +129,7 @@ int try_all(const std::string& what, long count, std::uint64_t seed, const Roll&
 /// The same of changes of layout.
 template <class Judge>
 int try_changes(const char* what, long count, std::uint64_t seed, const limits& most, const std::vector<std::string>& elements, const Judge& judge) {
-  return try_all(what, count, seed, [&](dice& d) { return roll_case(d, most, elements); }, parse, with_combines(judge));
+  return try_all(what, count, seed, [&](dice& d) { return roll_case(d, most, elements); }, parse, with_combines(judge), 0L);
 }
 
 #ifdef FUZZ_EXCHANGES
@@ -140,8 +140,7 @@ int try_layers(const std::string& only, long count, std::uint64_t seed) {
     if (!only.empty() && only != layer) continue;
     long refused = 0;
     failed += try_all(
-        layer, count, seed, [&](dice& d) { return roll_layer(layer, d); }, parse_layer, [&](const layer_case& c) { return judge_layer(c, refused); },
-        [&] { return std::to_string(refused) + " refused, "; });
+        layer, count, seed, [&](dice& d) { return roll_layer(layer, d); }, parse_layer, [&](const layer_case& c) { return judge_layer(c, refused); }, refused);
   }
   return failed;
 }

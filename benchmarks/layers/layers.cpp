@@ -1,0 +1,135 @@
+// Forward and backward of a layer on two workers against two layers of LibTorch of half the size, one on each, at once: what splitting costs
+// beside the work. Alone: on threads. Under mpirun: over MPI. One JSON line a layer; scripts/bench layers runs both and judges medians.
+//
+// Both sides run in turns on the same workers, one call a batch; a batch takes from its first worker's beginning to its last one's end.
+#include "benchmarks/calls/crew.hpp"
+
+#include <tessera/nn/program.hpp>
+#include <tessera/operation/layer_values.hpp>
+#include <tessera/tessera.hpp>
+
+#include <c10/core/AutogradState.h>
+#include <torch/csrc/autograd/autograd.h>
+
+namespace ts = tessera;
+
+namespace {
+
+using clock_type = std::chrono::steady_clock;
+using ts::index_t;
+using sizes = std::vector<index_t>;
+
+/// A layer on an input that is cut along one dimension, and what each worker runs of it by itself.
+struct layer_case {
+  const char* name;
+  sizes extents;
+  int cut;
+  std::function<ts::nn::dynamic_flow(const ts::nn::dynamic_flow&)> add;
+  std::vector<sizes> weights;  // of the serial half
+  sizes half;
+  std::function<at::Tensor(const at::Tensor&, const std::vector<at::Tensor>&)> serial;
+};
+
+std::vector<layer_case> cases() {
+  using namespace ts::nn;
+  using all = const std::vector<at::Tensor>&;
+  using one = const at::Tensor&;
+  return {
+      {"linear", {1024, 512}, 0, [](const auto& x) { return x | linear_layer{.out = 512}; }, {{512, 512}, {512}}, {512, 512},
+       [](one x, all w) { return at::linear(x, w[0], w[1]); }},
+      {"linear_features", {512, 1024}, 1, [](const auto& x) { return x | linear_layer{.out = 512}; }, {{512, 512}, {512}}, {512, 512},
+       [](one x, all w) { return at::linear(x, w[0], w[1]); }},
+      {"conv_space", {8, 16, 96, 96}, 2, [](const auto& x) { return x | conv_layer{.out = 16, .kernel = {3, 3}, .padding = {1}}; }, {{16, 16, 3, 3}, {16}}, {8, 16, 48, 96},
+       [](one x, all w) { return at::conv2d(x, w[0], w[1], 1, 1); }},
+      {"conv_channels", {8, 64, 48, 48}, 1, [](const auto& x) { return x | conv_layer{.out = 64, .kernel = {3, 3}, .padding = {1}}; }, {{32, 64, 3, 3}, {32}}, {8, 64, 48, 48},
+       [](one x, all w) { return at::conv2d(x, w[0], w[1], 1, 1); }},
+      {"conv_transpose", {8, 16, 64, 64}, 2, [](const auto& x) { return x | conv_transpose_layer{.out = 16, .kernel = {4, 4}, .stride = {2}, .padding = {1}}; },
+       {{16, 16, 4, 4}, {16}}, {8, 16, 32, 64}, [](one x, all w) { return at::conv_transpose2d(x, w[0], w[1], {2, 2}, {1, 1}); }},
+      {"max_pool", {8, 16, 128, 128}, 2, [](const auto& x) { return x | max_pool_layer{.kernel = {3, 3}, .stride = {2}, .padding = {1}}; }, {}, {8, 16, 64, 128},
+       [](one x, all) { return at::max_pool2d(x, {3, 3}, {2, 2}, {1, 1}); }},
+      {"avg_pool", {8, 16, 128, 128}, 2, [](const auto& x) { return x | avg_pool_layer{.kernel = {3, 3}, .stride = {2}, .padding = {1}}; }, {}, {8, 16, 64, 128},
+       [](one x, all) { return at::avg_pool2d(x, {3, 3}, {2, 2}, {1, 1}); }},
+      {"batch_norm", {16, 16, 64, 64}, 0, [](const auto& x) { return x | batch_norm_layer{}; }, {{16}, {16}, {16}, {16}}, {8, 16, 64, 64},
+       [](one x, all w) { return at::batch_norm(x, w[0], w[1], w[2].detach(), w[3].detach(), true, 0.1, 1e-5, false); }},
+      {"layer_norm", {1024, 1024}, 1, [](const auto& x) { return x | layer_norm_layer{}; }, {{512}, {512}}, {1024, 512},
+       [](one x, all w) { return at::layer_norm(x, {512}, w[0], w[1]); }},
+      {"upsample", {8, 16, 64, 64}, 2, [](const auto& x) { return x | upsample_layer{.factors = {2, 2}, .mode = ts::interpolation::linear}; }, {}, {8, 16, 32, 64},
+       [](one x, all) { return at::upsample_bilinear2d(x, {64, 128}, false, 2.0, 2.0); }},
+  };
+}
+
+double median(std::vector<double> v) {
+  std::sort(v.begin(), v.end());
+  return v[v.size() / 2];
+}
+
+void measure(calls::crew& crew, const ts::team_handle& team, const layer_case& c, bool once) {
+  ts::layout cut;
+  cut.mesh = team->mesh();
+  cut.roles.resize(1);
+  for (const index_t n : c.extents) {
+    ts::dimension d;
+    d.extent = n;
+    cut.dims.push(d);
+  }
+  cut.cut_by(c.cut, 0);
+  ts::nn::program p;
+  p.output(c.add(p.input({cut, ts::element::float32})));
+  const ts::nn::dynamic_network net(team, ts::seed{1}, p);
+  ts::tensor<ts::dyn> x = ts::take(team, cut, at::rand(c.extents));
+  x.requires_grad();
+  const at::Tensor seed = at::rand(net(x).local().sizes());
+  const std::vector<at::Tensor> parameters = net.parameters();
+  const auto ours = [&] {
+    torch::autograd::backward({net(x).local()}, {seed});
+    x.local().mutable_grad().reset();
+    for (const at::Tensor& w : parameters) w.mutable_grad().reset();
+  };
+
+  const at::Tensor alone = at::rand(c.half).requires_grad_();
+  std::vector<at::Tensor> weights;
+  for (const sizes& n : c.weights) weights.push_back(at::rand(n).requires_grad_());
+  const at::Tensor its_seed = at::rand(c.serial(alone, weights).sizes());
+  const auto theirs = [&] {
+    torch::autograd::backward({c.serial(alone, weights)}, {its_seed});
+    alone.mutable_grad().reset();
+    for (const at::Tensor& w : weights) w.mutable_grad().reset();
+  };
+
+  std::vector<std::vector<calls::span>> spans(2);
+  const auto now = [] { return std::chrono::duration<double>(clock_type::now().time_since_epoch()).count(); };
+  const auto batch = [&](std::size_t i, const auto& call) {
+    crew.meet();
+    const double began = now();
+    call();
+    spans[i].push_back({began, now()});
+  };
+  for (int b = 0; b < (once ? 1 : 44); ++b) {
+    batch(0, ours);
+    batch(1, theirs);
+  }
+  std::vector<double> took[2];
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (!once) spans[i].erase(spans[i].begin(), spans[i].begin() + 3);  // memory is found, exchanges are bound
+    took[i] = crew.lengths(team->rank(), spans[i]);
+  }
+  if (team->rank() == 0)
+    fmt::print("{{\"layer\": \"{}\", \"transport\": \"{}\", \"tessera\": {:.1f}, \"serial\": {:.1f}, \"unit\": \"microseconds\"}}\n", c.name,
+               team->carrier().traits().name, 1e6 * median(took[0]), 1e6 * median(took[1]));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const bool once = argc > 1 && std::string_view(argv[1]) == "--once";
+  ts::mesh_value row;
+  row.axes.push({ts::text("worker"), 2, 1});
+  ts::launch_options options;
+  options.time_limit = std::chrono::seconds(60);
+  calls::crew crew(2, ts::read_environment().by == ts::launcher::mpi);
+  return ts::launch(argc, argv, options, ts::row_major(row), [&](const ts::team_handle& team) {
+    at::set_num_threads(1);
+    c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
+    for (const layer_case& c : cases()) measure(crew, team, c, once);
+  });
+}

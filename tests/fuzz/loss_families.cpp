@@ -1,0 +1,235 @@
+#include "family.hpp"
+
+#include <tessera/nn/cross_entropy.hpp>
+
+namespace tessera::testing::fuzz {
+namespace {
+
+using file::json;
+using nn::reduction;
+using boxes = std::vector<tensor<dyn>>;
+
+/// f of the reduction that options name, which types say.
+template <class F>
+boxes reduced(const json& o, const F& f) {
+  const std::string how = o.value("reduction", "mean");
+  if (how == "none") return {f.template operator()<reduction::none>()};
+  if (how == "sum") return {f.template operator()<reduction::sum>()};
+  if (how == "batch_mean") return {f.template operator()<reduction::batch_mean>()};
+  return {f.template operator()<reduction::mean>()};
+}
+std::int64_t in_libtorch(const serial_call& s) {
+  const std::string how = s.option("reduction", std::string("mean"));
+  return how == "none" ? at::Reduction::None : how == "mean" ? at::Reduction::Mean : at::Reduction::Sum;
+}
+/// LibTorch's batch mean is the sum divided by the samples.
+tensors by_batch(const serial_call& s, const at::Tensor& y) {
+  const bool means = s.option("reduction", std::string()) == "batch_mean" && s.x[0].dim() > 0;
+  return {means ? y / s.x[0].size(0) : y};
+}
+
+void say_reduction(roller& r) { r.say_unless("reduction", r.one_of<std::string>({"none", "mean", "sum", "batch_mean"}), "mean"); }
+
+std::vector<index_t> roll_sizes(roller& r, int dims) {
+  std::vector<index_t> all = r.numbers(dims, 1, dims < 3 ? 7 : 4);
+  if (!all.empty() && r.once_in(20)) all[0] = 0;
+  return all;
+}
+
+// Losses of elements.
+
+const char* const elementwise[]{"l1", "mse", "smooth_l1", "huber", "poisson_nll", "kl_div", "bce", "bce_logits", "bce_weight", "bce_positive", "bce_both", "hinge"};
+
+/// Weights for x: cut as it is where they have its extents, repeated elsewhere.
+layout roll_weights(roller& r, const layout& x) {
+  const int lacking = r.roll(0, x.dims.count);
+  layout w;
+  w.mesh = x.mesh;
+  bool kept[max_dimensions]{};
+  for (int i = lacking; i < x.dims.count; ++i) {
+    kept[i] = r.once_in(2);
+    dimension one;
+    one.extent = 1;
+    w.dims.push(kept[i] ? x.dims[i] : one);
+  }
+  for (axis_role role_of : x.roles) {
+    if (role_of.kind == role::cut && !kept[role_of.dimension]) role_of = {r.once_in(2) ? role::invariant : role::replicate};  // constants meet anything
+    if (role_of.kind == role::cut) role_of.dimension = static_cast<signed char>(role_of.dimension - lacking);
+    w.roles.push(role_of);
+  }
+  return w;
+}
+
+void roll_elementwise(roller& r) {
+  const std::string loss = elementwise[r.roll(0, 11)];
+  r.say("loss", loss);
+  say_reduction(r);
+  if (loss == "smooth_l1") r.say("beta", 0.25 * r.roll(1, 6));
+  if (loss == "huber") r.say("delta", 0.25 * r.roll(1, 6));
+  if (loss == "hinge") r.say("margin", 0.25 * r.roll(1, 6));
+  if (loss == "poisson_nll") {
+    r.say_unless("log_input", r.once_in(2), true);
+    r.say_unless("full", r.once_in(2), false);
+  }
+  if (loss == "kl_div") r.say_unless("log_target", r.once_in(2), false);
+  r.take(roll_sizes(r, r.roll(0, 4)));
+  const layout x = r.c.operands[0].layout;
+  r.take(x, r.e);
+  for (int weights = loss == "bce_both" ? 2 : loss == "bce_weight" || loss == "bce_positive"; weights > 0; --weights) r.take(roll_weights(r, x), r.e);
+}
+
+at::Tensor elementwise_value(const layer_case& c, std::size_t operand, const at::Tensor& x) {
+  const std::string loss = c.options.value("loss", "");
+  const auto from_0_to_1 = [&] { return (x + 1) / 2; };
+  const auto positive = [&] { return x.abs() + 0.0625; };
+  if (operand > 1) return positive();
+  const bool target = operand == 1;
+  if (loss == "poisson_nll") return target || !c.options.value("log_input", true) ? positive() : x;
+  if (loss == "kl_div") return target && !c.options.value("log_target", false) ? positive() : x;
+  if (loss == "bce") return from_0_to_1() * 0.875 + 0.0625;
+  if (loss.rfind("bce", 0) == 0) return target ? from_0_to_1() : x;
+  if (loss == "hinge" && target) return at::where(x < 0, at::full({}, -1.0, at::kDouble), at::where(x < 0.1, at::full({}, 0.5, at::kDouble), at::ones({}, at::kDouble)));
+  return x;
+}
+
+boxes elementwise_losses(const json& o, const boxes& x) {
+  const std::string loss = o.value("loss", "");
+  return reduced(o, [&]<reduction By>() -> tensor<dyn> {
+    if (loss == "l1") return nn::l1_loss<By>(x[0], x[1]);
+    if (loss == "mse") return nn::mse_loss<By>(x[0], x[1]);
+    if (loss == "smooth_l1") return nn::smooth_l1_loss<By>(x[0], x[1], {.beta = o.value("beta", 1.0)});
+    if (loss == "huber") return nn::huber_loss<By>(x[0], x[1], {.delta = o.value("delta", 1.0)});
+    if (loss == "poisson_nll") return nn::poisson_nll_loss<By>(x[0], x[1], {.log_input = o.value("log_input", true), .full = o.value("full", false), .eps = 1e-3});
+    if (loss == "kl_div") return nn::kl_div<By>(x[0], x[1], {.log_target = o.value("log_target", false)});
+    if (loss == "bce") return nn::binary_cross_entropy<By>(x[0], x[1]);
+    if (loss == "bce_logits") return nn::binary_cross_entropy_with_logits<By>(x[0], x[1]);
+    if (loss == "bce_weight") return nn::binary_cross_entropy_with_logits<By>(x[0], x[1], x.at(2));
+    if (loss == "bce_positive") return nn::binary_cross_entropy_with_logits<By>(x[0], x[1], nn::pos_weight(x.at(2)));
+    if (loss == "bce_both") return nn::binary_cross_entropy_with_logits<By>(x[0], x[1], x.at(2), nn::pos_weight(x.at(3)));
+    return nn::hinge_embedding_loss<By>(x[0], x[1], {.margin = o.value("margin", 1.0)});
+  });
+}
+
+tensors serial_elementwise(const serial_call& s) {
+  const std::string loss = s.option("loss", std::string());
+  const std::int64_t how = in_libtorch(s);
+  const at::Tensor &x = s.x[0], &y = s.x[1];
+  const auto constant = [&](std::size_t i) { return s.x.at(i).detach(); };
+  return by_batch(s, [&] {
+    if (loss == "l1") return at::l1_loss(x, y, how);
+    if (loss == "mse") return at::mse_loss(x, y, how);
+    if (loss == "smooth_l1") return at::smooth_l1_loss(x, y, how, s.option("beta", 1.0));
+    if (loss == "huber") return at::huber_loss(x, y, how, s.option("delta", 1.0));
+    if (loss == "poisson_nll") return at::poisson_nll_loss(x, y, s.option("log_input", true), s.option("full", false), 1e-3, how);
+    if (loss == "kl_div") return at::kl_div(x, y, how, s.option("log_target", false));
+    if (loss == "bce") return at::binary_cross_entropy(x, y, {}, how);
+    if (loss == "bce_logits") return at::binary_cross_entropy_with_logits(x, y, {}, {}, how);
+    if (loss == "bce_weight") return at::binary_cross_entropy_with_logits(x, y, constant(2), {}, how);
+    if (loss == "bce_positive") return at::binary_cross_entropy_with_logits(x, y, {}, constant(2), how);
+    if (loss == "bce_both") return at::binary_cross_entropy_with_logits(x, y, constant(2), constant(3), how);
+    return at::hinge_embedding_loss(x, y, s.option("margin", 1.0), how);
+  }());
+}
+
+// Losses of classes.
+
+/// How labels, or targets of rows, lie beside scores: copies along the axes that cut classes.
+layout beside(roller& r, const layout& x) {
+  layout y = functions::detail::per_sample(x, {role::invariant});
+  for (int a = 0; a < y.roles.count; ++a)
+    if (const role was = x.roles[a].kind; (was == role::cut && x.roles[a].dimension == 1) || was == role::replicate)
+      y.roles[a] = {r.once_in(2) ? role::invariant : role::replicate};
+  return y;
+}
+
+void say_classes(roller& r, index_t classes, bool smooths) {
+  say_reduction(r);
+  if (r.once_in(2)) {
+    std::vector<double> weight;
+    for (index_t k = 0; k < classes; ++k) weight.push_back(0.25 * r.roll(1, 9));
+    r.say("weight", weight);
+  }
+  if (smooths && r.once_in(2)) r.say("label_smoothing", 0.125);
+}
+
+std::optional<at::Tensor> class_weights(const serial_call& s) {
+  const auto weight = s.option("weight", std::vector<double>{});
+  return weight.empty() ? std::nullopt : std::optional(at::tensor(weight, at::kDouble).to(s.x[0].scalar_type()));
+}
+
+nn::cross_entropy_options class_options(const json& o) {
+  return {.weight = o.value("weight", std::vector<double>{}), .ignore_index = o.value("ignore_index", index_t{-100}), .label_smoothing = o.value("label_smoothing", 0.0)};
+}
+
+void roll_labels(roller& r) {
+  const bool of_scores = r.once_in(2);
+  r.take(roll_sizes(r, r.roll(2, 4)));
+  const layout x = r.c.operands[0].layout;
+  r.say("loss", of_scores ? "cross_entropy" : "nll");
+  say_classes(r, x.dims[1].extent, of_scores);
+  if (r.once_in(2)) r.say("ignore_index", r.roll(0, static_cast<int>(x.dims[1].extent)));
+  r.take(beside(r, x), element::int64);
+}
+
+/// Now and then one label is that of no class.
+at::Tensor label_value(const layer_case& c, std::size_t operand, const at::Tensor& x) {
+  if (operand == 0) return x;
+  at::Tensor all = (x.abs() * 16).remainder(std::max<index_t>(c.operands[0].layout.dims[1].extent, 1));
+  if (c.salt % 20 == 0 && all.numel() > 0) all.view(-1).select(0, all.numel() / 2).fill_(c.operands[0].layout.dims[1].extent + 1);
+  return all;
+}
+
+boxes label_losses(const json& o, const boxes& x) {
+  return reduced(o, [&]<reduction By>() -> tensor<dyn> {
+    if (o.value("loss", "") == "cross_entropy") return nn::cross_entropy<By>(x[0], x[1], class_options(o));
+    return nn::nll_loss<By>(x[0], x[1], {.weight = class_options(o).weight, .ignore_index = class_options(o).ignore_index});
+  });
+}
+
+tensors serial_labels(const serial_call& s) {
+  const index_t ignored = s.option("ignore_index", index_t{-100});
+  const bool of_scores = s.option("loss", std::string()) == "cross_entropy";
+  return by_batch(s, of_scores ? at::cross_entropy_loss(s.x[0], s.x[1], class_weights(s), in_libtorch(s), ignored, s.option("label_smoothing", 0.0))
+                               : at::nll_loss_nd(s.x[0], s.x[1], class_weights(s), in_libtorch(s), ignored));
+}
+
+void roll_probabilities(roller& r) {
+  r.take(roll_sizes(r, r.roll(2, 4)));
+  const layout x = r.c.operands[0].layout;
+  say_classes(r, x.dims[1].extent, true);
+  r.take(x, r.e);
+}
+
+void roll_cosine(roller& r) {
+  say_reduction(r);
+  if (r.once_in(2)) r.say("margin", 0.125 * r.roll(0, 4));
+  r.take(roll_sizes(r, 2));
+  const layout x = r.c.operands[0].layout;
+  r.take(x, r.e);
+  r.take(functions::detail::per_sample(x, {}), r.once_in(2) ? element::int64 : r.e);
+}
+
+}  // namespace
+
+std::vector<family> loss_families() {
+  using call = const serial_call&;
+  const std::vector<std::string> of_terms{"tessera.rule.nonlinear"}, labels{"tessera.rule.nonlinear", "tessera.loss.label"};
+  return {
+      {"loss_of_elements", roll_elementwise, serial_elementwise, of_terms, {}, elementwise_value, elementwise_losses},
+      {"loss_of_labels", roll_labels, serial_labels, labels, {}, label_value, label_losses},
+      {"loss_of_probabilities", roll_probabilities,
+       [](call s) { return by_batch(s, at::cross_entropy_loss(s.x[0], s.x[1], class_weights(s), in_libtorch(s), -100, s.option("label_smoothing", 0.0))); }, of_terms, {},
+       [](const layer_case&, std::size_t operand, const at::Tensor& x) { return operand == 0 ? x : (x + 1) / 2; },
+       [](const json& o, const boxes& x) {
+         return reduced(o, [&]<reduction By>() { return nn::cross_entropy<By>(x[0], x[1], {.weight = class_options(o).weight, .label_smoothing = class_options(o).label_smoothing}); });
+       }},
+      {"cosine_embedding_loss", roll_cosine,
+       [](call s) { return by_batch(s, at::cosine_embedding_loss(s.x[0], s.x[1], s.x[2].detach(), s.option("margin", 0.0), in_libtorch(s))); }, of_terms, {},
+       [](const layer_case&, std::size_t operand, const at::Tensor& x) { return operand < 2 ? x : at::where(x < 0, at::full({}, -1.0, at::kDouble), at::ones({}, at::kDouble)); },
+       [](const json& o, const boxes& x) {
+         return reduced(o, [&]<reduction By>() { return nn::cosine_embedding_loss<By>(x[0], x[1], x[2], {.margin = o.value("margin", 0.0)}); });
+       }},
+  };
+}
+
+}  // namespace tessera::testing::fuzz
