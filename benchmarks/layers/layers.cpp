@@ -4,6 +4,7 @@
 // Both sides run in turns on the same workers, one call a batch; a batch takes from its first worker's beginning to its last one's end.
 #include "benchmarks/calls/crew.hpp"
 
+#include <tessera/comm/environment.hpp>
 #include <tessera/nn/program.hpp>
 #include <tessera/operation/layer_values.hpp>
 #include <tessera/tessera.hpp>
