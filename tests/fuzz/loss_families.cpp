@@ -225,7 +225,9 @@ std::vector<family> loss_families() {
        }},
       {"cosine_embedding_loss", roll_cosine,
        [](call s) { return by_batch(s, at::cosine_embedding_loss(s.x[0], s.x[1], s.x[2].detach(), s.option("margin", 0.0), in_libtorch(s))); }, of_terms, {},
-       [](const layer_case&, std::size_t operand, const at::Tensor& x) { return operand < 2 ? x : at::where(x < 0, at::full({}, -1.0, at::kDouble), at::ones({}, at::kDouble)); },
+       [](const layer_case&, std::size_t operand, const at::Tensor& x) {  // rows of zeros have no angle
+         return operand < 2 ? x + 1.125 : at::where(x < 0, at::full({}, -1.0, at::kDouble), at::ones({}, at::kDouble));
+       },
        [](const json& o, const boxes& x) {
          return reduced(o, [&]<reduction By>() { return nn::cosine_embedding_loss<By>(x[0], x[1], x[2], {.margin = o.value("margin", 0.0)}); });
        }},
