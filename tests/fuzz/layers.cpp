@@ -78,7 +78,7 @@ struct part {
 };
 
 /// What one worker comes to.
-struct seen {
+struct came_to {
   std::string refused;  ///< the code, where it refused; nothing else then but what is kept
   bool kept = true;     ///< what a refusal may not change
   std::map<std::string, part> parts;  ///< outputs, gradients, parameters after a step, buffers, by what messages call them
@@ -120,11 +120,11 @@ std::vector<tensor<dyn>> called(const nn::dynamic_network& net, const std::vecto
 at::Tensor gradient_of(const at::Tensor& x) { return x.grad().defined() ? x.grad() : at::zeros_like(x); }
 
 /// A case on one worker.
-seen worker(const layer_case& c, const nn::program& p, const std::vector<tensors>& boxes, const std::shared_ptr<transport>& carrier) {
+came_to worker(const layer_case& c, const nn::program& p, const std::vector<tensors>& boxes, const std::shared_ptr<transport>& carrier) {
   const family& f = family_of(c);
   const auto r = static_cast<std::size_t>(carrier->rank());
   const auto team = std::make_shared<team_state>(carrier, c.operands[0].layout.mesh);
-  seen s;
+  came_to s;
   std::vector<tensor<dyn>> x;
   tensors given;
   for (std::size_t i = 0; i < boxes.size(); ++i) {
@@ -454,11 +454,11 @@ std::string judge_layer(const layer_case& c, long& refused) {
       std::chrono::seconds{20});
   if (!run.well()) return "throws: " + run.errors().substr(0, 800);
   // Workers outside of the mesh hold nothing and are told nothing.
-  std::vector<const seen*> inside;
+  std::vector<const came_to*> inside;
   for (const tensor_value& x : c.operands)
     for (int i = 0; i < x.layout.mesh.size(); ++i) inside.push_back(&run.of(x.layout.mesh.rank(x.layout.mesh.at(i))));
-  const seen& first = *inside[0];
-  for (const seen* s : inside) {
+  const came_to& first = *inside[0];
+  for (const came_to* s : inside) {
     if (s->refused != first.refused) return fmt::format("workers end differently: \"{}\" and \"{}\"", first.refused, s->refused);
     if (!s->kept) return "a refusal changes what is kept";
   }
@@ -472,7 +472,7 @@ std::string judge_layer(const layer_case& c, long& refused) {
   for (const auto& [name, mine] : first.parts) {
     tensors all;
     for (const auto& r : run.results) all.push_back(r->parts.count(name) > 0 ? r->parts.at(name).box : at::Tensor());
-    for (const seen* s : inside)
+    for (const came_to* s : inside)
       if (s->parts.count(name) == 0 || !(s->parts.at(name).where->layout() == mine.where->layout())) return name + ": workers come to different ones";
     const auto wanted = [&](const serial_result& of) {
       const at::Tensor& whole = of.all.at(mine.serial);

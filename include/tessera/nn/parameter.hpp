@@ -20,7 +20,7 @@ class parameter : public state_tensor {
   parameter used_as(const layout& used, bool released) const { return {*this, stored().team()->place(used), released, frozen_}; }
 
   /// The same parameter seen through an alias, whose gradient a part that is recomputed finds by itself.
-  parameter alias() const { return {with(at::alias(stored().local())), used_, released_}; }
+  parameter alias() const { return {with(at::alias(stored().local())), used_, released_, frozen_}; }
 
   const layout& used() const { return used_->layout(); }
   bool released() const { return released_; }
