@@ -25,7 +25,7 @@ std::string refused(const variables& set) {
   }
   return "";
 }
-const variables step{{"SLURM_JOB_ID", "41234"},    {"SLURM_STEP_ID", "0"},   {"SLURM_STEP_NODELIST", "gpu[03-04,7],b"}, {"SLURM_PROCID", "5"},
+const variables job_step{{"SLURM_JOB_ID", "41234"},    {"SLURM_STEP_ID", "0"},   {"SLURM_STEP_NODELIST", "gpu[03-04,7],b"}, {"SLURM_PROCID", "5"},
                      {"SLURM_STEP_NUM_TASKS", "8"}, {"SLURM_LOCALID", "1"}, {"SLURM_STEP_TASKS_PER_NODE", "4(x2)"},     {"SLURM_NTASKS", "32"}};
 variables with(variables v, const variables& more) {
   for (const auto& [name, value] : more) v[name] = value;
@@ -45,7 +45,7 @@ TEST_CASE("without a launcher a program runs alone") {
 }
 
 TEST_CASE("launchers are told apart by their variables") {
-  const launch_environment open_mpi = read(with(step, {{"OMPI_COMM_WORLD_RANK", "3"},
+  const launch_environment open_mpi = read(with(job_step, {{"OMPI_COMM_WORLD_RANK", "3"},
                                                        {"OMPI_COMM_WORLD_SIZE", "8"},
                                                        {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
                                                        {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}}));
@@ -54,18 +54,18 @@ TEST_CASE("launchers are told apart by their variables") {
   CHECK(open_mpi.world == 8);
   CHECK(open_mpi.local_rank == 0);
   CHECK(open_mpi.local_world == 2);
-  const launch_environment pmi = read(with(step, {{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}));
+  const launch_environment pmi = read(with(job_step, {{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}));
   CHECK(pmi.by == launcher::mpi);
   CHECK(pmi.local_rank == 1);  // SLURM's, where MPI says none
   CHECK(read({{"RANK", "1"}, {"WORLD_SIZE", "2"}}).by == launcher::none);  // torchrun says where to meet
-  const launch_environment torchrun = read(with(step, {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "1"}, {"MASTER_ADDR", "here"}, {"MASTER_PORT", "29"}}));
+  const launch_environment torchrun = read(with(job_step, {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "1"}, {"MASTER_ADDR", "here"}, {"MASTER_PORT", "29"}}));
   CHECK(torchrun.by == launcher::torchrun);
   CHECK(torchrun.address == "here");
   CHECK(torchrun.port == 29);
 }
 
 TEST_CASE("a job step of SLURM says rank, world, host and port") {
-  const launch_environment e = read(step);
+  const launch_environment e = read(job_step);
   CHECK(e.by == launcher::slurm);
   CHECK(e.rank == 5);
   CHECK(e.world == 8);
@@ -73,15 +73,15 @@ TEST_CASE("a job step of SLURM says rank, world, host and port") {
   CHECK(e.local_world == 4);
   CHECK(e.address == "gpu03");
   CHECK(e.port == 20000 + 1234);
-  CHECK(read(with(step, {{"MASTER_ADDR", "other"}})).address == "other");
-  CHECK(read(with(step, {{"SLURM_STEP_NUM_TASKS", ""}})).world == 32);  // an old one's
+  CHECK(read(with(job_step, {{"MASTER_ADDR", "other"}})).address == "other");
+  CHECK(read(with(job_step, {{"SLURM_STEP_NUM_TASKS", ""}})).world == 32);  // an old one's
 }
 
 TEST_CASE("a device is chosen, or the local rank among those that are seen") {
-  CHECK(read(step, {.devices = 4}).device == 1);
-  CHECK(read(step, {.devices = 1}).device == 0);  // each process sees its own
-  CHECK(read(step, {.devices = 4, .device = 3}).device == 3);
-  CHECK(read(step, {.devices = 4, .port = 77}).port == 77);
+  CHECK(read(job_step, {.devices = 4}).device == 1);
+  CHECK(read(job_step, {.devices = 1}).device == 0);  // each process sees its own
+  CHECK(read(job_step, {.devices = 4, .device = 3}).device == 3);
+  CHECK(read(job_step, {.devices = 4, .port = 77}).port == 77);
   const variables no_local_rank{{"PMI_RANK", "6"}, {"PMI_SIZE", "8"}};
   CHECK(read(no_local_rank, {.devices = 4}).local_rank == 2);
   CHECK(read(no_local_rank, {.devices = 4}).device == 2);
@@ -90,10 +90,10 @@ TEST_CASE("a device is chosen, or the local rank among those that are seen") {
 }
 
 TEST_CASE("variables that say no rank of a world are refused, and name themselves") {
-  CHECK(refused(with(step, {{"SLURM_PROCID", "five"}})) == "SLURM_PROCID=five");
-  CHECK(refused(with(step, {{"SLURM_PROCID", "8"}})) == "SLURM_PROCID=8, SLURM_STEP_NUM_TASKS=8");
-  CHECK(refused(with(step, {{"SLURM_LOCALID", "-1"}})) == "SLURM_LOCALID=-1");
-  CHECK(refused(with(step, {{"MASTER_PORT", "80 "}})) == "MASTER_PORT=80 ");
+  CHECK(refused(with(job_step, {{"SLURM_PROCID", "five"}})) == "SLURM_PROCID=five");
+  CHECK(refused(with(job_step, {{"SLURM_PROCID", "8"}})) == "SLURM_PROCID=8, SLURM_STEP_NUM_TASKS=8");
+  CHECK(refused(with(job_step, {{"SLURM_LOCALID", "-1"}})) == "SLURM_LOCALID=-1");
+  CHECK(refused(with(job_step, {{"MASTER_PORT", "80 "}})) == "MASTER_PORT=80 ");
   CHECK(refused({{"PMI_RANK", "0"}, {"PMI_SIZE", "99999999999"}}) == "PMI_SIZE=99999999999");
 }
 
