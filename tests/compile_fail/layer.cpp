@@ -307,6 +307,7 @@ using slots_of = ts::tensor<P, Shape, double>;
 #ifdef CONTROL
 static_assert(ts::sequential<slots_of<slots>, nn::experts<5, 8, ts::cut_out<col>>, nn::relu, nn::stored_over<nn::experts<5, 6, ts::no_bias>, row>>::program.count == 3);
 static_assert(ts::sequential<ts::tensor<features, ts::shape<ts::dim<5>, ts::dim<6>>>, nn::experts<5, 8>>::program.count == 1);  // a slot each
+static_assert(ts::sequential<slots_of<slots>, nn::stored_over<nn::gated_experts<5, 8, ts::cut_out<col>>, row>>::program.count == 1);
 #endif
 #if defined(OTHER_EXPERTS)  // expect: [tessera.shape.extent] && at_layer<1, tessera::nn::experts< && tessera::extents_differ<tessera::its::dimension<0>, tessera::its::first<5>, tessera::its::second<4>>
 using bad = ts::sequential<slots_of<slots>, nn::relu, nn::experts<4, 8>, nn::relu>;
@@ -322,6 +323,15 @@ using bad = ts::sequential<ts::tensor<ts::partition<grid, ts::blocks<row>>, ts::
 static_assert(bad::program.count >= 0);
 #elif defined(LESS_THAN_NO_EXPERTS)  // expect: [tessera.shape.negative] && at_layer<0, && tessera::extent_negative<tessera::its::dimension<0>, tessera::its::extent<-1>>
 using bad = ts::sequential<slots_of<slots>, nn::experts<-1, 8>>;
+static_assert(bad::program.count >= 0);
+#elif defined(OTHER_GATED_EXPERTS)  // expect: [tessera.shape.extent] && at_layer<0, tessera::nn::gated_experts< && tessera::extents_differ<tessera::its::dimension<0>, tessera::its::first<5>, tessera::its::second<4>>
+using bad = ts::sequential<slots_of<slots>, nn::gated_experts<4, 8>>;
+static_assert(bad::program.count >= 0);
+#elif defined(LESS_THAN_NO_GATED_EXPERTS)  // expect: [tessera.shape.negative] && at_layer<0, && tessera::extent_negative<tessera::its::dimension<0>, tessera::its::extent<-1>>
+using bad = ts::sequential<slots_of<slots>, nn::gated_experts<-1, 8>>;
+static_assert(bad::program.count >= 0);
+#elif defined(GATED_EXPERTS_OF_VECTOR)  // expect: [tessera.layer.dimensions] && at_layer<0, && tessera::layer_takes_other_dimensions<tessera::its::takes<2>, tessera::its::is_given<1>>
+using bad = ts::sequential<ts::tensor<ts::partition<grid, ts::blocks<row>>, ts::shape<ts::dim<5>>>, nn::gated_experts<5, 8>>;
 static_assert(bad::program.count >= 0);
 #elif defined(STRIDED_EXPERTS)  // expect: [tessera.layer.not_taken] && at_layer<0, tessera::nn::experts< && tessera::option_not_taken<tessera::its::option<0>>
 using bad = ts::sequential<slots_of<slots>, nn::experts<5, 8, ts::stride<2>>>;

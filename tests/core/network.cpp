@@ -50,6 +50,7 @@ template <class Option>
 void layers_take(std::string_view option) {
   takes_just<nn::linear<4, Option>>("cut_out cut_in output_as no_bias weights_as", option);
   takes_just<nn::experts<3, 4, Option>>("cut_out cut_in output_as no_bias weights_as", option);
+  takes_just<nn::gated_experts<3, 4, Option>>("cut_out no_bias weights_as", option);
   takes_just<nn::conv_transpose<4, Option>>("kernel stride padding padding_at output_padding output_size dilation groups cut_out cut_in output_as no_bias weights_as", option);
   takes_just<nn::conv<4, Option>>("kernel stride padding padding_at padding_same padding_valid padding_mode dilation groups cut_out cut_in output_as no_bias weights_as", option);
   takes_just<nn::max_pool<Option>>("kernel stride padding padding_at dilation ceil_mode", option);
@@ -328,6 +329,38 @@ TEST_CASE("experts have their weights where they are, and move what a linear lay
   CHECK(nn::experts<5, 4>::plan(value_of<slots>).stored(0).levels(1) == 1);
   CHECK(nn::experts<5, 40>::plan(value_of<slots>).stored(0).levels(2) == 1);
   CHECK(nn::experts_layer{.experts = 5, .out = 4, .cut_out = {"model"}}.plan(value_of<slots>).output() == p.output());
+}
+
+TEST_CASE("gated experts gather their slots once, and are one serial layer of experts") {
+  struct expert : axis<2> {};
+  struct data : axis<3> {};
+  struct model : axis<2> {};
+  using cube = mesh<expert, data, model>;
+  using slots = tensor<partition<cube, blocks<expert>, blocks<data>, whole, blocks<model>>, shape<dim<5>, dim<7>, dim<2>, dim<6>>, double>;
+  using layer = nn::gated_experts<5, 3, cut_out<model>>;
+  const layer_plan p = layer::plan(value_of<slots>);
+  REQUIRE(p.why.ok());
+  using weight = tensor<partition<cube, blocks<expert>, whole, blocks<model>, invariant<data>>, shape_of<5, 6, 3>, double>;
+  using bias = tensor<partition<cube, blocks<expert>, whole, blocks<model>, invariant<data>>, shape_of<5, 1, 3>, double>;
+  REQUIRE(p.parameters() == 4);
+  for (int i = 0; i < 4; ++i) {
+    CHECK(same(p.stored(i), i % 2 == 0 ? value_of<weight>.layout : value_of<bias>.layout));
+    CHECK(p.parameter(i).initial == init::usual(6));
+    CHECK(p.parameter(i).serial == serial_view{i % 2 == 0 ? "weight" : "bias", 2, 1, i < 2 ? 0 : 3, 6});
+  }
+  using half = tensor<partition<cube, blocks<expert>, blocks<data>, whole, blocks<model>>, shape<dim<5>, dim<7>, dim<2>, dim<3>>, double>;
+  STATIC_REQUIRE(std::is_same_v<sequential<slots, layer>::outputs, detail::type_list<half, half>>);
+  constexpr index_t halves = 2 * 5 * (6 + 1) * 3;  // of weight and bias
+  constexpr traffic_value gathered = traffic<sequential<slots, layer>>();
+  STATIC_REQUIRE(gathered.forward.bytes == 8 * 5 * 7 * 2 * 6);
+  STATIC_REQUIRE(gathered.backward.bytes == 8 * (5 * 7 * 2 * 6 + 2 * (3 - 1) * halves));
+  constexpr traffic_value stored = traffic<sequential<slots, nn::stored_over<layer, data>>>();
+  STATIC_REQUIRE(stored.forward.bytes == gathered.forward.bytes + 8 * (3 - 1) * halves);
+  STATIC_REQUIRE(stored.backward.bytes == gathered.forward.bytes + 8 * (3 - 1) * (halves + 2 * 5 * 6 * 3));
+  for (const traffic_value& t : {gathered, stored})
+    CHECK((t.forward.bytes == t.forward.lower_bound_bytes && t.backward.bytes == t.backward.lower_bound_bytes));
+  const layer_plan of_values = nn::gated_experts_layer{.experts = 5, .out = 3, .cut_out = {"model"}}.plan(value_of<slots>);
+  CHECK((of_values.output() == p.output() && of_values.output(1) == p.output(1)));
 }
 
 TEST_CASE("outputs are cut in grains where the layer says so") {

@@ -244,6 +244,43 @@ layer_case roll_experts(dice& d, const mesh_value& mesh, bool chosen) {
   return contraction_case(x, c);
 }
 
+/// A gate and what it lets through, each a linear layer of what has any dimensions, or of each of up to five experts: the one less twice the other.
+layer_case roll_gated(dice& d, const mesh_value& mesh, bool by_expert) {
+  auto e = extents({d.roll(1, 5)});
+  for (int i = d.roll(0, 2); i > 0; --i) e.push(d.roll(1, 4));
+  e.push(d.roll(1, 7));
+  const index_t out = d.roll(1, 6);
+  projection p = by_expert ? tessera::detail::gate_of_each(e[0], out) : tessera::detail::gate_of(out);
+  p.bias = !d.once_in(4);
+  for (const auto& a : mesh.axes)
+    if (d.once_in(2)) p.cut_out.push(a.name);
+  layout x = roll_input(d, mesh, e);
+  if (by_expert && x.levels(0) > 0 && x.dims[0].kind == cover::tiled && d.once_in(4)) x = x.halo(0, {3, 1, 1, 1, 1});
+  layer_case c;
+  c.plan = plan_projection(x, p);
+  c.forward = [p](const team_handle& team, const layer_plan& plan, const at::Tensor& in, const std::vector<nn::parameter>& w) {
+    const nn::bound_layer bound(team, plan);
+    const std::vector<at::Tensor> operands{in};
+    const nn::layer_state state{w, {}};
+    const std::vector<at::Tensor> both = nn::forward({bound, operands, state}, p);
+    return both[0] - 2 * both[1];  // what terms have too, not only sums
+  };
+  c.serial = [p](const at::Tensor& in, const std::vector<at::Tensor>& w) {
+    const auto part = [&](std::size_t i) {
+      const std::size_t at = p.bias ? 2 * i : i;
+      const at::Tensor y = p.by_expert() ? at::einsum("e...i,eio->e...o", {in, w[at]}) : at::linear(in, w[at]);
+      if (!p.bias) return y;
+      if (!p.by_expert()) return y + w[at + 1];
+      std::vector<index_t> along(static_cast<std::size_t>(y.dim()), 1);
+      along.front() = y.size(0);
+      along.back() = y.size(-1);
+      return y + w[at + 1].view(along);
+    };
+    return part(0) - 2 * part(1);
+  };
+  return c;
+}
+
 /// LibTorch's own interpolation. Its nearest neighbours of small pictures are those of its gradient, those of lines and volumes not always:
 /// so these and cubic ones, which it has in two dimensions alone, are made of pictures.
 at::Tensor serial_upsampling(const at::Tensor& x, const upsampling& what) {
@@ -380,6 +417,14 @@ TEST_CASE("linear layers of experts equal the serial product of each on any part
   for (const bool chosen : {false, true}) {
     layer_trials t;
     t.run(60 + static_cast<std::uint64_t>(chosen), 90, [&](dice& d, const mesh_value& m) { return roll_experts(d, m, chosen); });
+    judge(t, 300);
+  }
+}
+
+TEST_CASE("gates and what they let through equal the serial layers on any partition, by expert too") {
+  for (const bool by_expert : {false, true}) {
+    layer_trials t;
+    t.run(62 + static_cast<std::uint64_t>(by_expert), 90, [&](dice& d, const mesh_value& m) { return roll_gated(d, m, by_expert); });
     judge(t, 300);
   }
 }

@@ -62,6 +62,8 @@ const std::vector<entry>& entries() {
        {{"nn::attention<>(q, k, v) with q", [](const tensor_value& q) { return nn::attention<>::plan(q, keys_of(q), keys_of(q)); }}}},
       {"gated", "`torch::nn::Linear` with the rows gate, up", sequence, element::float32,
        {EXAMPLE(nn::gated_layer{.out = 8}), EXAMPLE(nn::gated_layer{.out = 8, .cut_out = {"a"}})}},
+      {"gated_experts", "`torch::baddbmm` of each expert's slots, the columns gate, up", {4, 6, 12}, element::float32,
+       {EXAMPLE(nn::gated_experts_layer{.experts = 4, .out = 8}), EXAMPLE(nn::gated_experts_layer{.experts = 4, .out = 8, .cut_out = {"a"}})}},
       {"cast", "`torch::Tensor::to`", rows, element::float32, {EXAMPLE(nn::cast_layer{element::bfloat16})}},
       {"conv", "`torch::nn::Conv1d` to `Conv3d`", image, element::float32,
        {EXAMPLE(nn::conv_layer{.out = 4, .kernel = {3, 3}, .padding = {1}}),

@@ -38,8 +38,7 @@ TESSERA_INLINE at::Tensor forward_contraction(const bound_layer& b, const contra
     const detail::kernel_lists& k = reading->lists();
     y = at::convolution(x.to(sums), w.to(sums), bias, k.step, k.zero, k.dilation, false, k.zero, x.size(what.feature) / w.size(1));
   } else if (what.by_expert()) {
-    const at::Tensor slots = x.to(sums).reshape({x.size(0), -1, x.size(-1)});
-    y = (bias ? at::baddbmm(*bias, slots, w.to(sums)) : at::bmm(slots, w.to(sums))).reshape(b.sizes);
+    y = linear_of_each(x.to(sums), w.to(sums), bias);
   } else {
     y = at::linear(x.to(sums), w.to(sums), bias);
   }

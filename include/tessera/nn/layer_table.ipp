@@ -101,6 +101,9 @@ TESSERA_INLINE layer_table::layer_table() {
     return heads_layer{o.number("heads"), o.number("key_heads"), o.number("features"), o.flag("bias", true), o.axes("cut_out"), o.chosen_element("weights_as")};
   });
   layer("gated", [](options o) { return gated_layer{o.number("out"), o.flag("bias", true), o.axes("cut_out"), o.chosen_element("weights_as")}; });
+  layer("gated_experts", [](options o) {
+    return gated_experts_layer{o.number("experts"), o.number("out"), o.flag("bias", true), o.axes("cut_out"), o.chosen_element("weights_as")};
+  });
   layer("cast", [](options o) { return cast_layer{o.element("to")}; });
   function("attention", [](options o, flow_of q, flow_of k, flow_of v) { return o.flag("causal", false) ? attention<causal>{}(q, k, v) : attention<>{}(q, k, v); });
   layer("dropout", [](options o) { return dropout_layer{o.real("p", 0.5), o.flag("channelwise", false), o.flag("alpha", false)}; });

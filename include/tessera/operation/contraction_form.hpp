@@ -2,7 +2,7 @@
 
 #include <tessera/operation/contraction_letters.hpp>
 #include <tessera/operation/in_two.hpp>
-#include <tessera/operation/layer_plan.hpp>
+#include <tessera/operation/of_experts.hpp>
 
 namespace tessera {
 
@@ -42,10 +42,7 @@ class contraction_form {
     const auto& [cut_out, cut_in, spread] = how;
     layer_plan p;
     layout used = x_;
-    if (what_.by_expert() && !used.dims[0].tiles()) {
-      used.dims[0].tile();
-      used.dims[0].balance(1);
-    }
+    if (what_.by_expert()) tile_experts(used);
     if (p.why = check_groups(); !p.why.ok()) return p;
     const bool grouped = what_.groups > 1;
     const static_vector<int, max_axes> group_cut = grouped ? joined_lists(cut_out, cut_in) : cut_out;
@@ -153,15 +150,12 @@ class contraction_form {
 
   constexpr layout weights(const layout& used, const static_vector<int, max_axes>& cut_out,
                            const static_vector<int, max_axes>& cut_in) const {
-    layout w;
-    w.mesh = x_.mesh;
-    for (const axis_role& r : used.roles) w.roles.push(cuts_experts(r) || (r.kind != role::cut && r.kind != role::partial) ? r : axis_role{});
+    layout w = what_.by_expert() ? weight_of_each(used, {what_.experts}) : weight_for(used, {});
     dimension out;
     out.extent = what_.out;
     out.set_grain(cut_out.empty() ? 1 : what_.grain_out);
     dimension in = used.dims[feature_];
     in.tag = {};
-    if (what_.by_expert()) w.dims.push(used.dims[0]);
     const int inputs = what_.inputs_at();
     w.dims.push(inputs < what_.outputs_at() ? in : out);
     w.dims.push(inputs < what_.outputs_at() ? out : in);

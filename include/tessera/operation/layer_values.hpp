@@ -202,6 +202,26 @@ struct gated_layer {
   constexpr layer_plan plan(const tensor_value& x) const { return plan_projection(x.layout, what()); }
 };
 
+/// `gated_experts` as a value.
+struct gated_experts_layer {
+  static constexpr const char* name = "gated_experts";
+  static constexpr int results = 2;
+  index_t experts = 0;
+  index_t out = 0;
+  bool bias = true;
+  axis_names cut_out{};
+  chosen<element> weights_as{};
+
+  constexpr projection what() const {
+    projection p = tessera::detail::gate_of_each(experts, out);
+    p.bias = bias;
+    p.cut_out = cut_out.list();
+    tessera::detail::store_as(p, weights_as);
+    return p;
+  }
+  constexpr layer_plan plan(const tensor_value& x) const { return plan_projection(x.layout, what()); }
+};
+
 /// `cast` as a value.
 struct cast_layer {
   static constexpr const char* name = "cast";

@@ -73,15 +73,12 @@ constexpr layer_plan plan_contraction(const layout& x, const contraction& what) 
     return refused;
   }
   for (int d = 0; d < x.dims.count; ++d) {
-    const bool of_weight = d == feature || d < least;
-    if (of_weight && x.dims[d].extent == dynamic) refused.why = refusal{code::extent_not_static, d};
-    else if ((of_weight || d > feature) && x.dims[d].bounds == learned) refused.why = refusal{code::lengths_not_known, d};
+    if (d == feature && x.dims[d].extent == dynamic) refused.why = refusal{code::extent_not_static, d};
+    else if (d >= feature && x.dims[d].bounds == learned) refused.why = refusal{code::lengths_not_known, d};
     if (!refused.why.ok()) return refused;
   }
-  if (what.by_expert() && x.dims[0].extent != what.experts) {
-    refused.why = refusal{code::extents_differ, 0, x.dims[0].extent, what.experts};
-    return refused;
-  }
+  if (what.by_expert()) refused.why = detail::check_experts(x, what.experts);
+  if (!refused.why.ok()) return refused;
   if (what.out < 0) {
     refused.why = refusal{code::extent_negative, feature, what.out};
     return refused;
