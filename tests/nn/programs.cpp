@@ -361,6 +361,24 @@ void judge_stages() {
 
 }  // namespace
 
+TEST_CASE("a network of a program is made of what a launch over a mesh that is a value hands out") {
+  using N = built<2, 2>;
+  const mesh_value grid = value_of<N::features>.layout.mesh;
+  nn::program p;
+  p.output(p.input<N::features>() | nn::linear_layer{.out = 3});
+  const at::Tensor x = global_of({4, 5}, numbers{3});
+  std::atomic<int> right = 0;
+  launch(0, nullptr, threads_only(), grid, [&](const team_handle& workers) {
+    const nn::dynamic_network net{workers, seed{5}, p};
+    const nn::state_dict w = nn::state_of(net);
+    layout lies = value_of<N::features>.layout;
+    lies.dims[0].extent = 4;
+    const at::Tensor y = global(net(take(workers, lies, x)));
+    right += at::allclose(y, at::linear(x, w.at("0.weight"), w.at("0.bias")), 1e-12, 1e-12);
+  });
+  CHECK(right == 4);
+}
+
 TEST_CASE("a whole and its stages, typed and built, share parameters and buffers; a tied weight is used as each of its layers takes it") {
   judge_stages<1, 1>();
   judge_stages<2, 2>();
