@@ -2,6 +2,7 @@
 
 // The algebra and what types know of operations and networks: layers, shapes, parameters and traffic. No LibTorch, no MPI.
 #include <tessera/core.hpp>
+#include <tessera/operation/adaptive_pooling.hpp>
 #include <tessera/operation/attention.hpp>
 #include <tessera/operation/cast.hpp>
 #include <tessera/operation/embedding.hpp>

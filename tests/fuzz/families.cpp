@@ -226,6 +226,49 @@ void roll_slice(roller& r) {
   r.take(extents, true);
 }
 
+void roll_adaptive(roller& r, bool linear) {
+  const int dims = r.roll(1, 3);
+  ints extents{r.roll(1, 3), r.roll(1, 3)}, sizes;
+  for (int i = 0; i < dims; ++i) {
+    extents.push_back(r.roll(1, dims == 3 ? 5 : 11));
+    sizes.push_back(r.roll(1, dims == 3 ? 5 : 12));
+  }
+  r.say("sizes", sizes);
+  r.take(extents, linear);
+}
+
+at::Tensor averaged_adaptively(const serial_call& s) {
+  const ints m = s.option("sizes", ints{});
+  return m.size() == 1 ? at::adaptive_avg_pool1d(s.x[0], m) : m.size() == 2 ? at::adaptive_avg_pool2d(s.x[0], m) : at::adaptive_avg_pool3d(s.x[0], m);
+}
+at::Tensor most_adaptively(const serial_call& s) {
+  const ints m = s.option("sizes", ints{});
+  if (m.size() == 1) return std::get<0>(at::adaptive_max_pool1d(s.x[0], m));
+  return std::get<0>(m.size() == 2 ? at::adaptive_max_pool2d(s.x[0], m) : at::adaptive_max_pool3d(s.x[0], m));
+}
+
+void roll_experts(roller& r) {
+  const int experts = r.roll(1, 5);
+  auto extents = r.numbers(r.roll(1, 2), 1, 5);
+  extents.insert(extents.begin(), experts);
+  extents.push_back(r.roll(1, 6));
+  r.say("experts", experts);
+  r.say("out", r.roll(1, 6));
+  r.say_unless("bias", !r.once_in(4), true);
+  r.say_cuts(static_cast<int>(extents.size()));
+  r.say_stored();
+  r.take(extents, true);
+}
+
+at::Tensor by_expert(const serial_call& s) {
+  const at::Tensor slots = s.x[0].reshape({s.x[0].size(0), -1, s.x[0].size(-1)});
+  at::Tensor y = at::bmm(slots, s["weight"]);
+  if (s["bias"].defined()) y = y + s["bias"];
+  ints sizes = s.x[0].sizes().vec();
+  sizes.back() = y.size(-1);
+  return y.view(sizes);
+}
+
 void roll_upsampling(roller& r) {
   const int dims = r.roll(1, 3);
   const std::string mode = r.one_of({"nearest", "nearest_exact", "linear", "cubic"});
@@ -476,6 +519,9 @@ std::vector<family> layer_families() {
        [](call s) { return tensors{s.x[0].mean({2, 3}, true)}; }},
       {"pad", roll_pad, [](call s) { return tensors{padded(s)}; }},
       {"slice", roll_slice, [](call s) { return tensors{s.x[0].slice(s.option("dim", 0), s.option("begin", index_t{0}), s.option("end", index_t{0})) * 1}; }},
+      {"experts", roll_experts, [](call s) { return tensors{by_expert(s)}; }},
+      {"adaptive_avg_pool", [](roller& r) { roll_adaptive(r, true); }, [](call s) { return tensors{averaged_adaptively(s)}; }},
+      {"adaptive_max_pool", [](roller& r) { roll_adaptive(r, false); }, [](call s) { return tensors{most_adaptively(s)}; }, of_terms},
       {"upsample", roll_upsampling, [](call s) { return tensors{upsampled(s)}; }},
       {"batch_norm",
        [](roller& r) {

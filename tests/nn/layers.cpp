@@ -298,7 +298,8 @@ at::Tensor serial_upsampling(const at::Tensor& x, const upsampling& what) {
       case interpolation::nearest: return at::upsample_nearest2d(in, {rows, columns}, by_rows, by_columns);
       case interpolation::nearest_exact: return at::_upsample_nearest_exact2d(in, {rows, columns}, by_rows, by_columns);
       case interpolation::linear: return at::upsample_bilinear2d(in, {rows, columns}, corners, by_rows, by_columns);
-      case interpolation::cubic: break;
+      case interpolation::cubic:
+      case interpolation::area: break;
     }
     return at::upsample_bicubic2d(in, {rows, columns}, corners, by_rows, by_columns);
   };
@@ -439,6 +440,23 @@ TEST_CASE("poolings equal the serial layer on any partition, with every option")
     }
 }
 
+namespace {
+
+/// How far the indices of maxima are from those of one process.
+double indices_apart(const layer_plan& p, const auto& what, const at::Tensor& x, const at::Tensor& serial) {
+  const shards xs = deal(p.given(), p.given().mesh.size(), x, 5);
+  const auto run = on_workers(p.given().mesh.size(), [&](const std::shared_ptr<transport>& carrier) {
+    const auto team = std::make_shared<team_state>(carrier, p.given().mesh);
+    return nn::forward_pooling({team, p}, what, xs.local[static_cast<std::size_t>(carrier->rank())], true).indices.to(at::kDouble);
+  });
+  if (!run.well()) throw std::runtime_error(run.errors());
+  std::vector<at::Tensor> each;
+  for (const auto& r : run.results) each.push_back(*r);
+  return distance(p.raw(), each, serial.to(at::kDouble));
+}
+
+}  // namespace
+
 TEST_CASE("a maximum's indices are those of the global tensor") {
   dice d{91};
   int tried = 0;
@@ -460,15 +478,34 @@ TEST_CASE("a maximum's indices are those of the global tensor") {
       const at::Tensor serial = dims == 1   ? std::get<1>(at::max_pool1d_with_indices(x, k, s, pad, dilated, what.ceil_mode))
                                 : dims == 2 ? std::get<1>(at::max_pool2d_with_indices(x, k, s, pad, dilated, what.ceil_mode))
                                             : std::get<1>(at::max_pool3d_with_indices(x, k, s, pad, dilated, what.ceil_mode));
-      const shards xs = deal(p.given(), p.given().mesh.size(), x, 5);
-      const auto run = on_workers(p.given().mesh.size(), [&](const std::shared_ptr<transport>& carrier) {
-        const auto team = std::make_shared<team_state>(carrier, p.given().mesh);
-        return nn::forward_pooling({team, p}, what, xs.local[static_cast<std::size_t>(carrier->rank())], true).indices.to(at::kDouble);
-      });
-      REQUIRE(run.well());
-      std::vector<at::Tensor> each;
-      for (const auto& r : run.results) each.push_back(*r);
-      CHECK(distance(p.raw(), each, serial.to(at::kDouble)) == 0);
+      CHECK(indices_apart(p, what, x, serial) == 0);
+    }
+  CHECK(tried > 60);
+}
+
+TEST_CASE("an adaptive maximum's indices are those of the global tensor, the first of equals") {
+  dice d{92};
+  int tried = 0;
+  for (const auto& grid : grids)
+    for (int round = 0; round < 20; ++round) {
+      const int dims = d.roll(1, 3);
+      auto e = extents({d.roll(1, 3), d.roll(1, 3)});
+      per_dimension m;
+      std::vector<index_t> sizes;
+      for (int i = 0; i < dims; ++i) {
+        e.push(d.roll(1, 9));
+        sizes.push_back(d.roll(1, 9));
+        m.push(sizes.back());
+      }
+      const nn::adaptive_max_pool_layer layer{m};
+      const layer_plan p = layer.plan({roll_layout(d, grid_of(grid[0], grid[1]), e, {false, true, true, false}), element::float64});
+      if (!p.why.ok()) continue;
+      ++tried;
+      const at::Tensor x = global_of(testing::extents_of(p.given()), numbers{d.next()}).remainder(3);
+      const at::Tensor serial = dims == 1   ? std::get<1>(at::adaptive_max_pool1d(x, sizes))
+                                : dims == 2 ? std::get<1>(at::adaptive_max_pool2d(x, sizes))
+                                            : std::get<1>(at::adaptive_max_pool3d(x, sizes));
+      CHECK(indices_apart(p, layer.what(), x, serial) == 0);
     }
   CHECK(tried > 60);
 }

@@ -77,6 +77,8 @@ const std::vector<entry>& entries() {
        {EXAMPLE(nn::max_pool_layer{.kernel = {2, 2}}), EXAMPLE(nn::max_pool_layer{.kernel = {3, 3}, .stride = {2}, .padding = {1}})}},
       {"avg_pool", "`torch::nn::AvgPool1d` to `AvgPool3d`", image, element::float32, {EXAMPLE(nn::avg_pool_layer{.kernel = {3, 3}, .stride = {2}, .padding = {1}})}},
       {"global_avg_pool", "`torch::nn::AdaptiveAvgPool1d` to `AdaptiveAvgPool3d` to one element", image, element::float32, {EXAMPLE(nn::global_avg_pool{})}},
+      {"adaptive_avg_pool", "`torch::nn::AdaptiveAvgPool1d` to `AdaptiveAvgPool3d`", image, element::float32, {EXAMPLE(nn::adaptive_avg_pool_layer{.sizes = {5, 8}})}},
+      {"adaptive_max_pool", "`torch::nn::AdaptiveMaxPool1d` to `AdaptiveMaxPool3d`", image, element::float32, {EXAMPLE(nn::adaptive_max_pool_layer{.sizes = {5, 8}})}},
       {"batch_norm", "`torch::nn::BatchNorm1d` to `BatchNorm3d`", image, element::float32, {EXAMPLE(nn::batch_norm_layer{})}},
       {"group_norm", "`torch::nn::GroupNorm`", image, element::float32, {EXAMPLE(nn::group_norm_layer{.groups = 3})}},
       {"instance_norm", "`torch::nn::InstanceNorm1d` to `InstanceNorm3d`", image, element::float32, {EXAMPLE(nn::instance_norm_layer{})}},

@@ -32,6 +32,7 @@ at::Tensor forward_dropout(const call& c, const dropping& what);
 // The families of layers, by what their types say that they are.
 inline at::Tensor forward(const call& c, const contraction& what) { return forward_contraction(c.layer, what, c.operand(), c.state.parameters); }
 inline at::Tensor forward(const call& c, const pooling& what) { return forward_pooling(c.layer, what, c.operand()).values; }
+inline at::Tensor forward(const call& c, const adaptive_maximum& what) { return forward_pooling(c.layer, what, c.operand()).values; }
 inline at::Tensor forward(const call& c, const upsampling& what) { return forward_upsampled(c.layer, what, c.operand()); }
 inline at::Tensor forward(const call& c, const dropping& what) { return forward_dropout(c, what); }
 inline at::Tensor forward(const call& c, const widening& what) { return forward_widened(c.layer, what.widths, c.operand()); }

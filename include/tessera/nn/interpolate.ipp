@@ -51,6 +51,12 @@ weighted_rows<Real> rows_of(const resampling& r, const interval& inputs, const i
   const reach reached = kept ? reach{} : reach_of(r.mode);
   weighted_rows<Real> rows(inputs.size());
   for (index_t y = outputs.lo; y < outputs.hi; ++y) {
+    if (r.mode == interpolation::area) {
+      const interval covered = r.covers(y);
+      for (index_t i = covered.lo; i < covered.hi; ++i) rows.add(i - inputs.lo, 1 / static_cast<Real>(covered.size()));
+      rows.end_row();
+      continue;
+    }
     const placed<Real> p = kept ? placed<Real>{y} : place_of<Real>(r, y);
     for (index_t t = -reached.before; t <= reached.after; ++t)
       rows.add(clamp(clamp(p.below + t, 0, r.n - 1), inputs.lo, inputs.hi - 1) - inputs.lo, static_cast<Real>(weight_at(r.mode, t, p.beyond)));

@@ -76,6 +76,8 @@ TESSERA_INLINE layer_table::layer_table() {
                           o.flag("ceil_mode", false), o.flag("count_include_pad", true), o.number("divisor_override", 0)};
   });
   layer("global_avg_pool", [](options) { return global_avg_pool{}; });
+  layer("adaptive_avg_pool", [](options o) { return adaptive_avg_pool_layer{o.numbers("sizes")}; });
+  layer("adaptive_max_pool", [](options o) { return adaptive_max_pool_layer{o.numbers("sizes")}; });
   layer("upsample", [](options o) {
     return upsample_layer{o.reals("factors"), o.numbers("sizes"), o.interpolated("mode"), o.flag("align_corners", false), o.flag("antialias", false)};
   });

@@ -70,12 +70,12 @@ class node_options {
   }
   /// "zero", "reflect", "replicate" or "periodic".
   boundary edge(const char* name) const { return said(name) ? file::read_boundary(at(name)) : boundary::zero; }
-  /// "nearest", "nearest_exact", "linear" or "cubic".
+  /// "nearest", "nearest_exact", "linear", "cubic" or "area".
   interpolation interpolated(const char* name) const {
     if (!said(name)) return interpolation::nearest;
-    const std::vector<std::string> modes{"nearest", "nearest_exact", "linear", "cubic"};
+    const std::vector<std::string> modes{"nearest", "nearest_exact", "linear", "cubic", "area"};
     const auto which = std::find(modes.begin(), modes.end(), at(name).word());
-    if (which == modes.end()) at(name).fault("is none of nearest, nearest_exact, linear and cubic");
+    if (which == modes.end()) at(name).fault("is none of nearest, nearest_exact, linear, cubic and area");
     return static_cast<interpolation>(which - modes.begin());
   }
   /// "none", "mean", "sum" or "batch_mean".

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/nn/bound_layer.hpp>
+#include <tessera/operation/adaptive_pooling.hpp>
 #include <tessera/operation/layers.hpp>
 
 namespace tessera::nn {
@@ -13,6 +14,9 @@ struct pooled {
 
 /// pool ∘ (blocks → haloed): of a maximum the lowest value lies outside the tensor, of an average 0.
 pooled forward_pooling(const bound_layer& b, const pooling& what, const at::Tensor& input, bool indices = false);
+
+/// max ∘ (blocks → what the outputs cover).
+pooled forward_pooling(const bound_layer& b, const adaptive_maximum& what, const at::Tensor& input, bool indices = false);
 
 }  // namespace tessera::nn
 

@@ -2,6 +2,11 @@
 
 #include <tessera/nn/pooling.hpp>
 
+#include <ATen/Dispatch.h>
+#include <ATen/Parallel.h>
+
+#include <array>
+
 namespace tessera::detail {
 
 /// How many elements the divisor of an average counts for each output along one dimension.
@@ -74,9 +79,72 @@ inline at::Tensor global_indices(at::Tensor local, const at::Tensor& ready, cons
   return global;
 }
 
+/// What each output covers of the box along three dimensions.
+using covered_parts = std::array<std::vector<interval>, 3>;
+
+/// Where in each box of x[boxes, …] the maximum is of what an output covers: of equals the first, of what is no number the last, as LibTorch
+/// finds them.
+template <class T>
+void find_maxima(const T* x, const std::array<index_t, 3>& extents, const covered_parts& covered, std::int64_t* found) {
+  for (const interval& i : covered[0])
+    for (const interval& j : covered[1])
+      for (const interval& k : covered[2]) {
+        index_t at = (i.lo * extents[1] + j.lo) * extents[2] + k.lo;
+        T most = -std::numeric_limits<T>::infinity();
+        for (index_t a = i.lo; a < i.hi; ++a)
+          for (index_t b = j.lo; b < j.hi; ++b)
+            for (index_t c = k.lo; c < k.hi; ++c) {
+              const index_t here = (a * extents[1] + b) * extents[2] + c;
+              if (!(x[here] > most) && x[here] == x[here]) continue;
+              most = x[here];
+              at = here;
+            }
+        *found++ = at;
+      }
+}
+
+/// Flat indices, global ones, of flat indices in boxes that begin there.
+inline at::Tensor moved_indices(at::Tensor local, const local_box& of) {
+  at::Tensor global = at::zeros_like(local);
+  index_t stride = 1;
+  for (int d = of.held.count; d-- > 2;) {
+    global += (local.remainder(of.size(d)) + of.first(d)) * stride;
+    local = local.div(of.size(d), "floor");
+    stride *= of.extents[d];
+  }
+  return global;
+}
+
 }  // namespace tessera::detail
 
 namespace tessera::nn {
+
+TESSERA_INLINE pooled forward_pooling(const bound_layer& b, const adaptive_maximum& what, const at::Tensor& input, bool indices) {
+  const at::Tensor x = b.ready(input).contiguous();
+  if (b.is_empty) return {b.tied(detail::empty_result(b.outputs, {x}), {x}), at::empty(b.sizes, at::kLong)};
+  const local_box &has = b.boxes().operands[0], &makes = b.boxes().result;
+  std::array<index_t, 3> extents{1, 1, 1};
+  detail::covered_parts covered{{{{0, 1}}, {{0, 1}}, {{0, 1}}}};
+  for (int i = what.covers.count(), d = 3; i-- > 0;) {
+    extents[static_cast<std::size_t>(--d)] = has.size(2 + i);
+    std::vector<interval>& along = covered[static_cast<std::size_t>(d)];
+    along.clear();
+    for (index_t y = makes.first(2 + i); y < makes.first(2 + i) + makes.size(2 + i); ++y) {
+      const interval all = what.covers.over(i, has.extents[2 + i]).covers(y);
+      along.push_back({all.lo - has.first(2 + i), all.hi - has.first(2 + i)});
+    }
+  }
+  const at::Tensor found = at::empty(b.sizes, at::kLong);
+  const index_t boxes = x.size(0) * x.size(1), reads = x.numel() / boxes, writes = found.numel() / boxes;
+  AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, x.scalar_type(), "adaptive_max_pool", [&] {
+    at::parallel_for(0, boxes, 1 + at::internal::GRAIN_SIZE / (1 + reads), [&](index_t begin, index_t end) {
+      for (index_t n = begin; n < end; ++n)
+        detail::find_maxima(x.const_data_ptr<scalar_t>() + n * reads, extents, covered, found.mutable_data_ptr<std::int64_t>() + n * writes);
+    });
+  });
+  const at::Tensor y = x.flatten(2).gather(2, found.flatten(2)).view(b.sizes);
+  return {b.tied(y, {x}), indices ? detail::moved_indices(found, has) : at::Tensor()};
+}
 
 TESSERA_INLINE pooled forward_pooling(const bound_layer& b, const pooling& what, const at::Tensor& input, bool indices) {
   const layout& used = b.inputs[0].to->layout();

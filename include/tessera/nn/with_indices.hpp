@@ -4,6 +4,13 @@
 #include <tessera/nn/verdicts.hpp>
 #include <tessera/operation/network.hpp>
 
+namespace tessera::detail {
+
+constexpr bool is_maximum(const pooling& what) { return what.what == pooling::kind::max; }
+constexpr bool is_maximum(const adaptive_maximum&) { return true; }
+
+}  // namespace tessera::detail
+
 namespace tessera::nn {
 
 /// The maxima of windows and where they lie.
@@ -18,16 +25,16 @@ struct values_and_indices {
 /// An index is flat over the pooled dimensions of the global tensor, as LibTorch's is of a tensor in one process, so it says the
 /// same on any partition. Gradients pass through the values alone.
 template <class L, class P, class S, class E>
-  requires requires { L::what().counts_padding; }
+  requires requires(const bound_layer& b, const at::Tensor& local) { forward_pooling(b, L::what(), local, true); }
 auto with_indices(const tensor<P, S, E>& x, call_site at = call_site::here()) {
   using on = tessera::detail::applied<L, tensor<P, S, E>>;
   using values = typename on::template result<0>::type;
   on::verdict::template refuse<typename on::verdict>();
-  using maximum = std::conditional_t<L::what().what == pooling::kind::max, fits, not_a_maximum<>>;
+  using maximum = std::conditional_t<tessera::detail::is_maximum(L::what()), fits, not_a_maximum<>>;
   maximum::template refuse<maximum>();
   const layer_plan p = L::plan(tensor_value{x.layout(), x.dynamic().type()});
   check(p.why, x.team()->label());
-  const during now(*x.team(), {.what = "max_pool with indices", .at = at});
+  const during now(*x.team(), {.what = "maxima with indices", .at = at});
   const pooled y = forward_pooling({x.team(), p}, L::what(), x.local(), true);
   using result = values_and_indices<values>;
   return result{values(tessera::detail::tensor_of(x.team(), p.output(), y.values)),

@@ -2,13 +2,15 @@
 
 #include <tessera/meta/static_vector.hpp>
 #include <tessera/operation/verdicts.hpp>
+#include <tessera/plan/interval.hpp>
 #include <tessera/topology/window.hpp>
 
 namespace tessera {
 
 /// Of which inputs an output is made: of the one at its place (`nearest_exact` rounds the place, `nearest` takes what is below it), or
 /// of the two or four around it in each dimension: `linear` is LibTorch's linear, bilinear and trilinear, `cubic` its bicubic (a = −3/4).
-enum class interpolation : signed char { nearest, nearest_exact, linear, cubic };
+/// Of `area` it is the mean of all that the output covers, [⌊y·n/m⌋, ⌈(y + 1)·n/m⌉): LibTorch's adaptive average pooling.
+enum class interpolation : signed char { nearest, nearest_exact, linear, cubic, area };
 
 /// The inputs that an output is made of, beside the one below its place: [−before, after].
 struct reach {
@@ -18,7 +20,8 @@ struct reach {
 constexpr reach reach_of(interpolation mode) {
   switch (mode) {
     case interpolation::nearest:
-    case interpolation::nearest_exact: return {0, 0};
+    case interpolation::nearest_exact:
+    case interpolation::area: return {0, 0};
     case interpolation::linear: return {0, 1};
     case interpolation::cubic: return {1, 2};
   }
@@ -80,8 +83,12 @@ struct resampling {
   /// The same and `slack()`, so that what LibTorch reads is there.
   constexpr window reads() const { return widened_by(slack()); }
 
+  /// Of an area the inputs that an output covers.
+  constexpr interval covers(index_t y) const { return {y * n / m, detail::ceil_divide((y + 1) * n, m)}; }
+
   /// How many elements LibTorch may read beyond, as it finds places in floating point: none where that is exact.
   constexpr index_t slack() const {
+    if (mode == interpolation::area) return 0;
     const detail::ratio r = step();
     const bool power_of_two = (r.under & (r.under - 1)) == 0;
     return power_of_two && n < (index_t{1} << 22) / r.under ? 0 : 1 + n / (index_t{1} << 21);
@@ -96,6 +103,7 @@ struct resampling {
     return {f.under, f.over};
   }
   constexpr window widened_by(index_t more) const {
+    if (mode == interpolation::area) return {n, 0, n - 1, m};
     const auto [over, under] = step();
     const reach r = reach_of(mode);
     window w{over, 0, 0, under};
@@ -126,7 +134,7 @@ struct upsampling {
     if (!sizes.empty()) return {n == dynamic ? 1 : n, n == dynamic ? 1 : sizes[i], 0, mode, align_corners};
     const index_t known = n == dynamic ? 1 : n;
     const index_t m = detail::larger(1, static_cast<index_t>(static_cast<double>(known) * factors[i]));
-    const bool by_extents = (m == known && (mode == interpolation::nearest || mode == interpolation::linear)) || (m == 2 * known && mode == interpolation::nearest);
+    const bool by_extents = mode == interpolation::area || (m == known && (mode == interpolation::nearest || mode == interpolation::linear)) || (m == 2 * known && mode == interpolation::nearest);
     return {known, m, by_extents && n != dynamic ? 0 : factors[i], mode, align_corners};
   }
   /// How many elements there are then.
@@ -138,8 +146,7 @@ struct upsampling {
   /// Refuses options that do not go together, a factor that is none, and what is made of nothing, is nothing or cannot be counted.
   constexpr refusal check() const {
     if (!why.ok()) return why;
-    const bool nearest = mode == interpolation::nearest || mode == interpolation::nearest_exact;
-    if (nearest && align_corners) return refusal{code::nearest_has_no_corners};
+    if (mode != interpolation::linear && mode != interpolation::cubic && align_corners) return refusal{code::nearest_has_no_corners};
     for (int i = 0; i < factors.count; ++i) {
       constexpr index_t far = index_t{1} << 31;
       const double f = factors[i];
@@ -152,6 +159,7 @@ struct upsampling {
     constexpr index_t far = index_t{1} << 30;
     const bool counts = n < far && (!sizes.empty() || n == dynamic || static_cast<double>(n) * factors[i] < static_cast<double>(far));
     const index_t m = counts ? outputs(i, n) : far;
+    if (mode == interpolation::area && n == dynamic) return refusal{code::extent_not_static, 2 + i};
     const auto none = [](index_t extent) { return extent != dynamic && extent < 1; };
     return none(n) || none(m) || m >= far ? refusal{code::nothing_to_resample, 2 + i, n, m} : refusal{};
   }

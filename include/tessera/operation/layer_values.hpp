@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/operation/adaptive_pooling.hpp>
 #include <tessera/operation/cast.hpp>
 #include <tessera/operation/contraction_values.hpp>
 #include <tessera/operation/embedding.hpp>

@@ -121,7 +121,7 @@ constexpr layer_plan plan_global_average(const tensor_value& x) {
 }
 
 /// Plans an upsampling: interpolation ∘ (blocks → what the outputs' parts need).
-constexpr layer_plan plan_upsampling(const tensor_value& in, const upsampling& what) {
+constexpr layer_plan plan_upsampling(const tensor_value& in, const upsampling& what, linearity kind = linearity::additive) {
   const layout& x = in.layout;
   const int count = what.count();
   if (const refusal r = what.check(); !r.ok()) return refused_layer(r);
@@ -129,7 +129,7 @@ constexpr layer_plan plan_upsampling(const tensor_value& in, const upsampling& w
   if (!has_cotangent(in.element) || is_complex(in.element)) return refused_layer(refusal{code::no_function_of_element, static_cast<int>(in.element)});
   layout used = x;
   signature s;
-  s.kind = linearity::additive;
+  s.kind = kind;
   s.operands.push(letters_of(x.dims.count));
   s.result = s.operands[0];
   for (int i = 0; i < count; ++i) {
