@@ -218,6 +218,12 @@ static_assert(bad::program.count >= 0);
 #elif defined(UPSAMPLED_TO_NOTHING)  // expect: [tessera.layer.size] && at_layer<0, && tessera::nothing_to_resample<tessera::its::dimension<2>, tessera::its::from<8>, tessera::its::to<0>>
 using bad = ts::sequential<images<image>, nn::upsample<ts::factor<1, 40>, ts::divisor<20>>, nn::relu>;
 static_assert(bad::program.count >= 0);
+#elif defined(DIVIDED_SIZE)  // expect: [tessera.layer.not_taken] && at_layer<0, tessera::nn::upsample< && tessera::option_not_taken<tessera::its::option<1>>
+using bad = ts::sequential<images<image>, nn::upsample<ts::size<7, 9>, ts::divisor<2>>, nn::relu>;
+static_assert(bad::program.count >= 0);
+#elif defined(ADAPTED_TO_NOTHING)  // expect: [tessera.layer.size] && at_layer<1, && tessera::nothing_to_resample<tessera::its::dimension<3>, tessera::its::from<8>, tessera::its::to<0>>
+using bad = ts::sequential<images<image>, nn::relu, nn::adaptive_max_pool<4, 0>>;
+static_assert(bad::program.count >= 0);
 #elif defined(SIZE_AND_FACTOR)  // expect: [tessera.layer.twice] && at_layer<1, && tessera::option_given_twice<tessera::its::option<0>, tessera::its::option_again<2>>
 using bad = ts::sequential<images<image>, nn::relu, nn::upsample<ts::factor<2, 2>, ts::mode<ts::interpolation::linear>, ts::size<7, 9>>>;
 static_assert(bad::program.count >= 0);
