@@ -115,7 +115,9 @@ int try_all(const std::string& what, long count, std::uint64_t seed, const Roll&
     ++failed;
     std::printf("%s %ld: %s\n  --case '%s'\n", what.c_str(), i, why.c_str(), text_of(c).c_str());
     std::fflush(stdout);
+    const auto refused_before = refused;
     const auto small = shrunk(c, [&](const auto& s) { return legal(s) && kind_of_failure(judged(s, judge)) == kind_of_failure(why); });
+    refused = refused_before;  // what shrinking tries is no case of the list
     std::printf("  smaller: %s\n  --case '%s'\n", judged(small, judge).c_str(), text_of(small).c_str());
     std::fflush(stdout);
   }

@@ -65,30 +65,6 @@ layer_case contraction_case(const layout& x, const contraction& what) {
   return c;
 }
 
-/// A convolution over 1 to 3 dimensions: kernels 1 to 5, strides 1 to 3, two paddings, dilation, all padding modes, groups.
-layer_case roll_convolution(dice& d, const mesh_value& mesh, int dims) {
-  contraction c;
-  c.groups = d.once_in(3) ? d.roll(2, 3) : 1;
-  auto e = extents({d.roll(1, 3), c.groups * d.roll(1, c.groups > 1 ? 2 : 4)});
-  c.feature = 1;
-  c.out = c.groups * d.roll(1, c.groups > 1 ? 2 : 5);
-  c.bias = !d.once_in(4);
-  const boundary edges[]{boundary::zero, boundary::reflect, boundary::replicate, boundary::periodic};
-  const boundary edge = d.once_in(2) ? boundary::zero : edges[d.roll(1, 3)];
-  for (int i = 0; i < dims; ++i) {
-    const int n = d.roll(edge == boundary::zero ? 1 : 2, dims == 3 ? 5 : 9);
-    const int widest = edge == boundary::zero || n > 2 ? 2 : 1;  // LibTorch's own bound for reflect and circular
-    e.push(n);
-    c.kernels.push({d.roll(1, dims == 3 ? 3 : 5), d.roll(1, 3), d.roll(0, widest), d.roll(0, widest), d.roll(1, 2), edge});
-  }
-  if (d.once_in(4)) {
-    c.chosen = true;
-    for (const auto& a : mesh.axes)
-      if (d.once_in(2)) (d.once_in(2) ? c.cut_out : c.cut_in).push(a.name);
-  }
-  return contraction_case(roll_input(d, mesh, e), c);
-}
-
 /// LibTorch's own transposed convolution where both paddings are alike, else the ends cut off one that has none.
 at::Tensor serial_transposed(const at::Tensor& in, const std::vector<at::Tensor>& w, const contraction& c, const std::vector<index_t>& more) {
   const at::Tensor bias = c.bias ? w[1] : at::Tensor{};
@@ -191,30 +167,6 @@ layer_case roll_same(dice& d, const mesh_value& mesh, int dims) {
     }
   };
   return all;
-}
-
-/// A linear layer on 2 or 3 dimensions; its weight cut by columns, rows, both or as the layer likes best.
-layer_case roll_linear(dice& d, const mesh_value& mesh, bool chosen) {
-  auto e = extents({d.roll(1, 5)});
-  if (d.once_in(3)) e.push(d.roll(1, 3));
-  e.push(d.roll(1, 7));
-  contraction c;
-  c.out = d.roll(1, 6);
-  c.bias = !d.once_in(4);
-  const layout x = roll_input(d, mesh, e);
-  if (chosen) {
-    c.chosen = true;
-    for (const auto& a : mesh.axes) {
-      const int what = d.roll(0, 3);
-      if (what <= 1) c.cut_out.push(a.name);
-      if (what == 2) c.cut_in.push(a.name);
-    }
-  }
-  if (d.once_in(3)) {
-    c.has_output = true;
-    c.output = roll_layout(d, mesh, e, {true, true, true, false});
-  }
-  return contraction_case(x, c);
 }
 
 /// A linear layer of each of up to five experts, of slots, sequences of them or neither; now and then neighbours have an expert's slots too.
@@ -355,22 +307,6 @@ pooling roll_pool(dice& d, pooling::kind what, int dims) {
   return p;
 }
 
-layer_case roll_pooling(dice& d, const mesh_value& mesh, pooling::kind what, int dims) {
-  const pooling p = roll_pool(d, what, dims);
-  auto e = extents({d.roll(1, 3), d.roll(1, 3)});
-  for (const sliding& s : p.kernels) {
-    const index_t n = d.roll(1, dims == 3 ? 5 : 9);
-    e.push(what == pooling::kind::average ? std::max(n, s.kernel) : n);  // LibTorch's own bound in the backward of avg_pool3d
-  }
-  layer_case c;
-  c.plan = plan_pooling(roll_input(d, mesh, e, {what == pooling::kind::average, true, true, false}), p);
-  c.forward = [p](const team_handle& team, const layer_plan& plan, const at::Tensor& in, const std::vector<nn::parameter>&) {
-    return nn::forward_pooling({team, plan}, p, in).values;
-  };
-  c.serial = [p](const at::Tensor& in, const std::vector<at::Tensor>&) { return serial_pooling(in, p); };
-  return c;
-}
-
 void judge(const layer_trials& t, int at_least) {
   INFO(t.said << t.accepted << " accepted, " << t.refused << " refused");
   CHECK(t.failures == 0);
@@ -378,14 +314,6 @@ void judge(const layer_trials& t, int at_least) {
 }
 
 }  // namespace
-
-TEST_CASE("convolutions equal the serial layer on any partition") {
-  for (const int dims : {1, 2, 3}) {
-    layer_trials t;
-    t.run(50 + static_cast<std::uint64_t>(dims), dims == 2 ? 90 : 30, [&](dice& d, const mesh_value& m) { return roll_convolution(d, m, dims); });
-    judge(t, dims == 2 ? 300 : 100);
-  }
-}
 
 TEST_CASE("transposed convolutions equal the serial layer on any partition, by halos of the input and by terms of the result") {
   ways seen;
@@ -406,14 +334,6 @@ TEST_CASE("padding that keeps the extents is LibTorch's, with an odd zero at the
   }
 }
 
-TEST_CASE("linear layers equal the serial layer on any partition of input, weight and output") {
-  for (const bool chosen : {false, true}) {
-    layer_trials t;
-    t.run(54 + static_cast<std::uint64_t>(chosen), 90, [&](dice& d, const mesh_value& m) { return roll_linear(d, m, chosen); });
-    judge(t, 300);
-  }
-}
-
 TEST_CASE("linear layers of experts equal the serial product of each on any partition of input, weight and output") {
   for (const bool chosen : {false, true}) {
     layer_trials t;
@@ -428,16 +348,6 @@ TEST_CASE("gates and what they let through equal the serial layers on any partit
     t.run(62 + static_cast<std::uint64_t>(by_expert), 90, [&](dice& d, const mesh_value& m) { return roll_gated(d, m, by_expert); });
     judge(t, 300);
   }
-}
-
-TEST_CASE("poolings equal the serial layer on any partition, with every option") {
-  for (const auto what : {pooling::kind::max, pooling::kind::average})
-    for (const int dims : {1, 2, 3}) {
-      layer_trials t;
-      const auto salt = static_cast<std::uint64_t>(dims + 10 * static_cast<int>(what));
-      t.run(56 + salt, dims == 2 ? 60 : 30, [&](dice& d, const mesh_value& m) { return roll_pooling(d, m, what, dims); });
-      judge(t, dims == 2 ? 200 : 60);
-    }
 }
 
 namespace {
@@ -737,26 +647,6 @@ upsampling roll_upsampling(dice& d, interpolation mode, int dims, static_vector<
   return what;
 }
 
-TEST_CASE("upsampling equals LibTorch's in every mode on any partition") {
-  for (const interpolation mode : all_interpolations)
-    for (const int dims : {1, 2, 3}) {
-      layer_trials t;
-      t.run(120 + 10 * static_cast<std::uint64_t>(mode) + static_cast<std::uint64_t>(dims), 30, [=](dice& d, const mesh_value& m) {
-        auto e = extents({d.roll(1, 3), d.roll(1, 3)});
-        const upsampling what = roll_upsampling(d, mode, dims, e);
-        layer_case c;
-        c.plan = plan_upsampling({roll_input(d, m, e), element::float64}, what);
-        c.forward = [what](const team_handle& team, const layer_plan& p, const at::Tensor& in, const std::vector<nn::parameter>&) {
-          return nn::forward_upsampled({team, p}, what, in);
-        };
-        c.serial = [what](const at::Tensor& in, const std::vector<at::Tensor>&) { return serial_upsampling(in, what); };
-        return c;
-      });
-      INFO(static_cast<int>(mode) << " in " << dims);
-      judge(t, 150);
-    }
-}
-
 TEST_CASE("interpolation of a window is that part of LibTorch's, of every element type") {
   for (const auto& [type, tolerance] : {std::pair(at::kDouble, 1e-12), std::pair(at::kFloat, 1e-5), std::pair(at::kHalf, 2e-3), std::pair(at::kBFloat16, 2e-2)})
     for (const interpolation mode : all_interpolations)
@@ -821,57 +711,3 @@ TEST_CASE("interpolation refuses a tensor that is not the window") {
   CHECK(code(at::ones({2, 2, 0})) == "tessera.layer.size");
 }
 
-TEST_CASE("padding and slices equal LibTorch's on any partition") {
-  layer_trials t;
-  t.run(97, 60, [](dice& d, const mesh_value& m) {
-    const int dims = d.roll(1, 3);
-    const boundary edges[]{boundary::zero, boundary::reflect, boundary::replicate, boundary::periodic};
-    const boundary edge = dims < 3 ? edges[d.roll(0, 3)] : boundary::zero;  // LibTorch pads two dimensions in front of others
-    auto e = extents({d.roll(1, 3), d.roll(1, 3)});
-    static_vector<sliding, 8> widths;
-    std::vector<index_t> listed;
-    for (int i = 0; i < dims; ++i) {
-      e.push(d.roll(4, 9));
-      const index_t before = d.roll(edge == boundary::zero ? -2 : 0, 3);
-      const index_t after = d.roll(edge == boundary::zero ? -2 : 0, 3);
-      widths.push(tessera::widened(before, after, edge));
-      listed.insert(listed.begin(), {before, after});
-    }
-    layer_case c;
-    c.plan = plan_widened(roll_input(d, m, e), {widths});
-    c.forward = [widths](const auto& team, const auto& p, const auto& in, const auto&) { return nn::forward_widened({team, p}, widths, in); };
-    c.serial = [listed, edge](const at::Tensor& in, const auto&) {
-      constexpr const char* modes[]{"constant", "reflect", "replicate", "circular"};
-      return at::pad(in, listed, modes[static_cast<int>(edge)]) * 1;
-    };
-    return c;
-  });
-  judge(t, 250);
-}
-
-TEST_CASE("relu, flatten and repartition equal the serial layers on any partition") {
-  layer_trials t;
-  t.run(61, 40, [](dice& d, const mesh_value& m) {
-    const auto e = extents({d.roll(1, 3), d.roll(1, 6), d.roll(1, 3), d.roll(1, 3)});
-    const layout x = roll_layout(d, m, e, {true, true, true, false});
-    layer_case c;
-    switch (d.roll(0, 2)) {
-      case 0:
-        c.plan = plan_elementwise(x);
-        c.forward = forward_of<nn::relu>;
-        c.serial = [](const at::Tensor& in, const auto&) { return at::relu(in); };
-        break;
-      case 1:
-        c.plan = plan_flatten(x);
-        c.forward = forward_of<nn::flatten>;
-        c.serial = [](const at::Tensor& in, const auto&) { return in.flatten(1) * 1; };
-        break;
-      default:
-        c.plan = plan_repartition(x, roll_layout(d, m, e, {true, true, true, false}));
-        c.forward = [](const auto& team, const auto& p, const auto& in, const auto&) { return change_layout(team, p.given(), p.output(), in); };
-        c.serial = [](const at::Tensor& in, const auto&) { return in * 1; };
-    }
-    return c;
-  });
-  judge(t, 150);
-}

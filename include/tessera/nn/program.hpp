@@ -208,7 +208,6 @@ class program {
 class dynamic_network : public running_program {
  public:
   /// Makes the parameters; all workers of the team do, and compare what they make.
-  dynamic_network(const team_handle& team, const seed& s, const program& p) : dynamic_network(team, s, p.finish()) {}
   dynamic_network(const made_of<kind::team, team_handle>& team, const seed& s, const program& p) : dynamic_network(team.value, s, p.finish()) {}
   /// Shares the parameters and buffers of a part of another network, under their keys.
   dynamic_network(const network_part& of, const program& p) : dynamic_network(of, p.finish()) {}
