@@ -95,7 +95,7 @@ std::string kind_of_failure(const std::string& why) { return why.substr(0, why.f
 
 /// Judges `count` rolled cases beside those that are rightly refused; prints the first ones that fail, smaller. How many failed.
 template <class Roll, class Parse, class Judge>
-int try_all(const std::string& what, long count, std::uint64_t seed, const Roll& roll, const Parse& parse, const Judge& judge, const long& refused) {
+int try_all(const std::string& what, long count, std::uint64_t seed, const Roll& roll, const Parse& parse, const Judge& judge, long& refused) {
   int failed = 0;
   const auto began = std::chrono::steady_clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count(); };
@@ -131,7 +131,8 @@ int try_all(const std::string& what, long count, std::uint64_t seed, const Roll&
 /// The same of changes of layout.
 template <class Judge>
 int try_changes(const char* what, long count, std::uint64_t seed, const limits& most, const std::vector<std::string>& elements, const Judge& judge) {
-  return try_all(what, count, seed, [&](dice& d) { return roll_case(d, most, elements); }, parse, with_combines(judge), 0L);
+  long refused = 0;
+  return try_all(what, count, seed, [&](dice& d) { return roll_case(d, most, elements); }, parse, with_combines(judge), refused);
 }
 
 #ifdef FUZZ_EXCHANGES
