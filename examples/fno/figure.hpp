@@ -63,7 +63,7 @@ inline std::string curve(const std::vector<double>& errors, double top, double b
 /// Writes two fields, what became of them, what was predicted and by how much it is wrong, and the errors of tests during training. The file
 /// appears whole or not at all.
 inline void write_figure(const std::filesystem::path& path, const at::Tensor& before, const at::Tensor& after, const at::Tensor& predicted,
-                         const std::vector<double>& errors, const std::string& title) {
+                         const std::vector<double>& errors, int steps, const std::string& title) {
   using namespace detail;
   constexpr double right = left + 3 * pitch + side, width = right + 24, first = 78;
   std::string svg = fmt::format("<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {0} 740' width='{0}' height='740'>\n<style>text{{font-family:'DejaVu Sans',"
@@ -79,7 +79,7 @@ inline void write_figure(const std::filesystem::path& path, const at::Tensor& be
       svg += fmt::format("<text x='{}' y='{}'>{}</text>\n", x, y - 8, names[j]) + field(fields[j], j == 3 ? wrong : most, x, y);
     }
   }
-  svg += curve(errors, 560, 690, right) + fmt::format("<text x='{}' y='544'>relative error of the tests, over {} steps of training</text>\n</svg>\n", left, errors.size() - 1);
+  svg += curve(errors, 560, 690, right) + fmt::format("<text x='{}' y='544'>relative error of the tests, over {} steps of training</text>\n</svg>\n", left, steps);
   tessera::write_whole(path, svg);
 }
 

@@ -144,7 +144,7 @@ int run(int argc, char** argv, const ts::launch_options& options, const task& jo
     if (!speaks) return;
     fmt::print("test error: {:.2f} %, untrained {:.0f} %\n", 100 * h.errors.back(), 100 * h.errors.front());
     if (!job.figure.empty()) {
-      write_figure(job.figure, job.test.before, job.test.after, h.predicted, h.errors, "Burgers' equation by a Fourier neural operator, 2 x 2 workers");
+      write_figure(job.figure, job.test.before, job.test.after, h.predicted, h.errors, job.steps, "Burgers' equation by a Fourier neural operator, 2 x 2 workers");
       fmt::print("picture: {}\n", job.figure);
     }
     if (!job.serial) return;
