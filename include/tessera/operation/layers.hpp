@@ -116,9 +116,9 @@ struct global_avg_pool : layer<global_avg_pool> {
 template <class... Options>
 struct upsample : layer<upsample<Options...>> {
   static constexpr const char* name = "upsample";
-  static constexpr bool to_sizes = !detail::read_options<Options...>(option_set{topic::factor}).up.sizes.empty();
-  static constexpr option_set takes = to_sizes ? option_set{topic::factor, topic::interpolation, topic::corners, topic::antialias}
-                                               : option_set{topic::factor, topic::divisor, topic::interpolation, topic::corners, topic::antialias};
+  static constexpr option_set all{topic::factor, topic::divisor, topic::interpolation, topic::corners, topic::antialias};
+  static constexpr bool to_sizes = !detail::read_options<Options...>(all).up.sizes.empty();
+  static constexpr option_set takes = to_sizes ? option_set{topic::factor, topic::interpolation, topic::corners, topic::antialias} : all;
   static constexpr upsampling what() {
     detail::layer_options o = detail::read_options<Options...>(takes);
     if (o.pool.divisor > 1)
