@@ -2,45 +2,13 @@
 
 #include <tessera/operation/footprint.hpp>
 #include <tessera/operation/infer.hpp>
-#include <tessera/operation/initial_value.hpp>
+#include <tessera/operation/parameter_value.hpp>
 #include <tessera/operation/traffic.hpp>
 #include <tessera/topology/tensor_type.hpp>
 
 #include <initializer_list>
 
 namespace tessera {
-
-/// How a parameter stands in the state dict of the serial model: neighbouring dimensions as one, and of that a range.
-struct serial_view {
-  const char* name = nullptr;  ///< the serial tensor's, where it is not the parameter's own
-  int dimension = 0;           ///< of the serial tensor, which has all others as the parameter
-  int factors = 0;             ///< as many of the parameter's dimensions as it is the product of, outermost first; 0: one
-  index_t begin = 0;           ///< where the parameter begins in it
-  index_t whole = 0;           ///< its extent; 0: the parameter's
-
-  friend constexpr bool operator==(const serial_view&, const serial_view&) = default;
-};
-
-/// Where one parameter of a layer lives and how the layer sees it.
-struct parameter_value {
-  const char* name = nullptr;
-  layout stored;  ///< what the optimizer steps and the state dict saves
-  layout used;    ///< what the layer's local operation takes
-  initial_value initial;  ///< with the fans of the serial layer: initial values do not depend on the partition
-  bool has_element = false;  ///< one of its own, not that of the layer's first operand
-  tessera::element element{};
-  serial_view serial = {};
-  bool frozen = false;  ///< it has no gradient
-};
-
-/// Where one buffer of a layer lives: a tensor that forward assigns and that has no cotangent, as running statistics.
-struct buffer_value {
-  const char* name = nullptr;
-  layout stored;
-  initial_value initial;
-  tessera::element element = tessera::element::float32;
-  bool only_here = false;  ///< the serial model has none, so a state dict may lack it
-};
 
 /// A layer as what it is, a composition: (raw → output) ∘ local operations ∘ (given → used), with the exchanges between its local
 /// operations, its parameters and its buffers.
