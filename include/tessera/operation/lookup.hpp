@@ -1,6 +1,8 @@
 #pragma once
 
 #include <tessera/operation/chosen.hpp>
+#include <tessera/operation/verdicts.hpp>
+#include <tessera/topology/element.hpp>
 #include <tessera/topology/layout.hpp>
 
 namespace tessera {
