@@ -132,7 +132,7 @@ TEST_CASE("an embedding that counts exchanges a number a row for the counts and 
   CHECK(p.from(1).roles[1] == partial_by(combine::max));
   CHECK(traffic_of_exchange(p, 0).forward.bytes == 4 * 9 * 8);  // an all_reduce between the two workers of each column: 9 numbers for each
   CHECK(traffic_of_exchange(p, 1).forward.bytes == 4 * 9 * 8);
-  CHECK(traffic_of(p, {typed.exchanged_element(0)}).backward.bytes == 0);
+  CHECK(traffic_of(p, {{typed.exchanged_element(0)}, 1}).backward.bytes == 0);
   const memory_value taken = peak_memory<sequential<rows, nn::embedding<9, 4, frozen>>>(bind<batch>(6));
   CHECK(taken.parameters == 9 * 4 * 4);
   CHECK(taken.gradients == 0);

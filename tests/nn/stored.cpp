@@ -121,10 +121,10 @@ index_t uncounted(const std::vector<index_t>& extents) {
     auto x = take<typename Net::input>(t, global_of(extents, numbers{1}));
     x.requires_grad();
     net(x);  // binds
-    const std::uint64_t before = t.state()->total.bytes;
+    const index_t before = t.state()->total.bytes;
     const auto again = net(x);
     torch::autograd::backward({again.local()}, {at::ones_like(again.local())});
-    return static_cast<index_t>(t.state()->total.bytes - before);
+    return t.state()->total.bytes - before;
   });
   if (!run.well()) return -1;
   index_t all = 0;
