@@ -469,7 +469,9 @@ std::string judge_layer(const layer_case& c, long& refused) {
   const serial_result rough = serial(c, at::kFloat, first.state);
   double epsilon = 0;  // of what is computed with: weights may be wider than operands
   for (const tensor_value& x : c.operands) epsilon = std::max(epsilon, epsilon_of(tessera::detail::scalar_type(x.element)));
-  for (const auto& [name, mine] : first.parts) {
+  for (const auto& part : first.parts) {
+    const auto& name = part.first;  // no binding: clang 14 lets no lambda hold one
+    const auto& mine = part.second;
     tensors all;
     for (const auto& r : run.results) all.push_back(r->parts.count(name) > 0 ? r->parts.at(name).box : at::Tensor());
     for (const came_to* s : inside)
