@@ -97,7 +97,7 @@ using windows = std::vector<sliding>;
 
 /// Lets every dimension with a window hold what its outputs need.
 inline layout hold(layout tiles, const windows& of) {
-  check(detail::hold_windows(tiles, 0, of.data(), static_cast<int>(of.size())));
+  check(tessera::detail::hold_windows(tiles, 0, of.data(), static_cast<int>(of.size())));
   return tiles;
 }
 
