@@ -16,6 +16,13 @@ inline tessera::nn::state_dict state_of(const torch::nn::Module& serial) {
 }
 // [end]
 
+/// Gives a module another state, whose keys are its own, in double.
+inline void assign(torch::nn::Module& serial, const tessera::nn::state_dict& begin) {
+  serial.to(at::kDouble);
+  const at::NoGradGuard no_gradients;
+  for (auto& [key, value] : state_of(serial)) value.copy_(begin.at(key));
+}
+
 /// Gives a module weights in double that every worker makes alike; LibTorch's own begin differently on each, in float.
 inline void fill(torch::nn::Module& serial) {
   double shift = 0;

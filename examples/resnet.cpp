@@ -73,12 +73,6 @@ struct serial_network : torch::nn::Module {
   std::shared_ptr<serial_stage> small_ones = register_module("small_ones", std::make_shared<serial_stage>(16));
   torch::nn::Linear head = register_module("head", torch::nn::Linear(32, 10));
 
-  /// Begins as another state, whose keys are its own.
-  explicit serial_network(const nn::state_dict& begin) {
-    to(at::kDouble);
-    const at::NoGradGuard no_gradients;
-    for (auto& [key, value] : state_of(*this)) value.copy_(begin.at(key));
-  }
   at::Tensor forward(const at::Tensor& x) {
     return head(small_ones->forward(at::max_pool2d(large->forward(stem->forward(x)), 2)).mean({2, 3}));
   }
@@ -130,7 +124,8 @@ history train(const task& job, const std::vector<at::Tensor>& parameters, digits
 double accuracy(const task& job, const history& h) { return 100 * h.readings.eq(job.data.test.labels).to(at::kDouble).mean().item<double>(); }
 
 history train_serial(const task& job, const nn::state_dict& initial) {
-  serial_network serial(initial);
+  serial_network serial;
+  assign(serial, initial);
   digits::progress bar("serial epoch", job.epochs);
   const auto loss_of = [&](const at::Tensor& x, const at::Tensor& y) {
     const at::Tensor loss = at::cross_entropy_loss(serial.forward(x), y);

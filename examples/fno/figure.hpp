@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "../raster.hpp"
+
 namespace fno {
 
 namespace detail {
@@ -25,21 +27,11 @@ inline std::string colour(int shade) {
   return fmt::format("#{:02x}{:02x}{:02x}", part(0), part(1), part(2));
 }
 
-/// A field n x n at a corner, its values from −most to most; a path for each colour, of runs in rows.
+/// A field n x n at a corner, its values from −most to most.
 inline std::string field(const at::Tensor& values, double most, double x, double y) {
-  const auto n = values.size(0);
-  const at::Tensor shade = ((values / most + 1) / 2 * (shades - 1)).round().clamp(0, shades - 1).to(at::kLong).contiguous();
-  const std::int64_t* of = shade.data_ptr<std::int64_t>();
-  std::array<std::string, shades> paths;
-  for (std::int64_t i = 0; i < n; ++i)
-    for (std::int64_t j = 0, end = 0; j < n; j = end) {
-      for (end = j; end < n && of[i * n + end] == of[i * n + j]; ++end) {}
-      paths[static_cast<std::size_t>(of[i * n + j])] += fmt::format("M{} {}h{}v1h-{}z", j, i, end - j, end - j);
-    }
-  std::string svg = fmt::format("<g transform='translate({} {}) scale({})' shape-rendering='crispEdges'>", x, y, static_cast<double>(side) / static_cast<double>(n));
-  for (int s = 0; s < shades; ++s)
-    if (const std::string& path = paths[static_cast<std::size_t>(s)]; !path.empty()) svg += fmt::format("<path fill='{}' d='{}'/>", colour(s), path);
-  return svg + "</g>\n";
+  std::vector<std::string> colours;
+  for (int shade = 0; shade < shades; ++shade) colours.push_back(colour(shade));
+  return raster(((values / most + 1) / 2 * (shades - 1)).round().clamp(0, shades - 1).to(at::kLong), colours, side, x, y);
 }
 
 /// The errors of tests over the steps, on a logarithmic scale between powers of ten.
