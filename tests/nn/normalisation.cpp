@@ -357,6 +357,9 @@ struct dropping_net {
       for (const auto& y : {elements.dynamic(), channels.dynamic(), none.dynamic()}) seen.push_back(global(y));
       sum(elements).backward();
       seen.push_back(global(x.grad()));
+      net.eval();
+      const auto [whole, also, all_of_it] = net(x);
+      for (const auto& y : {whole.dynamic(), also.dynamic(), all_of_it.dynamic()}) seen.push_back(global(y).detach());
       return seen;
     });
     INFO(all.errors());
@@ -427,6 +430,7 @@ TEST_CASE("an alpha dropout is LibTorch's affine map of what its mask keeps, the
   CHECK(std::abs(x.mean().item<double>() - one[1].mean().item<double>()) < 0.06);
   CHECK(std::abs(one[1].var().item<double>() / x.var().item<double>() - 1) < 0.1);
   CHECK(at::equal(one[3], at::zeros_like(x)));
+  for (const std::size_t i : {5, 6, 7}) CHECK(at::equal(one[i], x));  // where it does not train
   CHECK(at::allclose(at::alpha_dropout(x, 0.999999999, true), at::full_like(x, 0), 1, 1e-3));  // LibTorch's goes there too
   tensor_value terms{value_of<typename dropping_net<2, 3>::image>.layout, element::float64};
   for (axis_role& r : terms.layout.roles) r = {role::partial};
