@@ -30,6 +30,7 @@ struct entry {
   std::vector<index_t> extents;
   element of = element::float32;
   std::vector<example> examples;
+  std::vector<example> refused = {};  ///< for every way in which x may lie
 };
 
 /// Keys of queries: one head for each group of theirs.
@@ -51,48 +52,65 @@ const std::vector<entry>& entries() {
       {"linear", "`torch::nn::Linear`", rows, element::float32,
        {EXAMPLE(nn::linear_layer{.out = 10}), EXAMPLE(nn::linear_layer{.out = 10, .cut_out = {"a"}}), EXAMPLE(nn::linear_layer{.out = 10, .cut_in = {"a"}})}},
       {"experts", "`torch::baddbmm` of each expert's slots", {4, 6, 12}, element::float32,
-       {EXAMPLE(nn::experts_layer{.experts = 4, .out = 10}), EXAMPLE(nn::experts_layer{.experts = 4, .out = 10, .cut_out = {"a"}})}},
+       {EXAMPLE(nn::experts_layer{.experts = 4, .out = 10}), EXAMPLE(nn::experts_layer{.experts = 4, .out = 10, .cut_out = {"a"}})},
+       {EXAMPLE(nn::experts_layer{.experts = 5, .out = 10})}},
       {"embedding", "`torch::nn::Embedding`", {8, 6}, element::int64,
        {EXAMPLE(nn::embedding_layer{.rows = 20, .features = 4}), EXAMPLE(nn::embedding_layer{.rows = 20, .features = 4, .cut_out = {"a"}}),
-        EXAMPLE(nn::embedding_layer{.rows = 20, .features = 4, .cut_in = {"a"}})}},
+        EXAMPLE(nn::embedding_layer{.rows = 20, .features = 4, .cut_in = {"a"}})},
+       {EXAMPLE(nn::embedding_layer{.rows = 20, .features = 4, .padding_idx = 20}), EXAMPLE(nn::embedding_layer{.rows = 20, .features = 4, .sparse = true})}},
       {"heads", "`torch::nn::Linear` with the rows q, k, v", sequence, element::float32,
        {EXAMPLE(nn::heads_layer{.heads = 4, .key_heads = 2, .features = 3}),
-        EXAMPLE(nn::heads_layer{.heads = 4, .key_heads = 2, .features = 3, .cut_out = {"a"}})}},
+        EXAMPLE(nn::heads_layer{.heads = 4, .key_heads = 2, .features = 3, .cut_out = {"a"}})},
+       {EXAMPLE(nn::heads_layer{.heads = 4, .key_heads = 3, .features = 3})}},
       {"attention", "`torch::scaled_dot_product_attention`", heads, element::float32,
        {{"nn::attention<>(q, k, v) with q", [](const tensor_value& q) { return nn::attention<>::plan(q, keys_of(q), keys_of(q)); }}}},
       {"gated", "`torch::nn::Linear` with the rows gate, up", sequence, element::float32,
        {EXAMPLE(nn::gated_layer{.out = 8}), EXAMPLE(nn::gated_layer{.out = 8, .cut_out = {"a"}})}},
       {"gated_experts", "`torch::baddbmm` of each expert's slots, the columns gate, up", {4, 6, 12}, element::float32,
-       {EXAMPLE(nn::gated_experts_layer{.experts = 4, .out = 8}), EXAMPLE(nn::gated_experts_layer{.experts = 4, .out = 8, .cut_out = {"a"}})}},
+       {EXAMPLE(nn::gated_experts_layer{.experts = 4, .out = 8}), EXAMPLE(nn::gated_experts_layer{.experts = 4, .out = 8, .cut_out = {"a"}})},
+       {EXAMPLE(nn::gated_experts_layer{.experts = 5, .out = 8})}},
       {"cast", "`torch::Tensor::to`", rows, element::float32, {EXAMPLE(nn::cast_layer{element::bfloat16})}},
       {"conv", "`torch::nn::Conv1d` to `Conv3d`", image, element::float32,
        {EXAMPLE(nn::conv_layer{.out = 4, .kernel = {3, 3}, .padding = {1}}),
         EXAMPLE(nn::conv_layer{.out = 4, .kernel = {3, 3}, .stride = {2}, .padding = {1}, .padding_mode = boundary::periodic}),
         EXAMPLE(nn::conv_layer{.out = 4, .kernel = {3, 3}, .padding = {1}, .groups = 2}),
-        EXAMPLE(nn::conv_layer{.out = 4, .kernel = {3, 3}, .padding = {1}, .cut_out = {"a"}})}},
+        EXAMPLE(nn::conv_layer{.out = 4, .kernel = {3, 3}, .padding = {1}, .cut_out = {"a"}})},
+       {EXAMPLE(nn::conv_layer{.out = 4, .kernel = {3}}), EXAMPLE(nn::conv_layer{.out = 4, .kernel = {3, 3}, .groups = 4}), EXAMPLE(nn::conv_layer{.out = 4, .kernel = {15, 3}, .padding = {1}})}},
       {"conv_transpose", "`torch::nn::ConvTranspose1d` to `ConvTranspose3d`", image, element::float32,
        {EXAMPLE(nn::conv_transpose_layer{.out = 4, .kernel = {4, 4}, .stride = {2}, .padding = {1}}),
-        EXAMPLE(nn::conv_transpose_layer{.out = 4, .kernel = {4, 4}, .stride = {2}, .padding = {1}, .cut_out = {"a"}})}},
+        EXAMPLE(nn::conv_transpose_layer{.out = 4, .kernel = {4, 4}, .stride = {2}, .padding = {1}, .cut_out = {"a"}})},
+       {EXAMPLE(nn::conv_transpose_layer{.out = 4, .kernel = {4, 4}, .stride = {2}, .output_padding = {2}}), EXAMPLE(nn::conv_transpose_layer{.out = 4, .kernel = {3, 3}, .padding = {8}})}},
       {"max_pool", "`torch::nn::MaxPool1d` to `MaxPool3d`", image, element::float32,
-       {EXAMPLE(nn::max_pool_layer{.kernel = {2, 2}}), EXAMPLE(nn::max_pool_layer{.kernel = {3, 3}, .stride = {2}, .padding = {1}})}},
-      {"avg_pool", "`torch::nn::AvgPool1d` to `AvgPool3d`", image, element::float32, {EXAMPLE(nn::avg_pool_layer{.kernel = {3, 3}, .stride = {2}, .padding = {1}})}},
+       {EXAMPLE(nn::max_pool_layer{.kernel = {2, 2}}), EXAMPLE(nn::max_pool_layer{.kernel = {3, 3}, .stride = {2}, .padding = {1}})},
+       {EXAMPLE(nn::max_pool_layer{.kernel = {3}}), EXAMPLE(nn::max_pool_layer{.kernel = {3, 3}, .padding = {2}})}},
+      {"avg_pool", "`torch::nn::AvgPool1d` to `AvgPool3d`", image, element::float32, {EXAMPLE(nn::avg_pool_layer{.kernel = {3, 3}, .stride = {2}, .padding = {1}})},
+       {EXAMPLE(nn::avg_pool_layer{.kernel = {3}}), EXAMPLE(nn::avg_pool_layer{.kernel = {3, 3}, .padding = {2}})}},
       {"global_avg_pool", "`torch::nn::AdaptiveAvgPool1d` to `AdaptiveAvgPool3d` to one element", image, element::float32, {EXAMPLE(nn::global_avg_pool{})}},
-      {"adaptive_avg_pool", "`torch::nn::AdaptiveAvgPool1d` to `AdaptiveAvgPool3d`", image, element::float32, {EXAMPLE(nn::adaptive_avg_pool_layer{.sizes = {5, 8}})}},
-      {"adaptive_max_pool", "`torch::nn::AdaptiveMaxPool1d` to `AdaptiveMaxPool3d`", image, element::float32, {EXAMPLE(nn::adaptive_max_pool_layer{.sizes = {5, 8}})}},
+      {"adaptive_avg_pool", "`torch::nn::AdaptiveAvgPool1d` to `AdaptiveAvgPool3d`", image, element::float32, {EXAMPLE(nn::adaptive_avg_pool_layer{.sizes = {5, 8}})},
+       {EXAMPLE(nn::adaptive_avg_pool_layer{.sizes = {5}})}},
+      {"adaptive_max_pool", "`torch::nn::AdaptiveMaxPool1d` to `AdaptiveMaxPool3d`", image, element::float32, {EXAMPLE(nn::adaptive_max_pool_layer{.sizes = {5, 8}})},
+       {EXAMPLE(nn::adaptive_max_pool_layer{.sizes = {5}})}},
       {"batch_norm", "`torch::nn::BatchNorm1d` to `BatchNorm3d`", image, element::float32, {EXAMPLE(nn::batch_norm_layer{})}},
-      {"group_norm", "`torch::nn::GroupNorm`", image, element::float32, {EXAMPLE(nn::group_norm_layer{.groups = 3})}},
+      {"group_norm", "`torch::nn::GroupNorm`", image, element::float32, {EXAMPLE(nn::group_norm_layer{.groups = 3})},
+       {EXAMPLE(nn::group_norm_layer{.groups = 4})}},
       {"instance_norm", "`torch::nn::InstanceNorm1d` to `InstanceNorm3d`", image, element::float32, {EXAMPLE(nn::instance_norm_layer{})}},
-      {"layer_norm", "`torch::nn::LayerNorm`", sequence, element::float32, {EXAMPLE(nn::layer_norm_layer{}), EXAMPLE(nn::layer_norm_layer{.last = 2})}},
-      {"rms_norm", "`torch::rms_norm`", sequence, element::float32, {EXAMPLE(nn::rms_norm_layer{})}},
+      {"layer_norm", "`torch::nn::LayerNorm`", sequence, element::float32, {EXAMPLE(nn::layer_norm_layer{}), EXAMPLE(nn::layer_norm_layer{.last = 2})},
+       {EXAMPLE(nn::layer_norm_layer{.last = 4})}},
+      {"rms_norm", "`torch::rms_norm`", sequence, element::float32, {EXAMPLE(nn::rms_norm_layer{})},
+       {EXAMPLE(nn::rms_norm_layer{.last = 4})}},
       {"upsample", "`torch::nn::Upsample`", image, element::float32,
        {EXAMPLE(nn::upsample_layer{.factors = {2, 2}}), EXAMPLE(nn::upsample_layer{.sizes = {18, 30}, .mode = interpolation::linear}),
-        EXAMPLE(nn::upsample_layer{.factors = {2, 2}, .mode = interpolation::cubic})}},
-      {"dropout", "`torch::nn::Dropout`, `Dropout2d`", image, element::float32, {EXAMPLE(nn::dropout_layer{})}},
+        EXAMPLE(nn::upsample_layer{.factors = {2, 2}, .mode = interpolation::cubic})},
+       {EXAMPLE(nn::upsample_layer{.factors = {2, 2}, .sizes = {18, 30}}), EXAMPLE(nn::upsample_layer{.factors = {2, 2}, .align_corners = true}), EXAMPLE(nn::upsample_layer{.factors = {2, 2}, .mode = interpolation::linear, .antialias = true})}},
+      {"dropout", "`torch::nn::Dropout`, `Dropout2d`", image, element::float32, {EXAMPLE(nn::dropout_layer{})},
+       {EXAMPLE(nn::dropout_layer{.probability = 1.5})}},
       {"relu", "`torch::nn::ReLU`", rows, element::float32, {EXAMPLE(nn::relu{})}},
       {"flatten", "`torch::nn::Flatten`", image, element::float32, {EXAMPLE(nn::flatten{})}},
       {"pad", "`torch::nn::functional::pad`", image, element::float32,
-       {EXAMPLE(nn::pad_layer{.widths = {3, 0, 0, 0}}), EXAMPLE(nn::pad_layer{.widths = {3, 0, 0, 0}, .padding_mode = boundary::reflect})}},
-      {"slice", "`torch::Tensor::slice`", image, element::float32, {EXAMPLE(nn::slice_layer{.dimension = 2, .begin = 1, .end = 8})}},
+       {EXAMPLE(nn::pad_layer{.widths = {3, 0, 0, 0}}), EXAMPLE(nn::pad_layer{.widths = {3, 0, 0, 0}, .padding_mode = boundary::reflect})},
+       {EXAMPLE(nn::pad_layer{.widths = {0, 0, -12, 0}}), EXAMPLE(nn::pad_layer{.widths = {12, 0, 0, 0}, .padding_mode = boundary::reflect})}},
+      {"slice", "`torch::Tensor::slice`", image, element::float32, {EXAMPLE(nn::slice_layer{.dimension = 2, .begin = 1, .end = 8})},
+       {EXAMPLE(nn::slice_layer{.dimension = 4, .begin = 1, .end = 8}), EXAMPLE(nn::slice_layer{.dimension = 2, .begin = 8, .end = 14})}},
       {"repartition", "nothing", image, element::float32,
        {{"nn::repartition<partition<mesh<a>, whole, blocks<a>, whole, whole>>",
          [](const tensor_value& x) {
@@ -161,7 +179,7 @@ constexpr const char* about = R"(# What layers move
 This page is written by `scripts/make_layer_page` from the plans that networks run, and a test holds it. Each table is one layer on an axis `a` of two
 workers, for every way in which its input may lie: how the result lies then, and what moves on the way there and back. The number behind a
 verb is how many elements the busier worker receives. What is not named moves nothing; a parameter that is *copied in* costs nothing
-forward, and its gradient an all_reduce. What is refused says its [code](refusals.md). Cuts along several axes move what each of them
+forward, and its gradient an all_reduce. *Partial* are terms of a sum. What is refused says its [code](refusals.md). Cuts along several axes move what each of them
 moves. Of p workers and a tensor of e elements, of which each has e/p where it is cut:
 
 | verb | a worker receives | and its adjoint |
@@ -181,11 +199,20 @@ void print(const entry& e) {
   const tensor_value same = lying(e);
   tensor_value invariant = same;
   invariant.layout.roles[0].kind = role::invariant;
+  tensor_value terms = same;
+  terms.layout.roles[0].kind = role::partial;
   for (const example& one : e.examples) {
     std::printf("\n`%s` of %s\n\n| x | y | forward | backward |\n|---|---|---|---|\n", one.text, shape_text(same.layout).c_str());
     const auto line = [&](const tensor_value& x) { std::printf("| %s | %s |\n", covers_text(x.layout).c_str(), row_of(one.plan(x), e.of).c_str()); };
     line(invariant);
     for (int d = 0; d < same.layout.dims.count; ++d) line(cut(same, d));
+    line(terms);
+  }
+  if (e.refused.empty()) return;
+  std::printf("\nRefused, however x lies:\n\n| written | told |\n|---|---|\n");
+  for (const example& one : e.refused) {
+    const refusal why = one.plan(same).why;
+    std::printf("| `%s` | %s |\n", one.text, why.ok() ? "nothing" : fmt::format("`{}`", why.because->code).c_str());
   }
 }
 
