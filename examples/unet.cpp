@@ -116,8 +116,8 @@ struct cut {
 };
 struct band : ts::axis<4> {};
 using line = ts::mesh<band>;
-constexpr ts::index_t size = 34;  // 17 rows of a worker are pooled to 9 and 8
-using space = cut<pixels, ts::partition<grid, ts::whole, ts::blocks<row>, ts::blocks<col>>, size, size>;
+constexpr ts::index_t image_side = 34;  // 17 rows of a worker are pooled to 9 and 8
+using space = cut<pixels, ts::partition<grid, ts::whole, ts::blocks<row>, ts::blocks<col>>, image_side, image_side>;
 using data_and_space = cut<ts::partition<grid, ts::blocks<row>, ts::whole, ts::whole, ts::blocks<col>>,
                            ts::partition<grid, ts::blocks<row>, ts::whole, ts::blocks<col>>, 10, 14>;
 using channels_and_space = cut<ts::partition<grid, ts::whole, ts::blocks<row>, ts::whole, ts::blocks<col>>,
@@ -229,7 +229,7 @@ int run(int argc, char** argv, const ts::launch_options& options, const task& jo
     if (speaks) {
       fmt::print("five steps of a U-Net, cut in five ways, and of a residual network differ from one process by {:.2e}\n", far);
       const auto moved = ts::traffic<segmenter>(ts::bind<batch>(job.rows));
-      fmt::print("{} workers, {} scenes of {} x {} to learn from; forward moves {} bytes in {} messages\n", team.size(), job.train.images.size(0), size, size,
+      fmt::print("{} workers, {} scenes of {} x {} to learn from; forward moves {} bytes in {} messages\n", team.size(), job.train.images.size(0), image_side, image_side,
                  moved.forward.bytes, moved.forward.messages);
       bar.emplace("step", job.steps);
     }
@@ -280,8 +280,8 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   job.serial = !alone;
   try {
-    job.train = scenes::drawn(samples, size, job.seed);
-    job.test = scenes::drawn(64, size, ~job.seed);
+    job.train = scenes::drawn(samples, image_side, job.seed);
+    job.test = scenes::drawn(64, image_side, ~job.seed);
     return run(argc, argv, options, job);
   } catch (const std::exception& e) {
     fmt::print(stderr, "unet: {}\n", e.what());
