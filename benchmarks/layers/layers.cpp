@@ -9,6 +9,7 @@
 #include <tessera/operation/layer_values.hpp>
 #include <tessera/tessera.hpp>
 
+#include <ATen/Parallel.h>
 #include <c10/core/AutogradState.h>
 #include <torch/csrc/autograd/autograd.h>
 
