@@ -675,6 +675,33 @@ TEST_CASE("a windowed operation on a cut dimension needs its own halo") {
   CHECK(of(x).layout.dims[0].needs == three.needs());
 }
 
+TEST_CASE("what a window leaves out the only worker lacks, whether an axis of extent 1 cuts the dimension or none does") {
+  struct one : axis<1> {};
+  using whole_line = tensor<partition<mesh<one>, blocks<one>>, shape_of<9>, double>;
+  for (const bool cut : {true, false}) {
+    layout blocks = value_of<whole_line>.layout;
+    if (!cut) blocks.release(0);
+    const auto of = [&](const signature& s, const layout& x) {
+      static_vector<operand, 4> operands;
+      operands.push({x, false});
+      if (s.operands.count == 2) operands.push({blocks, false});
+      return infer(s, operands);
+    };
+    const sliding third{1, 3, 0, 0, 1};
+    const layout some = blocks.halo(0, third);  // the elements [0, 7)
+    CHECK(of(operation("i->i"), some).layout.dims[0].kind == cover::haloed);
+    CHECK(of(operation("i->i").windowed('i', third), some).layout.dims[0].kind == cover::tiled);
+    CHECK(of(operation("i->i").windowed('i', {2, 3, 0, 0, 1}), some).why.is(code::window_without_halo));
+    CHECK(of(operation("i->i").whole("i"), some).why.is(code::dimension_needed_whole));
+    CHECK(of(operation("i->").linear(), some).why.is(code::dimension_needed_whole));
+    CHECK(of(operation("i,i->i"), some).why.is(code::dimension_needed_whole));
+    CHECK_FALSE(same(some, blocks));
+    const layout all = blocks.halo(0, {3, 3, 0, 0, 1});
+    CHECK(same(all, blocks));
+    for (const signature& s : {operation("i->i").whole("i"), operation("i->").linear(), operation("i,i->i")}) CHECK(of(s, all).why.ok());
+  }
+}
+
 TEST_CASE("a range of a cut dimension stays where it is: a tiling, or the copies that there were") {
   using cut = tensor<partition<grid, whole, blocks<row>>, shape_of<4, 10>, double>;
   static constexpr signature middle = operation("ab->ab").narrowed('b', 2, 9).linear();

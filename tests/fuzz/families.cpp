@@ -423,8 +423,9 @@ tensors heads_of(const serial_call& s) {
           parts[2].unflatten(-1, {key_heads, features})};
 }
 
-void roll_gated(roller& r) {
-  ints extents = r.numbers(r.roll(1, 3), 1, 5);
+void roll_gated(roller& r, bool by_expert) {
+  ints extents = r.numbers(r.roll(by_expert ? 2 : 1, by_expert ? 4 : 3), 1, 5);
+  if (by_expert) r.say("experts", extents[0]);
   r.say("out", r.roll(1, 5));
   r.say_unless("bias", !r.once_in(4), true);
   if (const auto out = r.axes(2); !out.empty() && r.once_in(2)) r.say("cut_out", out);
@@ -556,7 +557,8 @@ std::vector<family> layer_families() {
       {"rms_norm", [](roller& r) { roll_last(r, false); }, [](call s) { return tensors{rms_normed(s)}; }, of_terms},
       {"embedding", roll_embedding, [](call s) { return tensors{embedded(s)}; }, {"tessera.embedding.index", "tessera.rule.nonlinear", "tessera.rule.on"}, {}, rows_of},
       {"heads", roll_heads, heads_of, whole_terms},
-      {"gated", roll_gated, [](call s) { return at::linear(s.x[0], s["weight"], s["bias"]).chunk(2, -1); }, whole_terms},
+      {"gated", [](roller& r) { roll_gated(r, false); }, [](call s) { return at::linear(s.x[0], s["weight"], s["bias"]).chunk(2, -1); }, whole_terms},
+      {"gated_experts", [](roller& r) { roll_gated(r, true); }, [](call s) { return by_expert(s).chunk(2, -1); }, whole_terms},
       {"dropout", roll_dropout, [](call s) { return tensors{dropped(s)}; }, of_terms},
       {"relu", [](roller& r) { roll_any(r, 0, 4); }, [](call s) { return tensors{at::relu(s.x[0])}; }, of_terms},
       {"flatten", [](roller& r) { roll_any(r, 2, 4); }, [](call s) { return tensors{s.x[0].flatten(1) * 1}; }, {"tessera.rule.whole"}},

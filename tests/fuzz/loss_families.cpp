@@ -70,6 +70,7 @@ void roll_elementwise(roller& r) {
   if (loss == "poisson_nll") {
     r.say_unless("log_input", r.once_in(2), true);
     r.say_unless("full", r.once_in(2), false);
+    r.say("eps", 0.25e-3 * r.roll(1, 6));
   }
   if (loss == "kl_div") r.say_unless("log_target", r.once_in(2), false);
   r.take(roll_sizes(r, r.roll(0, 4)));
@@ -77,6 +78,9 @@ void roll_elementwise(roller& r) {
   r.take(x, r.e);
   for (int weights = loss == "bce_both" ? 2 : loss == "bce_weight" || loss == "bce_positive"; weights > 0; --weights) r.take(roll_weights(r, x), r.e);
 }
+
+/// Targets that are signs, and now and then neither.
+at::Tensor signs_of(const at::Tensor& x) { return at::where(x < 0, -1.0, at::where(x < 0.1, 0.5, 1.0)).to(at::kDouble); }
 
 at::Tensor elementwise_value(const layer_case& c, std::size_t operand, const at::Tensor& x) {
   const std::string loss = c.options.value("loss", "");
@@ -88,7 +92,7 @@ at::Tensor elementwise_value(const layer_case& c, std::size_t operand, const at:
   if (loss == "kl_div") return target && !c.options.value("log_target", false) ? positive() : x;
   if (loss == "bce") return from_0_to_1() * 0.875 + 0.0625;
   if (loss.rfind("bce", 0) == 0) return target ? from_0_to_1() : x;
-  if (loss == "hinge" && target) return at::where(x < 0, at::full({}, -1.0, at::kDouble), at::where(x < 0.1, at::full({}, 0.5, at::kDouble), at::ones({}, at::kDouble)));
+  if (loss == "hinge" && target) return signs_of(x);
   return x;
 }
 
@@ -99,7 +103,7 @@ boxes elementwise_losses(const json& o, const boxes& x) {
     if (loss == "mse") return nn::mse_loss<By>(x[0], x[1]);
     if (loss == "smooth_l1") return nn::smooth_l1_loss<By>(x[0], x[1], {.beta = o.value("beta", 1.0)});
     if (loss == "huber") return nn::huber_loss<By>(x[0], x[1], {.delta = o.value("delta", 1.0)});
-    if (loss == "poisson_nll") return nn::poisson_nll_loss<By>(x[0], x[1], {.log_input = o.value("log_input", true), .full = o.value("full", false), .eps = 1e-3});
+    if (loss == "poisson_nll") return nn::poisson_nll_loss<By>(x[0], x[1], {.log_input = o.value("log_input", true), .full = o.value("full", false), .eps = o.value("eps", 1e-8)});
     if (loss == "kl_div") return nn::kl_div<By>(x[0], x[1], {.log_target = o.value("log_target", false)});
     if (loss == "bce") return nn::binary_cross_entropy<By>(x[0], x[1]);
     if (loss == "bce_logits") return nn::binary_cross_entropy_with_logits<By>(x[0], x[1]);
@@ -120,7 +124,7 @@ tensors serial_elementwise(const serial_call& s) {
     if (loss == "mse") return at::mse_loss(x, y, how);
     if (loss == "smooth_l1") return at::smooth_l1_loss(x, y, how, s.option("beta", 1.0));
     if (loss == "huber") return at::huber_loss(x, y, how, s.option("delta", 1.0));
-    if (loss == "poisson_nll") return at::poisson_nll_loss(x, y, s.option("log_input", true), s.option("full", false), 1e-3, how);
+    if (loss == "poisson_nll") return at::poisson_nll_loss(x, y, s.option("log_input", true), s.option("full", false), s.option("eps", 1e-8), how);
     if (loss == "kl_div") return at::kl_div(x, y, how, s.option("log_target", false));
     if (loss == "bce") return at::binary_cross_entropy(x, y, {}, how);
     if (loss == "bce_logits") return at::binary_cross_entropy_with_logits(x, y, {}, {}, how);
@@ -226,7 +230,7 @@ std::vector<family> loss_families() {
       {"cosine_embedding_loss", roll_cosine,
        [](call s) { return by_batch(s, at::cosine_embedding_loss(s.x[0], s.x[1], s.x[2].detach(), s.option("margin", 0.0), in_libtorch(s))); }, of_terms, {},
        [](const layer_case&, std::size_t operand, const at::Tensor& x) {  // rows of zeros have no angle
-         return operand < 2 ? x + 1.125 : at::where(x < 0, at::full({}, -1.0, at::kDouble), at::ones({}, at::kDouble));
+         return operand < 2 ? x + 1.125 : signs_of(x);
        },
        [](const json& o, const boxes& x) {
          return reduced(o, [&]<reduction By>() { return nn::cosine_embedding_loss<By>(x[0], x[1], x[2], {.margin = o.value("margin", 0.0)}); });

@@ -8,55 +8,9 @@
 using namespace tessera;
 using namespace tessera::testing;
 
-// Normalisations against LibTorch's in one process: groups whole and cut, statistics that run, every option.
+// Normalisations against LibTorch's in one process: networks, statistics that run, large means; the fuzz rolls options and partitions.
 
 namespace {
-
-enum class normed_by { batch, layer, rms, group, instance };
-
-at::Tensor serial_norm(const normalisation& what, const at::Tensor& x, const std::vector<at::Tensor>& w) {
-  const auto given = [&](std::size_t i) { return i < w.size() ? std::optional(w[i]) : std::nullopt; };
-  const grouping& g = what.groups;
-  const std::vector<index_t> sizes = x.sizes().slice(static_cast<std::size_t>(x.dim() - g.last)).vec();
-  if (g.channels.said()) return at::group_norm(x, g.channels.as(), given(0), given(1), what.eps, false);
-  if (g.by_sample) return at::instance_norm(x, given(0), given(1), {}, {}, true, 0, what.eps, false);
-  if (g.by_channel) return at::batch_norm(x, given(0), given(1), {}, {}, true, 0, what.eps, false);
-  if (what.centred) return at::layer_norm(x, sizes, given(0), given(1), what.eps);
-  return at::rms_norm(x, sizes, given(0), what.eps == eps_of_element ? std::nullopt : std::optional(what.eps));
-}
-
-/// A normalisation of any kind on any layout, groups of three elements at least: those of two have hardly a gradient.
-normalisation roll_norm(dice& d, normed_by what, int dims, index_t groups) {
-  const bool affine = !d.once_in(4);
-  const double eps = d.once_in(2) ? 1e-5 : 0.25;
-  switch (what) {
-    case normed_by::batch: return nn::batch_norm_layer{.eps = eps, .cumulative = d.once_in(3), .affine = affine, .tracked = false}.what();
-    case normed_by::group: return nn::group_norm_layer{.groups = groups, .eps = eps, .affine = affine}.what();
-    case normed_by::instance: return nn::instance_norm_layer{.eps = eps, .affine = affine}.what();
-    case normed_by::layer: return nn::layer_norm_layer{.last = d.roll(1, dims), .eps = eps, .affine = affine, .bias = !d.once_in(3)}.what();
-    default: return nn::rms_norm_layer{.last = d.roll(1, dims), .eps = d.once_in(2) ? eps_of_element : eps, .affine = affine}.what();
-  }
-}
-
-layer_case roll_norm_case(dice& d, const mesh_value& mesh, normed_by kind) {
-  const bool by_channel = kind != normed_by::layer && kind != normed_by::rms;
-  const int dims = kind == normed_by::instance ? d.roll(3, 5) : by_channel ? d.roll(2, 5) : d.roll(1, 4);
-  const index_t groups = d.roll(1, 4);
-  static_vector<index_t, max_dimensions> e;
-  for (int i = 0; i < dims; ++i) e.push(i == 1 && by_channel ? d.roll(1, 5) : i == 0 || i == dims - 1 ? d.roll(3, 7) : d.roll(1, 4));
-  if (kind == normed_by::group) e[1] = groups * (dims == 2 ? d.roll(3, 4) : d.roll(1, 3));
-  const normalisation what = roll_norm(d, kind, dims, groups);
-  layer_case c;
-  c.plan = plan_normalisation({roll_layout(d, mesh, e, {false, true, true, false}), element::float64}, what);
-  c.forward = [what](const team_handle& team, const layer_plan& p, const at::Tensor& in, const std::vector<nn::parameter>& w) {
-    const nn::bound_layer bound(team, p);
-    const std::vector<at::Tensor> operands{in};
-    const nn::layer_state state{w, {}};
-    return nn::forward({bound, operands, state}, what);
-  };
-  c.serial = [what](const at::Tensor& in, const std::vector<at::Tensor>& w) { return serial_norm(what, in, w); };
-  return c;
-}
 
 /// How far outputs and running statistics are from LibTorch's after three calls that train and one that does not.
 double distance_of_running(dice& d, const mesh_value& mesh, bool by_sample) {
@@ -122,16 +76,6 @@ using net_type = nn::sequential<picture, nn::batch_norm<eps<1, 1'000>, momentum<
                                 nn::layer_norm<over_last<3>>, nn::layer_norm<no_bias>, nn::rms_norm<over_last<2>, eps<1, 100>>, nn::batch_norm<no_tracking>>;
 
 }  // namespace
-
-TEST_CASE("normalisations equal the serial ones on any partition, whatever cuts their groups") {
-  for (const auto what : {normed_by::batch, normed_by::layer, normed_by::rms, normed_by::group, normed_by::instance}) {
-    layer_trials t;
-    t.run(11 + static_cast<std::uint64_t>(what), 46, [&](dice& d, const mesh_value& m) { return roll_norm_case(d, m, what); });
-    INFO(t.said << t.accepted << " accepted, " << t.refused << " refused");
-    CHECK(t.failures == 0);
-    CHECK(t.accepted >= 300);
-  }
-}
 
 TEST_CASE("running statistics are LibTorch's, unbiased and of all workers, and are what eval uses") {
   dice d{5};

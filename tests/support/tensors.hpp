@@ -141,12 +141,21 @@ shards deal(const layout& x, int world, const Numbers& f) {
   return s;
 }
 
-/// Boxes that mean a given tensor, no dimension of it pending: of a pending sum the first term is what the others leave.
+/// Boxes that mean a given tensor: of a pending sum the first term that somebody holds is what the others leave.
 inline shards deal(const layout& x, int world, const at::Tensor& global, std::uint64_t salt) {
   const numbers f{salt};
-  const auto others = [&](const oracle::element& e, int term) { return term == 0 ? 0 : f(e, term); };
-  at::Tensor first = global - deal(x, world, others).global;
-  return deal(x, world, [&](const oracle::element& e, int term) { return term == 0 ? element_of(first, e) : f(e, term); });
+  std::map<oracle::element, std::set<int>> terms;
+  deal(x, world, [&](const oracle::element& e, int term) { return terms[e].insert(term), 0.0; });
+  at::Tensor all = global.contiguous();
+  shards s = deal(x, world, [&](const oracle::element& e, int term) {
+    const std::set<int>& held = terms[e];
+    if (term != *held.begin()) return f(e, term);
+    double rest = element_of(all, e);
+    for (auto other = std::next(held.begin()); other != held.end(); ++other) rest -= f(e, *other);
+    return rest;
+  });
+  s.global = all;
+  return s;
 }
 
 /// How far boxes are from meaning a global tensor: copies must be it, terms must sum to it; 1e300 for a wrong shape or no number.

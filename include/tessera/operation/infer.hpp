@@ -167,6 +167,10 @@ constexpr inferred infer(const signature& what, const static_vector<operand, 4>&
       dimension summed;
       if (out.why = detail::infer_dimension(what, operands, letter, summed); !out.why.ok()) return out;
     }
+  for (int o = 0; o < operands.count; ++o)
+    for (int d = 0; d < operands.items[o].layout.dims.count; ++d)
+      if (operands.items[o].layout.dims.items[d].kind != cover::tiled)
+        if (out.why = detail::part_rule(what, operands).of_uncut(o, d); !out.why.ok()) return out;
   for (int a = 0; a < out.layout.roles.count; ++a) {
     if (out.layout.mesh.axes[a].extent == 1) continue;
     if (out.why = detail::axis_rule(what, operands, a).apply(out.layout); !out.why.ok()) return out;

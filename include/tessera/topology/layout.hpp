@@ -42,6 +42,13 @@ struct dimension {
     return kind == cover::tiled || (needs == one_tap && needs.b <= 0 && extent != dynamic && outputs + needs.b >= extent);
   }
 
+  /// Whether one part of all outputs has every element: a window that ends before the last one leaves some out.
+  constexpr bool reaches_all() const {
+    if (kind == cover::tiled || extent == 0) return true;
+    if (extent == dynamic || outputs <= 0 || needs.unreached_before > 0 || needs.unreached_after > 0) return false;
+    return needs.first(0) <= 0 && needs.last(outputs - 1) >= extent - 1;
+  }
+
   /// Keeps the elements [begin, begin + length) where they are, under their indices in the range.
   constexpr void narrow(index_t begin, index_t length) {
     if (kind == cover::tiled) {
@@ -152,7 +159,7 @@ struct layout {
       if (--r.level == before.level) r.joined = r.joined && before.joined;
     }
     dimension& d = dims[before.dimension];
-    if (levels(before.dimension) > 0 || !d.tiles()) return;
+    if (levels(before.dimension) > 0 || !d.reaches_all()) return;
     d.tile();
     d.balance(1);
   }
@@ -174,7 +181,7 @@ constexpr void tidy(layout& x, int d) {
 }  // namespace detail
 
 /// Drops what makes no difference: axes of extent 1, axes held on one coordinate (their sub-mesh says it), the grain and
-/// the window of dimensions that nothing cuts, and whether elements held once are copies or terms.
+/// the window of dimensions that nothing cuts and that it reaches all of, and whether elements held once are copies or terms.
 constexpr layout canonical(layout x) {
   for (int a = x.mesh.axes.count - 1; a >= 0; --a) {
     const bool one = x.mesh.axes[a].extent == 1;
@@ -187,7 +194,7 @@ constexpr layout canonical(layout x) {
   }
   for (int d = 0; d < x.dims.count; ++d) {
     if (x.dims[d].kind == cover::pending && x.dims[d].tiles()) x.dims[d].kind = cover::haloed;
-    if (x.levels(d) == 0 && x.dims[d].tiles()) {
+    if (x.levels(d) == 0 && x.dims[d].reaches_all()) {
       x.dims[d].tile();
       x.dims[d].balance(1);
     } else {
