@@ -1,6 +1,7 @@
 #include "exchanges.hpp"
 
 #include "boxes.hpp"
+#include "crew.hpp"
 #include "tests/support/in_workers.hpp"
 
 #include <tessera/tensor/change.hpp>
@@ -128,7 +129,7 @@ std::string judge_exchange(const fuzz_case& c) {
         s.inputs_kept = s.inputs_kept && values_of(before, false) == values_of(in[r], false) && values_of(before, true) == values_of(in[r], true);
         return s;
       },
-      std::chrono::seconds{20});
+      std::chrono::seconds{20}, {}, in_kept_threads);
   if (!run.well()) return "throws: " + run.errors();
 
   index_t there = 0;

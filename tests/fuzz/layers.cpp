@@ -1,4 +1,5 @@
 #include "boxes.hpp"
+#include "crew.hpp"
 #include "family.hpp"
 #include "roll.hpp"
 #include "tests/support/in_workers.hpp"
@@ -463,7 +464,7 @@ std::string judge_layer(const layer_case& c, long& refused) {
     };
     bool right = std::find(f.refuses.begin(), f.refuses.end(), code) != f.refuses.end();
     if (among({&code::nonlinear_on_partial, &code::replicate_added_to_partial})) right = right && some(has_terms);
-    if (among({&code::not_a_tiling, &code::window_without_halo, &code::haloed_summed, &code::dimension_needed_whole})) right = right || some(has_windows);
+    if (among({&code::not_a_tiling, &code::window_without_halo, &code::haloed_summed, &code::dimension_needed_whole, &code::split_through_part})) right = right || some(has_windows);
     return right ? std::string() : fmt::format("refused by {}: {}", code, text);
   };
   nn::program p;
@@ -484,7 +485,7 @@ std::string judge_layer(const layer_case& c, long& refused) {
         prepare_thread();
         return worker(c, p, boxes, carrier);
       },
-      std::chrono::seconds{20});
+      std::chrono::seconds{20}, {}, in_kept_threads);
   if (!run.well()) return "throws: " + run.errors().substr(0, 800);
   // Workers outside of the mesh hold nothing and are told nothing.
   std::vector<const came_to*> inside;

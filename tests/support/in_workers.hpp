@@ -4,7 +4,9 @@
 #include <tessera/comm/in_process.hpp>
 #include <tessera/comm/workers.hpp>
 
+#include <functional>
 #include <optional>
+#include <thread>
 
 namespace tessera::testing {
 
@@ -49,31 +51,38 @@ struct outcome {
   }
 };
 
+/// Runs f(0), …, f(size − 1) at once, each in a thread of its own.
+using thread_runner = void(int size, const std::function<void(int)>& f);
+
+inline void in_new_threads(int size, const std::function<void(int)>& f) {
+  std::vector<std::thread> threads;
+  for (int r = 0; r < size; ++r) threads.emplace_back([&f, r] { f(r); });
+  for (auto& t : threads) t.join();
+}
+
 /// Runs f(transport) in `size` threads of this process; whatever mesh it makes of them is known at run time. `crowded` says whether
 /// workers wait as where they are more than cores.
 template <class F>
-auto in_world(int size, F&& f, std::chrono::seconds limit = std::chrono::seconds{60}, std::optional<bool> crowded = {}) {
+auto in_world(int size, F&& f, std::chrono::seconds limit = std::chrono::seconds{60}, std::optional<bool> crowded = {},
+              thread_runner* run = in_new_threads) {
   outcome<decltype(f(std::declval<const std::shared_ptr<transport>&>()))> out(size);
   const auto meeting = std::make_shared<hub>(size);
   meeting->crowded = crowded.value_or(meeting->crowded);
-  std::vector<std::thread> threads;
-  for (int r = 0; r < size; ++r)
-    threads.emplace_back([&, r] {
-      const auto carrier = std::make_shared<in_process>(meeting, r);
-      carrier->time_limit = limit;
-      try {
-        out.keep(r, [&] {
-          auto result = f(carrier);
-          carrier->leave();
-          return result;
-        });
-      } catch (const error& e) {
-        meeting->abandon(r, e);
-      } catch (const std::exception&) {
-        meeting->abandon(r, error(refusal{code::worker_lost, r, r}));
-      }
-    });
-  for (auto& t : threads) t.join();
+  run(size, [&](int r) {
+    const auto carrier = std::make_shared<in_process>(meeting, r);
+    carrier->time_limit = limit;
+    try {
+      out.keep(r, [&] {
+        auto result = f(carrier);
+        carrier->leave();
+        return result;
+      });
+    } catch (const error& e) {
+      meeting->abandon(r, e);
+    } catch (const std::exception&) {
+      meeting->abandon(r, error(refusal{code::worker_lost, r, r}));
+    }
+  });
   return out;
 }
 
