@@ -9,7 +9,9 @@
 #include <tessera/operation/free_weight.hpp>
 #include <tessera/operation/local_boxes.hpp>
 #include <tessera/operation/peak_memory.hpp>
+#include <tessera/operation/pixel_shuffle.hpp>
 #include <tessera/operation/plan_operation.hpp>
 #include <tessera/operation/projection.hpp>
 #include <tessera/operation/stored_over.hpp>
 #include <tessera/operation/typed.hpp>
+#include <tessera/operation/unfold.hpp>

@@ -247,6 +247,100 @@ at::Tensor most_adaptively(const serial_call& s) {
   return std::get<0>(m.size() == 2 ? at::adaptive_max_pool2d(s.x[0], m) : at::adaptive_max_pool3d(s.x[0], m));
 }
 
+/// Channels that become space, or space that becomes channels.
+void roll_shuffle(roller& r, bool back) {
+  const int dims = r.roll(1, 3), factor = r.roll(1, dims == 3 ? 2 : 3);
+  ints extents{r.batch(), r.roll(1, 3)};
+  for (int i = 0; i < dims; ++i) extents.push_back(r.roll(1, dims == 3 ? 3 : 5) * (back ? factor : 1));
+  for (int i = 0; i < dims && !back; ++i) extents[1] *= factor;
+  if (r.once_in(30)) ++extents[back ? 2 : 1];
+  r.say("factor", factor);
+  r.take(extents, true);
+}
+
+/// LibTorch's, of pictures; a line is one whose rows are one, and volumes are shuffled dimension by dimension.
+at::Tensor shuffled(const serial_call& s) {
+  const index_t r = s.option("factor", index_t{1});
+  const at::Tensor& x = s.x[0];
+  if (x.dim() == 4) return at::pixel_shuffle(x, r) * 1;
+  if (x.dim() == 3) return x.unflatten(1, {-1, r}).permute({0, 1, 3, 2}).flatten(2) * 1;
+  const at::Tensor planes = x.unflatten(1, {-1, r, r * r});  // [n, c, i, jk, d, h, w]
+  const at::Tensor in_planes = at::pixel_shuffle(planes.permute({0, 1, 2, 4, 3, 5, 6}), r);
+  return in_planes.permute({0, 1, 3, 2, 4, 5}).flatten(2, 3) * 1;
+}
+at::Tensor unshuffled(const serial_call& s) {
+  const index_t r = s.option("factor", index_t{1});
+  const at::Tensor& x = s.x[0];
+  if (x.dim() == 4) return at::pixel_unshuffle(x, r) * 1;
+  if (x.dim() == 3) return x.unflatten(2, {-1, r}).permute({0, 1, 3, 2}).flatten(1, 2) * 1;
+  const at::Tensor deep = x.unflatten(2, {-1, r}).permute({0, 1, 3, 2, 4, 5});  // [n, c, i, d, h, w]
+  const at::Tensor flat = at::pixel_unshuffle(deep.unsqueeze(4), r);            // [n, c, i, d, jk, h, w]
+  return flat.permute({0, 1, 2, 4, 3, 5, 6}).flatten(1, 3) * 1;
+}
+
+void roll_windows(roller& r, bool folds) {
+  const int dims = r.roll(1, 2);
+  const auto count = static_cast<std::size_t>(dims);
+  const ints kernel = r.numbers(dims, 1, 4), stride = r.numbers(dims, 1, 3), dilation = r.numbers(dims, 1, 2);
+  ints extents{r.roll(1, 3), r.roll(1, 3)}, more, sizes;
+  say_padding(r, dims, 2);
+  const ints padding = ends({r.c, {}, {}}, count);
+  for (std::size_t i = 0; i < count; ++i) {
+    extents.push_back(r.roll(1, 9));
+    if (!folds) continue;
+    extents[1] *= kernel[i];
+    more.push_back(r.roll(0, static_cast<int>(stride[i]) - (r.once_in(30) ? 0 : 1)));
+    sizes.push_back(spread(extents.back(), stride[i], padding[2 * i], padding[2 * i + 1], dilation[i], kernel[i]) + more[i]);
+  }
+  if (folds && r.once_in(30)) ++extents[1];
+  r.say("kernel", kernel);
+  r.say_unless("stride", stride, all_of(count, 1));
+  r.say_unless("dilation", dilation, all_of(count, 1));
+  if (folds && r.once_in(2) && *std::min_element(sizes.begin(), sizes.end()) > 0) r.say("output_size", sizes);
+  else if (folds) r.say_unless("output_padding", more, all_of(count, 0));
+  r.take(extents, true);
+}
+
+/// Options of windows over pictures, where a line is one row.
+ints of_picture(ints each) {
+  if (each.size() == 1) each.insert(each.begin(), 1);
+  return each;
+}
+at::Tensor unfolded(const serial_call& s) {
+  const std::size_t dims = window_dims(s);
+  const ints kernel = s.numbers("kernel", dims, 1), stride = s.numbers("stride", dims, 1), dilation = s.numbers("dilation", dims, 1);
+  const at::Tensor x = padded_by(s.x[0], ends(s, dims), "zero");
+  const at::Tensor y = at::im2col(dims == 1 ? x.unsqueeze(2) : x, of_picture(kernel), of_picture(dilation), {0, 0}, of_picture(stride));
+  ints sizes{y.size(0), y.size(1)};
+  for (std::size_t i = 0; i < dims; ++i) sizes.push_back((x.size(static_cast<index_t>(i) + 2) - dilation[i] * (kernel[i] - 1) - 1) / stride[i] + 1);
+  return y.view(sizes);
+}
+
+/// LibTorch's without padding, widened to all that is wanted and cut to it.
+at::Tensor folded(const serial_call& s) {
+  const std::size_t dims = window_dims(s);
+  const at::Tensor& x = s.x[0];
+  const ints kernel = s.numbers("kernel", dims, 1), stride = s.numbers("stride", dims, 1), dilation = s.numbers("dilation", dims, 1);
+  const ints both = ends(s, dims), sizes = s.numbers("output_size", dims, 0), more = s.numbers("output_padding", dims, 0);
+  ints reached, wanted;
+  for (std::size_t i = 0; i < dims; ++i) {
+    const index_t n = x.size(static_cast<index_t>(i) + 2);
+    reached.push_back(spread(n, stride[i], 0, 0, dilation[i], kernel[i]));
+    wanted.push_back(sizes[i] > 0 ? sizes[i] : reached[i] - both[2 * i] - both[2 * i + 1] + more[i]);
+    const index_t beyond = wanted[i] - reached[i] + both[2 * i] + both[2 * i + 1];
+    if (wanted[i] < 1 || beyond < 0 || beyond >= stride[i]) throw std::runtime_error("no such extent");
+  }
+  at::Tensor y = at::col2im(x.flatten(2), of_picture(reached), of_picture(kernel), of_picture(dilation), {0, 0}, of_picture(stride));
+  if (dims == 1) y = y.squeeze(2);
+  for (std::size_t i = 0; i < dims; ++i) {
+    const auto d = static_cast<index_t>(i) + 2;
+    ints wider(2 * static_cast<std::size_t>(y.dim() - d), 0);
+    wider.back() = stride[i];
+    y = at::constant_pad_nd(y, wider).narrow(d, both[2 * i], wanted[i]);
+  }
+  return y * 1;
+}
+
 void roll_experts(roller& r) {
   const int experts = r.roll(1, 5);
   auto extents = r.numbers(r.roll(1, 2), 1, 5);
@@ -523,6 +617,11 @@ std::vector<family> layer_families() {
       {"experts", roll_experts, [](call s) { return tensors{by_expert(s)}; }},
       {"adaptive_avg_pool", [](roller& r) { roll_adaptive(r, true); }, [](call s) { return tensors{averaged_adaptively(s)}; }},
       {"adaptive_max_pool", [](roller& r) { roll_adaptive(r, false); }, [](call s) { return tensors{most_adaptively(s)}; }, of_terms},
+      {"pixel_shuffle", [](roller& r) { roll_shuffle(r, false); }, [](call s) { return tensors{shuffled(s)}; }, {"tessera.signature.split"}},
+      {"pixel_unshuffle", [](roller& r) { roll_shuffle(r, true); }, [](call s) { return tensors{unshuffled(s)}; }, {"tessera.signature.split"}},
+      {"unfold", [](roller& r) { roll_windows(r, false); }, [](call s) { return tensors{unfolded(s)}; }, windows},
+      {"fold", [](roller& r) { roll_windows(r, true); }, [](call s) { return tensors{folded(s)}; },
+       {"tessera.layer.nothing_left", "tessera.layer.output_padding", "tessera.signature.split"}},
       {"upsample", roll_upsampling, [](call s) { return tensors{upsampled(s)}; }},
       {"batch_norm",
        [](roller& r) {

@@ -9,6 +9,8 @@
 #include <tessera/operation/cast.hpp>
 #include <tessera/operation/free_weight.hpp>
 #include <tessera/operation/functions/function_layer.hpp>
+#include <tessera/operation/pixel_shuffle.hpp>
+#include <tessera/operation/unfold.hpp>
 #include <tessera/tensor/functions.hpp>
 
 namespace tessera::nn {
@@ -26,6 +28,15 @@ at::Tensor forward_averaging(const call& c);
 /// Interpolation ∘ (blocks → what the outputs' parts need).
 at::Tensor forward_upsampled(const bound_layer& b, const upsampling& what, const at::Tensor& input);
 
+/// Channels as space, or space as channels.
+at::Tensor forward_shuffled(const call& c, const shuffling& what);
+
+/// Windows as channels ∘ (blocks → haloed).
+at::Tensor forward_unfolded(const bound_layer& b, const unfolding& what, const at::Tensor& input);
+
+/// (terms → blocks) ∘ sums of windows.
+at::Tensor forward_folded(const bound_layer& b, const folding& what, const at::Tensor& input);
+
 /// In training the operand with zeros for what is dropped, by the call's key, how often it drew, and global index.
 at::Tensor forward_dropout(const call& c, const dropping& what);
 
@@ -34,6 +45,9 @@ inline at::Tensor forward(const call& c, const contraction& what) { return forwa
 inline at::Tensor forward(const call& c, const pooling& what) { return forward_pooling(c.layer, what, c.operand()).values; }
 inline at::Tensor forward(const call& c, const adaptive_maximum& what) { return forward_pooling(c.layer, what, c.operand()).values; }
 inline at::Tensor forward(const call& c, const upsampling& what) { return forward_upsampled(c.layer, what, c.operand()); }
+inline at::Tensor forward(const call& c, const shuffling& what) { return forward_shuffled(c, what); }
+inline at::Tensor forward(const call& c, const unfolding& what) { return forward_unfolded(c.layer, what, c.operand()); }
+inline at::Tensor forward(const call& c, const folding& what) { return forward_folded(c.layer, what, c.operand()); }
 inline at::Tensor forward(const call& c, const dropping& what) { return forward_dropout(c, what); }
 inline at::Tensor forward(const call& c, const widening& what) { return forward_widened(c.layer, what.widths, c.operand()); }
 inline at::Tensor forward(const call& c, const slicing& what) {

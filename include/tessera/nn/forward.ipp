@@ -66,6 +66,49 @@ TESSERA_INLINE at::Tensor forward_upsampled(const bound_layer& b, const upsampli
   return b.is_empty ? detail::empty_result(b.outputs, {x}) : interpolate(x, what, b.boxes());
 }
 
+TESSERA_INLINE at::Tensor forward_shuffled(const call& c, const shuffling& what) {
+  const at::Tensor x = c.used();
+  const bool back = what.back;
+  const index_t r = what.factor, space = x.dim() - 2;
+  std::vector<index_t> apart{x.size(0), back ? x.size(1) : x.size(1) / what.channels(static_cast<int>(space))}, order{0, 1};
+  if (!back) apart.insert(apart.end(), static_cast<std::size_t>(space), r);
+  for (index_t i = 0; i < space; ++i) {
+    apart.push_back(back ? x.size(2 + i) / r : x.size(2 + i));
+    if (back) apart.push_back(r);
+    else order.insert(order.end(), {2 + space + i, 2 + i});
+  }
+  for (const index_t first : {3, 2})
+    for (index_t i = 0; back && i < space; ++i) order.push_back(first + 2 * i);
+  return x.reshape(apart).permute(order).reshape(c.layer.sizes);
+}
+
+TESSERA_INLINE at::Tensor forward_unfolded(const bound_layer& b, const unfolding& what, const at::Tensor& input) {
+  const detail::window_reading& reading = b.reads(2, what.kernels, 0);
+  const at::Tensor x = b.ready(input, reading);
+  if (b.is_empty) return detail::empty_result(b.outputs, {x});
+  const detail::picture_lists k(what.kernels);
+  const at::ScalarType e = x.scalar_type(), sums = detail::added_in(e);
+  return at::im2col(k.of(x.to(sums)), k.kernel, k.dilation, k.zero, k.step).view(b.sizes).to(e);
+}
+
+TESSERA_INLINE at::Tensor forward_folded(const bound_layer& b, const folding& what, const at::Tensor& input) {
+  const at::Tensor x = b.ready(input);
+  if (b.is_empty) return b.leaving(detail::empty_result(b.outputs, {x}));
+  const detail::window_giving& gives = b.gives_by(2, what.gives.kernels);
+  const detail::picture_lists k(what.windows.kernels);
+  const detail::kernel_lists& reach = gives.lists();
+  const at::ScalarType e = x.scalar_type(), sums = detail::added_in(e);
+  std::vector<index_t> cut(2, 0), size(2, 1), sizes{x.size(0), x.size(1) / what.windows.taps()};
+  const std::size_t first = 2 - reach.kernel.size();
+  for (std::size_t i = 0; i < reach.kernel.size(); ++i) {
+    cut[first + i] = gives.cut()[i];
+    size[first + i] = (x.size(static_cast<index_t>(2 + i)) - 1) * reach.step[i] + reach.kernel[i] - 2 * gives.cut()[i] + gives.further()[i];
+    sizes.push_back(size[first + i]);
+  }
+  const at::Tensor y = at::col2im(x.to(sums).flatten(2), size, k.kernel, k.dilation, cut, k.step).view(sizes);
+  return b.leaving(b.tied(gives.placed(y).to(e), {x}));
+}
+
 TESSERA_INLINE at::Tensor forward_dropout(const call& c, const dropping& what) {
   const at::Tensor& x = c.operand();
   if (!c.training || what.probability == 0) return x;

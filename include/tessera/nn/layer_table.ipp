@@ -78,6 +78,13 @@ TESSERA_INLINE layer_table::layer_table() {
   layer("global_avg_pool", [](options) { return global_avg_pool{}; });
   layer("adaptive_avg_pool", [](options o) { return adaptive_avg_pool_layer{o.numbers("sizes")}; });
   layer("adaptive_max_pool", [](options o) { return adaptive_max_pool_layer{o.numbers("sizes")}; });
+  layer("pixel_shuffle", [](options o) { return pixel_shuffle_layer{o.number("factor")}; });
+  layer("pixel_unshuffle", [](options o) { return pixel_unshuffle_layer{o.number("factor")}; });
+  layer("unfold", [](options o) { return unfold_layer{o.numbers("kernel"), o.numbers("stride"), o.numbers("padding"), o.numbers("dilation")}; });
+  layer("fold", [](options o) {
+    return fold_layer{o.numbers("kernel"),         o.numbers("stride"),      o.numbers("padding"),
+                      o.numbers("output_padding"), o.numbers("output_size"), o.numbers("dilation")};
+  });
   layer("upsample", [](options o) {
     return upsample_layer{o.reals("factors"), o.numbers("sizes"), o.interpolated("mode"), o.flag("align_corners", false), o.flag("antialias", false)};
   });

@@ -40,6 +40,19 @@ struct kernel_lists {
   }
 };
 
+/// The same of kernels over pictures: one over lines is one over pictures of one row.
+struct picture_lists : kernel_lists {
+  explicit picture_lists(const static_vector<sliding, 8>& kernels) : kernel_lists(kernels), lines_(kernels.count == 1) {
+    for (auto* all : {&kernel, &step, &dilation})
+      if (lines_) all->insert(all->begin(), 1);
+    zero.resize(2, 0);
+  }
+  at::Tensor of(const at::Tensor& x) const { return lines_ ? x.unsqueeze(2) : x; }
+
+ private:
+  bool lines_;
+};
+
 /// How a worker reads what its outputs need under kernels that slide over the last dimensions of a layout: a frame around its box, and
 /// of what is in it exactly the positions that are read.
 class window_reading {
@@ -138,6 +151,9 @@ class window_giving {
   std::vector<index_t> cut_, further_;
   std::vector<part> parts_;
 };
+
+/// The element in which sums of one are added, to be rounded once.
+inline at::ScalarType added_in(at::ScalarType e) { return at::isReducedFloatingType(e) ? at::kFloat : e; }
 
 /// The element in which a convolution adds the products of a half type, to round once behind it: float where oneDNN adds them one
 /// by one, else double, as LibTorch's other kernel for float is Winograd's, and a half type shows its errors.

@@ -31,4 +31,24 @@ constexpr inferred merged_from_two(const layout& x, int dim) {
   return reshaped(x, in_two(one, dim), one, signature{}.merged("GF", one[dim]));
 }
 
+/// One where a dimension has one element for each `inner` of it: of those that become one, an operation puts the others elsewhere.
+constexpr inferred outer_part(const layout& x, int dim, index_t inner) {
+  const inferred two = split_in_two(x, dim, inner);
+  if (!two.why.ok()) return two;
+  letters outer = letters_of(x.dims.count);
+  const letters both = in_two(outer, dim);
+  outer[dim] = 'G';
+  return reshaped(two.layout, both, outer, {});
+}
+
+/// Lets a cut dimension be a tiling whose parts are whole runs of so many elements; one that is stays as it is.
+constexpr refusal hold_together(layout& x, int d, index_t run) {
+  dimension& dim = x.dims[d];
+  if (x.levels(d) == 0 || splits(dim, run, x.part_count(d))) return {};
+  if (dim.bounds == learned) return refusal{code::lengths_not_known, d};
+  dim.tile();
+  dim.balance(run);
+  return {};
+}
+
 }  // namespace tessera::detail

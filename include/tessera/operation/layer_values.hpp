@@ -6,7 +6,9 @@
 #include <tessera/operation/embedding.hpp>
 #include <tessera/operation/free_weight.hpp>
 #include <tessera/operation/layers.hpp>
+#include <tessera/operation/pixel_shuffle.hpp>
 #include <tessera/operation/projection.hpp>
+#include <tessera/operation/unfold.hpp>
 #include <tessera/operation/value_options.hpp>
 
 namespace tessera {
