@@ -224,6 +224,12 @@ static_assert(bad::program.count >= 0);
 #elif defined(ADAPTED_TO_NOTHING)  // expect: [tessera.layer.size] && at_layer<1, && tessera::nothing_to_resample<tessera::its::dimension<3>, tessera::its::from<8>, tessera::its::to<0>>
 using bad = ts::sequential<images<image>, nn::relu, nn::adaptive_max_pool<4, 0>>;
 static_assert(bad::program.count >= 0);
+#elif defined(SHUFFLED_UNEVENLY)  // expect: [tessera.signature.split] && at_layer<1, && tessera::split_uneven<tessera::its::dimension<1>, tessera::its::extent<3>, tessera::its::inner_extent<4>>
+using bad = ts::sequential<images<image>, nn::relu, nn::pixel_shuffle<2>>;
+static_assert(bad::program.count >= 0);
+#elif defined(FOLDED_BEYOND_A_STEP)  // expect: [tessera.layer.output_padding] && at_layer<0, && tessera::output_padding_too_large<tessera::its::dimension<2>, tessera::its::output_padding<1>, tessera::its::bound<1>>
+using bad = ts::sequential<images<image>, nn::fold<ts::kernel<3, 1>, ts::dilation<2>, ts::output_padding<1>>>;
+static_assert(bad::program.count >= 0);
 #elif defined(SIZE_AND_FACTOR)  // expect: [tessera.layer.twice] && at_layer<1, && tessera::option_given_twice<tessera::its::option<0>, tessera::its::option_again<2>>
 using bad = ts::sequential<images<image>, nn::relu, nn::upsample<ts::factor<2, 2>, ts::mode<ts::interpolation::linear>, ts::size<7, 9>>>;
 static_assert(bad::program.count >= 0);

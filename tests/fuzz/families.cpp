@@ -250,7 +250,7 @@ at::Tensor most_adaptively(const serial_call& s) {
 /// Channels that become space, or space that becomes channels.
 void roll_shuffle(roller& r, bool back) {
   const int dims = r.roll(1, 3), factor = r.roll(1, dims == 3 ? 2 : 3);
-  ints extents{r.batch(), r.roll(1, 3)};
+  ints extents{r.roll(1, 3), r.roll(1, 3)};  // LibTorch gives no samples no gradient
   for (int i = 0; i < dims; ++i) extents.push_back(r.roll(1, dims == 3 ? 3 : 5) * (back ? factor : 1));
   for (int i = 0; i < dims && !back; ++i) extents[1] *= factor;
   if (r.once_in(30)) ++extents[back ? 2 : 1];
@@ -265,7 +265,7 @@ at::Tensor shuffled(const serial_call& s) {
   if (x.dim() == 4) return at::pixel_shuffle(x, r) * 1;
   if (x.dim() == 3) return x.unflatten(1, {-1, r}).permute({0, 1, 3, 2}).flatten(2) * 1;
   const at::Tensor planes = x.unflatten(1, {-1, r, r * r});  // [n, c, i, jk, d, h, w]
-  const at::Tensor in_planes = at::pixel_shuffle(planes.permute({0, 1, 2, 4, 3, 5, 6}), r);
+  const at::Tensor in_planes = at::pixel_shuffle(planes.permute({0, 1, 2, 4, 3, 5, 6}), r).squeeze(4);
   return in_planes.permute({0, 1, 3, 2, 4, 5}).flatten(2, 3) * 1;
 }
 at::Tensor unshuffled(const serial_call& s) {

@@ -81,7 +81,7 @@ constexpr layer_plan plan_folding(const tensor_value& in, const folding& what) {
   if (y.why.ok()) y = detail::reshaped(y.layout, own, own, s.linear());
   layout whole = y.layout;
   for (int d = 2; d < whole.dims.count; ++d) {
-    if (whole.dims[d].tiles()) continue;
+    if (whole.dims[d].kind == cover::tiled) continue;
     whole.dims[d].tile();
     whole.dims[d].balance(1);
   }
