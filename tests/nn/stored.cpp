@@ -1,6 +1,7 @@
 #include "tests/support/tensors.hpp"
 
 #include <tessera/nn/network_file.hpp>
+#include <tessera/tensor/memory_count.hpp>
 
 #include <torch/optim/adam.h>
 
@@ -264,4 +265,57 @@ TEST_CASE("fused layers whose parameters are tiles, and a part that runs again w
   using sequences = tensor<partition<mesh<data>, blocks<data>, whole, whole>, shape<samples, dim<2>, dim<10>>, double>;
   CHECK(uncounted<nn::network<fused_rows<data>, sequences>>({7, 2, 10}) == 0);
   CHECK(uncounted<nn::network<fused_rows<gathered_once<data>>, sequences>>({7, 2, 10}) == 0);
+}
+
+TEST_CASE("what is gathered goes behind forward where a layer computes in another element than its weights'") {
+  struct data : axis<3> {};
+  using grid = mesh<data>;
+  constexpr tensor_value rows = value_of<tensor<partition<grid, blocks<data>, whole>, shape<dim<5>, dim<128>>, float>>;
+  constexpr tensor_value slots = value_of<tensor<partition<grid, whole, blocks<data>, whole>, shape<dim<2>, dim<5>, dim<128>>, float>>;
+  constexpr tensor_value images = value_of<tensor<partition<grid, blocks<data>, whole, whole>, shape<dim<4>, dim<96>, dim<3>>, float>>;
+  // Of what is gathered, the most that a worker has between forward and backward.
+  const auto share = [](tensor_value x, element e, const auto& layer) {
+    x.element = e;
+    std::vector<index_t> extents;
+    for (const dimension& d : x.layout.dims) extents.push_back(d.extent);
+    const auto run = in_team<grid>([&](team<grid>& t) {
+      nn::program p;
+      p.output(p.input(x) | nn::stored({"data"}, layer));
+      const nn::dynamic_network net{t, seed{1}, p};
+      index_t gathered = 0;
+      net.each_parameter([&](const nn::parameter& w) {
+        index_t bytes = bytes_of(e);
+        for (const dimension& d : w.stored().layout().dims) bytes *= d.extent;
+        gathered += bytes;
+      });
+      const tensor<dyn> given = take(t.state(), x.layout, global_of(extents, numbers{3}).to(tessera::detail::scalar_type(e)));
+      net({given});  // binds
+      memory_count count;
+      const auto y = net({given});
+      const double lives = static_cast<double>(count.now());
+      std::vector<at::Tensor> results, ones;
+      for (const auto& one : y) {
+        results.push_back(one.local());
+        ones.push_back(at::ones_like(one.local()));
+      }
+      torch::autograd::backward(results, ones);
+      bool finite = true;
+      for (const at::Tensor& w : net.parameters()) finite = finite && w.grad().isfinite().all().item<bool>();
+      return finite ? lives / static_cast<double>(gathered) : 9;
+    });
+    double most = run.well() ? 0 : 9;
+    for (const auto& r : run.results) most = std::max(most, r ? *r : 9);
+    return most;
+  };
+  for (const element e : {element::float16, element::bfloat16})
+    for (const bool masters : {false, true}) {
+      INFO(static_cast<int>(e) << (masters ? " of masters" : ""));
+      const element stored = masters ? element::float32 : e;
+      CHECK(share(rows, e, nn::linear_layer{.out = 256, .weights_as = stored}) < 0.2);
+      CHECK(share(rows, e, nn::gated_layer{.out = 128, .weights_as = stored}) < 0.2);
+      CHECK(share(slots, e, nn::experts_layer{.experts = 2, .out = 128, .weights_as = stored}) < 0.2);
+      CHECK(share(images, e, nn::conv_layer{.out = 128, .kernel = {3}, .padding = {1}, .weights_as = stored}) < 0.2);
+      CHECK(share(images, e, nn::conv_transpose_layer{.out = 128, .kernel = {3}, .weights_as = stored}) < 0.2);
+    }
+  CHECK(share(rows, element::float32, nn::linear_layer{.out = 256, .weights_as = element::float64}) < 0.2);
 }

@@ -36,8 +36,8 @@ struct call {
   const at::Tensor& operand(std::size_t i = 0) const { return operands[i]; }
   /// An operand as the local operation takes it.
   at::Tensor used(std::size_t i = 0) const { return layer.ready(operands[i], i); }
-  /// A parameter as the local operation takes it.
-  at::Tensor weight(std::size_t i) const { return state.parameters[i].use(); }
+  /// A parameter as the local operation takes it, converted to elements one after the other.
+  at::Tensor weight(std::size_t i, std::initializer_list<at::ScalarType> to = {}) const { return state.parameters[i].use(to); }
   /// What the layer keeps from call to call.
   const nn::buffer& buffer(std::size_t i) const { return state.buffers[i]; }
   /// What lies under one layout between local operations, under the next.

@@ -11,9 +11,9 @@ TESSERA_INLINE at::Tensor forward_contraction(const bound_layer& b, const contra
   const tessera::detail::window_reading* reading = slides && !what.transposed ? &b.reads(what.feature + 1, what.kernels, 0) : nullptr;
   const at::Tensor x = reading != nullptr ? b.ready(input, *reading) : b.ready(input);
   const at::ScalarType e = x.scalar_type();
-  const auto weight = [&](std::size_t i) { return parameters[i].use().to(e); };
-  const at::Tensor w = weight(0);
   const at::ScalarType sums = slides ? detail::convolved_in(e) : at::isReducedFloatingType(e) ? at::kFloat : e;
+  const auto weight = [&](std::size_t i) { return parameters[i].use({e, sums}); };
+  const at::Tensor w = weight(0);
   const bool leaves = b.results[0].from == b.results[0].to;
   const bool adds_bias = what.bias && leaves && sums == e;  // the operation itself does
   std::vector<at::Tensor> operands{x, w};
@@ -22,7 +22,7 @@ TESSERA_INLINE at::Tensor forward_contraction(const bound_layer& b, const contra
     std::vector<index_t> along(static_cast<std::size_t>(y.dim()), 1);
     if (what.by_expert()) along.front() = bias.size(0);
     along[static_cast<std::size_t>(what.feature < 0 ? y.dim() + what.feature : what.feature)] = bias.size(-1);
-    return (y.to(sums) + bias.to(sums).view(along)).to(e);
+    return (y.to(sums) + bias.view(along)).to(e);
   };
   const detail::window_giving* gives = slides && what.transposed && !b.is_empty ? &b.gives_by(what.feature + 1, what.kernels) : nullptr;
   const bool inside = adds_bias && !b.is_empty && (gives == nullptr || gives->complete());  // else zeros that are filled in would lack it
@@ -33,14 +33,14 @@ TESSERA_INLINE at::Tensor forward_contraction(const bound_layer& b, const contra
   } else if (gives != nullptr) {
     const index_t groups = what.groups == 1 ? 1 : x.size(what.feature) * what.groups / b.boxes().operands[0].extents[what.feature];
     const detail::kernel_lists& k = gives->lists();
-    y = gives->placed(at::convolution(x.to(sums), w.to(sums), bias, k.step, gives->cut(), k.dilation, true, gives->further(), groups));
+    y = gives->placed(at::convolution(x.to(sums), w, bias, k.step, gives->cut(), k.dilation, true, gives->further(), groups));
   } else if (slides) {
     const detail::kernel_lists& k = reading->lists();
-    y = at::convolution(x.to(sums), w.to(sums), bias, k.step, k.zero, k.dilation, false, k.zero, x.size(what.feature) / w.size(1));
+    y = at::convolution(x.to(sums), w, bias, k.step, k.zero, k.dilation, false, k.zero, x.size(what.feature) / w.size(1));
   } else if (what.by_expert()) {
-    y = linear_of_each(x.to(sums), w.to(sums), bias);
+    y = linear_of_each(x.to(sums), w, bias);
   } else {
-    y = at::linear(x.to(sums), w.to(sums), bias);
+    y = at::linear(x.to(sums), w, bias);
   }
   if (adds_bias && !inside) y = biased(y, operands[2]);
   y = b.leaving(b.tied(leaves ? y : y.to(e), operands));

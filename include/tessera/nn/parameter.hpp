@@ -26,8 +26,9 @@ class parameter : public state_tensor {
   bool released() const { return released_; }
   bool frozen() const { return frozen_; }  ///< it has no gradient
 
-  /// What the layer's local operation takes. Checked mode compares the copies first: a step by hand may have made them differ.
-  at::Tensor use() const;
+  /// What the layer's local operation takes, converted to elements one after the other: rounded to its operand's, then widened to that of
+  /// its sums. Checked mode compares the copies first: a step by hand may have made them differ.
+  at::Tensor use(std::initializer_list<at::ScalarType> to = {}) const;
 
   /// The layer has given its results: the memory of what it took goes, if the parameter is released, until the first of their gradients
   /// comes back. Who stepped the parameter meanwhile gets one error in backward.
@@ -40,7 +41,8 @@ class parameter : public state_tensor {
   placement_handle used_;
   bool released_ = false;
   bool frozen_ = false;
-  mutable at::Tensor taken_;  // by the layer that runs now
+  mutable at::Tensor taken_;  // by the layer that runs now, as converted
+  mutable std::vector<at::ScalarType> converted_;
 };
 
 }  // namespace tessera::nn

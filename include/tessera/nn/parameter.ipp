@@ -13,12 +13,21 @@ inline std::string serial_key(std::string_view name, const parameter_value& of) 
   return key;
 }
 
-/// A used form of a parameter whose memory goes between forward and backward. LibTorch's graph holds its storage, empty meanwhile.
+// A tensor of these elements, one after the other.
+template <class Elements>
+at::Tensor converted(at::Tensor x, const Elements& to) {
+  for (const at::ScalarType e : to) x = x.to(e);
+  return x;
+}
+
+/// A used form of a parameter, as a layer converted it, whose memory goes between forward and backward. LibTorch's graph holds its storage,
+/// empty meanwhile.
 class released_form {
  public:
-  released_form(const tensor<dyn>& stored, placement_handle used, std::string path, const at::Tensor& taken)
+  released_form(const tensor<dyn>& stored, placement_handle used, std::vector<at::ScalarType> to, std::string path, const at::Tensor& taken)
       : stored_(stored),
         used_(std::move(used)),
+        converted_(std::move(to)),
         path_(std::move(path)),
         storage_(taken.storage().getWeakStorageImpl()),
         version_(stored.local()._version()),
@@ -38,7 +47,7 @@ class released_form {
     if (stored_.local()._version() != version_) throw error(refusal{code::parameter_changed}, path_);
     const at::NoGradGuard no_graph;
     const during here(*stored_.team(), again_);
-    const at::Tensor again = change_layout(stored_.team(), stored_.where(), used_, stored_.local().detach()).contiguous();
+    const at::Tensor again = converted(change_layout(stored_.team(), stored_.where(), used_, stored_.local().detach()), converted_).contiguous();
     fill(again.storage().unsafeGetStorageImpl()->set_data_ptr(at::DataPtr(nullptr, again.device())), again.nbytes());
     gone_ = false;
   }
@@ -58,6 +67,7 @@ class released_form {
 
   tensor<dyn> stored_;
   placement_handle used_;
+  std::vector<at::ScalarType> converted_;
   std::string path_;
   c10::weak_intrusive_ptr<c10::StorageImpl> storage_;
   std::int64_t version_;
@@ -77,12 +87,13 @@ TESSERA_INLINE parameter::parameter(const team_handle& team, std::string_view na
   stored().local().set_requires_grad(!frozen_);
 }
 
-TESSERA_INLINE at::Tensor parameter::use() const {
+TESSERA_INLINE at::Tensor parameter::use(std::initializer_list<at::ScalarType> to) const {
   team_state& team = *stored().team();
   if (team.checked && team.inside()) team.agree_on_copies(stored().layout(), detail::hash_of(stored().local()), {.what = path().c_str()});
-  const at::Tensor used = change_layout(stored().team(), stored().where(), used_, stored().local());
-  if (released_) taken_ = used;
-  return used;
+  const at::Tensor used = detail::converted(change_layout(stored().team(), stored().where(), used_, stored().local()), to);
+  if (!released_) return used;
+  converted_ = to;
+  return taken_ = used;
 }
 
 TESSERA_INLINE void parameter::let_go(const std::vector<at::Tensor>& results) const {
@@ -90,7 +101,7 @@ TESSERA_INLINE void parameter::let_go(const std::vector<at::Tensor>& results) co
   const auto in_its_memory = [&](const at::Tensor& y) { return y.storage().is_alias_of(taken.storage()); };
   const auto has_graph = [](const at::Tensor& y) { return y.requires_grad(); };
   if (!taken.defined() || std::none_of(results.begin(), results.end(), has_graph) || std::any_of(results.begin(), results.end(), in_its_memory)) return;
-  const auto form = std::make_shared<detail::released_form>(stored(), used_, path(), taken);
+  const auto form = std::make_shared<detail::released_form>(stored(), used_, converted_, path(), taken);
   form->let_go();
   for (const at::Tensor& y : results)
     if (y.requires_grad()) y.register_hook([form](const at::Tensor&) { form->gather(at::GradMode::is_enabled()); });

@@ -19,11 +19,11 @@ TESSERA_INLINE std::vector<at::Tensor> forward(const call& c, const projection& 
   std::vector<at::Tensor> all;
   std::size_t next = 0;
   for (int i = 0; i < what.parts.count; ++i) {
-    std::vector<at::Tensor> operands{x, c.weight(next++).to(e)};
+    std::vector<at::Tensor> operands{x, c.weight(next++, {e, sums})};
     const at::IntArrayRef outputs = operands[1].sizes().slice(what.by_expert() ? 2 : 0, static_cast<std::size_t>(what.parts[i].outputs.count));
-    const at::Tensor w = operands[1].to(sums);
-    if (what.bias) operands.push_back(c.weight(next++).to(e));
-    const std::optional<at::Tensor> bias = what.bias ? std::optional(operands[2].to(sums)) : std::nullopt;
+    const at::Tensor w = operands[1];
+    if (what.bias) operands.push_back(c.weight(next++, {e, sums}));
+    const std::optional<at::Tensor> bias = what.bias ? std::optional(operands[2]) : std::nullopt;
     const at::Tensor y = what.by_expert() ? linear_of_each(x.to(sums), w.flatten(2), bias ? std::optional(bias->flatten(2)) : std::nullopt)
                                           : at::linear(x.to(sums), w.flatten(0, -2), bias ? std::optional(bias->flatten()) : std::nullopt);
     all.push_back(c.layer.tied(y.to(e).unflatten(-1, outputs), operands));
