@@ -5,6 +5,7 @@
 #include <tessera/nn/embedding.ipp>
 #include <tessera/nn/forward.ipp>
 #include <tessera/nn/grad_norm.ipp>
+#include <tessera/nn/held_forms.ipp>
 #include <tessera/nn/interpolate.ipp>
 #include <tessera/nn/layer_table.ipp>
 #include <tessera/nn/losses.ipp>
@@ -15,6 +16,7 @@
 #include <tessera/nn/pooling.ipp>
 #include <tessera/nn/projection.ipp>
 #include <tessera/nn/program_run.ipp>
+#include <tessera/nn/reduce_gradients.ipp>
 #include <tessera/nn/running_program.ipp>
 #include <tessera/nn/state_dict.ipp>
 #include <tessera/nn/state_tensor.ipp>

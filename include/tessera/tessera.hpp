@@ -6,6 +6,7 @@
 #include <tessera/nn/cross_entropy.hpp>
 #include <tessera/nn/grad_norm.hpp>
 #include <tessera/nn/network.hpp>
+#include <tessera/nn/reduce_gradients.hpp>
 #include <tessera/nn/state_dict.hpp>
 #include <tessera/nn/with_indices.hpp>
 #include <tessera/tensor/adopt.hpp>

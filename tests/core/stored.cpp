@@ -42,6 +42,18 @@ TEST_CASE("parameters stored as tiles move what an all_reduce does, and a third 
   STATIC_REQUIRE(tiles.parameters == weight);
   STATIC_REQUIRE(tiles.forward <= all.forward + weight);
   STATIC_REQUIRE(once.training - tiles.training == 7 * weight);
+  // What is held moves with no call, however many there are: once there, and once back.
+  constexpr traffic_value held = traffic<in_tiles<held_over<shards, halves>>>();
+  STATIC_REQUIRE(held == traffic_value{{}, {}, kept.forward, kept.backward});
+  constexpr memory_value stays = peak_memory<in_tiles<held_over<shards, halves>>>();
+  STATIC_REQUIRE(stays.parameters == weight);
+  STATIC_REQUIRE(stays.gradients == weight);
+  STATIC_REQUIRE(stays.held == 2 * 8 * weight);
+  STATIC_REQUIRE(stays.training < tiles.training);  // of the calls: what is gathered is no more theirs than what is stored
+  using tied = nn::shared<struct one_weight, square>;
+  using twice_taken = network<nn::stored_over<nn::chain<tied, nn::relu, tied>, held_over<shards, halves>>, wide>;
+  STATIC_REQUIRE(traffic<twice_taken>().gathered.bytes == 7 * weight);
+  STATIC_REQUIRE(peak_memory<twice_taken>().held == 2 * weight);
 }
 
 TEST_CASE("a parameter is stored as tiles along the axes that hold copies of it alone") {

@@ -3,7 +3,9 @@
 #include <tessera/nn/network_file.hpp>
 #include <tessera/tensor/memory_count.hpp>
 
+#include <torch/nn/utils/clip_grad.h>
 #include <torch/optim/adam.h>
+#include <torch/optim/sgd.h>
 
 #include <numeric>
 
@@ -114,24 +116,104 @@ struct fused_rows {
   }
 };
 
-/// What forward and backward bring all workers, less what is counted.
+/// What some calls, forward and backward, bring all workers, less what is counted; what is held is reduced behind them.
 template <class Net>
-index_t uncounted(const std::vector<index_t>& extents) {
+index_t uncounted(const std::vector<index_t>& extents, int calls = 1) {
   const auto run = in_team<typename Net::input::mesh_type>([&](auto& t) {
     const Net net{t, seed{3}};
     auto x = take<typename Net::input>(t, global_of(extents, numbers{1}));
     x.requires_grad();
     net(x);  // binds
+    nn::reduce_gradients(net);
     const index_t before = t.state()->total.bytes;
-    const auto again = net(x);
-    torch::autograd::backward({again.local()}, {at::ones_like(again.local())});
+    for (int i = 0; i < calls; ++i) {
+      const auto again = net(x);
+      torch::autograd::backward({again.local()}, {at::ones_like(again.local())});
+    }
+    nn::reduce_gradients(net);
     return t.state()->total.bytes - before;
   });
   if (!run.well()) return -1;
   index_t all = 0;
   for (const auto& r : run.results) all += *r;
   const traffic_value counted = traffic<Net>(bind<samples>(extents[0]));
-  return all - counted.forward.bytes - counted.backward.bytes;
+  return all - calls * (counted.forward.bytes + counted.backward.bytes) - counted.gathered.bytes - counted.reduced.bytes;
+}
+
+// The same weight twice, and biases that some grids cannot cut.
+void add_held(nn::program& p, const nn::dynamic_flow& x, gathered times = gathered::held) {
+  const auto layers = [](const auto& in) {
+    const auto once = [](const auto& y) { return y | nn::shared_under("tied", nn::linear_layer{.out = 10, .bias = false}) | nn::relu{}; };
+    return once(once(in)) | nn::linear_layer{.out = 7} | nn::relu{} | nn::linear_layer{.out = 2};
+  };
+  p.output(nn::stored({"data", "model"}, layers, times)(x));
+}
+at::Tensor serial_of_held(const at::Tensor& x, const std::map<std::string, at::Tensor>& w) {
+  const auto once = [&](const at::Tensor& y) { return at::relu(at::linear(y, w.at("tied.weight"))); };
+  return at::linear(at::relu(at::linear(once(once(x)), w.at("2.weight"), w.at("2.bias"))), w.at("4.weight"), w.at("4.bias"));
+}
+
+/// How far steps of three micro-batches each are from the serial ones; a step gathers once and reduces once.
+template <class Grid, class Rows>
+double accumulated(const team<Grid>& workers) {
+  nn::program p;
+  add_held(p, p.input<Rows>());
+  nn::dynamic_network net{workers, seed{5}, p};
+  net.compare_copies_every(0);
+  std::map<std::string, at::Tensor> w;
+  std::vector<at::Tensor> leaves;
+  index_t elements = 0;
+  for (const auto& [key, t] : nn::state_of(net)) {
+    leaves.push_back(w[key] = t.clone().requires_grad_(true));
+    elements += t.numel();
+  }
+  torch::optim::SGD ours(net.parameters(), torch::optim::SGDOptions(0.05).momentum(0.9));
+  torch::optim::SGD theirs(leaves, torch::optim::SGDOptions(0.05).momentum(0.9));
+  double worst = leaves.size() == 5 ? 0 : 1;
+  const auto judge = [&](const at::Tensor& a, const at::Tensor& b) { worst = std::max(worst, (a - b).abs().max().template item<double>()); };
+  std::vector<index_t> moved;
+  const auto note = [&](const auto& f) {
+    const index_t before = workers.state()->total.bytes;
+    f();
+    moved.push_back(workers.state()->total.bytes - before);
+  };
+  for (int step = 0; step < 4; ++step) {
+    if (step != 2) ours.zero_grad(), theirs.zero_grad();  // else gradients of two steps add up
+    for (const index_t samples : {7, 3, 5}) {
+      const at::Tensor a = global_of({samples, 10}, numbers{static_cast<std::uint64_t>(10 * step) + static_cast<std::uint64_t>(samples)});
+      const auto x = take<Rows>(workers, a);
+      tensor<dyn> y;
+      note([&] { y = net(x); });
+      const tensor<dyn> loss = sum(y * y);
+      note([&] { loss.backward(); });
+      const at::Tensor serial = serial_of_held(a, w);
+      (serial * serial).sum().backward();
+      judge(global(y), serial.detach());
+    }
+    note([&] { nn::reduce_gradients(net); });
+    if (step == 1) worst = std::max(worst, std::abs(nn::grad_norm(net) - torch::nn::utils::clip_grad_norm_(leaves, 1e9)));
+    ours.step();
+    theirs.step();
+  }
+  for (const auto& [key, t] : nn::state_of(net)) judge(t, w.at(key));
+  // Of four steps each moves alike: this worker's share of what is gathered, nothing, and its share of what is summed.
+  for (std::size_t i = 0; i < 7; ++i) {
+    if (i != 0 && i != 6 && moved[7 + i] != 0) return 100;
+    if (moved[7 + i] != moved[21 + i]) return 200;
+  }
+  index_t all = 0;
+  const std::vector<std::uint64_t> each = workers.state()->collect({moved[7], moved[13]}, "adding what moved");
+  for (const std::uint64_t bytes : each) all += static_cast<index_t>(bytes);
+  return all == 2 * 8 * elements * (workers.size() - 1) ? worst : 300;
+}
+
+template <int D, int M>
+void judge_held() {
+  using N = tiles<D, M>;
+  const auto run = in_team<typename N::grid>([&](auto& t) { return accumulated<typename N::grid, typename N::rows>(t); });
+  INFO(run.errors());
+  REQUIRE(run.well());
+  for (const auto& r : run.results) CHECK(*r < 1e-11);
 }
 
 template <class Net>
@@ -149,10 +231,14 @@ constexpr const char* in_a_file = R"({
   "nodes": [
     {"name": "a", "layer": "linear", "of": "x", "out": 9, "cut_out": ["model"], "stored_over": ["data"]},
     {"name": "b", "layer": "relu", "of": "a"},
-    {"name": "y", "layer": "linear", "of": "b", "out": 2, "stored_over": ["data", "model"], "gathered_once": true}
+    {"name": "y", "layer": "linear", "of": "b", "out": 2, "stored_over": ["data", "model"], "HOW": true}
   ],
   "outputs": ["y"]
 })";
+std::string in_a_file_that(const std::string& how) {
+  std::string all = in_a_file;
+  return all.replace(all.find("HOW"), 3, how);
+}
 
 }  // namespace
 
@@ -196,12 +282,16 @@ TEST_CASE("programs of values and files store their parameters as tiles too") {
                     nn::stored_over<nn::linear<2>, gathered_once<four::data, four::model>>{});
     const nn::dynamic_network mixed{t, seed{3}, of_types};
     nn::program q;
-    nn::read_network(q, in_a_file, four::grid::value, "a file");
+    nn::read_network(q, in_a_file_that("gathered_once"), four::grid::value, "a file");
     const nn::dynamic_network read{t, seed{3}, q};
+    nn::program r;
+    nn::read_network(r, in_a_file_that("held"), four::grid::value, "a file");
+    const nn::dynamic_network held{t, seed{3}, r};
     const at::Tensor a = global_of({6, 10}, numbers{1});
     const auto gradients = [&](const auto& net) {
       const auto y = net(take<rows>(t, a));
       sum(y * y).backward();
+      nn::reduce_gradients(net);
       std::vector<at::Tensor> all{global(y).detach()};
       for (const at::Tensor& w : net.parameters()) all.push_back(w.grad());
       return all;
@@ -212,7 +302,7 @@ TEST_CASE("programs of values and files store their parameters as tiles too") {
       for (std::size_t i = 0; same && i < wanted.size(); ++i) same = at::equal(other[i], wanted[i]);
       return same;
     };
-    return alike(gradients(built)) && alike(gradients(mixed)) && alike(gradients(read));
+    return alike(gradients(built)) && alike(gradients(mixed)) && alike(gradients(read)) && alike(gradients(held));
   });
   CHECK(well == 4);
 }
@@ -265,6 +355,92 @@ TEST_CASE("fused layers whose parameters are tiles, and a part that runs again w
   using sequences = tensor<partition<mesh<data>, blocks<data>, whole, whole>, shape<samples, dim<2>, dim<10>>, double>;
   CHECK(uncounted<nn::network<fused_rows<data>, sequences>>({7, 2, 10}) == 0);
   CHECK(uncounted<nn::network<fused_rows<gathered_once<data>>, sequences>>({7, 2, 10}) == 0);
+  using held = nn::network<fused_rows<held_over<data>>, sequences>;
+  CHECK(uncounted<held>({7, 2, 10}, 3) == 0);
+  CHECK(traffic<held>(bind<samples>(7)).gathered.bytes > 0);
+  // Gradients of what runs again come to where they wait too.
+  const int well = satisfied<mesh<data>>([](team<mesh<data>>& t) {
+    const held net{t, seed{3}};
+    const nn::network<fused_rows<data>, sequences> twice{t, seed{3}};
+    for (const std::uint64_t batch : {1u, 2u}) {
+      const auto x = take<sequences>(t, global_of({5, 2, 10}, numbers{batch}));
+      const auto y = net(x), z = twice(x);
+      sum(y * y).backward();
+      sum(z * z).backward();
+    }
+    nn::reduce_gradients(net);
+    bool alike = net.parameters().size() == twice.parameters().size();
+    for (std::size_t i = 0; alike && i < net.parameters().size(); ++i) alike = at::allclose(net.parameters()[i].grad(), twice.parameters()[i].grad(), 1e-11, 1e-11);
+    return alike;
+  });
+  CHECK(well == 3);
+}
+
+TEST_CASE("what is held learns over micro-batches as serial accumulation does, gathered once and reduced once a step") {
+  judge_held<1, 1>();
+  judge_held<2, 2>();
+  judge_held<3, 2>();
+}
+
+TEST_CASE("who steps, or asks for a norm, before what is held is reduced is told, and nothing changes") {
+  const int well = satisfied<four::grid>([](team<four::grid>& t) {
+    nn::program p;
+    add_held(p, p.input<four::rows>());
+    nn::dynamic_network net{t, seed{5}, p};
+    const auto before = nn::state_of(net);
+    const auto x = take<four::rows>(t, global_of({7, 10}, numbers{1}));
+    const auto says = [](const auto& f) {
+      try {
+        f();
+      } catch (const std::exception& e) {
+        return std::string(e.what());
+      }
+      return std::string("nothing");
+    };
+    const auto refused = [&](const auto& f) { return says(f).find("tessera.gradient.unreduced") != std::string::npos; };
+    const auto backward = [&] {
+      const auto y = net(x);
+      sum(y * y).backward();
+    };
+    const auto all = [](const nn::dynamic_network& of) {
+      std::vector<at::Tensor> grads;
+      for (const at::Tensor& w : of.parameters()) grads.push_back(w.grad().clone());
+      return grads;
+    };
+    torch::optim::SGD sgd(net.parameters(), torch::optim::SGDOptions(0.05));
+    torch::optim::Adam adam(net.parameters(), torch::optim::AdamOptions(0.05));
+    backward();
+    bool right = refused([&] { sgd.step(); }) && refused([&] { adam.step(); });
+    right = right && told([&] { nn::grad_norm(net); }) == "tessera.gradient.unreduced" && told([&] { nn::clip_grad_norm(net, 1.0); }) == "tessera.gradient.unreduced";
+    for (const auto& [key, w] : nn::state_of(net)) right = right && at::equal(w, before.at(key));
+    nn::reduce_gradients(net);
+    const auto once = all(net);
+    // What a zero_grad meets waiting is gone, and what was reduced before adds up.
+    sgd.zero_grad();
+    backward();
+    sgd.zero_grad();
+    backward();
+    nn::reduce_gradients(net);
+    const auto same = all(net);
+    backward();
+    nn::reduce_gradients(net);
+    const auto both = all(net);
+    for (std::size_t i = 0; i < once.size(); ++i) right = right && at::equal(once[i], same[i]) && at::allclose(2 * once[i], both[i], 1e-12, 1e-12);
+    // Weights that are assigned are gathered again; not while gradients wait.
+    auto other = before;
+    for (auto& [key, w] : other) w = w * 2;
+    nn::assign(net, other);
+    std::map<std::string, at::Tensor> w(other.begin(), other.end());
+    right = right && (global(net(x)) - serial_of_held(global(x), w)).abs().max().item<double>() < 1e-11;
+    backward();
+    nn::assign(net, before);
+    right = right && told([&] { net(x); }) == "tessera.gradient.unreduced";
+    sgd.zero_grad();
+    const auto y = net(x);
+    nn::reduce_gradients(net);
+    return right && told([&] { sum(y * y).backward(); }) == "tessera.parameter.changed";
+  });
+  CHECK(well == 4);
 }
 
 TEST_CASE("what is gathered goes behind forward where a layer computes in another element than its weights'") {
@@ -289,6 +465,7 @@ TEST_CASE("what is gathered goes behind forward where a layer computes in anothe
         gathered += bytes;
       });
       const tensor<dyn> given = take(t.state(), x.layout, global_of(extents, numbers{3}).to(tessera::detail::scalar_type(e)));
+      given.local().set_requires_grad(true);  // else a product keeps no weight
       net({given});  // binds
       memory_count count;
       const auto y = net({given});

@@ -70,7 +70,7 @@ TESSERA_INLINE at::Tensor forward(const call& c, const lookup& what) {
     rows.register_hook([share](const at::Tensor& g) { return g * share; });
     return at::alias(rows);  // a gradient of the result itself is as it comes
   }();
-  if (what.max_norm.said()) torch::autograd::impl::bump_version(c.state.parameters[0].stored().local());
+  if (what.max_norm.said()) c.state.parameters[0].changed_in_place();
   return c.layer.leaving(y);
 }
 

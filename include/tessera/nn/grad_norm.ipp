@@ -21,6 +21,7 @@ inline double norm_of(const std::vector<double>& norms, double order) {
 
 /// The norm of what this worker counts of a parameter's gradient: copies count on the first that has them, and terms as their sum.
 inline double part_of_norm(const nn::parameter& p, double order) {
+  p.check_reduced();
   const at::Tensor g = p.stored().local().grad();
   if (!g.defined()) return 0;
   const layout given = cotangent(p.stored().layout());

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/nn/held_forms.hpp>
 #include <tessera/nn/state_tensor.hpp>
 
 namespace tessera::nn {
@@ -14,16 +15,18 @@ class parameter : public state_tensor {
   parameter(const team_handle& team, std::string_view name, const parameter_value& of, element e, const seed& s);
 
   /// Another parameter of the same values.
-  parameter clone() const { return {copy(), used_, released_, frozen_}; }
+  parameter clone() const { return {copy(), used_, times_, frozen_}; }
 
-  /// The same parameter as another layer takes it, which lets it go behind forward or keeps it.
-  parameter used_as(const layout& used, bool released) const { return {*this, stored().team()->place(used), released, frozen_}; }
+  /// The same parameter as another layer takes it, which lets it go behind forward, keeps it or holds it.
+  parameter used_as(const layout& used, gathered times) const { return {*this, stored().team()->place(used), times, frozen_, held_}; }
 
   /// The same parameter seen through an alias, whose gradient a part that is recomputed finds by itself.
-  parameter alias() const { return {with(at::alias(stored().local())), used_, released_, frozen_}; }
+  parameter alias() const;
+  /// Where the gradients of its uses come to: the stored form, or where it is held what was gathered of that.
+  at::Tensor leaf() const { return times_ == gathered::held ? held_->kept(used_) : stored().local(); }
 
   const layout& used() const { return used_->layout(); }
-  bool released() const { return released_; }
+  gathered times() const { return times_; }
   bool frozen() const { return frozen_; }  ///< it has no gradient
 
   /// What the layer's local operation takes, converted to elements one after the other: rounded to its operand's, then widened to that of
@@ -33,16 +36,34 @@ class parameter : public state_tensor {
   /// The layer has given its results: the memory of what it took goes, if the parameter is released, until the first of their gradients
   /// comes back. Who stepped the parameter meanwhile gets one error in backward.
   void let_go(const std::vector<at::Tensor>& results) const;
+  /// The layer threw: nobody reads what it took.
+  void drop() const noexcept { taken_ = {}; }
+
+  /// Where it is held: what waits becomes the stored form's gradient. A norm of it is refused before.
+  void reduce_gradient() const { held_->reduce(); }
+  void check_reduced() const { held_->check_reduced(); }
+  /// A layer changed the stored form and what it took alike, in place: who saved either is told, and what is held stays.
+  void changed_in_place() const;
 
  private:
-  parameter(state_tensor values, placement_handle used, bool released, bool frozen)
-      : state_tensor(std::move(values)), used_(std::move(used)), released_(released), frozen_(frozen) {}
+  parameter(state_tensor values, placement_handle used, gathered times, bool frozen, std::shared_ptr<held_forms> held = {})
+      : state_tensor(std::move(values)),
+        used_(std::move(used)),
+        times_(times),
+        frozen_(frozen),
+        held_(held ? std::move(held) : std::make_shared<held_forms>(stored(), path())) {}
+
+  // What the layer that runs now took, and the elements that it was converted to.
+  struct used_form {
+    at::Tensor x;
+    std::vector<at::ScalarType> to;
+  };
 
   placement_handle used_;
-  bool released_ = false;
+  gathered times_ = gathered::once;
   bool frozen_ = false;
-  mutable at::Tensor taken_;  // by the layer that runs now, as converted
-  mutable std::vector<at::ScalarType> converted_;
+  std::shared_ptr<held_forms> held_;
+  mutable used_form taken_;
 };
 
 }  // namespace tessera::nn

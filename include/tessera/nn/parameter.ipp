@@ -82,7 +82,7 @@ class released_form {
 namespace tessera::nn {
 
 TESSERA_INLINE parameter::parameter(const team_handle& team, std::string_view name, const parameter_value& of, element e, const seed& s)
-    : state_tensor(team, name, of.stored, of.initial, e, s, tessera::detail::serial_key(name, of), of.serial), used_(team->place(of.used)), frozen_(of.frozen) {
+    : state_tensor(team, name, of.stored, of.initial, e, s, tessera::detail::serial_key(name, of), of.serial), used_(team->place(of.used)), frozen_(of.frozen), held_(std::make_shared<held_forms>(stored(), path())) {
   check(check_gradient(e), path());
   stored().local().set_requires_grad(!frozen_);
 }
@@ -90,18 +90,29 @@ TESSERA_INLINE parameter::parameter(const team_handle& team, std::string_view na
 TESSERA_INLINE at::Tensor parameter::use(std::initializer_list<at::ScalarType> to) const {
   team_state& team = *stored().team();
   if (team.checked && team.inside()) team.agree_on_copies(stored().layout(), detail::hash_of(stored().local()), {.what = path().c_str()});
+  if (times_ == gathered::held) return detail::converted(held_->use(used_), to);
   const at::Tensor used = detail::converted(change_layout(stored().team(), stored().where(), used_, stored().local()), to);
-  if (!released_) return used;
-  converted_ = to;
-  return taken_ = used;
+  if (times_ == gathered::twice) taken_ = {used, to};
+  return used;
+}
+
+TESSERA_INLINE parameter parameter::alias() const {
+  parameter other(with(at::alias(stored().local())), used_, times_, frozen_);
+  if (times_ == gathered::held) other.held_->keep(used_, at::alias(leaf()));
+  return other;
+}
+
+TESSERA_INLINE void parameter::changed_in_place() const {
+  torch::autograd::impl::bump_version(stored().local());
+  held_->follow();
 }
 
 TESSERA_INLINE void parameter::let_go(const std::vector<at::Tensor>& results) const {
-  const at::Tensor taken = std::exchange(taken_, {});
-  const auto in_its_memory = [&](const at::Tensor& y) { return y.storage().is_alias_of(taken.storage()); };
+  const auto [taken, to] = std::exchange(taken_, {});
+  const auto in_its_memory = [&of = taken](const at::Tensor& y) { return y.storage().is_alias_of(of.storage()); };
   const auto has_graph = [](const at::Tensor& y) { return y.requires_grad(); };
   if (!taken.defined() || std::none_of(results.begin(), results.end(), has_graph) || std::any_of(results.begin(), results.end(), in_its_memory)) return;
-  const auto form = std::make_shared<detail::released_form>(stored(), used_, converted_, path(), taken);
+  const auto form = std::make_shared<detail::released_form>(stored(), used_, to, path(), taken);
   form->let_go();
   for (const at::Tensor& y : results)
     if (y.requires_grad()) y.register_hook([form](const at::Tensor&) { form->gather(at::GradMode::is_enabled()); });

@@ -41,7 +41,7 @@ named_part<Part> shared_under(std::string name, const Part& part) {
   return {std::move(name), part, true};
 }
 
-/// `stored_over` with a part and axes that are values: `x | stored({"data"}, linear_layer{.out = 6})`, or `stored({"data"}, layer, gathered::once)`.
+/// `stored_over` with a part and axes that are values: `x | stored({"data"}, linear_layer{.out = 6})`, or `stored({"data"}, layer, gathered::held)`.
 template <class Part>
 struct stored_part {
   tiles_over over;

@@ -63,6 +63,12 @@ TESSERA_INLINE void running_program::run::one(std::size_t i, std::vector<at::Ten
   std::vector<at::Tensor> operands;
   for (const std::size_t v : node.operands) operands.push_back(values[v]);
   for (const std::size_t v : node.done_with) values[v].reset();
+  struct dropping {  // of a layer that throws
+    const std::vector<parameter>& all;
+    ~dropping() {
+      for (const parameter& w : all) w.drop();
+    }
+  } const taken{mine.parameters};
   observed_layer seen(my_->observer, node.path, node.what->name, why);
   std::vector<at::Tensor> results = [&] {
     try {
@@ -97,7 +103,7 @@ class running_program::run::again final : public torch::autograd::Node {
     for (const layer_state& s : states_)
       for (const parameter& p : s.parameters) {
         versions_.push_back(p.stored().local()._version());
-        add_next_edge(torch::autograd::impl::gradient_edge(p.stored().local()));
+        add_next_edge(torch::autograd::impl::gradient_edge(p.leaf()));
       }
   }
 
@@ -120,7 +126,7 @@ class running_program::run::again final : public torch::autograd::Node {
       for (const parameter& p : states_[i].parameters) {
         if (p.stored().local()._version() != *version++) throw error(refusal{code::parameter_changed}, p.path());
         states[i].parameters.push_back(p.alias());
-        if (p.stored().local().requires_grad()) alias(states[i].parameters.back().stored().local());
+        if (p.leaf().requires_grad()) alias(states[i].parameters.back().leaf());
       }
       for (const buffer& b : states_[i].buffers) states[i].buffers.push_back(b.clone());
     }

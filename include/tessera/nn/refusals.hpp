@@ -13,7 +13,10 @@ inline constexpr reason shared_differ{
     "what is shared has parameters of different shapes, elements or layouts; make them alike, or give it a name and parameters of its own"};
 inline constexpr reason parameter_changed{
     "tessera.parameter.changed", "",
-    "a parameter was stepped between a forward and its backward, which gathers it or computes with it again; step behind backward"};
+    "a parameter was stepped between a forward and its backward, which gathers it or computes with it again, or the gradient of one that is held was reduced there; step and reduce behind backward"};
+inline constexpr reason gradient_not_reduced{
+    "tessera.gradient.unreduced", "",
+    "gradients of a parameter that is held wait to be reduced; call nn::reduce_gradients(net) behind the last backward, or let them go by zero_grad()"};
 inline constexpr reason parameter_not_shared{
     "tessera.network.part", "",
     "the network has nothing under this key that another could share; name the part's path as the keys of the state dict do, at(path)"};

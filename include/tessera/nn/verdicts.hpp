@@ -30,7 +30,12 @@ template <class... Told> struct parameter_changed {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.parameter.changed] a parameter was stepped between a forward and its backward, which gathers it or computes with it again; step behind backward"); } };
+                  "[tessera.parameter.changed] a parameter was stepped between a forward and its backward, which gathers it or computes with it again, or the gradient of one that is held was reduced there; step and reduce behind backward"); } };
+template <class... Told> struct gradient_not_reduced {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.gradient.unreduced] gradients of a parameter that is held wait to be reduced; call nn::reduce_gradients(net) behind the last backward, or let them go by zero_grad()"); } };
 template <class... Told> struct parameter_not_shared {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -162,6 +167,7 @@ namespace detail {
 template <> struct verdict_for<&code::not_a_maximum> { template <class Why> using type = not_a_maximum<>; };
 template <> struct verdict_for<&code::shared_differ> { template <class Why> using type = shared_differ<>; };
 template <> struct verdict_for<&code::parameter_changed> { template <class Why> using type = parameter_changed<>; };
+template <> struct verdict_for<&code::gradient_not_reduced> { template <class Why> using type = gradient_not_reduced<>; };
 template <> struct verdict_for<&code::parameter_not_shared> { template <class Why> using type = parameter_not_shared<>; };
 template <> struct verdict_for<&code::flow_of_another_program> { template <class Why> using type = flow_of_another_program<>; };
 template <> struct verdict_for<&code::program_without_output> { template <class Why> using type = program_without_output<>; };

@@ -65,6 +65,7 @@ struct layer_memory {
   static_vector<way_memory, 8> parameters;
   index_t stored = 0;     ///< by its parameters
   index_t learned = 0;    ///< by those of them that have gradients
+  index_t held = 0;       ///< by what is gathered of them and held, with its gradient
   index_t buffers = 0;
   index_t beside = 0;     ///< what its operation makes besides its results, and keeps
   index_t remembered = 0; ///< what it makes on its way to them, and keeps for its backward alone
@@ -150,11 +151,14 @@ constexpr layer_memory memory_of(const layer_plan& p, const operand_elements& e)
     m.differentiable = m.differentiable || has_cotangent(of);
   }
   for (int i = 0; i < p.parameters(); ++i) {
-    m.parameters.push(memory_of(p.stored(i), p.weight(i), p.parameter_element(i, e[0])));
+    const element of = p.parameter_element(i, e[0]);
+    const index_t stored = bytes_held(p.stored(i), of);
+    m.parameters.push(memory_of(p.held(i) ? p.weight(i) : p.stored(i), p.weight(i), of));
     m.parameters[i].released = p.released(i);
     m.parameters[i].frozen = p.frozen(i);
-    m.stored = capped_sum(m.stored, m.parameters[i].before);
-    if (!p.frozen(i)) m.learned = capped_sum(m.learned, m.parameters[i].before);
+    m.stored = capped_sum(m.stored, stored);
+    if (!p.frozen(i)) m.learned = capped_sum(m.learned, stored);
+    if (p.held(i)) m.held = capped_sum(m.held, capped_product(p.frozen(i) ? 1 : 2, m.parameters[i].behind));
   }
   for (int i = 0; i < p.buffers(); ++i) m.buffers = capped_sum(m.buffers, bytes_held(p.buffer(i).stored, p.buffer(i).element));
   if (p.outputs() == 0) return m;

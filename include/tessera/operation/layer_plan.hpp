@@ -28,7 +28,7 @@ class layer_plan {
   constexpr void give(const layout& raw, const layout& output, element e) { outputs_.push({both(raw, output), true, e}); }
   constexpr void give(const layout& y) { give(y, y); }
   constexpr void give(const layout& y, element e) { give(y, y, e); }
-  constexpr void own(const parameter_value& w) { parameters_.push({w.name, both(w.stored, w.used), w.initial, w.has_element, w.element, w.serial, w.frozen, false}); }
+  constexpr void own(const parameter_value& w) { parameters_.push({w.name, both(w.stored, w.used), w.initial, w.has_element, w.element, w.serial, w.frozen, gathered::once}); }
   /// Adds a change of layout between local operations, of an element of its own; gradients may not pass it.
   constexpr void exchange(const layout& from, const layout& to, element e, bool returns = true) { exchanges_.push({both(from, to), e, returns}); }
   /// Adds a tensor that the local operation makes besides its results and keeps for its backward.
@@ -58,7 +58,10 @@ class layer_plan {
   constexpr element parameter_element(int i, element first) const { return parameters_[i].has_element ? parameters_[i].own : first; }
   constexpr bool frozen(int i) const { return parameters_[i].frozen; }
   /// Whether what the local operation takes of a parameter goes behind forward and is made again for backward.
-  constexpr bool released(int i) const { return parameters_[i].released && (holds.weights >> i & 1u) != 0; }
+  constexpr bool released(int i) const { return parameters_[i].times == gathered::twice && (holds.weights >> i & 1u) != 0; }
+  /// Whether it stays, and the gradient in its layout, until that is reduced.
+  constexpr bool held(int i) const { return parameters_[i].times == gathered::held; }
+  constexpr gathered times(int i) const { return released(i) ? gathered::twice : held(i) ? gathered::held : gathered::once; }
 
   constexpr int exchanges() const { return exchanges_.count; }
   constexpr const layout& from(int i) const { return layouts_[exchanges_[i].at.before].taken; }
@@ -81,8 +84,8 @@ class layer_plan {
   constexpr void come(const layout& given, int i = 0) { inputs_[i].before = one(given); }
   constexpr void leave(const layout& output, int i = 0) { outputs_[i].at.behind = one(output); }
   constexpr void store(const layout& stored, int i) { parameters_[i].at.before = one(stored); }
-  /// Lets what is used of a parameter go behind forward, if its backward reads it.
-  constexpr void release(int i) { parameters_[i].released = true; }
+  /// How often what is used of a parameter is gathered: twice if its backward reads it.
+  constexpr void gather(gathered times, int i) { parameters_[i].times = times; }
 
   /// Calls visit(layout) with each layout, to change it.
   template <class Visit>
@@ -115,7 +118,7 @@ class layer_plan {
     element own;
     serial_view serial;
     bool frozen;
-    bool released;
+    gathered times;
   };
   struct exchange_place {
     pair at;
@@ -168,11 +171,12 @@ constexpr layer_plan refused_layer(const refusal& why) {
 /// The elements of a layer's operands.
 using operand_elements = static_vector<element, 4>;
 
-/// The traffic of a parameter of a layer: one that is released is gathered a second time, for backward.
+/// The traffic of a parameter of a layer: one that is released is gathered a second time, for backward; of one that is held no call moves anything.
 constexpr traffic_value traffic_of_parameter(const layer_plan& p, int i, const operand_elements& e) {
   traffic_value t = traffic_of(p.stored(i), p.weight(i), p.parameter_element(i, e[0]));
   if (p.frozen(i)) t.backward = {};
   if (p.released(i)) t.backward += t.forward;
+  if (p.held(i)) return {{}, {}, t.forward, t.backward};
   return t;
 }
 

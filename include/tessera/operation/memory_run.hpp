@@ -13,14 +13,6 @@ struct node_memory {
 
 namespace detail {
 
-// The first node whose parameters a node has: itself, or one that it shares them with.
-constexpr int owner_of(const auto& program, int i) {
-  const auto& node = program.nodes[i];
-  for (int before = 0; before < i && node.scope >= 0 && program.scopes[node.scope].shared; ++before)
-    if (program.nodes[before].scope == node.scope && program.nodes[before].number == node.number) return before;
-  return i;
-}
-
 /// Runs a program in numbers, as its executor and autograd run it: what each step holds at once.
 template <int Nodes, int Values>
 class memory_run : memory_ledger<Values> {

@@ -173,7 +173,11 @@ template <const auto& Program, int... Place>
 struct program_traffic<Program, indices<Place...>> {
   static constexpr traffic_value sum(const traffic_value (&each)[sizeof...(Place) + 1]) {
     traffic_value all;
-    for (const traffic_value& t : each) all += t;
+    for (int i = 0; i <= Program.count; ++i) {
+      traffic_value t = each[i];
+      if (t.gathered.messages > 0 && taken_before(Program, i)) t.gathered = t.reduced = {};
+      all += t;
+    }
     return all;
   }
   static constexpr traffic_value under(const bound_extents& known) {

@@ -16,6 +16,13 @@ struct serial_view {
   friend constexpr bool operator==(const serial_view&, const serial_view&) = default;
 };
 
+/// How often what a layer takes of a parameter that is stored as tiles is gathered.
+enum class gathered : unsigned char {
+  twice,  ///< for forward and again for backward
+  once,   ///< for both
+  held,   ///< for all forwards and backwards until its gradient is reduced, which is asked for
+};
+
 /// Where one parameter of a layer lives and how the layer sees it.
 struct parameter_value {
   const char* name = nullptr;

@@ -21,13 +21,14 @@ struct memory_value {
   index_t parameters = 0;  ///< as they are stored
   index_t gradients = 0;   ///< theirs
   index_t buffers = 0;
+  index_t held = 0;        ///< by what is gathered of held parameters, and its gradients, until these are reduced
 
   friend constexpr bool operator==(const memory_value&, const memory_value&) = default;
 };
 
 /// Refuses more bytes than can be counted.
 constexpr refusal check(const memory_value& m) {
-  for (const index_t bytes : {m.forward, m.training, m.parameters})
+  for (const index_t bytes : {m.forward, m.training, m.parameters, m.held})
     if (bytes == INT64_MAX) return refusal{code::cost_overflows};
   return {};
 }
@@ -71,6 +72,7 @@ struct program_memory<Program, type_list<In...>, indices<Place...>> {
     all.training = training.training();
     for (int i = 0; i < Program.count && nodes != nullptr; ++i) nodes[i] = training.at(i);
     for (int i = 0; i < Program.count; ++i) {
+      if (each[i].held > 0 && !taken_before(Program, i)) all.held = capped_sum(all.held, each[i].held);
       if (owner_of(Program, i) != i) continue;
       all.parameters = capped_sum(all.parameters, each[i].stored);
       all.gradients = capped_sum(all.gradients, each[i].learned);

@@ -69,6 +69,27 @@ struct program_view {
 
 namespace detail {
 
+// The first node whose parameters a node has: itself, or one that it shares them with.
+constexpr int owner_of(const auto& program, int i) {
+  const auto& node = program.nodes[i];
+  for (int before = 0; before < i && node.scope >= 0 && program.scopes[node.scope].shared; ++before)
+    if (program.nodes[before].scope == node.scope && program.nodes[before].number == node.number) return before;
+  return i;
+}
+
+// Whether a node before takes the parameters that a node shares with it in the same layouts: what is held is there for both.
+constexpr bool taken_before(const auto& program, int i) {
+  for (int before = owner_of(program, i); before < i; ++before) {
+    if (owner_of(program, before) != owner_of(program, i)) continue;
+    const auto a = program.nodes[before].what->plan();
+    const auto b = program.nodes[i].what->plan();
+    bool alike = true;
+    for (int k = 0; k < a.parameters() && k < b.parameters(); ++k) alike = alike && same(a.weight(k), b.weight(k));
+    if (alike) return true;
+  }
+  return false;
+}
+
 /// Writes down the program of a module that is called with flows; without a place to write it counts.
 template <class Fact>
 class recorder {

@@ -11,10 +11,13 @@ struct gathered_once {};
 template <class... Axes>
 inline constexpr kind kind_of<gathered_once<Axes...>> = kind::option;
 
-/// How often a step gathers a parameter that is stored as tiles: for forward and again for backward, or once for both.
-enum class gathered : unsigned char { twice, once };
+/// Axes over which what was gathered stays for all micro-batches of a step, until `nn::reduce_gradients`: `stored_over<block, held_over<data>>`.
+template <class... Axes>
+struct held_over {};
+template <class... Axes>
+inline constexpr kind kind_of<held_over<Axes...>> = kind::option;
 
-/// Over which axes parameters are stored as tiles, and how often a step gathers them.
+/// Over which axes parameters are stored as tiles, and how often they are gathered.
 struct tiles_over {
   static_vector<text, max_axes> axes;
   gathered times = gathered::twice;
@@ -24,7 +27,7 @@ namespace detail {
 
 /// Stores the parameters of a layer as tiles over these axes, as far as an axis holds copies of them: along it the dimension is cut that its
 /// workers share most evenly; what is too small for that lies on coordinate 0. What the layer takes stays as it is, but goes behind forward
-/// and is gathered again for backward, unless it is gathered once.
+/// and is gathered again for backward, unless it is gathered once or held.
 constexpr layer_plan stored_as_tiles(layer_plan p, const tiles_over& over) {
   for (int i = 0; p.why.ok() && i < p.parameters(); ++i) {
     layout stored = p.stored(i);
@@ -37,7 +40,7 @@ constexpr layer_plan stored_as_tiles(layer_plan p, const tiles_over& over) {
     }
     if (!p.why.ok() || !spreads) continue;
     p.store(stored, i);
-    if (over.times == gathered::twice) p.release(i);
+    p.gather(over.times, i);
   }
   return p;
 }
@@ -56,6 +59,10 @@ struct tiles_named {
 template <class... Axes>
 struct tiles_named<gathered_once<Axes...>> : tiles_named<Axes...> {
   static constexpr tiles_over over() { return tiles_named<Axes...>::over(gathered::once); }
+};
+template <class... Axes>
+struct tiles_named<held_over<Axes...>> : tiles_named<Axes...> {
+  static constexpr tiles_over over() { return tiles_named<Axes...>::over(gathered::held); }
 };
 
 /// A layer whose parameters are stored as tiles.
@@ -103,8 +110,9 @@ namespace nn {
 ///
 /// use : stored → used gathers a parameter, and its adjoint scatters the sum of the gradients. What was gathered goes behind forward and is
 /// gathered again for backward, so p workers move (p − 1)/p of a parameter three times, where an all_reduce does twice, while each
-/// holds, and its optimizer steps, a p-th (Rajbhandari et al. 2020); with `gathered_once<axes…>` it stays, and moves twice. Initial values, keys
-/// and results are those of the part itself.
+/// holds, and its optimizer steps, a p-th (Rajbhandari et al. 2020); with `gathered_once<axes…>` it stays, and moves twice; with `held_over<axes…>`
+/// it stays for any number of calls, whose gradients add up where it lies, and moves twice in all. Initial values, keys and results are
+/// those of the part itself.
 template <class Part, class... Axes>
 struct stored_over {
   static constexpr int results = tessera::detail::results_said<Part>();

@@ -22,14 +22,19 @@ struct direction {
   friend constexpr bool operator==(const direction&, const direction&) = default;
 };
 
-/// What a layer or a network moves: activations and parameters on the way there, their cotangents on the way back.
+/// What a layer or a network moves: activations and parameters on the way there, their cotangents on the way back. What parameters move that
+/// are held counts apart, since that is not once a call.
 struct traffic_value {
-  direction forward;
-  direction backward;
+  direction forward{};
+  direction backward{};
+  direction gathered{};  ///< of held parameters, once between two reductions of their gradients
+  direction reduced{};   ///< of these gradients, once however many calls they are of
 
   constexpr traffic_value& operator+=(const traffic_value& o) {
     forward += o.forward;
     backward += o.backward;
+    gathered += o.gathered;
+    reduced += o.reduced;
     return *this;
   }
   /// The same where all that moves forward moves so many times more in backward.
@@ -43,7 +48,7 @@ struct traffic_value {
 
 /// Refuses more bytes than can be counted.
 constexpr refusal check(const traffic_value& t) {
-  for (const direction* d : {&t.forward, &t.backward})
+  for (const direction* d : {&t.forward, &t.backward, &t.gathered, &t.reduced})
     if (d->bytes == INT64_MAX || d->lower_bound_bytes == INT64_MAX || d->messages == INT64_MAX) return refusal{code::cost_overflows};
   return {};
 }
