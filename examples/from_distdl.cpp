@@ -406,6 +406,13 @@ void zero(const ts::team<grid>& team) {
   const at::Tensor serial = at::linear(at::relu(at::linear(xs, state.at("0.weight"), state.at("0.bias"))), state.at("2.weight"), state.at("2.bias"));
   expect_equal(ts::global(y), serial, "parameters that are stored in quarters");
   expect(held[0].numel() == 20 && held[0].grad().numel() == 20, "a quarter of a weight and of its gradient");
+  // [held]
+  // Of three micro-batches each parameter is gathered once, and its gradient is scattered once.
+  const ts::nn::network<ts::nn::stored_over<stack, ts::held_over<data>>, samples> accumulating{workers, ts::seed{7}};
+  for (int part = 0; part < 3; ++part) ts::sum(accumulating(ts::take<samples>(workers, xs))).backward();
+  ts::nn::reduce_gradients(accumulating);                                    // then a step
+  // [end]
+  expect_equal(accumulating.parameters()[0].grad(), 3 * held[0].grad(), "three micro-batches");
 }
 
 void loss(const ts::team<grid>& team) {

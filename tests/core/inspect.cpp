@@ -260,6 +260,11 @@ TEST_CASE("networks: the same traffic in the table, as JSON and in the picture")
   const std::string svg = network_svg<net>(bind<batch>(4));
   CHECK(well_formed(svg));
   CHECK(svg.find(">forward " + grouped(t.forward.bytes) + " bytes, at least") != std::string::npos);
+  CHECK((table + json).find("gathered") == std::string::npos);
+  using held = sequential<image, nn::stored_over<nn::conv<2, kernel<3, 3>, padding<1, 1>>, held_over<row, col>>>;
+  CHECK(network_table<held>(bind<batch>(4)).find("reduced once") != std::string::npos);
+  const std::string once = fmt::format("\"gathered\": {{\"bytes\": {},", traffic<held>(bind<batch>(4)).gathered.bytes);
+  CHECK(network_json<held>(bind<batch>(4)).find(once) != std::string::npos);
 }
 
 }  // namespace tessera::testing

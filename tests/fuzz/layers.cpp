@@ -425,7 +425,7 @@ void roller::say_stored() {
   const auto over = axes(2);
   if (over.empty()) return;
   say("stored_over", over);
-  if (once_in(3)) say("gathered_once", true);
+  if (once_in(3)) say("gathered", "once");
 }
 
 void roller::take(const std::vector<index_t>& extents, element of, bool linear) {

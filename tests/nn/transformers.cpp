@@ -217,7 +217,7 @@ rolled_lookup roll_lookup(dice& d) {
       R"("dims": [{"whole": true}, {"blocks": ["up"]}], "meaning": {"across": {"on": 0}})"};
   static const std::vector<std::string> cuts{"", R"(, "cut_in": ["across"])", R"(, "cut_out": ["across"])", R"(, "cut_in": ["up", "across"])",
                                              R"(, "cut_in": ["up"], "cut_out": ["across"])", R"(, "cut_out": ["across", "up"])"};
-  static const std::vector<std::string> stored{"", R"(, "stored_over": ["up"])", R"(, "stored_over": ["up", "across"])", R"(, "stored_over": ["across"], "gathered_once": true)"};
+  static const std::vector<std::string> stored{"", R"(, "stored_over": ["up"])", R"(, "stored_over": ["up", "across"])", R"(, "stored_over": ["across"], "gathered": "once")"};
   static const std::vector<std::pair<at::ScalarType, std::string>> elements{{at::kDouble, "double"}, {at::kFloat, "float"}, {at::kHalf, "half"}, {at::kBFloat16, "bfloat16"}};
   const auto one = [&](const auto& all) { return all[static_cast<std::size_t>(d.roll(0, static_cast<int>(all.size()) - 1))]; };
   rolled_lookup r;

@@ -71,8 +71,12 @@ std::string network_table(const Bindings&... bindings) {
   sum("in all, bytes received by all workers",
       {grouped(t.forward.bytes), grouped(t.backward.bytes), grouped(t.forward.lower_bound_bytes + t.backward.lower_bound_bytes)});
   sum("by the busiest worker", {grouped(t.forward.busiest_worker_bytes), grouped(t.backward.busiest_worker_bytes)});
+  if (t.gathered.messages > 0)
+    sum("of held parameters, gathered once and reduced once",
+        {grouped(t.gathered.bytes), grouped(t.reduced.bytes), grouped(t.gathered.lower_bound_bytes + t.reduced.lower_bound_bytes)});
   sum("memory of a worker: forward alone, with backward, parameters",
       {grouped(all.memory.forward), grouped(all.memory.training), grouped(all.memory.parameters)});
+  if (all.memory.held > 0) sum("what is held, with its gradients", {grouped(all.memory.held)});
   return s;
 }
 
@@ -94,7 +98,8 @@ std::string network_json(const Bindings&... bindings) {
       return fmt::format("{{\"bytes\": {}, \"busiest_worker_bytes\": {}, \"lower_bound_bytes\": {}, \"messages\": {}}}", d.bytes,
                          d.busiest_worker_bytes, d.lower_bound_bytes, d.messages);
     };
-    return fmt::format("\"forward\": {}, \"backward\": {}", way(t.forward), way(t.backward));
+    const std::string held = t.gathered.messages > 0 ? fmt::format(", \"gathered\": {}, \"reduced\": {}", way(t.gathered), way(t.reduced)) : "";
+    return fmt::format("\"forward\": {}, \"backward\": {}{}", way(t.forward), way(t.backward), held);
   };
   const auto listed = [](const auto& of, const auto& text) {
     std::string s;

@@ -10,8 +10,8 @@ namespace tessera::nn {
 
 /// What is gathered of a parameter that is held: leaves of autograd's graph, one for each layout in which layers take it.
 ///
-/// Their gradients add up where they lie, terms of the stored form's, which they become when that is asked: Σ over calls first, then over workers.
-/// Until then the stored form has a gradient without memory, which refuses whoever reads it, so no optimizer steps past what waits.
+/// Their gradients add up where they lie, terms of the stored form's, which they become when that is asked: Σ over calls first, then over
+/// workers. Until then the stored form has a gradient without memory, which refuses whoever reads it: no optimizer steps past what waits.
 class held_forms : public std::enable_shared_from_this<held_forms> {
  public:
   held_forms(tensor<dyn> stored, std::string path) : stored_(std::move(stored)), path_(std::move(path)) {}
@@ -31,7 +31,7 @@ class held_forms : public std::enable_shared_from_this<held_forms> {
   void reduce();
   /// Whether gradients wait: zero_grad() lets them go.
   bool waits() const;
-  /// Refuses gradients that wait.
+  /// Refuses while gradients wait.
   void check_reduced() const;
 
  private:

@@ -48,10 +48,10 @@ TESSERA_INLINE void held_forms::arrives(const c10::TensorImpl* gathered) {
       f.has_gradient = false;
     }
     if (!refusing_.defined()) {
-      const at::Tensor& stored = stored_.local();
-      refusing_ = at::empty({0}, stored.options().requires_grad(false));
-      refusing_.unsafeGetTensorImpl()->set_sizes_contiguous(stored.sizes());
-      refusing_.storage().unsafeGetStorageImpl()->release_data_and_set_meta_custom_data_ptr_error_msg_(error(refusal{code::gradient_not_reduced}, path_).what());
+      const std::string words = error(refusal{code::gradient_not_reduced}, path_).what();
+      refusing_ = at::empty({0}, stored_.local().options().requires_grad(false));
+      refusing_.unsafeGetTensorImpl()->set_sizes_contiguous(stored_.local().sizes());
+      refusing_.storage().unsafeGetStorageImpl()->release_data_and_set_meta_custom_data_ptr_error_msg_(words);
     }
     before_ = std::exchange(stored_.local().mutable_grad(), refusing_);
   }

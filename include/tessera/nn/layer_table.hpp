@@ -22,11 +22,8 @@ class layer_table {
   void layer(const std::string& name, Make make) {
     layers_[name] = [make](const node_options& o, const std::vector<dynamic_flow>& x) {
       const auto made = make(o);
-      const bool once = o.flag("gathered_once", false);
-      const bool held = o.flag("held", false);
-      const tiles_over over{o.axes("stored_over").list(), held ? gathered::held : once ? gathered::once : gathered::twice};
-      if ((once || held) && over.axes.empty()) o.here().fault(once ? "says gathered_once without stored_over" : "says held without stored_over");
-      if (once && held) o.here().fault("says gathered_once and held");
+      const tiles_over over{o.axes("stored_over").list(), o.times("gathered")};
+      if (o.has("gathered") && over.axes.empty()) o.here().fault("says gathered without stored_over");
       o.refuse_others();
       const auto placed = [&](const auto&... flows) {
         if (o.has("shared")) return shared_under(o.here().at("shared").word(), made)(flows...);

@@ -86,6 +86,14 @@ class node_options {
     if (which == ways.end()) at(name).fault("is none of none, mean, sum and batch_mean");
     return static_cast<nn::reduction>(which - ways.begin());
   }
+  /// "twice", "once" or "held".
+  gathered times(const char* name) const {
+    if (!said(name)) return gathered::twice;
+    const std::vector<std::string> ways{"twice", "once", "held"};
+    const auto which = std::find(ways.begin(), ways.end(), at(name).word());
+    if (which == ways.end()) at(name).fault("is none of twice, once and held");
+    return static_cast<gathered>(which - ways.begin());
+  }
   /// The tensor that the node's "shape", "element", "dims" and "meaning" say.
   tensor_value tensor() const {
     for (const char* each : {"shape", "element", "dims", "meaning"}) asked_.insert(each);

@@ -82,7 +82,10 @@ class released_form {
 namespace tessera::nn {
 
 TESSERA_INLINE parameter::parameter(const team_handle& team, std::string_view name, const parameter_value& of, element e, const seed& s)
-    : state_tensor(team, name, of.stored, of.initial, e, s, tessera::detail::serial_key(name, of), of.serial), used_(team->place(of.used)), frozen_(of.frozen), held_(std::make_shared<held_forms>(stored(), path())) {
+    : state_tensor(team, name, of.stored, of.initial, e, s, tessera::detail::serial_key(name, of), of.serial),
+      used_(team->place(of.used)),
+      frozen_(of.frozen),
+      held_(std::make_shared<held_forms>(stored(), path())) {
   check(check_gradient(e), path());
   stored().local().set_requires_grad(!frozen_);
 }

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <tessera/operation/memory_ledger.hpp>
-#include <tessera/operation/program.hpp>
+#include <tessera/operation/program_values.hpp>
 
 namespace tessera {
 
@@ -15,42 +15,22 @@ namespace detail {
 
 /// Runs a program in numbers, as its executor and autograd run it: what each step holds at once.
 template <int Nodes, int Values>
-class memory_run : memory_ledger<Values> {
+class memory_run : memory_ledger<Values>, program_values<Nodes, Values> {
  public:
   constexpr memory_run(const auto& program, const layer_memory* of, const index_t* inputs)
-      : of_(of), recomputed_(program.recomputed), recomputed_count_(program.recomputed_count) {
-    int values = 0;
-    for (; values < program.inputs; ++values) {
-      bytes_[values] = stored_[values] = inputs[values];
-      root_[values] = values;
-    }
-    for (int i = 0; i < Nodes; ++i) {
-      const auto& node = program.nodes[i];
-      first_[i] = values;
-      owner_[i] = owner_of(program, i);
-      for (int k = 0; k < of[i].operands.count; ++k) operand_[i][k] = place_of(program.operand(node, k));
-      for (int k = 0; k < node.results; ++k, ++values) {
-        const way_memory& y = of[i].results[k];
-        const bool view = k == 0 && of[i].holds.view && !y.fresh && !of[i].operands[0].fresh;
-        bytes_[values] = y.behind;
-        stored_[values] = y.fresh ? y.behind : larger(y.behind, y.whole);
-        root_[values] = view ? root_[operand_[i][0]] : values;
-      }
-      results_[i] = node.results;
-    }
-    count_ = values;
-    first_[Nodes] = values;
-    for (int i = 0; i < program.outputs; ++i) outputs_[i] = place_of(program.output(i));
-    output_count_ = program.outputs;
-    for (int i = 0; i < program.inputs; ++i) hold(root_[i]);
-    for (int v = 0; v < count_; ++v) {
-      last_[v] = v < program.inputs ? Nodes : -1;
-      gradient_[v] = -1;
+      : values(program, of), recomputed_(program.recomputed), recomputed_count_(program.recomputed_count) {
+    count_ = first_[Nodes];
+    for (int v = 0; v < count_; ++v) gradient_[v] = -1;
+    for (int v = 0; v < program.inputs; ++v) {
+      bytes_[v] = stored_[v] = inputs[v];
+      hold(v);
     }
     for (int i = 0; i < Nodes; ++i)
-      for (int k = 0; k < of[i].operands.count; ++k)
-        if (last_[operand_[i][k]] != Nodes) last_[operand_[i][k]] = i;
-    for (int i = 0; i < output_count_; ++i) last_[outputs_[i]] = Nodes;
+      for (int k = 0; k < results_[i]; ++k) {
+        const way_memory& y = of[i].results[k];
+        bytes_[first_[i] + k] = y.behind;
+        stored_[first_[i] + k] = y.fresh ? y.behind : larger(y.behind, y.whole);
+      }
   }
 
   /// What lives while a node computes, as far as it was run.
@@ -81,18 +61,14 @@ class memory_run : memory_ledger<Values> {
   }
 
  private:
-  static constexpr int most = 4;
   using ledger = memory_ledger<Values>;
   using ledger::add, ledger::remove, ledger::reach, ledger::hold, ledger::let_go, ledger::drop_gradient, ledger::arrive;
   using ledger::count_, ledger::live_, ledger::peak_, ledger::now_, ledger::bytes_, ledger::stored_, ledger::holders_;
   using ledger::gradient_, ledger::gradient_holders_, ledger::gradient_bytes_;
+  using values = program_values<Nodes, Values>;
+  using values::first_reading, values::each_input;
+  using values::of_, values::first_, values::results_, values::operand_, values::owner_, values::root_, values::last_, values::outputs_, values::output_count_;
 
-  constexpr int place_of(const program_value& v) const { return v.node < 0 ? v.place : first_[v.node] + v.place; }
-  constexpr bool first_reading(int i, int k) const {
-    for (int before = 0; before < k; ++before)
-      if (operand_[i][before] == operand_[i][k]) return false;
-    return true;
-  }
 
   // Runs nodes forward. What is recomputed, from `next` on, keeps what comes in where others keep what their backward reads.
   constexpr void run(int first, int end, int next, bool saves) {
@@ -139,17 +115,6 @@ class memory_run : memory_ledger<Values> {
     for (int i = part.first; i < part.end; ++i) bytes = capped_sum(bytes, of_[i].buffers);
     return bytes;
   }
-  // Calls visit(value) for each value that comes into nodes from others.
-  template <class Visit>
-  constexpr void each_input(const recomputed_nodes& part, const Visit& visit) const {
-    for (int v = 0; v < first_[part.first]; ++v) {
-      bool read = false;
-      for (int i = part.first; i < part.end; ++i)
-        for (int k = 0; k < of_[i].operands.count; ++k) read = read || operand_[i][k] == v;
-      if (read) visit(v);
-    }
-  }
-
   // The backward of nodes, the last one first.
   constexpr void back_through(int first, int end, int next) {
     for (int i = end; i-- > first;) {
@@ -324,24 +289,15 @@ class memory_run : memory_ledger<Values> {
     else if (collected == 0) add(collected = of_[i].learned);
   }
 
-  const layer_memory* of_ = nullptr;
   const recomputed_nodes* recomputed_ = nullptr;
   int recomputed_count_ = 0;
   int again_from_ = 0;     // the first value of what is recomputed now, of which there is at least an input before
   index_t awaited_ = 0;    // by parameters, of the gradients in it
-  int output_count_ = 0;
   node_memory at_[Nodes + 1]{};
-  int first_[Nodes + 1]{};
-  int results_[Nodes + 1]{};
-  int operand_[Nodes + 1][most]{};
-  int owner_[Nodes + 1]{};
   index_t collected_[Nodes + 1]{};
   bool needs_[Nodes + 1]{};
   index_t own_[Nodes + 1]{};
-  int root_[Values + 1]{};   // the value in whose memory it lies
-  int last_[Values + 1]{};   // the node that reads it last; Nodes: it stays
   bool graded_[Values + 1]{};
-  int outputs_[Values + 1]{};
 };
 
 }  // namespace detail
