@@ -4,6 +4,7 @@
 
 #include <tessera/functions.hpp>
 #include <tessera/inspect/inspect.hpp>
+#include <tessera/operation/stored_over.hpp>
 
 #include <sstream>
 
