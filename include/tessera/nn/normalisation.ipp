@@ -1,148 +1,12 @@
 #pragma once
 
+#include <tessera/nn/groups_here.hpp>
 #include <tessera/nn/normalisation.hpp>
 
+#include <ATen/OpMathType.h>
+#include <torch/csrc/autograd/engine.h>
+
 namespace tessera::detail {
-
-/// Mean and variance of groups, with a dimension of one element for each that a group has.
-struct moments {
-  at::Tensor mean;
-  at::Tensor variance;
-};
-
-/// The groups of a normalisation on one worker.
-class groups_here {
- public:
-  groups_here(const nn::bound_layer& layer, const normalisation& what)
-      : of_(what.groups), sent_(what.sent()), whole_(layer.inputs[0].to->layout()), cut_(is_cut(parts_of_groups(whole_, of_, sent_), sent_)) {
-    for (int d = 0; d < whole_.dims.count; ++d)
-      if (of_.over(d, whole_.dims.count)) over_.push_back(d);
-    for (const index_t d : over_) count_ *= static_cast<double>(whole_.dims[static_cast<int>(d)].extent);
-    const int rank = layer.team->rank();
-    if (of_.channels.said()) {
-      count_ *= static_cast<double>(of_.range(whole_));
-      find_ranges(held_by(whole_, rank)[1]);
-    }
-    for (const way& x : layer.exchanges) {
-      const holding part = held_by(x.from->layout(), rank);
-      silent_.push_back(size_of(part[0]) == 0 ? part : holding{});
-    }
-    coordinates mine;
-    if (!whole_.mesh.locate(rank, mine)) return;
-    here_ = elements_at(mine).clamp_min(1);
-    if (cut_ && silent_[0].empty()) counts_ = counts(mine, layer.exchanges[0].to->layout().dims[0].extent / sent_);
-  }
-
-  /// Whether workers share groups.
-  bool cut() const { return cut_; }
-  /// How many elements a group has, on all workers.
-  double count() const { return count_; }
-  /// How many groups channels make here.
-  index_t of_channels(const at::Tensor& x) const { return of_.channels.said() ? ranges_ : x.size(1); }
-  /// A parameter as it meets boxes.
-  at::Tensor along(const at::Tensor& x) const { return of_.by_channel ? a_channel(x) : x; }
-  /// The extents of a group here, as LibTorch's kernels take them.
-  std::vector<index_t> sizes(const at::Tensor& x) const { return x.sizes().slice(x.sizes().size() - over_.size()).vec(); }
-  /// What groups have, for each of their channels.
-  at::Tensor spread(const at::Tensor& of_groups) const { return range_of_.defined() ? of_groups.index_select(1, range_of_) : of_groups; }
-
-  /// Those of x, which is double, with all workers'.
-  moments of(const nn::bound_layer& layer, const at::Tensor& x) const {
-    const bool centred = sent_ == 2;
-    const at::Tensor mean = centred ? summed(x) / here_ : at::zeros({}, x.options());
-    const at::Tensor squares = summed(at::square(centred ? x - spread(mean) : x));
-    if (!cut_) return {mean, squares / all()};
-    at::Tensor parts = exchanged(layer, centred ? at::stack({squares, mean}) : squares.unsqueeze(0), 0);
-    if (!counts_.defined()) return {mean, squares + parts.sum()};  // it has no part in them
-    parts = parts.unflatten(0, {-1, sent_});
-    if (!centred) return {mean, parts.select(1, 0).sum(0) / all()};
-    const at::Tensor means = parts.select(1, 1);
-    const at::Tensor of_all = (counts_ * means).sum(0) / all();
-    return {of_all, (parts.select(1, 0) + counts_ * at::square(means - of_all)).sum(0) / all()};
-  }
-
-  /// Means over all workers' samples.
-  moments averaged(const nn::bound_layer& layer, const moments& m) const {
-    at::Tensor parts = at::stack({m.variance.detach(), m.mean.detach()}).sum(1, true);
-    if (const std::size_t last = cut_ ? 1 : 0; layer.exchanges.size() > last) {
-      const at::Tensor all = exchanged(layer, parts, last);
-      if (silent_[last].empty()) parts = all.unflatten(0, {-1, 2}).sum(0);
-    }
-    parts = parts / std::max(1.0, static_cast<double>(whole_.dims[0].extent));
-    return {parts[1], parts[0]};
-  }
-
- private:
-  static bool is_cut(const layout& parts, index_t sent) { return parts.dims[0].extent > sent; }
-  /// One number each of channels, or of groups of them, as it meets boxes.
-  at::Tensor a_channel(const at::Tensor& x) const {
-    std::vector<index_t> sizes(static_cast<std::size_t>(whole_.dims.count), 1);
-    if (sizes.size() > 1) sizes[1] = x.numel();
-    return x.view(sizes);
-  }
-  double all() const { return std::max(1.0, count_); }
-  at::Tensor exchanged(const nn::bound_layer& layer, const at::Tensor& parts, std::size_t i) const {
-    return layer.exchanged(silent_[i].empty() ? parts : empty_result(silent_[i], {parts}), i);
-  }
-  /// Sums over what groups have here.
-  at::Tensor summed(const at::Tensor& x) const {
-    const at::Tensor sums = over_.empty() ? x : x.sum(over_, true);
-    if (!range_of_.defined()) return sums;
-    std::vector<index_t> sizes = sums.sizes().vec();
-    sizes[1] = ranges_;
-    return at::zeros(sizes, sums.options()).index_add(1, range_of_, sums);
-  }
-  /// Of which range each channel of these is.
-  void find_ranges(const intervals& channels) {
-    const index_t range = of_.range(whole_);
-    const bool apart = ranges_whole(whole_, of_);
-    ranges_ = apart ? size_of(channels) / range : of_.channels.as();
-    std::vector<index_t> each;
-    for (const interval& i : channels)
-      for (index_t c = i.lo; c < i.hi; ++c) each.push_back(apart ? static_cast<index_t>(each.size()) / range : c / range);
-    range_of_ = at::tensor(each, at::kLong);
-  }
-  /// How many elements of each group a worker has.
-  at::Tensor elements_at(const coordinates& c) const {
-    const cutting cuts{whole_};
-    double n = 1;
-    for (const index_t d : over_) n *= static_cast<double>(size_of(cuts.held(static_cast<int>(d), c)));
-    if (!range_of_.defined()) return a_channel(at::full({1}, n, at::kDouble));
-    std::vector<double> each(static_cast<std::size_t>(ranges_), 0);
-    if (ranges_whole(whole_, of_)) each.assign(each.size(), n * static_cast<double>(of_.range(whole_)));
-    else
-      for (const interval& i : cuts.held(1, c))
-        for (index_t channel = i.lo; channel < i.hi; ++channel) each[static_cast<std::size_t>(channel / of_.range(whole_))] += n;
-    return a_channel(at::tensor(each, at::kDouble));
-  }
-  /// The same of each part, in their order.
-  at::Tensor counts(coordinates c, index_t parts) const {
-    const layout groups = groups_of(whole_, of_);
-    std::vector<at::Tensor> all;
-    for (index_t k = 0; k < parts; ++k) {
-      index_t rest = k;
-      for (int a = whole_.roles.count - 1; a >= 0; --a) {
-        if (whole_.roles[a].kind != role::cut || groups.roles[a].kind == role::cut) continue;
-        c[a] = static_cast<int>(rest % whole_.mesh.axes[a].extent);
-        rest /= whole_.mesh.axes[a].extent;
-      }
-      all.push_back(elements_at(c));
-    }
-    return at::stack(all);
-  }
-
-  grouping of_;
-  index_t sent_;
-  layout whole_;
-  bool cut_;
-  std::vector<index_t> over_;
-  double count_ = 1;
-  index_t ranges_ = 0;
-  at::Tensor range_of_;         ///< of each channel here, where groups are ranges of them
-  at::Tensor here_ = at::ones({}, at::kDouble);
-  at::Tensor counts_;           ///< of the parts of each group
-  std::vector<holding> silent_;  ///< what this worker sends in each exchange, where it has nothing to
-};
 
 /// The distance of 1 from the next number of an element.
 inline double epsilon_of(at::ScalarType e) {
@@ -154,6 +18,175 @@ inline double epsilon_of(at::ScalarType e) {
   }
 }
 
+/// A normalisation of groups whose parts several workers have, or whose statistics are kept, on one of them.
+struct cut_normalisation {
+  std::shared_ptr<const groups_here> groups;
+  double eps = 0;
+  bool centred = true;
+  bool ties = false;  ///< some worker has an empty box
+
+  /// The result in double, by functions of LibTorch, with a graph of it: what the kernels compute, and its derivatives of every order.
+  at::Tensor composed(const std::vector<at::Tensor>& operands) const {
+    const at::Tensor wide = operands[0].to(at::kDouble);
+    const at::Tensor nothing = at::zeros({}, wide.options());
+    const moments part = groups->joined(centred ? moments{wide, nothing} : moments{nothing, at::square(wide)}, 1);
+    const moments m = groups->whole(part, groups->cut() ? groups->exchanged(groups->sent(part)) : nothing);
+    at::Tensor y = (centred ? wide - groups->spread(m.mean) : wide) * groups->spread(at::rsqrt(m.squares + eps));
+    if (operands[1].defined()) y = y * groups->along(operands[1].to(at::kDouble));
+    if (operands[2].defined()) y = y + groups->along(operands[2].to(at::kDouble));
+    y = y.to(operands[0].scalar_type());
+    return ties ? tied(y, {operands.begin(), std::find_if(operands.begin(), operands.end(), [](const at::Tensor& x) { return !x.defined(); })}) : y;
+  }
+};
+
+/// What kernels take of a call: a box of float or double, and numbers of its rows or columns.
+class normalised_box {
+ public:
+  normalised_box(const cut_normalisation& of, const at::Tensor& x)
+      : of_(of), sizes_(of.groups->lines(x)), form_(of.groups->form(x)), x_(as_computed(x)) {}
+
+  const row_form& form() const { return form_; }
+  const at::Tensor& x() const { return x_; }
+  /// Contiguous, in the type that is computed in: of half types float.
+  static at::Tensor as_computed(const at::Tensor& x) { return x.to(at::toOpMathType(x.scalar_type())).contiguous(); }
+  /// Calls f with kernels.
+  template <class F>
+  auto with_kernels(const F& f) const {
+    return x_.scalar_type() == at::kDouble ? f(normalised_rows<double>(form_)) : f(normalised_rows<float>(form_));
+  }
+
+  /// A number for each row or column, as it meets the box.
+  at::Tensor as_lines(const at::Tensor& numbers) const { return numbers.view(sizes_); }
+  /// What groups have, for each row or column.
+  at::Tensor of_groups(const at::Tensor& t) const { return of_.groups->spread(t).expand(sizes_).contiguous().view({-1}); }
+  /// The same, as kernels take it.
+  at::Tensor numbers(const at::Tensor& t) const { return of_groups(t).to(x_.scalar_type()); }
+  /// A parameter for each row or column, as kernels take it; undefined, a number that they take for each row.
+  at::Tensor parameter(const at::Tensor& w, double otherwise) const {
+    if (!w.defined()) return form_.parameters_along ? at::full({form_.columns}, otherwise, x_.options()) : w;
+    const at::Tensor as = w.to(x_.scalar_type());
+    return form_.parameters_along ? as.contiguous().view({-1}) : of_.groups->along(as).expand(sizes_).contiguous().view({-1});
+  }
+  standard by(const at::Tensor& mean, const at::Tensor& scale) const {
+    const at::Tensor wide = of_groups(mean);
+    const at::Tensor origin = wide.to(x_.scalar_type());
+    const at::Tensor scales = of_groups(scale);
+    return {origin, scales.to(x_.scalar_type()), ((origin - wide) * scales).to(x_.scalar_type())};
+  }
+
+ private:
+  const cut_normalisation& of_;
+  std::vector<index_t> sizes_;
+  row_form form_;
+  at::Tensor x_;
+};
+
+/// The gradient of a normalisation: sums over groups of the result's gradient and of its products with what was standardised, exchanged once by the way
+/// back of what the forward exchanged. A gradient that is itself differentiated is that of `composed`.
+class normalised_backward final : public torch::autograd::Node {
+ public:
+  normalised_backward(cut_normalisation of, const std::vector<at::Tensor>& operands, at::Tensor mean, at::Tensor scale, decltype(torch::autograd::Edge::function) exchange)
+      : of_(std::move(of)), mean_(std::move(mean)), scale_(std::move(scale)), exchange_(std::move(exchange)) {
+    for (const at::Tensor& x : operands) {
+      saved_.emplace_back(x, false);
+      add_next_edge(x.defined() ? torch::autograd::impl::gradient_edge(x) : torch::autograd::Edge());
+    }
+  }
+
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {
+    std::vector<at::Tensor> operands;
+    for (const torch::autograd::SavedVariable& one : saved_) operands.push_back(one.unpack());
+    const at::Tensor g = gradients[0].defined() ? gradients[0] : at::zeros_like(operands[0]);
+    return c10::GradMode::is_enabled() ? differentiated(operands, g) : found(operands, g);
+  }
+  void release_variables() override {
+    for (torch::autograd::SavedVariable& x : saved_) x.reset_data();
+  }
+  std::string name() const override { return "tessera::normalisation"; }
+
+ private:
+  torch::autograd::variable_list found(const std::vector<at::Tensor>& operands, const at::Tensor& gradient) {
+    const groups_here& groups = *of_.groups;
+    const at::Tensor& weight = operands[1];
+    const normalised_box box(of_, operands[0]);
+    const at::Tensor g = box.as_computed(gradient);
+    const standard by = box.by(mean_, scale_);
+    const bool along = box.form().parameters_along && !box.form().groups_along;  // parameters have numbers of their own
+    const at::Tensor w = box.parameter(weight, 1);
+    const auto [of_rows, of_columns] = box.with_kernels([&](const auto& kernels) { return kernels.products(box.x(), g, by, w); });
+    const at::Tensor sums = box.form().groups_along ? of_columns : of_rows;
+    torch::autograd::variable_list all(3);
+    for (const int i : {1, 2})
+      if (operands[static_cast<std::size_t>(i)].defined())
+        all[static_cast<std::size_t>(i)] = groups.of_parameters(along ? of_columns[2 - i] : box.as_lines(sums[2 - i]), operands[static_cast<std::size_t>(i)]);
+    if (!task_should_compute_output(0)) return all;
+    const auto of_groups = [&](int i) {
+      const at::Tensor lines = box.as_lines(sums[i]);
+      return groups.summed(along || !weight.defined() ? lines : lines * groups.along(weight.to(at::kDouble)));
+    };
+    at::Tensor parts = of_.centred ? at::stack({of_groups(1), of_groups(0)}) : of_groups(1).unsqueeze(0);
+    if (exchange_) parts = groups.all_sums(parts, *exchange_);
+    const at::Tensor share = scale_ / -std::max(1.0, groups.count());
+    const at::Tensor slope = box.numbers(parts[0] * share);
+    const at::Tensor offset = of_.centred ? box.numbers(parts[1] * share) : at::Tensor();
+    all[0] = box.with_kernels([&](const auto& kernels) { return kernels.gradient(box.x(), g, by, w, slope, offset); }).to(gradient.scalar_type());
+    return all;
+  }
+
+  torch::autograd::variable_list differentiated(std::vector<at::Tensor> operands, const at::Tensor& gradient) {
+    torch::autograd::edge_list to;
+    for (at::Tensor& x : operands) {
+      if (!x.defined() || !x.requires_grad()) continue;
+      x = at::alias(x);
+      to.push_back(torch::autograd::impl::gradient_edge(x));
+    }
+    const at::Tensor y = of_.composed(operands);
+    const auto found = torch::autograd::Engine::get_default_engine().execute({torch::autograd::impl::gradient_edge(y)}, {gradient}, true, true, false, to);
+    torch::autograd::variable_list all(operands.size());
+    auto next = found.begin();
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (operands[i].defined() && operands[i].requires_grad()) all[i] = *next++;
+    return all;
+  }
+
+  cut_normalisation of_;
+  std::vector<torch::autograd::SavedVariable> saved_;
+  at::Tensor mean_;
+  at::Tensor scale_;
+  decltype(torch::autograd::Edge::function) exchange_;  ///< of what parts sent
+};
+
+/// The moments of all groups, and the result by them.
+inline std::pair<moments, at::Tensor> normalised(const cut_normalisation& of, const std::vector<at::Tensor>& operands) {
+  const at::Tensor& x = operands[0];
+  if (x._fw_grad(0).defined()) throw error(refusal{code::forward_mode});
+  const bool tracked = c10::GradMode::is_enabled() && std::any_of(operands.begin(), operands.end(), [](const at::Tensor& t) { return t.defined() && t.requires_grad(); });
+  const bool returns = tracked && x.requires_grad();
+  const c10::AutoGradMode no_record(false);
+  const groups_here& groups = *of.groups;
+  const normalised_box box(of, x);
+  const moments part = [&] {
+    const at::Tensor of_lines = box.with_kernels([&](const auto& kernels) { return kernels.moments(box.x(), of.centred); });
+    return groups.joined({box.as_lines(of_lines[0]), box.as_lines(of_lines[1])}, box.form().elements_of_a_line());
+  }();
+  at::Tensor sent;
+  decltype(torch::autograd::Edge::function) back;
+  if (groups.cut()) {
+    const c10::AutoGradMode record(returns);
+    sent = groups.exchanged(groups.sent(part).set_requires_grad(returns));
+    if (returns) back = sent.grad_fn();
+    if (returns) back->set_next_edges({torch::autograd::Edge()});  // which would keep what was sent
+  }
+  const moments m = groups.whole(part, sent.defined() ? sent.detach() : sent);
+  const at::Tensor scale = at::rsqrt(m.squares + of.eps);
+  const at::Tensor y = [&] {
+    const standard by = box.by(m.mean, scale);
+    return box.with_kernels([&](const auto& kernels) { return kernels.result(box.x(), by, box.parameter(operands[1], 1), box.parameter(operands[2], 0)); });
+  }().to(x.scalar_type());
+  if (tracked) torch::autograd::set_history(y, make_node<normalised_backward>(of, operands, m.mean, scale, std::move(back)));
+  return {m, y};
+}
+
 }  // namespace tessera::detail
 
 namespace tessera::nn {
@@ -161,7 +194,9 @@ namespace tessera::nn {
 TESSERA_INLINE at::Tensor forward(const call& c, const normalisation& what) {
   const at::Tensor& x = c.operand();
   using tessera::detail::groups_here;
-  const groups_here& groups = c.layer.once<groups_here>([&] { return groups_here(c.layer, what); });
+  using shared_groups = std::shared_ptr<const groups_here>;
+  const shared_groups& shared = c.layer.once<shared_groups>([&] { return std::make_shared<const groups_here>(c.layer, what); });
+  const groups_here& groups = *shared;
   const bool running = what.tracked && !c.training;
   if (what.groups.by_channel && !what.groups.channels.said() && !running && groups.count() == 1) throw error(refusal{code::one_value_a_channel}, c.layer.team->label());
   std::vector<at::Tensor> operands{x};
@@ -174,32 +209,28 @@ TESSERA_INLINE at::Tensor forward(const call& c, const normalisation& what) {
     if (what.cumulative) share = 1 / c.buffer(2).value().item<double>();
   }
   const double eps = what.eps == eps_of_element ? tessera::detail::epsilon_of(x.scalar_type()) : what.eps;
-  if ((running || (!groups.cut() && !what.averages())) && x.numel() > 0) {
+  if (running || (!groups.cut() && !what.averages())) {
     const auto alone = [&] {
       if (!what.centred) return at::rms_norm(x, groups.sizes(x), given(1), eps);
       if (!what.groups.by_channel) return at::layer_norm(x, groups.sizes(x), given(1), given(2), eps);
       if (what.groups.by_sample && !running) return at::group_norm(x, groups.of_channels(x), given(1), given(2), eps, false);
       return at::batch_norm(x, given(1), given(2), kept(0), kept(1), !running, share, eps, false);
     };
-    return c.layer.tied(alone(), operands);
+    return c.layer.tied(x.numel() > 0 ? alone() : tessera::detail::empty_result(c.layer.outputs, operands), operands);
   }
-  const at::Tensor wide = x.to(at::kDouble);
-  const auto widened = [&](const at::Tensor& t) { return groups.along(t.to(at::kDouble)); };
-  const tessera::detail::moments m = running ? tessera::detail::moments{widened(*kept(0)), widened(*kept(1))} : groups.of(c.layer, wide);
+  std::vector<at::Tensor> given_or_not = operands;
+  given_or_not.resize(3);
+  const auto [m, y] = tessera::detail::normalised({shared, eps, what.centred, c.layer.some_are_empty}, given_or_not);
   if (what.tracked && c.training && groups.count() > 0) {
     const auto blend = [&](std::size_t i, const at::Tensor& now) {
       const at::Tensor before = c.buffer(i).value().to(at::kDouble);
-      c.buffer(i).set((1 - share) * before + share * now.detach().reshape(before.sizes()));
+      c.buffer(i).set((1 - share) * before + share * now.reshape(before.sizes()));
     };
-    const tessera::detail::moments now = what.averages() ? groups.averaged(c.layer, m) : m;
+    const tessera::detail::moments now = what.averages() ? groups.averaged(m) : m;
     blend(0, now.mean);
-    blend(1, now.variance * (groups.count() / (groups.count() - 1)));
+    blend(1, now.squares * (groups.count() / (groups.count() - 1)));
   }
-  at::Tensor scale = groups.spread(at::rsqrt(m.variance + eps));
-  if (const auto w = given(1)) scale = scale * widened(*w);
-  at::Tensor y = (what.centred ? wide - groups.spread(m.mean) : wide) * scale;
-  if (const auto b = given(2)) y = y + widened(*b);
-  return c.layer.tied(y.to(x.scalar_type()), operands);
+  return c.layer.tied(y, operands);
 }
 
 }  // namespace tessera::nn

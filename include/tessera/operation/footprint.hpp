@@ -14,6 +14,7 @@ struct footprint {
   unsigned operands = 0xf;  ///< bit i: operand i is saved, as it is used
   unsigned weights = 0xff;  ///< bit i: parameter i is saved, as it is used
   unsigned results = 0xf;   ///< bit i: result i is saved, as the operation gives it
+  bool exchanges = true;    ///< what goes between local operations is saved, where anything is
   bool view = false;        ///< the first result lies in the memory of the first operand
   bool passes = false;      ///< the gradients of the operands are that of the result
   index_t scratch = 0;      ///< how many more tensors as the first result there are at once while it runs

@@ -165,7 +165,7 @@ constexpr layer_memory memory_of(const layer_plan& p, const operand_elements& e)
   for (int i = 0; i < p.exchanges(); ++i) {
     const way_memory x = memory_of(p.from(i), p.to(i), p.exchanged_element(i));
     if (!x.changes) continue;
-    index_t& into = p.holds.operands != 0 || p.holds.results != 0 ? m.beside : m.scratch;
+    index_t& into = p.holds.exchanges && (p.holds.operands != 0 || p.holds.results != 0) ? m.beside : m.scratch;
     into = capped_sum(into, capped_sum(x.before, x.behind));
     m.holds.passes = false;
   }

@@ -112,27 +112,28 @@ constexpr layout all_parts(layout parts) {
   return parts;
 }
 
-// What it holds: LibTorch's own kernels keep what they read and the numbers of groups; where groups are cut, or means of their statistics are kept,
-// all is done in double.
+// What it holds: what it reads and the numbers of groups, by LibTorch's own kernels in the operand's element. Where groups are cut, or means of their
+// statistics are kept, numbers are double, and half types are computed in float.
 constexpr void hold_normalisation(layer_plan& p, const tensor_value& x, const normalisation& what) {
-  const bool cut = p.exchanges() > 0 || what.averages();
-  const bool centred = what.centred;
-  const bool scales_all = what.weight && !what.groups.by_channel;  // the scale of a group by the weight of an element
-  const bool wide = x.element == element::float64;
-  p.holds = footprint::saving(!cut || (!centred && wide), 0xff);
-  if (!cut) {
-    const layout groups = groups_of(x.layout, what.groups);
-    for (int i = 0; i < 1 + centred; ++i) p.make(groups, x.element);
-    if (scales_all && !centred) p.remember(x.layout, x.element);
-    p.holds.scratch = !centred;
-    p.holds.returning = !centred ? 3 : what.groups.by_channel && !what.groups.by_sample;  // LibTorch's batch norm makes the operand's gradient in two
+  const layout groups = groups_of(x.layout, what.groups);
+  p.holds = footprint::saving(1, 0xff);
+  if (p.exchanges() > 0 || what.averages()) {
+    for (int i = 0; i < 1 + what.centred; ++i) p.remember(groups, element::float64);
+    const bool half = bytes_of(x.element) < bytes_of(element::float32);
+    p.holds.exchanges = false;
+    p.holds.scratch = half ? 4 : 0;
+    p.holds.returning = half ? 6 : 0;
     return;
   }
-  // The distances from a part's mean and from that of all, or what they are without a mean; what each element is scaled by.
-  const int kept = (centred ? 2 : wide ? 0 : 1) + scales_all;
-  for (int i = 0; i < kept; ++i) p.remember(x.layout, element::float64);
-  p.holds.scratch = wide ? 1 + scales_all : 3 * bytes_of(element::float64) / bytes_of(x.element);
-  p.holds.returning = wide && what.groups.by_channel;
+  const bool centred = what.centred;
+  for (int i = 0; i < 1 + centred; ++i) p.make(groups, x.element);
+  if (centred) {
+    p.holds.returning = what.groups.by_channel && !what.groups.by_sample;  // LibTorch's batch norm makes the operand's gradient in two
+    return;
+  }
+  if (what.weight) p.remember(x.layout, x.element);  // the scale of a group by the weight of an element
+  p.holds.scratch = 1;
+  p.holds.returning = 3;
 }
 
 }  // namespace detail
