@@ -214,7 +214,8 @@ TESSERA_INLINE at::Tensor forward(const call& c, const normalisation& what) {
       if (!what.centred) return at::rms_norm(x, groups.sizes(x), given(1), eps);
       if (!what.groups.by_channel) return at::layer_norm(x, groups.sizes(x), given(1), given(2), eps);
       if (what.groups.by_sample && !running) return at::group_norm(x, groups.of_channels(x), given(1), given(2), eps, false);
-      return at::batch_norm(x, given(1), given(2), kept(0), kept(1), !running, share, eps, false);
+      // Where extents of 1 let strides pass as channels-last ones, LibTorch's backward takes those of the gradient for them too.
+      return at::batch_norm(x.contiguous(), given(1), given(2), kept(0), kept(1), !running, share, eps, false);
     };
     return c.layer.tied(x.numel() > 0 ? alone() : tessera::detail::empty_result(c.layer.outputs, operands), operands);
   }
