@@ -124,6 +124,7 @@ std::vector<T> folded(transport& c, combine with) {
   const index_t n = e->output_extents()[0];
   gapped<T> out(n, 3);
   e->start(in.where(numbers_of_each), out.where(n)).finish();
+  c.synchronise();
   std::vector<T> mine;
   for (index_t i = 0; i < n; ++i) mine.push_back(out.get(i));
   return mine;
@@ -140,6 +141,7 @@ std::vector<unsigned char> moved(transport& c, index_t step_in, index_t step_out
     for (std::size_t b = 0; b < sizeof(T); ++b) in.at(i - mine[0].lo)[b] = static_cast<unsigned char>(i * 31 + static_cast<index_t>(b) * 101);
   gapped<T> out(numbers_of_each, step_out);
   e->start(in.where(mine[0].size()), out.where(numbers_of_each)).finish();
+  c.synchronise();
   return out.memory;
 }
 

@@ -66,6 +66,7 @@ class flight {
   void start() { call_.emplace(e_->start(memory(in_, e_->input_extents()), memory(out_, e_->output_extents()))); }
   void finish() {
     call_->finish();
+    carrier_.synchronise();
     call_.reset();
   }
 

@@ -10,7 +10,7 @@ namespace tessera {
 /// Some workers of a launch that hand each other numbers, to agree on something: all of them call the same functions.
 class agreement {
  public:
-  agreement(transport& carrier, std::vector<int> workers) : carrier_(carrier), workers_(std::move(workers)) {
+  agreement(transport& carrier, std::vector<int> workers) : carrier_(carrier.host()), workers_(std::move(workers)) {
     for (const int w : workers_) fingerprint_ << w;
   }
 
@@ -74,7 +74,8 @@ class agreement {
   }
 
   /// Gives a plan the id that its workers agree on, the first that is free on all; `also` is a number of the first one's that all get.
-  static std::uint64_t name(transport& carrier, exchange_plan& plan, std::uint64_t also, const activity& what) {
+  static std::uint64_t name(transport& of, exchange_plan& plan, std::uint64_t also, const activity& what) {
+    transport& carrier = of.host();
     if (plan.workers.size() == 1) {
       plan.id = carrier.next_id_++;
       return also;

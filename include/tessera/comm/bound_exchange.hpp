@@ -1,7 +1,6 @@
 #pragma once
 
 #include <tessera/comm/exchange_plan.hpp>
-#include <tessera/comm/matching_boxes.hpp>
 
 #include <memory>
 #include <utility>
@@ -45,23 +44,11 @@ class bound_exchange : public std::enable_shared_from_this<bound_exchange> {
   std::uint64_t last_used = 0;  ///< by this worker's count of calls
 
  protected:
-  bound_exchange(exchange_plan plan, int rank, std::shared_ptr<const void> carrier) : carrier_(std::move(carrier)), plan_(std::move(plan)) {
-    for (const leg& l : plan_.receives)
-      if (l.peer == rank && !plan_.fold) own_.push_back(boxes_of(l));
-    for (const cell& c : plan_.cells) {
-      std::vector<box_vector> begins;
-      for (const int i : c.terms) {
-        box_vector& inside = begins.emplace_back(c.here);
-        for (int d = 0; d < inside.count; ++d) inside[d] -= plan_.receives[static_cast<std::size_t>(i)].here[d];
-      }
-      begins.push_back(c.here);
-      cells_.emplace_back(c.extents, std::move(begins));
-    }
-  }
+  bound_exchange(exchange_plan plan, std::shared_ptr<const void> carrier) : carrier_(std::move(carrier)), plan_(std::move(plan)) {}
 
   virtual std::unique_ptr<exchange_call> make_call() = 0;
-  /// Shows this worker's boxes to their readers, or sends them.
-  virtual void post(exchange_call& call) = 0;
+  /// Puts this worker's boxes on their way.
+  virtual void begin(exchange_call& call) = 0;
   /// Takes what has come; whether all has, so that the output may be read.
   virtual bool arrived(exchange_call& call) = 0;
   /// Waits until all has come and all readers have read.
@@ -69,39 +56,11 @@ class bound_exchange : public std::enable_shared_from_this<bound_exchange> {
   /// Gives up a call that will not be finished: nobody reads or writes its boxes afterwards.
   virtual void withdraw(std::unique_ptr<exchange_call> call) noexcept = 0;
 
-  // The box of a leg where it comes from, and where it goes.
-  static matching_boxes boxes_of(const leg& l) { return {l.extents, {l.there, l.here}}; }
-  // Copies the box of a leg from a tensor elsewhere.
-  static void take(matching_boxes& part, const strided& from, const region& to) {
-    const index_t size = bytes_of(to.element);
-    part.lies(0, from, size);
-    part.lies(1, {to.data, to.strides.begin()}, size);
-    part.copy(size);
-  }
-  // Combines the terms; term(i) says where the box of receive i lies.
-  template <class Term>
-  void fold(const exchange_call& call, Term&& term) {
-    for (std::size_t c = 0; c < cells_.size(); ++c) fold_cell(c, call, term);
-  }
-  template <class Term>
-  void fold_cell(std::size_t c, const exchange_call& call, Term&& term) {
-    const index_t size = bytes_of(call.out.element);
-    std::size_t place = 0;
-    for (const int i : plan_.cells[c].terms) {
-      cells_[c].lies(place, term(static_cast<std::size_t>(i)), size);
-      ++place;
-    }
-    cells_[c].lies(place, {call.out.data, call.out.strides.begin()}, size);
-    cells_[c].combine_others(call.out.element, plan_.with);
-  }
-
  private:
   friend class in_flight;
 
   std::shared_ptr<const void> carrier_;  // outlives what follows
   exchange_plan plan_;
-  std::vector<matching_boxes> own_;    // what this worker takes from itself
-  std::vector<matching_boxes> cells_;  // terms, and the output
   std::vector<std::unique_ptr<exchange_call>> idle_;
   std::uint64_t begun_ = 0;
 };
@@ -143,7 +102,7 @@ class in_flight {
 };
 
 inline in_flight bound_exchange::start(const region& in, const region& out, const activity& what) {
-  in_flight f;  // so that a post that throws is withdrawn
+  in_flight f;  // so that a call that does not begin is withdrawn
   f.of_ = shared_from_this();
   if (idle_.empty()) {
     f.call_ = make_call();
@@ -155,16 +114,14 @@ inline in_flight bound_exchange::start(const region& in, const region& out, cons
   call.in = in;
   call.out = out;
   call.does = what;
-  if (!plan_.agrees()) {
+  if (!plan_.agrees() && call.does.moves == nullptr) {
+    call.does.moves = &plan_.moves;
     call.does.element = plan_.element;
-    if (call.does.moves == nullptr) call.does.moves = &plan_.moves;
   }
-  if (!plan_.covered) fill_neutral(out, plan_.with);
   call.sequence = begun_++;
   thread_local std::uint64_t calls = 0;
   last_used = ++calls;
-  post(call);
-  for (matching_boxes& part : own_) take(part, {in.data, in.strides.begin()}, out);
+  begin(call);
   return f;
 }
 

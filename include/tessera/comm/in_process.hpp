@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/comm/host_exchange.hpp>
 #include <tessera/comm/hub.hpp>
 #include <tessera/comm/patience.hpp>
 
@@ -21,6 +22,7 @@ class in_process final : public transport {
   int size() const override { return hub_->size(); }
   bool ended() const override { return hub_->ended(rank_); }
   std::optional<error> failure() const override { return hub_->failure(); }
+  void listen() override { hub_->stop_if_failed(rank_); }
 
   inline std::shared_ptr<bound_exchange> bind(exchange_plan plan) override;
 
@@ -55,10 +57,10 @@ class in_process final : public transport {
 };
 
 /// An exchange among threads: each shows where its tensor lies, or a copy of it if it is small, and readers take what they need of it.
-class in_process_exchange final : public bound_exchange {
+class in_process_exchange final : public host_exchange {
  public:
   in_process_exchange(in_process& carrier, exchange_plan bound, std::shared_ptr<const void> held)
-      : bound_exchange(std::move(bound), carrier.rank(), std::move(held)), carrier_(carrier), hub_(carrier.hub_), rank_(carrier.rank()) {
+      : host_exchange(std::move(bound), carrier.rank(), std::move(held)), carrier_(carrier), hub_(carrier.hub_), rank_(carrier.rank()) {
     const std::vector<int>& workers = plan().workers;
     const auto place = [&](int rank) { return static_cast<int>(std::find(workers.begin(), workers.end(), rank) - workers.begin()); };
     me_ = static_cast<std::size_t>(place(rank_));
@@ -259,6 +261,7 @@ void in_process::wait(Done&& done, detail::waited_call call, Does&& does) {
     const bool look = p.pause();
     if (done()) break;
     for (const auto& [exchange, other] : under_way_) exchange->arrived(*other);
+    if (meanwhile) meanwhile();
     if (!look) continue;
     hub_->stop_if_failed(rank_);
     if (p.waited() > next_look) {

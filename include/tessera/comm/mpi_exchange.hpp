@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/comm/host_exchange.hpp>
 #include <tessera/comm/mpi_call.hpp>
 #include <tessera/comm/mpi_pieces.hpp>
 #include <tessera/comm/mpi_transport.hpp>
@@ -9,10 +10,10 @@
 namespace tessera {
 
 /// An exchange among processes: boxes go where they belong, and a Fold combines terms in rounds, each while the next is on its way.
-class mpi_exchange final : public bound_exchange {
+class mpi_exchange final : public host_exchange {
  public:
   mpi_exchange(mpi_transport& carrier, exchange_plan bound, std::shared_ptr<const void> held)
-      : bound_exchange(detail::in_pieces(std::move(bound), carrier.smallest_piece_), carrier.rank(), std::move(held)),
+      : host_exchange(detail::in_pieces(std::move(bound), carrier.smallest_piece_), carrier.rank(), std::move(held)),
         carrier_(carrier),
         begun_(carrier.waiting_.begun(plan().id)),
         rounds_(detail::rounds_of(plan())) {
@@ -209,6 +210,7 @@ class mpi_exchange final : public bound_exchange {
     detail::patience p(carrier_.crowded_, carrier_.rest_);
     std::optional<waiting_here> here;
     while (!all_done(c)) {
+      if (carrier_.meanwhile) carrier_.meanwhile();
       if (!p.pause() || p.waited() < mpi_transport::a_moment) continue;
       if (!here) here.emplace(*this, c);
       here->look();

@@ -47,6 +47,11 @@ class mpi_transport final : public transport {
 
   bool ended() const override { return waiting_.ended(); }
   std::optional<error> failure() const override { return waiting_.failure(); }
+  void listen() override {
+    next_look_ = clock::now() + a_while;
+    read();
+    if (waiting_.failure()) throw *waiting_.failure();
+  }
 
   inline std::shared_ptr<bound_exchange> bind(exchange_plan plan) override;
   std::uint64_t most_exchanges() const override { return tags_ - agreement_tags; }
@@ -128,11 +133,6 @@ class mpi_transport final : public transport {
     return first_tag + static_cast<int>(agreement_tags + id % (tags_ - agreement_tags));
   }
 
-  void listen() {
-    next_look_ = clock::now() + a_while;
-    read();
-    if (waiting_.failure()) throw *waiting_.failure();
-  }
   void read() {
     for (detail::wait_message m; mailbox_.next(m);) waiting_.hear(m);
   }

@@ -53,6 +53,15 @@ inline constexpr reason call_given_up{
 inline constexpr reason exchanges_full{
     "tessera.agree.exchanges", "most",
     "more exchanges are bound at once than MPI has tags; let go of teams and bound exchanges that are done with, or use an MPI with more tags"};
+inline constexpr reason order_unknown{
+    "tessera.agree.order", "worker, other worker",
+    "a worker waits for a call over NCCL that another one began behind others; begin calls in one order on all workers, or all of them before one is waited for"};
+inline constexpr reason device_failed{
+    "tessera.device.failed", "status",
+    "CUDA or NCCL reports an error; see its words, and the messages of the other workers"};
+inline constexpr reason sum_unknown_to_nccl{
+    "tessera.device.sum", "",
+    "NCCL does not combine terms of this element so; leave nccl_options::library_sums off, and the library does"};
 inline constexpr reason call_finished{
     "tessera.call.finished", "",
     "nothing is under way here: the call was finished before, or moved elsewhere; finish each call once"};

@@ -3,6 +3,7 @@
 #include <tessera/comm/bound_exchange.hpp>
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <optional>
 
@@ -27,8 +28,13 @@ class transport : public std::enable_shared_from_this<transport> {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  /// Makes ready for calls of a plan that its workers agreed on; it says nothing to the others (see `bind_exchange`).
+  /// Makes ready for calls of a plan that its workers agreed on, all of them now (see `bind_exchange`).
   virtual std::shared_ptr<bound_exchange> bind(exchange_plan plan) = 0;
+
+  /// What carries numbers in the host's memory between the same workers, by which they agree; of a transport for a device another one.
+  virtual transport& host() { return *this; }
+  /// Waits until the host may read what calls brought: those of tensors on a device end in the order of its stream.
+  virtual void synchronise() {}
 
   /// How many exchanges may be bound at once; of so many numbers in a row each has another place.
   virtual std::uint64_t most_exchanges() const { return ~std::uint64_t{0}; }
@@ -41,9 +47,13 @@ class transport : public std::enable_shared_from_this<transport> {
   /// The error that stopped the workers, if one did.
   virtual std::optional<error> failure() const = 0;
 
+  /// Throws what stopped the workers, if anything did: for who waits outside of a call.
+  virtual void listen() = 0;
+
   std::chrono::seconds time_limit{600};  ///< how long a worker waits for another one
   bool checked = false;                  ///< teams compare what workers do and hold at every operation
   std::optional<error> fault;            ///< the launch fails with it, even if the program goes on
+  std::function<void()> meanwhile;       ///< what this worker goes on with while it waits in a call
 
  protected:
   /// What an exchange holds of its transport. Those of agreements hold nothing: the transport itself has them.

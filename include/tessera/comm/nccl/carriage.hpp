@@ -1,0 +1,124 @@
+#pragma once
+
+#include <tessera/comm/exchange_plan.hpp>
+
+#include <nccl.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace tessera {
+
+/// How NCCL carries a plan: by sends and receives, or, where the plan is one, by a collective. A broadcast has its root's place added.
+enum class carriage : std::uint64_t { messages, all_gather, reduce_scatter, broadcast };
+
+/// Numbers as NCCL adds them.
+struct nccl_numbers {
+  ncclDataType_t type;
+  index_t of_each;  ///< complex numbers are two
+};
+
+/// What NCCL calls an element, if it knows it.
+inline std::optional<nccl_numbers> nccl_numbers_of(element e) {
+  switch (e) {
+    case element::float64: return nccl_numbers{ncclFloat64, 1};
+    case element::float32: return nccl_numbers{ncclFloat32, 1};
+    case element::float16: return nccl_numbers{ncclFloat16, 1};
+    case element::bfloat16: return nccl_numbers{ncclBfloat16, 1};
+    case element::complex64: return nccl_numbers{ncclFloat32, 2};
+    case element::complex128: return nccl_numbers{ncclFloat64, 2};
+    case element::int64: return nccl_numbers{ncclInt64, 1};
+    case element::int32: return nccl_numbers{ncclInt32, 1};
+    case element::int8: return nccl_numbers{ncclInt8, 1};
+    case element::uint64: return nccl_numbers{ncclUint64, 1};
+    case element::uint32: return nccl_numbers{ncclUint32, 1};
+    case element::uint8: return nccl_numbers{ncclUint8, 1};
+    default: return std::nullopt;
+  }
+}
+
+/// What NCCL calls a combine of an element, if it does it: complex numbers are added alone.
+inline std::optional<ncclRedOp_t> nccl_operation_of(combine with, element e) {
+  if (with == combine::sum) return ncclSum;
+  if (is_complex(e)) return std::nullopt;
+  if (with == combine::prod) return ncclProd;
+  if (with == combine::max) return ncclMax;
+  if (with == combine::min) return ncclMin;
+  return std::nullopt;
+}
+
+/// Whether NCCL combines terms of an element so.
+inline bool nccl_knows(combine with, element e) { return nccl_numbers_of(e) && nccl_operation_of(with, e); }
+
+namespace detail {
+
+/// Whether a leg is all of a tensor of these extents.
+inline bool is_whole(const leg& l, const box_vector& extents) {
+  return l.extents == extents && std::all_of(l.here.begin(), l.here.end(), [](index_t b) { return b == 0; });
+}
+/// Whether legs are of each worker once, in their order.
+inline bool of_each(const std::vector<leg>& legs, const std::vector<int>& workers) {
+  return std::equal(legs.begin(), legs.end(), workers.begin(), workers.end(), [](const leg& l, int w) { return l.peer == w; });
+}
+/// Whether legs are the equal parts of a tensor, in the order of memory.
+inline bool are_parts(const std::vector<leg>& legs, const box_vector& extents) {
+  region all{nullptr, element::uint8, extents, extents};
+  all = all.packed_at(nullptr);
+  const index_t n = all.count();
+  const auto parts = static_cast<index_t>(legs.size());
+  if (n == 0 || n % parts != 0) return false;
+  index_t begins = 0;
+  for (const leg& l : legs) {
+    index_t before = 0;
+    for (int d = 0; d < l.here.count; ++d) before += l.here[d] * all.strides[d];
+    region part = all;
+    part.extents = l.extents;
+    if (before != begins || part.count() != n / parts || !part.contiguous()) return false;
+    begins += part.count();
+  }
+  return true;
+}
+
+}  // namespace detail
+
+/// How this worker would carry a plan; it is carried so if all of them say the same. `sums` says whether NCCL may add.
+inline std::uint64_t carriage_of(const exchange_plan& plan, int rank, bool sums) {
+  const auto number = [](carriage c, std::ptrdiff_t more = 0) { return static_cast<std::uint64_t>(c) + static_cast<std::uint64_t>(more); };
+  const auto all_whole = [](const std::vector<leg>& legs, const box_vector& extents) {
+    return count_of(extents) > 0 && std::all_of(legs.begin(), legs.end(), [&](const leg& l) { return detail::is_whole(l, extents); });
+  };
+  const std::vector<int>& workers = plan.workers;
+  if (workers.size() < 2) return number(carriage::messages);
+  const bool to_each = detail::of_each(plan.sends, workers);
+  const bool from_each = detail::of_each(plan.receives, workers);
+  if (plan.fold) {
+    const bool scatters = sums && to_each && from_each && all_whole(plan.receives, plan.out) && detail::are_parts(plan.sends, plan.in);
+    return number(scatters ? carriage::reduce_scatter : carriage::messages);
+  }
+  if (to_each && from_each && all_whole(plan.sends, plan.in) && detail::are_parts(plan.receives, plan.out)) return number(carriage::all_gather);
+  const auto broadcast_by = [&](int root) { return number(carriage::broadcast, std::find(workers.begin(), workers.end(), root) - workers.begin()); };
+  const auto others = std::count_if(plan.sends.begin(), plan.sends.end(), [&](const leg& l) { return l.peer != rank; });
+  if (others + 1 == static_cast<std::ptrdiff_t>(workers.size()) && all_whole(plan.sends, plan.in)) return broadcast_by(rank);
+  if (plan.sends.empty() && plan.receives.size() == 1 && all_whole(plan.receives, plan.out)) return broadcast_by(plan.receives.front().peer);
+  return number(carriage::messages);
+}
+
+/// The plan as it is carried: by a collective the tensor goes, or comes, as a whole.
+inline exchange_plan carried_by(std::uint64_t how, exchange_plan plan, int rank) {
+  const auto is = [&](carriage c) { return how == static_cast<std::uint64_t>(c); };
+  const auto whole = [&](const box_vector& extents) {
+    leg l{rank, extents, extents, extents};
+    for (box_vector* begin : {&l.here, &l.there})
+      for (index_t& b : *begin) b = 0;
+    return std::vector<leg>{l};
+  };
+  if (is(carriage::messages)) return plan;
+  if (!plan.sends.empty()) plan.sends = whole(plan.in);
+  if (is(carriage::all_gather) || is(carriage::reduce_scatter)) plan.receives = whole(plan.out);
+  plan.cells.clear();
+  return plan;
+}
+
+}  // namespace tessera

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <tessera/comm/error.hpp>
+
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+
+#include <cstddef>
+#include <utility>
+
+namespace tessera {
+namespace detail {
+
+/// What CUDA or NCCL cannot do is told in its words.
+inline void insist(cudaError_t status, const char* what) {
+  if (status != cudaSuccess) throw error(refusal{code::device_failed, status}, fmt::format("{}: {}", what, cudaGetErrorString(status)));
+}
+inline void insist(ncclResult_t status, const char* what) {
+  if (status != ncclSuccess && status != ncclInProgress)
+    throw error(refusal{code::device_failed, status}, fmt::format("{}: {}", what, ncclGetErrorString(status)));
+}
+
+}  // namespace detail
+
+/// A device that is this thread's current one for as long as this lives.
+class current_device {
+ public:
+  explicit current_device(int device) {
+    detail::insist(cudaGetDevice(&before_), "asking for the current device");
+    if (before_ != device) detail::insist(cudaSetDevice(device), "choosing a device");
+  }
+  current_device(const current_device&) = delete;
+  current_device& operator=(const current_device&) = delete;
+  ~current_device() { static_cast<void>(cudaSetDevice(before_)); }
+
+ private:
+  int before_ = 0;
+};
+
+/// A queue of a device's work, beside those of whoever computes there.
+class device_stream {
+ public:
+  device_stream() { detail::insist(cudaStreamCreateWithFlags(&own_, cudaStreamNonBlocking), "making a stream"); }
+  device_stream(const device_stream&) = delete;
+  device_stream& operator=(const device_stream&) = delete;
+  ~device_stream() { static_cast<void>(cudaStreamDestroy(own_)); }
+
+  cudaStream_t get() const { return own_; }
+
+ private:
+  cudaStream_t own_ = nullptr;
+};
+
+/// A place in a stream, which another stream may wait for.
+class device_event {
+ public:
+  device_event() { detail::insist(cudaEventCreateWithFlags(&own_, cudaEventDisableTiming), "making an event"); }
+  device_event(const device_event&) = delete;
+  device_event& operator=(const device_event&) = delete;
+  ~device_event() { static_cast<void>(cudaEventDestroy(own_)); }
+
+  /// It is behind all that the stream has to do now.
+  void record(cudaStream_t on) { detail::insist(cudaEventRecord(own_, on), "recording an event"); }
+  /// What the stream gets to do from now on comes behind it.
+  void delay(cudaStream_t other) const { detail::insist(cudaStreamWaitEvent(other, own_, 0), "waiting for an event"); }
+  /// Whether the device came by.
+  bool passed() const {
+    const cudaError_t status = cudaEventQuery(own_);
+    if (status == cudaErrorNotReady) return false;
+    detail::insist(status, "the device's work");
+    return true;
+  }
+
+ private:
+  cudaEvent_t own_ = nullptr;
+};
+
+/// Memory of a device between two places of a stream.
+class device_memory {
+ public:
+  device_memory(index_t bytes, cudaStream_t on) : on_(on) {
+    void* memory = nullptr;
+    if (bytes > 0) detail::insist(cudaMallocAsync(&memory, static_cast<std::size_t>(bytes), on), "memory of a device");
+    data_ = static_cast<std::byte*>(memory);
+  }
+  device_memory(const device_memory&) = delete;
+  device_memory& operator=(const device_memory&) = delete;
+  ~device_memory() {
+    if (data_ != nullptr) static_cast<void>(cudaFreeAsync(data_, on_));
+  }
+
+  std::byte* data() const { return data_; }
+
+ private:
+  cudaStream_t on_;
+  std::byte* data_ = nullptr;
+};
+
+}  // namespace tessera

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <tessera/comm/nccl/device_boxes.hpp>
+#include <tessera/comm/nccl/nccl_communicator.hpp>
+#include <tessera/comm/patience.hpp>
+#include <tessera/comm/transport.hpp>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace tessera {
+
+class nccl_exchange;
+
+/// How a worker uses its device.
+struct nccl_options {
+  int device = 0;
+  std::function<cudaStream_t()> stream = [] { return cudaStream_t{}; };  ///< on which tensors are made and read, asked at every call
+  bool library_sums = false;  ///< sums by NCCL, in an order and a precision of its own, where a Fold is a reduce_scatter
+};
+
+/// Carries boxes between tensors on devices over NCCL, one device a worker; workers agree over another transport, their host's.
+///
+/// A call begins there: who has begun it tells the others how many calls before. When all have, they hand it to their devices, in one order
+/// (`launch_order`). So no device ever waits for a worker that has not begun, and who waits for ever is found by the host's transport.
+/// What a call brings is ready in the order of the stream on which its worker ends it.
+class nccl_transport final : public transport {
+ public:
+  nccl_transport(std::shared_ptr<transport> host, std::shared_ptr<device_boxes> boxes, nccl_options options)
+      : host_(std::move(host)), boxes_(std::move(boxes)), options_(std::move(options)) {
+    time_limit = host_->time_limit;
+    checked = host_->checked;
+    host_->meanwhile = [this] { go_on(); };
+  }
+  ~nccl_transport() override { host_->meanwhile = nullptr; }
+
+  transport_traits traits() const override { return {"nccl", false, true}; }
+  int rank() const override { return host_->rank(); }
+  int size() const override { return host_->size(); }
+  transport& host() override { return *host_; }
+  bool ended() const override { return host_->ended(); }
+  std::optional<error> failure() const override { return host_->failure(); }
+  void listen() override { host_->listen(); }
+
+  inline std::shared_ptr<bound_exchange> bind(exchange_plan plan) override;
+
+  void synchronise() override {
+    const current_device here(options_.device);
+    device_event behind;
+    behind.record(options_.stream());
+    const auto passed = [&] {
+      for (const auto& [workers, c] : communicators_) static_cast<void>(c->settled());
+      return behind.passed();
+    };
+    wait(passed, "waiting for the device");
+  }
+
+ private:
+  friend class nccl_exchange;
+
+  // The communicator of some workers, made by all of them together.
+  std::shared_ptr<nccl_communicator> among(const agreement& workers) {
+    const auto known = communicators_.find(workers.workers());
+    if (known != communicators_.end()) return known->second;
+    auto fresh = std::make_shared<nccl_communicator>(workers, rank(), [this](const auto& done, const char* does) { wait(done, does); });
+    return communicators_.emplace(workers.workers(), std::move(fresh)).first->second;
+  }
+
+  // Hands to the device what may go; whoever waits on the host calls it.
+  inline void go_on();
+
+  void wait(const std::function<bool()>& done, const char* does) {
+    detail::patience p(false);
+    const auto until = detail::deadline_after(time_limit);
+    while (!done()) {
+      go_on();
+      if (!p.pause()) continue;
+      listen();
+      if (detail::patience::clock::now() > until) throw error(refusal{code::time_limit, rank(), rank(), time_limit.count()}, told(rank(), does));
+    }
+  }
+
+  std::shared_ptr<transport> host_;
+  std::shared_ptr<device_boxes> boxes_;
+  nccl_options options_;
+  std::map<std::vector<int>, std::shared_ptr<nccl_communicator>> communicators_;
+  bool going_on_ = false;
+  bool stopped_ = false;  // it gave up a call, and begins nothing more
+};
+
+}  // namespace tessera

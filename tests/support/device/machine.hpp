@@ -1,0 +1,45 @@
+#pragma once
+// A machine of devices that are none: memory is the host's, streams run on a thread of their own, late and one before the other at will.
+
+#include <tessera/comm/nccl/device_boxes.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace tessera::testing {
+
+/// What a worker asked NCCL for, by its place in the communicator.
+struct nccl_record {
+  std::string call;  ///< "ncclSend"
+  int place = 0;
+  int peer = -1;
+  std::size_t bytes = 0;
+};
+
+/// While it lives, the symbols of CUDA and NCCL have a machine behind them.
+class device_machine {
+ public:
+  explicit device_machine(std::uint64_t seed = 1);
+  device_machine(const device_machine&) = delete;
+  device_machine& operator=(const device_machine&) = delete;
+  ~device_machine();
+
+  /// The so-maniest call of a function from now on fails.
+  void fail(const std::string& function, int which = 1);
+  /// What was asked since the last time.
+  std::vector<nccl_record> records();
+  /// What is not given back: memory, streams, events and communicators.
+  int kept() const;
+};
+
+/// Does what a device does with boxes, on a stream of the machine.
+class late_boxes final : public device_boxes {
+ public:
+  void copy(const region& from, const region& to, cudaStream_t on) override;
+  void combine_terms(std::span<const region> terms, const region& to, combine with, cudaStream_t on) override;
+  void fill_neutral(const region& to, combine with, cudaStream_t on) override;
+};
+
+}  // namespace tessera::testing
