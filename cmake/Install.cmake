@@ -18,5 +18,5 @@ configure_file(cmake/tesseraConfig.cmake.in ${PROJECT_BINARY_DIR}/package/tesser
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/tesseraConfigVersion.cmake
   COMPATIBILITY SameMinorVersion ${for_any_machine})
 install(FILES ${PROJECT_BINARY_DIR}/package/tesseraConfig.cmake ${PROJECT_BINARY_DIR}/package/tesseraConfigVersion.cmake
-              cmake/tesseraNeeds.cmake cmake/tesseraPrecompile.cmake cmake/FindLibTorch.cmake
+              cmake/tesseraNeeds.cmake cmake/tesseraPrecompile.cmake cmake/FindLibTorch.cmake cmake/FindNCCL.cmake
         DESTINATION ${folder})

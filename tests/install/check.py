@@ -23,8 +23,8 @@ output = {"core": "350\n", "comm": "6\n", "tessera": "5 over line 2 = blocks(lin
 output["compiled"] = output["tessera"]
 
 # What a program may need from elsewhere; whatever else is there must make no difference.
-packages = ["Threads", "fmt", "MPI", "Boost", "LibTorch", "nlohmann_json"]
-needs = {"core": [], "comm": packages[:4], "tessera": packages, "compiled": packages}
+packages = ["Threads", "fmt", "MPI", "Boost", "LibTorch", "nlohmann_json", "NCCL"]
+needs = {"core": [], "comm": packages[:4], "tessera": packages, "compiled": packages[:6]}
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--build", type=pathlib.Path, required=True)
@@ -68,7 +68,7 @@ def check_headers(prefix):
     floors = {"comm": ["comm"], "inspect": ["inspect"], "torch": ["tensor"], "tessera": ["nn", "train", "tessera.hpp"]}
     left_out = {name for floor, names in floors.items() if floor not in have for name in names}
     ours = {h.relative_to(source / "include") for h in (source / "include").rglob("*.[hi]pp")}
-    ours = {h for h in ours if h.parts[1] not in left_out}
+    ours = {h for h in ours if h.parts[1] not in left_out and ("nccl" in have or h.parts[1:3] != ("comm", "nccl"))}
     theirs = {h.relative_to(prefix / "include") for h in (prefix / "include").rglob("*")
               if not h.is_dir()}
     if ours != theirs or not theirs:
@@ -91,7 +91,7 @@ def check_refusals(prefix, folder):
 
     missing = [("inspect", "fmt", "libfmt-dev"), ("comm", "fmt", "libfmt-dev"), ("comm", "MPI", "libopenmpi-dev"),
                ("comm", "Boost", "libboost-mpi-dev"), ("torch", "LibTorch", "TESSERA_LIBTORCH"),
-               ("tessera", "nlohmann_json", "nlohmann-json3-dev")]
+               ("tessera", "nlohmann_json", "nlohmann-json3-dev"), ("nccl", "NCCL", "libnccl-dev")]
     for component, package, install in missing:
         if component in have and (component != "comm" or package == "fmt" or "mpi" in have):
             refused(f"-DCOMPONENTS={component}", without=[package], says=[f"needs {package}, which was not found: install", install])
@@ -108,7 +108,7 @@ def check_refusals(prefix, folder):
             sys.exit(f"optional components are not told apart:\n{text}")
     else:
         refused("-DCOMPONENTS=torch", says=["was left out when this Tessera was installed", "TESSERA_TORCH"])
-    refused("-DCOMPONENTS=core;gpu", says=["Tessera has no component gpu", "core, comm, torch, tessera, inspect and compiled"])
+    refused("-DCOMPONENTS=core;gpu", says=["Tessera has no component gpu", "core, comm, nccl, torch, tessera, inspect and compiled"])
     refused("-DVERSION=9.0", says=["9.0"])
 
     # As a subdirectory it says the same.

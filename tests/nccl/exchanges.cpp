@@ -13,11 +13,10 @@ using namespace tessera::testing;
 
 namespace {
 
-/// A worker's device is the one of its rank; it computes on a stream of its own.
+/// A worker with a device and a stream of its own on which it computes.
 std::shared_ptr<nccl_transport> on_device(const std::shared_ptr<transport>& host, bool library_sums = false) {
-  const current_device here(host->rank());
   const auto stream = std::make_shared<device_stream>();
-  return std::make_shared<nccl_transport>(host, std::make_shared<late_boxes>(), nccl_options{host->rank(), [stream] { return stream->get(); }, library_sums});
+  return std::make_shared<nccl_transport>(host, std::make_shared<late_boxes>(), nccl_options{{}, [stream] { return stream->get(); }, library_sums});
 }
 
 template <class F>
@@ -61,6 +60,48 @@ TEST_CASE("over NCCL calls are under way together, begun and ended in any order"
   }
 }
 
+TEST_CASE("exchanges over NCCL stand in the order of the stream on which tensors are made and read") {
+  for (const int size : {1, 2, 3}) {
+    device_machine machine(static_cast<std::uint64_t>(size) + 7);
+    const auto all = in_world(size, [size](const std::shared_ptr<transport>& host) {
+      const auto stream = std::make_shared<device_stream>();
+      const auto c = std::make_shared<nccl_transport>(host, std::make_shared<late_boxes>(), nccl_options{{}, [stream] { return stream->get(); }});
+      const int me = c->rank();
+      const auto value = [](int call, int worker, std::size_t i) { return call * 1000.0 + worker * 100.0 + static_cast<double>(i); };
+      const auto line = [](std::vector<double>& x) {
+        region r{reinterpret_cast<std::byte*>(x.data()), element::float64, {}, {}};
+        r.extents.push(static_cast<index_t>(x.size()));
+        r.strides.push(1);
+        return r;
+      };
+      const auto gather = bind_exchange(*c, gathered(size, 4 * size), element::float64);
+      const auto sum = bind_exchange(*c, summed(size, 4 * size), element::float64);
+      std::vector<double> x(4);
+      std::vector<double> y(static_cast<std::size_t>(4 * size));
+      int wrong = 0;
+      for (int call = 0; call < 20; ++call) {  // the same memory for all, and the host never waits
+        on_stream(stream->get(), [&, call] {
+          for (std::size_t i = 0; i < 4; ++i) x[i] = value(call, me, i);
+        });
+        gather->start(line(x), line(y)).finish();
+        on_stream(stream->get(), [&, call] {
+          for (std::size_t i = 0; i < y.size(); ++i) wrong += y[i] != value(call, static_cast<int>(i / 4), i % 4);
+        });
+        in_flight under_way = sum->start(line(y), line(x));
+        under_way.finish();
+        on_stream(stream->get(), [&, call] {
+          for (std::size_t i = 0; i < 4; ++i) wrong += x[i] != size * value(call, me, i);
+        });
+      }
+      c->synchronise();
+      return wrong;
+    });
+    INFO(all.errors());
+    REQUIRE(all.well());
+    for (int r = 0; r < size; ++r) CHECK(all.of(r) == 0);
+  }
+}
+
 TEST_CASE("an exchange over NCCL asks for the messages and bytes of its plan, or is one collective") {
   device_machine machine;
   dice d{23};
@@ -95,4 +136,153 @@ TEST_CASE("an exchange over NCCL asks for the messages and bytes of its plan, or
     }
   }
   CHECK(collectives > 0);
+}
+
+TEST_CASE("a gather, a scatter of sums and a broadcast over NCCL are one collective, of every element that NCCL knows") {
+  for (const bool library_sums : {false, true}) {
+    device_machine machine;
+    const auto all = on_devices(
+        3,
+        [](const std::shared_ptr<transport>& c) {
+          std::string wrong;
+          for (const step& s : {gathered(3, 12), summed(3, 12), step{map::move, on_line(3, 12, held_on(1)), on_line(3, 12, {}), combine::sum}}) {
+            flight f(*c, s, 5);
+            f.start();
+            f.finish();
+            wrong += f.right();
+          }
+          return wrong;
+        },
+        library_sums);
+    INFO(all.errors());
+    REQUIRE(all.well());
+    for (int r = 0; r < 3; ++r) CHECK(all.of(r) == "");
+    std::map<std::string, int> calls;
+    for (const nccl_record& r : machine.records()) {
+      ++calls[r.call];
+      CHECK(r.bytes == (r.call == "ncclBroadcast" ? 96 : 32));
+    }
+    CHECK(calls["ncclAllGather"] == 3);
+    CHECK(calls["ncclBroadcast"] == 3);
+    CHECK(calls["ncclReduceScatter"] == (library_sums ? 3 : 0));
+    CHECK(calls["ncclSend"] == (library_sums ? 0 : 6));
+  }
+}
+
+TEST_CASE("NCCL is asked for no sum that it does not know") {
+  device_machine machine;
+  const auto all = on_devices(
+      2,
+      [](const std::shared_ptr<transport>& c) {
+        const auto refusal_of = [&](element e, combine with) -> std::string {
+          try {
+            bind_exchange(*c, {map::fold, on_line(2, 4, partial_by(with)), on_line(2, 4, {role::cut}), with}, e);
+          } catch (const error& why) {
+            return why.code();
+          }
+          return "";
+        };
+        std::string wrong;
+        for (const element e : {element::int16, element::uint16, element::boolean})
+          if (refusal_of(e, combine::sum) != "tessera.device.sum") wrong += name_of(e);
+        if (refusal_of(element::complex64, combine::prod) != "tessera.device.sum") wrong += "a product of complex numbers";
+        if (refusal_of(element::complex64, combine::sum) != "") wrong += "a sum of complex numbers";
+        return wrong;
+      },
+      true);
+  INFO(all.errors());
+  REQUIRE(all.well());
+  for (int r = 0; r < 2; ++r) CHECK(all.of(r) == "");
+}
+
+TEST_CASE("workers on devices that can never go on are told so by their hosts") {
+  const auto codes_of = [](int size, auto&& f) {
+    device_machine machine;
+    const auto all = on_devices(size, f);
+    CHECK(machine.kept() == 0);
+    return all.codes;
+  };
+  const auto run = [](transport& c, const step& s) {
+    flight f(c, s, 1);
+    f.start();
+    f.finish();
+    return true;
+  };
+  using codes = std::vector<std::string>;
+  CHECK(codes_of(3, [&](const std::shared_ptr<transport>& c) {
+          run(*c, gathered(3, 9));
+          if (c->rank() == 1) throw std::runtime_error("my own trouble");
+          return run(*c, gathered(3, 9));
+        }) == codes{"tessera.agree.lost", "other", "tessera.agree.lost"});
+  CHECK(codes_of(3, [&](const std::shared_ptr<transport>& c) { return c->rank() == 2 || run(*c, gathered(3, 9)); }) ==
+        codes{"tessera.agree.lost", "tessera.agree.lost", ""});
+  CHECK(codes_of(2, [&](const std::shared_ptr<transport>& c) { return run(*c, gathered(2, c->rank() == 1 ? 13 : 12)); }) ==
+        codes{"tessera.agree.fingerprint", "tessera.agree.fingerprint"});
+  CHECK(codes_of(2, [&](const std::shared_ptr<transport>& c) {
+          std::vector<flight> both;
+          for (const int to : {0, 1}) both.emplace_back(*c, sent(2, 5, 1 - to, to), 1);
+          flight& first = both[static_cast<std::size_t>(c->rank())];  // each receives before it sends
+          first.start();
+          first.finish();
+          return true;
+        }) == codes{"tessera.agree.fingerprint", "tessera.agree.fingerprint"});
+}
+
+TEST_CASE("a call over NCCL that others began behind calls which its worker has not begun is refused, and nobody hangs") {
+  device_machine machine;
+  const auto all = on_devices(2, [](const std::shared_ptr<transport>& c) {
+    flight a(*c, gathered(2, 9), 1);
+    flight b(*c, gathered(2, 11), 2);
+    if (c->rank() == 0) {
+      a.start();
+      b.start();
+      a.finish();
+      b.finish();
+    } else {
+      b.start();
+      b.finish();
+      a.start();
+      a.finish();
+    }
+    return true;
+  });
+  CHECK(all.codes == std::vector<std::string>(2, "tessera.agree.order"));
+}
+
+TEST_CASE("whatever CUDA or NCCL refuses ends all workers in one error, and gives back what was taken") {
+  for (const char* function : {"cudaGetDeviceCount", "cudaStreamCreateWithFlags", "cudaEventCreateWithFlags", "cudaEventRecord", "cudaStreamWaitEvent", "cudaMallocAsync",
+                               "cudaEventQuery", "cudaLaunchHostFunc", "ncclGetUniqueId", "ncclCommInitRankConfig", "ncclCommGetAsyncError",
+                               "ncclSend", "ncclRecv", "ncclGroupEnd"})
+    for (const int which : {1, 2, 5}) {
+      device_machine machine;
+      machine.fail(function, which);
+      const auto all = on_devices(2, [](const std::shared_ptr<transport>& c) { return every_beginning(*c) + sums_crosswise(*c); });
+      INFO(function << " " << which << ": " << all.errors());
+      if (all.well()) {  // it was not asked so often
+        CHECK(which > 1);
+        continue;
+      }
+      CHECK((all.codes[0].substr(0, 15) == "tessera.device." || all.codes[1].substr(0, 15) == "tessera.device."));
+      CHECK(machine.kept() == 0);
+    }
+}
+
+TEST_CASE("a call over NCCL that is dropped is withdrawn, and its worker begins no other") {
+  device_machine machine;
+  const auto all = on_devices(2, [](const std::shared_ptr<transport>& c) -> std::string {
+    if (c->rank() == 0) {
+      flight f(*c, gathered(2, 20000), 1);
+      f.start();
+    } else {
+      flight f(*c, gathered(2, 20000), 1);
+      f.start();
+      f.finish();
+    }
+    flight g(*c, gathered(2, 7), 2);
+    g.start();
+    g.finish();
+    return "it went on";
+  });
+  INFO(all.errors());
+  CHECK(all.codes == std::vector<std::string>(2, "tessera.agree.given_up"));
 }

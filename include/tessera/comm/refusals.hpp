@@ -56,6 +56,9 @@ inline constexpr reason exchanges_full{
 inline constexpr reason order_unknown{
     "tessera.agree.order", "worker, other worker",
     "a worker waits for a call over NCCL that another one began behind others; begin calls in one order on all workers, or all of them before one is waited for"};
+inline constexpr reason no_device{
+    "tessera.device.none", "worker",
+    "the worker's process sees no device; look at CUDA_VISIBLE_DEVICES and the driver, or keep tensors in the host's memory"};
 inline constexpr reason device_failed{
     "tessera.device.failed", "status",
     "CUDA or NCCL reports an error; see its words, and the messages of the other workers"};

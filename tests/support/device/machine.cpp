@@ -258,6 +258,10 @@ ncclResult_t add(part p, ncclComm_t comm, cudaStream_t stream) {
 extern "C" {
 
 const char* cudaGetErrorString(cudaError_t) { return "the machine was told to fail"; }
+cudaError_t cudaGetDeviceCount(int* devices) {
+  *devices = static_cast<int>(here->defaults.size()) - 1;
+  return cuda("cudaGetDeviceCount", [] { return cudaSuccess; });
+}
 cudaError_t cudaGetDevice(int* which) {
   *which = device;
   return cudaSuccess;
@@ -466,8 +470,6 @@ int device_machine::kept() const {
   }
 }
 
-namespace {
-
 void on_stream(cudaStream_t on, std::function<void()> run) {
   auto* const kept = new std::function<void()>(std::move(run));
   const auto call = [](void* f) {
@@ -478,8 +480,6 @@ void on_stream(cudaStream_t on, std::function<void()> run) {
   delete kept;
   throw error(refusal{code::device_failed}, "a kernel");
 }
-
-}  // namespace
 
 void late_boxes::copy(const region& from, const region& to, cudaStream_t on) {
   on_stream(on, [=] { copy_rows(common_rows(from.extents, {from.strides.begin(), to.strides.begin()}), bytes_of(from.element), from.data, to.data); });

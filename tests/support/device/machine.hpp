@@ -34,6 +34,9 @@ class device_machine {
   int kept() const;
 };
 
+/// What a kernel does, when the stream comes to it.
+void on_stream(cudaStream_t on, std::function<void()> run);
+
 /// Does what a device does with boxes, on a stream of the machine.
 class late_boxes final : public device_boxes {
  public:

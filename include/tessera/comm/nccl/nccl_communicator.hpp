@@ -5,6 +5,7 @@
 #include <tessera/comm/nccl/launch_order.hpp>
 
 #include <cstring>
+#include <exception>
 #include <functional>
 #include <utility>
 #include <vector>
@@ -57,8 +58,9 @@ class nccl_communicator {
   }
   nccl_communicator(const nccl_communicator&) = delete;
   nccl_communicator& operator=(const nccl_communicator&) = delete;
-  /// What was handed to the device goes to its end first, unless it never will.
+  /// What was handed to the device goes to its end first, unless it never will, or something was thrown.
   ~nccl_communicator() {
+    if (std::uncaught_exceptions() > 0) abort();
     if (own_ == nullptr) return;
     try {
       until_([this] { return cudaStreamQuery(stream.get()) != cudaErrorNotReady; }, ending);
@@ -76,6 +78,7 @@ class nccl_communicator {
   /// Whether nothing went wrong, and NCCL does nothing on the host any more.
   bool settled() const {
     ncclResult_t status = ncclSuccess;
+    if (own_ == nullptr) return true;
     detail::insist(ncclCommGetAsyncError(own_, &status), "asking a communicator");
     if (status != ncclSuccess && status != ncclInProgress)
       throw error(refusal{code::device_failed, status}, fmt::format("{}: {}", ncclGetErrorString(status), ncclGetLastError(own_)));

@@ -24,6 +24,7 @@ struct nccl_call final : exchange_call, ordered_call {
   device_event ready;                  // the tensors, for the exchange,
   device_event done;                   // and for who reads them
   bool launched = false;
+  cudaStream_t current = nullptr;      // on which it was begun
   std::vector<letter> receives;        // as the plan has them
   std::vector<letter> sends;
   index_t bytes_beside = 0;
@@ -56,7 +57,7 @@ class nccl_exchange final : public bound_exchange {
   bool alone() const { return !among_; }
 
   std::unique_ptr<exchange_call> make_call() override {
-    const current_device here(carrier_.options_.device);
+    const current_device here(carrier_.device_);
     auto call = std::make_unique<nccl_call>();
     call->of = this;
     call->places.resize(plan().workers.size());
@@ -66,11 +67,12 @@ class nccl_exchange final : public bound_exchange {
   void begin(exchange_call& call) override {
     nccl_call& c = mine(call);
     refuse_if_given_up(c);
-    const current_device here(carrier_.options_.device);
+    const current_device here(carrier_.device_);
     const cudaStream_t current = carrier_.options_.stream();
     c.launched = false;
     c.ready.record(current);
-    if (alone()) return launch(c, current);
+    c.current = current;
+    if (alone()) return launch(c);
     among_->order.begin(c, plan().id);
     c.mine = c.begun;
     c.telling.emplace(tells_->start(numbers(&c.mine, 1), numbers(c.places.data(), c.places.size()), c.does));
@@ -110,7 +112,7 @@ class nccl_exchange final : public bound_exchange {
   void complete(exchange_call& call) override {
     nccl_call& c = mine(call);
     refuse_if_given_up(c);
-    const current_device here(carrier_.options_.device);
+    const current_device here(carrier_.device_);
     if (!alone()) hand_over(c);
     c.done.delay(carrier_.options_.stream());
   }
@@ -130,23 +132,29 @@ class nccl_exchange final : public bound_exchange {
     }
   }
 
-  /// Nobody reads or writes its tensors afterwards: what the device has of it goes to its end, or the communicator does.
+  /// Nobody reads or writes its tensors afterwards: what the device has of it and cannot end is ended.
   void withdraw(std::unique_ptr<exchange_call> call) noexcept override {
-    carrier_.stopped_ = true;
     carrier_.host().fault = error(refusal{code::call_given_up, carrier_.rank()});
     nccl_call& c = mine(*call);
     c.telling.reset();
     if (!alone()) among_->order.remove(c);
-    if (!c.launched) return;
-    try {
-      carrier_.wait([&] { return c.done.passed(); }, "giving up a call");
-    } catch (...) {
-      if (!alone()) among_->abort();
-    }
+    carrier_.stop();
+    if (c.launched) carrier_.drain(stream(c));
   }
 
-  // Hands the call to the device.
-  void launch(nccl_call& c, cudaStream_t on) {
+  cudaStream_t stream(const nccl_call& c) const { return alone() ? c.current : among_->stream.get(); }
+
+  // Hands the call to the device, all of it or nothing that would wait there for ever.
+  void launch(nccl_call& c) {
+    try {
+      hand(c, stream(c));
+    } catch (...) {
+      carrier_.stop();
+      carrier_.drain(stream(c));
+      throw;
+    }
+  }
+  void hand(nccl_call& c, cudaStream_t on) {
     describe(c);
     device_boxes& boxes = *carrier_.boxes_;
     c.ready.delay(on);
@@ -154,7 +162,7 @@ class nccl_exchange final : public bound_exchange {
     if (!plan().covered) boxes.fill_neutral(c.out, plan().with, on);
     for (std::size_t i = 0; i < c.sends.size(); ++i)
       if (const leg& l = plan().sends[i]; c.sends[i].packed >= 0) boxes.copy(c.in.part(l.here, l.extents), packed(c.sends[i], c.in, l, beside), on);
-    if (!alone()) carry_or_stop(c, beside, on);
+    if (!alone()) carry(c, beside, on);
     for (std::size_t i = 0; i < plan().cells.size(); ++i) combine_cell(plan().cells[i], c, beside, on);
     if (plan().cells.empty()) {
       for (std::size_t i = 0; i < c.receives.size(); ++i) {
@@ -171,15 +179,6 @@ class nccl_exchange final : public bound_exchange {
   // What this worker takes from itself travels in a collective alone.
   bool own(const leg& l) const { return l.peer == carrier_.rank() && !is(carriage::all_gather) && !is(carriage::reduce_scatter); }
 
-  // Half of a call would wait on the device for ever.
-  void carry_or_stop(nccl_call& c, const device_memory& beside, cudaStream_t on) {
-    try {
-      carry(c, beside, on);
-    } catch (...) {
-      among_->abort();
-      throw;
-    }
-  }
   void carry(nccl_call& c, const device_memory& beside, cudaStream_t on) {
     const auto at = [&](const letter& x, const region& tensor) { return x.packed >= 0 ? beside.data() + x.packed : tensor.data + x.lies; };
     const ncclComm_t comm = among_->get();
@@ -253,7 +252,7 @@ class nccl_exchange final : public bound_exchange {
 };
 
 inline std::shared_ptr<bound_exchange> nccl_transport::bind(exchange_plan plan) {
-  const current_device here(options_.device);
+  const current_device here(device_);
   if (plan.agrees()) return host_->bind(std::move(plan));
   if (options_.library_sums && plan.fold && !nccl_knows(plan.with, plan.element))
     throw error(refusal{code::sum_unknown_to_nccl}, fmt::format("{} of {}", name_of(plan.moves.how), name_of(plan.element)));
@@ -271,7 +270,7 @@ inline std::shared_ptr<bound_exchange> nccl_transport::bind(exchange_plan plan) 
 }
 
 inline void nccl_transport::go_on() {
-  if (going_on_) return;
+  if (going_on_ || stopped_) return;
   going_on_ = true;
   struct until_left {
     bool& flag;
@@ -280,10 +279,10 @@ inline void nccl_transport::go_on() {
   for (const auto& [workers, among] : communicators_) {
     for (ordered_call* c : among->order.waiting()) static_cast<nccl_call*>(c)->of->look(static_cast<nccl_call&>(*c));
     while (ordered_call* const next = among->order.next()) {
-      const current_device device(options_.device);
+      const current_device device(device_);
       nccl_call& c = static_cast<nccl_call&>(*next);
       among->order.remove(c);
-      c.of->launch(c, among->stream.get());
+      c.of->launch(c);
     }
   }
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/comm/nccl/device_boxes.hpp>
+#include <tessera/comm/environment.hpp>
 #include <tessera/comm/nccl/nccl_communicator.hpp>
 #include <tessera/comm/patience.hpp>
 #include <tessera/comm/transport.hpp>
@@ -8,6 +9,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -17,7 +20,7 @@ class nccl_exchange;
 
 /// How a worker uses its device.
 struct nccl_options {
-  int device = 0;
+  std::optional<int> device{};  ///< of those that this process sees; else its local rank mod their number
   std::function<cudaStream_t()> stream = [] { return cudaStream_t{}; };  ///< on which tensors are made and read, asked at every call
   bool library_sums = false;  ///< sums by NCCL, in an order and a precision of its own, where a Fold is a reduce_scatter
 };
@@ -30,7 +33,7 @@ struct nccl_options {
 class nccl_transport final : public transport {
  public:
   nccl_transport(std::shared_ptr<transport> host, std::shared_ptr<device_boxes> boxes, nccl_options options)
-      : host_(std::move(host)), boxes_(std::move(boxes)), options_(std::move(options)) {
+      : host_(std::move(host)), boxes_(std::move(boxes)), options_(std::move(options)), device_(device_of(*host_, options_.device)) {
     time_limit = host_->time_limit;
     checked = host_->checked;
     host_->meanwhile = [this] { go_on(); };
@@ -45,21 +48,37 @@ class nccl_transport final : public transport {
   std::optional<error> failure() const override { return host_->failure(); }
   void listen() override { host_->listen(); }
 
+  int device() const { return device_; }
+
   inline std::shared_ptr<bound_exchange> bind(exchange_plan plan) override;
 
   void synchronise() override {
-    const current_device here(options_.device);
+    const current_device here(device_);
     device_event behind;
     behind.record(options_.stream());
     const auto passed = [&] {
       for (const auto& [workers, c] : communicators_) static_cast<void>(c->settled());
       return behind.passed();
     };
-    wait(passed, "waiting for the device");
+    try {
+      wait(passed, "waiting for the device");
+    } catch (...) {
+      stop();
+      drain(options_.stream());
+      throw;
+    }
   }
 
  private:
   friend class nccl_exchange;
+
+  // Workers that are threads see the devices of one process: there the local rank is the rank.
+  static int device_of(const transport& host, std::optional<int> chosen) {
+    int devices = 0;
+    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) throw error(refusal{code::no_device, host.rank()});
+    if (host.traits().shares_memory) return chosen.value_or(host.rank() % devices);
+    return read_environment({.devices = devices, .device = chosen}).device;
+  }
 
   // The communicator of some workers, made by all of them together.
   std::shared_ptr<nccl_communicator> among(const agreement& workers) {
@@ -83,12 +102,22 @@ class nccl_transport final : public transport {
     }
   }
 
+  // It begins nothing more, and nothing that its device has waits for others.
+  void stop() noexcept {
+    stopped_ = true;
+    for (const auto& [workers, c] : communicators_) c->abort();
+  }
+  static void drain(cudaStream_t on) noexcept {
+    while (cudaStreamQuery(on) == cudaErrorNotReady) std::this_thread::yield();
+  }
+
   std::shared_ptr<transport> host_;
   std::shared_ptr<device_boxes> boxes_;
   nccl_options options_;
+  int device_;
   std::map<std::vector<int>, std::shared_ptr<nccl_communicator>> communicators_;
   bool going_on_ = false;
-  bool stopped_ = false;  // it gave up a call, and begins nothing more
+  bool stopped_ = false;
 };
 
 }  // namespace tessera
