@@ -1,7 +1,9 @@
 #pragma once
 // A machine of devices that are none: memory is the host's, streams run on a thread of their own, late and one before the other at will.
 
-#include <tessera/comm/nccl/device_boxes.hpp>
+#include <tessera/comm/device_boxes.hpp>
+
+#include <cuda_runtime_api.h>
 
 #include <cstdint>
 #include <functional>

@@ -183,14 +183,14 @@ class nccl_exchange final : public bound_exchange {
     const auto at = [&](const letter& x, const region& tensor) { return x.packed >= 0 ? beside.data() + x.packed : tensor.data + x.lies; };
     const ncclComm_t comm = among_->get();
     if (is(carriage::messages)) {
-      nccl_group group;
+      nccl_group together;
       for (std::size_t i = 0; i < c.sends.size(); ++i)
         if (!own(plan().sends[i]) && c.sends[i].bytes > 0)
           detail::insist(ncclSend(at(c.sends[i], c.in), c.sends[i].bytes, ncclUint8, among_->place_of(plan().sends[i].peer), comm, on), "sending");
       for (std::size_t i = 0; i < c.receives.size(); ++i)
         if (!own(plan().receives[i]) && c.receives[i].bytes > 0)
           detail::insist(ncclRecv(at(c.receives[i], c.out), c.receives[i].bytes, ncclUint8, among_->place_of(plan().receives[i].peer), comm, on), "receiving");
-      group.end();
+      together.end();
     } else if (is(carriage::all_gather)) {
       detail::insist(ncclAllGather(at(c.sends[0], c.in), at(c.receives[0], c.out), c.sends[0].bytes, ncclUint8, comm, on), "gathering");
     } else if (is(carriage::reduce_scatter)) {
@@ -200,8 +200,8 @@ class nccl_exchange final : public bound_exchange {
     } else {
       const int root = static_cast<int>(how_ - static_cast<std::uint64_t>(carriage::broadcast));
       const bool sends = among_->workers[static_cast<std::size_t>(root)] == carrier_.rank();
-      std::byte* const box = sends ? at(c.sends[0], c.in) : at(c.receives[0], c.out);
-      detail::insist(ncclBroadcast(box, box, (sends ? c.sends : c.receives)[0].bytes, ncclUint8, root, comm, on), "broadcasting");
+      std::byte* const whole = sends ? at(c.sends[0], c.in) : at(c.receives[0], c.out);
+      detail::insist(ncclBroadcast(whole, whole, (sends ? c.sends : c.receives)[0].bytes, ncclUint8, root, comm, on), "broadcasting");
     }
     among_->settle("handing a call to the device");
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/comm/nccl/device_boxes.hpp>
+#include <tessera/comm/device_boxes.hpp>
 #include <tessera/comm/environment.hpp>
 #include <tessera/comm/nccl/nccl_communicator.hpp>
 #include <tessera/comm/patience.hpp>
