@@ -6,12 +6,6 @@ using namespace tessera::testing;
 
 // What must hold on every transport is in tests/support/exchanged.hpp.
 
-namespace {
-
-std::shared_ptr<transport> by_itself(const std::shared_ptr<transport>& host) { return host; }
-
-}  // namespace
-
 TEST_CASE("a Move puts every element where its layout says, and a Fold is its transpose") { CHECK(moves_and_transposes(by_itself, 300, 7) == ""); }
 
 TEST_CASE("two Moves one after the other are the Move from the first to the last") { CHECK(move_after_move(by_itself, 150, 11) == ""); }

@@ -2,7 +2,6 @@
 
 #include "boxes.hpp"
 #include "crew.hpp"
-#include "tests/support/in_workers.hpp"
 
 #include <tessera/tensor/change.hpp>
 
@@ -72,7 +71,7 @@ std::vector<std::string> element_names() {
   return names;
 }
 
-std::string judge_exchange(const fuzz_case& c) {
+std::string judge_exchange(const fuzz_case& c, const carried& over) {
   const auto type = scalar_named(c.element);
   if (!type) return "there is no element " + c.element;
   const nature e{*type};
@@ -105,8 +104,9 @@ std::string judge_exchange(const fuzz_case& c) {
 
   const auto run = in_world(
       world,
-      [&](const std::shared_ptr<transport>& carrier) {
+      [&](const std::shared_ptr<transport>& host) {
         prepare_thread();
+        const std::shared_ptr<transport> carrier = over(host);
         const auto r = static_cast<std::size_t>(carrier->rank());
         const auto team = std::make_shared<team_state>(carrier, c.from.mesh);
         at::Tensor mine = in[r];

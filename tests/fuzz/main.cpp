@@ -28,6 +28,7 @@ constexpr const char* about =
     "Rolls layout pairs on meshes, with windows, boundaries, deals and meanings of all kinds, and checks\n"
     "  plans      who receives what from whom, costs and lower bounds, mirrored lists, and what values come to\n"
     "  exchanges  tensors of every element type, run on threads: elements, gradients, the pairing, bytes\n"
+    "  devices    the same over NCCL, between devices that are threads of this process\n"
     "  layers     layers under rolled options on tensors that lie anyhow, against LibTorch's: outputs, gradients, a step, buffers\n"
     "A case that fails is made smaller and printed as a line that --case runs again.";
 constexpr const char* statuses =
@@ -77,7 +78,7 @@ int try_one(const std::string& line) {
   if (const auto c = parse(line); c && legal(*c)) {
     bool right = shown("plan", *c, with_combines(judge_plan));
 #ifdef FUZZ_EXCHANGES
-    right = shown("exchange", *c, with_combines(judge_exchange)) && right;
+    right = shown("exchange", *c, with_combines([](const fuzz_case& e) { return judge_exchange(e); })) && right;
 #endif
     return right ? 0 : 1;
   }
@@ -154,6 +155,7 @@ int try_layers(const std::string& only, long count, std::uint64_t seed) {
 int main(int argc, char** argv) {
   long plans = 150000;
   long exchanges = 5000;
+  long devices = 300;
   long layers = 300;
   std::string layer;
   std::uint64_t seed = static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count()) % 1500000;
@@ -166,6 +168,7 @@ int main(int argc, char** argv) {
       ->capture_default_str()
       ->check(count)
       ->type_name("N");
+  app.add_option("--devices", devices, "how many exchanges over NCCL; none where there is no LibTorch")->capture_default_str()->check(count)->type_name("N");
   app.add_option("--layers", layers, "how many cases of each layer; none where there is no LibTorch")->capture_default_str()->check(count)->type_name("N");
   app.add_option("--layer", layer, "of this layer alone, and no plans and exchanges")->type_name("NAME");
   app.add_option("--seed", seed, "of the clock unless said")->type_name("S");
@@ -181,7 +184,8 @@ int main(int argc, char** argv) {
   int failed = 0;
   if (layer.empty()) failed += try_changes("plans", plans, seed, {}, {"double"}, judge_plan);
 #ifdef FUZZ_EXCHANGES
-  if (layer.empty()) failed += try_changes("exchanges", exchanges, seed, {10, 200}, element_names(), judge_exchange);
+  if (layer.empty()) failed += try_changes("exchanges", exchanges, seed, {10, 200}, element_names(), [](const fuzz_case& c) { return judge_exchange(c); });
+  if (layer.empty()) failed += try_changes("over NCCL", devices, seed, {6, 100}, element_names(), judge_on_devices);
   failed += try_layers(layer, layers, seed);
 #endif
   return failed == 0 ? 0 : 1;

@@ -2,9 +2,9 @@
 // Rolled exchanges of a world, whatever carries them, and what they must bring.
 
 #include "generate.hpp"
+#include "in_workers.hpp"
 #include "oracle.hpp"
 
-#include <tessera/comm/in_process.hpp>
 
 #include <fmt/core.h>
 
@@ -15,8 +15,6 @@
 
 namespace tessera::testing {
 
-/// What carries a worker's boxes, on top of what its host's memory is carried by.
-using carried = std::function<std::shared_ptr<transport>(const std::shared_ptr<transport>& host)>;
 
 /// The value of a test element: a function of its global index, so a misplaced one says where it came from.
 inline double value_at(const oracle::element& at) {

@@ -86,6 +86,11 @@ auto in_world(int size, F&& f, std::chrono::seconds limit = std::chrono::seconds
   return out;
 }
 
+/// What carries a worker's boxes, on top of what its host's memory is carried by.
+using carried = std::function<std::shared_ptr<transport>(const std::shared_ptr<transport>& host)>;
+
+inline std::shared_ptr<transport> by_itself(const std::shared_ptr<transport>& host) { return host; }
+
 /// Options that keep the workers in this process, whatever launched it.
 inline launch_options threads_only(std::chrono::seconds limit = std::chrono::seconds{60}) {
   launch_options o;

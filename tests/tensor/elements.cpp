@@ -361,7 +361,7 @@ TEST_CASE("LibTorch's kernels copy and combine boxes as the host does, to the bi
   torch_boxes boxes(at::kCPU);
   constexpr index_t n = 1301;
   each_element([&]<class T>(T) {
-    const element e = element_of<T>;
+    const tessera::element e = tessera::element_of<T>;
     const auto box = [&](gapped<T>& of) { return of.where(n); };
     for (const combine with : combines) {
       if (!check_combine(with, e).ok() || (is_complex(e) && with == combine::prod)) continue;  // products of complex numbers round in many ways

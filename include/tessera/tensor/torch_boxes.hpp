@@ -55,7 +55,7 @@ class torch_boxes final : public device_boxes {
  private:
   // LibTorch knows a stream that it did not make by its address.
   c10::Stream stream(CUstream_st* on) const {
-    return {c10::Stream::UNSAFE, c10::impl::VirtualGuardImpl(kind_).getDevice(), reinterpret_cast<c10::StreamId>(on)};
+    return c10::Stream(c10::Stream::UNSAFE, c10::impl::VirtualGuardImpl(kind_).getDevice(), reinterpret_cast<c10::StreamId>(on));
   }
 
   // LibTorch computes with no unsigned integers but bytes. Their bits serve, as integers wrap.

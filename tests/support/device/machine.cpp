@@ -54,8 +54,9 @@ struct clique {
   int size = 0;
   int joined = 0;
   ncclResult_t status = ncclSuccess;
-  std::map<std::pair<int, int>, std::pair<std::deque<shared_part>, std::deque<shared_part>>> between;  // sends and receives, by who sends and who receives
-  std::map<std::uint64_t, std::vector<shared_part>> rounds;                                            // of collectives, by rank
+  using queue = std::deque<shared_part>;
+  std::map<std::pair<int, int>, std::pair<queue, queue>> between;  // sends and receives, by who sends and who receives
+  std::map<std::uint64_t, std::vector<shared_part>> rounds;        // of collectives, by rank
 };
 
 }  // namespace
@@ -175,9 +176,10 @@ void reduce_scatter(const std::vector<shared_part>& ranks) {
       box_vector one;
       extents.push(n);
       one.push(1);
-      const std::vector<std::byte> term(static_cast<const std::byte*>(ranks[other]->from) + r * each, static_cast<const std::byte*>(ranks[other]->from) + (r + 1) * each);
+      const auto* const begins = static_cast<const std::byte*>(ranks[other]->from) + r * each;
+      std::vector<std::byte> term(begins, begins + each);
       std::vector<std::byte> next(each);
-      std::byte* at[]{sum.data(), const_cast<std::byte*>(term.data()), next.data()};
+      std::byte* at[]{sum.data(), term.data(), next.data()};
       combine_rows(common_rows(extents, {one.begin(), one.begin(), one.begin()}), e, at, with);
       sum = next;
     }
@@ -216,7 +218,8 @@ void match(clique& c, int from, int to) {
 
 // What one group does on one stream: nothing before what the communicator did before, and then all at once.
 std::function<bool()> group_of(const ncclComm& comm, std::vector<shared_part> parts, std::uint64_t number, std::uint64_t round) {
-  return [of = comm.of, rank = comm.rank, finished = comm.finished, aborted = comm.aborted, parts = std::move(parts), number, round, posted = false]() mutable {
+  return [of = comm.of, rank = comm.rank, finished = comm.finished, aborted = comm.aborted, parts = std::move(parts), number, round,
+          posted = false]() mutable {
     if (*aborted || of->status != ncclSuccess) return true;
     if (*finished < number) return false;
     for (const shared_part& p : parts) {
@@ -444,7 +447,8 @@ ncclResult_t ncclAllGather(const void* from, void* to, std::size_t count, ncclDa
 ncclResult_t ncclBroadcast(const void* from, void* to, std::size_t count, ncclDataType_t type, int root, ncclComm_t comm, cudaStream_t stream) {
   return add({.call = "ncclBroadcast", .from = from, .to = to, .bytes = count * bytes_of_type(type), .peer = root}, comm, stream);
 }
-ncclResult_t ncclReduceScatter(const void* from, void* to, std::size_t count, ncclDataType_t type, ncclRedOp_t with, ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t ncclReduceScatter(const void* from, void* to, std::size_t count, ncclDataType_t type, ncclRedOp_t with, ncclComm_t comm,
+                               cudaStream_t stream) {
   return add({.call = "ncclReduceScatter", .from = from, .to = to, .bytes = count * bytes_of_type(type), .type = type, .with = with}, comm, stream);
 }
 }
@@ -482,7 +486,10 @@ void on_stream(cudaStream_t on, std::function<void()> run) {
 }
 
 void late_boxes::copy(const region& from, const region& to, cudaStream_t on) {
-  on_stream(on, [=] { copy_rows(common_rows(from.extents, {from.strides.begin(), to.strides.begin()}), bytes_of(from.element), from.data, to.data); });
+  on_stream(on, [=] {
+    const common_rows rows(from.extents, {from.strides.begin(), to.strides.begin()});
+    copy_rows(rows, bytes_of(from.element), from.data, to.data);
+  });
 }
 void late_boxes::combine_terms(std::span<const region> terms, const region& to, combine with, cudaStream_t on) {
   on_stream(on, [all = std::vector<region>(terms.begin(), terms.end()), to, with] {

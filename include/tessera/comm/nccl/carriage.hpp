@@ -105,18 +105,19 @@ inline std::uint64_t carriage_of(const exchange_plan& plan, int rank, bool sums)
   return number(carriage::messages);
 }
 
-/// The plan as it is carried: by a collective the tensor goes, or comes, as a whole.
-inline exchange_plan carried_by(std::uint64_t how, exchange_plan plan, int rank) {
+/// The plan as it is carried: by a collective the tensor goes to nobody, or comes from nobody, in particular, as a whole.
+inline exchange_plan carried_by(std::uint64_t how, exchange_plan plan) {
   const auto is = [&](carriage c) { return how == static_cast<std::uint64_t>(c); };
   const auto whole = [&](const box_vector& extents) {
-    leg l{rank, extents, extents, extents};
+    leg l{-1, extents, extents, extents};
     for (box_vector* begin : {&l.here, &l.there})
       for (index_t& b : *begin) b = 0;
     return std::vector<leg>{l};
   };
   if (is(carriage::messages)) return plan;
+  const bool broadcast = !is(carriage::all_gather) && !is(carriage::reduce_scatter);
   if (!plan.sends.empty()) plan.sends = whole(plan.in);
-  if (is(carriage::all_gather) || is(carriage::reduce_scatter)) plan.receives = whole(plan.out);
+  if (!broadcast || plan.sends.empty()) plan.receives = whole(plan.out);
   plan.cells.clear();
   return plan;
 }

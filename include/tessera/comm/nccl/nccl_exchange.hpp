@@ -40,7 +40,7 @@ class nccl_exchange final : public bound_exchange {
  public:
   nccl_exchange(nccl_transport& carrier, exchange_plan bound, std::uint64_t how, std::shared_ptr<nccl_communicator> among,
                 std::shared_ptr<const void> held)
-      : bound_exchange(carried_by(how, std::move(bound), carrier.rank()), std::move(held)), carrier_(carrier), how_(how), among_(std::move(among)) {
+      : bound_exchange(carried_by(how, std::move(bound)), std::move(held)), carrier_(carrier), how_(how), among_(std::move(among)) {
     if (!among_) return;
     exchange_plan tells = exchange_plan::gathering(plan().workers, carrier.rank(), 1, plan().key);
     tells.id = plan().id;
@@ -115,6 +115,7 @@ class nccl_exchange final : public bound_exchange {
     const current_device here(carrier_.device_);
     if (!alone()) hand_over(c);
     c.done.delay(carrier_.options_.stream());
+    if (carrier_.options_.host_waits) carrier_.synchronise();
   }
 
   // Waits on the host until the device has it.
@@ -176,27 +177,28 @@ class nccl_exchange final : public bound_exchange {
     c.launched = true;
   }
 
-  // What this worker takes from itself travels in a collective alone.
-  bool own(const leg& l) const { return l.peer == carrier_.rank() && !is(carriage::all_gather) && !is(carriage::reduce_scatter); }
+  bool own(const leg& l) const { return l.peer == carrier_.rank(); }
 
   void carry(nccl_call& c, const device_memory& beside, cudaStream_t on) {
     const auto at = [&](const letter& x, const region& tensor) { return x.packed >= 0 ? beside.data() + x.packed : tensor.data + x.lies; };
     const ncclComm_t comm = among_->get();
     if (is(carriage::messages)) {
       nccl_group together;
-      for (std::size_t i = 0; i < c.sends.size(); ++i)
-        if (!own(plan().sends[i]) && c.sends[i].bytes > 0)
-          detail::insist(ncclSend(at(c.sends[i], c.in), c.sends[i].bytes, ncclUint8, among_->place_of(plan().sends[i].peer), comm, on), "sending");
-      for (std::size_t i = 0; i < c.receives.size(); ++i)
-        if (!own(plan().receives[i]) && c.receives[i].bytes > 0)
-          detail::insist(ncclRecv(at(c.receives[i], c.out), c.receives[i].bytes, ncclUint8, among_->place_of(plan().receives[i].peer), comm, on), "receiving");
+      const auto each = [&](const std::vector<leg>& legs, const std::vector<letter>& letters, auto&& ask) {
+        for (std::size_t i = 0; i < legs.size(); ++i)
+          if (!own(legs[i]) && letters[i].bytes > 0) ask(letters[i], among_->place_of(legs[i].peer));
+      };
+      each(plan().sends, c.sends, [&](const letter& x, int to) { detail::insist(ncclSend(at(x, c.in), x.bytes, ncclUint8, to, comm, on), "sending"); });
+      each(plan().receives, c.receives,
+           [&](const letter& x, int from) { detail::insist(ncclRecv(at(x, c.out), x.bytes, ncclUint8, from, comm, on), "receiving"); });
       together.end();
     } else if (is(carriage::all_gather)) {
       detail::insist(ncclAllGather(at(c.sends[0], c.in), at(c.receives[0], c.out), c.sends[0].bytes, ncclUint8, comm, on), "gathering");
     } else if (is(carriage::reduce_scatter)) {
       const nccl_numbers numbers = *nccl_numbers_of(plan().element);
       const auto n = static_cast<std::size_t>(count_of(plan().out) * numbers.of_each);
-      detail::insist(ncclReduceScatter(at(c.sends[0], c.in), at(c.receives[0], c.out), n, numbers.type, *nccl_operation_of(plan().with, plan().element), comm, on), "adding");
+      const ncclRedOp_t with = *nccl_operation_of(plan().with, plan().element);
+      detail::insist(ncclReduceScatter(at(c.sends[0], c.in), at(c.receives[0], c.out), n, numbers.type, with, comm, on), "adding");
     } else {
       const int root = static_cast<int>(how_ - static_cast<std::uint64_t>(carriage::broadcast));
       const bool sends = among_->workers[static_cast<std::size_t>(root)] == carrier_.rank();

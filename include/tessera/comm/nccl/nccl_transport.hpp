@@ -22,6 +22,7 @@ class nccl_exchange;
 struct nccl_options {
   std::optional<int> device{};  ///< of those that this process sees; else its local rank mod their number
   std::function<cudaStream_t()> stream = [] { return cudaStream_t{}; };  ///< on which tensors are made and read, asked at every call
+  bool host_waits = false;    ///< the end of a call waits for the device, so that the host may read what it brought
   bool library_sums = false;  ///< sums by NCCL, in an order and a precision of its own, where a Fold is a reduce_scatter
 };
 
