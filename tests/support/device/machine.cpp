@@ -468,7 +468,7 @@ std::vector<nccl_record> device_machine::records() {
 int device_machine::kept() const {
   for (int look = 0;; ++look) {  // streams give back what they have to do with
     std::unique_lock lock(here->mutex);
-    if (here->kept == 0 || look == 200) return here->kept;
+    if (here->kept == 0 || look == 5000) return here->kept;
     lock.unlock();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
