@@ -165,19 +165,17 @@ inline std::pair<moments, at::Tensor> normalised(const cut_normalisation& of, co
   const c10::AutoGradMode no_record(false);
   const groups_here& groups = *of.groups;
   const normalised_box box(of, x);
-  const moments part = [&] {
-    const at::Tensor of_lines = box.with_kernels([&](const auto& kernels) { return kernels.moments(box.x(), of.centred); });
-    return groups.joined({box.as_lines(of_lines[0]), box.as_lines(of_lines[1])}, box.form().elements_of_a_line());
-  }();
-  at::Tensor sent;
   decltype(torch::autograd::Edge::function) back;
-  if (groups.cut()) {
+  const moments m = [&] {
+    const at::Tensor of_lines = box.with_kernels([&](const auto& kernels) { return kernels.moments(box.x(), of.centred); });
+    const moments part = groups.joined({box.as_lines(of_lines[0]), box.as_lines(of_lines[1])}, box.form().elements_of_a_line());
+    if (!groups.cut()) return groups.whole(part, {});
     const c10::AutoGradMode record(returns);
-    sent = groups.exchanged(groups.sent(part).set_requires_grad(returns));
+    const at::Tensor sent = groups.exchanged(groups.sent(part).set_requires_grad(returns));
     if (returns) back = sent.grad_fn();
     if (returns) back->set_next_edges({torch::autograd::Edge()});  // which would keep what was sent
-  }
-  const moments m = groups.whole(part, sent.defined() ? sent.detach() : sent);
+    return groups.whole(part, sent.detach());
+  }();
   const at::Tensor scale = at::rsqrt(m.squares + of.eps);
   const at::Tensor y = [&] {
     const standard by = box.by(m.mean, scale);

@@ -118,7 +118,7 @@ constexpr void hold_normalisation(layer_plan& p, const tensor_value& x, const no
   const layout groups = groups_of(x.layout, what.groups);
   p.holds = footprint::saving(1, 0xff);
   if (p.exchanges() > 0 || what.averages()) {
-    for (int i = 0; i < 1 + what.centred; ++i) p.remember(groups, element::float64);
+    for (int i = 0; i < 1 + what.centred; ++i) p.make(groups, element::float64);
     const bool half = bytes_of(x.element) < bytes_of(element::float32);
     p.holds.exchanges = false;
     p.holds.scratch = half ? 4 : 0;
