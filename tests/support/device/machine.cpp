@@ -427,7 +427,7 @@ ncclResult_t ncclGroupEnd() {
   for (auto& [where, parts] : by_stream) {
     const auto [comm, stream] = where;
     const bool collective = parts.front()->call != std::string("ncclSend") && parts.front()->call != std::string("ncclRecv");
-    comm->handing.push_back([comm = comm, stream = stream, step = group_of(*comm, parts, comm->launched++, collective ? comm->collectives++ : 0)] {
+    comm->handing.push_back([stream = stream, step = group_of(*comm, parts, comm->launched++, collective ? comm->collectives++ : 0)] {
       of(stream).steps.push_back(step);
       here->more.notify_all();
     });
