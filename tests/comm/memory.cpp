@@ -1,6 +1,8 @@
 #include "tests/support/catch.hpp"
 
-#include <tessera/comm/block_cache.hpp>
+#include <tessera/comm/node_heap.hpp>
+
+#include <fcntl.h>
 
 #include <cstring>
 #include <map>
@@ -181,6 +183,45 @@ TEST_CASE("a cap is kept, free blocks go first, and a source without pages is to
   block_cache::give_back(last);
   cache.limit(1);
   CHECK(pages.total == 0);
+}
+
+TEST_CASE("what lies in a heap is seen through its file, and nothing of what was given back") {
+  node_heap heap;
+  CHECK(!heap.is_open());
+  heap.open(4 * MiB);
+  REQUIRE(heap.is_open());
+  const node_heap::card card = heap.address();
+  const int file = ::open(("/proc/" + std::to_string(card.process) + "/fd/" + std::to_string(card.file)).c_str(), O_RDONLY);
+  const auto* const seen = static_cast<const char*>(mmap(nullptr, card.bytes, PROT_READ, MAP_SHARED, file, 0));
+  ::close(file);
+  REQUIRE(static_cast<const void*>(seen) != MAP_FAILED);
+  CHECK(std::memcmp(seen, &card.mark, sizeof card.mark) == 0);
+  std::byte* const first = heap.take(MiB);
+  std::byte* const second = heap.take(MiB);
+  std::byte* const third = heap.take(MiB);
+  CHECK(heap.take(MiB) == nullptr);  // the first page is the mark's
+  CHECK(heap.holds(third));
+  CHECK(!heap.holds(reinterpret_cast<const std::byte*>(&heap)));
+  std::memset(second, 7, MiB);
+  CHECK(seen[heap.offset_of(second) + MiB - 1] == 7);
+  heap.give_back(second, MiB);
+  CHECK(seen[heap.offset_of(second) + MiB - 1] == 0);
+  heap.give_back(first, MiB);
+  heap.give_back(third, MiB);  // three that are one again
+  std::byte* const all = heap.take(4 * MiB - page_source::page);
+  CHECK(all == first);
+  heap.give_back(all, 4 * MiB - page_source::page);
+  munmap(const_cast<char*>(seen), card.bytes);
+}
+
+TEST_CASE("a heap that the system has no room for says what refused") {
+  node_heap heap;
+  heap.open(std::size_t{1} << 50);
+  CHECK(!heap.is_open());
+  CHECK(heap.why().find(": ") != std::string::npos);
+  heap.open(MiB);
+  CHECK(heap.is_open());
+  CHECK(heap.why().empty());
 }
 
 TEST_CASE("threads give back one another's blocks") {

@@ -38,6 +38,7 @@ cases = [  # how, ranks under mpirun, what must be said
     ("sends to nobody", 3, ["[tessera.agree.lost]", "worker 1, lost worker 7)", "worker 1: sending"]),
     ("exits beside", 3, ["[tessera.agree.lost]", "waits for it; see its own message, or give all workers the same operations [it called exit]"]),
     ("shares its team", 3, ["[tessera.launch.thread]"]),
+    ("killed", 3, ["mpirun noticed that process rank 1"]),
     ("stuck", 3, ["[tessera.agree.time]", "waits for 1", "worker 1: in no call"]),
     ("stuck at the end", 3, ["[tessera.agree.time]", "waits for 1", "worker 1: in no call"]),
     ("stuck behind another", 3, ["[tessera.agree.time]", "waits for 2", "worker 2: in no call"]),
@@ -53,25 +54,30 @@ started = [
 ]
 
 
-def judged(how, name, command, said, variables=()):
+def judged(how, name, command, said, variables=(), fails=None):
     """Whether a job ends as it should, and what to say of it."""
     try:
         ran = subprocess.run(command, capture_output=True, text=True, timeout=60, env=os.environ | dict(variables))
     except subprocess.TimeoutExpired:
         return False, f"HANGS: {how}, {name}"
-    ours = [line for line in ran.stderr.splitlines() if line.startswith("tessera: ")]
+    fails = bool(said) if fails is None else fails
+    ours = [line for line in ran.stderr.splitlines() if line.startswith(("tessera: ", "mpirun noticed"))]
     told = any(all(part in line for part in said) for line in ours)
-    right = ran.returncode != 0 and told and len(ours) == 1 if said else ran.returncode == 0 and not ours
+    right = (ran.returncode != 0) == fails and (told and len(ours) == 1 if said else not ours)
     text = f"{'ok' if right else 'WRONG'}: {how}, {name}: status {ran.returncode}, {len(ours)} messages"
     return right, text if right else f"{text}\n{ran.stderr}"
 
 
 jobs = []
 for how, ranks, said in cases:  # threads are as many as the mesh has workers, may launch others, and copy boxes in place
-    if ranks != 2 and not how.startswith(("launches", "relaunches", "sends")):
+    if ranks != 2 and not how.startswith(("launches", "relaunches", "sends", "killed")):
         jobs.append((how, "threads", [program, how], said))
     if ranks:
         jobs.append((how, f"{ranks} processes", [mpirun, "-np", str(ranks), program, how], said))
+    if "up" in how or how in ("goes on", "ends silently"):  # where boxes are messages
+        jobs.append((how, f"{ranks} processes that share no memory", jobs[-1][2], said, [("TESSERA_SHARES_MEMORY", "0")]))
+few_addresses = ["sh", "-c", 'ulimit -v 4000000; exec "$@"', "sh", mpirun, "-np", "3", program, "well"]
+jobs.append(("well", "few addresses", few_addresses, ["share no memory and send messages [mmap: "], (), False))
 for variables, said in started:
     jobs.append(("well", variables, [program, "well"], said, [v.split("=") for v in variables.split()]))
 with concurrent.futures.ThreadPoolExecutor(4) as pool:  # most of the time they wait

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include <csignal>
 #include <optional>
 
 namespace ts = tessera;
@@ -104,6 +105,7 @@ int main(int argc, char** argv) {
   if (how.find("stuck") != std::string::npos) options.time_limit = std::chrono::seconds(2);
   if (how == "for ever") options.time_limit = std::chrono::seconds::max();
   if (how == "no time") options.time_limit = std::chrono::seconds(0);
+  if (ts::shares_memory(options)) ts::node_heap::of_process().open();  // then large boxes are read where they lie
   std::shared_ptr<ts::team_state> kept;  // longer than the launch
   const auto program = [&](ts::team<grid>& team) {
     ts::team_state& state = *team.state();
@@ -124,6 +126,14 @@ int main(int argc, char** argv) {
     if (how == "stuck at the end") {
       if (me == 1) get_stuck();
       return;
+    }
+    if (how == "killed") {
+      const auto e = many(state);
+      std::vector<double> in(100'000);
+      std::vector<double> out(300'000);
+      ts::in_flight call = e->start(memory(in), memory(out));
+      if (me == 1) std::raise(SIGKILL);
+      call.finish();
     }
     if (how == "gives up" || how == "goes on" || how == "ends silently") many(state);
     if (me == 1) {

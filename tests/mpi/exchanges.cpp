@@ -61,8 +61,12 @@ both_ways there_and_back(const std::shared_ptr<transport>& carrier, const layout
 TEST_CASE("every element arrives over MPI where it does between threads, to the bit, and bytes are those of the plan") {
   constexpr std::uint64_t seed = 71;
   const boost::mpi::communicator ranks;
-  const auto carrier = std::make_shared<mpi_transport>(ranks);
-  const auto of_pieces = std::make_shared<mpi_transport>(ranks, 1 << 20, 16);  // as terms of a Fold travel in it
+  const caching_allocator::service memory(launch_options{});
+  node_heap& heap = node_heap::of_process();
+  const mpi_options ways[]{
+      {}, {.most_tags = 1 << 20, .smallest_piece = 16}, {.heap = &heap, .smallest_read = 1}, {.smallest_piece = 16, .heap = &heap, .per_node = 2, .smallest_read = 8}};
+  std::vector<std::shared_ptr<transport>> carriers;
+  for (const mpi_options& w : ways) carriers.push_back(std::make_shared<mpi_transport>(ranks, w));
   prepare_worker();
   dice d{seed};
   std::string said;
@@ -71,7 +75,7 @@ TEST_CASE("every element arrives over MPI where it does between threads, to the 
     const numbers f{d.next()};  // numbers that round: the order of a sum shows
     const shards x = deal(p.from, ranks.size(), f);
     const shards y = deal(cotangent(p.to), ranks.size(), numbers{f.salt + 1});
-    const both_ways mine = there_and_back(round % 2 == 0 ? carrier : of_pieces, p, x, y);
+    const both_ways mine = there_and_back(carriers[static_cast<std::size_t>(round) % carriers.size()], p, x, y);
     const index_t moved = boost::mpi::all_reduce(ranks, mine.bytes, std::plus<index_t>());
     const auto threads = on_workers(ranks.size(), [&](const std::shared_ptr<transport>& c) { return there_and_back(c, p, x, y); });
     std::string why = threads.errors();
@@ -89,6 +93,24 @@ TEST_CASE("every element arrives over MPI where it does between threads, to the 
   const bool right = everywhere(ranks, said.empty());
   INFO(said);
   CHECK(right);
+}
+
+TEST_CASE("processes of one node see one another's memory, and of two nodes not") {
+  const boost::mpi::communicator ranks;
+  node_heap& heap = node_heap::of_process();
+  heap.open();
+  const auto near = [&](const mpi_options& options, auto&& wanted) {
+    const mpi_transport carrier(ranks, options);
+    bool right = true;
+    for (int r = 0; r < ranks.size(); ++r)
+      if (r != ranks.rank()) right = right && carrier.near(r) == wanted(r);
+    return everywhere(ranks, right);
+  };
+  node_heap none;  // that was not opened, on the last one
+  CHECK(near({.heap = &heap}, [](int) { return true; }));
+  CHECK(near({.heap = &heap, .per_node = 2}, [&](int r) { return r / 2 == ranks.rank() / 2; }));
+  CHECK(near({}, [](int) { return false; }));
+  CHECK(near({.heap = ranks.rank() + 1 == ranks.size() ? &none : &heap}, [](int) { return false; }));
 }
 
 TEST_CASE("copies that an all_reduce leaves have the same bits on all ranks") {

@@ -5,25 +5,34 @@
 #include <tessera/comm/mpi_pieces.hpp>
 #include <tessera/comm/mpi_transport.hpp>
 
+#include <atomic>
 #include <deque>
 
 namespace tessera {
 
 /// An exchange among processes: boxes go where they belong, and a Fold combines terms in rounds, each while the next is on its way.
+///
+/// Of a large box only the place travels to a worker of the same node, who reads it where it lies and answers when it has.
 class mpi_exchange final : public host_exchange {
  public:
   mpi_exchange(mpi_transport& carrier, exchange_plan bound, std::shared_ptr<const void> held)
-      : host_exchange(detail::in_pieces(std::move(bound), carrier.smallest_piece_), carrier.rank(), std::move(held)),
+      : host_exchange(carrier.all_near(bound) ? std::move(bound) : detail::in_pieces(std::move(bound), carrier.options_.smallest_piece), carrier.rank(), std::move(held)),
         carrier_(carrier),
         begun_(carrier.waiting_.begun(plan().id)),
         rounds_(detail::rounds_of(plan())) {
     tag_ = carrier_.tag_of(plan().id);
+    for (const leg& l : plan().receives) {
+      if (!carrier_.reads(plan(), l)) continue;
+      box_vector begin = l.here;
+      for (index_t& b : begin) b = 0;
+      read_.push_back({l.extents, {begin, l.here}});
+    }
     if (!plan().agreed()) return;
     carrier_.used_.insert(tag_);
     carrier_.waiting_.bind(plan().id);
   }
   ~mpi_exchange() override {
-    std::erase(carrier_.folding_, this);
+    std::erase(carrier_.going_on_, this);
     if (plan().agreed()) carrier_.used_.erase(tag_);
     if (!plan().agrees()) carrier_.waiting_.forget(plan().id);
   }
@@ -44,18 +53,23 @@ class mpi_exchange final : public host_exchange {
     if (carrier_.ended()) throw error(refusal{code::worker_lost, me, me}, launch_ended);
     refuse_if_given_up(c);
     ++begun_;
-    c.describe(plan());
+    c.describe(plan(), [&](const leg& l) { return carrier_.reads(plan(), l); });
     c.borrow(carrier_.spare_);
     c.look_again();
     c.posted = true;
     c.rounds_begun = c.rounds_taken = 0;
+    c.taken.assign(c.taken.size(), false);
     if (open_.empty()) begin_rounds(c);
-    if (c.rounds_begun < rounds_) {
-      if (open_.empty()) carrier_.folding_.push_back(this);
+    if (!goes_by_itself(c)) {
+      if (open_.empty()) carrier_.going_on_.push_back(this);
       open_.push_back(&c);
     }
     for (std::size_t i = 0; i < c.sends.size(); ++i) {
       const letter& x = c.sends[i];
+      if (x.read) {
+        show(c, i);
+        continue;
+      }
       if (x.beside && plan().sends[i].peer != me) copy_rows(x.rows, bytes_of(plan().element), c.in.data + x.lies, c.beside.data() + x.travels.offset);
       begin(c, plan().sends[i], x, c.in.data, c.requests[c.receives.size() + i], &MPI_Isend, &MPI_Send_init);
     }
@@ -67,16 +81,61 @@ class mpi_exchange final : public host_exchange {
     if (carrier_.stopped_) carrier_.waiting_.fail(refusal{code::call_given_up, me}, told(me, text_of(c.does)));
   }
 
+  // Tells a reader where its box lies, and waits for the answer that it was read.
+  void show(mpi_call& c, std::size_t i) {
+    const leg& l = plan().sends[i];
+    detail::box_place& where = c.place_of(c.sends[i]);
+    where = carrier_.node_.place_of(c.in.part(l.here, l.extents), c.copies);
+    insist(MPI_Irecv(nullptr, 0, MPI_BYTE, l.peer, tag_, carrier_.answers_, &c.requests[c.receives.size() + i]), c, l.peer);
+    std::atomic_thread_fence(std::memory_order_release);
+    MPI_Request told = MPI_REQUEST_NULL;  // it stays readable until the answer comes
+    insist(MPI_Isend(&where, sizeof where, MPI_BYTE, l.peer, tag_, carrier_.world_, &told), c, l.peer);
+    MPI_Request_free(&told);
+  }
+  // Where the box lies that a message told of.
+  strided shown(mpi_call& c, std::size_t i) {
+    const int peer = plan().receives[i].peer;
+    int done = 0;
+    int came = 0;
+    MPI_Status status;
+    MPI_Request_get_status(c.requests[i], &done, &status);
+    MPI_Get_count(&status, MPI_BYTE, &came);
+    const strided there = carrier_.node_.see(peer, c.place_of(c.receives[i]));
+    if (came != static_cast<int>(sizeof(detail::box_place)) || there.data == nullptr) insist(MPI_ERR_TRUNCATE, c, peer);
+    std::atomic_thread_fence(std::memory_order_acquire);
+    return there;
+  }
+  void answer(const mpi_call& c, int peer) {
+    MPI_Request said = MPI_REQUEST_NULL;
+    insist(MPI_Isend(nullptr, 0, MPI_BYTE, peer, tag_, carrier_.answers_, &said), c, peer);
+    MPI_Request_free(&said);
+  }
+  // Takes the boxes of a Move that are read and were not yet.
+  void read_boxes(mpi_call& c) {
+    auto next = read_.begin();
+    for (std::size_t i = 0; i < c.receives.size(); ++i) {
+      if (!c.receives[i].read) continue;
+      matching_boxes& part = *next++;
+      if (c.taken[i] || !c.is_done(i)) continue;
+      take(part, shown(c, i), c.out);
+      c.taken[i] = true;
+      answer(c, plan().receives[i].peer);
+    }
+  }
+
   // Boxes of one sender come in the order in which they are received, so a call begins to receive when all before it have begun the last.
   bool go_on() {
     while (!open_.empty() && go_on(*open_.front())) open_.pop_front();
     return open_.empty();
   }
-  // Takes rounds that have come and begins others; whether the last one has begun.
+  // Takes rounds that have come and begins others; whether the call goes on by itself.
   bool go_on(mpi_call& c) {
-    for (begin_rounds(c); c.rounds_begun < rounds_ && has_come(c); begin_rounds(c)) take_round(c);
-    return c.rounds_begun == rounds_;
+    for (begin_rounds(c); !goes_by_itself(c) && has_come(c); begin_rounds(c)) take_round(c);
+    if (!plan().fold && c.rounds_taken < rounds_) read_boxes(c);
+    return goes_by_itself(c);
   }
+  // The last round has begun, and nobody waits for an answer.
+  bool goes_by_itself(const mpi_call& c) const { return (read_.empty() ? c.rounds_begun : c.rounds_taken) == rounds_; }
   void begin_rounds(mpi_call& c) {
     for (; c.rounds_begun < std::min(rounds_, c.rounds_taken + mpi_call::at_once); ++c.rounds_begun)
       for (std::size_t i = c.rounds_begun; i < c.receives.size(); i += rounds_)
@@ -90,8 +149,8 @@ class mpi_exchange final : public host_exchange {
   }
   // Whether a call has begun to receive all. Those of other calls are waited for elsewhere, so all of them go on.
   bool receives_all(const mpi_call& c) {
-    std::erase_if(carrier_.folding_, [](mpi_exchange* e) { return e->go_on(); });
-    return c.rounds_begun == rounds_;
+    std::erase_if(carrier_.going_on_, [](mpi_exchange* e) { return e->go_on(); });
+    return goes_by_itself(c);
   }
 
   template <class Call>
@@ -156,15 +215,22 @@ class mpi_exchange final : public host_exchange {
   // Puts the boxes of the next round that came beside the tensor where they belong.
   void take_round(mpi_call& c) {
     const std::vector<leg>& legs = plan().receives;
-    for (std::size_t i = c.rounds_taken++; i < plan().cells.size(); i += rounds_)
+    const std::size_t round = c.rounds_taken++;
+    for (std::size_t i = round; i < plan().cells.size(); i += rounds_)
       fold_cell(i, c, [&](std::size_t term) -> strided {
         const letter& x = c.receives[term];
+        if (x.read) return shown(c, term);
         if (legs[term].peer != carrier_.rank()) return {c.beside.data() + x.travels.offset, x.packed.begin()};
         return {c.in.part(legs[term].there, legs[term].extents).data, c.in.strides.begin()};
       });
-    if (plan().fold) return;
+    if (plan().fold) {
+      for (std::size_t i = round; i < legs.size(); i += rounds_)
+        if (c.receives[i].read) answer(c, legs[i].peer);
+      return;
+    }
+    read_boxes(c);
     for (std::size_t i = 0; i < legs.size(); ++i)
-      if (const letter& x = c.receives[i]; x.beside && legs[i].peer != carrier_.rank())
+      if (const letter& x = c.receives[i]; x.beside && !x.read && legs[i].peer != carrier_.rank())
         copy_rows(x.rows, bytes_of(plan().element), c.beside.data() + x.travels.offset, c.out.data + x.lies);
   }
   bool all_done(mpi_call& c) {
@@ -178,7 +244,7 @@ class mpi_exchange final : public host_exchange {
       if (status == MPI_ERR_IN_STATUS) insist(c.statuses[i].MPI_ERROR, c, l.peer);
       MPI_Count came = 0;
       MPI_Get_elements_x(&c.statuses[i], MPI_BYTE, &came);
-      if (status == MPI_SUCCESS && came != count_of(l.extents) * bytes_of(plan().element)) insist(MPI_ERR_TRUNCATE, c, l.peer);
+      if (status == MPI_SUCCESS && came != (c.receives[i].read ? index_t{sizeof(detail::box_place)} : count_of(l.extents) * bytes_of(plan().element))) insist(MPI_ERR_TRUNCATE, c, l.peer);
     }
     insist(status, c, carrier_.rank());
     return true;
@@ -203,7 +269,7 @@ class mpi_exchange final : public host_exchange {
     MPI_Status status;
     MPI_Iprobe(peer, MPI_ANY_TAG, carrier_.world_, &here, &status);
     const auto later = [&](const mpi_exchange* e) { return e->tag_ == status.MPI_TAG; };
-    return here != 0 && std::none_of(carrier_.folding_.begin(), carrier_.folding_.end(), later);
+    return here != 0 && std::none_of(carrier_.going_on_.begin(), carrier_.going_on_.end(), later);
   }
   // Never sleeps: messages on their way go on only while somebody asks for them.
   void wait(mpi_call& c) {
@@ -260,8 +326,9 @@ class mpi_exchange final : public host_exchange {
 
   mpi_transport& carrier_;
   std::uint64_t& begun_;  // calls
+  std::vector<matching_boxes> read_;  // what is read, of a Move copied
   std::size_t rounds_;          // of each
-  std::deque<mpi_call*> open_;  // that have not begun the last
+  std::deque<mpi_call*> open_;  // that do not go by themselves
   int tag_ = 0;
 };
 

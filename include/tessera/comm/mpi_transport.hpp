@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/comm/mpi_mailbox.hpp>
+#include <tessera/comm/mpi_node.hpp>
 #include <tessera/comm/patience.hpp>
 #include <tessera/comm/transport.hpp>
 #include <tessera/comm/waiting.hpp>
@@ -14,28 +15,37 @@ namespace tessera {
 
 class mpi_exchange;
 
+/// How boxes travel among processes.
+struct mpi_options {
+  std::uint64_t most_tags = std::numeric_limits<std::uint64_t>::max();  ///< of messages, whatever more MPI has
+  index_t smallest_piece = index_t{1} << 20;  ///< terms of a Fold travel in pieces of so many bytes and more
+  node_heap* heap = nullptr;                  ///< that the node's processes read, if it is open
+  int per_node = 0;                           ///< so many processes count as a node, instead of all of the machine
+  index_t smallest_read = index_t{1} << 13;   ///< boxes of so many bytes are read where they lie, by processes of one node
+};
+
 /// One worker a process, over any MPI that was started by any launcher: raw buffers, never serialisation.
 class mpi_transport final : public transport {
  public:
-  /// Messages have at most so many tags, whatever more MPI has; terms of a Fold travel in pieces of so many bytes and more.
-  explicit mpi_transport(const boost::mpi::communicator& world, std::uint64_t most_tags = std::numeric_limits<std::uint64_t>::max(),
-                         index_t smallest_piece = index_t{1} << 20)
+  explicit mpi_transport(const boost::mpi::communicator& world, const mpi_options& options = {})
       : world_(world, boost::mpi::comm_duplicate),
+        answers_(world, boost::mpi::comm_duplicate),
         rank_(world.rank()),
         size_(world.size()),
-        smallest_piece_(smallest_piece),
+        options_(options),
         mailbox_(world),
+        node_(world, options.heap, options.per_node),
         waiting_(
             rank_, size_, [this](int to, const detail::wait_message& m) { mailbox_.post(to, m); },
             [this] { return needs_(); }) {
     MPI_Comm_set_errhandler(world_, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(answers_, MPI_ERRORS_RETURN);
     int known = 0;
     int* highest = nullptr;
     MPI_Comm_get_attr(world_, MPI_TAG_UB, &highest, &known);
     if (known != 0) tags_ = static_cast<std::uint64_t>(*highest) - first_tag + 1;
-    tags_ = std::min(tags_, most_tags);
-    const boost::mpi::communicator here(node_of(world_), boost::mpi::comm_take_ownership);
-    crowded_ = static_cast<unsigned>(here.size()) > std::max(1u, std::thread::hardware_concurrency());
+    tags_ = std::min(tags_, options_.most_tags);
+    crowded_ = static_cast<unsigned>(node_.on_machine()) > std::max(1u, std::thread::hardware_concurrency());
     if (crowded_ && !mpi_yields()) rest_ = detail::patience::rest::yield;
   }
 
@@ -44,6 +54,11 @@ class mpi_transport final : public transport {
   transport_traits traits() const override { return {"mpi", false, false}; }
   int rank() const override { return rank_; }
   int size() const override { return size_; }
+
+  /// Whether a worker reads this one's memory, and this one reads its.
+  bool near(int worker) const { return node_.near(rank_, worker); }
+  /// Why workers of this one's node do not read one another's memory, where they were to; the first one of the node knows.
+  const std::string& shares_nothing() const { return node_.why(); }
 
   bool ended() const override { return waiting_.ended(); }
   std::optional<error> failure() const override { return waiting_.failure(); }
@@ -104,12 +119,6 @@ class mpi_transport final : public transport {
   static constexpr std::chrono::milliseconds for_readers{5000};  // of a call that is given up
   static constexpr std::chrono::milliseconds for_answers{2000};  // of all that hear: who gives none computes, or is stuck
 
-  static MPI_Comm node_of(MPI_Comm world) {
-    MPI_Comm node = MPI_COMM_NULL;
-    MPI_Comm_split_type(world, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
-    return node;
-  }
-
   // Whether MPI lets others go first when it finds nothing to do, as Open MPI does where processes are more than cores.
   static bool mpi_yields() {
     int level = 0;
@@ -127,6 +136,14 @@ class mpi_transport final : public transport {
     return value != 0;
   }
 
+  // Whether a worker reads this one's boxes where they lie: in a plan that both agreed on, if they are large.
+  bool reads(const exchange_plan& plan, const leg& l) const {
+    return !plan.agrees() && l.peer != rank_ && count_of(l.extents) * bytes_of(plan.element) >= options_.smallest_read && near(l.peer);
+  }
+  bool all_near(const exchange_plan& plan) const {
+    return std::all_of(plan.workers.begin(), plan.workers.end(), [this](int w) { return near(w); });
+  }
+
   // Agreements between two workers are made one after the other, so that two of them may share a tag; other exchanges have one each.
   int tag_of(std::uint64_t id) const {
     if ((id & exchange_plan::agreement) != 0) return first_tag + static_cast<int>(id % agreement_tags);
@@ -138,10 +155,12 @@ class mpi_transport final : public transport {
   }
 
   boost::mpi::communicator world_;
+  boost::mpi::communicator answers_;  // to boxes that were read
   int rank_;
   int size_;
-  index_t smallest_piece_;
-  detail::mpi_mailbox<detail::wait_message> mailbox_;
+  mpi_options options_;
+  detail::mpi_mailbox<detail::wait_message> mailbox_;  // made before the node: what the last one left on its way may come to who has its place in MPI
+  detail::mpi_node node_;
   std::function<std::vector<detail::waiting::need>()> needs_;  // of the call that this worker waits in
   detail::waiting waiting_;
   clock::time_point next_look_;
@@ -151,7 +170,7 @@ class mpi_transport final : public transport {
   unsigned posts_ = 0;
   bool stopped_ = false;  // it gave up a call, and begins nothing more
   std::set<int> used_;  // tags
-  std::vector<mpi_exchange*> folding_;  // that have calls in rounds of which not all have begun
+  std::vector<mpi_exchange*> going_on_;  // that have calls which somebody has to go on with
   std::vector<std::vector<std::byte>> spare_;  // memory beside the tensors, from calls that ended
   std::vector<std::unique_ptr<exchange_call>> given_up_;
 };

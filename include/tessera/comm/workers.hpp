@@ -31,7 +31,12 @@ struct launch_options {
   bool binds_workers = true;               ///< keep each worker that is a thread to its own part of the cores
   bool caches_memory = !detail::watches_addresses;  ///< keep the memory that tensors give back for the next ones
   std::size_t memory_cap = no_memory_cap;           ///< the most that this process holds for them, in bytes, where it is kept
+  bool shares_memory = true;  ///< processes of one node read one another's tensors, where memory is kept; TESSERA_SHARES_MEMORY=0 says no
+  int processes_per_node = 0;  ///< so many count as a node in this, instead of all that run on the machine
 };
+
+/// Whether a launch with these options starts processes that are to read one another's memory.
+bool shares_memory(const launch_options& options);
 
 /// What each worker of a launch runs.
 using worker_program = std::function<void(const std::shared_ptr<transport>&)>;

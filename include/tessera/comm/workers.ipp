@@ -134,7 +134,10 @@ inline int run_mpi(const launch_options& options, const mesh_value& mesh, const 
     if (running->rank() == 0) complain("launch", error(refusal{code::mesh_larger_than_world, mesh.size(), running->size()}));
     return 1;
   }
-  const auto carrier = std::make_shared<mpi_transport>(boost::mpi::communicator{});
+  node_heap* const heap = shares_memory(options) ? &node_heap::of_process() : nullptr;
+  const auto carrier = std::make_shared<mpi_transport>(boost::mpi::communicator{}, mpi_options{.heap = heap, .per_node = options.processes_per_node});
+  if (!carrier->shares_nothing().empty())
+    std::fprintf(stderr, "tessera: launch: processes of this node share no memory and send messages [%s]\n", carrier->shares_nothing().c_str());
   const auto outer = std::exchange(running, carrier);
   const std::string who = label_of(mesh, carrier->rank());
   const error lost(refusal{code::worker_lost, carrier->rank(), carrier->rank()});
@@ -155,6 +158,17 @@ inline int run_mpi(const launch_options& options, const mesh_value& mesh, const 
 #endif
 
 }  // namespace detail
+
+TESSERA_INLINE bool shares_memory(const launch_options& options) {
+  const char* const said = std::getenv("TESSERA_SHARES_MEMORY");
+  if (!options.shares_memory || !detail::has_mpi || options.transport == "in-process" || (said != nullptr && std::string_view(said) == "0")) return false;
+  try {
+    const launch_environment started = read_environment();
+    return started.by != launcher::none && started.by != launcher::torchrun && started.world > 1;
+  } catch (const error&) {  // which the launch tells
+    return false;
+  }
+}
 
 TESSERA_INLINE int run_workers(int argc, char** argv, const launch_options& options, const mesh_value& mesh, const worker_program& program) {
   if (options.transport != "auto" && options.transport != "in-process" && options.transport != "mpi") {

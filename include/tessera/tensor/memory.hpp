@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/comm/block_cache.hpp>
+#include <tessera/comm/node_heap.hpp>
 #include <tessera/comm/workers.hpp>
 
 #include <c10/core/CPUAllocator.h>
@@ -37,7 +37,9 @@ class caching_allocator final : public c10::Allocator {
   class service {
    public:
     explicit service(const launch_options& options) : cap_(options.memory_cap), on_(options.caches_memory) {
-      if (on_) of_process().begin(cap_);
+      if (!on_) return;
+      if (shares_memory(options)) node_heap::of_process().open();
+      of_process().begin(cap_);
     }
     service(const service&) = delete;
     service& operator=(const service&) = delete;
@@ -79,7 +81,16 @@ class caching_allocator final : public c10::Allocator {
     }
   }
 
-  private_pages pages_;
+  /// Those that the node's processes see, from when they are there.
+  struct pages final : page_source {
+    std::byte* take(std::size_t bytes) override { return seen.is_open() ? seen.take(bytes) : own.take(bytes); }
+    void give_back(std::byte* at, std::size_t bytes) override { seen.holds(at) ? seen.give_back(at, bytes) : own.give_back(at, bytes); }
+
+    private_pages own;
+    node_heap& seen = node_heap::of_process();
+  };
+
+  pages pages_;
   block_cache blocks_{pages_};
   std::mutex mutex_;
   std::multiset<std::size_t> caps_;  // of the launches that run
