@@ -3,6 +3,8 @@
 add to them. The processes run in turns, and a ratio is the median over the rounds, above 1 where the library is quicker; "at best" is that of
 the quickest rounds, for machines that are busy. All cells go to standard error as a table, and to standard output as JSON lines.
 
+Over MPI the library's outputs are fresh at every call, as those of tensors, and those by hand are reused.
+
 MPI spins between two workers where that is better for it than yielding, and yields between four, which share two cores. FOLDER holds the
 programs (build/bench/benchmarks/calls). --once runs each a single time, on the smallest size, and judges nothing.
 """
@@ -40,6 +42,7 @@ def report(name, ratio, bar, ok, **rest):
 
 
 exchanges = str(options.folder / "exchanges")
+ours = {"in-process": "tessera", "mpi": "tessera, fresh outputs"}
 
 
 def one_round(workers):
@@ -70,15 +73,18 @@ def measured(workers):
     cells = []
     for verb, count in taken[0][0]:
         each = [cells_of_round[verb, count] for cells_of_round, _ in taken]
-        by_hand = [{m: t for (transport, m), t in one.items() if transport == "mpi" and m != "tessera"} for one in each]
+        by_hand = [{m: t for (transport, m), t in one.items() if transport == "mpi" and not m.startswith("tessera")} for one in each]
         middle = {m: statistics.median(one[m] for one in by_hand) for m in by_hand[0]}
         best = min(middle, key=middle.get)
         cell = {"verb": verb, "bytes": count, "workers": workers, "best": best, "mpi": middle[best], "methods": middle}
         for transport in ("in-process", "mpi"):
-            ours = [one[transport, "tessera"] for one in each]
-            cell[f"tessera {transport}"] = statistics.median(ours)
-            cell[f"ratio {transport}"] = statistics.median(min(theirs.values()) / mine for theirs, mine in zip(by_hand, ours))
-            cell[f"at best {transport}"] = min(min(theirs.values()) for theirs in by_hand) / min(ours)
+            taken_by_us = [one[transport, ours[transport]] for one in each]
+            cell[f"tessera {transport}"] = statistics.median(taken_by_us)
+            cell[f"ratio {transport}"] = statistics.median(min(theirs.values()) / mine for theirs, mine in zip(by_hand, taken_by_us))
+            cell[f"at best {transport}"] = min(min(theirs.values()) for theirs in by_hand) / min(taken_by_us)
+        of_mpi = [min((t for m, t in theirs.items() if not m.startswith(("packed", "types"))), default=None) for theirs in by_hand]
+        if None not in of_mpi:
+            cell["over MPI's own"] = statistics.median(theirs / one["mpi", ours["mpi"]] for theirs, one in zip(of_mpi, each))
         adding = ("in-process", "adding by the same threads")
         if adding in each[0]:
             cell["over adding"] = statistics.median(one["in-process", "tessera"] / one[adding] for one in each)
@@ -107,6 +113,21 @@ for transport, sizes, name, mean_bar, worst_bar in (
     report(f"calls.{transport}.{name}", mean, mean_bar, ok, worst=worst, worst_ratio=round(ratios[worst], 3), worst_bar=worst_bar)
     print(f"{transport} {name}: geometric mean {mean:.2f} (at least {mean_bar}), worst {ratios[worst]:.2f} (at least {worst_bar}): {worst}",
           file=sys.stderr)
+
+# Processes of one node read one another's memory.
+reductions = ("all_reduce", "reduce_scatter", "sum_reduce", "broadcast")
+for name, verbs, sizes, against, mean_bar, worst_bar in (
+        ("boxes.4KiB", ("repartition", "halo"), lambda n: n <= small, "ratio mpi", 1.0, 0.0),
+        ("boxes.1MiB_64MiB", ("repartition", "halo"), lambda n: n > small, "ratio mpi", 1.4, 0.0),
+        ("reductions.1MiB_64MiB", reductions, lambda n: n > small, "over MPI's own", 3.0, 1.5),
+        ("all_gather.1MiB_64MiB", ("all_gather",), lambda n: n > small, "over MPI's own", 1.1, 1.1)):
+    ratios = {f"{c['verb']} {size_of(c['bytes'])} {c['workers']} workers": c[against] for c in cells if c["verb"] in verbs and sizes(c["bytes"])}
+    if not ratios:
+        continue
+    mean, worst = statistics.geometric_mean(ratios.values()), min(ratios, key=ratios.get)
+    ok = mean >= mean_bar and ratios[worst] >= worst_bar
+    report(f"calls.node.{name}", mean, mean_bar, ok, worst=worst, worst_ratio=round(ratios[worst], 3), worst_bar=worst_bar)
+    print(f"one node, {name}: geometric mean {mean:.2f} (at least {mean_bar}), worst {ratios[worst]:.2f} (at least {worst_bar}): {worst}", file=sys.stderr)
 
 for c in cells:
     if "over adding" in c and c["bytes"] >= 64 << 20:

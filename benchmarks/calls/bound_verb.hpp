@@ -4,12 +4,15 @@
 
 #include <tessera/comm/team.hpp>
 
+#include <utility>
+
 namespace calls {
 
-/// A verb bound to one worker, its outputs reused: the one place that knows how the library binds an exchange.
+/// A verb bound to one worker: the one place that knows how the library binds an exchange. Its outputs are reused, or fresh at every call as
+/// those of tensors.
 class bound_verb {
  public:
-  bound_verb(tessera::team_state& team, matrices& m) {
+  bound_verb(tessera::team_state& team, matrices& m, bool fresh = false) : fresh_(fresh), bytes_(m.out.size() * sizeof(double)) {
     const tessera::change plan = tessera::change_between(m.of.from(), m.of.to());
     double* data = m.in.data();
     for (const tessera::step& s : plan.steps) {
@@ -25,7 +28,19 @@ class bound_verb {
     }
   }
 
+  /// What the last call with fresh outputs brought.
+  const double* brought() const { return reinterpret_cast<const double*>(out_); }
+
+  bound_verb(const bound_verb&) = delete;
+  bound_verb& operator=(const bound_verb&) = delete;
+  ~bound_verb() { tessera::block_cache::give_back(out_); }
+
   void operator()() {
+    if (fresh_) {
+      std::byte* const before = std::exchange(out_, static_cast<std::byte*>(kept().take(bytes_)));
+      tessera::block_cache::give_back(before);
+      stages_.back().out.data = out_;
+    }
     for (const stage& s : stages_) s.bound->start(s.in, s.out).finish();
   }
 
@@ -42,7 +57,10 @@ class bound_verb {
     return r.packed_at(reinterpret_cast<std::byte*>(data));
   }
 
-  std::vector<std::vector<double>> between_;
+  bool fresh_;
+  std::size_t bytes_;
+  std::byte* out_ = nullptr;
+  std::vector<numbers> between_;
   std::vector<stage> stages_;
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 // What is measured: verbs on a matrix of doubles, as the boxes of each worker for what is written by hand and as layouts.
 
+#include <tessera/comm/node_heap.hpp>
 #include <tessera/topology/layout.hpp>
 
 #include <algorithm>
@@ -102,12 +103,32 @@ struct problem {
   }
 };
 
+/// Memory that is kept when it is given back, as that of tensors; in the node's heap where there is one.
+inline tessera::block_cache& kept() {
+  static tessera::private_pages alone;
+  tessera::node_heap& heap = tessera::node_heap::of_process();
+  static auto* const cache = heap.is_open() ? new tessera::block_cache(heap) : new tessera::block_cache(alone);
+  return *cache;
+}
+template <class T>
+struct keeping {
+  using value_type = T;
+
+  keeping() = default;
+  template <class Other>
+  keeping(const keeping<Other>&) {}
+  T* allocate(std::size_t n) { return static_cast<T*>(kept().take(n * sizeof(T))); }
+  void deallocate(T* x, std::size_t) { tessera::block_cache::give_back(x); }
+  bool operator==(const keeping&) const = default;
+};
+using numbers = std::vector<double, keeping<double>>;
+
 /// What a worker has and what it is to get.
 struct matrices {
   problem of;
   int rank = 0;
-  std::vector<double> in = std::vector<double>(static_cast<std::size_t>(of.holds(rank).count()));
-  std::vector<double> out = std::vector<double>(static_cast<std::size_t>(of.gets(rank).count()));
+  numbers in = numbers(static_cast<std::size_t>(of.holds(rank).count()));
+  numbers out = numbers(static_cast<std::size_t>(of.gets(rank).count()));
 
   matrices(const problem& p, int r) : of(p), rank(r) {
     each(of.holds(rank), in, [&](index_t row, index_t column, double& x) { x = of.held(row, column, rank); });
@@ -125,7 +146,7 @@ struct matrices {
 
  private:
   template <class F>
-  static void each(const rectangle& where, std::vector<double>& values, F&& f) {
+  static void each(const rectangle& where, numbers& values, F&& f) {
     auto value = values.begin();
     for (index_t row = where.top; row < where.bottom; ++row)
       for (index_t column = where.left; column < where.right; ++column) f(row, column, *value++);

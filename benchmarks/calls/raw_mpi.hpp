@@ -37,7 +37,7 @@ struct piece {
   double* begin = nullptr;
   index_t rows = 0, columns = 0, stride = 0;
 
-  static piece of(const rectangle& part, const rectangle& whole, std::vector<double>& values) {
+  static piece of(const rectangle& part, const rectangle& whole, numbers& values) {
     return {values.data() + (part.top - whole.top) * whole.columns() + part.left - whole.left, part.rows(), part.columns(), whole.columns()};
   }
   bool contiguous() const { return columns == stride || rows == 1; }
@@ -82,7 +82,7 @@ class point_to_point {
     bool typed, persistent;
   };
 
-  point_to_point(const problem& of, int rank, std::vector<double>& in, std::vector<double>& out, how h)
+  point_to_point(const problem& of, int rank, numbers& in, numbers& out, how h)
       : how_(h), adds_(of.adds()), size_(static_cast<index_t>(out.size())), out_(out.data()) {
     const rectangle has = of.holds(rank);
     const rectangle gets = of.gets(rank);
@@ -202,7 +202,7 @@ class all_to_all {
     std::vector<MPI_Datatype> types;
     std::vector<type> owned;
 
-    void add(const piece& p, const std::vector<double>& whole) {
+    void add(const piece& p, const numbers& whole) {
       owned.emplace_back(p);
       types.push_back(owned.back());
       counts.push_back(1);
@@ -265,7 +265,7 @@ inline std::vector<method> by_hand(matrices& m) {
     problem gather = m.of;
     scatter.what = verb::reduce_scatter;
     gather.what = verb::all_gather;
-    const auto band = std::make_shared<std::vector<double>>(static_cast<std::size_t>(scatter.gets(m.rank).count()));
+    const auto band = std::make_shared<numbers>(static_cast<std::size_t>(scatter.gets(m.rank).count()));
     const auto first = std::make_shared<point_to_point>(scatter, m.rank, m.in, *band, h);
     const auto second = std::make_shared<point_to_point>(gather, m.rank, *band, m.out, h);
     all.push_back({std::string(h.name) + ", in two phases", [=] {
