@@ -21,7 +21,7 @@ struct mpi_options {
   index_t smallest_piece = index_t{1} << 20;  ///< terms of a Fold travel in pieces of so many bytes and more
   node_heap* heap = nullptr;                  ///< that the node's processes read, if it is open
   int per_node = 0;                           ///< so many processes count as a node, instead of all of the machine
-  index_t smallest_read = index_t{1} << 13;   ///< boxes of so many bytes are read where they lie, by processes of one node
+  index_t smallest_read = index_t{1} << 11;   ///< boxes of so many bytes are read where they lie, by processes of one node
 };
 
 /// One worker a process, over any MPI that was started by any launcher: raw buffers, never serialisation.
