@@ -21,26 +21,31 @@ endif()
 # A file with LibTorch's headers takes up to 2 GB of memory to compile, so only two at once.
 set_property(GLOBAL PROPERTY JOB_POOLS tessera_torch=2)
 
-# For a program that includes LibTorch's headers. Where all are built, those that link the compiled library share these headers,
-# precompiled: they are half of what a small program costs. To optimise it would be half of the rest, and it runs little code of its own.
+# tessera_heavy(target [RUNS_LONG]): for a program that includes LibTorch's headers. Where all are built, those that link the compiled library
+# share these headers, precompiled: they are half of what a small program costs. To optimise it would be half of the rest, and most run little
+# code of their own.
 function(tessera_heavy target)
   set_target_properties(${target} PROPERTIES JOB_POOL_COMPILE tessera_torch)
   get_target_property(linked ${target} LINK_LIBRARIES)
   if(NOT TESSERA_UNITY OR NOT "tessera::compiled" IN_LIST linked)
     return()
   endif()
-  set(as_written $<$<CONFIG:Release>:-O0>)
-  if(NOT TARGET heavy_headers)
-    file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/heavy_headers.cpp CONTENT "")
-    add_library(heavy_headers OBJECT ${PROJECT_BINARY_DIR}/heavy_headers.cpp)
-    target_link_libraries(heavy_headers PRIVATE tessera::compiled)
-    target_compile_options(heavy_headers PRIVATE ${as_written})
-    target_compile_options(heavy_headers PRIVATE $<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>)  # for ccache
-    set_target_properties(heavy_headers PROPERTIES JOB_POOL_COMPILE tessera_torch)
-    tessera_precompile(heavy_headers)
+  set(headers heavy_headers)
+  set(optimisation $<$<CONFIG:Release>:-O0>)
+  if("RUNS_LONG" IN_LIST ARGN)
+    set(headers optimised_headers)
+    set(optimisation "")
   endif()
-  target_precompile_headers(${target} REUSE_FROM heavy_headers)
-  target_compile_options(${target} PRIVATE ${as_written})
+  if(NOT TARGET ${headers})
+    file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/${headers}.cpp CONTENT "")
+    add_library(${headers} OBJECT ${PROJECT_BINARY_DIR}/${headers}.cpp)
+    target_link_libraries(${headers} PRIVATE tessera::compiled)
+    target_compile_options(${headers} PRIVATE ${optimisation} $<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>)  # for ccache
+    set_target_properties(${headers} PROPERTIES JOB_POOL_COMPILE tessera_torch)
+    tessera_precompile(${headers})
+  endif()
+  target_precompile_headers(${target} REUSE_FROM ${headers})
+  target_compile_options(${target} PRIVATE ${optimisation})
 endfunction()
 
 # The environment of every test: one thread a worker, an Open MPI that runs as root on fewer cores than ranks, and a name server that
