@@ -1,5 +1,7 @@
 #pragma once
 
+#include <tessera/meta/integer.hpp>
+
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
