@@ -53,15 +53,16 @@ class nccl_transport final : public transport {
 
   inline std::shared_ptr<bound_exchange> bind(exchange_plan plan) override;
 
+  /// Nothing is under way on the device afterwards, whether it returns or throws.
   void synchronise() override {
     const current_device here(device_);
-    device_event behind;
-    behind.record(options_.stream());
-    const auto passed = [&] {
-      for (const auto& [workers, c] : communicators_) static_cast<void>(c->settled());
-      return behind.passed();
-    };
     try {
+      device_event behind;
+      behind.record(options_.stream());
+      const auto passed = [&] {
+        for (const auto& [workers, c] : communicators_) static_cast<void>(c->settled());
+        return behind.passed();
+      };
       wait(passed, "waiting for the device");
     } catch (...) {
       stop();
