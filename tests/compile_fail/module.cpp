@@ -147,6 +147,11 @@ struct model {
   constexpr auto operator()(auto x) const { return ts::norm<1>(x, -1); }
 };
 static_assert(ts::network<model, image>::program.count >= 0);
+#elif defined(A_SHRINK_BELOW_NOTHING)  // expect: [tessera.function.options] && activation_undefined<>
+struct model {
+  constexpr auto operator()(auto x) const { return ts::softshrink(x, -1); }
+};
+static_assert(ts::network<model, image>::program.count >= 0);
 #elif defined(A_NUMBER_OUT_OF_RANGE)  // expect: [tessera.tensor.number] && number_does_not_fit<tessera::its::expected_element<tessera::element::int8>>
 struct model {
   constexpr auto operator()(auto x) const { return x * 2 + 300; }

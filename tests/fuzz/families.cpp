@@ -587,11 +587,44 @@ void roll_any(roller& r, int least, int most) {
   r.take(extents, true);
 }
 
+struct activation {
+  const char* name;
+  const char* first;
+  double otherwise;
+  const char* second;  ///< of those that have one
+  double or_else;
+  at::Tensor (*of)(const at::Tensor& x, const at::Scalar& a, const at::Scalar& b);
+};
+constexpr activation activations[]{
+    {"leaky_relu", "negative_slope", 0.01, nullptr, 0, [](const auto& x, const auto& a, const auto&) { return at::leaky_relu(x, a); }},
+    {"elu", "alpha", 1, nullptr, 0, [](const auto& x, const auto& a, const auto&) { return at::elu(x, a); }},
+    {"celu", "alpha", 1, nullptr, 0, [](const auto& x, const auto& a, const auto&) { return at::celu(x, a); }},
+    {"hardshrink", "lambda", 0.5, nullptr, 0, [](const auto& x, const auto& a, const auto&) { return at::hardshrink(x, a); }},
+    {"softshrink", "lambda", 0.5, nullptr, 0, [](const auto& x, const auto& a, const auto&) { return at::softshrink(x, a); }},
+    {"hardtanh", "min_val", -1, "max_val", 1, [](const auto& x, const auto& a, const auto& b) { return at::hardtanh(x, a, b); }},
+    {"softplus", "beta", 1, "threshold", 20, [](const auto& x, const auto& a, const auto& b) { return at::softplus(x, a, b); }},
+    {"threshold", "threshold", 0, "value", 0, [](const auto& x, const auto& a, const auto& b) { return at::threshold(x, a, b); }},
+};
+
+family family_of(const activation& f) {
+  family made{f.name,
+              [f](roller& r) {
+                if (!r.once_in(4)) r.say(f.first, r.roll(-2, 6) / 8.0);
+                if (f.second != nullptr && !r.once_in(4)) r.say(f.second, r.roll(-2, 6) / 8.0);
+                roll_any(r, 0, 4);
+              },
+              [f](const serial_call& s) { return tensors{f.of(s.x[0], s.option(f.first, f.otherwise), f.second != nullptr ? s.option(f.second, f.or_else) : 0.0)}; },
+              {"tessera.rule.nonlinear", "tessera.function.options"}};
+  made.node["function"] = f.name;
+  return made;
+}
+
 }  // namespace
 
 const std::vector<family>& families() {
   static const std::vector<family> all = [] {
     std::vector<family> both = layer_families();
+    for (const activation& f : activations) both.push_back(family_of(f));
     for (family& f : loss_families()) both.push_back(std::move(f));
     return both;
   }();

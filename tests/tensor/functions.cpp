@@ -44,6 +44,7 @@ at::Tensor numbers_for(const layout& x, at::ScalarType e, std::uint64_t salt) {
 /// What LibTorch makes of whole tensors, its function found by name.
 at::Tensor serial(const std::string& name, const std::vector<at::Tensor>& x) {
   if (name == "gelu_tanh") return at::gelu(x[0], "tanh");
+  if (name == "threshold") return at::threshold(x[0], 0, 0);
   if (name == "softsign") return x[0] / (x[0].abs() + 1);
   std::optional<c10::OperatorHandle> found;
   for (const char* overload : {"", "Tensor", "Tensor_Tensor"})
@@ -97,6 +98,13 @@ const std::vector<case_of_one> all_of_a_number{
   {#function, functions::takes::elements, functions::gives::result, functions::saved::saves,             \
    [](const tensor<dyn>& x) { return functions::call(functions::function<functions::number_kind::real>(0.5), x); }},
     TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_CASE)
+#undef TESSERA_CASE
+};
+
+const std::vector<case_of_one> all_activations{
+#define TESSERA_CASE(function, saves, ...) \
+  {#function, functions::takes::reals, functions::gives::same, functions::saved::saves, [](const tensor<dyn>& x) { return tessera::function(x); }},
+    TESSERA_ACTIVATIONS_OF_A_NUMBER(TESSERA_CASE) TESSERA_ACTIVATIONS_OF_TWO_NUMBERS(TESSERA_CASE)
 #undef TESSERA_CASE
 };
 
@@ -208,6 +216,7 @@ TEST_CASE("what a function is said to save for its backward is what LibTorch kee
           };
           for (const case_of_one& f : all_of_one) judge(f, 1, [&](const auto& x) { return f.call(x[0]); });
           for (const case_of_one& f : all_of_a_number) judge(f, 1, [&](const auto& x) { return f.call(x[0]); });
+          for (const case_of_one& f : all_activations) judge(f, 1, [&](const auto& x) { return f.call(x[0]); });
           for (const case_of_two& f : all_of_two) judge(f, 2, [&](const auto& x) { return f.call(x[0], x[1]); });
           return all;
         })) == "");
@@ -215,7 +224,9 @@ TEST_CASE("what a function is said to save for its backward is what LibTorch kee
 
 TEST_CASE("every function of one tensor is LibTorch's, value and gradient, however the tensor lies") {
   CHECK(worst(in_team<world>([](const team<world>& t) -> std::string {
-          for (const case_of_one& f : all_of_one)
+          std::vector<case_of_one> all = all_of_one;
+          all.insert(all.end(), all_activations.begin(), all_activations.end());
+          for (const case_of_one& f : all)
             for (const layout& x : ways())
               for (const at::ScalarType e : some_elements) {
                 const at::Tensor n = numbers_for(x, e, 3);
@@ -309,6 +320,16 @@ const std::vector<case_of_dims> of_dims{
     TESSERA_CASE(everything, 2, 2, squeeze<1>(unsqueeze<1>(x)), w),
     TESSERA_CASE(everything, 2, 2, (expand<0, 3>(unsqueeze<0>(x))), w.unsqueeze(0).expand({3, w.size(0), w.size(1)})),
     TESSERA_CASE(everything, 2, 2, (stack<1>(x, x)), at::stack({w, w}, 1)),
+    TESSERA_CASE(reals, 2, 2, tanhshrink(x), w - w.tanh()),
+    TESSERA_CASE(reals, 2, 2, softmin<1>(x), (-w).softmax(1)),
+    TESSERA_CASE(reals, 2, 2, leaky_relu(x, 0.25), at::leaky_relu(w, 0.25)),
+    TESSERA_CASE(reals, 2, 2, elu(x, 0.5), at::elu(w, 0.5)),
+    TESSERA_CASE(reals, 2, 2, celu(x, 2), at::celu(w, 2)),
+    TESSERA_CASE(reals, 2, 2, hardshrink(x, 0.9), at::hardshrink(w, 0.9)),
+    TESSERA_CASE(reals, 2, 2, softshrink(x, 0.2), at::softshrink(w, 0.2)),
+    TESSERA_CASE(reals, 2, 2, hardtanh(x, -0.25, 0.5), at::hardtanh(w, -0.25, 0.5)),
+    TESSERA_CASE(reals, 2, 2, softplus(x, 3, 1), at::softplus(w, 3, 1)),
+    TESSERA_CASE(reals, 2, 2, threshold(x, 0.3, -2), at::threshold(w, 0.3, -2)),
     TESSERA_CASE(ordered, 2, 2, where(gt(neg(x), 0), x, square(x)), at::where(-w > 0, w, w * w)),
     TESSERA_CASE(ordered, 2, 2, clamp(x, -1, 1), w.clamp(-1, 1)),
 };

@@ -133,11 +133,23 @@ TESSERA_INLINE layer_table::layer_table() {
   function(#named, [](options o, flow_of x) { return tessera::called(x, o.real("number")); });
   TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
+#define TESSERA_FUNCTION(called, saves, first, otherwise, holds, computed) \
+  function(#called, [](options o, flow_of x) { return tessera::called(x, o.real(#first, otherwise)); });
+  TESSERA_ACTIVATIONS_OF_A_NUMBER(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
+#define TESSERA_FUNCTION(called, saves, first, otherwise, second, or_else, holds, computed) \
+  function(#called, [](options o, flow_of x) { return tessera::called(x, o.real(#first, otherwise), o.real(#second, or_else)); });
+  TESSERA_ACTIVATIONS_OF_TWO_NUMBERS(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
   function("concat", [](options o, flow_of x, flow_of y) {
     return tessera::detail::with_dimension(o, [&]<int Dim>(std::integral_constant<int, Dim>) { return tessera::concat<Dim>(x, y); });
   });
   function("softmax", [](options o, flow_of x) {
     return tessera::detail::with_dimension(o, [&]<int Dim>(std::integral_constant<int, Dim>) { return tessera::softmax<Dim>(x); });
+  });
+  function("tanhshrink", [](options, flow_of x) { return tessera::tanhshrink(x); });
+  function("softmin", [](options o, flow_of x) {
+    return tessera::detail::with_dimension(o, [&]<int Dim>(std::integral_constant<int, Dim>) { return tessera::softmin<Dim>(x); });
   });
   function("log_softmax", [](options o, flow_of x) {
     return tessera::detail::with_dimension(o, [&]<int Dim>(std::integral_constant<int, Dim>) { return tessera::log_softmax<Dim>(x); });

@@ -25,7 +25,7 @@ inline constexpr reason cut_unalike{
     "the operands are cut differently along this axis; repartition one of them"};
 inline constexpr reason haloed_summed{
     "tessera.rule.haloed", "operand, dimension",
-    "a haloed dimension holds some elements twice, so it must not be summed over; accumulate it to blocks first"};
+    "a haloed dimension does not hold each element once, so it must not be summed over; accumulate it to blocks first"};
 inline constexpr reason dimension_needed_whole{
     "tessera.rule.whole", "operand, dimension",
     "the operation needs this dimension whole, but it is cut; repartition it first"};
@@ -113,6 +113,9 @@ inline constexpr reason not_single{
 inline constexpr reason norm_not_positive{
     "tessera.function.norm", "",
     "the p of a norm is above 0; write a larger one, or infinity"};
+inline constexpr reason activation_undefined{
+    "tessera.function.options", "",
+    "the activation is nothing for these options: celu and softplus divide by their first, softshrink's is not below 0, and hardtanh's do not fall"};
 inline constexpr reason number_does_not_fit{
     "tessera.tensor.number", "expected element",
     "the number is none of the tensor's element, as a fraction is no integer; convert the tensor or the number"};
@@ -121,7 +124,7 @@ inline constexpr reason groups_do_not_divide{
     "the features are no multiple of the groups; choose groups that divide both"};
 inline constexpr reason output_padding_too_large{
     "tessera.layer.output_padding", "dimension, output padding, bound",
-    "output padding lies from 0 to below the larger of stride and dilation; write another, or an output_size as near"};
+    "output padding lies from 0 to below its bound: a fold's stride, of a transposed convolution the larger of stride and dilation; write another, or an output_size as near"};
 inline constexpr reason padding_leaves_nothing{
     "tessera.layer.nothing_left", "dimension, extent, result",
     "a transposed convolution gives one element or more of one or more; make its padding smaller or its kernel larger"};

@@ -89,7 +89,7 @@ template <class... Told> struct haloed_summed {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.rule.haloed] a haloed dimension holds some elements twice, so it must not be summed over; accumulate it to blocks first"); } };
+                  "[tessera.rule.haloed] a haloed dimension does not hold each element once, so it must not be summed over; accumulate it to blocks first"); } };
 template <class... Told> struct dimension_needed_whole {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -235,6 +235,11 @@ template <class... Told> struct norm_not_positive {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.function.norm] the p of a norm is above 0; write a larger one, or infinity"); } };
+template <class... Told> struct activation_undefined {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.function.options] the activation is nothing for these options: celu and softplus divide by their first, softshrink's is not below 0, and hardtanh's do not fall"); } };
 template <class... Told> struct number_does_not_fit {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -249,7 +254,7 @@ template <class... Told> struct output_padding_too_large {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.layer.output_padding] output padding lies from 0 to below the larger of stride and dilation; write another, or an output_size as near"); } };
+                  "[tessera.layer.output_padding] output padding lies from 0 to below its bound: a fold's stride, of a transposed convolution the larger of stride and dilation; write another, or an output_size as near"); } };
 template <class... Told> struct padding_leaves_nothing {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -424,6 +429,7 @@ template <> struct verdict_for<&code::loss_option_out_of_range> { template <clas
 template <> struct verdict_for<&code::loss_of_no_probability> { template <class Why> using type = loss_of_no_probability<its::elements<Why::number(0)>>; };
 template <> struct verdict_for<&code::not_single> { template <class Why> using type = not_single<its::dimension<Why::number(0)>, its::extent<Why::number(1)>>; };
 template <> struct verdict_for<&code::norm_not_positive> { template <class Why> using type = norm_not_positive<>; };
+template <> struct verdict_for<&code::activation_undefined> { template <class Why> using type = activation_undefined<>; };
 template <> struct verdict_for<&code::number_does_not_fit> { template <class Why> using type = number_does_not_fit<its::expected_element<static_cast<element>(Why::number(0))>>; };
 template <> struct verdict_for<&code::groups_do_not_divide> { template <class Why> using type = groups_do_not_divide<its::in<Why::number(0)>, its::out<Why::number(1)>, its::groups<Why::number(2)>>; };
 template <> struct verdict_for<&code::output_padding_too_large> { template <class Why> using type = output_padding_too_large<its::dimension<Why::number(0)>, its::output_padding<Why::number(1)>, its::bound<Why::number(2)>>; };

@@ -28,6 +28,11 @@ at::Scalar scalar_for(const number& n, number_kind kind, const at::Tensor& x);
 TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 
+#define TESSERA_FUNCTION(function, ...) at::Tensor compute(const function& f, const at::Tensor& x);
+TESSERA_ACTIVATIONS_OF_A_NUMBER(TESSERA_FUNCTION)
+TESSERA_ACTIVATIONS_OF_TWO_NUMBERS(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
+
 at::Tensor compute(const where&, const at::Tensor& holds, const at::Tensor& x, const at::Tensor& y);
 
 /// The named dimensions in order, all of a tensor when none is named.

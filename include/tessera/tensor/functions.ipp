@@ -30,6 +30,22 @@ TESSERA_INLINE at::Scalar scalar_for(const number& n, number_kind kind, const at
 TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 
+#define TESSERA_FUNCTION(function, saves, first, otherwise, holds, computed)        \
+  TESSERA_INLINE at::Tensor compute(const function& f, const at::Tensor& x) {       \
+    const double a = f.n.re;                                                        \
+    return computed;                                                                \
+  }
+TESSERA_ACTIVATIONS_OF_A_NUMBER(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
+#define TESSERA_FUNCTION(function, saves, first, otherwise, second, or_else, holds, computed) \
+  TESSERA_INLINE at::Tensor compute(const function& f, const at::Tensor& x) {                 \
+    const double a = f.n.re;                                                                  \
+    const double b = f.n.im;                                                                  \
+    return computed;                                                                          \
+  }
+TESSERA_ACTIVATIONS_OF_TWO_NUMBERS(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
+
 TESSERA_INLINE at::Tensor compute(const where&, const at::Tensor& holds, const at::Tensor& x, const at::Tensor& y) { return at::where(holds, x, y); }
 
 // Terms of half types are added in float.

@@ -96,6 +96,42 @@ TESSERA_FUNCTIONS_OF_TWO(TESSERA_FUNCTION)
 TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 
+/// An activation whose options are numbers, the first and the second of n.
+template <saved Saves>
+struct activation : function {
+  static constexpr saved saves = Saves;
+  number n;
+
+  constexpr activation(double a, double b) {
+    n.re = a;
+    n.im = b;
+  }
+  constexpr signature what(const layout& x) const { return element_by_element(linearity::nonlinear, x); }
+  constexpr function_value on(const tensor_value& x, bool defined) const {
+    if (!defined) return {{}, refusal{code::activation_undefined}};
+    return local(what(x.layout), takes::reals, gives::same, x);
+  }
+};
+
+#define TESSERA_FUNCTION(function, saves, first, otherwise, holds, computed)                                                 \
+  struct function : activation<saved::saves> {                                                                               \
+    static constexpr const char* name = #function;                                                                           \
+    constexpr explicit function(double a = otherwise) : activation(a, 0) {}                                                  \
+    static constexpr bool defined([[maybe_unused]] double a) { return holds; }                                               \
+    constexpr function_value on(const tensor_value& x) const { return activation::on(x, defined(n.re)); }                    \
+  };
+TESSERA_ACTIVATIONS_OF_A_NUMBER(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
+#define TESSERA_FUNCTION(function, saves, first, otherwise, second, or_else, holds, computed)                                \
+  struct function : activation<saved::saves> {                                                                               \
+    static constexpr const char* name = #function;                                                                           \
+    constexpr explicit function(double a = otherwise, double b = or_else) : activation(a, b) {}                              \
+    static constexpr bool defined([[maybe_unused]] double a, [[maybe_unused]] double b) { return holds; }                    \
+    constexpr function_value on(const tensor_value& x) const { return activation::on(x, defined(n.re, n.im)); }              \
+  };
+TESSERA_ACTIVATIONS_OF_TWO_NUMBERS(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
+
 /// x where a boolean tensor holds, else y.
 struct where : function {
   static constexpr const char* name = "where";
@@ -114,7 +150,7 @@ struct where : function {
 
 }  // namespace functions
 
-// The calls: f(x), f(x, y), f(x, n), for tensors of any kind.
+// The calls: f(x), f(x, y), f(x, n), f(x, options…), for tensors of any kind.
 #define TESSERA_FUNCTION(function, kind, elements, result, saves, computed) \
   template <AnyTensor X>                                                    \
   constexpr auto function(const X& x) {                                     \
@@ -137,6 +173,20 @@ TESSERA_FUNCTIONS_OF_TWO(TESSERA_FUNCTION)
   }
 TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
+#define TESSERA_FUNCTION(function, saves, first, otherwise, holds, computed) \
+  template <AnyTensor X>                                                     \
+  constexpr auto function(const X& x, double first = otherwise) {            \
+    return call(functions::function(first), x);                              \
+  }
+TESSERA_ACTIVATIONS_OF_A_NUMBER(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
+#define TESSERA_FUNCTION(function, saves, first, otherwise, second, or_else, holds, computed) \
+  template <AnyTensor X>                                                                      \
+  constexpr auto function(const X& x, double first = otherwise, double second = or_else) {    \
+    return call(functions::function(first, second), x);                                       \
+  }
+TESSERA_ACTIVATIONS_OF_TWO_NUMBERS(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
 
 /// x where a boolean tensor holds, else y.
 template <AnyTensor C, AnyTensor X, AnyTensor Y>
@@ -148,6 +198,12 @@ constexpr auto where(const C& holds, const X& x, const Y& y) {
 template <AnyTensor X, Number N, Number M>
 constexpr auto clamp(const X& x, const N& least, const M& most) {
   return clamp_max(clamp_min(x, least), most);
+}
+
+/// x − tanh x.
+template <AnyTensor X>
+constexpr auto tanhshrink(const X& x) {
+  return call(functions::sub{}, x, tanh(x));
 }
 
 /// x + y: operands alike along every axis, so terms meet terms and copies meet copies.

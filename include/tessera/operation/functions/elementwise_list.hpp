@@ -2,7 +2,8 @@
 
 // The functions that act element by element, each in one line: name, how it depends on its operands, which elements it takes, which it
 // gives, what backward reads, and what it computes of boxes x and y. Those of a box x and a number n have the name of their call behind
-// their own. Types, calls and computations are made of these lists.
+// their own. Activations have options, numbers that are as said unless given: name, what backward reads, the options, what must hold of
+// them, and what is computed. Types, calls and computations are made of these lists.
 
 #define TESSERA_FUNCTIONS_OF_ONE(f)                                            \
   f(neg, additive, numbers, same, nothing, at::neg(x))                         \
@@ -40,16 +41,11 @@
   f(sigmoid, nonlinear, fractions, same, result, at::sigmoid(x))               \
   f(log_sigmoid, nonlinear, reals, same, everything, at::log_sigmoid(x))       \
   f(silu, nonlinear, reals, same, operands, at::silu(x))                       \
-  f(softplus, nonlinear, reals, same, operands, at::softplus(x))               \
   f(softsign, nonlinear, reals, same, everything, x / (1 + at::abs(x)))        \
-  f(elu, nonlinear, reals, same, operands, at::elu(x))                         \
   f(selu, nonlinear, reals, same, operands, at::selu(x))                       \
-  f(celu, nonlinear, reals, same, operands, at::celu(x))                       \
   f(mish, nonlinear, reals, same, operands, at::mish(x))                       \
-  f(hardtanh, nonlinear, reals, same, operands, at::hardtanh(x))               \
   f(hardsigmoid, nonlinear, reals, same, operands, at::hardsigmoid(x))         \
   f(hardswish, nonlinear, reals, same, operands, at::hardswish(x))             \
-  f(leaky_relu, nonlinear, reals, same, operands, at::leaky_relu(x))           \
   f(floor, nonlinear, ordered, same, nothing, at::floor(x))                    \
   f(ceil, nonlinear, ordered, same, nothing, at::ceil(x))                      \
   f(round, nonlinear, ordered, same, nothing, at::round(x))                    \
@@ -100,3 +96,15 @@
   f(not_more, le, nonlinear, ordered, booleans, nothing, at::le(x, n))                 \
   f(more, gt, nonlinear, ordered, booleans, nothing, at::gt(x, n))                     \
   f(not_less, ge, nonlinear, ordered, booleans, nothing, at::ge(x, n))
+
+#define TESSERA_ACTIVATIONS_OF_A_NUMBER(f)                                             \
+  f(leaky_relu, operands, negative_slope, 0.01, true, at::leaky_relu(x, a))            \
+  f(elu, operands, alpha, 1, true, at::elu(x, a))                                      \
+  f(celu, operands, alpha, 1, a != 0, at::celu(x, a))                                  \
+  f(hardshrink, operands, lambda, 0.5, true, at::hardshrink(x, a))                     \
+  f(softshrink, operands, lambda, 0.5, a >= 0, at::softshrink(x, a))
+
+#define TESSERA_ACTIVATIONS_OF_TWO_NUMBERS(f)                                          \
+  f(hardtanh, operands, min_val, -1, max_val, 1, a <= b, at::hardtanh(x, a, b))        \
+  f(softplus, operands, beta, 1, threshold, 20, a != 0, at::softplus(x, a, b))         \
+  f(threshold, operands, threshold, 0, value, 0, true, at::threshold(x, a, b))

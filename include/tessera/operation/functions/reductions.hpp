@@ -202,6 +202,11 @@ template <int Dim, AnyTensor X>
 constexpr auto softmax(const X& x) {
   return call(functions::softmax<Dim, false>{}, x);
 }
+/// exp −x / Σ exp −x.
+template <int Dim, AnyTensor X>
+constexpr auto softmin(const X& x) {
+  return softmax<Dim>(neg(x));
+}
 /// The logarithm of softmax, without its loss of small numbers.
 template <int Dim, AnyTensor X>
 constexpr auto log_softmax(const X& x) {
