@@ -693,6 +693,14 @@ std::vector<family> layer_families() {
       {"gated_experts", [](roller& r) { roll_gated(r, true); }, [](call s) { return by_expert(s).chunk(2, -1); }, whole_terms},
       {"dropout", roll_dropout, [](call s) { return tensors{dropped(s)}; }, of_terms},
       {"relu", [](roller& r) { roll_any(r, 0, 4); }, [](call s) { return tensors{at::relu(s.x[0])}; }, of_terms},
+      {"prelu",
+       [](roller& r) {
+         const bool channelwise = r.once_in(2);
+         r.say_unless("channelwise", channelwise, false);
+         r.say_unless("init", r.roll(-2, 6) / 8.0, 0.25);
+         roll_any(r, channelwise ? 2 : 1, 4);
+       },
+       [](call s) { return tensors{at::prelu(s.x[0], s["weight"])}; }, of_terms},
       {"flatten", [](roller& r) { roll_any(r, 2, 4); }, [](call s) { return tensors{s.x[0].flatten(1) * 1}; }, {"tessera.rule.whole"}},
       {"repartition",
        [](roller& r) {

@@ -77,6 +77,10 @@ TEST_CASE("a gradient's gradient passes layers, also where workers have no part 
   CHECK(bends<sequential<pixels, spread>>({2, 2, 7, 5}));
   CHECK(bends<sequential<tensor<by_pixel, shape_of<2, 2, 7, 1>, double>, spread>>({2, 2, 7, 1}));            // no input on two
   CHECK(bends<sequential<pixels, nn::max_pool<kernel<2, 2>, ceil_mode>>>({2, 2, 7, 5}));
+  CHECK(bends<sequential<pixels, nn::prelu<channelwise>, nn::conv<2, kernel<3, 3>>, nn::prelu<>>>({2, 2, 7, 5}));
+  CHECK(bends<sequential<tensor<by_pixel, shape_of<2, 4, 7, 5>, double>, nn::pixel_shuffle<2>, nn::conv<1, kernel<3, 3>>>>({2, 4, 7, 5}));
+  CHECK(bends<sequential<tensor<by_pixel, shape_of<2, 1, 6, 10>, double>, nn::pixel_unshuffle<2>, nn::conv<3, kernel<2, 2>>>>({2, 1, 6, 10}));
+  CHECK(bends<sequential<pixels, nn::unfold<kernel<3, 2>, padding<1, 0>>, nn::fold<kernel<3, 2>, padding<1, 0>>>>({2, 2, 7, 5}));
   CHECK(bends<sequential<pixels, nn::upsample<factor<3, 5>, divisor<2>, mode<interpolation::cubic>>>>({2, 2, 7, 5}));
   CHECK(bends<sequential<tensor<by_pixel, shape_of<2, 2, 7, 1>, double>, padded>>({2, 2, 7, 1}));            // no input on two
   CHECK(bends<sequential<tensor<by_pixel, shape_of<2, 2, 7, 3>, double>, nn::conv<3, kernel<3, 3>>>>({2, 2, 7, 3}));   // no result

@@ -123,6 +123,7 @@ const std::vector<entry>& entries() {
       {"dropout", "`torch::nn::Dropout`, `Dropout2d`", image, element::float32, {EXAMPLE(nn::dropout_layer{})},
        {EXAMPLE(nn::dropout_layer{.probability = 1.5})}},
       {"relu", "`torch::nn::ReLU`", rows, element::float32, {EXAMPLE(nn::relu{})}},
+      {"prelu", "`torch::nn::PReLU`", image, element::float32, {EXAMPLE(nn::prelu_layer{}), EXAMPLE(nn::prelu_layer{.channelwise = true})}},
       {"flatten", "`torch::nn::Flatten`", image, element::float32, {EXAMPLE(nn::flatten{})}},
       {"pad", "`torch::nn::functional::pad`", image, element::float32,
        {EXAMPLE(nn::pad_layer{.widths = {3, 0, 0, 0}}), EXAMPLE(nn::pad_layer{.widths = {3, 0, 0, 0}, .padding_mode = boundary::reflect})},

@@ -10,6 +10,7 @@
 #include <tessera/operation/free_weight.hpp>
 #include <tessera/operation/functions/function_layer.hpp>
 #include <tessera/operation/pixel_shuffle.hpp>
+#include <tessera/operation/prelu.hpp>
 #include <tessera/operation/unfold.hpp>
 #include <tessera/tensor/functions.hpp>
 
@@ -40,6 +41,9 @@ at::Tensor forward_folded(const bound_layer& b, const folding& what, const at::T
 /// In training the operand with zeros for what is dropped, by the call's key, how often it drew, and global index.
 at::Tensor forward_dropout(const call& c, const dropping& what);
 
+/// x where it is above 0, elsewhere the weight times x.
+at::Tensor forward_prelu(const call& c);
+
 // The families of layers, by what their types say that they are.
 inline at::Tensor forward(const call& c, const contraction& what) { return forward_contraction(c.layer, what, c.operand(), c.state.parameters); }
 inline at::Tensor forward(const call& c, const pooling& what) { return forward_pooling(c.layer, what, c.operand()).values; }
@@ -59,6 +63,7 @@ inline at::Tensor forward(const call& c, const moving&) { return c.layer.leaving
 inline at::Tensor forward(const call& c, const free_parameter&) { return c.weight(0); }
 inline at::Tensor forward(const call& c, const free_buffer&) { return c.layer.leaving(c.buffer(0).value()); }
 inline at::Tensor forward(const call& c, const casting& what) { return c.operand().to(tessera::detail::scalar_type(what.element)); }
+inline at::Tensor forward(const call& c, const learned_slope&) { return forward_prelu(c); }
 inline at::Tensor forward(const call& c, const rectifying&) { return at::relu(c.operand()); }
 
 /// A function of tensors: a local one on the boxes, another with its exchanges.

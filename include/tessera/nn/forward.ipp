@@ -109,6 +109,12 @@ TESSERA_INLINE at::Tensor forward_folded(const bound_layer& b, const folding& wh
   return b.leaving(b.tied(gives.placed(y).to(e), {x}));
 }
 
+TESSERA_INLINE at::Tensor forward_prelu(const call& c) {
+  const at::Tensor& x = c.operand();
+  const at::Tensor w = c.weight(0);
+  return c.layer.is_empty ? detail::empty_result(c.layer.outputs, {x, w}) : at::prelu(x, w);
+}
+
 TESSERA_INLINE at::Tensor forward_dropout(const call& c, const dropping& what) {
   const at::Tensor& x = c.operand();
   if (!c.training || what.probability == 0) return x;

@@ -7,6 +7,7 @@
 #include <tessera/operation/free_weight.hpp>
 #include <tessera/operation/layers.hpp>
 #include <tessera/operation/pixel_shuffle.hpp>
+#include <tessera/operation/prelu.hpp>
 #include <tessera/operation/projection.hpp>
 #include <tessera/operation/unfold.hpp>
 #include <tessera/operation/value_options.hpp>
