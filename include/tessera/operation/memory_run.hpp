@@ -1,17 +1,10 @@
 #pragma once
 
 #include <tessera/operation/memory_ledger.hpp>
+#include <tessera/operation/node_memory.hpp>
 #include <tessera/operation/program_values.hpp>
 
-namespace tessera {
-
-/// What lives at once of activations while one node of a network computes, in bytes.
-struct node_memory {
-  index_t forward = 0;   ///< in training
-  index_t backward = 0;
-};
-
-namespace detail {
+namespace tessera::detail {
 
 /// Runs a program in numbers, as its executor and autograd run it: what each step holds at once.
 template <int Nodes, int Values>
@@ -300,5 +293,4 @@ class memory_run : memory_ledger<Values>, program_values<Nodes, Values> {
   bool graded_[Values + 1]{};
 };
 
-}  // namespace detail
-}  // namespace tessera
+}  // namespace tessera::detail

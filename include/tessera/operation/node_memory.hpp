@@ -1,0 +1,13 @@
+#pragma once
+
+#include <tessera/meta/integer.hpp>
+
+namespace tessera {
+
+/// What lives at once of activations while one node of a network computes, in bytes.
+struct node_memory {
+  index_t forward = 0;   ///< in training
+  index_t backward = 0;
+};
+
+}  // namespace tessera
