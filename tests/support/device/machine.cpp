@@ -457,6 +457,7 @@ namespace tessera::testing {
 
 device_machine::device_machine(std::uint64_t seed) { here = new machine(seed); }
 device_machine::~device_machine() {
+  static_cast<void>(kept());  // a stream that its owner let go ends what it has to do
   delete here;  // what its thread still does asks for it
   here = nullptr;
 }
