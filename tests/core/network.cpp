@@ -63,6 +63,7 @@ void layers_take(std::string_view option) {
   takes_just<nn::instance_norm<Option>>("eps momentum cumulative affine no_affine tracking no_tracking", option);
   takes_just<nn::dropout<Option>>("probability channelwise alpha", option);
   takes_just<nn::prelu<Option>>("channelwise", option);
+  takes_just<nn::rrelu<Option>>("lower upper", option);
   takes_just<nn::pad<padding_at<1, 1>, Option>>("padding_mode", option);
   takes_just<nn::embedding<4, 4, Option>>("cut_out cut_in output_as weights_as padding_idx max_norm norm_type scale_grad_by_freq frozen sparse", option);
 }

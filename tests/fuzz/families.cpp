@@ -544,6 +544,17 @@ at::Tensor dropped(const serial_call& s) {
   return s.x[0] * mask.to(s.x[0].scalar_type());
 }
 
+/// The slope that one worker draws of each element, where it is between its bounds.
+at::Tensor sloped(const serial_call& s) {
+  const double least = s.option("lower", 1.0 / 8), most = s.option("upper", 1.0 / 3);
+  if (s.of.training) s["draws"].add_(1);
+  const at::Tensor slopes = -on_one_worker(s.of, {at::full(s.x[0].sizes(), -1.0, at::kDouble)})[0];
+  const at::Tensor among = s.of.training ? (slopes >= least) & (slopes <= most) : (slopes - (least + most) / 2).abs() < 1e-15;
+  TORCH_CHECK_VALUE(among.all().item<bool>(), "slopes beyond their bounds");
+  TORCH_CHECK_VALUE(!s.of.training || least == most || slopes.numel() < 2 || (slopes != slopes.flatten()[0]).any().item<bool>(), "all slopes are one");
+  return at::where(s.x[0] > 0, s.x[0], s.x[0] * slopes.to(s.x[0].scalar_type()));
+}
+
 /// Rows of scores under one another, along a dimension that is whole or cut.
 void roll_along(roller& r) {
   const ints extents = r.numbers(r.roll(1, 4), 1, 6);
@@ -693,6 +704,13 @@ std::vector<family> layer_families() {
       {"gated_experts", [](roller& r) { roll_gated(r, true); }, [](call s) { return by_expert(s).chunk(2, -1); }, whole_terms},
       {"dropout", roll_dropout, [](call s) { return tensors{dropped(s)}; }, of_terms},
       {"relu", [](roller& r) { roll_any(r, 0, 4); }, [](call s) { return tensors{at::relu(s.x[0])}; }, of_terms},
+      {"rrelu",
+       [](roller& r) {
+         const double least = r.roll(-2, 4) / 8.0;
+         if (r.once_in(2)) r.say("lower", least), r.say("upper", least + r.roll(0, 4) / 4.0);
+         roll_any(r, 0, 4);
+       },
+       [](call s) { return tensors{sloped(s)}; }, of_terms},
       {"prelu",
        [](roller& r) {
          const bool channelwise = r.once_in(2);

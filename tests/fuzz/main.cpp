@@ -17,6 +17,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <functional>
 
 namespace {
@@ -91,6 +92,19 @@ int try_one(const std::string& line) {
   return 2;
 }
 
+/// Judges the cases of a file, a line each beside those that begin with #. The exit status.
+int try_lines(const std::string& path) {
+  std::ifstream file(path);
+  int status = file ? 0 : 2;
+  if (!file) std::fprintf(stderr, "fuzz: cannot read %s\n", path.c_str());
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line.front() == '#') continue;
+    std::printf("%s\n", line.c_str());
+    status = std::max(status, try_one(line));
+  }
+  return status;
+}
+
 /// What a message says before its numbers: a smaller case must fail in the same way.
 std::string kind_of_failure(const std::string& why) { return why.substr(0, why.find(':')); }
 
@@ -160,6 +174,7 @@ int main(int argc, char** argv) {
   std::string layer;
   std::uint64_t seed = static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count()) % 1500000;
   std::string line;
+  std::string file;
   CLI::App app{about};
   app.footer(statuses);
   const CLI::Range count{0L, 1'000'000'000L};
@@ -173,6 +188,7 @@ int main(int argc, char** argv) {
   app.add_option("--layer", layer, "of this layer alone, and no plans and exchanges")->type_name("NAME");
   app.add_option("--seed", seed, "of the clock unless said")->type_name("S");
   app.add_option("--case", line, "only this one: a change as a plan and as an exchange, or a layer");
+  app.add_option("--cases", file, "only these, a line each")->type_name("FILE");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
@@ -180,6 +196,7 @@ int main(int argc, char** argv) {
   }
   for (const int signal : {SIGSEGV, SIGFPE, SIGABRT, SIGBUS, SIGILL}) std::signal(signal, show_and_end);
   if (!line.empty()) return try_one(line);
+  if (!file.empty()) return try_lines(file);
 
   int failed = 0;
   if (layer.empty()) failed += try_changes("plans", plans, seed, {}, {"double"}, judge_plan);

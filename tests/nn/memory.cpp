@@ -76,7 +76,7 @@ struct one_after_another {
 struct norms_alone {
   constexpr auto operator()(auto x) const {
     const auto y = x | nn::layer_norm<over_last<3>>{} | nn::batch_norm<>{} | nn::dropout<>{} | nn::layer_norm<>{};
-    return y | nn::rms_norm<>{} | nn::batch_norm<no_affine>{} | nn::rms_norm<over_last<2>>{} | nn::prelu<channelwise>{} | nn::dropout<channelwise>{};
+    return y | nn::rms_norm<>{} | nn::batch_norm<no_affine>{} | nn::rms_norm<over_last<2>>{} | nn::prelu<channelwise>{} | nn::rrelu<>{} | nn::dropout<channelwise>{};
   }
 };
 struct pooled_over {

@@ -123,6 +123,8 @@ const std::vector<entry>& entries() {
       {"dropout", "`torch::nn::Dropout`, `Dropout2d`", image, element::float32, {EXAMPLE(nn::dropout_layer{})},
        {EXAMPLE(nn::dropout_layer{.probability = 1.5})}},
       {"relu", "`torch::nn::ReLU`", rows, element::float32, {EXAMPLE(nn::relu{})}},
+      {"rrelu", "`torch::nn::RReLU`", image, element::float32, {EXAMPLE(nn::rrelu_layer{})},
+       {EXAMPLE(nn::rrelu_layer{.lower = 0.5, .upper = 0.25})}},
       {"prelu", "`torch::nn::PReLU`", image, element::float32, {EXAMPLE(nn::prelu_layer{}), EXAMPLE(nn::prelu_layer{.channelwise = true})}},
       {"flatten", "`torch::nn::Flatten`", image, element::float32, {EXAMPLE(nn::flatten{})}},
       {"pad", "`torch::nn::functional::pad`", image, element::float32,

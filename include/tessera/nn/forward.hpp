@@ -41,6 +41,9 @@ at::Tensor forward_folded(const bound_layer& b, const folding& what, const at::T
 /// In training the operand with zeros for what is dropped, by the call's key, how often it drew, and global index.
 at::Tensor forward_dropout(const call& c, const dropping& what);
 
+/// x where it is above 0, elsewhere x times a slope: in training one that is drawn as dropout draws.
+at::Tensor forward_rrelu(const call& c, const drawn_slopes& what);
+
 /// x where it is above 0, elsewhere the weight times x.
 at::Tensor forward_prelu(const call& c);
 
@@ -53,6 +56,7 @@ inline at::Tensor forward(const call& c, const shuffling& what) { return forward
 inline at::Tensor forward(const call& c, const unfolding& what) { return forward_unfolded(c.layer, what, c.operand()); }
 inline at::Tensor forward(const call& c, const folding& what) { return forward_folded(c.layer, what, c.operand()); }
 inline at::Tensor forward(const call& c, const dropping& what) { return forward_dropout(c, what); }
+inline at::Tensor forward(const call& c, const drawn_slopes& what) { return forward_rrelu(c, what); }
 inline at::Tensor forward(const call& c, const widening& what) { return forward_widened(c.layer, what.widths, c.operand()); }
 inline at::Tensor forward(const call& c, const slicing& what) {
   return forward_widened(c.layer, what.of(c.layer.inputs[0].from->layout()).widths, c.operand());

@@ -4,6 +4,18 @@
 
 #include <cmath>
 
+namespace tessera::detail {
+
+/// This worker's part of numbers from 0 to 1, by the call's key, how often it drew, and global index.
+inline at::Tensor drawn(const nn::call& c, const layout& over, const char* name) {
+  const nn::buffer& draws = c.buffer(0);
+  const seed key = c.key.of(draws.value().item<index_t>());
+  draws.set(draws.value() + 1);
+  return initial_box(init::uniform(), over, element::float64, c.layer.team->rank(), key, name);
+}
+
+}  // namespace tessera::detail
+
 namespace tessera::nn {
 
 TESSERA_INLINE at::Tensor forward_contraction(const bound_layer& b, const contraction& what, const at::Tensor& input, const std::vector<parameter>& parameters) {
@@ -115,17 +127,20 @@ TESSERA_INLINE at::Tensor forward_prelu(const call& c) {
   return c.layer.is_empty ? detail::empty_result(c.layer.outputs, {x, w}) : at::prelu(x, w);
 }
 
+TESSERA_INLINE at::Tensor forward_rrelu(const call& c, const drawn_slopes& what) {
+  const at::Tensor& x = c.operand();
+  at::Tensor slope = c.training ? detail::drawn(c, c.layer.inputs[0].to->layout(), "slope").mul_(what.upper - what.lower).add_(what.lower)
+                                : at::full(x.sizes(), (what.lower + what.upper) / 2, at::kDouble);
+  return x * slope.masked_fill_(x.detach() > 0, 1).to(x.scalar_type());
+}
+
 TESSERA_INLINE at::Tensor forward_dropout(const call& c, const dropping& what) {
   const at::Tensor& x = c.operand();
   if (!c.training || what.probability == 0) return x;
-  const layout over = detail::drawn_over(c.layer.inputs[0].to->layout(), what);
-  const buffer& draws = c.buffer(0);
-  const seed key = c.key.of(draws.value().item<index_t>());
-  draws.set(draws.value() + 1);
   const double kept = 1 - what.probability;
   const double least = what.alpha ? -1.7580993408473766 : 0;  // of a selu, −λα
   const double scale = kept > 0 ? 1 / (what.alpha ? std::sqrt((least * least * what.probability + 1) * kept) : kept) : 0;
-  const at::Tensor dropped = detail::initial_box(init::uniform(), over, element::float64, c.layer.team->rank(), key, "kept") >= kept;
+  const at::Tensor dropped = detail::drawn(c, detail::drawn_over(c.layer.inputs[0].to->layout(), what), "kept") >= kept;
   const at::Tensor y = x.masked_fill(dropped, least).mul_(scale);
   return what.alpha ? y.add_(-least * scale * what.probability) : y;
 }

@@ -41,6 +41,8 @@ class groups_here {
   bool cut() const { return cut_; }
   /// How many elements a group has, on all workers.
   double count() const { return count_; }
+  /// How many samples there are, on all workers.
+  double samples() const { return static_cast<double>(whole_.dims[0].extent); }
   /// How many groups channels make here.
   index_t of_channels(const at::Tensor& x) const { return of_.channels.said() ? ranges_ : x.size(1); }
   /// A parameter as it meets boxes.
@@ -109,14 +111,14 @@ class groups_here {
     return at::zeros(sizes, sums.options()).index_add(1, range_of_, sums);
   }
 
-  /// Means over all workers' samples.
+  /// Means over all workers' samples; of none they are NaN, as LibTorch's.
   moments averaged(const moments& m) const {
     at::Tensor parts = at::stack({m.squares.detach(), m.mean.detach()}).sum(1, true);
     if (const std::size_t last = cut_ ? 1 : 0; exchanges_.size() > last) {
       const at::Tensor all = exchanged(parts, last);
       if (silent_[last].empty()) parts = all.unflatten(0, {-1, 2}).sum(0);
     }
-    parts = parts / std::max(1.0, static_cast<double>(whole_.dims[0].extent));
+    parts = parts / samples();
     return {parts[1], parts[0]};
   }
 

@@ -83,7 +83,7 @@ inline refusal check_window(const at::Tensor& x, const upsampling& what, const l
   if (!x.is_floating_point()) return refusal{code::no_function_of_element, static_cast<int>(element_of_scalar(x.scalar_type()))};
   if (!x.device().is_cpu()) return refusal{code::wrong_device, static_cast<int>(x.device().type())};
   for (int d = 0; d < has.held.count; ++d) {
-    if (x.size(d) != has.held[d][0].size()) return refusal{code::wrong_local_shape, d, has.held[d][0].size(), x.size(d)};
+    if (x.size(d) != has.size(d)) return refusal{code::wrong_local_shape, d, has.size(d), x.size(d)};
     if (d < 2) continue;
     if (const refusal r = what.check(d - 2, has.extents[d]); !r.ok()) return r;
     if (has.size(d) == 0 && makes.size(d) > 0) return refusal{code::nothing_to_resample, d, 0, makes.size(d)};

@@ -120,6 +120,7 @@ TESSERA_INLINE layer_table::layer_table() {
   layer("pad", [](options o) { return pad_layer{o.numbers("widths"), o.edge("padding_mode")}; });
   layer("slice", [](options o) { return slice_layer{static_cast<int>(o.number("dim")), o.number("begin", 0), o.number("end")}; });
   layer("relu", [](options) { return relu{}; });
+  layer("rrelu", [](options o) { return rrelu_layer{o.real("lower", 1.0 / 8), o.real("upper", 1.0 / 3)}; });
   layer("prelu", [](options o) { return prelu_layer{o.flag("channelwise", false), o.real("init", 0.25)}; });
   layer("flatten", [](options) { return flatten{}; });
   layer("repartition", [](options o) { return repartition_layer{o.partition("to")}; });

@@ -220,7 +220,7 @@ TESSERA_INLINE at::Tensor forward(const call& c, const normalisation& what) {
   std::vector<at::Tensor> given_or_not = operands;
   given_or_not.resize(3);
   const auto [m, y] = tessera::detail::normalised({shared, eps, what.centred, c.layer.some_are_empty}, given_or_not);
-  if (what.tracked && c.training && groups.count() > 0) {
+  if (what.tracked && c.training && (groups.count() > 0 || (what.averages() && groups.samples() == 0))) {
     const auto blend = [&](std::size_t i, const at::Tensor& now) {
       const at::Tensor before = c.buffer(i).value().to(at::kDouble);
       c.buffer(i).set((1 - share) * before + share * now.reshape(before.sizes()));

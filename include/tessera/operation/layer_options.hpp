@@ -21,6 +21,7 @@ struct layer_options {
   normalisation norm;
   upsampling up;
   dropping drop;
+  drawn_slopes slopes;
   bool causal = false;
   lookup look;
 };

@@ -9,6 +9,7 @@
 #include <tessera/operation/pixel_shuffle.hpp>
 #include <tessera/operation/prelu.hpp>
 #include <tessera/operation/projection.hpp>
+#include <tessera/operation/rrelu.hpp>
 #include <tessera/operation/unfold.hpp>
 #include <tessera/operation/value_options.hpp>
 

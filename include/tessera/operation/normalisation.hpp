@@ -64,8 +64,10 @@ constexpr refusal check_normalisation(const tensor_value& x, const normalisation
     if (c == dynamic) return refusal{code::extent_not_static, 1};
     if (g.channels.as() < 1 || c < 1 || c % g.channels.as() != 0) return refusal{code::groups_do_not_divide, c, c, g.channels.as()};
   }
-  for (int d = 0; d < dims; ++d)
-    if ((g.over(d, dims) || g.over_ranges(d)) && x.layout.levels(d) > 0 && !x.layout.dims[d].tiles()) return refusal{code::haloed_summed, 0, d};
+  for (int d = 0; d < dims; ++d) {
+    const bool summed = g.over(d, dims) || g.over_ranges(d) || (what.averages() && d == 0);
+    if (summed && !x.layout.has_each_once(d)) return refusal{code::haloed_summed, 0, d};
+  }
   return {};
 }
 

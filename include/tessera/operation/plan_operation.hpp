@@ -20,7 +20,7 @@ constexpr refusal meet_parameter(const layout& x, const letters& input, const le
     const int d = place(input, letter);
     if (d < 0) return refusal{code::letter_from_nowhere, place(of, letter)};
     if (x.dims[d].extent == dynamic) return refusal{code::extent_not_static, d};
-    if (x.levels(d) > 0 && !x.dims[d].tiles()) return refusal{code::dimension_needed_whole, 0, d};
+    if (!x.has_each_once(d)) return refusal{code::dimension_needed_whole, 0, d};
     used.dims.push(x.dims[d]);
   }
   for (int a = 0; a < x.roles.count; ++a) {

@@ -13,7 +13,7 @@ struct learned_slope {
 
 /// Plans one: a slope of each channel lies cut where the channels are, and its gradient is summed over whatever else cuts x.
 constexpr layer_plan plan_prelu(const tensor_value& x, const learned_slope& what) {
-  if (const refusal why = check_gradient(x.element); !why.ok()) return refused_layer(why);
+  if (!has_cotangent(x.element) || is_complex(x.element)) return refused_layer(refusal{code::no_function_of_element, static_cast<int>(x.element)});
   layout w = weight_for(x.layout, {1});
   if (what.channelwise) {
     if (x.layout.dims.count < 2) return refused_layer(refusal{code::layer_takes_other_dimensions, 2, x.layout.dims.count});

@@ -115,7 +115,7 @@ inline constexpr reason norm_not_positive{
     "the p of a norm is above 0; write a larger one, or infinity"};
 inline constexpr reason activation_undefined{
     "tessera.function.options", "",
-    "the activation is nothing for these options: celu and softplus divide by their first, softshrink's is not below 0, and hardtanh's do not fall"};
+    "the activation is nothing for these options: celu and softplus divide by their first, softshrink's is not below 0, and those of hardtanh and rrelu do not fall"};
 inline constexpr reason number_does_not_fit{
     "tessera.tensor.number", "expected element",
     "the number is none of the tensor's element, as a fraction is no integer; convert the tensor or the number"};

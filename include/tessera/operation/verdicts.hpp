@@ -239,7 +239,7 @@ template <class... Told> struct activation_undefined {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.function.options] the activation is nothing for these options: celu and softplus divide by their first, softshrink's is not below 0, and hardtanh's do not fall"); } };
+                  "[tessera.function.options] the activation is nothing for these options: celu and softplus divide by their first, softshrink's is not below 0, and those of hardtanh and rrelu do not fall"); } };
 template <class... Told> struct number_does_not_fit {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {

@@ -119,6 +119,9 @@ struct layout {
     return n;
   }
 
+  /// Whether the parts of a dimension have each of its elements once, or the only part all of them.
+  constexpr bool has_each_once(int dim) const { return levels(dim) > 0 ? dims[dim].tiles() : dims[dim].reaches_all(); }
+
   /// Makes an axis cut a dimension inside all axes that cut it already.
   ///
   /// Explicit parts and turned deals are those of the axes that they were made for, so they go.
