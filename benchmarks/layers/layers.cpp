@@ -1,5 +1,6 @@
 // Forward and backward of a layer on two workers against two layers of LibTorch of half the size, one on each, at once: what splitting costs
-// beside the work. Alone: on threads. Under mpirun: over MPI. One JSON line a layer; scripts/bench layers runs both and judges medians.
+// beside the work. Alone: on threads. Under mpirun: over MPI. One JSON line a layer, of all or of those that are named; scripts/bench layers
+// runs both and judges medians.
 //
 // Both sides run in turns on the same workers, one call a batch; a batch takes from its first worker's beginning to its last one's end.
 #include "benchmarks/calls/crew.hpp"
@@ -124,6 +125,7 @@ void measure(calls::crew& crew, const ts::team_handle& team, const layer_case& c
 
 int main(int argc, char** argv) {
   const bool once = argc > 1 && std::string_view(argv[1]) == "--once";
+  const std::vector<std::string_view> named(argv + (once ? 2 : 1), argv + argc);
   ts::mesh_value row;
   row.axes.push({ts::text("worker"), 2, 1});
   ts::launch_options options;
@@ -132,6 +134,7 @@ int main(int argc, char** argv) {
   return ts::launch(argc, argv, options, ts::row_major(row), [&](const ts::team_handle& team) {
     at::set_num_threads(1);
     c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
-    for (const layer_case& c : cases()) measure(crew, team, c, once);
+    for (const layer_case& c : cases())
+      if (named.empty() || std::find(named.begin(), named.end(), c.name) != named.end()) measure(crew, team, c, once);
   });
 }

@@ -47,9 +47,9 @@ class bound_layer {
     return std::any_cast<const Found&>(found_.emplace_front(find()));
   }
   /// What this worker's outputs read under kernels, which are the layer's.
-  const tessera::detail::window_reading& reads(int first, const static_vector<sliding, 8>& kernels, const at::Scalar& outside) const {
+  const tessera::detail::window_reading& reads(int first, const static_vector<sliding, 8>& kernels, const at::Scalar& outside, own_padding by = own_padding::none) const {
     using reading = tessera::detail::window_reading;
-    return once<reading>([&] { return reading(inputs[0].to->layout(), team->rank(), outputs, first, kernels, outside); });
+    return once<reading>([&] { return reading(inputs[0].to->layout(), team->rank(), outputs, first, kernels, outside, by); });
   }
   /// What this worker's inputs give under transposed kernels, which are the layer's.
   const tessera::detail::window_giving& gives_by(int first, const static_vector<sliding, 8>& kernels) const {

@@ -20,7 +20,7 @@ namespace tessera::nn {
 
 TESSERA_INLINE at::Tensor forward_contraction(const bound_layer& b, const contraction& what, const at::Tensor& input, const std::vector<parameter>& parameters) {
   const bool slides = !what.kernels.empty();
-  const tessera::detail::window_reading* reading = slides && !what.transposed ? &b.reads(what.feature + 1, what.kernels, 0) : nullptr;
+  const tessera::detail::window_reading* reading = slides && !what.transposed ? &b.reads(what.feature + 1, what.kernels, 0, own_padding::any) : nullptr;
   const at::Tensor x = reading != nullptr ? b.ready(input, *reading) : b.ready(input);
   const at::ScalarType e = x.scalar_type();
   const at::ScalarType sums = slides ? detail::convolved_in(e) : at::isReducedFloatingType(e) ? at::kFloat : e;
@@ -30,33 +30,36 @@ TESSERA_INLINE at::Tensor forward_contraction(const bound_layer& b, const contra
   const bool adds_bias = what.bias && leaves && sums == e;  // the operation itself does
   std::vector<at::Tensor> operands{x, w};
   if (adds_bias) operands.push_back(weight(1));
-  const auto biased = [&](const at::Tensor& y, const at::Tensor& bias) {
-    std::vector<index_t> along(static_cast<std::size_t>(y.dim()), 1);
-    if (what.by_expert()) along.front() = bias.size(0);
-    along[static_cast<std::size_t>(what.feature < 0 ? y.dim() + what.feature : what.feature)] = bias.size(-1);
-    return (y.to(sums) + bias.view(along)).to(e);
+  const auto along = [&](const at::Tensor& y, const at::Tensor& bias) {
+    std::vector<index_t> sizes(static_cast<std::size_t>(y.dim()), 1);
+    if (what.by_expert()) sizes.front() = bias.size(0);
+    sizes[static_cast<std::size_t>(what.feature < 0 ? y.dim() + what.feature : what.feature)] = bias.size(-1);
+    return bias.view(sizes);
   };
   const detail::window_giving* gives = slides && what.transposed && !b.is_empty ? &b.gives_by(what.feature + 1, what.kernels) : nullptr;
-  const bool inside = adds_bias && !b.is_empty && (gives == nullptr || gives->complete());  // else zeros that are filled in would lack it
+  const bool inside = adds_bias && !b.is_empty && (gives == nullptr || gives->takes_bias());
   const std::optional<at::Tensor> bias = inside ? std::optional(operands[2]) : std::nullopt;
   at::Tensor y;
   if (b.is_empty) {
     y = detail::empty_result(b.outputs, {x, w});
+    if (adds_bias) y = y + along(y, operands[2]);
   } else if (gives != nullptr) {
     const index_t groups = what.groups == 1 ? 1 : x.size(what.feature) * what.groups / b.boxes().operands[0].extents[what.feature];
     const detail::kernel_lists& k = gives->lists();
-    y = gives->placed(at::convolution(x.to(sums), w, bias, k.step, gives->cut(), k.dilation, true, gives->further(), groups));
+    y = at::convolution(x.to(sums), w, bias, k.step, gives->cut(), k.dilation, true, gives->further(), groups);
+    if (adds_bias && !inside && gives->complete()) y.add_(along(y, operands[2]));
+    y = gives->placed(y);
+    if (adds_bias && !gives->complete()) y.add_(along(y, operands[2]));
   } else if (slides) {
     const detail::kernel_lists& k = reading->lists();
-    y = at::convolution(x.to(sums), w, bias, k.step, k.zero, k.dilation, false, k.zero, x.size(what.feature) / w.size(1));
+    y = at::convolution(x.to(sums), w, bias, k.step, k.padding, k.dilation, false, k.zero, x.size(what.feature) / w.size(1));
   } else if (what.by_expert()) {
     y = linear_of_each(x.to(sums), w, bias);
   } else {
     y = at::linear(x.to(sums), w, bias);
   }
-  if (adds_bias && !inside) y = biased(y, operands[2]);
   y = b.leaving(b.tied(leaves ? y : y.to(e), operands));
-  return adds_bias || !what.bias ? y.to(e) : biased(y, weight(1));
+  return adds_bias || !what.bias ? y.to(e) : (y.to(sums) + along(y, weight(1))).to(e);
 }
 
 TESSERA_INLINE at::Tensor forward_widened(const bound_layer& b, const static_vector<sliding, 8>& widths, const at::Tensor& input) {

@@ -10,44 +10,60 @@
 namespace tessera::detail {
 
 /// How many elements the divisor of an average counts for each output along one dimension.
-inline at::Tensor window_counts(const interval& outputs, const sliding& asked, index_t n, bool padding, const at::TensorOptions& like) {
-  std::vector<double> counts;
+inline std::vector<index_t> window_counts(const interval& outputs, const sliding& asked, index_t n, bool padding) {
+  std::vector<index_t> counts;
   for (index_t y = outputs.lo; y < outputs.hi; ++y) {
     index_t taps = 0;
     for (index_t k = 0; k < asked.kernel; ++k) {
       const index_t i = y * asked.stride - asked.before + k * asked.dilation;
       taps += padding ? i < n + asked.after : i >= 0 && i < n;
     }
-    counts.push_back(static_cast<double>(taps));
+    counts.push_back(taps);
   }
-  return at::tensor(counts, at::kDouble).to(like);
+  return counts;
 }
 
-/// The sum of each window; LibTorch's averages have no dilation, so those are a convolution of each feature by itself.
-inline at::Tensor window_sums(const at::Tensor& ready, const kernel_lists& k) {
+/// What the sums of windows are divided by: one number, or one for each output.
+struct window_divisors {
+  index_t all = 1;
+  at::Tensor each;
+
+  window_divisors(const pooling& what, const layout& x, const holding& outputs) : all(what.divisor) {
+    if (all > 0) return;
+    all = 1;
+    at::Tensor product = at::ones({}, at::kDouble);
+    bool alike = true;
+    for (int i = 0; i < what.kernels.count; ++i) {
+      const std::vector<index_t> counts = window_counts(outputs[2 + i][0], what.kernels[i], x.dims[2 + i].extent, what.counts_padding);
+      alike = alike && counts.front() > 0 && std::equal(counts.begin() + 1, counts.end(), counts.begin());
+      all *= counts.front();
+      product = product.unsqueeze(-1) * at::tensor(counts, at::kDouble);
+    }
+    if (alike) return;
+    all = 1;
+    each = product;
+  }
+};
+
+/// The sum of each window by a number; LibTorch's averages have no dilation, so those are a convolution of each feature by itself.
+inline at::Tensor window_sums(const at::Tensor& ready, const kernel_lists& k, index_t by) {
   for (index_t d : k.dilation) {
     if (d == 1) continue;
     std::vector<index_t> ones = k.kernel;
     ones.insert(ones.begin(), {ready.size(1), 1});
-    return at::convolution(ready, at::ones(ones, ready.options()), {}, k.step, k.zero, k.dilation, false, k.zero, ready.size(1));
+    const at::Tensor sums = at::convolution(ready, at::ones(ones, ready.options()), {}, k.step, k.padding, k.dilation, false, k.zero, ready.size(1));
+    return by == 1 ? sums : sums / by;
   }
   switch (k.kernel.size()) {
-    case 1: return at::avg_pool2d(ready.unsqueeze(-2), {1, k.kernel[0]}, {1, k.step[0]}, {0, 0}, false, true, 1).squeeze(-2);
-    case 2: return at::avg_pool2d(ready, k.kernel, k.step, k.zero, false, true, 1);
-    default: return at::avg_pool3d(ready, k.kernel, k.step, k.zero, false, true, 1);
+    case 1: return at::avg_pool2d(ready.unsqueeze(-2), {1, k.kernel[0]}, {1, k.step[0]}, {0, k.padding[0]}, false, true, by).squeeze(-2);
+    case 2: return at::avg_pool2d(ready, k.kernel, k.step, k.padding, false, true, by);
+    default: return at::avg_pool3d(ready, k.kernel, k.step, k.padding, false, true, by);
   }
 }
 
-inline at::Tensor averaged(const at::Tensor& ready, const pooling& what, const layout& x, const holding& raw, const kernel_lists& k) {
-  const int count = what.kernels.count;
-  at::Tensor y = window_sums(ready, k);
-  if (what.divisor > 0) return y / what.divisor;
-  for (int i = 0; i < count; ++i) {
-    std::vector<index_t> along(static_cast<std::size_t>(count + 2), 1);
-    along[static_cast<std::size_t>(2 + i)] = -1;
-    y = y / window_counts(raw[2 + i][0], what.kernels[i], x.dims[2 + i].extent, what.counts_padding, y.options()).view(along);
-  }
-  return y;
+inline at::Tensor averaged(const at::Tensor& ready, const window_divisors& by, const kernel_lists& k) {
+  const at::Tensor y = window_sums(ready, k, by.all);
+  return by.each.defined() ? y / by.each.to(y.scalar_type()) : y;
 }
 
 /// What lies outside the tensor of a maximum: the lowest value of the element type.
@@ -65,12 +81,12 @@ inline at::Scalar lowest(at::ScalarType type) {
 /// Local flat indices of maxima in the padded box as flat indices in the global tensor. Where a window holds nothing above the
 /// lowest value, LibTorch's local index is its first position; where that is padding the first tap in the tensor is meant.
 inline at::Tensor global_indices(at::Tensor local, const at::Tensor& ready, const layout& x, const holding& raw,
-                                 const static_vector<sliding, 8>& kernels) {
+                                 const static_vector<sliding, 8>& kernels, const kernel_lists& k) {
   at::Tensor global = at::zeros_like(local);
   index_t stride = 1;
   for (int i = kernels.count - 1; i >= 0; --i) {
     const index_t extent = ready.size(2 + i);
-    const index_t begin = stretch(raw[2 + i], kernels[i].needs()).lo;
+    const index_t begin = stretch(raw[2 + i], kernels[i].needs()).lo + k.padding[static_cast<std::size_t>(i)];
     const at::Tensor at = local.remainder(extent) + begin;
     global = global + at::where(at < 0, at.remainder(kernels[i].dilation), at) * stride;
     local = local.div(extent, "floor");
@@ -152,17 +168,18 @@ TESSERA_INLINE pooled forward_pooling(const bound_layer& b, const pooling& what,
   for (int i = 0; i < what.kernels.count; ++i) kernels.push(what.over(i, used.dims[2 + i].extent));
   const bool max = what.what == pooling::kind::max;
   const at::Scalar outside = max ? detail::lowest(input.scalar_type()) : at::Scalar(0);
-  const detail::window_reading& reading = b.reads(2, kernels, outside);
+  const detail::window_reading& reading = b.reads(2, kernels, outside, own_padding::half);
   const at::Tensor x = b.ready(input, reading);
   if (b.is_empty) return {b.tied(detail::empty_result(b.outputs, {x}), {x}), at::empty(b.sizes, at::kLong)};
   const detail::kernel_lists& k = reading.lists();
   if (!max) {  // a sum may be too large for a half type where its mean is not
-    const auto mean = [&](const at::Tensor& read) { return detail::averaged(read, what, used, b.outputs, k); };
+    const auto& by = b.once<detail::window_divisors>([&] { return detail::window_divisors(what, used, b.outputs); });
+    const auto mean = [&](const at::Tensor& read) { return detail::averaged(read, by, k); };
     return {b.tied(detail::in_float(mean, x), {x}), {}};
   }
   const auto both = [&](auto&& pool) {
-    auto [y, local] = pool(x, k.kernel, k.step, k.zero, k.dilation, false);
-    return pooled{b.tied(y, {x}), indices ? detail::global_indices(local, x, used, b.outputs, kernels) : at::Tensor{}};
+    auto [y, local] = pool(x, k.kernel, k.step, k.padding, k.dilation, false);
+    return pooled{b.tied(y, {x}), indices ? detail::global_indices(local, x, used, b.outputs, kernels, k) : at::Tensor{}};
   };
   switch (kernels.count) {
     case 1: return both([](auto&&... a) { return at::max_pool1d_with_indices(a...); });

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/operation/cropping.hpp>
+#include <tessera/operation/framing.hpp>
 #include <tessera/operation/local_boxes.hpp>
 #include <tessera/tensor/empty_result.hpp>
 #include <tessera/tensor/tensor.hpp>
@@ -27,15 +28,17 @@ inline std::vector<index_t> places(const interval& read, const intervals& held, 
   return all;
 }
 
-/// The options of kernels as LibTorch takes them; padding is done already.
+/// The options of kernels as LibTorch takes them.
 struct kernel_lists {
   std::vector<index_t> kernel, step, dilation, zero;
+  std::vector<index_t> padding;  ///< what the operation does itself
   explicit kernel_lists(const static_vector<sliding, 8>& kernels) {
     for (const sliding& s : kernels) {
       kernel.push_back(s.kernel);
       step.push_back(s.stride);
       dilation.push_back(s.dilation);
       zero.push_back(0);
+      padding.push_back(0);
     }
   }
 };
@@ -57,7 +60,7 @@ struct picture_lists : kernel_lists {
 /// of what is in it exactly the positions that are read.
 class window_reading {
  public:
-  window_reading(const layout& of, int rank, const holding& outputs, int first, const static_vector<sliding, 8>& kernels, const at::Scalar& outside)
+  window_reading(const layout& of, int rank, const holding& outputs, int first, const static_vector<sliding, 8>& kernels, const at::Scalar& outside, own_padding by)
       : around_{{}, {}, outside}, lists_(kernels) {
     const holding mine = held_by(of, rank);
     around_.before.resize(of.dims.count);
@@ -66,17 +69,15 @@ class window_reading {
       if (std::any_of(all->begin(), all->end(), [](const intervals& i) { return size_of(i) == 0; })) return;
     for (int i = 0; i < kernels.count; ++i) {
       const int d = first + i;
-      const interval read = stretch(outputs[d], kernels[i].needs());
       if (kernels[i].edge != boundary::zero) {
-        gather(d, places(read, mine[d], kernels[i].edge, of.dims[d].extent));
+        gather(d, places(stretch(outputs[d], kernels[i].needs()), mine[d], kernels[i].edge, of.dims[d].extent));
         continue;
       }
-      const interval& held = mine[d][0];
-      const bool apart = read.hi <= held.lo || read.lo >= held.hi;  // padding alone
-      around_.before[d] = std::max<index_t>(0, apart ? read.size() : held.lo - read.lo);
-      around_.behind[d] = std::max<index_t>(0, apart ? 0 : read.hi - held.hi);
-      if (around_.before[d] + held.size() + around_.behind[d] == read.size()) continue;
-      parts_.push_back({d, apart ? 0 : std::max<index_t>(0, read.lo - held.lo), read.size(), {}});
+      const framing f = framing_of(kernels[i], mine[d][0], {outputs[d][0].lo, outputs[d][0].lo + size_of(outputs[d])}, by);
+      around_.before[d] = f.before;
+      around_.behind[d] = f.behind;
+      lists_.padding[static_cast<std::size_t>(i)] = f.padded;
+      if (f.trims(mine[d][0].size())) parts_.push_back({d, f.read.lo, f.read.size(), {}});
     }
   }
 
@@ -131,6 +132,9 @@ class window_giving {
   const kernel_lists& lists() const { return lists_; }
   const std::vector<index_t>& cut() const { return cut_; }
   const std::vector<index_t>& further() const { return further_; }
+  /// Whether the operation itself adds a bias well: zeros that are filled in would lack it, and one beside padding at the far end alone takes
+  /// LibTorch a slow way.
+  bool takes_bias() const { return complete() && std::all_of(further_.begin(), further_.end(), [](index_t n) { return n == 0; }); }
   /// Whether inputs give all outputs.
   bool complete() const { return around_.empty(); }
 

@@ -108,6 +108,7 @@ class contraction_form {
     footprint f = footprint::saving(1, 1);
     f.scratch = what_.bias && !leaves;
     f.spreads = what_.transposed;
+    f.pads = own_padding::any;
     for (const sliding& s : what_.kernels) {
       f.windows.push(s);
       if (f.spreads) f.columns = group_out();

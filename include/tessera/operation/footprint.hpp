@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/operation/framing.hpp>
 #include <tessera/topology/window.hpp>
 #include <tessera/meta/static_vector.hpp>
 
@@ -20,6 +21,7 @@ struct footprint {
   index_t scratch = 0;      ///< how many more tensors as the first result there are at once while it runs
   index_t returning = 0;    ///< the same while its backward runs
   static_vector<sliding, 8> windows;  ///< over the last dimensions of the first operand: it reads a frame of padding around its box
+  own_padding pads = own_padding::none;  ///< what of that frame the operation pads itself
   bool spreads = false;  ///< over the first result, to which each element gives what lies under them
   index_t columns = 0;  ///< it copies out what each output reads of so many features at a time, as LibTorch's convolution does; or what each input gives
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/operation/cropping.hpp>
+#include <tessera/operation/framing.hpp>
 #include <tessera/operation/layer_plan.hpp>
 #include <tessera/plan/narrowing.hpp>
 
@@ -95,7 +96,8 @@ constexpr void add_windows(const layer_plan& p, element e, layer_memory& m) {
         const interval outputs = given.held(k)[0];
         const intervals has = held.held(k);
         if (outputs.empty() || size_of(has) == 0) continue;
-        const index_t wanted = (outputs.size() - 1) * s.stride + s.reach();
+        const framing f = framing_of(s, has[0], outputs, p.holds.pads);
+        const index_t wanted = s.edge == boundary::zero ? f.before + has[0].size() + f.behind : (outputs.size() - 1) * s.stride + s.reach();
         framed = framed || wanted > size_of(has);
         most = larger(most, wanted);
       }

@@ -78,6 +78,7 @@ constexpr layer_plan plan_pooling(const layout& x, const pooling& what) {
   p = detail::local(used, s, x);
   p.holds = footprint::saving(1);
   p.holds.windows = kernels;
+  p.holds.pads = own_padding::half;
   if (what.what == pooling::kind::max) p.make(p.raw(), element::int64);  // where each maximum is
   else p.holds.scratch = p.holds.returning = 1;
   return p;
