@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Workers that misbehave end in an error that says so, within seconds, threads and processes alike: check.py MPIRUN PROGRAM."""
 import concurrent.futures
+import itertools
 import os
+import pathlib
+import signal
 import subprocess
 import sys
 
@@ -53,6 +56,20 @@ started = [
     ("PMI_RANK=some PMI_SIZE=3", ["[tessera.launch.environment]", "[PMI_RANK=some]"]),
 ]
 
+# What a worker does in the course of every verb, and what must be said: nothing where the launcher alone can say it, and no more of threads that end with
+# their process.
+verbs = ["broadcast", "sum_reduce", "all_reduce", "all_gather", "reduce_scatter", "scatter", "gather", "all_to_all", "repartition", "halo_exchange",
+         "halo_accumulate"]
+faults = {
+    "throws": ["out of paper"],
+    "crashes": [" noticed that process rank 1"],
+    "starves": ["std::bad_alloc"],
+    "quits": ["[tessera.agree.lost]", "it called exit"],
+    "spins": ["[tessera.agree.time]", "waits for 1", "worker 1: "],
+    "stops": ["[tessera.agree.time]", "waits for 1", "worker 1: "],
+}
+kills_the_process = ("crashes", "stops")
+
 
 def judged(how, name, command, said, variables=(), fails=None):
     """Whether a job ends as it should, and what to say of it."""
@@ -68,6 +85,28 @@ def judged(how, name, command, said, variables=(), fails=None):
     return right, text if right else f"{text}\n{ran.stderr}"
 
 
+def interrupted(how, name, command):
+    """The same of a job that somebody stops at the keyboard, once its second worker is at it."""
+    job = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    job.stdout.readline()
+    os.killpg(job.pid, signal.SIGINT)
+    try:
+        _, told = job.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        job.kill()
+        return False, f"HANGS: {how}, {name}"
+    ours = [line for line in told.splitlines() if line.startswith("tessera: ")]
+    return job.returncode != 0 and not ours, f"{'ok' if job.returncode != 0 and not ours else 'WRONG'}: {how}, {name}: status {job.returncode}, {len(ours)} messages"
+
+
+def runs(path):
+    """Whether a process runs the program."""
+    try:
+        return path.samefile(program)
+    except OSError:  # it ended meanwhile, or is nobody's
+        return False
+
+
 jobs = []
 for how, ranks, said in cases:  # threads are as many as the mesh has workers, may launch others, and copy boxes in place
     if ranks != 2 and not how.startswith(("launches", "relaunches", "sends", "killed")):
@@ -76,12 +115,25 @@ for how, ranks, said in cases:  # threads are as many as the mesh has workers, m
         jobs.append((how, f"{ranks} processes", [mpirun, "-np", str(ranks), program, how], said))
     if "up" in how or how in ("goes on", "ends silently"):  # where boxes are messages
         jobs.append((how, f"{ranks} processes that share no memory", jobs[-1][2], said, [("TESSERA_SHARES_MEMORY", "0")]))
+for i, (verb, when) in enumerate(itertools.product(verbs, (["forward", "before"], ["backward", "before"], ["forward", "begun"], ["backward", "begun"]))):
+    ranks = [mpirun, "-np", "3", program]
+    jobs.append((f"killed in {verb}, {' '.join(when)}", "3 processes", [*ranks, "killed", verb, *when], [" noticed that process rank 1"]))
+    fault = list(faults)[i % len(faults)]
+    jobs.append((f"{fault} in {verb}, {' '.join(when)}", "3 processes", [*ranks, fault, verb, *when], faults[fault]))
+    if fault not in kills_the_process:
+        jobs.append((f"{fault} in {verb}, {' '.join(when)}", "threads", [program, fault, verb, *when], faults[fault]))
+jobs.append(("well", "no standard output", ["sh", "-c", 'exec "$@" >&-', "sh", program, "well"], []))
 few_addresses = ["sh", "-c", 'ulimit -v 4000000; exec "$@"', "sh", mpirun, "-np", "3", program, "well"]
 jobs.append(("well", "few addresses", few_addresses, ["share no memory and send messages [mmap: "], (), False))
 for variables, said in started:
     jobs.append(("well", variables, [program, "well"], said, [v.split("=") for v in variables.split()]))
 with concurrent.futures.ThreadPoolExecutor(4) as pool:  # most of the time they wait
-    results = list(pool.map(lambda job: judged(*job), jobs))
+    stopped = [pool.submit(interrupted, "interrupted", name, [*command, program, "waits", "all_reduce", "forward", "begun"])
+               for name, command in (("threads", []), ("3 processes", [mpirun, "-np", "3"]))]
+    results = [*pool.map(lambda job: judged(*job), jobs), *(one.result() for one in stopped)]
 for _, text in results:
     print(text)
-sys.exit(not all(right for right, _ in results))
+stay = [path for path in pathlib.Path("/proc").glob("[0-9]*/exe") if runs(path)]
+for path in stay:
+    print(f"WRONG: process {path.parent.name} runs on")
+sys.exit(not all(right for right, _ in results) or bool(stay))

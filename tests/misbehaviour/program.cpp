@@ -1,4 +1,7 @@
-// Workers that misbehave as the first argument says; check.py sees how it ends, in threads and under mpirun.
+// Workers that misbehave as the first argument says; check.py sees how it ends, in threads and under mpirun. Three more say in the course of
+// what: FAULT VERB forward|backward begun|before.
+#include "verbs.hpp"
+
 #include <tessera/comm/workers.hpp>
 
 #include <pthread.h>
@@ -91,6 +94,43 @@ void carry(ts::transport& carrier, int peer, bool sends) {
   carrier.bind(std::move(plan))->start(r, r, {.what = "sending"}).finish();
 }
 
+/// What ends or holds up a worker, or waits for somebody who does.
+void commit(const std::string& fault) {
+  if (fault == "killed") std::raise(SIGKILL);
+  if (fault == "crashes") std::signal(SIGSEGV, SIG_DFL), std::raise(SIGSEGV);
+  if (fault == "stops") std::raise(SIGSTOP);
+  if (fault == "quits") std::exit(0);
+  if (fault == "starves") throw std::bad_alloc();
+  if (fault == "throws") throw std::runtime_error("out of paper");
+  if (fault == "waits") std::puts("ready"), std::fflush(stdout);
+  for (volatile bool spins = fault == "spins" || fault == "waits"; spins;) continue;
+}
+
+/// The second worker commits a fault before it begins a verb, or between its beginning and its end.
+void misbehave_in(ts::team_state& state, const std::string& fault, const std::string& verb, bool backward, bool begun) {
+  const auto [from, to] = verb_named(verb, state.mesh());
+  const auto plan = from.roles[0].kind == ts::role::partial || from.dims[0].kind == ts::cover::pending ? ts::map::fold : ts::map::move;
+  const ts::purpose why = backward ? ts::purpose::backward : ts::purpose::forward;
+  const auto e = state.bound({plan, from, to, ts::combine::sum}, ts::element::float64, {.why = why});
+  const auto boxed = [](std::vector<double>& at, const auto& extents) {
+    ts::index_t n = 1;
+    for (const ts::index_t k : extents) n *= k;
+    at.resize(static_cast<std::size_t>(n));
+    ts::region r{reinterpret_cast<std::byte*>(at.data()), ts::element::float64, extents, {}};
+    for (int d = 0; d < extents.count; ++d) r.strides.push(1);
+    for (int d = extents.count - 1; d-- > 0;) r.strides[d] = r.strides[d + 1] * extents[d + 1];
+    return r;
+  };
+  std::vector<double> in, out;
+  const ts::region gives = boxed(in, e->input_extents()), takes = boxed(out, e->output_extents());
+  const bool commits = state.rank() == 1;
+  if (commits && !begun) commit(fault);
+  ts::in_flight call = e->start(gives, takes, {.why = why});
+  if (commits && begun) commit(fault);
+  call.finish();
+  state.agree(1);
+}
+
 /// Does nothing that ends, and hears nobody.
 [[noreturn]] void get_stuck() {
   while (true) std::this_thread::sleep_for(std::chrono::seconds(1));
@@ -102,7 +142,7 @@ int main(int argc, char** argv) {
   const std::string how = argc > 1 ? argv[1] : "well";
   ts::launch_options options;
   options.time_limit = std::chrono::seconds(20);
-  if (how.find("stuck") != std::string::npos) options.time_limit = std::chrono::seconds(2);
+  if (how.find("stuck") != std::string::npos || how == "stops" || how == "spins") options.time_limit = std::chrono::seconds(2);
   if (how == "for ever") options.time_limit = std::chrono::seconds::max();
   if (how == "no time") options.time_limit = std::chrono::seconds(0);
   if (ts::shares_memory(options)) ts::node_heap::of_process().open();  // then large boxes are read where they lie
@@ -111,6 +151,7 @@ int main(int argc, char** argv) {
     ts::team_state& state = *team.state();
     const int me = team.rank();
     state.agree(1);
+    if (argc > 4) return misbehave_in(state, how, argv[2], argv[3] == std::string_view("backward"), argv[4] == std::string_view("begun"));
     if (how == "well" || how == "for ever" || how == "no time" || how.starts_with("relaunches")) return;
     if (how == "outlives") {
       if (me == 0) kept = team.state();

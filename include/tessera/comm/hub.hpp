@@ -110,8 +110,8 @@ class hub {
   [[noreturn]] void late(int me, std::chrono::seconds limit) {
     std::unique_lock lock(mutex_);
     // Who waits for somebody that waits as well is held up by the same worker: one that computes, or is stuck.
-    int stuck = first_needed(me);
-    for (int i = 0; i < size_ && waits(stuck) && first_needed(stuck) != stuck; ++i) stuck = first_needed(stuck);
+    int stuck = held_up_by(me);
+    for (int i = 0; i < size_ && waits(stuck) && held_up_by(stuck) != stuck; ++i) stuck = held_up_by(stuck);
     const error why(refusal{code::time_limit, me, stuck, limit.count()}, told_of(me, stuck));
     lock.unlock();
     fail(me, why);
@@ -194,6 +194,17 @@ class hub {
     int first = -1;
     if (waits(w)) each_need(w, [&](int peer) { first = first < 0 ? peer : first; });
     return first < 0 ? w : first;
+  }
+
+  // Whom w waits for: who must do something first, or else a reader that has begun and does not come by to take its box.
+  int held_up_by(int w) {
+    const int needed = first_needed(w);
+    const detail::waited_call& call = at(w).waits_in;
+    if (needed != w || !waits(w) || call.number < call.ahead) return needed;
+    for (const int r : call.among->members[call.place].readers)
+      if (const auto& reader = call.among->members[static_cast<std::size_t>(r)]; !reader.calls.taken(call.number - call.ahead, call.place) && !waits(reader.rank))
+        return reader.rank;
+    return w;
   }
 
   // Whether a worker waits in a call that sends a box to w, which waits for another box of it and has not begun that call.
