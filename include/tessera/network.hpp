@@ -12,8 +12,8 @@
 #include <tessera/operation/pixel_shuffle.hpp>
 #include <tessera/operation/plan_operation.hpp>
 #include <tessera/operation/prelu.hpp>
-#include <tessera/operation/rrelu.hpp>
 #include <tessera/operation/projection.hpp>
+#include <tessera/operation/rrelu.hpp>
 #include <tessera/operation/stored_over.hpp>
 #include <tessera/operation/typed.hpp>
 #include <tessera/operation/unfold.hpp>

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/operation/contraction.hpp>
+#include <tessera/operation/drawn_layers.hpp>
 #include <tessera/operation/local_layers.hpp>
 #include <tessera/operation/lookup.hpp>
 #include <tessera/operation/normalisation.hpp>
