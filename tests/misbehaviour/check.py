@@ -44,6 +44,7 @@ cases = [  # how, ranks under mpirun, what must be said
     ("killed", 3, [" noticed that process rank 1"]),
     ("stuck", 3, ["[tessera.agree.time]", "waits for 1", "worker 1: in no call"]),
     ("stuck at the end", 3, ["[tessera.agree.time]", "waits for 1", "worker 1: in no call"]),
+    ("stuck behind a late one", 3, ["[tessera.agree.time]", "waits for 1", "worker 1: in no call"]),
     ("stuck behind another", 3, ["[tessera.agree.time]", "waits for 2", "worker 2: in no call"]),
 ]
 # What a launcher's variables say of a process that is alone, and what must be said of it.

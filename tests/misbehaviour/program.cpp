@@ -25,7 +25,7 @@ ts::layout numbers(ts::axis_role role, ts::index_t n = 3) {
   x.dims.push(d);
   return x;
 }
-ts::layout held_by(int worker) { return numbers(ts::held_on(worker)); }
+ts::layout held_by(int worker, ts::index_t n = 3) { return numbers(ts::held_on(worker), n); }
 ts::layout copied() { return numbers({}); }
 ts::layout shared_out() { return numbers({ts::role::cut}); }
 
@@ -61,6 +61,21 @@ void give_up(ts::team_state& state) {
   std::vector<double> out(300'000);
   const ts::in_flight call = e->start(memory(in), memory(out));
   throw std::runtime_error("out of paper");
+}
+
+/// Does nothing that ends, and hears nobody.
+[[noreturn]] void get_stuck() {
+  while (true) std::this_thread::sleep_for(std::chrono::seconds(1));
+}
+
+/// Ends a sum on the first worker, which comes late and then waits for a term of the second one, which never comes.
+void add_late(ts::team_state& state) {
+  const auto e = state.bound({ts::map::fold, numbers({ts::role::partial}, 3000), held_by(0, 3000), ts::combine::sum}, ts::element::float64);
+  std::vector<double> in(3000);
+  std::vector<double> out(state.rank() == 0 ? 3000 : 0);
+  if (state.rank() == 1) get_stuck();
+  if (state.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(700));
+  e->start(memory(in), memory(out)).finish();
 }
 
 /// Ends the second of two sums, whose terms over MPI travel in pieces; some worker gives up the first one.
@@ -129,11 +144,6 @@ void misbehave_in(ts::team_state& state, const std::string& fault, const std::st
   if (commits && begun) commit(fault);
   call.finish();
   state.agree(1);
-}
-
-/// Does nothing that ends, and hears nobody.
-[[noreturn]] void get_stuck() {
-  while (true) std::this_thread::sleep_for(std::chrono::seconds(1));
 }
 
 }  // namespace
@@ -219,6 +229,7 @@ int main(int argc, char** argv) {
       if (me != 0) move_one(state, held_by(2), held_by(1));
       return move_one(state, held_by(1), copied());
     }
+    if (how == "stuck behind a late one") return add_late(state);
     if (how == "stuck behind another") {  // 0 waits for 1, which waits for 2
       if (me == 2) get_stuck();
       return move_one(state, held_by(me + 1), held_by(me));

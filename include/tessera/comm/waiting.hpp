@@ -50,11 +50,11 @@ struct wait_message {
 
 /// How workers that share no memory find out that they wait for ever: by edge chasing (Chandy, Misra and Haas 1983).
 ///
-/// A worker that has waited for a while asks those that it needs to begin its call. One that began it says nothing: the box is on
-/// its way. One that computes reads the question when it waits itself, so it may compute as long as it likes. One that waits
-/// sends the question on to those that it needs in its turn. A question that comes back to who asked it went round workers of
-/// which each waits for the next, and no other could have moved them meanwhile: all stop. The last that began to wait in a ring finds
-/// all the others waiting, so one question a wait is enough.
+/// A worker that has waited for a while asks those that it needs to begin its call. One that began it says only whom it waits for, as
+/// it may not have taken its box yet, and sends nothing on: its own box is on its way. One that computes reads the question when it
+/// waits itself, so it may compute as long as it likes. One that waits sends the question on to those that it needs in its turn. A
+/// question that comes back to who asked it went round workers of which each waits for the next, and no other could have moved them
+/// meanwhile: all stop. The last that began to wait in a ring finds all the others waiting, so one question a wait is enough.
 class waiting {
  public:
   /// A worker that has to begin the call which this one waits in.
@@ -203,8 +203,18 @@ class waiting {
     return found == begun_.end() ? q.exchange <= bound_ : found->second > q.sequence;
   }
 
+  // Tells who asked first whom this worker waits for, if it waits.
+  void answer(const wait_message& q) {
+    const std::vector<need> open = call_ == nullptr ? std::vector<need>{} : needs_();
+    if (open.empty() || q.first == me_) return;
+    wait_message m = message(wait_message::answer);
+    m.asked = q.asked;
+    m.waits_for = open.front().peer;
+    send_(q.first, m);
+  }
+
   void hear_question(const wait_message& q) {
-    if (begins(q)) return;
+    if (begins(q)) return answer(q);
     if (ended_) {
       wait_message m = q;
       m.kind = wait_message::never;
@@ -229,12 +239,7 @@ class waiting {
       if (q.asked == asked_) fail(error::unpacked(on.told.view()));
       return;
     }
-    const std::vector<need> open = needs_();
-    if (open.empty()) return;
-    wait_message mine = message(wait_message::answer);
-    mine.asked = q.asked;
-    mine.waits_for = open.front().peer;
-    send_(q.first, mine);
+    answer(q);
     if (passed_.insert({q.first, q.asked}).second) to_each_need(on);
   }
 
