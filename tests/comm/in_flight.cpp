@@ -36,6 +36,15 @@ TEST_CASE("one exchange under way three times keeps its calls apart") {
   }
 }
 
+TEST_CASE("an output that holds already what is its worker's alone keeps that") {
+  for (const int size : {1, 2, 3, 4}) {
+    const auto all = in_world(size, [](const std::shared_ptr<transport>& carrier) { return leaves_own(*carrier); });
+    INFO(all.errors());
+    REQUIRE(all.well());
+    for (int r = 0; r < size; ++r) CHECK(all.of(r) == "");
+  }
+}
+
 TEST_CASE("many calls of one exchange under way keep apart, however their workers wait") {
   for (const bool crowded : {false, true})
     for (const int size : {2, 3}) {

@@ -29,7 +29,7 @@ void judge(Wrong&& wrong, mpi_options options = {.most_tags = 1 << 20}, int size
 
 TEST_CASE("calls under way together over MPI keep their boxes apart") {
   const auto wrong = [](transport& c) {
-    return every_order(c) + every_beginning(c) + same_exchange_again(c) + sums_crosswise(c) + in_turns(c) + many_of_one(c) +
+    return every_order(c) + every_beginning(c) + same_exchange_again(c) + sums_crosswise(c) + leaves_own(c) + in_turns(c) + many_of_one(c) +
            forgotten_together(c);
   };
   node_heap& heap = node_heap::of_process();

@@ -69,7 +69,7 @@ TEST_CASE("over NCCL calls are under way together, begun and ended in any order"
   for (const int size : {2, 3, 4}) {
     device_machine machine(static_cast<std::uint64_t>(size));
     const auto all = on_devices(size, [](const std::shared_ptr<transport>& c) {
-      return every_order(*c) + every_beginning(*c) + same_exchange_again(*c) + sums_crosswise(*c) + in_turns(*c) + many_of_one(*c) +
+      return every_order(*c) + every_beginning(*c) + same_exchange_again(*c) + sums_crosswise(*c) + leaves_own(*c) + in_turns(*c) + many_of_one(*c) +
              beside_many(*c, 40) + forgotten_together(*c);
     });
     INFO(all.errors());

@@ -239,6 +239,7 @@ struct remembering {
 using alone = remembering<1, 1>;
 using four = remembering<2, 2>;
 using uneven = remembering<3, 2, 25, 23>;
+using large = remembering<2, 2, 96, 72>;  // whose edges are small
 
 }  // namespace
 
@@ -247,6 +248,8 @@ TEST_CASE("a network takes the memory that peak_memory counts: forward, and forw
   CHECK(differs_in_memory<line, alone::image>({6, 4, 24, 24}) == "");
   CHECK(differs_in_memory<line, four::image>({6, 4, 24, 24}) == "");
   CHECK(differs_in_memory<line, uneven::image>({6, 4, 25, 23}) == "");
+  CHECK(differs_in_memory<line, large::image>({2, 4, 96, 72}) == "");
+  CHECK(differs_in_memory<two_depths, large::image>({2, 4, 96, 72}) == "");
   using residual = nn::chain<remembered_block<4>, remembered_block<4>, remembered_block<4>>;
   CHECK(differs_in_memory<line, remembering<2, 2, 24, 24, float>::image>({6, 4, 24, 24}, 0) == "");  // oneDNN asks for less
   CHECK(differs_in_memory<residual, alone::image>({6, 4, 24, 24}) == "");

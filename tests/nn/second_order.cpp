@@ -23,10 +23,11 @@ std::pair<at::Tensor, at::Tensor> slope(const Net& net, const typename Net::inpu
 
 /// How far ∇|∇S|² along a direction is from the central difference of |∇S|², relative to it.
 template <class Net>
-double curvature_is_off(const std::vector<index_t>& sizes) {
+double curvature_is_off(const std::vector<index_t>& sizes, double edges_apart) {
   const at::Tensor here = global_of(sizes, numbers{3});
   const at::Tensor along = global_of(sizes, numbers{4});
   const auto run = in_team<grid>([&](team<grid>& t) {
+    t.state()->carrier().edges_apart = edges_apart;
     const Net net{t, seed{3}};
     const auto at = [&](double step) {
       auto x = take<typename Net::input>(t, here + step * along);
@@ -49,8 +50,8 @@ double curvature_is_off(const std::vector<index_t>& sizes) {
 }
 
 template <class Net>
-bool bends(const std::vector<index_t>& sizes) {
-  const double off = curvature_is_off<Net>(sizes);
+bool bends(const std::vector<index_t>& sizes, double edges_apart = 0) {
+  const double off = curvature_is_off<Net>(sizes, edges_apart);
   UNSCOPED_INFO("off by " << off);
   return off >= 0 && off < 1e-5;
 }
@@ -69,6 +70,7 @@ TEST_CASE("a gradient's gradient passes layers, also where workers have no part 
   using pixels = tensor<by_pixel, shape_of<2, 2, 7, 5>, double>;
   using padded = nn::conv<3, kernel<3, 3>, padding<1>>;
   CHECK(bends<sequential<pixels, padded, nn::conv<2, kernel<3, 3>>>>({2, 2, 7, 5}));
+  CHECK(bends<sequential<pixels, padded, nn::avg_pool<kernel<3, 3>, stride<1, 1>, padding<1, 1>>>>({2, 2, 7, 5}, 8));  // edges by themselves
   CHECK(bends<sequential<tensor<by_feature, shape_of<4, 6>, double>, nn::group_norm<2>>>({4, 6}));  // parts of a group on two workers each
   CHECK(bends<sequential<pixels, nn::group_norm<1>, nn::instance_norm<affine>>>({2, 2, 7, 5}));
   using grown = nn::conv_transpose<3, kernel<3, 4>, stride<2>, padding<1>, output_padding<1, 0>>;  // the halo of two features

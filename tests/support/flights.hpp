@@ -175,6 +175,39 @@ inline std::string sums_crosswise(transport& c) {
   return a.right() + b.right();
 }
 
+/// A halo brought and added back, where the output holds already what is each worker's alone: that stays as it was.
+inline std::string leaves_own(transport& c) {
+  std::string wrong;
+  constexpr double kept = -1;
+  for (const index_t n : {index_t{4}, index_t{20000}}) {
+    const layout whole = on_line(c.size(), n * c.size() + 1, {role::cut}), haloed = whole.halo(0, {3, 1, 1, 1, 1});
+    const auto held = [](const layout& x, int rank) { return cutting{x}.box_of(rank)[0]; };
+    const auto value = [](index_t i, int worker) { return static_cast<double>(i) * 17 + (worker + 1) * 0.25; };
+    for (const step& s : {step{map::move, whole, haloed, combine::sum}, step{map::fold, cotangent(haloed), cotangent(whole), combine::sum}}) {
+      const interval has = held(s.from, c.rank()), gets = held(s.to, c.rank());
+      std::vector<double> in(static_cast<std::size_t>(has.size())), out(static_cast<std::size_t>(gets.size()), kept);
+      for (index_t i = has.lo; i < has.hi; ++i) in[static_cast<std::size_t>(i - has.lo)] = value(i, c.rank());
+      const auto memory = [](std::vector<double>& data) {
+        region r{reinterpret_cast<std::byte*>(data.data()), element::float64, {}, {}};
+        r.extents.push(static_cast<index_t>(data.size()));
+        r.strides.push(1);
+        return r;
+      };
+      bind_exchange(c, s, element::float64)->start(memory(in), memory(out), {}, true).finish();
+      c.synchronise();
+      for (index_t i = gets.lo; i < gets.hi; ++i) {
+        double wanted = 0;
+        for (int r = 0; r < c.size(); ++r)
+          if (const interval of = held(s.from, r); i >= of.lo && i < of.hi) wanted += value(i, r);
+        if (wanted == value(i, c.rank())) wanted = kept;
+        const double found = out[static_cast<std::size_t>(i - gets.lo)];
+        if (found != wanted) wrong += fmt::format("worker {} element {} of {}: {} instead of {}; ", c.rank(), i, n, found, wanted);
+      }
+    }
+  }
+  return wrong;
+}
+
 /// Calls of one exchange, one after the other, some from where the one before lay.
 inline std::string in_turns(transport& c) {
   std::string wrong;

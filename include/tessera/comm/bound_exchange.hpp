@@ -13,6 +13,7 @@ struct exchange_call {
   region in;
   region out;
   activity does;               ///< for whoever asks
+  bool has_own = false;        ///< the output holds already what this worker takes from itself alone: that is left as it is
   std::uint64_t sequence = 0;  ///< how many calls of this exchange the worker began before
 
   exchange_call() = default;
@@ -37,8 +38,9 @@ class bound_exchange : public std::enable_shared_from_this<bound_exchange> {
   const box_vector& input_extents() const { return plan_.in; }
   const box_vector& output_extents() const { return plan_.out; }
 
-  /// Begins a call: boxes of `in` are on their way, `out` must not be read before `finish`. Both outlive what is returned.
-  in_flight start(const region& in, const region& out, const activity& what = {});
+  /// Begins a call: boxes of `in` are on their way, `out` must not be read before `finish`. Both outlive what is returned. Where `out` has
+  /// what no other worker adds to, that is neither copied nor filled.
+  in_flight start(const region& in, const region& out, const activity& what = {}, bool has_own = false);
 
   bool retired = false;         ///< all its workers forgot it: who calls it next binds it anew
   std::uint64_t last_used = 0;  ///< by this worker's count of calls
@@ -101,7 +103,7 @@ class in_flight {
   std::unique_ptr<exchange_call> call_;
 };
 
-inline in_flight bound_exchange::start(const region& in, const region& out, const activity& what) {
+inline in_flight bound_exchange::start(const region& in, const region& out, const activity& what, bool has_own) {
   in_flight f;  // so that a call that does not begin is withdrawn
   f.of_ = shared_from_this();
   if (idle_.empty()) {
@@ -114,6 +116,7 @@ inline in_flight bound_exchange::start(const region& in, const region& out, cons
   call.in = in;
   call.out = out;
   call.does = what;
+  call.has_own = has_own;
   if (!plan_.agrees() && call.does.moves == nullptr) {
     call.does.moves = &plan_.moves;
     call.does.element = plan_.element;

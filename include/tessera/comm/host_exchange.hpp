@@ -23,6 +23,7 @@ class host_exchange : public bound_exchange {
       }
       begins.push_back(c.here);
       cells_.emplace_back(c.extents, std::move(begins));
+      alone_.push_back(c.terms.size() == 1 && plan().receives[static_cast<std::size_t>(c.terms[0])].peer == rank);
     }
   }
 
@@ -45,6 +46,7 @@ class host_exchange : public bound_exchange {
   }
   template <class Term>
   void fold_cell(std::size_t c, const exchange_call& call, Term&& term) {
+    if (call.has_own && alone_[c]) return;
     const index_t size = bytes_of(call.out.element);
     std::size_t place = 0;
     for (const int i : plan().cells[c].terms) {
@@ -57,13 +59,15 @@ class host_exchange : public bound_exchange {
 
  private:
   void begin(exchange_call& call) final {
-    if (!plan().covered) fill_neutral(call.out, plan().with);
+    if (!plan().covered && !call.has_own) fill_neutral(call.out, plan().with);
     post(call);
+    if (call.has_own) return;
     for (matching_boxes& part : own_) take(part, {call.in.data, call.in.strides.begin()}, call.out);
   }
 
   std::vector<matching_boxes> own_;    // what this worker takes from itself
   std::vector<matching_boxes> cells_;  // terms, and the output
+  std::vector<bool> alone_;            // whether a cell has this worker's term alone
 };
 
 }  // namespace tessera

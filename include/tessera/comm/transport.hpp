@@ -52,6 +52,7 @@ class transport : public std::enable_shared_from_this<transport> {
 
   std::chrono::seconds time_limit{600};  ///< how long a worker waits for another one
   bool checked = false;                  ///< teams compare what workers do and hold at every operation
+  double edges_apart = 0;                ///< the share of a worker's outputs up to which those whose windows read a halo come behind the others
   std::optional<error> fault;            ///< the launch fails with it, even if the program goes on
   std::function<void()> meanwhile;       ///< what this worker goes on with while it waits in a call
 

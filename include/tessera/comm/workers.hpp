@@ -28,6 +28,7 @@ struct launch_options {
   std::string transport = "auto";          ///< auto, in-process or mpi
   std::chrono::seconds time_limit{600};    ///< how long a worker waits for another one before it gives up
   bool checked = false;                    ///< compare what workers do and hold at every operation
+  double edges_apart = most_edges;         ///< outputs whose windows read a halo are computed behind the others, which do not wait for it, if they are no larger a share
   bool binds_workers = true;               ///< keep each worker that is a thread to its own part of the cores
   bool caches_memory = !detail::watches_addresses;  ///< keep the memory that tensors give back for the next ones
   std::size_t memory_cap = no_memory_cap;           ///< the most that this process holds for them, in bytes, where it is kept

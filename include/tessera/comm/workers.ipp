@@ -25,6 +25,7 @@ inline constexpr bool has_mpi = false;
 inline void run_worker(const std::shared_ptr<transport>& carrier, const launch_options& options, const worker_program& program) {
   carrier->time_limit = options.time_limit;
   carrier->checked = options.checked;
+  carrier->edges_apart = options.edges_apart;
   try {
     program(carrier);
   } catch (const refused_value& e) {  // of the core, which words nothing

@@ -1,12 +1,13 @@
 #pragma once
 
-#include <tessera/nn/windowed.hpp>
+#include <tessera/nn/window_edges.hpp>
 #include <tessera/operation/layer_plan.hpp>
 #include <tessera/tensor/bound_exchanges.hpp>
 #include <tessera/tensor/tied.hpp>
 
 #include <any>
 #include <forward_list>
+#include <optional>
 #include <utility>
 
 namespace tessera::nn {
@@ -50,6 +51,18 @@ class bound_layer {
   const tessera::detail::window_reading& reads(int first, const static_vector<sliding, 8>& kernels, const at::Scalar& outside, own_padding by = own_padding::none) const {
     using reading = tessera::detail::window_reading;
     return once<reading>([&] { return reading(inputs[0].to->layout(), team->rank(), outputs, first, kernels, outside, by); });
+  }
+  /// The first operand read so by its edges, where that serves: not where copies are compared, as then all of them must be there.
+  std::optional<tessera::detail::box_by_edges> by_edges(const at::Tensor& x, int first, const static_vector<sliding, 8>& kernels, own_padding by,
+                                                        const tessera::detail::window_reading& whole) const {
+    using held = std::shared_ptr<const tessera::detail::window_edges>;
+    if (some_are_empty || team->checked) return {};
+    const held& edges = once<held>([&]() -> held {
+      const auto found = std::make_shared<const tessera::detail::window_edges>(inputs[0], team->rank(), outputs, first, kernels, by, whole, team->carrier().edges_apart);
+      return found->serve() ? found : nullptr;
+    });
+    if (!edges) return {};
+    return std::optional<tessera::detail::box_by_edges>(std::in_place, team, inputs[0], x, edges);
   }
   /// What this worker's inputs give under transposed kernels, which are the layer's.
   const tessera::detail::window_giving& gives_by(int first, const static_vector<sliding, 8>& kernels) const {

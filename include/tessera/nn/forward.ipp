@@ -21,7 +21,8 @@ namespace tessera::nn {
 TESSERA_INLINE at::Tensor forward_contraction(const bound_layer& b, const contraction& what, const at::Tensor& input, const std::vector<parameter>& parameters) {
   const bool slides = !what.kernels.empty();
   const tessera::detail::window_reading* reading = slides && !what.transposed ? &b.reads(what.feature + 1, what.kernels, 0, own_padding::any) : nullptr;
-  const at::Tensor x = reading != nullptr ? b.ready(input, *reading) : b.ready(input);
+  auto edges = reading != nullptr ? b.by_edges(input, what.feature + 1, what.kernels, own_padding::any, *reading) : std::nullopt;
+  const at::Tensor x = edges ? input : reading != nullptr ? b.ready(input, *reading) : b.ready(input);
   const at::ScalarType e = x.scalar_type();
   const at::ScalarType sums = slides ? detail::convolved_in(e) : at::isReducedFloatingType(e) ? at::kFloat : e;
   const auto weight = [&](std::size_t i) { return parameters[i].use({e, sums}); };
@@ -51,8 +52,10 @@ TESSERA_INLINE at::Tensor forward_contraction(const bound_layer& b, const contra
     y = gives->placed(y);
     if (adds_bias && !gives->complete()) y.add_(along(y, operands[2]));
   } else if (slides) {
-    const detail::kernel_lists& k = reading->lists();
-    y = at::convolution(x.to(sums), w, bias, k.step, k.padding, k.dilation, false, k.zero, x.size(what.feature) / w.size(1));
+    const auto convolved = [&](const at::Tensor& read, const detail::kernel_lists& k) {
+      return at::convolution(read.to(sums), w, bias, k.step, k.padding, k.dilation, false, k.zero, x.size(what.feature) / w.size(1));
+    };
+    y = edges ? edges->give(convolved) : convolved(x, reading->lists());
   } else if (what.by_expert()) {
     y = linear_of_each(x.to(sums), w, bias);
   } else {

@@ -61,11 +61,6 @@ inline at::Tensor window_sums(const at::Tensor& ready, const kernel_lists& k, in
   }
 }
 
-inline at::Tensor averaged(const at::Tensor& ready, const window_divisors& by, const kernel_lists& k) {
-  const at::Tensor y = window_sums(ready, k, by.all);
-  return by.each.defined() ? y / by.each.to(y.scalar_type()) : y;
-}
-
 /// What lies outside the tensor of a maximum: the lowest value of the element type.
 inline at::Scalar lowest(at::ScalarType type) {
   switch (type) {
@@ -169,23 +164,26 @@ TESSERA_INLINE pooled forward_pooling(const bound_layer& b, const pooling& what,
   const bool max = what.what == pooling::kind::max;
   const at::Scalar outside = max ? detail::lowest(input.scalar_type()) : at::Scalar(0);
   const detail::window_reading& reading = b.reads(2, kernels, outside, own_padding::half);
-  const at::Tensor x = b.ready(input, reading);
+  auto edges = indices ? std::nullopt : b.by_edges(input, 2, kernels, own_padding::half, reading);
+  const at::Tensor x = edges ? input : b.ready(input, reading);
   if (b.is_empty) return {b.tied(detail::empty_result(b.outputs, {x}), {x}), at::empty(b.sizes, at::kLong)};
-  const detail::kernel_lists& k = reading.lists();
+  const auto of_windows = [&](const auto& pool) { return edges ? edges->give(pool) : pool(x, reading.lists()); };
   if (!max) {  // a sum may be too large for a half type where its mean is not
     const auto& by = b.once<detail::window_divisors>([&] { return detail::window_divisors(what, used, b.outputs); });
-    const auto mean = [&](const at::Tensor& read) { return detail::averaged(read, by, k); };
-    return {b.tied(detail::in_float(mean, x), {x}), {}};
+    const at::ScalarType e = input.scalar_type(), sums = detail::added_in(e);
+    const at::Tensor y = of_windows([&](const at::Tensor& read, const detail::kernel_lists& k) { return detail::window_sums(read.to(sums), k, by.all); });
+    return {b.tied((by.each.defined() ? y / by.each.to(sums) : y).to(e), {x}), {}};
   }
-  const auto both = [&](auto&& pool) {
-    auto [y, local] = pool(x, k.kernel, k.step, k.padding, k.dilation, false);
-    return pooled{b.tied(y, {x}), indices ? detail::global_indices(local, x, used, b.outputs, kernels, k) : at::Tensor{}};
+  const auto maxima = [&](const at::Tensor& read, const detail::kernel_lists& k) {
+    switch (kernels.count) {
+      case 1: return at::max_pool1d_with_indices(read, k.kernel, k.step, k.padding, k.dilation, false);
+      case 2: return at::max_pool2d_with_indices(read, k.kernel, k.step, k.padding, k.dilation, false);
+      default: return at::max_pool3d_with_indices(read, k.kernel, k.step, k.padding, k.dilation, false);
+    }
   };
-  switch (kernels.count) {
-    case 1: return both([](auto&&... a) { return at::max_pool1d_with_indices(a...); });
-    case 2: return both([](auto&&... a) { return at::max_pool2d_with_indices(a...); });
-    default: return both([](auto&&... a) { return at::max_pool3d_with_indices(a...); });
-  }
+  if (!indices) return {b.tied(of_windows([&](auto&&... a) { return std::get<0>(maxima(a...)); }), {x}), {}};
+  const auto [y, local] = maxima(x, reading.lists());
+  return {b.tied(y, {x}), detail::global_indices(local, x, used, b.outputs, kernels, reading.lists())};
 }
 
 }  // namespace tessera::nn

@@ -83,6 +83,8 @@ class window_reading {
 
   const frame& around() const { return around_; }
   const kernel_lists& lists() const { return lists_; }
+  /// Whether all that is in the frame is read.
+  bool reads_all() const { return parts_.empty(); }
 
   /// A box in its frame as it is read.
   at::Tensor trimmed(at::Tensor x) const {

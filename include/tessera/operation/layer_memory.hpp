@@ -1,9 +1,8 @@
 #pragma once
 
 #include <tessera/operation/cropping.hpp>
-#include <tessera/operation/framing.hpp>
+#include <tessera/operation/edging.hpp>
 #include <tessera/operation/layer_plan.hpp>
-#include <tessera/plan/narrowing.hpp>
 
 namespace tessera::detail {
 
@@ -76,6 +75,44 @@ struct layer_memory {
   footprint holds;
 };
 
+// What windows that are read in parts take for a frame, of which the edges alone are filled, and keep of those, where any worker reads so and none
+// reads a frame as a whole; else nothing.
+struct edge_memory {
+  index_t frame = 0;
+  index_t kept = 0;
+};
+constexpr edge_memory edges_of(const layer_plan& p, element e) {
+  const layout &given = p.given(), &used = p.used();
+  const int first = used.dims.count - p.holds.windows.count;
+  if (!brings_a_halo(given, used)) return {};
+  edge_memory m{bytes_held(used, e), 0};
+  double share = 0;
+  for (int d = 0; d < used.dims.count; ++d) {
+    const parts own(given, d), held(used, d), made(p.raw(), d);
+    for (int k = 0; d < first && k < held.count(); ++k)
+      if (own.count() != held.count() || !(own.held(k) == held.held(k))) return {};
+    index_t most = 0;
+    double most_of = 0;
+    for (int k = 0; d >= first && k < made.count(); ++k) {
+      const intervals part = own.held(k), all = held.held(k), outputs = made.held(k);
+      if (size_of(part) == 0 || size_of(outputs) == 0 || part.count != 1 || all.count != 1) return {};
+      const edging at = edging_of(p.holds.windows[d - first], part[0], all[0], outputs[0], p.holds.pads);
+      if (!at.serves) return {};
+      index_t reads = 0, gives = 0;
+      for (const edging::edge& one : at.edges) {
+        reads += one.reads.size();
+        gives += one.outputs.size();
+      }
+      most = larger(most, reads);
+      const double here = static_cast<double>(gives) / static_cast<double>(size_of(outputs));
+      most_of = here > most_of ? here : most_of;
+    }
+    share += most_of;
+    if (most > 0) m.kept = capped_sum(m.kept, m.frame / longest(held) * most);
+  }
+  return share <= most_edges ? m : edge_memory{};
+}
+
 // How much an operand grows where it is read in a frame, and the windows of it that are copied out.
 constexpr void add_windows(const layer_plan& p, element e, layer_memory& m) {
   const layout& used = p.used();
@@ -104,13 +141,20 @@ constexpr void add_windows(const layer_plan& p, element e, layer_memory& m) {
     }
     read = capped_product(read, most);
   }
-  if (framed) {
+  const edge_memory edges = edges_of(p, e);
+  if (edges.frame > 0) {
+    m.operands[0].fresh = false;
+    m.remembered = capped_sum(m.remembered, edges.kept);
+    m.scratch = capped_sum(m.scratch, larger(read, edges.frame));
+  } else if (framed) {
     m.operands[0].behind = read;
     m.operands[0].fresh = true;
   }
-  if (p.holds.columns == 0) return;
-  m.scratch = capped_sum(m.scratch, copied);
-  m.returning = capped_sum(m.returning, copied);
+  if (p.holds.columns > 0) {
+    m.scratch = capped_sum(m.scratch, copied);
+    m.returning = capped_sum(m.returning, copied);
+  }
+  if (edges.frame > 0) m.returning = larger(m.returning, larger(read, edges.frame));  // behind the operation's own backward
 }
 
 // What each input gives under transposed windows, before it is added: LibTorch keeps all samples' forward under one or two, else one's.

@@ -62,6 +62,9 @@ class bound_change {
     return room;
   }
 
+  /// The first exchange's plan.
+  const exchange_plan& plan(const activity& what) { return bound(steps_[0], what).plan(); }
+
   /// A run that was begun: its first exchange is under way.
   struct running {
     at::Tensor x;
@@ -72,6 +75,12 @@ class bound_change {
   running start(const at::Tensor& x, const activity& what) {
     running r{stored(x), room_for(steps_[0]), what, {}};
     r.call.emplace(begin(steps_[0], r.x, r.y, what));
+    return r;
+  }
+  /// The same of one exchange into a tensor that holds already what this worker takes from itself alone.
+  running start_into(const at::Tensor& y, const at::Tensor& x, const activity& what) {
+    running r{stored(x), y, what, {}};
+    r.call.emplace(begin(steps_[0], r.x, r.y, what, true));
     return r;
   }
   /// Whether the first exchange has brought all.
@@ -105,10 +114,14 @@ class bound_change {
     return y;
   }
 
-  in_flight begin(bound_step& s, const at::Tensor& x, const at::Tensor& y, const activity& what) {
+  bound_exchange& bound(bound_step& s, const activity& what) {
     if (!s.exchange || s.exchange->retired) s.exchange = team_.bound(s.what, element_, what);
+    return *s.exchange;
+  }
+  in_flight begin(bound_step& s, const at::Tensor& x, const at::Tensor& y, const activity& what, bool has_own = false) {
+    bound_exchange& exchange = bound(s, what);
     if (team_.watch.exchange_started != nullptr) team_.watch.exchange_started(team_.watch.self, s.what, element_);
-    return s.exchange->start(detail::region_of(x, element_), detail::region_of(y, element_), what);
+    return exchange.start(detail::region_of(x, element_), detail::region_of(y, element_), what, has_own);
   }
   void end(const bound_step& s, in_flight call) {
     const received got = call.finish();

@@ -123,4 +123,8 @@ constexpr bool divides(const window& whole, const window& first, index_t middle,
   return second.b2 >= second.b && composes(first, second, middle, n) && composed(first, second, middle, n) == whole;
 }
 
+/// The share of a worker's outputs up to which those whose windows read a halo are computed by themselves, behind the others, unless a launch
+/// says otherwise.
+inline constexpr double most_edges = 1.0 / 16;
+
 }  // namespace tessera

@@ -160,7 +160,7 @@ class nccl_exchange final : public bound_exchange {
     device_boxes& boxes = *carrier_.boxes_;
     c.ready.delay(on);
     const device_memory beside(c.bytes_beside, on);
-    if (!plan().covered) boxes.fill_neutral(c.out, plan().with, on);
+    if (!plan().covered && !c.has_own) boxes.fill_neutral(c.out, plan().with, on);
     for (std::size_t i = 0; i < c.sends.size(); ++i)
       if (const leg& l = plan().sends[i]; c.sends[i].packed >= 0) boxes.copy(c.in.part(l.here, l.extents), packed(c.sends[i], c.in, l, beside), on);
     if (!alone()) carry(c, beside, on);
@@ -169,6 +169,7 @@ class nccl_exchange final : public bound_exchange {
       for (std::size_t i = 0; i < c.receives.size(); ++i) {
         const leg& l = plan().receives[i];
         const region to = c.out.part(l.here, l.extents);
+        if (own(l) && c.has_own) continue;
         if (own(l)) boxes.copy(c.in.part(l.there, l.extents), to, on);
         else if (c.receives[i].packed >= 0) boxes.copy(packed(c.receives[i], c.out, l, beside), to, on);
       }
@@ -209,6 +210,7 @@ class nccl_exchange final : public bound_exchange {
   }
 
   void combine_cell(const cell& of, const nccl_call& c, const device_memory& beside, cudaStream_t on) {
+    if (c.has_own && of.terms.size() == 1 && own(plan().receives[static_cast<std::size_t>(of.terms[0])])) return;
     std::vector<region> terms;
     for (const int i : of.terms) {
       const auto term = static_cast<std::size_t>(i);
