@@ -15,6 +15,7 @@ namespace {
 /// Copies alone, a row at a time.
 class copied_boxes final : public device_boxes {
  public:
+  int kind() const override { return 1; }
   void copy(const region& from, const region& to, cudaStream_t on) override {
     const common_rows rows(from.extents, {from.strides.begin(), to.strides.begin()});
     const auto size = static_cast<std::size_t>(bytes_of(from.element));

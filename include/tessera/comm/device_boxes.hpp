@@ -13,6 +13,9 @@ class device_boxes {
  public:
   virtual ~device_boxes() = default;
 
+  /// The kind of device, as LibTorch numbers it.
+  virtual int kind() const = 0;
+
   /// to = from; equal extents, any strides.
   virtual void copy(const region& from, const region& to, CUstream_st* on) = 0;
   /// to = the terms, combined in their order as the host does: three and more in `sums_in` their element, rounded once.

@@ -17,7 +17,7 @@ class in_process final : public transport {
  public:
   in_process(std::shared_ptr<hub> meeting, int rank) : hub_(std::move(meeting)), rank_(rank) {}
 
-  transport_traits traits() const override { return {"in-process", true, false}; }
+  transport_traits traits() const override { return {"in-process", true}; }
   int rank() const override { return rank_; }
   int size() const override { return hub_->size(); }
   bool ended() const override { return hub_->ended(rank_); }

@@ -51,7 +51,7 @@ class mpi_transport final : public transport {
 
   static constexpr std::uint64_t agreement_tags = 1024;  ///< the first ones
 
-  transport_traits traits() const override { return {"mpi", false, false}; }
+  transport_traits traits() const override { return {"mpi", false}; }
   int rank() const override { return rank_; }
   int size() const override { return size_; }
 

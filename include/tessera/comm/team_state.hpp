@@ -32,6 +32,8 @@ class team_state {
   transport& carrier() const { return *carrier_; }
   const std::shared_ptr<transport>& shared_carrier() const { return carrier_; }
   int rank() const { return carrier_->rank(); }
+  /// Where its tensors lie.
+  const tensor_place& tensors() const { return tensors_; }
   bool inside() const { return inside_; }
   const coordinates& at() const { return at_; }
 
@@ -119,6 +121,7 @@ class team_state {
   activity doing_;
   std::uint64_t changed_ = 0;
   std::shared_ptr<transport> carrier_;
+  tensor_place tensors_;
   exchanges exchanges_;
   std::unordered_map<std::uint64_t, std::weak_ptr<const placement>> placements_;
   std::size_t placed_ = 64;  // when those that are gone were last looked for

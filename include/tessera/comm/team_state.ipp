@@ -45,7 +45,7 @@ inline std::vector<int> ranks_by_place(const mesh_value& mesh) {
 }  // namespace detail
 
 TESSERA_INLINE team_state::team_state(std::shared_ptr<transport> carrier, const mesh_value& mesh, const char* what)
-    : checked(carrier->checked), carrier_(std::move(carrier)), exchanges_(*carrier_), over_(detail::usable(place(detail::only(mesh)))), among_(*carrier_, detail::ranks_by_place(this->mesh())) {
+    : checked(carrier->checked), carrier_(std::move(carrier)), tensors_(carrier_->traits().tensors), exchanges_(*carrier_), over_(detail::usable(place(detail::only(mesh)))), among_(*carrier_, detail::ranks_by_place(this->mesh())) {
   inside_ = mesh.locate(carrier_->rank(), at_);
   fingerprint f;
   f << over_->layout();

@@ -9,11 +9,17 @@
 
 namespace tessera {
 
+/// Where tensors lie: on the host, or on a device of a kind that LibTorch numbers, one of those that the process sees.
+struct tensor_place {
+  int kind = 0;
+  int index = -1;
+};
+
 /// What a transport can do, as data.
 struct transport_traits {
   const char* name;
   bool shares_memory;  ///< receivers read the sender's box themselves: no staging
-  bool device;         ///< serves tensors on an accelerator
+  tensor_place tensors{};  ///< where the tensors lie that it serves
 };
 
 /// Carries boxes between the workers of one launch; seen from one of them. Its exchanges keep it alive, so a std::shared_ptr owns it.

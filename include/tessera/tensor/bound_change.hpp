@@ -11,7 +11,7 @@ namespace tessera {
 class bound_change {
  public:
   bound_change(team_state& team, placement_handle from, placement_handle to, element e, const activity& what)
-      : team_(team), from_(std::move(from)), to_(std::move(to)), element_(e), why_(what.why), what_(what.what) {
+      : team_(team), from_(std::move(from)), to_(std::move(to)), element_(e), options_(detail::options_of(team, detail::scalar_type(e))), why_(what.why), what_(what.what) {
     const layout& a = from_->layout();
     const layout& b = to_->layout();
     check(first_of(from_->why(), to_->why(), check_change(a, b)), team.label());
@@ -57,7 +57,7 @@ class bound_change {
   at::Tensor run(const at::Tensor& x, const activity& what, const frame& around) {
     at::Tensor y = x;
     for (std::size_t i = 0; i + 1 < steps_.size(); ++i) y = run(steps_[i], y, room_for(steps_[i]), what);
-    const at::Tensor room = around.room(steps_.back().sizes, detail::scalar_type(element_));
+    const at::Tensor room = around.room(steps_.back().sizes, options_);
     run(steps_.back(), y, around.inside(room), what);
     return room;
   }
@@ -105,7 +105,7 @@ class bound_change {
 
   static at::Tensor stored(const at::Tensor& x) { return x.is_conj() || x.is_neg() ? detail::as_stored(x.detach()) : x; }
   at::Tensor room_for(const bound_step& s) const {
-    return at::detail::empty_cpu(at::IntArrayRef(s.sizes.begin(), s.sizes.end()), detail::scalar_type(element_), false, std::nullopt);
+    return detail::empty_box(at::IntArrayRef(s.sizes.begin(), s.sizes.end()), options_);
   }
 
   at::Tensor run(bound_step& s, const at::Tensor& x, const at::Tensor& y, const activity& what) {
@@ -153,6 +153,7 @@ class bound_change {
   placement_handle from_;
   placement_handle to_;
   tessera::element element_;
+  at::TensorOptions options_;
   purpose why_;
   const char* what_;
   movement moves_;

@@ -11,7 +11,7 @@ namespace detail {
 
 /// A number for the bits of a tensor, to compare copies by.
 inline std::uint64_t hash_of(const at::Tensor& x) {
-  const at::Tensor packed = as_stored(x.detach()).contiguous();
+  const at::Tensor packed = as_stored(x.detach()).cpu().contiguous();
   const auto* byte = static_cast<const unsigned char*>(packed.numel() == 0 ? nullptr : packed.data_ptr());
   std::uint64_t h = 14695981039346656037u;
   for (std::size_t i = 0; i < packed.nbytes(); ++i) h = (h ^ byte[i]) * 1099511628211u;
@@ -59,7 +59,7 @@ struct change_call {
   at::Tensor gradient_of_result(const at::Tensor& came) const {
     if (came.defined()) return came;
     const box_vector& sizes = change->to()->extents();
-    return at::zeros(at::IntArrayRef(sizes.begin(), sizes.end()), at::TensorOptions().dtype(scalar_type(change->element())));
+    return at::zeros(at::IntArrayRef(sizes.begin(), sizes.end()), options_of(*team, scalar_type(change->element())));
   }
 };
 

@@ -67,7 +67,15 @@ inline refusal check_plain(const at::Tensor& t) {
   return t.layout() == at::kStrided ? refusal{} : refusal{code::not_strided};
 }
 
-/// Refuses a local tensor that is not this worker's box of the element type, in host memory; says what the worker does with it.
+/// Where the tensors of a team lie.
+inline c10::Device device_of(const team_state& team) {
+  return {static_cast<c10::DeviceType>(team.tensors().kind), static_cast<c10::DeviceIndex>(team.tensors().index)};
+}
+
+/// How the boxes of a team are made: where they lie, of which element.
+inline at::TensorOptions options_of(const team_state& team, at::ScalarType type) { return at::TensorOptions(type).device(device_of(team)); }
+
+/// Refuses a local tensor that is not this worker's box of the element type, on the team's device; says what the worker does with it.
 inline void check_local(const at::Tensor& local, const placement& where, element e, const team_state& team) {
   const auto refuse = [&](const refusal& why, const std::string& more = {}) {
     const std::string does = text_of(team.doing());
@@ -75,7 +83,8 @@ inline void check_local(const at::Tensor& local, const placement& where, element
   };
   if (const refusal why = check_plain(local); !why.ok()) refuse(why);
   if (local._fw_grad(0).defined()) refuse(refusal{code::forward_mode});
-  if (!local.device().is_cpu()) refuse(refusal{code::wrong_device, static_cast<int>(local.device().type())}, ": " + local.device().str());
+  if (const c10::Device device = device_of(team); local.device() != device)
+    refuse(refusal{code::wrong_device, static_cast<int>(local.device().type())}, ": " + local.device().str() + " instead of " + device.str());
   if (const refusal why = first_of(check_element(e, local.scalar_type()), where.why(), check_combines(where.layout(), e)); !why.ok()) refuse(why);
   const box_vector& sizes = where.extents();
   if (local.dim() != sizes.count) refuse(refusal{code::ranks_differ, sizes.count, local.dim()});

@@ -8,6 +8,15 @@
 #include <vector>
 
 namespace tessera {
+namespace detail {
+
+/// Room for a box; the host's is taken past LibTorch's dispatcher.
+inline at::Tensor empty_box(at::IntArrayRef sizes, const at::TensorOptions& options) {
+  if (options.device().is_cpu()) return at::detail::empty_cpu(sizes, c10::typeMetaToScalarType(options.dtype()), false, std::nullopt);
+  return at::empty(sizes, options);
+}
+
+}  // namespace detail
 
 /// What lies around a box that a local operation reads: so many elements before and behind it in each dimension, of one value.
 struct frame {
@@ -32,10 +41,10 @@ struct frame {
     return at::constant_pad_nd(x, widths, value);
   }
   /// Room for a box, its surroundings filled.
-  at::Tensor room(const box_vector& held, at::ScalarType type) const {
+  at::Tensor room(const box_vector& held, const at::TensorOptions& options) const {
     box_vector sizes = held;
     for (int d = 0; d < before.count; ++d) sizes[d] += before[d] + behind[d];
-    at::Tensor x = at::detail::empty_cpu(at::IntArrayRef(sizes.begin(), sizes.end()), type, false, std::nullopt);
+    at::Tensor x = detail::empty_box(at::IntArrayRef(sizes.begin(), sizes.end()), options);
     at::Tensor rest = x;
     for (int d = 0; d < before.count; ++d) {
       if (before[d] > 0) rest.narrow(d, 0, before[d]).fill_(value);

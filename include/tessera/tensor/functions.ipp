@@ -130,13 +130,13 @@ TESSERA_INLINE at::Tensor compute_argument(const bound_exchanges& by, const at::
   const at::Tensor local = x.detach();
   const index_t dims[]{dim};
   const at::Tensor best = kept(extreme(by, 0, local, dims, largest ? combine::max : combine::min), dims);
-  std::vector<at::Tensor> places{at::empty({0}, at::kLong)};
-  for (const interval& i : by.boxes.operands[0].held[dim]) places.push_back(at::arange(i.lo, i.hi, at::kLong));
+  std::vector<at::Tensor> places{at::empty({0}, local.options().dtype(at::kLong))};
+  for (const interval& i : by.boxes.operands[0].held[dim]) places.push_back(at::arange(i.lo, i.hi, places[0].options()));
   std::vector<index_t> along(static_cast<std::size_t>(local.dim()), 1);
   along[static_cast<std::size_t>(dim)] = -1;
   at::Tensor hit = local == best;
   if (local.is_floating_point()) hit = hit.logical_or(at::isnan(best).logical_and(at::isnan(local)));
-  const at::Tensor nowhere = at::full({}, std::numeric_limits<index_t>::max(), at::kLong);
+  const at::Tensor nowhere = at::full({}, std::numeric_limits<index_t>::max(), places[0].options());
   return extreme(by, 1, at::where(hit, at::cat(places).view(along), nowhere), dims, combine::min);
 }
 

@@ -13,7 +13,7 @@ namespace detail {
 template <class E>
 auto number_in(const at::Tensor& t) {
   E e;
-  std::memcpy(&e, as_stored(t).data_ptr(), sizeof(E));
+  std::memcpy(&e, as_stored(t).cpu().data_ptr(), sizeof(E));
   if constexpr (is_complex_type<E>) return std::complex(e.re, e.im);
   else return widened(e);
 }
@@ -72,7 +72,7 @@ inline double pairing(const tensor<dyn>& x, const tensor<dyn>& y, call_site at =
   check(check_same({y.layout(), y.type()}, {cotangent(x.layout()), y.type()}), x.team()->label());
   const at::NoGradGuard no_record;
   const layout& l = x.layout();
-  at::Tensor own = at::zeros({}, at::kDouble);
+  at::Tensor own = at::zeros({}, detail::options_of(*x.team(), at::kDouble));
   if (detail::is_first_copy(x, role::invariant)) own = (detail::in_double(x.local()) * detail::in_double(y.local())).sum();
   layout terms;
   terms.mesh = l.mesh;

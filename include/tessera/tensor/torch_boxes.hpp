@@ -19,6 +19,8 @@ class torch_boxes final : public device_boxes {
  public:
   explicit torch_boxes(c10::DeviceType kind) : kind_(kind) {}
 
+  int kind() const override { return static_cast<int>(kind_); }
+
   void copy(const region& from, const region& to, CUstream_st* on) override {
     const c10::StreamGuard here(stream(on));
     view(to).copy_(view(from), true);

@@ -42,6 +42,7 @@ void on_stream(cudaStream_t on, std::function<void()> run);
 /// Does what a device does with boxes, on a stream of the machine.
 class late_boxes final : public device_boxes {
  public:
+  int kind() const override { return 20; }  // LibTorch's PrivateUse1 (torch_device.hpp)
   void copy(const region& from, const region& to, cudaStream_t on) override;
   void combine_terms(std::span<const region> terms, const region& to, combine with, cudaStream_t on) override;
   void fill_neutral(const region& to, combine with, cudaStream_t on) override;

@@ -1,0 +1,96 @@
+#include "tests/support/device/torch_device.hpp"
+#include "tests/support/tensors.hpp"
+
+#include <tessera/comm/nccl/nccl_exchange.hpp>
+
+using namespace tessera;
+using namespace tessera::testing;
+
+// Verbs on tensors of a device, over the calls of CUDA and NCCL: what they are on the host, where their operand lies.
+
+namespace {
+
+struct deck : axis<2> {};
+struct lane : axis<2> {};
+using ship = mesh<deck, lane>;
+template <class P>
+using cargo = tensor<P, shape_of<7, 6>, double>;
+using in_rows = partition<ship, blocks<deck, lane>, whole>;
+using in_columns = partition<ship, whole, blocks<deck, lane>>;
+using in_tiles = partition<ship, blocks<deck>, blocks<lane>>;
+using in_copies = partition<ship, whole, whole, invariant<deck, lane>>;
+
+/// f(team, device) on four workers with a device each.
+template <class F>
+auto on_ship(F&& f) {
+  device_machine machine;
+  auto all = on_workers(4, [&](const std::shared_ptr<transport>& host) {
+    const auto carrier = std::make_shared<nccl_transport>(host, std::make_shared<late_boxes>(), nccl_options{});
+    const current_device here(carrier->device());
+    std::string wrong;
+    {
+      team<ship> t(std::make_shared<team_state>(carrier, ship::value));
+      wrong = f(t, torch_device(carrier->device()));
+    }
+    carrier->synchronise();
+    return wrong;
+  });
+  CHECK(machine.kept() == 0);
+  INFO(all.errors());
+  REQUIRE(all.well());
+  for (int r = 0; r < 4; ++r) CHECK(all.of(r) == "");
+}
+
+at::Tensor cargo_numbers() { return at::arange(42, at::kDouble).reshape({7, 6}) / 10; }
+
+/// What a change brings, the gradient of its cube and the gradient of that one's square: from whole to its halves.
+template <class P, class Go>
+std::string is_there(team<ship>& t, c10::Device device, const char* name, Go&& go) {
+  auto x = take<cargo<P>>(t, cargo_numbers().to(device));
+  x.requires_grad();
+  const auto y = go(x);
+  const auto wanted = take<typename std::decay_t<decltype(y)>>(t, cargo_numbers().to(device));
+  std::string wrong;
+  if (y.local().device() != device) wrong += "elsewhere; ";
+  if (!at::equal(y.local().cpu(), wanted.local().cpu())) wrong += "other values; ";
+  const at::Tensor s = y.local().pow(3).sum();
+  const at::Tensor g = torch::autograd::grad({s}, {x.local()}, {at::ones_like(s)}, true, true)[0];
+  const at::Tensor along = (g * g).sum();
+  const at::Tensor h = torch::autograd::grad({along}, {x.local()}, {at::ones_like(along)})[0];
+  const at::Tensor at_x = x.local().detach().cpu();
+  if (g.device() != device || h.device() != device) wrong += "a gradient elsewhere; ";
+  if (!at::allclose(g.detach().cpu(), 3 * at_x.pow(2)) || !at::allclose(h.cpu(), 36 * at_x.pow(3))) wrong += "other gradients; ";
+  if (std::abs(pairing(y, y) - cargo_numbers().square().sum().item<double>()) > 1e-9) wrong += "another product; ";
+  return wrong.empty() ? wrong : name + (": " + wrong);
+}
+
+}  // namespace
+
+TEST_CASE("a verb brings to a device what it brings to the host, with its gradients") {
+  on_ship([](team<ship>& t, c10::Device device) {
+    std::string wrong;
+    for (const bool checked : {false, true}) {
+      t.state()->checked = checked;
+      wrong += is_there<in_rows>(t, device, "to", [](const auto& x) { return to<in_columns>(x); });
+      wrong += is_there<in_rows>(t, device, "in two halves", [](const auto& x) { return finish(start<in_tiles>(x)); });
+      wrong += is_there<in_tiles>(t, device, "at run time", [](const auto& x) { return cargo<in_rows>(to(value_of<cargo<in_rows>>.layout, x.dynamic())); });
+    }
+    return wrong;
+  });
+}
+
+TEST_CASE("a tensor that does not lie on its worker's device is refused, both named") {
+  on_ship([](team<ship>& t, c10::Device device) -> std::string {
+    const auto says = [&](const at::Tensor& x) -> std::string {
+      try {
+        take<cargo<in_copies>>(t, x);
+      } catch (const error& why) {
+        return std::string(why.what()).find(x.device().str() + " instead of " + device.str()) != std::string::npos ? why.code() : why.what();
+      }
+      return "nothing";
+    };
+    const std::string host = says(cargo_numbers());
+    const std::string other = says(cargo_numbers().to(torch_device((device.index() + 1) % 4)));
+    return (host == "tessera.tensor.device" ? "" : host) + (other == "tessera.tensor.device" ? "" : other);
+  });
+}
