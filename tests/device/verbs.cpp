@@ -79,6 +79,15 @@ TEST_CASE("a verb brings to a device what it brings to the host, with its gradie
   });
 }
 
+TEST_CASE("what is drawn on a device is what the host draws") {
+  on_ship([](team<ship>& t, c10::Device device) -> std::string {
+    const layout x = value_of<cargo<in_tiles>>.layout;
+    const tensor<dyn> here = initial(t.state(), x, element::float64, init::normal(), seed(7), "weight");
+    const at::Tensor there = tessera::detail::initial_box(init::normal(), x, element::float64, t.rank(), seed(7), "weight");
+    return here.local().device() == device && at::equal(here.local().cpu(), there) ? "" : "drawn otherwise";
+  });
+}
+
 TEST_CASE("a tensor that does not lie on its worker's device is refused, both named") {
   on_ship([](team<ship>& t, c10::Device device) -> std::string {
     const auto says = [&](const at::Tensor& x) -> std::string {

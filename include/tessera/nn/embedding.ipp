@@ -25,7 +25,7 @@ inline void renormalise(const nn::call& c, const lookup& what, const at::Tensor&
   const at::Tensor w = taken.variable_data();
   const at::Tensor stored = weight.stored().local().variable_data();
   const bool largest = std::isinf(what.norm_type);
-  const at::Tensor found = times.nonzero().contiguous();
+  const at::Tensor found = times.nonzero().cpu().contiguous();
   const at::ArrayRef<index_t> looked_up(found.data_ptr<index_t>(), static_cast<std::size_t>(found.numel()));
   at::Tensor terms = at::zeros(times.sizes(), at::kDouble);
   double* const term = terms.data_ptr<double>();
@@ -34,7 +34,7 @@ inline void renormalise(const nn::call& c, const lookup& what, const at::Tensor&
     const auto norm = at::linalg_vector_norm(w[r], what.norm_type).item<double>();
     term[r] = largest ? norm : std::pow(norm, what.norm_type);
   }
-  const at::Tensor sums = c.exchanged(terms, 1).contiguous();
+  const at::Tensor sums = c.exchanged(terms.to(w.device()), 1).cpu().contiguous();
   const double* const sum = sums.data_ptr<double>();
   for (const index_t r : looked_up) {
     const double norm = largest ? sum[r] : std::pow(sum[r], 1 / what.norm_type);

@@ -11,7 +11,7 @@ inline at::Tensor drawn(const nn::call& c, const layout& over, const char* name)
   const nn::buffer& draws = c.buffer(0);
   const seed key = c.key.of(draws.value().item<index_t>());
   draws.set(draws.value() + 1);
-  return initial_box(init::uniform(), over, element::float64, c.layer.team->rank(), key, name);
+  return initial_box(init::uniform(), over, element::float64, c.layer.team->rank(), key, name).to(device_of(*c.layer.team));
 }
 
 }  // namespace tessera::detail

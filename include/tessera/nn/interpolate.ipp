@@ -81,7 +81,7 @@ inline refusal check_window(const at::Tensor& x, const upsampling& what, const l
   for (index_t dims : {x.dim(), index_t{has.held.count}, index_t{makes.held.count}})
     if (dims != what.count() + 2) return refusal{code::layer_takes_other_dimensions, what.count() + 2, dims};
   if (!x.is_floating_point()) return refusal{code::no_function_of_element, static_cast<int>(element_of_scalar(x.scalar_type()))};
-  if (!x.device().is_cpu()) return refusal{code::wrong_device, static_cast<int>(x.device().type())};
+  if (!x.device().is_cpu()) return refusal{code::host_only, static_cast<int>(x.device().type())};
   for (int d = 0; d < has.held.count; ++d) {
     if (x.size(d) != has.size(d)) return refusal{code::wrong_local_shape, d, has.size(d), x.size(d)};
     if (d < 2) continue;

@@ -126,7 +126,7 @@ class normalised_rows {
   /// The mean of each row or column and the squares from it; where they are not centred, the sum and the squares. Distances from the first element are
   /// added up, in double: that element is among those which are squared, so no more than the digits of their count is lost.
   at::Tensor moments(const at::Tensor& of, bool centred) const {
-    const Real* const x = data(of);
+    const Real* const x = data(tessera::detail::on_host(of));
     std::vector<double> origins(static_cast<std::size_t>(form_.numbers()));
     for (std::size_t i = 0; i < origins.size() && centred && of.numel() > 0; ++i) origins[i] = static_cast<double>(x[form_.groups_along ? i : i * static_cast<std::size_t>(form_.columns)]);
     const at::Tensor all = with_form([&](auto groups, auto) {
@@ -148,7 +148,7 @@ class normalised_rows {
   /// The result: standardised elements by weight and bias, which may be undefined.
   at::Tensor result(const at::Tensor& of, const standard& by, const at::Tensor& weight, const at::Tensor& bias) const {
     const at::Tensor y = at::empty_like(of);
-    const Real* const x = data(of);
+    const Real* const x = data(tessera::detail::on_host(of));
     Real* const to = y.mutable_data_ptr<Real>();
     with_form([&](auto groups, auto parameters) {
       each_row([&](index_t r) {
@@ -167,7 +167,7 @@ class normalised_rows {
   /// The sums over each row and over each column of the result's gradient and of its products with what was standardised, as far as groups and parameters
   /// need them: {of rows, of columns}. Where groups are rows and parameters columns, the gradient is multiplied by the weight for rows.
   std::array<at::Tensor, 2> products(const at::Tensor& of, const at::Tensor& gradient, const standard& by, const at::Tensor& weight) const {
-    const Real* const x = data(of);
+    const Real* const x = data(tessera::detail::on_host(of));
     const Real* const g = data(gradient);
     return with_form([&](auto groups, auto parameters) {
       constexpr bool weighted = decltype(parameters)::value && !decltype(groups)::value;
@@ -184,7 +184,7 @@ class normalised_rows {
   /// The gradient of x: gradient · weight · scale + standardised · slope + offset.
   at::Tensor gradient(const at::Tensor& of, const at::Tensor& result, const standard& by, const at::Tensor& weight, const at::Tensor& slope, const at::Tensor& offset) const {
     const at::Tensor dx = at::empty_like(of);
-    const Real* const x = data(of);
+    const Real* const x = data(tessera::detail::on_host(of));
     const Real* const g = data(result);
     Real* const to = dx.mutable_data_ptr<Real>();
     with_form([&](auto groups, auto parameters) {

@@ -146,7 +146,7 @@ TESSERA_INLINE pooled forward_pooling(const bound_layer& b, const adaptive_maxim
     }
   }
   const at::Tensor found = at::empty(b.sizes, at::kLong);
-  const index_t boxes = x.size(0) * x.size(1), reads = x.numel() / boxes, writes = found.numel() / boxes;
+  const index_t boxes = tessera::detail::on_host(x).size(0) * x.size(1), reads = x.numel() / boxes, writes = found.numel() / boxes;
   AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, x.scalar_type(), "adaptive_max_pool", [&] {
     at::parallel_for(0, boxes, 1 + at::internal::GRAIN_SIZE / (1 + reads), [&](index_t begin, index_t end) {
       for (index_t n = begin; n < end; ++n)

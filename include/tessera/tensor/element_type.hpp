@@ -67,6 +67,12 @@ inline refusal check_plain(const at::Tensor& t) {
   return t.layout() == at::kStrided ? refusal{} : refusal{code::not_strided};
 }
 
+/// A tensor whose memory a loop of ours reads: the host's.
+inline const at::Tensor& on_host(const at::Tensor& t) {
+  if (!t.device().is_cpu()) throw error(refusal{code::host_only, static_cast<int>(t.device().type())}, t.device().str());
+  return t;
+}
+
 /// Where the tensors of a team lie.
 inline c10::Device device_of(const team_state& team) {
   return {static_cast<c10::DeviceType>(team.tensors().kind), static_cast<c10::DeviceIndex>(team.tensors().index)};
