@@ -79,6 +79,20 @@ TEST_CASE("a verb brings to a device what it brings to the host, with its gradie
   });
 }
 
+TEST_CASE("a frame is filled around a box on a device as it is on the host") {
+  on_ship([](team<ship>& t, c10::Device device) -> std::string {
+    const layout& rows = value_of<cargo<in_rows>>.layout;
+    const layout& tiles = value_of<cargo<in_tiles>>.layout;
+    frame around;
+    for (const index_t n : {1, 2}) around.before.push(n), around.behind.push(3 - n);
+    around.value = -5;
+    const at::Tensor x = take<cargo<in_rows>>(t, cargo_numbers().to(device)).local();
+    const at::Tensor framed = change_layout(t.state(), t.state()->place(rows), t.state()->place(tiles), x, around);
+    const at::Tensor wanted = around.around(take<cargo<in_tiles>>(t, cargo_numbers().to(device)).local().cpu());
+    return framed.device() == device && at::equal(framed.cpu(), wanted) ? "" : "another frame";
+  });
+}
+
 TEST_CASE("what is drawn on a device is what the host draws") {
   on_ship([](team<ship>& t, c10::Device device) -> std::string {
     const layout x = value_of<cargo<in_tiles>>.layout;
