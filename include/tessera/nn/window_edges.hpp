@@ -62,7 +62,7 @@ class window_edges {
   const kernel_lists& lists() const { return lists_; }
 
   /// Room for a frame, which is filled at its outside alone.
-  at::Tensor room(at::ScalarType type) const { return around_.room(sizes_, type); }
+  at::Tensor room(const at::TensorOptions& options) const { return around_.room(sizes_, options); }
   /// This worker's own part of a frame.
   at::Tensor own(at::Tensor x) const {
     for (int d = 0; d < begins_.count; ++d) x = x.narrow(d, begins_[d], own_[d]);
@@ -102,11 +102,10 @@ class edges_backward final : public torch::autograd::Node {
 
   torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {
     const during here(*forward_.team, forward_.backward());
-    const at::ScalarType type = scalar_type(forward_.change->element());
-    if (!gradients[0].defined()) gradients[0] = at::zeros_like(edges_->own(edges_->room(type)), at::MemoryFormat::Contiguous);
+    if (!gradients[0].defined()) gradients[0] = at::zeros_like(edges_->own(room()), at::MemoryFormat::Contiguous);
     if (c10::GradMode::is_enabled()) return {differentiable(gradients)};
     at::Tensor part = writable(std::move(gradients[0]));
-    const at::Tensor frame = edges_->room(type), inside = edges_->around().inside(frame);
+    const at::Tensor frame = room(), inside = edges_->around().inside(frame);
     change_call back{forward_.team, forward_.change->adjoint(), inside, forward_.what.at};
     for (const window_edges::edge& e : edges_->edges()) e.of_frame(frame).zero_();
     for (std::size_t i = 0; i < edges_->edges().size(); ++i) {
@@ -125,13 +124,14 @@ class edges_backward final : public torch::autograd::Node {
   std::string name() const override { return "tessera::edges"; }
 
  private:
+  at::Tensor room() const { return edges_->room(options_of(*forward_.team, scalar_type(forward_.change->element()))); }
   static at::Tensor box(at::Tensor x, const cell& c) {
     for (int d = 0; d < c.here.count; ++d) x = x.narrow(d, c.here[d], c.extents[d]);
     return x;
   }
   // The same by operations that have gradients: the frame's gradient is the sum of its parts', each in zeros.
   at::Tensor differentiable(const torch::autograd::variable_list& gradients) const {
-    const at::Tensor none = at::zeros_like(edges_->room(scalar_type(forward_.change->element())));
+    const at::Tensor none = at::zeros_like(room());
     const at::Tensor at = edges_->own(none);
     at::Tensor all = at::as_strided_scatter(none, gradients[0], at.sizes(), at.strides(), at.storage_offset());
     for (std::size_t i = 0; i < edges_->edges().size(); ++i) {
@@ -180,7 +180,7 @@ class box_by_edges {
   box_by_edges(const team_handle& team, const way& x, const at::Tensor& input, std::shared_ptr<const window_edges> edges)
       : edges_(std::move(edges)),
         input_(input),
-        frame_(edges_->room(input.scalar_type())),
+        frame_(edges_->room(input.options())),
         call_(team, bound_change_of(*team, x.from, x.to, element_of_scalar(input.scalar_type()), team->doing()), input, {}),
         halo_(call_.change->start_into(edges_->around().inside(frame_), input.detach(), call_.what)) {
     if (!call_.tracked) return;
