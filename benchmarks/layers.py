@@ -3,7 +3,8 @@
 once, one on each: a ratio is the median over the rounds, above 1 where the library is quicker. All go to standard error as a table, and to
 standard output as JSON lines.
 
-FOLDER holds the program (build/bench/benchmarks/layers). --once runs it a single time, one call of each layer, and judges nothing.
+FOLDER holds the program (build/bench/benchmarks/layers). Boxes have some megabytes, as in networks that are trained; --small takes some of one, where an
+exchange costs as much as the work. --once runs one call of each layer a single time, small, and judges nothing.
 """
 import argparse
 import json
@@ -16,7 +17,8 @@ import sys
 root = pathlib.Path(__file__).resolve().parent.parent
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--once", action="store_true")
-parser.add_argument("--rounds", type=int, default=5)
+parser.add_argument("--small", action="store_true")
+parser.add_argument("--rounds", type=int, default=3)
 parser.add_argument("folder", nargs="?", type=pathlib.Path, default=root / "build/bench/benchmarks/layers")
 options = parser.parse_args()
 program = str(options.folder / "layers")
@@ -26,7 +28,7 @@ least, least_mean = 0.9, 0.95
 def ratios_of(command):
     """{(transport, layer): (microseconds, ratio)} of one run. MPI spins between two workers, as its own would."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OMPI_MCA_mpi_yield_when_idle": "0"}
-    ran = subprocess.run([*command, *(["--once"] if options.once else [])], stdout=subprocess.PIPE, text=True, check=True, env=environment)
+    ran = subprocess.run([*command, *(["--once"] if options.once else []), *(["--small"] if options.small or options.once else [])], stdout=subprocess.PIPE, text=True, check=True, env=environment)
     lines = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("{")]
     return {(line["transport"], line["layer"]): (line["tessera"], line["serial"] / line["tessera"]) for line in lines}
 

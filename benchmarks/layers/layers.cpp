@@ -1,6 +1,6 @@
 // Forward and backward of a layer on two workers against two layers of LibTorch of half the size, one on each, at once: what splitting costs
-// beside the work. Alone: on threads. Under mpirun: over MPI. One JSON line a layer, of all or of those that are named; scripts/bench layers
-// runs both and judges medians.
+// beside the work. Alone: on threads. Under mpirun: over MPI. One JSON line a layer, of all or of those that are named; --small takes small boxes.
+// scripts/bench layers runs both and judges medians.
 //
 // Both sides run in turns on the same workers, one call a batch; a batch takes from its first worker's beginning to its last one's end.
 #include "benchmarks/calls/crew.hpp"
@@ -33,30 +33,32 @@ struct layer_case {
   std::function<at::Tensor(const at::Tensor&, const std::vector<at::Tensor>&)> serial;
 };
 
-std::vector<layer_case> cases() {
+/// The layers on boxes of some megabytes, as networks have them, at k = 2; of one, which take a tenth as long, at 1.
+std::vector<layer_case> cases(index_t k) {
   using namespace ts::nn;
   using all = const std::vector<at::Tensor>&;
   using one = const at::Tensor&;
+  const index_t wide = 512 * k, few = 16 * k * k, many = 64 * k, samples = 8 * k;
   return {
-      {"linear", {1024, 512}, 0, [](const auto& x) { return x | linear_layer{.out = 512}; }, {{512, 512}, {512}}, {512, 512},
+      {"linear", {1024 * k * k, wide}, 0, [=](const auto& x) { return x | linear_layer{.out = wide}; }, {{wide, wide}, {wide}}, {512 * k * k, wide},
        [](one x, all w) { return at::linear(x, w[0], w[1]); }},
-      {"linear_features", {512, 1024}, 1, [](const auto& x) { return x | linear_layer{.out = 512}; }, {{512, 512}, {512}}, {512, 512},
+      {"linear_features", {512 * k * k, 2 * wide}, 1, [=](const auto& x) { return x | linear_layer{.out = wide}; }, {{wide, wide}, {wide}}, {512 * k * k, wide},
        [](one x, all w) { return at::linear(x, w[0], w[1]); }},
-      {"conv_space", {8, 16, 96, 96}, 2, [](const auto& x) { return x | conv_layer{.out = 16, .kernel = {3, 3}, .padding = {1}}; }, {{16, 16, 3, 3}, {16}}, {8, 16, 48, 96},
-       [](one x, all w) { return at::conv2d(x, w[0], w[1], 1, 1); }},
-      {"conv_channels", {8, 64, 48, 48}, 1, [](const auto& x) { return x | conv_layer{.out = 64, .kernel = {3, 3}, .padding = {1}}; }, {{32, 64, 3, 3}, {32}}, {8, 64, 48, 48},
-       [](one x, all w) { return at::conv2d(x, w[0], w[1], 1, 1); }},
-      {"conv_transpose", {8, 16, 64, 64}, 2, [](const auto& x) { return x | conv_transpose_layer{.out = 16, .kernel = {4, 4}, .stride = {2}, .padding = {1}}; },
-       {{16, 16, 4, 4}, {16}}, {8, 16, 32, 64}, [](one x, all w) { return at::conv_transpose2d(x, w[0], w[1], {2, 2}, {1, 1}); }},
-      {"max_pool", {8, 16, 128, 128}, 2, [](const auto& x) { return x | max_pool_layer{.kernel = {3, 3}, .stride = {2}, .padding = {1}}; }, {}, {8, 16, 64, 128},
-       [](one x, all) { return at::max_pool2d(x, {3, 3}, {2, 2}, {1, 1}); }},
-      {"avg_pool", {8, 16, 128, 128}, 2, [](const auto& x) { return x | avg_pool_layer{.kernel = {3, 3}, .stride = {2}, .padding = {1}}; }, {}, {8, 16, 64, 128},
-       [](one x, all) { return at::avg_pool2d(x, {3, 3}, {2, 2}, {1, 1}); }},
-      {"batch_norm", {16, 16, 64, 64}, 0, [](const auto& x) { return x | batch_norm_layer{}; }, {{16}, {16}, {16}, {16}}, {8, 16, 64, 64},
+      {"conv_space", {8, few, 96, 96}, 2, [=](const auto& x) { return x | conv_layer{.out = few, .kernel = {3, 3}, .padding = {1}}; }, {{few, few, 3, 3}, {few}},
+       {8, few, 48, 96}, [](one x, all w) { return at::conv2d(x, w[0], w[1], 1, 1); }},
+      {"conv_channels", {8, many, 48, 48}, 1, [=](const auto& x) { return x | conv_layer{.out = many, .kernel = {3, 3}, .padding = {1}}; },
+       {{many / 2, many, 3, 3}, {many / 2}}, {8, many, 48, 48}, [](one x, all w) { return at::conv2d(x, w[0], w[1], 1, 1); }},
+      {"conv_transpose", {8, few, 64, 64}, 2, [=](const auto& x) { return x | conv_transpose_layer{.out = few, .kernel = {4, 4}, .stride = {2}, .padding = {1}}; },
+       {{few, few, 4, 4}, {few}}, {8, few, 32, 64}, [](one x, all w) { return at::conv_transpose2d(x, w[0], w[1], {2, 2}, {1, 1}); }},
+      {"max_pool", {samples, few, 128, 128}, 2, [](const auto& x) { return x | max_pool_layer{.kernel = {3, 3}, .stride = {2}, .padding = {1}}; }, {},
+       {samples, few, 64, 128}, [](one x, all) { return at::max_pool2d(x, {3, 3}, {2, 2}, {1, 1}); }},
+      {"avg_pool", {samples, few, 128, 128}, 2, [](const auto& x) { return x | avg_pool_layer{.kernel = {3, 3}, .stride = {2}, .padding = {1}}; }, {},
+       {samples, few, 64, 128}, [](one x, all) { return at::avg_pool2d(x, {3, 3}, {2, 2}, {1, 1}); }},
+      {"batch_norm", {2 * samples, few, 64, 64}, 0, [](const auto& x) { return x | batch_norm_layer{}; }, {{few}, {few}, {few}, {few}}, {samples, few, 64, 64},
        [](one x, all w) { return at::batch_norm(x, w[0], w[1], w[2].detach(), w[3].detach(), true, 0.1, 1e-5, false); }},
-      {"layer_norm", {1024, 1024}, 1, [](const auto& x) { return x | layer_norm_layer{}; }, {{512}, {512}}, {1024, 512},
-       [](one x, all w) { return at::layer_norm(x, {512}, w[0], w[1]); }},
-      {"upsample", {8, 16, 64, 64}, 2, [](const auto& x) { return x | upsample_layer{.factors = {2, 2}, .mode = ts::interpolation::linear}; }, {}, {8, 16, 32, 64},
+      {"layer_norm", {1024 * k * k, 2 * wide}, 1, [](const auto& x) { return x | layer_norm_layer{}; }, {{wide}, {wide}}, {1024 * k * k, wide},
+       [=](one x, all w) { return at::layer_norm(x, {wide}, w[0], w[1]); }},
+      {"upsample", {8, few, 64, 64}, 2, [](const auto& x) { return x | upsample_layer{.factors = {2, 2}, .mode = ts::interpolation::linear}; }, {}, {8, few, 32, 64},
        [](one x, all) { return at::upsample_bilinear2d(x, {64, 128}, false, 2.0, 2.0); }},
   };
 }
@@ -66,7 +68,7 @@ double median(std::vector<double> v) {
   return v[v.size() / 2];
 }
 
-void measure(calls::crew& crew, const ts::team_handle& team, const layer_case& c, bool once) {
+void measure(calls::crew& crew, const ts::team_handle& team, const layer_case& c, int batches) {
   ts::layout cut;
   cut.mesh = team->mesh();
   cut.roles.resize(1);
@@ -107,13 +109,13 @@ void measure(calls::crew& crew, const ts::team_handle& team, const layer_case& c
     call();
     spans[i].push_back({began, now()});
   };
-  for (int b = 0; b < (once ? 1 : 44); ++b) {
+  for (int b = 0; b < batches; ++b) {
     batch(0, ours);
     batch(1, theirs);
   }
   std::vector<double> took[2];
   for (std::size_t i = 0; i < 2; ++i) {
-    if (!once) spans[i].erase(spans[i].begin(), spans[i].begin() + 3);  // memory is found, exchanges are bound
+    if (batches > 3) spans[i].erase(spans[i].begin(), spans[i].begin() + 3);  // memory is found, exchanges are bound
     took[i] = crew.lengths(team->rank(), spans[i]);
   }
   if (team->rank() == 0)
@@ -124,8 +126,8 @@ void measure(calls::crew& crew, const ts::team_handle& team, const layer_case& c
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bool once = argc > 1 && std::string_view(argv[1]) == "--once";
-  const std::vector<std::string_view> named(argv + (once ? 2 : 1), argv + argc);
+  std::vector<std::string_view> named(argv + 1, argv + argc);
+  const bool once = std::erase(named, "--once") > 0, small = std::erase(named, "--small") > 0;
   ts::mesh_value row;
   row.axes.push({ts::text("worker"), 2, 1});
   ts::launch_options options;
@@ -134,7 +136,7 @@ int main(int argc, char** argv) {
   return ts::launch(argc, argv, options, ts::row_major(row), [&](const ts::team_handle& team) {
     at::set_num_threads(1);
     c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
-    for (const layer_case& c : cases())
-      if (named.empty() || std::find(named.begin(), named.end(), c.name) != named.end()) measure(crew, team, c, once);
+    for (const layer_case& c : cases(small ? 1 : 2))
+      if (named.empty() || std::find(named.begin(), named.end(), c.name) != named.end()) measure(crew, team, c, once ? 1 : small ? 44 : 22);
   });
 }

@@ -8,7 +8,7 @@ namespace tessera::testing::fuzz {
 std::string judge_on_devices(const fuzz_case& c) {
   const device_machine machine(c.salt);
   const std::string why = judge_exchange(c, [](const std::shared_ptr<transport>& host) {
-    return std::make_shared<nccl_transport>(host, std::make_shared<late_boxes>(), nccl_options{.host_waits = true});
+    return std::make_shared<nccl_transport>(host, std::make_shared<late_boxes>(true), nccl_options{.host_waits = true});
   });
   return why.empty() && machine.kept() != 0 ? "devices: something is not given back" : why;
 }

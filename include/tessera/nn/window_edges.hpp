@@ -32,6 +32,7 @@ class window_edges {
     if (!reading.reads_all() || !brings_a_halo(from, to)) return;
     const holding mine = held_by(from, rank), comes = held_by(to, rank);
     double share = 0;
+    begins_.resize(mine.count);
     for (int d = 0; d < mine.count; ++d) {
       if (d < first || d >= first + kernels.count) {
         if (!(mine[d] == comes[d])) return;
@@ -48,7 +49,6 @@ class window_edges {
         edges_.back().lists.padding[static_cast<std::size_t>(d - first)] = 0;
         share += static_cast<double>(at.outputs.size()) / static_cast<double>(gives.size());
       }
-      begins_.resize(mine.count);
       begins_[d] = own.lo - begin;
     }
     sizes_ = x.to->extents();
@@ -68,7 +68,7 @@ class window_edges {
     for (int d = 0; d < begins_.count; ++d) x = x.narrow(d, begins_[d], own_[d]);
     return x;
   }
-  /// The same of what an edge reads of it: of the frame, and of the part.
+  /// What an edge reads of the part: where it lies in what the edge reads, and in the part.
   std::pair<at::Tensor, at::Tensor> shared(const edge& e, at::Tensor read, at::Tensor part) const {
     for (int d = 0; d < begins_.count; ++d) {
       const index_t begin = d == e.dimension ? e.first : 0, end = d == e.dimension ? e.first + e.reads : begin + read.size(d);
@@ -221,8 +221,8 @@ class box_by_edges {
   at::Tensor input_;
   at::Tensor frame_;
   change_call call_;
-  bound_change::running halo_;  // last: withdrawn before its memory goes
   decltype(torch::autograd::Edge::function) node_;
+  bound_change::running halo_;  // last: withdrawn before its memory goes
 };
 
 }  // namespace tessera::detail

@@ -42,10 +42,15 @@ void on_stream(cudaStream_t on, std::function<void()> run);
 /// Does what a device does with boxes, on a stream of the machine.
 class late_boxes final : public device_boxes {
  public:
-  int kind() const override { return 20; }  // LibTorch's PrivateUse1 (torch_device.hpp)
+  /// Of tensors on LibTorch's PrivateUse1 (torch_device.hpp), or of those that LibTorch has in the host's memory.
+  explicit late_boxes(bool on_host = false) : on_host_(on_host) {}
+  int kind() const override { return on_host_ ? 0 : 20; }
   void copy(const region& from, const region& to, cudaStream_t on) override;
   void combine_terms(std::span<const region> terms, const region& to, combine with, cudaStream_t on) override;
   void fill_neutral(const region& to, combine with, cudaStream_t on) override;
+
+ private:
+  bool on_host_;
 };
 
 }  // namespace tessera::testing

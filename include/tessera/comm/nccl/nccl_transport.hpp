@@ -41,7 +41,7 @@ class nccl_transport final : public transport {
   }
   ~nccl_transport() override { host_->meanwhile = nullptr; }
 
-  transport_traits traits() const override { return {"nccl", false, {boxes_->kind(), device_}}; }
+  transport_traits traits() const override { return {"nccl", false, {boxes_->kind(), boxes_->kind() == 0 ? -1 : device_}}; }
   int rank() const override { return host_->rank(); }
   int size() const override { return host_->size(); }
   transport& host() override { return *host_; }
