@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/meta/integer.hpp>
+#include <tessera/tensor/element_type.hpp>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
