@@ -93,10 +93,26 @@ index_t spread(index_t n, index_t stride, index_t before, index_t after, index_t
   return (n - 1) * stride - before - after + dilation * (kernel - 1) + 1;
 }
 
+/// Windows by which n elements give n strides, as where networks grow by a factor: parts cut alike meet.
+ints say_factors(roller& r, int dims) {
+  const ints stride = r.numbers(dims, 1, 3), padding = r.numbers(dims, 0, 2);
+  ints kernel = stride;
+  for (std::size_t i = 0; i < kernel.size(); ++i) kernel[i] += 2 * padding[i];
+  r.say("kernel", kernel);
+  r.say("stride", stride);
+  r.say("padding", padding);
+  return kernel;
+}
+
 void roll_transposed(roller& r) {
   const int dims = r.roll(1, 3);
   ints extents = roll_any_convolution(r, dims);
   const auto count = static_cast<std::size_t>(dims);
+  if (r.once_in(3)) {
+    say_factors(r, dims);
+    for (std::size_t i = 0; i < count; ++i) extents.push_back(r.roll(1, dims == 3 ? 4 : 12));
+    return r.take(extents, true);
+  }
   const ints stride = r.numbers(dims, 1, 3), dilation = r.numbers(dims, 1, 2), kernel = r.c.options["kernel"];
   say_padding(r, dims, 2);
   const ints padding = ends({r.c, {}, {}}, count);
@@ -113,7 +129,8 @@ void roll_transposed(roller& r) {
   r.take(extents, true);
 }
 
-/// LibTorch's, or the ends cut off one without padding, where they are not alike.
+/// LibTorch's, or the ends cut off one without padding: where they are not alike, or longer than a step, as LibTorch's backward then writes outside its
+/// memory in three dimensions.
 at::Tensor transposed(const serial_call& s) {
   const std::size_t dims = window_dims(s);
   const ints stride = s.numbers("stride", dims, 1), both = ends(s, dims), dilation = s.numbers("dilation", dims, 1);
@@ -122,7 +139,7 @@ at::Tensor transposed(const serial_call& s) {
   bool alike = true;
   for (std::size_t i = 0; i < dims; ++i) {
     padding.push_back(both[2 * i]);
-    alike = alike && both[2 * i] == both[2 * i + 1];
+    alike = alike && both[2 * i] == both[2 * i + 1] && (stride[i] == 1 || both[2 * i] <= stride[i]);
     if (s.of.options.contains("output_size"))
       more[i] = sizes[i] - spread(s.x[0].size(static_cast<index_t>(i) + 2), stride[i], both[2 * i], both[2 * i + 1], dilation[i], kernel[i]);
   }
@@ -281,8 +298,15 @@ at::Tensor unshuffled(const serial_call& s) {
 void roll_windows(roller& r, bool folds) {
   const int dims = r.roll(1, 2);
   const auto count = static_cast<std::size_t>(dims);
-  const ints kernel = r.numbers(dims, 1, 4), stride = r.numbers(dims, 1, 3), dilation = r.numbers(dims, 1, 2);
   ints extents{r.roll(1, 3), r.roll(1, 3)}, more, sizes;
+  if (folds && r.once_in(3)) {
+    for (const index_t k : say_factors(r, dims)) {
+      extents.push_back(r.roll(1, 12));
+      extents[1] *= k;
+    }
+    return r.take(extents, true);
+  }
+  const ints kernel = r.numbers(dims, 1, 4), stride = r.numbers(dims, 1, 3), dilation = r.numbers(dims, 1, 2);
   say_padding(r, dims, 2);
   const ints padding = ends({r.c, {}, {}}, count);
   for (std::size_t i = 0; i < count; ++i) {

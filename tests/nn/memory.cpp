@@ -262,6 +262,7 @@ TEST_CASE("a network takes the memory that peak_memory counts: forward, and forw
   CHECK(differs_in_memory<growing, alone::image>({6, 4, 24, 24}) == "");
   CHECK(differs_in_memory<growing, four::image>({6, 4, 24, 24}) == "");
   CHECK(differs_in_memory<growing, uneven::image>({6, 4, 25, 23}) == "");
+  CHECK(differs_in_memory<growing, large::image>({2, 4, 96, 72}) == "");
   CHECK(differs_in_memory<growing_in_three, alone::volume>({4, 4, 12, 12, 6}) == "");
   CHECK(differs_in_memory<growing_in_three, four::volume>({4, 4, 12, 12, 6}) == "");
   CHECK(differs_in_memory<growing_in_three, uneven::volume>({4, 4, 12, 11, 6}) == "");

@@ -52,22 +52,22 @@ class bound_layer {
     using reading = tessera::detail::window_reading;
     return once<reading>([&] { return reading(inputs[0].to->layout(), team->rank(), outputs, first, kernels, outside, by); });
   }
-  /// The first operand read so by its edges, where that serves: not where copies are compared, as then all of them must be there.
-  std::optional<tessera::detail::box_by_edges> by_edges(const at::Tensor& x, int first, const static_vector<sliding, 8>& kernels, own_padding by,
-                                                        const tessera::detail::window_reading& whole) const {
-    using held = std::shared_ptr<const tessera::detail::window_edges>;
+  /// The first operand by its edges, which follow from `of`, where they serve: not where copies are compared, as then all of them must be there.
+  template <class Edges, class... Of>
+  std::optional<tessera::detail::box_by_edges<Edges>> by_edges(const at::Tensor& x, const Of&... of) const {
+    using found = std::shared_ptr<const Edges>;
     if (some_are_empty || team->checked) return {};
-    const held& edges = once<held>([&]() -> held {
-      const auto found = std::make_shared<const tessera::detail::window_edges>(inputs[0], team->rank(), outputs, first, kernels, by, whole, team->carrier().edges_apart);
-      return found->serve() ? found : nullptr;
+    const found& edges = once<found>([&]() -> found {
+      const auto made = std::make_shared<const Edges>(inputs[0], team->rank(), outputs, team->carrier().edges_apart, of...);
+      return made->serve() ? made : nullptr;
     });
     if (!edges) return {};
-    return std::optional<tessera::detail::box_by_edges>(std::in_place, team, inputs[0], x, edges);
+    return std::optional<tessera::detail::box_by_edges<Edges>>(std::in_place, team, inputs[0], x, edges);
   }
   /// What this worker's inputs give under transposed kernels, which are the layer's.
   const tessera::detail::window_giving& gives_by(int first, const static_vector<sliding, 8>& kernels) const {
     using giving = tessera::detail::window_giving;
-    return once<giving>([&] { return giving(boxes(), first, kernels); });
+    return once<giving>([&] { return giving(boxes().operands[0].held, boxes().result.held, first, kernels); });
   }
   /// Where the boxes of the local operation lie.
   const local_boxes& boxes() const {

@@ -20,9 +20,11 @@ namespace tessera::nn {
 
 TESSERA_INLINE at::Tensor forward_contraction(const bound_layer& b, const contraction& what, const at::Tensor& input, const std::vector<parameter>& parameters) {
   const bool slides = !what.kernels.empty();
-  const tessera::detail::window_reading* reading = slides && !what.transposed ? &b.reads(what.feature + 1, what.kernels, 0, own_padding::any) : nullptr;
-  auto edges = reading != nullptr ? b.by_edges(input, what.feature + 1, what.kernels, own_padding::any, *reading) : std::nullopt;
-  const at::Tensor x = edges ? input : reading != nullptr ? b.ready(input, *reading) : b.ready(input);
+  const int first = what.feature + 1;  // of what kernels slide over
+  const detail::window_reading* reading = slides && !what.transposed ? &b.reads(first, what.kernels, 0, own_padding::any) : nullptr;
+  auto edges = reading != nullptr ? b.by_edges<detail::window_edges>(input, first, what.kernels, own_padding::any, *reading) : std::nullopt;
+  auto added = what.transposed ? b.by_edges<detail::given_edges>(input, first, what.kernels) : std::nullopt;
+  const at::Tensor x = edges || added ? input : reading != nullptr ? b.ready(input, *reading) : b.ready(input);
   const at::ScalarType e = x.scalar_type();
   const at::ScalarType sums = slides ? detail::convolved_in(e) : at::isReducedFloatingType(e) ? at::kFloat : e;
   const auto weight = [&](std::size_t i) { return parameters[i].use({e, sums}); };
@@ -37,25 +39,29 @@ TESSERA_INLINE at::Tensor forward_contraction(const bound_layer& b, const contra
     sizes[static_cast<std::size_t>(what.feature < 0 ? y.dim() + what.feature : what.feature)] = bias.size(-1);
     return bias.view(sizes);
   };
-  const detail::window_giving* gives = slides && what.transposed && !b.is_empty ? &b.gives_by(what.feature + 1, what.kernels) : nullptr;
-  const bool inside = adds_bias && !b.is_empty && (gives == nullptr || gives->takes_bias());
-  const std::optional<at::Tensor> bias = inside ? std::optional(operands[2]) : std::nullopt;
+  const std::optional<at::Tensor> bias = adds_bias && !b.is_empty ? std::optional(operands[2]) : std::nullopt;
   at::Tensor y;
   if (b.is_empty) {
     y = detail::empty_result(b.outputs, {x, w});
     if (adds_bias) y = y + along(y, operands[2]);
-  } else if (gives != nullptr) {
+  } else if (what.transposed) {
     const index_t groups = what.groups == 1 ? 1 : x.size(what.feature) * what.groups / b.boxes().operands[0].extents[what.feature];
-    const detail::kernel_lists& k = gives->lists();
-    y = at::convolution(x.to(sums), w, bias, k.step, gives->cut(), k.dilation, true, gives->further(), groups);
-    if (adds_bias && !inside && gives->complete()) y.add_(along(y, operands[2]));
-    y = gives->placed(y);
-    if (adds_bias && !gives->complete()) y.add_(along(y, operands[2]));
+    const auto given = [&](const at::Tensor& read, const detail::window_giving& g, bool biased) {
+      const bool inside = biased && g.takes_bias();
+      const at::Tensor made = at::convolution(read.to(sums), w, inside ? bias : std::nullopt, g.lists().step, g.cut(), g.lists().dilation, true, g.further(), groups);
+      if (biased && !inside && g.complete()) made.add_(along(made, *bias));
+      const at::Tensor all = g.placed(made);
+      if (biased && !g.complete()) all.add_(along(all, *bias));
+      return all;
+    };
+    const auto of_part = [&](const at::Tensor& read, const detail::window_giving& g) { return given(read, g, adds_bias); };
+    y = added ? added->give(of_part, [&](const at::Tensor& read, const detail::window_giving& g) { return given(read, g, false); })
+              : of_part(x, b.gives_by(first, what.kernels));
   } else if (slides) {
     const auto convolved = [&](const at::Tensor& read, const detail::kernel_lists& k) {
       return at::convolution(read.to(sums), w, bias, k.step, k.padding, k.dilation, false, k.zero, x.size(what.feature) / w.size(1));
     };
-    y = edges ? edges->give(convolved) : convolved(x, reading->lists());
+    y = edges ? edges->give(convolved, convolved) : convolved(x, reading->lists());
   } else if (what.by_expert()) {
     y = linear_of_each(x.to(sums), w, bias);
   } else {
@@ -110,21 +116,24 @@ TESSERA_INLINE at::Tensor forward_unfolded(const bound_layer& b, const unfolding
 }
 
 TESSERA_INLINE at::Tensor forward_folded(const bound_layer& b, const folding& what, const at::Tensor& input) {
-  const at::Tensor x = b.ready(input);
+  auto added = b.by_edges<detail::given_edges>(input, 2, what.gives.kernels);
+  const at::Tensor x = added ? input : b.ready(input);
   if (b.is_empty) return b.leaving(detail::empty_result(b.outputs, {x}));
-  const detail::window_giving& gives = b.gives_by(2, what.gives.kernels);
   const detail::picture_lists k(what.windows.kernels);
-  const detail::kernel_lists& reach = gives.lists();
   const at::ScalarType e = x.scalar_type(), sums = detail::added_in(e);
-  std::vector<index_t> cut(2, 0), size(2, 1), sizes{x.size(0), x.size(1) / what.windows.taps()};
-  const std::size_t first = 2 - reach.kernel.size();
-  for (std::size_t i = 0; i < reach.kernel.size(); ++i) {
-    cut[first + i] = gives.cut()[i];
-    size[first + i] = (x.size(static_cast<index_t>(2 + i)) - 1) * reach.step[i] + reach.kernel[i] - 2 * gives.cut()[i] + gives.further()[i];
-    sizes.push_back(size[first + i]);
-  }
-  const at::Tensor y = at::col2im(x.to(sums).flatten(2), size, k.kernel, k.dilation, cut, k.step).view(sizes);
-  return b.leaving(b.tied(gives.placed(y).to(e), {x}));
+  const auto folded = [&](const at::Tensor& read, const detail::window_giving& gives) {
+    const detail::kernel_lists& reach = gives.lists();
+    std::vector<index_t> cut(2, 0), size(2, 1), sizes{read.size(0), read.size(1) / what.windows.taps()};
+    const std::size_t line = 2 - reach.kernel.size();
+    for (std::size_t i = 0; i < reach.kernel.size(); ++i) {
+      cut[line + i] = gives.cut()[i];
+      size[line + i] = (read.size(static_cast<index_t>(2 + i)) - 1) * reach.step[i] + reach.kernel[i] - 2 * gives.cut()[i] + gives.further()[i];
+      sizes.push_back(size[line + i]);
+    }
+    return gives.placed(at::col2im(read.to(sums).flatten(2), size, k.kernel, k.dilation, cut, k.step).view(sizes));
+  };
+  const at::Tensor y = added ? added->give(folded, folded) : folded(x, b.gives_by(2, what.gives.kernels));
+  return b.leaving(b.tied(y.to(e), {x}));
 }
 
 TESSERA_INLINE at::Tensor forward_prelu(const call& c) {

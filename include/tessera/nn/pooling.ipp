@@ -164,10 +164,10 @@ TESSERA_INLINE pooled forward_pooling(const bound_layer& b, const pooling& what,
   const bool max = what.what == pooling::kind::max;
   const at::Scalar outside = max ? detail::lowest(input.scalar_type()) : at::Scalar(0);
   const detail::window_reading& reading = b.reads(2, kernels, outside, own_padding::half);
-  auto edges = indices ? std::nullopt : b.by_edges(input, 2, kernels, own_padding::half, reading);
+  auto edges = indices ? std::nullopt : b.by_edges<tessera::detail::window_edges>(input, 2, kernels, own_padding::half, reading);
   const at::Tensor x = edges ? input : b.ready(input, reading);
   if (b.is_empty) return {b.tied(detail::empty_result(b.outputs, {x}), {x}), at::empty(b.sizes, at::kLong)};
-  const auto of_windows = [&](const auto& pool) { return edges ? edges->give(pool) : pool(x, reading.lists()); };
+  const auto of_windows = [&](const auto& pool) { return edges ? edges->give(pool, pool) : pool(x, reading.lists()); };
   if (!max) {  // a sum may be too large for a half type where its mean is not
     const auto& by = b.once<detail::window_divisors>([&] { return detail::window_divisors(what, used, b.outputs); });
     const at::ScalarType e = input.scalar_type(), sums = detail::added_in(e);

@@ -114,14 +114,13 @@ class window_reading {
 /// How a worker's inputs give its outputs under transposed kernels that slide over the last dimensions of a result.
 class window_giving {
  public:
-  window_giving(const local_boxes& where, int first, const static_vector<sliding, 8>& kernels) : lists_(kernels) {
-    const local_box& given = where.operands[0];
-    around_.before.resize(given.held.count);
-    around_.behind.resize(given.held.count);
+  window_giving(const holding& given, const holding& outputs, int first, const static_vector<sliding, 8>& kernels) : lists_(kernels) {
+    around_.before.resize(given.count);
+    around_.behind.resize(given.count);
     for (int i = 0; i < kernels.count; ++i) {
       const int d = first + i;
-      const interval& wanted = where.result.held[d][0];
-      const cropping c = cropping_of(kernels[i], given.held[d][0], wanted);
+      const interval& wanted = outputs[d][0];
+      const cropping c = cropping_of(kernels[i], given[d][0], wanted);
       cut_.push_back(c.cut);
       further_.push_back(c.further);
       const interval taken = overlap(c.made, wanted);

@@ -6,7 +6,8 @@
 namespace tessera {
 
 /// How what a transposed kernel gives of some inputs becomes the outputs that are wanted. LibTorch cuts off as much at both ends and goes on by
-/// less than a step at the far one; what is more than wanted is cut off behind it, and what no input gives is zeros.
+/// less than a step at the far one; what is more than wanted is cut off behind it, and what no input gives is zeros. Nor is it asked for more than a
+/// step where steps are longer than one: its backward in three dimensions then writes outside its memory.
 struct cropping {
   index_t cut = 0;      ///< at both ends
   index_t further = 0;  ///< at the far one
@@ -18,7 +19,8 @@ constexpr cropping cropping_of(const sliding& kernel, const interval& inputs, co
   const interval kept = overlap(all, wanted);
   const index_t most = detail::larger(kernel.stride, kernel.dilation) - 1;
   cropping c;
-  if (!kept.empty()) c.cut = detail::clamp(kept.lo - all.lo, 0, all.hi - kept.hi + most);
+  const index_t safe = kernel.stride > 1 ? kernel.stride : all.size();
+  if (!kept.empty()) c.cut = detail::clamp(kept.lo - all.lo, 0, detail::smaller(safe, all.hi - kept.hi + most));
   c.further = detail::clamp(c.cut - (all.hi - wanted.hi), 0, most);
   c.made = {all.lo + c.cut, all.hi - c.cut + c.further};
   return c;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/operation/cropping.hpp>
 #include <tessera/operation/framing.hpp>
 #include <tessera/plan/change.hpp>
 #include <tessera/plan/narrowing.hpp>
@@ -40,6 +41,22 @@ constexpr edging edging_of(const sliding& kernel, const interval& own, const int
     if (!at.empty()) e.edges.push({at, {needs.first(at.lo), needs.last(at.hi - 1) + 1}});
   e.serves = !inner.empty();
   for (const edging::edge& at : e.edges) e.serves = e.serves && at.reads.lo >= held.lo && at.reads.hi <= held.hi;
+  return e;
+}
+
+/// How transposed windows over what a worker holds itself of a dimension give its outputs: by linearity the result is what they give, and at its
+/// edges what the windows over each stretch that comes beside give to be added. Edges read what others hold alone. It serves where the operation cuts
+/// off itself what is more than wanted.
+constexpr edging adding_of(const sliding& kernel, const interval& own, const interval& held, const interval& outputs) {
+  edging e;
+  if (own.empty() || own.lo < held.lo || own.hi > held.hi || !(cropping_of(kernel, own, outputs).made == outputs)) return e;
+  e.serves = true;
+  const window gives = kernel.needs();
+  for (const interval& beside : {interval{held.lo, own.lo}, interval{own.hi, held.hi}}) {
+    if (beside.empty()) continue;
+    const interval at = overlap({gives.first(beside.lo), gives.last(beside.hi - 1) + 1}, outputs);
+    if (!at.empty()) e.edges.push({at, beside});
+  }
   return e;
 }
 

@@ -96,7 +96,8 @@ constexpr edge_memory edges_of(const layer_plan& p, element e) {
     for (int k = 0; d >= first && k < made.count(); ++k) {
       const intervals part = own.held(k), all = held.held(k), outputs = made.held(k);
       if (size_of(part) == 0 || size_of(outputs) == 0 || part.count != 1 || all.count != 1) return {};
-      const edging at = edging_of(p.holds.windows[d - first], part[0], all[0], outputs[0], p.holds.pads);
+      const sliding& window = p.holds.windows[d - first];
+      const edging at = p.holds.spreads ? adding_of(window, part[0], all[0], outputs[0]) : edging_of(window, part[0], all[0], outputs[0], p.holds.pads);
       if (!at.serves) return {};
       index_t reads = 0, gives = 0;
       for (const edging::edge& one : at.edges) {
@@ -166,6 +167,13 @@ constexpr void add_given(const layer_plan& p, element e, layer_memory& m) {
   m.returning = capped_sum(m.returning, copied);
   for (int d = 0; d < first - 1 && p.holds.windows.count < 3; ++d) copied = capped_product(copied, longest(parts(p.used(), d)));
   m.scratch = capped_sum(m.scratch, copied);
+  if (const edge_memory edges = edges_of(p, e); edges.frame > 0) {
+    m.operands[0].fresh = false;
+    m.remembered = capped_sum(m.remembered, edges.kept);
+    m.scratch = capped_sum(m.scratch, edges.frame);
+    m.returning = larger(m.returning, edges.frame);
+    return;
+  }
   // The result may be a view of more. Its gradient is padded to that, one dimension after the other, the first one last.
   way_memory& y = m.results[0];
   index_t whole = bytes_of(e);
