@@ -267,6 +267,16 @@ void linear_on_three_meshes(const ts::team<grid>& team) {
   const int rank = team.rank();
   const at::Tensor mine = rank == 3 ? serial.narrow(1, 0, 3) : rank == 1 ? serial.narrow(1, 3, 2) : at::empty({0, 0}, at::kDouble);
   expect_equal(y.local(), mine, "a linear layer on three meshes");
+
+  // [layer]
+  // The same as a layer: it computes where its operand comes to, so its weight and bias lie on a mesh of their own.
+  using there = ts::nn::chain<ts::nn::repartition<ts::partition<p_w, ts::whole, ts::blocks<col>>>,                  // copies along row
+                              ts::nn::linear<5, ts::cut_in<col>, ts::cut_out<row>>,                                 // on P_w, summed over col
+                              ts::nn::repartition<ts::partition<p_y, ts::whole, ts::blocks<few>>>>;
+  const ts::nn::network<there, input> net{team, ts::seed{1}};
+  // [end]
+  ts::nn::assign(net, {{"0.weight", ws}, {"0.bias", at::zeros({5}, at::kDouble)}});
+  expect_equal(net(x).local(), mine, "a linear layer whose weight has a mesh of its own");
 }
 
 void layers(const ts::team<grid>& team) {
