@@ -1,7 +1,4 @@
-#include "tests/support/device/torch_device.hpp"
-#include "tests/support/tensors.hpp"
-
-#include <tessera/comm/nccl/nccl_exchange.hpp>
+#include "tests/support/device/ship.hpp"
 
 using namespace tessera;
 using namespace tessera::testing;
@@ -10,36 +7,12 @@ using namespace tessera::testing;
 
 namespace {
 
-struct deck : axis<2> {};
-struct lane : axis<2> {};
-using ship = mesh<deck, lane>;
 template <class P>
 using cargo = tensor<P, shape_of<7, 6>, double>;
 using in_rows = partition<ship, blocks<deck, lane>, whole>;
 using in_columns = partition<ship, whole, blocks<deck, lane>>;
 using in_tiles = partition<ship, blocks<deck>, blocks<lane>>;
 using in_copies = partition<ship, whole, whole, invariant<deck, lane>>;
-
-/// f(team, device) on four workers with a device each.
-template <class F>
-auto on_ship(F&& f) {
-  device_machine machine;
-  auto all = on_workers(4, [&](const std::shared_ptr<transport>& host) {
-    const auto carrier = std::make_shared<nccl_transport>(host, std::make_shared<late_boxes>(), nccl_options{});
-    const current_device here(carrier->device());
-    std::string wrong;
-    {
-      team<ship> t(std::make_shared<team_state>(carrier, ship::value));
-      wrong = f(t, torch_device(carrier->device()));
-    }
-    carrier->synchronise();
-    return wrong;
-  });
-  CHECK(machine.kept() == 0);
-  INFO(all.errors());
-  REQUIRE(all.well());
-  for (int r = 0; r < 4; ++r) CHECK(all.of(r) == "");
-}
 
 at::Tensor cargo_numbers() { return at::arange(42, at::kDouble).reshape({7, 6}) / 10; }
 
@@ -75,6 +48,33 @@ TEST_CASE("a verb brings to a device what it brings to the host, with its gradie
       wrong += is_there<in_rows>(t, device, "in two halves", [](const auto& x) { return finish(start<in_tiles>(x)); });
       wrong += is_there<in_tiles>(t, device, "at run time", [](const auto& x) { return cargo<in_rows>(to(value_of<cargo<in_rows>>.layout, x.dynamic())); });
     }
+    return wrong;
+  });
+}
+
+TEST_CASE("backward stands in the order of the stream of its forward, whichever is current") {
+  on_ship([](team<ship>& t, c10::Device device) -> std::string {
+    const device_stream own;
+    const c10::Stream beside(c10::Stream::UNSAFE, device, reinterpret_cast<c10::StreamId>(own.get()));
+    const auto go = [&](auto&& change) {
+      auto x = take<cargo<in_rows>>(t, cargo_numbers().to(device));
+      x.requires_grad();
+      device_event before, behind;
+      before.record(nullptr);
+      before.delay(own.get());
+      const auto y = [&] {
+        const c10::StreamGuard here(beside);
+        return change(assume<cargo<in_rows>>(t, x.local() * 2));
+      }();
+      behind.record(own.get());
+      behind.delay(nullptr);
+      const at::Tensor s = y.local().pow(3).sum();
+      s.backward();
+      return at::allclose(x.local().grad().cpu(), 24 * x.local().detach().cpu().pow(2));
+    };
+    std::string wrong;
+    if (!go([](const auto& x) { return to<in_columns>(x); })) wrong += "to; ";
+    if (!go([](const auto& x) { return finish(start<in_tiles>(x)); })) wrong += "in two halves; ";
     return wrong;
   });
 }

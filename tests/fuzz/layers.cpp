@@ -147,9 +147,16 @@ std::vector<tensor<dyn>> called(const nn::dynamic_network& net, const std::vecto
 
 at::Tensor gradient_of(const at::Tensor& x) { return x.grad().defined() ? x.grad() : at::zeros_like(x); }
 
-/// A case on one worker.
+/// A tensor on a device, which lies there as it does here.
+at::Tensor there(const at::Tensor& x, c10::Device device) {
+  return device.is_cpu() ? x : at::empty_strided(x.sizes(), x.strides(), x.options().device(device)).copy_(x);
+}
+
+/// A case on one worker, whose tensors lie where its transport serves them.
 came_to worker(const layer_case& c, const nn::program& p, const std::vector<tensors>& boxes, const std::shared_ptr<transport>& carrier) {
   const family& f = family_of(c);
+  const tensor_place place = carrier->traits().tensors;
+  const c10::Device device(static_cast<c10::DeviceType>(place.kind), static_cast<c10::DeviceIndex>(place.index));
   const auto r = static_cast<std::size_t>(carrier->rank());
   carrier->edges_apart = c.salt % 2 == 0 ? 0 : 8;  // in half of the cases edges come behind the rest, whatever their share
   const auto team = std::make_shared<team_state>(carrier, c.operands[0].layout.mesh);
@@ -157,7 +164,7 @@ came_to worker(const layer_case& c, const nn::program& p, const std::vector<tens
   std::vector<tensor<dyn>> x;
   tensors given;
   for (std::size_t i = 0; i < boxes.size(); ++i) {
-    given.push_back(boxes[i][r].detach().set_requires_grad(is_real(boxes[i][r].scalar_type())));
+    given.push_back(there(boxes[i][r].detach(), device).set_requires_grad(is_real(boxes[i][r].scalar_type())));
     x.emplace_back(team, c.operands[i].layout, given[i]);
   }
   std::unique_ptr<nn::dynamic_network> net;
@@ -186,7 +193,7 @@ came_to worker(const layer_case& c, const nn::program& p, const std::vector<tens
       for (const nn::state_tensor& one : *all) s.kept = s.kept && at::equal(one.stored().local(), before[i++]);
     return s;
   }
-  const auto add = [&](const std::string& name, const placement_handle& where, const at::Tensor& box) { s.parts[name] = {where, box, name}; };
+  const auto add = [&](const std::string& name, const placement_handle& where, const at::Tensor& box) { s.parts[name] = {where, box.cpu(), name}; };
   const auto back = [&](const tensor<dyn>& of) { return team->place(cotangent(of.layout())); };
   tensors ends, seeds;
   for (std::size_t k = 0; k < y.size(); ++k) {
@@ -194,7 +201,8 @@ came_to worker(const layer_case& c, const nn::program& p, const std::vector<tens
     if (!y[k].local().requires_grad()) continue;
     const layout seeded = cotangent(y[k].layout());
     ends.push_back(y[k].local());
-    seeds.push_back(boxes_of(seeded, y[k].type(), value_of_seed(c, k, seeded), carrier->size(), 0, c.salt + 3)[r]);
+    seeds.push_back(boxes_of(seeded, y[k].type(), value_of_seed(c, k, seeded), carrier->size(), 0, c.salt + 3)[r].to(device));
+    if (y[k].local().device() != device) throw error(refusal{code::wrong_device}, "a result");
   }
   if (!ends.empty()) torch::autograd::backward(ends, seeds);
   for (std::size_t i = 0; i < x.size(); ++i)
@@ -202,12 +210,12 @@ came_to worker(const layer_case& c, const nn::program& p, const std::vector<tens
   tensors stepped;
   for (const nn::state_tensor& w : parameters) {
     const at::Tensor& local = w.stored().local();
-    s.parts["gradient of " + w.path()] = {back(w.stored()), gradient_of(local).clone(), "gradient of " + behind_the_number(w.key()), w};
+    s.parts["gradient of " + w.path()] = {back(w.stored()), gradient_of(local).clone().cpu(), "gradient of " + behind_the_number(w.key()), w};
     stepped.push_back(local);
   }
   if (!stepped.empty()) torch::optim::SGD(stepped, step_options()).step();
   for (const auto* all : {&parameters, &buffers})
-    for (const nn::state_tensor& one : *all) s.parts[one.path()] = {one.stored().where(), one.stored().local().detach(), behind_the_number(one.key()), one};
+    for (const nn::state_tensor& one : *all) s.parts[one.path()] = {one.stored().where(), one.stored().local().detach().cpu(), behind_the_number(one.key()), one};
   return s;
 }
 
@@ -453,7 +461,7 @@ layer_case roll_layer(const std::string& layer, dice& d) {
   return c;
 }
 
-std::string judge_layer(const layer_case& c, long& refused) {
+std::string judge_layer(const layer_case& c, long& refused, const carried& over) {
   const family& f = family_of(c);
   const auto not_taken = [&](const std::string& code, const std::string& text) -> std::string {
     ++refused;
@@ -482,9 +490,12 @@ std::string judge_layer(const layer_case& c, long& refused) {
     boxes.push_back(boxes_of(c.operands[i].layout, c.operands[i].element, value_of_operand(c, i), world, c.memory, c.salt + 7));
   const auto run = in_world(
       world,
-      [&](const std::shared_ptr<transport>& carrier) {
+      [&](const std::shared_ptr<transport>& host) {
         prepare_thread();
-        return worker(c, p, boxes, carrier);
+        const std::shared_ptr<transport> carrier = over(host);
+        came_to all = worker(c, p, boxes, carrier);
+        carrier->synchronise();
+        return all;
       },
       std::chrono::seconds{20}, {}, in_kept_threads);
   if (!run.well()) return "throws: " + run.errors().substr(0, 800);

@@ -3,6 +3,7 @@
 
 #include "shrink.hpp"
 #include "tests/support/generate.hpp"
+#include "tests/support/in_workers.hpp"
 
 #include <tessera/file/layout.hpp>
 #include <tessera/topology/tensor_type.hpp>
@@ -47,7 +48,10 @@ layer_case roll_layer(const std::string& layer, dice& d);
 
 /// What is wrong with a layer on a case, against the serial one: outputs, gradients, a step of the parameters, buffers; or nothing. Counts
 /// what the layer refuses, which must be for a reason that its family lists, by one code on all workers and with nothing changed.
-std::string judge_layer(const layer_case& c, long& refused);
+std::string judge_layer(const layer_case& c, long& refused, const carried& over = by_itself);
+
+/// The same of tensors on devices, over NCCL, with a machine of no devices behind them.
+std::string judge_layer_on_devices(const layer_case& c, long& refused);
 
 /// Simpler options, for the shrinker: fewer, smaller, one dimension of a kernel less.
 template <class With>

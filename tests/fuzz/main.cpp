@@ -30,7 +30,8 @@ constexpr const char* about =
     "  plans      who receives what from whom, costs and lower bounds, mirrored lists, and what values come to\n"
     "  exchanges  tensors of every element type, run on threads: elements, gradients, the pairing, bytes\n"
     "  devices    the same over NCCL, between devices that are threads of this process\n"
-    "  layers     layers under rolled options on tensors that lie anyhow, against LibTorch's: outputs, gradients, a step, buffers\n"
+    "  layers     layers under rolled options on tensors that lie anyhow, against LibTorch's: outputs, gradients, a step, buffers;\n"
+    "             with --on-devices on such devices\n"
     "A case that fails is made smaller and printed as a line that --case runs again.";
 constexpr const char* statuses =
     "Exit status: 0 when all is right, 1 when a case fails, 2 when an option or a case has no meaning.";
@@ -86,7 +87,8 @@ int try_one(const std::string& line) {
 #ifdef FUZZ_EXCHANGES
   long refused = 0;
   if (const auto c = parse_layer(line); c && legal(*c))
-    return shown("layer", *c, [&](const layer_case& l) { return judge_layer(l, refused); }) ? 0 : 1;
+    return std::max(shown("layer", *c, [&](const layer_case& l) { return judge_layer(l, refused); }) ? 0 : 1,
+                    shown("layer on devices", *c, [&](const layer_case& l) { return judge_layer_on_devices(l, refused); }) ? 0 : 1);
 #endif
   std::fprintf(stderr, "fuzz: this is no case, or one whose change is refused\n");
   return 2;
@@ -152,13 +154,14 @@ int try_changes(const char* what, long count, std::uint64_t seed, const limits& 
 
 #ifdef FUZZ_EXCHANGES
 /// The same of one layer, or of each.
-int try_layers(const std::string& only, long count, std::uint64_t seed) {
+int try_layers(const std::string& only, long count, std::uint64_t seed, bool on_devices) {
   int failed = 0;
+  const std::string where = on_devices ? " on devices" : "";
   for (const std::string& layer : layer_names()) {
     if (!only.empty() && only != layer) continue;
     long refused = 0;
     failed += try_all(
-        layer, count, seed, [&](dice& d) { return roll_layer(layer, d); }, parse_layer, [&](const layer_case& c) { return judge_layer(c, refused); }, refused);
+        layer + where, count, seed, [&](dice& d) { return roll_layer(layer, d); }, parse_layer, [&](const layer_case& c) { return on_devices ? judge_layer_on_devices(c, refused) : judge_layer(c, refused); }, refused);
   }
   return failed;
 }
@@ -172,6 +175,7 @@ int main(int argc, char** argv) {
   long devices = 300;
   long layers = 300;
   std::string layer;
+  bool on_devices = false;
   std::uint64_t seed = static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count()) % 1500000;
   std::string line;
   std::string file;
@@ -186,6 +190,7 @@ int main(int argc, char** argv) {
   app.add_option("--devices", devices, "how many exchanges over NCCL; none where there is no LibTorch")->capture_default_str()->check(count)->type_name("N");
   app.add_option("--layers", layers, "how many cases of each layer; none where there is no LibTorch")->capture_default_str()->check(count)->type_name("N");
   app.add_option("--layer", layer, "of this layer alone, and no plans and exchanges")->type_name("NAME");
+  app.add_flag("--on-devices", on_devices, "layers on devices that are threads of this process, and no plans and exchanges");
   app.add_option("--seed", seed, "of the clock unless said")->type_name("S");
   app.add_option("--case", line, "only this one: a change as a plan and as an exchange, or a layer");
   app.add_option("--cases", file, "only these, a line each")->type_name("FILE");
@@ -199,11 +204,12 @@ int main(int argc, char** argv) {
   if (!file.empty()) return try_lines(file);
 
   int failed = 0;
-  if (layer.empty()) failed += try_changes("plans", plans, seed, {}, {"double"}, judge_plan);
+  const bool changes = layer.empty() && !on_devices;
+  if (changes) failed += try_changes("plans", plans, seed, {}, {"double"}, judge_plan);
 #ifdef FUZZ_EXCHANGES
-  if (layer.empty()) failed += try_changes("exchanges", exchanges, seed, {10, 200}, element_names(), [](const fuzz_case& c) { return judge_exchange(c); });
-  if (layer.empty()) failed += try_changes("over NCCL", devices, seed, {6, 100}, element_names(), judge_on_devices);
-  failed += try_layers(layer, layers, seed);
+  if (changes) failed += try_changes("exchanges", exchanges, seed, {10, 200}, element_names(), [](const fuzz_case& c) { return judge_exchange(c); });
+  if (changes) failed += try_changes("over NCCL", devices, seed, {6, 100}, element_names(), judge_on_devices);
+  failed += try_layers(layer, layers, seed, on_devices);
 #endif
   return failed == 0 ? 0 : 1;
 }

@@ -15,6 +15,8 @@ class device_boxes {
 
   /// The kind of device, as LibTorch numbers it.
   virtual int kind() const = 0;
+  /// The stream on which this thread's tensors of its current device are made and read.
+  virtual CUstream_st* current() const = 0;
 
   /// to = from; equal extents, any strides.
   virtual void copy(const region& from, const region& to, CUstream_st* on) = 0;

@@ -62,6 +62,9 @@ inline constexpr reason no_device{
 inline constexpr reason device_failed{
     "tessera.device.failed", "status",
     "CUDA or NCCL reports an error; see its words, and the messages of the other workers"};
+inline constexpr reason stream_untold{
+    "tessera.device.stream", "",
+    "this LibTorch does not say what CUDA calls its streams, as 2.11 does; say it in nccl_options::stream"};
 inline constexpr reason sum_unknown_to_nccl{
     "tessera.device.sum", "",
     "NCCL does not combine terms of this element so; leave nccl_options::library_sums off, and the library does"};

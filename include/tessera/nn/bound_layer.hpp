@@ -50,7 +50,7 @@ class bound_layer {
   /// What this worker's outputs read under kernels, which are the layer's.
   const tessera::detail::window_reading& reads(int first, const static_vector<sliding, 8>& kernels, const at::Scalar& outside, own_padding by = own_padding::none) const {
     using reading = tessera::detail::window_reading;
-    return once<reading>([&] { return reading(inputs[0].to->layout(), team->rank(), outputs, first, kernels, outside, by); });
+    return once<reading>([&] { return reading(inputs[0].to->layout(), *team, outputs, first, kernels, outside, by); });
   }
   /// The first operand by its edges, which follow from `of`, where they serve: not where copies are compared, as then all of them must be there.
   template <class Edges, class... Of>

@@ -26,9 +26,6 @@ at::Tensor forward_widened(const bound_layer& b, const static_vector<sliding, 8>
 /// The sums of this worker's part of each channel over the extents of the whole, put together.
 at::Tensor forward_averaging(const call& c);
 
-/// Interpolation ∘ (blocks → what the outputs' parts need).
-at::Tensor forward_upsampled(const bound_layer& b, const upsampling& what, const at::Tensor& input);
-
 /// Channels as space, or space as channels.
 at::Tensor forward_shuffled(const call& c, const shuffling& what);
 

@@ -26,7 +26,7 @@ TESSERA_INLINE at::Tensor forward_contraction(const bound_layer& b, const contra
   auto added = what.transposed ? b.by_edges<detail::given_edges>(input, first, what.kernels) : std::nullopt;
   const at::Tensor x = edges || added ? input : reading != nullptr ? b.ready(input, *reading) : b.ready(input);
   const at::ScalarType e = x.scalar_type();
-  const at::ScalarType sums = slides ? detail::convolved_in(e) : at::isReducedFloatingType(e) ? at::kFloat : e;
+  const at::ScalarType sums = slides ? detail::convolved_in(x) : detail::multiplied_in(x);
   const auto weight = [&](std::size_t i) { return parameters[i].use({e, sums}); };
   const at::Tensor w = weight(0);
   const bool leaves = b.results[0].from == b.results[0].to;
@@ -85,11 +85,6 @@ TESSERA_INLINE at::Tensor forward_averaging(const call& c) {
   return c.layer.leaving(functions::compute_mean(where, c.operand(), dims).reshape(c.layer.sizes));
 }
 
-TESSERA_INLINE at::Tensor forward_upsampled(const bound_layer& b, const upsampling& what, const at::Tensor& input) {
-  const at::Tensor x = b.ready(input);
-  return b.is_empty ? detail::empty_result(b.outputs, {x}) : interpolate(x, what, b.boxes());
-}
-
 TESSERA_INLINE at::Tensor forward_shuffled(const call& c, const shuffling& what) {
   const at::Tensor x = c.used();
   const bool back = what.back;
@@ -145,7 +140,7 @@ TESSERA_INLINE at::Tensor forward_prelu(const call& c) {
 TESSERA_INLINE at::Tensor forward_rrelu(const call& c, const drawn_slopes& what) {
   const at::Tensor& x = c.operand();
   at::Tensor slope = c.training ? detail::drawn(c, c.layer.inputs[0].to->layout(), "slope").mul_(what.upper - what.lower).add_(what.lower)
-                                : at::full(x.sizes(), (what.lower + what.upper) / 2, at::kDouble);
+                                : at::full(x.sizes(), (what.lower + what.upper) / 2, x.options().dtype(at::kDouble));
   return x * slope.masked_fill_(x.detach() > 0, 1).to(x.scalar_type());
 }
 

@@ -33,8 +33,9 @@ class groups_here {
     }
     coordinates mine;
     if (!whole_.mesh.locate(rank, mine)) return;
-    here_ = elements_at(mine).clamp_min(1);
-    if (cut_ && silent_[0].empty()) counts_ = counts(mine, layer.exchanges[0].to->layout().dims[0].extent / sent_);
+    const c10::Device device = device_of(*team_);
+    here_ = elements_at(mine).clamp_min(1).to(device);
+    if (cut_ && silent_[0].empty()) counts_ = counts(mine, layer.exchanges[0].to->layout().dims[0].extent / sent_).to(device);
   }
 
   /// Whether workers share groups.
@@ -56,7 +57,13 @@ class groups_here {
   /// The extents of a group here, as LibTorch's kernels take them.
   std::vector<index_t> sizes(const at::Tensor& x) const { return x.sizes().slice(x.sizes().size() - over_.size()).vec(); }
   /// What groups have, for each of their channels.
-  at::Tensor spread(const at::Tensor& of_groups) const { return range_of_.defined() ? of_groups.index_select(1, range_of_) : of_groups; }
+  at::Tensor spread(const at::Tensor& of_groups) const {
+    if (!of_.channels.said()) return of_groups;
+    std::vector<index_t> sizes = of_groups.sizes().vec();
+    sizes.insert(sizes.begin() + 2, widest_);
+    const at::Tensor all = of_groups.unsqueeze(2).expand(sizes).flatten(1, 2);
+    return places_.defined() ? all.index_select(1, places_) : all;
+  }
 
   /// How kernels take a box. Where groups are channels of one element a sample, they are columns.
   row_form form(const at::Tensor& x) const {
@@ -102,13 +109,14 @@ class groups_here {
     back({at::zeros(at::IntArrayRef(none.begin(), none.end()), mine.options())});
     return mine;
   }
-  /// Sums over what groups have here.
+  /// Sums over what groups have here, in one order wherever they are added.
   at::Tensor summed(const at::Tensor& x) const {
     const at::Tensor sums = over_.empty() ? x : x.sum(over_, true);
-    if (!range_of_.defined()) return sums;
+    if (!of_.channels.said()) return sums;
     std::vector<index_t> sizes = sums.sizes().vec();
-    sizes[1] = ranges_;
-    return at::zeros(sizes, sums.options()).index_add(1, range_of_, sums);
+    sizes[1] = ranges_ * widest_;
+    const at::Tensor all = places_.defined() ? at::zeros(sizes, sums.options()).index_copy(1, places_, sums) : sums;
+    return all.unflatten(1, {ranges_, widest_}).sum(2);
   }
 
   /// Means over all workers' samples; of none they are NaN, as LibTorch's.
@@ -131,22 +139,22 @@ class groups_here {
     return x.view(sizes);
   }
   double all() const { return std::max(1.0, count_); }
-  /// Of which range each channel of these is.
+  /// How these channels lie in ranges: each worker has whole ones, or some of those of any.
   void find_ranges(const intervals& channels) {
-    const index_t range = of_.range(whole_);
-    const bool apart = ranges_whole(whole_, of_);
-    ranges_ = apart ? size_of(channels) / range : of_.channels.as();
-    std::vector<index_t> each;
+    widest_ = of_.range(whole_);
+    ranges_ = ranges_whole(whole_, of_) ? size_of(channels) / widest_ : of_.channels.as();
+    if (ranges_ * widest_ == size_of(channels)) return;
+    std::vector<index_t> places;
     for (const interval& i : channels)
-      for (index_t c = i.lo; c < i.hi; ++c) each.push_back(apart ? static_cast<index_t>(each.size()) / range : c / range);
-    range_of_ = at::tensor(each, at::kLong);
+      for (index_t c = i.lo; c < i.hi; ++c) places.push_back(c);
+    places_ = at::tensor(places, at::kLong).to(device_of(*team_));
   }
   /// How many elements of each group a worker has.
   at::Tensor elements_at(const coordinates& c) const {
     const cutting cuts{whole_};
     double n = 1;
     for (const index_t d : over_) n *= static_cast<double>(size_of(cuts.held(static_cast<int>(d), c)));
-    if (!range_of_.defined()) return a_channel(at::full({1}, n, at::kDouble));
+    if (!of_.channels.said()) return a_channel(at::full({1}, n, at::kDouble));
     std::vector<double> each(static_cast<std::size_t>(ranges_), 0);
     if (ranges_whole(whole_, of_)) each.assign(each.size(), n * static_cast<double>(of_.range(whole_)));
     else
@@ -179,7 +187,8 @@ class groups_here {
   std::vector<index_t> over_;
   double count_ = 1;
   index_t ranges_ = 0;
-  at::Tensor range_of_;         ///< of each channel here, where groups are ranges of them
+  index_t widest_ = 1;          ///< how many channels a range has
+  at::Tensor places_;           ///< of each channel here among those of all ranges, where it has not all of them
   at::Tensor here_ = at::ones({}, at::kDouble);
   at::Tensor counts_;           ///< of the parts of each group
   std::vector<holding> silent_;  ///< what this worker sends in each exchange, where it has nothing to

@@ -1,9 +1,8 @@
 #pragma once
 
-#include <tessera/comm/error.hpp>
+#include <tessera/nn/bound_layer.hpp>
 #include <tessera/operation/interpolation.hpp>
 #include <tessera/operation/local_boxes.hpp>
-#include <tessera/tensor/element_type.hpp>
 
 namespace tessera::nn {
 
@@ -13,6 +12,9 @@ namespace tessera::nn {
 /// wherever the boxes are cut; an input that is not in the box is replaced by the nearest that is. Along each dimension, from the last to
 /// the third, rows are taken and added by weight; half types are added as float and rounded once.
 at::Tensor interpolate(const at::Tensor& x, const upsampling& what, const local_boxes& where);
+
+/// Interpolation ∘ (blocks → what the outputs' parts need).
+at::Tensor forward_upsampled(const bound_layer& b, const upsampling& what, const at::Tensor& input);
 
 }  // namespace tessera::nn
 

@@ -65,13 +65,22 @@ weighted_rows<Real> rows_of(const resampling& r, const interval& inputs, const i
   return rows;
 }
 
+/// What interpolates the outputs of a box from the inputs of another.
 template <class Real>
-at::Tensor resampled(const at::Tensor& x, const upsampling& what, const local_boxes& where) {
+using shared_combining = std::shared_ptr<const combining<Real>>;
+template <class Real>
+shared_combining<Real> combining_of(const upsampling& what, const local_boxes& where, c10::Device device) {
   const local_box &has = where.operands[0], &makes = where.result;
   matrices<Real> along;
   for (int i = 0; i < what.count(); ++i)
     along.push_back(rows_of<Real>(what.over(i, has.extents[2 + i]), has.held[2 + i][0], makes.held[2 + i][0]));
-  return combined(std::move(along), x);
+  return std::make_shared<const combining<Real>>(std::move(along), device);
+}
+
+/// x by by(Real{}): what interpolates elements of double or of float, as which half types are added.
+template <class By>
+at::Tensor interpolated(const at::Tensor& x, const By& by) {
+  return in_float([&](const at::Tensor& in) { return in.scalar_type() == at::kDouble ? combined(by(double{}), in) : combined(by(float{}), in); }, x);
 }
 
 /// Refuses a tensor that is not the box of the inputs, and outputs that have none.
@@ -81,7 +90,6 @@ inline refusal check_window(const at::Tensor& x, const upsampling& what, const l
   for (index_t dims : {x.dim(), index_t{has.held.count}, index_t{makes.held.count}})
     if (dims != what.count() + 2) return refusal{code::layer_takes_other_dimensions, what.count() + 2, dims};
   if (!x.is_floating_point()) return refusal{code::no_function_of_element, static_cast<int>(element_of_scalar(x.scalar_type()))};
-  if (!x.device().is_cpu()) return refusal{code::host_only, static_cast<int>(x.device().type())};
   for (int d = 0; d < has.held.count; ++d) {
     if (x.size(d) != has.size(d)) return refusal{code::wrong_local_shape, d, has.size(d), x.size(d)};
     if (d < 2) continue;
@@ -97,11 +105,19 @@ namespace tessera::nn {
 
 TESSERA_INLINE at::Tensor interpolate(const at::Tensor& x, const upsampling& what, const local_boxes& where) {
   check(tessera::detail::check_window(x, what, where));
-  return tessera::detail::in_float(
-      [&](const at::Tensor& in) {
-        return in.scalar_type() == at::kDouble ? tessera::detail::resampled<double>(in, what, where) : tessera::detail::resampled<float>(in, what, where);
-      },
-      x);
+  return tessera::detail::interpolated(x, [&](auto real) { return tessera::detail::combining_of<decltype(real)>(what, where, x.device()); });
+}
+
+TESSERA_INLINE at::Tensor forward_upsampled(const bound_layer& b, const upsampling& what, const at::Tensor& input) {
+  const at::Tensor x = b.ready(input);
+  if (b.is_empty) return tessera::detail::empty_result(b.outputs, {x});
+  return tessera::detail::interpolated(x, [&](auto real) -> const auto& {
+    using found = tessera::detail::shared_combining<decltype(real)>;
+    return b.once<found>([&] {
+      check(tessera::detail::check_window(x, what, b.boxes()));
+      return tessera::detail::combining_of<decltype(real)>(what, b.boxes(), x.device());
+    });
+  });
 }
 
 }  // namespace tessera::nn

@@ -25,8 +25,9 @@ struct cut_normalisation {
   bool centred = true;
   bool ties = false;  ///< some worker has an empty box
 
-  /// The result in double, by functions of LibTorch, with a graph of it: what the kernels compute, and its derivatives of every order.
-  at::Tensor composed(const std::vector<at::Tensor>& operands) const {
+  /// The moments and the result in double, by functions of LibTorch wherever tensors lie, with a graph of them: what the kernels compute, and its
+  /// derivatives of every order.
+  std::pair<moments, at::Tensor> composed(const std::vector<at::Tensor>& operands) const {
     const at::Tensor wide = operands[0].to(at::kDouble);
     const at::Tensor nothing = at::zeros({}, wide.options());
     const moments part = groups->joined(centred ? moments{wide, nothing} : moments{nothing, at::square(wide)}, 1);
@@ -35,7 +36,8 @@ struct cut_normalisation {
     if (operands[1].defined()) y = y * groups->along(operands[1].to(at::kDouble));
     if (operands[2].defined()) y = y + groups->along(operands[2].to(at::kDouble));
     y = y.to(operands[0].scalar_type());
-    return ties ? tied(y, {operands.begin(), std::find_if(operands.begin(), operands.end(), [](const at::Tensor& x) { return !x.defined(); })}) : y;
+    if (ties) y = tied(y, {operands.begin(), std::find_if(operands.begin(), operands.end(), [](const at::Tensor& x) { return !x.defined(); })});
+    return {m, y};
   }
 };
 
@@ -140,7 +142,7 @@ class normalised_backward final : public torch::autograd::Node {
       x = at::alias(x);
       to.push_back(torch::autograd::impl::gradient_edge(x));
     }
-    const at::Tensor y = of_.composed(operands);
+    const at::Tensor y = of_.composed(operands).second;
     const auto found = torch::autograd::Engine::get_default_engine().execute({torch::autograd::impl::gradient_edge(y)}, {gradient}, true, true, false, to);
     torch::autograd::variable_list all(operands.size());
     auto next = found.begin();
@@ -156,10 +158,11 @@ class normalised_backward final : public torch::autograd::Node {
   decltype(torch::autograd::Edge::function) exchange_;  ///< of what parts sent
 };
 
-/// The moments of all groups, and the result by them.
+/// The moments of all groups, and the result by them: by kernels on the host.
 inline std::pair<moments, at::Tensor> normalised(const cut_normalisation& of, const std::vector<at::Tensor>& operands) {
   const at::Tensor& x = operands[0];
   if (x._fw_grad(0).defined()) throw error(refusal{code::forward_mode});
+  if (!x.device().is_cpu()) return of.composed(operands);
   const bool tracked = c10::GradMode::is_enabled() && std::any_of(operands.begin(), operands.end(), [](const at::Tensor& t) { return t.defined() && t.requires_grad(); });
   const bool returns = tracked && x.requires_grad();
   const c10::AutoGradMode no_record(false);
@@ -221,6 +224,7 @@ TESSERA_INLINE at::Tensor forward(const call& c, const normalisation& what) {
   given_or_not.resize(3);
   const auto [m, y] = tessera::detail::normalised({shared, eps, what.centred, c.layer.some_are_empty}, given_or_not);
   if (what.tracked && c.training && (groups.count() > 0 || (what.averages() && groups.samples() == 0))) {
+    const at::NoGradGuard no_record;
     const auto blend = [&](std::size_t i, const at::Tensor& now) {
       const at::Tensor before = c.buffer(i).value().to(at::kDouble);
       c.buffer(i).set((1 - share) * before + share * now.reshape(before.sizes()));

@@ -86,7 +86,7 @@ class normalised_rows {
     double* const to_columns = columns.mutable_data_ptr<double>();
     at::parallel_for(0, form_.elements() > 0 ? shares : 0, 1, [&](index_t first, index_t last) {
       for (index_t share = first; share < last; ++share)
-        loop(operands, form_.rows * share / shares, form_.rows * (share + 1) / shares, to_rows, to_columns + share * columns.stride(0));
+        loop(operands, form_.rows * share / shares, form_.rows * (share + 1) / shares, to_rows, of_columns ? to_columns + share * columns.stride(0) : nullptr);
     });
     return {rows, columns.sum(0)};
   }

@@ -28,7 +28,7 @@ struct window_divisors {
   index_t all = 1;
   at::Tensor each;
 
-  window_divisors(const pooling& what, const layout& x, const holding& outputs) : all(what.divisor) {
+  window_divisors(const pooling& what, const layout& x, const holding& outputs, c10::Device device) : all(what.divisor) {
     if (all > 0) return;
     all = 1;
     at::Tensor product = at::ones({}, at::kDouble);
@@ -41,7 +41,7 @@ struct window_divisors {
     }
     if (alike) return;
     all = 1;
-    each = product;
+    each = product.to(device);
   }
 };
 
@@ -132,7 +132,7 @@ namespace tessera::nn {
 
 TESSERA_INLINE pooled forward_pooling(const bound_layer& b, const adaptive_maximum& what, const at::Tensor& input, bool indices) {
   const at::Tensor x = b.ready(input).contiguous();
-  if (b.is_empty) return {b.tied(detail::empty_result(b.outputs, {x}), {x}), at::empty(b.sizes, at::kLong)};
+  if (b.is_empty) return {b.tied(detail::empty_result(b.outputs, {x}), {x}), at::empty(b.sizes, x.options().dtype(at::kLong))};
   const local_box &has = b.boxes().operands[0], &makes = b.boxes().result;
   std::array<index_t, 3> extents{1, 1, 1};
   detail::covered_parts covered{{{{0, 1}}, {{0, 1}}, {{0, 1}}}};
@@ -145,14 +145,16 @@ TESSERA_INLINE pooled forward_pooling(const bound_layer& b, const adaptive_maxim
       along.push_back({all.lo - has.first(2 + i), all.hi - has.first(2 + i)});
     }
   }
-  const at::Tensor found = at::empty(b.sizes, at::kLong);
-  const index_t boxes = tessera::detail::on_host(x).size(0) * x.size(1), reads = x.numel() / boxes, writes = found.numel() / boxes;
+  const at::Tensor on_host = x.cpu();
+  at::Tensor found = at::empty(b.sizes, at::kLong);
+  const index_t boxes = x.size(0) * x.size(1), reads = x.numel() / boxes, writes = found.numel() / boxes;
   AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, x.scalar_type(), "adaptive_max_pool", [&] {
     at::parallel_for(0, boxes, 1 + at::internal::GRAIN_SIZE / (1 + reads), [&](index_t begin, index_t end) {
       for (index_t n = begin; n < end; ++n)
-        detail::find_maxima(x.const_data_ptr<scalar_t>() + n * reads, extents, covered, found.mutable_data_ptr<std::int64_t>() + n * writes);
+        detail::find_maxima(on_host.const_data_ptr<scalar_t>() + n * reads, extents, covered, found.mutable_data_ptr<std::int64_t>() + n * writes);
     });
   });
+  found = found.to(x.device());
   const at::Tensor y = x.flatten(2).gather(2, found.flatten(2)).view(b.sizes);
   return {b.tied(y, {x}), indices ? detail::moved_indices(found, has) : at::Tensor()};
 }
@@ -166,10 +168,10 @@ TESSERA_INLINE pooled forward_pooling(const bound_layer& b, const pooling& what,
   const detail::window_reading& reading = b.reads(2, kernels, outside, own_padding::half);
   auto edges = indices ? std::nullopt : b.by_edges<tessera::detail::window_edges>(input, 2, kernels, own_padding::half, reading);
   const at::Tensor x = edges ? input : b.ready(input, reading);
-  if (b.is_empty) return {b.tied(detail::empty_result(b.outputs, {x}), {x}), at::empty(b.sizes, at::kLong)};
+  if (b.is_empty) return {b.tied(detail::empty_result(b.outputs, {x}), {x}), at::empty(b.sizes, x.options().dtype(at::kLong))};
   const auto of_windows = [&](const auto& pool) { return edges ? edges->give(pool, pool) : pool(x, reading.lists()); };
   if (!max) {  // a sum may be too large for a half type where its mean is not
-    const auto& by = b.once<detail::window_divisors>([&] { return detail::window_divisors(what, used, b.outputs); });
+    const auto& by = b.once<detail::window_divisors>([&] { return detail::window_divisors(what, used, b.outputs, tessera::detail::device_of(*b.team)); });
     const at::ScalarType e = input.scalar_type(), sums = detail::added_in(e);
     const at::Tensor y = of_windows([&](const at::Tensor& read, const detail::kernel_lists& k) { return detail::window_sums(read.to(sums), k, by.all); });
     return {b.tied((by.each.defined() ? y / by.each.to(sums) : y).to(e), {x}), {}};

@@ -75,13 +75,14 @@ team_handle team_of(const Network& net) {
 /// What a tensor is, for messages: "Float[2, 3]".
 std::string described_tensor(const at::Tensor& t);
 
-/// Whether its elements lie in host memory as they are.
-inline bool readable(const at::Tensor& t) { return t.defined() && t.device().is_cpu() && t.layout() == at::kStrided; }
+/// Whether it has elements that the host can read or fetch.
+inline bool readable(const at::Tensor& t) { return t.defined() && !t.is_meta() && t.layout() == at::kStrided; }
 
 /// Throws on every worker of the team unless all of them hold the same state dict; names the first key that differs.
 void agree_on_state(const team_handle& team, const nn::state_dict& state, const std::string& from);
 
-nn::state_dict state_of(const keyed_state& state);
+/// The serial tensors on every worker, where its own lie, or on the host.
+nn::state_dict state_of(const keyed_state& state, bool on_host = false);
 
 /// Gives what is kept the values of a state dict that the workers compare first; `from` stands before what an error says of it.
 void assign_from(const team_handle& team, const keyed_state& kept, const nn::state_dict& state, const std::string& from);

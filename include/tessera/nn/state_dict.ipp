@@ -9,7 +9,7 @@ namespace tessera::detail {
 
 TESSERA_INLINE std::string described_tensor(const at::Tensor& t) {
   if (!t.defined()) return "undefined";
-  return c10::str(t.scalar_type(), t.sizes(), t.device().is_cpu() ? "" : " on " + t.device().str(), t.layout() == at::kStrided ? "" : " not strided");
+  return c10::str(t.scalar_type(), t.sizes(), t.is_meta() ? " on no device" : "", t.layout() == at::kStrided ? "" : " not strided");
 }
 
 /// A number for a tensor: its element type, shape and bits.
@@ -67,12 +67,14 @@ inline void check_state(const keyed_state& kept, const nn::state_dict& state, co
   if (!wrong.empty()) throw error(refusal{code::other_parameters, kept.size(), state.size()}, from + wrong);
 }
 
-TESSERA_INLINE nn::state_dict state_of(const keyed_state& kept) {
+TESSERA_INLINE nn::state_dict state_of(const keyed_state& kept, bool on_host) {
   const at::NoGradGuard no_record;
   nn::state_dict all;
   for (const auto& [key, parts] : kept) {
     const bool inside = parts[0]->stored().team()->inside();
-    const at::Tensor& serial = all[key] = at::empty(inside ? parts[0]->serial_sizes() : std::vector<index_t>{0}, parts[0]->stored().local().options().requires_grad(false));
+    at::TensorOptions options = parts[0]->stored().local().options().requires_grad(false);
+    if (on_host) options = options.device(at::kCPU);
+    const at::Tensor& serial = all[key] = at::empty(inside ? parts[0]->serial_sizes() : std::vector<index_t>{0}, options);
     for (const nn::state_tensor* p : parts) {
       layout everywhere;  // also where the layer lies on another mesh than the network
       everywhere.mesh = p->stored().team()->mesh();

@@ -57,7 +57,7 @@ TESSERA_INLINE state_tensor state_tensor::with(const at::Tensor& local) const {
 
 TESSERA_INLINE void state_tensor::assign(const at::Tensor& global) const {
   const at::NoGradGuard no_record;
-  stored_.local().copy_(detail::take_value(stored_.team(), stored_.layout(), stored_.type(), global).local());
+  stored_.local().copy_(detail::take_value(stored_.team(), stored_.layout(), stored_.type(), global, true).local());
 }
 
 }  // namespace tessera::nn

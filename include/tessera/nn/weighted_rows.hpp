@@ -5,6 +5,7 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
 #include <vector>
 
@@ -35,6 +36,14 @@ class weighted_rows {
       for (; k < ends_[static_cast<std::size_t>(i) + 1]; ++k)
         t.entries_[next[static_cast<std::size_t>(entries_[k].from)]++] = {static_cast<std::int32_t>(i), entries_[k].weight};
     return t;
+  }
+
+  /// f(row, which of its entries, from, weight) of all entries, row by row.
+  template <class F>
+  void each_entry(const F& f) const {
+    std::size_t k = 0;
+    for (index_t i = 0; i < rows(); ++i)
+      for (const std::size_t first = k; k < ends_[static_cast<std::size_t>(i) + 1]; ++k) f(i, k - first, index_t{entries_[k].from}, entries_[k].weight);
   }
 
   /// Writes the product with x[outer, columns, inner].
@@ -133,33 +142,103 @@ at::Tensor product(const matrices<Real>& along, const at::Tensor& given) {
   return y;
 }
 
+/// A sparse matrix for tensors that lie anywhere, by LibTorch's functions: of all rows the first entries, then the second ones, and so on.
+class row_taps {
+ public:
+  template <class Real>
+  row_taps(const weighted_rows<Real>& of, c10::Device device) : rows_(of.rows()) {
+    struct list {
+      std::vector<index_t> rows, from;
+      std::vector<Real> weights;
+    };
+    std::vector<list> lists;
+    of.each_entry([&](index_t row, std::size_t place, index_t from, Real weight) {
+      if (place == lists.size()) lists.emplace_back();
+      lists[place].rows.push_back(row);
+      lists[place].from.push_back(from);
+      lists[place].weights.push_back(weight);
+    });
+    const auto there = [&](const auto& numbers) { return at::tensor(numbers).to(device); };
+    for (const list& l : lists)
+      taps_.push_back({static_cast<index_t>(l.rows.size()) == rows_ ? at::Tensor() : there(l.rows), there(l.from), there(l.weights)});
+  }
+
+  /// The product along a dimension. No element is written twice by one function, so its terms have one order.
+  at::Tensor apply(const at::Tensor& x, index_t dimension) const {
+    std::vector<index_t> sizes = x.sizes().vec(), along(sizes.size(), 1);
+    sizes[static_cast<std::size_t>(dimension)] = rows_;
+    along[static_cast<std::size_t>(dimension)] = -1;
+    at::Tensor y = at::zeros(sizes, x.options());
+    for (const tap& t : taps_) {
+      const at::Tensor terms = x.index_select(dimension, t.from).mul_(t.weights.view(along));
+      if (t.rows.defined()) y.index_add_(dimension, t.rows, terms);
+      else y.add_(terms);
+    }
+    return y;
+  }
+
+ private:
+  struct tap {
+    at::Tensor rows;  ///< undefined if all have one
+    at::Tensor from;
+    at::Tensor weights;
+  };
+  index_t rows_;
+  std::vector<tap> taps_;
+};
+
+/// Matrices and their transposes, made ready for the device where tensors lie.
 template <class Real>
-at::Tensor combined(matrices<Real> along, const at::Tensor& x);
+class combining {
+ public:
+  combining(matrices<Real> along, c10::Device device) : there_(std::move(along)) {
+    for (const weighted_rows<Real>& one : there_) back_.push_back(one.transposed());
+    for (const weighted_rows<Real>& one : device.is_cpu() ? matrices<Real>() : there_) taps_there_.emplace_back(one, device);
+    for (const weighted_rows<Real>& one : device.is_cpu() ? matrices<Real>() : back_) taps_back_.emplace_back(one, device);
+  }
+
+  /// The product with the matrices or with their transposes, without a record for backward.
+  at::Tensor of(const at::Tensor& x, bool back) const {
+    if (x.device().is_cpu()) return product(back ? back_ : there_, x);
+    const std::vector<row_taps>& all = back ? taps_back_ : taps_there_;
+    at::Tensor y = x;
+    for (std::size_t i = all.size(); i-- > 0;) y = all[i].apply(y, x.dim() - static_cast<index_t>(all.size() - i));
+    return y;
+  }
+
+ private:
+  matrices<Real> there_, back_;
+  std::vector<row_taps> taps_there_, taps_back_;
+};
+
+template <class Real>
+at::Tensor combined(const std::shared_ptr<const combining<Real>>& by, const at::Tensor& x, bool back = false);
 
 /// The gradient: the transposed matrices, itself differentiable.
 template <class Real>
 class combined_backward final : public torch::autograd::Node {
  public:
-  explicit combined_backward(matrices<Real> along) : along_(std::move(along)) {}
+  combined_backward(std::shared_ptr<const combining<Real>> by, bool back) : by_(std::move(by)), back_(back) {}
 
   torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {
-    if (!gradients[0].defined()) return {at::Tensor()};
-    matrices<Real> back;
-    for (const weighted_rows<Real>& one : along_) back.push_back(one.transposed());
-    return {combined(std::move(back), gradients[0])};
+    return {gradients[0].defined() ? combined(by_, gradients[0], !back_) : at::Tensor()};
   }
   std::string name() const override { return "tessera::combined"; }
 
  private:
-  matrices<Real> along_;
+  std::shared_ptr<const combining<Real>> by_;
+  bool back_;
 };
 
-/// The last dimensions of x, each by its matrix.
+/// The last dimensions of x, each by its matrix, or by the transposed one.
 template <class Real>
-at::Tensor combined(matrices<Real> along, const at::Tensor& x) {
+at::Tensor combined(const std::shared_ptr<const combining<Real>>& by, const at::Tensor& x, bool back) {
   if (x._fw_grad(0).defined()) throw error(refusal{code::forward_mode});
-  const at::Tensor y = product(along, x);
-  if (c10::GradMode::is_enabled() && x.requires_grad()) record(y, x, make_node<combined_backward<Real>>(std::move(along)));
+  const at::Tensor y = [&] {
+    const c10::AutoGradMode no_record(false);
+    return by->of(x, back);
+  }();
+  if (c10::GradMode::is_enabled() && x.requires_grad()) record(y, x, make_node<combined_backward<Real>>(by, back));
   return y;
 }
 

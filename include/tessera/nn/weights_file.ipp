@@ -125,7 +125,7 @@ inline void agree_on_file(team_state& team, const std::filesystem::path& path, c
 }
 
 TESSERA_INLINE void save(const team_handle& team, const keyed_state& kept, const std::filesystem::path& path, const nn::renamed& names) {
-  nn::state_dict state = state_of(kept);
+  nn::state_dict state = state_of(kept, true);
   if (!team->inside()) return;
   agree_on_file(*team, path, names);
   agree_on_state(team, state, path.string() + ": ");
@@ -198,7 +198,7 @@ TESSERA_INLINE void write_state(const std::filesystem::path& path, const state_d
   for (const auto& [key, given] : state) {
     if (!td::readable(given) || key == "__metadata__")
       throw error(refusal{code::file_not_written}, fmt::format("{}: {} is {}", path.string(), key, td::described_tensor(given)));
-    const at::Tensor& t = tensors.emplace_back(td::as_stored(given.detach()).contiguous());
+    const at::Tensor& t = tensors.emplace_back(td::as_stored(given.detach()).cpu().contiguous());
     header[key] = {{"dtype", td::file_type(td::element_of_scalar(t.scalar_type()))},
                    {"shape", t.sizes().vec()},
                    {"data_offsets", {end, end + t.nbytes()}}};

@@ -60,8 +60,9 @@ struct picture_lists : kernel_lists {
 /// of what is in it exactly the positions that are read.
 class window_reading {
  public:
-  window_reading(const layout& of, int rank, const holding& outputs, int first, const static_vector<sliding, 8>& kernels, const at::Scalar& outside, own_padding by)
+  window_reading(const layout& of, const team_state& team, const holding& outputs, int first, const static_vector<sliding, 8>& kernels, const at::Scalar& outside, own_padding by)
       : around_{{}, {}, outside}, lists_(kernels) {
+    const int rank = team.rank();
     const holding mine = held_by(of, rank);
     around_.before.resize(of.dims.count);
     around_.behind.resize(of.dims.count);
@@ -70,7 +71,7 @@ class window_reading {
     for (int i = 0; i < kernels.count; ++i) {
       const int d = first + i;
       if (kernels[i].edge != boundary::zero) {
-        gather(d, places(stretch(outputs[d], kernels[i].needs()), mine[d], kernels[i].edge, of.dims[d].extent));
+        gather(d, places(stretch(outputs[d], kernels[i].needs()), mine[d], kernels[i].edge, of.dims[d].extent), device_of(team));
         continue;
       }
       const framing f = framing_of(kernels[i], mine[d][0], {outputs[d][0].lo, outputs[d][0].lo + size_of(outputs[d])}, by);
@@ -100,10 +101,10 @@ class window_reading {
     at::Tensor places;
   };
 
-  void gather(int d, const std::vector<index_t>& at) {
+  void gather(int d, const std::vector<index_t>& at, c10::Device device) {
     bool in_order = true;
     for (std::size_t k = 1; k < at.size(); ++k) in_order = in_order && at[k] == at[k - 1] + 1;
-    parts_.push_back({d, at[0], static_cast<index_t>(at.size()), in_order ? at::Tensor() : at::tensor(at, at::kLong)});
+    parts_.push_back({d, at[0], static_cast<index_t>(at.size()), in_order ? at::Tensor() : at::tensor(at, at::kLong).to(device)});
   }
 
   frame around_;
@@ -160,10 +161,14 @@ class window_giving {
 /// The element in which sums of one are added, to be rounded once.
 inline at::ScalarType added_in(at::ScalarType e) { return at::isReducedFloatingType(e) ? at::kFloat : e; }
 
-/// The element in which a convolution adds the products of a half type, to round once behind it: float where oneDNN adds them one
-/// by one, else double, as LibTorch's other kernel for float is Winograd's, and a half type shows its errors.
-inline at::ScalarType convolved_in(at::ScalarType e) {
-  if (!at::isReducedFloatingType(e)) return e;
+/// The element in which products of boxes are added, to be rounded once: a device's kernels add those of half types in float themselves.
+inline at::ScalarType multiplied_in(const at::Tensor& x) { return x.device().is_cpu() ? added_in(x.scalar_type()) : x.scalar_type(); }
+
+/// The same of a convolution. On the host it is float where oneDNN adds them one by one, else double, as LibTorch's other kernel for float is
+/// Winograd's, and a half type shows its errors.
+inline at::ScalarType convolved_in(const at::Tensor& x) {
+  const at::ScalarType e = x.scalar_type();
+  if (!at::isReducedFloatingType(e) || !x.device().is_cpu()) return e;
   return at::hasMKLDNN() && at::globalContext().userEnabledMkldnn() ? at::kFloat : at::kDouble;
 }
 

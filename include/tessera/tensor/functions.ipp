@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/tensor/functions.hpp>
+#include <tessera/tensor/neutral.hpp>
 #include <tessera/tensor/scaled_gradient.hpp>
 
 #include <algorithm>
@@ -61,7 +62,7 @@ TESSERA_INLINE at::Tensor compute_mean(const local_boxes& boxes, const at::Tenso
 /// What no element at all combines to.
 inline at::Tensor neutral(at::IntArrayRef sizes, const at::Tensor& x, combine with) {
   const at::Tensor none = at::empty(sizes, x.options());
-  fill_neutral(tessera::detail::region_of(none, tessera::detail::element_of_scalar(x.scalar_type())), with);
+  tessera::detail::fill_neutral(none, tessera::detail::element_of_scalar(x.scalar_type()), with);
   return none;
 }
 inline at::Tensor most(const at::Tensor& x, at::IntArrayRef dims, at::IntArrayRef sizes, combine with) {

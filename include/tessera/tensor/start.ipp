@@ -49,7 +49,7 @@ class start_backward final : public torch::autograd::Node {
 inline started begin_change(change_call call, const at::Tensor& x) {
   const bool tracked = call.tracked;
   const auto begun = std::make_shared<begun_change>(begun_change{std::move(call), {}, {}, nullptr});
-  started b{at::zeros({}, at::kDouble), begun};
+  started b{at::zeros({}, options_of(*begun->call.team, at::kDouble)), begun};  // where x lies: autograd goes through it on that device's stream
   bound_change& change = *begun->call.change;
   if (change.stays()) {
     begun->x = x;

@@ -66,8 +66,9 @@ auto assume(const Team& team, const Box& local, const Bindings&... bindings) {
 
 namespace detail {
 
-/// This worker's box of a tensor that everybody has; nothing moves. Of pending terms coordinate 0 has it all, the others what adds nothing.
-tensor<dyn> take_value(const team_handle& team, layout x, element e, const at::Tensor& global);
+/// This worker's box of a tensor that everybody has, on the team's device or, if that is said, anywhere; no worker gives another one anything.
+/// Of pending terms coordinate 0 has it all, the others what adds nothing.
+tensor<dyn> take_value(const team_handle& team, layout x, element e, const at::Tensor& global, bool from_anywhere = false);
 tensor<dyn> take_value(const team_handle& team, const layout& x, const at::Tensor& global);
 
 /// The same where every worker has written the whole of its box: it may hold terms, of which the first keeps it.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/tensor/neutral.hpp>
 #include <tessera/tensor/take.hpp>
 
 #include <vector>
@@ -17,7 +18,7 @@ TESSERA_INLINE void agree_on_open(const tensor<dyn>& x, const layout& typed) {
   if (!open.empty() && x.team()->inside()) x.team()->agree_on_extents(open, extents);
 }
 
-TESSERA_INLINE tensor<dyn> take_value(const team_handle& team, layout x, element e, const at::Tensor& global) {
+TESSERA_INLINE tensor<dyn> take_value(const team_handle& team, layout x, element e, const at::Tensor& global, bool from_anywhere) {
   tessera::check(check_plain(global), team->label());
   if (global.dim() != x.dims.count) throw error(refusal{code::ranks_differ, x.dims.count, global.dim()}, team->label());
   for (int d = 0; d < x.dims.count; ++d) {
@@ -34,12 +35,13 @@ TESSERA_INLINE tensor<dyn> take_value(const team_handle& team, layout x, element
     part = pieces.size() == 1 ? pieces[0] : at::cat(pieces, d);
     ++d;
   }
-  return first_term(tensor_of(team, x, part.clone(at::MemoryFormat::Contiguous)));
+  const c10::Device device = from_anywhere ? device_of(*team) : global.device();
+  return first_term(tensor_of(team, x, part.to(part.options().device(device), false, true, at::MemoryFormat::Contiguous)));
 }
 
 TESSERA_INLINE tensor<dyn> first_term(tensor<dyn> x) {
   for (const axis_role& r : x.layout().roles)
-    if (r.kind == role::partial && !is_first_copy(x, role::partial)) fill_neutral(region_of(x.local(), x.type()), r.with);
+    if (r.kind == role::partial && !is_first_copy(x, role::partial)) fill_neutral(x.local(), x.type(), r.with);
   return x;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <tessera/comm/device_boxes.hpp>
-#include <tessera/tensor/element_type.hpp>
+#include <tessera/tensor/neutral.hpp>
 
 #include <ATen/ATen.h>
 #include <c10/core/StreamGuard.h>
@@ -9,7 +9,6 @@
 
 #include <limits>
 #include <span>
-#include <type_traits>
 #include <vector>
 
 namespace tessera {
@@ -20,6 +19,7 @@ class torch_boxes final : public device_boxes {
   explicit torch_boxes(c10::DeviceType kind) : kind_(kind) {}
 
   int kind() const override { return static_cast<int>(kind_); }
+  CUstream_st* current() const override { return handle_of(c10::impl::VirtualGuardImpl(kind_)); }
 
   void copy(const region& from, const region& to, CUstream_st* on) override {
     const c10::StreamGuard here(stream(on));
@@ -35,7 +35,7 @@ class torch_boxes final : public device_boxes {
       result.copy_(logical ? one.ne(0) : one, true);
       return;
     }
-    const at::ScalarType wide = terms.size() > 2 ? signed_type(sums_in(to.element)) : result.scalar_type();
+    const at::ScalarType wide = terms.size() > 2 ? detail::signed_type(sums_in(to.element)) : result.scalar_type();
     const auto term = [&](std::size_t i) { return logical ? view(terms[i]).ne(0) : ordered(view(terms[i]).to(wide), to.element, with); };
     at::Tensor sum = combined(term(0), term(1), with);
     for (std::size_t i = 2; i < terms.size(); ++i) sum = combined(sum, term(i), with);
@@ -44,14 +44,7 @@ class torch_boxes final : public device_boxes {
 
   void fill_neutral(const region& to, combine with, CUstream_st* on) override {
     const c10::StreamGuard here(stream(on));
-    at::Tensor all = view(to);
-    detail::with_type(to.element, [&](auto zero) {
-      using T = decltype(detail::widened(zero));
-      const T value = detail::neutral<T>(with);
-      if constexpr (detail::is_complex_type<T>) all.fill_(c10::complex<double>(value.re, value.im));
-      else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) all.fill_(static_cast<std::int64_t>(signed_of(value)));
-      else all.fill_(value);
-    });
+    detail::fill_neutral(view(to), to.element, with);
   }
 
  private:
@@ -60,21 +53,16 @@ class torch_boxes final : public device_boxes {
     return c10::Stream(c10::Stream::UNSAFE, c10::impl::VirtualGuardImpl(kind_).getDevice(), reinterpret_cast<c10::StreamId>(on));
   }
 
-  // LibTorch computes with no unsigned integers but bytes. Their bits serve, as integers wrap.
-  static bool is_unsigned(element e) { return e == element::uint16 || e == element::uint32 || e == element::uint64; }
-  static at::ScalarType signed_type(element e) {
-    if (e == element::uint16) return at::kShort;
-    if (e == element::uint32) return at::kInt;
-    return e == element::uint64 ? at::kLong : detail::scalar_type(e);
+  template <class Guard>
+  static CUstream_st* handle_of(const Guard& guard) {
+    const c10::Stream now = guard.getStream(guard.getDevice());
+    if constexpr (requires { guard.getStreamNativeHandle(now); }) return static_cast<CUstream_st*>(guard.getStreamNativeHandle(now));
+    else throw error(refusal{code::stream_untold});
   }
-  template <class T>
-  static auto signed_of(T value) {
-    if constexpr (sizeof(T) == 1) return value;
-    else return static_cast<std::make_signed_t<T>>(value);
-  }
+
   // Of unsigned integers as signed ones, so that the larger of one kind is the larger of the other; and back.
   static at::Tensor ordered(const at::Tensor& x, element e, combine with) {
-    if (!is_unsigned(e) || (with != combine::max && with != combine::min)) return x;
+    if (!detail::is_unsigned(e) || (with != combine::max && with != combine::min)) return x;
     if (e == element::uint16) return x.bitwise_xor(std::numeric_limits<std::int16_t>::min());
     if (e == element::uint32) return x.bitwise_xor(std::numeric_limits<std::int32_t>::min());
     return x.bitwise_xor(std::numeric_limits<std::int64_t>::min());
@@ -95,7 +83,7 @@ class torch_boxes final : public device_boxes {
   // The box as it lies there.
   at::Tensor view(const region& r) const {
     return at::from_blob(r.data, c10::IntArrayRef(r.extents.begin(), r.extents.end()), c10::IntArrayRef(r.strides.begin(), r.strides.end()),
-                         at::TensorOptions(signed_type(r.element)).device(kind_));
+                         at::TensorOptions(detail::signed_type(r.element)).device(kind_));
   }
 
   c10::DeviceType kind_;

@@ -39,7 +39,7 @@ namespace {
 /// One send, receive or collective of one rank.
 struct part {
   const char* call;
-  const void* from = nullptr;
+  const void* from = nullptr;  // on the host, as `to`
   void* to = nullptr;
   std::size_t bytes = 0;
   int peer = -1;  // or root
@@ -334,14 +334,14 @@ cudaError_t cudaMallocAsync(void** memory, std::size_t bytes, cudaStream_t) {
   return cuda("cudaMallocAsync", [&] {
     auto* const fresh = new std::byte[bytes + sizeof(std::max_align_t)];
     std::memcpy(fresh, &bytes, sizeof bytes);
-    *memory = fresh + sizeof(std::max_align_t);
-    std::memset(*memory, 0xcb, bytes);
+    std::memset(fresh + sizeof(std::max_align_t), 0xcb, bytes);
+    *memory = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(fresh + sizeof(std::max_align_t)) | std::uintptr_t{1} << 62);
     ++here->kept;
     return cudaSuccess;
   });
 }
 cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream) {
-  return push("cudaFreeAsync", stream, [memory] {
+  return push("cudaFreeAsync", stream, [memory = behind(memory)] {
     auto* const fresh = static_cast<std::byte*>(memory) - sizeof(std::max_align_t);
     std::size_t bytes = 0;
     std::memcpy(&bytes, fresh, sizeof bytes);
@@ -436,20 +436,20 @@ ncclResult_t ncclGroupEnd() {
   return all.empty() ? ncclSuccess : ncclInProgress;
 }
 ncclResult_t ncclSend(const void* from, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
-  return add({.call = "ncclSend", .from = from, .bytes = count * bytes_of_type(type), .peer = peer}, comm, stream);
+  return add({.call = "ncclSend", .from = behind(from), .bytes = count * bytes_of_type(type), .peer = peer}, comm, stream);
 }
 ncclResult_t ncclRecv(void* to, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
-  return add({.call = "ncclRecv", .to = to, .bytes = count * bytes_of_type(type), .peer = peer}, comm, stream);
+  return add({.call = "ncclRecv", .to = behind(to), .bytes = count * bytes_of_type(type), .peer = peer}, comm, stream);
 }
 ncclResult_t ncclAllGather(const void* from, void* to, std::size_t count, ncclDataType_t type, ncclComm_t comm, cudaStream_t stream) {
-  return add({.call = "ncclAllGather", .from = from, .to = to, .bytes = count * bytes_of_type(type)}, comm, stream);
+  return add({.call = "ncclAllGather", .from = behind(from), .to = behind(to), .bytes = count * bytes_of_type(type)}, comm, stream);
 }
 ncclResult_t ncclBroadcast(const void* from, void* to, std::size_t count, ncclDataType_t type, int root, ncclComm_t comm, cudaStream_t stream) {
-  return add({.call = "ncclBroadcast", .from = from, .to = to, .bytes = count * bytes_of_type(type), .peer = root}, comm, stream);
+  return add({.call = "ncclBroadcast", .from = behind(from), .to = behind(to), .bytes = count * bytes_of_type(type), .peer = root}, comm, stream);
 }
 ncclResult_t ncclReduceScatter(const void* from, void* to, std::size_t count, ncclDataType_t type, ncclRedOp_t with, ncclComm_t comm,
                                cudaStream_t stream) {
-  return add({.call = "ncclReduceScatter", .from = from, .to = to, .bytes = count * bytes_of_type(type), .type = type, .with = with}, comm, stream);
+  return add({.call = "ncclReduceScatter", .from = behind(from), .to = behind(to), .bytes = count * bytes_of_type(type), .type = type, .with = with}, comm, stream);
 }
 }
 
@@ -492,7 +492,7 @@ void on_stream(cudaStream_t on, std::function<void()> run) {
 void late_boxes::copy(const region& from, const region& to, cudaStream_t on) {
   on_stream(on, [=] {
     const common_rows rows(from.extents, {from.strides.begin(), to.strides.begin()});
-    copy_rows(rows, bytes_of(from.element), from.data, to.data);
+    copy_rows(rows, bytes_of(from.element), behind(from.data), behind(to.data));
   });
 }
 void late_boxes::combine_terms(std::span<const region> terms, const region& to, combine with, cudaStream_t on) {
@@ -501,15 +501,15 @@ void late_boxes::combine_terms(std::span<const region> terms, const region& to, 
     std::vector<std::byte*> at;
     for (const region& t : all) {
       strides.push_back(t.strides.begin());
-      at.push_back(t.data);
+      at.push_back(behind(t.data));
     }
     strides.push_back(to.strides.begin());
-    at.push_back(to.data);
+    at.push_back(behind(to.data));
     combine_rows(common_rows(to.extents, strides), to.element, at, with);
   });
 }
 void late_boxes::fill_neutral(const region& to, combine with, cudaStream_t on) {
-  on_stream(on, [=] { tessera::fill_neutral(to, with); });
+  on_stream(on, [=] { tessera::fill_neutral(behind(to), with); });
 }
 
 }  // namespace tessera::testing

@@ -1,5 +1,6 @@
 #pragma once
-// A machine of devices that are none: memory is the host's, streams run on a thread of their own, late and one before the other at will.
+// A machine of devices that are none: streams run on a thread of their own, late and one before the other at will. Memory is the host's under
+// addresses at which the host finds nothing, so that what reads a device's memory itself ends there.
 
 #include <tessera/comm/device_boxes.hpp>
 
@@ -36,6 +37,16 @@ class device_machine {
   int kept() const;
 };
 
+/// Where the host has what a device has at an address; the address itself of memory that is the host's.
+template <class T>
+T* behind(T* address) {
+  return reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(address) & ~(std::uintptr_t{1} << 62));
+}
+inline region behind(region r) {
+  r.data = behind(r.data);
+  return r;
+}
+
 /// What a kernel does, when the stream comes to it.
 void on_stream(cudaStream_t on, std::function<void()> run);
 
@@ -45,6 +56,7 @@ class late_boxes final : public device_boxes {
   /// Of tensors on LibTorch's PrivateUse1 (torch_device.hpp), or of those that LibTorch has in the host's memory.
   explicit late_boxes(bool on_host = false) : on_host_(on_host) {}
   int kind() const override { return on_host_ ? 0 : 20; }
+  cudaStream_t current() const override { return nullptr; }
   void copy(const region& from, const region& to, cudaStream_t on) override;
   void combine_terms(std::span<const region> terms, const region& to, combine with, cudaStream_t on) override;
   void fill_neutral(const region& to, combine with, cudaStream_t on) override;

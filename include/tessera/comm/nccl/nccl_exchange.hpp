@@ -68,7 +68,7 @@ class nccl_exchange final : public bound_exchange {
     nccl_call& c = mine(call);
     refuse_if_given_up(c);
     const current_device here(carrier_.device_);
-    const cudaStream_t current = carrier_.options_.stream();
+    const cudaStream_t current = carrier_.stream();
     c.launched = false;
     c.ready.record(current);
     c.current = current;
@@ -114,7 +114,7 @@ class nccl_exchange final : public bound_exchange {
     refuse_if_given_up(c);
     const current_device here(carrier_.device_);
     if (!alone()) hand_over(c);
-    c.done.delay(carrier_.options_.stream());
+    c.done.delay(carrier_.stream());
     if (carrier_.options_.host_waits) carrier_.synchronise();
   }
 

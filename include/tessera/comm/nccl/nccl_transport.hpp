@@ -21,7 +21,7 @@ class nccl_exchange;
 /// How a worker uses its device.
 struct nccl_options {
   std::optional<int> device{};  ///< of those that this process sees; else its local rank mod their number
-  std::function<cudaStream_t()> stream = [] { return cudaStream_t{}; };  ///< on which tensors are made and read, asked at every call
+  std::function<cudaStream_t()> stream{};  ///< on which tensors are made and read, asked at every call; else what their boxes say
   bool host_waits = false;    ///< the end of a call waits for the device, so that the host may read what it brought
   bool library_sums = false;  ///< sums by NCCL, in an order and a precision of its own, where a Fold is a reduce_scatter
 };
@@ -37,6 +37,7 @@ class nccl_transport final : public transport {
       : host_(std::move(host)), boxes_(std::move(boxes)), options_(std::move(options)), device_(device_of(*host_, options_.device)) {
     time_limit = host_->time_limit;
     checked = host_->checked;
+    edges_apart = host_->edges_apart;
     host_->meanwhile = [this] { go_on(); };
   }
   ~nccl_transport() override { host_->meanwhile = nullptr; }
@@ -58,7 +59,7 @@ class nccl_transport final : public transport {
     const current_device here(device_);
     try {
       device_event behind;
-      behind.record(options_.stream());
+      behind.record(stream());
       const auto passed = [&] {
         for (const auto& [workers, c] : communicators_) static_cast<void>(c->settled());
         return behind.passed();
@@ -66,7 +67,7 @@ class nccl_transport final : public transport {
       wait(passed, "waiting for the device");
     } catch (...) {
       stop();
-      drain(options_.stream());
+      drain(stream());
       throw;
     }
   }
@@ -81,6 +82,9 @@ class nccl_transport final : public transport {
     if (host.traits().shares_memory) return chosen.value_or(host.rank() % devices);
     return read_environment({.devices = devices, .device = chosen}).device;
   }
+
+  // Where whoever computes on the device hands it its work now.
+  cudaStream_t stream() const { return options_.stream ? options_.stream() : boxes_->current(); }
 
   // The communicator of some workers, made by all of them together.
   std::shared_ptr<nccl_communicator> among(const agreement& workers) {

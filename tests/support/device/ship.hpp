@@ -1,0 +1,39 @@
+#pragma once
+// Four workers with a device each, of a machine of none.
+
+#include "torch_device.hpp"
+
+#include "tests/support/tensors.hpp"
+
+#include <tessera/comm/nccl/nccl_exchange.hpp>
+#include <tessera/tensor/torch_boxes.hpp>
+
+namespace tessera::testing {
+
+struct deck : axis<2> {};
+struct lane : axis<2> {};
+using ship = mesh<deck, lane>;
+
+/// f(team, device) on four workers with a device each: what each finds wrong.
+template <class F>
+void on_ship(const F& f) {
+  device_machine machine;
+  const auto all = on_workers(4, [&](const std::shared_ptr<transport>& host) {
+    const nccl_options options{.stream = [] { return torch_boxes(torch_device(0).type()).current(); }};
+    const auto carrier = std::make_shared<nccl_transport>(host, std::make_shared<late_boxes>(), options);
+    const current_device here(carrier->device());
+    std::string wrong;
+    {
+      team<ship> t(std::make_shared<team_state>(carrier, ship::value));
+      wrong = f(t, torch_device(carrier->device()));
+    }
+    carrier->synchronise();
+    return wrong;
+  });
+  CHECK(machine.kept() == 0);
+  INFO(all.errors());
+  REQUIRE(all.well());
+  for (int r = 0; r < 4; ++r) CHECK(all.of(r) == "");
+}
+
+}  // namespace tessera::testing
