@@ -359,6 +359,25 @@ TEST_CASE("checked mode names the parameter whose copies have drifted, on whatev
     }, true);
 }
 
+TEST_CASE("checked mode names the buffer whose copies have drifted, and the layer that one worker drew for once more") {
+  using small = image_net<2, 2>;
+  using input = tensor<partition<small::grid, blocks<small::up>, whole>, shape<sample, dim<5>>, double>;
+  using net = nn::sequential<input, nn::linear<6>, nn::batch_norm<>, nn::dropout<>, nn::linear<4>>;
+  for (const char* key : {"", "1.running_mean", "2.draws"})
+    judge_team<small::grid>([&](auto& t) -> std::string {
+      const net n{t, seed{5}};
+      bool drifts = false;
+      n.each_buffer([&](const nn::buffer& b) {
+        if (b.path() != key || t.rank() != 2) return;
+        b.set(b.value() + 1);
+        drifts = true;
+      });
+      const std::string s = said_by([&] { n(take<input>(t, at::ones({3, 5}, at::kDouble))); });
+      if (t.rank() == 2 && drifts != (*key != '\0')) return "no such buffer";
+      return *key == '\0' ? s : says(s, {"[tessera.agree.copies]", key}) ? "" : "says: " + s;
+    }, true);
+}
+
 TEST_CASE("state dicts are compared over the workers, and an error lists all that does not fit; nothing changes then") {
   using small = sample_net<2, 1>;
   judge_team<small::grid>([](auto& t) -> std::string {

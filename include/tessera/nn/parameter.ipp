@@ -91,8 +91,7 @@ TESSERA_INLINE parameter::parameter(const team_handle& team, std::string_view na
 }
 
 TESSERA_INLINE at::Tensor parameter::use(std::initializer_list<at::ScalarType> to) const {
-  team_state& team = *stored().team();
-  if (team.checked && team.inside()) team.agree_on_copies(stored().layout(), detail::hash_of(stored().local()), {.what = path().c_str()});
+  check_copies();
   if (times_ == gathered::held) return detail::converted(held_->use(used_), to);
   const at::Tensor used = detail::converted(change_layout(stored().team(), stored().where(), used_, stored().local()), to);
   if (times_ == gathered::twice) taken_ = {used, to};

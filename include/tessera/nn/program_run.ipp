@@ -60,6 +60,7 @@ TESSERA_INLINE void running_program::run::one(std::size_t i, std::vector<at::Ten
   const step& node = my_->steps[i];
   const during activity_now(*my_->team, {.why = why, .what = node.called, .at = at_});
   for (const parameter& w : mine.parameters) w.check_element();
+  for (const buffer& b : mine.buffers) b.check_copies();  // how often the layer drew among them
   std::vector<at::Tensor> operands;
   for (const std::size_t v : node.operands) operands.push_back(values[v]);
   for (const std::size_t v : node.done_with) values[v].reset();

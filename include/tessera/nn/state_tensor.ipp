@@ -2,6 +2,7 @@
 
 #include <tessera/nn/refusals.hpp>
 #include <tessera/nn/state_tensor.hpp>
+#include <tessera/tensor/change.hpp>
 #include <tessera/tensor/take.hpp>
 
 #include <algorithm>
@@ -53,6 +54,11 @@ TESSERA_INLINE state_tensor state_tensor::with(const at::Tensor& local) const {
   state_tensor other = *this;
   other.stored_ = tessera::detail::tensor_of(stored_.team(), stored_.layout(), local);
   return other;
+}
+
+TESSERA_INLINE void state_tensor::check_copies() const {
+  team_state& team = *stored_.team();
+  if (team.checked && team.inside()) team.agree_on_copies(stored_.layout(), tessera::detail::hash_of(stored_.local()), {.what = path_.c_str()});
 }
 
 TESSERA_INLINE void state_tensor::assign(const at::Tensor& global) const {
