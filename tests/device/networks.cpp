@@ -25,7 +25,7 @@ at::Tensor their_classes() { return at::arange(5, at::kLong).remainder(4); }
 
 /// Three steps of a network, what is saved behind the second taken up again before the third; its state on the host.
 nn::state_dict trained(team<ship>& t, c10::Device device, const std::filesystem::path& file) {
-  image_net net(t, seed(11));
+  image_net net(t, seed{11});
   const auto x = take<images>(t, some_images().to(device));
   const auto labels = take<classes>(t, their_classes().to(device));
   torch::optim::Adam steps(net.parameters(), torch::optim::AdamOptions(0.01));
@@ -39,7 +39,7 @@ nn::state_dict trained(team<ship>& t, c10::Device device, const std::filesystem:
   step();
   nn::save(net, file);
   const nn::state_dict kept = nn::state_of(net);
-  image_net other(t, seed(12));
+  image_net other(t, seed{12});
   nn::load(other, file);
   nn::assign(net, nn::state_of(other));
   step();
@@ -81,12 +81,12 @@ TEST_CASE("a network that is trained, saved, loaded and assigned on devices come
 TEST_CASE("a file that devices wrote is the host's, and a layer's copies are alike where the host's are") {
   const std::filesystem::path file = std::filesystem::temp_directory_path() / fmt::format("tessera_of_devices_{}", ::getpid());
   on_ship([&](team<ship>& t, c10::Device) -> std::string {
-    image_net net(t, seed(3));
+    image_net net(t, seed{3});
     nn::save(net, file);
     return "";
   });
   const auto all = in_team<ship>([&](team<ship>& t) {
-    const image_net net(t, seed(3));
+    const image_net net(t, seed{3});
     const nn::state_dict own = nn::state_of(net);
     const nn::state_dict read = nn::read_state(file);
     bool same = own.size() == read.size();

@@ -96,8 +96,8 @@ TEST_CASE("a frame is filled around a box on a device as it is on the host") {
 TEST_CASE("what is drawn on a device is what the host draws") {
   on_ship([](team<ship>& t, c10::Device device) -> std::string {
     const layout x = value_of<cargo<in_tiles>>.layout;
-    const tensor<dyn> here = initial(t.state(), x, element::float64, init::normal(), seed(7), "weight");
-    const at::Tensor there = tessera::detail::initial_box(init::normal(), x, element::float64, t.rank(), seed(7), "weight");
+    const tensor<dyn> here = initial(t.state(), x, element::float64, init::normal(), seed{7}, "weight");
+    const at::Tensor there = tessera::detail::initial_box(init::normal(), x, element::float64, t.rank(), seed{7}, "weight");
     return here.local().device() == device && at::equal(here.local().cpu(), there) ? "" : "drawn otherwise";
   });
 }
