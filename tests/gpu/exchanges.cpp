@@ -16,6 +16,7 @@ namespace {
 class copied_boxes final : public device_boxes {
  public:
   int kind() const override { return 1; }
+  cudaStream_t current() const override { return nullptr; }
   void copy(const region& from, const region& to, cudaStream_t on) override {
     const common_rows rows(from.extents, {from.strides.begin(), to.strides.begin()});
     const auto size = static_cast<std::size_t>(bytes_of(from.element));
