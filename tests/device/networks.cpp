@@ -78,7 +78,7 @@ TEST_CASE("a network that is trained, saved, loaded and assigned on devices come
   std::filesystem::remove(file);
 }
 
-TEST_CASE("a file that devices wrote is the host's, and a layer's copies are alike where the host's are") {
+TEST_CASE("a file that devices wrote is the host's") {
   const std::filesystem::path file = std::filesystem::temp_directory_path() / fmt::format("tessera_of_devices_{}", ::getpid());
   on_ship([&](team<ship>& t, c10::Device) -> std::string {
     image_net net(t, seed{3});
