@@ -193,8 +193,9 @@ class combining {
  public:
   combining(matrices<Real> along, c10::Device device) : there_(std::move(along)) {
     for (const weighted_rows<Real>& one : there_) back_.push_back(one.transposed());
-    for (const weighted_rows<Real>& one : device.is_cpu() ? matrices<Real>() : there_) taps_there_.emplace_back(one, device);
-    for (const weighted_rows<Real>& one : device.is_cpu() ? matrices<Real>() : back_) taps_back_.emplace_back(one, device);
+    if (device.is_cpu()) return;
+    for (const weighted_rows<Real>& one : there_) taps_there_.emplace_back(one, device);
+    for (const weighted_rows<Real>& one : back_) taps_back_.emplace_back(one, device);
   }
 
   /// The product with the matrices or with their transposes, without a record for backward.
