@@ -25,7 +25,7 @@ class normalised_rows {
   /// The mean of each row or column and the squares from it; where they are not centred, the sum and the squares. Distances from the first element are
   /// added up, in double: that element is among those which are squared, so no more than the digits of their count is lost.
   at::Tensor moments(const at::Tensor& of, bool centred) const {
-    row_operands<Real> operands{.form = form_, .x = data(on_host(of))};
+    row_operands<Real> operands{.form = form_, .x = data(of)};
     std::vector<Real> origins(static_cast<std::size_t>(form_.numbers()));
     for (std::size_t i = 0; i < origins.size() && centred && of.numel() > 0; ++i) origins[i] = operands.x[form_.groups_along ? i : i * static_cast<std::size_t>(form_.columns)];
     operands.origin = origins.data();
@@ -69,7 +69,7 @@ class normalised_rows {
   static const Real* data(const at::Tensor& x) { return x.defined() ? x.const_data_ptr<Real>() : nullptr; }
 
   row_operands<Real> standardised(const at::Tensor& of, const standard& by, const at::Tensor& weight) const {
-    return {.form = form_, .x = data(on_host(of)), .origin = data(by.origin), .scale = data(by.scale), .shift = data(by.shift), .weight = data(weight)};
+    return {.form = form_, .x = data(of), .origin = data(by.origin), .scale = data(by.scale), .shift = data(by.shift), .weight = data(weight)};
   }
   at::Tensor elements(typename row_loops<Real>::elements loop, const row_operands<Real>& operands, const at::Tensor& like) const {
     const at::Tensor made = at::empty_like(like);

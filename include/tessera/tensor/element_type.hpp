@@ -13,6 +13,14 @@ inline at::ScalarType scalar_type(element e) {
   return known[static_cast<int>(e)];
 }
 
+/// LibTorch computes with no unsigned integers but bytes. Their bits serve, as integers wrap.
+inline bool is_unsigned(element e) { return e == element::uint16 || e == element::uint32 || e == element::uint64; }
+inline at::ScalarType signed_type(element e) {
+  if (e == element::uint16) return at::kShort;
+  if (e == element::uint32) return at::kInt;
+  return e == element::uint64 ? at::kLong : scalar_type(e);
+}
+
 /// The number of the element that a LibTorch type is, -1 for a type that no distributed tensor has.
 inline int element_number(at::ScalarType t) {
   for (int e = 0; e < number_of_elements; ++e)
@@ -65,12 +73,6 @@ inline std::vector<index_t> sizes_of(const holding& held) {
 inline refusal check_plain(const at::Tensor& t) {
   if (!t.defined()) return refusal{code::undefined_tensor};
   return t.layout() == at::kStrided ? refusal{} : refusal{code::not_strided};
-}
-
-/// A tensor whose memory a loop of ours reads: the host's.
-inline const at::Tensor& on_host(const at::Tensor& t) {
-  if (!t.device().is_cpu()) throw error(refusal{code::host_only, static_cast<int>(t.device().type())}, t.device().str());
-  return t;
 }
 
 /// Where the tensors of a team lie.

@@ -9,14 +9,6 @@
 
 namespace tessera::detail {
 
-/// LibTorch computes with no unsigned integers but bytes. Their bits serve, as integers wrap.
-inline bool is_unsigned(element e) { return e == element::uint16 || e == element::uint32 || e == element::uint64; }
-inline at::ScalarType signed_type(element e) {
-  if (e == element::uint16) return at::kShort;
-  if (e == element::uint32) return at::kInt;
-  return e == element::uint64 ? at::kLong : scalar_type(e);
-}
-
 /// x = what changes nothing when it is combined, wherever x lies; unsigned integers may be given as signed ones.
 inline void fill_neutral(const at::Tensor& x, element e, combine with) {
   const auto number = [](auto value) {

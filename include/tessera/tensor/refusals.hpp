@@ -29,9 +29,6 @@ inline constexpr reason wrong_local_shape{
 inline constexpr reason wrong_device{
     "tessera.tensor.device", "device",
     "the tensor lies on another device than this transport serves; move it"};
-inline constexpr reason host_only{
-    "tessera.tensor.host", "device",
-    "this is computed in the host's memory alone, and the tensor lies on a device; leave the layer out, or compute over a transport of the host"};
 inline constexpr reason not_strided{
     "tessera.tensor.strided", "",
     "the tensor is sparse or packed, and a box is plain memory; hand in its to_dense()"};

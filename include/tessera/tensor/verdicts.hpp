@@ -61,11 +61,6 @@ template <class... Told> struct wrong_device {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.tensor.device] the tensor lies on another device than this transport serves; move it"); } };
-template <class... Told> struct host_only {
-  static constexpr bool ok = false;
-  template <class Where> static constexpr void refuse() {
-    static_assert(Where::ok,
-                  "[tessera.tensor.host] this is computed in the host's memory alone, and the tensor lies on a device; leave the layer out, or compute over a transport of the host"); } };
 template <class... Told> struct not_strided {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -107,7 +102,6 @@ template <> struct verdict_for<&code::not_steering> { template <class Why> using
 template <> struct verdict_for<&code::holds_nothing> { template <class Why> using type = holds_nothing<its::worker<Why::number(0)>>; };
 template <> struct verdict_for<&code::wrong_local_shape> { template <class Why> using type = wrong_local_shape<its::dimension<Why::number(0)>, its::box<Why::number(1)>, its::given<Why::number(2)>>; };
 template <> struct verdict_for<&code::wrong_device> { template <class Why> using type = wrong_device<its::device<Why::number(0)>>; };
-template <> struct verdict_for<&code::host_only> { template <class Why> using type = host_only<its::device<Why::number(0)>>; };
 template <> struct verdict_for<&code::not_strided> { template <class Why> using type = not_strided<>; };
 template <> struct verdict_for<&code::tensor_wanted> { template <class Why> using type = tensor_wanted<>; };
 template <> struct verdict_for<&code::undefined_tensor> { template <class Why> using type = undefined_tensor<>; };
