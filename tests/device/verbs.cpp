@@ -1,5 +1,7 @@
 #include "tests/support/device/ship.hpp"
 
+#include <tessera/comm/nccl/over_nccl.hpp>
+
 using namespace tessera;
 using namespace tessera::testing;
 
@@ -116,4 +118,27 @@ TEST_CASE("a tensor that does not lie on its worker's device is refused, both na
     const std::string other = says(cargo_numbers().to(torch_device((device.index() + 1) % 4)));
     return (host == "tessera.tensor.device" ? "" : host) + (other == "tessera.tensor.device" ? "" : other);
   });
+}
+
+TEST_CASE("a launch over devices gives each of its workers one, which is current while the program runs") {
+  const std::pair<const char*, transport_layer> layers[]{{"over NCCL", over_nccl(std::make_shared<late_boxes>())},
+                                                         {"through the hosts", through_host(torch_device(0).type())}};
+  for (const auto& [way, over] : layers) {
+    INFO(way);
+    const device_machine machine;
+    launch_options options = threads_only();
+    options.over = over;
+    const auto all = in_team<ship>(
+        [&](team<ship>& t) {
+          const c10::Device device = torch_device(t.rank());
+          const bool current = c10::impl::VirtualGuardImpl(device.type()).getDevice() == device;
+          const auto y = to<in_columns>(take<cargo<in_rows>>(t, cargo_numbers().to(device)));
+          const at::Tensor wanted = take<cargo<in_columns>>(t, cargo_numbers().to(device)).local();
+          return current && device_of(t) == device && y.local().device() == device && at::equal(y.local().cpu(), wanted.cpu());
+        },
+        options);
+    INFO(all.errors());
+    REQUIRE(all.well());
+    for (int r = 0; r < 4; ++r) CHECK(all.of(r));
+  }
 }

@@ -2,6 +2,7 @@
 #include "tests/support/device/torch_device.hpp"
 
 #include <tessera/comm/nccl/nccl_exchange.hpp>
+#include <tessera/tensor/staged_transport.hpp>
 #include <tessera/tensor/torch_boxes.hpp>
 
 namespace tessera::testing::fuzz {
@@ -13,8 +14,10 @@ std::string judge_layer_on_devices(const layer_case& c, long& refused) {
     return std::make_shared<torch_boxes>(torch_device(0).type());
   };
   const std::string why = judge_layer(c, refused, [&](const std::shared_ptr<transport>& host) {
-    const auto carrier = std::make_shared<nccl_transport>(host, boxes(), nccl_options{});
-    cudaSetDevice(carrier->device());
+    std::shared_ptr<transport> carrier;
+    if (c.salt % 3 == 0) carrier = std::make_shared<staged_transport>(host, torch_device(0).type());
+    else carrier = std::make_shared<nccl_transport>(host, boxes(), nccl_options{});
+    cudaSetDevice(carrier->traits().tensors.index);
     return carrier;
   });
   return why.empty() && machine.kept() != 0 ? "devices: something is not given back" : why;

@@ -4,6 +4,7 @@
 
 #include <tessera/comm/mpi_exchange.hpp>
 #include <tessera/nn/weights_file.hpp>
+#include <tessera/tensor/staged_transport.hpp>
 #include <torch/optim/sgd.h>
 
 #include <boost/mpi/collectives/broadcast.hpp>
@@ -11,6 +12,7 @@
 #include <filesystem>
 #include <unistd.h>
 
+#include "tests/support/device/torch_device.hpp"
 #include "tests/support/everywhere.hpp"
 
 using namespace tessera;
@@ -36,23 +38,24 @@ template <int R, int C>
 double difference(const std::shared_ptr<transport>& carrier) {
   using K = classifier<R, C>;
   const team<typename K::grid> workers(carrier);
+  const c10::Device device = device_of(workers);
   typename K::net net{workers, seed{3}};
   const at::Tensor images = global_of({11, 7}, numbers{4});
   const at::Tensor labels = at::arange(11, at::kLong).mul(3).remainder(5);
   nn::state_dict serial = nn::state_of(net);
   std::vector<at::Tensor> w;
-  for (const char* key : {"0.weight", "0.bias", "2.weight", "2.bias"}) w.push_back(serial.at(key).requires_grad_(true));
+  for (const char* key : {"0.weight", "0.bias", "2.weight", "2.bias"}) w.push_back(serial.at(key).cpu().requires_grad_(true));
 
   const torch::optim::SGDOptions options = torch::optim::SGDOptions(0.2).momentum(0.9);
   torch::optim::SGD ours(net.parameters(), options);
   torch::optim::SGD theirs(w, options);
-  const auto x = take<typename K::input>(workers, images);
-  const auto y = take<typename K::labels>(workers, labels);
+  const auto x = take<typename K::input>(workers, images.to(device));
+  const auto y = take<typename K::labels>(workers, labels.to(device));
   double worst = 0;
   for (const initial_value& v : {init::normal(), init::truncated_normal(), init::orthogonal(), init::sparse(0.5), init::xavier_uniform()}) {
     const auto everywhere = initial<tensor<partition<typename K::grid, whole, whole>, shape_of<11, 7>, double>>(workers, v, seed{1}, "w");
     const auto parts = initial<typename K::input>(workers, v, seed{1}, "w", bind<trained_batch>(11));
-    if (!same_bits(global(parts), everywhere.local())) return 1;  // initial values are the same bits
+    if (!same_bits(global(parts).cpu(), everywhere.local().cpu())) return 1;  // initial values are the same bits
   }
   for (int step = 0; step < 4; ++step) {
     ours.zero_grad();
@@ -70,7 +73,7 @@ double difference(const std::shared_ptr<transport>& carrier) {
   const nn::state_dict final_weights = nn::state_of(net);
   int i = 0;
   for (const char* key : {"0.weight", "0.bias", "2.weight", "2.bias"})
-    worst = std::max(worst, (final_weights.at(key) - w[static_cast<std::size_t>(i++)]).abs().max().item<double>());
+    worst = std::max(worst, (final_weights.at(key).cpu() - w[static_cast<std::size_t>(i++)]).abs().max().item<double>());
   return worst;
 }
 
@@ -146,9 +149,11 @@ TEST_CASE("weights saved in the middle of training load on another mesh over MPI
   CHECK(right);
 }
 
-TEST_CASE("a network trains over MPI to the losses and weights of a serial run") {
+namespace {
+
+/// Whether a network trains on all ranks to what a serial run comes to, its boxes carried so.
+void judge_training(const std::shared_ptr<transport>& carrier) {
   const boost::mpi::communicator ranks;
-  const auto carrier = std::make_shared<mpi_transport>(ranks);
   prepare_worker();
   double off = 1;
   switch (ranks.size()) {
@@ -161,4 +166,17 @@ TEST_CASE("a network trains over MPI to the losses and weights of a serial run")
   const bool right = everywhere(ranks, off < 1e-12);
   INFO("off by " << off);
   CHECK(right);
+}
+
+}  // namespace
+
+TEST_CASE("a network trains over MPI to the losses and weights of a serial run") {
+  judge_training(std::make_shared<mpi_transport>(boost::mpi::communicator{}));
+}
+
+TEST_CASE("a network on devices trains over MPI through their hosts to the losses and weights of a serial run") {
+  const device_machine machine;
+  const auto carrier = std::make_shared<staged_transport>(std::make_shared<mpi_transport>(boost::mpi::communicator{}), torch_device(0).type());
+  const c10::DeviceGuard here(carrier->device());
+  judge_training(carrier);
 }

@@ -23,6 +23,12 @@ inline constexpr bool watches_addresses = false;
 
 inline constexpr std::size_t no_memory_cap = std::numeric_limits<std::size_t>::max();
 
+/// What each worker of a launch runs.
+using worker_program = std::function<void(const std::shared_ptr<transport>&)>;
+
+/// Gives a program another transport, on top of the one that its launch has: `over_nccl`, `through_host`.
+using transport_layer = std::function<worker_program(worker_program)>;
+
 /// How to start the workers of a program.
 struct launch_options {
   std::string transport = "auto";          ///< auto, in-process or mpi
@@ -34,13 +40,11 @@ struct launch_options {
   std::size_t memory_cap = no_memory_cap;           ///< the most that this process holds for them, in bytes, where it is kept
   bool shares_memory = true;  ///< processes of one node read one another's tensors, where memory is kept; TESSERA_SHARES_MEMORY=0 says no
   int processes_per_node = 0;  ///< so many count as a node in this, instead of all that run on the machine
+  transport_layer over{};      ///< what carries tensors that lie on devices, on top of what carries the host's
 };
 
 /// Whether a launch with these options starts processes that are to read one another's memory.
 bool shares_memory(const launch_options& options);
-
-/// What each worker of a launch runs.
-using worker_program = std::function<void(const std::shared_ptr<transport>&)>;
 
 /// Runs `program(transport)` on every worker of a mesh and returns the exit status of the whole.
 ///

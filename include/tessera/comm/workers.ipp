@@ -27,7 +27,8 @@ inline void run_worker(const std::shared_ptr<transport>& carrier, const launch_o
   carrier->checked = options.checked;
   carrier->edges_apart = options.edges_apart;
   try {
-    program(carrier);
+    if (options.over) options.over(program)(carrier);
+    else program(carrier);
   } catch (const refused_value& e) {  // of the core, which words nothing
     throw error(e.why);
   }

@@ -107,10 +107,11 @@ TESSERA_INLINE local_losses losses_of(const bound_exchanges& by, const number& n
   std::vector<index_t> along(static_cast<std::size_t>(x.dim()), 1);
   along[1] = held;
   const auto plain = x.options().requires_grad(false);
-  const at::Tensor all_weights = weight.defined() ? weight.detach()
-                                 : list.count > 0 ? at::tensor(at::ArrayRef<double>(list.first, static_cast<std::size_t>(list.count)), plain)
-                                                  : at::ones({classes}, plain);
-  const at::Tensor weights = all_weights.narrow(0, first, held).view(along);
+  const at::Tensor weights = weight.defined() ? weight.detach()
+                             : list.count > 0 ? at::tensor(at::ArrayRef<double>(list.first, static_cast<std::size_t>(list.count)), plain)
+                                              : at::Tensor();  // of 1 each
+  const bool weighs = weights.defined();
+  const auto weighed = [&](const at::Tensor& each) { return weighs ? each * weights.narrow(0, first, held).view(along) : each; };
   const double smooth = n.re / static_cast<double>(classes);
 
   at::Tensor score = x;
@@ -126,22 +127,22 @@ TESSERA_INLINE local_losses losses_of(const bound_exchanges& by, const number& n
   if (of_labels) {
     const at::Tensor ignored = y == n.whole;
     const at::Tensor label = y.masked_fill(ignored, 0);
-    const at::Tensor share = all_weights.index_select(0, label.clamp(0, classes - 1).flatten()).view(label.sizes());
+    const at::Tensor share = weighs ? weights.index_select(0, label.clamp(0, classes - 1).flatten()).view(label.sizes()) : at::ones_like(label, plain);
     at::Tensor taken = score.narrow(1, 0, 0).sum(1);
     if (held > 0) {
       const at::Tensor place = label - first;
       const at::Tensor here = at::logical_and(place >= 0, place < held);
       const at::Tensor at_label = score.gather(1, place.clamp(0, held - 1).unsqueeze(1)).squeeze(1);
-      taken = at::where(here, share * at_label, taken);  // not a product: another class may be masked with -inf
+      taken = at::where(here, weighs ? share * at_label : at_label, taken);  // not a product: another class may be masked with -inf
     }
-    whole = (1 - n.re) * share + smooth * all_weights.sum();
-    rows.push_back(n.re == 0 ? taken : (1 - n.re) * taken + smooth * (score * weights).sum(1));
+    whole = weighs ? (1 - n.re) * share + smooth * weights.sum() : share;
+    rows.push_back(n.re == 0 ? taken : (1 - n.re) * taken + smooth * weighed(score).sum(1));
     l.divisor = share.masked_fill(ignored, 0);
     l.wrong = at::logical_or(label < 0, label >= classes);
     l.labels = label;
     l.classes = classes;
   } else {
-    const at::Tensor target = weights * ((1 - n.re) * y + smooth);
+    const at::Tensor target = weighed((1 - n.re) * y + smooth);
     rows.push_back((target * score).sum(1));
     rows.push_back(target.sum(1));
   }

@@ -171,7 +171,7 @@ TESSERA_INLINE pooled forward_pooling(const bound_layer& b, const pooling& what,
   if (b.is_empty) return {b.tied(detail::empty_result(b.outputs, {x}), {x}), at::empty(b.sizes, x.options().dtype(at::kLong))};
   const auto of_windows = [&](const auto& pool) { return edges ? edges->give(pool, pool) : pool(x, reading.lists()); };
   if (!max) {  // a sum may be too large for a half type where its mean is not
-    const auto& by = b.once<detail::window_divisors>([&] { return detail::window_divisors(what, used, b.outputs, tessera::detail::device_of(*b.team)); });
+    const auto& by = b.once<detail::window_divisors>([&] { return detail::window_divisors(what, used, b.outputs, device_of(*b.team)); });
     const at::ScalarType e = input.scalar_type(), sums = detail::added_in(e);
     const at::Tensor y = of_windows([&](const at::Tensor& read, const detail::kernel_lists& k) { return detail::window_sums(read.to(sums), k, by.all); });
     return {b.tied((by.each.defined() ? y / by.each.to(sums) : y).to(e), {x}), {}};

@@ -15,7 +15,7 @@ TESSERA_INLINE state_tensor::state_tensor(const team_handle& team, std::string_v
   check(check_known(stored), path_);
   const bool inside = serial.dimension >= 0 && serial.factors >= 0 && serial.dimension + std::max(serial.factors, 1) <= stored.dims.count;
   check(inside || serial == serial_view{} ? refusal{} : refusal{code::serial_view_wrong}, path_);
-  stored_ = tessera::detail::tensor_of(team, stored, tessera::detail::initial_box(initial, stored, e, team->rank(), s, name).to(tessera::detail::device_of(*team)));
+  stored_ = tessera::detail::tensor_of(team, stored, tessera::detail::initial_box(initial, stored, e, team->rank(), s, name).to(device_of(*team)));
 }
 
 TESSERA_INLINE std::vector<index_t> state_tensor::sizes() const {

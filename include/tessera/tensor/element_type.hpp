@@ -5,7 +5,8 @@
 
 #include <ATen/ATen.h>
 
-namespace tessera::detail {
+namespace tessera {
+namespace detail {
 
 inline at::ScalarType scalar_type(element e) {
   constexpr at::ScalarType known[]{at::kDouble, at::kFloat,    at::kLong,         at::kInt,           at::kShort,  at::kChar,   at::kByte, at::kBool,
@@ -75,10 +76,19 @@ inline refusal check_plain(const at::Tensor& t) {
   return t.layout() == at::kStrided ? refusal{} : refusal{code::not_strided};
 }
 
-/// Where the tensors of a team lie.
+}  // namespace detail
+
+/// Where the tensors of a team's worker lie: on the host, or on its device.
 inline c10::Device device_of(const team_state& team) {
   return {static_cast<c10::DeviceType>(team.tensors().kind), static_cast<c10::DeviceIndex>(team.tensors().index)};
 }
+
+template <Mesh M>
+c10::Device device_of(const team<M>& workers) {
+  return device_of(*workers.state());
+}
+
+namespace detail {
 
 /// How the boxes of a team are made: where they lie, of which element.
 inline at::TensorOptions options_of(const team_state& team, at::ScalarType type) { return at::TensorOptions(type).device(device_of(team)); }
@@ -100,4 +110,5 @@ inline void check_local(const at::Tensor& local, const placement& where, element
     if (local.size(d) != sizes[d]) refuse(refusal{code::wrong_local_shape, d, sizes[d], local.size(d)});
 }
 
-}  // namespace tessera::detail
+}  // namespace detail
+}  // namespace tessera

@@ -27,7 +27,7 @@ class torch_settings {
 
   /// Gives this worker its share of the cores, the smallest that any has, and its backward to its own thread.
   void share(team_state& team) const {
-    const bool here = team.carrier().traits().shares_memory;
+    const bool here = team.carrier().host().traits().shares_memory;
     const int beside = here ? team.carrier().size() : std::max(1, read_environment().local_world);
     const int mine = std::clamp(static_cast<int>(std::thread::hardware_concurrency()) / beside, 1, threads_);
     const std::vector<std::uint64_t> all = team.collect(static_cast<std::uint64_t>(mine), "sharing cores");

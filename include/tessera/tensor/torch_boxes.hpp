@@ -2,6 +2,7 @@
 
 #include <tessera/comm/device_boxes.hpp>
 #include <tessera/tensor/neutral.hpp>
+#include <tessera/tensor/view_of.hpp>
 
 #include <ATen/ATen.h>
 #include <c10/core/StreamGuard.h>
@@ -80,11 +81,7 @@ class torch_boxes final : public device_boxes {
     return a.add(b);
   }
 
-  // The box as it lies there.
-  at::Tensor view(const region& r) const {
-    return at::from_blob(r.data, c10::IntArrayRef(r.extents.begin(), r.extents.end()), c10::IntArrayRef(r.strides.begin(), r.strides.end()),
-                         at::TensorOptions(detail::signed_type(r.element)).device(kind_));
-  }
+  at::Tensor view(const region& r) const { return detail::view_of(r, kind_); }
 
   c10::DeviceType kind_;
 };

@@ -84,6 +84,9 @@ struct guard final : c10::impl::DeviceGuardImplInterface {
   void recordDataPtrOnStream(const c10::DataPtr& memory, const c10::Stream& on) const override {
     if (memory.get_context() != nullptr) static_cast<lent*>(memory.get_context())->read_on.push_back(reinterpret_cast<cudaStream_t>(on.id()));
   }
+  void synchronizeStream(const c10::Stream& on) const override {
+    while (cudaStreamQuery(reinterpret_cast<cudaStream_t>(on.id())) == cudaErrorNotReady) std::this_thread::yield();
+  }
   void* getStreamNativeHandle(const c10::Stream of) const override { return reinterpret_cast<void*>(of.id()); }
   c10::DeviceIndex deviceCount() const noexcept override { return devices; }
 };

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <tessera/comm/device_boxes.hpp>
-#include <tessera/comm/environment.hpp>
 #include <tessera/comm/nccl/nccl_communicator.hpp>
 #include <tessera/comm/patience.hpp>
 #include <tessera/comm/transport.hpp>
+#include <tessera/comm/worker_device.hpp>
 
 #include <functional>
 #include <map>
@@ -49,6 +49,8 @@ class nccl_transport final : public transport {
   bool ended() const override { return host_->ended(); }
   std::optional<error> failure() const override { return host_->failure(); }
   void listen() override { host_->listen(); }
+  std::uint64_t most_exchanges() const override { return host_->most_exchanges(); }
+  std::uint64_t free_id(std::uint64_t from) const override { return host_->free_id(from); }
 
   int device() const { return device_; }
 
@@ -75,12 +77,9 @@ class nccl_transport final : public transport {
  private:
   friend class nccl_exchange;
 
-  // Workers that are threads see the devices of one process: there the local rank is the rank.
   static int device_of(const transport& host, std::optional<int> chosen) {
     int devices = 0;
-    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) throw error(refusal{code::no_device, host.rank()});
-    if (host.traits().shares_memory) return chosen.value_or(host.rank() % devices);
-    return read_environment({.devices = devices, .device = chosen}).device;
+    return worker_device(host, cudaGetDeviceCount(&devices) == cudaSuccess ? devices : 0, chosen);
   }
 
   // Where whoever computes on the device hands it its work now.

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <tessera/comm/worker_device.hpp>
+#include <tessera/comm/workers.hpp>
+#include <tessera/tensor/staged_exchange.hpp>
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace tessera {
+
+/// Carries boxes between tensors on devices through the memory of their hosts, over whatever carries those: any kind of device that LibTorch has,
+/// and no library but it.
+///
+/// The host waits for the device at the start of a call that sends something, and at the end of one that receives something.
+class staged_transport final : public transport {
+ public:
+  staged_transport(std::shared_ptr<transport> host, c10::DeviceType kind, std::optional<int> device = {})
+      : host_(std::move(host)),
+        devices_(kind),
+        device_(kind, static_cast<c10::DeviceIndex>(worker_device(*host_, devices_.deviceCount(), device))) {
+    time_limit = host_->time_limit;
+    checked = host_->checked;
+    edges_apart = host_->edges_apart;
+  }
+
+  transport_traits traits() const override { return {"staged", false, {static_cast<int>(device_.type()), device_.index()}}; }
+  int rank() const override { return host_->rank(); }
+  int size() const override { return host_->size(); }
+  transport& host() override { return *host_; }
+  bool ended() const override { return host_->ended(); }
+  std::optional<error> failure() const override { return host_->failure(); }
+  void listen() override { host_->listen(); }
+  std::uint64_t most_exchanges() const override { return host_->most_exchanges(); }
+  std::uint64_t free_id(std::uint64_t from) const override { return host_->free_id(from); }
+
+  c10::Device device() const { return device_; }
+
+  std::shared_ptr<bound_exchange> bind(exchange_plan plan) override {
+    if (plan.agrees()) return host_->bind(std::move(plan));
+    auto held = held_by(plan);
+    auto between_hosts = host_->bind(plan);
+    return std::make_shared<staged_exchange>(std::move(plan), std::move(between_hosts), rank(), device_, std::move(held));
+  }
+  void synchronise() override { devices_.synchronizeStream(devices_.getStream(device_)); }
+
+ private:
+  std::shared_ptr<transport> host_;
+  c10::impl::VirtualGuardImpl devices_;
+  c10::Device device_;
+};
+
+/// Lets the workers of a launch have their tensors on devices of a kind, each on one, with their hosts between them: `launch_options::over`.
+inline transport_layer through_host(c10::DeviceType kind, std::optional<int> device = {}) {
+  return [=](worker_program program) -> worker_program {
+    return [=, program = std::move(program)](const std::shared_ptr<transport>& host) {
+      const auto carrier = std::make_shared<staged_transport>(host, kind, device);
+      const c10::DeviceGuard here(carrier->device());
+      program(carrier);
+      carrier->synchronise();
+    };
+  };
+}
+
+}  // namespace tessera
