@@ -81,6 +81,26 @@ TEST_CASE("backward stands in the order of the stream of its forward, whichever 
   });
 }
 
+TEST_CASE("what is started on one stream and finished on another is ready in the order of the other") {
+  on_ship([](team<ship>& t, c10::Device device) -> std::string {
+    const device_stream own;
+    const c10::Stream beside(c10::Stream::UNSAFE, device, reinterpret_cast<c10::StreamId>(own.get()));
+    for (int i = 0; i < 20; ++i) {
+      const auto x = take<cargo<in_rows>>(t, (cargo_numbers() + i).to(device));
+      device_event before;
+      before.record(nullptr);
+      before.delay(own.get());
+      auto started = [&] {
+        const c10::StreamGuard here(beside);
+        return start<in_tiles>(x);
+      }();
+      const auto y = finish(std::move(started));
+      if (!at::equal(y.local().cpu(), take<cargo<in_tiles>>(t, (cargo_numbers() + i).to(device)).local().cpu())) return "read before it was there";
+    }
+    return "";
+  });
+}
+
 TEST_CASE("a frame is filled around a box on a device as it is on the host") {
   on_ship([](team<ship>& t, c10::Device device) -> std::string {
     const layout& rows = value_of<cargo<in_rows>>.layout;

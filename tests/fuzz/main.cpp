@@ -189,7 +189,10 @@ int main(int argc, char** argv) {
       ->type_name("N");
   app.add_option("--devices", devices, "how many exchanges over NCCL; none where there is no LibTorch")->capture_default_str()->check(count)->type_name("N");
   app.add_option("--layers", layers, "how many cases of each layer; none where there is no LibTorch")->capture_default_str()->check(count)->type_name("N");
-  app.add_option("--layer", layer, "of this layer alone, and no plans and exchanges")->type_name("NAME");
+  [[maybe_unused]] CLI::Option* const only = app.add_option("--layer", layer, "of this layer alone, and no plans and exchanges")->type_name("NAME");
+#ifdef FUZZ_EXCHANGES
+  only->check(CLI::IsMember(layer_names()));
+#endif
   app.add_flag("--on-devices", on_devices, "layers on devices that are threads of this process, and no plans and exchanges");
   app.add_option("--seed", seed, "of the clock unless said")->type_name("S");
   app.add_option("--case", line, "only this one: a change as a plan and as an exchange, or a layer");
