@@ -3,7 +3,9 @@
 add to them. The processes run in turns, and a ratio is the median over the rounds, above 1 where the library is quicker; "at best" is that of
 the quickest rounds, for machines that are busy. All cells go to standard error as a table, and to standard output as JSON lines.
 
-Over MPI the library's outputs are fresh at every call, as those of tensors, and those by hand are reused.
+Over MPI the library's outputs are fresh at every call, as those of tensors, and those by hand are reused. Two more columns say what the library takes
+over a program whose processes read one another's memory between two meetings and send nothing ("floor", below 1 where the library is quicker), and
+what messages into outputs allocated at every call take over it ("fresh").
 
 MPI spins between two workers where that is better for it than yielding, and yields between four, which share two cores. FOLDER holds the
 programs (build/bench/benchmarks/calls). --once runs each a single time, on the smallest size, and judges nothing.
@@ -42,6 +44,7 @@ def report(name, ratio, bar, ok, **rest):
 
 
 exchanges = str(options.folder / "exchanges")
+floor = "shared window"
 ours = {"in-process": "tessera", "mpi": "tessera, fresh outputs"}
 
 
@@ -73,7 +76,7 @@ def measured(workers):
     cells = []
     for verb, count in taken[0][0]:
         each = [cells_of_round[verb, count] for cells_of_round, _ in taken]
-        by_hand = [{m: t for (transport, m), t in one.items() if transport == "mpi" and not m.startswith("tessera")} for one in each]
+        by_hand = [{m: t for (transport, m), t in one.items() if transport == "mpi" and not m.startswith(("tessera", "fresh", floor))} for one in each]
         middle = {m: statistics.median(one[m] for one in by_hand) for m in by_hand[0]}
         best = min(middle, key=middle.get)
         cell = {"verb": verb, "bytes": count, "workers": workers, "best": best, "mpi": middle[best], "methods": middle}
@@ -82,6 +85,10 @@ def measured(workers):
             cell[f"tessera {transport}"] = statistics.median(taken_by_us)
             cell[f"ratio {transport}"] = statistics.median(min(theirs.values()) / mine for theirs, mine in zip(by_hand, taken_by_us))
             cell[f"at best {transport}"] = min(min(theirs.values()) for theirs in by_hand) / min(taken_by_us)
+        over_mpi = [one["mpi", ours["mpi"]] for one in each]
+        cell["over floor"] = statistics.median(mine / one["mpi", floor] for mine, one in zip(over_mpi, each))
+        fresh = [min(t for (_, m), t in one.items() if m.startswith("fresh")) for one in each]
+        cell["fresh on both sides"] = statistics.median(theirs / mine for theirs, mine in zip(fresh, over_mpi))
         of_mpi = [min((t for m, t in theirs.items() if not m.startswith(("packed", "types"))), default=None) for theirs in by_hand]
         if None not in of_mpi:
             cell["over MPI's own"] = statistics.median(theirs / one["mpi", ours["mpi"]] for theirs, one in zip(of_mpi, each))
@@ -93,12 +100,12 @@ def measured(workers):
 
 
 cells = measured(2) + measured(4)
-print(f"{'':33}{'MPI by hand, us':>16}  {'':34}{'threads, us':>12}{'ratio':>8}{'at best':>8}{'over MPI, us':>14}{'ratio':>8}{'at best':>8}",
-      file=sys.stderr)
+print(f"{'':33}{'MPI by hand, us':>16}  {'':34}{'threads, us':>12}{'ratio':>8}{'at best':>8}{'over MPI, us':>14}{'ratio':>8}{'at best':>8}"
+      f"{'floor':>8}{'fresh':>8}", file=sys.stderr)
 for c in cells:
     print(f"{c['verb']:16}{size_of(c['bytes']):>8}{c['workers']:>3} w   {c['mpi']:15.1f}  {c['best']:34}{c['tessera in-process']:12.1f}"
           f"{c['ratio in-process']:8.2f}{c['at best in-process']:8.2f}{c['tessera mpi']:14.1f}{c['ratio mpi']:8.2f}"
-          f"{c['at best mpi']:8.2f}", file=sys.stderr)
+          f"{c['at best mpi']:8.2f}{c['over floor']:8.2f}{c['fresh on both sides']:8.2f}", file=sys.stderr)
     print(json.dumps({"name": f"calls.{c['verb']}.{size_of(c['bytes']).replace(' ', '')}.{c['workers']}", **c}), flush=True)
 
 small = 4 << 10
@@ -128,6 +135,18 @@ for name, verbs, sizes, against, mean_bar, worst_bar in (
     ok = mean >= mean_bar and ratios[worst] >= worst_bar
     report(f"calls.node.{name}", mean, mean_bar, ok, worst=worst, worst_ratio=round(ratios[worst], 3), worst_bar=worst_bar)
     print(f"one node, {name}: geometric mean {mean:.2f} (at least {mean_bar}), worst {ratios[worst]:.2f} (at least {worst_bar}): {worst}", file=sys.stderr)
+
+for name, verbs, against, bar, above in (
+        ("floor", reductions + ("all_gather",), "over floor", 1.2, False),
+        ("fresh_on_both_sides", ("repartition", "halo"), "fresh on both sides", 5.0, True)):
+    ratios = {f"{c['verb']} {size_of(c['bytes'])} {c['workers']} workers": c[against] for c in cells if c["verb"] in verbs and c["bytes"] > small}
+    if not ratios:
+        continue
+    mean = statistics.geometric_mean(ratios.values())
+    worst = (min if above else max)(ratios, key=ratios.get)
+    judged = mean if above else ratios[worst]
+    report(f"calls.node.{name}", judged, bar, judged >= bar if above else judged <= bar, mean=round(mean, 3), worst=worst, worst_ratio=round(ratios[worst], 3))
+    print(f"one node, {name}: geometric mean {mean:.2f}, worst {ratios[worst]:.2f}: {worst} ({'mean at least' if above else 'at most'} {bar})", file=sys.stderr)
 
 for c in cells:
     if "over adding" in c and c["bytes"] >= 64 << 20:

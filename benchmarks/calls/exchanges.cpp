@@ -1,13 +1,15 @@
-// What one call of an exchange takes, outputs reused. Under mpirun: every way to write it by hand, and the library's over MPI, in turns.
-// Alone: the library's between --workers N threads, and sums against adding the same arrays by the same threads. One JSON line a method;
-// scripts/bench calls runs both in turns and compares.
+// What one call of an exchange takes. Under mpirun: every way to write it by hand, outputs reused or fresh, a program that shares memory and sends
+// nothing, and the library's over MPI, in turns. Alone: the library's between --workers N threads, and sums against adding the same arrays by the
+// same threads. One JSON line a method; scripts/bench calls runs both in turns and compares.
 //
 // A batch is a number of calls back to back: it takes from when its first worker begins until its last one ends, and the figure is the
-// median over batches, a call. Workers meet before each without sleeping, as MPI's do: who wakes another one up gives it a late start. Each method's result is compared with the right one before it is timed. Of the large ones, one
-// that takes four times as long as another at its first call is not called again.
+// median over batches, a call. Workers meet before each without sleeping, as MPI's do: who wakes another one up gives it a late start. Each
+// method's result is compared with the right one before it is timed. Of the large ones, one that takes four times as long as another at its first
+// call is not called again.
 #include "bound_verb.hpp"
 #include "crew.hpp"
 #include "raw_mpi.hpp"
+#include "shared_window.hpp"
 
 #include <tessera/comm/workers.hpp>
 
@@ -24,6 +26,7 @@ using calls::problem;
 using clock_type = std::chrono::steady_clock;
 
 constexpr const char* ours_by_name = "tessera";
+constexpr const char* floor_by_name = "shared window";
 constexpr const char* fresh_by_name = "tessera, fresh outputs";
 
 struct effort {
@@ -66,10 +69,14 @@ void measure(crew& all, tessera::team_state& team, const problem& p, bool once) 
   calls::bound_verb fresh(team, m, true);
   const bool processes = !team.carrier().traits().shares_memory;
   std::vector<method> methods;
-  if (processes) methods = calls::by_hand(m);
-  else if (p.what == calls::verb::reduce_scatter) methods.push_back(all.adding(m));
+  if (processes) {
+    methods = calls::by_hand(m);
+    const auto window = std::make_shared<calls::shared_window>(m);
+    methods.push_back({floor_by_name, [window] { (*window)(); }});
+  }
+  if (!processes && p.what == calls::verb::reduce_scatter) methods.push_back(all.adding(m));
   methods.push_back({ours_by_name, [&] { ours(); }});
-  methods.push_back({fresh_by_name, [&] { fresh(); }});
+  methods.push_back({fresh_by_name, [&] { fresh(); }, [&] { return fresh.brought(); }});
 
   std::vector<std::vector<calls::span>> batches(methods.size());
   const auto now = [] { return std::chrono::duration<double>(clock_type::now().time_since_epoch()).count(); };
@@ -84,7 +91,7 @@ void measure(crew& all, tessera::team_state& team, const problem& p, bool once) 
     all.meet();
     m.insist(methods[i].name, [&] {
       methods[i].call();
-      if (methods[i].name == fresh_by_name && !m.out.empty()) std::copy_n(fresh.brought(), m.out.size(), m.out.data());
+      if (methods[i].brought && !m.out.empty()) std::copy_n(methods[i].brought(), m.out.size(), m.out.data());
     });
     batch(i, 1);
     first.push_back(all.lengths(m.rank, batches[i])[0]);
@@ -93,7 +100,7 @@ void measure(crew& all, tessera::team_state& team, const problem& p, bool once) 
   const effort much = effort_for(p, once);
   for (int b = 0; b < much.batches; ++b)
     for (std::size_t i = 0; i < methods.size(); ++i)
-      if (much.calls > 1 || first[i] < 4 * quickest || methods[i].name.starts_with(ours_by_name)) batch(i, much.calls);
+      if (much.calls > 1 || first[i] < 4 * quickest || methods[i].name.starts_with(ours_by_name) || methods[i].name == floor_by_name) batch(i, much.calls);
   for (std::size_t i = 0; i < methods.size(); ++i) {
     const bool once_only = batches[i].size() == 1;
     if (!once_only) batches[i].erase(batches[i].begin());

@@ -108,6 +108,17 @@ class point_to_point {
       for (MPI_Request& r : requests_) MPI_Request_free(&r);
   }
 
+  /// Puts the output elsewhere: of requests that are not persistent.
+  void into(double* out) {
+    const auto shift = [&](piece& p) { p.begin = out + (p.begin - out_); };
+    for (leg& l : receives_) {
+      shift(l.where);
+      if (l.staging.empty()) shift(l.travels);
+    }
+    for (leg& l : own_) shift(l.travels);
+    out_ = out;
+  }
+
   void operator()() {
     const auto received = static_cast<int>(receives_.size());
     if (how_.persistent) MPI_Startall(received, requests_.data());
@@ -171,6 +182,26 @@ class point_to_point {
 struct method {
   std::string name;
   std::function<void()> call;
+  std::function<const double*()> brought{};  ///< where the last call's output lies, if not in the matrix
+};
+
+/// Messages into an output that is allocated at every call.
+class into_fresh_memory {
+ public:
+  into_fresh_memory(matrices& m, point_to_point::how h) : n_(m.out.size()), direct_(m.of, m.rank, m.in, m.out, h) {}
+
+  void operator()() {
+    std::unique_ptr<double[]> out(new double[n_]);
+    direct_.into(out.get());
+    out_ = std::move(out);
+    direct_();
+  }
+  const double* brought() const { return out_.get(); }
+
+ private:
+  std::size_t n_;
+  std::unique_ptr<double[]> out_;
+  point_to_point direct_;
 };
 
 /// A repartition by MPI's own all-to-all.
@@ -260,6 +291,10 @@ inline std::vector<method> by_hand(matrices& m) {
     if (h.typed && m.of.what != verb::repartition) continue;  // all other boxes are contiguous
     const auto direct = std::make_shared<point_to_point>(m.of, m.rank, m.in, m.out, h);
     all.push_back({h.name, [direct] { (*direct)(); }});
+    if (!h.persistent) {
+      const auto fresh = std::make_shared<into_fresh_memory>(m, h);
+      all.push_back({std::string("fresh, ") + h.name, [fresh] { (*fresh)(); }, [fresh] { return fresh->brought(); }});
+    }
     if (m.of.what != verb::all_reduce) continue;
     problem scatter = m.of;
     problem gather = m.of;
