@@ -2,6 +2,8 @@
 // what: FAULT VERB forward|backward begun|before.
 #include "verbs.hpp"
 
+#include <tessera/comm/environment.hpp>
+#include <tessera/comm/node_heap.hpp>
 #include <tessera/comm/workers.hpp>
 
 #include <pthread.h>

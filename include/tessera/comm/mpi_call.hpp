@@ -9,13 +9,13 @@
 namespace tessera {
 
 /// A call among processes and its messages: a box travels from where it lies to where it belongs, but terms of a Fold, which are kept
-/// until all are there, and small boxes with gaps, which are packed faster than described.
+/// until all are there, and small boxes, which are copied sooner than described, and whose requests serve wherever the tensors lie.
 struct mpi_call final : exchange_call {
   /// A message: one end of it.
   struct letter {
     mpi_box travels{};    // in the tensor, or beside it
     bool beside = false;
-    bool keeps = true;    // its request, for calls from the same memory
+    bool keeps = true;    // its request, for further calls from the same memory
     bool read = false;    // where it lies: only the place travels
     box_vector packed{};  // if beside: its strides there,
     common_rows rows{};   // how it is copied between the two, but for a term,
@@ -32,7 +32,7 @@ struct mpi_call final : exchange_call {
   bool posted = false;
   std::size_t rounds_begun = 0;  // whose receives are posted
   std::size_t rounds_taken = 0;  // whose boxes are where they belong
-  bool again = false;  // what travels lies where it lay in the call before
+  bool again = false;  // what kept requests name lies where it lay in the call before
 
   static constexpr std::size_t at_once = 2;  // rounds under way
 
@@ -51,6 +51,7 @@ struct mpi_call final : exchange_call {
     strides_in_ = in.strides;
     strides_out_ = out.strides;
     bytes_beside_ = 0;
+    reads_in_place_ = writes_in_place_ = false;
     receives.clear();
     sends.clear();
     for (const leg& l : plan.receives) {
@@ -76,7 +77,7 @@ struct mpi_call final : exchange_call {
   }
   /// Looks whether requests that were kept serve again; if not, they go.
   void look_again() {
-    const std::array<std::byte*, 3> now{in.data, out.data, beside.data()};
+    const std::array<std::byte*, 3> now{reads_in_place_ ? in.data : nullptr, writes_in_place_ ? out.data : nullptr, beside.data()};
     again = now == lay_;
     if (again) return;
     lay_ = now;
@@ -121,8 +122,9 @@ struct mpi_call final : exchange_call {
     }
     x.lies = part.data - tensor.data;
     x.keeps = !sent || part.bytes() > largest_inline;
-    x.beside = term || (part.bytes() < smallest_described && !part.contiguous());
+    x.beside = term || (part.bytes() < smallest_described && (x.keeps || !part.contiguous()));
     if (!x.beside) {
+      if (x.keeps) (sent ? reads_in_place_ : writes_in_place_) = true;
       x.travels = {x.lies, part};
       return x;
     }
@@ -140,6 +142,8 @@ struct mpi_call final : exchange_call {
   std::size_t rounds_;
   int rank_;
   bool described_ = false;
+  bool reads_in_place_ = false;   // a kept request has a place in the input
+  bool writes_in_place_ = false;  // or in the output
   std::array<std::byte*, 3> lay_{};
   box_vector strides_in_;
   box_vector strides_out_;
