@@ -34,7 +34,7 @@ class staged_exchange final : public bound_exchange {
       if (l.peer != rank_) leave_.push_back({l.here, l.extents});
     if (!plan().fold) {
       for (const leg& l : plan().receives)
-        if (l.peer == rank_) stay_.push_back({l.there, l.here, l.extents});
+        if (l.peer == rank_) stay_.push_back(l);
         else come_.push_back({l.here, l.extents});
     }
     for (const cell& c : plan().cells) {
@@ -44,7 +44,7 @@ class staged_exchange final : public bound_exchange {
       if (own == c.terms.end()) continue;
       box_vector from = term(*own).there;
       for (int d = 0; d < from.count; ++d) from[d] += c.here[d] - term(*own).here[d];
-      if (alone) stay_.push_back({from, c.here, c.extents});
+      if (alone) stay_.push_back({rank_, c.here, from, c.extents});
       else leave_.push_back({from, c.extents});
     }
   }
@@ -52,11 +52,6 @@ class staged_exchange final : public bound_exchange {
  private:
   struct part {
     box_vector begin;
-    box_vector extents;
-  };
-  struct part_that_stays {
-    box_vector from;
-    box_vector to;
     box_vector extents;
   };
 
@@ -70,7 +65,7 @@ class staged_exchange final : public bound_exchange {
     const c10::DeviceGuard here(device_);
     if (!plan().covered && !c.has_own) detail::fill_neutral(on_device(c.out), c.out.element, plan().with);
     if (!c.has_own)
-      for (const part_that_stays& p : stay_) on_device(c.out.part(p.to, p.extents)).copy_(on_device(c.in.part(p.from, p.extents)));
+      for (const leg& l : stay_) on_device(c.out.part(l.here, l.extents)).copy_(on_device(c.in.part(l.there, l.extents)));
     c.begun.emplace(device_.type());
     c.begun->record(c10::impl::VirtualGuardImpl(device_.type()).getStream(device_));
     const region in = beside(c.in, leave_, c.in_host);
@@ -115,7 +110,7 @@ class staged_exchange final : public bound_exchange {
   c10::Device device_;
   std::vector<part> leave_;  // of the input, for the host
   std::vector<part> come_;   // of the output, from it
-  std::vector<part_that_stays> stay_;
+  std::vector<leg> stay_;    // on the device
 };
 
 }  // namespace tessera

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/comm/worker_device.hpp>
+#include <tessera/comm/device_transport.hpp>
 #include <tessera/comm/workers.hpp>
 #include <tessera/tensor/staged_exchange.hpp>
 
@@ -14,26 +14,12 @@ namespace tessera {
 /// and no library but it.
 ///
 /// The host waits for the device at the start of a call that sends something, and at the end of one that receives something.
-class staged_transport final : public transport {
+class staged_transport final : public device_transport {
  public:
   staged_transport(std::shared_ptr<transport> host, c10::DeviceType kind, std::optional<int> device = {})
-      : host_(std::move(host)),
-        devices_(kind),
-        device_(kind, static_cast<c10::DeviceIndex>(worker_device(*host_, devices_.deviceCount(), device))) {
-    time_limit = host_->time_limit;
-    checked = host_->checked;
-    edges_apart = host_->edges_apart;
-  }
+      : device_transport(std::move(host)), devices_(kind), device_(kind, static_cast<c10::DeviceIndex>(device_among(devices_.deviceCount(), device))) {}
 
   transport_traits traits() const override { return {"staged", false, {static_cast<int>(device_.type()), device_.index()}}; }
-  int rank() const override { return host_->rank(); }
-  int size() const override { return host_->size(); }
-  transport& host() override { return *host_; }
-  bool ended() const override { return host_->ended(); }
-  std::optional<error> failure() const override { return host_->failure(); }
-  void listen() override { host_->listen(); }
-  std::uint64_t most_exchanges() const override { return host_->most_exchanges(); }
-  std::uint64_t free_id(std::uint64_t from) const override { return host_->free_id(from); }
 
   c10::Device device() const { return device_; }
 
@@ -46,7 +32,6 @@ class staged_transport final : public transport {
   void synchronise() override { devices_.synchronizeStream(devices_.getStream(device_)); }
 
  private:
-  std::shared_ptr<transport> host_;
   c10::impl::VirtualGuardImpl devices_;
   c10::Device device_;
 };

@@ -1,10 +1,9 @@
 #pragma once
 
 #include <tessera/comm/device_boxes.hpp>
+#include <tessera/comm/device_transport.hpp>
 #include <tessera/comm/nccl/nccl_communicator.hpp>
 #include <tessera/comm/patience.hpp>
-#include <tessera/comm/transport.hpp>
-#include <tessera/comm/worker_device.hpp>
 
 #include <functional>
 #include <map>
@@ -31,26 +30,15 @@ struct nccl_options {
 /// A call begins there: who has begun it tells the others how many calls before. When all have, they hand it to their devices, in one order
 /// (`launch_order`). So no device ever waits for a worker that has not begun, and who waits for ever is found by the host's transport.
 /// What a call brings is ready in the order of the stream on which its worker ends it.
-class nccl_transport final : public transport {
+class nccl_transport final : public device_transport {
  public:
   nccl_transport(std::shared_ptr<transport> host, std::shared_ptr<device_boxes> boxes, nccl_options options)
-      : host_(std::move(host)), boxes_(std::move(boxes)), options_(std::move(options)), device_(device_of(*host_, options_.device)) {
-    time_limit = host_->time_limit;
-    checked = host_->checked;
-    edges_apart = host_->edges_apart;
+      : device_transport(std::move(host)), boxes_(std::move(boxes)), options_(std::move(options)), device_(device_among(devices(), options_.device)) {
     host_->meanwhile = [this] { go_on(); };
   }
   ~nccl_transport() override { host_->meanwhile = nullptr; }
 
   transport_traits traits() const override { return {"nccl", false, {boxes_->kind(), boxes_->kind() == 0 ? -1 : device_}}; }
-  int rank() const override { return host_->rank(); }
-  int size() const override { return host_->size(); }
-  transport& host() override { return *host_; }
-  bool ended() const override { return host_->ended(); }
-  std::optional<error> failure() const override { return host_->failure(); }
-  void listen() override { host_->listen(); }
-  std::uint64_t most_exchanges() const override { return host_->most_exchanges(); }
-  std::uint64_t free_id(std::uint64_t from) const override { return host_->free_id(from); }
 
   int device() const { return device_; }
 
@@ -77,9 +65,9 @@ class nccl_transport final : public transport {
  private:
   friend class nccl_exchange;
 
-  static int device_of(const transport& host, std::optional<int> chosen) {
-    int devices = 0;
-    return worker_device(host, cudaGetDeviceCount(&devices) == cudaSuccess ? devices : 0, chosen);
+  static int devices() {
+    int n = 0;
+    return cudaGetDeviceCount(&n) == cudaSuccess ? n : 0;
   }
 
   // Where whoever computes on the device hands it its work now.
@@ -116,7 +104,6 @@ class nccl_transport final : public transport {
     while (cudaStreamQuery(on) == cudaErrorNotReady) std::this_thread::yield();
   }
 
-  std::shared_ptr<transport> host_;
   std::shared_ptr<device_boxes> boxes_;
   nccl_options options_;
   int device_;
