@@ -4,6 +4,7 @@
 #include <tessera/comm/mpi_call.hpp>
 #include <tessera/comm/mpi_pieces.hpp>
 #include <tessera/comm/mpi_transport.hpp>
+#include <tessera/comm/mpi_wait.hpp>
 
 #include <atomic>
 #include <deque>
@@ -274,55 +275,14 @@ class mpi_exchange final : public host_exchange {
   // Never sleeps: messages on their way go on only while somebody asks for them.
   void wait(mpi_call& c) {
     detail::patience p(carrier_.crowded_, carrier_.rest_);
-    std::optional<waiting_here> here;
+    std::optional<mpi_wait> here;
     while (!all_done(c)) {
       if (carrier_.meanwhile) carrier_.meanwhile();
       if (!p.pause() || p.waited() < mpi_transport::a_moment) continue;
-      if (!here) here.emplace(*this, c);
+      if (!here) here.emplace(carrier_, plan().id, c, [this, &c] { return needs(c); });
       here->look();
     }
   }
-
-  /// While it lives, the worker waits in a call long enough to be asked, and asks, for whom.
-  class waiting_here {
-   public:
-    waiting_here(mpi_exchange& of, mpi_call& call) : of_(of), call_(call), carrier_(of.carrier_) {
-      until_ = detail::deadline_after(carrier_.time_limit);
-      next_question_ = clock::now() + mpi_transport::a_while;
-      carrier_.needs_ = [this] { return of_.needs(call_); };
-      carrier_.waiting_.enter(of_.plan().id, call_);
-    }
-    waiting_here(const waiting_here&) = delete;
-    waiting_here& operator=(const waiting_here&) = delete;
-    ~waiting_here() { carrier_.waiting_.leave(); }
-
-    void look() {
-      const auto now = clock::now();
-      if (now < next_look_) return;
-      next_look_ = now + mpi_transport::a_moment;
-      carrier_.listen();
-      if (now > until_ && !last_) {  // those that only wait answer once more
-        last_ = now + mpi_transport::for_answers;
-        carrier_.waiting_.ask();
-      } else if (last_ && now > *last_) {
-        const int stuck = carrier_.waiting_.behind();
-        carrier_.waiting_.fail(refusal{code::time_limit, carrier_.rank(), stuck, carrier_.time_limit.count()},
-                               told(carrier_.rank(), text_of(call_.does)) + "; " + told(stuck, in_no_call));
-      } else if (!last_ && now > next_question_) {
-        next_question_ = clock::time_point::max();
-        carrier_.waiting_.ask();
-      }
-    }
-
-   private:
-    mpi_exchange& of_;
-    mpi_call& call_;
-    mpi_transport& carrier_;
-    clock::time_point until_;
-    clock::time_point next_look_;
-    clock::time_point next_question_;
-    std::optional<clock::time_point> last_;
-  };
 
   mpi_transport& carrier_;
   std::uint64_t& begun_;  // calls

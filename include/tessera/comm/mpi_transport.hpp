@@ -111,6 +111,7 @@ class mpi_transport final : public transport {
 
  private:
   friend class mpi_exchange;
+  friend class mpi_wait;
 
   using clock = std::chrono::steady_clock;
   static constexpr int first_tag = 1;
