@@ -73,8 +73,9 @@ void measure(crew& all, tessera::team_state& team, const problem& p, bool once) 
     methods = calls::by_hand(m);
     const auto window = std::make_shared<calls::shared_window>(m);
     methods.push_back({floor_by_name, [window] { (*window)(); }});
+  } else if (p.what == calls::verb::reduce_scatter) {
+    methods.push_back(all.adding(m));
   }
-  if (!processes && p.what == calls::verb::reduce_scatter) methods.push_back(all.adding(m));
   methods.push_back({ours_by_name, [&] { ours(); }});
   methods.push_back({fresh_by_name, [&] { fresh(); }, [&] { return fresh.brought(); }});
 
