@@ -64,7 +64,7 @@ TEST_CASE("every element arrives over MPI where it does between threads, to the 
   const caching_allocator::service memory(launch_options{});
   node_heap& heap = node_heap::of_process();
   const mpi_options ways[]{
-      {}, {.most_tags = 1 << 20, .smallest_piece = 16}, {.heap = &heap, .smallest_read = 1}, {.smallest_piece = 16, .heap = &heap, .per_node = 2, .smallest_read = 8}};
+      {}, {.most_tags = 1 << 20, .smallest_piece = 16}, {.heap = &heap}, {.smallest_piece = 16, .heap = &heap, .per_node = 2}};
   std::vector<std::shared_ptr<transport>> carriers;
   for (const mpi_options& w : ways) carriers.push_back(std::make_shared<mpi_transport>(ranks, w));
   prepare_worker();

@@ -5,6 +5,8 @@
 #include "tests/support/flights.hpp"
 #include "tests/support/everywhere.hpp"
 
+#include <thread>
+
 using namespace tessera;
 using namespace tessera::testing;
 
@@ -25,6 +27,49 @@ void judge(Wrong&& wrong, mpi_options options = {.most_tags = 1 << 20}, int size
   CHECK(right);
 }
 
+region numbers_of(const at::Tensor& x) { return tessera::detail::region_of(x, element::float64); }
+
+// The first worker's calls have ended, and its tensor is another, before the last one begins the first of them.
+std::string three_ahead(transport& c) {
+  const boost::mpi::communicator ranks;
+  std::string wrong;
+  const bool sends = c.rank() == 0, takes = c.rank() == c.size() - 1 && !sends;
+  const auto e = bind_exchange(c, sent(c.size(), 100, 0, c.size() - 1), element::float64);
+  const at::Tensor x = at::zeros({e->input_extents()[0]}, at::kDouble), y = at::zeros({e->output_extents()[0]}, at::kDouble);
+  const auto call = [&] { e->start(numbers_of(x), numbers_of(y)).finish(); };
+  for (int i = 0; i < 3 && sends; ++i) {
+    x.fill_(i);
+    call();
+    x.fill_(-1);
+  }
+  ranks.barrier();
+  for (int i = 0; i < 3 && takes; ++i) {
+    call();
+    if (!at::equal(y, at::full_like(y, i))) wrong += fmt::format("call {} brought {}; ", i, y[0].item<double>());
+  }
+  return wrong;
+}
+
+// A Move to all and a Fold of all, of a tensor that is another as soon as a call has ended.
+std::string late_at_times(transport& c) {
+  std::string wrong;
+  dice d{static_cast<std::uint64_t>(c.rank())};
+  for (const index_t n : {index_t{7}, index_t{1000}})
+    for (const step& s : {testing::gathered(c.size(), n), summed(c.size(), n)}) {
+      const auto e = bind_exchange(c, s, element::float64);
+      const at::Tensor x = at::zeros({e->input_extents()[0]}, at::kDouble), y = at::zeros({e->output_extents()[0]}, at::kDouble);
+      for (int i = 0; i < 400; ++i) {
+        if (d.once_in(20)) std::this_thread::sleep_for(std::chrono::microseconds(d.roll(0, 100)));
+        x.fill_(i);
+        e->start(numbers_of(x), numbers_of(y)).finish();
+        x.fill_(-1);
+        const double wanted = s.what == map::fold ? i * c.size() : i;
+        if (wrong.empty() && !at::equal(y, at::full_like(y, wanted))) wrong += fmt::format("call {} of {} numbers brought {}; ", i, n, y.max().item<double>());
+      }
+    }
+  return wrong;
+}
+
 }  // namespace
 
 TEST_CASE("calls under way together over MPI keep their boxes apart") {
@@ -36,8 +81,20 @@ TEST_CASE("calls under way together over MPI keep their boxes apart") {
   heap.open();
   judge(wrong);
   judge(wrong, {.most_tags = 1 << 20, .smallest_piece = 16});
-  judge(wrong, {.most_tags = 1 << 20, .heap = &heap, .smallest_read = 1});
-  judge(wrong, {.most_tags = 1 << 20, .smallest_piece = 16, .heap = &heap, .per_node = 2, .smallest_read = 8});
+  judge(wrong, {.most_tags = 1 << 20, .heap = &heap});
+  judge(wrong, {.most_tags = 1 << 20, .smallest_piece = 16, .heap = &heap, .per_node = 2});
+}
+
+TEST_CASE("calls of small tensors end up to three ahead of their readers, who find what was sent though it is written over") {
+  const caching_allocator::service memory(launch_options{});
+  judge(three_ahead, {.most_tags = 1 << 20, .heap = &node_heap::of_process()});
+  judge(three_ahead);
+}
+
+TEST_CASE("readers that come late at times find what was sent though it is written over") {
+  const caching_allocator::service memory(launch_options{});
+  judge(late_at_times, {.most_tags = 1 << 20, .heap = &node_heap::of_process()});
+  judge(late_at_times, {.most_tags = 1 << 20, .heap = &node_heap::of_process(), .per_node = 2});
 }
 
 TEST_CASE("exchanges that are more than MPI has tags come and go beside one that stays") {

@@ -73,7 +73,8 @@ class agreement {
     throw why;
   }
 
-  /// Gives a plan the id that its workers agree on, the first that is free on all; `also` is a number of the first one's that all get.
+  /// Gives a plan the id that its workers agree on, the first that is free on all, and what their transports offer for it; `also` is a number
+  /// of the first one's that all get.
   static std::uint64_t name(transport& of, exchange_plan& plan, std::uint64_t also, const activity& what) {
     transport& carrier = of.host();
     if (plan.workers.size() == 1) {
@@ -84,14 +85,16 @@ class agreement {
     activity does = what;
     does.element = plan.element;
     if (does.moves == nullptr) does.moves = &plan.moves;
+    const std::uint64_t offered = of.offer(plan);
+    constexpr std::size_t row = 4;
     std::uint64_t first = 0;
     for (std::uint64_t from = carrier.next_id_;;) {
       const std::uint64_t mine = carrier.free_id(from);
-      const std::vector<std::uint64_t> all = among.gather({plan.key, mine, also}, "binding", does);
-      among.insist(all, 3, does, [&] { return text_of(does); });
+      const std::vector<std::uint64_t> all = among.gather({plan.key, mine, also, offered}, "binding", does);
+      among.insist(all, row, does, [&] { return text_of(does); });
       bool alike = true;
       bool full = false;
-      for (std::size_t i = 1; i < all.size(); i += 3) {
+      for (std::size_t i = 1; i < all.size(); i += row) {
         from = std::max(from, all[i]);
         alike = alike && all[i] == all[1];
         full = full || all[i] == 0;
@@ -102,6 +105,7 @@ class agreement {
       if (!alike) continue;
       plan.id = from;
       carrier.next_id_ = from + 1;
+      for (std::size_t i = row - 1; i < all.size(); i += row) plan.offers.push_back(all[i]);
       return all[2];
     }
   }

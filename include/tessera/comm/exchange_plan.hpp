@@ -25,6 +25,7 @@ struct exchange_plan {
   combine with = combine::sum;
   movement moves;
   std::vector<int> workers;   ///< who takes part, this worker included; by rank
+  std::vector<std::uint64_t> offers;  ///< what the transport of each of them told the others of the plan (`transport::offer`)
   std::vector<leg> sends;
   std::vector<leg> receives;  ///< of a Fold by coordinate of the sender, so that every transport adds in one order
   std::vector<cell> cells;    ///< of a Fold's output
@@ -60,6 +61,9 @@ struct exchange_plan {
     covered = filled >= count_of(out);
     find_workers(plan, rank);
   }
+
+  /// The place of a worker among those that take part.
+  std::size_t place_of(int worker) const { return static_cast<std::size_t>(std::find(workers.begin(), workers.end(), worker) - workers.begin()); }
 
   static std::uint64_t key_of(const step& s, tessera::element e, const activity& what) {
     fingerprint f;

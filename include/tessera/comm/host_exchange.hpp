@@ -14,7 +14,7 @@ class host_exchange : public bound_exchange {
  protected:
   host_exchange(exchange_plan bound, int rank, std::shared_ptr<const void> carrier) : bound_exchange(std::move(bound), std::move(carrier)) {
     for (const leg& l : plan().receives)
-      if (l.peer == rank && !plan().fold) own_.push_back(boxes_of(l));
+      if (l.peer == rank && !plan().fold) own_.push_back({l.extents, {l.there, l.here}});
     for (const cell& c : plan().cells) {
       std::vector<box_vector> begins;
       for (const int i : c.terms) {
@@ -30,15 +30,6 @@ class host_exchange : public bound_exchange {
   /// Shows this worker's boxes to their readers, or sends them.
   virtual void post(exchange_call& call) = 0;
 
-  // The box of a leg where it comes from, and where it goes.
-  static matching_boxes boxes_of(const leg& l) { return {l.extents, {l.there, l.here}}; }
-  // Copies the box of a leg from a tensor elsewhere.
-  static void take(matching_boxes& part, const strided& from, const region& to) {
-    const index_t size = bytes_of(to.element);
-    part.lies(0, from, size);
-    part.lies(1, {to.data, to.strides.begin()}, size);
-    part.copy(size);
-  }
   // Combines the terms; term(i) says where the box of receive i lies.
   template <class Term>
   void fold(const exchange_call& call, Term&& term) {
@@ -62,7 +53,7 @@ class host_exchange : public bound_exchange {
     if (!plan().covered && !call.has_own) fill_neutral(call.out, plan().with);
     post(call);
     if (call.has_own) return;
-    for (matching_boxes& part : own_) take(part, {call.in.data, call.in.strides.begin()}, call.out);
+    for (matching_boxes& part : own_) part.copy({call.in.data, call.in.strides.begin()}, call.out);
   }
 
   std::vector<matching_boxes> own_;    // what this worker takes from itself

@@ -3,6 +3,7 @@
 #include <tessera/comm/host_exchange.hpp>
 #include <tessera/comm/hub.hpp>
 #include <tessera/comm/patience.hpp>
+#include <tessera/comm/reader_copy.hpp>
 
 #include <list>
 #include <memory>
@@ -60,27 +61,25 @@ class in_process final : public transport {
 class in_process_exchange final : public host_exchange {
  public:
   in_process_exchange(in_process& carrier, exchange_plan bound, std::shared_ptr<const void> held)
-      : host_exchange(std::move(bound), carrier.rank(), std::move(held)), carrier_(carrier), hub_(carrier.hub_), rank_(carrier.rank()) {
-    const std::vector<int>& workers = plan().workers;
-    const auto place = [&](int rank) { return static_cast<int>(std::find(workers.begin(), workers.end(), rank) - workers.begin()); };
-    me_ = static_cast<std::size_t>(place(rank_));
+      : host_exchange(std::move(bound), carrier.rank(), std::move(held)), carrier_(carrier), hub_(carrier.hub_), rank_(carrier.rank()), copy_(plan(), [this](int worker) { return worker != rank_; }) {
+    const auto place = [&](int rank) { return static_cast<int>(plan().place_of(rank)); };
+    me_ = plan().place_of(rank_);
     std::vector<int> senders;
     for (const leg& l : plan().receives) {
-      places_.push_back(static_cast<std::size_t>(place(l.peer)));
+      places_.push_back(plan().place_of(l.peer));
       if (l.peer == rank_) continue;
       auto known = std::find_if(sources_.begin(), sources_.end(), [&](const source& s) { return s.rank == l.peer; });
       if (known == sources_.end()) {
         senders.push_back(place(l.peer));
-        known = sources_.insert(sources_.end(), {l.peer, static_cast<std::size_t>(place(l.peer)), {}});
+        known = sources_.insert(sources_.end(), {l.peer, plan().place_of(l.peer), {}});
       }
-      known->boxes.push_back(boxes_of(l));
+      known->boxes.push_back({l.extents, {l.there, l.here}});
     }
     std::vector<int> readers;
     for (const leg& l : plan().sends)
       if (l.peer != rank_ && std::find(readers.begin(), readers.end(), place(l.peer)) == readers.end()) readers.push_back(place(l.peer));
-    find_copied();
     among_ = hub_->meet(plan(), me_, senders, readers);
-    if (copied_.empty() || plan().agrees()) return;  // what agrees is needed by all
+    if (copy_.ahead() == 0 || plan().agrees()) return;  // what agrees is needed by all
     const activity does{.moves = &plan().moves, .element = plan().element};
     sent_ahead_ = carrier_.sent_ahead_.insert(carrier_.sent_ahead_.end(), {among_, me_, text_of(does)});
   }
@@ -90,10 +89,6 @@ class in_process_exchange final : public host_exchange {
 
  private:
   friend class in_process;
-
-  static constexpr index_t most_copied = 8192;       // bytes of boxes
-  static constexpr index_t largest_copied = 16384;   // bytes of a tensor
-  static constexpr std::uint64_t most_ahead = 3;     // calls
 
   /// A worker whose boxes this one takes.
   struct source {
@@ -110,22 +105,6 @@ class in_process_exchange final : public host_exchange {
 
   static in_process_call& mine(exchange_call& call) { return static_cast<in_process_call&>(call); }
   detail::exchange_member& member(std::size_t place) const { return among_->members[place]; }
-
-  // Of a small tensor the boxes that others read are copied, so that a call need not wait until they have.
-  void find_copied() {
-    if (count_of(plan().in) * bytes_of(plan().element) > largest_copied) return;
-    std::vector<leg> distinct;
-    index_t bytes = 0;
-    for (const leg& l : plan().sends) {
-      const auto same = [&](const leg& other) { return other.here == l.here && other.extents == l.extents; };
-      if (l.peer == rank_ || std::any_of(distinct.begin(), distinct.end(), same)) continue;
-      distinct.push_back(l);
-      bytes += count_of(l.extents) * bytes_of(plan().element);
-    }
-    if (bytes > most_copied) return;
-    for (const leg& l : distinct) copied_.push_back({l.extents, {l.here, l.here}});
-  }
-  std::uint64_t ahead() const { return copied_.empty() ? 0 : most_ahead; }
 
   std::unique_ptr<exchange_call> make_call() override { return std::make_unique<in_process_call>(); }
 
@@ -154,10 +133,10 @@ class in_process_exchange final : public host_exchange {
       where.data = r.data;
       std::copy(r.strides.begin(), r.strides.end(), where.strides);
     };
-    if (copied_.empty()) return is(tensor);
+    if (copy_.ahead() == 0) return is(tensor);
     where.copy.resize(static_cast<std::size_t>(tensor.bytes()));
     const region copy = tensor.packed_at(where.copy.data());
-    for (matching_boxes& part : copied_) take(part, {tensor.data, tensor.strides.begin()}, copy);
+    copy_.copy(tensor, copy);
     is(copy);
   }
 
@@ -175,7 +154,7 @@ class in_process_exchange final : public host_exchange {
       if (c.taken[i] || !member(s.place).calls.begun(c.sequence)) continue;
       const strided shown = member(s.place).calls.of(c.sequence).where();
       const bool open = hub_->read_from(rank_, std::span(&s, 1), [&] {
-        for (matching_boxes& part : s.boxes) take(part, shown, c.out);
+        for (matching_boxes& part : s.boxes) part.copy(shown, c.out);
       });
       if (!open) continue;
       c.taken[i] = true;
@@ -188,7 +167,7 @@ class in_process_exchange final : public host_exchange {
   void complete(exchange_call& call) override {
     hub_->refuse_if_given_up(rank_, call.does);
     if (!ended(call))
-      carrier_.wait([&] { return ended(call); }, {among_.get(), me_, call.sequence, ahead(), {}}, [&] { return text_of(call.does); });
+      carrier_.wait([&] { return ended(call); }, {among_.get(), me_, call.sequence, copy_.ahead(), {}}, [&] { return text_of(call.does); });
     forget(call);
   }
 
@@ -202,7 +181,7 @@ class in_process_exchange final : public host_exchange {
   bool ended(exchange_call& call) {
     in_process_call& c = mine(call);
     if (!arrived(call)) return false;
-    c.read = c.read || c.sequence < ahead() || among_->is_read(me_, c.sequence - ahead());
+    c.read = c.read || c.sequence < copy_.ahead() || among_->is_read(me_, c.sequence - copy_.ahead());
     return c.read;
   }
 
@@ -239,7 +218,7 @@ class in_process_exchange final : public host_exchange {
   std::vector<source> sources_;
   std::vector<std::size_t> places_;    // of who sends each receive
   std::vector<strided> shown_;         // by place, while terms are combined
-  std::vector<matching_boxes> copied_;
+  detail::reader_copy copy_;
   std::optional<std::list<in_process::sent_ahead>::iterator> sent_ahead_;
   std::shared_ptr<detail::shared_exchange> among_;
 };

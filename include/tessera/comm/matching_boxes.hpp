@@ -32,8 +32,11 @@ class matching_boxes {
     at_[i] = tensor.data + offsets_[i];
   }
 
-  /// The last box = the first, of two.
-  void copy(index_t size) {
+  /// Copies the first box, in a tensor elsewhere, to the last, of two.
+  void copy(const strided& from, const region& to) {
+    const index_t size = bytes_of(to.element);
+    lies(0, from, size);
+    lies(1, {to.data, to.strides.begin()}, size);
     find();
     copy_rows(rows_, size, at_[0], at_[1]);
   }

@@ -2,14 +2,14 @@
 
 #include <tessera/comm/bound_exchange.hpp>
 #include <tessera/comm/mpi_box.hpp>
-#include <tessera/comm/mpi_node.hpp>
+#include <tessera/comm/near_workers.hpp>
 
 #include <array>
 
 namespace tessera {
 
-/// A call among processes and its messages: a box travels from where it lies to where it belongs, but terms of a Fold, which are kept
-/// until all are there, and small boxes, which are copied sooner than described, and whose requests serve wherever the tensors lie.
+/// A call among processes and its messages to workers that are not near: a box travels from where it lies to where it belongs, but terms of a
+/// Fold, which are kept until all are there, and small boxes, which are copied sooner than described, and whose requests serve wherever the tensors lie.
 struct mpi_call final : exchange_call {
   /// A message: one end of it.
   struct letter {
@@ -24,27 +24,26 @@ struct mpi_call final : exchange_call {
 
   std::vector<letter> receives;       // as the plan has them
   std::vector<letter> sends;
-  std::vector<MPI_Request> requests;  // of receives, then of sends; of what is read, the answer's
+  std::vector<MPI_Request> requests;  // of receives, then of sends
   std::vector<MPI_Status> statuses;
   std::vector<std::byte> beside;
-  std::vector<bool> taken;            // boxes of a Move that were read
-  detail::heap_blocks copies;         // of what others read and lies in no heap
+  detail::near_workers::shown shows;  // to workers that are near
   bool posted = false;
   std::size_t rounds_begun = 0;  // whose receives are posted
   std::size_t rounds_taken = 0;  // whose boxes are where they belong
+  bool all_came = false;  // of the messages, and all were sent
   bool again = false;  // what kept requests name lies where it lay in the call before
 
   static constexpr std::size_t at_once = 2;  // rounds under way
 
-  mpi_call(const exchange_plan& plan, std::size_t rounds, int rank)
-      : requests(plan.receives.size() + plan.sends.size(), MPI_REQUEST_NULL), statuses(requests.size()), taken(plan.receives.size()), rounds_(rounds), rank_(rank) {}
+  mpi_call(const exchange_plan& plan, std::size_t rounds) : requests(plan.receives.size() + plan.sends.size(), MPI_REQUEST_NULL), statuses(requests.size()), rounds_(rounds) {}
   ~mpi_call() override {
     if (!posted) drop_requests();
   }
 
-  /// Finds how each message travels, unless the tensors are strided as those of the call before; reads(leg) says which are read.
-  template <class Reads>
-  void describe(const exchange_plan& plan, Reads&& reads) {
+  /// Finds how each message travels, unless the tensors are strided as those of the call before; travels(worker) says to and from whom they go.
+  template <class Travels>
+  void describe(const exchange_plan& plan, Travels&& travels) {
     if (described_ && in.strides == strides_in_ && out.strides == strides_out_) return;
     described_ = true;
     lay_ = {};
@@ -57,12 +56,12 @@ struct mpi_call final : exchange_call {
     for (const leg& l : plan.receives) {
       const std::size_t i = receives.size();
       const index_t before = bytes_beside_;
-      receives.push_back(letter_of(out, l, plan.fold, false, reads(l)));
+      receives.push_back(travels(l.peer) ? letter_of(out, l, plan.fold, false) : letter{});
       if (i % rounds_ < at_once) continue;
       receives[i].travels.offset = receives[i - at_once].travels.offset;
       bytes_beside_ = before;
     }
-    for (const leg& l : plan.sends) sends.push_back(letter_of(in, l, false, true, reads(l)));
+    for (const leg& l : plan.sends) sends.push_back(travels(l.peer) ? letter_of(in, l, false, true) : letter{});
   }
 
   /// The memory beside the tensors: little is kept for the next call, much is lent for this one.
@@ -83,10 +82,7 @@ struct mpi_call final : exchange_call {
     lay_ = now;
     drop_requests();
   }
-  /// What travels of a box that is read.
-  detail::box_place& place_of(const letter& x) { return *reinterpret_cast<detail::box_place*>(beside.data() + x.travels.offset); }
   void give_back(std::vector<std::vector<std::byte>>& spare) {
-    copies.clear();
     if (beside.size() > largest_kept) spare.push_back(std::exchange(beside, {}));
   }
 
@@ -108,18 +104,9 @@ struct mpi_call final : exchange_call {
       if (r != MPI_REQUEST_NULL) MPI_Request_free(&r);
   }
 
-  letter letter_of(const region& tensor, const leg& l, bool term, bool sent, bool read) {
+  letter letter_of(const region& tensor, const leg& l, bool term, bool sent) {
     const region part = tensor.part(l.here, l.extents);
     letter x;
-    if (l.peer == rank_) return x;
-    x.read = read;
-    if (read) {
-      x.beside = true;
-      x.travels.offset = bytes_beside_;
-      x.travels.count = sizeof(detail::box_place);
-      bytes_beside_ += (index_t{sizeof(detail::box_place)} + 63) / 64 * 64;
-      return x;
-    }
     x.lies = part.data - tensor.data;
     x.keeps = !sent || part.bytes() > largest_inline;
     x.beside = term || (part.bytes() < smallest_described && (x.keeps || !part.contiguous()));
@@ -140,7 +127,6 @@ struct mpi_call final : exchange_call {
   }
 
   std::size_t rounds_;
-  int rank_;
   bool described_ = false;
   bool reads_in_place_ = false;   // a kept request has a place in the input
   bool writes_in_place_ = false;  // or in the output

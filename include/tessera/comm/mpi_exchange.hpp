@@ -6,36 +6,39 @@
 #include <tessera/comm/mpi_transport.hpp>
 #include <tessera/comm/mpi_wait.hpp>
 
-#include <atomic>
 #include <deque>
 
 namespace tessera {
 
 /// An exchange among processes: boxes go where they belong, and a Fold combines terms in rounds, each while the next is on its way.
 ///
-/// Of a large box only the place travels to a worker of the same node, who reads it where it lies and answers when it has.
+/// Workers of one node take their boxes from where the tensors of the others lie; to and from all others they are messages.
 class mpi_exchange final : public host_exchange {
  public:
   mpi_exchange(mpi_transport& carrier, exchange_plan bound, std::shared_ptr<const void> held)
-      : host_exchange(carrier.all_near(bound) ? std::move(bound) : detail::in_pieces(std::move(bound), carrier.options_.smallest_piece), carrier.rank(), std::move(held)),
+      : host_exchange(all_near(carrier, bound) ? std::move(bound) : detail::in_pieces(std::move(bound), carrier.options_.smallest_piece), carrier.rank(), std::move(held)),
         carrier_(carrier),
         begun_(carrier.waiting_.begun(plan().id)),
         rounds_(detail::rounds_of(plan())) {
     tag_ = carrier_.tag_of(plan().id);
-    for (const leg& l : plan().receives) {
-      if (!carrier_.reads(plan(), l)) continue;
-      box_vector begin = l.here;
-      for (index_t& b : begin) b = 0;
-      read_.push_back({l.extents, {begin, l.here}});
-    }
+    bool any_near = false;
+    for (const std::vector<leg>* legs : {&plan().sends, &plan().receives})
+      for (const leg& l : *legs) {
+        any_near = any_near || reads(carrier, plan(), l.peer);
+        sends_messages_ = sends_messages_ || travels(l.peer);
+      }
+    if (any_near) near_ = std::make_unique<detail::near_workers>(carrier_.node_, plan(), carrier_.rank());
+    if (near_ && near_->has_sources()) carrier_.with_sources_.push_back(this);
     if (!plan().agreed()) return;
     carrier_.used_.insert(tag_);
     carrier_.waiting_.bind(plan().id);
   }
   ~mpi_exchange() override {
     std::erase(carrier_.going_on_, this);
+    std::erase(carrier_.with_sources_, this);
     if (plan().agreed()) carrier_.used_.erase(tag_);
     if (!plan().agrees()) carrier_.waiting_.forget(plan().id);
+    if (near_ && !near_->is_read()) carrier_.left_behind_.push_back(std::move(near_));
   }
 
  private:
@@ -44,7 +47,16 @@ class mpi_exchange final : public host_exchange {
 
   static mpi_call& mine(exchange_call& call) { return static_cast<mpi_call&>(call); }
 
-  std::unique_ptr<exchange_call> make_call() override { return std::make_unique<mpi_call>(plan(), rounds_, carrier_.rank()); }
+  static bool reads(const mpi_transport& carrier, const exchange_plan& plan, int worker) {
+    return detail::near_workers::reads(carrier.node_, plan, carrier.rank_, worker);
+  }
+  static bool all_near(const mpi_transport& carrier, const exchange_plan& plan) {
+    return std::all_of(plan.workers.begin(), plan.workers.end(), [&](int w) { return w == carrier.rank_ || reads(carrier, plan, w); });
+  }
+  // Whether boxes to and from a worker are messages.
+  bool travels(int worker) const { return worker != carrier_.rank() && !reads(carrier_, plan(), worker); }
+
+  std::unique_ptr<exchange_call> make_call() override { return std::make_unique<mpi_call>(plan(), rounds_); }
 
   void post(exchange_call& call) override {
     mpi_call& c = mine(call);
@@ -54,24 +66,23 @@ class mpi_exchange final : public host_exchange {
     if (carrier_.ended()) throw error(refusal{code::worker_lost, me, me}, launch_ended);
     refuse_if_given_up(c);
     ++begun_;
-    c.describe(plan(), [&](const leg& l) { return carrier_.reads(plan(), l); });
-    c.borrow(carrier_.spare_);
-    c.look_again();
-    c.posted = true;
+    if (near_) near_->show(c.shows, c);
     c.rounds_begun = c.rounds_taken = 0;
-    c.taken.assign(c.taken.size(), false);
-    if (open_.empty()) begin_rounds(c);
+    c.all_came = !sends_messages_;
+    if (sends_messages_) {
+      c.describe(plan(), [this](int worker) { return travels(worker); });
+      c.borrow(carrier_.spare_);
+      c.look_again();
+    }
+    c.posted = true;
+    if (open_.empty() || !sends_messages_) begin_rounds(c);
     if (!goes_by_itself(c)) {
       if (open_.empty()) carrier_.going_on_.push_back(this);
       open_.push_back(&c);
     }
     for (std::size_t i = 0; i < c.sends.size(); ++i) {
       const letter& x = c.sends[i];
-      if (x.read) {
-        show(c, i);
-        continue;
-      }
-      if (x.beside && plan().sends[i].peer != me) copy_rows(x.rows, bytes_of(plan().element), c.in.data + x.lies, c.beside.data() + x.travels.offset);
+      if (x.beside) copy_rows(x.rows, bytes_of(plan().element), c.in.data + x.lies, c.beside.data() + x.travels.offset);
       begin(c, plan().sends[i], x, c.in.data, c.requests[c.receives.size() + i], &MPI_Isend, &MPI_Send_init);
     }
   }
@@ -82,81 +93,44 @@ class mpi_exchange final : public host_exchange {
     if (carrier_.stopped_) carrier_.waiting_.fail(refusal{code::call_given_up, me}, told(me, text_of(c.does)));
   }
 
-  // Tells a reader where its box lies, and waits for the answer that it was read.
-  void show(mpi_call& c, std::size_t i) {
-    const leg& l = plan().sends[i];
-    detail::box_place& where = c.place_of(c.sends[i]);
-    where = carrier_.node_.place_of(c.in.part(l.here, l.extents), c.copies);
-    insist(MPI_Irecv(nullptr, 0, MPI_BYTE, l.peer, tag_, carrier_.answers_, &c.requests[c.receives.size() + i]), c, l.peer);
-    std::atomic_thread_fence(std::memory_order_release);
-    MPI_Request told = MPI_REQUEST_NULL;  // it stays readable until the answer comes
-    insist(MPI_Isend(&where, sizeof where, MPI_BYTE, l.peer, tag_, carrier_.world_, &told), c, l.peer);
-    MPI_Request_free(&told);
-  }
-  // Where the box lies that a message told of.
-  strided shown(mpi_call& c, std::size_t i) {
-    const int peer = plan().receives[i].peer;
-    int done = 0;
-    int came = 0;
-    MPI_Status status;
-    MPI_Request_get_status(c.requests[i], &done, &status);
-    MPI_Get_count(&status, MPI_BYTE, &came);
-    const strided there = carrier_.node_.see(peer, c.place_of(c.receives[i]));
-    if (came != static_cast<int>(sizeof(detail::box_place)) || there.data == nullptr) insist(MPI_ERR_TRUNCATE, c, peer);
-    std::atomic_thread_fence(std::memory_order_acquire);
-    return there;
-  }
-  void answer(const mpi_call& c, int peer) {
-    MPI_Request said = MPI_REQUEST_NULL;
-    insist(MPI_Isend(nullptr, 0, MPI_BYTE, peer, tag_, carrier_.answers_, &said), c, peer);
-    MPI_Request_free(&said);
-  }
-  // Takes the boxes of a Move that are read and were not yet.
-  void read_boxes(mpi_call& c) {
-    auto next = read_.begin();
-    for (std::size_t i = 0; i < c.receives.size(); ++i) {
-      if (!c.receives[i].read) continue;
-      matching_boxes& part = *next++;
-      if (c.taken[i] || !c.is_done(i)) continue;
-      take(part, shown(c, i), c.out);
-      c.taken[i] = true;
-      answer(c, plan().receives[i].peer);
-    }
-  }
-
-  // Boxes of one sender come in the order in which they are received, so a call begins to receive when all before it have begun the last.
+  // Takes rounds that have come and begins others. Boxes of one sender come in the order in which they are received, so a call begins to receive
+  // when all before it have begun the last.
   bool go_on() {
-    while (!open_.empty() && go_on(*open_.front())) open_.pop_front();
+    bool first = true;
+    const auto goes = [&](mpi_call* c) {
+      if (first) begin_rounds(*c);
+      for (; !goes_by_itself(*c) && has_come(*c) && take_round(*c);)
+        if (first) begin_rounds(*c);
+      first = first && c->rounds_begun == rounds_;
+      return goes_by_itself(*c);
+    };
+    std::erase_if(open_, goes);
     return open_.empty();
   }
-  // Takes rounds that have come and begins others; whether the call goes on by itself.
-  bool go_on(mpi_call& c) {
-    for (begin_rounds(c); !goes_by_itself(c) && has_come(c); begin_rounds(c)) take_round(c);
-    if (!plan().fold && c.rounds_taken < rounds_) read_boxes(c);
-    return goes_by_itself(c);
-  }
-  // The last round has begun, and nobody waits for an answer.
-  bool goes_by_itself(const mpi_call& c) const { return (read_.empty() ? c.rounds_begun : c.rounds_taken) == rounds_; }
+  // The last round has begun, and nobody waits until this worker has read.
+  bool goes_by_itself(const mpi_call& c) const { return (near_ && near_->has_sources() ? c.rounds_taken : c.rounds_begun) == rounds_; }
   void begin_rounds(mpi_call& c) {
     for (; c.rounds_begun < std::min(rounds_, c.rounds_taken + mpi_call::at_once); ++c.rounds_begun)
       for (std::size_t i = c.rounds_begun; i < c.receives.size(); i += rounds_)
         begin(c, plan().receives[i], c.receives[i], c.out.data, c.requests[i], &MPI_Irecv, &MPI_Recv_init);
   }
   // The next round.
-  bool has_come(const mpi_call& c) const {
-    for (std::size_t i = c.rounds_taken; i < c.receives.size(); i += rounds_)
+  bool has_come(mpi_call& c) {
+    const bool read = !near_ || (plan().fold ? near_->begun(c) : near_->take(c));
+    if (!read || c.rounds_taken >= c.rounds_begun) return false;
+    for (std::size_t i = c.rounds_taken; i < c.receives.size() && !c.all_came; i += rounds_)
       if (!c.is_done(i)) return false;
     return true;
   }
-  // Whether a call has begun to receive all. Those of other calls are waited for elsewhere, so all of them go on.
+  // Whether all rounds of a call have begun. Those of other calls are waited for elsewhere, so all of them go on.
   bool receives_all(const mpi_call& c) {
     std::erase_if(carrier_.going_on_, [](mpi_exchange* e) { return e->go_on(); });
-    return goes_by_itself(c);
+    return c.rounds_begun == rounds_;
   }
 
   template <class Call>
   void begin(mpi_call& c, const leg& l, const letter& x, std::byte* tensor, MPI_Request& request, Call anew, Call to_keep) {
-    if (l.peer == carrier_.rank()) return;
+    if (x.travels.count == 0) return;
     const bool keep = c.again && x.keeps;
     if (request == MPI_REQUEST_NULL) {
       std::byte* const from = x.beside ? c.beside.data() : tensor;
@@ -179,8 +153,10 @@ class mpi_exchange final : public host_exchange {
   bool arrived(exchange_call& call) override {
     mpi_call& c = mine(call);
     refuse_if_given_up(c);
-    if (!receives_all(c)) return false;
-    while (c.rounds_taken < rounds_ && has_come(c)) take_round(c);
+    return receives_all(c) && take_rounds(c);
+  }
+  bool take_rounds(mpi_call& c) {
+    while (c.rounds_taken < rounds_ && has_come(c) && take_round(c)) {}
     return c.rounds_taken == rounds_;
   }
 
@@ -188,8 +164,8 @@ class mpi_exchange final : public host_exchange {
     mpi_call& c = mine(call);
     refuse_if_given_up(c);
     if (!all_done(c)) wait(c);
-    while (c.rounds_taken < rounds_) take_round(c);
     c.posted = false;
+    if (near_) near_->end(c.shows);
     c.give_back(carrier_.spare_);
   }
 
@@ -200,9 +176,13 @@ class mpi_exchange final : public host_exchange {
     mpi_call& c = mine(*call);
     open_.clear();
     if (!c.posted) return;
+    const auto until = clock::now() + (carrier_.waiting_.failure() ? mpi_transport::a_while : mpi_transport::for_readers);
+    if (near_) {
+      while (!near_->may_end(c.shows, c, 0) && clock::now() < until) std::this_thread::yield();
+      near_->give_up(c.shows, c);
+    }
     for (std::size_t i = 0; i < plan().receives.size(); ++i)
       if (!c.is_done(i)) MPI_Cancel(&c.requests[i]);
-    const auto until = clock::now() + (carrier_.waiting_.failure() ? mpi_transport::a_while : mpi_transport::for_readers);
     int done = 0;
     while (c.test(done) == MPI_SUCCESS && done == 0) {
       if (clock::now() > until) {
@@ -213,68 +193,75 @@ class mpi_exchange final : public host_exchange {
     }
   }
 
-  // Puts the boxes of the next round that came beside the tensor where they belong.
-  void take_round(mpi_call& c) {
+  // Puts the boxes of the next round where they belong; false if one of them cannot be read any more.
+  bool take_round(mpi_call& c) {
     const std::vector<leg>& legs = plan().receives;
-    const std::size_t round = c.rounds_taken++;
-    for (std::size_t i = round; i < plan().cells.size(); i += rounds_)
-      fold_cell(i, c, [&](std::size_t term) -> strided {
-        const letter& x = c.receives[term];
-        if (x.read) return shown(c, term);
-        if (legs[term].peer != carrier_.rank()) return {c.beside.data() + x.travels.offset, x.packed.begin()};
-        return {c.in.part(legs[term].there, legs[term].extents).data, c.in.strides.begin()};
-      });
-    if (plan().fold) {
-      for (std::size_t i = round; i < legs.size(); i += rounds_)
-        if (c.receives[i].read) answer(c, legs[i].peer);
-      return;
-    }
-    read_boxes(c);
-    for (std::size_t i = 0; i < legs.size(); ++i)
-      if (const letter& x = c.receives[i]; x.beside && !x.read && legs[i].peer != carrier_.rank())
-        copy_rows(x.rows, bytes_of(plan().element), c.beside.data() + x.travels.offset, c.out.data + x.lies);
+    const std::size_t round = c.rounds_taken;
+    const auto term = [&](std::size_t i) -> strided {
+      if (near_ && near_->is_source(i)) return near_->term(i, legs[i], bytes_of(plan().element));
+      if (legs[i].peer == carrier_.rank()) return {c.in.part(legs[i].there, legs[i].extents).data, c.in.strides.begin()};
+      return {c.beside.data() + c.receives[i].travels.offset, c.receives[i].packed.begin()};
+    };
+    const auto combine = [&] {
+      for (std::size_t i = round; i < plan().cells.size(); i += rounds_) fold_cell(i, c, term);
+    };
+    if (plan().fold && near_ && !near_->read(c, combine)) return false;
+    if (plan().fold && !near_) combine();
+    if (++c.rounds_taken == rounds_ && plan().fold && near_) near_->took_all();
+    if (plan().fold) return true;
+    for (const letter& x : c.receives)
+      if (x.beside) copy_rows(x.rows, bytes_of(plan().element), c.beside.data() + x.travels.offset, c.out.data + x.lies);
+    return true;
   }
   bool all_done(mpi_call& c) {
-    if (!receives_all(c)) return false;
+    return receives_all(c) && all_came(c) && take_rounds(c) && (!near_ || near_->may_end(c.shows, c, carrier_.crowded_ ? 0 : looks_before_copies));
+  }
+  bool all_came(mpi_call& c) {
+    if (c.all_came) return true;
     int done = 0;
     const int status = c.test(done);
     if (done == 0 && status == MPI_SUCCESS) return false;
     for (std::size_t i = 0; i < plan().receives.size(); ++i) {
       const leg& l = plan().receives[i];
-      if (l.peer == carrier_.rank()) continue;
+      if (c.receives[i].travels.count == 0) continue;
       if (status == MPI_ERR_IN_STATUS) insist(c.statuses[i].MPI_ERROR, c, l.peer);
       MPI_Count came = 0;
       MPI_Get_elements_x(&c.statuses[i], MPI_BYTE, &came);
-      if (status == MPI_SUCCESS && came != (c.receives[i].read ? index_t{sizeof(detail::box_place)} : count_of(l.extents) * bytes_of(plan().element))) insist(MPI_ERR_TRUNCATE, c, l.peer);
+      if (status == MPI_SUCCESS && came != count_of(l.extents) * bytes_of(plan().element)) insist(MPI_ERR_TRUNCATE, c, l.peer);
     }
     insist(status, c, carrier_.rank());
-    return true;
+    return c.all_came = true;
   }
 
-  // Who has to begin the call: whose box has not come, and who has not taken one.
+  // Who has to begin the call, or one before it: whose box has not come, and who has not taken one.
   std::vector<detail::waiting::need> needs(const mpi_call& c) const {
     std::vector<detail::waiting::need> all;
-    const auto add = [&](const mpi_call& of, const std::vector<leg>& legs, std::size_t request) {
-      for (const leg& l : legs) {
-        const auto same = [&](const detail::waiting::need& n) { return n.peer == l.peer; };
-        if (!of.is_done(request++) && std::none_of(all.begin(), all.end(), same)) all.push_back({l.peer, offers_else(l.peer)});
-      }
+    const auto add = [&](int peer, std::uint64_t behind) {
+      const auto same = [&](const detail::waiting::need& n) { return n.peer == peer; };
+      if (std::none_of(all.begin(), all.end(), same)) all.push_back({peer, offers_else(peer), behind});
     };
-    add(open_.empty() ? c : *open_.front(), plan().receives, 0);
-    add(c, plan().sends, plan().receives.size());
+    const auto messages = [&](const mpi_call& of, const std::vector<leg>& legs, std::size_t request) {
+      for (const leg& l : legs)
+        if (!of.is_done(request++)) add(l.peer, 0);
+    };
+    if (near_) near_->each_missing(c, [&](int worker) { add(worker, 0); });
+    messages(open_.empty() ? c : *open_.front(), plan().receives, 0);
+    messages(c, plan().sends, plan().receives.size());
+    if (near_) near_->each_behind(c, add);
     return all;
   }
   // A box that is here and not received is one that no call takes, unless a call takes it later.
   bool offers_else(int peer) const {
+    if (std::any_of(carrier_.with_sources_.begin(), carrier_.with_sources_.end(), [&](const mpi_exchange* e) { return e->near_->shows(peer, e->begun_); })) return true;
     int here = 0;
     MPI_Status status;
     MPI_Iprobe(peer, MPI_ANY_TAG, carrier_.world_, &here, &status);
     const auto later = [&](const mpi_exchange* e) { return e->tag_ == status.MPI_TAG; };
     return here != 0 && std::none_of(carrier_.going_on_.begin(), carrier_.going_on_.end(), later);
   }
-  // Never sleeps: messages on their way go on only while somebody asks for them.
+  // Never sleeps: messages on their way go on only while somebody asks for them, and a reader of memory tells nobody that he has come.
   void wait(mpi_call& c) {
-    detail::patience p(carrier_.crowded_, carrier_.rest_);
+    detail::patience p(carrier_.crowded_, sends_messages_ ? carrier_.rest_ : detail::patience::rest::yield);
     std::optional<mpi_wait> here;
     while (!all_done(c)) {
       if (carrier_.meanwhile) carrier_.meanwhile();
@@ -284,16 +271,21 @@ class mpi_exchange final : public host_exchange {
     }
   }
 
+  // So often a call asks at its end whether all have read: about a microsecond.
+  static constexpr unsigned looks_before_copies = 100;
+
   mpi_transport& carrier_;
   std::uint64_t& begun_;  // calls
-  std::vector<matching_boxes> read_;  // what is read, of a Move copied
-  std::size_t rounds_;          // of each
+  std::size_t rounds_;    // of each
   std::deque<mpi_call*> open_;  // that do not go by themselves
+  std::unique_ptr<detail::near_workers> near_;  // where there are any
+  bool sends_messages_ = false;                 // or receives some
   int tag_ = 0;
 };
 
 inline std::shared_ptr<bound_exchange> mpi_transport::bind(exchange_plan plan) {
   auto held = held_by(plan);
+  std::erase_if(left_behind_, [](const auto& n) { return n->is_read(); });
   return std::make_shared<mpi_exchange>(*this, std::move(plan), std::move(held));
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <tessera/comm/matching_boxes.hpp>
 #include <tessera/comm/node_heap.hpp>
 
 #include <boost/mpi/communicator.hpp>
@@ -15,15 +14,6 @@
 #include <vector>
 
 namespace tessera::detail {
-
-/// Where a box lies in the heap of its worker.
-struct box_place {
-  std::uint64_t offset = 0;
-  index_t strides[max_dimensions]{};
-};
-
-/// Blocks of a heap, which go back to it.
-using heap_blocks = std::vector<std::unique_ptr<void, void (*)(void*)>>;
 
 /// The processes that run on one node, and the heaps that they read of one another: all of a node's, or none.
 class mpi_node {
@@ -55,23 +45,9 @@ class mpi_node {
   /// Whether two workers read one another's heaps.
   bool near(int a, int b) const { return std::max(at(a), at(b)) < nodes_.size() && nodes_[at(a)] >= 0 && nodes_[at(a)] == nodes_[at(b)]; }
 
-  /// Where others find a box of this worker; what lies in no heap is copied into one of `copies`, which stays as long as it is read.
-  box_place place_of(region box, heap_blocks& copies) const {
-    if (!mine_->holds(box.data)) {
-      copies.emplace_back(mine_->copies().take(static_cast<std::size_t>(box.bytes())), &block_cache::give_back);
-      const region copy = box.packed_at(static_cast<std::byte*>(copies.back().get()));
-      copy_rows({box.extents, {box.strides.begin(), copy.strides.begin()}}, bytes_of(box.element), box.data, copy.data);
-      box = copy;
-    }
-    box_place place{mine_->offset_of(box.data), {}};
-    std::copy(box.strides.begin(), box.strides.end(), place.strides);
-    return place;
-  }
-  /// Where this worker sees the box of one that is near; nullptr if its heap has no such place.
-  strided see(int worker, const box_place& place) const {
-    const view& heap = heaps_[at(worker)];
-    return {place.offset < heap.bytes ? heap.begin + place.offset : nullptr, place.strides};
-  }
+  node_heap& heap() const { return *mine_; }
+  /// Where this worker sees the heap of one that is near, and may read it.
+  std::byte* heap_of(int worker) const { return heaps_[at(worker)].begin; }
 
  private:
   struct view {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <tessera/comm/mpi_mailbox.hpp>
-#include <tessera/comm/mpi_node.hpp>
+#include <tessera/comm/near_workers.hpp>
 #include <tessera/comm/patience.hpp>
 #include <tessera/comm/transport.hpp>
 #include <tessera/comm/waiting.hpp>
@@ -21,7 +21,6 @@ struct mpi_options {
   index_t smallest_piece = index_t{1} << 20;  ///< terms of a Fold travel in pieces of so many bytes and more
   node_heap* heap = nullptr;                  ///< that the node's processes read, if it is open
   int per_node = 0;                           ///< so many processes count as a node, instead of all of the machine
-  index_t smallest_read = index_t{1} << 11;   ///< boxes of so many bytes are read where they lie, by processes of one node
 };
 
 /// One worker a process, over any MPI that was started by any launcher: raw buffers, never serialisation.
@@ -29,7 +28,6 @@ class mpi_transport final : public transport {
  public:
   explicit mpi_transport(const boost::mpi::communicator& world, const mpi_options& options = {})
       : world_(world, boost::mpi::comm_duplicate),
-        answers_(world, boost::mpi::comm_duplicate),
         rank_(world.rank()),
         size_(world.size()),
         options_(options),
@@ -39,7 +37,6 @@ class mpi_transport final : public transport {
             rank_, size_, [this](int to, const detail::wait_message& m) { mailbox_.post(to, m); },
             [this] { return needs_(); }) {
     MPI_Comm_set_errhandler(world_, MPI_ERRORS_RETURN);
-    MPI_Comm_set_errhandler(answers_, MPI_ERRORS_RETURN);
     int known = 0;
     int* highest = nullptr;
     MPI_Comm_get_attr(world_, MPI_TAG_UB, &highest, &known);
@@ -47,6 +44,10 @@ class mpi_transport final : public transport {
     tags_ = std::min(tags_, options_.most_tags);
     crowded_ = static_cast<unsigned>(node_.on_machine()) > std::max(1u, std::thread::hardware_concurrency());
     if (crowded_ && !mpi_yields()) rest_ = detail::patience::rest::yield;
+  }
+
+  ~mpi_transport() override {
+    for (const auto& n : left_behind_) n->stay();
   }
 
   static constexpr std::uint64_t agreement_tags = 1024;  ///< the first ones
@@ -68,6 +69,10 @@ class mpi_transport final : public transport {
     if (waiting_.failure()) throw *waiting_.failure();
   }
 
+  std::uint64_t offer(const exchange_plan& plan) override {
+    const bool any = std::any_of(plan.workers.begin(), plan.workers.end(), [this](int w) { return w != rank_ && near(w); });
+    return any ? detail::board::offer(*options_.heap, plan.workers.size()) : 0;
+  }
   inline std::shared_ptr<bound_exchange> bind(exchange_plan plan) override;
   std::uint64_t most_exchanges() const override { return tags_ - agreement_tags; }
   std::uint64_t free_id(std::uint64_t from) const override {
@@ -137,14 +142,6 @@ class mpi_transport final : public transport {
     return value != 0;
   }
 
-  // Whether a worker reads this one's boxes where they lie: in a plan that both agreed on, if they are large.
-  bool reads(const exchange_plan& plan, const leg& l) const {
-    return !plan.agrees() && l.peer != rank_ && count_of(l.extents) * bytes_of(plan.element) >= options_.smallest_read && near(l.peer);
-  }
-  bool all_near(const exchange_plan& plan) const {
-    return std::all_of(plan.workers.begin(), plan.workers.end(), [this](int w) { return near(w); });
-  }
-
   // Agreements between two workers are made one after the other, so that two of them may share a tag; other exchanges have one each.
   int tag_of(std::uint64_t id) const {
     if ((id & exchange_plan::agreement) != 0) return first_tag + static_cast<int>(id % agreement_tags);
@@ -156,7 +153,6 @@ class mpi_transport final : public transport {
   }
 
   boost::mpi::communicator world_;
-  boost::mpi::communicator answers_;  // to boxes that were read
   int rank_;
   int size_;
   mpi_options options_;
@@ -174,6 +170,8 @@ class mpi_transport final : public transport {
   std::vector<mpi_exchange*> going_on_;  // that have calls which somebody has to go on with
   std::vector<std::vector<std::byte>> spare_;  // memory beside the tensors, from calls that ended
   std::vector<std::unique_ptr<exchange_call>> given_up_;
+  std::vector<const mpi_exchange*> with_sources_;                       // that are near
+  std::vector<std::unique_ptr<detail::near_workers>> left_behind_;      // of exchanges that are gone: what their readers have not read
 };
 
 }  // namespace tessera

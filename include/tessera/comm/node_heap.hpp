@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/comm/block_cache.hpp>
+#include <tessera/comm/heap_lines.hpp>
 
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -71,9 +72,12 @@ class node_heap final : public page_source {
 
   bool holds(const std::byte* at) const { return begin_ <= at && at < begin_ + bytes_; }
   std::uint64_t offset_of(const std::byte* at) const { return static_cast<std::uint64_t>(at - begin_); }
+  std::byte* at(std::uint64_t offset) const { return begin_ + offset; }
 
   /// For copies of what lies elsewhere.
   block_cache& copies() { return copies_; }
+  /// For boards.
+  heap_lines& lines() { return lines_; }
 
   std::byte* take(std::size_t bytes) override {
     std::lock_guard lock(mutex_);
@@ -117,6 +121,7 @@ class node_heap final : public page_source {
   std::mutex mutex_;
   std::map<std::size_t, std::size_t> free_;  // where ranges begin that nobody has, and their bytes
   block_cache copies_{*this};
+  heap_lines lines_{*this};
 };
 
 }  // namespace tessera

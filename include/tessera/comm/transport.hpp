@@ -37,6 +37,9 @@ class transport : public std::enable_shared_from_this<transport> {
   /// Makes ready for calls of a plan that its workers agreed on, all of them now (see `bind_exchange`).
   virtual std::shared_ptr<bound_exchange> bind(exchange_plan plan) = 0;
 
+  /// What this worker's transport tells the others of a plan when they agree on it; they have it in `exchange_plan::offers`.
+  virtual std::uint64_t offer(const exchange_plan&) { return 0; }
+
   /// What carries numbers in the host's memory between the same workers, by which they agree; of a transport for a device another one.
   virtual transport& host() { return *this; }
   /// Waits until the host may read what calls brought: those of tensors on a device end in the order of its stream.

@@ -57,10 +57,11 @@ struct wait_message {
 /// meanwhile: all stop. The last that began to wait in a ring finds all the others waiting, so one question a wait is enough.
 class waiting {
  public:
-  /// A worker that has to begin the call which this one waits in.
+  /// A worker that has to begin the call which this one waits in, or one of so many calls before.
   struct need {
     int peer = 0;
     bool offers_else = false;
+    std::uint64_t behind = 0;
   };
   using post = std::function<void(int to, const wait_message&)>;
   using needs = std::function<std::vector<need>()>;
@@ -158,7 +159,7 @@ class waiting {
         if (m.asked == asked_ && m.waits_for >= 0) waits_for_[m.from] = m.waits_for;
         return;
       case wait_message::never:
-        if (call_ != nullptr && m.exchange == exchange_ && m.sequence == call_->sequence)
+        if (call_ != nullptr && m.exchange == exchange_ && m.sequence <= call_->sequence)
           fail(refusal{code::worker_lost, me_, m.from}, told(me_, text_of(call_->does)) + "; " + told(m.from, has_ended));
         return;
       case wait_message::hail: return send_(m.from, message(wait_message::answer));
@@ -195,6 +196,7 @@ class waiting {
   void to_each_need(wait_message m) {
     for (const need& n : needs_()) {
       m.offered_else = n.offers_else;
+      m.sequence = call_->sequence - n.behind;
       send_(n.peer, m);
     }
   }

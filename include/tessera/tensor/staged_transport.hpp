@@ -23,6 +23,7 @@ class staged_transport final : public device_transport {
 
   c10::Device device() const { return device_; }
 
+  std::uint64_t offer(const exchange_plan& plan) override { return host_->offer(plan); }
   std::shared_ptr<bound_exchange> bind(exchange_plan plan) override {
     if (plan.agrees()) return host_->bind(std::move(plan));
     auto held = held_by(plan);
