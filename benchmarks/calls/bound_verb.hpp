@@ -4,7 +4,6 @@
 
 #include <tessera/comm/team.hpp>
 
-#include <utility>
 
 namespace calls {
 
@@ -12,7 +11,7 @@ namespace calls {
 /// those of tensors.
 class bound_verb {
  public:
-  bound_verb(tessera::team_state& team, matrices& m, bool fresh = false) : fresh_(fresh), bytes_(m.out.size() * sizeof(double)) {
+  bound_verb(tessera::team_state& team, matrices& m, bool fresh = false) : fresh_(fresh), out_(m.out.size()) {
     const tessera::change plan = tessera::change_between(m.of.from(), m.of.to());
     double* data = m.in.data();
     for (const tessera::step& s : plan.steps) {
@@ -29,18 +28,10 @@ class bound_verb {
   }
 
   /// What the last call with fresh outputs brought.
-  const double* brought() const { return reinterpret_cast<const double*>(out_); }
-
-  bound_verb(const bound_verb&) = delete;
-  bound_verb& operator=(const bound_verb&) = delete;
-  ~bound_verb() { tessera::block_cache::give_back(out_); }
+  const double* brought() const { return out_.now(); }
 
   void operator()() {
-    if (fresh_) {
-      std::byte* const before = std::exchange(out_, static_cast<std::byte*>(kept().take(bytes_)));
-      tessera::block_cache::give_back(before);
-      stages_.back().out.data = out_;
-    }
+    if (fresh_) stages_.back().out.data = reinterpret_cast<std::byte*>(out_.next());
     for (const stage& s : stages_) s.bound->start(s.in, s.out).finish();
   }
 
@@ -58,8 +49,7 @@ class bound_verb {
   }
 
   bool fresh_;
-  std::size_t bytes_;
-  std::byte* out_ = nullptr;
+  fresh_output out_;
   std::vector<numbers> between_;
   std::vector<stage> stages_;
 };

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace calls {
@@ -122,6 +123,26 @@ struct keeping {
   bool operator==(const keeping&) const = default;
 };
 using numbers = std::vector<double, keeping<double>>;
+
+/// Memory for a result: fresh at every call, as that of tensors, while the result of the call before lasts.
+class fresh_output {
+ public:
+  explicit fresh_output(std::size_t numbers) : bytes_(numbers * sizeof(double)) {}
+  fresh_output(const fresh_output&) = delete;
+  fresh_output& operator=(const fresh_output&) = delete;
+  ~fresh_output() { tessera::block_cache::give_back(now_); }
+
+  double* next() {
+    void* const before = std::exchange(now_, kept().take(bytes_));
+    tessera::block_cache::give_back(before);
+    return now();
+  }
+  double* now() const { return static_cast<double*>(now_); }
+
+ private:
+  std::size_t bytes_;
+  void* now_ = nullptr;
+};
 
 /// What a worker has and what it is to get.
 struct matrices {

@@ -37,8 +37,8 @@ struct piece {
   double* begin = nullptr;
   index_t rows = 0, columns = 0, stride = 0;
 
-  static piece of(const rectangle& part, const rectangle& whole, numbers& values) {
-    return {values.data() + (part.top - whole.top) * whole.columns() + part.left - whole.left, part.rows(), part.columns(), whole.columns()};
+  static piece of(const rectangle& part, const rectangle& whole, double* values) {
+    return {values + (part.top - whole.top) * whole.columns() + part.left - whole.left, part.rows(), part.columns(), whole.columns()};
   }
   bool contiguous() const { return columns == stride || rows == 1; }
   int count() const { return static_cast<int>(rows * columns); }
@@ -90,11 +90,11 @@ class point_to_point {
       const rectangle to = meet(has, of.gets(peer));
       const rectangle from = meet(of.holds(peer), gets);
       if (peer == rank) {
-        if (to.count() != 0) own_.push_back({0, piece::of(to, has, in), piece::of(to, gets, out)});
+        if (to.count() != 0) own_.push_back({0, piece::of(to, has, in.data()), piece::of(to, gets, out.data())});
         continue;
       }
-      if (from.count() != 0) receives_.push_back(leg_of(peer, piece::of(from, gets, out), adds_));
-      if (to.count() != 0) sends_.push_back(leg_of(peer, piece::of(to, has, in), false));
+      if (from.count() != 0) receives_.push_back(leg_of(peer, piece::of(from, gets, out.data()), adds_));
+      if (to.count() != 0) sends_.push_back(leg_of(peer, piece::of(to, has, in.data()), false));
     }
     if (how_.persistent) {
       for (leg& l : receives_) begin(l, [&](auto... x) { MPI_Recv_init(x..., l.peer, 0, MPI_COMM_WORLD, request()); });
@@ -209,8 +209,8 @@ class all_to_all {
  public:
   explicit all_to_all(matrices& m) : m_(m), packed_in_(m.in.size()), packed_out_(m.out.size()) {
     for (int peer = 0; peer < m.of.workers; ++peer) {
-      from_.push_back(piece::of(meet(m.of.holds(m.rank), m.of.gets(peer)), m.of.holds(m.rank), m.in));
-      to_.push_back(piece::of(meet(m.of.holds(peer), m.of.gets(m.rank)), m.of.gets(m.rank), m.out));
+      from_.push_back(piece::of(meet(m.of.holds(m.rank), m.of.gets(peer)), m.of.holds(m.rank), m.in.data()));
+      to_.push_back(piece::of(meet(m.of.holds(peer), m.of.gets(m.rank)), m.of.gets(m.rank), m.out.data()));
       sends_.add(from_.back(), m.in);
       receives_.add(to_.back(), m.out);
     }

@@ -9,10 +9,11 @@
 
 namespace calls {
 
-/// A verb on matrices that lie in an MPI window of shared memory: boxes are copied by who reads them, and of sums each worker adds its band.
+/// A verb on matrices that lie in an MPI window of shared memory: boxes are copied by who reads them, and of sums each worker adds its band. Its
+/// outputs are reused, or fresh at every call.
 class shared_window {
  public:
-  explicit shared_window(matrices& m) : m_(m), whole_(m.of.what == verb::all_reduce || m.of.what == verb::sum_reduce) {
+  explicit shared_window(matrices& m, bool fresh = false) : m_(m), fresh_(fresh), fresh_out_(m.out.size()), whole_(m.of.what == verb::all_reduce || m.of.what == verb::sum_reduce) {
     if (whole_) band_ = m.of.band(m.rank);
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node_);
     void* mine = nullptr;
@@ -37,10 +38,14 @@ class shared_window {
     MPI_Comm_free(&node_);
   }
 
+  /// What the last call with fresh outputs brought.
+  const double* brought() const { return fresh_out_.now(); }
+
   void operator()() {
+    out_ = fresh_ ? fresh_out_.next() : m_.out.data();
     meet();
     if (whole_) add(band_, band_of(m_.rank));
-    else if (m_.of.adds()) add(m_.of.gets(m_.rank), m_.out.data());
+    else if (m_.of.adds()) add(m_.of.gets(m_.rank), out_);
     else
       for (int r = 0; r < m_.of.workers; ++r) read(m_.of.holds(r), values(all_[static_cast<std::size_t>(r)]));
     meet();
@@ -62,7 +67,7 @@ class shared_window {
     const rectangle gets = m_.of.gets(m_.rank);
     const rectangle both = calls::meet(there, gets);
     if (both.count() == 0) return;
-    copy({from + (both.top - there.top) * there.columns() + both.left - there.left, both.rows(), both.columns(), there.columns()}, piece::of(both, gets, m_.out));
+    copy({from + (both.top - there.top) * there.columns() + both.left - there.left, both.rows(), both.columns(), there.columns()}, piece::of(both, gets, out_));
   }
   void add(const rectangle& band, double* to) const {
     std::vector<const double*> terms;
@@ -82,6 +87,9 @@ class shared_window {
   }
 
   matrices& m_;
+  bool fresh_;
+  fresh_output fresh_out_;
+  double* out_ = nullptr;
   bool whole_;        // bands are added, and then read
   rectangle band_{};  // of this worker
   bool crowded_ = false;

@@ -128,7 +128,7 @@ few_addresses = ["sh", "-c", 'ulimit -v 4000000; exec "$@"', "sh", mpirun, "-np"
 jobs.append(("well", "few addresses", few_addresses, ["share no memory and send messages [mmap: "], (), False))
 for variables, said in started:
     jobs.append(("well", variables, [program, "well"], said, [v.split("=") for v in variables.split()]))
-with concurrent.futures.ThreadPoolExecutor(4) as pool:  # most of the time they wait
+with concurrent.futures.ThreadPoolExecutor(8) as pool:  # most of the time they wait
     stopped = [pool.submit(interrupted, "interrupted", name, [*command, program, "waits", "all_reduce", "forward", "begun"])
                for name, command in (("threads", []), ("3 processes", [mpirun, "-np", "3"]))]
     results = [*pool.map(lambda job: judged(*job), jobs), *(one.result() for one in stopped)]

@@ -60,7 +60,8 @@ class board {
     return number;
   }
 
-  board(node_heap& heap, std::uint64_t number, std::size_t workers) : heap_(heap), number_(number), lines_(lines_for(workers)), begin_(heap.at(offset_of(number))) {
+  board(node_heap& heap, std::uint64_t number, std::size_t workers)
+      : heap_(heap), number_(number), lines_(lines_for(workers)), begin_(heap.at(offset_of(number))) {
     places_.push_back({&shown_at(begin_, lines_)});
   }
   board(const board&) = delete;
@@ -110,7 +111,9 @@ class board {
   }
 
   /// So many calls of a worker were taken, in their order.
-  void took(std::size_t from, std::uint64_t calls) { taken_at(begin_, from / taken_calls::size).from[from % taken_calls::size].store(calls, std::memory_order_release); }
+  void took(std::size_t from, std::uint64_t calls) {
+    taken_at(begin_, from / taken_calls::size).from[from % taken_calls::size].store(calls, std::memory_order_release);
+  }
 
  private:
   friend class peer_board;
@@ -144,7 +147,8 @@ class board {
 /// The board of another worker.
 class peer_board {
  public:
-  peer_board(std::byte* heap, std::uint64_t number, std::size_t workers) : heap_(heap), number_(number), begin_(heap + board::offset_of(number)), lines_(board::lines_for(workers)) {}
+  peer_board(std::byte* heap, std::uint64_t number, std::size_t workers)
+      : heap_(heap), number_(number), begin_(heap + board::offset_of(number)), lines_(board::lines_for(workers)) {}
 
   /// Where a call is shown; nullptr before it is.
   const shown_tensor* find(std::uint64_t call) const {

@@ -61,7 +61,11 @@ class in_process final : public transport {
 class in_process_exchange final : public host_exchange {
  public:
   in_process_exchange(in_process& carrier, exchange_plan bound, std::shared_ptr<const void> held)
-      : host_exchange(std::move(bound), carrier.rank(), std::move(held)), carrier_(carrier), hub_(carrier.hub_), rank_(carrier.rank()), copy_(plan(), [this](int worker) { return worker != rank_; }) {
+      : host_exchange(std::move(bound), carrier.rank(), std::move(held)),
+        carrier_(carrier),
+        hub_(carrier.hub_),
+        rank_(carrier.rank()),
+        copy_(plan(), [this](int worker) { return worker != rank_; }) {
     const auto place = [&](int rank) { return static_cast<int>(plan().place_of(rank)); };
     me_ = plan().place_of(rank_);
     std::vector<int> senders;

@@ -16,7 +16,8 @@ namespace tessera {
 class mpi_exchange final : public host_exchange {
  public:
   mpi_exchange(mpi_transport& carrier, exchange_plan bound, std::shared_ptr<const void> held)
-      : host_exchange(all_near(carrier, bound) ? std::move(bound) : detail::in_pieces(std::move(bound), carrier.options_.smallest_piece), carrier.rank(), std::move(held)),
+      : host_exchange(all_near(carrier, bound) ? std::move(bound) : detail::in_pieces(std::move(bound), carrier.options_.smallest_piece), carrier.rank(),
+                      std::move(held)),
         carrier_(carrier),
         begun_(carrier.waiting_.begun(plan().id)),
         rounds_(detail::rounds_of(plan())) {
@@ -66,7 +67,6 @@ class mpi_exchange final : public host_exchange {
     if (carrier_.ended()) throw error(refusal{code::worker_lost, me, me}, launch_ended);
     refuse_if_given_up(c);
     ++begun_;
-    if (near_) near_->show(c.shows, c);
     c.rounds_begun = c.rounds_taken = 0;
     c.all_came = !sends_messages_;
     if (sends_messages_) {
@@ -75,6 +75,7 @@ class mpi_exchange final : public host_exchange {
       c.look_again();
     }
     c.posted = true;
+    if (near_) near_->show(c.shows, c);
     if (open_.empty() || !sends_messages_) begin_rounds(c);
     if (!goes_by_itself(c)) {
       if (open_.empty()) carrier_.going_on_.push_back(this);
@@ -252,7 +253,8 @@ class mpi_exchange final : public host_exchange {
   }
   // A box that is here and not received is one that no call takes, unless a call takes it later.
   bool offers_else(int peer) const {
-    if (std::any_of(carrier_.with_sources_.begin(), carrier_.with_sources_.end(), [&](const mpi_exchange* e) { return e->near_->shows(peer, e->begun_); })) return true;
+    const auto shown = [&](const mpi_exchange* e) { return e->near_->shows(peer, e->begun_); };
+    if (std::any_of(carrier_.with_sources_.begin(), carrier_.with_sources_.end(), shown)) return true;
     int here = 0;
     MPI_Status status;
     MPI_Iprobe(peer, MPI_ANY_TAG, carrier_.world_, &here, &status);
