@@ -185,9 +185,9 @@ class nccl_exchange final : public bound_exchange {
     const ncclComm_t comm = among_->get();
     if (is(carriage::messages)) {
       nccl_group together;
-      const auto each = [&](const std::vector<leg>& legs, const std::vector<letter>& letters, auto&& ask) {
+      const auto each = [&](const std::vector<leg>& legs, const std::vector<letter>& of_legs, auto&& ask) {
         for (std::size_t i = 0; i < legs.size(); ++i)
-          if (!own(legs[i]) && letters[i].bytes > 0) ask(letters[i], among_->place_of(legs[i].peer));
+          if (!own(legs[i]) && of_legs[i].bytes > 0) ask(of_legs[i], among_->place_of(legs[i].peer));
       };
       each(plan().sends, c.sends, [&](const letter& x, int to) { detail::insist(ncclSend(at(x, c.in), x.bytes, ncclUint8, to, comm, on), "sending"); });
       each(plan().receives, c.receives,
