@@ -61,7 +61,7 @@ class run {
     if (sizes.empty()) sizes = tessera::detail::sizes_of(held_by(from, team_->rank()));
     std::string code;
     try {
-      tensor<dyn> x(team_, from, at::zeros(sizes, at::TensorOptions().dtype(tessera::detail::scalar_type(t_.element))));
+      tensor<dyn> x(team_, from, at::zeros(sizes, tessera::detail::options_of(*team_, tessera::detail::scalar_type(t_.element))));
       for (const link& l : f.calls)
         x = running_link(team_, l, state_of(l, t_.weights, t_.element, 7), t_.element)(x, t_.trains);
     } catch (const error& e) {
@@ -81,7 +81,7 @@ class run {
   at::Tensor serially_called(const at::Tensor& x, bool training) const { return serially(t_.links, x, serial_, training); }
 
   void forward() {
-    at::Tensor local = locals_of(domain(), t_.x, t_.element, 1, team_->rank());
+    at::Tensor local = locals_of(domain(), t_.x, t_.element, 1, team_->rank()).to(device_of(*team_));
     if (t_.backward && t_.leaf < 0 && local.is_floating_point()) local.set_requires_grad(true);
     x_ = {team_, domain(), local};
     for (const link& l : t_.links) {
@@ -91,7 +91,7 @@ class run {
     y_ = called(x_, t_.trains);
     if (t_.squares) loss_ = squares_from_target(y_);
     if (!t_.backward) return;
-    dy_ = t_.squares ? at::ones_like(loss_.local()) : locals_of(cotangent(codomain()), t_.dy, t_.element, 2, team_->rank());
+    dy_ = t_.squares ? at::ones_like(loss_.local()) : locals_of(cotangent(codomain()), t_.dy, t_.element, 2, team_->rank()).to(device_of(*team_));
     (t_.squares ? loss_ : y_).local().backward(dy_);
   }
 
@@ -262,12 +262,13 @@ team_handle fresh_team(const team_handle& of) { return std::make_shared<team_sta
 
 int rank_of(const team_handle& team) { return team->rank(); }
 
-std::string on_workers(int workers, bool under_mpi, const std::function<void(const team_handle&)>& program) {
+std::string on_workers(int workers, bool under_mpi, const transport_layer& over, const std::function<void(const team_handle&)>& program) {
   mesh_value world;
   world.axes.push({text{"worker"}, workers, 1});
   launch_options options;
   options.transport = under_mpi ? "mpi" : "in-process";
   options.time_limit = std::chrono::seconds{60};
+  options.over = over;
   std::mutex mutex;
   std::string first;
   const auto note = [&](const std::string& what) {

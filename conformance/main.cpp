@@ -12,6 +12,7 @@ struct options {
   std::vector<std::string> files;
   std::string only;
   bool mpi = false;
+  std::string devices;  // what connects them
   std::size_t from = 0;
 };
 
@@ -31,31 +32,36 @@ std::vector<entry> entries_of(const options& o) {
   return all;
 }
 
-verdict in_process(const entry& e) {
+lying where_of(const options& o) { return o.devices.empty() ? lying::on_host : o.devices == "nccl" ? lying::over_nccl : lying::through_host; }
+
+verdict in_process(const entry& e, lying where) {
   verdict v;
-  const std::string failed = on_workers(e.run.workers, false, [&](const team_handle& team) {
+  const auto one = [&](const team_handle& team) {
     const verdict mine = evaluate(team, e.run);
     if (rank_of(team) == 0) v = mine;
-  });
+  };
+  const std::string failed = launched(where, [&](const tessera::transport_layer& over) { return on_workers(e.run.workers, false, over, one); });
   return failed.empty() ? v : verdict{result::fail, 0, failed};
 }
 
 /// The same call once more, by mpirun.
 std::string under_mpirun(const char* program, const options& o) {
   std::string command = fmt::format("{} {} {} --mpi --only {}", CONFORMANCE_MPIRUN, processes, quoted(program), quoted(o.only));
+  if (!o.devices.empty()) command += " --on-devices " + o.devices;
   for (const std::string& file : o.files) command += " " + quoted(file);
   return command;
 }
 
 int run(const char* program, const options& o) {
+  if (o.mpi && where_of(o) == lying::over_nccl) throw malformed("--on-devices nccl: these devices are of one process, and --mpi starts several");
   const std::vector<entry> cases = entries_of(o);
-  if (o.mpi && tessera::read_environment().by == tessera::launcher::mpi) return serve(cases, o.from);
+  if (o.mpi && tessera::read_environment().by == tessera::launcher::mpi) return serve(cases, o.from, where_of(o));
   tally counted;
   std::vector<verdict> found;
   if (o.mpi) found = in_processes(cases, under_mpirun(program, o));
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const entry& e = cases[i];
-    counted.say(e.of, !e.unbuilt.empty() ? verdict{result::unbuilt, 0, e.unbuilt} : o.mpi ? found[i] : in_process(e));
+    counted.say(e.of, !e.unbuilt.empty() ? verdict{result::unbuilt, 0, e.unbuilt} : o.mpi ? found[i] : in_process(e, where_of(o)));
   }
   return counted.finish();
 }
@@ -68,6 +74,8 @@ int main(int argc, char** argv) {
   app.add_option("FILE", o.files, "files of cases")->required();
   app.add_option("--only", o.only, "only cases whose id or subject contains this");
   app.add_flag("--mpi", o.mpi, "runs the cases of up to 8 workers under mpirun, and no others");
+  app.add_option("--on-devices", o.devices, "tensors lie on devices that are threads of a process, connected by NCCL or through their hosts")
+      ->check(CLI::IsMember({"nccl", "host"}));
   app.add_option("--from", o.from, "number of the first case to run, under mpirun")->group("");
   try {
     app.parse(argc, argv);

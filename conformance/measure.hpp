@@ -7,6 +7,9 @@
 
 namespace conformance {
 
+/// What a worker has, in double, where it is judged.
+inline at::Tensor on_host(const at::Tensor& x) { return x.detach().to(at::kCPU, at::kDouble); }
+
 /// The numbers that each worker hands in, combined over all of them.
 inline std::vector<double> over_workers(const team_handle& team, const std::vector<double>& mine, combine with) {
   layout terms;
@@ -15,13 +18,13 @@ inline std::vector<double> over_workers(const team_handle& team, const std::vect
   terms.dims.push(uncut(static_cast<index_t>(mine.size())));
   layout all = terms;
   all.roles[0] = {};
-  const at::Tensor sum = to(all, tensor<dyn>(team, terms, at::tensor(mine, at::kDouble))).local();
+  const at::Tensor sum = on_host(to(all, tensor<dyn>(team, terms, at::tensor(mine, at::kDouble).to(device_of(*team)))).local());
   return {sum.data_ptr<double>(), sum.data_ptr<double>() + sum.numel()};
 }
 
-inline double squares(const at::Tensor& x) { return x.detach().to(at::kDouble).square().sum().item<double>(); }
+inline double squares(const at::Tensor& x) { return on_host(x).square().sum().item<double>(); }
 inline double product_of(const at::Tensor& x, const at::Tensor& y) {
-  return (x.detach().to(at::kDouble) * y.detach().to(at::kDouble)).sum().item<double>();
+  return (on_host(x) * on_host(y)).sum().item<double>();
 }
 
 /// How far two tensors are apart: the largest difference, and whether it is everywhere within the tolerance.
@@ -35,8 +38,8 @@ struct distance {
       return;
     }
     if (a.numel() == 0) return;
-    const at::Tensor x = a.detach().to(at::kDouble);
-    const at::Tensor y = b.detach().to(at::kDouble);
+    const at::Tensor x = on_host(a);
+    const at::Tensor y = on_host(b);
     const at::Tensor off = at::where(x == y, 0, (x - y).abs());  // a window of nothing but padding gives −∞ on both sides
     largest = std::max(largest, off.max().item<double>());
     within = within && (off <= atol + rtol * y.abs()).all().item<bool>();

@@ -1,6 +1,7 @@
 #pragma once
 // Cases under mpirun: one job of 8 processes runs them one after the other; the program that started it prints.
 
+#include "devices.hpp"
 #include "evaluate.hpp"
 #include "report.hpp"
 
@@ -14,8 +15,8 @@ inline constexpr int processes = 8;
 inline constexpr const char* ready = "the workers are there";
 
 /// What every process of the job does: runs the cases from number `from` on; the first process says each verdict.
-inline int serve(const std::vector<entry>& cases, std::size_t from) {
-  const std::string failed = on_workers(processes, true, [&](const team_handle& world) {
+inline int serve(const std::vector<entry>& cases, std::size_t from, lying where) {
+  const auto all = [&](const team_handle& world) {
     if (rank_of(world) == 0) fmt::print("{}\n", ready);
     for (std::size_t i = from; i < cases.size(); ++i) {
       if (!cases[i].unbuilt.empty()) continue;
@@ -23,7 +24,8 @@ inline int serve(const std::vector<entry>& cases, std::size_t from) {
       if (rank_of(world) == 0) fmt::print("verdict {} {}\n", i, json_of(v).dump());
       std::fflush(stdout);
     }
-  });
+  };
+  const std::string failed = launched(where, [&](const transport_layer& over) { return on_workers(processes, true, over, all); });
   return failed.empty() ? 0 : 1;
 }
 

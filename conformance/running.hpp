@@ -11,6 +11,12 @@
 
 namespace conformance {
 
+/// The target of a loss, which lies as x does.
+inline tensor<dyn> target_beside(const tensor<dyn>& x) {
+  const at::Tensor part = part_of(target_of(x.layout(), x.type()), x.layout(), x.team()->rank());
+  return {x.team(), x.layout(), part.to(device_of(*x.team()))};
+}
+
 /// A link bound to a team, with the parameters and buffers of this worker.
 class running_link {
  public:
@@ -48,7 +54,7 @@ class running_link {
     return {team_, output(), nn::interpolate(x.local(), part.what, part.where)};
   }
   tensor<dyn> forward(const loss& what, const tensor<dyn>& x, bool) const {
-    const tensor<dyn> y{team_, x.layout(), part_of(target_of(x.layout(), x.type()), x.layout(), team_->rank())};
+    const tensor<dyn> y = target_beside(x);
     switch (what.by) {
       case nn::reduction::none: return of<nn::reduction::none>(what.what, x, y);
       case nn::reduction::mean: return of<nn::reduction::mean>(what.what, x, y);
@@ -76,8 +82,7 @@ class running_link {
 
 /// Σ (y − target)², which every worker of y's mesh has.
 inline tensor<dyn> squares_from_target(const tensor<dyn>& y) {
-  const at::Tensor target = part_of(target_of(y.layout(), y.type()), y.layout(), y.team()->rank());
-  return to(one_number(y.layout().mesh), sum(square(y - tensor<dyn>(y.team(), y.layout(), target))));
+  return to(one_number(y.layout().mesh), sum(square(y - target_beside(y))));
 }
 
 }  // namespace conformance

@@ -1,4 +1,4 @@
-"""Holds the runner against cases whose verdict is known, wrong ones among them: check.py PROGRAM [--mpi]."""
+"""Holds the runner against cases whose verdict is known, wrong ones among them: check.py PROGRAM [OPTION...]."""
 import json
 import os
 import pathlib

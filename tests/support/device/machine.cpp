@@ -52,7 +52,7 @@ using shared_part = std::shared_ptr<part>;
 /// The ranks of one communicator.
 struct clique {
   int size = 0;
-  int joined = 0;
+  std::vector<int> devices;  // of the ranks that joined
   ncclResult_t status = ncclSuccess;
   using queue = std::deque<shared_part>;
   std::map<std::pair<int, int>, std::pair<queue, queue>> between;  // sends and receives, by who sends and who receives
@@ -78,7 +78,8 @@ struct machine {
   std::mutex mutex;
   std::condition_variable more;
   std::vector<CUstream_st*> streams;
-  std::array<CUstream_st, 16> defaults;  // of each device
+  std::array<CUstream_st, most_devices> defaults;  // of each device
+  CUstream_st letting_go;                          // of streams that have work left
   dice roll{1};
   bool ends = false;
   int kept = 0;
@@ -90,6 +91,7 @@ struct machine {
 
   explicit machine(std::uint64_t seed) : roll(seed) {
     for (CUstream_st& s : defaults) streams.push_back(&s);
+    streams.push_back(&letting_go);
     runs = std::thread([this] { run(); });
   }
   ~machine() {
@@ -262,7 +264,7 @@ extern "C" {
 
 const char* cudaGetErrorString(cudaError_t) { return "the machine was told to fail"; }
 cudaError_t cudaGetDeviceCount(int* devices) {
-  *devices = static_cast<int>(here->defaults.size()) - 1;
+  *devices = most_devices;
   return cuda("cudaGetDeviceCount", [] { return cudaSuccess; });
 }
 cudaError_t cudaGetDevice(int* which) {
@@ -289,7 +291,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   };
   return cuda("cudaStreamDestroy", [&] {
     if (stream->steps.empty()) go();
-    else here->defaults[15].steps.push_back([=] { return stream->steps.empty() && (go(), true); });
+    else here->letting_go.steps.push_back([=] { return stream->steps.empty() && (go(), true); });
     return cudaSuccess;
   });
 }
@@ -375,7 +377,8 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
   auto& known = here->cliques[name];
   if (!known) known = std::make_shared<clique>();
   known->size = ranks;
-  ++known->joined;
+  if (std::find(known->devices.begin(), known->devices.end(), device) != known->devices.end()) known->status = ncclInvalidUsage;  // as NCCL says
+  known->devices.push_back(device);
   *comm = new ncclComm;
   (*comm)->of = known;
   (*comm)->rank = rank;
@@ -407,7 +410,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
   if (fails("ncclCommGetAsyncError")) comm->of->status = ncclRemoteError;
   *error = comm->of->status;
   if (*error != ncclSuccess) return ncclSuccess;
-  const bool busy = comm->of->joined < comm->of->size || (comm->busy > 0 && --comm->busy > 0);
+  const bool busy = static_cast<int>(comm->of->devices.size()) < comm->of->size || (comm->busy > 0 && --comm->busy > 0);
   if (busy) *error = ncclInProgress;
   else
     for (const auto& hand : std::exchange(comm->handing, {})) hand();

@@ -13,6 +13,9 @@
 
 namespace tessera::testing {
 
+/// Of the machine: one for each worker of the largest tests.
+inline constexpr int most_devices = 64;
+
 /// What a worker asked NCCL for, by its place in the communicator.
 struct nccl_record {
   std::string call;  ///< "ncclSend"

@@ -24,11 +24,11 @@
 namespace {
 
 using tessera::testing::behind;
+using tessera::testing::most_devices;
 using tessera::testing::torch_device;
 constexpr auto kind = c10::DeviceType::PrivateUse1;
-constexpr int devices = 15;
 
-thread_local std::array<c10::StreamId, 16> streams{};  // of each device the one that this thread computes on
+thread_local std::array<c10::StreamId, most_devices> streams{};  // of each device the one that this thread computes on
 
 int index_now() {
   int index = 0;
@@ -88,7 +88,7 @@ struct guard final : c10::impl::DeviceGuardImplInterface {
     while (cudaStreamQuery(reinterpret_cast<cudaStream_t>(on.id())) == cudaErrorNotReady) std::this_thread::yield();
   }
   void* getStreamNativeHandle(const c10::Stream of) const override { return reinterpret_cast<void*>(of.id()); }
-  c10::DeviceIndex deviceCount() const noexcept override { return devices; }
+  c10::DeviceIndex deviceCount() const noexcept override { return most_devices; }
 };
 const c10::impl::DeviceGuardImplRegistrar registered(kind, new guard);
 
