@@ -24,7 +24,7 @@ class torch_boxes final : public device_boxes {
 
   void copy(const region& from, const region& to, CUstream_st* on) override {
     const c10::StreamGuard here(stream(on));
-    view(to).copy_(view(from), true);
+    view(as_bits(to)).copy_(view(as_bits(from)), true);
   }
 
   void combine_terms(std::span<const region> terms, const region& to, combine with, CUstream_st* on) override {
@@ -59,6 +59,12 @@ class torch_boxes final : public device_boxes {
     const c10::Stream now = guard.getStream(guard.getDevice());
     if constexpr (requires { guard.getStreamNativeHandle(now); }) return static_cast<CUstream_st*>(guard.getStreamNativeHandle(now));
     else throw error(refusal{code::stream_untold});
+  }
+
+  // LibTorch makes 0 and 1 of the bits of a truth value, which a Move leaves as they are.
+  static region as_bits(region r) {
+    if (r.element == element::boolean) r.element = element::uint8;
+    return r;
   }
 
   // Of unsigned integers as signed ones, so that the larger of one kind is the larger of the other; and back.
