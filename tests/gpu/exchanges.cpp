@@ -1,101 +1,72 @@
-// Exchanges between the devices of this machine, a thread each; without two of them it says so and is skipped.
+// What must hold on every transport, between devices: of threads with one each, or, under MPI, of processes, which may be more than the devices.
+// Without a device it says so and is skipped.
 
-#include "tests/support/in_workers.hpp"
-#include "tests/support/flights.hpp"
+#include "bare_boxes.hpp"
+#include "brought.hpp"
+#include "here.hpp"
 
-#include <tessera/comm/nccl/over_nccl.hpp>
+#include "tests/support/elements.hpp"
+#include "tests/support/exchanged.hpp"
 
-#include <cstdio>
+#include <tessera/comm/workers.hpp>
+
+#include <ATen/Parallel.h>
+
+#include <cstdlib>
+#include <stdexcept>
 
 using namespace tessera;
 using namespace tessera::testing;
 
 namespace {
 
-/// Copies alone, a row at a time.
-class copied_boxes final : public device_boxes {
- public:
-  int kind() const override { return 1; }
-  cudaStream_t current() const override { return nullptr; }
-  void copy(const region& from, const region& to, cudaStream_t on) override {
-    const common_rows rows(from.extents, {from.strides.begin(), to.strides.begin()});
-    const auto size = static_cast<std::size_t>(bytes_of(from.element));
-    const auto n = static_cast<std::size_t>(rows.length());
-    std::byte* at[]{from.data, to.data};
-    rows.each(at, bytes_of(from.element), [&] {
-      detail::insist(cudaMemcpy2DAsync(at[1], static_cast<std::size_t>(rows.step(1)) * size, at[0], static_cast<std::size_t>(rows.step(0)) * size, size, n,
-                                       cudaMemcpyDeviceToDevice, on),
-                     "copying");
-    });
+constexpr int skipped = 77;
+
+/// What is wrong with exchanges of a worker whose boxes these are, one after the other and, unless its host waits in them, several at a time.
+std::string wrong_with(const std::shared_ptr<transport>& host, const std::shared_ptr<device_boxes>& boxes, bool waits) {
+  std::string wrong;
+  for (const bool library_sums : {false, true}) {
+    const auto between = std::make_shared<nccl_transport>(host, boxes, nccl_options{.library_sums = library_sums});
+    const current_device here(between->device());
+    const auto carrier = std::make_shared<brought_transport>(between, boxes->current());
+    transport& c = *carrier;
+    wrong += every_collective(c, 12 * c.size());
+    if (library_sums) continue;  // which come in another order and precision than the host's
+    wrong += every_move(c) + every_fold(c) + moves_and_transposes_here(c, 60, 7);
+    if (!waits) wrong += under_way_together(c);
   }
-  void combine_terms(std::span<const region>, const region&, combine, cudaStream_t) override { throw error(refusal{code::device_failed, 0}, "no kernels"); }
-  void fill_neutral(const region&, combine, cudaStream_t) override { throw error(refusal{code::device_failed, 0}, "no kernels"); }
-};
-
-/// Doubles on the current device.
-class device_numbers {
- public:
-  explicit device_numbers(index_t n) : n_(n) { detail::insist(cudaMalloc(reinterpret_cast<void**>(&data_), bytes()), "memory"); }
-  device_numbers(const device_numbers&) = delete;
-  device_numbers& operator=(const device_numbers&) = delete;
-  ~device_numbers() { static_cast<void>(cudaFree(data_)); }
-
-  void set(const std::vector<double>& x) { detail::insist(cudaMemcpy(data_, x.data(), bytes(), cudaMemcpyHostToDevice), "copying"); }
-  std::vector<double> get() const {
-    std::vector<double> x(static_cast<std::size_t>(n_));
-    detail::insist(cudaMemcpy(x.data(), data_, bytes(), cudaMemcpyDeviceToHost), "copying");
-    return x;
-  }
-  region memory() const {
-    region r{data_, element::float64, {}, {}};
-    r.extents.push(n_);
-    r.strides.push(1);
-    return r;
-  }
-
- private:
-  std::size_t bytes() const { return static_cast<std::size_t>(n_) * sizeof(double); }
-
-  index_t n_;
-  std::byte* data_ = nullptr;
-};
-
-// What is wrong with a Move of numbers that say where they come from, by messages or, where parts are equal, by a collective.
-std::string moved(transport& c, index_t n) {
-  const auto e = bind_exchange(c, gathered(c.size(), n), element::float64);
-  const box mine = cutting{on_line(c.size(), n, {role::cut})}.box_of(c.rank());
-  std::vector<double> x;
-  for (index_t i = mine[0].lo; i < mine[0].hi; ++i) x.push_back(static_cast<double>(i) * 17);
-  device_numbers in(mine[0].size());
-  device_numbers out(n);
-  in.set(x);
-  e->start(in.memory(), out.memory()).finish();
-  c.synchronise();
-  const std::vector<double> y = out.get();
-  for (index_t i = 0; i < n; ++i)
-    if (y[static_cast<std::size_t>(i)] != static_cast<double>(i) * 17) return fmt::format("element {} of {}; ", i, n);
-  return "";
+  return wrong;
 }
+
+/// NCCL lets workers share a device that seem to be on several hosts.
+void appear_alone(const launch_environment& launched) { setenv("NCCL_HOSTID", fmt::format("rank {}", launched.rank).c_str(), 1); }
 
 }  // namespace
 
-int main() {
-  int devices = 0;
-  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices < 2) {
-    std::printf("skipped: this machine has not two devices\n");
-    return 77;
+int main(int argc, char** argv) {
+  const devices_here devices;
+  const launch_environment launched = read_environment();
+  if (devices.count() == 0) {
+    if (launched.rank == 0) std::printf("skipped: this machine has no device\n");
+    return skipped;
   }
-  int wrong = 0;
-  const auto all = in_world(devices, [&](const std::shared_ptr<transport>& host) {
-    const auto carrier = std::make_shared<nccl_transport>(host, std::make_shared<copied_boxes>(), nccl_options{});
-    const current_device here(carrier->device());
-    return moved(*carrier, 1000 * devices) + moved(*carrier, 1000 * devices + 1);
+  const bool processes = launched.by == launcher::mpi;
+  if (processes && launched.local_world > devices.count()) appear_alone(launched);
+  const std::optional<c10::DeviceType> torch_kind = devices.torch_kind();
+  mesh_value line;
+  line.axes.push({text{"worker"}, processes ? launched.world : std::min(devices.count(), 4), 1});
+  launch_options options;
+  options.time_limit = std::chrono::seconds{100};
+  const int status = run_workers(argc, argv, options, line, [&](const std::shared_ptr<transport>& host) {
+    at::set_num_threads(1);
+    const auto insist = [&](const char* what, const std::shared_ptr<device_boxes>& boxes, bool waits = false) {
+      const std::string wrong = wrong_with(host, boxes, waits);
+      if (!wrong.empty()) throw std::runtime_error(fmt::format("{}: {}", what, wrong));
+    };
+    insist("boxes without kernels", std::make_shared<bare_boxes>());
+    if (torch_kind) insist("LibTorch's boxes", std::make_shared<torch_boxes>(*torch_kind), devices.torch_waits);
   });
-  std::fputs(all.errors().c_str(), stdout);
-  for (const auto& said : all.results) {
-    if (said && said->empty()) continue;
-    ++wrong;
-    if (said) std::puts(said->c_str());
-  }
-  return wrong == 0 ? 0 : 1;
+  if (status == 0 && launched.rank == 0)
+    std::printf("%d workers on %d devices, boxes without kernels%s: right\n", line.size(), devices.count(), torch_kind ? " and LibTorch's" : "");
+  return status != 0 || devices.have_all_back() ? status : 1;
 }

@@ -73,10 +73,7 @@ std::string late_at_times(transport& c) {
 }  // namespace
 
 TEST_CASE("calls under way together over MPI keep their boxes apart") {
-  const auto wrong = [](transport& c) {
-    return every_order(c) + every_beginning(c) + same_exchange_again(c) + sums_crosswise(c) + leaves_own(c) + in_turns(c) + many_of_one(c) +
-           forgotten_together(c);
-  };
+  const auto wrong = [](transport& c) { return under_way_together(c); };
   node_heap& heap = node_heap::of_process();
   heap.open();
   judge(wrong);

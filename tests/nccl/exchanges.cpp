@@ -26,23 +26,6 @@ auto on_devices(int size, F&& f, bool library_sums = false) {
   return in_world(size, [&](const std::shared_ptr<transport>& host) { return f(std::static_pointer_cast<transport>(on_device(host, library_sums))); });
 }
 
-// What is wrong where the tensors of a step on a line have gaps: element i is i, and a term of it worker · i.
-std::string with_gaps(transport& c, const step& s) {
-  const auto e = bind_exchange(c, s, element::float64);
-  const box from = cutting{s.from}.box_of(c.rank());
-  const box to = cutting{s.to}.box_of(c.rank());
-  const index_t n = from[0].size();
-  gapped<double> in(n, 2);
-  gapped<double> out(to[0].size(), 3);
-  const bool fold = s.what == map::fold;
-  for (index_t i = 0; i < n; ++i) in.set(i, static_cast<double>((from[0].lo + i) * (fold ? c.rank() : 1)));
-  e->start(in.where(n), out.where(to[0].size())).finish();
-  c.synchronise();
-  gapped<double> wanted(to[0].size(), 3);
-  for (index_t i = 0; i < to[0].size(); ++i) wanted.set(i, static_cast<double>((to[0].lo + i) * (fold ? c.size() * (c.size() - 1) / 2 : 1)));
-  return out.memory == wanted.memory ? "" : "with gaps; ";
-}
-
 }  // namespace
 
 TEST_CASE("over NCCL a Move puts every element where its layout says, and a Fold is its transpose") {
@@ -68,10 +51,7 @@ TEST_CASE("over NCCL every element moves, and is combined in the order and the p
 TEST_CASE("over NCCL calls are under way together, begun and ended in any order") {
   for (const int size : {2, 3, 4}) {
     device_machine machine(static_cast<std::uint64_t>(size));
-    const auto all = on_devices(size, [](const std::shared_ptr<transport>& c) {
-      return every_order(*c) + every_beginning(*c) + same_exchange_again(*c) + sums_crosswise(*c) + leaves_own(*c) + in_turns(*c) + many_of_one(*c) +
-             beside_many(*c, 40) + forgotten_together(*c);
-    });
+    const auto all = on_devices(size, [](const std::shared_ptr<transport>& c) { return under_way_together(*c) + beside_many(*c, 40); });
     INFO(all.errors());
     REQUIRE(all.well());
     for (int r = 0; r < size; ++r) CHECK(all.of(r) == "");
@@ -161,19 +141,7 @@ TEST_CASE("an exchange over NCCL asks for the messages and bytes of its plan, or
 TEST_CASE("a gather, a scatter of sums and a broadcast over NCCL are one collective, of every element that NCCL knows") {
   for (const bool library_sums : {false, true}) {
     device_machine machine;
-    const auto all = on_devices(
-        3,
-        [](const std::shared_ptr<transport>& c) {
-          std::string wrong;
-          for (const step& s : {gathered(3, 12), summed(3, 12), step{map::move, on_line(3, 12, held_on(1)), on_line(3, 12, {}), combine::sum}}) {
-            flight f(*c, s, 5);
-            f.start();
-            f.finish();
-            wrong += f.right() + with_gaps(*c, s);
-          }
-          return wrong;
-        },
-        library_sums);
+    const auto all = on_devices(3, [](const std::shared_ptr<transport>& c) { return every_collective(*c, 12); }, library_sums);
     INFO(all.errors());
     REQUIRE(all.well());
     for (int r = 0; r < 3; ++r) CHECK(all.of(r) == "");

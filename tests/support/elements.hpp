@@ -190,4 +190,34 @@ inline std::string every_move(transport& c) {
   return wrong;
 }
 
+/// What is wrong where the tensors of a step on a line have gaps: element i is i, and a term of it worker · i.
+inline std::string with_gaps(transport& c, const step& s) {
+  const auto e = bind_exchange(c, s, element::float64);
+  const box from = cutting{s.from}.box_of(c.rank());
+  const box to = cutting{s.to}.box_of(c.rank());
+  const index_t n = from[0].size();
+  gapped<double> in(n, 2);
+  gapped<double> out(to[0].size(), 3);
+  const bool fold = s.what == map::fold;
+  for (index_t i = 0; i < n; ++i) in.set(i, static_cast<double>((from[0].lo + i) * (fold ? c.rank() : 1)));
+  e->start(in.where(n), out.where(to[0].size())).finish();
+  c.synchronise();
+  gapped<double> wanted(to[0].size(), 3);
+  for (index_t i = 0; i < to[0].size(); ++i) wanted.set(i, static_cast<double>((to[0].lo + i) * (fold ? c.size() * (c.size() - 1) / 2 : 1)));
+  return out.memory == wanted.memory ? "" : "with gaps; ";
+}
+
+/// What a library of collectives knows by name, of n numbers: a gather, a scatter of sums and a broadcast of the last worker's.
+inline std::string every_collective(transport& c, index_t n) {
+  const int size = c.size();
+  std::string wrong;
+  for (const step& s : {gathered(size, n), summed(size, n), step{map::move, on_line(size, n, held_on(size - 1)), on_line(size, n, {}), combine::sum}}) {
+    flight f(c, s, 5);
+    f.start();
+    f.finish();
+    wrong += f.right() + with_gaps(c, s);
+  }
+  return wrong;
+}
+
 }  // namespace tessera::testing

@@ -362,4 +362,10 @@ inline std::string forgotten_together(transport& c) {
   return wrong;
 }
 
+/// What must hold of calls that are under way together on every transport, whatever it has room for.
+inline std::string under_way_together(transport& c) {
+  return every_order(c) + every_beginning(c) + same_exchange_again(c) + sums_crosswise(c) + leaves_own(c) + in_turns(c) + many_of_one(c) +
+         forgotten_together(c);
+}
+
 }  // namespace tessera::testing

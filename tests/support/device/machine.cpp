@@ -153,6 +153,9 @@ cudaError_t push(const char* function, cudaStream_t s, std::function<bool()> ste
   });
 }
 
+// Whether memory lies elsewhere than a caller believes.
+bool says_otherwise(const void* memory, bool on_device) { return (behind(memory) != memory) != on_device; }
+
 std::size_t bytes_of_type(ncclDataType_t t) {
   constexpr std::size_t bytes[]{1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
   return bytes[t];
@@ -350,6 +353,32 @@ cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream) {
     std::memset(memory, 0xdd, bytes);
     delete[] fresh;
     --here->kept;
+    return true;
+  });
+}
+cudaError_t cudaMallocHost(void** memory, std::size_t bytes) {
+  return cuda("cudaMallocHost", [&] {
+    *memory = new std::byte[bytes];
+    ++here->kept;
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaFreeHost(void* memory) {
+  return cuda("cudaFreeHost", [&] {
+    delete[] static_cast<std::byte*>(memory);
+    --here->kept;
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind how, cudaStream_t stream) {
+  return cudaMemcpy2DAsync(to, bytes, from, bytes, bytes, 1, how, stream);
+}
+cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, std::size_t width, std::size_t height,
+                              cudaMemcpyKind how, cudaStream_t stream) {
+  if (says_otherwise(to, how == cudaMemcpyHostToDevice || how == cudaMemcpyDeviceToDevice)) return cudaErrorInvalidValue;
+  if (says_otherwise(from, how == cudaMemcpyDeviceToHost || how == cudaMemcpyDeviceToDevice)) return cudaErrorInvalidValue;
+  return push("cudaMemcpy2DAsync", stream, [=, to = static_cast<std::byte*>(behind(to)), from = static_cast<const std::byte*>(behind(from))] {
+    for (std::size_t i = 0; i < height; ++i) std::memcpy(to + i * to_pitch, from + i * from_pitch, width);
     return true;
   });
 }
