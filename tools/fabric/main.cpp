@@ -1,7 +1,7 @@
 // What connects the workers that were started: whether every verb keeps its law on it, and how fast one is.
 
+#include "bandwidth.hpp"
 #include "boxes.hpp"
-#include "ways.hpp"
 
 #include <tessera/comm/workers.hpp>
 
@@ -19,7 +19,7 @@ using namespace tessera::fabric;
 constexpr const char* about =
     "Tries what connects workers: the threads of this process, or the processes that mpirun or srun started.\n"
     "  self_test   every verb along every set of axes of a mesh, with its adjoint\n"
-    "  bandwidth   one verb of so many bytes: its time, and what each worker receives by it";
+    "  bandwidth   one verb of so many bytes: its time, and the bandwidth that nccl-tests makes of it";
 
 /// The number of workers: the launcher's, else the one that is asked for.
 int workers_of(int asked) {
@@ -158,15 +158,15 @@ bool measure(team_state& team, const std::string& named, index_t bytes, bool as_
   std::sort(slowest.begin(), slowest.end());
   const double median = slowest[rounds / 2];
   const auto size = static_cast<double>(8 * extents[0] * extents[2]);
-  const auto received = static_cast<double>(8 * cost_between(found->from, found->to).busiest);
+  const auto on_bus = static_cast<double>(8 * bus_elements(*found));
   if (team.rank() != 0) return true;
   const char* by = team.carrier().traits().shares_memory ? "threads" : "processes";
   if (as_json)
     std::printf(R"({"verb": "%s", "bytes": %.0f, "workers": %d, "by": "%s", "rounds": %zu, "median_us": %.3f, "algorithm_GBps": %.3f, "bus_GBps": %.3f})"
-                "\n", named.c_str(), size, static_cast<int>(p), by, rounds, median * 1e6, size / median * 1e-9, received / median * 1e-9);
+                "\n", named.c_str(), size, static_cast<int>(p), by, rounds, median * 1e6, size / median * 1e-9, on_bus / median * 1e-9);
   else
-    std::printf("%s of %.0f bytes on %d %s: %.1f us (median of %zu), %.2f GB/s of the tensor, %.2f GB/s to the busiest worker\n", named.c_str(), size,
-                static_cast<int>(p), by, median * 1e6, rounds, size / median * 1e-9, received / median * 1e-9);
+    std::printf("%s of %.0f bytes on %d %s: %.1f us (median of %zu), %.2f GB/s of the tensor, %.2f GB/s on the bus\n", named.c_str(), size,
+                static_cast<int>(p), by, median * 1e6, rounds, size / median * 1e-9, on_bus / median * 1e-9);
   return true;
 }
 
@@ -182,7 +182,7 @@ int main(int argc, char** argv) {
   index_t bytes = 1 << 20;
   bool as_json = false;
   CLI::App* test = app.add_subcommand("self_test", "every verb along every set of axes, with its adjoint law; status 1 where one does not hold");
-  CLI::App* speed = app.add_subcommand("bandwidth", "how long a verb takes, and what the busiest worker receives in that time (nccl-tests' bus bandwidth)");
+  CLI::App* speed = app.add_subcommand("bandwidth", "how long a verb takes, and nccl-tests' bus bandwidth: what the busiest worker receives in that time");
   for (CLI::App* each : {test, speed}) each->add_option("--workers", asked, "how many threads, where no launcher started processes")->check(CLI::Range(1, 512))->capture_default_str();
   test->add_option("--mesh", axes, "extents of the axes, such as 4,2")->delimiter(',');
   speed->add_option("verb", named, "all_reduce, all_gather, reduce_scatter, broadcast, sum_reduce, all_to_all, halo_exchange, …")->required();
