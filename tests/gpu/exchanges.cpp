@@ -47,7 +47,7 @@ int main(int argc, char** argv) {
   const devices_here devices;
   const launch_environment launched = read_environment();
   if (devices.count() == 0) {
-    if (launched.rank == 0) std::printf("skipped: this machine has no device\n");
+    if (launched.rank == 0) fmt::print("skipped: this machine has no device\n");
     return skipped;
   }
   const bool processes = launched.by == launcher::mpi;
@@ -67,6 +67,7 @@ int main(int argc, char** argv) {
     if (torch_kind) insist("LibTorch's boxes", std::make_shared<torch_boxes>(*torch_kind), devices.torch_waits);
   });
   if (status == 0 && launched.rank == 0)
-    std::printf("%d workers on %d devices, boxes without kernels%s: right\n", line.size(), devices.count(), torch_kind ? " and LibTorch's" : "");
+    fmt::print("{} workers on {} devices are right, with boxes without kernels{}\n", line.size(), devices.count(),
+               torch_kind ? " and LibTorch's" : "; LibTorch's are not tried: " + devices.why_without_torch());
   return status != 0 || devices.have_all_back() ? status : 1;
 }

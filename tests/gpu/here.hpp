@@ -1,51 +1,68 @@
 #pragma once
-// The devices that a test finds, and LibTorch on them: those of the computer, or of the machine of none where a program is linked with that.
+// The devices that a program finds, and LibTorch on them: those of the computer, or of the machine of none where it is linked with that.
 
 #include <tessera/tensor/torch_boxes.hpp>
 
 #include <cuda_runtime_api.h>
 
-#include <dlfcn.h>
+#include <optional>
+#include <string>
 
 #ifdef TESTS_ON_NO_DEVICE
 #include "tests/support/device/torch_device.hpp"
+#else
+#include <dlfcn.h>
 #endif
-
-#include <cstdio>
-#include <optional>
 
 namespace tessera::testing {
 
-/// What there is while it lives.
+#ifdef TESTS_ON_NO_DEVICE
+
+/// Four devices of the machine of none, while this lives.
 class devices_here {
  public:
-  int count() const {
-    int n = 0;
-    return cudaGetDeviceCount(&n) == cudaSuccess ? n : 0;
-  }
+  static int count() { return 4; }
 
-#ifdef TESTS_ON_NO_DEVICE
-  std::optional<c10::DeviceType> torch_kind() const { return torch_device(0).type(); }
+  static std::optional<c10::DeviceType> torch_kind() { return torch_device(0).type(); }
+  static std::string why_without_torch() { return {}; }
   /// Whether the host waits for the device in what LibTorch computes there, so that its worker goes on with no other call.
   static constexpr bool torch_waits = true;
 
   /// Whether all that was taken of them is given back.
   bool have_all_back() const { return machine_.kept() == 0; }
 
+  static constexpr bool are_none = true;
+
  private:
   device_machine machine_;
+};
+
 #else
-  /// What LibTorch computes with on GPUs is a library of its own, which finds those of the toolkit or does not.
-  std::optional<c10::DeviceType> torch_kind() const {
-    if (dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) != nullptr) return c10::DeviceType::CUDA;
-    std::printf("LibTorch's boxes are not tried: %s\n", dlerror());
-    return std::nullopt;
+
+/// The devices that this process sees. What LibTorch computes with there is a library of its own, which finds those of the toolkit or does not.
+class devices_here {
+ public:
+  devices_here() {
+    if (count() > 0 && dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr) why_ = dlerror();
   }
 
+  static int count() {
+    int n = 0;
+    return cudaGetDeviceCount(&n) == cudaSuccess ? n : 0;
+  }
+
+  std::optional<c10::DeviceType> torch_kind() const { return why_.empty() ? std::optional(c10::DeviceType::CUDA) : std::nullopt; }
+  const std::string& why_without_torch() const { return why_; }
   static constexpr bool torch_waits = false;
 
-  bool have_all_back() const { return true; }
-#endif
+  static bool have_all_back() { return true; }
+
+  static constexpr bool are_none = false;
+
+ private:
+  std::string why_;
 };
+
+#endif
 
 }  // namespace tessera::testing

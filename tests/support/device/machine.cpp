@@ -57,6 +57,8 @@ struct clique {
   using queue = std::deque<shared_part>;
   std::map<std::pair<int, int>, std::pair<queue, queue>> between;  // sends and receives, by who sends and who receives
   std::map<std::uint64_t, std::vector<shared_part>> rounds;        // of collectives, by rank
+
+  bool complete() const { return static_cast<int>(devices.size()) == size; }
 };
 
 }  // namespace
@@ -64,12 +66,17 @@ struct clique {
 struct ncclComm {
   std::shared_ptr<clique> of;
   int rank = 0;
+  bool blocking = false;
   int busy = 0;                                 // so many times it says that it is at it
   std::vector<std::function<void()>> handing;   // to streams, when it no longer is
   std::uint64_t launched = 0;
   std::shared_ptr<std::uint64_t> finished = std::make_shared<std::uint64_t>(0);
   std::shared_ptr<bool> aborted = std::make_shared<bool>(false);
   std::uint64_t collectives = 0;
+
+  void hand_all() {
+    for (const auto& hand : std::exchange(handing, {})) hand();
+  }
 };
 
 namespace {
@@ -166,22 +173,24 @@ element element_of_type(ncclDataType_t t) {
   return elements[t];
 }
 
-// The last rank's term first, each sum rounded: not what the library does.
-void reduce_scatter(const std::vector<shared_part>& ranks) {
+// Every rank's terms, or those of its place, are combined for it: the last rank's first, each sum rounded, which is not what the library does.
+void reduce(const std::vector<shared_part>& ranks, bool scatters) {
   const ncclRedOp_t op = ranks.front()->with;
   const combine with = op == ncclSum ? combine::sum : op == ncclProd ? combine::prod : op == ncclMax ? combine::max : combine::min;
   const element e = element_of_type(ranks.front()->type);
   const std::size_t each = ranks.front()->bytes;
   const index_t n = static_cast<index_t>(each) / bytes_of(e);
   for (std::size_t r = 0; r < ranks.size(); ++r) {
+    if (ranks[r]->to == nullptr) continue;  // of another root
+    const std::size_t place = scatters ? r * each : 0;
     std::vector<std::byte> sum(each);
-    std::memcpy(sum.data(), static_cast<const std::byte*>(ranks.back()->from) + r * each, each);
+    std::memcpy(sum.data(), static_cast<const std::byte*>(ranks.back()->from) + place, each);
     for (std::size_t other = ranks.size() - 1; other-- > 0;) {
       box_vector extents;
       box_vector one;
       extents.push(n);
       one.push(1);
-      const auto* const begins = static_cast<const std::byte*>(ranks[other]->from) + r * each;
+      const auto* const begins = static_cast<const std::byte*>(ranks[other]->from) + place;
       std::vector<std::byte> term(begins, begins + each);
       std::vector<std::byte> next(each);
       std::byte* at[]{sum.data(), term.data(), next.data()};
@@ -200,7 +209,7 @@ void run_collective(clique& c, const std::vector<shared_part>& ranks) {
   }
   if (c.status != ncclSuccess) return;
   const std::string call = first.call;
-  if (call == "ncclReduceScatter") return reduce_scatter(ranks);
+  if (call == "ncclReduceScatter" || call == "ncclAllReduce" || call == "ncclReduce") return reduce(ranks, call == "ncclReduceScatter");
   for (const shared_part& p : ranks)
     for (std::size_t r = 0; r < ranks.size(); ++r) {
       const bool gathers = call == "ncclAllGather";
@@ -301,6 +310,10 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   return cuda("cudaStreamQuery", [&] { return of(stream).steps.empty() ? cudaSuccess : cudaErrorNotReady; });
 }
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  for (cudaError_t status = cudaErrorNotReady;; std::this_thread::yield())
+    if (status = cudaStreamQuery(stream); status != cudaErrorNotReady) return status;
+}
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   return cuda("cudaStreamWaitEvent", [&] {
     of(stream).steps.push_back([state = event->state, until = event->state->recorded] { return state->passed >= until; });
@@ -399,7 +412,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   return ncclSuccess;
 }
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
-  std::lock_guard lock(here->mutex);
+  std::unique_lock lock(here->mutex);
   if (fails("ncclCommInitRankConfig")) return ncclSystemError;
   std::uint64_t name = 0;
   std::memcpy(&name, id.internal, sizeof name);
@@ -412,7 +425,13 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
   (*comm)->of = known;
   (*comm)->rank = rank;
   ++here->kept;
-  return config->blocking == 0 ? ncclInProgress : ncclInvalidUsage;
+  if (config->blocking == 0) return ncclInProgress;
+  (*comm)->blocking = true;
+  for (; !known->complete(); lock.lock()) {
+    lock.unlock();
+    std::this_thread::yield();
+  }
+  return known->status;
 }
 ncclResult_t ncclCommFinalize(ncclComm_t) { return ncclSuccess; }
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
@@ -439,10 +458,9 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
   if (fails("ncclCommGetAsyncError")) comm->of->status = ncclRemoteError;
   *error = comm->of->status;
   if (*error != ncclSuccess) return ncclSuccess;
-  const bool busy = static_cast<int>(comm->of->devices.size()) < comm->of->size || (comm->busy > 0 && --comm->busy > 0);
+  const bool busy = !comm->of->complete() || (comm->busy > 0 && --comm->busy > 0);
   if (busy) *error = ncclInProgress;
-  else
-    for (const auto& hand : std::exchange(comm->handing, {})) hand();
+  else comm->hand_all();
   return ncclSuccess;
 }
 ncclResult_t ncclGroupStart() {
@@ -456,6 +474,7 @@ ncclResult_t ncclGroupEnd() {
   if (fails("ncclGroupEnd")) return ncclSystemError;
   std::map<std::pair<ncclComm_t, cudaStream_t>, std::vector<shared_part>> by_stream;
   for (const auto& [where, p] : all) by_stream[where].push_back(p);
+  bool goes_on = false;
   for (auto& [where, parts] : by_stream) {
     const auto [comm, stream] = where;
     const bool collective = parts.front()->call != std::string("ncclSend") && parts.front()->call != std::string("ncclRecv");
@@ -463,9 +482,11 @@ ncclResult_t ncclGroupEnd() {
       of(stream).steps.push_back(step);
       here->more.notify_all();
     });
-    comm->busy = here->roll.roll(1, 3);
+    if (comm->blocking) comm->hand_all();
+    else comm->busy = here->roll.roll(1, 3);
+    goes_on = goes_on || !comm->blocking;
   }
-  return all.empty() ? ncclSuccess : ncclInProgress;
+  return goes_on ? ncclInProgress : ncclSuccess;
 }
 ncclResult_t ncclSend(const void* from, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
   return add({.call = "ncclSend", .from = behind(from), .bytes = count * bytes_of_type(type), .peer = peer}, comm, stream);
@@ -475,6 +496,14 @@ ncclResult_t ncclRecv(void* to, std::size_t count, ncclDataType_t type, int peer
 }
 ncclResult_t ncclAllGather(const void* from, void* to, std::size_t count, ncclDataType_t type, ncclComm_t comm, cudaStream_t stream) {
   return add({.call = "ncclAllGather", .from = behind(from), .to = behind(to), .bytes = count * bytes_of_type(type)}, comm, stream);
+}
+ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDataType_t type, ncclRedOp_t with, ncclComm_t comm, cudaStream_t stream) {
+  return add({.call = "ncclAllReduce", .from = behind(from), .to = behind(to), .bytes = count * bytes_of_type(type), .type = type, .with = with}, comm, stream);
+}
+ncclResult_t ncclReduce(const void* from, void* to, std::size_t count, ncclDataType_t type, ncclRedOp_t with, int root, ncclComm_t comm,
+                        cudaStream_t stream) {
+  void* const there = comm->rank == root ? behind(to) : nullptr;
+  return add({.call = "ncclReduce", .from = behind(from), .to = there, .bytes = count * bytes_of_type(type), .peer = root, .type = type, .with = with}, comm, stream);
 }
 ncclResult_t ncclBroadcast(const void* from, void* to, std::size_t count, ncclDataType_t type, int root, ncclComm_t comm, cudaStream_t stream) {
   return add({.call = "ncclBroadcast", .from = behind(from), .to = behind(to), .bytes = count * bytes_of_type(type), .peer = root}, comm, stream);
