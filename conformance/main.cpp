@@ -53,7 +53,6 @@ std::string under_mpirun(const char* program, const options& o) {
 }
 
 int run(const char* program, const options& o) {
-  if (o.mpi && where_of(o) == lying::over_nccl) throw malformed("--on-devices nccl: these devices are of one process, and --mpi starts several");
   const std::vector<entry> cases = entries_of(o);
   if (o.mpi && tessera::read_environment().by == tessera::launcher::mpi) return serve(cases, o.from, where_of(o));
   tally counted;
@@ -74,7 +73,7 @@ int main(int argc, char** argv) {
   app.add_option("FILE", o.files, "files of cases")->required();
   app.add_option("--only", o.only, "only cases whose id or subject contains this");
   app.add_flag("--mpi", o.mpi, "runs the cases of up to 8 workers under mpirun, and no others");
-  app.add_option("--on-devices", o.devices, "tensors lie on devices that are threads of a process, connected by NCCL or through their hosts")
+  app.add_option("--on-devices", o.devices, "tensors lie on devices, of a machine of none, connected by NCCL or through their hosts")
       ->check(CLI::IsMember({"nccl", "host"}));
   app.add_option("--from", o.from, "number of the first case to run, under mpirun")->group("");
   try {

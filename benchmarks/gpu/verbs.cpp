@@ -17,6 +17,7 @@ namespace {
 using namespace gpu;
 using fabric::lying;
 using testing::devices_here;
+using testing::devices_seen;
 using clock_type = std::chrono::steady_clock;
 
 constexpr int rounds = 7;
@@ -107,8 +108,8 @@ int main(int argc, char** argv) {
   const devices_here devices;
   const bool once = devices.are_none || (argc > 1 && std::string_view(argv[1]) == "--once");
   const launch_environment launched = read_environment();
-  const int workers = launched.by == launcher::mpi ? launched.world : devices.count();
-  if (devices.count() == 0) return not_measured("no device");
+  const int workers = launched.by == launcher::mpi ? launched.world : devices_seen();
+  if (devices_seen() == 0) return not_measured("no device");
   if (workers == 1) return not_measured("one device alone exchanges nothing");
   const auto kind = devices.torch_kind();
   if (!kind) return not_measured("LibTorch computes on no GPU: " + devices.why_without_torch());

@@ -46,15 +46,15 @@ void appear_alone(const launch_environment& launched) { setenv("NCCL_HOSTID", fm
 int main(int argc, char** argv) {
   const devices_here devices;
   const launch_environment launched = read_environment();
-  if (devices.count() == 0) {
+  if (devices_seen() == 0) {
     if (launched.rank == 0) fmt::print("skipped: this machine has no device\n");
     return skipped;
   }
   const bool processes = launched.by == launcher::mpi;
-  if (processes && launched.local_world > devices.count()) appear_alone(launched);
+  if (processes && launched.local_world > devices_seen()) appear_alone(launched);
   const std::optional<c10::DeviceType> torch_kind = devices.torch_kind();
   mesh_value line;
-  line.axes.push({text{"worker"}, processes ? launched.world : std::min(devices.count(), 4), 1});
+  line.axes.push({text{"worker"}, processes ? launched.world : std::min(devices_seen(), 4), 1});
   launch_options options;
   options.time_limit = std::chrono::seconds{100};
   const int status = run_workers(argc, argv, options, line, [&](const std::shared_ptr<transport>& host) {
@@ -67,7 +67,7 @@ int main(int argc, char** argv) {
     if (torch_kind) insist("LibTorch's boxes", std::make_shared<torch_boxes>(*torch_kind), devices.torch_waits);
   });
   if (status == 0 && launched.rank == 0)
-    fmt::print("{} workers on {} devices are right, with boxes without kernels{}\n", line.size(), devices.count(),
+    fmt::print("{} workers on {} devices are right, with boxes without kernels{}\n", line.size(), devices_seen(),
                torch_kind ? " and LibTorch's" : "; LibTorch's are not tried: " + devices.why_without_torch());
   return status != 0 || devices.have_all_back() ? status : 1;
 }

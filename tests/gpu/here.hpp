@@ -1,6 +1,7 @@
 #pragma once
 // The devices that a program finds, and LibTorch on them: those of the computer, or of the machine of none where it is linked with that.
 
+#include <tessera/comm/environment.hpp>
 #include <tessera/tensor/torch_boxes.hpp>
 
 #include <cuda_runtime_api.h>
@@ -16,25 +17,27 @@
 
 namespace tessera::testing {
 
+inline int devices_seen() {
+  int n = 0;
+  return cudaGetDeviceCount(&n) == cudaSuccess ? n : 0;
+}
+
 #ifdef TESTS_ON_NO_DEVICE
 
-/// Four devices of the machine of none, while this lives.
+/// Devices of the machine of none while this lives: four for threads, and one that all processes share.
 class devices_here {
  public:
-  static int count() { return 4; }
-
   static std::optional<c10::DeviceType> torch_kind() { return torch_device(0).type(); }
   static std::string why_without_torch() { return {}; }
   /// Whether the host waits for the device in what LibTorch computes there, so that its worker goes on with no other call.
   static constexpr bool torch_waits = true;
 
+  static constexpr bool are_none = true;
   /// Whether all that was taken of them is given back.
   bool have_all_back() const { return machine_.kept() == 0; }
 
-  static constexpr bool are_none = true;
-
  private:
-  device_machine machine_;
+  device_machine machine_{1, read_environment().by == launcher::mpi ? 1 : 4};
 };
 
 #else
@@ -43,21 +46,15 @@ class devices_here {
 class devices_here {
  public:
   devices_here() {
-    if (count() > 0 && dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr) why_ = dlerror();
-  }
-
-  static int count() {
-    int n = 0;
-    return cudaGetDeviceCount(&n) == cudaSuccess ? n : 0;
+    if (devices_seen() > 0 && dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr) why_ = dlerror();
   }
 
   std::optional<c10::DeviceType> torch_kind() const { return why_.empty() ? std::optional(c10::DeviceType::CUDA) : std::nullopt; }
   const std::string& why_without_torch() const { return why_; }
   static constexpr bool torch_waits = false;
 
-  static bool have_all_back() { return true; }
-
   static constexpr bool are_none = false;
+  static bool have_all_back() { return true; }
 
  private:
   std::string why_;

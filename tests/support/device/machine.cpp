@@ -1,7 +1,10 @@
 #include "machine.hpp"
 
+#include "shared_folder.hpp"
+
 #include "tests/support/generate.hpp"
 
+#include <tessera/comm/environment.hpp>
 #include <tessera/comm/error.hpp>
 #include <tessera/comm/folding.hpp>
 
@@ -17,6 +20,8 @@
 #include <mutex>
 #include <thread>
 #include <utility>
+
+#include <unistd.h>
 
 using namespace tessera;
 using namespace tessera::testing;
@@ -52,13 +57,35 @@ using shared_part = std::shared_ptr<part>;
 /// The ranks of one communicator.
 struct clique {
   int size = 0;
-  std::vector<int> devices;  // of the ranks that joined
+  std::vector<std::string> devices;  // by rank, of those that joined
   ncclResult_t status = ncclSuccess;
   using queue = std::deque<shared_part>;
   std::map<std::pair<int, int>, std::pair<queue, queue>> between;  // sends and receives, by who sends and who receives
   std::map<std::uint64_t, std::vector<shared_part>> rounds;        // of collectives, by rank
 
-  bool complete() const { return static_cast<int>(devices.size()) == size; }
+  std::optional<shared_folder> beyond{};  // of ranks that are other processes
+  std::map<std::pair<int, int>, std::uint64_t> passed{};
+
+  void join(int rank, const std::string& on) {
+    devices.resize(static_cast<std::size_t>(size));
+    devices[static_cast<std::size_t>(rank)] = on;
+    if (beyond) beyond->put(fmt::format("device {}", rank), on.data(), on.size());
+  }
+  // Whether all have joined; two on one device are refused, as NCCL does it.
+  bool complete() {
+    if (all_there) return true;
+    for (int r = 0; r < size && beyond; ++r)
+      if (std::string& on = devices[static_cast<std::size_t>(r)]; on.empty())
+        if (const auto said = beyond->find(fmt::format("device {}", r))) on.assign(said->begin(), said->end());
+    for (auto on = devices.begin(); on != devices.end(); ++on) {
+      if (on->empty()) return false;
+      if (std::find(devices.begin(), on, *on) != on) status = ncclInvalidUsage;
+    }
+    return all_there = true;
+  }
+
+ private:
+  bool all_there = false;
 };
 
 }  // namespace
@@ -87,6 +114,7 @@ struct machine {
   std::vector<CUstream_st*> streams;
   std::array<CUstream_st, most_devices> defaults;  // of each device
   CUstream_st letting_go;                          // of streams that have work left
+  int devices;  // that a process sees
   dice roll{1};
   bool ends = false;
   int kept = 0;
@@ -96,7 +124,7 @@ struct machine {
   std::uint64_t named = 0;
   std::thread runs;
 
-  explicit machine(std::uint64_t seed) : roll(seed) {
+  machine(std::uint64_t seed, int seen) : devices(seen), roll(seed) {
     for (CUstream_st& s : defaults) streams.push_back(&s);
     streams.push_back(&letting_go);
     runs = std::thread([this] { run(); });
@@ -211,7 +239,7 @@ void run_collective(clique& c, const std::vector<shared_part>& ranks) {
   const std::string call = first.call;
   if (call == "ncclReduceScatter" || call == "ncclAllReduce" || call == "ncclReduce") return reduce(ranks, call == "ncclReduceScatter");
   for (const shared_part& p : ranks)
-    for (std::size_t r = 0; r < ranks.size(); ++r) {
+    for (std::size_t r = 0; r < ranks.size() && p->to != nullptr; ++r) {
       const bool gathers = call == "ncclAllGather";
       if (!gathers && static_cast<int>(r) != first.peer) continue;
       std::byte* const to = static_cast<std::byte*>(p->to) + (gathers ? r * p->bytes : 0);
@@ -230,6 +258,47 @@ void match(clique& c, int from, int to) {
   }
 }
 
+// What a rank handed in goes to those that are other processes, and what these did comes.
+void meet_beyond(clique& c, int rank) {
+  const shared_folder& there = *c.beyond;
+  for (auto& [pair, posted] : c.between) {
+    if (pair.first == pair.second) continue;
+    const auto next = [&] { return fmt::format("{} to {}, {}", pair.first, pair.second, c.passed[pair]); };
+    auto& [sends, receives] = posted;
+    for (; !sends.empty(); sends.pop_front(), ++c.passed[pair]) {
+      there.put(next(), sends.front()->from, sends.front()->bytes);
+      sends.front()->done = true;
+    }
+    for (; !receives.empty(); receives.pop_front(), ++c.passed[pair]) {
+      const auto came = there.take(next());
+      if (!came) break;
+      if (came->size() == receives.front()->bytes) std::memcpy(receives.front()->to, came->data(), came->size());
+      else c.status = ncclInvalidUsage;
+      receives.front()->done = true;
+    }
+  }
+  for (auto& [round, ranks] : c.rounds) {
+    const auto of = [](std::uint64_t number, int r) { return fmt::format("round {} of {}", number, r); };
+    const shared_part& mine = ranks[static_cast<std::size_t>(rank)];
+    if (mine == nullptr || mine->done) continue;
+    const std::size_t parts = mine->call == std::string("ncclReduceScatter") ? ranks.size() : 1;
+    if (!there.has(of(round, rank))) there.put(of(round, rank), mine->from, mine->from == nullptr ? 0 : parts * mine->bytes);
+    std::vector<std::vector<char>> theirs;
+    for (int r = 0; r < c.size; ++r) {
+      if (!there.has(of(round, r))) return;
+      theirs.push_back(*there.find(of(round, r)));
+    }
+    for (std::size_t r = 0; r < ranks.size(); ++r)
+      if (r != static_cast<std::size_t>(rank)) {
+        ranks[r] = std::make_shared<part>(*mine);
+        ranks[r]->from = theirs[r].data();
+        ranks[r]->to = nullptr;
+      }
+    run_collective(c, ranks);
+    if (round > 0) there.remove(of(round - 1, rank));  // all are beyond it
+  }
+}
+
 // What one group does on one stream: nothing before what the communicator did before, and then all at once.
 std::function<bool()> group_of(const ncclComm& comm, std::vector<shared_part> parts, std::uint64_t number, std::uint64_t round) {
   return [of = comm.of, rank = comm.rank, finished = comm.finished, aborted = comm.aborted, parts = std::move(parts), number, round,
@@ -241,10 +310,10 @@ std::function<bool()> group_of(const ncclComm& comm, std::vector<shared_part> pa
       const std::string call = p->call;
       if (call == "ncclSend") {
         of->between[{rank, p->peer}].first.push_back(p);
-        match(*of, rank, p->peer);
+        if (!of->beyond || p->peer == rank) match(*of, rank, p->peer);
       } else if (call == "ncclRecv") {
         of->between[{p->peer, rank}].second.push_back(p);
-        match(*of, p->peer, rank);
+        if (!of->beyond || p->peer == rank) match(*of, p->peer, rank);
       } else {
         auto& ranks = of->rounds[round];
         ranks.resize(static_cast<std::size_t>(of->size));
@@ -253,6 +322,7 @@ std::function<bool()> group_of(const ncclComm& comm, std::vector<shared_part> pa
       }
     }
     posted = true;
+    if (of->beyond) meet_beyond(*of, rank);
     const bool done = std::all_of(parts.begin(), parts.end(), [](const shared_part& p) { return p->done; });
     if (done) ++*finished;
     return done;
@@ -276,7 +346,7 @@ extern "C" {
 
 const char* cudaGetErrorString(cudaError_t) { return "the machine was told to fail"; }
 cudaError_t cudaGetDeviceCount(int* devices) {
-  *devices = most_devices;
+  *devices = here->devices;
   return cuda("cudaGetDeviceCount", [] { return cudaSuccess; });
 }
 cudaError_t cudaGetDevice(int* which) {
@@ -403,11 +473,11 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t run, void* with
 }
 
 const char* ncclGetErrorString(ncclResult_t) { return "the machine was told to fail"; }
-const char* ncclGetLastError(ncclComm_t) { return "ranks ask for other things"; }
+const char* ncclGetLastError(ncclComm_t) { return "ranks ask for other things, or have one device"; }
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   std::lock_guard lock(here->mutex);
   if (fails("ncclGetUniqueId")) return ncclSystemError;
-  const std::uint64_t name = ++here->named;
+  const std::uint64_t name = static_cast<std::uint64_t>(::getpid()) << 32 | ++here->named;
   std::memcpy(id->internal, &name, sizeof name);
   return ncclSuccess;
 }
@@ -417,10 +487,13 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
   std::uint64_t name = 0;
   std::memcpy(&name, id.internal, sizeof name);
   auto& known = here->cliques[name];
-  if (!known) known = std::make_shared<clique>();
-  known->size = ranks;
-  if (std::find(known->devices.begin(), known->devices.end(), device) != known->devices.end()) known->status = ncclInvalidUsage;  // as NCCL says
-  known->devices.push_back(device);
+  if (!known) {
+    known = std::make_shared<clique>();
+    known->size = ranks;
+    if (tessera::read_environment().by == launcher::mpi) known->beyond.emplace(std::to_string(name), std::to_string(rank));
+  }
+  const char* const host = std::getenv("NCCL_HOSTID");
+  known->join(rank, fmt::format("{} of {}", device, host == nullptr ? "this host" : host));
   *comm = new ncclComm;
   (*comm)->of = known;
   (*comm)->rank = rank;
@@ -516,7 +589,7 @@ ncclResult_t ncclReduceScatter(const void* from, void* to, std::size_t count, nc
 
 namespace tessera::testing {
 
-device_machine::device_machine(std::uint64_t seed) { here = new machine(seed); }
+device_machine::device_machine(std::uint64_t seed, int devices) { here = new machine(seed, devices); }
 device_machine::~device_machine() {
   static_cast<void>(kept());  // a stream that its owner let go ends what it has to do
   delete here;  // what its thread still does asks for it

@@ -27,7 +27,7 @@ struct nccl_record {
 /// While it lives, the symbols of CUDA and NCCL have a machine behind them.
 class device_machine {
  public:
-  explicit device_machine(std::uint64_t seed = 1);
+  explicit device_machine(std::uint64_t seed = 1, int devices = most_devices);
   device_machine(const device_machine&) = delete;
   device_machine& operator=(const device_machine&) = delete;
   ~device_machine();
