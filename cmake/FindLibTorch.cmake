@@ -6,6 +6,8 @@
 #
 # Only libtorch_cpu.so and libc10.so are linked. The package's own CMake files ask for a CUDA toolkit when it was built
 # with CUDA; these two libraries need only libcudart and libcupti, which the package's own run path finds.
+#
+# LibTorch::cuda, where the package has it, is what computes on GPUs; it needs the libraries that the package asks for (cuBLAS, cuDNN and others).
 
 set(TESSERA_LIBTORCH "$ENV{TESSERA_LIBTORCH}" CACHE PATH "The folder of an existing LibTorch")
 if(NOT TESSERA_LIBTORCH AND NOT "$ENV{TESSERA_LIBTORCH}" STREQUAL "")
@@ -75,6 +77,13 @@ if(NOT TARGET LibTorch::LibTorch)
   endforeach()
   add_library(LibTorch::LibTorch INTERFACE IMPORTED GLOBAL)
   target_link_libraries(LibTorch::LibTorch INTERFACE LibTorch::torch_cpu LibTorch::c10)
+  if(EXISTS ${LibTorch_DIR}/lib/libtorch_cuda.so)
+    add_library(LibTorch::cuda INTERFACE IMPORTED GLOBAL)
+    target_link_libraries(LibTorch::cuda INTERFACE LibTorch::LibTorch)
+    # It registers itself when it is loaded: a program uses no symbol of it.
+    target_link_options(LibTorch::cuda INTERFACE
+      "SHELL:-Wl,--push-state,--no-as-needed ${LibTorch_DIR}/lib/libtorch_cuda.so -Wl,--pop-state" -Wl,--allow-shlib-undefined)
+  endif()
 endif()
 
 file(GLOB _cudart ${LibTorch_DIR}/../nvidia/*/lib/libcudart.so* ${LibTorch_DIR}/lib/libcudart*.so*)
