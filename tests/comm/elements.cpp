@@ -1,6 +1,6 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/elements.hpp"
-#include "tests/support/in_workers.hpp"
+#include "tests/support/by_sockets.hpp"
 
 #include <cmath>
 
@@ -67,9 +67,9 @@ TEST_CASE("half numbers are rounded to the nearest, ties to even, and come back 
   CHECK(wrong_of_all<bfloat16>() == 0);
 }
 
-TEST_CASE("terms of every element combine as they do one after the other, to the bit") {
+TEMPLATE_TEST_CASE("terms of every element combine as they do one after the other, to the bit", "", by_memory, by_sockets) {
   for (const int size : {1, 2, 3, 4, 9}) {
-    const auto all = in_world(size, [](const std::shared_ptr<transport>& carrier) { return every_fold(*carrier); });
+    const auto all = in_world<TestType>(size, [](const std::shared_ptr<transport>& carrier) { return every_fold(*carrier); });
     INFO(all.errors());
     REQUIRE(all.well());
     for (int r = 0; r < size; ++r) CHECK(all.of(r) == "");
@@ -121,9 +121,9 @@ TEST_CASE("many terms in memory with gaps and without combine as few do, to the 
   });
 }
 
-TEST_CASE("bits of every element arrive as they are, from and to memory with gaps") {
+TEMPLATE_TEST_CASE("bits of every element arrive as they are, from and to memory with gaps", "", by_memory, by_sockets) {
   for (const int size : {1, 2, 3, 4}) {
-    const auto all = in_world(size, [](const std::shared_ptr<transport>& carrier) { return every_move(*carrier); });
+    const auto all = in_world<TestType>(size, [](const std::shared_ptr<transport>& carrier) { return every_move(*carrier); });
     INFO(all.errors());
     REQUIRE(all.well());
     for (int r = 0; r < size; ++r) CHECK(all.of(r) == "");

@@ -1,6 +1,6 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/flights.hpp"
-#include "tests/support/in_workers.hpp"
+#include "tests/support/by_sockets.hpp"
 
 #include <atomic>
 #include <set>
@@ -11,53 +11,53 @@ using namespace tessera::testing;
 // Several calls under way on each worker. What must hold on every transport is in tests/support/flights.hpp; tests/mpi runs it
 // over processes.
 
-TEST_CASE("calls under way together end in any order, other ones on other workers") {
+TEMPLATE_TEST_CASE("calls under way together end in any order, other ones on other workers", "", by_memory, by_sockets) {
   for (const int size : {2, 3, 4}) {
-    const auto all = in_world(size, [](const std::shared_ptr<transport>& carrier) { return every_order(*carrier); });
+    const auto all = in_world<TestType>(size, [](const std::shared_ptr<transport>& carrier) { return every_order(*carrier); });
     INFO(all.errors());
     REQUIRE(all.well());
     for (int r = 0; r < size; ++r) CHECK(all.of(r) == "");
   }
 }
 
-TEST_CASE("calls under way together and begun in another order on each worker") {
-  const auto all = in_world(3, [](const std::shared_ptr<transport>& carrier) { return every_beginning(*carrier); });
+TEMPLATE_TEST_CASE("calls under way together and begun in another order on each worker", "", by_memory, by_sockets) {
+  const auto all = in_world<TestType>(3, [](const std::shared_ptr<transport>& carrier) { return every_beginning(*carrier); });
   INFO(all.errors());
   REQUIRE(all.well());
   for (int r = 0; r < 3; ++r) CHECK(all.of(r) == "");
 }
 
-TEST_CASE("one exchange under way three times keeps its calls apart") {
+TEMPLATE_TEST_CASE("one exchange under way three times keeps its calls apart", "", by_memory, by_sockets) {
   for (const int size : {2, 3, 4}) {
-    const auto all = in_world(size, [](const std::shared_ptr<transport>& carrier) { return same_exchange_again(*carrier); });
+    const auto all = in_world<TestType>(size, [](const std::shared_ptr<transport>& carrier) { return same_exchange_again(*carrier); });
     INFO(all.errors());
     REQUIRE(all.well());
     for (int r = 0; r < size; ++r) CHECK(all.of(r) == "");
   }
 }
 
-TEST_CASE("an output that holds already what is its worker's alone keeps that") {
+TEMPLATE_TEST_CASE("an output that holds already what is its worker's alone keeps that", "", by_memory, by_sockets) {
   for (const int size : {1, 2, 3, 4}) {
-    const auto all = in_world(size, [](const std::shared_ptr<transport>& carrier) { return leaves_own(*carrier); });
+    const auto all = in_world<TestType>(size, [](const std::shared_ptr<transport>& carrier) { return leaves_own(*carrier); });
     INFO(all.errors());
     REQUIRE(all.well());
     for (int r = 0; r < size; ++r) CHECK(all.of(r) == "");
   }
 }
 
-TEST_CASE("many calls of one exchange under way keep apart, however their workers wait") {
+TEMPLATE_TEST_CASE("many calls of one exchange under way keep apart, however their workers wait", "", by_memory, by_sockets) {
   for (const bool crowded : {false, true})
     for (const int size : {2, 3}) {
-      const auto all = in_world(size, [](const std::shared_ptr<transport>& carrier) { return many_of_one(*carrier); }, std::chrono::seconds{60}, crowded);
+      const auto all = in_world<TestType>(size, [](const std::shared_ptr<transport>& carrier) { return many_of_one(*carrier); }, std::chrono::seconds{60}, crowded);
       INFO(all.errors());
       REQUIRE(all.well());
       for (int r = 0; r < size; ++r) CHECK(all.of(r) == "");
     }
 }
 
-TEST_CASE("small boxes travel ahead of their readers, and come as they were sent") {
+TEMPLATE_TEST_CASE("small boxes travel ahead of their readers, and come as they were sent", "", by_memory, by_sockets) {
   std::atomic<bool> sent_all{false};
-  const auto all = in_world(
+  const auto all = in_world<TestType>(
       2,
       [&](const std::shared_ptr<transport>& carrier) -> std::string {
         std::optional<flight> first(std::in_place, *carrier, sent(2, 9, 0, 1), 0);
@@ -171,8 +171,8 @@ TEST_CASE("an exchange keeps its transport, and nothing keeps either of them lon
   }
 }
 
-TEST_CASE("a call ends once: whoever asks again, or asks what it was moved from, is told") {
-  const auto all = in_world(2, [](const std::shared_ptr<transport>& carrier) {
+TEMPLATE_TEST_CASE("a call ends once: whoever asks again, or asks what it was moved from, is told", "", by_memory, by_sockets) {
+  const auto all = in_world<TestType>(2, [](const std::shared_ptr<transport>& carrier) {
     const auto code_of = [](auto&& ask) -> std::string {
       try {
         ask();
@@ -202,25 +202,25 @@ TEST_CASE("a call ends once: whoever asks again, or asks what it was moved from,
   for (int r = 0; r < 2; ++r) CHECK(all.of(r) == ended + " " + ended + "  " + ended + " " + ended);
 }
 
-TEST_CASE("exchanges come and go beside one that stays") {
-  const auto all = in_world(3, [](const std::shared_ptr<transport>& carrier) { return beside_many(*carrier, 20); });
+TEMPLATE_TEST_CASE("exchanges come and go beside one that stays", "", by_memory, by_sockets) {
+  const auto all = in_world<TestType>(3, [](const std::shared_ptr<transport>& carrier) { return beside_many(*carrier, 20); });
   INFO(all.errors());
   REQUIRE(all.well());
   for (int r = 0; r < 3; ++r) CHECK(all.of(r) == "");
 }
 
-TEST_CASE("workers forget the same exchanges, whatever each used last") {
+TEMPLATE_TEST_CASE("workers forget the same exchanges, whatever each used last", "", by_memory, by_sockets) {
   for (const int size : {1, 2, 3}) {
-    const auto all = in_world(size, [](const std::shared_ptr<transport>& carrier) { return forgotten_together(*carrier); });
+    const auto all = in_world<TestType>(size, [](const std::shared_ptr<transport>& carrier) { return forgotten_together(*carrier); });
     INFO(all.errors());
     REQUIRE(all.well());
     for (int r = 0; r < size; ++r) CHECK(all.of(r) == "");
   }
 }
 
-TEST_CASE("what was begun and not ended is given up, and the memory may go") {
+TEMPLATE_TEST_CASE("what was begun and not ended is given up, and the memory may go", "", by_memory, by_sockets) {
   for (int thrower = 0; thrower < 3; ++thrower) {
-    const auto all = in_world(3, [&](const std::shared_ptr<transport>& carrier) {
+    const auto all = in_world<TestType>(3, [&](const std::shared_ptr<transport>& carrier) {
       flight one(*carrier, gathered(3, 4001), 1);
       flight two(*carrier, summed(3, 4001), 2);
       one.start();
@@ -235,8 +235,8 @@ TEST_CASE("what was begun and not ended is given up, and the memory may go") {
   }
 }
 
-TEST_CASE("a worker that gave up a call cannot go on as if nothing had been") {
-  const auto all = in_world(3, [](const std::shared_ptr<transport>& carrier) {
+TEMPLATE_TEST_CASE("a worker that gave up a call cannot go on as if nothing had been", "", by_memory, by_sockets) {
+  const auto all = in_world<TestType>(3, [](const std::shared_ptr<transport>& carrier) {
     try {
       flight f(*carrier, gathered(3, 7), 1);
       f.start();
@@ -254,9 +254,9 @@ TEST_CASE("a worker that gave up a call cannot go on as if nothing had been") {
   for (int r = 0; r < 3; ++r) CHECK(all.codes[static_cast<std::size_t>(r)] == "tessera.agree.given_up");
 }
 
-TEST_CASE("a worker that gave up a call cannot end another one") {
+TEMPLATE_TEST_CASE("a worker that gave up a call cannot end another one", "", by_memory, by_sockets) {
   for (const index_t n : {index_t{7}, index_t{4001}}) {
-    const auto all = in_world(3, [&](const std::shared_ptr<transport>& carrier) {
+    const auto all = in_world<TestType>(3, [&](const std::shared_ptr<transport>& carrier) {
       std::optional<flight> first(std::in_place, *carrier, summed(3, n), 1);
       flight second(*first, 2);
       first->start();
@@ -281,8 +281,8 @@ TEST_CASE("a worker that gave up a call and says nothing more ends the launch al
   CHECK(run_workers(0, nullptr, threads_only(), both, program) != 0);
 }
 
-TEST_CASE("workers that wait for each other's other call disagree, with any number under way") {
-  const auto all = in_world(3, [](const std::shared_ptr<transport>& carrier) {
+TEMPLATE_TEST_CASE("workers that wait for each other's other call disagree, with any number under way", "", by_memory, by_sockets) {
+  const auto all = in_world<TestType>(3, [](const std::shared_ptr<transport>& carrier) {
     flight common(*carrier, gathered(3, 5), 1);
     flight other(*carrier, gathered(3, carrier->rank() == 2 ? 8 : 9), 2);
     common.start();
@@ -295,9 +295,9 @@ TEST_CASE("workers that wait for each other's other call disagree, with any numb
   for (int r = 0; r < 3; ++r) CHECK(all.codes[static_cast<std::size_t>(r)] == "tessera.agree.fingerprint");
 }
 
-TEST_CASE("two workers that are stuck are told so while a third one is at work") {
+TEMPLATE_TEST_CASE("two workers that are stuck are told so while a third one is at work", "", by_memory, by_sockets) {
   std::atomic<int> told{0};
-  const auto all = in_world(3, [&](const std::shared_ptr<transport>& carrier) {
+  const auto all = in_world<TestType>(3, [&](const std::shared_ptr<transport>& carrier) {
     const int me = carrier->rank();
     if (me == 2) {  // works until the others have been told, and meets their error afterwards
       while (told < 2) std::this_thread::yield();
@@ -319,10 +319,10 @@ TEST_CASE("two workers that are stuck are told so while a third one is at work")
   for (int r = 0; r < 3; ++r) CHECK(all.codes[static_cast<std::size_t>(r)] == "tessera.agree.fingerprint");
 }
 
-TEST_CASE("a worker that reads no box before it has added another's is no deadlock") {
+TEMPLATE_TEST_CASE("a worker that reads no box before it has added another's is no deadlock", "", by_memory, by_sockets) {
   // Worker 1 adds worker 0's term first, which comes late; worker 2 waits for its reader meanwhile.
   for (int round = 0; round < 20; ++round) {
-    const auto all = in_world(3, [](const std::shared_ptr<transport>& carrier) {
+    const auto all = in_world<TestType>(3, [](const std::shared_ptr<transport>& carrier) {
       flight sum(*carrier, summed(3, 3), 1);
       flight copy(*carrier, gathered(3, 3), 2);
       if (carrier->rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));

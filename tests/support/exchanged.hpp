@@ -54,8 +54,9 @@ inline index_t carry(transport& c, const step& s, local_box& in, local_box& out)
 }
 
 /// Runs one exchange on every thread of a world; returns the output of each.
-inline std::vector<local_box> run(const carried& over, const step& s, int world, std::vector<local_box>& in, index_t& bytes) {
-  auto meeting = std::make_shared<hub>(world);
+template <class Meeting>
+std::vector<local_box> run(const carried& over, const step& s, int world, std::vector<local_box>& in, index_t& bytes) {
+  Meeting meeting(world);
   std::vector<local_box> out;
   const transfer plan = s.plan();
   const bool fold = s.what == map::fold;
@@ -64,7 +65,7 @@ inline std::vector<local_box> run(const carried& over, const step& s, int world,
   std::vector<std::thread> threads;
   for (int r = 0; r < world; ++r)
     threads.emplace_back([&, r] {
-      const auto host = std::make_shared<in_process>(meeting, r);
+      const auto host = meeting.worker(r, std::chrono::seconds{60});
       {
         const std::shared_ptr<transport> carrier = over(host);
         received += carry(*carrier, s, in[static_cast<std::size_t>(r)], out[static_cast<std::size_t>(r)]);
@@ -116,11 +117,12 @@ inline std::string move_and_transpose(transport& c, const layout_pair& p, std::u
 }
 
 /// The same of so many rolled pairs, each in a world of its own.
-inline std::string moves_and_transposes(const carried& over, int rounds, std::uint64_t seed) {
+template <class Meeting = by_memory>
+std::string moves_and_transposes(const carried& over, int rounds, std::uint64_t seed) {
   dice d{seed};
   for (int round = 0; round < rounds; ++round) {
     const layout_pair p = roll_tilings(d, true, 4, 6);
-    const auto all = in_world(world_of(p.from, p.to), [&](const std::shared_ptr<transport>& host) { return move_and_transpose(*over(host), p, d.state); });
+    const auto all = in_world<Meeting>(world_of(p.from, p.to), [&](const std::shared_ptr<transport>& host) { return move_and_transpose(*over(host), p, d.state); });
     if (!all.well() || !all.of(0).empty()) return fmt::format("seed {} round {}: {}", seed, round, all.well() ? all.of(0) : all.errors());
   }
   return "";
@@ -140,7 +142,8 @@ inline std::string moves_and_transposes_here(transport& c, int rounds, std::uint
 }
 
 /// Two Moves one after the other are the Move from the first to the last.
-inline std::string move_after_move(const carried& over, int rounds, std::uint64_t seed) {
+template <class Meeting = by_memory>
+std::string move_after_move(const carried& over, int rounds, std::uint64_t seed) {
   dice d{seed};
   for (int round = 0; round < rounds; ++round) {
     const layout_pair p = roll_tilings(d, true, 3, 6);
@@ -159,9 +162,9 @@ inline std::string move_after_move(const carried& over, int rounds, std::uint64_
       for (std::size_t i = 0; i < b.where.size(); ++i)
         b.data[i] = global.emplace(static_cast<std::uint64_t>(value_at(b.where[i])), b.data[i]).first->second;
     index_t bytes = 0;
-    std::vector<local_box> half = run(over, {map::move, p.from, between, combine::sum}, world, x, bytes);
-    const std::vector<local_box> both = run(over, {map::move, between, p.to, combine::sum}, world, half, bytes);
-    const std::vector<local_box> once = run(over, {map::move, p.from, p.to, combine::sum}, world, x, bytes);
+    std::vector<local_box> half = run<Meeting>(over, {map::move, p.from, between, combine::sum}, world, x, bytes);
+    const std::vector<local_box> both = run<Meeting>(over, {map::move, between, p.to, combine::sum}, world, half, bytes);
+    const std::vector<local_box> once = run<Meeting>(over, {map::move, p.from, p.to, combine::sum}, world, x, bytes);
     for (int r = 0; r < world; ++r) {
       const auto& one = once[static_cast<std::size_t>(r)];
       if (one.holds && one.data != both[static_cast<std::size_t>(r)].data) return fmt::format("seed {} round {}", seed, round);
@@ -171,7 +174,8 @@ inline std::string move_after_move(const carried& over, int rounds, std::uint64_
 }
 
 /// A Fold adds what the halos of a plane hold, where any of them overlap.
-inline std::string overlapping_halos(const carried& over) {
+template <class Meeting = by_memory>
+std::string overlapping_halos(const carried& over) {
   std::string wrong;
   for (const auto& [rows, columns] : {std::pair{2, 2}, std::pair{3, 2}, std::pair{4, 3}})
     for (const auto& [height, width] : {std::pair{9, 7}, std::pair{5, 9}, std::pair{2, 2}})
@@ -204,7 +208,7 @@ inline std::string overlapping_halos(const carried& over) {
           }
         }
         index_t bytes = 0;
-        const std::vector<local_box> out = run(over, {map::fold, cotangent(halos), cotangent(tiles), combine::sum}, world, in, bytes);
+        const std::vector<local_box> out = run<Meeting>(over, {map::fold, cotangent(halos), cotangent(tiles), combine::sum}, world, in, bytes);
         std::size_t seen = 0;
         int differ = 0;
         for (const local_box& b : out)

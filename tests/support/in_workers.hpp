@@ -60,16 +60,31 @@ inline void in_new_threads(int size, const std::function<void(int)>& f) {
   for (auto& t : threads) t.join();
 }
 
+/// Workers that share memory.
+class by_memory {
+ public:
+  static constexpr bool ends_alone = true;  ///< a worker whose program ended waits for no other one
+  static constexpr std::chrono::milliseconds too_late{2500};  ///< where the limit is a second
+
+  explicit by_memory(int size, std::optional<bool> crowded = {}) : meeting_(std::make_shared<hub>(size)) {
+    meeting_->crowded = crowded.value_or(meeting_->crowded);
+  }
+  std::shared_ptr<in_process> worker(int rank, std::chrono::seconds) { return std::make_shared<in_process>(meeting_, rank); }
+  void abandon(in_process& worker, const error& why) { meeting_->abandon(worker.rank(), why); }
+
+ private:
+  std::shared_ptr<hub> meeting_;
+};
+
 /// Runs f(transport) in `size` threads of this process; whatever mesh it makes of them is known at run time. `crowded` says whether
 /// workers wait as where they are more than cores.
-template <class F>
+template <class Meeting = by_memory, class F>
 auto in_world(int size, F&& f, std::chrono::seconds limit = std::chrono::seconds{60}, std::optional<bool> crowded = {},
               thread_runner* run = in_new_threads) {
   outcome<decltype(f(std::declval<const std::shared_ptr<transport>&>()))> out(size);
-  const auto meeting = std::make_shared<hub>(size);
-  meeting->crowded = crowded.value_or(meeting->crowded);
+  Meeting meeting(size, crowded);
   run(size, [&](int r) {
-    const auto carrier = std::make_shared<in_process>(meeting, r);
+    const auto carrier = meeting.worker(r, limit);
     carrier->time_limit = limit;
     try {
       out.keep(r, [&] {
@@ -78,9 +93,9 @@ auto in_world(int size, F&& f, std::chrono::seconds limit = std::chrono::seconds
         return result;
       });
     } catch (const error& e) {
-      meeting->abandon(r, e);
+      meeting.abandon(*carrier, e);
     } catch (const std::exception&) {
-      meeting->abandon(r, error(refusal{code::worker_lost, r, r}));
+      meeting.abandon(*carrier, error(refusal{code::worker_lost, r, r}));
     }
   });
   return out;

@@ -60,5 +60,6 @@ inline std::string told(int worker, std::string_view does) { return fmt::format(
 inline constexpr const char* launch_ended = "the launch that this team belongs to has ended";
 inline constexpr const char* in_no_call = "in no call";
 inline constexpr const char* has_ended = "its program ended";
+inline constexpr const char* has_died = "its process ended";
 
 }  // namespace tessera

@@ -13,7 +13,16 @@ inline constexpr reason launcher_not_understood{
     "the launcher's variables say no rank of a world; start the program with mpirun, srun or torchrun, or unset them to run it alone"};
 inline constexpr reason launcher_without_mpi{
     "tessera.launch.processes", "processes",
-    "several processes were started, and they have no MPI to meet; build with MPI and start with mpirun -n N PROGRAM or srun --mpi=pmix, or say in-process"};
+    "several processes were started, and they have nothing to meet by; build with MPI and start with mpirun -n N PROGRAM or srun --mpi=pmix, launch with LibTorch's store (tessera/tensor/launch.hpp), give launch_options::meet, or say in-process"};
+inline constexpr reason nowhere_to_meet{
+    "tessera.launch.meeting", "processes",
+    "the workers are to meet over TCP, and no launcher says who they are and where; start them with torchrun or srun, or set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT"};
+inline constexpr reason not_connected{
+    "tessera.launch.connection", "worker",
+    "a worker does not reach the others over TCP; look at MASTER_ADDR and MASTER_PORT, at what stands between the hosts, and at the messages of the others"};
+inline constexpr reason store_missing{
+    "tessera.launch.store", "",
+    "this LibTorch was built without the store by which processes meet; take one with USE_DISTRIBUTED, start with mpirun, or give launch_options::meet"};
 inline constexpr reason other_mpi{
     "tessera.launch.mpi", "processes started, processes of MPI",
     "MPI does not see the processes that were started: the program was built against another MPI than the launcher's, or the launcher has no PMI for it; use the mpirun of that MPI, or srun --mpi=pmix"};

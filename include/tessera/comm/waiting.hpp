@@ -33,7 +33,7 @@ struct wait_message {
     hail,      ///< from one that ended: whether the reader is alive
     goodbye,   ///< the sender's program ended
     failure,   ///< all stop with this error
-    heard      ///< the sender stops with the reader's error, and says nothing itself
+    heard      ///< the sender stops with another's error, and says nothing itself
   };
   kinds kind = question;
   int from = 0;
@@ -86,6 +86,8 @@ class waiting {
     call_ = nullptr;
     asked_ = 0;
   }
+  /// What the worker does, for whoever is told.
+  std::string doing() const { return call_ != nullptr ? text_of(call_->does) : ended_ ? has_ended : in_no_call; }
 
   /// Asks those that the call needs, which is what finds a ring, and who is stuck.
   void ask() {
@@ -148,6 +150,17 @@ class waiting {
   }
   [[noreturn]] void fail(const refusal& why, const std::string& where) { fail(error(why, where)); }
 
+  /// Nothing more can come of a worker: its process died, unless both programs ended or it stops with an error that is on its way from another.
+  void lose(int worker) {
+    const bool excused = silent_[at(worker)] || (ended_ && left_[at(worker)]);
+    silent_[at(worker)] = true;
+    if (!failure_ && !excused) stop(error(refusal{code::worker_lost, me_, worker}, told(me_, doing()) + "; " + told(worker, has_died)));
+  }
+  /// Tells all that this worker stops, where it does so with another's error: then those that see it go have not lost it.
+  void excuse() const {
+    if (elsewhere_) to_all(message(wait_message::heard));
+  }
+
   /// Reads what another worker tells.
   void hear(const wait_message& m) {
     if (failure_ && m.kind < wait_message::failure) return;
@@ -182,7 +195,7 @@ class waiting {
     m.from = me_;
     return m;
   }
-  void to_all(const wait_message& m) {
+  void to_all(const wait_message& m) const {
     for (int r = 0; r < static_cast<int>(left_.size()); ++r)
       if (r != me_) send_(r, m);
   }
@@ -263,7 +276,7 @@ class waiting {
   bool ended_ = false;
   std::optional<error> failure_;
   bool elsewhere_ = false;
-  std::vector<bool> silent_;                           // who stops with this worker's error
+  std::vector<bool> silent_;                           // who stops with another's error
 };
 
 }  // namespace tessera::detail

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <tessera/comm/transport.hpp>
+#include <tessera/comm/waiting.hpp>
+
+#include <thread>
+
+namespace tessera {
+
+/// A transport between workers that share no memory: beside boxes they tell one another whom they wait for, how they end and what stops them all.
+class message_transport : public transport {
+ public:
+  int rank() const final { return rank_; }
+  int size() const final { return size_; }
+  bool ended() const final { return waiting_.ended(); }
+  std::optional<error> failure() const final { return waiting_.failure(); }
+  void listen() final {
+    next_look_ = clock::now() + a_while;
+    read();
+    if (waiting_.failure()) throw *waiting_.failure();
+  }
+
+  /// This worker's program threw: all others stop with the same error. Whether this one is to say it; a lower worker that
+  /// computes and hears nothing is not waited for any longer than some seconds.
+  bool abandon(const error& why) {
+    read();
+    if (!waiting_.failure()) waiting_.stop(why);
+    for (const auto until = clock::now() + for_answers; !waiting_.settled() && clock::now() < until; read())
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return !waiting_.failed_elsewhere();
+  }
+
+  /// Tells all others that this worker's program ended, and waits until they have ended too: one that stays silent is stuck.
+  void leave() {
+    waiting_.end();
+    int watched = -1;
+    std::uint64_t heard = 0;
+    auto until = detail::deadline_after(time_limit);
+    auto next_hail = clock::now();
+    for (int other; (other = waiting_.still_runs()) >= 0; listen()) {
+      if (other != watched || waiting_.heard_of(other) != heard) {
+        watched = other;
+        heard = waiting_.heard_of(other);
+        until = detail::deadline_after(time_limit);
+      }
+      if (clock::now() > until)
+        waiting_.fail(refusal{code::time_limit, rank(), other, time_limit.count()}, told(rank(), has_ended) + "; " + told(other, in_no_call));
+      if (clock::now() > next_hail) {
+        next_hail = clock::now() + a_while;
+        waiting_.hail(other);
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+  }
+
+ protected:
+  using clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds a_moment{1};        // between two looks for messages
+  static constexpr std::chrono::milliseconds a_while{200};       // after which a worker that waits asks
+  static constexpr std::chrono::milliseconds for_answers{2000};  // of all that hear: who gives none computes, or is stuck
+
+  message_transport(int rank, int size)
+      : rank_(rank),
+        waiting_(
+            rank, size, [this](int to, const detail::wait_message& m) { tell(to, m); }, [this] { return needs_(); }),
+        size_(size) {}
+
+  /// Sends a message without waiting.
+  virtual void tell(int to, const detail::wait_message& message) = 0;
+  /// Hears the messages that are here.
+  virtual void read() = 0;
+
+  int rank_;
+  detail::waiting waiting_;
+  clock::time_point next_look_;
+  bool stopped_ = false;  // it gave up a call, and begins nothing more
+
+ private:
+  friend class message_wait;
+
+  int size_;
+  std::function<std::vector<detail::waiting::need>()> needs_;  // of the call that this worker waits in
+};
+
+}  // namespace tessera
