@@ -190,7 +190,7 @@ int main(int argc, char** argv) {
   app.add_option("--seed", job.seed, "of initial weights and shuffling")->capture_default_str();
   app.add_option("--data", data, "file of images")->capture_default_str();
   app.add_option("--figure", job.figure, "where the loss curve and misread digits go, as SVG")->default_val("resnet.svg");
-  app.add_option("--transport", options.transport, "auto, in-process or mpi")->check(CLI::IsMember({"auto", "in-process", "mpi"}))->capture_default_str();
+  app.add_option("--transport", options.transport, "auto, in-process, mpi or tcp")->check(CLI::IsMember({"auto", "in-process", "mpi", "tcp"}))->capture_default_str();
   app.add_flag("--no-serial", alone, "do not train the serial network for comparison");
   app.add_flag("--checked", options.checked, "compare what the workers do at every operation");
   CLI11_PARSE(app, argc, argv);

@@ -6,6 +6,7 @@
 #include <tessera/tensor/launch.ipp>
 #include <tessera/tensor/random.ipp>
 #include <tessera/tensor/start.ipp>
+#include <tessera/tensor/store_rendezvous.ipp>
 #include <tessera/tensor/take.ipp>
 #include <tessera/tensor/tensor.ipp>
 #include <tessera/tensor/verbs.ipp>

@@ -38,8 +38,8 @@ int main(int argc, char** argv) {
   app.add_option("--figure", job.figure, "where the loss curve and misread digits go, as SVG")->default_val("digits.svg");
   app.add_option("--save", job.save, "file for the trained weights");
   app.add_option("--load", job.load, "file with weights to begin with");
-  app.add_option("--transport", options.transport, "auto, in-process or mpi")
-      ->check(CLI::IsMember({"auto", "in-process", "mpi"}))
+  app.add_option("--transport", options.transport, "auto, in-process, mpi or tcp")
+      ->check(CLI::IsMember({"auto", "in-process", "mpi", "tcp"}))
       ->capture_default_str();
   app.add_flag("--no-serial", alone, "do not train the serial network for comparison");
   app.add_flag("--checked", options.checked, "compare what the workers do at every operation");

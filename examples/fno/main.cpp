@@ -176,7 +176,7 @@ int main(int argc, char** argv) {
   app.add_option("--learning-rate", job.learning_rate, "first step of the optimizer")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--seed", job.seed, "of initial weights, fields and shuffling")->capture_default_str();
   app.add_option("--figure", job.figure, "where the fields and the error curve go, as SVG")->default_val("fno.svg");
-  app.add_option("--transport", options.transport, "auto, in-process or mpi")->check(CLI::IsMember({"auto", "in-process", "mpi"}))->capture_default_str();
+  app.add_option("--transport", options.transport, "auto, in-process, mpi or tcp")->check(CLI::IsMember({"auto", "in-process", "mpi", "tcp"}))->capture_default_str();
   app.add_flag("--no-serial", alone, "do not train the serial operator for comparison");
   app.add_flag("--checked", options.checked, "compare what the workers do at every operation");
   CLI11_PARSE(app, argc, argv);

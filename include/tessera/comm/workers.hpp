@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/comm/form.hpp>
+#include <tessera/comm/tcp/rendezvous.hpp>
 #include <tessera/comm/team.hpp>
 
 #include <functional>
@@ -31,7 +32,7 @@ using transport_layer = std::function<worker_program(worker_program)>;
 
 /// How to start the workers of a program.
 struct launch_options {
-  std::string transport = "auto";          ///< auto, in-process or mpi
+  std::string transport = "auto";          ///< auto, in-process, mpi or tcp
   std::chrono::seconds time_limit{600};    ///< how long a worker waits for another one before it gives up
   bool checked = false;                    ///< compare what workers do and hold at every operation
   double edges_apart = most_edges;         ///< outputs whose windows read a halo are computed behind the others, which do not wait for it, if they are no larger a share
@@ -40,6 +41,7 @@ struct launch_options {
   std::size_t memory_cap = no_memory_cap;           ///< the most that this process holds for them, in bytes, where it is kept
   bool shares_memory = true;  ///< processes of one node read one another's tensors, where memory is kept; TESSERA_SHARES_MEMORY=0 says no
   int processes_per_node = 0;  ///< so many count as a node in this, instead of all that run on the machine
+  rendezvous meet{};           ///< where processes meet that have no MPI; of a launch of tensors it is LibTorch's store
   transport_layer over{};      ///< what carries tensors that lie on devices, on top of what carries the host's
 };
 
@@ -48,7 +50,7 @@ bool shares_memory(const launch_options& options);
 
 /// Runs `program(transport)` on every worker of a mesh and returns the exit status of the whole.
 ///
-/// Under an MPI launcher each process is a worker, otherwise each is a thread; `options.transport` forces one. The mesh is the
+/// Under a launcher of several processes each is a worker, otherwise each is a thread; `options.transport` forces one. The mesh is the
 /// world: any other number of processes is refused. A worker that is stuck ends all of them after the time limit: threads with
 /// their process.
 int run_workers(int argc, char** argv, const launch_options& options, const mesh_value& mesh, const worker_program& program);

@@ -1,7 +1,8 @@
 #pragma once
 
+#include <tessera/comm/connection.hpp>
 #include <tessera/comm/cores.hpp>
-#include <tessera/comm/environment.hpp>
+#include <tessera/comm/tcp/tcp_exchange.hpp>
 #include <tessera/comm/threads.hpp>
 #include <tessera/comm/workers.hpp>
 #ifdef TESSERA_HAS_MPI
@@ -69,6 +70,59 @@ inline int run_threads(const launch_options& options, const mesh_value& mesh, co
   if (threads.run(worker)) return failed ? 1 : 0;
   complain("launch", error(refusal{code::threads_missing, mesh.size(), threads.made()}));
   return 1;
+}
+
+/// The launch over connections that runs in this process.
+inline std::shared_ptr<tcp_transport>& connected_launch() {
+  static std::shared_ptr<tcp_transport> running;
+  return running;
+}
+
+// A worker failed: of those that met one error together the lowest says it, and all of them stop.
+inline void stop_connected(tcp_transport& carrier, const std::string& who, const std::exception& e, const error& others) {
+  if (carrier.abandon(others)) complain(who, e);
+  carrier.hang_up();
+}
+
+// A worker called exit, which it has said: the others stop without a word.
+inline void end_connected() {
+  tcp_transport& carrier = *connected_launch();
+  carrier.abandon(error(refusal{code::worker_lost, carrier.rank(), carrier.rank()}));
+  carrier.hang_up();
+  end_process();
+}
+
+// Processes that meet without MPI. The first worker that fails says why; the others stop with it.
+inline int run_tcp(const launch_options& options, const launch_environment& started, const mesh_value& mesh, const worker_program& program) {
+  if (started.world != mesh.size()) {
+    if (started.rank == 0) complain("launch", error(refusal{code::mesh_larger_than_world, mesh.size(), started.world}));
+    return 1;
+  }
+  const std::string who = label_of(mesh, started.rank);
+  std::shared_ptr<tcp_transport> carrier;
+  try {
+    carrier = std::make_shared<tcp_transport>(started, options.meet, options.time_limit);
+  } catch (const error& e) {
+    complain(who, e);
+    return 1;
+  }
+  const auto outer = std::exchange(connected_launch(), carrier);
+  int status = 1;
+  const error lost(refusal{code::worker_lost, started.rank, started.rank});
+  try {
+    const exit_guard guard(who, started.rank, end_connected);
+    run_worker(carrier, options, program);
+    carrier->leave();
+    status = 0;
+  } catch (const error& e) {
+    stop_connected(*carrier, who, e, e);
+  } catch (const std::exception& e) {
+    stop_connected(*carrier, who, e, lost);
+  } catch (...) {
+    stop_connected(*carrier, who, std::runtime_error("threw something that is no std::exception"), lost);
+  }
+  connected_launch() = outer;
+  return status;
 }
 
 #ifdef TESSERA_HAS_MPI
@@ -163,7 +217,7 @@ inline int run_mpi(const launch_options& options, const mesh_value& mesh, const 
 
 TESSERA_INLINE bool shares_memory(const launch_options& options) {
   const char* const said = std::getenv("TESSERA_SHARES_MEMORY");
-  if (!options.shares_memory || !detail::has_mpi || options.transport == "in-process" || (said != nullptr && std::string_view(said) == "0")) return false;
+  if (!options.shares_memory || !detail::has_mpi || options.transport == "in-process" || options.transport == "tcp" || (said != nullptr && std::string_view(said) == "0")) return false;
   try {
     const launch_environment started = read_environment();
     return started.by != launcher::none && started.by != launcher::torchrun && started.world > 1;
@@ -173,44 +227,41 @@ TESSERA_INLINE bool shares_memory(const launch_options& options) {
 }
 
 TESSERA_INLINE int run_workers(int argc, char** argv, const launch_options& options, const mesh_value& mesh, const worker_program& program) {
-  if (options.transport != "auto" && options.transport != "in-process" && options.transport != "mpi") {
-    std::fprintf(stderr, "tessera: transport '%s' is unknown; say auto, in-process or mpi\n", options.transport.c_str());
+  const std::string& transport = options.transport;
+  if (transport != "auto" && transport != "in-process" && transport != "mpi" && transport != "tcp") {
+    std::fprintf(stderr, "tessera: transport '%s' is unknown; say auto, in-process, mpi or tcp\n", transport.c_str());
     return 2;
   }
   launch_environment started;
-  try {
-    started = read_environment();
-  } catch (const error& e) {
-    if (options.transport != "in-process") {
-      detail::complain("launch", e);
-      return 2;
-    }
-  }
-  const auto refused = [&](const refusal& why) {
-    if (started.rank == 0) detail::complain("launch", error(why));
+  connection by = connection::memory;
+  const auto refused = [&](const error& why) {
+    if (started.rank == 0) detail::complain("launch", why);
     return 2;
   };
-  const bool alone = started.by == launcher::none || started.world == 1;
-  const bool speaks_mpi = detail::has_mpi && started.by != launcher::torchrun;
-  if (options.transport == "auto" && !alone && !speaks_mpi) return refused(refusal{code::launcher_without_mpi, started.world});
+  try {
+    if (transport != "in-process") started = read_environment();
+    by = connection_of(started, transport, {.mpi = detail::has_mpi, .rendezvous = options.meet != nullptr});
+  } catch (const error& e) {
+    return refused(e);
+  }
 #ifdef TESSERA_HAS_MPI
-  const bool processes = options.transport == "mpi" || (options.transport == "auto" && (started.by == launcher::mpi || !alone));
-  if (processes) {
+  if (by == connection::mpi) {
     detail::start_job(argc, argv);  // which ends together, so that one of them can say what is wrong with all
     if (const int seen = detail::running_launch()->size(); started.by != launcher::none && seen != started.world)
-      return refused(refusal{code::other_mpi, started.world, seen});
+      return refused(error(refusal{code::other_mpi, started.world, seen}));
   }
 #else
   static_cast<void>(argc);
   static_cast<void>(argv);
-  if (options.transport == "mpi") {
+  if (by == connection::mpi) {
     std::fprintf(stderr, "tessera: this program was built without MPI; say in-process\n");
     return 2;
   }
 #endif
-  if (options.time_limit.count() <= 0) return refused(refusal{code::limit_not_positive, options.time_limit.count()});
+  if (options.time_limit.count() <= 0) return refused(error(refusal{code::limit_not_positive, options.time_limit.count()}));
+  if (by == connection::tcp) return detail::run_tcp(options, started, mesh, program);
 #ifdef TESSERA_HAS_MPI
-  if (processes) return detail::run_mpi(options, mesh, program);
+  if (by == connection::mpi) return detail::run_mpi(options, mesh, program);
 #endif
   return detail::run_threads(options, mesh, program);
 }

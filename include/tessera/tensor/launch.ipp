@@ -2,6 +2,7 @@
 
 #include <tessera/comm/environment.hpp>
 #include <tessera/tensor/launch.hpp>
+#include <tessera/tensor/store_rendezvous.hpp>
 
 #include <ATen/Parallel.h>
 #include <c10/core/AutogradState.h>
@@ -46,7 +47,9 @@ TESSERA_INLINE int launch(int argc, char** argv, const launch_options& options, 
                           const std::function<void(const team_handle&)>& program) {
   const detail::torch_settings settings;
   const caching_allocator::service memory(options);
-  return run_workers(argc, argv, options, mesh, [&](const std::shared_ptr<transport>& carrier) {
+  launch_options with = options;
+  if (!with.meet) with.meet = store_rendezvous;
+  return run_workers(argc, argv, with, mesh, [&](const std::shared_ptr<transport>& carrier) {
     const auto team = std::make_shared<team_state>(carrier, mesh);
     try {
       settings.share(*team);

@@ -133,12 +133,12 @@ class tcp_exchange final : public host_exchange {
       --c.unsent;
       return;
     }
-    const region box = c.in.part(plan().sends[i].here, plan().sends[i].extents);
-    if (!box.contiguous()) {
+    const region lies = c.in.part(plan().sends[i].here, plan().sends[i].extents);
+    if (!lies.contiguous()) {
       c.packed[i].resize(s.bytes);
       pack(c.packed[i].data());
     }
-    carrier_.line_to(s.peer).send_from(f, box.contiguous() ? box.data : c.packed[i].data(), c.unsent);
+    carrier_.line_to(s.peer).send_from(f, lies.contiguous() ? lies.data : c.packed[i].data(), c.unsent);
   }
   // Sends what waited for a reader.
   void send_more(int to) {
@@ -165,9 +165,9 @@ class tcp_exchange final : public host_exchange {
       c->terms[i].resize(f.bytes);
       return {c->terms[i].data(), c};
     }
-    const region box = c->out.part(plan().receives[i].here, plan().receives[i].extents);
-    if (!box.contiguous()) return {};
-    return {box.data, c};
+    const region lies = c->out.part(plan().receives[i].here, plan().receives[i].extents);
+    if (!lies.contiguous()) return {};
+    return {lies.data, c};
   }
   // A box is where it belongs, or beside.
   void take(int from, const frame& f, std::vector<std::byte>* beside) {
