@@ -487,3 +487,34 @@ TEST_CASE("of workers that met an error the lowest says it, however late its wor
   stop(lowest.at(0));
   CHECK((lowest.at(0).settled() && !lowest.at(0).failed_elsewhere()));
 }
+
+TEST_CASE("a worker whose process died is lost to all that run, but not one that stops with another's error") {
+  mailboxes all(3);
+  all.wait(0, 7, {{2}});
+  all.at(0).lose(1);
+  CHECK(all.at(0).failure()->is(code::worker_lost));
+  CHECK(all.at(0).failure()->numbers() == std::vector<index_t>{0, 1});
+  CHECK(all.deliver() == "");
+  CHECK(all.at(2).failure()->numbers() == std::vector<index_t>{0, 1});
+  mailboxes others(3);
+  others.at(0).stop(error(refusal{code::call_finished}));
+  others.at(1).hear(others.mail.front().second);
+  others.mail.clear();  // what worker 2 would hear of worker 0
+  others.at(1).excuse();
+  CHECK(others.deliver() == "");
+  others.at(2).lose(1);
+  CHECK(!others.at(2).failure());
+  others.at(2).lose(0);
+  CHECK(others.at(2).failure()->numbers() == std::vector<index_t>{2, 0});
+  mailboxes ended(2);
+  ended.at(1).end();
+  CHECK(ended.deliver() == "");
+  mailboxes early(2);
+  early.at(1).end();
+  CHECK(early.deliver() == "");
+  early.at(0).lose(1);  // which waited for worker 0
+  CHECK(early.at(0).failure().has_value());
+  ended.at(0).end();
+  ended.at(0).lose(1);
+  CHECK(!ended.at(0).failure());
+}

@@ -1,8 +1,8 @@
+#include "tests/support/by_sockets.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/device/machine.hpp"
 #include "tests/support/elements.hpp"
 #include "tests/support/exchanged.hpp"
-#include "tests/support/in_workers.hpp"
 
 #include <tessera/comm/nccl/nccl_exchange.hpp>
 
@@ -21,9 +21,9 @@ std::shared_ptr<nccl_transport> on_device(const std::shared_ptr<transport>& host
   return std::make_shared<nccl_transport>(host, std::make_shared<late_boxes>(), options);
 }
 
-template <class F>
+template <class Meeting = by_memory, class F>
 auto on_devices(int size, F&& f, bool library_sums = false) {
-  return in_world(size, [&](const std::shared_ptr<transport>& host) { return f(std::static_pointer_cast<transport>(on_device(host, library_sums))); });
+  return in_world<Meeting>(size, [&](const std::shared_ptr<transport>& host) { return f(std::static_pointer_cast<transport>(on_device(host, library_sums))); });
 }
 
 }  // namespace
@@ -48,10 +48,10 @@ TEST_CASE("over NCCL every element moves, and is combined in the order and the p
   }
 }
 
-TEST_CASE("over NCCL calls are under way together, begun and ended in any order") {
+TEMPLATE_TEST_CASE("over NCCL calls are under way together, begun and ended in any order, whatever their hosts agree over", "", by_memory, by_sockets) {
   for (const int size : {2, 3, 4}) {
     device_machine machine(static_cast<std::uint64_t>(size));
-    const auto all = on_devices(size, [](const std::shared_ptr<transport>& c) { return under_way_together(*c) + beside_many(*c, 40); });
+    const auto all = on_devices<TestType>(size, [](const std::shared_ptr<transport>& c) { return under_way_together(*c) + beside_many(*c, 40); });
     INFO(all.errors());
     REQUIRE(all.well());
     for (int r = 0; r < size; ++r) CHECK(all.of(r) == "");

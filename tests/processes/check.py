@@ -29,7 +29,7 @@ cases = [  # how, processes, which of them, what must be said
     ("leaves", 4, None, [lost, "worker 1: its program ended"]),
     ("is stuck", 2, None, ["[tessera.agree.time]", "waits for 1", "worker 1: in no call"]),
     ("waits in vain", 2, [0], ["[tessera.agree.time]", "waits for 1"]),
-    ("waits in vain", 2, [1], ["[tessera.", "127.0.0.1:"]),
+    ("waits in vain", 2, [1], ["[tessera.agree.time]", "waits for 0", "Connection refused"]),
 ]
 
 

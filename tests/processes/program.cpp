@@ -19,8 +19,8 @@ template <int R, int C>
 int train(int argc, char** argv, const ts::launch_options& options) {
   using grid = typename ts::testing::classifier<R, C>::grid;
   int status = 0;
-  for (int launch = 0; launch < 2; ++launch)
-    status |= ts::launch<grid>(argc, argv, options, [](ts::team<grid>& workers) {
+  for (int launch = 0; launch < 2 && status == 0; ++launch)
+    status = ts::launch<grid>(argc, argv, options, [](ts::team<grid>& workers) {
       const auto carrier = workers.state()->shared_carrier();
       const double off = ts::testing::difference<R, C>(carrier);
       if (!(off < 1e-12)) throw std::runtime_error(fmt::format("off by {}", off));

@@ -45,7 +45,7 @@ class tcp_socket {
     const int on = 1;
     ::setsockopt(own_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   }
-  /// The error that it met, as when it was to be connected; 0 if none.
+  /// The error that it met, as while it was being connected; 0 if none.
   int met() const {
     int status = 0;
     socklen_t size = sizeof(status);
