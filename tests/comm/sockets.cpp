@@ -168,7 +168,8 @@ TEST_CASE("a worker whose connection ends without a word is lost at once, within
       if (bytes > 0) write_all(line, words.data(), bytes);
     });
     CHECK(met.find("[tessera.agree.lost]") == 0);
-    CHECK(met.find("worker 0: all_gather of 8 double; worker 1: its process ended") != std::string::npos);
+    CHECK(met.find("(worker 0, lost worker 1)") != std::string::npos);
+    CHECK(met.find("; worker 1: its process ended]") != std::string::npos);
   }
   const std::string met = beside([&](tcp_socket line) { write_all(line, &told, sizeof(told)); });
   CHECK(met.find("[tessera.agree.lost]") == 0);

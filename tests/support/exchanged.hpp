@@ -54,7 +54,7 @@ inline index_t carry(transport& c, const step& s, local_box& in, local_box& out)
 }
 
 /// Runs one exchange on every thread of a world; returns the output of each.
-template <class Meeting>
+template <class Meeting = by_memory>
 std::vector<local_box> run(const carried& over, const step& s, int world, std::vector<local_box>& in, index_t& bytes) {
   Meeting meeting(world);
   std::vector<local_box> out;
