@@ -104,7 +104,7 @@ void write_all(const tcp_socket& line, const void* data, std::size_t bytes) {
 
 }  // namespace
 
-TEST_CASE("strangers that say nothing, little or anything neither stop workers that meet nor hold them up") {
+TEST_CASE("strangers that say nothing, little, anything or the wrong word neither stop workers that meet nor hold them up") {
   for (const int size : {2, 4}) {
     std::vector<std::unique_ptr<stranger>> all;
     in_memory_store store(size, [&](const std::vector<std::string>& texts) {
@@ -114,6 +114,13 @@ TEST_CASE("strangers that say nothing, little or anything neither stop workers t
           all.back()->say(noise(n));
         }
         stranger(t).say(noise(7));  // and goes
+        for (std::int64_t rank = 0; rank < size; ++rank) {  // as a worker does, but for the word
+          const std::array<std::uint64_t, 3> greeting{0x31617265'73736574, 1, static_cast<std::uint64_t>(rank)};
+          std::vector<char> bytes(sizeof(greeting));
+          std::memcpy(bytes.data(), greeting.data(), bytes.size());
+          all.push_back(std::make_unique<stranger>(t));
+          all.back()->say(bytes);
+        }
       }
     });
     const auto began = std::chrono::steady_clock::now();
