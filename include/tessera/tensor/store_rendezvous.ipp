@@ -64,7 +64,8 @@ inline c10d::TCPStore& store_of_process(const launch_environment& started, std::
 
 TESSERA_INLINE std::vector<std::string> store_rendezvous(const launch_environment& started, const std::string& mine, std::chrono::seconds limit) {
   static int launches = 0;
-  const std::string place = fmt::format("tessera/{}/{}/{}/", detail::variable("TORCHELASTIC_RUN_ID", "job"), detail::variable("TORCHELASTIC_RESTART_COUNT", "0"), launches++);
+  const std::string job = detail::variable("TORCHELASTIC_RUN_ID", "job"), attempt = detail::variable("TORCHELASTIC_RESTART_COUNT", "0");
+  const std::string place = fmt::format("tessera/{}/{}/{}/", job, attempt, launches++);
   const auto until = detail::deadline_after(limit);
   std::vector<std::string> all;
   const auto fail = [&](const char* why) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/comm/host_exchange.hpp>
+#include <tessera/comm/tcp/tcp_call.hpp>
 #include <tessera/comm/tcp/tcp_transport.hpp>
 
 #include <algorithm>
@@ -8,18 +9,7 @@
 
 namespace tessera {
 
-/// A call over connections: which of its boxes are where they belong.
-struct tcp_call final : exchange_call {
-  std::vector<bool> here;                       // by receive
-  std::vector<std::vector<std::byte>> terms;    // of a Fold, until all are there
-  std::size_t missing = 0;                      // receives that are not here
-  std::vector<bool> gone;                       // by send: it left, or waits in the connection
-  std::vector<std::vector<std::byte>> packed;   // large boxes with gaps
-  std::size_t unsent = 0;                       // sends of which something lies in the tensor, or beside it
-  bool added = false;
-};
-
-/// An exchange over connections.
+/// An exchange over connections: what comes is read to where it belongs as soon as its call has begun, whichever call its worker waits in.
 class tcp_exchange final : public host_exchange {
  public:
   tcp_exchange(tcp_transport& carrier, exchange_plan bound, std::shared_ptr<const void> held)
@@ -280,21 +270,6 @@ inline void tcp_transport::hear(int from, const detail::tcp_frame& f, std::vecto
     else if (!c.gone) c.early.push_back({from, f, std::move(*beside)});
   }
   drop_if_done(f.exchange, c);
-}
-
-inline void tcp_transport::wait_for_readers(std::uint64_t exchange, const detail::tcp_channel& channel) {
-  exchange_call last;
-  last.sequence = channel.calls - 1;
-  const std::string does = channel.does;
-  last.does.what = does.c_str();
-  const auto left = [this, exchange] {
-    std::vector<detail::waiting::need> all;
-    if (const auto found = channels_.find(exchange); found != channels_.end())
-      for (const int r : found->second.readers)
-        if (found->second.begun_by(r) < found->second.calls) all.push_back({r});
-    return all;
-  };
-  wait([&] { return left().empty(); }, exchange, last, left);
 }
 
 }  // namespace tessera

@@ -3,59 +3,17 @@
 #include <tessera/comm/message_transport.hpp>
 #include <tessera/comm/message_wait.hpp>
 #include <tessera/comm/patience.hpp>
+#include <tessera/comm/tcp/tcp_channel.hpp>
 #include <tessera/comm/tcp/tcp_connection.hpp>
 #include <tessera/comm/tcp/tcp_meeting.hpp>
 
 #include <poll.h>
 
-#include <map>
 #include <unordered_map>
 
 namespace tessera {
 
 class tcp_exchange;
-
-namespace detail {
-
-/// What a worker knows of an exchange: others may begin calls before it is bound here, and when it is gone.
-struct tcp_channel {
-  /// A box that came before its call began.
-  struct early_box {
-    int from;
-    tcp_frame frame;
-    std::vector<std::byte> bytes;
-  };
-  /// How far another worker is, in calls.
-  struct progress {
-    std::uint64_t begun = 0;
-    std::uint64_t offered = 0;  ///< with a box for this worker
-  };
-
-  explicit tcp_channel(const std::uint64_t& begun) : calls(begun) {}
-
-  const std::uint64_t& calls;  ///< that this worker began
-  tcp_exchange* bound = nullptr;
-  bool gone = false;         ///< it was bound
-  std::vector<int> readers;  ///< of its boxes
-  std::map<int, progress> others;
-  std::vector<early_box> early;
-  std::string does;          ///< for whoever asks when it is gone
-
-  std::uint64_t begun_by(int worker) const {
-    const auto found = others.find(worker);
-    return found == others.end() ? 0 : found->second.begun;
-  }
-  /// Whether all readers have begun the calls for which boxes are on their way.
-  bool is_read() const {
-    return std::all_of(readers.begin(), readers.end(), [this](int r) { return begun_by(r) >= calls; });
-  }
-  /// Whether nothing more comes of it: nobody began a call that this worker did not begin.
-  bool is_done() const {
-    return gone && is_read() && std::all_of(others.begin(), others.end(), [this](const auto& o) { return o.second.begun <= calls; });
-  }
-};
-
-}  // namespace detail
 
 /// One worker a process, with a connection to every other one: for processes that have no MPI.
 ///
@@ -147,7 +105,20 @@ class tcp_transport final : public message_transport {
   channels::iterator unread() {
     return std::find_if(channels_.begin(), channels_.end(), [](const auto& c) { return !c.second.is_read(); });
   }
-  inline void wait_for_readers(std::uint64_t exchange, const detail::tcp_channel& channel);
+  void wait_for_readers(std::uint64_t exchange, const detail::tcp_channel& channel) {
+    exchange_call last;
+    last.sequence = channel.calls - 1;
+    const std::string does = channel.does;
+    last.does.what = does.c_str();
+    const auto left = [this, exchange] {
+      std::vector<detail::waiting::need> all;
+      if (const auto found = channels_.find(exchange); found != channels_.end())
+        for (const int r : found->second.readers)
+          if (found->second.begun_by(r) < found->second.calls) all.push_back({r});
+      return all;
+    };
+    wait([&] { return left().empty(); }, exchange, last, left);
+  }
 
   // Goes on with all calls under way until done().
   template <class Done>
