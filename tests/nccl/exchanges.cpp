@@ -16,7 +16,7 @@ namespace {
 /// A worker with a device and a stream of its own on which it computes.
 std::shared_ptr<nccl_transport> on_device(const std::shared_ptr<transport>& host, bool library_sums = false) {
   const auto stream = std::make_shared<device_stream>();
-  nccl_options options{.stream = [stream] { return stream->get(); }};
+  nccl_options options{.device = host->rank(), .stream = [stream] { return stream->get(); }};  // threads, whatever connects them
   options.library_sums = library_sums;
   return std::make_shared<nccl_transport>(host, std::make_shared<late_boxes>(), options);
 }
