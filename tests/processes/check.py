@@ -19,8 +19,10 @@ cases = [  # how, processes, which of them, what must be said
     ("trains", 4, None, []),
     ("trains by name", 1, None, []),
     ("trains by name", 2, None, []),
-    ("trains on devices", 2, None, []),
-    ("trains on devices", 4, None, []),
+    ("trains on devices through hosts", 2, None, []),
+    ("trains on devices through hosts", 4, None, []),
+    ("trains on devices over NCCL", 2, None, []),
+    ("trains on devices over NCCL", 4, None, []),
     ("trains", 3, None, ["[tessera.launch.world]"]),
     ("is killed", 2, None, [lost, "worker 0: comparing numbers; worker 1: its process ended"]),
     ("is killed", 4, None, [lost, "; worker 1: its process ended"]),
@@ -75,7 +77,8 @@ def judged(how, world, which=None, said=(), port=None, **more):
         right = right and len(stay) == (how == "is stuck")
     else:
         right = not messages and not stay and all(job.returncode == 0 for job in jobs)
-        kind = "staged over " if "devices" in how else f"{'tcp' if world > 1 or 'name' in how else 'in-process'} over "
+        kind = {"trains on devices through hosts": "staged over tcp", "trains on devices over NCCL": "nccl over tcp"}.get(
+            how, f"{'tcp' if world > 1 or 'name' in how else 'in-process'} over ")
         right = right and told[0][0].startswith(kind)
     text = f"{'ok' if right else 'WRONG'}: {how}, {world} processes{' of an agent' if more else ''}: {time.monotonic() - began:.1f} s, {len(messages)} messages"
     return right, text if right else "\n".join([text, f"  status {[job.returncode for job in jobs]}", *(part for pair in told for part in pair)])

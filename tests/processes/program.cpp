@@ -3,8 +3,10 @@
 
 #include "tests/support/device/torch_device.hpp"
 
+#include <tessera/comm/nccl/over_nccl.hpp>
 #include <tessera/tensor/staged_transport.hpp>
 #include <tessera/tensor/store_rendezvous.hpp>
+#include <tessera/tensor/torch_boxes.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include <csignal>
@@ -65,7 +67,9 @@ int run(int argc, char** argv) {
   ts::launch_options options;
   options.time_limit = std::chrono::seconds(how == "is stuck" || how == "waits in vain" ? 2 : 20);
   if (how == "trains by name") options.transport = "tcp";
-  if (how == "trains on devices") options.over = ts::through_host(ts::testing::torch_device(0).type());
+  const c10::DeviceType devices = ts::testing::torch_device(0).type();
+  if (how == "trains on devices through hosts") options.over = ts::through_host(devices);
+  if (how == "trains on devices over NCCL") options.over = ts::over_nccl(std::make_shared<ts::torch_boxes>(devices));
   if (how.starts_with("trains") || how == "waits in vain") return train<R, C>(argc, argv, options);
   return sum_for_ever<R, C>(argc, argv, options, how);
 }

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <tessera/comm/host_exchange.hpp>
+#include <tessera/comm/message_wait.hpp>
 #include <tessera/comm/mpi_call.hpp>
 #include <tessera/comm/mpi_pieces.hpp>
 #include <tessera/comm/mpi_transport.hpp>
-#include <tessera/comm/mpi_wait.hpp>
 
 #include <deque>
 
@@ -264,7 +264,7 @@ class mpi_exchange final : public host_exchange {
   // Never sleeps: messages on their way go on only while somebody asks for them, and a reader of memory tells nobody that he has come.
   void wait(mpi_call& c) {
     detail::patience p(carrier_.crowded_, sends_messages_ ? carrier_.rest_ : detail::patience::rest::yield);
-    std::optional<mpi_wait> here;
+    std::optional<message_wait> here;
     while (!all_done(c)) {
       if (carrier_.meanwhile) carrier_.meanwhile();
       if (!p.pause() || p.waited() < mpi_transport::a_moment) continue;

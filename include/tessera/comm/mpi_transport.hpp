@@ -112,8 +112,8 @@ class mpi_transport final : public message_transport {
   std::vector<mpi_exchange*> going_on_;  // that have calls which somebody has to go on with
   std::vector<std::vector<std::byte>> spare_;  // memory beside the tensors, from calls that ended
   std::vector<std::unique_ptr<exchange_call>> given_up_;
-  std::vector<const mpi_exchange*> with_sources_;                       // that are near
-  std::vector<std::unique_ptr<detail::near_workers>> left_behind_;      // of exchanges that are gone: what their readers have not read
+  std::vector<const mpi_exchange*> with_sources_;  // that are near
+  std::vector<std::unique_ptr<detail::near_workers>> left_behind_;  // of exchanges that are gone: what their readers have not read
 };
 
 }  // namespace tessera

@@ -490,7 +490,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
   if (!known) {
     known = std::make_shared<clique>();
     known->size = ranks;
-    if (tessera::read_environment().by == launcher::mpi) known->beyond.emplace(std::to_string(name), std::to_string(rank));
+    if (tessera::read_environment().world > 1) known->beyond.emplace(std::to_string(name), std::to_string(rank));
   }
   const char* const host = std::getenv("NCCL_HOSTID");
   known->join(rank, fmt::format("{} of {}", device, host == nullptr ? "this host" : host));
