@@ -127,7 +127,7 @@ using numbers = std::vector<double, keeping<double>>;
 /// Memory for a result: fresh at every call, as that of tensors, while the result of the call before lasts.
 class fresh_output {
  public:
-  explicit fresh_output(std::size_t numbers) : bytes_(numbers * sizeof(double)) {}
+  explicit fresh_output(std::size_t count) : bytes_(count * sizeof(double)) {}
   fresh_output(const fresh_output&) = delete;
   fresh_output& operator=(const fresh_output&) = delete;
   ~fresh_output() { tessera::block_cache::give_back(now_); }
