@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/comm/arithmetic.hpp>
+#include <tessera/comm/copy_bytes.hpp>
 #include <tessera/meta/static_vector.hpp>
 
 #include <cstddef>
@@ -158,7 +159,7 @@ inline void copy_rows(const common_rows& rows, index_t size, std::byte* from, st
     const index_t steps[]{rows.step(0) * bytes, rows.step(1) * bytes};
     const bool whole = steps[0] == bytes && steps[1] == bytes;
     rows.each(at, bytes, [&] {
-      if (whole) std::memcpy(at[1], at[0], static_cast<std::size_t>(n * bytes));
+      if (whole) copy_bytes(at[1], at[0], static_cast<std::size_t>(n * bytes));
       else
         for (index_t i = 0; i < n; ++i) std::memcpy(at[1] + i * steps[1], at[0] + i * steps[0], bytes);
     });

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/meta/integer.hpp>
+#include <tessera/comm/copy_bytes.hpp>
 
 #include <algorithm>
 #include <array>
@@ -53,10 +53,6 @@ struct row_loops {
   elements result;    ///< standardised · weight + bias
   elements gradient;  ///< gradient · weight · scale + standardised · slope + offset
 };
-
-/// Boxes from so many bytes on are written past the caches, as std::memcpy does: what is written would not be there any more when it is read, and to
-/// fetch it first takes as long as to read it (16 MiB: result 2.8 ms, and 1.5).
-inline constexpr index_t streamed_from = index_t{4} << 20;
 
 // A function is compiled for the instructions that are said where it is written, whoever calls it: the loops are written once and read once for each.
 namespace of_any_machine {
