@@ -66,7 +66,7 @@ TEST_CASE("a board shows as many calls as are under way, and each worker's count
   CHECK((mine.places().size() == 3 && read(seen, 1) == -1 && read(seen, 3) == 15));
   mine.hide(again);
   CHECK((read(seen, 3) == -1 && read(seen, 2) == 35));
-  for (const std::size_t from : {std::size_t{0}, std::size_t{6}, std::size_t{7}, std::size_t{8}}) mine.took(from, from + 1);
+  for (const std::size_t from : {std::size_t{0}, std::size_t{6}, std::size_t{7}, std::size_t{8}}) mine.say_taken(from, from + 1);
   for (const std::size_t from : {std::size_t{0}, std::size_t{6}, std::size_t{7}, std::size_t{8}}) CHECK((seen.took(from, from) && !seen.took(from, from + 1)));
   CHECK(!seen.took(1, 0));
 }
@@ -97,7 +97,7 @@ TEST_CASE("who looks at a board that is gone finds another number in its place, 
   {
     board mine(heap, first, workers);
     mine.show(mine.fresh(never), 0, a.where());  // on lines of its own
-    mine.took(2, 1);
+    mine.say_taken(2, 1);
     CHECK(read(old, 0) == 15);
   }
   CHECK((read(old, 0) == -1 && old.took(2, 0) && old.took(2, 1)));

@@ -37,6 +37,9 @@ inline step gathered(int size, index_t n) {
 inline step summed(int size, index_t n) {
   return {map::fold, on_line(size, n, {role::partial}), on_line(size, n, {role::cut}), combine::sum};
 }
+inline step summed_on(int size, index_t n, int worker) {
+  return {map::fold, on_line(size, n, {role::partial}), on_line(size, n, held_on(worker)), combine::sum};
+}
 inline step sent(int size, index_t n, int from, int to) {
   return {map::move, on_line(size, n, held_on(from)), on_line(size, n, held_on(to)),
           combine::sum};
@@ -231,7 +234,7 @@ inline std::string many_of_one(transport& c) {
   std::string wrong;
   int salt = 1;
   for (const index_t large : {index_t{0}, index_t{20000}})
-    for (const step& s : {gathered(c.size(), 9 + large), summed(c.size(), 9 + large), sent(c.size(), 9 + large, 0, c.size() - 1)})
+    for (const step& s : {gathered(c.size(), 9 + large), summed(c.size(), 9 + large), summed_on(c.size(), 9 + large, 0), sent(c.size(), 9 + large, 0, c.size() - 1)})
       for (std::size_t most = 5; most <= 9; ++most) {
         dice d{static_cast<std::uint64_t>(salt * 31 + c.rank())};
         flight first(c, s, salt);

@@ -108,10 +108,11 @@ class board {
   void hide(place& p) {
     p.shown->begun.store(0, std::memory_order_release);
     p.used = false;
+    std::atomic_thread_fence(std::memory_order_release);
   }
 
   /// So many calls of a worker were taken, in their order.
-  void took(std::size_t from, std::uint64_t calls) {
+  void say_taken(std::size_t from, std::uint64_t calls) {
     taken_at(begin_, from / taken_calls::size).from[from % taken_calls::size].store(calls, std::memory_order_release);
   }
 
@@ -170,7 +171,7 @@ class peer_board {
   /// Whether the worker has taken a call of the one with this place, or is done with all that it will ever take.
   bool took(std::size_t from, std::uint64_t call) const {
     const taken_calls& t = board::taken_at(begin_, from / taken_calls::size);
-    return t.from[from % taken_calls::size].load(std::memory_order_acquire) > call || t.board.load(std::memory_order_relaxed) != number_;
+    return t.from[from % taken_calls::size].load(std::memory_order_acquire) > call || t.board.load(std::memory_order_acquire) != number_;
   }
 
  private:

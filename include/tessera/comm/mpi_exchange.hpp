@@ -22,13 +22,10 @@ class mpi_exchange final : public host_exchange {
         begun_(carrier.waiting_.begun(plan().id)),
         rounds_(detail::rounds_of(plan())) {
     tag_ = carrier_.tag_of(plan().id);
-    bool any_near = false;
     for (const std::vector<leg>* legs : {&plan().sends, &plan().receives})
-      for (const leg& l : *legs) {
-        any_near = any_near || reads(carrier, plan(), l.peer);
-        sends_messages_ = sends_messages_ || travels(l.peer);
-      }
-    if (any_near) near_ = std::make_unique<detail::near_workers>(carrier_.node_, plan(), carrier_.rank());
+      for (const leg& l : *legs) sends_messages_ = sends_messages_ || travels(l.peer);
+    if (!plan().offers.empty() && plan().offers[plan().place_of(carrier_.rank())] != 0)
+      near_ = std::make_unique<detail::near_workers>(carrier_.node_, plan(), carrier_.rank());
     if (near_ && near_->has_sources()) carrier_.with_sources_.push_back(this);
     if (!plan().agreed()) return;
     carrier_.used_.insert(tag_);
@@ -48,14 +45,14 @@ class mpi_exchange final : public host_exchange {
 
   static mpi_call& mine(exchange_call& call) { return static_cast<mpi_call&>(call); }
 
-  static bool reads(const mpi_transport& carrier, const exchange_plan& plan, int worker) {
-    return detail::near_workers::reads(carrier.node_, plan, carrier.rank_, worker);
+  static bool is_near(const mpi_transport& carrier, const exchange_plan& plan, int worker) {
+    return detail::near_workers::share_boards(carrier.node_, plan, carrier.rank_, worker);
   }
   static bool all_near(const mpi_transport& carrier, const exchange_plan& plan) {
-    return std::all_of(plan.workers.begin(), plan.workers.end(), [&](int w) { return w == carrier.rank_ || reads(carrier, plan, w); });
+    return std::all_of(plan.workers.begin(), plan.workers.end(), [&](int w) { return w == carrier.rank_ || is_near(carrier, plan, w); });
   }
   // Whether boxes to and from a worker are messages.
-  bool travels(int worker) const { return worker != carrier_.rank() && !reads(carrier_, plan(), worker); }
+  bool travels(int worker) const { return worker != carrier_.rank() && !is_near(carrier_, plan(), worker); }
 
   std::unique_ptr<exchange_call> make_call() override { return std::make_unique<mpi_call>(plan(), rounds_); }
 
@@ -166,6 +163,10 @@ class mpi_exchange final : public host_exchange {
     refuse_if_given_up(c);
     if (!all_done(c)) wait(c);
     c.posted = false;
+    if (!open_.empty()) {  // its last boxes may have come while nobody went on with it
+      std::erase(open_, &c);
+      if (open_.empty()) std::erase(carrier_.going_on_, this);
+    }
     if (near_) near_->end(c.shows);
     c.give_back(carrier_.spare_);
   }
@@ -178,10 +179,7 @@ class mpi_exchange final : public host_exchange {
     open_.clear();
     if (!c.posted) return;
     const auto until = clock::now() + (carrier_.waiting_.failure() ? mpi_transport::a_while : mpi_transport::for_readers);
-    if (near_) {
-      while (!near_->may_end(c.shows, c, 0) && clock::now() < until) std::this_thread::yield();
-      near_->give_up(c.shows, c);
-    }
+    if (near_) near_->give_up(c.shows, c, until);
     for (std::size_t i = 0; i < plan().receives.size(); ++i)
       if (!c.is_done(i)) MPI_Cancel(&c.requests[i]);
     int done = 0;
@@ -215,7 +213,7 @@ class mpi_exchange final : public host_exchange {
     return true;
   }
   bool all_done(mpi_call& c) {
-    return receives_all(c) && all_came(c) && take_rounds(c) && (!near_ || near_->may_end(c.shows, c, carrier_.crowded_ ? 0 : looks_before_copies));
+    return receives_all(c) && all_came(c) && take_rounds(c) && (!near_ || near_->let_end(c.shows, c, carrier_.crowded_ ? 0 : looks_before_copies));
   }
   bool all_came(mpi_call& c) {
     if (c.all_came) return true;
@@ -246,7 +244,8 @@ class mpi_exchange final : public host_exchange {
         if (!of.is_done(request++)) add(l.peer, 0);
     };
     if (near_) near_->each_missing(c, [&](int worker) { add(worker, 0); });
-    messages(open_.empty() ? c : *open_.front(), plan().receives, 0);
+    messages(c, plan().receives, 0);
+    if (!open_.empty()) messages(*open_.front(), plan().receives, 0);
     messages(c, plan().sends, plan().receives.size());
     if (near_) near_->each_behind(c, add);
     return all;
@@ -267,7 +266,9 @@ class mpi_exchange final : public host_exchange {
     std::optional<message_wait> here;
     while (!all_done(c)) {
       if (carrier_.meanwhile) carrier_.meanwhile();
-      if (!p.pause() || p.waited() < mpi_transport::a_moment) continue;
+      if (!p.pause()) continue;
+      if (!sends_messages_) carrier_.read();  // so that messages of other calls go on
+      if (p.waited() < mpi_transport::a_moment) continue;
       if (!here) here.emplace(carrier_, plan().id, c, [this, &c] { return needs(c); });
       here->look();
     }

@@ -88,7 +88,7 @@ class mpi_node {
   // Whoever may look at a process's files may open them; another one with its number, as other containers have, is not taken for it.
   static bool map(const node_heap::card& of, view& where, std::string& why) {
     const std::string path = "/proc/" + std::to_string(of.process) + "/fd/" + std::to_string(of.file);
-    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat is {};
     void* pages = MAP_FAILED;
     if (file >= 0 && fstat(file, &is) == 0) {

@@ -42,7 +42,9 @@ class mpi_transport final : public message_transport {
   }
 
   ~mpi_transport() override {
-    for (const auto& n : left_behind_) n->stay();
+    forget_agreements();
+    for (const auto& n : left_behind_)
+      if (!n->is_read()) n->stay();
   }
 
   static constexpr std::uint64_t agreement_tags = 1024;  ///< the first ones

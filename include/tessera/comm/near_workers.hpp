@@ -6,7 +6,9 @@
 #include <tessera/comm/reader_copy.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
+#include <thread>
 #include <vector>
 
 namespace tessera::detail {
@@ -18,26 +20,26 @@ namespace tessera::detail {
 class near_workers {
  public:
   near_workers(const mpi_node& node, const exchange_plan& plan, int rank)
-      : heap_(node.heap()), me_(plan.place_of(rank)), copy_(plan, [&](int worker) { return reads(node, plan, rank, worker); }) {
+      : heap_(node.heap()), me_(plan.place_of(rank)), copy_(plan, [&](int worker) { return share_boards(node, plan, rank, worker); }) {
     const auto board_of = [&](int worker) { return peer_board(node.heap_of(worker), plan.offers[plan.place_of(worker)], plan.workers.size()); };
     for (const leg& l : plan.receives) {
       source_of_.push_back(none);
-      if (!reads(node, plan, rank, l.peer)) continue;
+      if (!share_boards(node, plan, rank, l.peer)) continue;
       auto known = std::find_if(sources_.begin(), sources_.end(), [&](const source& s) { return s.worker == l.peer; });
       if (known == sources_.end()) known = sources_.insert(sources_.end(), {l.peer, plan.place_of(l.peer), board_of(l.peer), {}});
       source_of_.back() = static_cast<std::size_t>(known - sources_.begin());
       known->boxes.push_back({l.extents, {l.there, l.here}});
     }
     for (const leg& l : plan.sends)
-      if (reads(node, plan, rank, l.peer) && std::none_of(readers_.begin(), readers_.end(), [&](const reader& r) { return r.worker == l.peer; }))
+      if (share_boards(node, plan, rank, l.peer) && std::none_of(readers_.begin(), readers_.end(), [&](const reader& r) { return r.worker == l.peer; }))
         readers_.push_back({l.peer, board_of(l.peer)});
     board_ = std::make_unique<board>(heap_, plan.offers[me_], plan.workers.size());
   }
   near_workers(const near_workers&) = delete;
   near_workers& operator=(const near_workers&) = delete;
 
-  /// Whether a worker reads what another shows: where both offered a board when they agreed on the plan.
-  static bool reads(const mpi_node& node, const exchange_plan& plan, int rank, int worker) {
+  /// Whether two workers read what the other shows: both offered a board when they agreed on the plan.
+  static bool share_boards(const mpi_node& node, const exchange_plan& plan, int rank, int worker) {
     const auto offers = [&](int w) { return plan.offers[plan.place_of(w)] != 0; };
     return worker != rank && !plan.offers.empty() && node.near(rank, worker) && offers(rank) && offers(worker);
   }
@@ -60,8 +62,8 @@ class near_workers {
     if (heap_.holds(c.in.data)) board_->show(*s.place, c.sequence, c.in);
     else show_copy(*s.place, c);
   }
-  /// Whether the tensor of a call may be changed: all have read it, or find a copy of it; that is made when it was asked for `patience` times.
-  bool may_end(shown& s, const exchange_call& c, unsigned patience) {
+  /// Whether the tensor of a call may be changed: all have read it, or find a copy of it, which is made when this was asked `patience` times.
+  bool let_end(shown& s, const exchange_call& c, unsigned patience) {
     if (readers_.empty() || is_read(c.sequence)) return true;
     if (copy_.ahead() == 0 || (c.sequence >= copy_.ahead() && !is_read(c.sequence - copy_.ahead()))) return false;
     if (s.place->copied) return true;
@@ -83,10 +85,18 @@ class near_workers {
     for (const reader& r : readers_)
       if (!r.board.took(me_, c.sequence - ahead)) each(r.worker, ahead);
   }
-  /// A call that will not end: nobody reads its tensor afterwards.
-  void give_up(shown& s, const exchange_call& c) {
+  /// A call that will not end: its readers have until then to come, and afterwards nobody reads its tensor.
+  void give_up(shown& s, const exchange_call& c, std::chrono::steady_clock::time_point until) noexcept {
     if (s.place == nullptr) return;
-    if (!may_end(s, c, 0)) board_->hide(*s.place);
+    try {
+      for (bool is_shown = s.place->used && s.place->call == c.sequence; is_shown && !let_end(s, c, 0); std::this_thread::yield())
+        if (std::chrono::steady_clock::now() > until) {
+          board_->hide(*s.place);
+          is_shown = false;
+        }
+    } catch (const std::exception&) {  // no memory for a copy
+      board_->hide(*s.place);
+    }
     end(s);
   }
 
@@ -183,7 +193,7 @@ class near_workers {
     std::atomic_thread_fence(std::memory_order_acquire);
     return s.shown->begun.load(std::memory_order_acquire) == s.begun;
   }
-  void took(source& s) { board_->took(s.place, ++s.taken); }
+  void took(source& s) { board_->say_taken(s.place, ++s.taken); }
 
   node_heap& heap_;
   std::size_t me_;

@@ -68,6 +68,8 @@ class transport : public std::enable_shared_from_this<transport> {
  protected:
   /// What an exchange holds of its transport. Those of agreements hold nothing: the transport itself has them.
   std::shared_ptr<const void> held_by(const exchange_plan& plan) const { return plan.agrees() ? nullptr : shared_from_this(); }
+  /// Lets them go, where they need what a transport has.
+  void forget_agreements() { agreements_.clear(); }
 
  private:
   friend class agreement;
