@@ -263,7 +263,7 @@ void meet_beyond(clique& c, int rank) {
   const shared_folder& there = *c.beyond;
   for (auto& [pair, posted] : c.between) {
     if (pair.first == pair.second) continue;
-    const auto next = [&] { return fmt::format("{} to {}, {}", pair.first, pair.second, c.passed[pair]); };
+    const auto next = [&, &between = pair] { return fmt::format("{} to {}, {}", between.first, between.second, c.passed[between]); };
     auto& [sends, receives] = posted;
     for (; !sends.empty(); sends.pop_front(), ++c.passed[pair]) {
       there.put(next(), sends.front()->from, sends.front()->bytes);
