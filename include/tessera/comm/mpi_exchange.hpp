@@ -267,7 +267,6 @@ class mpi_exchange final : public host_exchange {
     while (!all_done(c)) {
       if (carrier_.meanwhile) carrier_.meanwhile();
       if (!p.pause()) continue;
-      if (!sends_messages_) carrier_.read();  // so that messages of other calls go on
       if (p.waited() < mpi_transport::a_moment) continue;
       if (!here) here.emplace(carrier_, plan().id, c, [this, &c] { return needs(c); });
       here->look();
