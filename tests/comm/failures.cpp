@@ -372,11 +372,11 @@ namespace {
 /// What workers that share no memory tell each other, one message at a time, and who waits for whom.
 class mailboxes {
  public:
-  explicit mailboxes(int size) : needs(static_cast<std::size_t>(size)) {
+  explicit mailboxes(int size) : needs(static_cast<std::size_t>(size)), lacks(needs) {
     for (int w = 0; w < size; ++w)
       workers.push_back(std::make_unique<detail::waiting>(
           w, size, [this](int to, const detail::wait_message& m) { mail.emplace_back(to, m); },
-          [this, w] { return needs[static_cast<std::size_t>(w)]; }));
+          [this, w] { return needs[static_cast<std::size_t>(w)]; }, [this, w](auto, auto) { return lacks[static_cast<std::size_t>(w)]; }));
     for (int w = 0; w < size; ++w) calls.push_back(std::make_unique<exchange_call>());
   }
   detail::waiting& at(int w) { return *workers[static_cast<std::size_t>(w)]; }
@@ -403,6 +403,7 @@ class mailboxes {
 
   std::deque<std::pair<int, detail::wait_message>> mail;
   std::vector<std::vector<detail::waiting::need>> needs;
+  std::vector<std::vector<detail::waiting::need>> lacks;  // of calls that they began
   std::vector<std::unique_ptr<exchange_call>> calls;
   std::map<std::pair<int, std::uint64_t>, std::uint64_t> begun;
   std::vector<std::unique_ptr<detail::waiting>> workers;
@@ -466,6 +467,57 @@ TEST_CASE("a worker that ended before it began a call is lost to those that wait
   all.wait(0, 7, {{1}});
   all.at(0).ask();
   CHECK(all.deliver() == lost);
+}
+
+TEST_CASE("a worker that cannot take a call which it began sends the question on to those whose terms it lacks") {
+  mailboxes all(3);
+  all.begin(0, 7);  // and computes
+  all.lacks[0] = {{2}};
+  all.wait(2, 8, {{1}});
+  all.wait(1, 7, {{.peer = 0, .reads = true}});
+  all.at(1).ask();
+  CHECK(all.deliver() == ring);
+  mailboxes others(3);
+  others.begin(0, 7);
+  others.lacks[0] = {{2}};
+  others.wait(1, 7, {{.peer = 0, .reads = true}});
+  others.at(1).ask();
+  CHECK(others.deliver() == "");
+  CHECK(others.at(1).behind() == 2);  // which computes,
+  others.at(2).end();
+  CHECK(others.deliver() == lost);    // and ends
+  mailboxes needless(3);
+  needless.begin(0, 7);
+  needless.lacks[0] = {{2}};
+  needless.wait(2, 8, {{1}});
+  needless.wait(1, 7, {{0}});  // for a box, which is on its way
+  needless.at(1).ask();
+  CHECK(needless.deliver() == "");
+}
+
+TEST_CASE("calls of an exchange that a worker let go count until its workers agree on another one") {
+  const auto of = [](std::uint64_t id, std::vector<int> workers) {
+    exchange_plan p;
+    p.id = id;
+    p.workers = std::move(workers);
+    return p;
+  };
+  const auto asked = [&](const std::function<void(detail::waiting&)>& meanwhile) {
+    mailboxes all(2);
+    all.at(1).bind(of(7, {0, 1}));
+    all.begin(0, 7);
+    all.begin(1, 7);
+    all.at(1).let_go(of(7, {0, 1}));
+    meanwhile(all.at(1));
+    all.at(1).end();
+    all.mail.clear();
+    all.wait(0, 7, {{1}});
+    all.at(0).ask();
+    return all.deliver();
+  };
+  CHECK(asked([](auto&) {}) == lost);
+  CHECK(asked([&](auto& w) { w.bind(of(8, {1, 2})); }) == lost);
+  CHECK(asked([&](auto& w) { w.bind(of(8, {0, 1, 2})); }) == "");
 }
 
 TEST_CASE("of workers that met an error the lowest says it, however late its word comes") {

@@ -94,6 +94,35 @@ void add_twice(ts::team_state& state, bool gives_up) {
   if (first) first->finish();
 }
 
+/// The second worker ends a sum on the first and then sends to the third, which receives before it gives its term; the first one, which begins the sum
+/// at once, waits for that term, or for another call of the third.
+void add_in_a_ring(ts::team_state& state, bool waits_elsewhere) {
+  const auto bound = [&](ts::map what, const ts::layout& from, const ts::layout& to) {
+    return state.bound({what, from, to, ts::combine::sum}, ts::element::float64);
+  };
+  const auto sum = bound(ts::map::fold, numbers({ts::role::partial}, 3000), held_by(0, 3000));
+  const auto to_third = bound(ts::map::move, held_by(1, 3000), held_by(2, 3000));
+  const auto from_third = bound(ts::map::move, held_by(2, 3000), held_by(0, 3000));
+  std::vector<double> in(3000), out(3000), other(3000);
+  const auto start = [&](const auto& e, std::vector<double>& to) {
+    ts::region gives = memory(in), takes = memory(to);
+    gives.extents = e->input_extents();
+    takes.extents = e->output_extents();
+    return e->start(gives, takes);
+  };
+  const int me = state.rank();
+  if (me == 0) {
+    ts::in_flight adds = start(sum, out);
+    if (waits_elsewhere) start(from_third, other).finish();
+    adds.finish();
+    return;
+  }
+  if (me == 1) start(sum, out).finish();
+  start(to_third, other).finish();
+  if (me == 2) start(sum, out).finish();
+  if (me == 2 && waits_elsewhere) start(from_third, other).finish();
+}
+
 /// Sends a number to a worker, or takes a byte from one.
 void carry(ts::transport& carrier, int peer, bool sends) {
   static double number = 1;
@@ -175,6 +204,7 @@ int main(int argc, char** argv) {
       move_one(state, held_by((me + 1) % 3), held_by(me));
       return move_one(state, held_by(me), held_by((me + 2) % 3));
     }
+    if (how == "ring of a sum" || how == "ring beside a sum") return add_in_a_ring(state, how == "ring beside a sum");
     if (how == "gives up the first") return add_twice(state, me == 1);
     if (how == "stuck at the end") {
       if (me == 1) get_stuck();
@@ -187,6 +217,14 @@ int main(int argc, char** argv) {
       ts::in_flight call = e->start(memory(in), memory(out));
       if (me == 1) std::raise(SIGKILL);
       call.finish();
+    }
+    if (how == "leaves what is bound") {
+      const auto e = many(state);
+      std::vector<double> in(100'000);
+      std::vector<double> out(300'000);
+      e->start(memory(in), memory(out)).finish();
+      if (me != 1) e->start(memory(in), memory(out)).finish();
+      return;
     }
     if (how == "gives up" || how == "goes on" || how == "ends silently") many(state);
     if (me == 1) {

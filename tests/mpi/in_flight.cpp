@@ -70,6 +70,28 @@ std::string late_at_times(transport& c) {
   return wrong;
 }
 
+// Two sums of four rounds under way on the first worker, begun while others end; whoever gives terms comes late.
+std::string late_rounds(transport& c) {
+  std::string wrong;
+  dice d{static_cast<std::uint64_t>(c.rank())};
+  flight ends(c, summed_on(c.size(), 8, 0), 1), begins(ends, 1);
+  flight *first = &ends, *second = &begins;
+  const auto start = [&](flight& f, int salt) {
+    if (c.rank() != 0) std::this_thread::sleep_for(std::chrono::microseconds(d.roll(0, 200)));
+    f.fill(salt);
+    f.start();
+  };
+  start(*first, 1);
+  for (int salt = 2; salt < 500; ++salt) {
+    start(*second, salt);
+    first->finish();
+    wrong += first->right();
+    std::swap(first, second);
+  }
+  first->finish();
+  return wrong + first->right();
+}
+
 }  // namespace
 
 TEST_CASE("calls under way together over MPI keep their boxes apart") {
@@ -92,6 +114,12 @@ TEST_CASE("readers that come late at times find what was sent though it is writt
   const caching_allocator::service memory(launch_options{});
   judge(late_at_times, {.most_tags = 1 << 20, .heap = &node_heap::of_process()});
   judge(late_at_times, {.most_tags = 1 << 20, .heap = &node_heap::of_process(), .per_node = 2});
+}
+
+TEST_CASE("a sum of rounds that ends leaves the one that goes on its boxes") {
+  const caching_allocator::service memory(launch_options{});
+  judge(late_rounds, {.most_tags = 1 << 20, .smallest_piece = 16, .heap = &node_heap::of_process()});
+  judge(late_rounds, {.most_tags = 1 << 20, .smallest_piece = 16, .heap = &node_heap::of_process(), .per_node = 2});
 }
 
 TEST_CASE("exchanges that are more than MPI has tags come and go beside one that stays") {

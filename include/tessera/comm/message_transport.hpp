@@ -62,13 +62,16 @@ class message_transport : public transport {
   message_transport(int rank, int size)
       : rank_(rank),
         waiting_(
-            rank, size, [this](int to, const detail::wait_message& m) { tell(to, m); }, [this] { return needs_(); }),
+            rank, size, [this](int to, const detail::wait_message& m) { tell(to, m); }, [this] { return needs_(); },
+            [this](std::uint64_t exchange, std::uint64_t call) { return missing(exchange, call); }),
         size_(size) {}
 
   /// Sends a message without waiting.
   virtual void tell(int to, const detail::wait_message& message) = 0;
   /// Hears the messages that are here.
   virtual void read() = 0;
+  /// Those whose terms this worker lacks of a call that it began, where who gave one waits until it is taken.
+  virtual std::vector<detail::waiting::need> missing(std::uint64_t, std::uint64_t) const { return {}; }
 
   int rank_;
   detail::waiting waiting_;

@@ -29,17 +29,18 @@ class mpi_exchange final : public host_exchange {
     if (near_ && near_->has_sources()) carrier_.with_sources_.push_back(this);
     if (!plan().agreed()) return;
     carrier_.used_.insert(tag_);
-    carrier_.waiting_.bind(plan().id);
+    carrier_.waiting_.bind(plan());
   }
   ~mpi_exchange() override {
     std::erase(carrier_.going_on_, this);
     std::erase(carrier_.with_sources_, this);
     if (plan().agreed()) carrier_.used_.erase(tag_);
-    if (!plan().agrees()) carrier_.waiting_.forget(plan().id);
+    if (!plan().agrees()) carrier_.waiting_.let_go(plan());
     if (near_ && !near_->is_read()) carrier_.left_behind_.push_back(std::move(near_));
   }
 
  private:
+  friend class mpi_transport;
   using clock = mpi_transport::clock;
   using letter = mpi_call::letter;
 
@@ -232,23 +233,35 @@ class mpi_exchange final : public host_exchange {
     return c.all_came = true;
   }
 
-  // Who has to begin the call, or one before it: whose box has not come, and who has not taken one.
-  std::vector<detail::waiting::need> needs(const mpi_call& c) const {
-    std::vector<detail::waiting::need> all;
-    const auto add = [&](int peer, std::uint64_t behind) {
-      const auto same = [&](const detail::waiting::need& n) { return n.peer == peer; };
-      if (std::none_of(all.begin(), all.end(), same)) all.push_back({peer, offers_else(peer), behind});
-    };
-    const auto messages = [&](const mpi_call& of, const std::vector<leg>& legs, std::size_t request) {
-      for (const leg& l : legs)
-        if (!of.is_done(request++)) add(l.peer, 0);
-    };
-    if (near_) near_->each_missing(c, [&](int worker) { add(worker, 0); });
-    messages(c, plan().receives, 0);
-    if (!open_.empty()) messages(*open_.front(), plan().receives, 0);
-    messages(c, plan().sends, plan().receives.size());
-    if (near_) near_->each_behind(c, add);
+  using needs = std::vector<detail::waiting::need>;
+
+  void add(needs& all, int peer, bool reads, std::uint64_t behind) const {
+    const auto same = [&](const detail::waiting::need& n) { return n.peer == peer; };
+    if (std::none_of(all.begin(), all.end(), same)) all.push_back({peer, offers_else(peer), reads, behind});
+  }
+  void add_messages(needs& all, const mpi_call& c, const std::vector<leg>& legs, std::size_t request) const {
+    for (const leg& l : legs)
+      if (!c.is_done(request++)) add(all, l.peer, false, 0);
+  }
+  // Who has to begin the call: whose box has not come. Messages of one worker come in the order of its calls.
+  needs missing(const mpi_call& c) const {
+    needs all;
+    if (near_) near_->each_missing(c, [&](int worker) { add(all, worker, false, 0); });
+    add_messages(all, c, plan().receives, 0);
+    if (!open_.empty() && open_.front()->sequence <= c.sequence) add_messages(all, *open_.front(), plan().receives, 0);
     return all;
+  }
+  // And who has not taken one, of this call or of one before it.
+  needs needed(const mpi_call& c) const {
+    needs all = missing(c);
+    add_messages(all, c, plan().sends, plan().receives.size());
+    if (near_) near_->each_behind(c, [&](int worker, std::uint64_t behind) { add(all, worker, true, behind); });
+    return all;
+  }
+  // A Fold is taken when all its terms are there, a box of a Move at once.
+  needs missing(std::uint64_t sequence) const {
+    const auto call = std::find_if(open_.begin(), open_.end(), [&](const mpi_call* c) { return c->sequence == sequence; });
+    return call == open_.end() || !plan().fold ? needs{} : missing(**call);
   }
   // A box that is here and not received is one that no call takes, unless a call takes it later.
   bool offers_else(int peer) const {
@@ -268,7 +281,7 @@ class mpi_exchange final : public host_exchange {
       if (carrier_.meanwhile) carrier_.meanwhile();
       if (!p.pause()) continue;
       if (p.waited() < mpi_transport::a_moment) continue;
-      if (!here) here.emplace(carrier_, plan().id, c, [this, &c] { return needs(c); });
+      if (!here) here.emplace(carrier_, plan().id, c, [this, &c] { return needed(c); });
       here->look();
     }
   }
@@ -284,6 +297,11 @@ class mpi_exchange final : public host_exchange {
   bool sends_messages_ = false;                 // or receives some
   int tag_ = 0;
 };
+
+inline std::vector<detail::waiting::need> mpi_transport::missing(std::uint64_t exchange, std::uint64_t sequence) const {
+  const auto e = std::find_if(with_sources_.begin(), with_sources_.end(), [&](const mpi_exchange* x) { return x->plan().id == exchange; });
+  return e == with_sources_.end() ? std::vector<detail::waiting::need>{} : (*e)->missing(sequence);
+}
 
 inline std::shared_ptr<bound_exchange> mpi_transport::bind(exchange_plan plan) {
   auto held = held_by(plan);

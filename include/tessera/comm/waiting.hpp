@@ -40,6 +40,7 @@ struct wait_message {
   int first = 0;   ///< who asked first
   int waits_for = -1;
   bool offered_else = false;      ///< the reader sent the sender a box that none of the sender's calls takes
+  bool reads = false;             ///< it is asked about a call that it has to take too, not only to begin
   std::uint64_t asked = 0;        ///< the first one's number for its question
   std::uint64_t exchange = 0;     ///< the id of the one that the sender waits in,
   std::uint64_t sequence = 0;     ///< and which of its calls
@@ -51,29 +52,41 @@ struct wait_message {
 /// How workers that share no memory find out that they wait for ever: by edge chasing (Chandy, Misra and Haas 1983).
 ///
 /// A worker that has waited for a while asks those that it needs to begin its call. One that began it says only whom it waits for, as
-/// it may not have taken its box yet, and sends nothing on: its own box is on its way. One that computes reads the question when it
+/// it may not have taken its box yet, and sends nothing on: its own box is on its way. If it has to take the call as well, which it can as soon as it
+/// has all terms, it sends the question on for who asks, to those whose terms are missing. One that computes reads the question when it
 /// waits itself, so it may compute as long as it likes. One that waits sends the question on to those that it needs in its turn. A
 /// question that comes back to who asked it went round workers of which each waits for the next, and no other could have moved them
 /// meanwhile: all stop. The last that began to wait in a ring finds all the others waiting, so one question a wait is enough.
 class waiting {
  public:
-  /// A worker that has to begin the call which this one waits in, or one of so many calls before.
+  /// A worker that has to begin the call which this one waits in, or to take one of so many calls before.
   struct need {
     int peer = 0;
     bool offers_else = false;
+    bool reads = false;
     std::uint64_t behind = 0;
   };
   using post = std::function<void(int to, const wait_message&)>;
   using needs = std::function<std::vector<need>()>;
+  using terms = std::function<std::vector<need>(std::uint64_t exchange, std::uint64_t sequence)>;
 
-  waiting(int me, int size, post send, needs now)
-      : me_(me), send_(std::move(send)), needs_(std::move(now)), left_(static_cast<std::size_t>(size), false), heard_(left_.size(), 0), silent_(left_) {}
+  /// now() says whom the call needs that this worker waits in, and missing(exchange, call) whose terms it lacks of one that it began.
+  waiting(int me, int size, post send, needs now, terms missing)
+      : me_(me), send_(std::move(send)), needs_(std::move(now)), missing_(std::move(missing)), left_(static_cast<std::size_t>(size), false), heard_(left_.size(), 0), silent_(left_) {}
 
   /// How many calls of an exchange the worker began.
   std::uint64_t& begun(std::uint64_t exchange) { return begun_[exchange]; }
-  /// An exchange that workers agreed on is bound, and goes again: then all its calls have ended.
-  void bind(std::uint64_t exchange) { bound_ = std::max(bound_, exchange); }
-  void forget(std::uint64_t exchange) { begun_.erase(exchange); }
+  /// An exchange that workers agreed on is bound: their calls of those that this one let go before have ended.
+  void bind(const exchange_plan& plan) {
+    bound_ = std::max(bound_, plan.id);
+    std::erase_if(let_go_, [&](const let_go_exchange& e) {
+      const bool of_these = std::includes(plan.workers.begin(), plan.workers.end(), e.workers.begin(), e.workers.end());
+      if (of_these) begun_.erase(e.id);
+      return of_these;
+    });
+  }
+  /// This worker begins no more calls of an exchange; others may still wait in one.
+  void let_go(const exchange_plan& plan) { let_go_.push_back({plan.id, plan.workers}); }
 
   /// From now on the worker waits in a call; then again it does not.
   void enter(std::uint64_t exchange, const exchange_call& call) {
@@ -187,6 +200,11 @@ class waiting {
   }
 
  private:
+  struct let_go_exchange {
+    std::uint64_t id;
+    std::vector<int> workers;
+  };
+
   static std::size_t at(int worker) { return static_cast<std::size_t>(worker); }
 
   wait_message message(wait_message::kinds kind) const {
@@ -209,6 +227,7 @@ class waiting {
   void to_each_need(wait_message m) {
     for (const need& n : needs_()) {
       m.offered_else = n.offers_else;
+      m.reads = n.reads;
       m.sequence = call_->sequence - n.behind;
       send_(n.peer, m);
     }
@@ -218,9 +237,8 @@ class waiting {
     return found == begun_.end() ? q.exchange <= bound_ : found->second > q.sequence;
   }
 
-  // Tells who asked first whom this worker waits for, if it waits.
-  void answer(const wait_message& q) {
-    const std::vector<need> open = call_ == nullptr ? std::vector<need>{} : needs_();
+  // Tells who asked first whom this worker waits for, if it does.
+  void answer(const wait_message& q, const std::vector<need>& open) {
     if (open.empty() || q.first == me_) return;
     wait_message m = message(wait_message::answer);
     m.asked = q.asked;
@@ -229,7 +247,17 @@ class waiting {
   }
 
   void hear_question(const wait_message& q) {
-    if (begins(q)) return answer(q);
+    const auto waits_for = [this] { return call_ == nullptr ? std::vector<need>{} : needs_(); };
+    if (begins(q)) {
+      const std::vector<need> lacks = q.reads ? missing_(q.exchange, q.sequence) : std::vector<need>{};
+      wait_message on = q;
+      on.reads = false;
+      for (const need& n : lacks) {
+        on.offered_else = n.offers_else && call_ != nullptr;
+        send_(n.peer, on);
+      }
+      return answer(q, lacks.empty() ? waits_for() : lacks);
+    }
     if (ended_) {
       wait_message m = q;
       m.kind = wait_message::never;
@@ -254,14 +282,16 @@ class waiting {
       if (q.asked == asked_) fail(error::unpacked(on.told.view()));
       return;
     }
-    answer(q);
+    answer(q, waits_for());
     if (passed_.insert({q.first, q.asked}).second) to_each_need(on);
   }
 
   int me_;
   post send_;
   needs needs_;
+  terms missing_;
   std::unordered_map<std::uint64_t, std::uint64_t> begun_;  // calls of each exchange
+  std::vector<let_go_exchange> let_go_;                // whose calls are still counted
   std::uint64_t bound_ = 0;                            // the largest id of an exchange: its workers' ids grow
   std::uint64_t exchange_ = 0;                         // that it waits in,
   const exchange_call* call_ = nullptr;                // and which call of it

@@ -20,6 +20,7 @@ struct staged_call final : exchange_call {
   at::Tensor out_host;
   std::optional<in_flight> on_host;
   std::optional<c10::Event> begun;  // what the device has to do before the call is under way
+  bool brought = false;             // to the device
 };
 
 /// An exchange between tensors on devices that the hosts of their workers carry: boxes of other workers travel through the memory of both hosts, and
@@ -62,6 +63,7 @@ class staged_exchange final : public bound_exchange {
 
   void begin(exchange_call& call) override {
     staged_call& c = mine(call);
+    c.brought = false;
     const c10::DeviceGuard here(device_);
     if (!plan().covered && !c.has_own) detail::fill_neutral(on_device(c.out), c.out.element, plan().with);
     if (!c.has_own)
@@ -76,22 +78,25 @@ class staged_exchange final : public bound_exchange {
 
   bool arrived(exchange_call& call) override {
     staged_call& c = mine(call);
-    if (c.on_host && !c.on_host->arrived()) return false;
-    complete(call);
-    return true;
+    if (!c.brought && c.on_host->arrived()) bring(c);
+    return c.brought;
   }
 
   void complete(exchange_call& call) override {
     staged_call& c = mine(call);
-    if (!c.on_host) return;
     c.on_host->finish();
     c.on_host.reset();
+    if (!c.brought) bring(c);
+    c.in_host.reset();
+    c.out_host.reset();
+  }
+
+  void bring(staged_call& c) {
     const c10::DeviceGuard here(device_);
     c.begun->block(c10::impl::VirtualGuardImpl(device_.type()).getStream(device_));
     const region out = beside(c.out, come_, c.out_host);
     for (const part& p : come_) on_device(c.out.part(p.begin, p.extents)).copy_(on_host(out.part(p.begin, p.extents)));
-    c.in_host.reset();
-    c.out_host.reset();
+    c.brought = true;
   }
 
   void withdraw(std::unique_ptr<exchange_call> call) noexcept override { mine(*call).on_host.reset(); }

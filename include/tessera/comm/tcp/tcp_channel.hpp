@@ -27,9 +27,9 @@ struct tcp_channel {
     std::uint64_t offered = 0;  ///< with a box for this worker
   };
 
-  explicit tcp_channel(const std::uint64_t& begun) : calls(begun) {}
+  explicit tcp_channel(std::uint64_t begun) : calls(begun) {}
 
-  const std::uint64_t& calls;  ///< that this worker began
+  std::uint64_t calls;       ///< that this worker began
   tcp_exchange* bound = nullptr;
   bool gone = false;         ///< it was bound
   std::vector<int> readers;  ///< of its boxes

@@ -24,10 +24,11 @@ class tcp_exchange final : public host_exchange {
         channel_.readers.push_back(s.peer);
     channel_.bound = this;
     channel_.does = text_of({.moves = &plan().moves, .element = plan().element});
-    if (plan().agreed()) carrier_.waiting_.bind(plan().id);
+    if (plan().agreed()) carrier_.waiting_.bind(plan());
   }
   ~tcp_exchange() override {
     if (plan().agrees()) return;  // which ends with its transport
+    carrier_.waiting_.let_go(plan());
     channel_.bound = nullptr;
     channel_.gone = true;
     carrier_.drop_if_done(plan().id, channel_);
@@ -72,7 +73,7 @@ class tcp_exchange final : public host_exchange {
     if (tcp_transport::clock::now() > carrier_.next_look_) carrier_.listen();
     if (carrier_.ended()) throw error(refusal{code::worker_lost, me, me}, launch_ended);
     refuse_if_given_up(c);
-    ++begun_;
+    channel_.calls = ++begun_;
     c.here.assign(receives_.size(), false);
     c.terms.resize(plan().fold ? receives_.size() : 0);
     c.gone.assign(sends_.size(), false);

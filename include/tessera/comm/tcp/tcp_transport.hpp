@@ -62,9 +62,7 @@ class tcp_transport final : public message_transport {
 
   detail::tcp_channel& channel_of(std::uint64_t exchange) { return channels_.try_emplace(exchange, waiting_.begun(exchange)).first->second; }
   void drop_if_done(std::uint64_t exchange, const detail::tcp_channel& channel) {
-    if (!channel.is_done()) return;
-    channels_.erase(exchange);
-    waiting_.forget(exchange);
+    if (channel.is_done()) channels_.erase(exchange);
   }
 
   detail::tcp_connection& line_to(int worker) { return lines_[static_cast<std::size_t>(worker)]; }
