@@ -1,8 +1,9 @@
 // Forward and backward of a layer on two workers against two layers of LibTorch of half the size, one on each, at once: what splitting costs
 // beside the work. Alone: on threads. Under mpirun: over MPI. One JSON line a layer, of all or of those that are named; --small takes small boxes.
-// scripts/bench layers runs both and judges medians.
+// --tiny takes boxes on which nothing is to do, and against each layer the whole of LibTorch's, on either worker: what a call costs.
+// scripts/bench layers runs all and judges medians.
 //
-// Both sides run in turns on the same workers, one call a batch; a batch takes from its first worker's beginning to its last one's end.
+// Both sides run in turns on the same workers, one call a batch, of tiny ones many; a batch takes from its first worker's beginning to its last one's end.
 #include "benchmarks/calls/crew.hpp"
 
 #include <tessera/comm/environment.hpp>
@@ -29,7 +30,7 @@ struct layer_case {
   int cut;
   std::function<ts::nn::dynamic_flow(const ts::nn::dynamic_flow&)> add;
   std::vector<sizes> weights;  // of the serial half
-  sizes half;
+  sizes half;                  // of the input; of a tiny one all
   std::function<at::Tensor(const at::Tensor&, const std::vector<at::Tensor>&)> serial;
 };
 
@@ -63,12 +64,37 @@ std::vector<layer_case> cases(index_t k) {
   };
 }
 
+std::vector<layer_case> tiny_cases() {
+  using namespace ts::nn;
+  using all = const std::vector<at::Tensor>&;
+  using one = const at::Tensor&;
+  const sizes rows{2, 4, 64}, image{1, 8, 8, 8};
+  const auto linear = [](const auto& x) { return x | linear_layer{.out = 64}; };
+  const auto conv = [](const auto& x) { return x | conv_layer{.out = 8, .kernel = {3, 3}, .padding = {1}}; };
+  const auto its_linear = [](one x, all w) { return at::linear(x, w[0], w[1]); };
+  const auto its_conv = [](one x, all w) { return at::conv2d(x, w[0], w[1], 1, 1); };
+  return {
+      {"linear", rows, 0, linear, {{64, 64}, {64}}, rows, its_linear},
+      {"linear_features", rows, 2, linear, {{64, 64}, {64}}, rows, its_linear},
+      {"conv_space", image, 2, conv, {{8, 8, 3, 3}, {8}}, image, its_conv},
+      {"conv_channels", image, 1, conv, {{8, 8, 3, 3}, {8}}, image, its_conv},
+      {"max_pool", image, 2, [](const auto& x) { return x | max_pool_layer{.kernel = {3, 3}, .stride = {2}, .padding = {1}}; }, {}, image,
+       [](one x, all) { return at::max_pool2d(x, {3, 3}, {2, 2}, {1, 1}); }},
+      {"avg_pool", image, 2, [](const auto& x) { return x | avg_pool_layer{.kernel = {2, 2}, .stride = {2}}; }, {}, image,
+       [](one x, all) { return at::avg_pool2d(x, {2, 2}, {2, 2}); }},
+      {"layer_norm", rows, 2, [](const auto& x) { return x | layer_norm_layer{}; }, {{64}, {64}}, rows,
+       [](one x, all w) { return at::layer_norm(x, {64}, w[0], w[1]); }},
+      {"mlp", rows, 2, [](const auto& x) { return gelu(x | linear_layer{.out = 256}) | linear_layer{.out = 64}; },
+       {{256, 64}, {256}, {64, 256}, {64}}, rows, [](one x, all w) { return at::linear(at::gelu(at::linear(x, w[0], w[1])), w[2], w[3]); }},
+  };
+}
+
 double median(std::vector<double> v) {
   std::sort(v.begin(), v.end());
   return v[v.size() / 2];
 }
 
-void measure(calls::crew& crew, const ts::team_handle& team, const layer_case& c, int batches) {
+void measure(::calls::crew& crew, const ts::team_handle& team, const layer_case& c, int batches, int calls) {
   ts::layout cut;
   cut.mesh = team->mesh();
   cut.roles.resize(1);
@@ -101,12 +127,12 @@ void measure(calls::crew& crew, const ts::team_handle& team, const layer_case& c
     for (const at::Tensor& w : weights) w.mutable_grad().reset();
   };
 
-  std::vector<std::vector<calls::span>> spans(2);
+  std::vector<std::vector<::calls::span>> spans(2);
   const auto now = [] { return std::chrono::duration<double>(clock_type::now().time_since_epoch()).count(); };
   const auto batch = [&](std::size_t i, const auto& call) {
     crew.meet();
     const double began = now();
-    call();
+    for (int k = 0; k < calls; ++k) call();
     spans[i].push_back({began, now()});
   };
   for (int b = 0; b < batches; ++b) {
@@ -120,14 +146,14 @@ void measure(calls::crew& crew, const ts::team_handle& team, const layer_case& c
   }
   if (team->rank() == 0)
     fmt::print("{{\"layer\": \"{}\", \"transport\": \"{}\", \"tessera\": {:.1f}, \"serial\": {:.1f}, \"unit\": \"microseconds\"}}\n", c.name,
-               team->carrier().traits().name, 1e6 * median(took[0]), 1e6 * median(took[1]));
+               team->carrier().traits().name, 1e6 * median(took[0]) / calls, 1e6 * median(took[1]) / calls);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   std::vector<std::string_view> named(argv + 1, argv + argc);
-  const bool once = std::erase(named, "--once") > 0, small = std::erase(named, "--small") > 0;
+  const bool once = std::erase(named, "--once") > 0, small = std::erase(named, "--small") > 0, tiny = std::erase(named, "--tiny") > 0;
   ts::mesh_value row;
   row.axes.push({ts::text("worker"), 2, 1});
   ts::launch_options options;
@@ -136,7 +162,8 @@ int main(int argc, char** argv) {
   return ts::launch(argc, argv, options, ts::row_major(row), [&](const ts::team_handle& team) {
     at::set_num_threads(1);
     c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
-    for (const layer_case& c : cases(small ? 1 : 2))
-      if (named.empty() || std::find(named.begin(), named.end(), c.name) != named.end()) measure(crew, team, c, once ? 1 : small ? 44 : 22);
+    for (const layer_case& c : tiny ? tiny_cases() : cases(small ? 1 : 2))
+      if (named.empty() || std::find(named.begin(), named.end(), c.name) != named.end())
+        measure(crew, team, c, once ? 1 : small || tiny ? 44 : 22, tiny && !once ? 50 : 1);
   });
 }
