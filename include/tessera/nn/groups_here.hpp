@@ -7,12 +7,6 @@
 
 namespace tessera::detail {
 
-/// Means of groups and squares from them, with a dimension of one element for each that a group has: of a part the squares' sum, of all their mean.
-struct moments {
-  at::Tensor mean;
-  at::Tensor squares;
-};
-
 /// The groups of a normalisation on one worker.
 class groups_here {
  public:
@@ -32,10 +26,15 @@ class groups_here {
       silent_.push_back(size_of(part[0]) == 0 ? part : holding{});
     }
     coordinates mine;
-    if (!whole_.mesh.locate(rank, mine)) return;
+    if (whole_.mesh.locate(rank, mine)) {
+      here_ = elements_at(mine).clamp_min(1);
+      if (cut_ && silent_[0].empty()) counts_ = counts(mine, layer.exchanges[0].to->layout().dims[0].extent / sent_);
+    }
+    const box_vector& box = layer.inputs[0].to->extents();
+    find_lines({box.begin(), box.end()});
     const c10::Device device = device_of(*team_);
-    here_ = elements_at(mine).clamp_min(1).to(device);
-    if (cut_ && silent_[0].empty()) counts_ = counts(mine, layer.exchanges[0].to->layout().dims[0].extent / sent_).to(device);
+    here_ = here_.to(device);
+    if (counts_.defined()) counts_ = counts_.to(device);
   }
 
   /// Whether workers share groups.
@@ -48,12 +47,8 @@ class groups_here {
   index_t of_channels(const at::Tensor& x) const { return of_.channels.said() ? ranges_ : x.size(1); }
   /// A parameter as it meets boxes.
   at::Tensor along(const at::Tensor& x) const { return of_.by_channel ? a_channel(x) : x; }
-  /// The gradient of a parameter, of what rows or columns have, or of its own numbers.
-  at::Tensor of_parameters(const at::Tensor& sums, const at::Tensor& parameter) const {
-    if (!of_.by_channel) return sums.view_as(parameter).to(parameter.scalar_type());
-    at::Tensor all = sums.transpose(0, 1).flatten(1).sum(1);
-    return all.view_as(parameter).to(parameter.scalar_type());
-  }
+  /// Rows and columns of this worker's box on the host.
+  const line_groups& lines() const { return lines_; }
   /// The extents of a group here, as LibTorch's kernels take them.
   std::vector<index_t> sizes(const at::Tensor& x) const { return x.sizes().slice(x.sizes().size() - over_.size()).vec(); }
   /// What groups have, for each of their channels.
@@ -63,21 +58,6 @@ class groups_here {
     sizes.insert(sizes.begin() + 2, widest_);
     const at::Tensor all = of_groups.unsqueeze(2).expand(sizes).flatten(1, 2);
     return places_.defined() ? all.index_select(1, places_) : all;
-  }
-
-  /// How kernels take a box. Where groups are channels of one element a sample, they are columns.
-  row_form form(const at::Tensor& x) const {
-    const index_t columns = c10::size_from_dim_(of_.by_channel ? 2 : static_cast<int>(x.sizes().size() - over_.size()), x.sizes());
-    if (of_.by_channel && !of_.by_sample && columns == 1) return {x.size(0), x.size(1), true, true};
-    return {c10::size_to_dim_(of_.by_channel ? 2 : static_cast<int>(x.sizes().size() - over_.size()), x.sizes()), columns, false, !of_.by_channel};
-  }
-  /// The extents of a number for each row or column of that form, as it meets the box.
-  std::vector<index_t> lines(const at::Tensor& x) const {
-    std::vector<index_t> sizes = x.sizes().vec();
-    const bool along = form(x).groups_along;
-    for (std::size_t d = 0; d < sizes.size(); ++d)
-      if (of_.by_channel ? d > 1 || (d == 0 && along) : d >= sizes.size() - over_.size()) sizes[d] = 1;
-    return sizes;
   }
 
   /// What groups have here, of the moments of lines of n elements each.
@@ -139,6 +119,32 @@ class groups_here {
     return x.view(sizes);
   }
   double all() const { return std::max(1.0, count_); }
+  /// How kernels take a box. Where groups are channels of one element a sample, they are columns.
+  row_form form(at::IntArrayRef box) const {
+    const std::size_t inner = of_.by_channel ? 2 : box.size() - over_.size();
+    const index_t columns = c10::size_from_dim_(static_cast<int>(inner), box);
+    if (of_.by_channel && !of_.by_sample && columns == 1) return {box[0], box[1], true, true};
+    return {c10::size_to_dim_(static_cast<int>(inner), box), columns, false, !of_.by_channel};
+  }
+  void find_lines(std::vector<index_t> box) {
+    lines_.form = form(box);
+    for (std::size_t d = 0; d < box.size(); ++d)
+      if (of_.by_channel ? d > 1 || (d == 0 && lines_.form.groups_along) : d >= box.size() - over_.size()) box[d] = 1;
+    const at::TensorOptions options = options_of(*team_, at::kLong);
+    lines_.extents = summed(at::zeros(box, options)).sizes().vec();
+    const index_t groups = c10::multiply_integers(lines_.extents);
+    const at::Tensor group = spread(at::arange(groups, options).view(lines_.extents)).expand(box).cpu().contiguous();
+    lines_.group.assign(group.const_data_ptr<index_t>(), group.const_data_ptr<index_t>() + group.numel());
+    const auto each = [&](const at::Tensor& counts, std::vector<index_t> sizes) {
+      sizes.insert(sizes.end(), lines_.extents.begin(), lines_.extents.end());
+      const at::Tensor all = counts.expand(sizes).contiguous();
+      return std::vector<double>(all.const_data_ptr<double>(), all.const_data_ptr<double>() + all.numel());
+    };
+    lines_.here = each(here_, {});
+    if (counts_.defined()) lines_.parts = each(counts_, {counts_.size(0)});
+    lines_.sent = sent_;
+    lines_.all = all();
+  }
   /// How these channels lie in ranges: each worker has whole ones, or some of those of any.
   void find_ranges(const intervals& channels) {
     widest_ = of_.range(whole_);
@@ -191,6 +197,7 @@ class groups_here {
   at::Tensor places_;           ///< of each channel here among those of all ranges, where it has not all of them
   at::Tensor here_ = at::ones({}, at::kDouble);
   at::Tensor counts_;           ///< of the parts of each group
+  line_groups lines_;
   std::vector<holding> silent_;  ///< what this worker sends in each exchange, where it has nothing to
 };
 

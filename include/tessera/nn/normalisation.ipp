@@ -41,47 +41,38 @@ struct cut_normalisation {
   }
 };
 
-/// What kernels take of a call: a box of float or double, and numbers of its rows or columns.
-class normalised_box {
- public:
-  normalised_box(const cut_normalisation& of, const at::Tensor& x)
-      : of_(of), sizes_(of.groups->lines(x)), form_(of.groups->form(x)), x_(as_computed(x)) {}
+/// A box as kernels take it, contiguous and in the type that is computed in: of half types float.
+inline at::Tensor as_computed(const at::Tensor& x) { return x.to(at::toOpMathType(x.scalar_type())).contiguous(); }
 
-  const row_form& form() const { return form_; }
-  const at::Tensor& x() const { return x_; }
-  /// Contiguous, in the type that is computed in: of half types float.
-  static at::Tensor as_computed(const at::Tensor& x) { return x.to(at::toOpMathType(x.scalar_type())).contiguous(); }
-  /// Calls f with kernels.
-  template <class F>
-  auto with_kernels(const F& f) const {
-    return x_.scalar_type() == at::kDouble ? f(normalised_rows<double>(form_)) : f(normalised_rows<float>(form_));
-  }
+/// Calls f with a number of the type that is computed in.
+template <class F>
+auto in_computed(const at::Tensor& x, const F& f) {
+  return at::toOpMathType(x.scalar_type()) == at::kDouble ? f(double{}) : f(float{});
+}
 
-  /// A number for each row or column, as it meets the box.
-  at::Tensor as_lines(const at::Tensor& numbers) const { return numbers.view(sizes_); }
-  /// What groups have, for each row or column.
-  at::Tensor of_groups(const at::Tensor& t) const { return of_.groups->spread(t).expand(sizes_).contiguous().view({-1}); }
-  /// The same, as kernels take it.
-  at::Tensor numbers(const at::Tensor& t) const { return of_groups(t).to(x_.scalar_type()); }
-  /// A parameter for each row or column, as kernels take it; undefined, a number that they take for each row.
-  at::Tensor parameter(const at::Tensor& w, double otherwise) const {
-    if (!w.defined()) return form_.parameters_along ? at::full({form_.columns}, otherwise, x_.options()) : w;
-    const at::Tensor as = w.to(x_.scalar_type());
-    return form_.parameters_along ? as.contiguous().view({-1}) : of_.groups->along(as).expand(sizes_).contiguous().view({-1});
-  }
-  standard by(const at::Tensor& mean, const at::Tensor& scale) const {
-    const at::Tensor wide = of_groups(mean);
-    const at::Tensor origin = wide.to(x_.scalar_type());
-    const at::Tensor scales = of_groups(scale);
-    return {origin, scales.to(x_.scalar_type()), ((origin - wide) * scales).to(x_.scalar_type())};
-  }
+/// A parameter for each row or column, as kernels take it; undefined, a number that they take for each row.
+template <class Real>
+at::Tensor parameter_of_lines(const line_groups& lines, const at::Tensor& w, Real otherwise) {
+  const row_form& form = lines.form;
+  if (!w.defined() && !form.parameters_along) return w;
+  if (!w.defined()) return at::full({form.columns}, otherwise, c10::CppTypeToScalarType<Real>::value);
+  const at::Tensor of_columns = w.to(c10::CppTypeToScalarType<Real>::value).contiguous();
+  if (form.parameters_along) return of_columns;
+  const at::Tensor made = lines.of_lines<Real>();
+  const Real* const from = of_columns.const_data_ptr<Real>();
+  Real* const to = made.mutable_data_ptr<Real>();
+  for (index_t i = 0; i < made.numel(); ++i) to[i] = from[i % w.numel()];  // channels come again with each sample
+  return made;
+}
 
- private:
-  const cut_normalisation& of_;
-  std::vector<index_t> sizes_;
-  row_form form_;
-  at::Tensor x_;
-};
+/// The gradient of a parameter, of sums over columns, or over lines whose channels come again with each sample.
+inline at::Tensor gradient_of_parameter(const double* sums, index_t lines, const at::Tensor& w) {
+  const at::Tensor made = empty_box(w.sizes(), at::kDouble);
+  double* const to = made.mutable_data_ptr<double>();
+  std::fill_n(to, made.numel(), 0.0);
+  for (index_t i = 0; i < lines; ++i) to[i % made.numel()] += sums[i];
+  return made.to(w.scalar_type());
+}
 
 /// The gradient of a normalisation: sums over groups of the result's gradient and of its products with what was standardised, exchanged once by the way
 /// back of what the forward exchanged. A gradient that is itself differentiated is that of `composed`.
@@ -108,30 +99,39 @@ class normalised_backward final : public torch::autograd::Node {
 
  private:
   torch::autograd::variable_list found(const std::vector<at::Tensor>& operands, const at::Tensor& gradient) {
+    return in_computed(operands[0], [&](auto zero) { return found_in<decltype(zero)>(operands, gradient); });
+  }
+  template <class Real>
+  torch::autograd::variable_list found_in(const std::vector<at::Tensor>& operands, const at::Tensor& gradient) {
     const groups_here& groups = *of_.groups;
-    const at::Tensor& weight = operands[1];
-    const normalised_box box(of_, operands[0]);
-    const at::Tensor g = box.as_computed(gradient);
-    const standard by = box.by(mean_, scale_);
-    const bool along = box.form().parameters_along && !box.form().groups_along;  // parameters have numbers of their own
-    const at::Tensor w = box.parameter(weight, 1);
-    const auto [of_rows, of_columns] = box.with_kernels([&](const auto& kernels) { return kernels.products(box.x(), g, by, w); });
-    const at::Tensor sums = box.form().groups_along ? of_columns : of_rows;
+    const line_groups& lines = groups.lines();
+    const normalised_rows<Real> kernels(lines.form);
+    const at::Tensor x = as_computed(operands[0]), g = as_computed(gradient);
+    const standard by = lines.standardising<Real>(mean_, scale_);
+    const bool along = lines.form.parameters_along && !lines.form.groups_along;  // parameters have numbers of their own
+    const at::Tensor w = parameter_of_lines<Real>(lines, operands[1], 1);
+    const auto [of_rows, of_columns] = kernels.products(x, g, by, w);
+    const at::Tensor& of_groups = lines.form.groups_along ? of_columns : of_rows;
+    const at::Tensor& of_parameters = along ? of_columns : of_groups;
     torch::autograd::variable_list all(3);
-    for (const int i : {1, 2})
-      if (operands[static_cast<std::size_t>(i)].defined())
-        all[static_cast<std::size_t>(i)] = groups.of_parameters(along ? of_columns[2 - i] : box.as_lines(sums[2 - i]), operands[static_cast<std::size_t>(i)]);
+    for (const std::size_t i : {1, 2})
+      if (operands[i].defined())
+        all[i] = gradient_of_parameter(of_parameters.const_data_ptr<double>() + (i == 1 ? of_parameters.size(1) : 0), of_parameters.size(1), operands[i]);
     if (!task_should_compute_output(0)) return all;
-    const auto of_groups = [&](int i) {
-      const at::Tensor lines = box.as_lines(sums[i]);
-      return groups.summed(along || !weight.defined() ? lines : lines * groups.along(weight.to(at::kDouble)));
-    };
-    at::Tensor parts = of_.centred ? at::stack({of_groups(1), of_groups(0)}) : of_groups(1).unsqueeze(0);
-    if (exchange_) parts = groups.all_sums(parts, *exchange_);
-    const at::Tensor share = scale_ / -std::max(1.0, groups.count());
-    const at::Tensor slope = box.numbers(parts[0] * share);
-    const at::Tensor offset = of_.centred ? box.numbers(parts[1] * share) : at::Tensor();
-    all[0] = box.with_kernels([&](const auto& kernels) { return kernels.gradient(box.x(), g, by, w, slope, offset); }).to(gradient.scalar_type());
+    const index_t sent = of_.centred ? 2 : 1;
+    at::Tensor parts = lines.numbers(sent);
+    double* const sums = parts.mutable_data_ptr<double>();
+    std::fill_n(sums, parts.numel(), 0.0);
+    const Real* const weights = along || !w.defined() ? nullptr : w.const_data_ptr<Real>();
+    for (index_t k = 0; k < sent; ++k)  // of products, and of the gradient
+      lines.add_up(of_groups.const_data_ptr<double>() + (1 - k) * of_groups.size(1), weights, sums + k * static_cast<index_t>(lines.groups()));
+    if (exchange_) parts = groups.all_sums(parts, *exchange_).contiguous();
+    std::vector<double> share(lines.groups());
+    for (std::size_t i = 0; i < share.size(); ++i) share[i] = scale_.const_data_ptr<double>()[i] / -std::max(1.0, groups.count());
+    const double* const of_all = parts.const_data_ptr<double>();
+    const at::Tensor slope = lines.handed_out<Real>(of_all, share.data());
+    const at::Tensor offset = of_.centred ? lines.handed_out<Real>(of_all + lines.groups(), share.data()) : at::Tensor();
+    all[0] = kernels.gradient(x, g, by, w, slope, offset).to(gradient.scalar_type());
     return all;
   }
 
@@ -167,23 +167,26 @@ inline std::pair<moments, at::Tensor> normalised(const cut_normalisation& of, co
   const bool returns = tracked && x.requires_grad();
   const c10::AutoGradMode no_record(false);
   const groups_here& groups = *of.groups;
-  const normalised_box box(of, x);
+  const line_groups& lines = groups.lines();
   decltype(torch::autograd::Edge::function) back;
-  const moments m = [&] {
-    const at::Tensor of_lines = box.with_kernels([&](const auto& kernels) { return kernels.moments(box.x(), of.centred); });
-    const moments part = groups.joined({box.as_lines(of_lines[0]), box.as_lines(of_lines[1])}, box.form().elements_of_a_line());
-    if (!groups.cut()) return groups.whole(part, {});
-    const c10::AutoGradMode record(returns);
-    const at::Tensor sent = groups.exchanged(groups.sent(part).set_requires_grad(returns));
-    if (returns) back = sent.grad_fn();
-    if (returns) back->set_next_edges({torch::autograd::Edge()});  // which would keep what was sent
-    return groups.whole(part, sent.detach());
-  }();
-  const at::Tensor scale = at::rsqrt(m.squares + of.eps);
-  const at::Tensor y = [&] {
-    const standard by = box.by(m.mean, scale);
-    return box.with_kernels([&](const auto& kernels) { return kernels.result(box.x(), by, box.parameter(operands[1], 1), box.parameter(operands[2], 0)); });
-  }().to(x.scalar_type());
+  at::Tensor scale;
+  const auto [m, y] = in_computed(x, [&](auto zero) {
+    using Real = decltype(zero);
+    const normalised_rows<Real> kernels(lines.form);
+    const at::Tensor box = as_computed(x);
+    at::Tensor sent = lines.part(kernels.moments(box, of.centred));
+    if (groups.cut()) {
+      const c10::AutoGradMode record(returns);
+      sent = groups.exchanged(sent.set_requires_grad(returns));
+      if (returns) back = sent.grad_fn();
+      if (returns) back->set_next_edges({torch::autograd::Edge()});  // which would keep what was sent
+      sent = sent.detach();
+    }
+    const moments found = lines.whole(sent);
+    scale = lines.scale(found.squares, of.eps);
+    const standard by = lines.standardising<Real>(found.mean, scale);
+    return std::pair(found, kernels.result(box, by, parameter_of_lines<Real>(lines, operands[1], 1), parameter_of_lines<Real>(lines, operands[2], 0)).to(x.scalar_type()));
+  });
   if (tracked) torch::autograd::set_history(y, make_node<normalised_backward>(of, operands, m.mean, scale, std::move(back)));
   return {m, y};
 }

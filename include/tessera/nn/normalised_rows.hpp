@@ -1,20 +1,11 @@
 #pragma once
 
-#include <tessera/nn/row_loops.hpp>
-#include <tessera/tensor/element_type.hpp>
+#include <tessera/nn/line_groups.hpp>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
 namespace tessera::detail {
-
-/// What normalised elements are made by, a number for each row or column: (x − origin) · scale + shift. A mean that is much larger than deviations has
-/// more digits than an element: the origin has the first ones, the shift the others.
-struct standard {
-  at::Tensor origin;
-  at::Tensor scale;
-  at::Tensor shift;
-};
 
 /// What a normalisation does with a box of contiguous elements, each in one pass over memory.
 template <class Real>
@@ -22,7 +13,7 @@ class normalised_rows {
  public:
   explicit normalised_rows(const row_form& form) : form_(form) {}
 
-  /// The mean of each row or column and the squares from it; where they are not centred, the sum and the squares. Distances from the first element are
+  /// The mean of each row or column and, behind them, the squares from it; where they are not centred, the sum and the squares. Distances from the first element are
   /// added up, in double: that element is among those which are squared, so no more than the digits of their count is lost.
   at::Tensor moments(const at::Tensor& of, bool centred) const {
     row_operands<Real> operands{.form = form_, .x = data(of)};
@@ -49,7 +40,7 @@ class normalised_rows {
   }
 
   /// The sums over each row and over each column of the result's gradient and of its products with what was standardised, as far as groups and parameters
-  /// need them: {of rows, of columns}. Where groups are rows and parameters columns, the gradient is multiplied by the weight for rows.
+  /// need them, the products' behind the gradient's: {of rows, of columns}. Where groups are rows and parameters columns, the gradient is multiplied by the weight for rows.
   std::array<at::Tensor, 2> products(const at::Tensor& of, const at::Tensor& gradient, const standard& by, const at::Tensor& weight) const {
     row_operands<Real> operands = standardised(of, by, weight);
     operands.gradient = data(gradient);
@@ -80,15 +71,22 @@ class normalised_rows {
   /// Sums of rows and of columns. Rows are shared out, and each share has its own sums of columns, which are added in order.
   std::array<at::Tensor, 2> sums(typename row_loops<Real>::sums loop, const row_operands<Real>& operands, bool of_rows, bool of_columns) const {
     const index_t shares = std::clamp<index_t>(form_.elements() / at::internal::GRAIN_SIZE, 1, at::get_num_threads());
-    const at::Tensor rows = at::zeros({2, of_rows ? form_.rows : 0}, at::kDouble);
-    const at::Tensor columns = at::zeros({shares, 2, of_columns ? form_.columns : 0}, at::kDouble);
+    const at::Tensor rows = zeros(2, of_rows ? form_.rows : 0), columns = zeros(2 * shares, of_columns ? form_.columns : 0);
     double* const to_rows = rows.mutable_data_ptr<double>();
     double* const to_columns = columns.mutable_data_ptr<double>();
+    const index_t two = 2 * columns.size(1);
     at::parallel_for(0, form_.elements() > 0 ? shares : 0, 1, [&](index_t first, index_t last) {
       for (index_t share = first; share < last; ++share)
-        loop(operands, form_.rows * share / shares, form_.rows * (share + 1) / shares, to_rows, of_columns ? to_columns + share * columns.stride(0) : nullptr);
+        loop(operands, form_.rows * share / shares, form_.rows * (share + 1) / shares, to_rows, of_columns ? to_columns + share * two : nullptr);
     });
-    return {rows, columns.sum(0)};
+    for (index_t share = 1; share < shares; ++share)
+      for (index_t i = 0; i < two; ++i) to_columns[i] += to_columns[share * two + i];
+    return {rows, columns};
+  }
+  static at::Tensor zeros(index_t lines, index_t n) {
+    const at::Tensor made = empty_box({lines, n}, at::kDouble);
+    std::fill_n(made.mutable_data_ptr<double>(), lines * n, 0.0);
+    return made;
   }
 
   row_form form_;
