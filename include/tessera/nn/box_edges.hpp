@@ -18,10 +18,9 @@ struct box_edges {
     int dimension;
     index_t begin, size;
 
-    at::Tensor of_outputs(const at::Tensor& y) const { return y.narrow(dimension, begin, size); }
+    at::Tensor of_outputs(const at::Tensor& y) const { return narrowed(y, dimension, begin, size); }
     at::Tensor of_frame(at::Tensor x) const {
-      for (int d = 0; d < sizes.count; ++d)
-        if (x.size(d) != sizes[d]) x = x.narrow(d, begins[d], sizes[d]);
+      for (int d = 0; d < sizes.count; ++d) x = narrowed(x, d, begins[d], sizes[d]);
       return x;
     }
   };
@@ -37,7 +36,7 @@ struct box_edges {
   at::Tensor room(const at::TensorOptions& options) const { return around.room(held, options); }
   /// This worker's own part of a frame.
   at::Tensor own(at::Tensor x) const {
-    for (int d = 0; d < begins.count; ++d) x = x.narrow(d, begins[d], parts[d]);
+    for (int d = 0; d < begins.count; ++d) x = narrowed(x, d, begins[d], parts[d]);
     return x;
   }
   /// What an edge reads of the part, if anything: where it lies in what the edge reads, and in the part.
@@ -45,8 +44,8 @@ struct box_edges {
     for (int d = 0; d < begins.count; ++d) {
       const interval both = overlap({e.begins[d], e.begins[d] + e.sizes[d]}, {begins[d], begins[d] + parts[d]});
       if (both.empty()) return {};
-      read = read.narrow(d, both.lo - e.begins[d], both.size());
-      part = part.narrow(d, both.lo - begins[d], both.size());
+      read = narrowed(read, d, both.lo - e.begins[d], both.size());
+      part = narrowed(part, d, both.lo - begins[d], both.size());
     }
     return std::pair(read, part);
   }
@@ -98,7 +97,7 @@ class edges_backward final : public torch::autograd::Node {
  private:
   at::Tensor room() const { return edges_->room(options_of(*forward_.team, scalar_type(forward_.change->element()))); }
   static at::Tensor box(at::Tensor x, const cell& c) {
-    for (int d = 0; d < c.here.count; ++d) x = x.narrow(d, c.here[d], c.extents[d]);
+    for (int d = 0; d < c.here.count; ++d) x = narrowed(x, d, c.here[d], c.extents[d]);
     return x;
   }
   // The same by operations that have gradients: the frame's gradient is the sum of its parts', each in zeros.

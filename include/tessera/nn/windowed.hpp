@@ -89,7 +89,7 @@ class window_reading {
 
   /// A box in its frame as it is read.
   at::Tensor trimmed(at::Tensor x) const {
-    for (const part& p : parts_) x = p.places.defined() ? x.index_select(p.dimension, p.places) : x.narrow(p.dimension, p.begin, p.size);
+    for (const part& p : parts_) x = p.places.defined() ? x.index_select(p.dimension, p.places) : narrowed(x, p.dimension, p.begin, p.size);
     return x;
   }
 
@@ -142,7 +142,7 @@ class window_giving {
 
   /// What the inputs give as the outputs that are wanted.
   at::Tensor placed(at::Tensor y) const {
-    for (const part& p : parts_) y = y.narrow(p.dimension, p.begin, p.size);
+    for (const part& p : parts_) y = narrowed(y, p.dimension, p.begin, p.size);
     return complete() ? y : around_.around(y);
   }
 

@@ -133,8 +133,7 @@ class bound_change {
   // The part of this worker's box that stays.
   at::Tensor kept(const at::Tensor& x) const {
     at::Tensor y = at::alias(x);
-    for (int d = 0; d < ends_.count; ++d)
-      if (ends_[d] - begins_[d] != y.size(d)) y = y.narrow(d, begins_[d], ends_[d] - begins_[d]);
+    for (int d = 0; d < ends_.count; ++d) y = detail::narrowed(y, d, begins_[d], ends_[d] - begins_[d]);
     return y;
   }
 

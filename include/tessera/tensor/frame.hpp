@@ -16,6 +16,9 @@ inline at::Tensor empty_box(at::IntArrayRef sizes, const at::TensorOptions& opti
   return at::empty(sizes, options);
 }
 
+/// n elements of a dimension from one on: the tensor itself where these are all of them, since LibTorch makes a view for most of a microsecond.
+inline at::Tensor narrowed(const at::Tensor& x, index_t d, index_t begin, index_t n) { return n == x.size(d) ? x : x.narrow(d, begin, n); }
+
 }  // namespace detail
 
 /// What lies around a box that a local operation reads: so many elements before and behind it in each dimension, of one value.
@@ -30,8 +33,7 @@ struct frame {
   }
   /// The box inside.
   at::Tensor inside(at::Tensor x) const {
-    for (int d = 0; d < before.count; ++d)
-      if (const index_t n = x.size(d) - before[d] - behind[d]; n != x.size(d)) x = x.narrow(d, before[d], n);
+    for (int d = 0; d < before.count; ++d) x = detail::narrowed(x, d, before[d], x.size(d) - before[d] - behind[d]);
     return x;
   }
   /// The box with what lies around it.
@@ -49,7 +51,7 @@ struct frame {
     for (int d = 0; d < before.count; ++d) {
       if (before[d] > 0) rest.narrow(d, 0, before[d]).fill_(value);
       if (behind[d] > 0) rest.narrow(d, before[d] + held[d], behind[d]).fill_(value);
-      rest = rest.narrow(d, before[d], held[d]);
+      rest = detail::narrowed(rest, d, before[d], held[d]);
     }
     return x;
   }
