@@ -486,6 +486,16 @@ TEST_CASE("a worker that cannot take a call which it began sends the question on
   CHECK(others.at(1).behind() == 2);  // which computes,
   others.at(2).end();
   CHECK(others.deliver() == lost);    // and ends
+  mailboxes busy(4);
+  busy.wait(0, 9, {{3}});  // which computes
+  busy.wait(2, 8, {{1}});
+  busy.wait(1, 7, {{.peer = 0, .reads = true}});
+  busy.at(1).ask();
+  CHECK(busy.deliver() == "");
+  busy.at(0).leave();
+  busy.lacks[0] = {{2}};
+  busy.wait(0, 7, {{2}});  // only now the ring is one, and the last in it asks nobody else
+  CHECK(busy.deliver() == ring);
   mailboxes needless(3);
   needless.begin(0, 7);
   needless.lacks[0] = {{2}};

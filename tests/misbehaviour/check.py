@@ -36,6 +36,7 @@ cases = [  # how, ranks under mpirun, what must be said
     ("ring", 3, ["[tessera.agree.deadlock]", ": repartition of 3 double"]),
     ("ring of a sum", 3, ["[tessera.agree.deadlock]", "sum_reduce of 3000 double", "repartition of 3000 double"]),
     ("ring beside a sum", 3, ["[tessera.agree.deadlock]", "repartition of 3000 double"]),
+    ("ring of a large sum", 3, ["[tessera.agree.deadlock]", "sum_reduce of 1500000 double", "repartition of 1500000 double"]),
     ("launches", 3, ["[tessera.agree.fingerprint]", "worker 1: launching", ": comparing numbers"]),
     ("relaunches late", 3, []),
     ("relaunches", 3, ["[tessera.agree.lost]", "worker 1: launching; worker ", ": its program ended"]),
@@ -117,7 +118,7 @@ for how, ranks, said in cases:  # threads are as many as the mesh has workers, m
         jobs.append((how, "threads", [program, how], said))
     if ranks:
         jobs.append((how, f"{ranks} processes", [mpirun, "-np", str(ranks), program, how], said))
-    if "up" in how or "bound" in how or how in ("goes on", "ends silently"):  # where boxes are messages
+    if "up" in how or "bound" in how or "large" in how or how in ("goes on", "ends silently"):  # where boxes are messages
         jobs.append((how, f"{ranks} processes that share no memory", jobs[-1][2], said, [("TESSERA_SHARES_MEMORY", "0")]))
 for i, (verb, when) in enumerate(itertools.product(verbs, (["forward", "before"], ["backward", "before"], ["forward", "begun"], ["backward", "begun"]))):
     ranks = [mpirun, "-np", "3", program]

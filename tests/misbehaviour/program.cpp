@@ -96,14 +96,15 @@ void add_twice(ts::team_state& state, bool gives_up) {
 
 /// The second worker ends a sum on the first and then sends to the third, which receives before it gives its term; the first one, which begins the sum
 /// at once, waits for that term, or for another call of the third.
-void add_in_a_ring(ts::team_state& state, bool waits_elsewhere) {
+void add_in_a_ring(ts::team_state& state, ts::index_t n, bool waits_elsewhere) {
   const auto bound = [&](ts::map what, const ts::layout& from, const ts::layout& to) {
     return state.bound({what, from, to, ts::combine::sum}, ts::element::float64);
   };
-  const auto sum = bound(ts::map::fold, numbers({ts::role::partial}, 3000), held_by(0, 3000));
-  const auto to_third = bound(ts::map::move, held_by(1, 3000), held_by(2, 3000));
-  const auto from_third = bound(ts::map::move, held_by(2, 3000), held_by(0, 3000));
-  std::vector<double> in(3000), out(3000), other(3000);
+  const auto sum = bound(ts::map::fold, numbers({ts::role::partial}, n), held_by(0, n));
+  const auto to_third = bound(ts::map::move, held_by(1, n), held_by(2, n));
+  const auto from_third = bound(ts::map::move, held_by(2, n), held_by(0, n));
+  const auto many_numbers = static_cast<std::size_t>(n);
+  std::vector<double> in(many_numbers), out(many_numbers), other(many_numbers);
   const auto start = [&](const auto& e, std::vector<double>& to) {
     ts::region gives = memory(in), takes = memory(to);
     gives.extents = e->input_extents();
@@ -204,7 +205,8 @@ int main(int argc, char** argv) {
       move_one(state, held_by((me + 1) % 3), held_by(me));
       return move_one(state, held_by(me), held_by((me + 2) % 3));
     }
-    if (how == "ring of a sum" || how == "ring beside a sum") return add_in_a_ring(state, how == "ring beside a sum");
+    if (how == "ring of a sum" || how == "ring beside a sum") return add_in_a_ring(state, 3000, how == "ring beside a sum");
+    if (how == "ring of a large sum") return add_in_a_ring(state, 1'500'000, false);  // over MPI it travels in pieces
     if (how == "gives up the first") return add_twice(state, me == 1);
     if (how == "stuck at the end") {
       if (me == 1) get_stuck();

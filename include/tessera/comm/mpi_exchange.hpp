@@ -239,22 +239,22 @@ class mpi_exchange final : public host_exchange {
     const auto same = [&](const detail::waiting::need& n) { return n.peer == peer; };
     if (std::none_of(all.begin(), all.end(), same)) all.push_back({peer, offers_else(peer), reads, behind});
   }
-  void add_messages(needs& all, const mpi_call& c, const std::vector<leg>& legs, std::size_t request) const {
+  void add_messages(needs& all, const mpi_call& c, const std::vector<leg>& legs, std::size_t request, bool reads) const {
     for (const leg& l : legs)
-      if (!c.is_done(request++)) add(all, l.peer, false, 0);
+      if (!c.is_done(request++)) add(all, l.peer, reads, 0);
   }
   // Who has to begin the call: whose box has not come. Messages of one worker come in the order of its calls.
   needs missing(const mpi_call& c) const {
     needs all;
     if (near_) near_->each_missing(c, [&](int worker) { add(all, worker, false, 0); });
-    add_messages(all, c, plan().receives, 0);
-    if (!open_.empty() && open_.front()->sequence <= c.sequence) add_messages(all, *open_.front(), plan().receives, 0);
+    add_messages(all, c, plan().receives, 0, false);
+    if (!open_.empty() && open_.front()->sequence <= c.sequence) add_messages(all, *open_.front(), plan().receives, 0, false);
     return all;
   }
-  // And who has not taken one, of this call or of one before it.
+  // And who has not taken one, of this call or of one before it. Of a Fold further rounds are received when the first are taken.
   needs needed(const mpi_call& c) const {
     needs all = missing(c);
-    add_messages(all, c, plan().sends, plan().receives.size());
+    add_messages(all, c, plan().sends, plan().receives.size(), plan().fold);
     if (near_) near_->each_behind(c, [&](int worker, std::uint64_t behind) { add(all, worker, true, behind); });
     return all;
   }
@@ -299,8 +299,8 @@ class mpi_exchange final : public host_exchange {
 };
 
 inline std::vector<detail::waiting::need> mpi_transport::missing(std::uint64_t exchange, std::uint64_t sequence) const {
-  const auto e = std::find_if(with_sources_.begin(), with_sources_.end(), [&](const mpi_exchange* x) { return x->plan().id == exchange; });
-  return e == with_sources_.end() ? std::vector<detail::waiting::need>{} : (*e)->missing(sequence);
+  const auto e = std::find_if(going_on_.begin(), going_on_.end(), [&](const mpi_exchange* x) { return x->plan().id == exchange; });
+  return e == going_on_.end() ? std::vector<detail::waiting::need>{} : (*e)->missing(sequence);
 }
 
 inline std::shared_ptr<bound_exchange> mpi_transport::bind(exchange_plan plan) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/comm/bound_exchange.hpp>
+#include <tessera/comm/wait_message.hpp>
 
 #include <algorithm>
 #include <functional>
@@ -12,48 +13,11 @@
 
 namespace tessera::detail {
 
-/// Words in a message of fixed size; what does not fit is left out.
-template <std::size_t Size>
-struct words {
-  char text[Size]{};
-
-  words& operator=(std::string_view from) {
-    std::fill(std::copy_n(from.begin(), std::min(from.size(), Size - 1), text), text + Size, '\0');
-    return *this;
-  }
-  std::string_view view() const { return text; }
-};
-
-/// What workers tell each other beside boxes.
-struct wait_message {
-  enum kinds : int {
-    question,  ///< whether the reader can still begin the call that the sender waits in
-    answer,    ///< the sender is alive; to who asked first, also whom it waits for
-    never,     ///< the sender ended before it began the call
-    hail,      ///< from one that ended: whether the reader is alive
-    goodbye,   ///< the sender's program ended
-    failure,   ///< all stop with this error
-    heard      ///< the sender stops with another's error, and says nothing itself
-  };
-  kinds kind = question;
-  int from = 0;
-  int first = 0;   ///< who asked first
-  int waits_for = -1;
-  bool offered_else = false;      ///< the reader sent the sender a box that none of the sender's calls takes
-  bool reads = false;             ///< it is asked about a call that it has to take too, not only to begin
-  std::uint64_t asked = 0;        ///< the first one's number for its question
-  std::uint64_t exchange = 0;     ///< the id of the one that the sender waits in,
-  std::uint64_t sequence = 0;     ///< and which of its calls
-  words<192> does;
-  bool disagreement = false;      ///< what it is when the question comes back to who asked: workers that disagree, or a ring
-  words<1024> told;               ///< that error, or a failure
-};
-
 /// How workers that share no memory find out that they wait for ever: by edge chasing (Chandy, Misra and Haas 1983).
 ///
 /// A worker that has waited for a while asks those that it needs to begin its call. One that began it says only whom it waits for, as
-/// it may not have taken its box yet, and sends nothing on: its own box is on its way. If it has to take the call as well, which it can as soon as it
-/// has all terms, it sends the question on for who asks, to those whose terms are missing. One that computes reads the question when it
+/// it may not have taken its box yet, and sends nothing on: its own box is on its way. But if it has to take the call as well, which it can as soon as
+/// it has all terms, it sends the question on for who asks, to those whose terms are missing. One that computes reads the question when it
 /// waits itself, so it may compute as long as it likes. One that waits sends the question on to those that it needs in its turn. A
 /// question that comes back to who asked it went round workers of which each waits for the next, and no other could have moved them
 /// meanwhile: all stop. The last that began to wait in a ring finds all the others waiting, so one question a wait is enough.
@@ -76,7 +40,7 @@ class waiting {
 
   /// How many calls of an exchange the worker began.
   std::uint64_t& begun(std::uint64_t exchange) { return begun_[exchange]; }
-  /// An exchange that workers agreed on is bound: their calls of those that this one let go before have ended.
+  /// An exchange that workers agreed on is bound: their calls of those that this one let go before have ended, or were begun by all.
   void bind(const exchange_plan& plan) {
     bound_ = std::max(bound_, plan.id);
     std::erase_if(let_go_, [&](const let_go_exchange& e) {
@@ -86,7 +50,10 @@ class waiting {
     });
   }
   /// This worker begins no more calls of an exchange; others may still wait in one.
-  void let_go(const exchange_plan& plan) { let_go_.push_back({plan.id, plan.workers}); }
+  void let_go(const exchange_plan& plan) {
+    if (plan.agreed()) let_go_.push_back({plan.id, plan.workers});
+    else begun_.erase(plan.id);
+  }
 
   /// From now on the worker waits in a call; then again it does not.
   void enter(std::uint64_t exchange, const exchange_call& call) {
@@ -264,11 +231,11 @@ class waiting {
       m.from = me_;
       return send_(q.from, m);
     }
-    if (call_ == nullptr) {  // it computes
+    if (call_ == nullptr || q.reads) {  // it computes, or may wait in another call when it has begun this one
       std::erase_if(unread_, [&](const wait_message& old) { return old.from == q.from && old.first == q.first; });
       unread_.push_back(q);
-      return;
     }
+    if (call_ == nullptr) return;
     wait_message on = about_this_wait();
     on.first = q.first;
     on.asked = q.asked;

@@ -30,8 +30,7 @@ class groups_here {
       here_ = elements_at(mine).clamp_min(1);
       if (cut_ && silent_[0].empty()) counts_ = counts(mine, layer.exchanges[0].to->layout().dims[0].extent / sent_);
     }
-    const box_vector& box = layer.inputs[0].to->extents();
-    find_lines({box.begin(), box.end()});
+    if (const box_vector& box = layer.inputs[0].to->extents(); cut_ || what.averages()) find_lines({box.begin(), box.end()});
     const c10::Device device = device_of(*team_);
     here_ = here_.to(device);
     if (counts_.defined()) counts_ = counts_.to(device);
@@ -47,7 +46,7 @@ class groups_here {
   index_t of_channels(const at::Tensor& x) const { return of_.channels.said() ? ranges_ : x.size(1); }
   /// A parameter as it meets boxes.
   at::Tensor along(const at::Tensor& x) const { return of_.by_channel ? a_channel(x) : x; }
-  /// Rows and columns of this worker's box on the host.
+  /// Rows and columns of this worker's box, for loops on the host.
   const line_groups& lines() const { return lines_; }
   /// The extents of a group here, as LibTorch's kernels take them.
   std::vector<index_t> sizes(const at::Tensor& x) const { return x.sizes().slice(x.sizes().size() - over_.size()).vec(); }
@@ -60,11 +59,11 @@ class groups_here {
     return places_.defined() ? all.index_select(1, places_) : all;
   }
 
-  /// What groups have here, of the moments of lines of n elements each.
-  moments joined(const moments& lines, double n) const {
-    if (sent_ == 1) return {at::zeros({}, lines.squares.options()), summed(lines.squares)};
-    const at::Tensor mean = summed(lines.mean) * n / here_;
-    return {mean, summed(lines.squares + n * at::square(lines.mean - spread(mean)))};
+  /// What groups have here, of the moments of elements.
+  moments joined(const moments& elements) const {
+    if (sent_ == 1) return {at::zeros({}, elements.squares.options()), summed(elements.squares)};
+    const at::Tensor mean = summed(elements.mean) / here_;
+    return {mean, summed(elements.squares + at::square(elements.mean - spread(mean)))};
   }
   /// What a part of each group sends.
   at::Tensor sent(const moments& part) const { return sent_ == 2 ? at::stack({part.squares, part.mean}) : part.squares.unsqueeze(0); }
@@ -131,17 +130,19 @@ class groups_here {
     for (std::size_t d = 0; d < box.size(); ++d)
       if (of_.by_channel ? d > 1 || (d == 0 && lines_.form.groups_along) : d >= box.size() - over_.size()) box[d] = 1;
     const at::TensorOptions options = options_of(*team_, at::kLong);
-    lines_.extents = summed(at::zeros(box, options)).sizes().vec();
-    const index_t groups = c10::multiply_integers(lines_.extents);
-    const at::Tensor group = spread(at::arange(groups, options).view(lines_.extents)).expand(box).cpu().contiguous();
-    lines_.group.assign(group.const_data_ptr<index_t>(), group.const_data_ptr<index_t>() + group.numel());
-    const auto each = [&](const at::Tensor& counts, std::vector<index_t> sizes) {
-      sizes.insert(sizes.end(), lines_.extents.begin(), lines_.extents.end());
-      const at::Tensor all = counts.expand(sizes).contiguous();
-      return std::vector<double>(all.const_data_ptr<double>(), all.const_data_ptr<double>() + all.numel());
+    lines_.extents = box;
+    for (const index_t d : over_) lines_.extents[static_cast<std::size_t>(d)] = 1;
+    if (of_.channels.said()) lines_.extents[1] = ranges_;
+    if (of_.channels.said() || box != lines_.extents) {
+      const at::Tensor group = spread(at::arange(c10::multiply_integers(lines_.extents), options).view(lines_.extents)).expand(box).cpu().contiguous();
+      lines_.group.assign(group.const_data_ptr<index_t>(), group.const_data_ptr<index_t>() + group.numel());
+    }
+    const auto counts = [&](const at::Tensor& x) {
+      const at::Tensor all = x.numel() == 1 ? x : x.expand(lines_.extents).contiguous();
+      return line_groups::counts{{all.const_data_ptr<double>(), all.const_data_ptr<double>() + all.numel()}};
     };
-    lines_.here = each(here_, {});
-    if (counts_.defined()) lines_.parts = each(counts_, {counts_.size(0)});
+    lines_.here = counts(here_);
+    for (index_t k = 0; counts_.defined() && k < counts_.size(0); ++k) lines_.parts.push_back(counts(counts_[k]));
     lines_.sent = sent_;
     lines_.all = all();
   }

@@ -3,6 +3,8 @@
 #include <tessera/nn/row_loops.hpp>
 #include <tessera/tensor/frame.hpp>
 
+#include <c10/util/accumulate.h>
+
 #include <cmath>
 
 namespace tessera::detail {
@@ -24,15 +26,22 @@ struct standard {
 /// The lines of a worker's box on the host, its rows or columns, by their groups: what lines have is added up, from the first line to the last, and what
 /// groups have is handed to lines. Functions of LibTorch's would take a microsecond each, whatever the box.
 struct line_groups {
+  /// A number for each group, or one that all have.
+  struct counts {
+    std::vector<double> numbers;
+    double of(std::size_t group) const { return numbers[numbers.size() == 1 ? 0 : group]; }
+  };
+
   row_form form;
-  std::vector<index_t> group;    ///< of each line
+  std::vector<index_t> group;    ///< of each line; empty where each is one
   std::vector<index_t> extents;  ///< of a number for each group
-  std::vector<double> here;      ///< elements of each group on this worker, 1 where it has none
-  std::vector<double> parts;     ///< elements of each group in each part, one part behind the other; empty where groups are not cut
+  counts here{{1}};              ///< elements of a group on this worker, 1 where it has none
+  std::vector<counts> parts;     ///< elements of a group in each part; none where groups are not cut
   index_t sent = 1;              ///< numbers that a part sends of each group: the sum of squares from its mean, and that mean
   double all = 1;                ///< elements of a group on all workers
 
-  std::size_t groups() const { return here.size(); }
+  std::size_t lines() const { return static_cast<std::size_t>(form.numbers()); }
+  std::size_t groups() const { return static_cast<std::size_t>(c10::multiply_integers(extents)); }
 
   /// So many numbers for each group.
   at::Tensor numbers(index_t each) const {
@@ -43,18 +52,19 @@ struct line_groups {
 
   /// What this worker sends, of the means of lines and the squares from them.
   at::Tensor part(const at::Tensor& of_lines) const {
-    const double n = form.elements_of_a_line();
+    const double per_line = form.elements_of_a_line();
     const double* const means = of_lines.const_data_ptr<double>();
-    const double* const squares = means + group.size();
+    const double* const squares = means + lines();
     const at::Tensor made = numbers(sent);
     double* const sum = made.mutable_data_ptr<double>();
     std::fill_n(sum, made.numel(), 0.0);
-    double* const mean = sum + groups();
-    for (std::size_t i = 0; i < group.size() && sent == 2; ++i) mean[at(i)] += means[i];
-    for (std::size_t g = 0; g < groups() && sent == 2; ++g) mean[g] = mean[g] * n / here[g];
-    for (std::size_t i = 0; i < group.size(); ++i) {
+    const std::size_t n = groups();
+    double* const mean = sum + n;
+    for (std::size_t i = 0; i < lines() && sent == 2; ++i) mean[at(i)] += means[i];
+    for (std::size_t g = 0; g < n && sent == 2; ++g) mean[g] = mean[g] * per_line / here.of(g);
+    for (std::size_t i = 0; i < lines(); ++i) {
       const double away = sent == 2 ? means[i] - mean[at(i)] : 0;
-      sum[at(i)] += squares[i] + n * away * away;
+      sum[at(i)] += squares[i] + per_line * away * away;
     }
     return made;
   }
@@ -75,12 +85,12 @@ struct line_groups {
         if (sent == 2) mean[g] = known[n + g];
         continue;
       }
-      for (std::size_t k = 0; k < parts.size() && sent == 2; k += n) mean[g] += parts[k + g] * known[k / n * each + n + g];
+      for (std::size_t k = 0; k < parts.size() && sent == 2; ++k) mean[g] += parts[k].of(g) * known[k * each + n + g];
       mean[g] /= all;
-      for (std::size_t k = 0; k < parts.size(); k += n) {
-        const double* const part = known + k / n * each + g;
+      for (std::size_t k = 0; k < parts.size(); ++k) {
+        const double* const part = known + k * each + g;
         const double away = sent == 2 ? part[n] - mean[g] : 0;
-        squares[g] += part[0] + parts[k + g] * away * away;
+        squares[g] += part[0] + parts[k].of(g) * away * away;
       }
       squares[g] /= all;
     }
@@ -101,7 +111,7 @@ struct line_groups {
     const double* const means = mean.const_data_ptr<double>();
     const double* const scales = scale.const_data_ptr<double>();
     Real* const to[]{by.origin.mutable_data_ptr<Real>(), by.scale.mutable_data_ptr<Real>(), by.shift.mutable_data_ptr<Real>()};
-    for (std::size_t i = 0; i < group.size(); ++i) {
+    for (std::size_t i = 0; i < lines(); ++i) {
       const double m = means[at(i)], s = scales[at(i)];
       to[0][i] = static_cast<Real>(m);
       to[1][i] = static_cast<Real>(s);
@@ -113,7 +123,7 @@ struct line_groups {
   /// The sums over groups of what lines have, by a weight for each line where there is one, added to `sums`.
   template <class Real>
   void add_up(const double* of_lines, const Real* weights, double* sums) const {
-    for (std::size_t i = 0; i < group.size(); ++i) sums[at(i)] += weights == nullptr ? of_lines[i] : of_lines[i] * static_cast<double>(weights[i]);
+    for (std::size_t i = 0; i < lines(); ++i) sums[at(i)] += weights == nullptr ? of_lines[i] : of_lines[i] * static_cast<double>(weights[i]);
   }
 
   /// For each line what its group has, times `by` of the group.
@@ -121,18 +131,18 @@ struct line_groups {
   at::Tensor handed_out(const double* numbers, const double* by) const {
     const at::Tensor made = of_lines<Real>();
     Real* const to = made.mutable_data_ptr<Real>();
-    for (std::size_t i = 0; i < group.size(); ++i) to[i] = static_cast<Real>(numbers[at(i)] * by[at(i)]);
+    for (std::size_t i = 0; i < lines(); ++i) to[i] = static_cast<Real>(numbers[at(i)] * by[at(i)]);
     return made;
   }
 
   /// Room for a number for each line.
   template <class Real>
   at::Tensor of_lines() const {
-    return empty_box({static_cast<index_t>(group.size())}, c10::CppTypeToScalarType<Real>::value);
+    return empty_box({form.numbers()}, c10::CppTypeToScalarType<Real>::value);
   }
 
  private:
-  std::size_t at(std::size_t line) const { return static_cast<std::size_t>(group[line]); }
+  std::size_t at(std::size_t line) const { return group.empty() ? line : static_cast<std::size_t>(group[line]); }
 };
 
 }  // namespace tessera::detail

@@ -30,7 +30,7 @@ struct cut_normalisation {
   std::pair<moments, at::Tensor> composed(const std::vector<at::Tensor>& operands) const {
     const at::Tensor wide = operands[0].to(at::kDouble);
     const at::Tensor nothing = at::zeros({}, wide.options());
-    const moments part = groups->joined(centred ? moments{wide, nothing} : moments{nothing, at::square(wide)}, 1);
+    const moments part = groups->joined(centred ? moments{wide, nothing} : moments{nothing, at::square(wide)});
     const moments m = groups->whole(part, groups->cut() ? groups->exchanged(groups->sent(part)) : nothing);
     at::Tensor y = (centred ? wide - groups->spread(m.mean) : wide) * groups->spread(at::rsqrt(m.squares + eps));
     if (operands[1].defined()) y = y * groups->along(operands[1].to(at::kDouble));

@@ -60,7 +60,10 @@ class tcp_transport final : public message_transport {
     }
   }
 
-  detail::tcp_channel& channel_of(std::uint64_t exchange) { return channels_.try_emplace(exchange, waiting_.begun(exchange)).first->second; }
+  detail::tcp_channel& channel_of(std::uint64_t exchange) {
+    const auto known = channels_.find(exchange);
+    return known != channels_.end() ? known->second : channels_.try_emplace(exchange, waiting_.begun(exchange)).first->second;
+  }
   void drop_if_done(std::uint64_t exchange, const detail::tcp_channel& channel) {
     if (channel.is_done()) channels_.erase(exchange);
   }
