@@ -28,8 +28,8 @@ struct standard {
 struct line_groups {
   /// A number for each group, or one that all have.
   struct counts {
-    std::vector<double> numbers;
-    double of(std::size_t group) const { return numbers[numbers.size() == 1 ? 0 : group]; }
+    std::vector<double> all_or_one;
+    double of(std::size_t g) const { return all_or_one[all_or_one.size() == 1 ? 0 : g]; }
   };
 
   row_form form;

@@ -114,7 +114,7 @@ class normalised_backward final : public torch::autograd::Node {
     const at::Tensor& of_groups = lines.form.groups_along ? of_columns : of_rows;
     const at::Tensor& of_parameters = along ? of_columns : of_groups;
     torch::autograd::variable_list all(3);
-    for (const std::size_t i : {1, 2})
+    for (const std::size_t i : {std::size_t{1}, std::size_t{2}})
       if (operands[i].defined())
         all[i] = gradient_of_parameter(of_parameters.const_data_ptr<double>() + (i == 1 ? of_parameters.size(1) : 0), of_parameters.size(1), operands[i]);
     if (!task_should_compute_output(0)) return all;
