@@ -64,6 +64,7 @@ std::vector<layer_case> cases(index_t k) {
   };
 }
 
+/// Layers on boxes on which nothing is to do.
 std::vector<layer_case> tiny_cases() {
   using namespace ts::nn;
   using all = const std::vector<at::Tensor>&;
@@ -94,7 +95,7 @@ double median(std::vector<double> v) {
   return v[v.size() / 2];
 }
 
-void measure(::calls::crew& crew, const ts::team_handle& team, const layer_case& c, int batches, int calls) {
+void measure(calls::crew& crew, const ts::team_handle& team, const layer_case& c, int batches, int times) {
   ts::layout cut;
   cut.mesh = team->mesh();
   cut.roles.resize(1);
@@ -127,12 +128,12 @@ void measure(::calls::crew& crew, const ts::team_handle& team, const layer_case&
     for (const at::Tensor& w : weights) w.mutable_grad().reset();
   };
 
-  std::vector<std::vector<::calls::span>> spans(2);
+  std::vector<std::vector<calls::span>> spans(2);
   const auto now = [] { return std::chrono::duration<double>(clock_type::now().time_since_epoch()).count(); };
   const auto batch = [&](std::size_t i, const auto& call) {
     crew.meet();
     const double began = now();
-    for (int k = 0; k < calls; ++k) call();
+    for (int k = 0; k < times; ++k) call();
     spans[i].push_back({began, now()});
   };
   for (int b = 0; b < batches; ++b) {
@@ -146,7 +147,7 @@ void measure(::calls::crew& crew, const ts::team_handle& team, const layer_case&
   }
   if (team->rank() == 0)
     fmt::print("{{\"layer\": \"{}\", \"transport\": \"{}\", \"tessera\": {:.1f}, \"serial\": {:.1f}, \"unit\": \"microseconds\"}}\n", c.name,
-               team->carrier().traits().name, 1e6 * median(took[0]) / calls, 1e6 * median(took[1]) / calls);
+               team->carrier().traits().name, 1e6 * median(took[0]) / times, 1e6 * median(took[1]) / times);
 }
 
 }  // namespace

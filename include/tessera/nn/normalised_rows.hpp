@@ -13,8 +13,8 @@ class normalised_rows {
  public:
   explicit normalised_rows(const row_form& form) : form_(form) {}
 
-  /// The mean of each row or column and, behind them, the squares from it; where they are not centred, the sum and the squares. Distances from the first element are
-  /// added up, in double: that element is among those which are squared, so no more than the digits of their count is lost.
+  /// The mean of each row or column and, behind them, the squares from it; where they are not centred, the sum and the squares. Distances from the
+  /// first element are added up, in double: that element is among those which are squared, so no more than the digits of their count is lost.
   at::Tensor moments(const at::Tensor& of, bool centred) const {
     row_operands<Real> operands{.form = form_, .x = data(of)};
     std::vector<Real> origins(static_cast<std::size_t>(form_.numbers()));
@@ -40,7 +40,8 @@ class normalised_rows {
   }
 
   /// The sums over each row and over each column of the result's gradient and of its products with what was standardised, as far as groups and parameters
-  /// need them, the products' behind the gradient's: {of rows, of columns}. Where groups are rows and parameters columns, the gradient is multiplied by the weight for rows.
+  /// need them, the products' behind the gradient's: {of rows, of columns}. Where groups are rows and parameters columns, the gradient is multiplied by
+  /// the weight for rows.
   std::array<at::Tensor, 2> products(const at::Tensor& of, const at::Tensor& gradient, const standard& by, const at::Tensor& weight) const {
     row_operands<Real> operands = standardised(of, by, weight);
     operands.gradient = data(gradient);
