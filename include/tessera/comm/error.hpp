@@ -47,6 +47,12 @@ class error : public std::runtime_error {
 inline void check(const refusal& why, std::string_view where = {}) {
   if (!why.ok()) throw error(why, where);
 }
+/// The same where a worker refuses: it says who it is.
+template <class Worker>
+  requires requires(const Worker& w) { std::string(w.label()); }
+void check(const refusal& why, const Worker& worker) {
+  if (!why.ok()) throw error(why, worker.label());
+}
 
 }  // namespace tessera
 

@@ -79,20 +79,25 @@ class bound_layer {
     });
   }
   /// An operand as the local operation takes it.
-  at::Tensor ready(const at::Tensor& x, std::size_t i = 0) const { return change_layout(team, inputs[i].from, inputs[i].to, x); }
+  at::Tensor ready(const at::Tensor& x, std::size_t i = 0) const { return carried(x, inputs[i]); }
   at::Tensor ready(const at::Tensor& x, const tessera::detail::window_reading& reading) const {
     return is_empty ? ready(x) : reading.trimmed(change_layout(team, inputs[0].from, inputs[0].to, x, reading.around()));
   }
   /// What goes between local operations.
-  at::Tensor exchanged(const at::Tensor& x, std::size_t i) const { return change_layout(team, exchanges[i].from, exchanges[i].to, x); }
+  at::Tensor exchanged(const at::Tensor& x, std::size_t i) const { return carried(x, exchanges[i]); }
   /// A result as it leaves.
-  at::Tensor leaving(const at::Tensor& y, std::size_t i = 0) const { return change_layout(team, results[i].from, results[i].to, y); }
+  at::Tensor leaving(const at::Tensor& y, std::size_t i = 0) const { return carried(y, results[i]); }
   /// The result of a local operation that is not linear in all its operands.
   at::Tensor tied(const at::Tensor& y, const std::vector<at::Tensor>& operands) const {
     return some_are_empty ? tessera::detail::tied(y, operands) : y;
   }
 
  private:
+  // What changes nothing is asked no more: tensors were checked before they came here, results are when they leave.
+  at::Tensor carried(const at::Tensor& x, const way& by) const {
+    return by.from == by.to && !team->checked ? x : change_layout(team, by.from, by.to, x);
+  }
+
   mutable std::forward_list<std::any> found_;
 };
 

@@ -93,7 +93,7 @@ class network_between<tessera::detail::type_list<In...>, tessera::detail::type_l
   template <class Wanted, class T>
   static const tensor<dyn>& dynamic_of(const T& x) {
     if constexpr (kind_of<T> == kind::dynamic_tensor) {
-      check(tessera::detail::check_fits({x.layout(), x.type()}, value_of<Wanted>), x.team()->label());
+      check(tessera::detail::check_fits({x.layout(), x.type()}, value_of<Wanted>), *x.team());
       return x;
     } else {
       return x.dynamic();

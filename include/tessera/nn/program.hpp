@@ -219,7 +219,7 @@ class dynamic_network : public running_program {
     if (given != takes) throw error(refusal{code::wrong_number_of_operands, takes, given}, team()->label());
     std::vector<const tensor<dyn>*> all;
     for (const tensor<dyn>& one : x) {
-      check(tessera::detail::check_fits({one.layout(), one.type()}, inputs_[all.size()]), one.team()->label());
+      check(tessera::detail::check_fits({one.layout(), one.type()}, inputs_[all.size()]), *one.team());
       all.push_back(&one);
     }
     return forward(all, at);

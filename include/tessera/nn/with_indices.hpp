@@ -33,7 +33,7 @@ auto with_indices(const tensor<P, S, E>& x, call_site at = call_site::here()) {
   using maximum = std::conditional_t<tessera::detail::is_maximum(L::what()), fits, not_a_maximum<>>;
   maximum::template refuse<maximum>();
   const layer_plan p = L::plan(tensor_value{x.layout(), x.dynamic().type()});
-  check(p.why, x.team()->label());
+  check(p.why, *x.team());
   const during now(*x.team(), {.what = "maxima with indices", .at = at});
   const pooled y = forward_pooling({x.team(), p}, L::what(), x.local(), true);
   using result = values_and_indices<values>;

@@ -57,7 +57,7 @@ inline tensor<dyn> adopt(const team_handle& team, layout x, const at::Tensor& lo
     if (dim.extent != b.back()) throw error(refusal{code::extents_differ, d, dim.extent, b.back()}, team->label());
     if (dim.bounds == learned) dim.bounds = b.data();
   }
-  check(check(x), team->label());
+  check(check(x), *team);
   for (int w = 0; w < team->mesh().size(); ++w) {  // every worker sees what is wrong with any
     const std::vector<index_t> wanted = detail::sizes_of(held_by(x, team->mesh().rank(team->mesh().at(w))));
     coordinates here;
@@ -86,7 +86,7 @@ auto adopt(const Team& team, const Box& local, call_site at = call_site::here())
   using verdict = verdict_of<detail::adopts<T, Team, Box>>;
   verdict::template refuse<verdict>();
   if constexpr (verdict::ok) {
-    if (local.defined()) check(detail::check_element(value_of<T>.element, local.scalar_type()), team.label());
+    if (local.defined()) check(detail::check_element(value_of<T>.element, local.scalar_type()), team);
     return T(adopt(team.state(), value_of<T>.layout, local, at));
   } else {
     return detail::refused_like<detail::as_tensor<T>>();

@@ -18,7 +18,7 @@ TESSERA_INLINE void check_call(const function_value& gives, std::initializer_lis
   const tensor<dyn>& first = **operands.begin();
   for (const tensor<dyn>* x : operands)
     if (x->team()->shared_carrier() != first.team()->shared_carrier()) throw error(refusal{code::other_team});
-  check(gives.why, first.team()->label());
+  check(gives.why, *first.team());
   for (const tensor<dyn>* x : operands) agree_on_leaf(*x);
 }
 
@@ -34,7 +34,7 @@ TESSERA_INLINE local_operation::local_operation(linearity kind, const function_v
 
 TESSERA_INLINE tensor<dyn> local_operation::result(at::Tensor local) const {
   const tensor<dyn>& first = *operands_[0];
-  check(check_plain(local), first.team()->label());
+  check(check_plain(local), *first.team());
   if (kind_ != linearity::additive && has_cotangent(gives_.element)) {
     std::vector<at::Tensor> boxes;
     for (const tensor<dyn>* x : operands_) boxes.push_back(x->local());

@@ -14,7 +14,7 @@ class bound_change {
       : team_(team), from_(std::move(from)), to_(std::move(to)), element_(e), options_(detail::options_of(team, detail::scalar_type(e))), why_(what.why), what_(what.what) {
     const layout& a = from_->layout();
     const layout& b = to_->layout();
-    check(first_of(from_->why(), to_->why(), check_change(a, b)), team.label());
+    check(first_of(from_->why(), to_->why(), check_change(a, b)), team);
     moves_ = movement(a, b);
     gradient_ = first_of(check_gradient(a, e), check_gradient(b, e));
     const change plan = change_between(a, b);
@@ -133,7 +133,7 @@ class bound_change {
   // The part of this worker's box that stays.
   at::Tensor kept(const at::Tensor& x) const {
     at::Tensor y = at::alias(x);
-    for (int d = 0; d < ends_.count; ++d) y = detail::narrowed(y, d, begins_[d], ends_[d] - begins_[d]);
+    for (int d = 0; d < ends_.count; ++d) if (ends_[d] - begins_[d] < y.size(d)) y = y.narrow(d, begins_[d], ends_[d] - begins_[d]);
     return y;
   }
 

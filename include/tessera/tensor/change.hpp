@@ -6,15 +6,26 @@
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/functions/utils.h>
 
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
 namespace tessera {
 namespace detail {
 
-/// A number for the bits of a tensor, to compare copies by.
+/// A number for the bits of a tensor, to compare copies by: one of 2⁶⁴ for each sequence of words.
 inline std::uint64_t hash_of(const at::Tensor& x) {
   const at::Tensor packed = as_stored(x.detach()).cpu().contiguous();
   const auto* byte = static_cast<const unsigned char*>(packed.numel() == 0 ? nullptr : packed.data_ptr());
   std::uint64_t h = 14695981039346656037u;
-  for (std::size_t i = 0; i < packed.nbytes(); ++i) h = (h ^ byte[i]) * 1099511628211u;
+  for (std::size_t left = packed.nbytes(); left > 0;) {
+    std::uint64_t word = 0;
+    const std::size_t n = std::min(left, sizeof word);
+    std::memcpy(&word, byte, n);
+    h = std::rotl(h ^ word, 31) * 0x9e3779b97f4a7c15u;
+    byte += n;
+    left -= n;
+  }
   return h;
 }
 
@@ -36,7 +47,7 @@ struct change_call {
       : team(of), change(std::move(bound)), what(of->doing()), tracked(c10::GradMode::is_enabled() && x.requires_grad()) {
     const element e = change->element();
     check_local(x, *change->from(), e, *team);
-    if (tracked) check(change->gradient(), team->label());
+    if (tracked) check(change->gradient(), *team);
     what.moves = &change->moves();
     what.element = e;
     if (what.at.file == nullptr) what.at = at;

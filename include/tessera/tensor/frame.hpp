@@ -3,6 +3,7 @@
 #include <tessera/tensor/element_type.hpp>
 
 #include <ATen/EmptyTensor.h>
+#include <ATen/ops/as_strided_native.h>
 
 #include <algorithm>
 #include <vector>
@@ -16,8 +17,15 @@ inline at::Tensor empty_box(at::IntArrayRef sizes, const at::TensorOptions& opti
   return at::empty(sizes, options);
 }
 
-/// n elements of a dimension from one on: the tensor itself where these are all of them, since LibTorch makes a view for most of a microsecond.
-inline at::Tensor narrowed(const at::Tensor& x, index_t d, index_t begin, index_t n) { return n == x.size(d) ? x : x.narrow(d, begin, n); }
+/// n elements of a dimension from one on: the tensor itself where these are all of them. Where no gradient is recorded the view is made past
+/// LibTorch's dispatcher, which takes most of a microsecond.
+inline at::Tensor narrowed(const at::Tensor& x, index_t d, index_t begin, index_t n) {
+  if (n == x.size(d)) return x;
+  if (x.requires_grad() || !x.has_storage()) return x.narrow(d, begin, n);
+  c10::DimVector sizes(x.sizes());
+  sizes[static_cast<std::size_t>(d)] = n;
+  return at::native::as_strided_tensorimpl(x, sizes, x.strides(), x.storage_offset() + begin * x.stride(d));
+}
 
 }  // namespace detail
 
@@ -47,14 +55,18 @@ struct frame {
     box_vector sizes = held;
     for (int d = 0; d < before.count; ++d) sizes[d] += before[d] + behind[d];
     at::Tensor x = detail::empty_box(at::IntArrayRef(sizes.begin(), sizes.end()), options);
+    if (x.numel() <= small) return x.fill_(value);  // at once: each side takes LibTorch a microsecond
     at::Tensor rest = x;
     for (int d = 0; d < before.count; ++d) {
-      if (before[d] > 0) rest.narrow(d, 0, before[d]).fill_(value);
-      if (behind[d] > 0) rest.narrow(d, before[d] + held[d], behind[d]).fill_(value);
+      if (before[d] > 0) detail::narrowed(rest, d, 0, before[d]).fill_(value);
+      if (behind[d] > 0) detail::narrowed(rest, d, before[d] + held[d], behind[d]).fill_(value);
       rest = detail::narrowed(rest, d, before[d], held[d]);
     }
     return x;
   }
+
+ private:
+  static constexpr index_t small = 4096;
 };
 
 }  // namespace tessera

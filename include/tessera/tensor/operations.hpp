@@ -61,7 +61,7 @@ double value(const X&) {
 /// The same as a number of this type.
 template <class N = double>
 N value(const tensor<dyn>& x) {
-  check(detail::check_steers(x.layout()), x.team()->label());
+  check(detail::check_steers(x.layout()), *x.team());
   detail::check_held(x);
   return x.local().item<N>();
 }
@@ -69,7 +69,7 @@ N value(const tensor<dyn>& x) {
 /// ⟨x, y⟩: local products summed over the workers in double, an invariant axis counted once; every worker gets the number. Of
 /// complex tensors it is the real part of Σ x ȳ.
 inline double pairing(const tensor<dyn>& x, const tensor<dyn>& y, call_site at = call_site::here()) {
-  check(check_same({y.layout(), y.type()}, {cotangent(x.layout()), y.type()}), x.team()->label());
+  check(check_same({y.layout(), y.type()}, {cotangent(x.layout()), y.type()}), *x.team());
   const at::NoGradGuard no_record;
   const layout& l = x.layout();
   at::Tensor own = at::zeros({}, detail::options_of(*x.team(), at::kDouble));

@@ -53,7 +53,7 @@ struct shifts {
 /// Its adjoint is the shift the other way. Parts must be equally long (else they cannot take each other's place): a tensor with
 /// uneven parts is moved to `rotated<…>` instead, which keeps its name. Bytes: all that a worker holds, from one neighbour.
 inline tensor<dyn> shift(const tensor<dyn>& x, const text& axis, int steps = 1, call_site at = call_site::here()) {
-  check(detail::check_shift(x.layout(), axis), x.team()->label());
+  check(detail::check_shift(x.layout(), axis), *x.team());
   const int a = x.layout().mesh.find(axis);
   if (x.layout().mesh.axes[a].extent == 1) return x;
   const layout target = detail::turned(x.layout(), a, steps);

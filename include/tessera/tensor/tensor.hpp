@@ -101,7 +101,7 @@ class tensor {
 
   /// Takes a dynamic tensor of the same partition, shape and element; anything else throws.
   explicit tensor(tensor<dyn> of) : of_(std::move(of)) {
-    check(detail::check_fits({of_.layout(), of_.type()}, value_of<tensor>), of_.team()->label());
+    check(detail::check_fits({of_.layout(), of_.type()}, value_of<tensor>), *of_.team());
   }
 
   tensor(tensor<dyn> of, detail::proved) : of_(std::move(of)) {}

@@ -13,7 +13,7 @@ TESSERA_INLINE tensor<dyn>::tensor(const team_handle& team, const tessera::layou
 }
 
 TESSERA_INLINE tensor<dyn>& tensor<dyn>::requires_grad() {
-  check(check_gradient(layout(), type()), team()->label());
+  check(check_gradient(layout(), type()), *team());
   local_.set_requires_grad(true);
   return *this;
 }
@@ -24,7 +24,7 @@ TESSERA_INLINE tensor<dyn> tensor<dyn>::grad() const {
   return detail::tensor_of(team(), cotangent(layout()), g);
 }
 TESSERA_INLINE void tensor<dyn>::backward(bool keep_graph, bool create_graph) const {
-  check(detail::check_start(layout(), type()), team()->label());
+  check(detail::check_start(layout(), type()), *team());
   if (!local().requires_grad()) throw error(refusal{code::no_gradient}, team()->label());
   local().backward(detail::seed_of(*this), keep_graph || create_graph, create_graph);
 }

@@ -36,7 +36,7 @@ using led = std::conditional_t<PartitionType<Q>, verdict_of<typename verb_betwee
 tensor<dyn> to(const layout& target, const tensor<dyn>& x, call_site at = call_site::here());
 /// The same by a verb, which throws where it does not lead there.
 inline tensor<dyn> to(verb called, const layout& target, const tensor<dyn>& x, call_site at = call_site::here()) {
-  check(first_of(check_change(x.layout(), target), check_verb(called, x.layout(), target)), x.team()->label());
+  check(first_of(check_change(x.layout(), target), check_verb(called, x.layout(), target)), *x.team());
   return to(target, x, at);
 }
 
