@@ -384,7 +384,7 @@ class mailboxes {
     calls[static_cast<std::size_t>(w)]->sequence = begun[{w, exchange}]++;
     ++at(w).begun(exchange);
   }
-  void wait(int w, std::uint64_t exchange, std::vector<detail::waiting::need> peers) {
+  void wait(int w, std::uint64_t exchange, std::vector<detail::need> peers) {
     begin(w, exchange);
     needs[static_cast<std::size_t>(w)] = std::move(peers);
     at(w).enter(exchange, *calls[static_cast<std::size_t>(w)]);
@@ -402,8 +402,8 @@ class mailboxes {
   }
 
   std::deque<std::pair<int, detail::wait_message>> mail;
-  std::vector<std::vector<detail::waiting::need>> needs;
-  std::vector<std::vector<detail::waiting::need>> lacks;  // of calls that they began
+  std::vector<std::vector<detail::need>> needs;
+  std::vector<std::vector<detail::need>> lacks;  // of calls that they began
   std::vector<std::unique_ptr<exchange_call>> calls;
   std::map<std::pair<int, std::uint64_t>, std::uint64_t> begun;
   std::vector<std::unique_ptr<detail::waiting>> workers;

@@ -36,6 +36,25 @@ TEST_CASE("a product of axes cuts once, its factors one after the other") {
                                 tensor<partition<grid, blocks<product<a, b>>>, shape_of<10>>>);
 }
 
+TEST_CASE("windows that lie end to end are tiles, and a grain that comes out even is none") {
+  constexpr layout pooled = of<partition<grid, haloed<blocks<b>, 5, 2, 0, 1>>, shape_of<10>>;
+  constexpr layout tiles = of<partition<grid, grains<2, b>>, shape_of<10>>;
+  CHECK(parts_text(pooled, 0) == "[0,4) [4,8) [8,10)");
+  CHECK(parts_text(tiles, 0) == "[0,4) [4,8) [8,10)");
+  STATIC_REQUIRE(same(pooled, tiles));
+  STATIC_REQUIRE(same(cotangent(pooled), cotangent(tiles)));
+  STATIC_REQUIRE(change_between(tiles, pooled).steps.empty());
+  STATIC_REQUIRE(same(of<partition<grid, haloed<grains<2, b>, 5, 3, 0, 2>>, shape_of<15>>, of<partition<grid, grains<6, b>>, shape_of<15>>));
+  STATIC_REQUIRE(same(of<partition<grid, haloed<blocks<a, b>, 6, 2, 0, 1>>, shape_of<12>>, of<partition<grid, blocks<both>>, shape_of<12>>));
+  STATIC_REQUIRE(same(of<partition<grid, grains<2, b>>, shape_of<12>>, of<partition<grid, blocks<b>>, shape_of<12>>));
+  // Not those that overlap, leave elements between them, leave a rest or begin in the padding.
+  STATIC_REQUIRE_FALSE(same(of<partition<grid, haloed<blocks<b>, 5, 2, 0, 2>>, shape_of<10>>, tiles));
+  STATIC_REQUIRE_FALSE(same(of<partition<grid, haloed<blocks<b>, 5, 2, 0, 0>>, shape_of<10>>, tiles));
+  STATIC_REQUIRE_FALSE(same(of<partition<grid, haloed<blocks<b>, 5, 2, -1, 0>>, shape_of<10>>, tiles));
+  STATIC_REQUIRE_FALSE(same(of<partition<grid, haloed<blocks<b>, 5, 2, 0, 1>>, shape_of<11>>, of<partition<grid, grains<2, b>>, shape_of<11>>));
+  STATIC_REQUIRE_FALSE(same(tiles, of<partition<grid, blocks<b>>, shape_of<10>>));
+}
+
 TEST_CASE("a product of axes has a meaning, a coordinate and a place in a mesh") {
   STATIC_REQUIRE(same(of<partition<grid, whole, partial<both>>, shape_of<4>>, of<partition<grid, whole, partial<a, b>>, shape_of<4>>));
   constexpr layout held = of<partition<grid, whole, on<both, 4>>, shape_of<4>>;

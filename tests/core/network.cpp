@@ -254,7 +254,7 @@ TEST_CASE("a tensor that another is wanted for is told where they differ") {
   CHECK((extent.is(code::extents_differ) && extent.numbers[0] == 3 && extent.numbers[1] == 8 && extent.numbers[2] == 7));
   const refusal turned = given(partition<grid, whole, whole, blocks<col>, blocks<row>>{}, extents{}, double{});
   CHECK((turned.is(code::wrong_partition) && turned.numbers[0] == 2));
-  const refusal grain = given(partition<grid, whole, whole, blocks<row>, grains<2, col>>{}, extents{}, double{});
+  const refusal grain = given(partition<grid, whole, whole, blocks<row>, grains<3, col>>{}, extents{}, double{});
   CHECK((grain.is(code::wrong_partition) && grain.numbers[0] == 3));
   const refusal elsewhere = given(partition<placed<grid, 4>, whole, whole, blocks<row>, blocks<col>>{}, extents{}, double{});
   CHECK((elsewhere.is(code::wrong_partition) && elsewhere.axis.size == 0 && elsewhere.numbers[0] == -1));

@@ -77,6 +77,10 @@ inline void roll_window(dice& d, layout& x, int dim) {
     k.needs = {1, -begin, -begin, 1};
     k.outputs = begin + k.extent + d.roll(0, 3);
   }
+  if (const int taps = d.roll(1, 3); d.once_in(4) && k.extent % taps == 0) {  // end to end
+    k.needs = {taps, 0, taps - 1, 1};
+    k.outputs = k.extent / taps;
+  }
   if (check(y).ok()) x = y;
 }
 

@@ -308,6 +308,27 @@ TEST_CASE("maxima of integers, and of nothing above the lowest value, lie where 
   CHECK(maxima_as_in_one_process<double>(at::full({1, 2, 5, 7}, -std::numeric_limits<double>::infinity(), at::kDouble)));
 }
 
+TEST_CASE("a pooling whose windows lie end to end begins no exchange, forward or backward") {
+  struct up : axis<2> {};
+  using image = tensor<partition<mesh<up>, whole, whole, blocks<up>, whole>, shape_of<2, 3, 8, 6>, double>;
+  const auto run = in_team<mesh<up>>([&](team<mesh<up>>& t) {
+    const auto begun = [&](auto pool) {
+      int count = 0;
+      const nn::sequential<image, decltype(pool)> net{t, seed{1}};
+      image x = take<image>(t, at::ones({2, 3, 8, 6}, at::kDouble));
+      x.requires_grad();
+      t.state()->watch = {[](void* self, const step&, element) { ++*static_cast<int*>(self); }, nullptr, &count};
+      torch::autograd::backward({net(x).local().sum()});
+      t.state()->watch = {};
+      return count;
+    };
+    return std::pair(begun(nn::avg_pool<kernel<2, 2>>{}), begun(nn::avg_pool<kernel<3, 3>, stride<1>, padding<1>>{}));
+  });
+  REQUIRE(run.well());
+  CHECK(run.of(0) == std::pair(0, 2));
+  CHECK(run.of(1) == std::pair(0, 2));
+}
+
 TEST_CASE("averages of half types are summed in float and rounded once") {
   struct up : axis<2> {};
   struct across : axis<3> {};

@@ -71,7 +71,7 @@ class message_transport : public transport {
   /// Hears the messages that are here.
   virtual void read() = 0;
   /// Those whose terms this worker lacks of a call that it began, where who gave one waits until it is taken.
-  virtual std::vector<detail::waiting::need> missing(std::uint64_t, std::uint64_t) const { return {}; }
+  virtual detail::needs missing(std::uint64_t, std::uint64_t) const { return {}; }
 
   int rank_;
   detail::waiting waiting_;
@@ -82,7 +82,7 @@ class message_transport : public transport {
   friend class message_wait;
 
   int size_;
-  std::function<std::vector<detail::waiting::need>()> needs_;  // of the call that this worker waits in
+  std::function<detail::needs()> needs_;  // of the call that this worker waits in
 };
 
 }  // namespace tessera

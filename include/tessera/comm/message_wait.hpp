@@ -13,7 +13,7 @@ namespace tessera {
 /// While it lives, the worker waits in a call long enough to be asked, and asks, for whom.
 class message_wait {
  public:
-  using needs = std::function<std::vector<detail::waiting::need>()>;
+  using needs = std::function<detail::needs()>;
 
   message_wait(message_transport& carrier, std::uint64_t exchange, const exchange_call& call, needs of) : carrier_(carrier), call_(call) {
     until_ = detail::deadline_after(carrier_.time_limit);

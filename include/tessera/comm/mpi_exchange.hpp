@@ -233,46 +233,15 @@ class mpi_exchange final : public host_exchange {
     return c.all_came = true;
   }
 
-  using needs = std::vector<detail::waiting::need>;
+  using needs = detail::needs;
+  // Whom a call needs (mpi_needs.hpp): to begin it; to take one, too; and of a Fold that this worker began, to give its terms.
+  needs missing(const mpi_call& c) const;
+  needs needed(const mpi_call& c) const;
+  needs missing(std::uint64_t sequence) const;
+  void add(needs& all, int worker, bool reads = false, std::uint64_t behind = 0) const;
+  void add_messages(needs& all, const mpi_call& c, const std::vector<leg>& legs, std::size_t request, bool reads) const;
+  bool offers_else(int peer) const;
 
-  void add(needs& all, int peer, bool reads, std::uint64_t behind) const {
-    const auto same = [&](const detail::waiting::need& n) { return n.peer == peer; };
-    if (std::none_of(all.begin(), all.end(), same)) all.push_back({peer, offers_else(peer), reads, behind});
-  }
-  void add_messages(needs& all, const mpi_call& c, const std::vector<leg>& legs, std::size_t request, bool reads) const {
-    for (const leg& l : legs)
-      if (!c.is_done(request++)) add(all, l.peer, reads, 0);
-  }
-  // Who has to begin the call: whose box has not come. Messages of one worker come in the order of its calls.
-  needs missing(const mpi_call& c) const {
-    needs all;
-    if (near_) near_->each_missing(c, [&](int worker) { add(all, worker, false, 0); });
-    add_messages(all, c, plan().receives, 0, false);
-    if (!open_.empty() && open_.front()->sequence <= c.sequence) add_messages(all, *open_.front(), plan().receives, 0, false);
-    return all;
-  }
-  // And who has not taken one, of this call or of one before it. Of a Fold further rounds are received when the first are taken.
-  needs needed(const mpi_call& c) const {
-    needs all = missing(c);
-    add_messages(all, c, plan().sends, plan().receives.size(), plan().fold);
-    if (near_) near_->each_behind(c, [&](int worker, std::uint64_t behind) { add(all, worker, true, behind); });
-    return all;
-  }
-  // A Fold is taken when all its terms are there, a box of a Move at once.
-  needs missing(std::uint64_t sequence) const {
-    const auto call = std::find_if(open_.begin(), open_.end(), [&](const mpi_call* c) { return c->sequence == sequence; });
-    return call == open_.end() || !plan().fold ? needs{} : missing(**call);
-  }
-  // A box that is here and not received is one that no call takes, unless a call takes it later.
-  bool offers_else(int peer) const {
-    const auto shown = [&](const mpi_exchange* e) { return e->near_->shows(peer, e->begun_); };
-    if (std::any_of(carrier_.with_sources_.begin(), carrier_.with_sources_.end(), shown)) return true;
-    int here = 0;
-    MPI_Status status;
-    MPI_Iprobe(peer, MPI_ANY_TAG, carrier_.world_, &here, &status);
-    const auto later = [&](const mpi_exchange* e) { return e->tag_ == status.MPI_TAG; };
-    return here != 0 && std::none_of(carrier_.going_on_.begin(), carrier_.going_on_.end(), later);
-  }
   // Never sleeps: messages on their way go on only while somebody asks for them, and a reader of memory tells nobody that he has come.
   void wait(mpi_call& c) {
     detail::patience p(carrier_.crowded_, sends_messages_ ? carrier_.rest_ : detail::patience::rest::yield);
@@ -298,11 +267,6 @@ class mpi_exchange final : public host_exchange {
   int tag_ = 0;
 };
 
-inline std::vector<detail::waiting::need> mpi_transport::missing(std::uint64_t exchange, std::uint64_t sequence) const {
-  const auto e = std::find_if(going_on_.begin(), going_on_.end(), [&](const mpi_exchange* x) { return x->plan().id == exchange; });
-  return e == going_on_.end() ? std::vector<detail::waiting::need>{} : (*e)->missing(sequence);
-}
-
 inline std::shared_ptr<bound_exchange> mpi_transport::bind(exchange_plan plan) {
   auto held = held_by(plan);
   std::erase_if(left_behind_, [](const auto& n) { return n->is_read(); });
@@ -310,3 +274,5 @@ inline std::shared_ptr<bound_exchange> mpi_transport::bind(exchange_plan plan) {
 }
 
 }  // namespace tessera
+
+#include <tessera/comm/mpi_needs.hpp>

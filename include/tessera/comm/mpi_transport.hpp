@@ -101,7 +101,7 @@ class mpi_transport final : public message_transport {
   void read() override {
     for (detail::wait_message m; mailbox_.next(m);) waiting_.hear(m);
   }
-  inline std::vector<detail::waiting::need> missing(std::uint64_t exchange, std::uint64_t sequence) const override;
+  inline detail::needs missing(std::uint64_t exchange, std::uint64_t sequence) const override;
 
   boost::mpi::communicator world_;
   mpi_options options_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/comm/bound_exchange.hpp>
+#include <tessera/comm/needs.hpp>
 #include <tessera/comm/wait_message.hpp>
 
 #include <algorithm>
@@ -23,19 +24,12 @@ namespace tessera::detail {
 /// meanwhile: all stop. The last that began to wait in a ring finds all the others waiting, so one question a wait is enough.
 class waiting {
  public:
-  /// A worker that has to begin the call which this one waits in, or to take one of so many calls before.
-  struct need {
-    int peer = 0;
-    bool offers_else = false;
-    bool reads = false;
-    std::uint64_t behind = 0;
-  };
   using post = std::function<void(int to, const wait_message&)>;
-  using needs = std::function<std::vector<need>()>;
-  using terms = std::function<std::vector<need>(std::uint64_t exchange, std::uint64_t sequence)>;
+  using now_needed = std::function<needs()>;
+  using terms = std::function<needs(std::uint64_t exchange, std::uint64_t sequence)>;
 
   /// now() says whom the call needs that this worker waits in, and missing(exchange, call) whose terms it lacks of one that it began.
-  waiting(int me, int size, post send, needs now, terms missing)
+  waiting(int me, int size, post send, now_needed now, terms missing)
       : me_(me), send_(std::move(send)), needs_(std::move(now)), missing_(std::move(missing)), left_(static_cast<std::size_t>(size), false), heard_(left_.size(), 0), silent_(left_) {}
 
   /// How many calls of an exchange the worker began.
@@ -82,7 +76,7 @@ class waiting {
 
   /// The worker behind which this one waits, as far as those that wait answered: it computes, or is stuck.
   int behind() const {
-    const std::vector<need> open = needs_();
+    const needs open = needs_();
     if (open.empty()) return me_;
     for (const need& n : open)
       if (!waits_for_.contains(n.peer)) return n.peer;
@@ -205,7 +199,7 @@ class waiting {
   }
 
   // Tells who asked first whom this worker waits for, if it does.
-  void answer(const wait_message& q, const std::vector<need>& open) {
+  void answer(const wait_message& q, const needs& open) {
     if (open.empty() || q.first == me_) return;
     wait_message m = message(wait_message::answer);
     m.asked = q.asked;
@@ -214,9 +208,9 @@ class waiting {
   }
 
   void hear_question(const wait_message& q) {
-    const auto waits_for = [this] { return call_ == nullptr ? std::vector<need>{} : needs_(); };
+    const auto waits_for = [this] { return call_ == nullptr ? needs() : needs_(); };
     if (begins(q)) {
-      const std::vector<need> lacks = q.reads ? missing_(q.exchange, q.sequence) : std::vector<need>{};
+      const needs lacks = q.reads ? missing_(q.exchange, q.sequence) : needs();
       wait_message on = q;
       on.reads = false;
       for (const need& n : lacks) {
@@ -255,7 +249,7 @@ class waiting {
 
   int me_;
   post send_;
-  needs needs_;
+  now_needed needs_;
   terms missing_;
   std::unordered_map<std::uint64_t, std::uint64_t> begun_;  // calls of each exchange
   std::vector<let_go_exchange> let_go_;                // whose calls are still counted

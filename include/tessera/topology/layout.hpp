@@ -49,6 +49,12 @@ struct dimension {
     return needs.first(0) <= 0 && needs.last(outputs - 1) >= extent - 1;
   }
 
+  /// Whether its windows lie end to end over all of it, as those of most poolings: then its parts are tiles.
+  constexpr bool windows_are_tiles() const {
+    const bool end_to_end = needs.a > 0 && needs == window{needs.a, 0, needs.a - 1, 1, 0, 0, needs.edge};
+    return kind != cover::tiled && end_to_end && extent != dynamic && extent % needs.a == 0 && extent / needs.a == outputs;
+  }
+
   /// Keeps the elements [begin, begin + length) where they are, under their indices in the range.
   constexpr void narrow(index_t begin, index_t length) {
     if (kind == cover::tiled) {
@@ -170,7 +176,8 @@ struct layout {
 
 namespace detail {
 
-/// Writes one deal in one way: whole turns are none, and a joint cut that comes out even is one cut after the other.
+/// Writes one deal in one way: whole turns are none, and a joint cut that comes out even is one cut after the other, of single elements where
+/// the last grain is whole.
 constexpr void tidy(layout& x, int d) {
   dimension& dim = x.dims[d];
   const int parts = x.part_count(d);
@@ -179,12 +186,14 @@ constexpr void tidy(layout& x, int d) {
   if (dim.bounds == nullptr && (cut == dynamic || ceil_divide(cut, dim.grain()) % parts != 0)) return;
   for (axis_role& r : x.roles)
     if (r.kind == role::cut && r.dimension == d) r.joined = false;
+  if (dim.bounds == nullptr && cut % dim.grain() == 0) dim.set_grain(1);
 }
 
 }  // namespace detail
 
 /// Drops what makes no difference: axes of extent 1, axes held on one coordinate (their sub-mesh says it), the grain and
-/// the window of dimensions that nothing cuts and that it reaches all of, and whether elements held once are copies or terms.
+/// the window of dimensions that nothing cuts and that it reaches all of, or whose windows lie end to end, and whether elements held once are
+/// copies or terms.
 constexpr layout canonical(layout x) {
   for (int a = x.mesh.axes.count - 1; a >= 0; --a) {
     const bool one = x.mesh.axes[a].extent == 1;
@@ -197,6 +206,10 @@ constexpr layout canonical(layout x) {
   }
   for (int d = 0; d < x.dims.count; ++d) {
     if (x.dims[d].kind == cover::pending && x.dims[d].tiles()) x.dims[d].kind = cover::haloed;
+    if (x.dims[d].windows_are_tiles()) {
+      x.dims[d].set_grain(x.dims[d].grain() * x.dims[d].needs.a);
+      x.dims[d].tile();
+    }
     if (x.levels(d) == 0 && x.dims[d].reaches_all()) {
       x.dims[d].tile();
       x.dims[d].balance(1);

@@ -207,14 +207,11 @@ class tcp_exchange final : public host_exchange {
   }
 
   // Those whose box has not come, and those that have not let one go.
-  std::vector<detail::waiting::need> needs(const tcp_call& c) const {
-    std::vector<detail::waiting::need> all;
+  detail::needs needs(const tcp_call& c) const {
+    detail::needs all;
     const auto add = [&](const std::vector<end>& ends, const std::vector<bool>& done) {
-      for (std::size_t i = 0; i < ends.size(); ++i) {
-        const int peer = ends[i].peer;
-        const auto same = [&](const detail::waiting::need& n) { return n.peer == peer; };
-        if (peer != carrier_.rank() && !done[i] && std::none_of(all.begin(), all.end(), same)) all.push_back({peer, carrier_.is_offered_else(peer)});
-      }
+      for (std::size_t i = 0; i < ends.size(); ++i)
+        if (ends[i].peer != carrier_.rank() && !done[i]) all.add(ends[i].peer, [this](int peer) { return carrier_.is_offered_else(peer); });
     };
     add(receives_, c.here);
     add(sends_, c.gone);

@@ -112,10 +112,10 @@ class tcp_transport final : public message_transport {
     const std::string does = channel.does;
     last.does.what = does.c_str();
     const auto left = [this, exchange] {
-      std::vector<detail::waiting::need> all;
+      detail::needs all;
       if (const auto found = channels_.find(exchange); found != channels_.end())
         for (const int r : found->second.readers)
-          if (found->second.begun_by(r) < found->second.calls) all.push_back({r});
+          if (found->second.begun_by(r) < found->second.calls) all.add(r);
       return all;
     };
     wait([&] { return left().empty(); }, exchange, last, left);
