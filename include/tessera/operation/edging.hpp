@@ -26,12 +26,12 @@ struct edging {
   static_vector<edge, 2> edges;
 };
 
-/// Of a part of a dimension, and what is held of it when that of others has come beside. It serves where the operation pads itself, and an edge
-/// reads nothing beyond what is held.
+/// Of a part of a dimension, and what is held of it when that of others has come beside. It serves where there is a part, the operation pads itself,
+/// and an edge reads nothing beyond what is held.
 constexpr edging edging_of(const sliding& kernel, const interval& own, const interval& held, const interval& outputs, own_padding by) {
   edging e;
   const framing f = framing_of(kernel, own, outputs, by);
-  if (kernel.edge != boundary::zero || own.lo < held.lo || own.hi > held.hi || f.before > 0 || f.behind > 0 || f.trims(own.size())) return e;
+  if (own.empty() || kernel.edge != boundary::zero || own.lo < held.lo || own.hi > held.hi || f.before > 0 || f.behind > 0 || f.trims(own.size())) return e;
   e.padded = f.padded;
   const window needs = kernel.needs();
   interval inner = outputs;
