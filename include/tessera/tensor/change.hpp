@@ -13,7 +13,7 @@
 namespace tessera {
 namespace detail {
 
-/// A number for the bits of a tensor, to compare copies by: one of 2⁶⁴ for each sequence of words.
+/// A number for the bits of a tensor, to compare copies by.
 inline std::uint64_t hash_of(const at::Tensor& x) {
   const at::Tensor packed = as_stored(x.detach()).cpu().contiguous();
   const auto* byte = static_cast<const unsigned char*>(packed.numel() == 0 ? nullptr : packed.data_ptr());
