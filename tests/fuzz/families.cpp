@@ -469,9 +469,6 @@ at::Tensor batch_normed(const serial_call& s) {
 at::Tensor instance_normed(const serial_call& s) {
   const bool own = s.of.training || !s["running_mean"].defined();
   const double momentum = counted(s, s.option("cumulative", false));  // LibTorch counts no other calls
-  // A run in float says how many roundings there are: on one worker the layer's are those of a group norm.
-  if (!s["running_mean"].defined() && s.x[0].scalar_type() == at::kFloat)
-    return at::group_norm(s.x[0], s.x[0].size(1), s["weight"], s["bias"], s.option("eps", 1e-5), false);
   return at::instance_norm(s.x[0], s["weight"], s["bias"], s["running_mean"], s["running_var"], own, momentum, s.option("eps", 1e-5), false);
 }
 
