@@ -68,7 +68,7 @@ namespace detail {
 // What an operation gives, where all its operands are distributed tensors.
 template <class F, class... Operands>
 struct applied_to {
-  using verdict = tensor_wanted<>;
+  using verdict = tensor_wanted<F, Operands...>;
   using type = refused_tensor<>;
 };
 template <class F, TensorType... Operands>

@@ -70,7 +70,7 @@ tensor<P, S, E> shift(const tensor<P, S, E>& x, call_site at = call_site::here()
 }
 template <class Axis, int Steps = 1, UntypedTensor X>
 auto shift(const X&) {
-  using verdict = detail::untyped<X>;
+  using verdict = detail::untyped<X, Axis>;
   verdict::template refuse<verdict>();
   return detail::refused_tensor<>();
 }

@@ -14,9 +14,9 @@ concept UntypedTensor = kind_of<X> == kind::dynamic_tensor || kind_of<X> == kind
 
 namespace detail {
 
-/// Refuses a tensor where one is wanted that is distributed by a type.
-template <class X>
-using untyped = std::conditional_t<UntypedTensor<X>, tensor_wanted<>, fits>;
+/// Refuses a tensor where one is wanted that is distributed by a type, and tells what was asked of it.
+template <class X, class... Asked>
+using untyped = std::conditional_t<UntypedTensor<X>, tensor_wanted<Asked..., X>, fits>;
 
 /// What is wrong with a call that makes a tensor of type T on a team of a LibTorch tensor.
 template <class T, class Team, class Box, class... Bindings>

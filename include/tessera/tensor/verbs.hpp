@@ -68,7 +68,7 @@ template <verb Verb, class Q, class X>
   requires(kind_of<X> != kind::flow)
 auto lead(const change_to<Verb, Q>&, const X& x, call_site at) {
   if constexpr (UntypedTensor<X>) {
-    using verdict = tessera::detail::untyped<X>;
+    using verdict = tessera::detail::untyped<X, change_to<Verb, Q>>;
     verdict::template refuse<verdict>();
     return tessera::detail::refused_tensor<>();
   } else {
@@ -130,7 +130,7 @@ auto apply(const T&) {
 
 template <class F, UntypedTensor X>
 auto apply(const X&) {
-  using verdict = detail::untyped<X>;
+  using verdict = detail::untyped<X, F>;
   verdict::template refuse<verdict>();
   return detail::refused_tensor<>();
 }
