@@ -93,7 +93,7 @@ TEST_CASE("nobody takes a later call for one that it looks for while the calls o
   std::atomic<int> seen{0};
   std::atomic<bool> taken{false};
   int early = 0;
-  constexpr int rounds = 20000;
+  constexpr int rounds = trials(20000);
   std::thread reader([&] {
     for (int r = 1; r <= rounds; ++r) {
       while (round < r) std::this_thread::yield();

@@ -5,7 +5,7 @@ usage: check.py --build BUILD [--have FLOOR,...] [--compiler CXX] [--launcher cc
 
 CASE is one of
   headers                the installed headers are those of include/, without the floors that were left out
-  package.PROGRAM        find_package and consumer/PROGRAM.cpp (core, comm, tessera; compiled is the last one again)
+  package.PROGRAM        find_package and consumer/PROGRAM.cpp (core, comm, torch, tessera; compiled is the last one again)
   subdirectory.PROGRAM   the same with add_subdirectory
   mixed                  a program of one file with TESSERA_COMPILED and one without does not link, of one form each does
   refusals               components and versions that cannot be had, each with what it says
@@ -19,12 +19,12 @@ import tempfile
 
 here = pathlib.Path(__file__).resolve().parent
 source = here.parent.parent
-output = {"core": "350\n", "comm": "6\n", "tessera": "5 over line 2 = blocks(line) [0,3) [3,5) 30 20\n"}
+output = {"core": "350\n", "comm": "6\n", "torch": "3\n7\n", "tessera": "5 over line 2 = blocks(line) [0,3) [3,5) 30 20\n"}
 output["compiled"] = output["tessera"]
 
 # What a program may need from elsewhere; whatever else is there must make no difference.
 packages = ["Threads", "fmt", "MPI", "Boost", "LibTorch", "nlohmann_json", "NCCL"]
-needs = {"core": [], "comm": packages[:4], "tessera": packages, "compiled": packages[:6]}
+needs = {"core": [], "comm": packages[:4], "torch": packages, "tessera": packages, "compiled": packages[:6]}
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--build", type=pathlib.Path, required=True)
@@ -139,7 +139,7 @@ def main():
             else:
                 found = [f"-DTESSERA_SOURCE={source}", f"-DTESSERA_COMM={'OFF' if program == 'core' else 'ON'}",
                          f"-DTESSERA_MPI={'ON' if 'mpi' in have else 'OFF'}",
-                         f"-DTESSERA_TORCH={'ON' if program == 'tessera' else 'OFF'}"]
+                         f"-DTESSERA_TORCH={'ON' if program in ('torch', 'tessera') else 'OFF'}"]
             configure(folder / "build", f"-DPROGRAM={program}", *found, without=without)
             build_and_run(folder / "build", program)
 

@@ -1,4 +1,4 @@
-#include "tests/support/tensors.hpp"
+#include "tests/support/catch.hpp"
 
 #include <tessera/nn/row_loops.hpp>
 

@@ -120,7 +120,7 @@ inline std::string move_and_transpose(transport& c, const layout_pair& p, std::u
 template <class Meeting = by_memory>
 std::string moves_and_transposes(const carried& over, int rounds, std::uint64_t seed) {
   dice d{seed};
-  for (int round = 0; round < rounds; ++round) {
+  for (int round = 0; round < trials(rounds); ++round) {
     const layout_pair p = roll_tilings(d, true, 4, 6);
     const auto all = in_world<Meeting>(world_of(p.from, p.to), [&](const std::shared_ptr<transport>& host) { return move_and_transpose(*over(host), p, d.state); });
     if (!all.well() || !all.of(0).empty()) return fmt::format("seed {} round {}: {}", seed, round, all.well() ? all.of(0) : all.errors());
@@ -145,7 +145,7 @@ inline std::string moves_and_transposes_here(transport& c, int rounds, std::uint
 template <class Meeting = by_memory>
 std::string move_after_move(const carried& over, int rounds, std::uint64_t seed) {
   dice d{seed};
-  for (int round = 0; round < rounds; ++round) {
+  for (int round = 0; round < trials(rounds); ++round) {
     const layout_pair p = roll_tilings(d, true, 3, 6);
     static_vector<index_t, max_dimensions> extents;
     for (const dimension& dim : p.from.dims) extents.push(dim.extent);

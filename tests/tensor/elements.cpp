@@ -112,7 +112,7 @@ TEST_CASE("terms of every element type are summed as LibTorch sums them, the nex
 
 TEST_CASE("the adjoint of a change of complex tensors pairs as it must, by the real part of x times conjugate y") {
   dice d{29};
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < trials(60); ++round) {
     const auto extents = roll_extents(d, 3, 5);
     const mesh_value mesh = roll_mesh(d);
     const layout_pair p{roll_layout(d, mesh, extents, {true, true, true, false}), roll_layout(d, mesh, extents, {true, true, true, false})};

@@ -73,7 +73,7 @@ TEST_CASE("double backward agrees with central differences") {
   dice d{seed};
   int failures = 0;
   int judged = 0;
-  for (int round = 0; round < 400 && failures < 3; ++round) {
+  for (int round = 0; round < trials(400) && failures < 3; ++round) {
     const auto extents = roll_extents(d, 3, 4);
     const mesh_value mesh = roll_mesh(d, 3);
     // A cube takes no terms, so nothing becomes partial; what is partial or pending before is summed on the way.

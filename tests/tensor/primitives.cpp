@@ -136,7 +136,7 @@ TEST_CASE("a change of layout puts every element in its place, and its backward 
   dice d{seed};
   int failures = 0;
   int round = 0;
-  for (; round < 3000 && failures < 3; ++round) {
+  for (; round < trials(3000) && failures < 3; ++round) {
     const layout_pair p = roll_pair(d);
     if (!check_change(p.from, p.to).ok()) continue;
     const bool whole_numbers = d.once_in(2);
@@ -202,7 +202,7 @@ TEST_CASE("integers and booleans move exactly and ask for no gradient") {
   constexpr std::uint64_t seed = 43;
   dice d{seed};
   int failures = 0;
-  for (int round = 0; round < 1200 && failures < 3; ++round) {
+  for (int round = 0; round < trials(1200) && failures < 3; ++round) {
     const at::ScalarType types[]{at::kLong, at::kInt, at::kShort, at::kChar, at::kByte, at::kBool, at::kFloat, at::kDouble};
     const at::ScalarType type = types[round % 8];
     const auto extents = roll_extents(d, 3, 5);
