@@ -472,6 +472,12 @@ at::Tensor instance_normed(const serial_call& s) {
   return at::instance_norm(s.x[0], s["weight"], s["bias"], s["running_mean"], s["running_var"], own, momentum, s.option("eps", 1e-5), false);
 }
 
+/// The same as a group norm, as the layer on one worker computes it; running statistics are no matter of roundings.
+tensors in_groups_of_one(const serial_call& s) {
+  if (s["running_mean"].defined()) return {instance_normed(s)};
+  return {at::group_norm(s.x[0], s.x[0].size(1), s["weight"], s["bias"], s.option("eps", 1e-5), false)};
+}
+
 void roll_last(roller& r, bool centred) {
   const int dims = r.roll(1, 4);
   ints extents;
@@ -708,7 +714,7 @@ std::vector<family> layer_families() {
          say_running(r, false);
          r.say_stored();
        },
-       [](call s) { return tensors{instance_normed(s)}; }, of_terms},
+       [](call s) { return tensors{instance_normed(s)}; }, of_terms, {}, {}, {}, in_groups_of_one},
       {"group_norm",
        [](roller& r) {
          const int groups = r.roll(1, 4), dims = r.roll(2, 5);

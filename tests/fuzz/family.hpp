@@ -95,6 +95,8 @@ struct family {
   std::function<at::Tensor(const layer_case&, std::size_t operand, const at::Tensor&)> value{};
   /// A function of tensors that is no layer of the table.
   std::function<std::vector<tensor<dyn>>(const file::json& options, const std::vector<tensor<dyn>>&)> function{};
+  /// LibTorch's other way to the same, whose roundings are as good as those of `serial`.
+  std::function<tensors(const serial_call&)> likewise{};
 };
 
 /// What one worker makes of a case that has these operands, in double: for what follows from seeds, as a dropout's mask does.

@@ -224,8 +224,7 @@ struct serial_result {
   std::string refused;
   named_tensors all;
 };
-serial_result serial(const layer_case& c, at::ScalarType precision, const came_to& split) {
-  const family& f = family_of(c);
+serial_result serial(const layer_case& c, at::ScalarType precision, const came_to& split, const std::function<tensors(const serial_call&)>& gives) {
   serial_call call{c, {}, {}};
   for (std::size_t i = 0; i < c.operands.size(); ++i) {
     const at::ScalarType own = tessera::detail::scalar_type(c.operands[i].element);
@@ -246,7 +245,7 @@ serial_result serial(const layer_case& c, at::ScalarType precision, const came_t
   }
   tensors y;
   try {
-    y = f.serial(call);
+    y = gives(call);
     tensors ends, seeds;
     for (std::size_t k = 0; k < y.size(); ++k)
       if (y[k].requires_grad()) {
@@ -271,9 +270,9 @@ double largest(const at::Tensor& t) { return t.numel() == 0 ? 0 : t.abs().nan_to
 
 double epsilon_of(at::ScalarType t) { return t == at::kFloat ? 0x1p-23 : t == at::kHalf ? 0x1p-10 : t == at::kBFloat16 ? 0x1p-7 : 0x1p-52; }
 
-/// Where boxes do not mean a tensor, as near as their element is: a double run is `exact`; what a run in float makes of it says how many
+/// Where boxes do not mean a tensor, as near as their element is: a double run is `exact`; what runs in float make of it says how many
 /// roundings there are.
-std::string apart(const layout& x, const tensors& boxes, const at::Tensor& exact, const at::Tensor& in_float, double computed_in) {
+std::string apart(const layout& x, const tensors& boxes, const at::Tensor& exact, const tensors& in_float, double computed_in) {
   const meaning m{x};
   values v(m.holders.size());
   at::ScalarType type = at::kDouble;
@@ -288,7 +287,8 @@ std::string apart(const layout& x, const tensors& boxes, const at::Tensor& exact
   double allowed = 0;
   if (is_real(type)) {
     const double epsilon = std::max(computed_in, epsilon_of(type));
-    const double roundings = largest(exact - in_float) / 0x1p-23;
+    double roundings = 0;
+    for (const at::Tensor& one : in_float) roundings = std::max(roundings, largest(exact - one) / 0x1p-23);
     allowed = epsilon * (4 * roundings + 16 * std::max(1.0, largest(exact)));
   }
   const std::vector<double> wanted = values_of(exact, false);
@@ -510,9 +510,10 @@ std::string judge_layer(const layer_case& c, long& refused, const carried& over)
   }
   if (!first.refused.empty()) return not_taken(first.refused, "while it runs");
 
-  const serial_result exact = serial(c, at::kDouble, first);
+  const serial_result exact = serial(c, at::kDouble, first, f.serial);
   if (!exact.refused.empty()) return "accepted: LibTorch refuses: " + exact.refused;
-  const serial_result rough = serial(c, at::kFloat, first);
+  std::vector<serial_result> in_float{serial(c, at::kFloat, first, f.serial)};
+  if (f.likewise) in_float.push_back(serial(c, at::kFloat, first, f.likewise));
   double epsilon = 0;  // of what is computed with: weights may be wider than operands
   for (const tensor_value& x : c.operands) epsilon = std::max(epsilon, epsilon_of(tessera::detail::scalar_type(x.element)));
   for (const auto& part : first.parts) {
@@ -527,7 +528,9 @@ std::string judge_layer(const layer_case& c, long& refused, const carried& over)
       return mine.state ? mine.state->part_of(whole) : whole;
     };
     if (exact.all.count(mine.serial) == 0) return name + ": the serial layer has none";
-    if (std::string why = apart(mine.where->layout(), all, wanted(exact), wanted(rough), epsilon); !why.empty()) return name + ": " + why;
+    tensors rough;
+    for (const serial_result& one : in_float) rough.push_back(wanted(one));
+    if (std::string why = apart(mine.where->layout(), all, wanted(exact), rough, epsilon); !why.empty()) return name + ": " + why;
   }
   return {};
 }
