@@ -2,6 +2,7 @@
 
 #include <tessera/nn/held_forms.hpp>
 #include <tessera/nn/state_tensor.hpp>
+#include <tessera/tensor/lasting_view.hpp>
 
 namespace tessera::nn {
 
@@ -64,6 +65,7 @@ class parameter : public state_tensor {
   bool frozen_ = false;
   std::shared_ptr<held_forms> held_;
   mutable used_form taken_;
+  mutable tessera::detail::lasting_view view_;
 };
 
 }  // namespace tessera::nn

@@ -93,7 +93,7 @@ TESSERA_INLINE parameter::parameter(const team_handle& team, std::string_view na
 TESSERA_INLINE at::Tensor parameter::use(std::initializer_list<at::ScalarType> to) const {
   check_copies();
   if (times_ == gathered::held) return detail::converted(held_->use(used_), to);
-  const at::Tensor used = detail::converted(change_layout(stored().team(), stored().where(), used_, stored().local()), to);
+  const at::Tensor used = detail::converted(view_.of(stored().team(), stored().where(), used_, stored().local()), to);
   if (times_ == gathered::twice) taken_ = {used, to};
   return used;
 }

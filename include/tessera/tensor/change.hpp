@@ -80,6 +80,8 @@ inline at::Tensor run(change_call call, const at::Tensor& x, const frame& around
 class change_backward final : public torch::autograd::Node {
  public:
   change_backward(change_call forward, const frame& around) : forward_(std::move(forward)), around_(around) {}
+  /// One that several graphs have: it runs before all that waits, as leaves do, and before those that were made earlier, on every worker.
+  explicit change_backward(change_call forward) : Node(first_of_all + at::sequence_number::get_and_increment()), forward_(std::move(forward)) {}
 
   torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {
     const during here(*forward_.team, forward_.backward());
@@ -92,6 +94,8 @@ class change_backward final : public torch::autograd::Node {
   std::string name() const override { return "tessera::change"; }
 
  private:
+  static constexpr std::uint64_t first_of_all = std::uint64_t{1} << 63;
+
   change_call forward_;
   frame around_;
 };
@@ -102,17 +106,20 @@ inline void record(const at::Tensor& y, const at::Tensor& x, const decltype(torc
   torch::autograd::set_history(y, node);
 }
 
+/// The result of a change that does something, without its gradient.
+inline at::Tensor unrecorded(const change_call& call, const at::Tensor& x, const frame& around = {}) {
+  const c10::AutoGradMode no_record(false);
+  const at::Tensor y = around.empty() ? call.change->run(x, call.what) : call.change->run(x, call.what, around);
+  if (call.change->stays()) refuse_writing(y);
+  return y;
+}
+
 /// This worker's box of the result. Where each worker only gives up a part of its own that is a view on all of them, which takes nothing
 /// written in place. A frame around it is filled in the same memory.
 inline at::Tensor run(change_call call, const at::Tensor& x, const frame& around) {
-  const bool framed = !around.empty();
-  if (framed && call.change->stays()) return around.around(run(std::move(call), x));
+  if (!around.empty() && call.change->stays()) return around.around(run(std::move(call), x));
   if (call.change->changes_nothing()) return x;
-  const at::Tensor y = [&] {
-    const c10::AutoGradMode no_record(false);
-    return framed ? call.change->run(x, call.what, around) : call.change->run(x, call.what);
-  }();
-  if (call.change->stays()) refuse_writing(y);
+  const at::Tensor y = unrecorded(call, x, around);
   if (call.tracked) record(y, x, make_node<change_backward>(std::move(call), around));
   return y;
 }
