@@ -14,7 +14,7 @@ class lasting_view {
  public:
   at::Tensor of(const team_handle& team, const placement_handle& from, const placement_handle& to, const at::Tensor& leaf, call_site at = call_site::here()) {
     if (serves(*team, leaf)) {
-      // A view older than what was written to its leaf would be given another node, which knows no exchange.
+      // LibTorch refuses a view that is older than what was written to its leaf: it would give it another node.
       torch::autograd::impl::get_view_autograd_meta(view_)->set_attr_version(static_cast<std::uint32_t>(leaf._version()));
       return view_;
     }
