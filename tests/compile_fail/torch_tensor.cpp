@@ -128,7 +128,7 @@ auto part(const ts::team<grid>& team, const at::Tensor& x) { return ts::take(tea
 void mistake(ts::team<grid>& team) { ts::initial<all>(team, ts::init::ones(), ts::seed{7}, "w"); }
 #elif defined(INITIAL_ON_A_TENSOR)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 1, tessera::kind::team, tessera::kind::tensor>
 void mistake(const by_row& x) { ts::initial<by_row>(x, ts::init::ones(), ts::seed{7}, "w"); }
-#elif defined(RELU_OF_A_BOX)  // expect: [tessera.tensor.wanted] && tensor_wanted<
+#elif defined(RELU_OF_A_BOX)  // expect: [tessera.tensor.wanted] && tensor_wanted< && relu, at::Tensor>
 auto rectified(const at::Tensor& x) { return ts::relu(x); }
 #elif defined(SUM_OF_A_BOX)  // expect: [tessera.tensor.wanted] && tensor_wanted<
 auto total(const at::Tensor& x) { return ts::sum<0>(x); }
@@ -148,7 +148,7 @@ auto part(const at::Tensor& x) { return ts::take<by_row>(x); }
 auto moved(const at::Tensor& x) { return ts::apply<ts::primitive<by_row, copies>>(x); }
 #elif defined(SHIFT_OF_A_BOX)  // expect: [tessera.tensor.wanted] && tensor_wanted<
 auto turned(const at::Tensor& x) { return ts::shift<row>(x); }
-#elif defined(TO_OF_A_DYNAMIC_TENSOR)  // expect: [tessera.tensor.wanted] && tensor_wanted<
+#elif defined(TO_OF_A_DYNAMIC_TENSOR)  // expect: [tessera.tensor.wanted] && tensor_wanted< && tensor<tessera::dyn
 auto moved(const ts::tensor<ts::dyn>& x) { return ts::to<all>(x); }
 #elif defined(SHIFT_OF_A_DYNAMIC_TENSOR)  // expect: [tessera.tensor.wanted] && tensor_wanted<
 auto turned(const ts::tensor<ts::dyn>& x) { return ts::shift<row>(x); }
