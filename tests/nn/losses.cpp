@@ -250,7 +250,7 @@ TEST_CASE("a network of a file ends in any loss, with class weights that it keep
     const at::Tensor leaf = x.clone().set_requires_grad(true);
     const at::Tensor wanted = serial(leaf);
     wanted.sum().backward();
-    CHECK(satisfied<grid>([&](team<grid>& t) {
+    CHECK(satisfied<grid>([&, &nodes = nodes, &target = target](team<grid>& t) {
       nn::program p;
       nn::read_network(p, file_of(nodes, target), t.mesh(), "loss.json");
       const nn::dynamic_network net{t, seed{1}, p};

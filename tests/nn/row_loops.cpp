@@ -57,7 +57,7 @@ void judge_loops(const row_loops<Real>& loops, const row_form& form, std::size_t
     for (int w = 0; w < 2; ++w) expected[w].resize(w == 0 ? rows.size() : columns.size()), added[w].resize(expected[w].size());
     for (index_t i = 0; i < n; ++i) {
       const auto [first, second, by] = terms(i);
-      const auto add = [&](int w, index_t line, index_t lines, long double weighted) {
+      const auto add = [&, first = first, second = second](int w, index_t line, index_t lines, long double weighted) {
         for (int t = 0; t < 2; ++t) {
           const long double term = (t == 0 ? first : second) * weighted;
           expected[w][static_cast<std::size_t>(t * lines + line)] += term;

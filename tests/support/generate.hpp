@@ -1,5 +1,7 @@
 #pragma once
 
+#include "tests/support/sanitizers.hpp"
+
 #include <tessera/plan/laws.hpp>
 
 #include <cstdint>
@@ -8,13 +10,7 @@ namespace tessera::testing {
 
 /// So many trials of what is rolled. The thread sanitizer, under which they take ten times as long, sees the order of what threads do and no
 /// numbers, so a sixth of them are enough for it.
-constexpr int trials(int n) {
-#ifdef __SANITIZE_THREAD__
-  return (n + 5) / 6;
-#else
-  return n;
-#endif
-}
+constexpr int trials(int n) { return watches_threads ? (n + 5) / 6 : n; }
 
 /// A small counter-based random number generator that also runs while compiling (splitmix64).
 struct rolls {
