@@ -23,7 +23,8 @@ parser.add_argument("--rounds", type=int, default=7)
 parser.add_argument("folder", nargs="?", type=pathlib.Path, default=root / "build/bench/benchmarks/layers")
 options = parser.parse_args()
 program = str(options.folder / "layers")
-least, least_mean, most_more = 0.9, 0.97, 15
+least, least_mean, most_more = 0.9, 0.97, 15  # microseconds, of one layer
+layers_of = {"mlp": 3}
 missed = False
 
 
@@ -70,7 +71,8 @@ rounds = rounds_of("--tiny")
 for key in rounds[0]:
     took = statistics.median(one[key][0] for one in rounds)
     more = statistics.median(ours - serial for ours, serial in (one[key] for one in rounds))
-    report(f"tiny.{'.'.join(key)}", more <= most_more, f"{key[0]:12}{'tiny ' + key[1]:22}{took:8.1f} us{more:8.1f} us more (at most {most_more})",
-           more=round(more, 1), bar=most_more, microseconds=round(took, 1))
+    bar = most_more * layers_of.get(key[1], 1)
+    report(f"tiny.{'.'.join(key)}", more <= bar, f"{key[0]:12}{'tiny ' + key[1]:22}{took:8.1f} us{more:8.1f} us more (at most {bar})",
+           more=round(more, 1), bar=bar, microseconds=round(took, 1))
 
 sys.exit(missed)

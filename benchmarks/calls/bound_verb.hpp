@@ -12,12 +12,12 @@ namespace calls {
 class bound_verb {
  public:
   bound_verb(tessera::team_state& team, matrices& m, bool fresh = false) : fresh_(fresh), out_(m.out.size()) {
-    const tessera::change plan = tessera::change_between(m.of.from(), m.of.to());
+    const tessera::phases all = tessera::phases_of(tessera::change_between(m.of.from(), m.of.to()));
     double* data = m.in.data();
-    for (const tessera::step& s : plan.steps) {
-      const std::shared_ptr<tessera::bound_exchange> bound = team.bound(s, tessera::element::float64);
+    for (const tessera::phase& p : all) {
+      const std::shared_ptr<tessera::bound_exchange> bound = team.bound(p, tessera::element::float64);
       const tessera::region from = region_at(data, bound->input_extents());
-      if (&s + 1 != plan.steps.end()) {
+      if (&p + 1 != all.end()) {
         between_.emplace_back(static_cast<std::size_t>(region_at(nullptr, bound->output_extents()).count()));
         data = between_.back().data();
       } else {

@@ -73,10 +73,10 @@ class bound_verb {
  public:
   bound_verb(team_state& team, const problem& p) {
     region data = p.in.where();
-    const change plan = change_between(p.of.from, p.of.to);
-    for (const step& s : plan.steps) {
-      const auto bound = team.bound(s, element::float32);
-      const bool last = &s + 1 == plan.steps.end();
+    const phases all = phases_of(change_between(p.of.from, p.of.to));
+    for (const phase& each : all) {
+      const auto bound = team.bound(each, element::float32);
+      const bool last = &each + 1 == all.end();
       const region to = last ? p.out.where() : between_.emplace_back(bound->output_extents()).where();
       stages_.push_back({bound, data, to});
       data = to;

@@ -2,6 +2,11 @@
 #include "tests/support/generate.hpp"
 #include "tests/support/oracle.hpp"
 
+#include <tessera/plan/all_reduce_cost.hpp>
+
+#include <map>
+#include <set>
+
 using namespace tessera;
 using namespace tessera::testing;
 
@@ -23,11 +28,23 @@ std::string shown(const layout& x) {
   return s;
 }
 
+// Messages in some order.
+struct by_words {
+  bool operator()(const message& a, const message& b) const {
+    const auto words = [](const message& m) {
+      std::vector<index_t> all{m.from, m.to};
+      for (const interval& i : m.where) all.insert(all.end(), {i.lo, i.hi});
+      return all;
+    };
+    return words(a) < words(b);
+  }
+};
+
 }  // namespace
 
 TEST_CASE("a Move delivers each element once, from a worker that holds it") {
   dice d{seed};
-  for (int round = 0; round < 3000; ++round) {
+  for (int round = 0; round < trials(3000); ++round) {
     const layout_pair p = roll_tilings(d, true, 3, 6);
     const transfer plan{map::move, p.from, p.to};
     const int world = oracle::world_of(p.from, p.to);
@@ -48,13 +65,13 @@ TEST_CASE("a Move delivers each element once, from a worker that holds it") {
     }
     if (!right) FAIL("seed " << seed << " round " << round << "\n" << shown(p.from) << "\n" << shown(p.to));
   }
-  WARN("3000 pairs held against the oracle, seed " << seed);
+  WARN(trials(3000) << " pairs held against the oracle, seed " << seed);
 }
 
 TEST_CASE("send lists mirror receive lists, and costs are what is moved") {
   dice d{seed + 1};
   int pairs = 0;
-  for (; pairs < 100'000; ++pairs) {
+  for (; pairs < trials(100'000); ++pairs) {
     const layout_pair p = roll_tilings(d, true);
     const map what = d.once_in(2) ? map::move : map::fold;
     const transfer plan = what == map::move ? transfer{what, p.from, p.to} : transfer{what, cotangent(p.to), cotangent(p.from)};
@@ -65,5 +82,114 @@ TEST_CASE("send lists mirror receive lists, and costs are what is moved") {
     if (!right) FAIL("seed " << seed + 1 << " pair " << pairs << " map " << int(what) << "\n" << shown(p.from) << "\n" << shown(p.to));
   }
   WARN(pairs << " pairs, seed " << seed + 1);
-  CHECK(pairs == 100'000);
+  CHECK(pairs == trials(100'000));
+}
+
+TEST_CASE("a Fold and the Move of what it gave, as one phase, bring what they bring one after the other") {
+  dice d{seed + 2};
+  using term = std::pair<int, oracle::element>;  // of whom
+  int products = 0;
+  for (int round = 0; round < trials(20'000); ++round) {
+    const auto extents = roll_extents(d, 3, 6);
+    const mesh_value mesh = roll_mesh(d, 3);
+    const layout from = roll_layout(d, mesh, extents, {true, true, true, false});
+    const layout to = roll_layout(d, d.once_in(3) ? roll_mesh(d, 3) : mesh, extents, {false, true, true, true});
+    const change c = change_between(from, to);
+    for (int i = 0; i + 1 < c.steps.count; ++i) {
+      if (c.steps[i].what != map::fold || c.steps[i + 1].what != map::move) continue;
+      ++products;
+      const transfer fold = c.steps[i].plan();
+      const transfer move = c.steps[i + 1].plan();
+      const phase_plan both({c.steps[i], c.steps[i + 1]});
+      const int world = oracle::world_of(from, to);
+      std::multiset<message, by_words> sent;
+      std::multiset<message, by_words> received;
+      bool right = true;
+      for (int r = 0; r < world; ++r) {
+        std::map<int, std::multiset<term>> folded;
+        const auto terms_of = [&](int worker) -> const std::multiset<term>& {
+          const auto [known, fresh] = folded.try_emplace(worker);
+          if (fresh) fold.receives(worker, [&](const message& m) { for (const auto& e : oracle::elements(m.where)) known->second.insert({m.from, e}); });
+          return known->second;
+        };
+        std::multiset<term> wanted;
+        move.receives(r, [&](const message& m) {
+          const auto moved = oracle::elements(m.where);
+          for (const term& t : terms_of(m.from))
+            if (std::count(moved.begin(), moved.end(), t.second) > 0) wanted.insert(t);
+        });
+        std::multiset<term> got;
+        both.receives(r, [&](const message& m) {
+          received.insert(m);
+          for (const auto& e : oracle::elements(m.where)) got.insert({m.from, e});
+        });
+        both.sends(r, [&](const message& m) { sent.insert(m); });
+        right = right && got == wanted;
+      }
+      if (!right || sent != received) FAIL("seed " << seed + 2 << " round " << round << "\n" << shown(from) << "\n" << shown(to));
+    }
+  }
+  WARN(products << " products, seed " << seed + 2);
+  CHECK(products > trials(1000));
+}
+
+TEST_CASE("a sum of two workers for both is one phase, in which each receives the other's box") {
+  dice d{seed + 3};
+  int pairs = 0;
+  for (int round = 0; round < trials(20'000); ++round) {
+    layout from = roll_layout(d, roll_mesh(d, 3), roll_extents(d, 3, 6), {true, true, true, false});
+    const int other = d.once_in(3) ? d.roll(0, 2) : -1;  // what keeps two workers from adding up one box for both, in a dimension that is cut
+    const bool differs = other >= 0 && other < from.dims.count && from.part_count(other) > 1;
+    const bool windows = differs && from.dims[other].extent % 2 == 0 && d.once_in(2);
+    if (windows) {  // end to end
+      from.dims[other].kind = cover::haloed;
+      from.dims[other].needs = sliding{2, 2, 0, 0, 1}.needs();
+      from.dims[other].outputs = from.dims[other].extent / 2;
+    }
+    layout to = from;
+    if (differs && !windows) to.dims[other].turned = (from.dims[other].turned + 1) % from.part_count(other);
+    int workers = 1;
+    int axis = -1;
+    for (int a = 0; a < from.roles.count; ++a) {
+      if (from.roles[a].kind == role::cut || from.roles[a].kind == role::on || d.once_in(4)) continue;
+      const bool adds = from.roles[a].kind == role::partial;
+      if (adds || d.once_in(4)) to.roles[a] = {d.once_in(2) ? role::replicate : role::invariant};
+      if (!adds) continue;
+      workers *= from.mesh.axes[a].extent;
+      if (from.mesh.axes[a].extent == 2) axis = a;
+    }
+    const change c = change_between(from, to);
+    const phases all = phases_of(c);
+    const bool pair = workers == 2 && !differs;
+    if (all.count != (pair ? 1 : c.steps.count)) FAIL("seed " << seed + 3 << " round " << round << "\n" << shown(from) << "\n" << shown(to));
+    if (!pair) continue;
+    ++pairs;
+    cost counted;
+    bool right = true;
+    const phase_plan plan(all[0]);
+    for (int r = 0; r < oracle::world_of(from, to); ++r) {
+      coordinates at;
+      const bool here = from.mesh.locate(r, at);
+      const auto box = oracle::held(from, r);
+      std::map<int, std::multiset<oracle::element>> got;
+      plan.receives(r, [&](const message& m) { for (const auto& e : oracle::elements(m.where)) got[m.from].insert(e); });
+      std::map<int, std::multiset<oracle::element>> wanted;
+      if (here && !box.empty()) {
+        wanted[r] = {box.begin(), box.end()};
+        at[axis] = 1 - at[axis];
+        wanted[from.mesh.rank(at)] = wanted[r];
+        const auto n = static_cast<index_t>(box.size());
+        counted.total += n;
+        counted.lower_bound += n;
+        counted.busiest = std::max(counted.busiest, n);
+        counted.messages += 1;
+        counted.busiest_messages = 1;
+      }
+      right = right && got == wanted;
+    }
+    if (!right || !(counted == cost_of(c)) || !(counted == cost_between(from, to)))
+      FAIL("seed " << seed + 3 << " round " << round << "\n" << shown(from) << "\n" << shown(to));
+  }
+  WARN(pairs << " pairs, seed " << seed + 3);
+  CHECK(pairs > trials(500));
 }

@@ -33,7 +33,7 @@ ts::layout shared_out() { return numbers({ts::role::cut}); }
 
 /// Carries three numbers from one layout to another.
 void move_one(ts::team_state& state, const ts::layout& from, const ts::layout& to, ts::purpose why = {}) {
-  const auto e = state.bound({ts::map::move, from, to, ts::combine::sum}, ts::element::float64, {.why = why});
+  const auto e = state.bound(ts::step{ts::map::move, from, to, ts::combine::sum}, ts::element::float64, {.why = why});
   double in[3]{};
   double out[3]{};
   const auto memory = [](double* at, const auto& extents) {
@@ -46,7 +46,7 @@ void move_one(ts::team_state& state, const ts::layout& from, const ts::layout& t
 
 /// An exchange of many numbers; all workers bind it.
 std::shared_ptr<ts::bound_exchange> many(ts::team_state& state) {
-  return state.bound({ts::map::move, numbers({ts::role::cut}, 300'000), numbers({}, 300'000), ts::combine::sum}, ts::element::float64);
+  return state.bound(ts::step{ts::map::move, numbers({ts::role::cut}, 300'000), numbers({}, 300'000), ts::combine::sum}, ts::element::float64);
 }
 
 ts::region memory(std::vector<double>& at) {
@@ -72,7 +72,7 @@ void give_up(ts::team_state& state) {
 
 /// Ends a sum on the first worker, which comes late and then waits for a term of the second one, which never comes.
 void add_late(ts::team_state& state) {
-  const auto e = state.bound({ts::map::fold, numbers({ts::role::partial}, 3000), held_by(0, 3000), ts::combine::sum}, ts::element::float64);
+  const auto e = state.bound(ts::step{ts::map::fold, numbers({ts::role::partial}, 3000), held_by(0, 3000), ts::combine::sum}, ts::element::float64);
   std::vector<double> in(3000);
   std::vector<double> out(state.rank() == 0 ? 3000 : 0);
   if (state.rank() == 1) get_stuck();
@@ -98,7 +98,7 @@ void add_twice(ts::team_state& state, bool gives_up) {
 /// at once, waits for that term, or for another call of the third.
 void add_in_a_ring(ts::team_state& state, ts::index_t n, bool waits_elsewhere) {
   const auto bound = [&](ts::map what, const ts::layout& from, const ts::layout& to) {
-    return state.bound({what, from, to, ts::combine::sum}, ts::element::float64);
+    return state.bound(ts::step{what, from, to, ts::combine::sum}, ts::element::float64);
   };
   const auto sum = bound(ts::map::fold, numbers({ts::role::partial}, n), held_by(0, n));
   const auto to_third = bound(ts::map::move, held_by(1, n), held_by(2, n));
@@ -158,7 +158,7 @@ void misbehave_in(ts::team_state& state, const std::string& fault, const std::st
   const auto [from, to] = verb_named(verb, state.mesh());
   const auto plan = from.roles[0].kind == ts::role::partial || from.dims[0].kind == ts::cover::pending ? ts::map::fold : ts::map::move;
   const ts::purpose why = backward ? ts::purpose::backward : ts::purpose::forward;
-  const auto e = state.bound({plan, from, to, ts::combine::sum}, ts::element::float64, {.why = why});
+  const auto e = state.bound(ts::step{plan, from, to, ts::combine::sum}, ts::element::float64, {.why = why});
   const auto boxed = [](std::vector<double>& at, const auto& extents) {
     ts::index_t n = 1;
     for (const ts::index_t k : extents) n *= k;

@@ -157,6 +157,30 @@ TEST_CASE("a gather, a scatter of sums and a broadcast over NCCL are one collect
   }
 }
 
+TEST_CASE("a sum of two workers for both is a message each way over NCCL, or its own all_reduce where it may add") {
+  for (const bool library_sums : {false, true}) {
+    device_machine machine;
+    const auto all = on_devices(
+        2,
+        [](const std::shared_ptr<transport>& c) {
+          const phases both = phases_of(change_between(on_line(2, 12, {role::partial}), on_line(2, 12, {role::invariant})));
+          return both.count == 1 ? with_gaps(*c, both[0]) : "several phases";
+        },
+        library_sums);
+    INFO(all.errors());
+    REQUIRE(all.well());
+    for (int r = 0; r < 2; ++r) CHECK(all.of(r) == "");
+    std::map<std::string, int> calls;
+    for (const nccl_record& r : machine.records()) {
+      ++calls[r.call];
+      CHECK(r.bytes == 96);
+    }
+    CHECK(calls["ncclAllReduce"] == (library_sums ? 2 : 0));
+    CHECK(calls["ncclSend"] == (library_sums ? 0 : 2));
+    CHECK(calls["ncclRecv"] == (library_sums ? 0 : 2));
+  }
+}
+
 TEST_CASE("NCCL is asked for no sum that it does not know") {
   device_machine machine;
   const auto all = on_devices(
@@ -164,7 +188,7 @@ TEST_CASE("NCCL is asked for no sum that it does not know") {
       [](const std::shared_ptr<transport>& c) {
         const auto refusal_of = [&](element e, combine with) -> std::string {
           try {
-            bind_exchange(*c, {map::fold, on_line(2, 4, partial_by(with)), on_line(2, 4, {role::cut}), with}, e);
+            bind_exchange(*c, step{map::fold, on_line(2, 4, partial_by(with)), on_line(2, 4, {role::cut}), with}, e);
           } catch (const error& why) {
             return why.code();
           }

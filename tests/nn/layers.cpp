@@ -317,7 +317,7 @@ TEST_CASE("a pooling whose windows lie end to end begins no exchange, forward or
       const nn::sequential<image, decltype(pool)> net{t, seed{1}};
       image x = take<image>(t, at::ones({2, 3, 8, 6}, at::kDouble));
       x.requires_grad();
-      t.state()->watch = {[](void* self, const step&, element) { ++*static_cast<int*>(self); }, nullptr, &count};
+      t.state()->watch = {[](void* self, const phase&, element) { ++*static_cast<int*>(self); }, nullptr, &count};
       torch::autograd::backward({net(x).local().sum()});
       t.state()->watch = {};
       return count;

@@ -190,15 +190,15 @@ inline std::string every_move(transport& c) {
   return wrong;
 }
 
-/// What is wrong where the tensors of a step on a line have gaps: element i is i, and a term of it worker · i.
-inline std::string with_gaps(transport& c, const step& s) {
-  const auto e = bind_exchange(c, s, element::float64);
-  const box from = cutting{s.from}.box_of(c.rank());
-  const box to = cutting{s.to}.box_of(c.rank());
+/// What is wrong where the tensors of a phase on a line have gaps: element i is i, and a term of it worker · i.
+inline std::string with_gaps(transport& c, const phase& p) {
+  const auto e = bind_exchange(c, p, element::float64);
+  const box from = cutting{p.from()}.box_of(c.rank());
+  const box to = cutting{p.to()}.box_of(c.rank());
   const index_t n = from[0].size();
   gapped<double> in(n, 2);
   gapped<double> out(to[0].size(), 3);
-  const bool fold = s.what == map::fold;
+  const bool fold = p.adds();
   for (index_t i = 0; i < n; ++i) in.set(i, static_cast<double>((from[0].lo + i) * (fold ? c.rank() : 1)));
   e->start(in.where(n), out.where(to[0].size())).finish();
   c.synchronise();

@@ -1,16 +1,15 @@
 #pragma once
 
-#include "tests/support/sanitizers.hpp"
-
+#include <tessera/meta/sanitizers.hpp>
 #include <tessera/plan/laws.hpp>
 
 #include <cstdint>
 
 namespace tessera::testing {
 
-/// So many trials of what is rolled. The thread sanitizer, under which they take ten times as long, sees the order of what threads do and no
-/// numbers, so a sixth of them are enough for it.
-constexpr int trials(int n) { return watches_threads ? (n + 5) / 6 : n; }
+/// So many trials of what is rolled. Sanitizers, under which they take ten times as long, see the order of what threads do, or what memory they
+/// touch, and no numbers, so a sixth and a third of them are enough.
+constexpr int trials(int n) { return tessera::detail::watches_threads ? (n + 5) / 6 : tessera::detail::watches_addresses ? (n + 2) / 3 : n; }
 
 /// A small counter-based random number generator that also runs while compiling (splitmix64).
 struct rolls {

@@ -47,24 +47,24 @@ void each_element(const layout& x, int rank, const Visit& visit) {
 class bound_way {
  public:
   bound_way(team_state& team, const layout& from, const layout& to) {
-    for (const step& s : change_between(from, to).steps) {
-      steps_.push_back(team.bound(s, element::float64));
-      between_.emplace_back(steps_.back()->output_extents());
+    for (const phase& p : phases_of(change_between(from, to))) {
+      phases_.push_back(team.bound(p, element::float64));
+      between_.emplace_back(phases_.back()->output_extents());
     }
   }
 
   /// What becomes of x.
   memory& operator()(memory& x) {
     memory* in = &x;
-    for (std::size_t i = 0; i < steps_.size(); ++i) {
-      steps_[i]->start(in->where(), between_[i].where()).finish();
+    for (std::size_t i = 0; i < phases_.size(); ++i) {
+      phases_[i]->start(in->where(), between_[i].where()).finish();
       in = &between_[i];
     }
     return *in;
   }
 
  private:
-  std::vector<std::shared_ptr<bound_exchange>> steps_;
+  std::vector<std::shared_ptr<bound_exchange>> phases_;
   std::vector<memory> between_;
 };
 

@@ -131,9 +131,9 @@ class agreement {
   fingerprint fingerprint_;
 };
 
-/// Binds a Move or Fold with all the workers that take part in it; what the calls are for is compared.
-inline std::shared_ptr<bound_exchange> bind_exchange(transport& carrier, const step& s, element e, const activity& what = {}) {
-  exchange_plan plan(s, carrier.rank(), e, what);
+/// Binds a phase with all the workers that take part in it; what the calls are for is compared.
+inline std::shared_ptr<bound_exchange> bind_exchange(transport& carrier, const phase& p, element e, const activity& what = {}) {
+  exchange_plan plan(p, carrier.rank(), e, what);
   agreement::name(carrier, plan, 0, what);
   return carrier.bind(std::move(plan));
 }

@@ -24,7 +24,7 @@ struct exchange_call {
 
 class in_flight;
 
-/// A Move or Fold bound to its workers: whatever a call needs is found, so that a call derives nothing.
+/// A phase bound to its workers: whatever a call needs is found, so that a call derives nothing.
 ///
 /// A call is named by the exchange and its number. Any number may be under way, of one exchange or of several, and they end in any
 /// order. `finish` returns when this worker's boxes have arrived and its own may be changed.

@@ -16,7 +16,7 @@ struct received {
   index_t messages = 0;
 };
 
-/// A Move or Fold as one worker sees it, found once: what a transport binds.
+/// A phase as one worker sees it, found once: what a transport binds.
 struct exchange_plan {
   std::uint64_t id = 0;       ///< its workers agree on it; no other plan of two of them has it
   std::uint64_t key = 0;      ///< what is alike on all its workers: plan, element, purpose
@@ -35,19 +35,19 @@ struct exchange_plan {
   received brings;
 
   exchange_plan() = default;
-  exchange_plan(const step& s, int rank, tessera::element e, const activity& what)
-      : element(e), fold(s.what == map::fold), with(s.with), moves(s.from, s.to) {
-    check(check_combine(s.with, e));
-    key = key_of(s, e, what);
-    const transfer plan = s.plan();
-    const cutting& source = fold ? plan.target() : plan.source();
-    const cutting& target = fold ? plan.source() : plan.target();
+  exchange_plan(const phase& p, int rank, tessera::element e, const activity& what)
+      : element(e), fold(p.adds()), with(p.first.with), moves(p.from(), p.to()) {
+    check(check_combine(with, e));
+    key = key_of(p, e, what);
+    const phase_plan plan(p);
+    const cutting& source = plan.before();
+    const cutting& target = plan.after();
     const holding had = source.held_by(rank);
     const holding has = target.held_by(rank);
     in = extents_of(had);
     out = extents_of(has);
-    plan.sends(rank, [&](const message& m) { sends.push_back(place(m.to, m.where, had, target)); });
-    plan.receives(rank, [&](const message& m) { receives.push_back(place(m.from, m.where, has, source)); });
+    plan.sends(rank, [&](const message& m) { add(sends, place(m.to, m.where, had, target), p.both); });
+    plan.receives(rank, [&](const message& m) { add(receives, place(m.from, m.where, has, source), p.both); });
     if (fold) order_by_coordinate(source.of.mesh);
     for (const leg& l : receives) {
       if (l.peer == rank) continue;
@@ -65,9 +65,9 @@ struct exchange_plan {
   /// The place of a worker among those that take part.
   std::size_t place_of(int worker) const { return static_cast<std::size_t>(std::find(workers.begin(), workers.end(), worker) - workers.begin()); }
 
-  static std::uint64_t key_of(const step& s, tessera::element e, const activity& what) {
+  static std::uint64_t key_of(const phase& p, tessera::element e, const activity& what) {
     fingerprint f;
-    f << static_cast<index_t>(fingerprint_of(s, e)) << static_cast<index_t>(what.hash());
+    f << static_cast<index_t>(fingerprint_of(p, e)) << static_cast<index_t>(what.hash());
     return f.value();
   }
 
@@ -115,6 +115,12 @@ struct exchange_plan {
     return l;
   }
 
+  // Boxes of both maps that lie end to end go as one.
+  static void add(std::vector<leg>& legs, const leg& l, bool joins) {
+    const bool joined = joins && std::any_of(legs.begin(), legs.end(), [&](leg& before) { return before.extend_by(l); });
+    if (!joined) legs.push_back(l);
+  }
+
   void order_by_coordinate(const mesh_value& senders) {
     const auto number = [&](const leg& l) {
       coordinates c;
@@ -125,10 +131,10 @@ struct exchange_plan {
   }
 
   // All that hold something, where anything is carried between workers and this one is among them.
-  void find_workers(const transfer& plan, int rank) {
+  void find_workers(const phase_plan& plan, int rank) {
     workers = {rank};
-    if (cost_of(plan).messages == 0 || (plan.source().elements_of(rank) == 0 && plan.target().elements_of(rank) == 0)) return;
-    for (const cutting* side : {&plan.source(), &plan.target()}) {
+    if (!plan.carries() || (plan.before().elements_of(rank) == 0 && plan.after().elements_of(rank) == 0)) return;
+    for (const cutting* side : {&plan.before(), &plan.after()}) {
       const mesh_value& m = side->of.mesh;
       for (int i = 0; i < m.size(); ++i)
         if (const int r = m.rank(m.at(i)); side->elements_of(r) > 0) workers.push_back(r);

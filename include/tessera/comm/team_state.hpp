@@ -12,8 +12,8 @@ namespace tessera {
 
 /// Called around every exchange; null costs one test.
 struct observer {
-  void (*exchange_started)(void* self, const step& what, element e) = nullptr;
-  void (*exchange_finished)(void* self, const step& what, element e, const received& got) = nullptr;
+  void (*exchange_started)(void* self, const phase& what, element e) = nullptr;
+  void (*exchange_finished)(void* self, const phase& what, element e, const received& got) = nullptr;
   void* self = nullptr;
 };
 
@@ -37,8 +37,8 @@ class team_state {
   bool inside() const { return inside_; }
   const coordinates& at() const { return at_; }
 
-  /// The exchange of one transfer, bound on its first use by all the workers that take part in it.
-  std::shared_ptr<bound_exchange> bound(const step& s, element e, const activity& what = {});
+  /// The exchange of one phase, bound on its first use by all the workers that take part in it.
+  std::shared_ptr<bound_exchange> bound(const phase& p, element e, const activity& what = {});
 
   /// A layout as all tensors of the team share it, with its lists; equal ones are one, so they are compared by address.
   std::shared_ptr<const placement> place(const layout& x);

@@ -52,9 +52,9 @@ TESSERA_INLINE team_state::team_state(std::shared_ptr<transport> carrier, const 
   if (inside_) agree(f.value(), what, [&] { return fmt::format("{} of {}", what, words_of(this->mesh())); });
 }
 
-TESSERA_INLINE std::shared_ptr<bound_exchange> team_state::bound(const step& s, element e, const activity& what) {
+TESSERA_INLINE std::shared_ptr<bound_exchange> team_state::bound(const phase& p, element e, const activity& what) {
   check_thread();
-  return exchanges_.bound(s, e, what);
+  return exchanges_.bound(p, e, what);
 }
 
 TESSERA_INLINE std::shared_ptr<const placement> team_state::place(const layout& x) {

@@ -3,24 +3,12 @@
 #include <tessera/comm/form.hpp>
 #include <tessera/comm/tcp/rendezvous.hpp>
 #include <tessera/comm/team.hpp>
+#include <tessera/meta/sanitizers.hpp>
 
 #include <functional>
 #include <limits>
 
 namespace tessera {
-
-namespace detail {
-
-// The address sanitizer sees the use of freed memory only where it is freed.
-#if defined(__SANITIZE_ADDRESS__)
-inline constexpr bool watches_addresses = true;
-#elif defined(__has_feature)
-inline constexpr bool watches_addresses = __has_feature(address_sanitizer);
-#else
-inline constexpr bool watches_addresses = false;
-#endif
-
-}  // namespace detail
 
 inline constexpr std::size_t no_memory_cap = std::numeric_limits<std::size_t>::max();
 
@@ -37,7 +25,7 @@ struct launch_options {
   bool checked = false;                    ///< compare what workers do and hold at every operation
   double edges_apart = most_edges;         ///< outputs whose windows read a halo are computed behind the others, which do not wait for it, if they are no larger a share
   bool binds_workers = true;               ///< keep each worker that is a thread to its own part of the cores
-  bool caches_memory = !detail::watches_addresses;  ///< keep the memory that tensors give back for the next ones
+  bool caches_memory = !detail::watches_addresses;  ///< keep the memory that tensors give back for the next ones; a sanitizer sees its use only where it is freed
   std::size_t memory_cap = no_memory_cap;           ///< the most that this process holds for them, in bytes, where it is kept
   bool shares_memory = true;  ///< processes of one node read one another's tensors, where memory is kept; TESSERA_SHARES_MEMORY=0 says no
   int processes_per_node = 0;  ///< so many count as a node in this, instead of all that run on the machine

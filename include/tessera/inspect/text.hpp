@@ -1,7 +1,7 @@
 #pragma once
 
 #include <tessera/inspect/messages.hpp>
-#include <tessera/plan/change.hpp>
+#include <tessera/plan/phase.hpp>
 #include <tessera/primitive/verb.hpp>
 
 #include <fmt/core.h>
@@ -163,11 +163,14 @@ inline std::string transfer_text(const transfer& plan, int most = 64) {
          messages_text(plan, most);
 }
 
-/// A plan: its verb, its transfers with what they are and cost in elements, and their messages.
+/// A plan: its verb, its transfers with what they are and cost in elements, and their messages; what two of them cost that go in one phase.
 inline std::string plan_text(const layout& from, const layout& to) {
   std::string s = fmt::format("{}\n  from {}\n  to   {}\n", name_of(verb_between(from, to)), text_of(from), text_of(to));
-  for (const step& st : change_between(from, to).steps) s += transfer_text(st.plan());
-  return s;
+  const change c = change_between(from, to);
+  for (const step& st : c.steps) s += transfer_text(st.plan());
+  if (phases_of(c).count == c.steps.count) return s;
+  const cost both = cost_of(c);
+  return s + fmt::format("both in one phase: {} elements in {} messages, busiest worker {}\n", both.total, both.messages, both.busiest);
 }
 
 }  // namespace tessera

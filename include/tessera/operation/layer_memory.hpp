@@ -8,7 +8,7 @@ namespace tessera::detail {
 
 /// The most elements that a worker holds along a dimension.
 constexpr index_t longest(const parts& p) {
-  if (p.of.kind == cover::tiled && p.of.bounds == nullptr) return size_of(p.held(p.by_number(0)));
+  if (p.of.kind == cover::tiled) return p.largest();
   index_t most = 0;
   for (int k = 0; k < p.count(); ++k) most = larger(most, size_of(p.held(k)));
   return most;
@@ -35,8 +35,9 @@ struct way_memory {
   bool released = false;  ///< what it ends with goes behind forward and is made again for backward
 };
 
-// The most that the boxes between two layouts add to the last: each lies beside the one before it.
+// The most that the boxes between two layouts add to the last: each lies beside the one before it. In one phase there is none.
 constexpr index_t between(const change& c, element e) {
+  if (adds_in_pairs(c)) return 0;
   index_t most = 0;
   for (int i = 0; i + 1 < c.steps.count; ++i) {
     const index_t next = i + 2 < c.steps.count ? bytes_held(c.steps[i + 1].to, e) : 0;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/plan/change.hpp>
+#include <tessera/plan/phase.hpp>
 
 #include <initializer_list>
 
@@ -28,7 +28,7 @@ constexpr bool only_reduces(const layout& from, const layout& to) {
 // What such a change moves, in closed form.
 //
 // Of p workers that add up a box each is given a tile of it, along the dimensions that are shared most evenly at the time (`spread`). It
-// receives p − 1 terms of its tile, then the rest of the box.
+// receives p − 1 terms of its tile, then the rest of the box; of two, the other's box.
 constexpr cost reduction_cost(const layout& from, const layout& to) {
   index_t workers = 1;  // that add up one box
   index_t copies = 1;   // of all that
@@ -59,6 +59,7 @@ constexpr cost reduction_cost(const layout& from, const layout& to) {
   }
   cost c;
   if (workers == 1) return c;
+  if (workers == 2) return boxes_cost(from);
   index_t elements = 1;
   index_t largest_tile = 1;
   index_t largest_box = 1;

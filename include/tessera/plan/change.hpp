@@ -262,11 +262,4 @@ constexpr refusal check_change(const layout& from, const layout& to) {
   return {};
 }
 
-/// What a change moves: the sum over its transfers.
-constexpr cost cost_of(const change& c) {
-  cost sum;
-  for (const step& s : c.steps) sum += cost_of(s.plan());
-  return sum;
-}
-
 }  // namespace tessera

@@ -40,17 +40,22 @@ constexpr index_t lower_bound(const transfer& plan, int rank) {
   return needed - held;
 }
 
+/// Refuses a layout of which an extent or lengths are not known.
+constexpr void insist_on_lengths(const layout& x) {
+  for (int d = 0; d < x.dims.count; ++d) {
+    if (x.dims[d].extent == dynamic) stop(refusal{code::extent_not_bound, d});
+    if (x.dims[d].bounds == learned) stop(refusal{code::lengths_not_known, d});
+  }
+}
+
 /// What a plan moves.
 ///
 /// On one mesh the figures are closed form: workers that nothing tells apart are counted once; between two meshes they are counted
 /// worker by worker.
 /// Refuses the value when an extent or lengths are not known.
 constexpr cost cost_of(const transfer& plan) {
-  for (int d = 0; d < plan.source().dims.count; ++d)
-    if (plan.source().of.dims[d].extent == dynamic) stop(refusal{code::extent_not_bound, d});
-  for (const auto* side : {&plan.source().of, &plan.target().of})
-    for (int d = 0; d < side->dims.count; ++d)
-      if (side->dims[d].bounds == learned) stop(refusal{code::lengths_not_known, d});
+  insist_on_lengths(plan.source().of);
+  insist_on_lengths(plan.target().of);
   if (plan.aligned()) {
     const detail::aligned_cost closed{plan};
     if (!closed.overflows()) return closed.total();

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/plan/change.hpp>
+#include <tessera/plan/phase.hpp>
 #include <tessera/topology/tensor_type.hpp>
 
 namespace tessera {
@@ -44,10 +44,13 @@ class fingerprint {
   std::uint64_t value_ = 14695981039346656037u;
 };
 
-/// The fingerprint of one transfer of one element type.
-constexpr std::uint64_t fingerprint_of(const step& s, element e) {
+/// The fingerprint of what is carried in one phase of one element type.
+constexpr std::uint64_t fingerprint_of(const phase& p, element e) {
   fingerprint f;
-  f << static_cast<int>(s.what) << s.from << s.to << static_cast<int>(s.with) << static_cast<int>(e);
+  const auto add = [&f](const step& s) { f << static_cast<int>(s.what) << s.from << s.to << static_cast<int>(s.with); };
+  add(p.first);
+  if (p.both) add(p.then);
+  f << static_cast<int>(e);
   return f.value();
 }
 

@@ -100,6 +100,13 @@ struct parts {
     return n;
   }
 
+  /// How many elements the largest part holds; of tiles. Of an even cut it is the first.
+  constexpr index_t largest() const {
+    index_t n = tile(of.extent, 0).size();
+    for (int k = 1; of.bounds != nullptr && k < count(); ++k) n = detail::larger(n, tile(of.extent, k).size());
+    return n;
+  }
+
   /// Whether each part here is a part of `outer` or lies in one, at the same coordinates: cut as it is, and perhaps further.
   constexpr bool refines(const parts& outer) const {
     if (!even() || !outer.even() || axes.count < outer.axes.count || cuts.count < outer.cuts.count) return false;

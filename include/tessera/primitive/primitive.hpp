@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/plan/change.hpp>
+#include <tessera/plan/phase.hpp>
 #include <tessera/primitive/layout_proof.hpp>
 #include <tessera/primitive/verb.hpp>
 #include <tessera/primitive/verdicts.hpp>

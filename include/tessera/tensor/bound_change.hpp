@@ -18,10 +18,10 @@ class bound_change {
     moves_ = movement(a, b);
     gradient_ = first_of(check_gradient(a, e), check_gradient(b, e));
     const change plan = change_between(a, b);
-    for (const step& s : plan.steps) {
+    for (const phase& p : phases_of(plan)) {
       box_vector sizes;
-      for (const intervals& held : held_by(s.to, team.rank())) sizes.push(size_of(held));
-      steps_.push_back({s, sizes, nullptr});
+      for (const intervals& held : held_by(p.to(), team.rank())) sizes.push(size_of(held));
+      phases_.push_back({p, sizes, nullptr});
     }
     if (plan.steps.count == 1 && narrows(plan.steps[0])) narrow_to(plan.steps[0]);
   }
@@ -42,28 +42,28 @@ class bound_change {
   /// What is wrong with a gradient of it.
   const refusal& gradient() const { return gradient_; }
 
-  bool changes_nothing() const { return steps_.empty(); }
+  bool changes_nothing() const { return phases_.empty(); }
   /// Whether nothing is exchanged: each worker keeps what it has, or a part of it.
-  bool stays() const { return steps_.empty() || narrowed_; }
+  bool stays() const { return phases_.empty() || narrowed_; }
 
   /// This worker's box of the result, as a view of what it had where that stays; no gradient is recorded.
   at::Tensor run(const at::Tensor& x, const activity& what) {
     if (stays()) return kept(x);
     at::Tensor y = x;
-    for (bound_step& s : steps_) y = run(s, y, room_for(s), what);
+    for (bound_phase& p : phases_) y = run(p, y, room_for(p), what);
     return y;
   }
   /// The same where something is exchanged, in a frame: what arrives is written where it is read.
   at::Tensor run(const at::Tensor& x, const activity& what, const frame& around) {
     at::Tensor y = x;
-    for (std::size_t i = 0; i + 1 < steps_.size(); ++i) y = run(steps_[i], y, room_for(steps_[i]), what);
-    const at::Tensor room = around.room(steps_.back().sizes, options_);
-    run(steps_.back(), y, around.inside(room), what);
+    for (std::size_t i = 0; i + 1 < phases_.size(); ++i) y = run(phases_[i], y, room_for(phases_[i]), what);
+    const at::Tensor room = around.room(phases_.back().sizes, options_);
+    run(phases_.back(), y, around.inside(room), what);
     return room;
   }
 
   /// The first exchange's plan.
-  const exchange_plan& plan(const activity& what) { return bound(steps_[0], what).plan(); }
+  const exchange_plan& plan(const activity& what) { return bound(phases_[0], what).plan(); }
 
   /// A run that was begun: its first exchange is under way.
   struct running {
@@ -73,61 +73,61 @@ class bound_change {
     std::optional<in_flight> call;  // last: withdrawn before its memory goes
   };
   running start(const at::Tensor& x, const activity& what) {
-    running r{stored(x), room_for(steps_[0]), what, {}};
-    r.call.emplace(begin(steps_[0], r.x, r.y, what));
+    running r{stored(x), room_for(phases_[0]), what, {}};
+    r.call.emplace(begin(phases_[0], r.x, r.y, what));
     return r;
   }
   /// The same of one exchange into a tensor that holds already what this worker takes from itself alone.
   running start_into(const at::Tensor& y, const at::Tensor& x, const activity& what) {
     running r{stored(x), y, what, {}};
-    r.call.emplace(begin(steps_[0], r.x, r.y, what, true));
+    r.call.emplace(begin(phases_[0], r.x, r.y, what, true));
     return r;
   }
   /// Whether the first exchange has brought all.
   static bool arrived(running& r) { return r.call->arrived(); }
   at::Tensor finish(running& r) {
-    end(steps_[0], std::move(*r.call));
+    end(phases_[0], std::move(*r.call));
     r.call.reset();
-    for (std::size_t i = 1; i < steps_.size(); ++i) {
+    for (std::size_t i = 1; i < phases_.size(); ++i) {
       r.x = std::move(r.y);
-      r.y = room_for(steps_[i]);
-      end(steps_[i], begin(steps_[i], r.x, r.y, r.what));
+      r.y = room_for(phases_[i]);
+      end(phases_[i], begin(phases_[i], r.x, r.y, r.what));
     }
     return r.y;
   }
 
  private:
-  struct bound_step {
-    step what;
+  struct bound_phase {
+    phase what;
     box_vector sizes;
     std::shared_ptr<bound_exchange> exchange;
   };
 
   static at::Tensor stored(const at::Tensor& x) { return x.is_conj() || x.is_neg() ? detail::as_stored(x.detach()) : x; }
-  at::Tensor room_for(const bound_step& s) const {
-    return detail::empty_box(at::IntArrayRef(s.sizes.begin(), s.sizes.end()), options_);
+  at::Tensor room_for(const bound_phase& p) const {
+    return detail::empty_box(at::IntArrayRef(p.sizes.begin(), p.sizes.end()), options_);
   }
 
-  at::Tensor run(bound_step& s, const at::Tensor& x, const at::Tensor& y, const activity& what) {
+  at::Tensor run(bound_phase& p, const at::Tensor& x, const at::Tensor& y, const activity& what) {
     const at::Tensor sent = stored(x);
-    end(s, begin(s, sent, y, what));
+    end(p, begin(p, sent, y, what));
     return y;
   }
 
-  bound_exchange& bound(bound_step& s, const activity& what) {
-    if (!s.exchange || s.exchange->retired) s.exchange = team_.bound(s.what, element_, what);
-    return *s.exchange;
+  bound_exchange& bound(bound_phase& p, const activity& what) {
+    if (!p.exchange || p.exchange->retired) p.exchange = team_.bound(p.what, element_, what);
+    return *p.exchange;
   }
-  in_flight begin(bound_step& s, const at::Tensor& x, const at::Tensor& y, const activity& what, bool has_own = false) {
-    bound_exchange& exchange = bound(s, what);
-    if (team_.watch.exchange_started != nullptr) team_.watch.exchange_started(team_.watch.self, s.what, element_);
+  in_flight begin(bound_phase& p, const at::Tensor& x, const at::Tensor& y, const activity& what, bool has_own = false) {
+    bound_exchange& exchange = bound(p, what);
+    if (team_.watch.exchange_started != nullptr) team_.watch.exchange_started(team_.watch.self, p.what, element_);
     return exchange.start(detail::region_of(x, element_), detail::region_of(y, element_), what, has_own);
   }
-  void end(const bound_step& s, in_flight call) {
+  void end(const bound_phase& p, in_flight call) {
     const received got = call.finish();
     team_.total.bytes += got.bytes;
     team_.total.messages += got.messages;
-    if (team_.watch.exchange_finished != nullptr) team_.watch.exchange_finished(team_.watch.self, s.what, element_, got);
+    if (team_.watch.exchange_finished != nullptr) team_.watch.exchange_finished(team_.watch.self, p.what, element_, got);
   }
 
   // The part of this worker's box that stays.
@@ -157,7 +157,7 @@ class bound_change {
   const char* what_;
   movement moves_;
   refusal gradient_;
-  std::vector<bound_step> steps_;
+  std::vector<bound_phase> phases_;
   bool narrowed_ = false;
   box_vector begins_;  // of what is kept
   box_vector ends_;

@@ -12,7 +12,7 @@
 namespace tessera {
 
 /// How NCCL carries a plan: by sends and receives, or, where the plan is one, by a collective. A broadcast has its root's place added.
-enum class carriage : std::uint64_t { messages, all_gather, reduce_scatter, broadcast };
+enum class carriage : std::uint64_t { messages, all_gather, reduce_scatter, all_reduce, broadcast };
 
 /// Numbers as NCCL adds them.
 struct nccl_numbers {
@@ -94,8 +94,9 @@ inline std::uint64_t carriage_of(const exchange_plan& plan, int rank, bool sums)
   const bool to_each = detail::of_each(plan.sends, workers);
   const bool from_each = detail::of_each(plan.receives, workers);
   if (plan.fold) {
-    const bool scatters = sums && to_each && from_each && all_whole(plan.receives, plan.out) && detail::are_parts(plan.sends, plan.in);
-    return number(scatters ? carriage::reduce_scatter : carriage::messages);
+    const bool adds_all = sums && to_each && from_each && all_whole(plan.receives, plan.out);
+    if (adds_all && detail::are_parts(plan.sends, plan.in)) return number(carriage::reduce_scatter);
+    return number(adds_all && all_whole(plan.sends, plan.in) ? carriage::all_reduce : carriage::messages);
   }
   if (to_each && from_each && all_whole(plan.sends, plan.in) && detail::are_parts(plan.receives, plan.out)) return number(carriage::all_gather);
   const auto broadcast_by = [&](int root) { return number(carriage::broadcast, std::find(workers.begin(), workers.end(), root) - workers.begin()); };
@@ -115,7 +116,7 @@ inline exchange_plan carried_by(std::uint64_t how, exchange_plan plan) {
     return std::vector<leg>{l};
   };
   if (is(carriage::messages)) return plan;
-  const bool broadcast = !is(carriage::all_gather) && !is(carriage::reduce_scatter);
+  const bool broadcast = how >= static_cast<std::uint64_t>(carriage::broadcast);
   if (!plan.sends.empty()) plan.sends = whole(plan.in);
   if (!broadcast || plan.sends.empty()) plan.receives = whole(plan.out);
   plan.cells.clear();

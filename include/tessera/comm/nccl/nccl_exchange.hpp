@@ -195,11 +195,12 @@ class nccl_exchange final : public bound_exchange {
       together.end();
     } else if (is(carriage::all_gather)) {
       detail::insist(ncclAllGather(at(c.sends[0], c.in), at(c.receives[0], c.out), c.sends[0].bytes, ncclUint8, comm, on), "gathering");
-    } else if (is(carriage::reduce_scatter)) {
+    } else if (is(carriage::reduce_scatter) || is(carriage::all_reduce)) {
       const nccl_numbers numbers = *nccl_numbers_of(plan().element);
       const auto n = static_cast<std::size_t>(count_of(plan().out) * numbers.of_each);
       const ncclRedOp_t with = *nccl_operation_of(plan().with, plan().element);
-      detail::insist(ncclReduceScatter(at(c.sends[0], c.in), at(c.receives[0], c.out), n, numbers.type, with, comm, on), "adding");
+      const auto add = is(carriage::all_reduce) ? &ncclAllReduce : &ncclReduceScatter;
+      detail::insist(add(at(c.sends[0], c.in), at(c.receives[0], c.out), n, numbers.type, with, comm, on), "adding");
     } else {
       const int root = static_cast<int>(how_ - static_cast<std::uint64_t>(carriage::broadcast));
       const bool sends = among_->workers[static_cast<std::size_t>(root)] == carrier_.rank();
