@@ -12,7 +12,8 @@ namespace calls {
 class bound_verb {
  public:
   bound_verb(tessera::team_state& team, matrices& m, bool fresh = false) : fresh_(fresh), out_(m.out.size()) {
-    const tessera::phases all = tessera::phases_of(tessera::change_between(m.of.from(), m.of.to()));
+    const tessera::change plan = tessera::change_between(m.of.from(), m.of.to());
+    const tessera::phases all = tessera::phases_of(plan);
     double* data = m.in.data();
     for (const tessera::phase& p : all) {
       const std::shared_ptr<tessera::bound_exchange> bound = team.bound(p, tessera::element::float64);

@@ -73,7 +73,8 @@ class bound_verb {
  public:
   bound_verb(team_state& team, const problem& p) {
     region data = p.in.where();
-    const phases all = phases_of(change_between(p.of.from, p.of.to));
+    const change plan = change_between(p.of.from, p.of.to);
+    const phases all = phases_of(plan);
     for (const phase& each : all) {
       const auto bound = team.bound(each, element::float32);
       const bool last = &each + 1 == all.end();

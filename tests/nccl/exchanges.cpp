@@ -163,7 +163,8 @@ TEST_CASE("a sum of two workers for both is a message each way over NCCL, or its
     const auto all = on_devices(
         2,
         [](const std::shared_ptr<transport>& c) {
-          const phases both = phases_of(change_between(on_line(2, 12, {role::partial}), on_line(2, 12, {role::invariant})));
+          const change sum = change_between(on_line(2, 12, {role::partial}), on_line(2, 12, {role::invariant}));
+          const phases both = phases_of(sum);
           return both.count == 1 ? with_gaps(*c, both[0]) : "several phases";
         },
         library_sums);

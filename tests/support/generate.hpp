@@ -8,7 +8,7 @@
 namespace tessera::testing {
 
 /// So many trials of what is rolled. Sanitizers, under which they take ten times as long, see the order of what threads do, or what memory they
-/// touch, and no numbers, so a sixth and a third of them are enough.
+/// touch, and no numbers, so in this order a sixth and a third of them are enough.
 constexpr int trials(int n) { return tessera::detail::watches_threads ? (n + 5) / 6 : tessera::detail::watches_addresses ? (n + 2) / 3 : n; }
 
 /// A small counter-based random number generator that also runs while compiling (splitmix64).

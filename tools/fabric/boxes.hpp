@@ -47,7 +47,8 @@ void each_element(const layout& x, int rank, const Visit& visit) {
 class bound_way {
  public:
   bound_way(team_state& team, const layout& from, const layout& to) {
-    for (const phase& p : phases_of(change_between(from, to))) {
+    const change plan = change_between(from, to);
+    for (const phase& p : phases_of(plan)) {
       phases_.push_back(team.bound(p, element::float64));
       between_.emplace_back(phases_.back()->output_extents());
     }

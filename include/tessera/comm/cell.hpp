@@ -8,7 +8,7 @@
 
 namespace tessera {
 
-/// A part of a Fold's output where the same terms meet: which receives bring them, in the order in which they are added.
+/// A part of an output where the same terms meet: which receives bring them, in the order in which they are added.
 struct cell {
   box_vector here;
   box_vector extents;
@@ -47,7 +47,7 @@ inline void without(cell c, const box_vector& begin, const box_vector& extents, 
 
 }  // namespace detail
 
-/// The output of a Fold, cut where the set of its terms changes: what a box shares with a cell becomes a cell with one term more.
+/// An output of sums, cut where the set of its terms changes: what a box shares with a cell becomes a cell with one term more.
 inline std::vector<cell> cells_of(const std::vector<leg>& receives) {
   std::vector<cell> cells;
   for (int i = 0; i < static_cast<int>(receives.size()); ++i) {

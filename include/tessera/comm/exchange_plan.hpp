@@ -27,8 +27,8 @@ struct exchange_plan {
   std::vector<int> workers;   ///< who takes part, this worker included; by rank
   std::vector<std::uint64_t> offers;  ///< what the transport of each of them told the others of the plan (`transport::offer`)
   std::vector<leg> sends;
-  std::vector<leg> receives;  ///< of a Fold by coordinate of the sender, so that every transport adds in one order
-  std::vector<cell> cells;    ///< of a Fold's output
+  std::vector<leg> receives;  ///< of terms by coordinate of the sender, so that every transport adds in one order
+  std::vector<cell> cells;    ///< of an output where terms are added
   box_vector in;
   box_vector out;
   bool covered = true;        ///< every element of the output is received
@@ -36,7 +36,7 @@ struct exchange_plan {
 
   exchange_plan() = default;
   exchange_plan(const phase& p, int rank, tessera::element e, const activity& what)
-      : element(e), fold(p.adds()), with(p.first.with), moves(p.from(), p.to()) {
+      : element(e), fold(p.adds()), with(p.with()), moves(p.from(), p.to()) {
     check(check_combine(with, e));
     key = key_of(p, e, what);
     const phase_plan plan(p);
@@ -46,8 +46,12 @@ struct exchange_plan {
     const holding has = target.held_by(rank);
     in = extents_of(had);
     out = extents_of(has);
-    plan.sends(rank, [&](const message& m) { add(sends, place(m.to, m.where, had, target), p.both); });
-    plan.receives(rank, [&](const message& m) { add(receives, place(m.from, m.where, has, source), p.both); });
+    plan.sends(rank, [&](const message& m) { sends.push_back(place(m.to, m.where, had, target)); });
+    plan.receives(rank, [&](const message& m) { receives.push_back(place(m.from, m.where, has, source)); });
+    if (p.is_product()) {
+      join(sends);
+      join(receives);
+    }
     if (fold) order_by_coordinate(source.of.mesh);
     for (const leg& l : receives) {
       if (l.peer == rank) continue;
@@ -115,10 +119,15 @@ struct exchange_plan {
     return l;
   }
 
-  // Boxes of both maps that lie end to end go as one.
-  static void add(std::vector<leg>& legs, const leg& l, bool joins) {
-    const bool joined = joins && std::any_of(legs.begin(), legs.end(), [&](leg& before) { return before.extend_by(l); });
-    if (!joined) legs.push_back(l);
+  // Boxes of a product that lie end to end go as one.
+  static void join(std::vector<leg>& legs) {
+    std::vector<leg> all;
+    for (const leg& l : legs) {
+      const auto before = std::find_if(all.begin(), all.end(), [&](const leg& k) { return k.ends_at(l) >= 0; });
+      if (before == all.end()) all.push_back(l);
+      else before->extents[before->ends_at(l)] += l.extents[before->ends_at(l)];
+    }
+    legs = std::move(all);
   }
 
   void order_by_coordinate(const mesh_value& senders) {

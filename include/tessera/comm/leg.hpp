@@ -11,17 +11,16 @@ struct leg {
   box_vector there;  ///< and in the peer's
   box_vector extents;
 
-  /// Takes in another of the same peer that begins where this one ends, in both tensors; false if it does not.
-  bool extend_by(const leg& next) {
+  /// The dimension along which another box of the same peer begins where this one ends, in both tensors; -1 if it does not.
+  int ends_at(const leg& next) const {
+    if (peer != next.peer) return -1;
     int along = -1;
     for (int d = 0; d < extents.count; ++d) {
       if (here[d] == next.here[d] && there[d] == next.there[d] && extents[d] == next.extents[d]) continue;
-      if (along >= 0 || here[d] + extents[d] != next.here[d] || there[d] + extents[d] != next.there[d]) return false;
+      if (along >= 0 || here[d] + extents[d] != next.here[d] || there[d] + extents[d] != next.there[d]) return -1;
       along = d;
     }
-    if (peer != next.peer || along < 0) return false;
-    extents[along] += next.extents[along];
-    return true;
+    return along;
   }
 };
 

@@ -25,7 +25,7 @@ struct launch_options {
   bool checked = false;                    ///< compare what workers do and hold at every operation
   double edges_apart = most_edges;         ///< outputs whose windows read a halo are computed behind the others, which do not wait for it, if they are no larger a share
   bool binds_workers = true;               ///< keep each worker that is a thread to its own part of the cores
-  bool caches_memory = !detail::watches_addresses;  ///< keep the memory that tensors give back for the next ones; a sanitizer sees its use only where it is freed
+  bool caches_memory = !detail::watches_addresses;  ///< keep the memory that tensors give back for the next ones; the address sanitizer sees the use of freed memory only where it is freed
   std::size_t memory_cap = no_memory_cap;           ///< the most that this process holds for them, in bytes, where it is kept
   bool shares_memory = true;  ///< processes of one node read one another's tensors, where memory is kept; TESSERA_SHARES_MEMORY=0 says no
   int processes_per_node = 0;  ///< so many count as a node in this, instead of all that run on the machine

@@ -51,7 +51,7 @@ inline std::string plan_json(const transfer& plan, int world, index_t element_by
       first.empty() ? "" : ", ", name_of(collective_of(plan)), by_rank, total, cost_of(plan).lower_bound * element_bytes, messages);
 }
 
-/// A change of layout: its transfers in order, each as above.
+/// A change of layout: its transfers in order, each as above, also where two go in one phase.
 inline std::string plan_json(const change& c, int world, index_t element_bytes) {
   std::string s;
   for (const step& one : c.steps)

@@ -97,7 +97,7 @@ inline std::string svg_of(const transfer& plan, std::string_view title = {}) {
   return to.str();
 }
 
-/// A change of layout: its transfers one below the other.
+/// A change of layout: its transfers one below the other, also where two go in one phase.
 inline std::string svg_of(const change& c) {
   drawing to;
   double y = 8;

@@ -170,7 +170,7 @@ inline std::string plan_text(const layout& from, const layout& to) {
   for (const step& st : c.steps) s += transfer_text(st.plan());
   if (phases_of(c).count == c.steps.count) return s;
   const cost both = cost_of(c);
-  return s + fmt::format("both in one phase: {} elements in {} messages, busiest worker {}\n", both.total, both.messages, both.busiest);
+  return s + fmt::format("both in one phase, each worker adds up what it will have: {} elements in {} messages, busiest worker {}\n", both.total, both.messages, both.busiest);
 }
 
 }  // namespace tessera

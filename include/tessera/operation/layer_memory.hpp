@@ -3,6 +3,7 @@
 #include <tessera/operation/cropping.hpp>
 #include <tessera/operation/edging.hpp>
 #include <tessera/operation/layer_plan.hpp>
+#include <tessera/plan/phase.hpp>
 
 namespace tessera::detail {
 
@@ -35,13 +36,13 @@ struct way_memory {
   bool released = false;  ///< what it ends with goes behind forward and is made again for backward
 };
 
-// The most that the boxes between two layouts add to the last: each lies beside the one before it. In one phase there is none.
+// The most that the boxes between exchanges add to the last: each lies beside the one before it.
 constexpr index_t between(const change& c, element e) {
-  if (adds_in_pairs(c)) return 0;
+  const phases all = tessera::phases_of(c);
   index_t most = 0;
-  for (int i = 0; i + 1 < c.steps.count; ++i) {
-    const index_t next = i + 2 < c.steps.count ? bytes_held(c.steps[i + 1].to, e) : 0;
-    most = larger(most, capped_sum(bytes_held(c.steps[i].to, e), next));
+  for (int i = 0; i + 1 < all.count; ++i) {
+    const index_t next = i + 2 < all.count ? bytes_held(all[i + 1].to(), e) : 0;
+    most = larger(most, capped_sum(bytes_held(all[i].to(), e), next));
   }
   return most;
 }

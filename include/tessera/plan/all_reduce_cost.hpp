@@ -11,14 +11,7 @@ namespace detail {
 // Whether a change only gives axes another meaning, and makes no terms: then it is free but for the terms that it adds up, an
 // all_reduce. Dimensions are cut evenly, by single elements.
 constexpr bool only_reduces(const layout& from, const layout& to) {
-  if (!(from.mesh == to.mesh) || from.dims.count != to.dims.count) return false;
-  for (int a = 0; a < from.roles.count; ++a) {
-    const axis_role& f = from.roles[a];
-    const axis_role& t = to.roles[a];
-    if (f == t) continue;
-    const bool copies = t.kind == role::replicate || t.kind == role::invariant;
-    if (!copies || f.kind == role::cut || f.kind == role::on) return false;
-  }
+  if (workers_adding(from, to) == 0 || from.dims.count != to.dims.count) return false;
   for (int d = 0; d < from.dims.count; ++d)
     for (const dimension* x : {&from.dims[d], &to.dims[d]})
       if (x->kind != cover::tiled || x->bounds != nullptr || x->turned != 0 || x->glued != 0 || x->extent != from.dims[d].extent) return false;
@@ -30,7 +23,8 @@ constexpr bool only_reduces(const layout& from, const layout& to) {
 // Of p workers that add up a box each is given a tile of it, along the dimensions that are shared most evenly at the time (`spread`). It
 // receives p − 1 terms of its tile, then the rest of the box; of two, the other's box.
 constexpr cost reduction_cost(const layout& from, const layout& to) {
-  index_t workers = 1;  // that add up one box
+  const index_t workers = workers_adding(from, to);  // that add up one box
+  if (workers == 2) return boxes_cost(to);
   index_t copies = 1;   // of all that
   index_t boxes[max_dimensions]{};
   index_t tiles[max_dimensions]{};  // in each box
@@ -46,7 +40,6 @@ constexpr cost reduction_cost(const layout& from, const layout& to) {
       copies *= p;
       continue;
     }
-    workers *= p;
     int best = -1;
     double least = 2;
     for (int d = 0; d < from.dims.count; ++d)
@@ -59,7 +52,6 @@ constexpr cost reduction_cost(const layout& from, const layout& to) {
   }
   cost c;
   if (workers == 1) return c;
-  if (workers == 2) return boxes_cost(from);
   index_t elements = 1;
   index_t largest_tile = 1;
   index_t largest_box = 1;

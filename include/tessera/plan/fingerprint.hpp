@@ -47,9 +47,7 @@ class fingerprint {
 /// The fingerprint of what is carried in one phase of one element type.
 constexpr std::uint64_t fingerprint_of(const phase& p, element e) {
   fingerprint f;
-  const auto add = [&f](const step& s) { f << static_cast<int>(s.what) << s.from << s.to << static_cast<int>(s.with); };
-  add(p.first);
-  if (p.both) add(p.then);
+  for (int i = 0; i < p.count; ++i) f << static_cast<int>(p.steps[i].what) << p.steps[i].from << p.steps[i].to << static_cast<int>(p.steps[i].with);
   f << static_cast<int>(e);
   return f.value();
 }

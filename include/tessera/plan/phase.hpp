@@ -4,37 +4,39 @@
 
 namespace tessera {
 
-/// What workers do of a change between two meetings: a Move, a Fold, or a Fold and the Move of what it gave, where whoever will have an element
-/// adds up its terms himself.
+/// What workers do of a change between two meetings: one of its steps, or, where two add up what both will have, the Fold and the Move together.
+/// It points to the steps, which whoever made the change keeps.
 struct phase {
-  step first;
-  step then;          ///< of both: the Move
-  bool both = false;
+  const step* steps = nullptr;
+  int count = 0;
 
   constexpr phase() = default;
-  constexpr phase(const step& s) : first(s) {}
-  constexpr phase(const step& fold, const step& move) : first(fold), then(move), both(true) {}
+  constexpr phase(const step& one) : steps(&one), count(1) {}
+  constexpr phase(const step* first, int n) : steps(first), count(n) {}
 
-  constexpr const layout& from() const { return first.from; }
-  constexpr const layout& to() const { return both ? then.to : first.to; }
-  constexpr bool adds() const { return first.what == map::fold; }
+  constexpr bool is_product() const { return count == 2; }  ///< of a Fold and the Move of what it gave
+  constexpr const layout& from() const { return steps[0].from; }
+  constexpr const layout& to() const { return steps[count - 1].to; }
+  constexpr bool adds() const { return steps[0].what == map::fold; }
+  constexpr combine with() const { return steps[0].with; }
 };
 
-/// The plan of a phase; that of both is the product of theirs, so it delivers each term once because they deliver each element once.
+/// The plan of a phase; that of a Fold and a Move is the product of theirs, where whoever will have an element adds up its terms himself. It
+/// delivers each term once, because they deliver each element once.
 ///
 ///  (M F)(r ← s) = Σ_m M(r ← m) F(m ← s)
 class phase_plan {
  public:
-  constexpr explicit phase_plan(const phase& p) : first_(p.first.plan()), then_(p.both ? p.then.plan() : transfer()), both_(p.both) {}
+  constexpr explicit phase_plan(const phase& p) : first_(p.steps[0].plan()), then_(p.is_product() ? p.steps[1].plan() : transfer()), both_(p.is_product()) {}
 
   /// Who holds what before it, and after it.
   constexpr const cutting& before() const { return first_.what() == map::fold ? first_.target() : first_.source(); }
   constexpr const cutting& after() const { return both_ ? then_.target() : first_.what() == map::fold ? first_.source() : first_.target(); }
 
-  /// Whether anything moves between workers.
+  /// Whether one of its maps moves anything between workers.
   constexpr bool carries() const { return cost_of(first_).messages > 0 || (both_ && cost_of(then_).messages > 0); }
 
-  /// Calls take(message) for every box that arrives at a world rank. Of both, the boxes of one sender come in the order in which he sends them,
+  /// Calls take(message) for every box that arrives at a world rank. In a product of `phases_of`, the boxes of one sender come as he sends them:
   /// by who has them in between.
   template <class Take>
   constexpr void receives(int rank, Take&& take) const {
@@ -66,33 +68,36 @@ class phase_plan {
 
   transfer first_;
   transfer then_;
-  bool both_ = false;
+  bool both_;
 };
 
 namespace detail {
 
-// Whether a change only adds up terms of two workers each, for both of them.
-constexpr bool adds_in_pairs(const change& c) {
-  if (c.steps.count != 2 || c.steps[0].what != map::fold || c.steps[1].what != map::move) return false;
-  const layout& from = c.steps[0].from;
-  const layout& to = c.steps[1].to;
-  if (!(from.mesh == to.mesh)) return false;
-  layout terms = to;
-  int workers = 1;
+// How many workers add up each element, where a change does nothing else to axes than that, and than giving copies another meaning; else 0.
+constexpr index_t workers_adding(const layout& from, const layout& to) {
+  if (!(from.mesh == to.mesh)) return 0;
+  index_t workers = 1;
   for (int a = 0; a < from.roles.count; ++a) {
-    const role f = from.roles[a].kind;
-    const role t = to.roles[a].kind;
-    if (from.roles[a] == to.roles[a]) continue;
-    if (f == role::cut || f == role::on || (t != role::replicate && t != role::invariant)) return false;
-    if (f == role::partial) workers *= from.mesh.axes[a].extent;
-    terms.roles[a] = from.roles[a];
+    const axis_role& f = from.roles[a];
+    const axis_role& t = to.roles[a];
+    if (f == t) continue;
+    if (f.kind == role::cut || f.kind == role::on || (t.kind != role::replicate && t.kind != role::invariant)) return 0;
+    if (f.kind == role::partial) workers *= from.mesh.axes[a].extent;
   }
-  for (const dimension& d : to.dims)
-    if (d.kind != cover::tiled) return false;
-  return workers == 2 && same(terms, from);
+  return workers;
 }
 
-// What workers receive that each get a box like their own.
+// Whether a Fold and a Move only add up terms of two workers each, for both of them.
+constexpr bool adds_in_pairs(const step& fold, const step& move) {
+  if (fold.what != map::fold || move.what != map::move || workers_adding(fold.from, move.to) != 2) return false;
+  for (const dimension& d : move.to.dims)
+    if (d.kind != cover::tiled) return false;
+  layout terms = move.to;
+  terms.roles = fold.from.roles;
+  return same(terms, fold.from);
+}
+
+// What workers receive that each get another's box, of tiles.
 constexpr cost boxes_cost(const layout& x) {
   index_t copies = 1;
   for (int a = 0; a < x.roles.count; ++a)
@@ -111,28 +116,38 @@ constexpr cost boxes_cost(const layout& x) {
 
 }  // namespace detail
 
-/// The phases of a change, in which it moves what its steps move.
+/// What is exchanged of a change, one after the other.
 using phases = static_vector<phase, 4>;
 
-/// Each step is one, but a sum of two workers for both: they send each other their boxes, which are as many elements as in two phases, and meet
-/// once instead of twice.
-constexpr phases phases_of(const change& c) {
+namespace detail {
+
+constexpr phases phases_of(const step* steps, int count) {
   phases all = no_items<phase, 4>;
-  if (detail::adds_in_pairs(c)) all.push({c.steps[0], c.steps[1]});
+  if (count == 2 && adds_in_pairs(steps[0], steps[1])) all.push({steps, 2});
   else
-    for (const step& s : c.steps) all.push(s);
+    for (int i = 0; i < count; ++i) all.push(steps[i]);
   return all;
 }
 
-/// What a change moves: the sum over its phases.
+}  // namespace detail
+
+/// Each step is a phase, but a sum of two workers for both is one: they send each other their boxes, which are as many elements as in two, and meet
+/// once. The phases point into the change.
+constexpr phases phases_of(const change& c) { return detail::phases_of(c.steps.begin(), c.steps.count); }
+phases phases_of(change&&) = delete;
+
+/// What a phase of a change moves.
 /// Refuses the value when an extent or lengths are not known.
+constexpr cost cost_of(const phase& p) {
+  if (!p.is_product()) return cost_of(p.steps[0].plan());
+  insist_on_lengths(p.to());
+  return detail::boxes_cost(p.to());
+}
+
+/// What a change moves: the sum over its phases.
 constexpr cost cost_of(const change& c) {
-  if (detail::adds_in_pairs(c)) {
-    insist_on_lengths(c.steps[0].from);
-    return detail::boxes_cost(c.steps[0].from);
-  }
   cost sum;
-  for (const step& s : c.steps) sum += cost_of(s.plan());
+  for (const phase& p : phases_of(c)) sum += cost_of(p);
   return sum;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/plan/narrowing.hpp>
+#include <tessera/plan/phase.hpp>
 #include <tessera/tensor/frame.hpp>
 
 #include <optional>
@@ -18,7 +19,8 @@ class bound_change {
     moves_ = movement(a, b);
     gradient_ = first_of(check_gradient(a, e), check_gradient(b, e));
     const change plan = change_between(a, b);
-    for (const phase& p : phases_of(plan)) {
+    steps_.assign(plan.steps.begin(), plan.steps.end());
+    for (const phase& p : detail::phases_of(steps_.data(), plan.steps.count)) {
       box_vector sizes;
       for (const intervals& held : held_by(p.to(), team.rank())) sizes.push(size_of(held));
       phases_.push_back({p, sizes, nullptr});
@@ -157,6 +159,7 @@ class bound_change {
   const char* what_;
   movement moves_;
   refusal gradient_;
+  std::vector<step> steps_;
   std::vector<bound_phase> phases_;
   bool narrowed_ = false;
   box_vector begins_;  // of what is kept

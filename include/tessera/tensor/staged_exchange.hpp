@@ -32,7 +32,7 @@ class staged_exchange final : public bound_exchange {
   staged_exchange(exchange_plan bound, std::shared_ptr<bound_exchange> between_hosts, int rank, c10::Device device, std::shared_ptr<const void> held)
       : bound_exchange(std::move(bound), std::move(held)), between_hosts_(std::move(between_hosts)), rank_(rank), device_(device) {
     for (const leg& l : plan().sends)
-      if (l.peer != rank_) leave_.push_back({l.here, l.extents});
+      if (l.peer != rank_) leave({l.here, l.extents});
     if (!plan().fold) {
       for (const leg& l : plan().receives)
         if (l.peer == rank_) stay_.push_back(l);
@@ -46,7 +46,7 @@ class staged_exchange final : public bound_exchange {
       box_vector from = term(*own).there;
       for (int d = 0; d < from.count; ++d) from[d] += c.here[d] - term(*own).here[d];
       if (alone) stay_.push_back({rank_, c.here, from, c.extents});
-      else leave_.push_back({from, c.extents});
+      else leave({from, c.extents});
     }
   }
 
@@ -54,7 +54,13 @@ class staged_exchange final : public bound_exchange {
   struct part {
     box_vector begin;
     box_vector extents;
+    bool operator==(const part&) const = default;
   };
+
+  // What goes to several, or is a term here too, is copied once.
+  void leave(const part& p) {
+    if (std::find(leave_.begin(), leave_.end(), p) == leave_.end()) leave_.push_back(p);
+  }
 
   static staged_call& mine(exchange_call& call) { return static_cast<staged_call&>(call); }
   const leg& term(int i) const { return plan().receives[static_cast<std::size_t>(i)]; }

@@ -22,7 +22,7 @@ struct nccl_options {
   std::optional<int> device{};  ///< of those that this process sees; else its local rank mod their number
   std::function<cudaStream_t()> stream{};  ///< on which tensors are made and read, asked at every call; else what their boxes say
   bool host_waits = false;    ///< the end of a call waits for the device, so that the host may read what it brought
-  bool library_sums = false;  ///< sums by NCCL, in an order and a precision of its own, where a Fold is a reduce_scatter
+  bool library_sums = false;  ///< sums by NCCL, in an order and a precision of its own, where an exchange is a reduce_scatter or an all_reduce
 };
 
 /// Carries boxes between tensors on devices over NCCL, one device a worker; workers agree over another transport, their host's.
