@@ -4,8 +4,11 @@
 
 #include <fcntl.h>
 
+#include <array>
+#include <barrier>
 #include <cstring>
 #include <map>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -161,6 +164,56 @@ TEST_CASE("what lies free stays in proportion to what was in use") {
   CHECK(all > 4 * 128 * MiB);
   CHECK(cache.use().peak <= 128 * MiB);
   CHECK(most <= 2 * 129 * MiB + 64 * MiB);
+}
+
+TEST_CASE("threads that take and give back in turns each have their own memory again") {
+  counted_pages pages;
+  block_cache cache(pages);
+  for (const std::size_t bytes : {100 * KiB, MiB, 10 * MiB}) {
+    std::barrier together(2);
+    std::array<std::set<void*>, 2> had;
+    const auto work = [&](std::size_t me) {
+      for (std::size_t turn = 0; turn < 20; ++turn) {
+        if (turn % 2 == me) {
+          void* const block = cache.take(bytes);
+          had[me].insert(block);
+          block_cache::give_back(block);
+        }
+        together.arrive_and_wait();
+      }
+    };
+    std::thread other(work, 1);
+    work(0);
+    other.join();
+    CHECK(had[0].size() == 1);
+    CHECK(had[1].size() == 1);
+    CHECK(had[0] != had[1]);
+  }
+  CHECK(cache.use().moved == 0);
+}
+
+TEST_CASE("a block goes back to the thread that took it, whoever frees it, and a thread takes another's where there is no room for more") {
+  counted_pages pages;
+  block_cache cache(pages);
+  const auto elsewhere = [](auto&& f) { std::thread(f).join(); };
+  void* const first = cache.take(100 * MiB);
+  elsewhere([&] { block_cache::give_back(first); });
+  CHECK(cache.take(100 * MiB) == first);
+  block_cache::give_back(first);
+  elsewhere([&] { block_cache::give_back(cache.take(100 * MiB)); });
+  CHECK(cache.use().misses == 2);
+  CHECK(cache.use().moved == 0);
+  elsewhere([&] {  // what is held is twice the peak: a third one would be too much
+    void* const moved = cache.take(100 * MiB);
+    CHECK(moved == first);  // which was idle longest
+    block_cache::give_back(moved);
+  });
+  CHECK(cache.use().misses == 2);
+  CHECK(cache.use().moved == 1);
+  cache.limit(150 * MiB);
+  block_cache::give_back(cache.take(100 * MiB));
+  CHECK(cache.use().misses == 2);
+  CHECK(pages.total <= 150 * MiB);
 }
 
 TEST_CASE("a cap is kept, free blocks go first, and a source without pages is told") {

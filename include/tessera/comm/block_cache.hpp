@@ -14,14 +14,17 @@ struct memory_use {
   std::size_t peak = 0;      ///< the most that were in use
   std::size_t held = 0;      ///< what the page source gave: blocks in use, free ones, and what no block has been cut from yet
   std::uint64_t hits = 0;    ///< blocks handed out without new pages
+  std::uint64_t moved = 0;   ///< those of them that another thread had before
   std::uint64_t misses = 0;  ///< and with new ones
 };
 
 /// Blocks of memory that are kept when they are given back: what is asked for again has its pages already.
 ///
-/// Any thread takes blocks and gives back those of another. Blocks of up to 32 KiB are cut from chunks that stand on shelves, of
-/// which each thread has one (16 threads and more share them); a larger block has a chunk of its own. What lies free is at most as
-/// much as was in use at the peak, and 64 MiB: before new pages are taken, the chunks go that were idle longest.
+/// Any thread takes blocks and gives back those of another. Chunks of pages stand on shelves, of which each thread has one
+/// (more than 16 threads share them). Blocks of up to 32 KiB are cut from chunks, a larger one has a chunk of its own. A block
+/// goes back to the shelf that it came from, so each thread has its own memory again. What lies free is at most as much as was
+/// in use at the peak, and 64 MiB: beyond that a thread takes an idle chunk of another one, and then the chunks go that were
+/// idle longest.
 class block_cache {
  public:
   explicit block_cache(page_source& source) : source_(source) {}
@@ -34,8 +37,9 @@ class block_cache {
     if (bytes == 0) return nullptr;
     if (bytes > size_class::largest) throw none_left(bytes);
     const auto size = size_class::of(bytes);
-    const bool small = size.number <= detail::shelf::largest.number;
-    detail::block_header* const block = small ? from_shelf(size, bytes) : cut_chunk(size, size, nullptr, bytes).pop();
+    detail::shelf& mine = shelf_of_thread();
+    const bool small = detail::chunk::is_shared(size);
+    detail::block_header* const block = small ? from_open(mine, size, bytes) : cut_chunk(mine, size, size, bytes).pop();
     const std::size_t now = in_use_.fetch_add(size.bytes(), std::memory_order_relaxed) + size.bytes();
     std::size_t peak = peak_.load(std::memory_order_relaxed);
     while (now > peak && !peak_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {}
@@ -69,16 +73,16 @@ class block_cache {
   void restart_peak() { peak_ = in_use_.load(); }
 
   memory_use use() const {
-    memory_use now{in_use_, peak_, 0, 0, 0};
+    memory_use now{in_use_, peak_};
     {
       std::lock_guard lock(mutex_);
       now.held = held_;
-      now.hits = hits_;
       now.misses = misses_;
     }
     for (const detail::shelf& s : shelves_) {
       std::lock_guard lock(s.mutex);
       now.hits += s.hits;
+      now.moved += s.moved;
     }
     return now;
   }
@@ -92,15 +96,14 @@ class block_cache {
     return shelves_[number % shelves_.size()];
   }
 
-  detail::block_header* from_shelf(size_class size, std::size_t wanted) {
-    detail::shelf& mine = shelf_of_thread();
+  detail::block_header* from_open(detail::shelf& mine, size_class size, std::size_t wanted) {
     detail::chunk_list& open = mine.of(size);
     std::unique_lock lock(mine.mutex);
     if (open.first != nullptr) {
       ++mine.hits;
     } else {
       lock.unlock();
-      detail::chunk& fresh = cut_chunk(detail::shelf::pages, size, &mine, wanted);
+      detail::chunk& fresh = cut_chunk(mine, detail::shelf::pages, size, wanted);
       lock.lock();
       open.push(fresh);
     }
@@ -113,39 +116,48 @@ class block_cache {
   // A chunk stays where it is while one of its blocks is in use, so its shelf is known without a lock.
   void keep(detail::chunk& from, detail::block_header* block) noexcept {
     in_use_.fetch_sub(from.blocks.bytes(), std::memory_order_relaxed);
-    bool idle = true;
-    if (detail::shelf* const home = from.home) {
-      std::lock_guard lock(home->mutex);
-      detail::chunk_list& open = home->of(from.blocks);
+    detail::shelf& home = *from.home;
+    std::lock_guard lock(home.mutex);
+    if (detail::chunk::is_shared(from.blocks)) {
+      detail::chunk_list& open = home.of(from.blocks);
       if (from.full()) open.push(from);
       from.push(block);
-      idle = from.used == 0 && open.first != open.last;
-      if (idle) open.remove(from);
+      if (from.used > 0 || open.first == open.last) return;
+      open.remove(from);
     }
-    if (!idle) return;
-    std::lock_guard lock(mutex_);
     set_aside(from);
   }
 
-  detail::chunk& cut_chunk(size_class pages, size_class blocks, detail::shelf* on, std::size_t wanted) {
-    std::lock_guard lock(mutex_);
-    detail::chunk& c = idle_or_new(pages, wanted);
-    c.cut_into(blocks, on);
-    return c;
+  detail::chunk& cut_chunk(detail::shelf& mine, size_class pages, size_class blocks, std::size_t wanted) {
+    detail::chunk* c = nullptr;
+    {
+      std::lock_guard lock(mine.mutex);
+      c = mine.take_idle(pages);
+      if (c != nullptr) ++mine.hits;
+    }
+    if (c == nullptr) c = &new_or_of_another(mine, pages, wanted);
+    c->cut_into(blocks, mine);
+    return *c;
   }
 
-  // What follows is called under the lock of the whole.
+  // Called under the lock of its shelf.
+  void set_aside(detail::chunk& c) {
+    c.since = clock_.fetch_add(1, std::memory_order_relaxed);
+    c.home->idle[static_cast<std::size_t>(c.pages.number)].push(c);
+  }
 
-  detail::chunk& idle_or_new(size_class pages, std::size_t wanted) {
-    for (int k = pages.number; k < std::min(pages.number + 4, size_class::count); ++k)
-      if (detail::chunk_list& idle = idle_[static_cast<std::size_t>(k)]; idle.first != nullptr) {
-        ++hits_;
-        return *idle.remove(*idle.first);
-      }
+  detail::chunk& new_or_of_another(detail::shelf& mine, size_class pages, std::size_t wanted) {
+    std::lock_guard lock(mutex_);
     const std::size_t bytes = detail::chunk::bytes_for(pages);
     const std::size_t most = std::min(cap_, 2 * std::max(peak_.load(), in_use_.load() + bytes) + spare);
     if (held_ + bytes > most) {
       gather_idle();
+      if (detail::chunk* const c = take_oldest([&](detail::shelf& s) { return s.idle_like(pages); })) {
+        std::lock_guard own(mine.mutex);
+        ++mine.hits;
+        mine.moved += c->home != &mine;
+        return *c;
+      }
       release_down_to(most - std::min(bytes, most));
     }
     if (bytes > cap_ || held_ > cap_ - bytes)
@@ -165,10 +177,7 @@ class block_cache {
     return made;
   }
 
-  void set_aside(detail::chunk& c) {
-    c.since = ++clock_;
-    idle_[static_cast<std::size_t>(c.pages.number)].push(c);
-  }
+  // What follows is called under the lock of the whole.
 
   // Sets aside the chunks on shelves of which no block is in use.
   void gather_idle() {
@@ -182,18 +191,36 @@ class block_cache {
     }
   }
 
-  void release_down_to(std::size_t bytes) {
-    while (held_ > bytes) {
-      detail::chunk_list* oldest = nullptr;
-      for (detail::chunk_list& idle : idle_)
-        if (idle.last != nullptr && (oldest == nullptr || idle.last->since < oldest->last->since)) oldest = &idle;
-      if (oldest == nullptr) return;
-      detail::chunk& c = *oldest->remove(*oldest->last);
-      held_ -= c.bytes();
-      source_.give_back(reinterpret_cast<std::byte*>(&c), c.bytes());
+  // Takes the chunk that was idle longest off its shelf, of lists(shelf); null if there is none.
+  template <class Lists>
+  detail::chunk* take_oldest(Lists&& lists) {
+    while (true) {
+      detail::shelf* on = nullptr;
+      detail::chunk_list* in = nullptr;
+      std::uint64_t since = ~std::uint64_t{0};
+      for (detail::shelf& s : shelves_) {
+        std::lock_guard lock(s.mutex);
+        for (detail::chunk_list& idle : lists(s)) {
+          if (idle.last == nullptr || idle.last->since >= since) continue;
+          on = &s;
+          in = &idle;
+          since = idle.last->since;
+        }
+      }
+      if (on == nullptr) return nullptr;
+      std::lock_guard lock(on->mutex);
+      if (in->last != nullptr) return in->remove(*in->last);  // its thread may have taken it meanwhile
     }
   }
 
+  void release_down_to(std::size_t bytes) {
+    while (held_ > bytes) {
+      detail::chunk* const c = take_oldest([](detail::shelf& s) { return std::span(s.idle); });
+      if (c == nullptr) return;
+      held_ -= c->bytes();
+      source_.give_back(reinterpret_cast<std::byte*>(c), c->bytes());
+    }
+  }
 
   static index_t as_number(std::size_t bytes) { return static_cast<index_t>(bytes); }
   error none_left(std::size_t wanted) const { return error(refusal{code::out_of_memory, as_number(wanted), as_number(in_use_)}); }
@@ -202,12 +229,10 @@ class block_cache {
   std::array<detail::shelf, 16> shelves_;
   std::atomic<std::size_t> in_use_{0};
   std::atomic<std::size_t> peak_{0};
+  std::atomic<std::uint64_t> clock_{0};  // chunks that ever became idle
   mutable std::mutex mutex_;
-  std::array<detail::chunk_list, size_class::count> idle_{};
   std::size_t held_ = 0;
   std::size_t cap_ = ~std::size_t{0};
-  std::uint64_t clock_ = 0;
-  std::uint64_t hits_ = 0;  // of chunks
   std::uint64_t misses_ = 0;
 };
 

@@ -3,10 +3,12 @@
 #include <tessera/comm/pages.hpp>
 #include <tessera/comm/size_class.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <mutex>
 #include <new>
+#include <span>
 
 namespace tessera {
 
@@ -26,7 +28,7 @@ struct alignas(64) block_header {
 /// Pages cut into blocks of one size: many small ones, or one large one.
 struct alignas(64) chunk {
   block_cache* cache = nullptr;
-  shelf* home = nullptr;  // hands out its blocks; a large block has none
+  shelf* home = nullptr;  // of the thread that took it last
   size_class pages;      // what it holds, apart from the page for headers
   size_class blocks;
   std::size_t capacity = 0;
@@ -37,15 +39,18 @@ struct alignas(64) chunk {
   chunk* next = nullptr;
   chunk* previous = nullptr;
 
+  static constexpr size_class largest_small = size_class::of(32 << 10);
+  /// Whether blocks of a size share a chunk.
+  static constexpr bool is_shared(size_class blocks) { return blocks.number <= largest_small.number; }
   static constexpr std::size_t bytes_for(size_class pages) { return pages.bytes() + page_source::page; }
   std::size_t bytes() const { return bytes_for(pages); }
   std::size_t stride() const { return sizeof(block_header) + blocks.bytes(); }
   bool full() const { return used == capacity; }
 
-  void cut_into(size_class size, shelf* on) {
+  void cut_into(size_class size, shelf& on) {
     blocks = size;
-    home = on;
-    capacity = on == nullptr ? 1 : (bytes() - sizeof(chunk)) / stride();
+    home = &on;
+    capacity = is_shared(size) ? (bytes() - sizeof(chunk)) / stride() : 1;
     cut = used = 0;
     free = nullptr;
   }
@@ -83,16 +88,32 @@ struct chunk_list {
   }
 };
 
-/// Where a thread finds chunks of small blocks that have room, by size.
+/// What a thread took and gave back: chunks of small blocks that have room, and chunks that are idle, by size.
+///
+/// A core finds in its caches what its own thread wrote last, and writes slowly into what lies in those of another core. So a
+/// chunk that is idle waits for the thread that had it.
 struct alignas(64) shelf {
-  static constexpr size_class largest = size_class::of(32 << 10);
-  static constexpr size_class pages = size_class::of(256 << 10);  // of its chunks
+  static constexpr size_class pages = size_class::of(256 << 10);  // of chunks of small blocks
+  static constexpr int alike = 4;                                 // classes: less than twice what is asked for
 
   mutable std::mutex mutex;
-  std::array<chunk_list, largest.number + 1> open{};
+  std::array<chunk_list, chunk::largest_small.number + 1> open{};
+  std::array<chunk_list, size_class::count> idle{};
   std::uint64_t hits = 0;
+  std::uint64_t moved = 0;
 
   chunk_list& of(size_class size) { return open[static_cast<std::size_t>(size.number)]; }
+  std::span<chunk_list> idle_like(size_class size) {
+    const auto first = static_cast<std::size_t>(size.number);
+    return std::span(idle).subspan(first, std::min<std::size_t>(alike, idle.size() - first));
+  }
+
+  /// The chunk that became idle last, of those that will do.
+  chunk* take_idle(size_class size) {
+    for (chunk_list& chunks : idle_like(size))
+      if (chunks.first != nullptr) return chunks.remove(*chunks.first);
+    return nullptr;
+  }
 };
 
 }  // namespace detail
