@@ -26,6 +26,15 @@ inline constexpr reason store_missing{
 inline constexpr reason other_mpi{
     "tessera.launch.mpi", "processes started, processes of MPI",
     "MPI does not see the processes that were started: the program was built against another MPI than the launcher's, or the launcher has no PMI for it; use the mpirun of that MPI, or srun --mpi=pmix"};
+inline constexpr reason mpi_not_running{
+    "tessera.mpi.running", "",
+    "MPI does not run here; call this between MPI_Init and MPI_Finalize"};
+inline constexpr reason not_cartesian{
+    "tessera.mpi.cartesian", "",
+    "the communicator has no Cartesian topology; hand in one of MPI_Cart_create, on the processes that are in it"};
+inline constexpr reason grids_differ{
+    "tessera.mpi.grid", "axis, mesh, communicator",
+    "the mesh is another grid than the Cartesian communicator; name as many axes, in the order and of the extents that MPI has, from rank 0 on"};
 inline constexpr reason limit_not_positive{
     "tessera.launch.limit", "seconds",
     "the time limit is no time at all; give at least a second"};
