@@ -26,9 +26,24 @@ ints from_the_last(const ints& both) {
   for (std::size_t i = both.size(); i > 1; i -= 2) widths.insert(widths.end(), {both[i - 2], both[i - 1]});
   return widths;
 }
-at::Tensor padded_by(const at::Tensor& x, const ints& both, const std::string& mode) {
-  static const std::map<std::string, const char*> names{{"zero", "constant"}, {"reflect", "reflect"}, {"replicate", "replicate"}, {"periodic", "circular"}};
-  return at::pad(x, from_the_last(both), names.at(mode));
+/// One mode of all dimensions, as LibTorch pads them; of one each an element at a time.
+at::Tensor padded_by(at::Tensor x, const ints& both, const file::json& modes) {
+  if (modes.is_string()) return at::pad(x, from_the_last(both), modes == "zeros" ? "constant" : modes.get<std::string>());
+  const index_t first = x.dim() - static_cast<index_t>(modes.size());
+  for (std::size_t i = 0; i < modes.size(); ++i) {
+    const index_t d = first + static_cast<index_t>(i), n = x.size(d);
+    if (modes[i] == "zeros") {
+      ints alone = all_of(both.size(), 0);
+      alone[2 * i] = both[2 * i], alone[2 * i + 1] = both[2 * i + 1];
+      x = at::constant_pad_nd(x, from_the_last(alone));
+      continue;
+    }
+    ints at;
+    for (index_t k = -both[2 * i]; k < n + both[2 * i + 1]; ++k)
+      at.push_back(modes[i] == "circular" ? (k % n + n) % n : modes[i] == "replicate" ? std::clamp(k, index_t{0}, n - 1) : k < 0 ? -k : k < n ? k : 2 * (n - 1) - k);
+    x = x.index_select(d, at::tensor(at, at::kLong));
+  }
+  return x;
 }
 
 // Convolutions.
@@ -60,15 +75,21 @@ ints roll_any_convolution(roller& r, int dims) {
 void roll_convolution(roller& r, int dims) {
   ints extents = roll_any_convolution(r, dims);
   const auto count = static_cast<std::size_t>(dims);
-  const std::string mode = r.once_in(2) ? "zero" : r.one_of({"reflect", "replicate", "periodic"});
-  for (int i = 0; i < dims; ++i) extents.push_back(r.roll(mode == "zero" ? 1 : 2, dims == 3 ? 5 : 9));
+  const auto roll_mode = [&r] { return r.once_in(2) ? "zeros" : r.one_of({"reflect", "replicate", "circular"}); };
+  file::json mode = roll_mode();
+  if (r.once_in(3)) {
+    mode = file::json::array();
+    for (int i = 0; i < dims; ++i) mode.push_back(roll_mode());
+  }
+  const bool zeros = mode == "zeros";
+  for (int i = 0; i < dims; ++i) extents.push_back(r.roll(zeros ? 1 : 2, dims == 3 ? 5 : 9));
   r.say_unless("dilation", r.numbers(dims, 1, 2), all_of(count, 1));
-  if (mode == "zero" && r.once_in(4)) {
+  if (zeros && r.once_in(4)) {
     r.say("padding", r.one_of({"same", "valid"}));
   } else {
     r.say_unless("stride", r.numbers(dims, 1, 3), all_of(count, 1));
-    say_padding(r, dims, mode == "zero" ? 3 : 2);
-    r.say_unless("padding_mode", mode, "zero");
+    say_padding(r, dims, zeros ? 3 : 2);
+    r.say_unless("padding_mode", mode, "zeros");
   }
   r.take(extents, true);
 }
@@ -85,7 +106,7 @@ at::Tensor convolved(const serial_call& s) {
       default: return at::conv3d(s.x[0], s["weight"], s["bias"], stride, rule, dilation, groups);
     }
   }
-  return at::convolution(padded_by(s.x[0], ends(s, dims), s.option("padding_mode", std::string("zero"))), s["weight"], s["bias"], stride, none, dilation, false, none, groups);
+  return at::convolution(padded_by(s.x[0], ends(s, dims), s.option("padding_mode", file::json("zeros"))), s["weight"], s["bias"], stride, none, dilation, false, none, groups);
 }
 
 /// Where a transposed convolution of n elements ends, without output padding.
@@ -220,16 +241,16 @@ at::Tensor averaged(const serial_call& s) {
 
 void roll_pad(roller& r) {
   const int dims = r.roll(1, 3);
-  const std::string mode = dims == 3 ? "zero" : r.one_of({"zero", "reflect", "replicate", "periodic"});  // LibTorch pads two dimensions in front of others
+  const std::string mode = dims == 3 ? "zeros" : r.one_of({"zeros", "reflect", "replicate", "circular"});  // LibTorch pads two dimensions in front of others
   ints extents{r.batch(), r.roll(1, 3)};
   for (int i = 0; i < dims; ++i) extents.push_back(r.roll(4, 9));
-  r.say("widths", r.numbers(2 * dims, mode == "zero" ? -2 : 0, 3));
-  r.say_unless("padding_mode", mode, "zero");
+  r.say("widths", r.numbers(2 * dims, mode == "zeros" ? -2 : 0, 3));
+  r.say_unless("padding_mode", mode, "zeros");
   r.take(extents, true);
 }
 
 at::Tensor padded(const serial_call& s) {
-  return padded_by(s.x[0], s.option("widths", ints{}), s.option("padding_mode", std::string("zero"))) * 1;
+  return padded_by(s.x[0], s.option("widths", ints{}), s.option("padding_mode", file::json("zeros"))) * 1;
 }
 
 void roll_slice(roller& r) {
@@ -333,7 +354,7 @@ ints of_picture(ints each) {
 at::Tensor unfolded(const serial_call& s) {
   const std::size_t dims = window_dims(s);
   const ints kernel = s.numbers("kernel", dims, 1), stride = s.numbers("stride", dims, 1), dilation = s.numbers("dilation", dims, 1);
-  const at::Tensor x = padded_by(s.x[0], ends(s, dims), "zero");
+  const at::Tensor x = padded_by(s.x[0], ends(s, dims), "zeros");
   const at::Tensor y = at::im2col(dims == 1 ? x.unsqueeze(2) : x, of_picture(kernel), of_picture(dilation), {0, 0}, of_picture(stride));
   ints sizes{y.size(0), y.size(1)};
   for (std::size_t i = 0; i < dims; ++i) sizes.push_back((x.size(static_cast<index_t>(i) + 2) - dilation[i] * (kernel[i] - 1) - 1) / stride[i] + 1);

@@ -313,6 +313,35 @@ TEST_CASE("a network whose batch has learned lengths keeps their lists as long a
   });
 }
 
+TEST_CASE("layers that give as many as they read leave uneven parts as they are: the serial numbers, and halos alone move") {
+  struct up : axis<4> {};
+  struct across : axis<2> {};
+  using grid = mesh<up, across>;
+  using input = tensor<partition<grid, whole, whole, lengths<up, dim<7>, dim<1>, dim<0>, dim<5>>, lengths<across, dim<2>, dim<4>>>, shape_of<2, 2, 13, 6>, double>;
+  using net_type = nn::sequential<input, nn::conv<3, kernel<5, 3>, padding<2, 1>>, nn::relu, nn::avg_pool<kernel<3, 3>, stride<1>, padding<1>>,
+                                  nn::conv_transpose<2, kernel<3, 3>, padding<1>>, nn::conv<2, kernel<3, 3>, padding<1>, padding_mode<boundary::periodic, boundary::zero>>>;
+  static_assert(std::is_same_v<net_type::output, input>);
+  judge_team<grid>([](auto& t) -> std::string {
+    const net_type net{t, seed{5}};
+    const nn::state_dict w = nn::state_of(net);
+    const at::Tensor all = global_of({2, 2, 13, 6}, numbers{2}).set_requires_grad(true);
+    at::Tensor y = at::relu(at::conv2d(all, w.at("0.weight"), w.at("0.bias"), at::IntArrayRef({1, 1}), at::IntArrayRef({2, 1})));
+    y = at::conv_transpose2d(at::avg_pool2d(y, {3, 3}, {1, 1}, {1, 1}), w.at("3.weight"), w.at("3.bias"), at::IntArrayRef({1, 1}), at::IntArrayRef({1, 1}));
+    y = at::conv2d(at::constant_pad_nd(at::pad(y, {0, 0, 1, 1}, "circular"), {1, 1, 0, 0}), w.at("4.weight"), w.at("4.bias"));
+    const at::Tensor of_x = torch::autograd::grad({y.square().sum()}, {all})[0];
+    auto x = take<input>(t, all.detach());
+    x.requires_grad();
+    index_t bytes = 0;
+    t.state()->watch = {[](void* self, const phase& p, element e) { *static_cast<index_t*>(self) += cost_of(p).total * bytes_of(e); }, nullptr, &bytes};
+    const auto z = net(x);
+    t.state()->watch = {};
+    if (bytes != traffic<net_type>().forward.bytes) return fmt::format("{} bytes", bytes);
+    sum(z * z).backward();
+    const bool right = at::allclose(global(z), y, 1e-12, 1e-12) && at::allclose(global(x.grad()), of_x, 1e-12, 1e-12);
+    return right ? "" : "other numbers";
+  });
+}
+
 TEST_CASE("a dynamic tensor that is not the network's input is refused") {
   using net = image_net<2, 2>;
   judge_team<net::grid>([](auto& t) -> std::string {

@@ -58,7 +58,7 @@ TESSERA_INLINE layer_table::layer_table() {
   layer("conv", [](options o) {
     const std::string rule = o.padding_rule("padding");
     return conv_layer{o.number("out"),          o.numbers("kernel"),             o.numbers("stride"),       rule.empty() ? o.numbers("padding") : per_dimension{},
-                      o.numbers("dilation"),    o.edge("padding_mode"),          o.number("groups", 1),     o.flag("bias", true),
+                      o.numbers("dilation"),    o.edges("padding_mode"),          o.number("groups", 1),     o.flag("bias", true),
                       o.axes("cut_out"),        o.axes("cut_in"),                o.chosen_partition("output_as"), o.number("grain_out", 1),
                       o.chosen_element("weights_as"), rule == "same"};
   });
@@ -117,7 +117,7 @@ TESSERA_INLINE layer_table::layer_table() {
   function("attention", [](options o, flow_of q, flow_of k, flow_of v) { return o.flag("causal", false) ? attention<causal>{}(q, k, v) : attention<>{}(q, k, v); });
   layer("dropout", [](options o) { return dropout_layer{o.real("p", 0.5), o.flag("channelwise", false), o.flag("alpha", false)}; });
   layer("constant", [](options o) { return constant_layer{o.tensor(), o.initial("values")}; });
-  layer("pad", [](options o) { return pad_layer{o.numbers("widths"), o.edge("padding_mode")}; });
+  layer("pad", [](options o) { return pad_layer{o.numbers("widths"), o.edges("padding_mode")}; });
   layer("slice", [](options o) { return slice_layer{static_cast<int>(o.number("dim")), o.number("begin", 0), o.number("end")}; });
   layer("relu", [](options) { return relu{}; });
   layer("rrelu", [](options o) { return rrelu_layer{o.real("lower", 1.0 / 8), o.real("upper", 1.0 / 3)}; });

@@ -68,8 +68,15 @@ class node_options {
     }
     return axis_names(all);
   }
-  /// "zero", "reflect", "replicate" or "periodic".
-  boundary edge(const char* name) const { return said(name) ? file::read_boundary(at(name)) : boundary::zero; }
+  /// "zeros", "reflect", "replicate" or "circular", of all dimensions of a kernel or of each.
+  boundaries edges(const char* name) const {
+    return each<boundary>(name, [](const file::place& one) {
+      const std::vector<std::string> modes{"zeros", "reflect", "replicate", "circular"};
+      const auto which = std::find(modes.begin(), modes.end(), one.word());
+      if (which == modes.end()) one.fault("is none of zeros, reflect, replicate and circular");
+      return static_cast<boundary>(which - modes.begin());
+    });
+  }
   /// "nearest", "nearest_exact", "linear", "cubic" or "area".
   interpolation interpolated(const char* name) const {
     if (!said(name)) return interpolation::nearest;

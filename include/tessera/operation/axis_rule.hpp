@@ -6,12 +6,13 @@
 namespace tessera::detail {
 
 // A cut dimension serves a window when it holds its halo, or that of a composed window whose first step it is; a tiling serves
-// none but its own.
+// none but its own, and one that reads of each place that place.
 constexpr bool holds_halo(const dimension& d, const window& needs, index_t outputs) {
   return d.kind != cover::tiled && d.needs == needs && d.outputs == outputs;
 }
 constexpr bool serves(const dimension& d, const window& needs, index_t outputs) {
-  return holds_halo(d, needs, outputs) || (!d.tiles() && divides(d.needs, needs, outputs, d.extent));
+  const bool in_place = needs == window{1, 0, 0, 1} && outputs == d.extent;
+  return holds_halo(d, needs, outputs) || ((!d.tiles() || (in_place && d.kind != cover::tiled)) && divides(d.needs, needs, outputs, d.extent));
 }
 
 // A range is left where it is, whatever is held of it, unless that goes around the edge or the extent is not known.

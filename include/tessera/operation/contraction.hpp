@@ -48,6 +48,9 @@ struct contraction {
   /// The inputs that an output needs.
   constexpr window needs(int i) const { return transposed ? kernels[i].transposed() : kernels[i].needs(); }
 
+  /// Whether the result of n elements has as many, one step for each.
+  constexpr bool keeps(int i, index_t n) const { return over(i, n).keeps(); }
+
   /// Refuses a kernel that does not fit a dimension of n elements.
   constexpr refusal check(int i, int dimension, index_t n) const {
     const sliding& s = kernels[i];

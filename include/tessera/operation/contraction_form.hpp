@@ -130,7 +130,7 @@ class contraction_form {
       const index_t n = x.dims[d].extent;
       if (const refusal r = what_.check(i, d, n); !r.ok()) return r;
       if ((spread >> i & 1u) == 0) {
-        if (const refusal r = hold_window(x, d, what_.needs(i), what_.outputs(i, n)); !r.ok()) return r;
+        if (const refusal r = hold_window(x, d, what_.needs(i), what_.outputs(i, n), what_.keeps(i, n)); !r.ok()) return r;
       } else if (x.dims[d].kind != cover::tiled) {
         x.dims[d].tile();
         x.dims[d].balance(1);
@@ -243,8 +243,9 @@ class contraction_form {
   constexpr layout usual_output(layout y, const sharing& how) const {
     for (int i = 0; i < what_.kernels.count; ++i) {
       if ((how.spread >> i & 1u) == 0) continue;
-      y.dims[feature_ + 1 + i].tile();
-      y.dims[feature_ + 1 + i].balance(1);
+      dimension& d = y.dims[feature_ + 1 + i];
+      d.tile();
+      if (!what_.keeps(i, x_.dims[feature_ + 1 + i].extent)) d.balance(1);
     }
     static_vector<int, max_axes> cutters;
     for (int a : joined_lists(how.cut_out, how.cut_in))

@@ -90,7 +90,7 @@ struct conv_layer {
   per_dimension stride{};
   per_dimension padding{};
   per_dimension dilation{};
-  boundary padding_mode = boundary::zero;
+  boundaries padding_mode{};
   index_t groups = 1;
   bool bias = true;
   axis_names cut_out{};

@@ -143,6 +143,9 @@ struct upsampling {
     return n == dynamic ? dynamic : static_cast<index_t>(static_cast<double>(n) * factors[i]);
   }
 
+  /// Whether the i-th of them keeps its elements, however many.
+  constexpr bool keeps(int i) const { return sizes.empty() && factors[i] == 1; }
+
   /// Refuses options that do not go together, a factor that is none, and what is made of nothing, is nothing or cannot be counted.
   constexpr refusal check() const {
     if (!why.ok()) return why;

@@ -112,10 +112,12 @@ struct option<output_size<Extents...>> : option_about<topic::output_padding> {
     for (int i = 0; i < o.kernels.count; ++i) o.weights.output_size.push(values<Extents...>::at(i));
   }
 };
-template <boundary Edge>
-struct option<padding_mode<Edge>> : option_about<topic::padding_mode> {
+template <boundary... Edges>
+struct option<padding_mode<Edges...>> : option_about<topic::padding_mode> {
   static constexpr void apply(layer_options& o) {
-    for (sliding& s : o.kernels) s.edge = Edge;
+    using edges = values<static_cast<index_t>(Edges)...>;
+    if (!edges::fit(o, 1)) return;
+    for (int i = 0; i < o.kernels.count; ++i) o.kernels[i].edge = static_cast<boundary>(edges::at(i));
   }
 };
 template <index_t Count>

@@ -199,16 +199,14 @@ constexpr traffic_value traffic_of(const layer_plan& p, const operand_elements& 
 
 namespace detail {
 
-/// Lets a cut dimension hold what the windows of so many outputs need; one that holds a wider halo keeps it.
-constexpr refusal hold_window(layout& x, int d, const window& needs, index_t outputs) {
+/// Lets a cut dimension hold what the windows of so many outputs need, which `keep` its parts or are cut evenly; one that holds a wider halo
+/// keeps it.
+constexpr refusal hold_window(layout& x, int d, const window& needs, index_t outputs, bool keep) {
   dimension& dim = x.dims[d];
   if (x.levels(d) == 0 || serves(dim, needs, outputs)) return {};
   if (!dim.tiles()) return refusal{code::window_without_halo, 0, d};
-  if (dim.bounds == learned) return refusal{code::lengths_not_known, d};
-  dim.kind = cover::haloed;
-  dim.balance(1);
-  dim.outputs = outputs;
-  dim.needs = needs;
+  if (dim.bounds == learned && !keep) return refusal{code::lengths_not_known, d};
+  dim.hold(needs, outputs, keep);
   return {};
 }
 
@@ -218,7 +216,7 @@ constexpr refusal hold_windows(layout& x, int first, const sliding* kernels, int
     const int d = first + i;
     const index_t n = x.dims[d].extent;
     if (const refusal r = kernels[i].check(d, n); !r.ok()) return r;
-    if (const refusal r = hold_window(x, d, kernels[i].needs(), kernels[i].outputs(n)); !r.ok()) return r;
+    if (const refusal r = hold_window(x, d, kernels[i].needs(), kernels[i].outputs(n), kernels[i].keeps()); !r.ok()) return r;
   }
   return {};
 }

@@ -29,7 +29,7 @@ struct max_pool_layer {
   bool ceil_mode = false;
 
   constexpr pooling what() const {
-    const kernel_options k{kernel, stride, padding, dilation, boundary::zero, true};
+    const kernel_options k{kernel, stride, padding, dilation, {}, true};
     pooling p;
     p.ceil_mode = ceil_mode;
     p.why = k.check();
@@ -90,15 +90,16 @@ struct upsample_layer {
 struct pad_layer {
   static constexpr const char* name = "pad";
   per_dimension widths{};
-  boundary padding_mode = boundary::zero;
+  boundaries padding_mode{};
 
   constexpr widening what() const {
     widening w;
-    for (int i = 0; i + 1 < widths.count(); i += 2) w.widths.push(widened(widths[i], widths[i + 1], padding_mode));
+    for (int i = 0; i + 1 < widths.count(); i += 2) w.widths.push(widened(widths[i], widths[i + 1], padding_mode.at(i / 2)));
     return w;
   }
   constexpr layer_plan plan(const tensor_value& x) const {
     if (widths.count() % 2 != 0) return refused_layer(refusal{code::option_of_other_dimensions, widths.count() + 1, widths.count()});
+    if (const refusal r = padding_mode.check(widths.count() / 2); !r.ok()) return refused_layer(r);
     return plan_widened(x.layout, what());
   }
 };

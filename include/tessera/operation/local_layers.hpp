@@ -139,7 +139,7 @@ constexpr layer_plan plan_upsampling(const tensor_value& in, const upsampling& w
     if (const refusal r = what.check(i, n); !r.ok()) return refused_layer(r);
     const resampling made = what.over(i, n);
     const index_t m = what.outputs(i, n);
-    if (const refusal r = detail::hold_window(used, d, made.reads(), m); !r.ok()) return refused_layer(r);
+    if (const refusal r = detail::hold_window(used, d, made.reads(), m, what.keeps(i)); !r.ok()) return refused_layer(r);
     s.special.push({s.result[d], treatment::resampled, {}, 0, 0, m, made.reads()});
   }
   layer_plan p = detail::local(used, s, x);

@@ -28,6 +28,7 @@ constexpr layer_plan plan_one_halo(const layout& x, const static_vector<halo_ste
     if (x.levels(d) == 0) continue;
     static_vector<sliding, 16> slides;
     static_vector<index_t, 17> extents;
+    bool keep = true;
     extents.push(x.dims[d].extent);
     for (const halo_step& s : steps) {
       const int i = d - s.first;
@@ -37,6 +38,7 @@ constexpr layer_plan plan_one_halo(const layout& x, const static_vector<halo_ste
       slides.push(s.windows.over(i, n));
       if (p.why = slides[slides.count - 1].check(d, n); !p.why.ok()) return p;
       extents.push(slides[slides.count - 1].outputs(n));
+      keep = keep && slides[slides.count - 1].keeps();
     }
     if (slides.empty()) continue;
     window w = slides[slides.count - 1].needs();
@@ -47,11 +49,7 @@ constexpr layer_plan plan_one_halo(const layout& x, const static_vector<halo_ste
       }
       w = composed(slides[i].needs(), w, extents[i + 1], extents[i]);
     }
-    dimension& held = out.dims[d];
-    held.kind = cover::haloed;
-    held.balance(1);
-    held.outputs = extents[extents.count - 1];
-    held.needs = w;
+    out.dims[d].hold(w, extents[extents.count - 1], keep);
   }
   p.take(x);
   p.give(x, out);

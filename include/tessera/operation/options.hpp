@@ -31,8 +31,9 @@ struct output_size {};
 /// Distances of a kernel's taps; 1 unless said.
 template <index_t... Distances>
 struct dilation {};
-/// What lies in the padding: `padding_mode<boundary::reflect>`; zeros unless said.
-template <boundary Edge>
+/// What lies in the padding: `padding_mode<boundary::reflect>`, or one boundary for each dimension, `padding_mode<boundary::periodic, boundary::zero>`;
+/// zeros unless said.
+template <boundary... Edges>
 struct padding_mode {};
 /// Groups of features that see only each other; 1 unless said.
 template <index_t Count>
@@ -98,8 +99,8 @@ template <index_t... Given>
 inline constexpr kind kind_of<output_size<Given...>> = kind::option;
 template <index_t... Given>
 inline constexpr kind kind_of<dilation<Given...>> = kind::option;
-template <boundary Given>
-inline constexpr kind kind_of<padding_mode<Given>> = kind::option;
+template <boundary... Given>
+inline constexpr kind kind_of<padding_mode<Given...>> = kind::option;
 template <index_t Given>
 inline constexpr kind kind_of<groups<Given>> = kind::option;
 template <index_t... Given>

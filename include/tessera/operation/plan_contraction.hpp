@@ -72,9 +72,11 @@ constexpr layer_plan plan_contraction(const layout& x, const contraction& what) 
                           x.dims.count};
     return refused;
   }
+  const bool one_way = !what.transposed && (what.chosen || what.groups > 1 || x.levels(feature) == 0);  // to cut the weight: nothing is counted
   for (int d = 0; d < x.dims.count; ++d) {
+    const bool kept = one_way && d > feature && what.keeps(d - feature - 1, x.dims[d].extent);
     if (d == feature && x.dims[d].extent == dynamic) refused.why = refusal{code::extent_not_static, d};
-    else if (d >= feature && x.dims[d].bounds == learned) refused.why = refusal{code::lengths_not_known, d};
+    else if (d >= feature && !kept && x.dims[d].bounds == learned) refused.why = refusal{code::lengths_not_known, d};
     if (!refused.why.ok()) return refused;
   }
   if (what.by_expert()) refused.why = detail::check_experts(x, what.experts);

@@ -68,7 +68,7 @@ constexpr layer_plan plan_folding(const tensor_value& in, const folding& what) {
     if (!p.why.ok()) break;
     const index_t m = what.gives.outputs(i, n);
     if (n == dynamic) {  // terms of what nobody can count do not lie anywhere
-      p.why = detail::hold_window(used, d, what.gives.needs(i), m);
+      p.why = detail::hold_window(used, d, what.gives.needs(i), m, what.gives.keeps(i, n));
       s = s.resampled(own[d], what.gives.needs(i), m);
     } else {
       p.why = detail::hold_together(used, d, 1);
@@ -83,7 +83,7 @@ constexpr layer_plan plan_folding(const tensor_value& in, const folding& what) {
   for (int d = 2; d < whole.dims.count; ++d) {
     if (whole.dims[d].kind == cover::tiled) continue;
     whole.dims[d].tile();
-    whole.dims[d].balance(1);
+    if (!what.gives.keeps(d - 2, x.dims[d].extent)) whole.dims[d].balance(1);
   }
   p.why = y.why;
   p.take(x, used);

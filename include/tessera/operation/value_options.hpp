@@ -31,6 +31,18 @@ class numbers_per_dimension {
 };
 using per_dimension = numbers_per_dimension<index_t>;
 
+/// What lies beyond the edges of the dimensions that a kernel slides over: `boundary::reflect` of all of them, or one for each,
+/// `{boundary::periodic, boundary::zero}`; zeros unless said.
+class boundaries : public numbers_per_dimension<boundary> {
+ public:
+  using numbers_per_dimension::numbers_per_dimension;
+  constexpr boundaries() = default;
+  constexpr boundaries(boundary all) { push(all); }
+  constexpr boundaries(const numbers_per_dimension& all) : numbers_per_dimension(all) {}
+
+  constexpr boundary at(int i) const { return said() ? (*this)[i] : boundary::zero; }
+};
+
 /// Names of axes, outermost first: `{"model"}`.
 class axis_names {
  public:
@@ -49,18 +61,18 @@ class axis_names {
 /// Kernels as the options of a layer say them; of padding also two numbers a dimension, before and after it.
 struct kernel_options {
   per_dimension kernel, stride, padding, dilation;
-  boundary edge = boundary::zero;
+  boundaries edge = {};
   bool steps_by_kernel = false;  ///< where no stride is said
 
   constexpr refusal check() const {
     const int count = kernel.count();
     return count < 1 || count > 3 ? refusal{code::wrong_kernel, count}
-                                  : first_of(stride.check(count), at_ends(count) ? refusal{} : padding.check(count), dilation.check(count));
+                                  : first_of(stride.check(count), at_ends(count) ? refusal{} : padding.check(count), dilation.check(count), edge.check(count));
   }
   constexpr static_vector<sliding, 8> list() const {
     static_vector<sliding, 8> all;
     for (int i = 0; i < kernel.count(); ++i) {
-      sliding s{kernel[i], steps_by_kernel ? kernel[i] : 1, 0, 0, 1, edge};
+      sliding s{kernel[i], steps_by_kernel ? kernel[i] : 1, 0, 0, 1, edge.at(i)};
       if (stride.said()) s.stride = stride[i];
       if (padding.said()) s.before = s.after = padding[i];
       if (at_ends(kernel.count())) {

@@ -70,6 +70,20 @@ struct dimension {
     if (needs == window{1, 0, 0, 1} && outputs == extent) tile();
   }
 
+  /// Holds of a tiling what windows of n outputs need. Outputs that `keep` its parts lie as its elements do, be they a range of a longer
+  /// dimension; others are cut evenly.
+  constexpr void hold(const window& w, index_t n, bool keep) {
+    const bool range = kind != cover::tiled;
+    if (keep && range && composes(w, needs, n, extent)) {
+      needs = composed(w, needs, n, extent);
+      return;
+    }
+    if (!keep || range) balance(1);
+    kind = cover::haloed;
+    outputs = n;
+    needs = w;
+  }
+
   /// Cut into balanced parts, dealt in order, of units of a grain.
   constexpr void balance(index_t grain_elements) {
     set_grain(grain_elements);

@@ -55,6 +55,9 @@ struct sliding {
     return n == dynamic ? dynamic : detail::floor_divide(n + before + after - reach(), stride) + 1;
   }
 
+  /// Whether it gives as many outputs as inputs, however many these are, one step for each: outputs lie as inputs do, and so under its transpose.
+  constexpr bool keeps() const { return stride == 1 && before + after + 1 == reach(); }
+
   /// The inputs that the outputs of its transpose need, which may be none of them, as under a kernel shorter than its stride.
   constexpr window transposed() const { return {1, before - dilation * (kernel - 1) + stride - 1, before, stride, 0, 0, edge}; }
 
