@@ -1,4 +1,6 @@
 #include "processes.hpp"
+#include "readers.hpp"
+#include "training/readers.hpp"
 
 #include <tessera/comm/environment.hpp>
 
@@ -16,6 +18,13 @@ struct options {
   std::size_t from = 0;
 };
 
+/// The task of a case, by the readers that know its subject.
+task task_of(const test_case& c) {
+  if (training::has_subject(c.subject)) return training::read(c);
+  const trial t = read_trial(c);
+  return {t.workers, [t](const team_handle& team) { return evaluate(team, t); }};
+}
+
 std::vector<entry> entries_of(const options& o) {
   std::vector<entry> all;
   for (const std::string& file : o.files)
@@ -23,11 +32,12 @@ std::vector<entry> entries_of(const options& o) {
       if (c.id.find(o.only) == std::string::npos && c.subject.find(o.only) == std::string::npos) continue;
       entry e{c, {}, {}};
       try {
-        e.run = read_trial(c);
+        e.does = task_of(c);
       } catch (const unbuilt& why) {
         e.unbuilt = why.what();
+        e.does.workers = c.ranks;
       }
-      if (!o.mpi || std::max(e.run.workers, c.ranks) <= processes) all.push_back(std::move(e));
+      if (!o.mpi || e.does.workers <= processes) all.push_back(std::move(e));
     }
   return all;
 }
@@ -35,12 +45,13 @@ std::vector<entry> entries_of(const options& o) {
 lying where_of(const options& o) { return o.devices.empty() ? lying::on_host : o.devices == "nccl" ? lying::over_nccl : lying::through_host; }
 
 verdict in_process(const entry& e, lying where) {
+  if (e.does.workers == 0) return e.does.run(nullptr);
   verdict v;
   const auto one = [&](const team_handle& team) {
-    const verdict mine = evaluate(team, e.run);
+    const verdict mine = e.does.run(team);
     if (rank_of(team) == 0) v = mine;
   };
-  const std::string failed = launched(where, [&](const tessera::transport_layer& over) { return on_workers(e.run.workers, false, over, one); });
+  const std::string failed = launched(where, [&](const tessera::transport_layer& over) { return on_workers(e.does.workers, false, over, one); });
   return failed.empty() ? v : verdict{result::fail, 0, failed};
 }
 
@@ -69,7 +80,7 @@ int run(const char* program, const options& o) {
 
 int main(int argc, char** argv) {
   options o;
-  CLI::App app{"Runs the cases of files in the format of distdl_cases.json, and prints a JSON line for each and one of totals"};
+  CLI::App app{"Runs the cases of files in the format of distdl_cases.json or training_cases.json, and prints a JSON line for each and one of totals"};
   app.add_option("FILE", o.files, "files of cases")->required();
   app.add_option("--only", o.only, "only cases whose id or subject contains this");
   app.add_flag("--mpi", o.mpi, "runs the cases of up to 8 workers under mpirun, and no others");

@@ -20,7 +20,7 @@ inline int serve(const std::vector<entry>& cases, std::size_t from, lying where)
     if (rank_of(world) == 0) fmt::print("{}\n", ready);
     for (std::size_t i = from; i < cases.size(); ++i) {
       if (!cases[i].unbuilt.empty()) continue;
-      const verdict v = evaluate(fresh_team(world), cases[i].run);
+      const verdict v = cases[i].does.run(fresh_team(world));
       if (rank_of(world) == 0) fmt::print("verdict {} {}\n", i, json_of(v).dump());
       std::fflush(stdout);
     }

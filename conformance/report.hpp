@@ -1,7 +1,8 @@
 #pragma once
 // Cases with their trials, and the lines that are printed of them.
 
-#include "readers.hpp"
+#include "cases.hpp"
+#include "task.hpp"
 
 #include <array>
 #include <cmath>
@@ -9,10 +10,10 @@
 
 namespace conformance {
 
-/// A case with its trial, or with the reason why it has none.
+/// A case with its task, or with the reason why it has none.
 struct entry {
   test_case of;
-  trial run;
+  task does;
   std::string unbuilt;
 };
 

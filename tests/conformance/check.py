@@ -7,18 +7,18 @@ import sys
 import tempfile
 
 program, *options = sys.argv[1:]
-cases = pathlib.Path(__file__).parent / "cases.json"
+files = [pathlib.Path(__file__).parent / name for name in ("cases.json", "training.json")]
 
 
-def run(file):
-    return subprocess.run([program, file, *options], capture_output=True, text=True, timeout=110)
+def run(*of):
+    return subprocess.run([program, *of, *options], capture_output=True, text=True, timeout=110)
 
 
-ran = run(cases)
+ran = run(*files)
 *lines, totals = [json.loads(line) for line in ran.stdout.splitlines()]
 found = {line["id"]: line for line in lines}
 faults = []
-for case in json.loads(cases.read_text())["cases"]:
+for case in (case for file in files for case in json.loads(file.read_text())["cases"]):
     line = found.pop(case["id"], None)
     if line is None:
         faults.append(f"{case['id']}: no line")

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/comm/environment.hpp>
+#include <tessera/topology/mesh_value.hpp>
 
 #include <string_view>
 
@@ -27,6 +28,11 @@ inline connection connection_of(const launch_environment& started, std::string_v
   if (!has.rendezvous) throw error(refusal{code::launcher_without_mpi, started.world});
   if (started.by == launcher::none || started.address.empty()) throw error(refusal{code::nowhere_to_meet, started.world});
   return connection::tcp;
+}
+
+/// Refuses a mesh that has fewer or more workers than were started.
+constexpr refusal check_world(const mesh_value& mesh, int started) {
+  return mesh.size() == started ? refusal{} : refusal{code::mesh_larger_than_world, mesh.size(), started};
 }
 
 }  // namespace tessera

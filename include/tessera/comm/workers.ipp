@@ -94,8 +94,8 @@ inline void end_connected() {
 
 // Processes that meet without MPI. The first worker that fails says why; the others stop with it.
 inline int run_tcp(const launch_options& options, const launch_environment& started, const mesh_value& mesh, const worker_program& program) {
-  if (started.world != mesh.size()) {
-    if (started.rank == 0) complain("launch", error(refusal{code::mesh_larger_than_world, mesh.size(), started.world}));
+  if (const refusal why = check_world(mesh, started.world); !why.ok()) {
+    if (started.rank == 0) complain("launch", error(why));
     return 1;
   }
   const std::string who = label_of(mesh, started.rank);
@@ -186,8 +186,8 @@ inline void begin_together(const std::shared_ptr<mpi_transport>& around, const s
 inline int run_mpi(const launch_options& options, const mesh_value& mesh, const worker_program& program) {
   std::shared_ptr<mpi_transport>& running = running_launch();
   begin_together(running, label_of(mesh, running->rank()), options.time_limit);
-  if (running->size() != mesh.size()) {
-    if (running->rank() == 0) complain("launch", error(refusal{code::mesh_larger_than_world, mesh.size(), running->size()}));
+  if (const refusal why = check_world(mesh, running->size()); !why.ok()) {
+    if (running->rank() == 0) complain("launch", error(why));
     return 1;
   }
   node_heap* const heap = shares_memory(options) ? &node_heap::of_process() : nullptr;

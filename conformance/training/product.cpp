@@ -1,0 +1,160 @@
+#include "subjects.hpp"
+
+#include "../partitions.hpp"
+
+#include <tessera/tensor/functions.hpp>
+
+#include <torch/csrc/autograd/autograd.h>
+
+namespace conformance::training {
+namespace {
+
+/// The same tensor with its last two dimensions in the other order.
+layout turned(layout x) {
+  const int last = x.dims.count - 1;
+  std::swap(x.dims[last], x.dims[last - 1]);
+  for (axis_role& r : x.roles)
+    if (r.kind == role::cut && r.dimension >= last - 1) r.dimension = static_cast<signed char>(2 * last - 1 - r.dimension);
+  return x;
+}
+tensor<dyn> turned(const tensor<dyn>& x) { return {x.team(), turned(x.layout()), x.local().transpose(-2, -1)}; }
+
+/// Copies along the axes that cut a dimension, to be used differently.
+layout gathered(layout x, int dim) {
+  for (int a = 0; a < x.roles.count; ++a)
+    if (x.roles[a].kind == role::cut && x.roles[a].dimension == dim) x.set_meaning(a, {});
+  return x;
+}
+
+/// The elements [begin, end) of a dimension, on the workers that have them.
+tensor<dyn> range(const tensor<dyn>& x, int dim, index_t begin, index_t end) {
+  layout lies = x.layout();
+  const interval mine = box_of(lies, x.team()->rank())[dim];
+  if (lies.levels(dim) == 0) lies.dims[dim] = uncut(end - begin);
+  else lies.dims[dim].narrow(begin, end - begin);
+  const index_t lo = std::clamp(begin, mine.lo, mine.hi);
+  const index_t hi = std::clamp(end, lo, mine.hi);
+  return {x.team(), lies, x.local().narrow(dim, lo - mine.lo, hi - lo)};
+}
+
+/// f of so many elements of a dimension of b at a time, gathered over another or the same one; the results stand side by side.
+template <class F>
+tensor<dyn> in_chunks(const tensor<dyn>& b, int dim, int over, index_t chunk, const F& f) {
+  const index_t n = b.layout().dims[dim].extent;
+  if (chunk <= 0 || chunk >= n) return f(to(gathered(b.layout(), over), b));
+  std::vector<at::Tensor> parts;
+  layout lies;
+  for (index_t begin = 0; begin < n; begin += chunk) {
+    const tensor<dyn> part = range(b, dim, begin, std::min(n, begin + chunk));
+    const tensor<dyn> c = f(to(gathered(part.layout(), over), part));
+    parts.push_back(c.local());
+    lies = c.layout();
+  }
+  lies.dims[lies.dims.count - 1].extent = n;
+  return {b.team(), lies, at::cat(parts, -1)};
+}
+
+enum class op { nt, all, tn, block };
+
+op op_named(const std::string& word) {
+  static const std::map<std::string, op> known{{"nt", op::nt}, {"all", op::all}, {"tn", op::tn}, {"block", op::block}};
+  const auto found = known.find(word);
+  if (found == known.end()) throw unbuilt(fmt::format("the product '{}'", word));
+  return found->second;
+}
+
+/// The product of a and b, composed of changes and the library's local product.
+tensor<dyn> product_of(op what, const tensor<dyn>& a, const tensor<dyn>& b, bool transposed, index_t chunk) {
+  const int rows = b.layout().dims.count - 2;
+  switch (what) {
+    case op::nt: return in_chunks(b, rows, rows, chunk, [&](const tensor<dyn>& part) { return matmul(a, turned(part)); });
+    case op::all: return in_chunks(b, rows + 1, rows, chunk, [&](const tensor<dyn>& part) { return matmul(a, part); });
+    case op::tn: return matmul(turned(a), b);
+    case op::block: break;
+  }
+  return matmul(a, transposed ? turned(b) : b);
+}
+
+/// What each worker receives of a product's forward, in elements.
+json received_of(op what, const mesh_value& m, index_t leading, index_t rows, index_t features) {
+  layout x = whole(m, {leading, rows, features});
+  layout tiles = x;
+  for (int a = 0; a < m.axes.count; ++a) tiles.cut_by(1, a);
+  layout from = tiles;
+  layout target = x;
+  if (what == op::tn) {
+    for (axis_role& r : from.roles) r = {role::partial};
+    from.dims = x.dims;
+    target = tiles;
+  }
+  std::map<int, index_t> by_worker;
+  each_message(from, target, [&](const message& one) {
+    index_t n = 1;
+    for (const interval& i : one.where) n *= i.size();
+    by_worker[one.to] += one.from == one.to ? 0 : n;
+  });
+  json all = json::array();
+  for (int r = 0; r < m.size(); ++r) all.push_back(by_worker[r]);
+  return all;
+}
+
+}  // namespace
+
+/// Products over a cut time axis.
+task product(reading& c) {
+  if (c.kind() == "memory") throw unbuilt("the memory of products: they are composed here, so it would be that of the reader");
+  if (c.has("ops")) {
+    const index_t leading = c.given().integer("leading");
+    const index_t rows = c.given().integer("rows");
+    const index_t features = c.given().integer("features");
+    json received = json::array();
+    for (const auto& word : c.given().at("ops").get<std::vector<std::string>>()) {
+      json by_world = json::array();
+      for (world& w : c.worlds()) by_world.push_back(received_of(op_named(word), w.mesh(), leading, rows, features));
+      received.push_back(by_world);
+    }
+    c.compare("received", received);
+    return c.planned();
+  }
+  const op what = op_named(c.given().text("op"));
+  const recipe a = c.tensor("a");
+  const recipe b = c.tensor("b");
+  const std::optional<recipe> cotangent = c.maybe("cotangent");
+  const std::optional<recipe> u = c.maybe("second");
+  const bool transposed = c.given().flag("transposed");
+  const std::optional<numbers> expected = c.result("c");
+  const std::map<std::string, numbers> gradients = c.gradients({"a", "b"});
+  std::map<std::string, numbers> second = c.gradients({"b", "cotangent"}, "second");
+  const int n = static_cast<int>(a.shape().size());
+  if (n < 2 || b.shape().size() != a.shape().size()) throw unbuilt("operands that are no matrices of as many dimensions");
+  const auto of = [](const std::map<std::string, numbers>& all, const char* name) { return all.count(name) == 0 ? std::nullopt : std::optional(all.at(name)); };
+  return c.in_each_world([=](world& w) -> body {
+    const layout lies_a = w.lying("a", a.shape());
+    const layout lies_b = w.lying("b", b.shape());
+    integers extents = a.shape();
+    const auto last = static_cast<std::size_t>(n - 1);
+    extents[last - 1] = a.shape()[what == op::tn ? last : last - 1];
+    extents[last] = b.shape()[what == op::nt || transposed ? last - 1 : last];
+    const layout lies_c = w.lying("c", extents);
+    return [=](attempt& run) {
+      const tensor<dyn> x = run.leaf(a, lies_a);
+      const tensor<dyn> y = run.leaf(b, lies_b);
+      const auto made = [&] { return to(lies_c, product_of(what, x, y, transposed, run.chunk)); };
+      const tensor<dyn> z = made();
+      run.compare("c", z, expected);
+      if (!cotangent) return;
+      run.backward(z, *cotangent);
+      run.compare("the gradient of a", attempt::gradient(x), of(gradients, "a"));
+      run.compare("the gradient of b", attempt::gradient(y), of(gradients, "b"));
+      if (!u) return;
+      const tensor<dyn> again = made();
+      const tensor<dyn> dz = run.leaf(*cotangent, tessera::cotangent(lies_c));
+      const at::Tensor da = torch::autograd::grad({again.local()}, {x.local()}, {dz.local()}, true, true)[0];
+      const std::vector<at::Tensor> both = torch::autograd::grad({da}, {y.local(), dz.local()}, {run.given(*u, lies_a).local()});
+      run.compare("the second gradient of b", {run.team, tessera::cotangent(lies_b), both[0]}, of(second, "b"));
+      run.compare("the second gradient of the cotangent", {run.team, lies_c, both[1]}, of(second, "cotangent"));
+    };
+  });
+}
+
+}  // namespace conformance::training

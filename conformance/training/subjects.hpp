@@ -1,0 +1,21 @@
+#pragma once
+// The subjects of training: a reader each, in a file of its own or with those it shares most with.
+
+#include "reading.hpp"
+
+namespace conformance::training {
+
+task boundary(reading& c);
+task change(reading& c);
+task cross_entropy(reading& c);
+task embedding(reading& c);
+task initial_values(reading& c);
+task launch(reading& c);
+task linear(reading& c);
+task mesh(reading& c);
+task mlp(reading& c);
+task product(reading& c);
+task shards(reading& c);
+task stack(reading& c);
+
+}  // namespace conformance::training
