@@ -85,6 +85,13 @@ auto everywhere(const by_row& x) { return ts::broadcast<all>(x); }
 auto gathered(const by_row& x) { return ts::all_gather<layout_as<ts::whole>>(x); }
 #elif defined(OTHER_PARTITION)  // expect: ::blocks<row>, t && ::whole, t
 double rank(by_col x) { return of_rows(x); }
+#elif defined(ASSIGN_OTHER_PARTITION)  // expect: deleted && ::blocks<row>, t && ::blocks<row, col>
+void turn(ts::tensor<layout_as<ts::whole, ts::whole, ts::blocks<row>, ts::blocks<col>>, ts::shape<batch, ts::dim<6>, ts::dim<8>, ts::dim<8>>, double>& x,
+          const ts::tensor<layout_as<ts::whole, ts::blocks<row, col>, ts::whole, ts::whole>, ts::shape<batch, ts::dim<6>, ts::dim<8>, ts::dim<8>>, double>& y) {
+  x = y;
+}
+#elif defined(ASSIGN_A_BOX)  // expect: deleted && at::Tensor
+void take(by_row& x, const at::Tensor& y) { x = y; }
 #elif defined(VALUE_OF_CUT)  // expect: [tessera.value.copies] && not_steering<col>
 bool falls(const scalar<ts::invariant<row>, ts::partial<col>>& loss) { return value(loss) < 1; }
 #elif defined(GRADIENT_OF_INTEGERS)  // expect: [tessera.tensor.cotangent] && element_has_no_cotangent<
@@ -114,6 +121,8 @@ auto total(const copies& x, const ts::tensor<all, ts::shape_of<1, 3>, double>& y
 auto total(const copies& x, const ts::tensor<layout_as<ts::blocks<row>, ts::whole>, ts::shape_of<1, 6>, double>& y) { return x + y; }
 #elif defined(NUMBER_PLUS_TERMS)  // expect: [tessera.rule.nonlinear] && nonlinear_on_partial<row, tessera::its::operand<0>>
 auto total(const terms& x) { return 1 + x; }
+#elif defined(INDICES_OF_AN_AVERAGE)  // expect: [tessera.layer.indices] && not_a_maximum<
+auto places(const image& x) { return ts::nn::with_indices<ts::nn::avg_pool<ts::kernel<2, 2>>>(x); }
 #elif defined(TAKE_SWAPPED)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 1, tessera::kind::team, tessera::kind::libtorch_tensor>
 auto part(const ts::team<grid>& team, const at::Tensor& x) { return ts::take<by_row>(x, team); }
 #elif defined(ASSUME_SWAPPED)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 1, tessera::kind::team, tessera::kind::libtorch_tensor>

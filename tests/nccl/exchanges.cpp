@@ -282,9 +282,16 @@ TEST_CASE("whatever CUDA or NCCL refuses ends all workers in one error, and give
           CHECK((which > 1 || size == 1));
           continue;
         }
-        CHECK(std::any_of(all.codes.begin(), all.codes.end(), [](const std::string& c) { return c.starts_with("tessera.device."); }));
+        const bool counts = std::string(function) == "cudaGetDeviceCount";  // one that does not count its devices has none
+        CHECK(std::count(all.codes.begin(), all.codes.end(), counts ? "tessera.device.none" : "tessera.device.failed") > 0);
         CHECK(machine.kept() == 0);
       }
+}
+
+TEST_CASE("workers whose machine has no device are refused, all of them") {
+  const device_machine none(1, 0);
+  const auto all = on_devices(3, [](const std::shared_ptr<transport>& c) { return c->rank() >= 0; });
+  CHECK(all.codes == std::vector<std::string>(3, "tessera.device.none"));
 }
 
 TEST_CASE("a call over NCCL that is dropped is withdrawn, and its worker begins no other") {

@@ -167,6 +167,23 @@ TEST_CASE("a module on flows that are values, a program of values and one from a
   }
 }
 
+namespace {
+
+/// A layer that gives two results, and does not say so.
+struct two_of_one {
+  static constexpr const char* name = "two_of_one";
+  static constexpr layer_plan plan(const tensor_value& x) {
+    layer_plan p;
+    p.take(x.layout);
+    p.give(x.layout);
+    p.give(x.layout);
+    return p;
+  }
+  static at::Tensor forward(const nn::call& c) { return c.operand(); }
+};
+
+}  // namespace
+
 TEST_CASE("what does not fit in a program of values is thrown where it is added, and the program stays as it was") {
   using N = built<2, 2>;
   nn::program p;
@@ -192,6 +209,7 @@ TEST_CASE("what does not fit in a program of values is thrown where it is added,
   says(said_of([&] { y | nn::conv_layer{.out = 4, .kernel = {3, 3}, .weights_as = element::int32}; }), "[tessera.tensor.cotangent]");
   says(said_of([&] { x + extra; }), "[tessera.shape.extent]");
   says(said_of([&] { x + other.input<N::image>(); }), "[tessera.network.flow]");
+  says(said_of([&] { y | two_of_one{}; }), "[tessera.network.results]");
   says(said_of([&] { p.output(other.input<N::image>()); }), "[tessera.network.flow]");
   says(said_of([&] { p.finish(); }), "[tessera.network.output]");
   says(said_of([&] { none * 0.5; }), "[tessera.function.element]");

@@ -1,5 +1,8 @@
 #include "tests/support/tensors.hpp"
 
+#include <tessera/nn/program.hpp>
+#include <tessera/tensor/torch_boxes.hpp>
+
 namespace tessera::testing {
 namespace {
 
@@ -95,6 +98,42 @@ TEST_CASE("initial values of an extent that is not known are refused") {
   const auto drawn = [](const layout& x) { return tessera::detail::initial_box(init::uniform(), x, element::float32, 0, seed{1}, "w"); };
   CHECK(told([&] { drawn(open); }) == "tessera.shape.unbound");
   CHECK(drawn(bound(open, binding<batch>::tag, 3)).numel() == 3);
+}
+
+TEST_CASE("tensors of two teams that do not carry each other's boxes are refused by functions and by networks") {
+  const auto run = on_workers(1, [](const std::shared_ptr<transport>& carrier) {
+    mesh_value one;
+    one.axes.push({text("line"), 1, 1});
+    layout x;
+    x.mesh = row_major(one);
+    x.roles.push({});
+    x.dims.resize(1);
+    x.dims[0].extent = 3;
+    const auto here = std::make_shared<team_state>(carrier, x.mesh);
+    const auto there = std::make_shared<team_state>(std::make_shared<in_process>(std::make_shared<hub>(1), 0), x.mesh);
+    const tensor<dyn> a = take(here, x, at::ones({3}));
+    const tensor<dyn> b = take(there, x, at::ones({3}));
+    nn::program p;
+    p.output(relu(p.input({x, element::float32})));
+    const nn::dynamic_network net{here, seed{1}, p};
+    return std::vector{told([&] { a + b; }), told([&] { net(b); }), told([&] { net(a); })};
+  });
+  REQUIRE(run.well());
+  CHECK(run.of(0) == std::vector<std::string>{"tessera.tensor.team", "tessera.tensor.team", "none"});
+}
+
+namespace {
+
+/// How a LibTorch older than the one here asks a device for its stream: what it gives does not say what CUDA calls it.
+struct guard_of_old {
+  static c10::Device getDevice() { return at::kCPU; }
+  static c10::Stream getStream(c10::Device d) { return c10::Stream(c10::Stream::DEFAULT, d); }
+};
+
+}  // namespace
+
+TEST_CASE("a LibTorch that does not say what CUDA calls its streams is refused") {
+  CHECK(told([] { tessera::detail::current_stream_of(guard_of_old{}); }) == "tessera.device.stream");
 }
 
 TEST_CASE("a local tensor that is not the box is refused where it comes in") {

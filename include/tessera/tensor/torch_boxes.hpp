@@ -14,13 +14,25 @@
 
 namespace tessera {
 
+namespace detail {
+
+/// What CUDA calls the stream on which a device computes now; refused where LibTorch does not say it.
+template <class Guard>
+CUstream_st* current_stream_of(const Guard& guard) {
+  const c10::Stream now = guard.getStream(guard.getDevice());
+  if constexpr (requires { guard.getStreamNativeHandle(now); }) return static_cast<CUstream_st*>(guard.getStreamNativeHandle(now));
+  else throw error(refusal{code::stream_untold});
+}
+
+}  // namespace detail
+
 /// Boxes in the memory of this thread's current device of a kind, copied and combined by LibTorch's kernels.
 class torch_boxes final : public device_boxes {
  public:
   explicit torch_boxes(c10::DeviceType kind) : kind_(kind) {}
 
   int kind() const override { return static_cast<int>(kind_); }
-  CUstream_st* current() const override { return handle_of(c10::impl::VirtualGuardImpl(kind_)); }
+  CUstream_st* current() const override { return detail::current_stream_of(c10::impl::VirtualGuardImpl(kind_)); }
 
   void copy(const region& from, const region& to, CUstream_st* on) override {
     const c10::StreamGuard here(stream(on));
@@ -52,13 +64,6 @@ class torch_boxes final : public device_boxes {
   // LibTorch knows a stream that it did not make by its address.
   c10::Stream stream(CUstream_st* on) const {
     return c10::Stream(c10::Stream::UNSAFE, c10::impl::VirtualGuardImpl(kind_).getDevice(), reinterpret_cast<c10::StreamId>(on));
-  }
-
-  template <class Guard>
-  static CUstream_st* handle_of(const Guard& guard) {
-    const c10::Stream now = guard.getStream(guard.getDevice());
-    if constexpr (requires { guard.getStreamNativeHandle(now); }) return static_cast<CUstream_st*>(guard.getStreamNativeHandle(now));
-    else throw error(refusal{code::stream_untold});
   }
 
   // LibTorch makes 0 and 1 of the bits of a truth value, which a Move leaves as they are.
