@@ -1,6 +1,7 @@
 #pragma once
 
-// Functions of tensors, as types know them: what they take and what they give. What they compute comes with tessera.hpp.
+// Functions of tensors, as types know them, and all that a module is written with. What they compute comes with tessera.hpp.
+#include <tessera/network.hpp>
 #include <tessera/operation/functions/concat.hpp>
 #include <tessera/operation/functions/contractions.hpp>
 #include <tessera/operation/functions/elementwise.hpp>

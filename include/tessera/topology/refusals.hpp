@@ -55,7 +55,7 @@ inline constexpr reason lengths_do_not_add_up{
     "the lengths of the parts do not add up to the extent; correct one of them"};
 inline constexpr reason lengths_not_known{
     "tessera.lengths.unknown", "dimension",
-    "learned lengths are known of adopted tensors alone, along the axes they were learned on; adopt the boxes, or name the lengths"};
+    "learned lengths are known of adopted tensors alone, along the axes they were learned on; adopt the boxes, name the lengths, or repartition in front"};
 inline constexpr reason mixed_combines{
     "tessera.partial.combine", "axis, dimension or none",
     "the terms of one tensor combine in one way, since a maximum of sums is no sum of maxima; all_reduce one axis first"};

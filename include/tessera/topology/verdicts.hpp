@@ -133,7 +133,7 @@ template <class... Told> struct lengths_not_known {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.lengths.unknown] learned lengths are known of adopted tensors alone, along the axes they were learned on; adopt the boxes, or name the lengths"); } };
+                  "[tessera.lengths.unknown] learned lengths are known of adopted tensors alone, along the axes they were learned on; adopt the boxes, name the lengths, or repartition in front"); } };
 template <class... Told> struct mixed_combines {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
