@@ -1,6 +1,9 @@
 #include "tests/support/catch.hpp"
 
 #include <tessera/comm/environment.hpp>
+#ifdef TESSERA_HAS_MPI
+#include <tessera/comm/from_cartesian.hpp>
+#endif
 
 #include <map>
 
@@ -106,5 +109,17 @@ TEST_CASE("the first host of a list as SLURM writes it") {
   CHECK(first_host("") == "");
   CHECK(first_host("a[3") == "a3");
 }
+
+#ifdef TESSERA_HAS_MPI
+TEST_CASE("a Cartesian communicator is refused where MPI does not run") {
+  std::string told;
+  try {
+    from_cartesian(MPI_COMM_NULL, {"rows"});
+  } catch (const error& e) {
+    told = e.code();
+  }
+  CHECK(told == "tessera.mpi.running");
+}
+#endif
 
 }  // namespace tessera::testing
