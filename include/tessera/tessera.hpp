@@ -12,6 +12,7 @@
 #include <tessera/nn/state_dict.hpp>
 #include <tessera/nn/with_indices.hpp>
 #include <tessera/tensor/adopt.hpp>
+#include <tessera/tensor/generator.hpp>
 #include <tessera/tensor/launch.hpp>
 #include <tessera/tensor/operations.hpp>
 #include <tessera/tensor/random.hpp>

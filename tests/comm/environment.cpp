@@ -44,6 +44,10 @@ TEST_CASE("without a launcher a program runs alone") {
   CHECK(e.world == 1);
   CHECK(e.address == "");
   CHECK(e.device == -1);
+  CHECK(e.port == 20007);
+  CHECK(!read({{"PATH", "/bin"}}).port);
+  CHECK(!read({{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "here"}}).port);
+  CHECK(read({{"MASTER_PORT", "0"}}).port == 0);
   CHECK(read({{"SLURM_NTASKS", "8"}}).by == launcher::none);
 }
 

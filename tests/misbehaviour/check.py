@@ -27,6 +27,10 @@ cases = [  # how, ranks under mpirun, what must be said
     ("last leaves", 3, ["[tessera.agree.lost]", "worker 2: its program ended"]),
     ("leaves what is bound", 3, ["[tessera.agree.lost]", "worker 1: its program ended"]),
     ("catches", 3, ["[tessera.agree.lost]", "worker 1: its program ended"]),
+    ("swallows", 3, ["[tessera.agree.fingerprint]", "worker 1: one thing"]),
+    ("swallows again", 3, ["[tessera.agree.fingerprint]", "worker 1: one thing"]),
+    ("swallows for ever", 3, ["[tessera.agree.fingerprint]", "worker 1: one thing"]),
+    ("swallows and computes", 3, ["[tessera.agree.lost]", "worker 2: its program ended"]),
     ("exits", 3, ["[tessera.agree.lost]", "it called exit"]),
     ("outlives", 3, ["[tessera.agree.lost]", "has ended"]),
     ("disagrees", 3, ["[tessera.agree.fingerprint]", "worker 0: comparing numbers: 1; worker 1: comparing numbers: 2"]),
@@ -114,7 +118,7 @@ def runs(path):
 
 jobs = []
 for how, ranks, said in cases:  # threads are as many as the mesh has workers, may launch others, and copy boxes in place
-    if ranks != 2 and not how.startswith(("launches", "relaunches", "sends", "killed")):
+    if ranks != 2 and not how.startswith(("launches", "relaunches", "sends", "killed", "swallows for ever")):
         jobs.append((how, "threads", [program, how], said))
     if ranks:
         jobs.append((how, f"{ranks} processes", [mpirun, "-np", str(ranks), program, how], said))

@@ -276,6 +276,21 @@ int main(int argc, char** argv) {
       if (me == 2) get_stuck();
       return move_one(state, held_by(me + 1), held_by(me));
     }
+    if (how.starts_with("swallows")) {
+      const auto swallows = [](auto&& call) {
+        try {
+          call();
+        } catch (const ts::error&) {
+        }
+      };
+      const bool computes = how == "swallows and computes";
+      if (computes && me == 2) return;
+      swallows([&] { state.collect(0, me == 1 && !computes ? "one thing" : "another"); });
+      if (computes && me == 0) std::this_thread::sleep_for(std::chrono::seconds(15));
+      for (int i = 0; i < 1000 && how != "swallows"; ++i) swallows([&] { state.agree(1); });
+      while (me == 0 && how == "swallows for ever") swallows([&] { state.agree(1); });
+      return swallows([&] { state.agree(1); });
+    }
     if (how == "catches") {
       if (me == 1) return;
       try {

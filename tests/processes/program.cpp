@@ -51,7 +51,7 @@ int sum_for_ever(int argc, char** argv, const ts::launch_options& options, const
 /// Serves the store as torchrun's agent does, until nobody writes to it any more.
 int serve(const ts::launch_environment& started) {
   c10d::TCPStoreOptions options;
-  options.port = static_cast<std::uint16_t>(started.port);
+  options.port = static_cast<std::uint16_t>(started.port.value());
   options.isServer = true;
   options.waitWorkers = false;
   const c10d::TCPStore store("127.0.0.1", options);

@@ -1,10 +1,12 @@
 #include "tests/support/tensors.hpp"
 
+#include <tessera/tensor/generator.hpp>
 #include <tessera/tensor/launch.hpp>
 #include <tessera/tensor/verbs.hpp>
 
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -143,6 +145,38 @@ TEST_CASE("texts of all workers are printed in the order of the mesh, each whole
   CHECK(status == 0);
   CHECK(early == 0);
   CHECK(text == wanted);
+}
+
+TEST_CASE("a generator of each worker draws the same in every run, others than its neighbour's, and a common one alike on all") {
+  namespace ts = tessera;
+  using drawn = std::array<at::Tensor, 4>;
+  const auto draws = [](std::uint64_t number) {
+    return in_team<two_workers>([number](const auto& team) {
+      // [generators]
+      const at::Generator alike = ts::common_generator(team, ts::seed{7}.at("order"));
+      const at::Generator mine = ts::worker_generator(team, ts::seed{7}.at("noise"));
+      const at::Tensor order = at::randperm(100, alike);                              // one order for all
+      const at::Tensor noise = at::randn({100}, mine);                                // each worker its own
+      // [end]
+      drawn all{order, noise};
+      const at::Generator other = ts::worker_generator(team.state(), ts::seed{number}.at("noise"));
+      for (int i = 0; i < 200; ++i) all[2] = at::randint(1'000'000, {100}, other);
+      all[3] = at::randint(1'000'000, {100}, ts::worker_generator(team, ts::seed{number}));
+      return all;
+    });
+  };
+  const auto first = draws(7);
+  const auto again = draws(7);
+  REQUIRE(first.well());
+  REQUIRE(again.well());
+  for (int r = 0; r < 2; ++r)
+    for (std::size_t i = 0; i < 4; ++i) CHECK(at::equal(first.of(r)[i], again.of(r)[i]));
+  CHECK(at::equal(first.of(0)[0], first.of(1)[0]));
+  for (const std::size_t i : {1, 2, 3}) CHECK_FALSE(at::equal(first.of(0)[i], first.of(1)[i]));
+  CHECK_FALSE(at::equal(first.of(0)[2], first.of(0)[3]));
+  const auto other = draws(8);
+  REQUIRE(other.well());
+  for (int r = 0; r < 2; ++r) CHECK_FALSE(at::equal(first.of(r)[2], other.of(r)[2]));
 }
 
 TEST_CASE("the mesh of a launch may be a value") {

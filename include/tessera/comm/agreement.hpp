@@ -69,7 +69,7 @@ class agreement {
 
   /// The launch fails with it, even where the program catches it.
   [[noreturn]] void disagree(const error& why) const {
-    carrier_.fault = why;
+    carrier_.fail_with(why);
     throw why;
   }
 

@@ -30,7 +30,7 @@ struct launch_environment {
   int local_world = 1;
   int device = -1;      ///< of those that it sees; −1 where there is none
   std::string address;  ///< of the first process, where something says it
-  int port = 0;         ///< there
+  std::optional<int> port{};  ///< there, where something says it
 };
 
 /// Reads a launcher's variables through `get(name)`, which gives nullptr for one that is not set: a pure function of these and of what the
@@ -39,7 +39,7 @@ struct launch_environment {
 /// MPI's come first (Open MPI, then PMI), then torchrun's, then those of a SLURM job step. In a batch script SLURM sets the numbers of the
 /// job as well, which are no step's. The local rank is the launcher's, else rank mod devices; the device is the local rank mod devices
 /// unless it is chosen; the address is MASTER_ADDR, else the first host of SLURM's list; the port is the chosen one, else MASTER_PORT, else
-/// 20000 + job mod 20000, which differs from job to job. A variable that is no number, or a rank outside of the world, is refused.
+/// 20000 + SLURM's job mod 20000, which differs from job to job, else unknown. A variable that is no number, or a rank outside of the world, is refused.
 template <class Get>
 launch_environment read_environment(Get&& get, const launch_choice& chosen = {}) {
   const auto text = [&](const char* name) {
@@ -96,7 +96,9 @@ launch_environment read_environment(Get&& get, const launch_choice& chosen = {})
   if (e.address.empty() && e.by != launcher::none)
     e.address = first_host(text(first({"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"})));
   constexpr int ports = 20000;
-  e.port = chosen.port.value_or(number("MASTER_PORT", ports + number("SLURM_JOB_ID", 0) % ports));
+  if (chosen.port) e.port = chosen.port;
+  else if (!text("MASTER_PORT").empty()) e.port = number("MASTER_PORT", 0);
+  else if (!text("SLURM_JOB_ID").empty()) e.port = ports + number("SLURM_JOB_ID", 0) % ports;
   return e;
 }
 

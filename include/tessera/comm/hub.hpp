@@ -70,6 +70,8 @@ class hub {
     if (w.ended) throw error(refusal{code::worker_lost, me, me}, launch_ended);
     refuse_if_given_up(me, does);
   }
+  /// Whether a worker begins no more calls; it asks itself.
+  bool stopped(int me) { return at(me).stopped; }
   /// A worker that gave up a call begins none and ends none.
   void refuse_if_given_up(int me, const activity& does) {
     if (at(me).stopped) fail(me, error(refusal{code::call_given_up, me}, told(me, text_of(does))));

@@ -47,6 +47,17 @@ class in_process final : public transport {
     bool is_read() const { return calls() == 0 || among->is_read(me, calls() - 1); }
   };
 
+  // Whether the worker may go on, which may() throws if not: a program that was stopped before has caught that.
+  template <class May>
+  void insist_on_going_on(May&& may) {
+    const bool again = hub_->stopped(rank_);
+    try {
+      may();
+    } catch (const error& e) {
+      if (again && went_on) went_on(e);
+      throw;
+    }
+  }
   // Goes on with all calls under way until done(); the others are told the call, and what it does.
   template <class Done, class Does>
   void wait(Done&& done, detail::waited_call call, Does&& does);
@@ -114,7 +125,7 @@ class in_process_exchange final : public host_exchange {
 
   void post(exchange_call& call) override {
     in_process_call& c = mine(call);
-    hub_->begin(rank_, c.does);
+    carrier_.insist_on_going_on([&] { hub_->begin(rank_, c.does); });
     c.taken.assign(sources_.size(), false);
     c.missing = sources_.size();
     c.read = false;
@@ -169,7 +180,7 @@ class in_process_exchange final : public host_exchange {
   }
 
   void complete(exchange_call& call) override {
-    hub_->refuse_if_given_up(rank_, call.does);
+    carrier_.insist_on_going_on([&] { hub_->refuse_if_given_up(rank_, call.does); });
     if (!ended(call))
       carrier_.wait([&] { return ended(call); }, {among_.get(), me_, call.sequence, copy_.ahead(), {}}, [&] { return text_of(call.does); });
     forget(call);
@@ -177,7 +188,7 @@ class in_process_exchange final : public host_exchange {
 
   void withdraw(std::unique_ptr<exchange_call> call) noexcept override {
     hub_->close(rank_);
-    carrier_.fault = error(refusal{code::call_given_up, rank_});
+    carrier_.fail_with(error(refusal{code::call_given_up, rank_}));
     if (mine(*call).shown != nullptr) forget(*call);
   }
 

@@ -20,15 +20,19 @@ class message_transport : public transport {
     if (waiting_.failure()) throw *waiting_.failure();
   }
 
-  /// This worker's program threw: all others stop with the same error. Whether this one is to say it; a lower worker that
-  /// computes and hears nothing is not waited for any longer than some seconds.
+  /// This worker's program threw: all others stop with the same error. Whether this one is to say it: a lower worker that
+  /// computes and hears nothing is not waited for any longer than some seconds. Where another one met it, whose program may
+  /// have caught it, this one says it after some seconds more, each later than the lower ones.
   bool abandon(const error& why) {
     read();
-    if (!waiting_.failure()) waiting_.stop(why);
+    waiting_.stop(why);
+    if (!says_itself_) says_itself_ = clock::now() + for_others + std::min(rank(), 20) * a_while;
     for (const auto until = clock::now() + for_answers; !waiting_.settled() && clock::now() < until; read())
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    return !waiting_.failed_elsewhere();
+    return !waiting_.failed_elsewhere() || clock::now() > *says_itself_;
   }
+  /// Whether the worker that met the error which this one heard of has stopped too.
+  bool other_stopped() const { return waiting_.teller_stopped(); }
 
   /// Tells all others that this worker's program ended, and waits until they have ended too: one that stays silent is stuck.
   void leave() {
@@ -58,6 +62,7 @@ class message_transport : public transport {
   static constexpr std::chrono::milliseconds a_moment{1};        // between two looks for messages
   static constexpr std::chrono::milliseconds a_while{200};       // after which a worker that waits asks
   static constexpr std::chrono::milliseconds for_answers{2000};  // of all that hear: who gives none computes, or is stuck
+  static constexpr std::chrono::milliseconds for_others{3000};   // to say what they met, and end all: longer than for answers
 
   message_transport(int rank, int size)
       : rank_(rank),
@@ -65,6 +70,14 @@ class message_transport : public transport {
             rank, size, [this](int to, const detail::wait_message& m) { tell(to, m); }, [this] { return needs_(); },
             [this](std::uint64_t exchange, std::uint64_t call) { return missing(exchange, call); }),
         size_(size) {}
+
+  /// A worker that was stopped begins no call and ends none; the launch is told that its program goes on.
+  void refuse_if_stopped(const activity& does) {
+    if (!stopped_) return;
+    waiting_.stop(error(refusal{code::call_given_up, rank()}, told(rank(), text_of(does))));
+    if (went_on) went_on(*waiting_.failure());
+    throw *waiting_.failure();
+  }
 
   /// Sends a message without waiting.
   virtual void tell(int to, const detail::wait_message& message) = 0;
@@ -82,6 +95,7 @@ class message_transport : public transport {
   friend class message_wait;
 
   int size_;
+  std::optional<clock::time_point> says_itself_;
   std::function<detail::needs()> needs_;  // of the call that this worker waits in
 };
 

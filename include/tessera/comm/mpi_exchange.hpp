@@ -63,7 +63,7 @@ class mpi_exchange final : public host_exchange {
     // A look at the clock costs a twentieth of a small call.
     if (++carrier_.posts_ % 16 == 0 && clock::now() > carrier_.next_look_) carrier_.listen();
     if (carrier_.ended()) throw error(refusal{code::worker_lost, me, me}, launch_ended);
-    refuse_if_given_up(c);
+    carrier_.refuse_if_stopped(c.does);
     ++begun_;
     c.rounds_begun = c.rounds_taken = 0;
     c.all_came = !sends_messages_;
@@ -84,12 +84,6 @@ class mpi_exchange final : public host_exchange {
       if (x.beside) copy_rows(x.rows, bytes_of(plan().element), c.in.data + x.lies, c.beside.data() + x.travels.offset);
       begin(c, plan().sends[i], x, c.in.data, c.requests[c.receives.size() + i], &MPI_Isend, &MPI_Send_init);
     }
-  }
-
-  // A worker that gave up a call begins none and ends none.
-  void refuse_if_given_up(const mpi_call& c) {
-    const int me = carrier_.rank();
-    if (carrier_.stopped_) carrier_.waiting_.fail(refusal{code::call_given_up, me}, told(me, text_of(c.does)));
   }
 
   // Takes rounds that have come and begins others. Boxes of one sender come in the order in which they are received, so a call begins to receive
@@ -151,7 +145,7 @@ class mpi_exchange final : public host_exchange {
 
   bool arrived(exchange_call& call) override {
     mpi_call& c = mine(call);
-    refuse_if_given_up(c);
+    carrier_.refuse_if_stopped(c.does);
     return receives_all(c) && take_rounds(c);
   }
   bool take_rounds(mpi_call& c) {
@@ -161,7 +155,7 @@ class mpi_exchange final : public host_exchange {
 
   void complete(exchange_call& call) override {
     mpi_call& c = mine(call);
-    refuse_if_given_up(c);
+    carrier_.refuse_if_stopped(c.does);
     if (!all_done(c)) wait(c);
     c.posted = false;
     if (!open_.empty()) {  // its last boxes may have come while nobody went on with it
@@ -175,7 +169,7 @@ class mpi_exchange final : public host_exchange {
   /// Receives are cancelled; what a peer does not take within a few seconds stays allocated until the job ends.
   void withdraw(std::unique_ptr<exchange_call> call) noexcept override {
     carrier_.stopped_ = true;
-    carrier_.fault = error(refusal{code::call_given_up, carrier_.rank()});
+    carrier_.fail_with(error(refusal{code::call_given_up, carrier_.rank()}));
     mpi_call& c = mine(*call);
     open_.clear();
     if (!c.posted) return;

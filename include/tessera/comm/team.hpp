@@ -21,7 +21,7 @@ class team {
   const std::shared_ptr<team_state>& state() const { return state_; }
   int rank() const { return state_->rank(); }
   const mesh_value& mesh() const { return state_->mesh(); }
-  int size() const { return state_->mesh().size(); }
+  int size() const { return state_->size(); }
   bool inside() const { return state_->inside(); }
 
   /// This worker's coordinate along an axis or a product of axes; 0 along one that the mesh lacks.
@@ -33,13 +33,10 @@ class team {
   /// Whether this worker is the first of the mesh: the one that prints what all know.
   bool first() const { return inside() && state_->mesh().number(state_->at()) == 0; }
 
-  /// Another mesh over the workers of the same launch, checked and observed as this one; all of them call it.
+  /// Another mesh over the workers of the same launch, checked as this one, with one observer and one count; all of them call it.
   template <Mesh Other>
   team<Other> over() const {
-    team<Other> workers(state_->shared_carrier());
-    workers.state()->checked = state_->checked;
-    workers.state()->watch = state_->watch;
-    return workers;
+    return team<Other>(state_->over(Other::value));
   }
 
   std::string label() const { return state_->label(); }

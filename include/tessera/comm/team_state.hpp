@@ -17,6 +17,12 @@ struct observer {
   void* self = nullptr;
 };
 
+/// Who is called around the exchanges of a worker's teams, and what these brought.
+struct exchange_record {
+  observer watch;
+  received total;
+};
+
 /// A worker by its coordinates, "row 0 col 1"; one outside the mesh by its world rank, "worker 5".
 std::string label_of(const mesh_value& mesh, int rank);
 
@@ -25,10 +31,17 @@ std::string words_of(const mesh_value& mesh);
 
 /// A mesh bound to a transport, seen from one worker: what tensors and layers hold.
 class team_state {
+  std::shared_ptr<exchange_record> record_;  // first: what is public refers to it
+
  public:
-  team_state(std::shared_ptr<transport> carrier, const mesh_value& mesh, const char* what = "making a team");
+  team_state(std::shared_ptr<transport> carrier, const mesh_value& mesh, const char* what = "making a team",
+             std::shared_ptr<exchange_record> record = std::make_shared<exchange_record>());
+
+  /// Another mesh over the workers of the same launch, checked as this one, with one observer and one count; all of them call it.
+  std::shared_ptr<team_state> over(const mesh_value& mesh) const;
 
   const mesh_value& mesh() const { return over_->layout().mesh; }
+  int size() const { return mesh().size(); }  ///< workers of the mesh
   transport& carrier() const { return *carrier_; }
   const std::shared_ptr<transport>& shared_carrier() const { return carrier_; }
   int rank() const { return carrier_->rank(); }
@@ -103,8 +116,8 @@ class team_state {
   /// This worker by its coordinates: "row 0 col 1".
   std::string label() const { return label_of(mesh(), rank()); }
 
-  observer watch;
-  received total;  ///< bytes and messages that exchanges brought since the team was made
+  observer& watch = record_->watch;   ///< of this team and those over other meshes that were made of it
+  received& total = record_->total;  ///< bytes and messages that their exchanges brought
   bool checked = false;  ///< every operation compares what the workers do and hold
 
  private:

@@ -44,12 +44,25 @@ inline std::vector<int> ranks_by_place(const mesh_value& mesh) {
 
 }  // namespace detail
 
-TESSERA_INLINE team_state::team_state(std::shared_ptr<transport> carrier, const mesh_value& mesh, const char* what)
-    : checked(carrier->checked), carrier_(std::move(carrier)), tensors_(carrier_->traits().tensors), exchanges_(*carrier_), over_(detail::usable(place(detail::only(mesh)))), among_(*carrier_, detail::ranks_by_place(this->mesh())) {
+TESSERA_INLINE team_state::team_state(std::shared_ptr<transport> carrier, const mesh_value& mesh, const char* what,
+                                      std::shared_ptr<exchange_record> record)
+    : record_(std::move(record)),
+      checked(carrier->checked),
+      carrier_(std::move(carrier)),
+      tensors_(carrier_->traits().tensors),
+      exchanges_(*carrier_),
+      over_(detail::usable(place(detail::only(mesh)))),
+      among_(*carrier_, detail::ranks_by_place(this->mesh())) {
   inside_ = mesh.locate(carrier_->rank(), at_);
   fingerprint f;
   f << over_->layout();
   if (inside_) agree(f.value(), what, [&] { return fmt::format("{} of {}", what, words_of(this->mesh())); });
+}
+
+TESSERA_INLINE std::shared_ptr<team_state> team_state::over(const mesh_value& mesh) const {
+  auto made = std::make_shared<team_state>(carrier_, mesh, "making a team", record_);
+  made->checked = checked;
+  return made;
 }
 
 TESSERA_INLINE std::shared_ptr<bound_exchange> team_state::bound(const phase& p, element e, const activity& what) {

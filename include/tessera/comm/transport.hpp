@@ -59,10 +59,16 @@ class transport : public std::enable_shared_from_this<transport> {
   /// Throws what stopped the workers, if anything did: for who waits outside of a call.
   virtual void listen() = 0;
 
+  /// From now on the launch fails, with the first error that it is given.
+  void fail_with(const error& why) {
+    if (!fault) fault = why;
+  }
+
   std::chrono::seconds time_limit{600};  ///< how long a worker waits for another one
   bool checked = false;                  ///< teams compare what workers do and hold at every operation
   double edges_apart = 0;                ///< the share of a worker's outputs up to which those whose windows read a halo come behind the others
-  std::optional<error> fault;            ///< the launch fails with it, even if the program goes on
+  std::optional<error> fault;            ///< the launch fails with it, even if the program goes on (`fail_with`)
+  std::function<void(const error&)> went_on;  ///< is told what stopped this worker, where its program calls again behind it
   std::function<void()> meanwhile;       ///< what this worker goes on with while it waits in a call
 
  protected:

@@ -111,8 +111,12 @@ class waiting {
   bool failed_elsewhere() const { return elsewhere_; }
   bool settled() const { return elsewhere_ || std::all_of(silent_.begin(), silent_.begin() + me_, [](bool s) { return s; }); }
 
-  /// Stops all workers with an error.
+  /// Whether the first worker that told an error has stopped.
+  bool teller_stopped() const { return teller_ >= 0 && silent_[at(teller_)]; }
+
+  /// Stops all workers with an error, unless one stopped them before.
   void stop(const error& why) {
+    if (failure_) return;
     failure_ = why;
     wait_message m = message(wait_message::failure);
     m.told = why.packed();
@@ -155,6 +159,7 @@ class waiting {
         elsewhere_ = elsewhere_ || !failure_ || m.from < me_;
         if (failure_) return;
         failure_ = error::unpacked(m.told.view());
+        teller_ = m.from;
         return send_(m.from, message(wait_message::heard));
       case wait_message::heard: silent_[at(m.from)] = true;
     }
@@ -267,6 +272,7 @@ class waiting {
   bool ended_ = false;
   std::optional<error> failure_;
   bool elsewhere_ = false;
+  int teller_ = -1;                                    // who told it
   std::vector<bool> silent_;                           // who stops with another's error
 };
 

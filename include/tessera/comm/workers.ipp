@@ -23,7 +23,14 @@ inline constexpr bool has_mpi = false;
 #endif
 
 // An error that the program caught ends the worker all the same: the others met it too.
-inline void run_worker(const std::shared_ptr<transport>& carrier, const launch_options& options, const worker_program& program) {
+// Where it calls again all the same, went_on is told.
+inline void run_worker(const std::shared_ptr<transport>& carrier, const launch_options& options, const worker_program& program,
+                       std::function<void(const error&)> went_on = {}) {
+  struct until_ended {
+    transport& carrier;
+    ~until_ended() { carrier.went_on = nullptr; }
+  } const here{*carrier};
+  carrier->went_on = std::move(went_on);
   carrier->time_limit = options.time_limit;
   carrier->checked = options.checked;
   carrier->edges_apart = options.edges_apart;
@@ -53,7 +60,7 @@ inline int run_threads(const launch_options& options, const mesh_value& mesh, co
     const exit_guard guard(label_of(mesh, rank), rank, end_process);
     try {
       const auto carrier = std::make_shared<in_process>(meeting, rank);
-      run_worker(carrier, options, program);
+      run_worker(carrier, options, program, [&](const error& e) { fail(rank, e); });
       carrier->leave();
     } catch (const error& e) {
       fail(rank, e);  // who met it says so; the others only stop
@@ -80,7 +87,12 @@ inline std::shared_ptr<tcp_transport>& connected_launch() {
 
 // A worker failed: of those that met one error together the lowest says it, and all of them stop.
 inline void stop_connected(tcp_transport& carrier, const std::string& who, const std::exception& e, const error& others) {
-  if (carrier.abandon(others)) complain(who, e);
+  bool says = carrier.abandon(others);
+  while (!says && !carrier.other_stopped()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    says = carrier.abandon(others);
+  }
+  if (says) complain(who, e);
   carrier.hang_up();
 }
 
@@ -111,7 +123,12 @@ inline int run_tcp(const launch_options& options, const launch_environment& star
   const error lost(refusal{code::worker_lost, started.rank, started.rank});
   try {
     const exit_guard guard(who, started.rank, end_connected);
-    run_worker(carrier, options, program);
+    run_worker(carrier, options, program, [&](const error& e) {
+      if (!carrier->abandon(e)) return;
+      complain(who, e);
+      carrier->hang_up();
+      end_process();
+    });
     carrier->leave();
     status = 0;
   } catch (const error& e) {
@@ -134,8 +151,8 @@ inline void end_job() {
 
 // A worker failed: of those that met one error together the lowest says it, and all of them stop.
 inline void stop_job(mpi_transport& carrier, const std::string& who, const std::exception& e, const error& others) {
-  if (carrier.abandon(others)) complain(who, e);
-  else std::this_thread::sleep_for(std::chrono::seconds(10));  // another worker does
+  while (!carrier.abandon(others)) std::this_thread::sleep_for(std::chrono::milliseconds(10));  // until another worker says it
+  complain(who, e);
   end_job();
 }
 
@@ -199,7 +216,11 @@ inline int run_mpi(const launch_options& options, const mesh_value& mesh, const 
   const error lost(refusal{code::worker_lost, carrier->rank(), carrier->rank()});
   try {
     const exit_guard guard(who, carrier->rank(), end_job);
-    run_worker(carrier, options, program);
+    run_worker(carrier, options, program, [&](const error& e) {
+      if (!carrier->abandon(e)) return;
+      complain(who, e);
+      end_job();
+    });
     carrier->leave();
   } catch (const error& e) {
     stop_job(*carrier, who, e, e);

@@ -32,7 +32,7 @@ inline std::chrono::milliseconds left_until(std::chrono::steady_clock::time_poin
 
 // Waits until somebody listens there: LibTorch would print what it sees of each attempt.
 inline void wait_for_store(const launch_environment& started, std::chrono::steady_clock::time_point until) {
-  const tcp_address there(started.address, started.port);
+  const tcp_address there(started.address, *started.port);
   while (true) {
     const tcp_socket line(::socket(there.family(), SOCK_STREAM, 0));
     ::connect(line.get(), there.get(), there.size);
@@ -49,7 +49,7 @@ inline void wait_for_store(const launch_environment& started, std::chrono::stead
 inline c10d::TCPStore& store_of_process(const launch_environment& started, std::chrono::steady_clock::time_point until) {
   static auto* const store = [&] {
     c10d::TCPStoreOptions options;
-    options.port = static_cast<std::uint16_t>(started.port);
+    options.port = static_cast<std::uint16_t>(*started.port);
     options.isServer = started.rank == 0 && variable("TORCHELASTIC_USE_AGENT_STORE", "") != "True";
     if (!options.isServer) wait_for_store(started, until);
     options.waitWorkers = false;
@@ -63,13 +63,14 @@ inline c10d::TCPStore& store_of_process(const launch_environment& started, std::
 }  // namespace detail
 
 TESSERA_INLINE std::vector<std::string> store_rendezvous(const launch_environment& started, const std::string& mine, std::chrono::seconds limit) {
+  if (!started.port) throw error(refusal{code::nowhere_to_meet, started.world}, "no port");
   static int launches = 0;
   const std::string job = detail::variable("TORCHELASTIC_RUN_ID", "job"), attempt = detail::variable("TORCHELASTIC_RESTART_COUNT", "0");
   const std::string place = fmt::format("tessera/{}/{}/{}/", job, attempt, launches++);
   const auto until = detail::deadline_after(limit);
   std::vector<std::string> all;
   const auto fail = [&](const char* why) {
-    const std::string where = fmt::format("{}:{}: {}", started.address, started.port, why);
+    const std::string where = fmt::format("{}:{}: {}", started.address, *started.port, why);
     const auto missing = static_cast<index_t>(all.size());
     if (std::chrono::steady_clock::now() >= until) throw error(refusal{code::time_limit, started.rank, missing, limit.count()}, where);
     throw error(refusal{code::not_connected, started.rank}, where);

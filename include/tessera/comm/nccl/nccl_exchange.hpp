@@ -135,7 +135,7 @@ class nccl_exchange final : public bound_exchange {
 
   /// Nobody reads or writes its tensors afterwards: what the device has of it and cannot end is ended.
   void withdraw(std::unique_ptr<exchange_call> call) noexcept override {
-    carrier_.host().fault = error(refusal{code::call_given_up, carrier_.rank()});
+    carrier_.host().fail_with(error(refusal{code::call_given_up, carrier_.rank()}));
     nccl_call& c = mine(*call);
     c.telling.reset();
     if (!alone()) among_->order.remove(c);

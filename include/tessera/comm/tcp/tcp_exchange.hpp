@@ -72,7 +72,7 @@ class tcp_exchange final : public host_exchange {
     const int me = carrier_.rank();
     if (tcp_transport::clock::now() > carrier_.next_look_) carrier_.listen();
     if (carrier_.ended()) throw error(refusal{code::worker_lost, me, me}, launch_ended);
-    refuse_if_given_up(c);
+    carrier_.refuse_if_stopped(c.does);
     channel_.calls = ++begun_;
     c.here.assign(receives_.size(), false);
     c.terms.resize(plan().fold ? receives_.size() : 0);
@@ -84,12 +84,6 @@ class tcp_exchange final : public host_exchange {
     open_.push_back(&c);
     begin_with_peers(c);
     for (detail::tcp_channel::early_box& b : std::exchange(channel_.early, {})) take(b.from, b.frame, &b.bytes);
-  }
-
-  // A worker that gave up a call begins none and ends none.
-  void refuse_if_given_up(const tcp_call& c) const {
-    const int me = carrier_.rank();
-    if (carrier_.stopped_) carrier_.waiting_.fail(refusal{code::call_given_up, me}, told(me, text_of(c.does)));
   }
 
   // Sends what may go; whoever gets no box is told that the call began.
@@ -190,14 +184,14 @@ class tcp_exchange final : public host_exchange {
 
   bool arrived(exchange_call& call) override {
     tcp_call& c = mine(call);
-    refuse_if_given_up(c);
+    carrier_.refuse_if_stopped(c.does);
     if (c.missing > 0) carrier_.read();
     return has_all(c);
   }
 
   void complete(exchange_call& call) override {
     tcp_call& c = mine(call);
-    refuse_if_given_up(c);
+    carrier_.refuse_if_stopped(c.does);
     const auto done = [&] { return has_all(c) && c.unsent == 0; };
     if (!done()) carrier_.wait(done, plan().id, c, [this, &c] { return needs(c); });
     std::erase(open_, &c);
@@ -221,7 +215,7 @@ class tcp_exchange final : public host_exchange {
   /// What comes for it is read to nowhere, and what of it is on its way is copied.
   void withdraw(std::unique_ptr<exchange_call> call) noexcept override {
     carrier_.stopped_ = true;
-    carrier_.fault = error(refusal{code::call_given_up, carrier_.rank()});
+    carrier_.fail_with(error(refusal{code::call_given_up, carrier_.rank()}));
     std::erase(open_, &mine(*call));
     for (detail::tcp_connection& line : carrier_.lines_) {
       line.let_go(mine(*call).unsent);

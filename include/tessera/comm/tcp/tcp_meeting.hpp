@@ -66,7 +66,8 @@ class tcp_meeting {
 
   // This worker's own, by which it reaches the first one.
   static tcp_address address_of(const launch_environment& started) {
-    tcp_address there(started.address, started.port, SOCK_DGRAM);
+    constexpr int any = 1;  // a route has no port, but an address of the system's has one
+    tcp_address there(started.address, started.port.value_or(any), SOCK_DGRAM);
     const tcp_socket probe(::socket(there.family(), SOCK_DGRAM, 0));
     tcp_address here;
     if (::connect(probe.get(), there.get(), there.size) != 0 || ::getsockname(probe.get(), here.get(), &here.size) != 0) fail(started.address, errno);
