@@ -26,13 +26,13 @@ class message_transport : public transport {
   bool abandon(const error& why) {
     read();
     waiting_.stop(why);
-    if (!says_itself_) says_itself_ = clock::now() + for_others + std::min(rank(), 20) * a_while;
+    if (!says_itself_) says_itself_ = clock::now() + for_others + std::min(rank(), 20) * 2 * a_while;
     for (const auto until = clock::now() + for_answers; !waiting_.settled() && clock::now() < until; read())
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    return !waiting_.failed_elsewhere() || clock::now() > *says_itself_;
+    return !waiting_.failed_elsewhere() || (clock::now() > *says_itself_ && waiting_.say());
   }
-  /// Whether the worker that met the error which this one heard of has stopped too.
-  bool other_stopped() const { return waiting_.teller_stopped(); }
+  /// Whether another worker has said the error which this one heard of, or has stopped with it.
+  bool told_of() const { return waiting_.told_of(); }
 
   /// Tells all others that this worker's program ended, and waits until they have ended too: one that stays silent is stuck.
   void leave() {

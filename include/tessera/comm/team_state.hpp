@@ -4,6 +4,7 @@
 #include <tessera/comm/placement.hpp>
 
 #include <cstdio>
+#include <optional>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -92,6 +93,11 @@ class team_state {
   /// The same of numbers that were collected before: `theirs(i)` is that of the team's i-th worker.
   template <class Theirs>
   void compare_copies(const layout& x, Theirs&& theirs, const activity& before) {
+    if (const auto two = differing_copies(x, theirs)) among_.disagree(error(refusal{code::copies_differ, two->first, two->second}, text_of(before)));
+  }
+  /// The first two workers whose copies those numbers tell apart, if any.
+  template <class Theirs>
+  std::optional<std::pair<int, int>> differing_copies(const layout& x, Theirs&& theirs) const {
     for (int i = 0; i < x.mesh.size(); ++i) {
       coordinates first = x.mesh.at(i);
       for (int a = 0; a < x.roles.count; ++a)
@@ -100,8 +106,9 @@ class team_state {
       const int other = x.mesh.rank(x.mesh.at(i));
       coordinates here, there;
       if (mesh().locate(one, here) && mesh().locate(other, there) && theirs(mesh().number(here)) != theirs(mesh().number(there)))
-        among_.disagree(error(refusal{code::copies_differ, one, other}, text_of(before)));
+        return std::make_pair(one, other);
     }
+    return std::nullopt;
   }
 
   /// What the worker does now, by the outermost function that says so (`during`).

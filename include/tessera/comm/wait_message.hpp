@@ -28,7 +28,8 @@ struct wait_message {
     hail,      ///< from one that ended: whether the reader is alive
     goodbye,   ///< the sender's program ended
     failure,   ///< all stop with this error
-    heard      ///< the sender stops with another's error, and says nothing itself
+    heard,     ///< the sender stops with another's error, and says nothing itself
+    said       ///< but now it does, since nobody else has
   };
   kinds kind = question;
   int from = 0;    ///< who waits, or says it: another may have sent it on

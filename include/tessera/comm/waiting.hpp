@@ -111,8 +111,14 @@ class waiting {
   bool failed_elsewhere() const { return elsewhere_; }
   bool settled() const { return elsewhere_ || std::all_of(silent_.begin(), silent_.begin() + me_, [](bool s) { return s; }); }
 
-  /// Whether the first worker that told an error has stopped.
-  bool teller_stopped() const { return teller_ >= 0 && silent_[at(teller_)]; }
+  /// Whether the first worker that told an error has stopped, or another one has said it.
+  bool told_of() const { return said_ || (teller_ >= 0 && silent_[at(teller_)]); }
+  /// Says another's error in its place, unless somebody has.
+  bool say() {
+    if (said_) return false;
+    to_all(message(wait_message::said));
+    return said_ = true;
+  }
 
   /// Stops all workers with an error, unless one stopped them before.
   void stop(const error& why) {
@@ -161,7 +167,8 @@ class waiting {
         failure_ = error::unpacked(m.told.view());
         teller_ = m.from;
         return send_(m.from, message(wait_message::heard));
-      case wait_message::heard: silent_[at(m.from)] = true;
+      case wait_message::heard: silent_[at(m.from)] = true; return;
+      case wait_message::said: said_ = true;
     }
   }
 
@@ -273,6 +280,7 @@ class waiting {
   std::optional<error> failure_;
   bool elsewhere_ = false;
   int teller_ = -1;                                    // who told it
+  bool said_ = false;                                  // by one who only heard of it
   std::vector<bool> silent_;                           // who stops with another's error
 };
 

@@ -88,7 +88,7 @@ inline std::shared_ptr<tcp_transport>& connected_launch() {
 // A worker failed: of those that met one error together the lowest says it, and all of them stop.
 inline void stop_connected(tcp_transport& carrier, const std::string& who, const std::exception& e, const error& others) {
   bool says = carrier.abandon(others);
-  while (!says && !carrier.other_stopped()) {
+  while (!says && !carrier.told_of()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     says = carrier.abandon(others);
   }
