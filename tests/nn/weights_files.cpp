@@ -4,6 +4,8 @@
 #include <tessera/nn/file.hpp>
 #include <tessera/nn/together.hpp>
 #include <tessera/nn/weights_file.hpp>
+#include <tessera/nn/weights_stream.hpp>
+#include <tessera/tensor/memory_count.hpp>
 #include <torch/optim/sgd.h>
 #include <csignal>
 #include <sys/resource.h>
@@ -11,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <fstream>
 
 using namespace tessera;
@@ -218,7 +221,7 @@ TEST_CASE("a file that is no weights file is one error, whatever it holds") {
       if (good[i] == ' ' && i >= blanks) continue;
       INFO("byte " << i << ", bit " << bit);
       const std::string text = said(flipped);
-      const bool unsealed = text == "none" && flipped.find("fnv1a64") == std::string::npos;  // the checksum has lost its name
+      const bool unsealed = text == "none" && flipped.find("xxh64") == std::string::npos;  // the checksum has lost its name
       CHECK((refused(text) || (unsealed && equal_states(nn::read_state(path), small_state(1)))));
     }
   CHECK(begins(said(good + "x"), "file.altered"));
@@ -560,6 +563,55 @@ TEST_CASE("a run that is saved goes on with the masks that it would have drawn, 
     const at::Tensor y = global(net(take<by_queue>(t, x)));
     return at::equal(y != 0, went_on != 0) && at::allclose(y, went_on, 1e-12, 1e-12);
   }) == 3);
+}
+
+TEST_CASE("a file's sum is XXH64, whatever pieces it is taken in") {
+  const auto sum_of = [](std::string_view bytes, std::size_t piece) {
+    tessera::detail::xxh64 sum;
+    for (std::size_t at = 0; at < bytes.size(); at += piece) sum.add(bytes.data() + at, std::min(piece, bytes.size() - at));
+    return sum.value();
+  };
+  CHECK(sum_of("", 1) == 0xef46db3751d8e999u);
+  CHECK(sum_of("a", 1) == 0xd24ec4f1a98c6e5bu);
+  CHECK(sum_of("abc", 3) == 0x44bc2cf5ad770999u);
+  const std::string_view long_one = "Nobody inspects the spammish repetition";
+  for (std::size_t piece = 1; piece <= long_one.size(); ++piece) CHECK(sum_of(long_one, piece) == 0xfbcea83c8a378bf1u);
+  const scratch_folder folder;
+  nn::write_state(folder / "summed", small_state(1));
+  CHECK(bytes_of_file(folder / "summed").find("xxh64") != std::string::npos);
+}
+
+TEST_CASE("saving and loading hold one whole tensor at a time on the first worker, and on the others their parts") {
+  using wide = tensor<partition<two_by_two, blocks<height>, blocks<breadth>>, shape<weights_batch, dim<64>>, double>;
+  using stack = nn::sequential<wide, nn::linear<96>, nn::relu, nn::linear<64>, nn::relu, nn::linear<96>, nn::relu, nn::linear<32>>;
+  constexpr std::int64_t largest = 64 * 96 * 8, little = 2048;
+  const scratch_folder folder;
+  const auto path = folder / "large";
+  const auto all = in_team<two_by_two>([&](auto& t) {
+    const stack net{t, seed{3}};
+    stack other{t, seed{4}};
+    std::int64_t part = 0;
+    for (const at::Tensor& w : net.parameters()) part = std::max(part, static_cast<std::int64_t>(w.nbytes()));
+    const auto peak_of = [](auto&& f) {
+      memory_count count;
+      f();
+      return count.peak();
+    };
+    const std::int64_t saving = peak_of([&] { nn::save(net, path); });
+    const std::int64_t loading = peak_of([&] { nn::load(other, path); });
+    const bool same = equal_states(nn::state_of(net), nn::state_of(other));
+    return std::array<std::int64_t, 4>{part, saving, loading, same};
+  });
+  INFO(all.errors());
+  REQUIRE(all.well());
+  for (int r = 0; r < 4; ++r) {
+    const auto [part, saving, loading, same] = all.of(r);
+    INFO("worker " << r << " saving " << saving << " loading " << loading << " part " << part);
+    CHECK(same);
+    CHECK(part < largest);
+    CHECK(saving <= (r == 0 ? largest : part) + little);
+    CHECK(loading <= (r == 0 ? largest + part : part) + little);
+  }
 }
 
 TEST_CASE("weights whose copies have drifted are not saved") {

@@ -45,14 +45,15 @@ class file {
     if (size_ < n) throw error(refusal{code::file_truncated, n, size_}, path_.string());
   }
 
-  /// Reads n bytes from the place where the last reading ended.
-  void read(void* to, std::uint64_t n) {
+  /// Reads n bytes from a place on.
+  void read(void* to, std::uint64_t n, std::uint64_t from) const {
     for (auto* at = static_cast<char*>(to); n > 0;) {
-      const ::ssize_t got = ::read(descriptor_, at, n);
+      const ::ssize_t got = ::pread(descriptor_, at, n, static_cast<::off_t>(from));
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) refuse_file(code::file_missing, path_, errno);
       if (got == 0) throw error(refusal{code::file_truncated, size_, size_ - n}, path_.string());  // while it was read
       at += got;
+      from += static_cast<std::uint64_t>(got);
       n -= static_cast<std::uint64_t>(got);
     }
   }
@@ -95,6 +96,12 @@ class replacement : file {
       at += put;
       n -= static_cast<std::uint64_t>(put);
     }
+  }
+
+  /// Writes what stands first, also over what stood there; what is written next stands behind it.
+  void begin_with(std::string_view bytes) {
+    if (::lseek(descriptor_, 0, SEEK_SET) < 0) refuse(errno);
+    write(bytes.data(), bytes.size());
   }
 
   /// Puts the file in its place.

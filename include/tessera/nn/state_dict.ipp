@@ -49,8 +49,10 @@ TESSERA_INLINE void check_parts(const keyed_state& all) {
   }
 }
 
-/// Throws unless a state dict has the serial keys, shapes and element types of what a network keeps; says all that differs.
-inline void check_state(const keyed_state& kept, const nn::state_dict& state, const std::string& from) {
+/// Throws unless what lies under keys has the serial keys, shapes and element types of what a network keeps; says all that differs. described(value)
+/// is as `described_tensor`.
+template <class Value, class Described>
+void check_state(const keyed_state& kept, const std::map<std::string, Value>& state, const std::string& from, Described&& described) {
   std::string wrong;
   const auto add = [&](const std::string& what) { wrong += (wrong.empty() ? "" : "; ") + what; };
   for (const auto& [key, parts] : kept) {
@@ -60,7 +62,7 @@ inline void check_state(const keyed_state& kept, const nn::state_dict& state, co
       continue;
     }
     const std::string wanted = c10::str(parts[0]->stored().local().scalar_type(), at::IntArrayRef(parts[0]->serial_sizes()));
-    if (const std::string is = described_tensor(given->second); is != wanted) add(key + " is " + is + " and not " + wanted);
+    if (const std::string is = described(given->second); is != wanted) add(key + " is " + is + " and not " + wanted);
   }
   for (const auto& [key, t] : state)
     if (!kept.count(key)) add(key + " is unexpected");
@@ -94,7 +96,7 @@ TESSERA_INLINE nn::state_dict state_of(const keyed_state& kept, bool on_host) {
 TESSERA_INLINE void assign_from(const team_handle& team, const keyed_state& kept, const nn::state_dict& state, const std::string& from) {
   if (!team->inside()) return;  // it holds no part of any
   agree_on_state(team, state, from);
-  check_state(kept, state, from);
+  check_state(kept, state, from, described_tensor);
   for (const auto& [key, parts] : kept)
     if (const auto given = state.find(key); given != state.end())
       for (const nn::state_tensor* p : parts) p->assign(p->part_of(given->second));

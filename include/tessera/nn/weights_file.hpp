@@ -17,7 +17,7 @@ struct renamed {
   renamed(std::initializer_list<std::pair<std::string, std::string>> foreign_and_own) : keys(foreign_and_own) {}
 };
 
-/// Reads a safetensors file, whoever wrote it; a checksum of ours is compared where there is one. Whatever is malformed is an error
+/// Reads a safetensors file, whoever wrote it; a checksum of ours is compared where its metadata names one, xxh64 or the older fnv1a64. Whatever is malformed is an error
 /// that names the path, and costs memory in proportion to the file's length.
 state_dict read_state(const std::filesystem::path& path);
 
@@ -38,7 +38,7 @@ void load(const team_handle& team, const keyed_state& kept, const std::filesyste
 namespace tessera::nn {
 
 /// Saves the parameters of a network: one file, serial keys or the foreign ones of a table, full tensors. All workers call it with one
-/// path, and compare what they have; the first one writes.
+/// path, and compare what they have; the first one writes, and holds one whole tensor at a time.
 template <class Network>
 void save(const Network& net, const std::filesystem::path& path, const renamed& names = {}, call_site at = call_site::here()) {
   const team_handle team = tessera::detail::team_of(net);
@@ -47,7 +47,8 @@ void save(const Network& net, const std::filesystem::path& path, const renamed& 
 }
 
 /// Loads the parameters of a safetensors file, whatever partition or program wrote it; its keys are the network's but for those in the
-/// table. All workers call it with one path; a bad file is one error on all, and changes nothing.
+/// table. All workers call it with one path, under which the first one reads; a bad file is one error on all, and changes nothing. The first worker holds
+/// one whole tensor at a time, the others their parts.
 template <class Network>
 void load(Network& net, const std::filesystem::path& path, const renamed& names = {}, call_site at = call_site::here()) {
   const team_handle team = tessera::detail::team_of(net);
