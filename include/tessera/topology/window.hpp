@@ -45,6 +45,13 @@ struct sliding {
   boundary edge = boundary::zero;
   bool crops = false;  ///< negative padding cuts off: a slice
 
+  /// Whether what follows from its numbers does not overflow.
+  constexpr bool countable() const {
+    constexpr index_t far = index_t{1} << 31;
+    const index_t wide = crops ? INT64_MAX / 4 : far;
+    return kernel < far && stride < far && dilation < far && before < wide && after < wide && -wide < before && -wide < after;
+  }
+
   constexpr index_t reach() const { return dilation * (kernel - 1) + 1; }
 
   /// The inputs that its outputs need.
@@ -56,7 +63,7 @@ struct sliding {
   }
 
   /// Whether it gives as many outputs as inputs, however many these are, one step for each: outputs lie as inputs do, and so under its transpose.
-  constexpr bool keeps() const { return stride == 1 && before + after + 1 == reach(); }
+  constexpr bool keeps() const { return stride == 1 && countable() && before + after + 1 == reach(); }
 
   /// The inputs that the outputs of its transpose need, which may be none of them, as under a kernel shorter than its stride.
   constexpr window transposed() const { return {1, before - dilation * (kernel - 1) + stride - 1, before, stride, 0, 0, edge}; }
@@ -66,10 +73,7 @@ struct sliding {
 
   /// Refuses a window without extent, one that the padded tensor cannot hold, and a reflection of more than there is.
   constexpr refusal check(int dimension, index_t n) const {
-    constexpr index_t far = index_t{1} << 31;
-    const index_t wide = crops ? INT64_MAX / 4 : far;
-    if (kernel >= far || stride >= far || dilation >= far || before >= wide || after >= wide || -wide >= before || -wide >= after)
-      return refusal{code::window_too_large, dimension, kernel, stride, dilation};
+    if (!countable()) return refusal{code::window_too_large, dimension, kernel, stride, dilation};
     if (kernel < 1 || stride < 1 || dilation < 1 || (!crops && (before < 0 || after < 0)))
       return refusal{code::window_not_positive, dimension, kernel, stride, dilation};
     if (n > INT64_MAX / 4) return refusal{code::count_overflows, dimension, n};
