@@ -23,7 +23,7 @@ inline json needs_of(const upsampling& what, const layer_plan& p) {
   layout exact = p.given();
   for (int i = 0; i < what.count(); ++i) {
     const index_t n = exact.dims[2 + i].extent;
-    check(tessera::detail::hold_window(exact, 2 + i, what.over(i, n).exact(), what.outputs(i, n)));
+    check(tessera::detail::hold_window(exact, 2 + i, what.over(i, n).exact(), what.outputs(i, n), what.keeps(i)));
   }
   json all = json::array();
   for (int i = 0; i < p.given().mesh.size(); ++i) {
