@@ -162,10 +162,11 @@ class waiting {
       case wait_message::hail: return send_(m.from, message(wait_message::answer));
       case wait_message::goodbye: left_[at(m.from)] = true; return;
       case wait_message::failure:
-        elsewhere_ = elsewhere_ || !failure_ || m.from < me_;
+        if (failure_ && m.from > me_) return;
+        elsewhere_ = true;
+        if (teller_ < 0) teller_ = m.from;  // also of what this one met itself, as the lower of them says it
         if (failure_) return;
         failure_ = error::unpacked(m.told.view());
-        teller_ = m.from;
         return send_(m.from, message(wait_message::heard));
       case wait_message::heard: silent_[at(m.from)] = true; return;
       case wait_message::said: said_ = true;
