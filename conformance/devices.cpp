@@ -1,6 +1,6 @@
 #include "devices.hpp"
 
-#include "tests/support/device/torch_device.hpp"
+#include "tests/gpu/here.hpp"
 
 #include <tessera/comm/nccl/over_nccl.hpp>
 #include <tessera/tensor/staged_transport.hpp>
@@ -12,10 +12,12 @@ using namespace tessera;
 
 std::string launched(lying where, const std::function<std::string(const transport_layer&)>& launch) {
   if (where == lying::on_host) return launch({});
-  const testing::device_machine machine;
-  const c10::DeviceType kind = testing::torch_device(0).type();
-  const std::string failed = launch(where == lying::over_nccl ? over_nccl(std::make_shared<torch_boxes>(kind)) : through_host(kind));
-  return failed.empty() && machine.kept() != 0 ? "something of the devices is not given back" : failed;
+  const testing::devices_here devices(64);  // one for each worker of most cases, where they are those of none
+  const auto kind = devices.torch_kind();
+  if (!kind || testing::devices_seen() == 0) return kind ? "no device" : devices.why_without_torch();
+  testing::share_devices(read_environment());
+  const std::string failed = launch(where == lying::over_nccl ? over_nccl(std::make_shared<torch_boxes>(*kind)) : through_host(*kind));
+  return failed.empty() && !devices.have_all_back() ? "something of the devices is not given back" : failed;
 }
 
 }  // namespace conformance

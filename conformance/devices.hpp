@@ -1,5 +1,5 @@
 #pragma once
-// Cases whose tensors lie on devices, on a machine that has none (tests/support/device).
+// Cases whose tensors lie on devices: this machine's, or those of a machine that has none (tests/gpu/here.hpp).
 
 #include <tessera/comm/workers.hpp>
 

@@ -1,6 +1,6 @@
-// What verbs take between devices, a thread with one each or, under MPI, a process: the library's exchanges, with sums of its own (by LibTorch's kernels)
-// and with NCCL's, and NCCL's own calls on the same buffers, in turns. One JSON line a method; a ratio is the median over the rounds, above 1 where
-// the library is quicker. Bytes and bandwidths are what nccl-tests counts (tools/fabric/bandwidth.hpp).
+// What verbs take between devices, a thread with one each or, under a launcher, a process, which may share them: the library's exchanges, with sums
+// of its own (by LibTorch's kernels) and with NCCL's, and NCCL's own calls on the same buffers, in turns. One JSON line a method; a ratio is the median
+// over the rounds, above 1 where the library is quicker. Bytes and bandwidths are what nccl-tests counts (tools/fabric/bandwidth.hpp).
 //
 // A batch is a number of calls back to back, and takes as long as it does on the slowest worker. Results are compared with the right ones first.
 #include "raw_nccl.hpp"
@@ -8,6 +8,7 @@
 #include "tests/gpu/here.hpp"
 
 #include <tessera/comm/workers.hpp>
+#include <tessera/tensor/store_rendezvous.hpp>
 
 #include <cstdio>
 #include <functional>
@@ -108,14 +109,17 @@ int main(int argc, char** argv) {
   const devices_here devices;
   const bool once = devices.are_none || (argc > 1 && std::string_view(argv[1]) == "--once");
   const launch_environment launched = read_environment();
-  const int workers = launched.by == launcher::mpi ? launched.world : devices_seen();
+  const int workers = launched.by != launcher::none ? launched.world : devices_seen();
   if (devices_seen() == 0) return not_measured("no device");
   if (workers == 1) return not_measured("one device alone exchanges nothing");
   const auto kind = devices.torch_kind();
   if (!kind) return not_measured("LibTorch computes on no GPU: " + devices.why_without_torch());
+  testing::share_devices(launched);
   mesh_value line;
   line.axes.push({text{"worker"}, workers, 1});
-  return run_workers(argc, argv, {}, line, [&](const std::shared_ptr<transport>& host) {
+  launch_options options;
+  options.meet = store_rendezvous;
+  return run_workers(argc, argv, options, line, [&](const std::shared_ptr<transport>& host) {
     const auto boxes = std::make_shared<torch_boxes>(*kind);
     const auto own = std::make_shared<nccl_transport>(host, boxes, nccl_options{});
     const auto library = std::make_shared<nccl_transport>(host, boxes, nccl_options{.library_sums = true});

@@ -1,4 +1,4 @@
-// What must hold on every transport, between devices: of threads with one each, or, under MPI, of processes, which may be more than the devices.
+// What must hold on every transport, between devices: of threads with one each, or, under a launcher, of processes, which may be more than the devices.
 // Without a device it says so and is skipped.
 
 #include "bare_boxes.hpp"
@@ -9,10 +9,10 @@
 #include "tests/support/exchanged.hpp"
 
 #include <tessera/comm/workers.hpp>
+#include <tessera/tensor/store_rendezvous.hpp>
 
 #include <ATen/Parallel.h>
 
-#include <cstdlib>
 #include <stdexcept>
 
 using namespace tessera;
@@ -38,9 +38,6 @@ std::string wrong_with(const std::shared_ptr<transport>& host, const std::shared
   return wrong;
 }
 
-/// NCCL lets workers share a device that seem to be on several hosts.
-void appear_alone(const launch_environment& launched) { setenv("NCCL_HOSTID", fmt::format("rank {}", launched.rank).c_str(), 1); }
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -50,13 +47,14 @@ int main(int argc, char** argv) {
     if (launched.rank == 0) fmt::print("skipped: this machine has no device\n");
     return skipped;
   }
-  const bool processes = launched.by == launcher::mpi;
-  if (processes && launched.local_world > devices_seen()) appear_alone(launched);
+  const bool processes = launched.by != launcher::none;
+  share_devices(launched);
   const std::optional<c10::DeviceType> torch_kind = devices.torch_kind();
   mesh_value line;
   line.axes.push({text{"worker"}, processes ? launched.world : std::min(devices_seen(), 4), 1});
   launch_options options;
   options.time_limit = std::chrono::seconds{100};
+  options.meet = store_rendezvous;
   const int status = run_workers(argc, argv, options, line, [&](const std::shared_ptr<transport>& host) {
     at::set_num_threads(1);
     const auto insist = [&](const char* what, const std::shared_ptr<device_boxes>& boxes, bool waits = false) {

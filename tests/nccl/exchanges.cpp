@@ -288,6 +288,45 @@ TEST_CASE("whatever CUDA or NCCL refuses ends all workers in one error, and give
       }
 }
 
+TEST_CASE("the communicators of a worker end one after the other, in one order for all, while it looks after the rest") {
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    const int size = 6;
+    std::vector<std::vector<int>> teams;
+    for (dice roll{seed}; teams.size() < 16;) {
+      std::vector<int> team;
+      for (int r = 0; r < size; ++r)
+        if (roll.roll(0, 2) == 0) team.push_back(r);
+      if (team.size() > 1) teams.push_back(team);
+    }
+    device_machine machine(seed);
+    const auto all = on_devices(size, [&](const std::shared_ptr<transport>& c) -> std::string {
+      std::uint64_t key = 0;
+      for (const std::vector<int>& team : teams) {
+        ++key;
+        if (std::find(team.begin(), team.end(), c->rank()) == team.end()) continue;
+        exchange_plan plan = exchange_plan::gathering(team, c->rank(), 1, key);
+        plan.id = plan.key = key;
+        std::int64_t mine = c->rank();
+        std::vector<std::int64_t> theirs(team.size(), -1);
+        const auto numbers = [](std::int64_t* of, std::size_t n) {
+          region r{reinterpret_cast<std::byte*>(of), element::int64, {}, {}};
+          r.extents.push(static_cast<index_t>(n));
+          r.strides.push(1);
+          return r;
+        };
+        c->bind(std::move(plan))->start(numbers(&mine, 1), numbers(theirs.data(), theirs.size())).finish();
+        static_cast<nccl_transport&>(*c).synchronise();
+        if (!std::equal(theirs.begin(), theirs.end(), team.begin(), team.end())) return "others are there";
+      }
+      return {};
+    });
+    INFO(all.errors());
+    REQUIRE(all.well());
+    for (int r = 0; r < size; ++r) CHECK(all.of(r) == "");
+    CHECK(machine.kept() == 0);
+  }
+}
+
 TEST_CASE("workers whose machine has no device are refused, all of them") {
   const device_machine none(1, 0);
   const auto all = on_devices(3, [](const std::shared_ptr<transport>& c) { return c->rank() >= 0; });

@@ -83,9 +83,21 @@ struct clique {
     }
     return all_there = true;
   }
+  // Whether all have asked for its end: the end of a communicator is a call of all its ranks.
+  void end(int rank) {
+    ending.resize(static_cast<std::size_t>(size));
+    ending[static_cast<std::size_t>(rank)] = true;
+    if (beyond) beyond->put(fmt::format("end of {}", rank), nullptr, 0);
+  }
+  bool ended() {
+    for (int r = 0; r < size && beyond; ++r)
+      if (!ending[static_cast<std::size_t>(r)]) ending[static_cast<std::size_t>(r)] = beyond->has(fmt::format("end of {}", r));
+    return std::all_of(ending.begin(), ending.end(), [](bool has) { return has; });
+  }
 
  private:
   bool all_there = false;
+  std::vector<bool> ending;
 };
 
 }  // namespace
@@ -94,6 +106,7 @@ struct ncclComm {
   std::shared_ptr<clique> of;
   int rank = 0;
   bool blocking = false;
+  bool ending = false;
   int busy = 0;                                 // so many times it says that it is at it
   std::vector<std::function<void()>> handing;   // to streams, when it no longer is
   std::uint64_t launched = 0;
@@ -506,7 +519,12 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
   }
   return known->status;
 }
-ncclResult_t ncclCommFinalize(ncclComm_t) { return ncclSuccess; }
+ncclResult_t ncclCommFinalize(ncclComm_t comm) {
+  std::lock_guard lock(here->mutex);
+  comm->of->end(comm->rank);
+  comm->ending = true;
+  return ncclInProgress;
+}
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   std::lock_guard lock(here->mutex);
   delete comm;
@@ -531,7 +549,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
   if (fails("ncclCommGetAsyncError")) comm->of->status = ncclRemoteError;
   *error = comm->of->status;
   if (*error != ncclSuccess) return ncclSuccess;
-  const bool busy = !comm->of->complete() || (comm->busy > 0 && --comm->busy > 0);
+  const bool busy = !comm->of->complete() || (comm->busy > 0 && --comm->busy > 0) || (comm->ending && !comm->of->ended());
   if (busy) *error = ncclInProgress;
   else comm->hand_all();
   return ncclSuccess;

@@ -4,16 +4,13 @@
 #include "torch_device.hpp"
 
 #include "tests/support/tensors.hpp"
+#include "tests/support/trained_network.hpp"
 
 #include <tessera/comm/nccl/nccl_exchange.hpp>
 #include <tessera/tensor/staged_transport.hpp>
 #include <tessera/tensor/torch_boxes.hpp>
 
 namespace tessera::testing {
-
-struct deck : axis<2> {};
-struct lane : axis<2> {};
-using ship = mesh<deck, lane>;
 
 /// What carries the boxes of a ship.
 inline const std::pair<const char*, carried> ways[]{

@@ -36,7 +36,11 @@ class nccl_transport final : public device_transport {
       : device_transport(std::move(host)), boxes_(std::move(boxes)), options_(std::move(options)), device_(device_among(devices(), options_.device)) {
     host_->meanwhile = [this] { go_on(); };
   }
-  ~nccl_transport() override { host_->meanwhile = nullptr; }
+  ~nccl_transport() override {
+    host_->meanwhile = nullptr;
+    // All workers of a communicator end it together, so each ends its own in the order of their members; none is looked after meanwhile.
+    for (auto left = std::exchange(communicators_, {}); !left.empty();) left.erase(left.begin());
+  }
 
   transport_traits traits() const override { return {"nccl", false, {boxes_->kind(), boxes_->kind() == 0 ? -1 : device_}}; }
 
