@@ -93,6 +93,38 @@ TEST_CASE("an observer is told of each layer, forward and backward, and of nothi
   }
 }
 
+TEST_CASE("each step is told once, however many came before, and of a graph that outlives its observer nobody hears") {
+  const auto run = in_team<watched_grid>([](auto& t) {
+    watched_net net{t, seed{3}};
+    const auto x = take<watched_image>(t, global_of({3, 4, 12, 12}, numbers{1}));
+    const auto first = std::make_shared<diary>(), second = std::make_shared<diary>();
+    net.observe(first);
+    std::vector<std::size_t> each;
+    for (int step = 0; step < 4; ++step) {
+      const std::size_t before = first->lines.size();
+      net(x).local().sum().backward();
+      each.push_back(first->lines.size() - before);
+    }
+    // Of two calls that one backward ends each layer is told of both.
+    const std::size_t before = first->lines.size();
+    (net(x).local().sum() + net(x).local().sum()).backward();
+    each.push_back((first->lines.size() - before) / 2);
+    const auto later = net(x).local().sum();
+    const std::size_t heard = first->lines.size();
+    net.observe(second);
+    net.observe(nullptr);
+    later.backward();
+    return std::make_tuple(each, first->lines.size() - heard, second->lines.size());
+  });
+  REQUIRE(run.well());
+  for (const auto& r : run.results) {
+    const auto& [each, removed, never] = *r;
+    CHECK(each == std::vector<std::size_t>(5, 2 * (8 + 8)));
+    CHECK(removed == 0);
+    CHECK(never == 0);
+  }
+}
+
 TEST_CASE("a layer that throws is left, and so is the backward that it interrupts") {
   struct alone : axis<1> {};
   using line = tensor<partition<mesh<alone>, whole>, shape_of<4>, double>;
@@ -105,6 +137,48 @@ TEST_CASE("a layer that throws is left, and so is the backward that it interrupt
   });
   REQUIRE(run.well());
   CHECK(visits_of(run.of(0)).forward == std::vector<std::string>{"0", "1"});
+}
+
+TEST_CASE("a profile of several steps says of each layer what its plan moves, times the steps") {
+  constexpr int steps = 5;
+  const auto run = in_team<watched_grid>([](auto& t) {
+    watched_net net{t, seed{3}};
+    const at::Tensor image = global_of({3, 4, 12, 12}, numbers{1});
+    const auto step = [&] {
+      auto x = take<watched_image>(t, image);
+      x.requires_grad();
+      const auto y = net(x);
+      torch::autograd::backward({y.local()}, {at::ones_like(y.local())});
+    };
+    step();  // binds
+    const profile of_steps(net);
+    for (int i = 0; i < steps; ++i) step();
+    return of_steps.spans();
+  });
+  REQUIRE(run.well());
+  constexpr const auto& program = watched_types::program;
+  tessera::detail::bound_extents known;
+  known.push({bind<watched_frames>(3).tag, 3});
+  index_t moved = 0;
+  for (int i = 0; i < program.count; ++i) {
+    const auto& layer = *program.nodes[i].what;
+    const std::string path = tessera::detail::path_of(program, program.nodes[i]);
+    const traffic_value plan = tessera::detail::bound_traffic(layer.plan(), layer.elements, known);
+    index_t bytes[2]{}, visits[2]{};
+    for (const auto& worker : run.results)
+      for (const layer_span& v : *worker)
+        if (v.path == path && v.name == layer.name) {
+          bytes[v.backward] += v.bytes;
+          ++visits[v.backward];
+        }
+    INFO(path << " " << layer.name);
+    CHECK(bytes[0] == steps * plan.forward.bytes);
+    CHECK(bytes[1] == steps * plan.backward.bytes);
+    CHECK(visits[0] == 4 * steps);
+    CHECK(visits[1] == 4 * steps);
+    moved += bytes[1];
+  }
+  CHECK(moved > 0);
 }
 
 TEST_CASE("a profile weighs what was counted: bytes and memory of every layer, on all workers") {

@@ -32,35 +32,38 @@ class layer_observer {
   virtual void left(const layer_visit& visit) = 0;
 };
 
-/// Tells an observer of one layer's forward while it lives, which in backward is a part of that, and of the backward of what it gives; nobody is told where there is none.
+/// A layer at its place in a network, as graphs keep it: whoever observes the network when they run is told.
+struct observed_place {
+  std::shared_ptr<const std::shared_ptr<layer_observer>> by;  ///< the network's observer, or null in its place
+  std::string path;
+  const char* name = nullptr;
+};
+
+/// Tells the observer of one layer's forward while it lives, which in backward is a part of that, and of the backward of
+/// what it gives; nobody is told where there is none.
 class observed_layer {
  public:
-  observed_layer(const std::shared_ptr<layer_observer>& by, const std::string& path, const char* name, purpose direction) {
-    if (by) enter(by, path, name, direction);
+  observed_layer(const std::shared_ptr<const observed_place>& place, purpose direction) {
+    if (*place->by) enter(place, direction);
   }
   observed_layer(const observed_layer&) = delete;
   observed_layer& operator=(const observed_layer&) = delete;
   ~observed_layer() {
-    if (watch_) watch_->by->left({watch_->path, watch_->name, direction_});
+    if (told_) told_->left({place_->path, place_->name, direction_});
   }
 
   void gave(const std::vector<at::Tensor>& results) {
-    if (watch_) follow(results);
+    if (told_) follow(results);
   }
 
  private:
-  /// What the graph of a layer keeps, to tell of it.
-  struct watched {
-    std::shared_ptr<layer_observer> by;
-    std::string path;
-    const char* name = nullptr;
-  };
   class on_the_way;
 
-  void enter(const std::shared_ptr<layer_observer>& by, const std::string& path, const char* name, purpose direction);
+  void enter(const std::shared_ptr<const observed_place>& place, purpose direction);
   void follow(const std::vector<at::Tensor>& results) const;
 
-  std::shared_ptr<watched> watch_;
+  std::shared_ptr<const observed_place> place_;
+  std::shared_ptr<layer_observer> told_;
   purpose direction_ = purpose::forward;  // backward where the layer is recomputed
   std::uint64_t first_ = 0;  // of the graph's nodes that the layer makes
 };

@@ -70,7 +70,7 @@ TESSERA_INLINE void running_program::run::one(std::size_t i, std::vector<at::Ten
       for (const parameter& w : all) w.drop();
     }
   } const taken{mine.parameters};
-  observed_layer seen(my_->observer, node.path, node.what->name, why);
+  observed_layer seen(node.seen, why);
   std::vector<at::Tensor> results = [&] {
     try {
       return node.what->forward({bound_->layers[i], operands, mine, training_, node.number, {&my_->begun, &node.path}, my_->compares_indices});

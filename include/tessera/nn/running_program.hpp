@@ -62,7 +62,7 @@ class running_program {
   void eval() { train(false); }
 
   /// Tells an observer of each layer that this worker enters and leaves, from now on; nobody where it is null.
-  void observe(std::shared_ptr<layer_observer> observer) { here().observer = std::move(observer); }
+  void observe(std::shared_ptr<layer_observer> observer) { *here().observer = std::move(observer); }
 
   /// Compares the copies of all parameters at every so many calls that train, and names the first that differs (`agree_on_copies`): one
   /// exchange of a number a parameter. 100 unless said; 0 is never.
@@ -101,6 +101,7 @@ class running_program {
     std::vector<std::size_t> done_with;  ///< values that nobody reads behind it
     functions::number number;
     const char* called = nullptr;      ///< "layer encoder.2 (conv)", by messages
+    std::shared_ptr<const observed_place> seen;
   };
   /// The program bound for inputs that lie alike.
   struct bound_program {
@@ -130,7 +131,8 @@ class running_program {
     index_t calls = 0;  ///< that train
     index_t compared_every = 100;
     bool compares_indices = true;
-    std::shared_ptr<layer_observer> observer;
+    // Graphs have it too.
+    std::shared_ptr<std::shared_ptr<layer_observer>> observer = std::make_shared<std::shared_ptr<layer_observer>>();
 
     state(team_handle of, const program_type& p, std::shared_ptr<const void> owner);
   };

@@ -28,11 +28,12 @@ TESSERA_INLINE running_program::state::state(team_handle of, const program_type&
     return static_cast<std::size_t>(v.place) + (v.node < 0 ? 0 : steps[static_cast<std::size_t>(v.node)].first_result);
   };
   for (const auto& node : p) {
-    step s{node.what, tessera::detail::path_of(p, node), steps.size(), {}, values, {}, node.held};
+    step s{node.what, tessera::detail::path_of(p, node), steps.size(), {}, values, {}, node.held, nullptr, nullptr};
     for (std::size_t i = 0; i < steps.size() && node.scope >= 0 && p.scopes[node.scope].shared && s.owner == steps.size(); ++i)
       if (p.nodes[i].scope == node.scope && p.nodes[i].number == node.number) s.owner = i;
     for (int i = 0; i < node.operands; ++i) s.operands.push_back(place_of(p.operand(node, i)));
     s.called = tessera::detail::kept_name(tessera::detail::layer_at(s.path, s.what->name));
+    s.seen = std::make_shared<const observed_place>(observed_place{observer, s.path, s.what->name});
     values += static_cast<std::size_t>(node.results);
     steps.push_back(std::move(s));
   }

@@ -92,6 +92,8 @@ class change_backward final : public torch::autograd::Node {
     return {back};
   }
   std::string name() const override { return "tessera::change"; }
+  /// Whether several graphs have a node, or it is a leaf's.
+  static bool lasts(const torch::autograd::Node& node) { return node.sequence_nr() >= first_of_all; }
 
  private:
   static constexpr std::uint64_t first_of_all = std::uint64_t{1} << 63;
