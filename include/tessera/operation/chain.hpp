@@ -84,11 +84,22 @@ struct alone_in_scope {
     else return flowed_through<L>(false, first, rest...);
   }
 };
+template <class Part>
+struct calling_alone {
+  template <class... F>
+  constexpr auto operator()(const F&... x) const;
+};
 template <class Part, class First, class... Rest>
 constexpr auto called_alone(const First& first, const Rest&... rest) {
   if constexpr (kind_of<Part> == kind::layer) return alone_in_scope<Part>{}(first, rest...);
+  else if constexpr (Wrapper<Part>) return Part{}.around(calling_alone<typename Part::wraps>{}, first, rest...);
   else if constexpr (is_callable<Part>()) return Part{}(first, rest...);
   else return passed_on<Part>(first, rest...);
+}
+template <class Part>
+template <class... F>
+constexpr auto calling_alone<Part>::operator()(const F&... x) const {
+  return called_alone<Part>(x...);
 }
 
 }  // namespace detail

@@ -126,6 +126,11 @@ constexpr bool is_callable() {
   else return !requires { &with_call_operator<T>::operator(); };
 }
 
+/// A part around another one: `around(call, x…)` notes in its own way what `call` notes of that. It has no place in the
+/// keys of parameters, so these, initial values and files are those of the part inside, wherever that is named.
+template <class Part>
+concept Wrapper = requires { typename Part::wraps; };
+
 // Whether a part is all that its type says.
 template <class Part>
 constexpr bool known_by_type() {
@@ -151,6 +156,9 @@ template <class Part, DynamicFlow First, DynamicFlow... Rest>
 auto added(const Part& part, const First& first, const Rest&... rest) {
   if constexpr (kind_of<Part> == kind::layer) {
     return first.in->add(part, !requires { Part::only_here; }, first, rest...);
+  } else if constexpr (Wrapper<Part>) {
+    const auto inside = [&](const auto&... x) { return added(part.inside(), x...); };
+    return first.in->whole([&] { return part.around(inside, first, rest...); });
   } else {
     using verdict = std::conditional_t<is_callable<Part>(), fits, wrong_argument<kind::flow, 1, kind::layer, kind_of<Part>>>;
     verdict::template refuse<verdict>();
@@ -158,6 +166,13 @@ auto added(const Part& part, const First& first, const Rest&... rest) {
     else return first;
   }
 }
+
+// The same for parts that are types.
+template <class Part>
+struct passing_on {
+  template <class... F>
+  constexpr auto operator()(const F&... x) const;
+};
 
 // A part in its place, without a word where it is refused.
 template <class Part, class First, class... Rest>
@@ -172,10 +187,21 @@ constexpr auto passed_on(const First& first, const Rest&... rest) {
     return flowed_through<Part>(!requires { Part::only_here; }, first, rest...);
   } else if constexpr (!is_callable<Part>()) {
     return refused_flow<typename First::reading, typename First::type, wrong_argument<kind::flow, 1, kind::layer, kind_of<Part>>>();
+  } else if constexpr (Wrapper<Part>) {
+    return Part{}.around(passing_on<typename Part::wraps>{}, first, rest...);
   } else {
     return called_in_scope(Part{}, first, rest...);
   }
 }
+template <class Part>
+template <class... F>
+constexpr auto passing_on<Part>::operator()(const F&... x) const {
+  return passed_on<Part>(x...);
+}
+
+// A layer, or what is no module, as one.
+template <class Module>
+using module_of = std::conditional_t<kind_of<Module> != kind::layer && is_callable<Module>(), Module, passing_on<Module>>;
 
 /// How many results a layer has: one, unless its type says `results`.
 template <class L>

@@ -4,17 +4,6 @@
 
 namespace tessera::detail {
 
-// A layer, or what is no module, as one.
-template <class Part>
-struct alone {
-  template <class... F>
-  constexpr auto operator()(const F&... x) const {
-    return passed_on<Part>(x...);
-  }
-};
-template <class Module>
-using module_of = std::conditional_t<kind_of<Module> != kind::layer && is_callable<Module>(), Module, alone<Module>>;
-
 // What a module is called with for a type that may be no tensor.
 template <class In, class Reading>
 struct input_flow {

@@ -10,13 +10,19 @@ namespace tessera::nn {
 /// Keys, values and gradients are those of the part itself, of every order; a dropout in it draws the same mask, and buffers are assigned once.
 template <class Part>
 struct recompute {
+  using wraps = Part;
   static constexpr int results = tessera::detail::results_said<Part>();
-  template <FlowType First, FlowType... Rest>
-  constexpr auto operator()(const First& first, const Rest&... rest) const {
+  static constexpr Part inside() { return {}; }
+  template <class Call, FlowType First, FlowType... Rest>
+  constexpr auto around(const Call& call, const First& first, const Rest&... rest) const {
     const int which = first.in->begin_recomputed();
-    const auto y = tessera::detail::called_alone<Part>(first, rest...);
+    const auto y = call(first, rest...);
     first.in->end_recomputed(which);
     return y;
+  }
+  template <FlowType... F>
+  constexpr auto operator()(const F&... x) const {
+    return around(tessera::detail::module_of<Part>{}, x...);
   }
 };
 

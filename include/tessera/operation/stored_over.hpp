@@ -11,7 +11,8 @@ struct gathered_once {};
 template <class... Axes>
 inline constexpr kind kind_of<gathered_once<Axes...>> = kind::option;
 
-/// Axes over which what was gathered stays for all micro-batches of a step, until `nn::reduce_gradients`: `stored_over<block, held_over<data>>`.
+/// Axes over which what was gathered stays for all micro-batches of a step, until `nn::reduce_gradients`:
+/// `stored_over<block, held_over<data>>`. Of no axes copies stay copies, whose gradients wait: `held_over<>`.
 template <class... Axes>
 struct held_over {};
 template <class... Axes>
@@ -27,7 +28,7 @@ namespace detail {
 
 /// Stores the parameters of a layer as tiles over these axes, as far as an axis holds copies of them: along it the dimension is cut that its
 /// workers share most evenly; what is too small for that lies on coordinate 0. What the layer takes stays as it is, but goes behind forward
-/// and is gathered again for backward, unless it is gathered once or held.
+/// and is gathered again for backward, unless it is gathered once or held. Of a layer that is held all parameters are, copies as well.
 constexpr layer_plan stored_as_tiles(layer_plan p, const tiles_over& over) {
   for (int i = 0; p.why.ok() && i < p.parameters(); ++i) {
     layout stored = p.stored(i);
@@ -38,9 +39,10 @@ constexpr layer_plan stored_as_tiles(layer_plan p, const tiles_over& over) {
       spread(stored, a);
       spreads = true;
     }
-    if (!p.why.ok() || !spreads) continue;
-    p.store(stored, i);
-    p.gather(over.times, i);
+    if (!p.why.ok()) continue;
+    if (spreads) p.store(stored, i);
+    const bool holds = over.times == gathered::held;  // what has no tiles too
+    if (holds || (spreads && !p.held(i))) p.gather(over.times, i);
   }
   return p;
 }
@@ -115,18 +117,25 @@ namespace nn {
 /// those of the part itself.
 template <class Part, class... Axes>
 struct stored_over {
+  using wraps = Part;
   static constexpr int results = tessera::detail::results_said<Part>();
-  template <FlowType First, FlowType... Rest>
-  constexpr auto operator()(const First& first, const Rest&... rest) const {
+  static constexpr Part inside() { return {}; }
+  template <class Call, FlowType First, FlowType... Rest>
+  constexpr auto around(const Call& call, const First& first, const Rest&... rest) const {
     if constexpr (DynamicFlow<First>) {
       using named = tessera::detail::tiles_named<Axes...>;
       first.in->refuse(named::why, "stored_over");
-      return first.in->stored_over(named::over(), [&] { return tessera::detail::called_alone<Part>(first, rest...); });
+      return first.in->stored_over(named::over(), [&] { return call(first, rest...); });
     } else {
       using reading = typename First::reading;
       using tiles = tessera::detail::reading_tiles<reading, Axes...>;
-      return tessera::detail::read_by<reading>(tessera::detail::called_alone<Part>(tessera::detail::read_by<tiles>(first), tessera::detail::read_by<tiles>(rest)...));
+      const auto y = call(tessera::detail::read_by<tiles>(first), tessera::detail::read_by<tiles>(rest)...);
+      return tessera::detail::read_by<reading>(y);
     }
+  }
+  template <FlowType... F>
+  constexpr auto operator()(const F&... x) const {
+    return around(tessera::detail::module_of<Part>{}, x...);
   }
 };
 
