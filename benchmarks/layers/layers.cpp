@@ -61,6 +61,8 @@ std::vector<layer_case> cases(index_t k) {
        [=](one x, all w) { return at::layer_norm(x, {wide}, w[0], w[1]); }},
       {"upsample", {8, few, 64, 64}, 2, [](const auto& x) { return x | upsample_layer{.factors = {2, 2}, .mode = ts::interpolation::linear}; }, {}, {8, few, 32, 64},
        [](one x, all) { return at::upsample_bilinear2d(x, {64, 128}, false, 2.0, 2.0); }},
+      {"dropout", {samples, few, 128, 128}, 2, [](const auto& x) { return x | dropout_layer{}; }, {}, {samples, few, 64, 128},
+       [](one x, all) { return at::dropout(x, 0.5, true); }},
   };
 }
 

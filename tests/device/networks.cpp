@@ -24,7 +24,7 @@ nn::state_dict trained_on_host(const std::filesystem::path& file) {
 TEST_CASE("a network that is trained, saved, loaded and assigned on devices comes to what it comes to on the host") {
   const std::filesystem::path file = std::filesystem::temp_directory_path() / fmt::format("tessera_on_devices_{}", ::getpid());
   const nn::state_dict host = trained_on_host(file);
-  REQUIRE(host.size() == 13 + 2);
+  REQUIRE(host.size() == 11 + 5);  // parameters and buffers
   for (const bool checked : {false, true})
     for (const double edges_apart : {0.0, 8.0})
       on_ship([&](team<ship>& t, c10::Device device) -> std::string {
@@ -57,4 +57,24 @@ TEST_CASE("a file that devices wrote is the host's") {
   REQUIRE(all.well());
   for (int r = 0; r < 4; ++r) CHECK(all.of(r));
   std::filesystem::remove(file);
+}
+
+TEST_CASE("what layers draw on a device is what they draw on the host") {
+  using deal = tensor<partition<ship, blocks<deck>, whole, blocks<lane>>, shape<dim<5>, dim<4>, dim<7>>, double>;
+  using drawing = nn::sequential<deal, nn::dropout<>, nn::rrelu<>, nn::dropout<channelwise>>;
+  const auto numbers = [] { return at::sin(at::arange(5 * 4 * 7, at::kDouble)).reshape({5, 4, 7}); };
+  const auto host = in_team<ship>([&](team<ship>& t) {
+    const drawing net(t, seed{9});
+    const auto x = take<deal>(t, numbers());
+    net(x);
+    return net(x).local();
+  });
+  REQUIRE(host.well());
+  on_ship([&](team<ship>& t, c10::Device device) -> std::string {
+    const drawing net(t, seed{9});
+    const auto x = take<deal>(t, numbers().to(device));
+    net(x);
+    const at::Tensor y = net(x).local();
+    return y.device() == device && at::equal(y.cpu(), host.of(t.rank())) ? "" : "drawn otherwise";
+  });
 }

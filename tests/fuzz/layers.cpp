@@ -234,9 +234,11 @@ serial_result serial(const layer_case& c, at::ScalarType precision, const came_t
   tensors parameters;
   std::vector<std::string> keys;
   for (const auto& [key, sizes] : split.state) {
-    const bool is_buffer = key.rfind("running_", 0) == 0 || key == "num_batches_tracked" || key == "draws";
+    const bool is_buffer = key.rfind("running_", 0) == 0 || key == "num_batches_tracked" || key == "draws" || key == "key";
     const bool counts = is_buffer && key.rfind("running_", 0) != 0;
     at::Tensor one = counts ? at::zeros(sizes, at::kLong) : value_of_state(c, key, sizes).to(precision);
+    for (const auto& [path, drawn] : split.parts)
+      if (key == "key" && drawn.serial == key) one = drawn.box;
     if (!is_buffer) {
       parameters.push_back(one.set_requires_grad(true));
       keys.push_back(key);

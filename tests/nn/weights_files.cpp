@@ -543,13 +543,18 @@ TEST_CASE("a run that is saved goes on with the masks that it would have drawn, 
     net.train();
     nn::save(net, path);
     const at::Tensor went_on[]{run(net), run(net)};
-    dropping_on_square again{t, seed{3}};
+    dropping_on_square again{t, seed{4}};  // the masks' keys come with the file
     nn::load(again, path);
     nn::state_dict state = nn::state_of(again);
     bool well = state.at("1.draws").item<index_t>() == 3 && state.at("3.draws").item<index_t>() == 3;
     for (const at::Tensor& y : went_on) well = well && at::equal(run(again), y);
-    for (const char* key : {"1.draws", "3.draws"}) state.erase(key);
+    for (const char* key : {"1.draws", "3.draws", "1.key", "3.key"}) state.erase(key);
     nn::assign(again, state);
+    dropping_on_square own{t, seed{4}};  // of a file that says how often, and not by which key
+    const at::Tensor key = nn::state_of(own).at("1.key");
+    state["1.draws"] = state["3.draws"] = at::full({}, 3, at::kLong);
+    nn::assign(own, state);
+    well = well && at::equal(nn::state_of(own).at("1.key"), key) && !at::equal(nn::state_of(again).at("1.key"), key) && !at::equal(run(own), went_on[0]);
     well = well && nn::state_of(again).at("1.draws").item<index_t>() == 5 && !at::equal(went_on[0], went_on[1]);
     return std::make_pair(well, went_on[0]);
   });
@@ -558,7 +563,7 @@ TEST_CASE("a run that is saved goes on with the masks that it would have drawn, 
   for (const auto& r : ran.results) CHECK(r->first);
   const at::Tensor& went_on = ran.of(0).second;
   CHECK(satisfied<line>([&](auto& t) {
-    dropping_on_line net{t, seed{3}};
+    dropping_on_line net{t, seed{8}};
     nn::load(net, path);
     const at::Tensor y = global(net(take<by_queue>(t, x)));
     return at::equal(y != 0, went_on != 0) && at::allclose(y, went_on, 1e-12, 1e-12);

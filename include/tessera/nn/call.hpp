@@ -15,14 +15,6 @@ struct layer_state {
   std::vector<buffer> buffers;
 };
 
-/// What a layer draws random numbers by: seed, path, and how often it drew before, which it keeps in a buffer.
-struct random_key {
-  const seed* begun = nullptr;
-  const std::string* path = nullptr;
-
-  seed of(index_t draw) const { return begun->at(fmt::format("{} {}", *path, draw)); }
-};
-
 /// What a layer's forward is told: its operands and state on this worker, and how it is bound. A layer reads nothing else.
 struct call {
   const bound_layer& layer;
@@ -30,7 +22,6 @@ struct call {
   const layer_state& state;
   bool training = true;
   functions::number number = {};  ///< that its function holds
-  random_key key = {};
   bool compares_indices = true;  ///< workers tell each other of an index of no row before it is looked up
 
   const at::Tensor& operand(std::size_t i = 0) const { return operands[i]; }

@@ -6,12 +6,12 @@
 
 namespace tessera::detail {
 
-/// This worker's part of numbers from 0 to 1, by the call's key, how often it drew, and global index.
-inline at::Tensor drawn(const nn::call& c, const layout& over, const char* name) {
+/// The numbers that a layer draws now: its buffers are how often it did and its key.
+inline drawn_numbers drawn(const nn::call& c) {
   const nn::buffer& draws = c.buffer(0);
-  const seed key = c.key.of(draws.value().item<index_t>());
+  drawn_numbers now(c.buffer(1).value(), draws.value());
   draws.set(draws.value() + 1);
-  return initial_box(init::uniform(), over, element::float64, c.layer.team->rank(), key, name).to(device_of(*c.layer.team));
+  return now;
 }
 
 }  // namespace tessera::detail
@@ -139,7 +139,8 @@ TESSERA_INLINE at::Tensor forward_prelu(const call& c) {
 
 TESSERA_INLINE at::Tensor forward_rrelu(const call& c, const drawn_slopes& what) {
   const at::Tensor& x = c.operand();
-  at::Tensor slope = c.training ? detail::drawn(c, c.layer.inputs[0].to->layout(), "slope").mul_(what.upper - what.lower).add_(what.lower)
+  const auto drawn = [&] { return detail::drawn(c).uniform(c.layer.inputs[0].to->layout(), c.layer.team->rank()); };
+  at::Tensor slope = c.training ? drawn().mul_(what.upper - what.lower).add_(what.lower)
                                 : at::full(x.sizes(), (what.lower + what.upper) / 2, x.options().dtype(at::kDouble));
   return x * slope.masked_fill_(x.detach() > 0, 1).to(x.scalar_type());
 }
@@ -150,7 +151,8 @@ TESSERA_INLINE at::Tensor forward_dropout(const call& c, const dropping& what) {
   const double kept = 1 - what.probability;
   const double least = what.alpha ? -1.7580993408473766 : 0;  // of a selu, −λα
   const double scale = kept > 0 ? 1 / (what.alpha ? std::sqrt((least * least * what.probability + 1) * kept) : kept) : 0;
-  const at::Tensor dropped = detail::drawn(c, detail::drawn_over(c.layer.inputs[0].to->layout(), what), "kept") >= kept;
+  const layout over = detail::drawn_over(c.layer.inputs[0].to->layout(), what);
+  const at::Tensor dropped = detail::drawn(c).below(over, c.layer.team->rank(), what.probability);
   const at::Tensor y = x.masked_fill(dropped, least).mul_(scale);
   return what.alpha ? y.add_(-least * scale * what.probability) : y;
 }

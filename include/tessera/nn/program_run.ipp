@@ -73,7 +73,7 @@ TESSERA_INLINE void running_program::run::one(std::size_t i, std::vector<at::Ten
   observed_layer seen(node.seen, why);
   std::vector<at::Tensor> results = [&] {
     try {
-      return node.what->forward({bound_->layers[i], operands, mine, training_, node.number, {&my_->begun, &node.path}, my_->compares_indices});
+      return node.what->forward({bound_->layers[i], operands, mine, training_, node.number, my_->compares_indices});
     } catch (const error&) {
       throw;
     } catch (const c10::Error& e) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/comm/copy_bytes.hpp>
+#include <tessera/meta/machine.hpp>
 
 #include <algorithm>
 #include <array>
@@ -54,36 +55,15 @@ struct row_loops {
   elements gradient;  ///< gradient · weight · scale + standardised · slope + offset
 };
 
-// A function is compiled for the instructions that are said where it is written, whoever calls it: the loops are written once and read once for each.
-namespace of_any_machine {
-inline constexpr index_t lane_bytes = 16;
-#include <tessera/nn/row_loops.ipp>
-}  // namespace of_any_machine
-
-#ifdef __x86_64__
-#ifdef __clang__
-#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx2,fma")
-#endif
-namespace of_avx2 {
-inline constexpr index_t lane_bytes = 32;
-#include <tessera/nn/row_loops.ipp>
-}  // namespace of_avx2
-#ifdef __clang__
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
-#endif
+#define TESSERA_LOOPS <tessera/nn/row_loops.ipp>
+#include <tessera/meta/each_machine.ipp>
+#undef TESSERA_LOOPS
 
 /// The loops for this machine.
 template <class Real>
 const row_loops<Real>& loops_here() {
 #ifdef __x86_64__
-  static const bool wide = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  if (wide) return of_avx2::loops<Real>;
+  if (has_avx2()) return of_avx2::loops<Real>;
 #endif
   return of_any_machine::loops<Real>;
 }

@@ -1,4 +1,4 @@
-// No include guard: row_loops.hpp includes this once for each set of instructions, in a namespace that says how many bytes one of them takes.
+// No include guard: each_machine.ipp includes this once for each set of instructions.
 
 /// So many neighbours as one instruction takes.
 template <class Real>

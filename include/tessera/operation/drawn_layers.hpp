@@ -25,12 +25,15 @@ constexpr layout drawn_over(const layout& x, const dropping& what) {
 /// How many more tensors of an element the numbers take that are drawn.
 constexpr index_t scratch_of_draws(element e) { return larger(0, bytes_of(element::float64) / bytes_of(e) - 1); }
 
-/// A layer that draws keeps how often it did.
-constexpr void count_draws(layer_plan& p) { p.keep({"draws", one_number(p.given().mesh), init::zeros(), element::int64, true}); }
+/// A layer that draws keeps how often it did, and by which key: a number of 53 bits that is drawn itself, as an initial value.
+constexpr void keep_draws(layer_plan& p) {
+  p.keep({"draws", one_number(p.given().mesh), init::zeros(), element::int64, true});
+  p.keep({"key", one_number(p.given().mesh), init::uniform(0, 0x1p53), element::int64, true});
+}
 
 }  // namespace detail
 
-/// Plans a dropout: terms of one element are dropped together, so they pass where nothing is added. It counts how often it drew.
+/// Plans a dropout: terms of one element are dropped together, so they pass where nothing is added.
 constexpr layer_plan plan_dropout(const tensor_value& x, const dropping& what) {
   if (!what.why.ok()) return refused_layer(what.why);
   if (!(what.probability >= 0 && what.probability <= 1)) return refused_layer(refusal{code::no_probability});
@@ -39,9 +42,8 @@ constexpr layer_plan plan_dropout(const tensor_value& x, const dropping& what) {
   layer_plan p = plan_elementwise(x.layout, what.alpha ? linearity::nonlinear : linearity::additive);
   if (!p.why.ok()) return p;
   p.holds = footprint::saving(0);
-  p.holds.scratch = detail::scratch_of_draws(x.element);
   p.make(detail::drawn_over(x.layout, what), element::boolean);
-  detail::count_draws(p);
+  detail::keep_draws(p);
   return p;
 }
 
@@ -52,7 +54,7 @@ struct drawn_slopes {
   refusal why;  ///< what does not fit in the options themselves
 };
 
-/// Plans one: each element times its slope, or 1. It counts how often it drew.
+/// Plans one: each element times its slope, or 1.
 constexpr layer_plan plan_rrelu(const tensor_value& x, const drawn_slopes& what) {
   if (!what.why.ok()) return refused_layer(what.why);
   if (!(what.lower <= what.upper && what.upper - what.lower < 1e300)) return refused_layer(refusal{code::activation_undefined});
@@ -62,7 +64,7 @@ constexpr layer_plan plan_rrelu(const tensor_value& x, const drawn_slopes& what)
   p.holds = footprint::saving(0);
   p.holds.scratch = detail::scratch_of_draws(x.element);
   p.make(x.layout, x.element);
-  detail::count_draws(p);
+  detail::keep_draws(p);
   return p;
 }
 

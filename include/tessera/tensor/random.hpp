@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/operation/initial_value.hpp>
+#include <tessera/tensor/draw_loops.hpp>
 #include <tessera/tensor/take.hpp>
 
 #include <cmath>
@@ -27,16 +28,16 @@ inline constexpr kind kind_of<seed> = kind::seed;
 
 namespace detail {
 
-constexpr std::uint64_t mixed(std::uint64_t z) {
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
+constexpr std::uint64_t mixed(std::uint64_t z) { return of_any_machine::mixed(z); }
+
+/// The bits of one element of one stream: the same wherever and whenever they are asked for.
+constexpr std::uint64_t bits_at(std::uint64_t stream, std::uint64_t position) {
+  return mixed(stream + (position + 1) * step_of_draws);
 }
 
-/// A number in [0, 1) for one element of one stream: the same wherever and whenever it is asked for (splitmix64,
-/// Steele, Lea and Flood 2014).
+/// The number in [0, 1) that the first 53 of them are.
 constexpr double uniform_at(std::uint64_t stream, std::uint64_t position) {
-  return static_cast<double>(mixed(stream + (position + 1) * 0x9e3779b97f4a7c15u) >> 11) * 0x1.0p-53;
+  return static_cast<double>(bits_at(stream, position) >> 11) * 0x1.0p-53;
 }
 
 inline std::uint64_t stream_of(const seed& s, std::string_view name) {
@@ -58,6 +59,25 @@ inline double normal_quantile(double share) {
   }
   return x;
 }
+
+/// The numbers of one draw in [0, 1), by key, how often was drawn before, and global index: the same bits on any
+/// partition, on the host and on devices.
+class drawn_numbers {
+ public:
+  /// `key` and `draw` are tensors of one whole number, where the numbers will lie; nobody waits for those of a device.
+  drawn_numbers(const at::Tensor& key, const at::Tensor& draw);
+
+  /// This worker's box of them, in double.
+  at::Tensor uniform(const layout& x, int rank) const;
+  /// Which of them are below a share.
+  at::Tensor below(const layout& x, int rank, double share) const;
+
+ private:
+  at::Tensor on_device(const layout& x, int rank) const;
+
+  std::uint64_t stream_ = 0;
+  at::Tensor there_;  ///< the stream, on a device
+};
 
 /// This worker's box of a tensor that begins so.
 at::Tensor initial_box(const initial_value& v, const layout& x, element e, int rank, const seed& s, std::string_view name);

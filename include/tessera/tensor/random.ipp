@@ -2,6 +2,8 @@
 
 #include <tessera/tensor/random.hpp>
 
+#include <ATen/Parallel.h>
+
 #include <algorithm>
 #include <numeric>
 #include <vector>
@@ -117,6 +119,121 @@ at::Tensor box_of_values(const layout& x, int rank, Value&& value) {
     for (int d = held.count - 1; d >= 0 && ++at[d] == values.size(d); --d) at[d] = 0;
   }
   return values;
+}
+
+/// This worker's box of a tensor as runs of elements that are neighbours in the whole as well.
+class box_runs {
+ public:
+  box_runs(const layout& x, int rank) : held_(held_by(x, rank)) {
+    behind_.resize(held_.count);
+    for (int d = held_.count - 1; d >= 0; --d)
+      behind_[d] = d + 1 < held_.count ? behind_[d + 1] * x.dims[d + 1].extent : 1;
+    row_ = held_.count - 1;
+    while (row_ > 0 && held_[row_].count == 1 && held_[row_][0] == interval{0, x.dims[row_].extent}) --row_;
+    if (row_ < 0) return;
+    if (held_[row_].count == 0) length_ = 0;
+    else length_ = size_of(held_[row_]) * behind_[row_];
+  }
+
+  /// Calls run(first, n, position) for elements [begin, end) of the box: n of them from one on, which is at this position of the whole.
+  template <class Run>
+  void each(index_t begin, index_t end, const Run& run) const {
+    if (row_ < 0 && begin < end) run(index_t{0}, index_t{1}, std::uint64_t{0});
+    if (row_ < 0 || length_ == 0) return;
+    global_index at;
+    at.resize(row_);
+    index_t line = begin / length_;
+    for (int d = row_ - 1; d >= 0; --d) {
+      at[d] = line % size_of(held_[d]);
+      line /= size_of(held_[d]);
+    }
+    for (index_t first = begin - begin % length_; first < end; first += length_) {
+      index_t position = 0;
+      for (int d = 0; d < row_; ++d) position += element_at(held_[d], at[d]) * behind_[d];
+      index_t before = first;
+      for (const interval& part : held_[row_]) {
+        const index_t from = std::max(begin, before), to = std::min(end, before + part.size() * behind_[row_]);
+        if (from < to) run(from, to - from, static_cast<std::uint64_t>(position + part.lo * behind_[row_] + from - before));
+        before += part.size() * behind_[row_];
+      }
+      for (int d = row_ - 1; d >= 0 && ++at[d] == size_of(held_[d]); --d) at[d] = 0;
+    }
+  }
+
+  const holding& held() const { return held_; }
+  index_t behind(int d) const { return behind_[d]; }  ///< how many elements of the whole one of a dimension stands for
+
+ private:
+  holding held_;
+  global_index behind_;
+  int row_ = 0;        // the dimension of which a run has several elements
+  index_t length_ = 0; // of what lies in it and those behind
+};
+
+/// Fills a box with draw(to, n, at) of its runs, `at` being where in the stream they begin.
+template <class Element, class Draw>
+at::Tensor box_of_draws(const layout& x, int rank, std::uint64_t stream, at::ScalarType e, const Draw& draw) {
+  const box_runs runs(x, rank);
+  at::Tensor box = empty_box(sizes_of(runs.held()), e);
+  Element* const to = box.data_ptr<Element>();
+  at::parallel_for(0, box.numel(), at::internal::GRAIN_SIZE, [&](index_t begin, index_t end) {
+    runs.each(begin, end, [&](index_t first, index_t n, std::uint64_t position) {
+      draw(to + first, n, stream + (position + 1) * step_of_draws);
+    });
+  });
+  return box;
+}
+
+/// So many of 2^53 as numbers below a share are below.
+inline std::uint64_t share_of_draws(double share) { return static_cast<std::uint64_t>(std::ceil(share * 0x1p53)); }
+
+/// A whole number of 64 bits for LibTorch, which has none without a sign: sums and products wrap around alike.
+inline index_t wrapped(std::uint64_t bits) { return static_cast<index_t>(bits); }
+
+/// `mixed` of each of them, where they lie.
+inline at::Tensor mixed(at::Tensor z) {
+  const auto shifted = [&](int by) {
+    return at::bitwise_right_shift(z, by).bitwise_and_(wrapped(~std::uint64_t{0} >> by));
+  };
+  z = at::bitwise_xor(z, shifted(30)).mul_(wrapped(0xbf58476d1ce4e5b9u));
+  z.bitwise_xor_(shifted(27)).mul_(wrapped(0x94d049bb133111ebu));
+  return z.bitwise_xor_(shifted(31));
+}
+
+TESSERA_INLINE drawn_numbers::drawn_numbers(const at::Tensor& key, const at::Tensor& draw) {
+  const auto number = [](const at::Tensor& one) { return static_cast<std::uint64_t>(*one.data_ptr<index_t>()); };
+  if (key.is_cpu()) stream_ = bits_at(number(key), number(draw));
+  else there_ = mixed(at::add(draw, 1).mul_(wrapped(step_of_draws)).add_(key));
+}
+
+/// The first 53 bits of each number, as whole numbers on the device: what a global index adds to a place in the stream is
+/// a sum over dimensions.
+TESSERA_INLINE at::Tensor drawn_numbers::on_device(const layout& x, int rank) const {
+  const box_runs runs(x, rank);
+  at::Tensor places = at::add(there_, wrapped(step_of_draws));
+  for (int d = 0; d < runs.held().count; ++d) {
+    std::vector<at::Tensor> parts;
+    for (const interval& part : runs.held()[d])
+      parts.push_back(at::arange(part.lo, part.lo + part.size(), places.options()));
+    if (parts.empty()) parts.push_back(at::arange(0, 0, places.options()));
+    std::vector<index_t> sizes(static_cast<std::size_t>(runs.held().count), 1);
+    const at::Tensor along = parts.size() == 1 ? parts[0] : at::cat(parts);
+    sizes[static_cast<std::size_t>(d)] = along.numel();
+    places = places + along.mul_(wrapped(static_cast<std::uint64_t>(runs.behind(d)) * step_of_draws)).view(sizes);
+  }
+  return at::bitwise_right_shift(mixed(places), 11).bitwise_and_(wrapped(~std::uint64_t{0} >> 11));
+}
+
+TESSERA_INLINE at::Tensor drawn_numbers::uniform(const layout& x, int rank) const {
+  if (there_.defined()) return on_device(x, rank).to(at::kDouble).mul_(0x1p-53);
+  return box_of_draws<double>(x, rank, stream_, at::kDouble, draw_loops_here().uniform);
+}
+
+TESSERA_INLINE at::Tensor drawn_numbers::below(const layout& x, int rank, double share) const {
+  const std::uint64_t most = share_of_draws(share);
+  if (there_.defined()) return at::lt(on_device(x, rank), wrapped(most));
+  const auto run = [most, below = draw_loops_here().below](bool* to, index_t n, std::uint64_t at) { below(to, n, at, most); };
+  return box_of_draws<bool>(x, rank, stream_, at::kBool, run);
 }
 
 /// Whether a dirac weight hands an input on here: the output's own within its group, in the middle of the kernel.
