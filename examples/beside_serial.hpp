@@ -1,26 +1,16 @@
 #pragma once
 // How examples hold a network against the LibTorch module that it came from.
 
+#include <tessera/nn/module_state.hpp>
 #include <tessera/tessera.hpp>
 
-#include <torch/nn/module.h>
 #include <torch/optim/sgd.h>
-
-// [state]
-/// The parameters and buffers of a LibTorch module, under its keys.
-inline tessera::nn::state_dict state_of(const torch::nn::Module& serial) {
-  tessera::nn::state_dict all;
-  for (const auto& one : serial.named_parameters()) all[one.key()] = one.value();
-  for (const auto& one : serial.named_buffers()) all[one.key()] = one.value();
-  return all;
-}
-// [end]
 
 /// Gives a module another state, whose keys are its own, in double.
 inline void assign(torch::nn::Module& serial, const tessera::nn::state_dict& begin) {
   serial.to(at::kDouble);
   const at::NoGradGuard no_gradients;
-  for (auto& [key, value] : state_of(serial)) value.copy_(begin.at(key));
+  for (auto& [key, value] : tessera::nn::state_of(serial)) value.copy_(begin.at(key));
 }
 
 /// Gives a module weights in double that every worker makes alike; LibTorch's own begin differently on each, in float.
@@ -51,7 +41,7 @@ template <class Net, class Serial, class Team, class Samples, class Losses = mea
 double apart_in_five_steps(const Team& team, Serial& serial, const torch::optim::SGDOptions& options, const Samples& samples, const Losses& losses = {}) {
   fill(serial);
   Net net{team, tessera::seed{7}};
-  tessera::nn::assign(net, state_of(serial));
+  tessera::nn::assign(net, tessera::nn::state_of(serial));
   torch::optim::SGD ours(net.parameters(), options);
   torch::optim::SGD theirs(serial.parameters(), options);
   double worst = 0;
@@ -73,5 +63,5 @@ double apart_in_five_steps(const Team& team, Serial& serial, const torch::optim:
     ours.step();
     theirs.step();
   }
-  return std::max(worst, apart(tessera::nn::state_of(net), state_of(serial)));
+  return std::max(worst, apart(tessera::nn::state_of(net), tessera::nn::state_of(serial)));
 }

@@ -221,10 +221,10 @@ double perceptrons(const ts::team<grid>& workers) {
   serial_perceptron serial;
   fill(serial);
   perceptron_type net{team, ts::seed{7}};
-  nn::assign(net, state_of(serial));
+  nn::assign(net, nn::state_of(serial));
   const std::vector<double> losses = trained(team, net, samples, classes);
   const double far = largest(losses, trained(serial, samples, classes));
-  return std::max(far, apart(nn::state_of(net), state_of(serial)));
+  return std::max(far, apart(nn::state_of(net), nn::state_of(serial)));
 }
 
 double heat(const ts::team<grid>& team) {
@@ -253,7 +253,7 @@ double networks_of_a_file(const ts::team<grid>& team) {
   nn::program p;
   build(p, layers);
   nn::dynamic_network net{team, ts::seed{7}, p};
-  nn::assign(net, state_of(*serial));
+  nn::assign(net, nn::state_of(*serial));
   torch::optim::SGD optimizer(net.parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
   // [end]
   torch::optim::SGD theirs(serial->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
@@ -275,7 +275,7 @@ double networks_of_a_file(const ts::team<grid>& team) {
     theirs.step();
     far = std::max(far, std::abs(ts::value(loss) - expected.item<double>()));
   }
-  return std::max(far, apart(nn::state_of(net), state_of(*serial)));
+  return std::max(far, apart(nn::state_of(net), nn::state_of(*serial)));
 }
 
 int main(int argc, char** argv) {

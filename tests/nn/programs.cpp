@@ -411,6 +411,19 @@ TEST_CASE("a whole and its stages, typed and built, share parameters and buffers
   };
   refused("tessera.network.shared", "all.front.0.weight", [](auto&, const M::net& whole) { const M::other_stage part{whole.at("front")}; });
   refused("tessera.network.part", "all.back.0.weight", [](auto&, const M::net& whole) { const M::stage part{whole.at("back")}; });
+  // One layer that is named is shared as any part is.
+  CHECK(satisfied<M::grid>([&](auto& t) {
+    const M::net whole{t, seed{5}.at("all")};
+    const nn::network<nn::linear<4>, M::wide> tied{whole.at("tied")};
+    nn::program p;
+    p.output(p.input<M::wide>() | nn::linear_layer{.out = 4});
+    const nn::dynamic_network built{whole.at("tied"), p};
+    const at::Tensor w = nn::state_of(whole).at("all.tied.weight"), b = nn::state_of(whole).at("all.tied.bias"), x = global_of({3, 4}, numbers{2});
+    const auto in = take<typename M::wide>(t, x);
+    const auto is_it = [&](const at::Tensor& y) { return at::allclose(y, at::linear(x, w, b), 1e-12, 1e-12); };
+    return tied.parameters().size() == 2 && nn::state_of(tied).count("all.tied.weight") == 1 && is_it(global(tied(in))) && is_it(global(built(in)));
+  }) == 4);
+  refused("tessera.network.part", "all.front.0.running_mean", [](auto&, const M::net& whole) { const nn::network<nn::batch_norm<no_affine>, M::wide> part{whole.at("front")}; });
   refused("tessera.network.shared", "all.tied.weight", [](auto&, const M::net& whole) {
     nn::program p;
     p.output(p.input<M::wide>() | nn::under("tied", nn::linear_layer{.out = 4, .weights_as = element::float32}));

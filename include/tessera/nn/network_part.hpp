@@ -15,6 +15,19 @@ struct network_part {
   seed begun;  ///< the network's, at the path of the part
   std::map<std::string, parameter> parameters;
   std::map<std::string, buffer> buffers;
+
+  /// Whether what lies under the path is what one layer has: names alone stand behind it.
+  bool is_one_layer() const {
+    const std::string front = begun.key("");
+    bool some = false;
+    const auto names_alone = [&](const auto& all) {
+      const auto is_within = [&](auto one) { return one != all.end() && one->first.starts_with(front); };
+      auto one = all.lower_bound(front);
+      for (; is_within(one) && one->first.find('.', front.size()) == std::string::npos; ++one) some = true;
+      return !is_within(one);
+    };
+    return names_alone(parameters) && names_alone(buffers) && some;
+  }
 };
 
 }  // namespace tessera::nn

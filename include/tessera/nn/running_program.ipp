@@ -81,11 +81,13 @@ TESSERA_INLINE void running_program::begin(const seed& s, const network_part* of
   fingerprint f;
   std::set<std::string> paths;
   network_part known = of == nullptr ? network_part{} : *of;
+  const bool one_layer = of != nullptr && my.steps.size() == 1 && of->is_one_layer();  // it has the part's own keys
   for (std::size_t i = 0; i < my.steps.size(); ++i) {
     const step& now = my.steps[i];
     const layer_plan p = now.what->plan();
     const auto take = [&](auto& all, const char* name, const layout& stored, element e, const auto& make) -> const auto& {
-      const std::string path = now.path + (now.path.empty() || *name == 0 ? "" : ".") + name;
+      const std::string place = one_layer ? std::string() : now.path;
+      const std::string path = place + (place.empty() || *name == 0 ? "" : ".") + name;
       const std::string key = s.key(path);
       if (now.owner == i && !paths.insert(path).second) throw error(refusal{code::parameter_named_twice}, path);
       if (now.owner == i && of == nullptr) all.emplace(key, make(path));
