@@ -1,6 +1,10 @@
 #include "tests/support/catch.hpp"
 
 #include <tessera/network.hpp>
+#include <tessera/nn/program_path.hpp>
+
+#include <string>
+#include <vector>
 
 using namespace tessera;
 
@@ -54,6 +58,93 @@ TEST_CASE("parameters stored as tiles move what an all_reduce does, and a third 
   using twice_taken = network<nn::stored_over<nn::chain<tied, nn::relu, tied>, held_over<shards, halves>>, wide>;
   STATIC_REQUIRE(traffic<twice_taken>().gathered.bytes == 7 * weight);
   STATIC_REQUIRE(peak_memory<twice_taken>().held == 2 * weight);
+}
+
+TEST_CASE("of a part that is held copies are held too: no call moves anything of a parameter, and of no axes copies stay copies") {
+  // Copies over shards beside a weight that halves cut already: nothing is left to be stored over halves.
+  using cut = network<nn::stored_over<nn::chain<nn::linear<128, cut_out<halves>>>, held_over<halves>>, wide>;
+  constexpr traffic_value plain = traffic<network<nn::chain<nn::linear<128, cut_out<halves>>>, wide>>();
+  constexpr traffic_value held = traffic<cut>();
+  constexpr index_t half = 64 * (128 + 1) * 4;  // which four workers have
+  STATIC_REQUIRE(cut::program.nodes[0].what->plan().held(0));
+  STATIC_REQUIRE(held.forward == plain.forward);
+  STATIC_REQUIRE(held.reduced.bytes == 2 * (2 * 3 * half));
+  STATIC_REQUIRE(held.backward.bytes + held.reduced.bytes == plain.backward.bytes);
+  using copies = in_tiles<held_over<>>;
+  constexpr traffic_value all = traffic<copied>();
+  STATIC_REQUIRE(traffic<copies>() == traffic_value{{}, {}, {}, all.backward});
+  constexpr memory_value waits = peak_memory<copies>();
+  STATIC_REQUIRE(waits.parameters == peak_memory<copied>().parameters);
+  STATIC_REQUIRE(waits.held == 8 * 128 * 128 * 4);  // gradients alone: what layers take is there already
+}
+
+TEST_CASE("what is used rounded is rounded before it moves, and terms of its gradient move in its own element") {
+  using halved = tensor<partition<wide_grid, blocks<shards, halves>, whole>, shape<dim<16>, dim<128>>, bfloat16>;
+  using master = nn::linear<128, no_bias, weights_as<float>>;
+  constexpr traffic_value rounded = traffic<network<nn::stored_over<nn::chain<master>, gathered_once<shards, halves>>, halved>>();
+  constexpr traffic_value whole_floats = traffic<network<nn::stored_over<nn::chain<square>, gathered_once<shards, halves>>, wide>>();
+  STATIC_REQUIRE(2 * rounded.forward.bytes == whole_floats.forward.bytes);
+  STATIC_REQUIRE(rounded.backward == whole_floats.backward);
+  constexpr traffic_value released = traffic<network<nn::stored_over<nn::chain<master>, shards, halves>, halved>>();
+  STATIC_REQUIRE(released.backward.bytes == rounded.forward.bytes + rounded.backward.bytes);
+  constexpr traffic_value held = traffic<network<nn::stored_over<nn::chain<master>, held_over<shards, halves>>, halved>>();
+  STATIC_REQUIRE(held == traffic_value{{}, {}, rounded.forward, rounded.backward});
+  // Stored narrower than it is used it moves as it is stored; what an embedding gives is in its weight's own element.
+  constexpr traffic_value narrow = traffic<network<nn::stored_over<nn::chain<nn::linear<128, no_bias, weights_as<bfloat16>>>, gathered_once<shards, halves>>, wide>>();
+  STATIC_REQUIRE(2 * narrow.forward.bytes == whole_floats.forward.bytes);
+}
+
+namespace {
+
+struct encoder;
+struct outer;
+struct two_layers {
+  constexpr auto operator()(auto x) const { return x | nn::linear<128>{} | nn::relu{}; }
+};
+template <class Part>
+using over_shards = nn::stored_over<Part, shards>;
+template <class Part>
+using again = nn::recompute<Part>;
+
+template <class Module>
+std::vector<std::string> paths_of() {
+  std::vector<std::string> all;
+  const auto& program = network<Module, wide>::program;
+  for (int i = 0; i < program.count; ++i) all.push_back(detail::path_of(program, program.nodes[i]));
+  return all;
+}
+/// Whether what is around a part leaves its paths as they are: in a chain, alone, under a name, and around one.
+template <class Part>
+void judge_wrappers() {
+  const auto chained = []<class P>(std::type_identity<P>) { return paths_of<nn::chain<nn::relu, P, nn::linear<2>>>(); };
+  const auto alone = []<class P>(std::type_identity<P>) { return paths_of<P>(); };
+  const auto under = []<class P>(std::type_identity<P>) { return paths_of<nn::named<outer, P>>(); };
+  const auto around = [](const auto& placed) {
+    const auto plain = placed(std::type_identity<Part>{});
+    CHECK(placed(std::type_identity<over_shards<Part>>{}) == plain);
+    CHECK(placed(std::type_identity<again<Part>>{}) == plain);
+    CHECK(placed(std::type_identity<over_shards<again<Part>>>{}) == plain);
+    CHECK(placed(std::type_identity<again<over_shards<again<Part>>>>{}) == plain);
+  };
+  around(chained);
+  around(alone);
+  around(under);
+  CHECK(paths_of<over_shards<nn::named<outer, again<Part>>>>() == paths_of<nn::named<outer, Part>>());
+  CHECK(paths_of<nn::shared<outer, over_shards<Part>>>() == paths_of<nn::named<outer, Part>>());
+  CHECK(paths_of<nn::chain<again<nn::shared<outer, over_shards<Part>>>, nn::shared<outer, again<Part>>>>() ==
+        paths_of<nn::chain<nn::shared<outer, Part>, nn::shared<outer, Part>>>());
+}
+
+}  // namespace
+
+TEST_CASE("what is around a part has no place in its keys, wherever the part is named") {
+  judge_wrappers<nn::linear<128>>();
+  judge_wrappers<nn::chain<nn::linear<128>, nn::relu>>();
+  judge_wrappers<two_layers>();
+  judge_wrappers<nn::named<encoder, nn::linear<128>>>();
+  judge_wrappers<nn::named<encoder, two_layers>>();
+  judge_wrappers<nn::shared<encoder, two_layers>>();
+  CHECK(paths_of<nn::chain<nn::relu, over_shards<nn::named<encoder, nn::linear<128>>>>>() == std::vector<std::string>{"0", "encoder"});
 }
 
 TEST_CASE("a parameter is stored as tiles along the axes that hold copies of it alone") {

@@ -121,7 +121,7 @@ template <class Net>
 index_t uncounted(const std::vector<index_t>& extents, int calls = 1) {
   const auto run = in_team<typename Net::input::mesh_type>([&](auto& t) {
     const Net net{t, seed{3}};
-    auto x = take<typename Net::input>(t, global_of(extents, numbers{1}));
+    auto x = take<typename Net::input>(t, global_of(extents, numbers{1}).to(tessera::detail::scalar_type(value_of<typename Net::input>.element)));
     x.requires_grad();
     net(x);  // binds
     nn::reduce_gradients(net);
@@ -481,6 +481,133 @@ TEST_CASE("who steps, or asks for a norm, before what is held is reduced is told
     const auto y = net(x);
     nn::reduce_gradients(net);
     return right && told([&] { sum(y * y).backward(); }) == "tessera.parameter.changed";
+  });
+  CHECK(well == 4);
+}
+
+namespace {
+
+struct wrapped_name;
+struct wrapped_tie;
+using wrapped_grid = four::grid;
+using wrapped_rows = tensor<partition<wrapped_grid, blocks<four::data>, whole>, shape<samples, dim<10>>, double>;
+struct wrapped_part {
+  constexpr auto operator()(auto x) const { return x | nn::linear<8>{} | nn::dropout<probability<1, 4>>{} | nn::linear<10>{}; }
+};
+template <class Part>
+using wrapped_net = nn::sequential<wrapped_rows, nn::relu, Part, nn::linear<2>>;
+
+/// What a network saves, and what it gives as it trains.
+template <class Net>
+std::pair<nn::state_dict, at::Tensor> begins(team<wrapped_grid>& t, const Net& net) {
+  return {nn::state_of(net), global(net(take<wrapped_rows>(t, global_of({6, 10}, numbers{4}))))};
+}
+template <class Net, class Part>
+std::string differs_from_part(team<wrapped_grid>& t) {
+  const wrapped_net<Part> plain{t, seed{3}};
+  const Net net{t, seed{3}};
+  const auto [wanted, masked] = begins(t, plain);
+  const auto [state, y] = begins(t, net);
+  if (state.size() != wanted.size()) return "other keys";
+  for (const auto& [key, w] : wanted)
+    if (state.count(key) == 0 || !at::equal(state.at(key), w)) return "another " + key;
+  return at::allclose(y, masked, 1e-12, 1e-12) ? "" : "another mask";
+}
+template <class Part>
+void judge_around() {
+  using data = four::data;
+  CHECK(satisfied<wrapped_grid>([](auto& t) { return differs_from_part<wrapped_net<nn::stored_over<Part, data>>, Part>(t) == ""; }) == 4);
+  CHECK(satisfied<wrapped_grid>([](auto& t) { return differs_from_part<wrapped_net<nn::recompute<Part>>, Part>(t) == ""; }) == 4);
+  CHECK(satisfied<wrapped_grid>([](auto& t) { return differs_from_part<wrapped_net<nn::recompute<nn::stored_over<nn::recompute<Part>, held_over<data>>>>, Part>(t) == ""; }) == 4);
+}
+
+}  // namespace
+
+TEST_CASE("what is around a part leaves its keys, its initial values and its masks as they are") {
+  judge_around<nn::named<wrapped_name, wrapped_part>>();
+  judge_around<nn::shared<wrapped_tie, nn::linear<10>>>();
+  judge_around<nn::linear<10>>();
+  // In a program of values.
+  CHECK(satisfied<wrapped_grid>([](team<wrapped_grid>& t) {
+    using data = four::data;
+    const auto states = [&](const auto& part) {
+      nn::program p;
+      p.output(p.input<wrapped_rows>() | nn::relu{} | part | nn::linear_layer{.out = 2});
+      return nn::state_of(nn::dynamic_network{t, seed{3}, p});
+    };
+    const auto inside = nn::under("wrapped_name", wrapped_part{});
+    const nn::state_dict wanted = states(inside);
+    bool well = wanted.count("wrapped_name.0.weight") == 1;
+    const auto alike = [&](const nn::state_dict& all) {
+      well = well && all.size() == wanted.size();
+      for (const auto& [key, w] : wanted) well = well && all.count(key) == 1 && at::equal(all.at(key), w);
+    };
+    alike(states(nn::stored({"data"}, inside)));
+    alike(states(nn::recomputed(inside)));
+    alike(states(nn::recomputed(nn::stored({"data"}, nn::recomputed(inside)))));
+    alike(states(nn::under("wrapped_name", nn::recomputed(nn::stored({"data"}, wrapped_part{})))));
+    alike(states(nn::recompute<nn::stored_over<nn::named<wrapped_name, wrapped_part>, data>>{}));
+    return well;
+  }) == 4);
+}
+
+TEST_CASE("copies that are held wait too: calls move nothing of them, and their reduction is the sum") {
+  using model = four::model;
+  using copies = nn::network<nn::stored_over<nn::chain<nn::linear<9>, nn::relu, nn::linear<2>>, held_over<>>, wrapped_rows>;
+  using cut = nn::network<nn::stored_over<nn::chain<nn::linear<8, cut_out<model>>, nn::relu, nn::linear<2, cut_in<model>>>, held_over<model>>, wrapped_rows>;
+  CHECK(uncounted<copies>({6, 10}, 3) == 0);
+  CHECK(uncounted<cut>({6, 10}, 3) == 0);
+  const int well = satisfied<wrapped_grid>([](team<wrapped_grid>& t) {
+    const auto gradients = [&]<class Net>(std::type_identity<Net>) {
+      const Net net{t, seed{3}};
+      index_t moved = 0;
+      for (int i = 0; i < 3; ++i) {
+        const auto y = net(take<wrapped_rows>(t, global_of({6, 10}, numbers{static_cast<std::uint64_t>(i)})));
+        const index_t before = t.state()->total.bytes;
+        torch::autograd::backward({y.local()}, {at::ones_like(y.local())});
+        moved += t.state()->total.bytes - before;
+      }
+      const bool waits = told([&] { nn::grad_norm(net); }) == "tessera.gradient.unreduced";
+      nn::reduce_gradients(net);
+      std::vector<at::Tensor> all;
+      for (const at::Tensor& w : net.parameters()) all.push_back(w.grad());
+      return std::make_tuple(all, waits, moved);
+    };
+    const auto [held, waits, moved] = gradients(std::type_identity<copies>{});
+    const auto [plain, at_once, summed] = gradients(std::type_identity<nn::network<nn::chain<nn::linear<9>, nn::relu, nn::linear<2>>, wrapped_rows>>{});
+    bool right = waits && !at_once && moved == 0 && summed > 0 && held.size() == plain.size();
+    for (std::size_t i = 0; i < plain.size(); ++i) right = right && at::allclose(held[i], plain[i], 1e-11, 1e-11);
+    return right;
+  });
+  CHECK(well == 4);
+}
+
+TEST_CASE("what is used rounded comes rounded, half the bytes, and gives what copies give") {
+  using data = four::data;
+  using halved = tensor<partition<wrapped_grid, blocks<data>, whole>, shape<samples, dim<10>>, bfloat16>;
+  using masters = nn::chain<nn::linear<9, weights_as<float>>, nn::relu, nn::linear<2, weights_as<float>>>;
+  CHECK(uncounted<nn::network<nn::stored_over<masters, data>, halved>>({6, 10}) == 0);
+  CHECK(uncounted<nn::network<nn::stored_over<masters, gathered_once<data, four::model>>, halved>>({6, 10}) == 0);
+  CHECK(uncounted<nn::network<nn::stored_over<masters, held_over<data>>, halved>>({6, 10}, 2) == 0);
+  const int well = satisfied<wrapped_grid>([](team<wrapped_grid>& t) {
+    const auto come = [&]<class Net>(std::type_identity<Net>) {
+      const Net net{t, seed{3}};
+      const auto y = net(take<halved>(t, global_of({6, 10}, numbers{1}).to(at::kBFloat16)));
+      torch::autograd::backward({y.local()}, {at::ones_like(y.local())});
+      nn::reduce_gradients(net);
+      std::vector<at::Tensor> all{global(y).detach()};
+      net.each_parameter([&](const nn::parameter& p) {
+        all.push_back(global(tensor<dyn>(p.stored().team(), cotangent(p.stored().layout()), p.stored().local().grad())));
+      });
+      return all;
+    };
+    const auto plain = come(std::type_identity<nn::network<masters, halved>>{});
+    bool right = plain.size() == 5 && plain[1].scalar_type() == at::kFloat;
+    for (const auto& other : {come(std::type_identity<nn::network<nn::stored_over<masters, data>, halved>>{}),
+                              come(std::type_identity<nn::network<nn::stored_over<masters, gathered_once<data, four::model>>, halved>>{}),
+                              come(std::type_identity<nn::network<nn::stored_over<masters, held_over<data>>, halved>>{})})
+      for (std::size_t i = 0; i < plain.size(); ++i) right = right && at::allclose(other[i], plain[i], 1e-6, 1e-6);
+    return right;
   });
   CHECK(well == 4);
 }

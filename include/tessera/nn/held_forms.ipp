@@ -8,18 +8,19 @@
 
 namespace tessera::nn {
 
-TESSERA_INLINE at::Tensor held_forms::use(const placement_handle& used) {
+TESSERA_INLINE at::Tensor held_forms::use(const placement_handle& used, element as) {
   const at::Tensor& stored = stored_.local();
   if (stored._version() != version_) {
     check_reduced();
     forms_.clear();
     version_ = stored._version();
   }
-  auto now = std::find_if(forms_.begin(), forms_.end(), [&](const form& f) { return f.used == used; });
+  auto now = std::find_if(forms_.begin(), forms_.end(), [&](const form& f) { return f.used == used && f.as == as; });
   if (now == forms_.end()) {
     const at::NoGradGuard no_graph;
-    const at::Tensor x = change_layout(stored_.team(), stored_.where(), used, stored.detach());
-    now = forms_.insert(forms_.end(), {used, x.is_alias_of(stored) ? x.clone() : x});
+    const at::Tensor x = change_layout_rounded(stored_.team(), stored_.where(), used, stored.detach(), as);
+    // No view, which LibTorch would make anew when its base is written to.
+    now = forms_.insert(forms_.end(), {used, as, x.detach()});
     now->gathered.set_requires_grad(true).register_hook([of = weak_from_this(), leaf = now->gathered.unsafeGetTensorImpl()](const at::Tensor&) {
       if (const auto held = of.lock()) held->arrives(leaf);
     });
@@ -28,14 +29,14 @@ TESSERA_INLINE at::Tensor held_forms::use(const placement_handle& used) {
   return now->gathered;
 }
 
-TESSERA_INLINE at::Tensor held_forms::kept(const placement_handle& used) const {
+TESSERA_INLINE at::Tensor held_forms::kept(const placement_handle& used, element as) const {
   for (const form& f : forms_)
-    if (f.used == used && stored_.local()._version() == version_) return f.gathered;
+    if (f.used == used && f.as == as && stored_.local()._version() == version_) return f.gathered;
   throw error(refusal{code::parameter_changed}, path_);
 }
 
-TESSERA_INLINE void held_forms::keep(const placement_handle& used, const at::Tensor& alias) {
-  forms_.push_back({used, alias});
+TESSERA_INLINE void held_forms::keep(const placement_handle& used, element as, const at::Tensor& alias) {
+  forms_.push_back({used, as, alias});
   version_ = stored_.local()._version();
 }
 

@@ -23,7 +23,7 @@ class layer_table {
     layers_[name] = [make](const node_options& o, const std::vector<dynamic_flow>& x) {
       const auto made = make(o);
       const tiles_over over{o.axes("stored_over").list(), o.times("gathered")};
-      if (o.has("gathered") && over.axes.empty()) o.here().fault("says gathered without stored_over");
+      if (o.has("gathered") && !o.has("stored_over")) o.here().fault("says gathered without stored_over");
       o.refuse_others();
       const auto placed = [&](const auto&... flows) {
         if (o.has("shared")) return shared_under(o.here().at("shared").word(), made)(flows...);

@@ -2,6 +2,7 @@
 
 #include <tessera/nn/held_forms.hpp>
 #include <tessera/nn/state_tensor.hpp>
+#include <tessera/plan/narrowing.hpp>
 #include <tessera/tensor/lasting_view.hpp>
 
 namespace tessera::nn {
@@ -16,17 +17,20 @@ class parameter : public state_tensor {
   parameter(const team_handle& team, std::string_view name, const parameter_value& of, element e, const seed& s);
 
   /// Another parameter of the same values.
-  parameter clone() const { return {copy(), used_, times_, frozen_}; }
+  parameter clone() const { return {copy(), used_, comes_as_, times_, frozen_}; }
 
-  /// The same parameter as another layer takes it, which lets it go behind forward, keeps it or holds it.
-  parameter used_as(const layout& used, gathered times) const { return {*this, stored().team()->place(used), times, frozen_, held_}; }
+  /// The same parameter as another layer takes it, rounded to an element, which lets it go behind forward, keeps it or holds it.
+  parameter used_as(const layout& used, element as, gathered times) const {
+    return {*this, stored().team()->place(used), as, times, frozen_, held_};
+  }
 
   /// The same parameter seen through an alias, whose gradient a part that is recomputed finds by itself.
   parameter alias() const;
   /// Where the gradients of its uses come to: the stored form, or where it is held what was gathered of that.
-  at::Tensor leaf() const { return times_ == gathered::held ? held_->kept(used_) : stored().local(); }
+  at::Tensor leaf() const { return times_ == gathered::held ? held_->kept(used_, comes_as_) : stored().local(); }
 
   const layout& used() const { return used_->layout(); }
+  element comes_as() const { return comes_as_; }  ///< what is sent of it is rounded to this
   gathered times() const { return times_; }
   bool frozen() const { return frozen_; }  ///< it has no gradient
 
@@ -47,9 +51,11 @@ class parameter : public state_tensor {
   void changed_in_place() const;
 
  private:
-  parameter(state_tensor values, placement_handle used, gathered times, bool frozen, std::shared_ptr<held_forms> held = {})
+  parameter(state_tensor values, placement_handle used, element as, gathered times, bool frozen,
+            std::shared_ptr<held_forms> held = {})
       : state_tensor(std::move(values)),
         used_(std::move(used)),
+        comes_as_(stays(change_between(stored().layout(), used_->layout())) ? stored().type() : as),
         times_(times),
         frozen_(frozen),
         held_(held ? std::move(held) : std::make_shared<held_forms>(stored(), path())) {}
@@ -61,6 +67,7 @@ class parameter : public state_tensor {
   };
 
   placement_handle used_;
+  element comes_as_;
   gathered times_ = gathered::once;
   bool frozen_ = false;
   std::shared_ptr<held_forms> held_;

@@ -24,9 +24,11 @@ at::Tensor converted(at::Tensor x, const Elements& to) {
 /// empty meanwhile.
 class released_form {
  public:
-  released_form(const tensor<dyn>& stored, placement_handle used, std::vector<at::ScalarType> to, std::string path, const at::Tensor& taken)
+  released_form(const tensor<dyn>& stored, placement_handle used, element as, std::vector<at::ScalarType> to,
+                std::string path, const at::Tensor& taken)
       : stored_(stored),
         used_(std::move(used)),
+        comes_as_(as),
         converted_(std::move(to)),
         path_(std::move(path)),
         storage_(taken.storage().getWeakStorageImpl()),
@@ -47,7 +49,8 @@ class released_form {
     if (stored_.local()._version() != version_) throw error(refusal{code::parameter_changed}, path_);
     const at::NoGradGuard no_graph;
     const during here(*stored_.team(), again_);
-    const at::Tensor again = converted(change_layout(stored_.team(), stored_.where(), used_, stored_.local().detach()), converted_).contiguous();
+    const at::Tensor came = change_layout_rounded(stored_.team(), stored_.where(), used_, stored_.local().detach(), comes_as_);
+    const at::Tensor again = converted(came, converted_).contiguous();
     fill(again.storage().unsafeGetStorageImpl()->set_data_ptr(at::DataPtr(nullptr, again.device())), again.nbytes());
     gone_ = false;
   }
@@ -67,6 +70,7 @@ class released_form {
 
   tensor<dyn> stored_;
   placement_handle used_;
+  element comes_as_;
   std::vector<at::ScalarType> converted_;
   std::string path_;
   c10::weak_intrusive_ptr<c10::StorageImpl> storage_;
@@ -84,6 +88,7 @@ namespace tessera::nn {
 TESSERA_INLINE parameter::parameter(const team_handle& team, std::string_view name, const parameter_value& of, element e, const seed& s)
     : state_tensor(team, name, of.stored, of.initial, e, s, tessera::detail::serial_key(name, of), of.serial),
       used_(team->place(of.used)),
+      comes_as_(e),
       frozen_(of.frozen),
       held_(std::make_shared<held_forms>(stored(), path())) {
   check(check_gradient(e), path());
@@ -92,15 +97,19 @@ TESSERA_INLINE parameter::parameter(const team_handle& team, std::string_view na
 
 TESSERA_INLINE at::Tensor parameter::use(std::initializer_list<at::ScalarType> to) const {
   check_copies();
-  if (times_ == gathered::held) return detail::converted(held_->use(used_), to);
-  const at::Tensor used = detail::converted(view_.of(stored().team(), stored().where(), used_, stored().local()), to);
+  if (times_ == gathered::held) return detail::converted(held_->use(used_, comes_as_), to);
+  const team_handle& team = stored().team();
+  const bool may_last = times_ == gathered::once && comes_as_ == stored().type();
+  const at::Tensor came = may_last ? view_.of(team, stored().where(), used_, stored().local())
+                                   : change_layout_rounded(team, stored().where(), used_, stored().local(), comes_as_);
+  const at::Tensor used = detail::converted(came, to);
   if (times_ == gathered::twice) taken_ = {used, to};
   return used;
 }
 
 TESSERA_INLINE parameter parameter::alias() const {
-  parameter other(with(at::alias(stored().local())), used_, times_, frozen_);
-  if (times_ == gathered::held) other.held_->keep(used_, at::alias(leaf()));
+  parameter other(with(at::alias(stored().local())), used_, comes_as_, times_, frozen_);
+  if (times_ == gathered::held) other.held_->keep(used_, comes_as_, at::alias(leaf()));
   return other;
 }
 
@@ -114,7 +123,7 @@ TESSERA_INLINE void parameter::let_go(const std::vector<at::Tensor>& results) co
   const auto in_its_memory = [&of = taken](const at::Tensor& y) { return y.storage().is_alias_of(of.storage()); };
   const auto has_graph = [](const at::Tensor& y) { return y.requires_grad(); };
   if (!taken.defined() || std::none_of(results.begin(), results.end(), has_graph) || std::any_of(results.begin(), results.end(), in_its_memory)) return;
-  const auto form = std::make_shared<detail::released_form>(stored(), used_, to, path(), taken);
+  const auto form = std::make_shared<detail::released_form>(stored(), used_, comes_as_, to, path(), taken);
   form->let_go();
   for (const at::Tensor& y : results)
     if (y.requires_grad()) y.register_hook([form](const at::Tensor&) { form->gather(at::GradMode::is_enabled()); });

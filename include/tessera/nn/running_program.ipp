@@ -101,11 +101,12 @@ TESSERA_INLINE void running_program::begin(const seed& s, const network_part* of
     for (int k = 0; k < p.parameters(); ++k) {
       const parameter_value w = p.parameter(k);
       const element e = p.parameter_element(k, now.what->elements[0]);
-      const auto make = [&](const std::string& path) { return parameter(my.team, path, w, e, s).used_as(w.used, p.times(k)); };
+      const element comes = p.parameter_comes_as(k, now.what->elements[0]);
+      const auto make = [&](const std::string& path) { return parameter(my.team, path, w, e, s).used_as(w.used, comes, p.times(k)); };
       const parameter& kept = take(known.parameters, w.name, w.stored, e, make);
       const bool held = p.held(k);
       if (kept.frozen() != w.frozen || (kept.times() == gathered::held) != held) throw error(refusal{code::shared_differ}, kept.path());
-      own.parameters.push_back(kept.used_as(w.used, p.times(k)));
+      own.parameters.push_back(kept.used_as(w.used, comes, p.times(k)));
       f << w.used;
     }
     for (int k = 0; k < p.buffers(); ++k) {
@@ -135,7 +136,7 @@ TESSERA_INLINE running_program::running_program(const running_program& other, co
   };
   for (const layer_state& layer : other.state_->states) {
     layer_state& mine = state_->states.emplace_back();
-    for (const parameter& p : layer.parameters) mine.parameters.push_back(cloned(known.parameters, p).used_as(p.used(), p.times()));
+    for (const parameter& p : layer.parameters) mine.parameters.push_back(cloned(known.parameters, p).used_as(p.used(), p.comes_as(), p.times()));
     for (const buffer& b : layer.buffers) mine.buffers.push_back(cloned(known.buffers, b));
   }
 }

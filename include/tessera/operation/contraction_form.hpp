@@ -65,6 +65,7 @@ class contraction_form {
     weight.initial = init::usual(fan_in);
     weight.has_element = what_.has_element;
     weight.element = what_.element;
+    weight.as_operand = true;
     p.own(weight);
 
     inferred x{used, {}};
@@ -95,6 +96,7 @@ class contraction_form {
       bias.initial = weight.initial;
       bias.has_element = what_.has_element;
       bias.element = what_.element;
+      bias.as_operand = true;
       const inferred sum = infer(letters_.add(), two(given, bias.used));
       if (p.why = sum.why; !p.why.ok()) return p;
       p.own(bias);

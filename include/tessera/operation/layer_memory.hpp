@@ -53,7 +53,7 @@ constexpr way_memory memory_of(const layout& from, const layout& to, element e) 
   m.behind = bytes_held(to, e);
   const change there = change_between(from, to);
   m.changes = !there.steps.empty();
-  m.fresh = m.changes && !(there.steps.count == 1 && narrows(there.steps[0]));
+  m.fresh = !stays(there);
   if (!m.changes) return m;
   m.between = between(there, e);
   if (has_cotangent(e)) m.returning = between(change_between(cotangent(to), cotangent(from)), e);
@@ -209,12 +209,14 @@ constexpr layer_memory memory_of(const layer_plan& p, const operand_elements& e)
   for (int i = 0; i < p.parameters(); ++i) {
     const element of = p.parameter_element(i, e[0]);
     const index_t stored = bytes_held(p.stored(i), of);
-    m.parameters.push(memory_of(p.held(i) ? p.weight(i) : p.stored(i), p.weight(i), of));
+    const way_memory gathers = memory_of(p.stored(i), p.weight(i), of);
+    m.parameters.push(p.held(i) ? memory_of(p.weight(i), p.weight(i), of) : gathers);
     m.parameters[i].released = p.released(i);
     m.parameters[i].frozen = p.frozen(i);
     m.stored = capped_sum(m.stored, stored);
     if (!p.frozen(i)) m.learned = capped_sum(m.learned, stored);
-    if (p.held(i)) m.held = capped_sum(m.held, capped_product(p.frozen(i) ? 1 : 2, m.parameters[i].behind));
+    // What is held and its gradient, but for copies, which are there already.
+    if (p.held(i)) m.held = capped_sum(m.held, capped_product(gathers.fresh + !p.frozen(i), gathers.behind));
   }
   for (int i = 0; i < p.buffers(); ++i) m.buffers = capped_sum(m.buffers, bytes_held(p.buffer(i).stored, p.buffer(i).element));
   if (p.outputs() == 0) return m;

@@ -28,7 +28,7 @@ class layer_plan {
   constexpr void give(const layout& raw, const layout& output, element e) { outputs_.push({both(raw, output), true, e}); }
   constexpr void give(const layout& y) { give(y, y); }
   constexpr void give(const layout& y, element e) { give(y, y, e); }
-  constexpr void own(const parameter_value& w) { parameters_.push({w.name, both(w.stored, w.used), w.initial, w.has_element, w.element, w.serial, w.frozen, gathered::once}); }
+  constexpr void own(const parameter_value& w) { parameters_.push({w.name, both(w.stored, w.used), w.initial, w.has_element, w.element, w.serial, w.frozen, w.as_operand, gathered::once}); }
   /// Adds a change of layout between local operations, of an element of its own; gradients may not pass it.
   constexpr void exchange(const layout& from, const layout& to, element e, bool returns = true) { exchanges_.push({both(from, to), e, returns}); }
   /// Adds a tensor that the local operation makes besides its results and keeps for its backward.
@@ -52,10 +52,15 @@ class layer_plan {
   constexpr const layout& weight(int i) const { return layouts_[parameters_[i].at.behind].taken; }
   constexpr parameter_value parameter(int i) const {
     const parameter_place& w = parameters_[i];
-    return {w.name, stored(i), weight(i), w.initial, w.has_element, w.own, w.serial, w.frozen};
+    return {w.name, stored(i), weight(i), w.initial, w.has_element, w.own, w.serial, w.frozen, w.as_operand};
   }
   /// The element of a parameter, of a layer whose first operand has this one.
   constexpr element parameter_element(int i, element first) const { return parameters_[i].has_element ? parameters_[i].own : first; }
+  /// The element in which it comes to those that take it: rounding commutes with a Move, so it is rounded first.
+  constexpr element parameter_comes_as(int i, element first) const {
+    const element own = parameter_element(i, first);
+    return parameters_[i].as_operand && bytes_of(first) < bytes_of(own) ? first : own;
+  }
   constexpr bool frozen(int i) const { return parameters_[i].frozen; }
   /// Whether what the local operation takes of a parameter goes behind forward and is made again for backward.
   constexpr bool released(int i) const { return parameters_[i].times == gathered::twice && (holds.weights >> i & 1u) != 0; }
@@ -118,6 +123,7 @@ class layer_plan {
     element own;
     serial_view serial;
     bool frozen;
+    bool as_operand;
     gathered times;
   };
   struct exchange_place {
@@ -171,9 +177,12 @@ constexpr layer_plan refused_layer(const refusal& why) {
 /// The elements of a layer's operands.
 using operand_elements = static_vector<element, 4>;
 
-/// The traffic of a parameter of a layer: one that is released is gathered a second time, for backward; of one that is held no call moves anything.
+/// The traffic of a parameter of a layer: one that is released is gathered a second time, for backward; of one that is
+/// held no call moves anything. Terms of its gradient move in its own element, and so are added in that.
 constexpr traffic_value traffic_of_parameter(const layer_plan& p, int i, const operand_elements& e) {
-  traffic_value t = traffic_of(p.stored(i), p.weight(i), p.parameter_element(i, e[0]));
+  const element own = p.parameter_element(i, e[0]), comes = p.parameter_comes_as(i, e[0]);
+  traffic_value t = traffic_of(p.stored(i), p.weight(i), own);
+  if (comes != own) t.forward = traffic_of(p.stored(i), p.weight(i), comes).forward;
   if (p.frozen(i)) t.backward = {};
   if (p.released(i)) t.backward += t.forward;
   if (p.held(i)) return {{}, {}, t.forward, t.backward};

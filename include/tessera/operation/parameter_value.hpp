@@ -33,6 +33,7 @@ struct parameter_value {
   tessera::element element{};
   serial_view serial = {};
   bool frozen = false;  ///< it has no gradient
+  bool as_operand = false;  ///< the local operation takes it rounded to the element of the layer's first operand
 };
 
 /// Where one buffer of a layer lives: a tensor that forward assigns and that has no cotangent, as running statistics.

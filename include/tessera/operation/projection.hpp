@@ -146,6 +146,7 @@ constexpr layer_plan plan_projection(const layout& x, const projection& what) {
     w.initial = init::usual(in);
     w.has_element = what.has_element;
     w.element = what.element;
+    w.as_operand = true;
     w.serial = {"weight", first, outputs, begin, whole};
     if (p.why = first_of(check(w.used), check_count(w.used)); !p.why.ok()) return p;
 

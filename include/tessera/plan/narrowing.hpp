@@ -33,4 +33,7 @@ constexpr bool narrows(const step& s) {
   return true;
 }
 
+/// Whether a change leaves each worker what it has, or one box of it.
+constexpr bool stays(const change& c) { return c.steps.empty() || (c.steps.count == 1 && narrows(c.steps[0])); }
+
 }  // namespace tessera

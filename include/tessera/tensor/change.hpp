@@ -137,6 +137,11 @@ at::Tensor change_layout(const team_handle& team, const placement_handle& from, 
                          const frame& around = {}, call_site at = call_site::here());
 at::Tensor change_layout(const team_handle& team, const layout& from, const layout& to, const at::Tensor& x, call_site at = call_site::here());
 
+/// The same of what is used rounded to a narrower element: what a Move sends is rounded first, and widened again where it
+/// came, since rounding commutes with it. Its gradient is that of the change itself.
+at::Tensor change_layout_rounded(const team_handle& team, const placement_handle& from, const placement_handle& to,
+                                 const at::Tensor& x, element as, call_site at = call_site::here());
+
 }  // namespace tessera
 
 #ifndef TESSERA_COMPILED
