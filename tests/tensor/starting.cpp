@@ -16,7 +16,7 @@ using rows = partition<four, blocks<up, over>, whole>;
 using columns = partition<four, whole, blocks<up, over>>;
 using tiles = partition<four, blocks<up>, blocks<over>>;
 using everywhere_alike = partition<four, whole, whole, invariant<up, over>>;
-using terms = partition<four, whole, whole, partial<up, over>>;
+using parts_of_sums = partition<four, whole, whole, partial<up, over>>;
 
 at::Tensor counted(double first = 0) { return (at::arange(42, at::kDouble) + first).reshape({7, 6}) / 10; }
 
@@ -31,7 +31,7 @@ std::vector<at::Tensor> derived(const grid_of<rows>& x, Go&& go) {
   return {y.detach(), g.detach(), h};
 }
 
-bool alike(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
+bool all_equal(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
   bool all = a.size() == b.size();
   for (std::size_t i = 0; all && i < a.size(); ++i) all = at::equal(a[i], b[i]);
   return all;
@@ -47,7 +47,7 @@ bool halves_are_the_whole(team<four>& t, bool checked) {
   const auto dynamic = derived(x, [](const auto& a) {
     return finish(start(value_of<grid_of<Q>>.layout, a.dynamic())).local();
   });
-  return alike(once, twice) && alike(once, dynamic);
+  return all_equal(once, twice) && all_equal(once, dynamic);
 }
 
 }  // namespace
@@ -63,7 +63,7 @@ TEST_CASE("a change in two halves is the change, with its first and second deriv
 
 TEST_CASE("a change of several exchanges in two halves is that change") {
   CHECK(satisfied<four>([](team<four>& t) {
-          const auto x = take<grid_of<terms>>(t, counted());
+          const auto x = take<grid_of<parts_of_sums>>(t, counted());
           return at::equal(finish(start<everywhere_alike>(x)).local(), counted());
         }) == 4);
 }
