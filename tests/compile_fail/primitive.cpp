@@ -144,3 +144,16 @@ static_assert(there_and_back::cost().total >= 0);
 struct there_and_back : ts::composition<gathered, ts::primitive<copies, cut_as<ts::blocks<row>, ts::whole>>> {};
 static_assert(there_and_back::cost().total >= 0);
 #endif
+
+// Adjoints: of sums; a maximum is for values only.
+using greatest = matrix<ts::whole, ts::whole, ts::partial<row, ts::max>>;
+static_assert(ts::adjoint<ts::primitive<terms, copies>>::cost().total == ts::primitive<terms, copies>::cost().total);
+static_assert(ts::primitive<greatest, copies>::cost().total > 0);
+#if defined(ADJOINT_OF_MAXIMUM)  // expect: [tessera.combine.gradient] && combine_has_no_gradient<row>
+using bad = ts::adjoint<ts::primitive<greatest, copies>>;
+#elif defined(ADJOINT_OF_MAXIMUM_NAMED)  // expect: [tessera.combine.gradient] && combine_has_no_gradient<row>
+static_assert(sizeof(ts::named_primitive<ts::verb::all_reduce, greatest, copies>::adjoint) > 0);
+#elif defined(MAXIMUM_COMPOSED)  // expect: [tessera.combine.gradient] && combine_has_no_gradient<row>
+using bad = ts::composition<ts::primitive<greatest, copies>, scattered>;
+static_assert(sizeof(bad) > 0);
+#endif

@@ -40,17 +40,28 @@ struct chained<F, G, Rest...> {
                                           : behind + 1;
 };
 
+// Why a map has no adjoint, which a composition would be made of.
+template <class F>
+constexpr refusal adjoint_refusal() {
+  if constexpr (requires { F::has_adjoint; F::verdict::ok; }) return F::verdict::ok ? adjoint_check<typename F::domain, typename F::codomain>::value : refusal{};
+  else return {};
+}
+
 template <class... Fs>
 struct composition_check {
   static constexpr refusal value = [] {
-    constexpr kind given[]{kind_of_map<Fs>...};
-    for (int i = 0; i < static_cast<int>(sizeof...(Fs)); ++i)
-      if (given[i] != kind::primitive) return refused_kind<kind::primitive, kind::primitive>(i, given[i]);
-    if constexpr ((Primitive<Fs> && ...)) {
-      if (!(accepted<Fs> && ...)) return refusal{code::refused_before};
-      if (chained<Fs...>::gap >= 0) return refusal{code::partitions_do_not_meet, chained<Fs...>::gap + 1};
+    if constexpr (!(adjoint_refusal<Fs>().ok() && ...)) {
+      return first_of(adjoint_refusal<Fs>()...);
+    } else {
+      constexpr kind given[]{kind_of_map<Fs>...};
+      for (int i = 0; i < static_cast<int>(sizeof...(Fs)); ++i)
+        if (given[i] != kind::primitive) return refused_kind<kind::primitive, kind::primitive>(i, given[i]);
+      if constexpr ((Primitive<Fs> && ...)) {
+        if (!(accepted<Fs> && ...)) return refusal{code::refused_before};
+        if (chained<Fs...>::gap >= 0) return refusal{code::partitions_do_not_meet, chained<Fs...>::gap + 1};
+      }
+      return refusal{};
     }
-    return refusal{};
   }();
 };
 

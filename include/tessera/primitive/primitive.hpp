@@ -78,6 +78,19 @@ struct leads_back_if : std::true_type {};
 template <class F, class Domain, class Codomain, class Adjoint>
 struct leads_back_if<true, F, Domain, Codomain, Adjoint> : std::bool_constant<leads_back<F, Domain, Codomain, Adjoint>> {};
 
+// A maximum, a minimum, a product, any and all are for values only.
+template <class From, class To>
+struct adjoint_check {
+  static constexpr refusal value = first_of(check_combines_gradient(described<as_tensor<From>>::value.layout), check_combines_gradient(described<as_tensor<To>>::value.layout));
+};
+
+// The adjoint of a change that combines terms otherwise than by a sum: there is none, which whoever asks for it is told.
+template <class From, class To>
+struct no_adjoint : refused_primitive<To, From> {
+  using verdict = verdict_of<adjoint_check<From, To>>;
+  static_assert((verdict::template refuse<verdict>(), true));
+};
+
 }  // namespace detail
 
 /// Anything with a domain, a codomain and an adjoint that leads back between their cotangents; whatever is named as a primitive or
@@ -100,8 +113,9 @@ class primitive {
   using domain = canonical_tensor<detail::as_tensor<From>>;
   using codomain = canonical_tensor<detail::as_tensor<To>>;
   using verdict = verdict_of<detail::primitive_verdict<From, To>>;
-  using adjoint = std::conditional_t<verdict::ok, primitive<cotangent_type<codomain>, cotangent_type<domain>>,
-                                     detail::refused_primitive<cotangent_type<codomain>, cotangent_type<domain>>>;
+  static constexpr bool has_adjoint = verdict::ok && detail::adjoint_check<From, To>::value.ok();
+  using adjoint = std::conditional_t<!verdict::ok, detail::refused_primitive<cotangent_type<codomain>, cotangent_type<domain>>,
+                                     std::conditional_t<has_adjoint, primitive<cotangent_type<codomain>, cotangent_type<domain>>, detail::no_adjoint<domain, codomain>>>;
 
   static constexpr tessera::verb verb = verdict::ok ? verb_between(from_, to_) : tessera::verb::nothing;
   static constexpr bool is_static = detail::is_static(from_) && detail::is_static(to_);
@@ -145,7 +159,6 @@ class primitive {
  private:
   static_assert(std::disjunction_v<std::bool_constant<!verdict::ok>, detail::both_proved<detail::as_tensor<From>, detail::as_tensor<To>>>,
                 "[tessera.plan.proof] the parts of a dimension do not tile it; this is a fault of the library");
-  static constexpr bool has_adjoint = verdict::ok && only_sums(from_) && only_sums(to_);
   static_assert(detail::leads_back_if<has_adjoint, primitive, domain, codomain, adjoint>::value,
                 "[tessera.primitive.law] the adjoint does not lead back between the cotangents; this is a fault of the library");
   static_assert((verdict::template refuse<verdict>(), true));
@@ -189,9 +202,17 @@ struct no_map {
   using adjoint = F;
 };
 
+// The adjoint as a class that is there: one that is not is refused where it is named.
+template <class F>
+struct adjoint_of {
+  using type = typename F::adjoint;
+  static_assert(sizeof(std::conditional_t<kind_of<F> == kind::primitive, type, char>) > 0);
+};
+
 }  // namespace detail
 
+/// The adjoint of a map; of one that combines terms otherwise than by a sum there is none.
 template <class F>
-using adjoint = typename std::conditional_t<kind_of<F> == kind::primitive, F, detail::no_map<F>>::adjoint;
+using adjoint = typename detail::adjoint_of<std::conditional_t<kind_of<F> == kind::primitive, F, detail::no_map<F>>>::type;
 
 }  // namespace tessera

@@ -39,12 +39,12 @@ constexpr refusal check_combines(const layout& x, element e) {
 
 /// Refuses a gradient where there is none: of integers, and of terms that are no sum.
 constexpr refusal check_gradient(element e) { return has_cotangent(e) ? refusal{} : refusal{code::element_has_no_cotangent}; }
-constexpr refusal check_gradient(const layout& x, element e) {
-  if (const refusal why = check_gradient(e); !why.ok()) return why;
+constexpr refusal check_combines_gradient(const layout& x) {
   for (int a = 0; a < x.roles.count; ++a)
     if (x.roles[a].kind == role::partial && x.roles[a].with != combine::sum) return refusal{code::combine_has_no_gradient, x.mesh.axes[a].name};
   return {};
 }
+constexpr refusal check_gradient(const layout& x, element e) { return first_of(check_gradient(e), check_combines_gradient(x)); }
 
 namespace detail {
 
