@@ -88,3 +88,56 @@ TEST_CASE("a gradient's gradient passes layers, also where workers have no part 
   CHECK(bends<sequential<tensor<by_pixel, shape_of<2, 2, 7, 3>, double>, nn::conv<3, kernel<3, 3>>>>({2, 2, 7, 3}));   // no result
   CHECK(bends<sequential<tensor<by_pixel, shape_of<2, 2, 7, 2>, double>, nn::avg_pool<kernel<2, 2>>>>({2, 2, 7, 2}));
 }
+
+namespace {
+
+struct heads_over : axis<3> {};
+using three_workers = mesh<heads_over>;
+using sequence = tensor<partition<three_workers, whole, whole, whole, invariant<heads_over>>, shape_of<2, 5, 6>, double>;
+template <class... Options>
+struct attending_block {
+  constexpr auto operator()(auto x) const {
+    const auto [q, k, v] = x | nn::named<struct qkv, nn::heads<2, 2, 3, cut_out<heads_over>>>{};  // two heads over three workers
+    return nn::attention<Options...>{}(q, k, v) | nn::named<struct mixed, nn::linear<6, cut_in<heads_over>>>{};
+  }
+};
+
+/// Serially, of weights as the state dict has them.
+at::Tensor serial_block(const at::Tensor& x, const nn::state_dict& w, bool causal) {
+  const auto parts = at::linear(x, w.at("qkv.weight"), w.at("qkv.bias")).chunk(3, -1);
+  const auto by_head = [](const at::Tensor& p) { return p.unflatten(-1, {2, 3}).transpose(1, 2); };
+  at::Tensor scores = at::matmul(by_head(parts[0]), by_head(parts[1]).transpose(-2, -1)) / std::sqrt(3.0);
+  if (causal) scores = scores.masked_fill(at::ones({5, 5}, at::kBool).triu(1), -std::numeric_limits<double>::infinity());
+  const at::Tensor y = at::matmul(at::softmax(scores, -1), by_head(parts[2])).transpose(1, 2).flatten(2);
+  return at::linear(y, w.at("mixed.weight"), w.at("mixed.bias"));
+}
+
+template <class... Options>
+std::string attention_bends(bool causal) {
+  const at::Tensor numbers_of_x = global_of({2, 5, 6}, numbers{7});
+  const auto run = in_team<three_workers>([&](const team<three_workers>& t) -> std::string {
+    nn::network<attending_block<Options...>, sequence> net{t, seed{1}};
+    auto x = take<sequence>(t, numbers_of_x);
+    x.requires_grad();
+    const auto y = net(x);
+    tessera::sum(y * y).backward(true, true);
+    const at::Tensor first = x.grad().local();
+    const at::Tensor second = torch::autograd::grad({first.square().sum()}, {x.local()})[0];
+    nn::state_dict w = nn::state_of(net);
+    const at::Tensor leaf = numbers_of_x.clone().set_requires_grad(true);
+    const at::Tensor wanted = torch::autograd::grad({serial_block(leaf, w, causal).square().sum()}, {leaf}, {}, true, true)[0];
+    const at::Tensor bent = torch::autograd::grad({wanted.square().sum()}, {leaf})[0];
+    if (!at::allclose(first.detach(), wanted.detach(), 1e-10, 1e-12)) return "first";
+    return at::allclose(second, bent, 1e-9, 1e-11) ? "" : "second";
+  });
+  for (const auto& r : run.results)
+    if (!r || !r->empty()) return run.well() ? *r : run.errors();
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("attention has a second derivative, on workers with and without heads") {
+  CHECK(attention_bends<>(false) == "");
+  CHECK(attention_bends<causal>(true) == "");
+}

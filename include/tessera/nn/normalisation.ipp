@@ -2,9 +2,9 @@
 
 #include <tessera/nn/groups_here.hpp>
 #include <tessera/nn/normalisation.hpp>
+#include <tessera/tensor/recomposed.hpp>
 
 #include <ATen/OpMathType.h>
-#include <torch/csrc/autograd/engine.h>
 
 namespace tessera::detail {
 
@@ -135,20 +135,8 @@ class normalised_backward final : public torch::autograd::Node {
     return all;
   }
 
-  torch::autograd::variable_list differentiated(std::vector<at::Tensor> operands, const at::Tensor& gradient) {
-    torch::autograd::edge_list to;
-    for (at::Tensor& x : operands) {
-      if (!x.defined() || !x.requires_grad()) continue;
-      x = at::alias(x);
-      to.push_back(torch::autograd::impl::gradient_edge(x));
-    }
-    const at::Tensor y = of_.composed(operands).second;
-    const auto found = torch::autograd::Engine::get_default_engine().execute({torch::autograd::impl::gradient_edge(y)}, {gradient}, true, true, false, to);
-    torch::autograd::variable_list all(operands.size());
-    auto next = found.begin();
-    for (std::size_t i = 0; i < all.size(); ++i)
-      if (operands[i].defined() && operands[i].requires_grad()) all[i] = *next++;
-    return all;
+  torch::autograd::variable_list differentiated(const std::vector<at::Tensor>& operands, const at::Tensor& gradient) {
+    return gradients_of([this](const std::vector<at::Tensor>& x) { return of_.composed(x).second; }, operands, gradient);
   }
 
   cut_normalisation of_;

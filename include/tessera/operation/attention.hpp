@@ -13,7 +13,7 @@ struct attending {
 namespace detail {
 
 // What LibTorch's fused kernel holds: what it reads and gives, and a number for each query; keys and values are copied out for each query
-// of theirs. `heads` is the result before its heads are joined.
+// of theirs. A gradient that is differentiated reads the same. `heads` is the result before its heads are joined.
 constexpr void hold_attention(layer_plan& p, layout heads, element e) {
   const int dims = heads.dims.count;
   heads.dims[dims - 1].extent = 1;
