@@ -162,6 +162,11 @@ struct model {
   constexpr auto operator()(auto x) const { return ts::norm<4>(x) + 1; }
 };
 static_assert(ts::network<model, image>::program.count >= 0);
+#elif defined(AN_EXTENT_BEYOND)  // expect: [tessera.layer.dimension] && dimension_not_there<tessera::its::dimension<4>, tessera::its::dimensions<4>>
+struct model {
+  constexpr auto operator()(auto x) const { return x | nn::conv<x.template extent<4>(), ts::kernel<1, 1>>{}; }
+};
+static_assert(ts::network<model, image>::program.count >= 0);
 #elif defined(GIVES_A_NUMBER)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::module, 0, tessera::kind::flow, tessera::kind::element>
 struct model {
   constexpr auto operator()(auto) const { return 3; }

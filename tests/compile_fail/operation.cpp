@@ -147,6 +147,13 @@ static_assert(exist<ts::result_type<sum, copies, ts::tensor<ts::partition<line, 
 static_assert(exist<ts::result_type<sum, copies, numbers<ts::whole, ts::whole>>>);
 #endif
 
+// Operations of one's own take constants of other elements, and of what has a gradient one element.
+constexpr auto masked = ts::operation("ab,ab->ab");
+static_assert(exist<ts::operation_type<masked, numbers<ts::whole, ts::whole>, copies>>);
+#if defined(A_MASK_OF_NUMBERS)  // expect: [tessera.tensor.element] && wrong_element<tessera::its::expected_element<tessera::element::float32>, tessera::its::given_element<tessera::element::float64>>
+static_assert(exist<ts::operation_type<masked, copies, ts::tensor<ts::partition<grid, ts::whole, ts::whole>, ts::shape_of<12, 6>, double>>>);
+#endif
+
 // Functions over dimensions.
 namespace f = ts::functions;
 static_assert(exist<ts::result_type<f::amax<0>, by_row>, ts::result_type<f::softmax<0, false>, by_row>, ts::result_type<f::var<>, by_row>>);

@@ -67,8 +67,8 @@ auto sum(const images<ts::whole, ts::whole, ts::blocks<row>, ts::blocks<col>>& x
          const ts::tensor<layout_as<ts::whole, ts::whole, ts::blocks<row>, ts::blocks<col>>, ts::shape_of<16, 1, 8, 8>>& y) {
   return x + y;
 }
-#elif defined(MATMUL_OF_RANKS)  // expect: [tessera.signature.dimensions] && operand_of_other_dimensions<tessera::its::operand<1>, tessera::its::takes<2>, tessera::its::is_given<4>>
-auto product(const copies& x, const images<ts::whole, ts::whole, ts::blocks<row>, ts::blocks<col>>& y) { return matmul(x, y); }
+#elif defined(MATMUL_OF_RANKS)  // expect: [tessera.signature.dimensions] && operand_of_other_dimensions<tessera::its::operand<1>, tessera::its::takes<2>, tessera::its::is_given<1>>
+auto product(const copies& x, const ts::tensor<layout_as<ts::whole>, ts::shape_of<8>, double>& y) { return matmul(x, y); }
 #elif defined(MATMUL_WITH_A_BOX)  // expect: [tessera.tensor.wanted] && tensor_wanted<
 auto product(const copies& x, const at::Tensor& y) { return ts::matmul(x, y); }
 #elif defined(RELU_OF_TERMS)  // expect: [tessera.rule.nonlinear] && nonlinear_on_partial<row, tessera::its::operand<0>>

@@ -270,6 +270,63 @@ TEST_CASE("typed tensors: two operands one behind the other; a primitive by its 
   INFO(all.errors());
   for (const auto& r : all.results) CHECK((r && *r));
 }
+
+namespace {
+
+constexpr auto chosen_rows = operation("n,rf->nf").whole("r");
+constexpr auto kept_where = operation("nf,nf->nf");
+
+template <class E, index_t Columns>
+using six_rows = tensor<partition<world, blocks<ox>, whole>, shape_of<6, Columns>, E>;
+
+at::Tensor kept(const at::Tensor& holds, const at::Tensor& x) { return at::where(holds, x, 0); }
+
+// One that asks how its operand lies, and leads another there.
+struct kept_as_it_lies {
+  constexpr auto operator()(auto x, auto mask) const {
+    static_assert(x.template extent<1>() == 5);
+    return tessera::apply<kept_where, kept>(tessera::to<typename decltype(x)::partition>(mask), x) | nn::linear<x.template extent<0>() - 3>{};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("an operation takes constants of other elements: indices and masks, typed, dynamic and in modules") {
+  const at::Tensor a = global_of({6, 5}, numbers{1}), mask = global_of({6, 5}, numbers{2}) > 0, marks = at::arange(6).remainder(4);
+  const at::Tensor table = global_of({6, 5}, numbers{3});
+  const auto all = in_team<world>([&](const team<world>& t) -> std::string {
+    auto x = take<six_rows<double, 5>>(t, a);
+    x.requires_grad();
+    const auto m = take<six_rows<bool, 5>>(t, mask);
+    const auto y = apply<kept_where>(kept, m, x);
+    static_assert(std::is_same_v<std::remove_const_t<decltype(y)>, six_rows<double, 5>>);
+    sum(y * y).backward();
+    if (!at::equal(global(y), a * mask) || !at::allclose(global(x.grad()), 2 * a * mask)) return "typed";
+    const tensor<dyn> z = apply(kept_where, kept, m.dynamic(), x.dynamic());
+    if (z.type() != element::float64 || !at::equal(global(z), a * mask)) return "dynamic";
+    auto w = take<tensor<partition<world, whole, whole>, shape_of<6, 5>, double>>(t, table);
+    w.requires_grad();
+    const auto found = apply<chosen_rows>([](const at::Tensor& i, const at::Tensor& of) { return of.index_select(0, i); },
+                                          take<tensor<partition<world, blocks<ox>>, shape_of<6>, std::int64_t>>(t, marks), w);
+    sum(found).backward();
+    const at::Tensor times = at::bincount(marks, {}, 6).to(at::kDouble).unsqueeze(1).expand({6, 5});
+    return at::equal(global(found), table.index_select(0, marks)) && at::equal(global(w.grad()), times) ? "" : "indices";
+  });
+  INFO(all.errors());
+  for (const auto& r : all.results) CHECK((r && *r == ""));
+
+  using net_type = nn::network<kept_as_it_lies, six_rows<double, 5>, tensor<partition<world, whole, blocks<ox>>, shape_of<6, 5>, bool>>;
+  const auto nets = in_team<world>([&](const team<world>& t) {
+    net_type net{t, seed{3}};
+    const auto w = nn::state_of(net);
+    const auto out = net(take<six_rows<double, 5>>(t, a), take<tensor<partition<world, whole, blocks<ox>>, shape_of<6, 5>, bool>>(t, mask));
+    sum(out).backward();
+    return at::allclose(global(out), at::linear(a * mask, w.at("0.weight"), w.at("0.bias")));
+  });
+  INFO(nets.errors());
+  for (const auto& r : nets.results) CHECK((r && *r));
+}
+
 namespace {
 
 enum class gives { another_box, another_element, nothing, an_exception, an_error_of_libtorch };

@@ -7,6 +7,17 @@
 
 namespace tessera {
 
+namespace detail {
+
+template <class T, int Dim>
+struct extent_check {
+  static constexpr int dims = described<T>::value.layout.dims.count;
+  static constexpr bool refused = !described<T>::verdict_source::value.ok();
+  static constexpr refusal value = refused || (Dim >= 0 && Dim < dims) ? refusal{} : refusal{code::dimension_not_there, Dim, dims};
+};
+
+}  // namespace detail
+
 /// A tensor that has no elements yet: what a module is called with to learn its program.
 ///
 /// `T` is its tensor type, canonical. `Reading` says what is noted of each layer: what types know, what runs, what it moves.
@@ -16,8 +27,20 @@ struct flow {
   using reading = Reading;
   using verdict = Verdict;
 
+  /// How it is cut: `ts::to<typename decltype(x)::partition>(y)` leads y to where x lies.
+  using partition = typename detail::described<T>::partition_type;
+
   detail::recorder<typename Reading::fact>* in = nullptr;
   program_value from;
+
+  /// The extent of a dimension of the whole tensor, a constant; `dynamic` where only run time knows it, and 1 of what was refused.
+  template <int Dim>
+  static constexpr index_t extent() {
+    using checked = verdict_of<detail::extent_check<T, Dim>>;
+    checked::template refuse<checked>();
+    if constexpr (!checked::ok || detail::extent_check<T, Dim>::refused) return 1;
+    else return detail::described<T>::value.layout.dims[Dim].extent;
+  }
 
   /// Refuses another tensor's flow.
   template <class Other, class Told>
@@ -39,6 +62,16 @@ struct flow<tensor<dyn>, Reading, fits> {
 
   typename Reading::program_type* in = nullptr;
   program_value from;
+
+  /// How it is cut.
+  const tessera::layout& layout() const { return in->value_of(*this).layout; }
+  /// The extent of a dimension of the whole tensor.
+  template <int Dim>
+  index_t extent() const {
+    const tessera::layout& x = layout();
+    if (Dim < 0 || Dim >= x.dims.count) in->refuse(refusal{code::dimension_not_there, Dim, x.dims.count}, "extent");
+    return x.dims[Dim].extent;
+  }
 };
 
 /// The type of a flow, whatever is noted.

@@ -17,7 +17,7 @@ struct constant_signature : function {
   template <class... Values>
   constexpr function_value on(const tensor_value& first, const Values&... rest) const {
     if (sizeof...(rest) >= decltype(signature::operands)::capacity) return {{}, refusal{code::signature_too_large, 1 + sizeof...(rest), 0}};
-    return infer_values(S, first.element, first, rest...);
+    return infer_own(S, first, rest...);
   }
 };
 

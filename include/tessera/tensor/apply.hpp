@@ -54,12 +54,12 @@ inline tensor_value value_at_hand(const tensor<dyn>& x) { return {x.layout(), x.
 ///   apply(s, [](const at::Tensor& x, …) { … }, x, …)
 ///   apply(s, [](const local_boxes& where, const at::Tensor& x, …) { … }, x, …)
 ///
-/// `compute` gives this worker's box of the result, in the first operand's element. Its gradient is LibTorch's, so it is made of
-/// differentiable functions of all operands, and does the same on every worker.
+/// `compute` gives this worker's box of the result, in the element of the operands that have gradients; constants, as indices and masks, have any.
+/// Its gradient is LibTorch's, so it is made of differentiable functions of all operands, and does the same on every worker.
 template <class Compute, class... Operands>
 tensor<dyn> apply(const signature& what, Compute&& compute, const tensor<dyn>& first, const Operands&... rest) {
   static_assert(1 + sizeof...(rest) <= decltype(signature::operands)::capacity, "an operation has at most 4 operands");
-  const function_value gives = infer_values(what, first.type(), detail::value_at_hand(first), detail::value_at_hand(rest)...);
+  const function_value gives = infer_own(what, detail::value_at_hand(first), detail::value_at_hand(rest)...);
   return detail::local_operation(what.kind, gives, {&first, &rest...}).run(compute, first.local(), rest.local()...);
 }
 

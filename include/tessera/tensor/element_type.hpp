@@ -8,14 +8,13 @@
 namespace tessera {
 namespace detail {
 
-inline at::ScalarType scalar_type(element e) {
+constexpr at::ScalarType scalar_type(element e) {
   constexpr at::ScalarType known[]{at::kDouble, at::kFloat,    at::kLong,         at::kInt,           at::kShort,  at::kChar,   at::kByte, at::kBool,
                                    at::kHalf,   at::kBFloat16, at::kComplexFloat, at::kComplexDouble, at::kUInt16, at::kUInt32, at::kUInt64};
   return known[static_cast<int>(e)];
 }
 
-/// LibTorch computes with no unsigned integers but bytes. Their bits serve, as integers wrap.
-inline bool is_unsigned(element e) { return e == element::uint16 || e == element::uint32 || e == element::uint64; }
+/// The type of a wide unsigned integer's bits.
 inline at::ScalarType signed_type(element e) {
   if (e == element::uint16) return at::kShort;
   if (e == element::uint32) return at::kInt;
@@ -77,6 +76,11 @@ inline refusal check_plain(const at::Tensor& t) {
 }
 
 }  // namespace detail
+
+/// The LibTorch type of an element: `scalar_type<ts::bfloat16>` is at::kBFloat16.
+template <class Element>
+  requires(kind_of<Element> == kind::element)
+inline constexpr at::ScalarType scalar_type = detail::scalar_type(element_of<Element>);
 
 /// Where the tensors of a team's worker lie: on the host, or on its device.
 inline c10::Device device_of(const team_state& team) {

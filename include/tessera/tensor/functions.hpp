@@ -75,6 +75,14 @@ at::Tensor compute(const softmax<Dim, Log>&, const bound_exchanges& by, const at
   return compute_softmax(by, x, Dim, Log);
 }
 
+at::Tensor compute_pad(const bound_exchanges& by, const at::Tensor& x, int dim, index_t before, const at::Scalar& n);
+template <int Dim, index_t Before, index_t After, number_kind Of>
+at::Tensor compute(const pad<Dim, Before, After, Of>& f, const bound_exchanges& by, const at::Tensor& x) {
+  return compute_pad(by, x, Dim, Before, scalar_for(f.n, Of, x));
+}
+
+inline at::Tensor compute(const cast_value& f, const at::Tensor& x) { return x.to(tessera::detail::scalar_type(f.to)); }
+
 at::Tensor compute(const matmul&, const at::Tensor& x, const at::Tensor& y);
 at::Tensor sum_of_products(const signature& what, at::TensorList x);
 template <const signature& S, std::same_as<at::Tensor>... Boxes>

@@ -2,12 +2,22 @@
 
 #include <tessera/tensor/functions.hpp>
 #include <tessera/tensor/neutral.hpp>
+#include <tessera/tensor/recomposed.hpp>
 #include <tessera/tensor/scaled_gradient.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
+
+namespace tessera::detail {
+
+// LibTorch has its first derivative alone.
+inline at::Tensor hardsigmoid(const at::Tensor& x) {
+  return recomposed(at::hardsigmoid(x), {x}, [](const std::vector<at::Tensor>& of) { return at::hardtanh(of[0] + 3, 0, 6) / 6; });
+}
+
+}  // namespace tessera::detail
 
 namespace tessera::functions {
 
@@ -49,9 +59,12 @@ TESSERA_ACTIVATIONS_OF_TWO_NUMBERS(TESSERA_FUNCTION)
 
 TESSERA_INLINE at::Tensor compute(const where&, const at::Tensor& holds, const at::Tensor& x, const at::Tensor& y) { return at::where(holds, x, y); }
 
+/// The element in which something is counted, as LibTorch does: int64 of integers and booleans.
+inline at::ScalarType counted_in(const at::Tensor& x) { return at::isIntegralType(x.scalar_type(), true) ? at::kLong : x.scalar_type(); }
+
 // Terms of half types are added in float.
 TESSERA_INLINE at::Tensor compute_sum(const local_boxes&, const at::Tensor& x, at::IntArrayRef dims) {
-  return tessera::detail::in_float([dims](const at::Tensor& a) { return dims.empty() ? a : at::sum(a, dims, false, a.scalar_type()); }, x);
+  return tessera::detail::in_float([dims](const at::Tensor& a) { return dims.empty() ? a.to(counted_in(a)) : at::sum(a, dims); }, x);
 }
 TESSERA_INLINE at::Tensor compute_mean(const local_boxes& boxes, const at::Tensor& x, at::IntArrayRef dims) {
   double count = 1;
@@ -80,17 +93,21 @@ TESSERA_INLINE at::Tensor compute_prod_over(const local_boxes&, const at::Tensor
   std::vector<index_t> inward(dims.begin(), dims.end());
   std::sort(inward.begin(), inward.end(), std::greater<>());
   return tessera::detail::in_float([&](at::Tensor a) {
-    for (const index_t d : inward) a = at::prod(a, d, false, a.scalar_type());
+    a = a.to(counted_in(a));
+    if (a.dim() == static_cast<index_t>(dims.size())) return at::prod(a);
+    for (const index_t d : inward) a = at::prod(a, d);
     return a;
   }, x);
 }
+/// What is asked of all, in LibTorch's element.
+inline at::Tensor answered(const at::Tensor& y, const at::Tensor& of) { return of.scalar_type() == at::kByte ? y.to(at::kByte) : y; }
 TESSERA_INLINE at::Tensor compute_any_over(const local_boxes&, const at::Tensor& x, at::IntArrayRef dims) {
   const at::Tensor b = x.to(at::kBool);
-  return dims.empty() ? b : at::any(b, dims, false);
+  return answered(dims.empty() ? b : at::any(b, dims, false), x);
 }
 TESSERA_INLINE at::Tensor compute_all_over(const local_boxes&, const at::Tensor& x, at::IntArrayRef dims) {
   const at::Tensor b = x.to(at::kBool);
-  return dims.empty() ? b : at::all(b, dims, false);
+  return answered(dims.empty() ? b : at::all(b, dims, false), x);
 }
 
 TESSERA_INLINE at::Tensor compute(const matmul&, const at::Tensor& x, const at::Tensor& y) {
@@ -101,10 +118,25 @@ TESSERA_INLINE at::Tensor sum_of_products(const signature& what, at::TensorList 
   for (const letters& l : what.operands) text.append(text.empty() ? "" : ",").append(l.begin(), l.end());
   text.append("->").append(what.result.begin(), what.result.end());
   const at::ScalarType e = x[0].scalar_type();
-  if (!at::isReducedFloatingType(e)) return at::einsum(text, x);
+  // LibTorch mixes narrow integers with their counts where it sums one operand alone.
+  const at::ScalarType sums = at::isReducedFloatingType(e) ? at::kFloat : counted_in(x[0]);
+  if (sums == e) return at::einsum(text, x);
   std::vector<at::Tensor> wide;
-  for (const at::Tensor& one : x) wide.push_back(one.to(at::kFloat));
+  for (const at::Tensor& one : x) wide.push_back(one.to(sums));
   return at::einsum(text, wide).to(e);
+}
+TESSERA_INLINE at::Tensor compute_pad(const bound_exchanges& by, const at::Tensor& x, int dim, index_t before, const at::Scalar& n) {
+  const at::Tensor used = by.exchanged(x, 0);
+  const local_box& result = by.boxes.result;
+  if (result.empty()) return tessera::detail::empty_result(result.held, {used}, x.scalar_type());
+  const index_t lo = result.first(dim) - before;
+  const interval reads{lo, lo + result.size(dim)}, has = tessera::held_by(by.ways[0].to->layout(), by.team->rank())[dim][0], taken = overlap(reads, has);
+  frame around{{}, {}, n};
+  around.before.resize(result.held.count);
+  around.behind.resize(result.held.count);
+  around.before[dim] = taken.empty() ? reads.size() : taken.lo - reads.lo;
+  around.behind[dim] = taken.empty() ? 0 : reads.hi - taken.hi;
+  return around.around(used.narrow(dim, taken.empty() ? 0 : taken.lo - has.lo, taken.size()));
 }
 TESSERA_INLINE at::Tensor reshaped(const local_boxes& boxes, const at::Tensor& x) { return x.reshape(tessera::detail::sizes_of(boxes.result.held)); }
 
@@ -150,9 +182,19 @@ TESSERA_INLINE at::Tensor compute_var(const bound_exchanges& by, const at::Tenso
 
 TESSERA_INLINE at::Tensor compute_norm(const bound_exchanges& by, const at::Tensor& x, at::IntArrayRef dims, double p, combine with) {
   const at::Tensor size = at::abs(x.to(at::kDouble));
-  if (with == combine::max) return extreme(by, 0, size, dims, with).to(x.scalar_type());
+  if (with == combine::max) {  // all that are as large share the gradient: y = most + (n − n) / n, where n counts them and has the gradient of their sum
+    const at::Tensor most = extreme(by, 0, size.detach(), dims, with), all = kept(most, dims);
+    const at::Tensor hit = (size == all).logical_or(at::isnan(all).logical_and(at::isnan(size))).to(at::kDouble);
+    const at::Tensor count = summed(by, 1, hit * tessera::detail::with_gradient(at::ones_like(hit), size), dims), n = count.detach();
+    return (most + (count - n) / n.clamp_min(1)).to(x.scalar_type());
+  }
   if (p == 1) return summed(by, 0, size, dims).to(x.scalar_type());
-  const at::Tensor total = summed(by, 0, at::pow(size, p), dims);
+  const auto powers = [&] {
+    if (p >= 1) return at::pow(size, p);
+    const at::Tensor is_there = (size != 0).to(size.scalar_type());  // at zero a root has no gradient, and its own is 0 of what comes
+    return at::pow(size + (1 - is_there), p) * is_there;
+  };
+  const at::Tensor total = summed(by, 0, powers(), dims);
   const at::Tensor none = total == 0;  // where the root has no gradient
   return at::where(none, total, at::pow(at::where(none, at::ones_like(total), total), 1 / p)).to(x.scalar_type());
 }

@@ -18,16 +18,19 @@ class scaled_backward final : public torch::autograd::Node {
   at::Scalar by_;
 };
 
-/// x itself, whose gradient is multiplied by a number.
-inline at::Tensor with_scaled_gradient(const at::Tensor& x, const at::Scalar& by) {
-  if (!c10::GradMode::is_enabled() || !x.requires_grad()) return x;
+/// A tensor like x, whose gradient is that of x, multiplied by a number.
+inline at::Tensor with_gradient(const at::Tensor& value, const at::Tensor& x, const at::Scalar& by = 1) {
+  if (!c10::GradMode::is_enabled() || !x.requires_grad()) return value;
   if (x._fw_grad(0).defined()) throw error(refusal{code::forward_mode});
-  const at::Tensor y = at::alias(x);
+  const at::Tensor y = at::alias(value);
   refuse_writing(y);
   const auto node = make_node<scaled_backward>(by);
   node->add_next_edge(torch::autograd::impl::gradient_edge(x));
   torch::autograd::impl::set_gradient_edge(y, {node, node->add_input_metadata(y)});
   return y;
 }
+
+/// x itself, whose gradient is multiplied by a number.
+inline at::Tensor with_scaled_gradient(const at::Tensor& x, const at::Scalar& by) { return with_gradient(x, x, by); }
 
 }  // namespace tessera::detail

@@ -74,7 +74,7 @@ class torch_boxes final : public device_boxes {
 
   // Of unsigned integers as signed ones, so that the larger of one kind is the larger of the other; and back.
   static at::Tensor ordered(const at::Tensor& x, element e, combine with) {
-    if (!detail::is_unsigned(e) || (with != combine::max && with != combine::min)) return x;
+    if (!is_wide_unsigned(e) || (with != combine::max && with != combine::min)) return x;
     if (e == element::uint16) return x.bitwise_xor(std::numeric_limits<std::int16_t>::min());
     if (e == element::uint32) return x.bitwise_xor(std::numeric_limits<std::int32_t>::min());
     return x.bitwise_xor(std::numeric_limits<std::int64_t>::min());

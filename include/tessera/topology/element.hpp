@@ -131,6 +131,8 @@ constexpr index_t bytes_at(int place, type_list<T...>) {
 
 constexpr index_t bytes_of(element e) { return detail::bytes_at(static_cast<int>(e), detail::element_types{}); }
 
+/// LibTorch computes with no unsigned integers but bytes. Their bits serve, as integers wrap.
+constexpr bool is_wide_unsigned(element e) { return e == element::uint16 || e == element::uint32 || e == element::uint64; }
 constexpr bool is_half(element e) { return e == element::float16 || e == element::bfloat16; }
 constexpr bool is_complex(element e) { return e == element::complex64 || e == element::complex128; }
 

@@ -1,32 +1,35 @@
 #pragma once
 
-#include <tessera/operation/functions/function.hpp>
+#include <tessera/operation/functions/elementwise.hpp>
 #include <tessera/operation/functions/operands.hpp>
 
 namespace tessera {
 
 namespace functions {
 
-/// x[…, i, k] y[…, k, j] → [… i, j].
+/// x[…, i, k] y[…, k, j] → [… i, j]. Dimensions before the last two are compared from the last one on, as those of elementwise functions.
 struct matmul : function {
   static constexpr const char* name = "matmul";
   static constexpr saved saves = saved::operands;
-  constexpr signature what(const layout& x, const layout&) const {
-    signature s;
-    s.kind = linearity::multilinear;
-    letters left = letters_of(x.dims.count - 2);
-    letters right = left;
-    letters out = left;
-    for (char c : {'x', 'z'}) left.push(c);
-    for (char c : {'z', 'y'}) right.push(c);
-    for (char c : {'x', 'y'}) out.push(c);
-    s.operands.push(left);
-    s.operands.push(right);
-    s.result = out;
+  constexpr signature what(const layout& x, const layout& y) const {
+    for (const layout* each : {&x, &y})
+      if (each->dims.count < 2) return refused(refusal{code::operand_of_other_dimensions, each == &y, 2, each->dims.count});
+    const layout* const both[]{&x, &y};
+    signature s = detail::element_by_element(linearity::multilinear, both, 2, 2);
+    for (char c : {'x', 'z'}) s.operands[0].push(c);
+    for (char c : {'z', 'y'}) s.operands[1].push(c);
+    for (char c : {'x', 'y'}) s.result.push(c);
     return s;
   }
   constexpr function_value on(const tensor_value& x, const tensor_value& y) const {
-    return infer_values(what(x.layout, y.layout), x.element, x, y);
+    return local(what(x.layout, y.layout), takes::numbers, gives::same, x, y);
+  }
+
+ private:
+  static constexpr signature refused(const refusal& why) {
+    signature s;
+    s.why = why;
+    return s;
   }
 };
 
@@ -44,13 +47,14 @@ struct einsum : function {
   }
   template <class... Values>
   constexpr function_value on(const tensor_value& x, const Values&... rest) const {
-    return infer_values(what(), x.element, x, rest...);
+    return local(what(), takes::numbers, gives::same, x, rest...);
   }
 };
 
 }  // namespace functions
 
-/// x[…, i, k] y[…, k, j]; a contraction over a dimension that both have cut alike is partial.
+/// x[…, i, k] y[…, k, j]; a contraction over a dimension that both have cut alike is partial. Of the dimensions before them, one that an operand lacks or has
+/// one uncut element of is repeated.
 template <class X, class Y>
   requires(DistributedTensor<X> || DistributedTensor<Y>)
 constexpr auto matmul(const X& x, const Y& y) {

@@ -17,19 +17,20 @@ constexpr bool repeated(const layout& x, int dim, const layout& other, int at) {
   return !one_extent && (other.dims[at].extent != 1 || other.part_count(at) > 1);
 }
 
-constexpr signature element_by_element(linearity kind, const layout* const* x, int count) {
+// Of all dimensions but so many at the end.
+constexpr signature element_by_element(linearity kind, const layout* const* x, int count, int without = 0) {
   signature s;
   s.kind = kind;
   int most = 0;
   for (int o = 0; o < count; ++o)
-    if (x[o]->dims.count > most) most = x[o]->dims.count;
+    if (x[o]->dims.count - without > most) most = x[o]->dims.count - without;
   s.result = letters_of(most);
   for (int o = 0; o < count; ++o) {
-    const int lacking = most - x[o]->dims.count;
+    const int lacking = most - x[o]->dims.count + without;
     letters own;
-    for (int d = 0; d < x[o]->dims.count; ++d) {
+    for (int d = 0; d < x[o]->dims.count - without; ++d) {
       bool once = false;
-      for (int other = 0; other < count; ++other) once = once || repeated(*x[o], d, *x[other], d + lacking - most + x[other]->dims.count);
+      for (int other = 0; other < count; ++other) once = once || repeated(*x[o], d, *x[other], d + lacking - most + x[other]->dims.count - without);
       own.push(static_cast<char>((once ? 'A' : 'a') + lacking + d));
     }
     s.operands.push(own);
@@ -141,6 +142,7 @@ struct where : function {
   constexpr function_value on(const tensor_value& holds, const tensor_value& x, const tensor_value& y) const {
     if (holds.element != element::boolean) return {{}, refusal{code::wrong_element, element::boolean, holds.element}};
     if (x.element != y.element) return {{}, refusal{code::wrong_element, x.element, y.element}};
+    if (const refusal why = check_takes(takes::arithmetic, x.element); !why.ok()) return {{}, why};
     static_vector<operand, 4> operands = no_items<operand, 4>;
     for (const tensor_value* v : {&holds, &x, &y}) operands.push({v->layout, !has_cotangent(v->element)});
     const inferred chosen = infer(what(holds.layout, x.layout, y.layout), operands);

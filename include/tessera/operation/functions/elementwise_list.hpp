@@ -44,7 +44,7 @@
   f(softsign, nonlinear, reals, same, everything, x / (1 + at::abs(x)))        \
   f(selu, nonlinear, reals, same, operands, at::selu(x))                       \
   f(mish, nonlinear, reals, same, operands, at::mish(x))                       \
-  f(hardsigmoid, nonlinear, reals, same, operands, at::hardsigmoid(x))         \
+  f(hardsigmoid, nonlinear, reals, same, operands, tessera::detail::hardsigmoid(x)) \
   f(hardswish, nonlinear, reals, same, operands, at::hardswish(x))             \
   f(floor, nonlinear, ordered, same, nothing, at::floor(x))                    \
   f(ceil, nonlinear, ordered, same, nothing, at::ceil(x))                      \
@@ -54,10 +54,10 @@
   f(isnan, nonlinear, everything, booleans, nothing, at::isnan(x))             \
   f(isinf, nonlinear, everything, booleans, nothing, at::isinf(x))             \
   f(isfinite, nonlinear, everything, booleans, nothing, at::isfinite(x))       \
-  f(logical_not, nonlinear, everything, booleans, nothing, at::logical_not(x))
+  f(logical_not, nonlinear, arithmetic, booleans, nothing, at::logical_not(x))
 
 #define TESSERA_FUNCTIONS_OF_TWO(f)                                               \
-  f(add, additive, everything, same, passes, at::add(x, y))                       \
+  f(add, additive, arithmetic, same, passes, at::add(x, y))                       \
   f(sub, additive, numbers, same, nothing, at::sub(x, y))                         \
   f(mul, multilinear, everything, same, operands, at::mul(x, y))                  \
   f(div, nonlinear, fractions, same, operands, at::div(x, y))                     \
@@ -74,9 +74,9 @@
   f(le, nonlinear, ordered, booleans, nothing, at::le(x, y))                      \
   f(gt, nonlinear, ordered, booleans, nothing, at::gt(x, y))                      \
   f(ge, nonlinear, ordered, booleans, nothing, at::ge(x, y))                      \
-  f(logical_and, nonlinear, everything, booleans, nothing, at::logical_and(x, y)) \
-  f(logical_or, nonlinear, everything, booleans, nothing, at::logical_or(x, y))   \
-  f(logical_xor, nonlinear, everything, booleans, nothing, at::logical_xor(x, y))
+  f(logical_and, nonlinear, arithmetic, booleans, nothing, at::logical_and(x, y)) \
+  f(logical_or, nonlinear, arithmetic, booleans, nothing, at::logical_or(x, y))   \
+  f(logical_xor, nonlinear, arithmetic, booleans, nothing, at::logical_xor(x, y))
 
 #define TESSERA_FUNCTIONS_OF_A_NUMBER(f)                                               \
   f(times, mul, additive, numbers, same, nothing, at::mul(x, n))                       \

@@ -8,14 +8,14 @@
 
 // The functions that reduce dimensions, each in one line: name, how it depends on its operand, which elements it takes, which it gives,
 // what backward reads, and what combines the terms that workers have of a cut dimension.
-#define TESSERA_REDUCTIONS(f)                                \
-  f(sum, multilinear, everything, same, nothing, sum)        \
-  f(mean, multilinear, fractions, same, nothing, sum)        \
-  f(amax, nonlinear, ordered, same, everything, max)         \
-  f(amin, nonlinear, ordered, same, everything, min)         \
-  f(prod_over, nonlinear, numbers, same, everything, prod)   \
-  f(any_over, nonlinear, everything, booleans, nothing, any) \
-  f(all_over, nonlinear, everything, booleans, nothing, all)
+#define TESSERA_REDUCTIONS(f)                                   \
+  f(sum, multilinear, everything, counts, nothing, sum)         \
+  f(mean, multilinear, fractions, same, nothing, sum)           \
+  f(amax, nonlinear, ordered, same, everything, max)            \
+  f(amin, nonlinear, ordered, same, everything, min)            \
+  f(prod_over, nonlinear, everything, counts, everything, prod) \
+  f(any_over, nonlinear, everything, answers, nothing, any)     \
+  f(all_over, nonlinear, everything, answers, nothing, all)
 
 namespace tessera {
 
@@ -34,13 +34,26 @@ constexpr signature reduced(const layout& x, linearity kind, combine with = comb
   return s;
 }
 
-#define TESSERA_FUNCTION(function_name, kind, elements, result, reads, with)                                                      \
-  template <int... Dims>                                                                                                          \
-  struct function_name : function {                                                                                               \
-    static constexpr const char* name = #function_name;                                                                           \
-    static constexpr saved saves = saved::reads;                                                                                  \
-    constexpr signature what(const layout& x) const { return reduced<Dims...>(x, linearity::kind, combine::with); }               \
-    constexpr function_value on(const tensor_value& x) const { return local(what(x.layout), takes::elements, gives::result, x); } \
+/// What is counted of x, unless x is terms that are counted in a wider element: of integers that wrap, and of booleans, the count of a sum is no sum
+/// of counts.
+constexpr function_value counted(function_value y, const tensor_value& x) {
+  if (!y.why.ok() || x.element == y.result.element || y.result.element == element::boolean) return y;
+  for (int a = 0; a < x.layout.roles.count; ++a)
+    if (x.layout.roles[a].kind == role::partial && x.layout.mesh.axes[a].extent > 1) y.why = refusal{code::nonlinear_on_partial, x.layout.mesh.axes[a].name, 0};
+  for (int d = 0; d < x.layout.dims.count; ++d)
+    if (x.layout.dims[d].kind == cover::pending && !x.layout.dims[d].tiles()) y.why = refusal{code::pending_not_linear, 0, d};
+  return y;
+}
+
+#define TESSERA_FUNCTION(function_name, kind, elements, result, reads, with)                                        \
+  template <int... Dims>                                                                                            \
+  struct function_name : function {                                                                                 \
+    static constexpr const char* name = #function_name;                                                             \
+    static constexpr saved saves = saved::reads;                                                                    \
+    constexpr signature what(const layout& x) const { return reduced<Dims...>(x, linearity::kind, combine::with); } \
+    constexpr function_value on(const tensor_value& x) const {                                                      \
+      return counted(local(what(x.layout), takes::elements, gives::result, x), x);                                  \
+    }                                                                                                               \
   };
 TESSERA_REDUCTIONS(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
@@ -105,7 +118,7 @@ struct var : function {
   }
 };
 
-/// (Σ |x|ᵖ)^(1/p); the largest |x| where p is infinite, and a maximum is exchanged.
+/// (Σ |x|ᵖ)^(1/p); the largest |x| where p is infinite: a maximum is exchanged, and how many there are, which share its gradient.
 template <combine With, int... Dims>
 struct norm : function {
   static constexpr const char* name = "norm";
@@ -122,6 +135,7 @@ struct norm : function {
   constexpr exchange_values exchanges(const tensor_value& x) const {
     exchange_values all = no_items<exchange_value, 4>;
     all.push(combining<Dims...>(x.layout, on(x).result.layout, With, element::float64));
+    if (With == combine::max) all.push(combining<Dims...>(x.layout, on(x).result.layout, combine::sum, element::float64));
     return all;
   }
 };

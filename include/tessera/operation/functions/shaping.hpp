@@ -53,7 +53,7 @@ struct permute : function {
     const refusal count = given == x.dims.count ? refusal{} : refusal{code::operand_of_other_dimensions, 0, given, x.dims.count};
     return shaped(x, first_of(count, check_dims<Dims...>(x)), [](signature& s, const letters& own) { (s.result.push(own[Dims]), ...); });
   }
-  constexpr function_value on(const tensor_value& x) const { return infer_values(what(x.layout), x.element, x); }
+  constexpr function_value on(const tensor_value& x) const { return local(what(x.layout), takes::everything, gives::same, x); }
 };
 
 /// Two dimensions exchanged.
@@ -68,7 +68,7 @@ struct transpose : function {
       s.result[Second] = own[First];
     });
   }
-  constexpr function_value on(const tensor_value& x) const { return infer_values(what(x.layout), x.element, x); }
+  constexpr function_value on(const tensor_value& x) const { return local(what(x.layout), takes::everything, gives::same, x); }
 };
 
 /// New dimensions of one element; they are those of the result.
@@ -87,7 +87,7 @@ struct unsqueeze : function {
       }
     });
   }
-  constexpr function_value on(const tensor_value& x) const { return infer_values(what(x.layout), x.element, x); }
+  constexpr function_value on(const tensor_value& x) const { return local(what(x.layout), takes::everything, gives::same, x); }
 };
 
 /// Without these dimensions, which have one element each.
@@ -107,7 +107,7 @@ struct squeeze : function {
       }
     });
   }
-  constexpr function_value on(const tensor_value& x) const { return infer_values(what(x.layout), x.element, x); }
+  constexpr function_value on(const tensor_value& x) const { return local(what(x.layout), takes::everything, gives::same, x); }
 };
 
 /// A dimension of one element repeated.
@@ -125,7 +125,7 @@ struct expand : function {
       s = s.whole(letter).added('Z', Extent);
     });
   }
-  constexpr function_value on(const tensor_value& x) const { return infer_values(what(x.layout), x.element, x); }
+  constexpr function_value on(const tensor_value& x) const { return local(what(x.layout), takes::everything, gives::same, x); }
 };
 
 /// Neighbouring dimensions as one; a cut of the first becomes a cut in grains.
@@ -144,7 +144,7 @@ struct flatten : function {
       }
     });
   }
-  constexpr function_value on(const tensor_value& x) const { return infer_values(what(x.layout), x.element, x); }
+  constexpr function_value on(const tensor_value& x) const { return local(what(x.layout), takes::everything, gives::same, x); }
 };
 
 /// A dimension as two, the inner one of an extent; a cut in grains of a multiple of it becomes a cut of the outer one.
@@ -162,7 +162,7 @@ struct unflatten : function {
       s = s.split(own[Dim], 'Y', 'Z', Inner);
     });
   }
-  constexpr function_value on(const tensor_value& x) const { return infer_values(what(x.layout), x.element, x); }
+  constexpr function_value on(const tensor_value& x) const { return local(what(x.layout), takes::everything, gives::same, x); }
 };
 
 /// The elements [Begin, End) of a dimension; an End below 0 counts from the far end. Of a cut one each worker keeps what it held.
@@ -180,7 +180,7 @@ struct slice : function {
       s = s.narrowed(own[Dim], Begin, end);
     });
   }
-  constexpr function_value on(const tensor_value& x) const { return infer_values(what(x.layout), x.element, x); }
+  constexpr function_value on(const tensor_value& x) const { return local(what(x.layout), takes::everything, gives::same, x); }
 };
 
 }  // namespace functions
