@@ -294,6 +294,9 @@ static_assert(bad::program.count >= 0);
 #elif defined(NOTHING_LEFT)  // expect: [tessera.layer.nothing_left] && at_layer<0, && tessera::padding_leaves_nothing<tessera::its::dimension<2>, tessera::its::extent<8>, tessera::its::result<0>>
 using bad = ts::sequential<images<image>, nn::conv_transpose<6, ts::kernel<1, 1>, ts::padding<4, 0>>, nn::relu>;
 static_assert(bad::program.count >= 0);
+#elif defined(INTEGER_WEIGHTS)  // expect: [tessera.tensor.cotangent] && at_layer<1, && tessera::element_has_no_cotangent<>
+using bad = ts::sequential<ts::tensor<image, ts::shape<batch, ts::dim<3>, ts::dim<8>, ts::dim<8>>, std::int32_t>, nn::relu, nn::conv<6, ts::kernel<3, 3>>>;
+static_assert(bad::program.count >= 0);
 #elif defined(GROUPS_THAT_DO_NOT_DIVIDE)  // expect: [tessera.layer.groups] && at_layer<0, && tessera::groups_do_not_divide<tessera::its::in<3>, tessera::its::out<6>, tessera::its::groups<2>>
 using bad = ts::sequential<images<image>, nn::conv_transpose<6, ts::kernel<3, 3>, ts::groups<2>>>;
 static_assert(bad::program.count >= 0);

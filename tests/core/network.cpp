@@ -942,8 +942,8 @@ TEST_CASE("a transposed convolution moves the input's halo or the result's terms
     const contraction what = layer.what();
     const detail::contraction_form form(x, what);
     index_t least = INT64_MAX;
-    for (unsigned spread = 0; spread < 4; ++spread) least = std::min(least, detail::moved(form.plan({{}, {}, spread})));
-    return least == detail::moved(form.plan(detail::cheapest(form, what, {})));
+    for (unsigned spread = 0; spread < 4; ++spread) least = std::min(least, detail::moved(form.plan({{}, {}, spread}), element::float32));
+    return least == detail::moved(form.plan(detail::cheapest(form, what, element::float32, {})), element::float32);
   };
   STATIC_REQUIRE(best(nn::conv_transpose<2, kernel<5, 5>, padding<2>>{}));
   STATIC_REQUIRE(best(nn::conv_transpose<3, kernel<4, 3>, stride<2, 3>>{}));

@@ -53,6 +53,13 @@ std::string judge_layer(const layer_case& c, long& refused, const carried& over 
 /// The same of tensors on devices, over NCCL, with a machine of no devices behind them.
 std::string judge_layer_on_devices(const layer_case& c, long& refused);
 
+/// The case with numbers of another element; nothing where it has none.
+std::optional<layer_case> of_element(layer_case c, element e);
+
+/// What is wrong with a layer whose plan takes the elements of a case: that it then runs, forward and for derivatives of every order, gives the elements
+/// that it planned, and in double and complex128 LibTorch's numbers, as far as LibTorch goes.
+std::string judge_orders(const layer_case& c);
+
 /// Simpler options, for the shrinker: fewer, smaller, one dimension of a kernel less.
 template <class With>
 void each_simpler_option(const layer_case& c, const With& with) {

@@ -32,6 +32,7 @@ constexpr const char* about =
     "  devices    the same over NCCL, between devices that are threads of this process\n"
     "  layers     layers under rolled options on tensors that lie anyhow, against LibTorch's: outputs, gradients, a step, buffers;\n"
     "             with --on-devices on such devices\n"
+    "  orders     layers of every element, which run where their plan says so, with derivatives of every order\n"
     "A case that fails is made smaller and printed as a line that --case runs again.";
 constexpr const char* statuses =
     "Exit status: 0 when all is right, 1 when a case fails, 2 when an option or a case has no meaning.";
@@ -85,6 +86,8 @@ int try_one(const std::string& line) {
     return right ? 0 : 1;
   }
 #ifdef FUZZ_EXCHANGES
+  if (constexpr const char* orders = "orders "; line.rfind(orders, 0) == 0)
+    if (const auto c = parse_layer(line.substr(std::strlen(orders))); c && legal(*c)) return shown("orders", *c, judge_orders) ? 0 : 1;
   long refused = 0;
   if (const auto c = parse_layer(line); c && legal(*c))
     return std::max(shown("layer", *c, [&](const layer_case& l) { return judge_layer(l, refused); }) ? 0 : 1,
@@ -145,6 +148,37 @@ int try_all(const std::string& what, long count, std::uint64_t seed, const Roll&
   return failed;
 }
 
+#ifdef FUZZ_EXCHANGES
+/// Judges `count` rolled cases of one layer, or of each, under every element. How many failed.
+int try_orders(const std::string& only, long count, std::uint64_t seed) {
+  int failed = 0;
+  long tried = 0;
+  const auto began = std::chrono::steady_clock::now();
+  for (const std::string& layer : layer_names()) {
+    if (!only.empty() && only != layer) continue;
+    int of_layer = 0;
+    for (long i = 0; i < count && of_layer < 3; ++i)
+      for (int e = 0; e < tessera::number_of_elements && of_layer < 3; ++e) {
+        dice d{seed * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(i) * 0xd1342543de82ef95u};
+        const auto c = of_element(roll_layer(layer, d), static_cast<tessera::element>(e));
+        if (!c || !legal(*c)) continue;
+        ++tried;
+        const std::string why = judged(*c, judge_orders);
+        if (why.empty()) continue;
+        ++of_layer;
+        std::printf("%s %ld of %s: %s\n  --case 'orders %s'\n", layer.c_str(), i, tessera::name_of(static_cast<tessera::element>(e)), why.c_str(), text_of(*c).c_str());
+        const auto small = shrunk(*c, [&](const auto& s) { return legal(s) && kind_of_failure(judged(s, judge_orders)) == kind_of_failure(why); });
+        std::printf("  smaller: %s\n  --case 'orders %s'\n", judged(small, judge_orders).c_str(), text_of(small).c_str());
+        std::fflush(stdout);
+      }
+    failed += of_layer;
+  }
+  std::printf("%ld layers of every element, derivatives of every order, seed %llu, %d failed, %.1f s\n", tried, static_cast<unsigned long long>(seed), failed,
+              std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
+  return failed;
+}
+#endif
+
 /// The same of changes of layout.
 template <class Judge>
 int try_changes(const char* what, long count, std::uint64_t seed, const limits& most, const std::vector<std::string>& elements, const Judge& judge) {
@@ -174,6 +208,7 @@ int main(int argc, char** argv) {
   long exchanges = 5000;
   long devices = 300;
   long layers = 300;
+  long orders = 0;
   std::string layer;
   bool on_devices = false;
   std::uint64_t seed = static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count()) % 1500000;
@@ -193,6 +228,7 @@ int main(int argc, char** argv) {
 #ifdef FUZZ_EXCHANGES
   only->check(CLI::IsMember(layer_names()));
 #endif
+  app.add_option("--orders", orders, "how many cases of each layer under every element, and nothing else")->check(count)->type_name("N");
   app.add_flag("--on-devices", on_devices, "layers on devices that are threads of this process, and no plans and exchanges");
   app.add_option("--seed", seed, "of the clock unless said")->type_name("S");
   app.add_option("--case", line, "only this one: a change as a plan and as an exchange, or a layer");
@@ -207,12 +243,12 @@ int main(int argc, char** argv) {
   if (!file.empty()) return try_lines(file);
 
   int failed = 0;
-  const bool changes = layer.empty() && !on_devices;
+  const bool changes = layer.empty() && !on_devices && orders == 0;
   if (changes) failed += try_changes("plans", plans, seed, {}, {"double"}, judge_plan);
 #ifdef FUZZ_EXCHANGES
   if (changes) failed += try_changes("exchanges", exchanges, seed, {10, 200}, element_names(), [](const fuzz_case& c) { return judge_exchange(c); });
   if (changes) failed += try_changes("over NCCL", devices, seed, {6, 100}, element_names(), judge_on_devices);
-  failed += try_layers(layer, layers, seed, on_devices);
+  failed += orders > 0 ? try_orders(layer, orders, seed) : try_layers(layer, layers, seed, on_devices);
 #endif
   return failed == 0 ? 0 : 1;
 }

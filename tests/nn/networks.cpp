@@ -358,15 +358,6 @@ TEST_CASE("a dynamic tensor that is not the network's input is refused") {
   });
 }
 
-TEST_CASE("a network of a type without gradients is refused") {
-  struct over : axis<2> {};
-  using input = tensor<partition<mesh<over>, blocks<over>, whole>, shape_of<4, 5>, std::int64_t>;
-  judge_team<mesh<over>>([](auto& t) {
-    const std::string s = said_by([&] { nn::sequential<input, nn::linear<3>>(t, seed{1}); });
-    return says(s, {"[tessera.tensor.cotangent]", "[0.weight]"}) ? "" : s;
-  });
-}
-
 namespace {
 
 /// Whether checked mode names what has drifted on worker 3 of a network, by its key; of no key, whether the network runs.

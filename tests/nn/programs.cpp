@@ -207,6 +207,7 @@ TEST_CASE("what does not fit in a program of values is thrown where it is added,
   says(said_of([&] { y | nn::conv_transpose_layer{.out = 4, .kernel = {3, 3}, .groups = 2}; }), "[tessera.layer.groups]");
   says(said_of([&] { y | nn::linear_layer{.out = 4, .cut_out = {"nowhere"}}; }), "[tessera.");
   says(said_of([&] { y | nn::conv_layer{.out = 4, .kernel = {3, 3}, .weights_as = element::int32}; }), "[tessera.tensor.cotangent]");
+  says(said_of([&] { other.input({value_of<N::image>.layout, element::int32}) | nn::conv_layer{.out = 4, .kernel = {3, 3}}; }), "[tessera.tensor.cotangent]");
   says(said_of([&] { x + extra; }), "[tessera.shape.extent]");
   says(said_of([&] { x + other.input<N::image>(); }), "[tessera.network.flow]");
   says(said_of([&] { y | two_of_one{}; }), "[tessera.network.results]");

@@ -18,8 +18,11 @@ class bound_layer {
   bound_layer(team_handle of, const layer_plan& plan, element first = element::float64) : team(std::move(of)), outputs(held_by(plan.raw(), team->rank())), sizes(tessera::detail::sizes_of(outputs)) {
     for (int i = 0; i < plan.inputs(); ++i) inputs.push_back({team->place(plan.given(i)), team->place(plan.used(i))});
     for (int i = 0; i < plan.exchanges(); ++i) exchanges.push_back({team->place(plan.from(i)), team->place(plan.to(i))});
-    for (int i = 0; i < plan.outputs(); ++i) results.push_back({team->place(plan.raw(i)), team->place(plan.output(i))});
-    if (plan.outputs() > 0) gives = tessera::detail::scalar_type(plan.element_of(0, first));
+    for (int i = 0; i < plan.outputs(); ++i) {
+      results.push_back({team->place(plan.raw(i)), team->place(plan.output(i))});
+      gives.push_back(tessera::detail::scalar_type(plan.element_of(i, first)));
+      travels.push_back(tessera::detail::scalar_type(plan.travels_in(i, first)));
+    }
     for (int r = 0; r < team->carrier().size(); ++r) {
       const auto empty = [r](const layout& x) { return cutting{x}.elements_of(r) == 0; };
       bool none = empty(plan.raw());
@@ -36,7 +39,8 @@ class bound_layer {
   std::vector<way> results;    ///< as it gives them → as they leave
   holding outputs;             ///< what the local operation gives on this worker, of the first result
   std::vector<index_t> sizes;  ///< of it
-  at::ScalarType gives{};      ///< the first result's
+  std::vector<at::ScalarType> gives;    ///< the elements of the results
+  std::vector<at::ScalarType> travels;  ///< those in which they leave
   bool is_empty = false;       ///< this worker lacks what the operation takes, its weight, or what it gives
   bool some_are_empty = false; ///< some worker does
 
@@ -85,14 +89,18 @@ class bound_layer {
   }
   /// What goes between local operations.
   at::Tensor exchanged(const at::Tensor& x, std::size_t i) const { return carried(x, exchanges[i]); }
-  /// A result as it leaves.
-  at::Tensor leaving(const at::Tensor& y, std::size_t i = 0) const { return carried(y, results[i]); }
+  /// A result as it leaves; one of a half type may be given in a wider element.
+  at::Tensor leaving(const at::Tensor& y, std::size_t i = 0) const { return rounded(left(y, i), gives[i]); }
+  /// The same before it is rounded: in the element in which it travels, or as it is given where it does not.
+  at::Tensor left(const at::Tensor& y, std::size_t i = 0) const { return carried(results[i].from == results[i].to ? y : rounded(y, travels[i]), results[i]); }
   /// The result of a local operation that is not linear in all its operands.
   at::Tensor tied(const at::Tensor& y, const std::vector<at::Tensor>& operands) const {
     return some_are_empty ? tessera::detail::tied(y, operands) : y;
   }
 
  private:
+  // Of numbers that float; what another element means is refused where it is checked.
+  static at::Tensor rounded(const at::Tensor& y, at::ScalarType to) { return y.is_floating_point() && at::isFloatingType(to) ? y.to(to) : y; }
   // What changes nothing is asked no more: tensors were checked before they came here, results are when they leave.
   at::Tensor carried(const at::Tensor& x, const way& by) const {
     return by.from == by.to && !team->checked ? x : change_layout(team, by.from, by.to, x);

@@ -74,7 +74,7 @@ at::Tensor forward_function(const F& f, const call& c, tessera::detail::indices<
   const at::Tensor y = [&] {
     if constexpr (requires { f.what(c.layer.inputs[Place].to->layout()...); }) {
       const tessera::detail::computing<F> compute{f};
-      if (where.result.empty()) return tessera::detail::empty_result(where.result.held, c.operands, c.layer.gives);
+      if (where.result.empty()) return tessera::detail::empty_result(where.result.held, c.operands, c.layer.gives[0]);
       if constexpr (std::is_invocable_v<decltype(compute), const local_boxes&, decltype(c.operand(Place))...>) return compute(where, c.operand(Place)...);
       else return compute(c.operand(Place)...);
     } else {

@@ -14,6 +14,32 @@ inline drawn_numbers drawn(const nn::call& c) {
   return now;
 }
 
+/// How a convolution goes over its operand.
+struct convolving {
+  const std::vector<index_t>&step, &padding, &dilation;
+  bool transposed;
+  const std::vector<index_t>& further;
+  index_t groups;
+
+  at::Tensor of(const at::Tensor& x, const at::Tensor& w, const std::optional<at::Tensor>& bias) const {
+    return at::convolution(x, w, bias, step, padding, dilation, transposed, further, groups);
+  }
+};
+
+/// A convolution of any element: LibTorch's kernels are of real numbers, so one of complex ones is three of these, as its own function for them has it.
+/// Parts are taken of the operands in their order, so that backward has their gradients in the order in which other workers have them.
+inline at::Tensor convolved(const at::Tensor& x, const at::Tensor& w, const std::optional<at::Tensor>& bias, const convolving& how) {
+  if (!x.is_complex()) return how.of(x, w, bias);
+  const auto of = [&](const auto& part, bool biased) {
+    const at::Tensor of_x = part(x), of_w = part(w);
+    return how.of(of_x, of_w, biased && bias ? std::optional(part(*bias)) : std::nullopt);
+  };
+  const at::Tensor re = of([](const at::Tensor& z) { return at::real(z); }, true);
+  const at::Tensor im = of([](const at::Tensor& z) { return at::imag(z); }, false);
+  const at::Tensor both = of([](const at::Tensor& z) { return at::real(z) + at::imag(z); }, true);
+  return at::complex(re - im, both - re - im);
+}
+
 }  // namespace tessera::detail
 
 namespace tessera::nn {
@@ -42,13 +68,14 @@ TESSERA_INLINE at::Tensor forward_contraction(const bound_layer& b, const contra
   const std::optional<at::Tensor> bias = adds_bias && !b.is_empty ? std::optional(operands[2]) : std::nullopt;
   at::Tensor y;
   if (b.is_empty) {
-    y = detail::empty_result(b.outputs, {x, w});
+    y = detail::empty_result(b.outputs, {x, w}, sums);
     if (adds_bias) y = y + along(y, operands[2]);
   } else if (what.transposed) {
     const index_t groups = what.groups == 1 ? 1 : x.size(what.feature) * what.groups / b.boxes().operands[0].extents[what.feature];
     const auto given = [&](const at::Tensor& read, const detail::window_giving& g, bool biased) {
       const bool inside = biased && g.takes_bias();
-      const at::Tensor made = at::convolution(read.to(sums), w, inside ? bias : std::nullopt, g.lists().step, g.cut(), g.lists().dilation, true, g.further(), groups);
+      const detail::convolving how{g.lists().step, g.cut(), g.lists().dilation, true, g.further(), groups};
+      const at::Tensor made = detail::convolved(read.to(sums), w, inside ? bias : std::nullopt, how);
       if (biased && !inside && g.complete()) made.add_(along(made, *bias));
       const at::Tensor all = g.placed(made);
       if (biased && !g.complete()) all.add_(along(all, *bias));
@@ -59,7 +86,7 @@ TESSERA_INLINE at::Tensor forward_contraction(const bound_layer& b, const contra
               : of_part(x, b.gives_by(first, what.kernels));
   } else if (slides) {
     const auto convolved = [&](const at::Tensor& read, const detail::kernel_lists& k) {
-      return at::convolution(read.to(sums), w, bias, k.step, k.padding, k.dilation, false, k.zero, x.size(what.feature) / w.size(1));
+      return detail::convolved(read.to(sums), w, bias, {k.step, k.padding, k.dilation, false, k.zero, x.size(what.feature) / w.size(1)});
     };
     y = edges ? edges->give(convolved, convolved) : convolved(x, reading->lists());
   } else if (what.by_expert()) {
@@ -67,14 +94,14 @@ TESSERA_INLINE at::Tensor forward_contraction(const bound_layer& b, const contra
   } else {
     y = at::linear(x.to(sums), w, bias);
   }
-  y = b.leaving(b.tied(leaves ? y : y.to(e), operands));
+  y = b.left(b.tied(y, operands));
   return adds_bias || !what.bias ? y.to(e) : (y.to(sums) + along(y, weight(1))).to(e);
 }
 
 TESSERA_INLINE at::Tensor forward_widened(const bound_layer& b, const static_vector<sliding, 8>& widths, const at::Tensor& input) {
   const at::Tensor x = b.ready(input, b.reads(b.inputs[0].to->layout().dims.count - widths.count, widths, 0));
   if (b.is_empty) return detail::empty_result(b.outputs, {x});
-  return x * 1;
+  return x.clone();
 }
 
 TESSERA_INLINE at::Tensor forward_averaging(const call& c) {
@@ -82,7 +109,8 @@ TESSERA_INLINE at::Tensor forward_averaging(const call& c) {
   if (where.result.empty()) return c.layer.leaving(detail::empty_result(c.layer.outputs, {c.operand()}));
   std::vector<index_t> dims;
   for (index_t d = 2; d < c.operand().dim(); ++d) dims.push_back(d);
-  return c.layer.leaving(functions::compute_mean(where, c.operand(), dims).reshape(c.layer.sizes));
+  const at::Tensor wide = c.operand().to(detail::added_in(c.operand().scalar_type()));
+  return c.layer.leaving(functions::compute_mean(where, wide, dims).reshape(c.layer.sizes));
 }
 
 TESSERA_INLINE at::Tensor forward_shuffled(const call& c, const shuffling& what) {
@@ -113,9 +141,9 @@ TESSERA_INLINE at::Tensor forward_unfolded(const bound_layer& b, const unfolding
 TESSERA_INLINE at::Tensor forward_folded(const bound_layer& b, const folding& what, const at::Tensor& input) {
   auto added = b.by_edges<detail::given_edges>(input, 2, what.gives.kernels);
   const at::Tensor x = added ? input : b.ready(input);
-  if (b.is_empty) return b.leaving(detail::empty_result(b.outputs, {x}));
+  const at::ScalarType sums = detail::added_in(x.scalar_type());
+  if (b.is_empty) return b.leaving(detail::empty_result(b.outputs, {x}, sums));
   const detail::picture_lists k(what.windows.kernels);
-  const at::ScalarType e = x.scalar_type(), sums = detail::added_in(e);
   const auto folded = [&](const at::Tensor& read, const detail::window_giving& gives) {
     const detail::kernel_lists& reach = gives.lists();
     std::vector<index_t> cut(2, 0), size(2, 1), sizes{read.size(0), read.size(1) / what.windows.taps()};
@@ -128,13 +156,13 @@ TESSERA_INLINE at::Tensor forward_folded(const bound_layer& b, const folding& wh
     return gives.placed(at::col2im(read.to(sums).flatten(2), size, k.kernel, k.dilation, cut, k.step).view(sizes));
   };
   const at::Tensor y = added ? added->give(folded, folded) : folded(x, b.gives_by(2, what.gives.kernels));
-  return b.leaving(b.tied(y.to(e), {x}));
+  return b.leaving(b.tied(y, {x}));
 }
 
 TESSERA_INLINE at::Tensor forward_prelu(const call& c) {
   const at::Tensor& x = c.operand();
   const at::Tensor w = c.weight(0);
-  return c.layer.is_empty ? detail::empty_result(c.layer.outputs, {x, w}) : at::prelu(x, w);
+  return c.layer.tied(c.layer.is_empty ? detail::empty_result(c.layer.outputs, {x, w}) : at::prelu(x, w), {x, w});
 }
 
 TESSERA_INLINE at::Tensor forward_rrelu(const call& c, const drawn_slopes& what) {

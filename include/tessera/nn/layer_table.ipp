@@ -49,24 +49,24 @@ TESSERA_INLINE layer_table::layer_table() {
   using flow_of = const dynamic_flow&;
   layer("linear", [](options o) {
     return linear_layer{o.number("out"),                  o.flag("bias", true),     o.axes("cut_out"),             o.axes("cut_in"),
-                        o.chosen_partition("output_as"), o.number("grain_out", 1), o.chosen_element("weights_as")};
+                        o.chosen_partition("output_as"), o.number("grain_out", 1), o.chosen_element("weights_as"), o.flag("round_terms", false)};
   });
   layer("experts", [](options o) {
     return experts_layer{o.number("experts"), o.number("out"), o.flag("bias", true), o.axes("cut_out"), o.axes("cut_in"),
-                         o.chosen_partition("output_as"), o.number("grain_out", 1), o.chosen_element("weights_as")};
+                         o.chosen_partition("output_as"), o.number("grain_out", 1), o.chosen_element("weights_as"), o.flag("round_terms", false)};
   });
   layer("conv", [](options o) {
     const std::string rule = o.padding_rule("padding");
     return conv_layer{o.number("out"),          o.numbers("kernel"),             o.numbers("stride"),       rule.empty() ? o.numbers("padding") : per_dimension{},
                       o.numbers("dilation"),    o.edges("padding_mode"),          o.number("groups", 1),     o.flag("bias", true),
                       o.axes("cut_out"),        o.axes("cut_in"),                o.chosen_partition("output_as"), o.number("grain_out", 1),
-                      o.chosen_element("weights_as"), rule == "same"};
+                      o.chosen_element("weights_as"), rule == "same", o.flag("round_terms", false)};
   });
   layer("conv_transpose", [](options o) {
     return conv_transpose_layer{o.number("out"),           o.numbers("kernel"),      o.numbers("stride"),             o.numbers("padding"),
                                 o.numbers("output_padding"), o.numbers("output_size"), o.numbers("dilation"),         o.number("groups", 1),
                                 o.flag("bias", true),      o.axes("cut_out"),        o.axes("cut_in"),                o.chosen_partition("output_as"),
-                                o.number("grain_out", 1),  o.chosen_element("weights_as")};
+                                o.number("grain_out", 1),  o.chosen_element("weights_as"), o.flag("round_terms", false)};
   });
   layer("max_pool", [](options o) {
     return max_pool_layer{o.numbers("kernel"), o.numbers("stride"), o.numbers("padding"), o.numbers("dilation"), o.flag("ceil_mode", false)};

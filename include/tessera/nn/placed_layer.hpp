@@ -40,6 +40,7 @@ class placed_layer {
     if constexpr (requires { layer.plan(*x[Place]...); }) {
       layer_plan p = layer.plan(*x[Place]...);
       for (auto over = over_.rbegin(); over != over_.rend(); ++over) p = stored_as_tiles(p, *over);
+      if (p.why.ok()) p.why = check_parameters(p, x[0]->element);
       return p;
     } else {
       return refused_layer(refusal{code::wrong_number_of_operands, -1, Operands});

@@ -25,10 +25,15 @@ struct result_value {
 };
 
 // What a layer plans on these operands.
-template <class L, class... Values>
-constexpr layer_plan planned_on(const Values&... operands) {
-  if constexpr (requires { L::plan(operands...); }) return L::plan(operands...);
-  else return refused_layer(refusal{code::wrong_number_of_operands, -1, sizeof...(operands)});
+template <class L, class First, class... Rest>
+constexpr layer_plan planned_on(const First& first, const Rest&... rest) {
+  if constexpr (requires { L::plan(first, rest...); }) {
+    layer_plan p = L::plan(first, rest...);
+    if (p.why.ok()) p.why = check_parameters(p, first.element);
+    return p;
+  } else {
+    return refused_layer(refusal{code::wrong_number_of_operands, -1, 1 + sizeof...(rest)});
+  }
 }
 
 // The plan of a layer on canonical tensor types: one constant, from which all is taken that types know of the layer.

@@ -22,6 +22,7 @@ struct contraction {
   index_t grain_out = 1;                  ///< elements of the outputs that are never split
   bool has_output = false;
   tessera::layout output;               ///< the result's partition, where it is given (extents are filled in)
+  bool round_terms = false;             ///< terms of a half type are rounded to it before they travel, not behind their sum
   bool has_element = false;             ///< the weights are stored in one of their own, not that of the input
   tessera::element element{};
   refusal why;                          ///< what does not fit in the options themselves

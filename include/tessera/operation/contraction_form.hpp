@@ -87,6 +87,7 @@ class contraction_form {
     if (p.why = first_of(check(given), check_change(raw, given)); !p.why.ok()) return p;
     p.take(x_, used);
     p.give(raw, given);
+    if (what_.round_terms) p.round_terms();
     p.holds = memory(same(raw, given));
     if (what_.bias) {
       parameter_value bias;

@@ -15,8 +15,9 @@ constexpr void store_as(auto& what, const chosen<element>& weights) {
 }
 
 constexpr void choose(contraction& c, const axis_names& cut_out, const axis_names& cut_in, const chosen<layout>& output, index_t grain_out,
-                      const chosen<element>& weights) {
+                      const chosen<element>& weights, bool round_terms) {
   store_as(c, weights);
+  c.round_terms = round_terms;
   c.grain_out = grain_out;
   if (grain_out < 1) c.why = first_of(c.why, refusal{code::grain_not_positive, 0, grain_out});
   c.cut_out = cut_out.list();
@@ -51,15 +52,16 @@ struct linear_layer {
   chosen<layout> output_as{};
   index_t grain_out = 1;  ///< outputs that no cut splits
   chosen<element> weights_as{};
+  bool round_terms = false;  ///< of a half type, before they travel
 
   constexpr contraction what() const {
     contraction c;
     c.out = out;
     c.bias = bias;
-    tessera::detail::choose(c, cut_out, cut_in, output_as, grain_out, weights_as);
+    tessera::detail::choose(c, cut_out, cut_in, output_as, grain_out, weights_as, round_terms);
     return c;
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return plan_contraction(x.layout, what()); }
+  constexpr layer_plan plan(const tensor_value& x) const { return plan_contraction(x.layout, what(), x.element); }
 };
 
 /// `experts` as a value: `experts_layer{.experts = 8, .out = 64}`.
@@ -73,13 +75,14 @@ struct experts_layer {
   chosen<layout> output_as{};
   index_t grain_out = 1;  ///< outputs that no cut splits
   chosen<element> weights_as{};
+  bool round_terms = false;  ///< of a half type, before they travel
 
   constexpr contraction what() const {
-    contraction c = linear_layer{out, bias, cut_out, cut_in, output_as, grain_out, weights_as}.what();
+    contraction c = linear_layer{out, bias, cut_out, cut_in, output_as, grain_out, weights_as, round_terms}.what();
     c.divide_among(experts);
     return c;
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return plan_contraction(x.layout, what()); }
+  constexpr layer_plan plan(const tensor_value& x) const { return plan_contraction(x.layout, what(), x.element); }
 };
 
 /// `conv` as a value: `conv_layer{.out = 6, .kernel = {3, 3}, .padding = {1}}`.
@@ -99,15 +102,16 @@ struct conv_layer {
   index_t grain_out = 1;  ///< outputs that no cut splits
   chosen<element> weights_as{};
   bool padding_same = false;  ///< instead of `padding`: what keeps the extents
+  bool round_terms = false;   ///< of a half type, before they travel
 
   constexpr contraction what() const {
     contraction c = tessera::detail::convolution({kernel, stride, padding, dilation, padding_mode}, out, groups, bias);
     if (padding_same && padding.said()) c.why = first_of(c.why, refusal{code::option_given_twice, 0, 1});
     if (padding_same) c.keep_extents();
-    tessera::detail::choose(c, cut_out, cut_in, output_as, grain_out, weights_as);
+    tessera::detail::choose(c, cut_out, cut_in, output_as, grain_out, weights_as, round_terms);
     return c;
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return plan_contraction(x.layout, what()); }
+  constexpr layer_plan plan(const tensor_value& x) const { return plan_contraction(x.layout, what(), x.element); }
 };
 
 /// `conv_transpose` as a value: `conv_transpose_layer{.out = 6, .kernel = {3, 3}, .stride = {2}, .output_padding = {1}}`.
@@ -127,6 +131,7 @@ struct conv_transpose_layer {
   chosen<layout> output_as{};
   index_t grain_out = 1;  ///< outputs that no cut splits
   chosen<element> weights_as{};
+  bool round_terms = false;  ///< of a half type, before they travel
 
   constexpr contraction what() const {
     contraction c = tessera::detail::convolution({kernel, stride, padding, dilation}, out, groups, bias);
@@ -137,10 +142,10 @@ struct conv_transpose_layer {
       if (output_padding.said()) c.output_padding.push(output_padding[i]);
       if (output_size.said()) c.output_size.push(output_size[i]);
     }
-    tessera::detail::choose(c, cut_out, cut_in, output_as, grain_out, weights_as);
+    tessera::detail::choose(c, cut_out, cut_in, output_as, grain_out, weights_as, round_terms);
     return c;
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return plan_contraction(x.layout, what()); }
+  constexpr layer_plan plan(const tensor_value& x) const { return plan_contraction(x.layout, what(), x.element); }
 };
 
 }  // namespace nn

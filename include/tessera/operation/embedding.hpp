@@ -101,6 +101,7 @@ constexpr layer_plan plan_lookup(const tensor_value& x, const lookup& what) {
   p.why = first_of(check(given), check_change(x.layout, used), check_change(raw.layout, given));
   p.take(x.layout, used);
   p.give(raw.layout, given, what.element);
+  p.round_terms();  // all but one are zeros
   p.own(weight);
   p.holds = footprint::saving(1);
   if (what.counts()) detail::exchange_counts(p, used, weight.used, what);

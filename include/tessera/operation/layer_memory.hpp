@@ -202,8 +202,14 @@ constexpr layer_memory memory_of(const layer_plan& p, const operand_elements& e)
   m.holds = p.holds;
   for (int i = 0; i < p.inputs(); ++i) m.operands.push(memory_of(p.given(i), p.used(i), e[i]));
   for (int i = 0; i < p.outputs(); ++i) {
-    const element of = p.element_of(i, e[0]);
-    m.results.push(memory_of(p.raw(i), p.output(i), of));
+    const element of = p.element_of(i, e[0]), travels = p.travels_in(i, e[0]);
+    m.results.push(memory_of(p.raw(i), p.output(i), travels));
+    if (travels != of) {  // rounded behind
+      way_memory& y = m.results[i];
+      y.between = capped_sum(y.between, y.behind);
+      y.returning = capped_sum(y.returning, y.behind);
+      y.behind = bytes_held(p.output(i), of);
+    }
     m.differentiable = m.differentiable || has_cotangent(of);
   }
   for (int i = 0; i < p.parameters(); ++i) {

@@ -171,6 +171,10 @@ template <>
 struct option<no_bias> : option_about<topic::bias> {
   static constexpr void apply(layer_options& o) { o.weights.bias = false; }
 };
+template <>
+struct option<round_terms> : option_about<topic::terms> {
+  static constexpr void apply(layer_options& o) { o.weights.round_terms = true; }
+};
 template <index_t Index>
 struct option<padding_idx<Index>> : option_about<topic::padding_idx> {
   static constexpr void apply(layer_options& o) { o.look.padding = Index; }

@@ -10,6 +10,19 @@
 
 namespace tessera {
 
+namespace detail {
+
+/// Whether workers have terms of sums.
+constexpr bool has_terms(const layout& x) {
+  for (int a = 0; a < x.roles.count; ++a)
+    if (x.roles.items[a].kind == role::partial && x.mesh.axes[a].extent > 1) return true;
+  for (const dimension& d : x.dims)
+    if (d.kind == cover::pending) return true;
+  return false;
+}
+
+}  // namespace detail
+
 /// A layer as what it is, a composition: (raw → output) ∘ local operations ∘ (given → used), with the exchanges between its local
 /// operations, its parameters and its buffers.
 ///
@@ -24,8 +37,8 @@ class layer_plan {
   constexpr void take(const layout& given, const layout& used) { inputs_.push(both(given, used)); }
   constexpr void take(const layout& x) { take(x, x); }
   /// Adds a result as the local operation gives it and as it leaves; its element is the first operand's unless it is said.
-  constexpr void give(const layout& raw, const layout& output) { outputs_.push({both(raw, output), false, {}}); }
-  constexpr void give(const layout& raw, const layout& output, element e) { outputs_.push({both(raw, output), true, e}); }
+  constexpr void give(const layout& raw, const layout& output) { outputs_.push({both(raw, output), false, {}, false}); }
+  constexpr void give(const layout& raw, const layout& output, element e) { outputs_.push({both(raw, output), true, e, false}); }
   constexpr void give(const layout& y) { give(y, y); }
   constexpr void give(const layout& y, element e) { give(y, y, e); }
   constexpr void own(const parameter_value& w) { parameters_.push({w.name, both(w.stored, w.used), w.initial, w.has_element, w.element, w.serial, w.frozen, w.as_operand, gathered::once}); }
@@ -46,6 +59,12 @@ class layer_plan {
   constexpr const layout& output(int i = 0) const { return layouts_[outputs_[i].at.behind].taken; }
   /// The element of a result, of a layer whose first operand has this one.
   constexpr element element_of(int i, element first) const { return outputs_[i].has_element ? outputs_[i].own : first; }
+  /// The element in which a result travels from how the operation gives it to how it leaves: terms of half types in float, and their sum is rounded once.
+  constexpr element travels_in(int i, element first) const {
+    const element e = element_of(i, first);
+    const output_place& y = outputs_[i];
+    return is_half(e) && !y.rounds && y.at.before != y.at.behind && detail::has_terms(raw(i)) ? element::float32 : e;
+  }
 
   constexpr int parameters() const { return parameters_.count; }
   constexpr const layout& stored(int i) const { return layouts_[parameters_[i].at.before].taken; }
@@ -88,6 +107,8 @@ class layer_plan {
   /// Another way for an operand to come, for a result to leave, for a parameter to be stored.
   constexpr void come(const layout& given, int i = 0) { inputs_[i].before = one(given); }
   constexpr void leave(const layout& output, int i = 0) { outputs_[i].at.behind = one(output); }
+  /// Lets the terms of a half type travel rounded to it.
+  constexpr void round_terms(int i = 0) { outputs_[i].rounds = true; }
   constexpr void store(const layout& stored, int i) { parameters_[i].at.before = one(stored); }
   /// How often what is used of a parameter is gathered: twice if its backward reads it.
   constexpr void gather(gathered times, int i) { parameters_[i].times = times; }
@@ -114,6 +135,7 @@ class layer_plan {
     pair at;
     bool has_element;
     element own;
+    bool rounds;  ///< its terms, before they travel
   };
   struct parameter_place {
     const char* name;
@@ -174,6 +196,13 @@ constexpr layer_plan refused_layer(const refusal& why) {
   return p;
 }
 
+/// Refuses parameters of an element that has no gradient, of a layer whose first operand has this one.
+constexpr refusal check_parameters(const layer_plan& p, element first) {
+  for (int i = 0; i < p.parameters(); ++i)
+    if (const refusal r = check_gradient(p.parameter_element(i, first)); !r.ok()) return r;
+  return {};
+}
+
 /// The elements of a layer's operands.
 using operand_elements = static_vector<element, 4>;
 
@@ -200,7 +229,7 @@ constexpr traffic_value traffic_of_exchange(const layer_plan& p, int i) {
 constexpr traffic_value traffic_of(const layer_plan& p, const operand_elements& e) {
   traffic_value t;
   for (int i = 0; i < p.inputs(); ++i) t += traffic_of(p.given(i), p.used(i), e[i]);
-  for (int i = 0; i < p.outputs(); ++i) t += traffic_of(p.raw(i), p.output(i), p.element_of(i, e[0]));
+  for (int i = 0; i < p.outputs(); ++i) t += traffic_of(p.raw(i), p.output(i), p.travels_in(i, e[0]));
   for (int i = 0; i < p.exchanges(); ++i) t += traffic_of_exchange(p, i);
   for (int i = 0; i < p.parameters(); ++i) t += traffic_of_parameter(p, i, e);
   return t;

@@ -29,20 +29,20 @@ struct layer_exchanges {
   reduced_change before;
   reduced_change after;
   traffic_value others;
-  element result{};  ///< of the first
+  element result{};  ///< in which the first travels
 };
 
 constexpr layer_exchanges exchanges_of(layer_plan p, const operand_elements& e, const bound_extents& known) {
   bind_all(p, known);
   layer_exchanges x;
-  if (p.outputs() > 0) x.result = p.element_of(0, e[0]);
+  if (p.outputs() > 0) x.result = p.travels_in(0, e[0]);
   const auto count = [&](const layout& from, const layout& to, element of, reduced_change* into) {
     if (same(from, to)) return;
     if (into != nullptr) *into = reduced(from, to);
     if (into == nullptr || into->times == 0) x.others += traffic_of(from, to, of);
   };
   for (int i = 0; i < p.inputs(); ++i) count(p.given(i), p.used(i), e[i], i == 0 ? &x.before : nullptr);
-  for (int i = 0; i < p.outputs(); ++i) count(p.raw(i), p.output(i), p.element_of(i, e[0]), i == 0 ? &x.after : nullptr);
+  for (int i = 0; i < p.outputs(); ++i) count(p.raw(i), p.output(i), p.travels_in(i, e[0]), i == 0 ? &x.after : nullptr);
   for (int i = 0; i < p.exchanges(); ++i) x.others += traffic_of_exchange(p, i);
   for (int i = 0; i < p.parameters(); ++i) x.others += traffic_of_parameter(p, i, e);
   return x;

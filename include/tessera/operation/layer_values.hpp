@@ -36,7 +36,7 @@ struct max_pool_layer {
     if (p.why.ok()) p.kernels = k.list();
     return p;
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return plan_pooling(x.layout, what()); }
+  constexpr layer_plan plan(const tensor_value& x) const { return plan_maximum(x, what()); }
 };
 
 /// `avg_pool` as a value.

@@ -16,17 +16,18 @@ namespace nn {
 
 /// y = x wᵀ + b over the last dimension, x[…, in], w[Out, in], b[Out].
 ///
-/// Options: `cut_out<axes…>`, `cut_in<axes…>` (the weight's cut; the cheapest unless said), `output_as<partition>`, `no_bias`, `weights_as<element>`.
+/// Options: `cut_out<axes…>`, `cut_in<axes…>` (the weight's cut; the cheapest unless said), `output_as<partition>`, `no_bias`, `weights_as<element>`,
+/// `round_terms`.
 template <index_t Out, class... Options>
 struct linear : layer<linear<Out, Options...>>, detail::mesh_of_options<Options...> {
   static constexpr const char* name = "linear";
-  static constexpr option_set takes{topic::cut_out, topic::cut_in, topic::output, topic::bias, topic::weights};
+  static constexpr option_set takes{topic::cut_out, topic::cut_in, topic::output, topic::bias, topic::weights, topic::terms};
   static constexpr contraction what() {
     contraction c = detail::read_options<Options...>(takes).weights;
     c.out = Out;
     return c;
   }
-  static constexpr layer_plan plan(const tensor_value& x) { return plan_contraction(x.layout, what()); }
+  static constexpr layer_plan plan(const tensor_value& x) { return plan_contraction(x.layout, what(), x.element); }
 };
 
 /// y[e, …, o] = b[e, 0, o] + Σ x[e, …, i] w[e, i, o]: a linear layer of each expert, x[Experts, …, in], w[Experts, in, Out], b[Experts, 1, Out].
@@ -43,7 +44,7 @@ struct experts : layer<experts<Experts, Out, Options...>>, detail::mesh_of_optio
     c.divide_among(Experts);
     return c;
   }
-  static constexpr layer_plan plan(const tensor_value& x) { return plan_contraction(x.layout, what()); }
+  static constexpr layer_plan plan(const tensor_value& x) { return plan_contraction(x.layout, what(), x.element); }
 };
 
 /// y[n, o, …] = b[o] + Σ x[n, i, stride·… + dilation·k − padding] w[o, i, k] over a kernel of 1 to 3 dimensions.
@@ -55,9 +56,9 @@ struct conv : layer<conv<Out, Options...>>, detail::mesh_of_options<Options...> 
   static constexpr const char* name = "conv";
   static constexpr option_set takes{topic::kernel, topic::stride, topic::padding, topic::padding_rule,
                                     topic::padding_mode, topic::dilation, topic::groups, topic::cut_out, topic::cut_in,
-                                    topic::output, topic::bias, topic::weights};
+                                    topic::output, topic::bias, topic::weights, topic::terms};
   static constexpr contraction what() { return detail::read_convolution<Options...>(takes, Out); }
-  static constexpr layer_plan plan(const tensor_value& x) { return plan_contraction(x.layout, what()); }
+  static constexpr layer_plan plan(const tensor_value& x) { return plan_contraction(x.layout, what(), x.element); }
 };
 
 /// The transpose of a convolution: y[n, o, stride·i + dilation·k − padding] = b[o] + Σ x[n, i, …] w[i, o, k]; of n elements it gives
@@ -69,13 +70,13 @@ template <index_t Out, class... Options>
 struct conv_transpose : layer<conv_transpose<Out, Options...>>, detail::mesh_of_options<Options...> {
   static constexpr const char* name = "conv_transpose";
   static constexpr option_set takes{topic::kernel, topic::stride, topic::padding, topic::output_padding, topic::dilation, topic::groups,
-                                    topic::cut_out, topic::cut_in, topic::output, topic::bias, topic::weights};
+                                    topic::cut_out, topic::cut_in, topic::output, topic::bias, topic::weights, topic::terms};
   static constexpr contraction what() {
     contraction c = detail::read_convolution<Options...>(takes, Out);
     c.transposed = true;
     return c;
   }
-  static constexpr layer_plan plan(const tensor_value& x) { return plan_contraction(x.layout, what()); }
+  static constexpr layer_plan plan(const tensor_value& x) { return plan_contraction(x.layout, what(), x.element); }
 };
 
 /// The maximum of each window; the stride is the kernel unless said.
@@ -87,7 +88,7 @@ struct max_pool : layer<max_pool<Options...>> {
   static constexpr option_set takes{topic::kernel, topic::stride, topic::padding,
                                     topic::dilation, topic::ceil_mode};
   static constexpr pooling what() { return detail::read_pooling<Options...>(takes, pooling::kind::max); }
-  static constexpr layer_plan plan(const tensor_value& x) { return plan_pooling(x.layout, what()); }
+  static constexpr layer_plan plan(const tensor_value& x) { return plan_maximum(x, what()); }
 };
 
 /// The average of each window: Σ x / divisor; the stride is the kernel unless said.
@@ -177,6 +178,7 @@ struct relu : layer<relu> {
   static constexpr layer_plan plan(const tensor_value& x) {
     layer_plan p = plan_elementwise(x.layout);
     p.holds = footprint::saving(0, 0, 1);
+    p.why = first_of(p.why, functions::check_takes(functions::takes::ordered, x.element));
     return p;
   }
 };

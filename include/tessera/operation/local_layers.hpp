@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/operation/functions/function.hpp>
 #include <tessera/operation/interpolation.hpp>
 #include <tessera/operation/layer_plan.hpp>
 
@@ -84,10 +85,17 @@ constexpr layer_plan plan_pooling(const layout& x, const pooling& what) {
   return p;
 }
 
+/// The same of a maximum of numbers that have an order.
+constexpr layer_plan plan_maximum(const tensor_value& x, const pooling& what) {
+  layer_plan p = plan_pooling(x.layout, what);
+  p.why = first_of(p.why, functions::check_takes(functions::takes::ordered, x.element));
+  return p;
+}
 /// The same of an average, which integers have not.
 constexpr layer_plan plan_average(const tensor_value& x, const pooling& what) {
   layer_plan p = plan_pooling(x.layout, what);
   if (!has_cotangent(x.element)) p.why = first_of(p.why, refusal{code::mean_of_integers, static_cast<int>(x.element)});
+  p.why = first_of(p.why, functions::check_takes(functions::takes::reals, x.element));
   return p;
 }
 

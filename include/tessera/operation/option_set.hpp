@@ -9,7 +9,7 @@ enum class topic : unsigned char {
   nothing, kernel, stride, padding, padding_mode, dilation, groups, ceil_mode, exclude_padding, divisor, bias, cut_out, cut_in, output,
   eps, momentum, affine, tracking, over_last, factor, probability, channelwise, weights, causal, padding_idx,
   padding_rule, output_padding, interpolation, corners, antialias, max_norm, norm_type, by_frequency, frozen, sparse, alpha,
-  lower, upper
+  lower, upper, terms
 };
 
 /// The options that a layer takes, by topic.

@@ -74,6 +74,9 @@ struct output_as {};
 template <class Element = void>
 struct weights_as {};
 
+/// Terms of a half type are rounded to it before they travel, in half the bytes. Unless said they travel in float, and their sum is rounded once.
+struct round_terms {};
+
 /// The index of an embedding's row that begins as zeros and gets no gradient; below 0 it counts from the far end.
 template <index_t Index>
 struct padding_idx {};
@@ -133,5 +136,7 @@ template <index_t Given>
 inline constexpr kind kind_of<padding_idx<Given>> = kind::option;
 template <>
 inline constexpr kind kind_of<no_bias> = kind::option;
+template <>
+inline constexpr kind kind_of<round_terms> = kind::option;
 
 }  // namespace tessera

@@ -16,17 +16,15 @@ constexpr layout of_one_sample(layout x, int feature) {
   return x;
 }
 
-// What goes both ways for a layer, in elements.
-constexpr index_t moved(const layer_plan& p) {
-  traffic_value t = traffic_of(p.given(), p.used(), element::int8);
-  t += traffic_of(p.raw(), p.output(), element::int8);
-  t += traffic_of(cotangent(p.used()), cotangent(p.given()), element::int8);
-  t += traffic_of(cotangent(p.output()), cotangent(p.raw()), element::int8);
-  return t.forward.bytes;
+// What goes both ways for a layer, in bytes.
+constexpr index_t moved(const layer_plan& p, element e) {
+  traffic_value t = traffic_of(p.given(), p.used(), e);
+  t += traffic_of(p.raw(), p.output(), p.travels_in(0, e));
+  return capped_sum(t.forward.bytes, t.backward.bytes);
 }
 
 // The way to share a contraction that moves least; `as` where what is given leaves one.
-constexpr sharing cheapest(const contraction_form& form, const contraction& what, const sharing& as) {
+constexpr sharing cheapest(const contraction_form& form, const contraction& what, element e, const sharing& as) {
   static_vector<sharing, max_axes + 1> cuts;
   if (what.chosen) {
     cuts.push(as);
@@ -45,7 +43,7 @@ constexpr sharing cheapest(const contraction_form& form, const contraction& what
   for (sharing s : cuts)
     do {
       const layer_plan p = form.plan(s);
-      if (const index_t all = p.why.ok() ? moved(p) : INT64_MAX; all < least) {
+      if (const index_t all = p.why.ok() ? moved(p, e) : INT64_MAX; all < least) {
         least = all;
         best = s;
       }
@@ -61,7 +59,7 @@ constexpr sharing cheapest(const contraction_form& form, const contraction& what
 /// Where the weight's cut is not given it is the cheapest, by the bytes of one sample forward and backward: of the axes that
 /// cut the features, the inner ones gather the input and the outer ones reduce the result; ties go to gathering. So is, for each cut
 /// dimension of a transposed convolution, whether a halo of the input comes or the result's terms are added; ties go to the halo.
-constexpr layer_plan plan_contraction(const layout& x, const contraction& what) {
+constexpr layer_plan plan_contraction(const layout& x, const contraction& what, element e = element::float32) {
   layer_plan refused;
   refused.why = what.why;
   if (!refused.why.ok()) return refused;
@@ -93,7 +91,7 @@ constexpr layer_plan plan_contraction(const layout& x, const contraction& what) 
     if (!refused.why.ok()) return refused;
   }
   const layout sample = detail::of_one_sample(x, feature);
-  return detail::contraction_form(x, what).plan(detail::cheapest(detail::contraction_form(sample, what), what, shared));
+  return detail::contraction_form(x, what).plan(detail::cheapest(detail::contraction_form(sample, what), what, e, shared));
 }
 
 }  // namespace tessera
