@@ -2,6 +2,8 @@
 
 #include <tessera/tensor/apply.ipp>
 #include <tessera/tensor/change.ipp>
+#include <tessera/tensor/comparing.ipp>
+#include <tessera/tensor/content_hash.ipp>
 #include <tessera/tensor/functions.ipp>
 #include <tessera/tensor/launch.ipp>
 #include <tessera/tensor/random.ipp>

@@ -360,14 +360,14 @@ TEST_CASE("a team over another mesh is checked and observed as the team that it 
     int seen = 0;
     t.state()->watch.self = &seen;
     const auto again = t.over<mesh<pair_axis>>();
-    if (!again.state()->checked || again.state()->watch.self != &seen) throw std::runtime_error("other settings");
+    if (again.state()->checks != checks::always || again.state()->watch.self != &seen) throw std::runtime_error("other settings");
     int other = 0;
     again.state()->watch.self = &other;  // one observer,
     again.state()->total.bytes += 7;     // and one count
     if (t.state()->watch.self != &other || t.state()->total.bytes != 7) throw std::runtime_error("an observer of its own");
     if (t.over<mesh<pair_axis>>().state()->size() != 2) throw std::runtime_error("another size");
     team_state by_hand(t.state()->shared_carrier(), line(2));
-    if (!by_hand.checked) throw std::runtime_error("not checked");
+    if (by_hand.checks != checks::always) throw std::runtime_error("not checked");
   });
   CHECK(status == 0);
 }

@@ -45,7 +45,7 @@ TEST_CASE("a verb brings to a device what it brings to the host, with its gradie
   on_ship([](team<ship>& t, c10::Device device) {
     std::string wrong;
     for (const bool checked : {false, true}) {
-      t.state()->checked = checked;
+      t.state()->checks = checked ? checks::always : checks::sampled;
       wrong += is_there<in_rows>(t, device, "to", [](const auto& x) { return to<in_columns>(x); });
       wrong += is_there<in_rows>(t, device, "in two halves", [](const auto& x) { return finish(start<in_tiles>(x)); });
       wrong += is_there<in_tiles>(t, device, "at run time", [](const auto& x) { return cargo<in_rows>(to(value_of<cargo<in_rows>>.layout, x.dynamic())); });

@@ -585,7 +585,7 @@ TEST_CASE("an index of no row is named on every worker, whoever has it") {
   });
   INFO(alone.errors());
   REQUIRE(alone.well());
-  CHECK(*alone.results[0] == "none");
+  CHECK(*alone.results[0] == "tessera.agree.lost");  // the other one does not come to where copies are compared
   CHECK(*alone.results[1] == "tessera.embedding.index");
   CHECK(refusals<pair>("tessera.network.shared", [](auto& t) { nn::network<other_element, few_tokens>(t, seed{1}); }) == 2);
 }

@@ -204,58 +204,88 @@ using by_rows = partition<plane, blocks<vertical>, whole>;
 template <class P>
 using table = tensor<P, shape_of<3, 2>, double>;
 
-/// A change that leaves each worker a part of its own: `make(x)` is it, `part(x)` what LibTorch makes of this worker's box.
-template <class P, class Make, class Part>
-bool view_that_autograd_knows(team<plane>& t, Make&& make, Part&& part) {
+/// Whether what `make` gives of a tensor may be written, and so may the tensor, and neither changes the other; `part` is what LibTorch makes of this
+/// worker's box.
+template <class P, class Team, class Make, class Part>
+bool lies_in_its_own_memory(const Team& t, Make&& make, Part&& part) {
   const at::Tensor global = global_of({3, 2}, numbers{1});
+  const auto constant = [&] { return take<table<P>>(t, global); };
   const auto leaf = [&] {
-    auto x = take<table<P>>(t, global);
+    auto x = constant();
     x.requires_grad();
     return x;
   };
+  const at::Tensor box = constant().local();
   bool good = true;
-  for (const bool of_leaf : {true, false}) {  // written into: LibTorch refuses the first, and our gradient cannot follow the second
-    const auto x = of_leaf ? leaf() : leaf() * 2;
+  for (const bool guarded : {false, true}) {
+    const at::AutoGradMode records(!guarded);
+    const auto x = constant();
     const auto y = make(x);
-    good = good && y.local().is_alias_of(x.local()) && told([&] { y.local().add_(1); }) == "other";
-  }
-  const auto constant = take<table<P>>(t, global);  // neither has a gradient: what is written must not be lost
-  good = good && told([&] { make(constant).local().mul_(at::ones({}, at::kDouble).set_requires_grad(true)); }) == "other";
-  {
-    const auto x = leaf() * 2;  // the base is written into: what the view was is refused, what it is now is right
-    const auto y = make(x);
+    const at::Tensor given = y.local().clone();
+    y.local().mul_(10);
+    good = good && at::equal(x.local(), box) && at::equal(y.local(), given * 10);
+    const auto z = make(x);
     x.local().mul_(3);
-    good = good && told([&] { (y.local() * 2).sum().backward(); }) == "other";
-    good = good && at::equal(make(x).local(), part(6 * take<table<P>>(t, global).local()));
+    good = good && at::equal(z.local(), given) && at::equal(make(x).local(), part(box * 3));
+    const auto tracked = leaf() * 1.0;
+    make(tracked).local().mul_(10);
+    good = good && at::equal(tracked.local(), box);
   }
-  {
+  const auto gradient = [&](bool written) {  // it is that of what was computed, whatever is written later
     const auto x = leaf();
-    const at::Tensor serial = x.local().detach().clone();
-    const at::NoGradGuard step;
-    make(x).local().add_(1);
-    part(serial).add_(1);
-    good = good && at::equal(x.local(), serial);
-  }
-  return good;
+    const auto twice = x * 2.0;
+    const auto y = make(twice);
+    if (written) twice.local().mul_(7);
+    const at::Tensor loss = (y.local() * 3).sum();
+    if (written) y.local().mul_(5);
+    return torch::autograd::grad({loss}, {x.local()})[0];
+  };
+  return good && at::equal(gradient(false), gradient(true));
 }
+
+struct only : axis<1> {};
+using one_worker = mesh<only>;
 
 }  // namespace
 
-TEST_CASE("what gives up a part without moving is a view that autograd knows, on every worker") {
-  CHECK(satisfied<plane>([](team<plane>& t) {
-          return view_that_autograd_knows<copies>(t, [](const auto& x) { return take<by_rows>(x); },
-                                                  [&](const at::Tensor& x) { return t.coordinate<vertical>() == 0 ? x.narrow(0, 0, 2) : x.narrow(0, 2, 1); });
+TEST_CASE("what a verb gives lies in memory of its own, whether it moves something or not, of many workers and of one") {
+  const auto as_it_is = [](const at::Tensor& x) { return x; };
+  CHECK(satisfied<plane>([&](team<plane>& t) {
+          return lies_in_its_own_memory<copies>(t, [](const auto& x) { return take<by_rows>(x); },
+                                                [&](const at::Tensor& x) { return t.coordinate<vertical>() == 0 ? x.narrow(0, 0, 2) : x.narrow(0, 2, 1); }) &&
+                 lies_in_its_own_memory<shared_by_all>(t, [](const auto& x) { return copy_in<copies>(x); }, as_it_is) &&
+                 lies_in_its_own_memory<copies>(t, [](const auto& x) { return share<shared_by_all>(x); }, as_it_is) &&
+                 lies_in_its_own_memory<copies>(t, [](const auto& x) { return keep<partition<plane, whole, whole, on<horizontal, 1>>>(x); },
+                                                [&](const at::Tensor& x) { return t.coordinate<horizontal>() == 1 ? x : x.narrow(0, 0, 0).narrow(1, 0, 0); }) &&
+                 lies_in_its_own_memory<copies>(t, [](const auto& x) { return finish(start<by_rows>(x)); },
+                                                [&](const at::Tensor& x) { return t.coordinate<vertical>() == 0 ? x.narrow(0, 0, 2) : x.narrow(0, 2, 1); }) &&
+                 lies_in_its_own_memory<copies>(t, [](const auto& x) { return to<copies>(x); }, as_it_is);
         }) == 6);
-  CHECK(satisfied<plane>([](team<plane>& t) {
-          return view_that_autograd_knows<shared_by_all>(t, [](const auto& x) { return copy_in<copies>(x); }, [](const at::Tensor& x) { return x; });
-        }) == 6);
-  CHECK(satisfied<plane>([](team<plane>& t) {
-          return view_that_autograd_knows<copies>(t, [](const auto& x) { return share<shared_by_all>(x); }, [](const at::Tensor& x) { return x; });
-        }) == 6);
-  CHECK(satisfied<plane>([](team<plane>& t) {
-          return view_that_autograd_knows<copies>(
-              t, [](const auto& x) { return keep<partition<plane, whole, whole, on<horizontal, 1>>>(x); },
-              [&](const at::Tensor& x) { return t.coordinate<horizontal>() == 1 ? x : x.narrow(0, 0, 0).narrow(1, 0, 0); });
+  CHECK(satisfied<one_worker>([&](team<one_worker>& t) {
+          using alone = partition<one_worker, blocks<only>, whole>;
+          using held = partition<one_worker, whole, whole>;
+          using pending = partition<one_worker, whole, whole, partial<only>>;
+          const auto x = take<table<alone>>(t, at::ones({3, 2}, at::kDouble));
+          const auto y = take<table<pending>>(t, at::ones({3, 2}, at::kDouble));
+          all_gather<held>(x).local().mul_(10);
+          all_reduce<held>(y).local().mul_(10);
+          return at::equal(x.local(), at::ones({3, 2}, at::kDouble)) && at::equal(y.local(), x.local()) &&
+                 lies_in_its_own_memory<alone>(t, [](const auto& z) { return to<held>(z); }, as_it_is) &&
+                 lies_in_its_own_memory<held>(t, [](const auto& z) { return finish(start<alone>(z)); }, as_it_is);
+        }) == 1);
+  CHECK(satisfied<one_worker>([&](team<one_worker>& t) {
+          const auto x = take<table<partition<one_worker, whole, whole>>>(t, at::ones({3, 2}, at::kDouble));
+          global(x).mul_(10);
+          return at::equal(x.local(), at::ones({3, 2}, at::kDouble));
+        }) == 1);
+}
+
+TEST_CASE("an array of the caller's is copied where LibTorch could not share its memory until it is written") {
+  CHECK(satisfied<plane>([&](team<plane>& t) {
+          std::vector<double> mine(6, 1.0);
+          const auto x = assume<table<copies>>(t, at::from_blob(mine.data(), {3, 2}, at::kDouble));
+          share<shared_by_all>(x).local().mul_(10);
+          return mine == std::vector<double>(6, 1.0) && x.local().data_ptr() == mine.data();
         }) == 6);
 }
 

@@ -61,7 +61,7 @@ TEST_CASE("two leaves do not share one gradient") {
         }) == 4);
 }
 
-TEST_CASE("a value that backward needs cannot be overwritten unseen where nothing moved") {
+TEST_CASE("a value that backward needs is not overwritten where nothing moved") {
   CHECK(satisfied<quarter>([](team<quarter>& t) {
           using alike = tensor<alike_on_four, shape_of<6>, double>;
           auto v = take<alike>(t, at::ones({6}, at::kDouble));
@@ -72,7 +72,8 @@ TEST_CASE("a value that backward needs cannot be overwritten unseen where nothin
             const at::NoGradGuard step;
             v.local().mul_(100);
           }
-          return told([&] { loss.backward(); }) == "other";  // LibTorch's own error
+          loss.backward();
+          return at::equal(v.local().grad(), at::full({6}, 2.0, at::kDouble));  // of the ones that it was computed of
         }) == 4);
 }
 

@@ -39,7 +39,7 @@ bool all_equal(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& 
 
 template <class Q>
 bool halves_are_the_whole(team<four>& t, bool checked) {
-  t.state()->checked = checked;
+  t.state()->checks = checked ? checks::always : checks::sampled;
   auto x = take<grid_of<rows>>(t, counted());
   x.requires_grad();
   const auto once = derived(x, [](const auto& a) { return to<Q>(a).local(); });

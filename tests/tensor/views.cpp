@@ -13,7 +13,7 @@ using used_apart = tensor<partition<copies, whole, replicate<copy>>, shape_of<4>
 /// A leaf that all workers have, and its views as a layer takes them.
 struct parameter_of {
   explicit parameter_of(team<copies>& t, bool checked = false) : handle(t.state()) {
-    handle->checked = checked;
+    handle->checks = checked ? checks::always : checks::sampled;
     leaf = at::arange(4, at::kDouble).set_requires_grad(true);
   }
   at::Tensor view() { return lasting.of(handle, handle->place(value_of<alike>.layout), handle->place(value_of<used_apart>.layout), leaf); }

@@ -24,7 +24,7 @@ class device_transport : public transport {
  protected:
   explicit device_transport(std::shared_ptr<transport> host) : host_(std::move(host)) {
     time_limit = host_->time_limit;
-    checked = host_->checked;
+    checks = host_->checks;
     edges_apart = host_->edges_apart;
   }
 

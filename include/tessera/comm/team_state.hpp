@@ -1,9 +1,12 @@
 #pragma once
 
+#include <tessera/comm/checks.hpp>
+#include <tessera/comm/crew.hpp>
 #include <tessera/comm/exchanges.hpp>
 #include <tessera/comm/placement.hpp>
 
 #include <cstdio>
+#include <map>
 #include <optional>
 #include <thread>
 #include <unordered_map>
@@ -66,9 +69,16 @@ class team_state {
     return *static_cast<Kept*>(slot.get());
   }
 
-  /// The numbers that each worker of the mesh hands in, equally many, on all of them, in row-major order. `what` it is for is the same
+  /// The workers of a mesh, or of two, the first one's before the others, each in row-major order. A layer's are those of its own mesh: no
+  /// worker outside waits for what they agree on.
+  crew& crew_of(const mesh_value& of);
+  crew& crew_of(const mesh_value& of, const mesh_value& and_of);
+
+  /// The numbers that each worker of a crew hands in, equally many, on all of them, in the order of the crew. `what` it is for is the same
   /// literal on all.
-  std::vector<std::uint64_t> collect(std::vector<std::uint64_t> mine, const char* what);
+  std::vector<std::uint64_t> collect(const crew& workers, std::vector<std::uint64_t> mine, const char* what);
+  /// The same of the workers of the team's mesh, in row-major order.
+  std::vector<std::uint64_t> collect(std::vector<std::uint64_t> mine, const char* what) { return collect(everybody_, std::move(mine), what); }
   std::vector<std::uint64_t> collect(std::uint64_t mine, const char* what = "collecting numbers") { return collect(std::vector{mine}, what); }
 
   /// The text that each worker of the mesh hands in, on all of them, in row-major order.
@@ -77,36 +87,37 @@ class team_state {
   /// Throws on every worker of the mesh unless all hand in the same number; describe() says, where they differ, what stands for it.
   template <class Describe>
   void agree(std::uint64_t mine, const char* what, Describe&& describe) {
-    among_.insist(collect(mine, what), 1, agreeing(what), describe);
+    everybody_.among().insist(collect(mine, what), 1, agreeing(what), describe);
   }
   void agree(std::uint64_t mine, const char* what = "comparing numbers") {
     agree(mine, what, [&] { return fmt::format("{}: {}", what, mine); });
   }
 
+  /// Throws on every worker of a crew unless all do the same now, by a fingerprint of it, and says what each does; gives the number that each of
+  /// them hands in besides, in the order of the crew.
+  std::vector<std::uint64_t> agree(const crew& workers, std::uint64_t does, std::uint64_t besides, const activity& what);
+
   /// Throws on every worker of the mesh unless all give these dimensions of a tensor the same extents.
   void agree_on_extents(const std::vector<int>& dimensions, const std::vector<std::uint64_t>& mine);
 
-  /// Throws on every worker of the mesh unless copies along replicate and invariant axes have the same fingerprint; the layout
-  /// may lie on another mesh of these workers.
+  /// Throws on every worker of a layout's mesh unless copies along replicate and invariant axes have the same fingerprint.
   void agree_on_copies(const layout& x, std::uint64_t mine, const activity& before);
 
-  /// The same of numbers that were collected before: `theirs(i)` is that of the team's i-th worker.
+  /// The same of numbers that a crew collected before, to which the mesh's workers belong: `theirs(i)` is that of its i-th worker.
   template <class Theirs>
-  void compare_copies(const layout& x, Theirs&& theirs, const activity& before) {
-    if (const auto two = differing_copies(x, theirs)) among_.disagree(error(refusal{code::copies_differ, two->first, two->second}, text_of(before)));
+  void compare_copies(const crew& workers, const layout& x, Theirs&& theirs, const activity& before) {
+    if (const auto two = differing_copies(workers, x, theirs)) workers.among().disagree(error(refusal{code::copies_differ, two->first, two->second}, text_of(before)));
   }
-  /// The first two workers whose copies those numbers tell apart, if any.
+  /// The first two workers of a crew whose copies such numbers tell apart, if any.
   template <class Theirs>
-  std::optional<std::pair<int, int>> differing_copies(const layout& x, Theirs&& theirs) const {
+  static std::optional<std::pair<int, int>> differing_copies(const crew& workers, const layout& x, Theirs&& theirs) {
     for (int i = 0; i < x.mesh.size(); ++i) {
       coordinates first = x.mesh.at(i);
       for (int a = 0; a < x.roles.count; ++a)
         if (x.roles[a].kind == role::replicate || x.roles[a].kind == role::invariant) first[a] = 0;
       const int one = x.mesh.rank(first);
       const int other = x.mesh.rank(x.mesh.at(i));
-      coordinates here, there;
-      if (mesh().locate(one, here) && mesh().locate(other, there) && theirs(mesh().number(here)) != theirs(mesh().number(there)))
-        return std::make_pair(one, other);
+      if (workers.has(one) && workers.has(other) && theirs(workers.place_of(one)) != theirs(workers.place_of(other))) return std::make_pair(one, other);
     }
     return std::nullopt;
   }
@@ -117,15 +128,12 @@ class team_state {
   /// Throws where another thread than the worker's own uses the team; after the launch there is no such thread.
   void check_thread() const;
 
-  /// The number of the next change of layout.
-  std::uint64_t next_number() { return ++changed_; }
-
   /// This worker by its coordinates: "row 0 col 1".
   std::string label() const { return label_of(mesh(), rank()); }
 
   observer& watch = record_->watch;   ///< of this team and those over other meshes that were made of it
   received& total = record_->total;  ///< bytes and messages that their exchanges brought
-  bool checked = false;  ///< every operation compares what the workers do and hold
+  tessera::checks checks = checks::sampled;  ///< how often workers compare what they do and hold
 
  private:
   friend class during;
@@ -139,14 +147,14 @@ class team_state {
 
   std::thread::id owner_ = std::this_thread::get_id();
   activity doing_;
-  std::uint64_t changed_ = 0;
   std::shared_ptr<transport> carrier_;
   tensor_place tensors_;
   exchanges exchanges_;
   std::unordered_map<std::uint64_t, std::weak_ptr<const placement>> placements_;
   std::size_t placed_ = 64;  // when those that are gone were last looked for
   std::shared_ptr<const placement> over_;
-  agreement among_;
+  std::map<std::vector<int>, crew> crews_;  // by the workers' ranks
+  crew& everybody_;
   bool inside_ = false;
   coordinates at_;
   std::unordered_map<const char*, std::shared_ptr<void>> kept_;

@@ -2,6 +2,8 @@
 
 #include <tessera/comm/team_state.hpp>
 
+#include <set>
+
 namespace tessera {
 
 TESSERA_INLINE std::string label_of(const mesh_value& mesh, int rank) {
@@ -47,12 +49,12 @@ inline std::vector<int> ranks_by_place(const mesh_value& mesh) {
 TESSERA_INLINE team_state::team_state(std::shared_ptr<transport> carrier, const mesh_value& mesh, const char* what,
                                       std::shared_ptr<exchange_record> record)
     : record_(std::move(record)),
-      checked(carrier->checked),
+      checks(carrier->checks),
       carrier_(std::move(carrier)),
       tensors_(carrier_->traits().tensors),
       exchanges_(*carrier_),
       over_(detail::usable(place(detail::only(mesh)))),
-      among_(*carrier_, detail::ranks_by_place(this->mesh())) {
+      everybody_(crew_of(this->mesh())) {
   inside_ = mesh.locate(carrier_->rank(), at_);
   fingerprint f;
   f << over_->layout();
@@ -61,7 +63,7 @@ TESSERA_INLINE team_state::team_state(std::shared_ptr<transport> carrier, const 
 
 TESSERA_INLINE std::shared_ptr<team_state> team_state::over(const mesh_value& mesh) const {
   auto made = std::make_shared<team_state>(carrier_, mesh, "making a team", record_);
-  made->checked = checked;
+  made->checks = checks;
   return made;
 }
 
@@ -86,14 +88,33 @@ TESSERA_INLINE std::shared_ptr<const placement> team_state::place(const layout& 
   return fresh;
 }
 
-TESSERA_INLINE std::vector<std::uint64_t> team_state::collect(std::vector<std::uint64_t> mine, const char* what) {
+TESSERA_INLINE crew& team_state::crew_of(const mesh_value& of) { return crew_of(of, of); }
+TESSERA_INLINE crew& team_state::crew_of(const mesh_value& of, const mesh_value& and_of) {
+  std::vector<int> ranks = detail::ranks_by_place(of);
+  const std::set<int> before(ranks.begin(), ranks.end());
+  for (const int r : detail::ranks_by_place(and_of))
+    if (!before.contains(r)) ranks.push_back(r);
+  const auto known = crews_.find(ranks);
+  return known != crews_.end() ? known->second : crews_.try_emplace(ranks, *carrier_, ranks).first->second;
+}
+
+TESSERA_INLINE std::vector<std::uint64_t> team_state::collect(const crew& workers, std::vector<std::uint64_t> mine, const char* what) {
   check_thread();
-  return among_.gather(std::move(mine), said(what), agreeing(what));
+  return workers.among().gather(std::move(mine), said(what), agreeing(what));
+}
+
+TESSERA_INLINE std::vector<std::uint64_t> team_state::agree(const crew& workers, std::uint64_t does, std::uint64_t besides, const activity& what) {
+  const char* const purpose = "comparing";  // one for all that is compared, so that those who compare other things meet, and say which
+  const std::vector<std::uint64_t> all = collect(workers, {does, besides}, purpose);
+  workers.among().insist(all, 2, agreeing(purpose), [&] { return text_of(what); });
+  std::vector<std::uint64_t> each;
+  for (std::size_t i = 1; i < all.size(); i += 2) each.push_back(all[i]);
+  return each;
 }
 
 TESSERA_INLINE std::vector<std::string> team_state::collect_text(const std::string& mine) {
   check_thread();
-  return among_.gather(mine, agreeing("telling the others"));
+  return everybody_.among().gather(mine, agreeing("telling the others"));
 }
 
 TESSERA_INLINE void team_state::agree_on_extents(const std::vector<int>& dimensions, const std::vector<std::uint64_t>& mine) {
@@ -101,13 +122,15 @@ TESSERA_INLINE void team_state::agree_on_extents(const std::vector<int>& dimensi
   for (std::size_t i = 0; i < all.size(); ++i) {
     const std::size_t d = i % mine.size();
     if (all[i] != all[d])
-      among_.disagree(error(refusal{code::extents_disagree, dimensions[d], all[d], mesh().rank(mesh().at(static_cast<int>(i / mine.size()))), all[i]}));
+      everybody_.among().disagree(error(refusal{code::extents_disagree, dimensions[d], all[d], mesh().rank(mesh().at(static_cast<int>(i / mine.size()))), all[i]}));
   }
 }
 
 TESSERA_INLINE void team_state::agree_on_copies(const layout& x, std::uint64_t mine, const activity& before) {
-  const std::vector<std::uint64_t> all = collect(mine, "comparing copies");
-  compare_copies(x, [&](index_t i) { return all[static_cast<std::size_t>(i)]; }, before);
+  const crew& workers = crew_of(x.mesh);
+  if (!workers.takes_part()) return;
+  const std::vector<std::uint64_t> all = collect(workers, {mine}, "comparing copies");
+  compare_copies(workers, x, [&](std::size_t i) { return all[i]; }, before);
 }
 
 TESSERA_INLINE void print_in_order(const team_handle& team, const std::string& text, std::FILE* to, call_site at) {

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <tessera/comm/bound_exchange.hpp>
+#include <tessera/comm/checks.hpp>
 
 #include <chrono>
+#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -65,11 +67,12 @@ class transport : public std::enable_shared_from_this<transport> {
   }
 
   std::chrono::seconds time_limit{600};  ///< how long a worker waits for another one
-  bool checked = false;                  ///< teams compare what workers do and hold at every operation
+  tessera::checks checks = checks::sampled;  ///< how often teams compare what workers do and hold
   double edges_apart = 0;                ///< the share of a worker's outputs up to which those whose windows read a halo come behind the others
   std::optional<error> fault;            ///< the launch fails with it, even if the program goes on (`fail_with`)
   std::function<void(const error&)> went_on;  ///< is told what stopped this worker, where its program calls again behind it
   std::function<void()> meanwhile;       ///< what this worker goes on with while it waits in a call
+  std::deque<std::function<void()>> endings;  ///< what workers do together when their programs ended well, before they leave
 
  protected:
   /// What an exchange holds of its transport. Those of agreements hold nothing: the transport itself has them.

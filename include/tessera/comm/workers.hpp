@@ -22,7 +22,8 @@ using transport_layer = std::function<worker_program(worker_program)>;
 struct launch_options {
   std::string transport = "auto";          ///< auto, in-process, mpi or tcp
   std::chrono::seconds time_limit{600};    ///< how long a worker waits for another one before it gives up
-  bool checked = false;                    ///< compare what workers do and hold at every operation
+  tessera::checks checks = checks::sampled;  ///< how often workers compare what they do and hold: never, sampled (by each line's 1st, 2nd, 4th, 8th … call) or always
+  bool checked = false;                    ///< short for `checks::always`
   double edges_apart = most_edges;         ///< outputs whose windows read a halo are computed behind the others, which do not wait for it, if they are no larger a share
   bool binds_workers = true;               ///< keep each worker that is a thread to its own part of the cores
   bool caches_memory = !detail::watches_addresses;  ///< keep the memory that tensors give back for the next ones; the address sanitizer sees the use of freed memory only where it is freed

@@ -32,7 +32,7 @@ inline void run_worker(const std::shared_ptr<transport>& carrier, const launch_o
   } const here{*carrier};
   carrier->went_on = std::move(went_on);
   carrier->time_limit = options.time_limit;
-  carrier->checked = options.checked;
+  carrier->checks = options.checked ? checks::always : options.checks;
   carrier->edges_apart = options.edges_apart;
   try {
     if (options.over) options.over(program)(carrier);

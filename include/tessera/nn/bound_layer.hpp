@@ -60,7 +60,7 @@ class bound_layer {
   template <class Edges, class... Of>
   std::optional<tessera::detail::box_by_edges<Edges>> by_edges(const at::Tensor& x, const Of&... of) const {
     using found = std::shared_ptr<const Edges>;
-    if (some_are_empty || team->checked) return {};
+    if (some_are_empty || team->checks == checks::always) return {};
     const found& edges = once<found>([&]() -> found {
       const auto made = std::make_shared<const Edges>(inputs[0], team->rank(), outputs, team->carrier().edges_apart, of...);
       return made->serve() ? made : nullptr;
@@ -82,10 +82,14 @@ class bound_layer {
       return all;
     });
   }
+  /// Those who run it: the workers of what the local operation takes, or gives where it takes nothing.
+  const crew& workers() const {
+    return *once<const crew*>([&]() -> const crew* { return &team->crew_of((inputs.empty() ? results[0].from : inputs[0].to)->layout().mesh); });
+  }
   /// An operand as the local operation takes it.
   at::Tensor ready(const at::Tensor& x, std::size_t i = 0) const { return carried(x, inputs[i]); }
   at::Tensor ready(const at::Tensor& x, const tessera::detail::window_reading& reading) const {
-    return is_empty ? ready(x) : reading.trimmed(change_layout(team, inputs[0].from, inputs[0].to, x, reading.around()));
+    return is_empty ? ready(x) : reading.trimmed(carried(x, inputs[0], reading.around()));
   }
   /// What goes between local operations.
   at::Tensor exchanged(const at::Tensor& x, std::size_t i) const { return carried(x, exchanges[i]); }
@@ -102,8 +106,9 @@ class bound_layer {
   // Of numbers that float; what another element means is refused where it is checked.
   static at::Tensor rounded(const at::Tensor& y, at::ScalarType to) { return y.is_floating_point() && at::isFloatingType(to) ? y.to(to) : y; }
   // What changes nothing is asked no more: tensors were checked before they came here, results are when they leave.
-  at::Tensor carried(const at::Tensor& x, const way& by) const {
-    return by.from == by.to && !team->checked ? x : change_layout(team, by.from, by.to, x);
+  at::Tensor carried(const at::Tensor& x, const way& by, const frame& around = {}) const {
+    if (by.from != by.to || team->checks == checks::always) return change_layout(team, by.from, by.to, x, around, {});
+    return around.empty() ? x : around.around(x);
   }
 
   mutable std::forward_list<std::any> found_;

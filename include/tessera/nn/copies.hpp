@@ -4,7 +4,17 @@
 
 namespace tessera::detail {
 
-void agree_on_copies(const team_handle& team, const keyed_parameters& parameters);
+/// A parameter's copy on this worker, by a hash.
+struct hashed_copy {
+  std::string key;
+  placement_handle where;
+  std::uint64_t hash;
+};
+/// Those of which other workers have copies.
+std::vector<hashed_copy> copies_of(const keyed_parameters& parameters);
+
+/// Compares them, of each mesh on its workers.
+void agree_on_copies(const team_handle& team, const std::vector<hashed_copy>& mine);
 
 }  // namespace tessera::detail
 
@@ -16,7 +26,7 @@ template <class Network>
 void agree_on_copies(const Network& net, call_site at = call_site::here()) {
   const team_handle team = tessera::detail::team_of(net);
   const during now(*team, {.what = "comparing copies", .at = at});
-  tessera::detail::agree_on_copies(team, tessera::detail::parameters_by_key(net));
+  tessera::detail::agree_on_copies(team, tessera::detail::copies_of(tessera::detail::parameters_by_key(net)));
 }
 
 }  // namespace tessera::nn

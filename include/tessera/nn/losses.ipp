@@ -18,15 +18,6 @@ inline at::Tensor in_rows(const bound_exchanges& by, std::size_t place, const st
 /// One of them, which a worker outside does not miss.
 inline at::Tensor row(const at::Tensor& all, index_t i) { return all.size(0) == 0 ? all.sum(0) : all[i]; }
 
-/// How many targets are none. Workers of the team outside of the losses' mesh got no sum; they are told.
-inline index_t known_to_all(const bound_exchanges& by, std::size_t place, double wrong) {
-  auto count = static_cast<index_t>(wrong);
-  const mesh_value& mesh = by.ways[place].to->layout().mesh;
-  if (by.team->inside() && mesh.size() < by.team->mesh().size())
-    for (const std::uint64_t one : by.team->collect(static_cast<std::uint64_t>(count), "comparing targets")) count = std::max(count, static_cast<index_t>(one));
-  return count;
-}
-
 TESSERA_INLINE at::Tensor reduced(const bound_exchanges& by, std::size_t place, nn::reduction how, const local_losses& mine, at::ScalarType type) {
   const bool reduces = how != nn::reduction::none;
   std::vector<at::Tensor> rows;
@@ -36,9 +27,10 @@ TESSERA_INLINE at::Tensor reduced(const bound_exchanges& by, std::size_t place, 
   if (mine.wrong.defined()) add(mine.wrong);
   const at::Tensor sums = rows.empty() ? at::Tensor() : by.exchanged(in_rows(by, place, rows), place);
   if (mine.wrong.defined())
-    if (const auto wrong = known_to_all(by, place, row(sums, static_cast<index_t>(rows.size()) - 1).item<double>()); wrong > 0) {
-      if (mine.labels.defined()) tessera::detail::check_indices(by.team, mine.labels, mine.classes, code::label_out_of_range);
-      throw error(refusal{code::loss_of_no_probability, wrong}, by.team->label());
+    if (const auto wrong = row(sums, static_cast<index_t>(rows.size()) - 1).item<double>(); wrong > 0) {
+      const crew& workers = by.team->crew_of(by.ways[place].to->layout().mesh);
+      if (mine.labels.defined()) tessera::detail::check_indices(by.team, workers, mine.labels, mine.classes, code::label_out_of_range);
+      throw error(refusal{code::loss_of_no_probability, static_cast<index_t>(wrong)}, by.team->label());
     }
   if (!reduces) return mine.each.to(type);
   const auto batch = [&] {

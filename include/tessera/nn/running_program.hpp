@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/nn/copies.hpp>
 #include <tessera/nn/forward.hpp>
 #include <tessera/nn/network_part.hpp>
 #include <tessera/nn/observer.hpp>
@@ -8,6 +9,7 @@
 
 #include <list>
 #include <memory>
+#include <optional>
 
 namespace tessera::nn {
 
@@ -65,7 +67,8 @@ class running_program {
   void observe(std::shared_ptr<layer_observer> observer) { *here().observer = std::move(observer); }
 
   /// Compares the copies of all parameters at every so many calls that train, and names the first that differs (`agree_on_copies`): one
-  /// exchange of a number a parameter. 100 unless said; 0 is never.
+  /// exchange of a number a parameter. Unless said, and unless the launch compares nothing, at the 1st, 2nd, 4th, 8th … call and at every 100th; 0
+  /// is never.
   void compare_copies_every(index_t calls) { here().compared_every = calls; }
 
   /// Whether workers tell each other of an index of no row before an embedding looks it up, which is an exchange of a number a call: on
@@ -110,6 +113,7 @@ class running_program {
     std::vector<bound_layer> layers;
   };
   static constexpr std::size_t most_kept = 64;
+  static constexpr index_t usual = 100;  // calls between comparisons of all copies
   /// Steps that run again for their backward, with the values that come in and those that others read.
   struct recomputed_steps {
     std::size_t first, end;
@@ -128,13 +132,23 @@ class running_program {
     std::list<std::shared_ptr<const bound_program>> bound;
     bool training = true;
     seed begun;
+    std::uint64_t lineage = 0;
     index_t calls = 0;  ///< that train
-    index_t compared_every = 100;
+    index_t calls_without_training = 0;
+    std::optional<index_t> compared_every;
     bool compares_indices = true;
     // Graphs have it too.
     std::shared_ptr<std::shared_ptr<layer_observer>> observer = std::make_shared<std::shared_ptr<layer_observer>>();
 
+    std::shared_ptr<std::vector<tessera::detail::hashed_copy>> left = std::make_shared<std::vector<tessera::detail::hashed_copy>>();
+
     state(team_handle of, const program_type& p, std::shared_ptr<const void> owner);
+    state(const state&) = delete;
+    state& operator=(const state&) = delete;
+    ~state();
+
+    // Notes the copies that workers compare when the launch ends, if it was trained: a step behind the last call may have made them differ.
+    void note_copies() const;
   };
 
   state& here() const {
@@ -144,6 +158,12 @@ class running_program {
 
   // Makes the state of each layer, or takes it of another network.
   void begin(const seed& s, const network_part* of);
+
+  // Lets workers compare, when the launch ends, the copies that this network has then, or had when it ended.
+  void compare_at_the_end() const;
+
+  // Whether this call, which it counts, compares the copies of all parameters.
+  bool compares_now() const;
 
   // The states that steps do not share with one before.
   template <class Visit>

@@ -4,6 +4,7 @@
 #include <tessera/nn/program_path.hpp>
 #include <tessera/nn/program_run.ipp>
 
+#include <exception>
 #include <mutex>
 #include <set>
 
@@ -65,6 +66,22 @@ TESSERA_INLINE running_program::state::state(team_handle of, const program_type&
   }
 }
 
+TESSERA_INLINE void running_program::state::note_copies() const {
+  left->clear();
+  if (calls == 0 || compared_every == 0) return;
+  tessera::detail::keyed_parameters all;
+  for (const layer_state& layer : states)
+    for (const parameter& p : layer.parameters) all.emplace(p.path(), &p);
+  *left = tessera::detail::copies_of(all);
+}
+TESSERA_INLINE running_program::state::~state() {
+  if (std::uncaught_exceptions() > 0 || team->checks == checks::never || team->carrier().ended()) return;
+  try {
+    note_copies();
+  } catch (...) {  // what cannot be read any more is not compared
+  }
+}
+
 TESSERA_INLINE running_program::running_program(const team_handle& team, const seed& s, const program_type& program, std::shared_ptr<const void> kept)
     : state_(std::make_shared<state>(team, program, std::move(kept))) {
   begin(s, nullptr);
@@ -118,15 +135,19 @@ TESSERA_INLINE void running_program::begin(const seed& s, const network_part* of
     for (int k = 0; k < p.outputs(); ++k) f << p.output(k);
   }
   f << s.value << text(s.path.data(), static_cast<int>(s.path.size())).hash;
+  my.lineage = tessera::detail::next_lineage(*my.team, my.team->mesh());
   if (my.team->inside())
     my.team->agree(f.value(), "making a network", [&] { return fmt::format("making a network of {} layers, seed {} {}", my.program.count, s.value, s.path); });
+  if (of == nullptr) compare_at_the_end();
 }
 
 TESSERA_INLINE running_program::running_program(const running_program& other, copying)
     : state_(std::make_shared<state>(other.team(), other.state_->program, other.state_->kept)) {
   state_->training = other.training();
   state_->begun = other.state_->begun;
+  state_->lineage = tessera::detail::next_lineage(*other.team(), other.team()->mesh());
   state_->calls = other.state_->calls;
+  state_->calls_without_training = other.state_->calls_without_training;
   state_->compared_every = other.state_->compared_every;
   state_->compares_indices = other.state_->compares_indices;
   network_part known;
@@ -139,6 +160,7 @@ TESSERA_INLINE running_program::running_program(const running_program& other, co
     for (const parameter& p : layer.parameters) mine.parameters.push_back(cloned(known.parameters, p).used_as(p.used(), p.comes_as(), p.times()));
     for (const buffer& b : layer.buffers) mine.buffers.push_back(cloned(known.buffers, b));
   }
+  compare_at_the_end();
 }
 
 TESSERA_INLINE auto running_program::bound_for(std::span<const tensor<dyn>* const> inputs) const -> std::shared_ptr<const bound_program> {
@@ -172,6 +194,29 @@ TESSERA_INLINE auto running_program::bound_for(std::span<const tensor<dyn>* cons
   return my.bound.back();
 }
 
+TESSERA_INLINE void running_program::compare_at_the_end() const {
+  constexpr std::size_t most = 64;
+  if (here().team->checks == checks::never) return;
+  auto& endings = here().team->carrier().endings;
+  endings.push_back([team = std::weak_ptr(here().team), here = std::weak_ptr(state_), left = here().left] {
+    const team_handle at = team.lock();
+    if (const auto lives = here.lock()) lives->note_copies();
+    if (!at || left->empty()) return;
+    const during now(*at, {.what = "comparing copies at the end"});
+    tessera::detail::agree_on_copies(at, *left);
+  });
+  if (endings.size() > most) endings.pop_front();
+}
+
+TESSERA_INLINE bool running_program::compares_now() const {
+  state& my = here();
+  index_t& calls = my.training ? my.calls : my.calls_without_training;
+  ++calls;
+  const checks how = my.team->checks;
+  const index_t every = my.compared_every.value_or(how == checks::never ? 0 : usual);
+  return every > 0 && ((my.training && calls % every == 0) || compares(how, static_cast<std::uint64_t>(calls)));
+}
+
 TESSERA_INLINE std::vector<tensor<dyn>> running_program::forward(std::span<const tensor<dyn>* const> inputs, call_site at) const {
   state& my = here();
   for (const tensor<dyn>* x : inputs)
@@ -180,10 +225,13 @@ TESSERA_INLINE std::vector<tensor<dyn>> running_program::forward(std::span<const
   std::vector<at::Tensor> values(bound->values.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) values[i] = inputs[i]->local();
   std::make_shared<const run>(state_, bound, at)->all(values);
-  my.calls += my.training;
-  if (my.training && my.compared_every > 0 && my.calls % my.compared_every == 0) agree_on_copies(*this, at);
+  if (compares_now()) agree_on_copies(*this, at);
   std::vector<tensor<dyn>> outputs;
-  for (const std::size_t v : my.outputs) outputs.push_back(tessera::detail::tensor_of(my.team, bound->where[v], values[v]));
+  fingerprint from;
+  from << my.lineage;
+  for (const tensor<dyn>* x : inputs) from << x->lineage();
+  for (const std::size_t v : my.outputs)
+    outputs.push_back(tessera::detail::tensor_of(my.team, bound->where[v], values[v], tessera::detail::lineage_of(v, {from.value()})));
   return outputs;
 }
 

@@ -15,7 +15,7 @@ TESSERA_INLINE std::string described_tensor(const at::Tensor& t) {
 /// A number for a tensor: its element type, shape and bits.
 inline std::uint64_t digest_of(const at::Tensor& t) {
   const std::string what = described_tensor(t);
-  return text(what.data(), static_cast<int>(what.size())).hash ^ (readable(t) ? hash_of(t) : 0);
+  return text(what.data(), static_cast<int>(what.size())).hash ^ (readable(t) ? content_hash(t) : 0);
 }
 
 TESSERA_INLINE void agree_on_state(const team_handle& team, const nn::state_dict& state, const std::string& from) {
@@ -86,6 +86,7 @@ TESSERA_INLINE nn::state_dict state_of(const keyed_state& kept, bool on_host) {
         uncut.extent = d.extent;
         everywhere.dims.push(uncut);
       }
+      p->compare_copies();
       const at::Tensor whole = to(everywhere, p->stored()).local();
       if (inside) p->part_of(serial).copy_(whole);
     }

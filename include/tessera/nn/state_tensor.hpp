@@ -23,8 +23,12 @@ class state_tensor {
   bool only_here() const { return only_here_; }  ///< the serial model has none, so a state dict may lack it
   index_t serial_end() const;  ///< behind its last element in the serial tensor
 
-  /// In checked mode, throws on every worker of its team unless the copies of it have the same bits; names it.
-  void check_copies() const;
+  /// Throws on every worker of its mesh unless the copies of it have the same bits; names it.
+  void compare_copies() const;
+  /// The same where everything is compared.
+  void check_copies() const {
+    if (stored_.team()->checks == checks::always) compare_copies();
+  }
   /// Refuses a stored form whose element somebody changed.
   void check_element() const { check(tessera::detail::check_element(element_, stored_.local().scalar_type()), path_); }
 

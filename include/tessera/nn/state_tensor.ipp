@@ -56,9 +56,10 @@ TESSERA_INLINE state_tensor state_tensor::with(const at::Tensor& local) const {
   return other;
 }
 
-TESSERA_INLINE void state_tensor::check_copies() const {
+TESSERA_INLINE void state_tensor::compare_copies() const {
   team_state& team = *stored_.team();
-  if (team.checked && team.inside()) team.agree_on_copies(stored_.layout(), tessera::detail::hash_of(stored_.local()), {.what = path_.c_str()});
+  if (team.checks == checks::never || !has_copies(stored_.layout())) return;
+  team.agree_on_copies(stored_.layout(), tessera::detail::content_hash(stored_.local()), {.what = path_.c_str()});
 }
 
 TESSERA_INLINE void state_tensor::assign(const at::Tensor& global) const {

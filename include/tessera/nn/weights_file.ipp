@@ -42,8 +42,8 @@ inline void agree_on_kept(team_state& team, const keyed_state& kept, const std::
   std::size_t i = 0;
   for (const auto& [key, parts] : kept)
     for (const nn::state_tensor* p : parts) {
-      const auto theirs = [&](index_t worker) { return all[static_cast<std::size_t>(worker) * mine.size() + i]; };
-      if (const auto two = team.differing_copies(p->stored().layout(), theirs))
+      const auto theirs = [&](std::size_t worker) { return all[worker * mine.size() + i]; };
+      if (const auto two = team.differing_copies(team.crew_of(team.mesh()), p->stored().layout(), theirs))
         throw error(refusal{code::copies_differ, two->first, two->second}, from + key);
       ++i;
     }

@@ -37,8 +37,10 @@ auto with_indices(const tensor<P, S, E>& x, call_site at = call_site::here()) {
   const during now(*x.team(), {.what = "maxima with indices", .at = at});
   const pooled y = forward_pooling({x.team(), p}, L::what(), x.local(), true);
   using result = values_and_indices<values>;
-  return result{values(tessera::detail::tensor_of(x.team(), p.output(), y.values)),
-                decltype(result::indices)(tessera::detail::tensor_of(x.team(), p.output(), y.indices))};
+  const auto given = [&](const at::Tensor& local, const char* what) {
+    return tessera::detail::tensor_of(x.team(), p.output(), local, tessera::detail::lineage_of(text(what).hash, {x.dynamic().lineage()}));
+  };
+  return result{values(given(y.values, "maxima")), decltype(result::indices)(given(y.indices, "indices"))};
 }
 
 }  // namespace tessera::nn

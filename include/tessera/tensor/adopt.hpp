@@ -68,7 +68,9 @@ inline tensor<dyn> adopt(const team_handle& team, layout x, const at::Tensor& lo
       if (given != wanted[i]) throw error(refusal{code::wrong_local_shape, d, wanted[i], given}, label_of(team->mesh(), team->mesh().rank(team->mesh().at(w))));
     }
   }
-  return detail::tensor_of(team, x, local);
+  const tensor<dyn> adopted = detail::tensor_of(team, x, local, detail::next_lineage(*team, x.mesh));
+  detail::compare_entry(adopted, at);
+  return adopted;
 }
 
 namespace detail {

@@ -5,6 +5,9 @@
 #include <tessera/tensor/empty_result.hpp>
 #include <tessera/tensor/tensor.hpp>
 
+#include <string_view>
+#include <typeinfo>
+
 namespace tessera {
 
 namespace detail {
@@ -15,7 +18,8 @@ void check_call(const function_value& gives, std::initializer_list<const tensor<
 /// A local operation on operands that are there, but for what it computes.
 class local_operation {
  public:
-  local_operation(linearity kind, const function_value& gives, std::initializer_list<const tensor<dyn>*> operands);
+  /// `made_by` tells its results from those of another operation on the same operands.
+  local_operation(linearity kind, const function_value& gives, std::initializer_list<const tensor<dyn>*> operands, std::uint64_t made_by);
 
   const local_boxes& where() const { return where_; }
   /// The result, of this worker's box of it.
@@ -42,7 +46,18 @@ class local_operation {
   tensor_value gives_;
   static_vector<const tensor<dyn>*, 4> operands_;
   local_boxes where_;
+  std::uint64_t lineage_ = 0;
 };
+
+/// A number for what a type is called, which is one in all processes of a program.
+template <class T>
+std::uint64_t number_of_type() {
+  static const std::uint64_t number = [] {
+    const std::string_view name = typeid(T).name();
+    return text(name.data(), static_cast<int>(name.size())).hash;
+  }();
+  return number;
+}
 
 /// What the engine knows of a tensor without its elements.
 inline tensor_value value_at_hand(const tensor<dyn>& x) { return {x.layout(), x.type()}; }
@@ -60,7 +75,7 @@ template <class Compute, class... Operands>
 tensor<dyn> apply(const signature& what, Compute&& compute, const tensor<dyn>& first, const Operands&... rest) {
   static_assert(1 + sizeof...(rest) <= decltype(signature::operands)::capacity, "an operation has at most 4 operands");
   const function_value gives = infer_own(what, detail::value_at_hand(first), detail::value_at_hand(rest)...);
-  return detail::local_operation(what.kind, gives, {&first, &rest...}).run(compute, first.local(), rest.local()...);
+  return detail::local_operation(what.kind, gives, {&first, &rest...}, detail::number_of_type<Compute>()).run(compute, first.local(), rest.local()...);
 }
 
 namespace detail {

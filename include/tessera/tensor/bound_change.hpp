@@ -12,7 +12,7 @@ namespace tessera {
 class bound_change {
  public:
   bound_change(team_state& team, placement_handle from, placement_handle to, element e, const activity& what)
-      : team_(team), from_(std::move(from)), to_(std::move(to)), element_(e), options_(detail::options_of(team, detail::scalar_type(e))), why_(what.why), what_(what.what) {
+      : team_(team), from_(std::move(from)), to_(std::move(to)), workers_(team.crew_of(from_->layout().mesh, to_->layout().mesh)), element_(e), options_(detail::options_of(team, detail::scalar_type(e))), why_(what.why), what_(what.what) {
     const layout& a = from_->layout();
     const layout& b = to_->layout();
     check(first_of(from_->why(), to_->why(), check_change(a, b)), team);
@@ -34,6 +34,10 @@ class bound_change {
   const placement_handle& to() const { return to_; }
   tessera::element element() const { return element_; }
   const movement& moves() const { return moves_; }
+
+  /// Those who call it: the workers that it leads between.
+  crew& workers() const { return workers_; }
+  visits calls;  ///< of it, by line
 
   /// Whether it is bound for what the team does now.
   bool serves(const activity& now) const { return why_ == now.why && what_ == now.what; }
@@ -123,7 +127,7 @@ class bound_change {
   in_flight begin(bound_phase& p, const at::Tensor& x, const at::Tensor& y, const activity& what, bool has_own = false) {
     bound_exchange& exchange = bound(p, what);
     if (team_.watch.exchange_started != nullptr) team_.watch.exchange_started(team_.watch.self, p.what, element_);
-    return exchange.start(detail::region_of(x, element_), detail::region_of(y, element_), what, has_own);
+    return exchange.start(detail::region_of(x, element_), detail::region_of(y, element_, true), what, has_own);
   }
   void end(const bound_phase& p, in_flight call) {
     const received got = call.finish();
@@ -153,6 +157,7 @@ class bound_change {
   team_state& team_;
   placement_handle from_;
   placement_handle to_;
+  crew& workers_;
   tessera::element element_;
   at::TensorOptions options_;
   purpose why_;

@@ -1,33 +1,17 @@
 #pragma once
 
 #include <tessera/tensor/bound_changes.hpp>
+#include <tessera/tensor/content_hash.hpp>
 #include <tessera/tensor/node.hpp>
+#include <tessera/topology/copies.hpp>
 
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/functions/utils.h>
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
 
 namespace tessera {
 namespace detail {
-
-/// A number for the bits of a tensor, to compare copies by.
-inline std::uint64_t hash_of(const at::Tensor& x) {
-  const at::Tensor packed = as_stored(x.detach()).cpu().contiguous();
-  const auto* byte = static_cast<const unsigned char*>(packed.numel() == 0 ? nullptr : packed.data_ptr());
-  std::uint64_t h = 14695981039346656037u;
-  for (std::size_t left = packed.nbytes(); left > 0;) {
-    std::uint64_t word = 0;
-    const std::size_t n = std::min(left, sizeof word);
-    std::memcpy(&word, byte, n);
-    h = std::rotl(h ^ word, 31) * 0x9e3779b97f4a7c15u;
-    byte += n;
-    left -= n;
-  }
-  return h;
-}
 
 /// Refuses to write into a view in place: autograd would go past the gradient that its maker has of its own.
 inline void refuse_writing(const at::Tensor& view) {
@@ -35,29 +19,26 @@ inline void refuse_writing(const at::Tensor& view) {
     meta->set_creation_meta(torch::autograd::CreationMeta::IN_CUSTOM_FUNCTION);
 }
 
-/// A call of a bound change: what it is for, and whether its gradient is recorded. Checked mode compares where the workers call from, and
-/// which change of the team it is: backward has the number of its forward.
+/// A call of a bound change: what it is for, and whether its gradient is recorded. Where it is compared, so are the place that workers call from,
+/// which change it is of those between them (backward has the number of its forward), how its operand came about, and the copies of that.
 struct change_call {
   team_handle team;
   std::shared_ptr<bound_change> change;
   activity what;
   bool tracked = false;
+  std::uint64_t lineage;  ///< of its operand
 
-  change_call(const team_handle& of, std::shared_ptr<bound_change> bound, const at::Tensor& x, call_site at)
-      : team(of), change(std::move(bound)), what(of->doing()), tracked(c10::GradMode::is_enabled() && x.requires_grad()) {
+  change_call(const team_handle& of, std::shared_ptr<bound_change> bound, const at::Tensor& x, call_site at, std::uint64_t operand = 0)
+      : team(of), change(std::move(bound)), what(of->doing()), tracked(c10::GradMode::is_enabled() && x.requires_grad()), lineage(operand) {
     const element e = change->element();
     check_local(x, *change->from(), e, *team);
     if (tracked) check(change->gradient(), *team);
     what.moves = &change->moves();
     what.element = e;
     if (what.at.file == nullptr) what.at = at;
-    if (what.why != purpose::backward) what.number = team->next_number();
-    if (!team->checked || !team->inside()) return;
-    fingerprint f;
-    f << change->from()->layout() << change->to()->layout() << static_cast<int>(e) << static_cast<int>(tracked) << what.hash() << what.number;
-    f << text(what.at.file).hash << what.at.line;
-    team->agree(f.value(), "comparing changes", [&] { return text_of(what); });
-    team->agree_on_copies(change->from()->layout(), hash_of(x), what);
+    crew& workers = change->workers();
+    if (what.why != purpose::backward) what.number = workers.next_change();
+    if (workers.takes_part() && compares(team->checks, change->calls.next(what.at))) compare(workers, x);
   }
 
   /// What a backward of this call is for.
@@ -71,6 +52,23 @@ struct change_call {
     if (came.defined()) return came;
     const box_vector& sizes = change->to()->extents();
     return at::zeros(at::IntArrayRef(sizes.begin(), sizes.end()), options_of(*team, scalar_type(change->element())));
+  }
+
+ private:
+  void compare(const crew& workers, const at::Tensor& x) const {
+    const layout& from = change->from()->layout();
+    fingerprint f;
+    f << from << change->to()->layout() << static_cast<int>(change->element()) << static_cast<int>(tracked) << what.hash() << what.number;
+    f << lineage << (what.at.file == nullptr ? 0 : text(what.at.file).hash) << what.at.line;
+    const bool copied = has_copies(from) && (team->checks == checks::always || copies_are_at_hand(x));
+    const std::vector<std::uint64_t> hashes = team->agree(workers, f.value(), copied ? content_hash(x) : 0, what);
+    if (copied) team->compare_copies(workers, from, [&](std::size_t i) { return hashes[i]; }, what);
+  }
+
+  // Samples wait for no device, whose kernels may round otherwise on another one; terms of a halo may lie beside this box while they come.
+  bool copies_are_at_hand(const at::Tensor& x) const {
+    const layout& from = change->from()->layout();
+    return x.is_cpu() && std::all_of(from.dims.begin(), from.dims.end(), [](const dimension& d) { return d.tiles(); });
   }
 };
 

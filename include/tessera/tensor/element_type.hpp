@@ -49,10 +49,10 @@ at::Tensor in_float(const F& f, const at::Tensor& first, const Boxes&... rest) {
   return f(first.to(at::kFloat), rest.to(at::kFloat)...).to(e);
 }
 
-/// The memory of a LibTorch tensor, with its strides as they are.
-inline region region_of(const at::Tensor& t, element e) {
+/// The memory of a LibTorch tensor, with its strides as they are; to be read alone, where another tensor may share it.
+inline region region_of(const at::Tensor& t, element e, bool written = false) {
   region r;
-  r.data = static_cast<std::byte*>(t.numel() == 0 ? nullptr : t.data_ptr());
+  if (t.numel() > 0) r.data = static_cast<std::byte*>(written ? t.mutable_data_ptr() : const_cast<void*>(t.const_data_ptr()));
   r.element = e;
   for (index_t n : t.sizes()) r.extents.push(n);
   for (index_t s : t.strides()) r.strides.push(s);

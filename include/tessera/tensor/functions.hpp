@@ -146,14 +146,23 @@ struct computing {
   }
 };
 
+/// A number for a function, and for the number that it holds.
+template <class F>
+std::uint64_t number_of_function(const F& f) {
+  fingerprint made_by;
+  made_by << number_of_type<F>();
+  if constexpr (HoldsNumber<F>) made_by << std::bit_cast<std::uint64_t>(f.n.re) << std::bit_cast<std::uint64_t>(f.n.im);
+  return made_by.value();
+}
+
 /// A function on tensors whose layouts are values: a local operation by its signature, another with its exchanges.
 template <class F, class... Operands>
 tensor<dyn> run(const F& f, const Operands&... x) {
   const function_value gives = f.on(value_at_hand(x)...);
   if constexpr (requires { f.what(x.layout()...); }) {
-    return local_operation(f.what(x.layout()...).kind, gives, {&x...}).run(computing<F>{f}, x.local()...);
+    return local_operation(f.what(x.layout()...).kind, gives, {&x...}, number_of_function(f)).run(computing<F>{f}, x.local()...);
   } else {
-    const local_operation here(linearity::nonlinear, gives, {&x...});
+    const local_operation here(linearity::nonlinear, gives, {&x...}, number_of_function(f));
     const auto computed = [&](const bound_exchanges& by) { return compute(f, by, x.local()...); };
     if constexpr (requires { f.at; }) return here.exchanging(F::name, f.exchanges(value_at_hand(x)...), computed, f.at);
     else return here.exchanging(F::name, f.exchanges(value_at_hand(x)...), computed);

@@ -21,7 +21,7 @@ class lasting_view {
     view_.reset();
     const activity now = team->doing();
     change_call call(team, bound_change_of(*team, from, to, element_of_scalar(leaf.scalar_type()), now), leaf, at);
-    const bool lasts = call.change->stays() && !call.change->changes_nothing() && call.tracked && leaf.is_leaf() && !team->checked;
+    const bool lasts = call.change->stays() && !call.change->changes_nothing() && call.tracked && leaf.is_leaf() && team->checks != checks::always;
     if (!lasts) return run(std::move(call), leaf);
     leaf_ = leaf;
     change_ = call.change;
@@ -35,7 +35,7 @@ class lasting_view {
   // Whether a call would make the same now.
   bool serves(const team_state& team, const at::Tensor& leaf) const {
     const call_site& now = team.doing().at;
-    return view_.defined() && leaf.is_same(leaf_) && leaf.requires_grad() && view_.is_alias_of(leaf) && !team.checked &&
+    return view_.defined() && leaf.is_same(leaf_) && leaf.requires_grad() && view_.is_alias_of(leaf) && team.checks != checks::always &&
            change_->serves(team.doing()) && now.file == at_.file && now.line == at_.line;
   }
 

@@ -283,7 +283,8 @@ TESSERA_INLINE at::Tensor initial_box(const initial_value& given, const layout& 
 }  // namespace detail
 
 TESSERA_INLINE tensor<dyn> initial(const team_handle& team, const layout& x, element e, const initial_value& v, const seed& s, std::string_view name) {
-  return detail::first_term(detail::tensor_of(team, x, detail::initial_box(v, x, e, team->rank(), s, name).to(device_of(*team))));
+  const at::Tensor drawn = detail::initial_box(v, x, e, team->rank(), s, name).to(device_of(*team));
+  return detail::first_term(detail::tensor_of(team, x, e, drawn, detail::next_lineage(*team, x.mesh)));
 }
 
 }  // namespace tessera

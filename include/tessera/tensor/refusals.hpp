@@ -20,6 +20,9 @@ inline constexpr reason not_a_scalar{
 inline constexpr reason not_steering{
     "tessera.value.copies", "axis",
     "only a tensor that all workers hold alike may steer the program; change it to invariant first"};
+inline constexpr reason wholes_differ{
+    "tessera.agree.whole", "worker, other worker",
+    "two workers take their parts of different tensors; give all of them the same one: read by all, drawn by one seed, or shuffled in one order"};
 inline constexpr reason holds_nothing{
     "tessera.value.outside", "worker",
     "this worker lies outside the tensor's mesh and has no value of it; ask on a worker that does, or broadcast it first"};

@@ -57,7 +57,8 @@ inline tensor<dyn> shift(const tensor<dyn>& x, const text& axis, int steps = 1, 
   const int a = x.layout().mesh.find(axis);
   if (x.layout().mesh.axes[a].extent == 1) return x;
   const layout target = detail::turned(x.layout(), a, steps);
-  return detail::tensor_of(x.team(), x.layout(), change_layout(x.team(), x.layout(), target, x.local(), at));
+  const tensor<dyn> y = to(target, x, at);
+  return detail::tensor_of(x.team(), x.where(), y.local(), y.lineage());
 }
 
 /// The same on a type: `shift<ring>(x)`, `shift<ring, -1>(x)`.

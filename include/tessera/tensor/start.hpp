@@ -83,7 +83,7 @@ template <class T>
 T finish(awaited<T>&& later) {
   const std::shared_ptr<detail::begun_change> begun = later.begun_here();
   at::Tensor y = detail::end_change(std::exchange(later.started_, {}));
-  tensor<dyn> arrived = detail::tensor_of(begun->call.team, begun->call.change->to(), std::move(y));
+  tensor<dyn> arrived = detail::tensor_of(begun->call.team, begun->call.change->to(), std::move(y), detail::lineage_of(text("change").hash, {begun->call.lineage}));
   if constexpr (std::is_same_v<T, tensor<dyn>>) return arrived;
   else return T(std::move(arrived), detail::proved{});
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/tensor/own_memory.hpp>
 #include <tessera/tensor/start.hpp>
 
 namespace tessera {
@@ -62,7 +63,7 @@ inline started begin_change(change_call call, const at::Tensor& x) {
 
 TESSERA_INLINE at::Tensor end_change(const started& b) {
   begun_change& begun = *b.change;
-  if (!begun.running) return run(begun.call, begun.x);
+  if (!begun.running) return in_own_memory(run(begun.call, begun.x), begun.x);
   const at::Tensor y = [&] {
     const c10::AutoGradMode no_record(false);
     return begun.call.change->finish(*begun.running);
@@ -73,14 +74,14 @@ TESSERA_INLINE at::Tensor end_change(const started& b) {
 }
 
 TESSERA_INLINE started begin(const running_verb& v, const tensor<dyn>& x, call_site at) {
-  return begin_change({x.team(), change_of(v, x), x.local(), at}, x.local());
+  return begin_change({x.team(), change_of(v, x), x.local(), at, x.lineage()}, x.local());
 }
 
 }  // namespace detail
 
 TESSERA_INLINE awaited<tensor<dyn>> start(const layout& target, const tensor<dyn>& x, call_site at) {
   const auto change = detail::bound_change_of(*x.team(), x.where(), x.team()->place(target), x.type(), x.team()->doing());
-  return awaited<tensor<dyn>>(detail::begin_change({x.team(), change, x.local(), at}, x.local()));
+  return awaited<tensor<dyn>>(detail::begin_change({x.team(), change, x.local(), at, x.lineage()}, x.local()));
 }
 
 }  // namespace tessera

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/tensor/comparing.hpp>
 #include <tessera/tensor/tensor.hpp>
 
 namespace tessera {
@@ -39,6 +40,12 @@ struct enters {
 
 /// Compares the dynamic extents of a tensor that enters once over the team: no exchange that follows need see a difference.
 void agree_on_open(const tensor<dyn>& x, const layout& typed);
+/// Stands for the line that assumes a tensor of this type.
+template <class T>
+inline constexpr char type_assumed = 0;
+template <class T>
+inline constexpr call_site line_of_type{&type_assumed<T>, 0};
+
 template <TensorType T>
 T entered(tensor<dyn> x) {
   agree_on_open(x, value_of<T>.layout);
@@ -58,7 +65,9 @@ auto assume(const Team& team, const Box& local, const Bindings&... bindings) {
     for (int d = 0; d < x.dims.count; ++d)  // what nothing cuts is seen from the box
       if (x.dims[d].extent == dynamic && x.levels(d) == 0 && local.defined() && d < local.dim() && x.mesh.contains(team.rank()))
         x.dims[d].extent = local.size(d);
-    return detail::entered<T>(detail::tensor_of(team.state(), x, value_of<T>.element, local));
+    T entered = detail::entered<T>(detail::tensor_of(team.state(), x, value_of<T>.element, local, detail::next_lineage(*team.state(), x.mesh)));
+    detail::compare_entry(entered.dynamic(), detail::line_of_type<T>);
+    return entered;
   } else {
     return detail::refused_like<detail::as_tensor<T>>();
   }
@@ -69,27 +78,35 @@ namespace detail {
 /// This worker's box of a tensor that everybody has, on the team's device or, if that is said, anywhere; no worker gives another one anything.
 /// Of pending terms coordinate 0 has it all, the others what adds nothing.
 tensor<dyn> take_value(const team_handle& team, layout x, element e, const at::Tensor& global, bool from_anywhere = false);
-tensor<dyn> take_value(const team_handle& team, const layout& x, const at::Tensor& global);
+/// The same under a layout that is a value, which workers compare.
+tensor<dyn> take_value(const team_handle& team, const layout& x, const at::Tensor& global, const call_site& line);
 
 /// The same where every worker has written the whole of its box: it may hold terms, of which the first keeps it.
 tensor<dyn> first_term(tensor<dyn> x);
 
 }  // namespace detail
 
-/// My part of a global tensor that every worker has: nothing moves but the dynamic extents, which are compared.
+/// My part of a global tensor that every worker has: nothing moves but the dynamic extents, which are compared, and now and then a hash of the whole.
 template <class T = void, class Team, class Box>
-auto take(const Team& team, const Box& global) {
+auto take(const Team& team, const Box& global, call_site at = call_site::here()) {
   using verdict = verdict_of<detail::enters<T, Team, Box>>;
   verdict::template refuse<verdict>();
-  if constexpr (verdict::ok) return detail::entered<T>(detail::take_value(team.state(), value_of<T>.layout, value_of<T>.element, global));
-  else return detail::refused_like<detail::as_tensor<T>>();
+  if constexpr (verdict::ok) {
+    T taken = detail::entered<T>(detail::take_value(team.state(), value_of<T>.layout, value_of<T>.element, global));
+    detail::compare_entry(taken.dynamic(), at, global);
+    return taken;
+  } else {
+    return detail::refused_like<detail::as_tensor<T>>();
+  }
 }
 
 /// The same under a layout that is a value; the workers compare it.
-inline tensor<dyn> take(const team_handle& team, const layout& x, const at::Tensor& global) { return detail::take_value(team, x, global); }
+inline tensor<dyn> take(const team_handle& team, const layout& x, const at::Tensor& global, call_site at = call_site::here()) {
+  return detail::take_value(team, x, global, at);
+}
 template <class Team>
-tensor<dyn> take(const Team& team, const layout& x, const at::Tensor& global) {
-  return take(team.state(), x, global);
+tensor<dyn> take(const Team& team, const layout& x, const at::Tensor& global, call_site at = call_site::here()) {
+  return take(team.state(), x, global, at);
 }
 
 }  // namespace tessera

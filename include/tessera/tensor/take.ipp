@@ -36,7 +36,8 @@ TESSERA_INLINE tensor<dyn> take_value(const team_handle& team, layout x, element
     ++d;
   }
   const c10::Device device = from_anywhere ? device_of(*team) : global.device();
-  return first_term(tensor_of(team, x, part.to(part.options().device(device), false, true, at::MemoryFormat::Contiguous)));
+  const at::Tensor box = part.to(part.options().device(device), false, true, at::MemoryFormat::Contiguous);
+  return first_term(tensor_of(team, x, box, next_lineage(*team, x.mesh)));
 }
 
 TESSERA_INLINE tensor<dyn> first_term(tensor<dyn> x) {
@@ -45,10 +46,12 @@ TESSERA_INLINE tensor<dyn> first_term(tensor<dyn> x) {
   return x;
 }
 
-TESSERA_INLINE tensor<dyn> take_value(const team_handle& team, const layout& x, const at::Tensor& global) {
+TESSERA_INLINE tensor<dyn> take_value(const team_handle& team, const layout& x, const at::Tensor& global, const call_site& line) {
   tessera::check(check_plain(global), *team);
   const tensor<dyn> taken = take_value(team, x, element_of_scalar(global.scalar_type()), global);
-  return tensor<dyn>(team, taken.layout(), taken.local());
+  agree_on_layout(taken);
+  compare_entry(taken, line, global);
+  return taken;
 }
 
 }  // namespace tessera::detail

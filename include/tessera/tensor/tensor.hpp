@@ -1,17 +1,20 @@
 #pragma once
 
 #include <tessera/primitive/primitive.hpp>
-#include <tessera/tensor/change.hpp>
+#include <tessera/tensor/lineage.hpp>
 
 namespace tessera {
 
 namespace detail {
 
 /// A box that is known to be this worker's.
-tensor<dyn> tensor_of(const team_handle& team, placement_handle where, at::Tensor local);
+tensor<dyn> tensor_of(const team_handle& team, placement_handle where, at::Tensor local, std::uint64_t lineage = 0);
 /// A tensor whose layout follows from what the workers agreed on before.
-tensor<dyn> tensor_of(const team_handle& team, const layout& x, element e, at::Tensor local);
-tensor<dyn> tensor_of(const team_handle& team, const layout& x, at::Tensor local);
+tensor<dyn> tensor_of(const team_handle& team, const layout& x, element e, at::Tensor local, std::uint64_t lineage = 0);
+tensor<dyn> tensor_of(const team_handle& team, const layout& x, at::Tensor local, std::uint64_t lineage = 0);
+
+/// Throws on every worker of the team unless all give a tensor this layout.
+void agree_on_layout(const tensor<dyn>& x);
 
 /// Says that what is wrapped was checked.
 struct proved {};
@@ -25,7 +28,7 @@ class tensor<dyn> {
   tensor() = default;
 
   /// Takes this worker's box; all workers of the team do, and compare the layout.
-  tensor(const team_handle& team, const tessera::layout& layout, at::Tensor local);
+  tensor(const team_handle& team, const tessera::layout& layout, at::Tensor local, call_site at = call_site::here());
 
   const tessera::layout& layout() const {
     return where()->layout();
@@ -40,6 +43,8 @@ class tensor<dyn> {
     return team_;
   }
   element type() const { return detail::element_of_scalar(local().scalar_type()); }
+  /// How it came about, as a number that its workers compare; 0 where that is not known.
+  std::uint64_t lineage() const { return lineage_; }
 
   /// This worker's box as a LibTorch tensor.
   const at::Tensor& local() const {
@@ -50,14 +55,15 @@ class tensor<dyn> {
   /// As of a tensor whose layout is in its type; what that refuses while compiling is thrown.
   tensor& requires_grad();
   tensor grad() const;
-  void backward(bool keep_graph = false, bool create_graph = false) const;
+  void backward(bool keep_graph = false, bool create_graph = false, call_site at = call_site::here()) const;
 
  private:
-  friend tensor<dyn> detail::tensor_of(const team_handle& team, placement_handle where, at::Tensor local);
+  friend tensor<dyn> detail::tensor_of(const team_handle& team, placement_handle where, at::Tensor local, std::uint64_t lineage);
 
   team_handle team_;
   placement_handle where_;
   at::Tensor local_;
+  std::uint64_t lineage_ = 0;
 };
 
 namespace detail {
@@ -135,7 +141,7 @@ class tensor {
 
   /// Back-propagates from a scalar, seeded in its cotangent: 1 everywhere along invariant and partial axes, and along replicate
   /// ones and those of one coordinate 1 there and 0 elsewhere, so no replica counts twice. A graph of the gradient keeps this one.
-  void backward(bool keep_graph = false, bool create_graph = false) const;
+  void backward(bool keep_graph = false, bool create_graph = false, call_site at = call_site::here()) const;
 
  private:
   tessera::tensor<dyn> of_;
@@ -154,20 +160,21 @@ at::Tensor seed_of(const tensor<dyn>& loss);
 }  // namespace detail
 
 template <class P, class S, class E>
-void tensor<P, S, E>::backward(bool keep_graph, bool create_graph) const {
+void tensor<P, S, E>::backward(bool keep_graph, bool create_graph, call_site at) const {
   using verdict = verdict_of<detail::starts_backward<tensor>>;
   verdict::template refuse<verdict>();
-  of_.backward(keep_graph, create_graph);
+  of_.backward(keep_graph, create_graph, at);
 }
 
 /// x apart from what it was computed from: what follows has no gradient in it.
-inline tensor<dyn> detach(const tensor<dyn>& x) { return detail::tensor_of(x.team(), x.layout(), x.local().detach()); }
+inline tensor<dyn> detach(const tensor<dyn>& x) { return detail::tensor_of(x.team(), x.where(), x.local().detach(), x.lineage()); }
 template <class P, class S, class E>
 tensor<P, S, E> detach(const tensor<P, S, E>& x) {
   return tensor<P, S, E>(detach(x.dynamic()));
 }
 
-/// The global tensor on every worker: what is partial is summed, what is cut is gathered. No gradient passes.
+/// The global tensor on every worker of x's team: what is partial is summed, what is cut is gathered. No gradient passes. A worker outside of the
+/// team's mesh, which may call it too, is refused.
 at::Tensor global(const tensor<dyn>& x, call_site at = call_site::here());
 template <class P, class S, class E>
 at::Tensor global(const tensor<P, S, E>& x, call_site at = call_site::here()) {

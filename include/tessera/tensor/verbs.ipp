@@ -1,17 +1,18 @@
 #pragma once
 
+#include <tessera/tensor/own_memory.hpp>
 #include <tessera/tensor/verbs.hpp>
 
 #include <atomic>
 
 namespace tessera {
 
-TESSERA_INLINE tensor<dyn> to(const layout& target, const tensor<dyn>& x, call_site at) {
-  const placement_handle there = x.team()->place(target);
-  return detail::tensor_of(x.team(), there, change_layout(x.team(), x.where(), there, x.local(), {}, at));
-}
-
 namespace detail {
+
+inline tensor<dyn> carry(const std::shared_ptr<bound_change>& change, const tensor<dyn>& x, const call_site& at) {
+  const at::Tensor y = in_own_memory(run({x.team(), change, x.local(), at, x.lineage()}, x.local()), x.local());
+  return tensor_of(x.team(), change->to(), y, lineage_of(text("change").hash, {x.lineage()}));
+}
 
 /// The layout of a type for a tensor that is to go there: extents and lengths that the type does not know are the tensor's.
 inline layout target_of(layout target, const tensor<dyn>& x) {
@@ -46,10 +47,15 @@ TESSERA_INLINE const std::shared_ptr<bound_change>& change_of(const running_verb
 }
 
 TESSERA_INLINE tensor<dyn> carry(const running_verb& v, const tensor<dyn>& x, call_site at) {
-  const std::shared_ptr<bound_change> change = change_of(v, x);
-  return tensor_of(x.team(), change->to(), run({x.team(), change, x.local(), at}, x.local()));
+  return carry(change_of(v, x), x, at);
 }
 
 }  // namespace detail
+
+TESSERA_INLINE tensor<dyn> to(const layout& target, const tensor<dyn>& x, call_site at) {
+  const placement_handle there = x.team()->place(target);
+  const std::shared_ptr<bound_change> change = detail::bound_change_of(*x.team(), x.where(), there, x.type(), x.team()->doing());
+  return detail::carry(change, x, at);
+}
 
 }  // namespace tessera

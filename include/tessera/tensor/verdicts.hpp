@@ -16,6 +16,7 @@ template <index_t> struct dimensions;
 template <index_t> struct given;
 template <index_t> struct length;
 template <index_t> struct other_length;
+template <index_t> struct other_worker;
 template <index_t> struct parts;
 template <index_t> struct worker;
 
@@ -46,6 +47,11 @@ template <class... Told> struct not_steering {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.value.copies] only a tensor that all workers hold alike may steer the program; change it to invariant first"); } };
+template <class... Told> struct wholes_differ {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.agree.whole] two workers take their parts of different tensors; give all of them the same one: read by all, drawn by one seed, or shuffled in one order"); } };
 template <class... Told> struct holds_nothing {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -99,6 +105,7 @@ template <> struct verdict_for<&code::uneven_shift> { template <class Why> using
 template <> struct verdict_for<&code::shift_inside> { template <class Why> using type = shift_inside<typename axis_of_refusal<Why>::type>; };
 template <> struct verdict_for<&code::not_a_scalar> { template <class Why> using type = not_a_scalar<its::dimensions<Why::number(0)>>; };
 template <> struct verdict_for<&code::not_steering> { template <class Why> using type = not_steering<typename axis_of_refusal<Why>::type>; };
+template <> struct verdict_for<&code::wholes_differ> { template <class Why> using type = wholes_differ<its::worker<Why::number(0)>, its::other_worker<Why::number(1)>>; };
 template <> struct verdict_for<&code::holds_nothing> { template <class Why> using type = holds_nothing<its::worker<Why::number(0)>>; };
 template <> struct verdict_for<&code::wrong_local_shape> { template <class Why> using type = wrong_local_shape<its::dimension<Why::number(0)>, its::box<Why::number(1)>, its::given<Why::number(2)>>; };
 template <> struct verdict_for<&code::wrong_device> { template <class Why> using type = wrong_device<its::device<Why::number(0)>>; };
