@@ -48,7 +48,7 @@ task put_together(reading& c) {
     x.dims[dim].bounds = learned;
     for (int d = 0; d < x.dims.count; ++d) x.dims[d].tag = kept_name(fmt::format("n{}", d));
     return [=](attempt& a) {
-      const tensor<dyn> parts = adopt(a.team, x, at::zeros(shapes.at(static_cast<std::size_t>(a.team->rank())), a.type()));
+      const tensor<dyn> parts = adopt(a.team, x, at::zeros(shapes.at(static_cast<std::size_t>(a.team->rank())), a.type()).to(device_of(*a.team)));
       layout all = parts.layout();
       for (int axis = 0; axis < all.mesh.axes.count; ++axis) all.set_meaning(axis, {});
       if (to(all, parts).local().size(dim) != all.dims[dim].extent) a.fail("parts are not put together");

@@ -6,10 +6,10 @@ using namespace tessera::testing;
 
 namespace {
 
-struct part : axis<3> {};
-using line = mesh<part>;
+struct third : axis<3> {};
+using trio = mesh<third>;
 template <class E, class Shape, class... Entries>
-using on_line = tensor<partition<line, Entries...>, Shape, E>;
+using on_trio = tensor<partition<trio, Entries...>, Shape, E>;
 
 /// In units of the last place of a half type, how far numbers are from others.
 double in_last_places(const at::Tensor& x, const at::Tensor& wanted, double last_place) {
@@ -21,7 +21,7 @@ struct result {
   at::Tensor y, w, b;
 };
 template <class Net>
-result run(const team<line>& t, const at::Tensor& x) {
+result run(const team<trio>& t, const at::Tensor& x) {
   Net net{t, seed{5}};
   const nn::state_dict s = nn::state_of(net);
   const auto of = [&](const char* key) { return s.count(key) > 0 ? s.at(key).to(at::kDouble) : at::Tensor(); };
@@ -29,19 +29,19 @@ result run(const team<line>& t, const at::Tensor& x) {
 }
 
 template <class E, class... Options>
-using row_form = nn::sequential<on_line<E, shape_of<4, 90>, whole, blocks<part>>, nn::linear<7, cut_in<part>, Options...>>;
+using row_form = nn::sequential<on_trio<E, shape_of<4, 90>, whole, blocks<third>>, nn::linear<7, cut_in<third>, Options...>>;
 template <class E, class... Options>
-using column_form = nn::sequential<on_line<E, shape_of<4, 90>, whole, blocks<part>>, nn::linear<7, cut_out<part>, Options...>>;
+using column_form = nn::sequential<on_trio<E, shape_of<4, 90>, whole, blocks<third>>, nn::linear<7, cut_out<third>, Options...>>;
 template <class E>
-using convolution = nn::sequential<on_line<E, shape_of<2, 30, 6>, whole, blocks<part>, whole>, nn::conv<3, kernel<3>, padding<1>, cut_in<part>>>;
+using convolution = nn::sequential<on_trio<E, shape_of<2, 30, 6>, whole, blocks<third>, whole>, nn::conv<3, kernel<3>, padding<1>, cut_in<third>>>;
 template <class E>
-using transposed = nn::sequential<on_line<E, shape_of<2, 30, 6>, whole, blocks<part>, whole>, nn::conv_transpose<3, kernel<3>, stride<2>, cut_in<part>>>;
+using transposed = nn::sequential<on_trio<E, shape_of<2, 30, 6>, whole, blocks<third>, whole>, nn::conv_transpose<3, kernel<3>, stride<2>, cut_in<third>>>;
 template <class E>
-using average = nn::sequential<on_line<E, shape_of<2, 3, 600>, whole, whole, blocks<part>>, nn::global_avg_pool>;
+using average = nn::sequential<on_trio<E, shape_of<2, 3, 600>, whole, whole, blocks<third>>, nn::global_avg_pool>;
 
 /// Whether layers whose results are sums of terms of three workers are rounded once.
 template <class E>
-std::string rounded_once(const team<line>& t, at::ScalarType e, double last_place) {
+std::string rounded_once(const team<trio>& t, at::ScalarType e, double last_place) {
   const at::Tensor x = global_of({4, 90}, numbers{1}).to(e), images = global_of({2, 30, 6}, numbers{2}).to(e), rows = global_of({2, 3, 600}, numbers{3}).to(e);
   constexpr double once = 0.55;  // half a unit, and what adding in float leaves
   const auto off = [&](const at::Tensor& y, const at::Tensor& wanted) {
@@ -62,13 +62,13 @@ std::string rounded_once(const team<line>& t, at::ScalarType e, double last_plac
 }  // namespace
 
 TEST_CASE("terms of half types travel in float, and what workers have of a result is rounded once") {
-  const auto all = in_team<line>([](const team<line>& t) { return rounded_once<half>(t, at::kHalf, 0x1p-10) + rounded_once<bfloat16>(t, at::kBFloat16, 0x1p-7); });
+  const auto all = in_team<trio>([](const team<trio>& t) { return rounded_once<half>(t, at::kHalf, 0x1p-10) + rounded_once<bfloat16>(t, at::kBFloat16, 0x1p-7); });
   INFO(all.errors());
   for (const auto& r : all.results) CHECK((r && *r == ""));
 }
 
 TEST_CASE("what cancels and what a half type cannot hold survive the sum of the workers' terms") {
-  const auto all = in_team<line>([](const team<line>& t) {
+  const auto all = in_team<trio>([](const team<trio>& t) {
     row_form<half> net{t, seed{1}};
     at::Tensor w = at::zeros({7, 90}, at::kHalf);
     w.index_put_({at::tensor(0), at::tensor({0, 40, 89})}, at::tensor({300.0, -300.0, 3.0}).to(at::kHalf));
@@ -95,14 +95,14 @@ TEST_CASE("checked mode takes half types on workers that have no part of a resul
     sum(y).backward();
     return y.local().scalar_type() == at::kBFloat16;
   };
-  const auto all = in_team<line>(
-      [&](const team<line>& t) {
-        const nn::sequential<on_line<bfloat16, shape_of<1, 4>, blocks<part>, whole>, nn::linear<3>> one_row{t, seed{1}};
-        const nn::sequential<on_line<bfloat16, shape_of<1, 2, 5>, blocks<part>, whole, whole>, nn::conv<3, kernel<3>>> one_image{t, seed{1}};
-        const nn::sequential<on_line<bfloat16, shape_of<2, 2>, whole, blocks<part>>, nn::linear<3, cut_in<part>>> two_columns{t, seed{1}};
-        return trains(one_row, take<on_line<bfloat16, shape_of<1, 4>, blocks<part>, whole>>(t, at::ones({1, 4}, at::kBFloat16))) &&
-               trains(one_image, take<on_line<bfloat16, shape_of<1, 2, 5>, blocks<part>, whole, whole>>(t, at::ones({1, 2, 5}, at::kBFloat16))) &&
-               trains(two_columns, take<on_line<bfloat16, shape_of<2, 2>, whole, blocks<part>>>(t, at::ones({2, 2}, at::kBFloat16)));
+  const auto all = in_team<trio>(
+      [&](const team<trio>& t) {
+        const nn::sequential<on_trio<bfloat16, shape_of<1, 4>, blocks<third>, whole>, nn::linear<3>> one_row{t, seed{1}};
+        const nn::sequential<on_trio<bfloat16, shape_of<1, 2, 5>, blocks<third>, whole, whole>, nn::conv<3, kernel<3>>> one_image{t, seed{1}};
+        const nn::sequential<on_trio<bfloat16, shape_of<2, 2>, whole, blocks<third>>, nn::linear<3, cut_in<third>>> two_columns{t, seed{1}};
+        return trains(one_row, take<on_trio<bfloat16, shape_of<1, 4>, blocks<third>, whole>>(t, at::ones({1, 4}, at::kBFloat16))) &&
+               trains(one_image, take<on_trio<bfloat16, shape_of<1, 2, 5>, blocks<third>, whole, whole>>(t, at::ones({1, 2, 5}, at::kBFloat16))) &&
+               trains(two_columns, take<on_trio<bfloat16, shape_of<2, 2>, whole, blocks<third>>>(t, at::ones({2, 2}, at::kBFloat16)));
       },
       checked);
   INFO(all.errors());

@@ -3,6 +3,7 @@
 #include <tessera/nn/together.hpp>
 #include <tessera/nn/weights_file.hpp>
 #include <tessera/nn/weights_stream.hpp>
+#include <tessera/tensor/content_hash.hpp>
 
 #include <optional>
 
@@ -37,7 +38,7 @@ inline void agree_on_file(team_state& team, const std::filesystem::path& path, c
 inline void agree_on_kept(team_state& team, const keyed_state& kept, const std::string& from) {
   std::vector<std::uint64_t> mine;
   for (const auto& [key, parts] : kept)
-    for (const nn::state_tensor* p : parts) mine.push_back(hash_of(p->stored().local()));
+    for (const nn::state_tensor* p : parts) mine.push_back(content_hash(p->stored().local()));
   const std::vector<std::uint64_t> all = team.collect(mine, "comparing state dicts");
   std::size_t i = 0;
   for (const auto& [key, parts] : kept)
