@@ -110,9 +110,9 @@ void measure(calls::crew& crew, const ts::team_handle& team, const layer_case& c
   ts::nn::program p;
   p.output(c.add(p.input({cut, ts::element::float32})));
   const ts::nn::dynamic_network net(team, ts::seed{1}, p);
-  ts::tensor<ts::dyn> x = ts::take(team, cut, at::rand(c.extents));
+  ts::tensor<ts::dyn> x = ts::take(team, cut, at::rand(c.extents, ts::common_generator(team, ts::seed{2})));
   x.requires_grad();
-  const at::Tensor seed = at::rand(net(x).local().sizes());
+  const at::Tensor seed = at::ones(net(x).local().sizes());
   const std::vector<at::Tensor> parameters = net.parameters();
   const auto ours = [&] {
     torch::autograd::backward({net(x).local()}, {seed});
