@@ -1,4 +1,8 @@
+#include "tests/support/by_sockets.hpp"
+#include "tests/support/generate.hpp"
 #include "tests/support/tensors.hpp"
+
+#include <thread>
 
 using namespace tessera;
 using namespace tessera::testing;
@@ -66,6 +70,89 @@ TEST_CASE("a change of several exchanges in two halves is that change") {
           const auto x = take<grid_of<parts_of_sums>>(t, counted());
           return at::equal(finish(start<everywhere_alike>(x)).local(), counted());
         }) == 4);
+}
+
+namespace {
+
+struct trio : axis<3> {};
+using three = mesh<trio>;
+using three_terms = tensor<partition<three, whole, whole, partial<trio>>, shape_of<7, 6>, double>;
+using three_alike = partition<three, whole, whole, invariant<trio>>;
+using three_rows = tensor<partition<three, blocks<trio>, whole>, shape_of<7, 6>, double>;
+using three_columns = partition<three, whole, blocks<trio>>;
+
+at::Tensor term(int worker, double salt) { return counted(salt) * (worker + 1); }
+at::Tensor summed_terms(double salt) { return counted(salt) * 6; }
+
+/// Whether a sum has begun all of its exchanges before its end, and says that it arrived when all of it has; what went wrong.
+std::string begins_all(const std::shared_ptr<transport>& carrier) {
+  team<three> t(carrier);
+  int begun = 0;
+  const auto other = [&] { static_cast<void>(to<three_columns>(take<three_rows>(t, counted()))); };
+  const auto sum = [&] { return start<three_alike>(assume<three_terms>(t, term(t.rank(), 2))); };
+  static_cast<void>(finish(sum()));  // bound
+  other();
+  t.state()->watch = {[](void* self, const phase&, element) { ++*static_cast<int*>(self); }, nullptr, &begun};
+  std::string wrong;
+  for (const bool asks : {true, false}) {
+    begun = 0;
+    auto later = sum();
+    if (begun != 1) wrong += "not begun; ";
+    if (asks && later.arrived() && begun != 2) wrong += "a half has arrived; ";
+    t.state()->collect(0);  // who waits begins all first
+    if (begun != 2) wrong += "its second exchange is not begun; ";
+    t.state()->collect(0);
+    if (asks) {
+      const auto until = std::chrono::steady_clock::now() + std::chrono::seconds{10};
+      while (!later.arrived() && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+      if (!later.arrived()) wrong += "not there before its end; ";
+    } else {
+      other();
+      if (begun != 3) wrong += "another change is not begun; ";
+    }
+    begun = 0;
+    if (!at::allclose(finish(std::move(later)).local(), summed_terms(2))) wrong += "a wrong sum; ";
+    if (begun != 0) wrong += "the end begins something; ";
+  }
+  t.state()->watch = {};
+  return wrong;
+}
+
+/// Sums of one change and other calls of it under way, each worker ending them in an order of its own, one coming late at times.
+std::string end_crosswise(const std::shared_ptr<transport>& carrier) {
+  team<three> t(carrier);
+  std::string wrong;
+  dice d{static_cast<std::uint64_t>(t.rank() + 1)};
+  for (int round = 0; round < 12; ++round) {
+    std::vector<std::pair<int, awaited<tensor<three_alike, shape_of<7, 6>, double>>>> open;
+    for (int i = 0; i < 4; ++i) {
+      if (round % 4 == 0 && i == 2 && t.rank() == round / 4) std::this_thread::sleep_for(std::chrono::milliseconds(400));
+      open.emplace_back(i, start<three_alike>(assume<three_terms>(t, term(t.rank(), i))));
+      if (i == 1 && !at::allclose(to<three_alike>(assume<three_terms>(t, term(t.rank(), 9))).local(), summed_terms(9))) wrong += "a whole call is wrong; ";
+    }
+    while (!open.empty()) {
+      const auto which = open.begin() + d.roll(0, static_cast<int>(open.size()) - 1);
+      if (!at::allclose(finish(std::move(which->second)).local(), summed_terms(which->first))) wrong += fmt::format("sum {} of round {} is wrong; ", which->first, round);
+      open.erase(which);
+    }
+  }
+  return wrong;
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("a change of several exchanges begins all of them before its worker waits, and says that it arrived when all of it has", "", by_memory, by_sockets) {
+  const auto all = in_world<TestType>(3, begins_all, std::chrono::seconds{20});
+  INFO(all.errors());
+  REQUIRE(all.well());
+  for (int r = 0; r < 3; ++r) CHECK(all.of(r) == "");
+}
+
+TEMPLATE_TEST_CASE("changes of several exchanges end crosswise, beside others of the same exchanges", "", by_memory, by_sockets) {
+  const auto all = in_world<TestType>(3, end_crosswise, std::chrono::seconds{20});
+  INFO(all.errors());
+  REQUIRE(all.well());
+  for (int r = 0; r < 3; ++r) CHECK(all.of(r) == "");
 }
 
 TEST_CASE("many are under way at once and end in any order, backward as well") {

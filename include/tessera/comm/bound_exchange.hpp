@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/comm/exchange_plan.hpp>
+#include <tessera/comm/owed.hpp>
 
 #include <memory>
 #include <utility>
@@ -86,6 +87,7 @@ class in_flight {
   /// Ends the call: all boxes have arrived and all readers have read. Returns what was received.
   received finish() {
     insist();
+    owed_exchanges::here().begin_all();
     of_->complete(*call_);
     of_->idle_.push_back(std::move(call_));
     return of_->plan_.brings;

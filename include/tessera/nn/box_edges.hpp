@@ -2,6 +2,7 @@
 
 #include <tessera/tensor/bound_exchanges.hpp>
 #include <tessera/tensor/frame.hpp>
+#include <tessera/tensor/running_change.hpp>
 
 #include <torch/csrc/autograd/functions/utils.h>
 
@@ -89,8 +90,7 @@ class edges_backward final : public torch::autograd::Node {
     }
     for (const cell& c : back.change->plan(back.what).cells)  // what others add to is a term, read in the frame
       if (c.terms.size() > 1) box(edges_->own(frame), c).copy_(box(part, c));
-    bound_change::running sum = back.change->start_into(part, inside, back.what);
-    return {back.change->finish(sum)};
+    return {running_change(*back.change, part, inside, back.what).finish()};
   }
   std::string name() const override { return "tessera::edges"; }
 
@@ -151,7 +151,7 @@ class box_by_edges {
         input_(input),
         frame_(edges_->room(input.options())),
         call_(team, bound_change_of(*team, x.from, x.to, element_of_scalar(input.scalar_type()), team->doing()), input, {}),
-        halo_(call_.change->start_into(edges_->around.inside(frame_), input.detach(), call_.what)) {
+        halo_(*call_.change, edges_->around.inside(frame_), input.detach(), call_.what) {
     if (!call_.tracked) return;
     node_ = make_node<edges_backward>(call_, edges_);
     node_->set_next_edges(torch::autograd::collect_next_edges(input));
@@ -160,9 +160,9 @@ class box_by_edges {
   /// What operations(box, how) give, of the part and then of each edge.
   template <class OfPart, class OfEdge>
   at::Tensor give(const OfPart& of_part, const OfEdge& of_edge) {
-    call_.change->arrived(halo_);  // what is here is taken: its owner waits for that
+    halo_.arrived();  // what is here is taken: its owner waits for that
     const at::Tensor y = of_part(read(input_.detach()), edges_->how(0));
-    call_.change->finish(halo_);
+    halo_.finish();
     if (edges_->edges.empty()) return y;
     const at::Tensor whole = y.detach();
     torch::autograd::variable_list all{y};
@@ -191,7 +191,7 @@ class box_by_edges {
   at::Tensor frame_;
   change_call call_;
   decltype(torch::autograd::Edge::function) node_;
-  bound_change::running halo_;  // last: withdrawn before its memory goes
+  running_change halo_;  // last: withdrawn before its memory goes
 };
 
 }  // namespace tessera::detail

@@ -4,7 +4,6 @@
 #include <tessera/plan/phase.hpp>
 #include <tessera/tensor/frame.hpp>
 
-#include <optional>
 
 namespace tessera {
 
@@ -55,12 +54,14 @@ class bound_change {
   /// This worker's box of the result, as a view of what it had where that stays; no gradient is recorded.
   at::Tensor run(const at::Tensor& x, const activity& what) {
     if (stays()) return kept(x);
+    owed_exchanges::here().begin_all();
     at::Tensor y = x;
     for (bound_phase& p : phases_) y = run(p, y, room_for(p), what);
     return y;
   }
   /// The same where something is exchanged, in a frame: what arrives is written where it is read.
   at::Tensor run(const at::Tensor& x, const activity& what, const frame& around) {
+    owed_exchanges::here().begin_all();
     at::Tensor y = x;
     for (std::size_t i = 0; i + 1 < phases_.size(); ++i) y = run(phases_[i], y, room_for(phases_[i]), what);
     const at::Tensor room = around.room(phases_.back().sizes, options_);
@@ -69,40 +70,11 @@ class bound_change {
   }
 
   /// The first exchange's plan.
-  const exchange_plan& plan(const activity& what) { return bound(phases_[0], what).plan(); }
-
-  /// A run that was begun: its first exchange is under way.
-  struct running {
-    at::Tensor x;
-    at::Tensor y;
-    activity what;
-    std::optional<in_flight> call;  // last: withdrawn before its memory goes
-  };
-  running start(const at::Tensor& x, const activity& what) {
-    running r{stored(x), room_for(phases_[0]), what, {}};
-    r.call.emplace(begin(phases_[0], r.x, r.y, what));
-    return r;
-  }
-  /// The same of one exchange into a tensor that holds already what this worker takes from itself alone.
-  running start_into(const at::Tensor& y, const at::Tensor& x, const activity& what) {
-    running r{stored(x), y, what, {}};
-    r.call.emplace(begin(phases_[0], r.x, r.y, what, true));
-    return r;
-  }
-  /// Whether the first exchange has brought all.
-  static bool arrived(running& r) { return r.call->arrived(); }
-  at::Tensor finish(running& r) {
-    end(phases_[0], std::move(*r.call));
-    r.call.reset();
-    for (std::size_t i = 1; i < phases_.size(); ++i) {
-      r.x = std::move(r.y);
-      r.y = room_for(phases_[i]);
-      end(phases_[i], begin(phases_[i], r.x, r.y, r.what));
-    }
-    return r.y;
-  }
+  const exchange_plan& plan(const activity& what) { return bound(phases_[0], what)->plan(); }
 
  private:
+  friend class running_change;
+
   struct bound_phase {
     phase what;
     box_vector sizes;
@@ -116,20 +88,20 @@ class bound_change {
 
   at::Tensor run(bound_phase& p, const at::Tensor& x, const at::Tensor& y, const activity& what) {
     const at::Tensor sent = stored(x);
-    end(p, begin(p, sent, y, what));
+    in_flight call = begin(p, *bound(p, what), sent, y, what);
+    end(p, call);
     return y;
   }
 
-  bound_exchange& bound(bound_phase& p, const activity& what) {
+  const std::shared_ptr<bound_exchange>& bound(bound_phase& p, const activity& what) {
     if (!p.exchange || p.exchange->retired) p.exchange = team_.bound(p.what, element_, what);
-    return *p.exchange;
+    return p.exchange;
   }
-  in_flight begin(bound_phase& p, const at::Tensor& x, const at::Tensor& y, const activity& what, bool has_own = false) {
-    bound_exchange& exchange = bound(p, what);
+  in_flight begin(const bound_phase& p, bound_exchange& exchange, const at::Tensor& x, const at::Tensor& y, const activity& what, bool has_own = false) {
     if (team_.watch.exchange_started != nullptr) team_.watch.exchange_started(team_.watch.self, p.what, element_);
     return exchange.start(detail::region_of(x, element_), detail::region_of(y, element_, true), what, has_own);
   }
-  void end(const bound_phase& p, in_flight call) {
+  void end(const bound_phase& p, in_flight& call) {
     const received got = call.finish();
     team_.total.bytes += got.bytes;
     team_.total.messages += got.messages;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/tensor/running_change.hpp>
 #include <tessera/tensor/verbs.hpp>
 
 #include <optional>
@@ -11,9 +12,11 @@ namespace detail {
 
 /// A change of layout that was begun: what its end needs, and the end of its backward.
 struct begun_change {
+  explicit begun_change(change_call of) : call(std::move(of)) {}
+
   change_call call;
   at::Tensor x;  ///< where nothing is exchanged: the end does all then
-  std::optional<bound_change::running> running;
+  std::optional<running_change> running;
   std::shared_ptr<begun_change> back;
 };
 
@@ -37,10 +40,10 @@ class awaited {
   awaited(awaited&&) noexcept = default;
   awaited& operator=(awaited&&) noexcept = default;
 
-  /// Whether this worker's boxes have come; waits for nobody.
+  /// Whether this worker's boxes of the result are there; waits for nobody.
   bool arrived() const {
     const std::shared_ptr<detail::begun_change>& begun = begun_here();
-    return !begun->running || begun->call.change->arrived(*begun->running);
+    return !begun->running || begun->running->arrived();
   }
 
  private:
@@ -64,8 +67,9 @@ class awaited {
 ///
 ///   auto later = ts::start<Q>(x);  …  auto y = ts::finish(std::move(later));
 ///
-/// Any number may be under way; all workers begin them in one order and end them in any. x must not be written meanwhile. The
-/// backward of `finish` begins the adjoint, that of `start` ends it.
+/// Any number may be under way; all workers begin them in one order and end them in any. x must not be written meanwhile. A change of several
+/// exchanges, as a sum of three workers for all, begins each when the one before has arrived and its worker asks `arrived`, or waits for anything.
+/// The backward of `finish` begins the adjoint, that of `start` ends it.
 template <class Q = void, class P, class S, class E>
 auto start(const tensor<P, S, E>& x, call_site at = call_site::here()) {
   using To = detail::moved_type<tensor<P, S, E>, Q>;

@@ -49,14 +49,14 @@ class start_backward final : public torch::autograd::Node {
 
 inline started begin_change(change_call call, const at::Tensor& x) {
   const bool tracked = call.tracked;
-  const auto begun = std::make_shared<begun_change>(begun_change{std::move(call), {}, {}, nullptr});
+  const auto begun = std::make_shared<begun_change>(std::move(call));
   started b{at::zeros({}, options_of(*begun->call.team, at::kDouble)), begun};  // where x lies: autograd goes through it on that device's stream
   bound_change& change = *begun->call.change;
   if (change.stays()) {
     begun->x = x;
     return b;
   }
-  begun->running.emplace(change.start(x, begun->call.what));
+  begun->running.emplace(change, x, begun->call.what);
   if (tracked) record(b.token, x, make_node<start_backward>(begun));
   return b;
 }
@@ -66,7 +66,7 @@ TESSERA_INLINE at::Tensor end_change(const started& b) {
   if (!begun.running) return in_own_memory(run(begun.call, begun.x), begun.x);
   const at::Tensor y = [&] {
     const c10::AutoGradMode no_record(false);
-    return begun.call.change->finish(*begun.running);
+    return begun.running->finish();
   }();
   begun.running.reset();
   if (begun.call.tracked) record(y, b.token, make_node<finish_backward>(b.change));
