@@ -73,6 +73,12 @@ std::size_t crossing_pieces(const std::string& svg) {
 
 }  // namespace
 
+TEST_CASE("a name of an axis or of an extent prints, as any text does") {
+  CHECK(fmt::format("{} {:>5}|", grid::value.axes[0].name, grid::value.axes[1].name) == "row   col|");
+  CHECK(fmt::format("{}", value_of<tensor<partition<grid, blocks<row>>, shape<batch>>>.layout.dims[0].tag) == "batch");
+  CHECK(fmt::format("[{}]", text()) == "[]");
+}
+
 TEST_CASE("layouts as text: covers, intervals, meanings and where the mesh sits") {
   CHECK(text_of<tiles>() == "4x7 over row 2 x col 3 = blocks(row) [0,2) [2,4), blocks(col) [0,3) [3,5) [5,7)");
   CHECK(text_of<slabs>() == "4x7 over row 2 x col 3 = whole, blocks(col) [0,3) [3,5) [5,7); replicate(row)");

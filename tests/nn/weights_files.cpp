@@ -586,6 +586,27 @@ TEST_CASE("a file's sum is XXH64, whatever pieces it is taken in") {
   CHECK(bytes_of_file(folder / "summed").find("xxh64") != std::string::npos);
 }
 
+TEST_CASE("a saved file tells the format that other loaders ask for, and nothing that they do not know") {
+  const scratch_folder folder;
+  const auto said = [](const std::filesystem::path& path) {
+    const std::string bytes = bytes_of_file(path);
+    std::size_t length = 0;
+    for (std::size_t i = 8; i > 0; --i) length = length << 8 | static_cast<unsigned char>(bytes[i - 1]);
+    return nlohmann::json::parse(bytes.substr(8, length))["__metadata__"];
+  };
+  nn::write_state(folder / "state", small_state(1));
+  const auto saved = in_team<two_by_two>([&](auto& t) {
+    const on_square net{t, seed{8}};
+    nn::save(net, folder / "net");
+    return true;
+  });
+  REQUIRE(saved.well());
+  for (const char* name : {"state", "net"}) {
+    const nlohmann::json words = said(folder / name);
+    CHECK((words.size() == 2 && words["format"] == "pt" && words["xxh64"].is_string()));
+  }
+}
+
 TEST_CASE("saving and loading hold one whole tensor at a time on the first worker, and on the others their parts") {
   using wide = tensor<partition<two_by_two, blocks<height>, blocks<breadth>>, shape<weights_batch, dim<64>>, double>;
   using stack = nn::sequential<wide, nn::linear<96>, nn::relu, nn::linear<64>, nn::relu, nn::linear<96>, nn::relu, nn::linear<32>>;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/comm/form.hpp>
+#include <tessera/comm/format_text.hpp>
 #include <tessera/comm/refusals.hpp>
 #include <tessera/topology/element.hpp>
 

@@ -99,6 +99,8 @@ class xxh64 {
 /// The sums that a file names, of those that there are.
 class file_sums {
  public:
+  static constexpr const char* names[]{fnv1a64::name, xxh64::name};
+
   file_sums() = default;
   /// has(name) says which.
   template <class Has>

@@ -118,7 +118,10 @@ class weights_reader {
     if (rest < end) throw error(refusal{code::file_truncated, data_ + end, file_.size()}, path_.string());
     if (rest > end) refuse(code::file_altered);
     sums_ = file_sums([this](const char* name) { return words_.contains(name); });
-    sums_.add(header.dump());
+    nlohmann::json others = words_;
+    for (const char* name : file_sums::names) others.erase(name);
+    if (!others.empty()) header["__metadata__"] = others;
+    sums_.add(header.dump());  // of everything but the sums
   }
 
   /// In the order in which they lie.
@@ -199,6 +202,7 @@ class weights_writer {
       t.to = end;
       header[t.key] = {{"dtype", file_type(t.type)}, {"shape", t.shape}, {"data_offsets", {t.from, t.to}}};
     }
+    header["__metadata__"] = {{"format", "pt"}};  // other loaders ask for it
     try {
       header.dump();
     } catch (const nlohmann::json::exception& e) {  // a key that is no UTF-8
@@ -210,7 +214,7 @@ class weights_writer {
   // It has one length, whatever the sum.
   void write_header() {
     nlohmann::json header = header_;
-    header["__metadata__"] = {{sum_.name, sum_.text()}};
+    header["__metadata__"][sum_.name] = sum_.text();
     std::string text = header.dump();
     text.resize((text.size() + 7) / 8 * 8, ' ');
     std::string all(8, '\0');
