@@ -1,5 +1,7 @@
 #include "tests/support/layers.hpp"
 
+#include <tessera/operation/layer_values.hpp>
+
 using namespace tessera;
 using namespace tessera::testing;
 
@@ -289,10 +291,10 @@ bool maxima_as_in_one_process(const at::Tensor& global) {
   using image = tensor<partition<grid, whole, whole, blocks<up>, blocks<across>>, shape_of<1, 2, 5, 7>, Element>;
   const auto [y, at_index] = at::max_pool2d_with_indices(global, {3, 3}, {2, 2}, {1, 1});
   const auto run = in_team<grid>([&, y = y, at_index = at_index](team<grid>& t) {
-    const auto got = nn::with_indices<nn::max_pool<kernel<3, 3>, stride<2>, padding<1>>>(take<image>(t, global));
-    const at::Tensor values = tessera::global(got.values);
-    const at::Tensor indices = tessera::global(got.indices);
-    return at::equal(values, y) && at::equal(indices, at_index);
+    const image x = take<image>(t, global);
+    const auto right = [&](const auto& got) { return at::equal(tessera::global(got.values), y) && at::equal(tessera::global(got.indices), at_index); };
+    const bool typed = right(nn::with_indices<nn::max_pool<kernel<3, 3>, stride<2>, padding<1>>>(x));
+    return right(nn::with_indices(nn::max_pool_layer{.kernel = {3, 3}, .stride = {2}, .padding = {1}}, x.dynamic())) && typed;
   });
   return run.well() && run.of(0);
 }
@@ -306,6 +308,39 @@ TEST_CASE("maxima of integers, and of nothing above the lowest value, lie where 
   CHECK(maxima_as_in_one_process<std::uint8_t>((-down).to(at::kByte)));
   CHECK(maxima_as_in_one_process<std::uint8_t>(at::zeros({1, 2, 5, 7}, at::kByte)));
   CHECK(maxima_as_in_one_process<double>(at::full({1, 2, 5, 7}, -std::numeric_limits<double>::infinity(), at::kDouble)));
+}
+
+TEST_CASE("maxima of a layer that is a value say where they lie; gradients pass through them, and what is no maximum or does not fit is refused on all workers") {
+  struct up : axis<2> {};
+  struct across : axis<3> {};
+  using grid = mesh<up, across>;
+  using image = tensor<partition<grid, whole, whole, blocks<up>, blocks<across>>, shape_of<2, 3, 7, 8>, double>;
+  const at::Tensor global = global_of({2, 3, 7, 8}, numbers{6});
+  const at::Tensor x = global.clone().requires_grad_();
+  const auto [y, at_index] = at::adaptive_max_pool2d(x, {3, 5});
+  (y * y).sum().backward();
+  const auto run = in_team<grid>([&, y = y, at_index = at_index](team<grid>& t) -> std::string {
+    image mine = take<image>(t, global);
+    mine.requires_grad();
+    const auto got = nn::with_indices(nn::adaptive_max_pool_layer{{3, 5}}, mine.dynamic());
+    std::string wrong = at::equal(tessera::global(got.indices), at_index) && at::equal(tessera::global(got.values), y) ? "" : "other maxima; ";
+    sum(got.values * got.values).backward();
+    if (!at::allclose(tessera::global(mine.grad()), x.grad())) wrong += "other gradients; ";
+    const auto refused = [&](const auto& layer, const std::string& code) {
+      try {
+        nn::with_indices(layer, mine.dynamic());
+        wrong += code + " is taken; ";
+      } catch (const error& e) {
+        if (std::string(e.what()).find("[" + code + "]") != 0) wrong += e.what();
+      }
+    };
+    refused(nn::avg_pool_layer{.kernel = {2, 2}}, "tessera.layer.indices");
+    refused(nn::max_pool_layer{.kernel = {9, 2}}, "tessera.window.kernel");
+    return wrong;
+  });
+  INFO(run.errors());
+  REQUIRE(run.well());
+  for (int r = 0; r < 6; ++r) CHECK(run.of(r) == "");
 }
 
 TEST_CASE("a pooling whose windows lie end to end begins no exchange, forward or backward") {

@@ -270,6 +270,143 @@ TEST_CASE("a file that is no network is refused at its place, and the program st
   CHECK(p.finish().view.count == 20);
 }
 
+TEST_CASE("a program says what it is called with and what it gives: names, layouts, elements") {
+  const mesh_value grid = built<2, 2>::grid::value;
+  nn::program p;
+  nn::read_network(p, as_file, grid, "network.json");
+  REQUIRE(p.inputs().size() == 2);
+  REQUIRE(p.outputs().size() == 2);
+  CHECK((p.inputs()[0].name == "image" && p.inputs()[1].name == "extra"));
+  CHECK((p.outputs()[0].name == "scores" && p.outputs()[1].name == "first"));
+  const tensor_value& image = p.inputs()[0].is;
+  CHECK(image.element == element::float64);
+  CHECK((image.layout.dims[0].tag == text("frames") && image.layout.dims[1].extent == 2 && image.layout.levels(2) == 1));
+  const tensor_value& first = p.outputs()[1].is;
+  CHECK((first.element == element::float64 && first.layout.dims[1].extent == 2 && first.layout.dims[3].extent == 22 && first.layout.levels(3) == 1));
+  const auto net = [&] {
+    const auto run = in_team<built<2, 2>::grid>([&](auto& t) {
+      const nn::dynamic_network made{t, seed{5}, p};
+      const nn::dynamic_network other = made.clone();
+      return made.inputs()[1].name + " " + made.outputs()[0].name + " " + other.inputs()[0].name + " " + other.outputs()[1].name;
+    });
+    return run.of(0);
+  };
+  CHECK(net() == "extra scores image first");
+  nn::program unnamed;
+  unnamed.output(unnamed.input(image) | nn::relu{});
+  CHECK((unnamed.inputs()[0].name.empty() && unnamed.outputs()[0].name.empty() && unnamed.outputs()[0].is.layout == image.layout));
+}
+
+namespace {
+
+struct five_sums {
+  constexpr auto operator()(auto a, auto b, auto c, auto d, auto e) const { return flows{(a + b) + (c + d), d * e}; }
+};
+
+}  // namespace
+
+TEST_CASE("a network has any number of inputs: typed ones, or a list of tensors whose layouts are values") {
+  struct up : axis<2> {};
+  using line = mesh<up>;
+  using part = tensor<partition<line, blocks<up>>, shape_of<5>, double>;
+  using spelled = tensor<partition<mesh<up>, blocks<up>, replicate<>>, shape_of<5>, double>;
+  using net_type = nn::network<five_sums, part, part, part, part, part>;
+  const auto run = in_team<line>([](auto& t) -> std::string {
+    const net_type net{t, seed{1}};
+    nn::program p;
+    std::vector<nn::dynamic_flow> in;
+    for (int i = 0; i < 5; ++i) in.push_back(p.input<part>());
+    p.output(five_sums{}(in[0], in[1], in[2], in[3], in[4]));
+    const nn::dynamic_network built{t, seed{1}, p};
+    std::vector<at::Tensor> all;
+    std::vector<part> x;
+    std::vector<tensor<dyn>> values;
+    for (int i = 0; i < 5; ++i) {
+      all.push_back(global_of({5}, numbers{static_cast<std::uint64_t>(i)}));
+      x.push_back(take<part>(t, all.back()));
+      values.push_back(x.back().dynamic());
+    }
+    const at::Tensor sum = (all[0] + all[1]) + (all[2] + all[3]), product = all[3] * all[4];
+    const auto right = [&](const auto& y, const auto& z) { return at::equal(global(y), sum) && at::equal(global(z), product); };
+    const auto [y, z] = net(x[0], take<spelled>(t, all[1]), x[2], x[3], x[4]);
+    static_assert(std::is_same_v<decltype(y), const part>);
+    const auto by_list = net(values), of_values = built(values), in_braces = built({values[0], values[1], values[2], values[3], values[4]});
+    std::string wrong;
+    if (!right(y, z) || !right(by_list[0], by_list[1]) || !right(of_values[0], of_values[1]) || !right(in_braces[0], in_braces[1])) wrong += "other numbers; ";
+    values.pop_back();
+    for (const auto& refused : {said_of([&] { net(values); }), said_of([&] { built(values); })})
+      if (refused.find("[tessera.signature.operands]") != 0) wrong += refused;
+    values.push_back(take(t, [] {
+      layout whole = value_of<part>.layout;
+      whole.set_meaning(0, {});
+      return whole;
+    }(), all[4]));
+    for (const auto& refused : {said_of([&] { net(values); }), said_of([&] { built(values); })})
+      if (refused.find("[tessera.tensor.partition]") != 0) wrong += refused;
+    return wrong;
+  });
+  INFO(run.errors());
+  REQUIRE(run.well());
+  CHECK((run.of(0).empty() && run.of(1).empty()));
+}
+
+namespace {
+
+struct led {
+  struct up : axis<2> {};
+  struct across : axis<2> {};
+  using grid = mesh<up, across>;
+  using tiles = tensor<partition<grid, blocks<up>, blocks<across>>, shape<frames, dim<7>>, double>;
+  using rows = partition<grid, blocks<up>, whole, invariant<across>>;
+  using sums = partition<grid, blocks<up>, invariant<across>>;
+
+  struct model {
+    constexpr auto operator()(auto x) const { return to<rows>(x) * 2.0; }
+  };
+};
+
+}  // namespace
+
+TEST_CASE("a flow of a program is led to a layout, by any verb or by one that is named, as the compiler's is; what does not lead there is refused") {
+  const auto run = in_team<led::grid>([](auto& t) -> std::string {
+    nn::program p;
+    const auto x = p.input<led::tiles>("x");
+    const layout rows = value_of<tensor<led::rows, shape<frames, dim<7>>>>.layout;
+    p.output(to(rows, x) * 2.0);
+    {
+      layout short_lived = rows;  // its lists, if it had any, are the program's
+      p.output(to(verb::all_gather, short_lived, x) * 2.0);
+    }
+    std::string wrong;
+    const nn::network<led::model, led::tiles> typed{t, seed{1}};
+    const nn::dynamic_network built{t, seed{1}, p};
+    for (const index_t n : {5, 2}) {
+      const at::Tensor whole = global_of({n, 7}, numbers{static_cast<std::uint64_t>(n)});
+      const auto judge = [&](auto&& of) {
+        auto in = take<led::tiles>(t, whole);
+        in.requires_grad();
+        const tensor<dyn> y = of(in);
+        sum(y * y).backward();
+        if (y.layout() != typed(in).layout() || !at::equal(global(y), 2 * whole) || !at::equal(global(in.grad()), 8 * whole)) wrong += "other numbers; ";
+      };
+      judge([&](const auto& in) { return typed(in).dynamic(); });
+      judge([&](const auto& in) { return built({in.dynamic()})[0]; });
+      judge([&](const auto& in) { return built({in.dynamic()})[1]; });
+    }
+    const auto refused = [&](auto&& f, const char* code) {
+      const std::string said = said_of(f);
+      if (said.find(code) != 0) wrong += said;
+    };
+    refused([&] { to(verb::reduce_scatter, rows, x); }, "[tessera.verb.pair]");
+    refused([&] { to(value_of<tensor<led::rows, shape<frames, dim<6>>>>.layout, x); }, "[tessera.shape.extent]");
+    refused([&] { to(value_of<tensor<led::sums, shape<frames>>>.layout, x); }, "[tessera.partition.dimensions]");
+    return wrong;
+  });
+  INFO(run.errors());
+  REQUIRE(run.well());
+  for (int r = 0; r < 4; ++r) CHECK(run.of(r) == "");
+}
+
 namespace {
 
 // A whole and a stage of it, over rows and columns.

@@ -259,7 +259,7 @@ double rolled_apart(const nn::made_of<kind::team, team_handle>& workers, const r
   at::Tensor table = w.at("0.weight");
   torch::optim::SGD ours(net.parameters(), torch::optim::SGDOptions(0.1).momentum(0.5));
   torch::optim::SGD theirs(listed(w), torch::optim::SGDOptions(0.1).momentum(0.5));
-  tensor_value lies = p.finish().inputs[0];
+  tensor_value lies = p.inputs()[0].is;
   double worst = 0;
   for (int step = 0; step < 2; ++step) {
     const at::Tensor t = (global_of({step == 0 ? 4 : 1, 5}, numbers{static_cast<std::uint64_t>(step)}).abs() * 1000).to(at::kLong).remainder(5) + step;

@@ -40,6 +40,18 @@ template <class Inputs, class Outputs>
 class network_between;
 template <class... In, class... Out>
 class network_between<tessera::detail::type_list<In...>, tessera::detail::type_list<Out...>> : public running_program {
+ private:
+  /// An operand in any spelling of the tensor type that is wanted.
+  template <class Wanted>
+  struct given_as {
+    const tensor<dyn>* value;
+    template <TensorType T>
+    given_as(const T& x) : value(&x.dynamic()) {
+      using verdict = verdict_of<passed<T, Wanted>>;
+      verdict::template refuse<verdict>();
+    }
+  };
+
  public:
   /// The network's outputs: a tensor, or a tuple of them. An operand may be spelled in any way that means the input's partition; where
   /// one is a tensor whose layout is a value, so are the outputs.
@@ -70,6 +82,21 @@ class network_between<tessera::detail::type_list<In...>, tessera::detail::type_l
     using verdict = verdict_of<all_passed<A, B, C, D>>;
     verdict::template refuse<verdict>();
     return call(at, a, b, c, d);
+  }
+
+  /// The same of more than four inputs, each of a tensor type.
+  auto operator()(const given_as<In>&... x, call_site at = call_site::here()) const
+    requires(sizeof...(In) > 4)
+  {
+    const tensor<dyn>* const given[]{x.value...};
+    return typed(this->forward(given, at), tessera::detail::indices_below<sizeof...(Out)>{});
+  }
+  /// All inputs as a list of tensors whose layouts are values, however many there are; the outputs are such a list too.
+  std::vector<tensor<dyn>> operator()(const std::vector<tensor<dyn>>& x, call_site at = call_site::here()) const {
+    if (x.size() != sizeof...(In)) throw error(refusal{code::wrong_number_of_operands, sizeof...(In), x.size()}, this->team()->label());
+    std::vector<const tensor<dyn>*> given;
+    (given.push_back(&dynamic_of<In>(x[given.size()])), ...);
+    return this->forward(given, at);
   }
 
  protected:

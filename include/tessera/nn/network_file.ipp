@@ -21,7 +21,10 @@ class network_reader {
   network_reader(nn::program& p, const file::place& all, const mesh_value& mesh, const nn::layer_table& table, file::lists& keep)
       : mesh_(mesh), table_(table), keep_(keep), nodes_(all.only({"inputs", "nodes", "outputs"}).at("nodes").list()) {
     const file::place inputs = all.at("inputs").list();
-    for (std::size_t i = 0; i < inputs.size(); ++i) name(inputs.item(i), p.input(file::read_tensor(inputs.item(i).only({"name", "shape", "element", "dims", "meaning"}), mesh, keep)));
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const file::place x = inputs.item(i).only({"name", "shape", "element", "dims", "meaning"});
+      name(x, p.input(file::read_tensor(x, mesh, keep), x.at("name").word()));
+    }
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       const file::place node = nodes_.item(i);
       const std::string named = node.at("name").word();
@@ -29,7 +32,7 @@ class network_reader {
     }
     for (std::size_t i = 0; i < nodes_.size(); ++i) add(nodes_.item(i).at("name").word(), nodes_.item(i));
     const file::place outputs = all.at("outputs");
-    for (const std::string& y : words_of(outputs)) p.output(value(y, outputs));
+    for (const std::string& y : words_of(outputs)) p.output(value(y, outputs), y);
   }
 
  private:

@@ -26,6 +26,13 @@ namespace tessera::nn {
 /// A flow of a program that is put together while it runs.
 using dynamic_flow = flow<tensor<dyn>, tessera::detail::building>;
 
+/// An input or an output of a network: its name, where it was given one, and the tensor, whose lists live as long as
+/// the program or a network of it.
+struct program_end {
+  std::string name;
+  tensor_value is;
+};
+
 /// A network that is put together while the program runs: the list of nodes that the compiler makes of a module, from layers that are values.
 ///
 /// `program p; auto x = p.input(value); p.output(x | conv_layer{.out = 6, .kernel = {3, 3}} | relu{});`. Flows go through layers, values
@@ -38,18 +45,19 @@ class program {
   program& operator=(const program&) = delete;
 
   /// An input like this tensor; its extents may be dynamic.
-  dynamic_flow input(const tensor_value& x) {
+  dynamic_flow input(const tensor_value& x, std::string name = {}) {
     tessera::check(tessera::check(x.layout), "an input");
-    kept_->inputs.push_back(x);
+    kept_->inputs.push_back({std::move(name), x});
     return {this, {-1, static_cast<int>(kept_->inputs.size()) - 1}};
   }
   template <TensorType T>
-  dynamic_flow input() {
-    return input(tessera::value_of<T>);
+  dynamic_flow input(std::string name = {}) {
+    return input(tessera::value_of<T>, std::move(name));
   }
   /// What the network gives, one after the other.
-  void output(const dynamic_flow& y) {
-    own(y);
+  void output(const dynamic_flow& y, std::string name = {}) {
+    const tensor_value& is = value_of(y);
+    kept_->ends.push_back({std::move(name), is});
     kept_->outputs.push_back(y.from);
   }
   template <class... F>
@@ -60,11 +68,16 @@ class program {
   /// Lets something live as long as the program: names and lists that its layouts point to.
   void keep(std::shared_ptr<const void> owner) { kept_->owners.push_back(std::move(owner)); }
 
+  /// What a network of it is called with, and what it gives, in order.
+  const std::vector<program_end>& inputs() const { return kept_->inputs; }
+  const std::vector<program_end>& outputs() const { return kept_->ends; }
+
   /// The tensor that a flow stands for.
   const tensor_value& value_of(const dynamic_flow& x) const {
     own(x);
-    return x.from.node < 0 ? kept_->inputs[static_cast<std::size_t>(x.from.place)]
-                           : kept_->results[static_cast<std::size_t>(x.from.node)][static_cast<std::size_t>(x.from.place)];
+    return x.from.node < 0
+               ? kept_->inputs[static_cast<std::size_t>(x.from.place)].is
+               : kept_->results[static_cast<std::size_t>(x.from.node)][static_cast<std::size_t>(x.from.place)];
   }
 
   // What flows ask of their program.
@@ -137,7 +150,8 @@ class program {
   struct finished {
     std::shared_ptr<const void> owner;
     program_view<running_facts> view;
-    std::vector<tensor_value> inputs;
+    std::vector<program_end> inputs;
+    std::vector<program_end> outputs;
   };
   finished finish() const {
     if (kept_->outputs.empty()) throw error(refusal{code::program_without_output});
@@ -145,9 +159,11 @@ class program {
     own->values.resize(static_cast<std::size_t>(writes_.value_count));
     own->values.insert(own->values.end(), own->outputs.begin(), own->outputs.end());
     return {own,
-            {own->nodes.data(), writes_.node_count, own->values.data(), writes_.value_count, static_cast<int>(own->outputs.size()), own->scopes.data(),
-             static_cast<int>(own->inputs.size()), own->recomputed.data(), writes_.recomputed_count},
-            own->inputs};
+            {own->nodes.data(), writes_.node_count, own->values.data(), writes_.value_count,
+             static_cast<int>(own->outputs.size()), own->scopes.data(), static_cast<int>(own->inputs.size()),
+             own->recomputed.data(), writes_.recomputed_count},
+            own->inputs,
+            own->ends};
   }
 
  private:
@@ -156,8 +172,9 @@ class program {
     std::vector<program_value> values;
     std::vector<program_scope> scopes;
     std::vector<recomputed_nodes> recomputed;
-    std::vector<tensor_value> inputs;
+    std::vector<program_end> inputs;
     std::vector<program_value> outputs;
+    std::vector<program_end> ends;                   // the same as tensors
     std::vector<std::vector<tensor_value>> results;  // of each node
     std::vector<std::shared_ptr<const running_facts>> facts;
     std::vector<std::shared_ptr<const void>> owners;
@@ -212,17 +229,16 @@ class dynamic_network : public running_program {
   /// Shares the parameters and buffers of a part of another network, under their keys.
   dynamic_network(const network_part& of, const program& p) : dynamic_network(of, p.finish()) {}
 
-  /// The outputs for tensors that lie like the inputs.
+  /// What it is called with, and what it gives, in order.
+  const std::vector<program_end>& inputs() const { return inputs_; }
+  const std::vector<program_end>& outputs() const { return outputs_; }
+
+  /// The outputs for tensors that lie like the inputs, however many there are.
   std::vector<tensor<dyn>> operator()(std::initializer_list<tensor<dyn>> x, call_site at = call_site::here()) const {
-    const auto given = static_cast<int>(x.size());
-    const auto takes = static_cast<int>(inputs_.size());
-    if (given != takes) throw error(refusal{code::wrong_number_of_operands, takes, given}, team()->label());
-    std::vector<const tensor<dyn>*> all;
-    for (const tensor<dyn>& one : x) {
-      check(tessera::detail::check_fits({one.layout(), one.type()}, inputs_[all.size()]), *one.team());
-      all.push_back(&one);
-    }
-    return forward(all, at);
+    return called({x.begin(), x.size()}, at);
+  }
+  std::vector<tensor<dyn>> operator()(const std::vector<tensor<dyn>>& x, call_site at = call_site::here()) const {
+    return called(x, at);
   }
   /// The first output, of a network with one input.
   tensor<dyn> operator()(const tensor<dyn>& x, call_site at = call_site::here()) const { return (*this)({x}, at)[0]; }
@@ -236,11 +252,26 @@ class dynamic_network : public running_program {
 
  private:
   dynamic_network(const team_handle& team, const seed& s, program::finished p)
-      : running_program(team, s, p.view, std::move(p.owner)), inputs_(std::move(p.inputs)) {}
-  dynamic_network(const network_part& of, program::finished p) : running_program(of, p.view, std::move(p.owner)), inputs_(std::move(p.inputs)) {}
-  dynamic_network(const dynamic_network& other, copying how) : running_program(other, how), inputs_(other.inputs_) {}
+      : running_program(team, s, p.view, std::move(p.owner)),
+        inputs_(std::move(p.inputs)),
+        outputs_(std::move(p.outputs)) {}
+  dynamic_network(const network_part& of, program::finished p)
+      : running_program(of, p.view, std::move(p.owner)), inputs_(std::move(p.inputs)), outputs_(std::move(p.outputs)) {}
+  dynamic_network(const dynamic_network& other, copying how)
+      : running_program(other, how), inputs_(other.inputs_), outputs_(other.outputs_) {}
 
-  std::vector<tensor_value> inputs_;
+  std::vector<tensor<dyn>> called(std::span<const tensor<dyn>> x, call_site at) const {
+    if (x.size() != inputs_.size())
+      throw error(refusal{code::wrong_number_of_operands, inputs_.size(), x.size()}, team()->label());
+    std::vector<const tensor<dyn>*> all;
+    for (const tensor<dyn>& one : x) {
+      check(tessera::detail::check_fits({one.layout(), one.type()}, inputs_[all.size()].is), *one.team());
+      all.push_back(&one);
+    }
+    return forward(all, at);
+  }
+
+  std::vector<program_end> inputs_, outputs_;
 };
 
 }  // namespace tessera::nn

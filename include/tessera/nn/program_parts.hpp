@@ -1,6 +1,9 @@
 #pragma once
 
 #include <tessera/nn/program.hpp>
+#include <tessera/operation/layer_values.hpp>
+
+#include <limits>
 
 namespace tessera::detail {
 
@@ -99,3 +102,43 @@ recomputed_part<Part> recomputed(const Part& part) {
 }
 
 }  // namespace tessera::nn
+
+namespace tessera::detail {
+
+/// A change of a flow's layout, by whatever verbs lead there or by one that is named. Extents that the layout leaves
+/// open are the flow's.
+struct change_to_layout : nn::repartition_layer {
+  static constexpr const char* name = "to";
+  verb by = verb::several;
+
+  constexpr layer_plan plan(const tensor_value& x) const {
+    for (int d = 0; d < to.dims.count && d < x.layout.dims.count; ++d) {
+      const index_t wanted = to.dims[d].extent, has = x.layout.dims[d].extent;
+      if (wanted != dynamic && has != dynamic && wanted != has)
+        return refused_layer(refusal{code::extents_differ, d, has, wanted});
+    }
+    layer_plan p = nn::repartition_layer::plan(x);
+    if (by != verb::several && p.why.ok()) p.why = check_verb(by, x.layout, p.output());
+    return p;
+  }
+};
+
+}  // namespace tessera::detail
+
+namespace tessera {
+
+/// Takes a flow of a program to another layout by a verb, as it takes a tensor whose layout is a value; what the verb
+/// does not lead to is thrown.
+template <DynamicFlow F>
+auto to(verb called, const layout& target, const F& x) {
+  const auto own = std::make_shared<const placement>(target, 0, std::numeric_limits<int>::max());
+  x.in->keep(own);  // its lists live as long as the program
+  return x | detail::change_to_layout{{own->layout()}, called};
+}
+/// The same by whatever verbs lead there.
+template <DynamicFlow F>
+auto to(const layout& target, const F& x) {
+  return to(verb::several, target, x);
+}
+
+}  // namespace tessera

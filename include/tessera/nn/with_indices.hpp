@@ -20,6 +20,27 @@ struct values_and_indices {
   tensor<typename Values::partition_type, typename Values::shape_type, std::int64_t> indices;
 };
 
+/// The same of tensors whose layouts are values.
+struct dynamic_values_and_indices {
+  tensor<dyn> values;
+  tensor<dyn> indices;
+};
+
+/// The same of a layer that is a value: `with_indices(max_pool_layer{.kernel = {2, 2}}, x)`. What does not fit, or is an average, is thrown.
+template <class L>
+  requires requires(const bound_layer& b, const L& layer, const at::Tensor& local) { forward_pooling(b, layer.what(), local, true); }
+dynamic_values_and_indices with_indices(const L& layer, const tensor<dyn>& x, call_site at = call_site::here()) {
+  const auto what = layer.what();
+  const layer_plan p = layer.plan(tensor_value{x.layout(), x.type()});
+  check(first_of(p.why, tessera::detail::is_maximum(what) ? refusal{} : refusal{code::not_a_maximum}), *x.team());
+  const during now(*x.team(), {.what = "maxima with indices", .at = at});
+  const pooled y = forward_pooling({x.team(), p}, what, x.local(), true);
+  const auto given = [&](const at::Tensor& local, const char* called) {
+    return tessera::detail::tensor_of(x.team(), p.output(), local, tessera::detail::lineage_of(text(called).hash, {x.lineage()}));
+  };
+  return {given(y.values, "maxima"), given(y.indices, "indices")};
+}
+
 /// A maximum pooling that also says where each maximum lies: `with_indices<max_pool<kernel<2, 2>>>(x)`.
 ///
 /// An index is flat over the pooled dimensions of the global tensor, as LibTorch's is of a tensor in one process, so it says the
@@ -32,15 +53,9 @@ auto with_indices(const tensor<P, S, E>& x, call_site at = call_site::here()) {
   on::verdict::template refuse<typename on::verdict>();
   using maximum = std::conditional_t<tessera::detail::is_maximum(L::what()), fits, not_a_maximum<>>;
   maximum::template refuse<maximum>();
-  const layer_plan p = L::plan(tensor_value{x.layout(), x.dynamic().type()});
-  check(p.why, *x.team());
-  const during now(*x.team(), {.what = "maxima with indices", .at = at});
-  const pooled y = forward_pooling({x.team(), p}, L::what(), x.local(), true);
+  const dynamic_values_and_indices y = with_indices(L{}, x.dynamic(), at);
   using result = values_and_indices<values>;
-  const auto given = [&](const at::Tensor& local, const char* what) {
-    return tessera::detail::tensor_of(x.team(), p.output(), local, tessera::detail::lineage_of(text(what).hash, {x.dynamic().lineage()}));
-  };
-  return result{values(given(y.values, "maxima")), decltype(result::indices)(given(y.indices, "indices"))};
+  return result{values(y.values), decltype(result::indices)(y.indices)};
 }
 
 }  // namespace tessera::nn
