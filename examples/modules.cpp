@@ -30,9 +30,9 @@ static_assert(ts::traffic<net_type>(ts::bind<batch>(2)).forward.messages == 36);
 constexpr const char* from_a_file = R"({
   "inputs": [{"name": "image", "shape": ["batch", 3, 9, 7], "element": "double",
               "dims": [{"whole": true}, {"whole": true}, {"blocks": ["row"]}, {"blocks": ["col"]}]}],
-  "nodes": [{"name": "a", "of": "image", "layer": "conv", "out": 16, "kernel": [3, 3], "padding": 1, "path": "body.0"},
+  "nodes": [{"name": "a", "of": "image", "layer": "conv", "out_channels": 16, "kernel_size": [3, 3], "padding": 1, "path": "body.0"},
             {"name": "b", "of": "a", "layer": "relu"},
-            {"name": "mask", "of": "b", "layer": "conv", "out": 1, "kernel": [1, 1]}],
+            {"name": "mask", "of": "b", "layer": "conv", "out_channels": 1, "kernel_size": [1, 1]}],
   "outputs": ["mask", "b"]})";
 // [end]
 

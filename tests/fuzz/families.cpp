@@ -52,7 +52,7 @@ void roll_linear(roller& r) {
   ints extents = r.numbers(r.roll(0, 2), 1, 5);
   if (!extents.empty() && r.once_in(15)) extents[0] = 0;
   extents.push_back(r.roll(1, 7));
-  r.say("out", r.roll(1, 6));
+  r.say("out_features", r.roll(1, 6));
   r.say_unless("bias", !r.once_in(4), true);
   r.say_cuts(static_cast<int>(extents.size()));
   r.say_stored();
@@ -63,8 +63,8 @@ void roll_linear(roller& r) {
 ints roll_any_convolution(roller& r, int dims) {
   const int groups = r.once_in(3) ? r.roll(2, 3) : 1;
   ints extents{r.batch(), groups * r.roll(1, groups > 1 ? 3 : 5)};
-  r.say("out", groups * r.roll(1, groups > 1 ? 2 : 4));
-  r.say("kernel", r.numbers(dims, 1, dims == 3 ? 3 : 5));
+  r.say("out_channels", groups * r.roll(1, groups > 1 ? 2 : 4));
+  r.say("kernel_size", r.numbers(dims, 1, dims == 3 ? 3 : 5));
   r.say_unless("groups", groups, 1);
   r.say_unless("bias", !r.once_in(4), true);
   r.say_cuts(dims + 2);
@@ -119,7 +119,7 @@ ints say_factors(roller& r, int dims) {
   const ints stride = r.numbers(dims, 1, 3), padding = r.numbers(dims, 0, 2);
   ints kernel = stride;
   for (std::size_t i = 0; i < kernel.size(); ++i) kernel[i] += 2 * padding[i];
-  r.say("kernel", kernel);
+  r.say("kernel_size", kernel);
   r.say("stride", stride);
   r.say("padding", padding);
   return kernel;
@@ -134,7 +134,7 @@ void roll_transposed(roller& r) {
     for (std::size_t i = 0; i < count; ++i) extents.push_back(r.roll(1, dims == 3 ? 4 : 12));
     return r.take(extents, true);
   }
-  const ints stride = r.numbers(dims, 1, 3), dilation = r.numbers(dims, 1, 2), kernel = r.c.options["kernel"];
+  const ints stride = r.numbers(dims, 1, 3), dilation = r.numbers(dims, 1, 2), kernel = r.c.options["kernel_size"];
   say_padding(r, dims, 2);
   const ints padding = ends({r.c, {}, {}}, count);
   ints more, sizes;
@@ -155,7 +155,7 @@ void roll_transposed(roller& r) {
 at::Tensor transposed(const serial_call& s) {
   const std::size_t dims = window_dims(s);
   const ints stride = s.numbers("stride", dims, 1), both = ends(s, dims), dilation = s.numbers("dilation", dims, 1);
-  const ints kernel = s.numbers("kernel", dims, 1), sizes = s.numbers("output_size", dims, 0);
+  const ints kernel = s.numbers("kernel_size", dims, 1), sizes = s.numbers("output_size", dims, 0);
   ints more = s.numbers("output_padding", dims, 0), padding;
   bool alike = true;
   for (std::size_t i = 0; i < dims; ++i) {
@@ -184,7 +184,7 @@ void roll_pooling(roller& r, bool is_max) {
     const index_t n = r.roll(1, dims == 3 ? 5 : 9);
     extents.push_back(is_max ? n : std::max(n, k));  // LibTorch's own bound in the backward of avg_pool3d
   }
-  r.say("kernel", kernel);
+  r.say("kernel_size", kernel);
   if (!r.once_in(3)) r.say("stride", r.numbers(dims, 1, 3));
   r.say_unless("padding", padding, all_of(padding.size(), 0));
   r.say_unless("ceil_mode", r.once_in(2), false);
@@ -199,7 +199,7 @@ void roll_pooling(roller& r, bool is_max) {
 
 at::Tensor max_pooled(const serial_call& s) {
   const std::size_t dims = window_dims(s);
-  const ints kernel = s.numbers("kernel", dims, 1), stride = s.option("stride", kernel), dilation = s.numbers("dilation", dims, 1);
+  const ints kernel = s.numbers("kernel_size", dims, 1), stride = s.option("stride", kernel), dilation = s.numbers("dilation", dims, 1);
   bool ceil = s.option("ceil_mode", false);
   at::Tensor x = s.x[0];
   const ints both = ends(s, dims);
@@ -228,7 +228,7 @@ at::Tensor max_pooled(const serial_call& s) {
 
 at::Tensor averaged(const serial_call& s) {
   const std::size_t dims = window_dims(s);
-  const ints kernel = s.numbers("kernel", dims, 1), stride = s.option("stride", kernel), padding = s.numbers("padding", dims, 0);
+  const ints kernel = s.numbers("kernel_size", dims, 1), stride = s.option("stride", kernel), padding = s.numbers("padding", dims, 0);
   const bool ceil = s.option("ceil_mode", false), counts = s.option("count_include_pad", true);
   const index_t said = s.option("divisor_override", index_t{0});
   const std::optional<index_t> divisor = said > 0 ? std::optional(said) : std::nullopt;
@@ -259,7 +259,7 @@ void roll_slice(roller& r) {
   const int n = static_cast<int>(extents[static_cast<std::size_t>(dim)]);
   const int begin = r.roll(0, n - 1), end = r.roll(begin + 1, n);
   r.say("dim", dim);
-  r.say_unless("begin", begin, 0);
+  r.say_unless("start", begin, 0);
   r.say("end", end < n && r.once_in(2) ? end - n : end);
   r.take(extents, true);
 }
@@ -271,16 +271,16 @@ void roll_adaptive(roller& r, bool linear) {
     extents.push_back(r.roll(1, dims == 3 ? 5 : 11));
     sizes.push_back(r.roll(1, dims == 3 ? 5 : 12));
   }
-  r.say("sizes", sizes);
+  r.say("output_size", sizes);
   r.take(extents, linear);
 }
 
 at::Tensor averaged_adaptively(const serial_call& s) {
-  const ints m = s.option("sizes", ints{});
+  const ints m = s.option("output_size", ints{});
   return m.size() == 1 ? at::adaptive_avg_pool1d(s.x[0], m) : m.size() == 2 ? at::adaptive_avg_pool2d(s.x[0], m) : at::adaptive_avg_pool3d(s.x[0], m);
 }
 at::Tensor most_adaptively(const serial_call& s) {
-  const ints m = s.option("sizes", ints{});
+  const ints m = s.option("output_size", ints{});
   if (m.size() == 1) return std::get<0>(at::adaptive_max_pool1d(s.x[0], m));
   return std::get<0>(m.size() == 2 ? at::adaptive_max_pool2d(s.x[0], m) : at::adaptive_max_pool3d(s.x[0], m));
 }
@@ -292,13 +292,13 @@ void roll_shuffle(roller& r, bool back) {
   for (int i = 0; i < dims; ++i) extents.push_back(r.roll(1, dims == 3 ? 3 : 5) * (back ? factor : 1));
   for (int i = 0; i < dims && !back; ++i) extents[1] *= factor;
   if (r.once_in(30)) ++extents[back ? 2 : 1];
-  r.say("factor", factor);
+  r.say(back ? "downscale_factor" : "upscale_factor", factor);
   r.take(extents, true);
 }
 
 /// LibTorch's, of pictures; a line is one whose rows are one, and volumes are shuffled dimension by dimension.
 at::Tensor shuffled(const serial_call& s) {
-  const index_t r = s.option("factor", index_t{1});
+  const index_t r = s.option("upscale_factor", index_t{1});
   const at::Tensor& x = s.x[0];
   if (x.dim() == 4) return at::pixel_shuffle(x, r) * 1;
   if (x.dim() == 3) return x.unflatten(1, {-1, r}).permute({0, 1, 3, 2}).flatten(2) * 1;
@@ -307,7 +307,7 @@ at::Tensor shuffled(const serial_call& s) {
   return in_planes.permute({0, 1, 3, 2, 4, 5}).flatten(2, 3) * 1;
 }
 at::Tensor unshuffled(const serial_call& s) {
-  const index_t r = s.option("factor", index_t{1});
+  const index_t r = s.option("downscale_factor", index_t{1});
   const at::Tensor& x = s.x[0];
   if (x.dim() == 4) return at::pixel_unshuffle(x, r) * 1;
   if (x.dim() == 3) return x.unflatten(2, {-1, r}).permute({0, 1, 3, 2}).flatten(1, 2) * 1;
@@ -338,7 +338,7 @@ void roll_windows(roller& r, bool folds) {
     sizes.push_back(spread(extents.back(), stride[i], padding[2 * i], padding[2 * i + 1], dilation[i], kernel[i]) + more[i]);
   }
   if (folds && r.once_in(30)) ++extents[1];
-  r.say("kernel", kernel);
+  r.say("kernel_size", kernel);
   r.say_unless("stride", stride, all_of(count, 1));
   r.say_unless("dilation", dilation, all_of(count, 1));
   if (folds && r.once_in(2) && *std::min_element(sizes.begin(), sizes.end()) > 0) r.say("output_size", sizes);
@@ -353,7 +353,7 @@ ints of_picture(ints each) {
 }
 at::Tensor unfolded(const serial_call& s) {
   const std::size_t dims = window_dims(s);
-  const ints kernel = s.numbers("kernel", dims, 1), stride = s.numbers("stride", dims, 1), dilation = s.numbers("dilation", dims, 1);
+  const ints kernel = s.numbers("kernel_size", dims, 1), stride = s.numbers("stride", dims, 1), dilation = s.numbers("dilation", dims, 1);
   const at::Tensor x = padded_by(s.x[0], ends(s, dims), "zeros");
   const at::Tensor y = at::im2col(dims == 1 ? x.unsqueeze(2) : x, of_picture(kernel), of_picture(dilation), {0, 0}, of_picture(stride));
   ints sizes{y.size(0), y.size(1)};
@@ -365,7 +365,7 @@ at::Tensor unfolded(const serial_call& s) {
 at::Tensor folded(const serial_call& s) {
   const std::size_t dims = window_dims(s);
   const at::Tensor& x = s.x[0];
-  const ints kernel = s.numbers("kernel", dims, 1), stride = s.numbers("stride", dims, 1), dilation = s.numbers("dilation", dims, 1);
+  const ints kernel = s.numbers("kernel_size", dims, 1), stride = s.numbers("stride", dims, 1), dilation = s.numbers("dilation", dims, 1);
   const ints both = ends(s, dims), sizes = s.numbers("output_size", dims, 0), more = s.numbers("output_padding", dims, 0);
   ints reached, wanted;
   for (std::size_t i = 0; i < dims; ++i) {
@@ -392,7 +392,7 @@ void roll_experts(roller& r) {
   extents.insert(extents.begin(), experts);
   extents.push_back(r.roll(1, 6));
   r.say("experts", experts);
-  r.say("out", r.roll(1, 6));
+  r.say("out_features", r.roll(1, 6));
   r.say_unless("bias", !r.once_in(4), true);
   r.say_cuts(static_cast<int>(extents.size()));
   r.say_stored();
@@ -410,7 +410,7 @@ at::Tensor by_expert(const serial_call& s) {
 
 void roll_upsampling(roller& r) {
   const int dims = r.roll(1, 3);
-  const std::string mode = r.one_of({"nearest", "nearest_exact", "linear", "cubic"});
+  const std::string mode = r.one_of({"nearest", "nearest-exact", "linear", "bicubic"});
   ints extents{r.roll(1, 3), r.roll(1, 3)}, sizes;
   std::vector<double> factors;
   for (int i = 0; i < dims; ++i) {
@@ -419,13 +419,13 @@ void roll_upsampling(roller& r) {
     sizes.push_back(r.roll(1, dims == 3 ? 6 : 20));
     double f = r.once_in(3) ? r.roll(1, 4) : 0.1 * r.roll((10 + n - 1) / n, 30);
     // LibTorch's gradient of a bicubic that keeps all extents is that of a copy, whatever the factors made of them.
-    if (mode == "cubic" && static_cast<int>(std::floor(n * f)) == n) f = 1;
+    if (mode == "bicubic" && static_cast<int>(std::floor(n * f)) == n) f = 1;
     factors.push_back(f);
   }
-  if (r.once_in(2)) r.say("sizes", sizes);
-  else r.say("factors", factors);
+  if (r.once_in(2)) r.say("size", sizes);
+  else r.say("scale_factor", factors);
   r.say_unless("mode", mode, "nearest");
-  if (mode == "linear" || mode == "cubic") r.say_unless("align_corners", r.once_in(3), false);
+  if (mode == "linear" || mode == "bicubic") r.say_unless("align_corners", r.once_in(3), false);
   r.take(extents, true);
 }
 
@@ -434,10 +434,10 @@ void roll_upsampling(roller& r) {
 at::Tensor upsampled(const serial_call& s) {
   const at::Tensor& x = s.x[0];
   const std::size_t dims = window_dims(s);
-  const auto factors = s.option("factors", std::vector<double>{});
+  const auto factors = s.option("scale_factor", std::vector<double>{});
   const std::string mode = s.option("mode", std::string("nearest"));
   const bool corners = s.option("align_corners", false);
-  ints m = s.option("sizes", ints{});
+  ints m = s.option("size", ints{});
   std::vector<std::optional<double>> f(3);
   for (std::size_t i = 0; i < factors.size(); ++i) {
     f[i] = factors[i];
@@ -447,7 +447,7 @@ at::Tensor upsampled(const serial_call& s) {
   if (mode == "linear" && dims == 3) return at::upsample_trilinear3d(x, m, corners, f[0], f[1], f[2]);
   const auto picture = [&](const at::Tensor& in, index_t rows, index_t columns, std::optional<double> by_rows, std::optional<double> by_columns) {
     if (mode == "nearest") return at::upsample_nearest2d(in, {rows, columns}, by_rows, by_columns);
-    if (mode == "nearest_exact") return at::_upsample_nearest_exact2d(in, {rows, columns}, by_rows, by_columns);
+    if (mode == "nearest-exact") return at::_upsample_nearest_exact2d(in, {rows, columns}, by_rows, by_columns);
     if (mode == "linear") return at::upsample_bilinear2d(in, {rows, columns}, corners, by_rows, by_columns);
     return at::upsample_bicubic2d(in, {rows, columns}, corners, by_rows, by_columns);
   };
@@ -471,14 +471,17 @@ void say_eps(roller& r) {
 }
 void say_running(roller& r, bool tracks) {
   r.say_unless("track_running_stats", r.once_in(2), tracks);
-  if (r.once_in(3)) r.say("cumulative", true);
+  if (r.once_in(3)) r.say("momentum", nullptr);
   else if (r.once_in(2)) r.say("momentum", 0.25);
 }
+
+/// Whether running statistics are means over all calls.
+bool cumulative(const serial_call& s) { return s.of.options.contains("momentum") && s.of.options["momentum"].is_null(); }
 
 /// Counts a call, and gives what it counts in running statistics.
 double counted(const serial_call& s, bool counts) {
   if (s["num_batches_tracked"].defined() && counts && s.of.training) s["num_batches_tracked"].add_(1);
-  return s.option("cumulative", false) ? 1 : s.option("momentum", 0.1);  // of the first call
+  return cumulative(s) ? 1 : s.option("momentum", 0.1);  // of the first call
 }
 
 at::Tensor batch_normed(const serial_call& s) {
@@ -489,7 +492,7 @@ at::Tensor batch_normed(const serial_call& s) {
 
 at::Tensor instance_normed(const serial_call& s) {
   const bool own = s.of.training || !s["running_mean"].defined();
-  const double momentum = counted(s, s.option("cumulative", false));  // LibTorch counts no other calls
+  const double momentum = counted(s, cumulative(s));  // LibTorch counts no other calls
   return at::instance_norm(s.x[0], s["weight"], s["bias"], s["running_mean"], s["running_var"], own, momentum, s.option("eps", 1e-5), false);
 }
 
@@ -503,7 +506,7 @@ void roll_last(roller& r, bool centred) {
   const int dims = r.roll(1, 4);
   ints extents;
   for (int i = 0; i < dims; ++i) extents.push_back(i == dims - 1 ? r.roll(3, 7) : r.roll(1, 4));
-  r.say_unless("last", r.roll(1, dims), 1);
+  r.say_unless("normalized_dims", r.roll(1, dims), 1);
   r.say_unless("elementwise_affine", !r.once_in(4), true);
   if (centred) r.say_unless("bias", !r.once_in(3), true);
   say_eps(r);
@@ -512,7 +515,7 @@ void roll_last(roller& r, bool centred) {
 }
 ints last_sizes(const serial_call& s) {
   const auto all = s.x[0].sizes();
-  return all.slice(all.size() - s.option("last", std::size_t{1})).vec();
+  return all.slice(all.size() - s.option("normalized_dims", std::size_t{1})).vec();
 }
 
 at::Tensor rms_normed(const serial_call& s) {
@@ -526,8 +529,8 @@ at::Tensor rms_normed(const serial_call& s) {
 
 void roll_embedding(roller& r) {
   const int rows = r.roll(1, 8);
-  r.say("rows", rows);
-  r.say("features", r.roll(1, 5));
+  r.say("num_embeddings", rows);
+  r.say("embedding_dim", r.roll(1, 5));
   const ints extents = r.numbers(r.roll(0, 3), 1, 5);
   if (r.once_in(3)) r.say("padding_idx", r.roll(-rows, rows - 1));
   r.say_cuts(static_cast<int>(extents.size()) + 1);
@@ -538,13 +541,13 @@ void roll_embedding(roller& r) {
 
 at::Tensor embedded(const serial_call& s) {
   const index_t padding = s.option("padding_idx", index_t{0});
-  const index_t row = !s.of.options.contains("padding_idx") ? -1 : padding < 0 ? padding + s.option("rows", index_t{1}) : padding;
+  const index_t row = !s.of.options.contains("padding_idx") ? -1 : padding < 0 ? padding + s.option("num_embeddings", index_t{1}) : padding;
   return at::embedding(s["weight"], s.x[0], row);
 }
 
 /// Now and then one index is that of no row.
 at::Tensor rows_of(const layer_case& c, std::size_t, const at::Tensor& x) {
-  const index_t rows = c.options.value("rows", index_t{1});
+  const index_t rows = c.options.value("num_embeddings", index_t{1});
   at::Tensor all = (x.abs() * 16).remainder(rows);
   if (c.salt % 20 == 0 && all.numel() > 0) all.view(-1).select(0, all.numel() / 2).fill_(c.salt % 40 == 0 ? rows : -1);
   return all;
@@ -571,7 +574,7 @@ tensors heads_of(const serial_call& s) {
 void roll_gated(roller& r, bool by_expert) {
   ints extents = r.numbers(r.roll(by_expert ? 2 : 1, by_expert ? 4 : 3), 1, 5);
   if (by_expert) r.say("experts", extents[0]);
-  r.say("out", r.roll(1, 5));
+  r.say("out_features", r.roll(1, 5));
   r.say_unless("bias", !r.once_in(4), true);
   if (const auto out = r.axes(2); !out.empty() && r.once_in(2)) r.say("cut_out", out);
   r.say_stored();
@@ -632,14 +635,14 @@ void roll_attention(roller& r) {
   add(q, features);
   add(k, features);
   add(v, r.roll(1, 4));
-  r.say_unless("causal", causal, false);
+  r.say_unless("is_causal", causal, false);
   for (const layout& x : {q, k, v}) r.take(x, r.e);
 }
 
 at::Tensor attended(const serial_call& s) {
   const at::Tensor q = s.x[0], k = s.x[1].unsqueeze(3), v = s.x[2].unsqueeze(3);  // [n, t, g, r, d], [n, s, g, 1, d]
   at::Tensor scores = at::einsum("ntgrd,nsgzd->ngrts", {q, k}) / std::sqrt(static_cast<double>(q.size(4)));
-  if (s.option("causal", false)) scores = scores.masked_fill(at::ones({q.size(1), k.size(1)}, at::kBool).triu(1), -std::numeric_limits<double>::infinity());
+  if (s.option("is_causal", false)) scores = scores.masked_fill(at::ones({q.size(1), k.size(1)}, at::kBool).triu(1), -std::numeric_limits<double>::infinity());
   return at::einsum("ngrts,nsgze->ntgre", {at::softmax(scores, -1), v}).flatten(2);
 }
 
@@ -708,7 +711,7 @@ std::vector<family> layer_families() {
       {"global_avg_pool", [](roller& r) { r.take({r.batch(), r.roll(1, 5), r.roll(1, 7), r.roll(1, 7)}, true); },
        [](call s) { return tensors{s.x[0].mean({2, 3}, true)}; }},
       {"pad", roll_pad, [](call s) { return tensors{padded(s)}; }},
-      {"slice", roll_slice, [](call s) { return tensors{s.x[0].slice(s.option("dim", 0), s.option("begin", index_t{0}), s.option("end", index_t{0})) * 1}; }},
+      {"slice", roll_slice, [](call s) { return tensors{s.x[0].slice(s.option("dim", 0), s.option("start", index_t{0}), s.option("end", index_t{0})) * 1}; }},
       {"experts", roll_experts, [](call s) { return tensors{by_expert(s)}; }},
       {"adaptive_avg_pool", [](roller& r) { roll_adaptive(r, true); }, [](call s) { return tensors{averaged_adaptively(s)}; }},
       {"adaptive_max_pool", [](roller& r) { roll_adaptive(r, false); }, [](call s) { return tensors{most_adaptively(s)}; }, of_terms},
@@ -739,13 +742,13 @@ std::vector<family> layer_families() {
       {"group_norm",
        [](roller& r) {
          const int groups = r.roll(1, 4), dims = r.roll(2, 5);
-         r.say("groups", groups);
+         r.say("num_groups", groups);
          r.take(roll_channels(r, dims, groups * (dims == 2 ? r.roll(3, 4) : r.roll(1, 3))));
          r.say_unless("affine", !r.once_in(4), true);
          say_eps(r);
          r.say_stored();
        },
-       [](call s) { return tensors{at::group_norm(s.x[0], s.option("groups", index_t{1}), s["weight"], s["bias"], s.option("eps", 1e-5), false)}; }, of_terms},
+       [](call s) { return tensors{at::group_norm(s.x[0], s.option("num_groups", index_t{1}), s["weight"], s["bias"], s.option("eps", 1e-5), false)}; }, of_terms},
       {"layer_norm", [](roller& r) { roll_last(r, true); },
        [](call s) { return tensors{at::layer_norm(s.x[0], last_sizes(s), s["weight"], s["bias"], s.option("eps", 1e-5))}; }, of_terms},
       {"rms_norm", [](roller& r) { roll_last(r, false); }, [](call s) { return tensors{rms_normed(s)}; }, of_terms},

@@ -22,7 +22,7 @@ struct layer_case {
   std::vector<tensor_value> operands;
 };
 
-/// The line that means a case: `conv {"out":2,"kernel":[3]} train memory 0 salt 1 of double @0 a=2*1:V2.0 on 1 3 9 and int64 …`.
+/// The line that means a case: `conv {"out_channels":2,"kernel_size":[3]} train memory 0 salt 1 of double @0 a=2*1:V2.0 on 1 3 9 and int64 …`.
 std::string text_of(const layer_case& c);
 std::optional<layer_case> parse_layer(const std::string& line);
 

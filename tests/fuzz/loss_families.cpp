@@ -15,7 +15,7 @@ boxes reduced(const json& o, const F& f) {
   const std::string how = o.value("reduction", "mean");
   if (how == "none") return {f.template operator()<reduction::none>()};
   if (how == "sum") return {f.template operator()<reduction::sum>()};
-  if (how == "batch_mean") return {f.template operator()<reduction::batch_mean>()};
+  if (how == "batchmean") return {f.template operator()<reduction::batch_mean>()};
   return {f.template operator()<reduction::mean>()};
 }
 std::int64_t in_libtorch(const serial_call& s) {
@@ -24,11 +24,11 @@ std::int64_t in_libtorch(const serial_call& s) {
 }
 /// LibTorch's batch mean is the sum divided by the samples.
 tensors by_batch(const serial_call& s, const at::Tensor& y) {
-  const bool means = s.option("reduction", std::string()) == "batch_mean" && s.x[0].dim() > 0;
+  const bool means = s.option("reduction", std::string()) == "batchmean" && s.x[0].dim() > 0;
   return {means ? y / s.x[0].size(0) : y};
 }
 
-void say_reduction(roller& r) { r.say_unless("reduction", r.one_of<std::string>({"none", "mean", "sum", "batch_mean"}), "mean"); }
+void say_reduction(roller& r) { r.say_unless("reduction", r.one_of<std::string>({"none", "mean", "sum", "batchmean"}), "mean"); }
 
 std::vector<index_t> roll_sizes(roller& r, int dims) {
   std::vector<index_t> all = r.numbers(dims, 1, dims < 3 ? 7 : 4);

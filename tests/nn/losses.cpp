@@ -235,7 +235,7 @@ TEST_CASE("a network of a file ends in any loss, with class weights that it keep
       {alone(R"("smooth_l1_loss", "beta": 0.25)"), "", [&](const auto& a) { return at::smooth_l1_loss(a, y, mean, 0.25); }},
       {alone(R"("huber_loss", "delta": 0.25)"), "", [&](const auto& a) { return at::huber_loss(a, y, mean, 0.25); }},
       {alone(R"("poisson_nll_loss", "log_input": false, "full": true, "eps": 0.001)"), "", [&](const auto& a) { return at::poisson_nll_loss(a, y, false, true, 0.001, mean); }},
-      {alone(R"("kl_div", "log_target": true, "reduction": "batch_mean")"), "", [&](const auto& a) { return at::kl_div(a, y, sum, true) / 4; }},
+      {alone(R"("kl_div", "log_target": true, "reduction": "batchmean")"), "", [&](const auto& a) { return at::kl_div(a, y, sum, true) / 4; }},
       {alone(R"("binary_cross_entropy")"), "", [&](const auto& a) { return at::binary_cross_entropy(a, y, {}, mean); }},
       {cut(R"("binary_cross_entropy_with_logits")"), "", [&](const auto& a) { return at::binary_cross_entropy_with_logits(a, y, w, {}, mean); }},
       {cut(R"("binary_cross_entropy_with_pos_weight")"), "", [&](const auto& a) { return at::binary_cross_entropy_with_logits(a, y, {}, w, mean); }},

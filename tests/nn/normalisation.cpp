@@ -224,9 +224,9 @@ TEST_CASE("group and instance norms that are types, values and files are one, tr
     nn::program read;
     nn::read_network(read, R"({"inputs": [{"name": "x", "shape": ["samples", 6, 3, 5], "element": "double",
         "dims": [{"whole": true}, {"whole": true}, {"blocks": ["down"]}, {"blocks": ["across"]}]}],
-      "nodes": [{"name": "a", "of": "x", "layer": "group_norm", "groups": 3, "eps": 0.001},
+      "nodes": [{"name": "a", "of": "x", "layer": "group_norm", "num_groups": 3, "eps": 0.001},
                 {"name": "b", "of": "a", "layer": "instance_norm", "momentum": 0.2, "affine": true, "track_running_stats": true},
-                {"name": "c", "of": "b", "layer": "group_norm", "groups": 2, "affine": false}, {"name": "d", "of": "c", "layer": "instance_norm"}],
+                {"name": "c", "of": "b", "layer": "group_norm", "num_groups": 2, "affine": false}, {"name": "d", "of": "c", "layer": "instance_norm"}],
       "outputs": "d"})", t.mesh(), "norms.json");
     nn::dynamic_network file{t, seed{4}, read};
     auto w = nn::state_of(one);

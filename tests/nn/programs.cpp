@@ -67,27 +67,27 @@ constexpr const char* as_file = R"({
     {"name": "extra", "shape": ["frames", 5], "element": "double", "dims": [{"whole": true}, {"blocks": ["up", "across"]}]}
   ],
   "nodes": [
-    {"name": "scores", "of": "shown", "layer": "linear", "out": 5, "shared": "tied"},
-    {"name": "a", "of": "image", "layer": "conv", "out": 3, "kernel": [3, 3], "padding": 1, "path": "0.0"},
+    {"name": "scores", "of": "shown", "layer": "linear", "out_features": 5, "shared": "tied"},
+    {"name": "a", "of": "image", "layer": "conv", "out_channels": 3, "kernel_size": [3, 3], "padding": 1, "path": "0.0"},
     {"name": "b", "of": "a", "layer": "relu"},
-    {"name": "c", "of": "b", "layer": "conv", "out": 2, "kernel": [3, 3], "padding": [2, 0, 0, 2], "path": "0.2"},
-    {"name": "skip", "of": "image", "layer": "conv", "out": 2, "kernel": [1, 2], "padding": "same", "bias": false, "path": "0.skip"},
+    {"name": "c", "of": "b", "layer": "conv", "out_channels": 2, "kernel_size": [3, 3], "padding": [2, 0, 0, 2], "path": "0.2"},
+    {"name": "skip", "of": "image", "layer": "conv", "out_channels": 2, "kernel_size": [1, 2], "padding": "same", "bias": false, "path": "0.skip"},
     {"name": "sum", "of": ["skip", "c"], "function": "add"},
     {"name": "bent_sum", "of": "sum", "function": "relu"},
-    {"name": "larger", "of": "first", "layer": "upsample", "factors": [1.5, 2.5], "mode": "linear", "align_corners": true},
-    {"name": "d", "of": "larger", "layer": "max_pool", "kernel": [2, 2]},
-    {"name": "e", "of": "d", "layer": "avg_pool", "kernel": [2, 2], "stride": 1, "padding": [1, 0, 0, 1]},
+    {"name": "larger", "of": "first", "layer": "upsample", "scale_factor": [1.5, 2.5], "mode": "bilinear", "align_corners": true},
+    {"name": "d", "of": "larger", "layer": "max_pool", "kernel_size": [2, 2]},
+    {"name": "e", "of": "d", "layer": "avg_pool", "kernel_size": [2, 2], "stride": 1, "padding": [1, 0, 0, 1]},
     {"name": "f", "of": "e", "layer": "repartition", "to": {"dims": [{"whole": true}, {"blocks": ["up", "across"]}, {"whole": true}, {"whole": true}]}},
     {"name": "flat", "of": "f", "layer": "flatten"},
-    {"name": "g", "of": "flat", "layer": "linear", "out": 5, "path": "7"},
+    {"name": "g", "of": "flat", "layer": "linear", "out_features": 5, "path": "7"},
     {"name": "half", "of": "g", "function": "times", "number": 0.5},
     {"name": "bent", "of": "extra", "function": "tanh"},
     {"name": "h", "of": ["half", "bent"], "function": "add"},
-    {"name": "hidden", "of": "h", "layer": "linear", "out": 5, "shared": "tied"},
+    {"name": "hidden", "of": "h", "layer": "linear", "out_features": 5, "shared": "tied"},
     {"name": "shown", "of": "hidden", "layer": "relu"},
-    {"name": "grown", "of": "bent_sum", "layer": "conv_transpose", "out": 3, "kernel": [3, 2], "stride": 2, "padding": [1, 0], "output_padding": [1, 0],
+    {"name": "grown", "of": "bent_sum", "layer": "conv_transpose", "out_channels": 3, "kernel_size": [3, 2], "stride": 2, "padding": [1, 0], "output_padding": [1, 0],
      "weights_as": "double", "path": "1"},
-    {"name": "first", "of": "grown", "layer": "conv_transpose", "out": 2, "kernel": [2, 2], "stride": 2, "padding": 1, "output_size": [27, 22],
+    {"name": "first", "of": "grown", "layer": "conv_transpose", "out_channels": 2, "kernel_size": [2, 2], "stride": 2, "padding": 1, "output_size": [27, 22],
      "bias": false, "path": "2"}
   ],
   "outputs": ["scores", "first"]
@@ -251,19 +251,21 @@ TEST_CASE("a file that is no network is refused at its place, and the program st
   refused("\"name\": \"b\"", "\"name\": \"image\"", "tessera.file.written", "network.json.nodes[2]: is a second \"image\"");
   refused("\"same\"", "\"some\"", "tessera.file.written", "network.json.nodes[4].padding: is none of same, valid and numbers");
   refused("\"output_padding\": [1, 0]", "\"output_padding\": 2", "tessera.layer.output_padding", "network.json.nodes[18]: layer");
-  refused("\"bias\": false", "\"bia\": false", "tessera.file.written", "network.json.nodes[4]: has a field \"bia\"");
+  refused("\"bias\": false", "\"bia\": false", "tessera.file.written", "network.json.nodes[4]: has a field \"bia\" that this node does not take; it takes bias, cut_in");
+  refused("\"out_features\"", "\"out\"", "tessera.file.written", "network.json.nodes[0]: lacks the field \"out_features\"");
+  refused("\"mode\": \"bilinear\"", "\"mode\": \"cubic\"", "tessera.file.written", "is none of nearest, nearest-exact, linear, bilinear, trilinear, bicubic and area");
   refused("\"bias\": false", "\"bias\": 0", "tessera.file.written", "network.json.nodes[4].bias: is neither true nor false");
   refused("\"bias\": false", "\"weights_as\": \"float8\"", "tessera.file.written", "network.json.nodes[4].weights_as: is no element: float8");
   refused("\"bias\": false", "\"weights_as\": \"int64\"", "tessera.tensor.cotangent", "network.json.nodes[4]: layer 0.skip");
   refused("\"element\": \"double\"", "\"element\": \"doubly\"", "tessera.file.written", "network.json.inputs[0].element: is no element");
   refused("{\"blocks\": [\"across\"]}]}", "{\"blocks\": [\"along\"]}]}", "tessera.partition.axis", "network.json.inputs[0].dims[3].blocks[0]");
   refused("\"of\": [\"half\", \"bent\"]", "\"of\": \"half\"", "tessera.signature.operands", "network.json.nodes[15]: add");
-  refused("\"kernel\": [2, 2]}", "\"kernel\": [99, 2]}", "tessera.window.kernel", "network.json.nodes[8]: layer");
-  refused("\"mode\": \"linear\"", "\"mode\": \"lanczos\"", "tessera.file.written", "network.json.nodes[7].mode: is none of");
-  refused("\"mode\": \"linear\"", "\"mode\": \"nearest\"", "tessera.layer.corners", "network.json.nodes[7]: layer");
+  refused("\"kernel_size\": [2, 2]}", "\"kernel_size\": [99, 2]}", "tessera.window.kernel", "network.json.nodes[8]: layer");
+  refused("\"mode\": \"bilinear\"", "\"mode\": \"lanczos\"", "tessera.file.written", "network.json.nodes[7].mode: is none of");
+  refused("\"mode\": \"bilinear\"", "\"mode\": \"nearest\"", "tessera.layer.corners", "network.json.nodes[7]: layer");
   refused("\"align_corners\"", "\"antialias\"", "tessera.layer.antialias", "network.json.nodes[7]: layer");
-  refused("\"factors\": [1.5, 2.5]", "\"sizes\": [0, 4]", "tessera.layer.size", "network.json.nodes[7]: layer");
-  refused("\"of\": \"image\", \"layer\": \"conv\", \"out\": 3", "\"of\": \"image.1\", \"layer\": \"conv\", \"out\": 3", "tessera.program.value", "nodes[1]: image");
+  refused("\"scale_factor\": [1.5, 2.5]", "\"size\": [0, 4]", "tessera.layer.size", "network.json.nodes[7]: layer");
+  refused("\"of\": \"image\", \"layer\": \"conv\", \"out_channels\": 3", "\"of\": \"image.1\", \"layer\": \"conv\", \"out_channels\": 3", "tessera.program.value", "nodes[1]: image");
   CHECK(said_of([&] { p.finish(); }).find("[tessera.network.output]") == 0);
   CHECK(said_of([&] { nn::load_network(p, "no such file", grid); }).find("[tessera.file.missing]") == 0);
   nn::read_network(p, good, grid, "network.json");
@@ -405,6 +407,33 @@ TEST_CASE("a flow of a program is led to a layout, by any verb or by one that is
   INFO(run.errors());
   REQUIRE(run.well());
   for (int r = 0; r < 4; ++r) CHECK(run.of(r) == "");
+}
+
+TEST_CASE("a table tells the fields that reading asks for, of layers of one's own too") {
+  nn::layer_table table;
+  table.layer("offset", [](const nn::node_options& o) { return nn::dropout_layer{o.real("by"), o.flag("channelwise", true)}; });
+  const auto of = [](const std::vector<nn::node_kind>& all, const std::string& name) {
+    for (const nn::node_kind& k : all)
+      if (k.name == name) return k;
+    return nn::node_kind{};
+  };
+  const auto names = [](const nn::node_kind& k) {
+    std::string all;
+    for (const nn::node_field& f : k.fields) all += f.name + (f.otherwise.empty() ? "! " : "=" + f.otherwise + " ");
+    return all;
+  };
+  CHECK(names(of(table.layers(), "offset")) == "by! channelwise=true ");
+  CHECK(names(of(table.layers(), "layer_norm")) == "normalized_dims=1 eps=1e-05 elementwise_affine=true bias=true ");
+  CHECK(names(of(table.functions(), "softmax")) == "dim! ");
+  CHECK(names(of(table.functions(), "huber_loss")) == "reduction=`mean` delta=1 ");
+  const nn::node_kind attention = of(table.functions(), "attention");
+  CHECK((attention.least == 3 && attention.most == 3 && names(attention) == "is_causal=false "));
+  const nn::node_kind entropy = of(table.functions(), "cross_entropy");
+  CHECK((entropy.least == 2 && entropy.most == 3));
+  CHECK(names(of(table.layers(), "conv")).find("out_channels! kernel_size! stride=1 padding=0 dilation=1 ") == 0);
+  for (const auto& all : {table.layers(), table.functions()})
+    for (const nn::node_kind& k : all)
+      for (const nn::node_field& f : k.fields) CHECK((!f.name.empty() && !f.says.empty()));
 }
 
 namespace {

@@ -121,10 +121,10 @@ TEST_CASE("a program of values and one from a file run a part again, which may b
   constexpr const char* in_a_file = R"({
     "inputs": [{"name": "x", "shape": ["recomputed_samples", 4, 9], "element": "double", "dims": [{"blocks": ["data"]}, {"whole": true}, {"blocks": ["model"]}]}],
     "nodes": [
-      {"name": "a", "of": "x", "layer": "conv", "out": 3, "kernel": 3, "padding": 1, "recompute": "block"},
+      {"name": "a", "of": "x", "layer": "conv", "out_channels": 3, "kernel_size": 3, "padding": 1, "recompute": "block"},
       {"name": "b", "of": "a", "function": "relu", "recompute": "block"},
       {"name": "c", "of": "b", "function": "scale_gradient", "number": -0.25, "recompute": "block"},
-      {"name": "y", "of": "c", "layer": "conv", "out": 2, "kernel": 1}
+      {"name": "y", "of": "c", "layer": "conv", "out_channels": 2, "kernel_size": 1}
     ],
     "outputs": ["y"]
   })";

@@ -238,9 +238,9 @@ using four = tiles<2, 2>;
 constexpr const char* in_a_file = R"({
   "inputs": [{"name": "x", "shape": ["samples", 10], "element": "double", "dims": [{"blocks": ["data"]}, {"whole": true}]}],
   "nodes": [
-    {"name": "a", "layer": "linear", "of": "x", "out": 9, "cut_out": ["model"], "stored_over": ["data"]},
+    {"name": "a", "layer": "linear", "of": "x", "out_features": 9, "cut_out": ["model"], "stored_over": ["data"]},
     {"name": "b", "layer": "relu", "of": "a"},
-    {"name": "y", "layer": "linear", "of": "b", "out": 2, "stored_over": ["data", "model"], "gathered": "HOW"}
+    {"name": "y", "layer": "linear", "of": "b", "out_features": 2, "stored_over": ["data", "model"], "gathered": "HOW"}
   ],
   "outputs": ["y"]
 })";

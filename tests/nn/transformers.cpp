@@ -138,7 +138,7 @@ double padded_apart(const team<typename M::grid>& workers, const std::string& li
   typename M::net net{workers, seed{3}};
   nn::program p;
   nn::read_network(p, R"({"inputs": [{"name": "tokens", "shape": ["sequences", 5], "element": ")" + std::string(name_of(index)) + R"(", "dims": )" + lies + R"(}],
-    "nodes": [{"name": "y", "of": "tokens", "layer": "embedding", "rows": 11, "features": 3, "weights_as": "double", "padding_idx": -2, )" + cut + R"(}],
+    "nodes": [{"name": "y", "of": "tokens", "layer": "embedding", "num_embeddings": 11, "embedding_dim": 3, "weights_as": "double", "padding_idx": -2, )" + cut + R"(}],
     "outputs": "y"})", workers.mesh(), "embedding.json");
   nn::dynamic_network from_file{workers, seed{3}, p};
   const by_key w = leaves_of(net);
@@ -225,14 +225,14 @@ rolled_lookup roll_lookup(dice& d) {
   const auto [type, element] = d.once_in(2) ? elements[0] : one(elements);
   r.type = type;
   r.file = R"({"inputs": [{"name": "tokens", "shape": ["sequences", 5], "element": ")" + std::string(d.once_in(2) ? "int64" : "int32") + "\", " + lies +
-           R"(}], "nodes": [{"name": "y", "of": "tokens", "layer": "embedding", "rows": 7, "features": 5, "weights_as": ")" + element + '"' +
+           R"(}], "nodes": [{"name": "y", "of": "tokens", "layer": "embedding", "num_embeddings": 7, "embedding_dim": 5, "weights_as": ")" + element + '"' +
            (lies == lying.back() ? "" : one(cuts)) + one(stored);
   if (!d.once_in(4)) {
     r.max_norm = 0.5 * d.roll(0, 4);
     r.file += fmt::format(", \"max_norm\": {}", *r.max_norm);
     if (const int type_of_norm = d.roll(0, 4); type_of_norm == 0) {
       r.norm_type = std::numeric_limits<double>::infinity();
-      r.file += R"(, "norm_type": "infinite")";
+      r.file += R"(, "norm_type": "inf")";
     } else if (type_of_norm < 4) {
       r.norm_type = 0.5 * d.roll(1, 7);
       r.file += fmt::format(", \"norm_type\": {}", r.norm_type);
@@ -357,15 +357,15 @@ struct block_of {
 std::string block_file(index_t heads, index_t keys, const std::string& element, const std::string& weights) {
   const std::string stream = R"({"dims": [{"blocks": ["up"]}, {"whole": true}, {"whole": true}], "meaning": {"across": "invariant"}})";
   const std::string stored = R"("weights_as": ")" + weights + '"';
-  const std::string row = R"("layer": "linear", "out": 6, "cut_in": ["across"], )" + stored + R"(, "output_as": )" + stream;
+  const std::string row = R"("layer": "linear", "out_features": 6, "cut_in": ["across"], )" + stored + R"(, "output_as": )" + stream;
   return R"({"inputs": [{"name": "given", "shape": ["sequences", 5, 6], "element": ")" + weights + R"(", )" + stream.substr(1) + R"(],
     "nodes": [
       {"name": "x", "of": "given", "layer": "cast", "to": ")" + element + R"("},
       {"name": "qkv", "of": "x", "layer": "heads", "heads": )" + std::to_string(heads) + R"(, "key_heads": )" + std::to_string(keys) + R"(, "features": 2, "cut_out": ["across"], )" + stored + R"(},
-      {"name": "seen", "of": ["qkv.0", "qkv.1", "qkv.2"], "function": "attention", "causal": true},
+      {"name": "seen", "of": ["qkv.0", "qkv.1", "qkv.2"], "function": "attention", "is_causal": true},
       {"name": "told", "of": "seen", )" + row + R"(},
       {"name": "y", "of": ["x", "told"], "function": "add"},
-      {"name": "both", "of": "y", "layer": "gated", "out": 7, "cut_out": ["across"], )" + stored + R"(},
+      {"name": "both", "of": "y", "layer": "gated", "out_features": 7, "cut_out": ["across"], )" + stored + R"(},
       {"name": "gate", "of": "both.0", "function": "silu"},
       {"name": "through", "of": ["gate", "both.1"], "function": "mul"},
       {"name": "fed", "of": "through", )" + row + R"(},
@@ -668,10 +668,10 @@ std::string mixture_file(index_t experts, const std::string& element, const std:
     "nodes": [
       {"name": "x", "of": "given", "layer": "cast", "to": ")" + element + R"("},
       {"name": "sent", "of": "x", "layer": "repartition", "to": )" + by_expert + R"(},
-      {"name": "wide", "of": "sent", "layer": "gated_experts", )" + layer + R"(, "out": 7, "cut_out": ["model"]},
+      {"name": "wide", "of": "sent", "layer": "gated_experts", )" + layer + R"(, "out_features": 7, "cut_out": ["model"]},
       {"name": "gate", "of": "wide.0", "function": "gelu"},
       {"name": "through", "of": ["gate", "wide.1"], "function": "mul"},
-      {"name": "fed", "of": "through", "layer": "experts", )" + layer + R"(, "out": 6, "cut_in": ["model"], "output_as": )" + by_expert + R"(},
+      {"name": "fed", "of": "through", "layer": "experts", )" + layer + R"(, "out_features": 6, "cut_in": ["model"], "output_as": )" + by_expert + R"(},
       {"name": "back", "of": "fed", "layer": "repartition", "to": )" + by_source + R"(},
       {"name": "y", "of": "back", "layer": "cast", "to": ")" + weights + R"("}],
     "outputs": "y"})";

@@ -48,77 +48,153 @@ TESSERA_INLINE layer_table::layer_table() {
   using options = const node_options&;
   using flow_of = const dynamic_flow&;
   layer("linear", [](options o) {
-    return linear_layer{o.number("out"),                  o.flag("bias", true),     o.axes("cut_out"),             o.axes("cut_in"),
-                        o.chosen_partition("output_as"), o.number("grain_out", 1), o.chosen_element("weights_as"), o.flag("round_terms", false)};
+    return linear_layer{o.number("out_features"),
+                        o.flag("bias", true),
+                        o.axes("cut_out"),
+                        o.axes("cut_in"),
+                        o.chosen_partition("output_as"),
+                        o.number("grain_out", 1),
+                        o.chosen_element("weights_as"),
+                        o.flag("round_terms", false)};
   });
   layer("experts", [](options o) {
-    return experts_layer{o.number("experts"), o.number("out"), o.flag("bias", true), o.axes("cut_out"), o.axes("cut_in"),
-                         o.chosen_partition("output_as"), o.number("grain_out", 1), o.chosen_element("weights_as"), o.flag("round_terms", false)};
+    return experts_layer{o.number("experts"),
+                         o.number("out_features"),
+                         o.flag("bias", true),
+                         o.axes("cut_out"),
+                         o.axes("cut_in"),
+                         o.chosen_partition("output_as"),
+                         o.number("grain_out", 1),
+                         o.chosen_element("weights_as"),
+                         o.flag("round_terms", false)};
   });
   layer("conv", [](options o) {
+    const index_t out = o.number("out_channels");
+    const per_dimension kernel = o.numbers("kernel_size"), stride = o.numbers("stride", "1");
     const std::string rule = o.padding_rule("padding");
-    return conv_layer{o.number("out"),          o.numbers("kernel"),             o.numbers("stride"),       rule.empty() ? o.numbers("padding") : per_dimension{},
-                      o.numbers("dilation"),    o.edges("padding_mode"),          o.number("groups", 1),     o.flag("bias", true),
-                      o.axes("cut_out"),        o.axes("cut_in"),                o.chosen_partition("output_as"), o.number("grain_out", 1),
-                      o.chosen_element("weights_as"), rule == "same", o.flag("round_terms", false)};
+    return conv_layer{out,
+                      kernel,
+                      stride,
+                      rule.empty() ? o.widths("padding", "0") : per_dimension{},
+                      o.numbers("dilation", "1"),
+                      o.edges("padding_mode"),
+                      o.number("groups", 1),
+                      o.flag("bias", true),
+                      o.axes("cut_out"),
+                      o.axes("cut_in"),
+                      o.chosen_partition("output_as"),
+                      o.number("grain_out", 1),
+                      o.chosen_element("weights_as"),
+                      rule == "same",
+                      o.flag("round_terms", false)};
   });
   layer("conv_transpose", [](options o) {
-    return conv_transpose_layer{o.number("out"),           o.numbers("kernel"),      o.numbers("stride"),             o.numbers("padding"),
-                                o.numbers("output_padding"), o.numbers("output_size"), o.numbers("dilation"),         o.number("groups", 1),
-                                o.flag("bias", true),      o.axes("cut_out"),        o.axes("cut_in"),                o.chosen_partition("output_as"),
-                                o.number("grain_out", 1),  o.chosen_element("weights_as"), o.flag("round_terms", false)};
+    return conv_transpose_layer{o.number("out_channels"),
+                                o.numbers("kernel_size"),
+                                o.numbers("stride", "1"),
+                                o.widths("padding", "0"),
+                                o.numbers("output_padding", "0"),
+                                o.numbers("output_size", "by `output_padding`"),
+                                o.numbers("dilation", "1"),
+                                o.number("groups", 1),
+                                o.flag("bias", true),
+                                o.axes("cut_out"),
+                                o.axes("cut_in"),
+                                o.chosen_partition("output_as"),
+                                o.number("grain_out", 1),
+                                o.chosen_element("weights_as"),
+                                o.flag("round_terms", false)};
   });
   layer("max_pool", [](options o) {
-    return max_pool_layer{o.numbers("kernel"), o.numbers("stride"), o.numbers("padding"), o.numbers("dilation"), o.flag("ceil_mode", false)};
+    return max_pool_layer{o.numbers("kernel_size"), o.numbers("stride", "the kernel's"), o.widths("padding", "0"),
+                          o.numbers("dilation", "1"), o.flag("ceil_mode", false)};
   });
   layer("avg_pool", [](options o) {
-    return avg_pool_layer{o.numbers("kernel"),         o.numbers("stride"),           o.numbers("padding"),   o.numbers("dilation"),
-                          o.flag("ceil_mode", false), o.flag("count_include_pad", true), o.number("divisor_override", 0)};
+    return avg_pool_layer{o.numbers("kernel_size"),
+                          o.numbers("stride", "the kernel's"),
+                          o.widths("padding", "0"),
+                          o.numbers("dilation", "1"),
+                          o.flag("ceil_mode", false),
+                          o.flag("count_include_pad", true),
+                          o.number("divisor_override", 0, "the window's size")};
   });
   layer("global_avg_pool", [](options) { return global_avg_pool{}; });
-  layer("adaptive_avg_pool", [](options o) { return adaptive_avg_pool_layer{o.numbers("sizes")}; });
-  layer("adaptive_max_pool", [](options o) { return adaptive_max_pool_layer{o.numbers("sizes")}; });
-  layer("pixel_shuffle", [](options o) { return pixel_shuffle_layer{o.number("factor")}; });
-  layer("pixel_unshuffle", [](options o) { return pixel_unshuffle_layer{o.number("factor")}; });
-  layer("unfold", [](options o) { return unfold_layer{o.numbers("kernel"), o.numbers("stride"), o.numbers("padding"), o.numbers("dilation")}; });
+  layer("adaptive_avg_pool", [](options o) { return adaptive_avg_pool_layer{o.numbers("output_size")}; });
+  layer("adaptive_max_pool", [](options o) { return adaptive_max_pool_layer{o.numbers("output_size")}; });
+  layer("pixel_shuffle", [](options o) { return pixel_shuffle_layer{o.number("upscale_factor")}; });
+  layer("pixel_unshuffle", [](options o) { return pixel_unshuffle_layer{o.number("downscale_factor")}; });
+  layer("unfold", [](options o) {
+    return unfold_layer{o.numbers("kernel_size"), o.numbers("stride", "1"), o.widths("padding", "0"),
+                        o.numbers("dilation", "1")};
+  });
   layer("fold", [](options o) {
-    return fold_layer{o.numbers("kernel"),         o.numbers("stride"),      o.numbers("padding"),
-                      o.numbers("output_padding"), o.numbers("output_size"), o.numbers("dilation")};
+    return fold_layer{o.numbers("kernel_size"),
+                      o.numbers("stride", "1"),
+                      o.widths("padding", "0"),
+                      o.numbers("output_padding", "0"),
+                      o.numbers("output_size", "by `output_padding`"),
+                      o.numbers("dilation", "1")};
   });
   layer("upsample", [](options o) {
-    return upsample_layer{o.reals("factors"), o.numbers("sizes"), o.interpolated("mode"), o.flag("align_corners", false), o.flag("antialias", false)};
+    return upsample_layer{o.reals("scale_factor", "`size` says it"), o.numbers("size", "`scale_factor` says it"),
+                          o.interpolated("mode"), o.flag("align_corners", false), o.flag("antialias", false)};
   });
   layer("batch_norm", [](options o) {
-    return batch_norm_layer{o.real("eps", 1e-5), o.real("momentum", 0.1), o.flag("cumulative", false), o.flag("affine", true), o.flag("track_running_stats", true)};
+    const chosen<double> momentum = o.real_or_null("momentum", 0.1, "means over all calls");
+    return batch_norm_layer{o.real("eps", 1e-5), momentum.said() ? momentum.as() : 0.1, !momentum.said(),
+                            o.flag("affine", true), o.flag("track_running_stats", true)};
   });
-  layer("group_norm", [](options o) { return group_norm_layer{o.number("groups"), o.real("eps", 1e-5), o.flag("affine", true)}; });
+  layer("group_norm", [](options o) {
+    return group_norm_layer{o.number("num_groups"), o.real("eps", 1e-5), o.flag("affine", true)};
+  });
   layer("instance_norm", [](options o) {
-    return instance_norm_layer{o.real("eps", 1e-5), o.real("momentum", 0.1), o.flag("cumulative", false), o.flag("affine", false), o.flag("track_running_stats", false)};
+    const chosen<double> momentum = o.real_or_null("momentum", 0.1, "means over all calls");
+    return instance_norm_layer{o.real("eps", 1e-5), momentum.said() ? momentum.as() : 0.1, !momentum.said(),
+                               o.flag("affine", false), o.flag("track_running_stats", false)};
   });
   layer("layer_norm", [](options o) {
-    return layer_norm_layer{static_cast<int>(o.number("last", 1)), o.real("eps", 1e-5), o.flag("elementwise_affine", true), o.flag("bias", true)};
+    return layer_norm_layer{static_cast<int>(o.number("normalized_dims", 1)), o.real("eps", 1e-5),
+                            o.flag("elementwise_affine", true), o.flag("bias", true)};
   });
   layer("rms_norm", [](options o) {
-    return rms_norm_layer{static_cast<int>(o.number("last", 1)), o.real("eps", eps_of_element), o.flag("elementwise_affine", true)};
+    return rms_norm_layer{static_cast<int>(o.number("normalized_dims", 1)),
+                          o.real("eps", eps_of_element, "the element's own"), o.flag("elementwise_affine", true)};
   });
   layer("embedding", [](options o) {
-    return embedding_layer{o.number("rows"), o.number("features"), o.element("weights_as", element::float32), o.axes("cut_out"), o.axes("cut_in"),
-                           o.chosen_partition("output_as"), o.chosen_number("padding_idx"), o.chosen_real("max_norm"), o.real_or_infinite("norm_type", 2),
-                           o.flag("scale_grad_by_freq", false), o.flag("frozen", false), o.flag("sparse", false)};
+    return embedding_layer{o.number("num_embeddings"),
+                           o.number("embedding_dim"),
+                           o.element("weights_as", element::float32),
+                           o.axes("cut_out"),
+                           o.axes("cut_in"),
+                           o.chosen_partition("output_as"),
+                           o.chosen_number("padding_idx"),
+                           o.chosen_real("max_norm"),
+                           o.real_or_infinite("norm_type", 2),
+                           o.flag("scale_grad_by_freq", false),
+                           o.flag("frozen", false),
+                           o.flag("sparse", false)};
   });
   layer("heads", [](options o) {
     return heads_layer{o.number("heads"), o.number("key_heads"), o.number("features"), o.flag("bias", true), o.axes("cut_out"), o.chosen_element("weights_as")};
   });
-  layer("gated", [](options o) { return gated_layer{o.number("out"), o.flag("bias", true), o.axes("cut_out"), o.chosen_element("weights_as")}; });
+  layer("gated", [](options o) {
+    return gated_layer{o.number("out_features"), o.flag("bias", true), o.axes("cut_out"),
+                       o.chosen_element("weights_as")};
+  });
   layer("gated_experts", [](options o) {
-    return gated_experts_layer{o.number("experts"), o.number("out"), o.flag("bias", true), o.axes("cut_out"), o.chosen_element("weights_as")};
+    return gated_experts_layer{o.number("experts"), o.number("out_features"), o.flag("bias", true), o.axes("cut_out"),
+                               o.chosen_element("weights_as")};
   });
   layer("cast", [](options o) { return cast_layer{o.element("to")}; });
-  function("attention", [](options o, flow_of q, flow_of k, flow_of v) { return o.flag("causal", false) ? attention<causal>{}(q, k, v) : attention<>{}(q, k, v); });
+  function("attention", [](options o, flow_of q, flow_of k, flow_of v) {
+    return o.flag("is_causal", false) ? attention<causal>{}(q, k, v) : attention<>{}(q, k, v);
+  });
   layer("dropout", [](options o) { return dropout_layer{o.real("p", 0.5), o.flag("channelwise", false), o.flag("alpha", false)}; });
   layer("constant", [](options o) { return constant_layer{o.tensor(), o.initial("values")}; });
-  layer("pad", [](options o) { return pad_layer{o.numbers("widths"), o.edges("padding_mode")}; });
-  layer("slice", [](options o) { return slice_layer{static_cast<int>(o.number("dim")), o.number("begin", 0), o.number("end")}; });
+  layer("pad", [](options o) { return pad_layer{o.pairs("widths"), o.edges("padding_mode")}; });
+  layer("slice", [](options o) {
+    return slice_layer{static_cast<int>(o.number("dim")), o.number("start", 0), o.number("end")};
+  });
   layer("relu", [](options) { return relu{}; });
   layer("rrelu", [](options o) { return rrelu_layer{o.real("lower", 1.0 / 8), o.real("upper", 1.0 / 3)}; });
   layer("prelu", [](options o) { return prelu_layer{o.flag("channelwise", false), o.real("init", 0.25)}; });
@@ -139,8 +215,11 @@ TESSERA_INLINE layer_table::layer_table() {
   function(#called, [](options o, flow_of x) { return tessera::called(x, o.real(#first, otherwise)); });
   TESSERA_ACTIVATIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
-#define TESSERA_FUNCTION(called, saves, first, otherwise, second, or_else, holds, computed) \
-  function(#called, [](options o, flow_of x) { return tessera::called(x, o.real(#first, otherwise), o.real(#second, or_else)); });
+#define TESSERA_FUNCTION(called, saves, first, otherwise, second, or_else, holds, computed)          \
+  function(#called, [](options o, flow_of x) {                                                       \
+    const double first_number = o.real(#first, otherwise), second_number = o.real(#second, or_else); \
+    return tessera::called(x, first_number, second_number);                                          \
+  });
   TESSERA_ACTIVATIONS_OF_TWO_NUMBERS(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
   function("concat", [](options o, flow_of x, flow_of y) {
@@ -172,7 +251,8 @@ TESSERA_INLINE layer_table::layer_table() {
   function("huber_loss", loss_in<f::huber_loss>(real("delta", 1)));
   function("poisson_nll_loss", loss_in<f::poisson_nll_loss>([](options o) {
              f::number n(o.real("eps", 1e-8));
-             n.whole = o.flag("log_input", true) + 2 * o.flag("full", false);
+             const bool log_input = o.flag("log_input", true), full = o.flag("full", false);
+             n.whole = log_input + 2 * full;
              return n;
            }));
   function("kl_div", loss_in<f::kl_div>([](options o) { return f::number(static_cast<int>(o.flag("log_target", false))); }));
@@ -198,8 +278,9 @@ TESSERA_INLINE std::vector<dynamic_flow> layer_table::add(const node_options& o,
   if (found == table.end()) throw error(refusal{code::program_layer_unknown}, o.here().path() + ": " + name);
   if (!is_layer && (o.has("path") || o.has("shared"))) o.here().fault("is a function, which has no parameters and no path");
   try {
-    if (o.has("recompute") && !x.empty()) return x[0].in->recomputed_under(o.here().at("recompute").word(), [&] { return found->second(o, x); });
-    return found->second(o, x);
+    if (o.has("recompute") && !x.empty())
+      return x[0].in->recomputed_under(o.here().at("recompute").word(), [&] { return found->second.add(o, x); });
+    return found->second.add(o, x);
   } catch (const error& e) {
     throw e.where().rfind(o.here().path(), 0) == 0 ? e : e.at(o.here().path() + (e.where().empty() ? "" : ": " + e.where()));
   }
