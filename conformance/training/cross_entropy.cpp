@@ -24,7 +24,7 @@ task memory_of(reading& c) {
   return c.in_each_world([&](world& w) -> body {
     const layout lies = w.lying("logits", logits.shape());
     const layout labels = w.lying("target", target.shape());
-    const std::int64_t may = most[c.number_of(w)];
+    const std::int64_t may = most.at(c.number_of(w).value());
     return [=](attempt& a) {
       const tensor<dyn> x = a.leaf(logits, lies);
       const tensor<dyn> y = a.given(target, labels, at::kLong);

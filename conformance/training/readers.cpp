@@ -11,6 +11,7 @@ const std::map<std::string, reader>& readers() {
   static const std::map<std::string, reader> all{
       {"boundary", boundary},
       {"change", change},
+      {"conversion", conversion},
       {"cross_entropy", cross_entropy},
       {"embedding", embedding},
       {"initial_values", initial_values},
@@ -18,6 +19,7 @@ const std::map<std::string, reader>& readers() {
       {"linear", linear},
       {"mesh", mesh},
       {"mlp", mlp},
+      {"norm", norm},
       {"product", product},
       {"shards", shards},
       {"stack", stack},

@@ -114,10 +114,10 @@ json reading::expected(const std::string& name) { return expected_.has(name) ? e
 
 std::optional<numbers> reading::numbers_of(const json& said) { return said.is_null() ? std::nullopt : std::optional(numbers(said)); }
 
-std::size_t reading::number_of(const world& w) const {
+std::optional<std::size_t> reading::number_of(const world& w) const {
   for (std::size_t i = 0; i < worlds_.size(); ++i)
     if (&worlds_[i] == &w) return i;
-  return 0;
+  return {};
 }
 
 std::map<std::string, numbers> reading::gradients(std::initializer_list<const char*> known, const char* under) {

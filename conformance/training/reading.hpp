@@ -21,8 +21,8 @@ class reading {
   values& given() { return case_.given; }
   /// The worlds; a parameter that is to be said once a world has as many entries.
   std::vector<world>& worlds() { return worlds_; }
-  /// The place of a world in the list; alone on one worker a case is run as in its first world.
-  std::size_t number_of(const world& w) const;
+  /// The place of a world in the list; a world of one worker, where results are to have the bits of a run on one, is none of it.
+  std::optional<std::size_t> number_of(const world& w) const;
 
   bool has(const std::string& name) { return given().has(name); }
   recipe tensor(const std::string& name) { return recipe(given().at(name)); }

@@ -7,6 +7,7 @@ namespace conformance::training {
 
 task boundary(reading& c);
 task change(reading& c);
+task conversion(reading& c);
 task cross_entropy(reading& c);
 task embedding(reading& c);
 task initial_values(reading& c);
@@ -14,6 +15,7 @@ task launch(reading& c);
 task linear(reading& c);
 task mesh(reading& c);
 task mlp(reading& c);
+task norm(reading& c);
 task product(reading& c);
 task shards(reading& c);
 task stack(reading& c);
