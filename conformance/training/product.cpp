@@ -1,3 +1,4 @@
+#include "gathering.hpp"
 #include "subjects.hpp"
 
 #include "../partitions.hpp"
@@ -18,41 +19,6 @@ layout turned(layout x) {
   return x;
 }
 tensor<dyn> turned(const tensor<dyn>& x) { return {x.team(), turned(x.layout()), x.local().transpose(-2, -1)}; }
-
-/// Copies along the axes that cut a dimension, to be used differently.
-layout gathered(layout x, int dim) {
-  for (int a = 0; a < x.roles.count; ++a)
-    if (x.roles[a].kind == role::cut && x.roles[a].dimension == dim) x.set_meaning(a, {});
-  return x;
-}
-
-/// The elements [begin, end) of a dimension, on the workers that have them.
-tensor<dyn> range(const tensor<dyn>& x, int dim, index_t begin, index_t end) {
-  layout lies = x.layout();
-  const interval mine = box_of(lies, x.team()->rank())[dim];
-  if (lies.levels(dim) == 0) lies.dims[dim] = uncut(end - begin);
-  else lies.dims[dim].narrow(begin, end - begin);
-  const index_t lo = std::clamp(begin, mine.lo, mine.hi);
-  const index_t hi = std::clamp(end, lo, mine.hi);
-  return {x.team(), lies, x.local().narrow(dim, lo - mine.lo, hi - lo)};
-}
-
-/// f of so many elements of a dimension of b at a time, gathered over another or the same one; the results stand side by side.
-template <class F>
-tensor<dyn> in_chunks(const tensor<dyn>& b, int dim, int over, index_t chunk, const F& f) {
-  const index_t n = b.layout().dims[dim].extent;
-  if (chunk <= 0 || chunk >= n) return f(to(gathered(b.layout(), over), b));
-  std::vector<at::Tensor> parts;
-  layout lies;
-  for (index_t begin = 0; begin < n; begin += chunk) {
-    const tensor<dyn> part = range(b, dim, begin, std::min(n, begin + chunk));
-    const tensor<dyn> c = f(to(gathered(part.layout(), over), part));
-    parts.push_back(c.local());
-    lies = c.layout();
-  }
-  lies.dims[lies.dims.count - 1].extent = n;
-  return {b.team(), lies, at::cat(parts, -1)};
-}
 
 enum class op { nt, all, tn, block };
 

@@ -94,6 +94,9 @@ at::Tensor part(at::Tensor x, const layout& lies, int rank) {
   return x;
 }
 
+/// The same in memory of its own, which the worker may write into.
+at::Tensor own(const at::Tensor& x, at::ScalarType type) { return x.to(type, false, true).contiguous(); }
+
 }  // namespace
 
 std::uint64_t drawn(std::uint64_t seed, std::uint64_t i) {
@@ -157,7 +160,7 @@ at::Tensor recipe::box(const layout& x, int rank, at::ScalarType type) const {
     if (x.roles[a].kind == role::on && x.roles[a].coordinate != at[a]) return at::zeros(sizes, type);
   if (by_worker()) {
     if (static_cast<std::size_t>(rank) >= boxes_.size() || !boxes_[static_cast<std::size_t>(rank)]) throw unbuilt(fmt::format("worker {} has no box", rank));
-    return boxes_[static_cast<std::size_t>(rank)]->reshape(sizes).to(type);
+    return own(boxes_[static_cast<std::size_t>(rank)]->reshape(sizes), type);
   }
   const at::Tensor whole = whole_.reshape(extents_of(x));
   int terms = 1;
@@ -167,12 +170,12 @@ at::Tensor recipe::box(const layout& x, int rank, at::ScalarType type) const {
     terms *= x.mesh.axes[a].extent;
     k = k * x.mesh.axes[a].extent + at[a];
   }
-  if (terms == 1) return part(whole, x, rank).to(type).contiguous();
+  if (terms == 1) return own(part(whole, x, rank), type);
   const bool whole_numbers = at::isIntegralType(type, true);
-  if (k > 0) return part(term(x, k, whole_numbers), x, rank).to(type).contiguous();
+  if (k > 0) return own(part(term(x, k, whole_numbers), x, rank), type);
   at::Tensor rest = whole.to(is_complex() ? at::kComplexDouble : at::kDouble);
   for (int other = 1; other < terms; ++other) rest = rest - term(x, other, whole_numbers);
-  return part(rest, x, rank).to(type).contiguous();
+  return own(part(rest, x, rank), type);
 }
 
 }  // namespace conformance::training

@@ -5,6 +5,8 @@
 
 namespace conformance::training {
 
+task attention(reading& c);
+task attention_block(reading& c);
 task boundary(reading& c);
 task change(reading& c);
 task conversion(reading& c);
@@ -13,11 +15,14 @@ task embedding(reading& c);
 task initial_values(reading& c);
 task launch(reading& c);
 task linear(reading& c);
+task loader(reading& c);
+task margin(reading& c);
 task mesh(reading& c);
 task mlp(reading& c);
 task norm(reading& c);
 task product(reading& c);
 task shards(reading& c);
 task stack(reading& c);
+task transformer_block(reading& c);
 
 }  // namespace conformance::training
