@@ -1,22 +1,11 @@
-#include "linear_parts.hpp"
 #include "parameter_set.hpp"
+#include "serial_model.hpp"
 #include "subjects.hpp"
 
 #include <sstream>
 
 namespace conformance::training {
 namespace {
-
-/// A layer of a serial model.
-struct serial_layer {
-  std::string path;
-  integers extents;  ///< of its matrix as the case says it: [in, out], or [rows, features]
-  bool is_table = false;
-  lookup rows;       ///< of a table
-  std::map<std::string, recipe> tensors;
-
-  std::string key(const std::string& name) const { return path.empty() ? name : path + "." + name; }
-};
 
 std::vector<std::string> parts_of(const std::string& path) {
   std::vector<std::string> parts;
@@ -45,52 +34,6 @@ std::string cut_of(const json& table, const std::string& path) {
   return cut;
 }
 
-serial_layer read_layer(const json& said) {
-  serial_layer l;
-  for (const auto& [name, value] : said.items()) {
-    if (name == "path") l.path = value.get<std::string>();
-    else if (name == "linear" || name == "embedding") l.extents = value.get<integers>();
-    else if (name == "padding_idx") l.rows.padding = value.get<index_t>();
-    else if (name == "scale_grad_by_freq") l.rows.by_frequency = value.get<bool>();
-    else if (name == "tensors") for (const auto& [key, tensor] : value.items()) l.tensors.emplace(key, tensor);
-    else if (name != "bias" && name != "kind") throw unbuilt(fmt::format("'{}' of a layer", name));
-  }
-  l.is_table = said.contains("embedding");
-  return l;
-}
-
-/// How the parameters of a layer lie once it is cut, by name.
-std::map<std::string, layout> lying_cut(const serial_layer& l, const std::string& cut, const mesh_value& m) {
-  const int model = m.find(kept_name("model"));
-  if (model < 0) throw unbuilt("a world without the axis model");
-  const auto alike = [&](const integers& extents) {
-    layout x = whole(m, extents);
-    for (axis_role& r : x.roles) r = {role::invariant};
-    return x;
-  };
-  if (l.is_table) {
-    lookup what = l.rows;
-    what.rows = l.extents.at(0);
-    what.features = l.extents.at(1);
-    if (cut == "vocabulary") what.cut_in.push(m.axes[model].name);
-    else if (cut == "features") what.cut_out.push(m.axes[model].name);
-    else if (cut != "none") throw unbuilt(fmt::format("a table cut '{}'", cut));
-    const layer_plan p = plan_lookup({alike({1}), element::int64}, what);
-    check(p.why);
-    return {{"weight", p.stored(0)}};
-  }
-  linear_tensors lie{alike({1, l.extents.at(0)}), alike({l.extents.at(1), l.extents.at(0)}), {}, {}};
-  if (l.tensors.count("bias") != 0) lie.bias = alike({l.extents.at(1)});
-  if (cut == "out" || cut == "in") lie.weight.cut_by(cut == "out" ? 0 : 1, model);
-  else if (cut != "none") throw unbuilt(fmt::format("a linear layer cut '{}'", cut));
-  if (cut == "out" && lie.bias) lie.bias->cut_by(0, model);
-  if (cut == "in") lie.y = alike({1, l.extents.at(1)});
-  const link made = linear_link(lie);
-  std::map<std::string, layout> all{{"weight", made.plan.stored(0)}};
-  if (lie.bias) all["bias"] = made.plan.stored(1);
-  return all;
-}
-
 }  // namespace
 
 /// A serial model made parallel by a table: every layer's parameters lie as its row says, and put together again have the bits they had.
@@ -98,7 +41,10 @@ task conversion(reading& c) {
   if (c.has("replace")) throw unbuilt("replacing layers of a serial model: the library has no table of them");
   const json& table = c.given().at("table");
   std::vector<serial_layer> layers;
-  for (const json& said : c.given().at("model")) layers.push_back(read_layer(said));
+  for (const json& said : c.given().at("model")) {
+    layers.push_back(read_layer(said));
+    layers.back().bias = layers.back().tensors.count("bias") != 0;
+  }
   for (const json& row : table)
     if (std::none_of(layers.begin(), layers.end(), [&](const serial_layer& l) { return fits(row.at(0).get<std::string>(), l.path); }))
       throw unbuilt("a row of a table that fits no layer: the library has no such table, which would refuse it");

@@ -11,7 +11,10 @@ task boundary(reading& c);
 task change(reading& c);
 task conversion(reading& c);
 task cross_entropy(reading& c);
+task data_parallel(reading& c);
+task ema(reading& c);
 task embedding(reading& c);
+task experts(reading& c);
 task initial_values(reading& c);
 task launch(reading& c);
 task linear(reading& c);
@@ -20,9 +23,13 @@ task margin(reading& c);
 task mesh(reading& c);
 task mlp(reading& c);
 task norm(reading& c);
+task pipeline(reading& c);
 task product(reading& c);
+task scaler(reading& c);
+task sharded_optimizer(reading& c);
 task shards(reading& c);
 task stack(reading& c);
+task state(reading& c);
 task transformer_block(reading& c);
 
 }  // namespace conformance::training

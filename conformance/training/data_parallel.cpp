@@ -1,0 +1,202 @@
+#include "parameter_set.hpp"
+#include "small_network.hpp"
+#include "subjects.hpp"
+
+#include <tessera/nn/reduce_gradients.hpp>
+#include <tessera/operation/stored_over.hpp>
+
+namespace conformance::training {
+namespace {
+
+/// Over which axes workers are alike: the same for all names, or by name.
+class alike_over {
+ public:
+  explicit alike_over(const json& said) : said_(said) {}
+
+  /// The axes of a name in a mesh, one bit each.
+  unsigned of(const std::string& name, const mesh_value& m) const {
+    unsigned axes = 0;
+    for (const json& one : said_.is_array() ? said_ : said_.at(name)) {
+      const int a = m.find(kept_name(one.get<std::string>()));
+      if (a < 0) throw unbuilt(fmt::format("the axis {} is none of the world", one.dump()));
+      axes |= 1U << a;
+    }
+    return axes;
+  }
+
+ private:
+  json said_;
+};
+
+/// Tensors of workers that differ along some axes, as one: in front of the tensor's own dimensions stands one, which these axes cut.
+layout apart_along(const mesh_value& m, unsigned alike, const integers& extents, const axis_role& others) {
+  integers all{1};
+  for (int a = 0; a < m.axes.count; ++a)
+    if ((alike >> a & 1U) == 0) all[0] *= m.axes[a].extent;
+  all.insert(all.end(), extents.begin(), extents.end());
+  layout x = whole(m, all);
+  for (int a = 0; a < m.axes.count; ++a) {
+    if ((alike >> a & 1U) == 0) x.cut_by(0, a);
+    else x.roles[a] = others;
+  }
+  check(check(x));
+  return x;
+}
+
+integers shape_of(const json& of) { return nested(of).sizes().vec(); }
+
+int number_here(const attempt& a) { return a.team->mesh().number(a.team->at()); }
+
+/// Counts a worker's exchanges while it lives.
+class exchange_count {
+ public:
+  explicit exchange_count(const team_handle& team) : team_(team) { team_->watch = {&started, nullptr, this}; }
+  ~exchange_count() { team_->watch = {}; }
+  exchange_count(const exchange_count&) = delete;
+  exchange_count& operator=(const exchange_count&) = delete;
+
+  int take() { return std::exchange(seen_, 0); }
+
+ private:
+  static void started(void* self, const phase&, element) { ++static_cast<exchange_count*>(self)->seen_; }
+
+  team_handle team_;
+  int seen_ = 0;
+};
+
+/// Gradients that workers give, pass by pass, to a parameter that is held: what comes of them is their sum, or mean.
+task given_by_workers(reading& c, const std::string& combine) {
+  const json local = c.given().at("local");
+  const alike_over over(c.given().at("over"));
+  const json gradients = c.expected("gradients");
+  const std::optional<numbers> reductions = c.result("reductions");
+  if (c.has("reductions")) c.given().at("reductions");
+  return c.in_each_world([=](world& w) -> body {
+    std::map<std::string, std::pair<layout, unsigned>> lying;
+    std::map<std::string, std::vector<json>> passes;
+    for (const auto& [name, by_worker] : local.items()) {
+      if (static_cast<int>(by_worker.size()) != w.mesh().size()) throw unbuilt("gradients of other workers");
+      std::optional<integers> shape;
+      for (const json& all : by_worker)
+        for (const json& one : all)
+          if (!one.is_null()) shape = shape_of(one);
+      if (!shape) throw unbuilt(fmt::format("'{}' that nobody uses", name));
+      const unsigned alike = over.of(name, w.mesh());
+      lying[name] = {apart_along(w.mesh(), alike, *shape, {role::invariant}), alike};
+      passes[name] = by_worker.get<std::vector<json>>();
+    }
+    return [=](attempt& a) {
+      parameter_set net(a.team);
+      const auto mine = static_cast<std::size_t>(number_here(a));
+      exchange_count exchanges(a.team);
+      int reduced = 1;  // what has no copies is its own sum
+      for (const auto& [name, where] : lying) {
+        const auto& [stored, alike] = where;
+        layout used = stored;
+        double copies = 1;
+        for (int axis = 0; axis < used.roles.count; ++axis)
+          if ((alike >> axis & 1U) != 0) {
+            used.roles[axis] = {};
+            copies *= used.mesh.axes[axis].extent;
+          }
+        to(stored, tensor<dyn>(a.team, cotangent(used), at::zeros(tessera::detail::sizes_of(held_by(used, a.team->rank())), a.type()).to(device_of(*a.team))));
+        const int of_one = exchanges.take();
+        const nn::parameter p = net.add(name, stored, a.element, at::zeros(extents_of(stored), a.type())).used_as(used, a.element, gathered::held);
+        for (const json& pass : passes.at(name).at(mine)) {  // who does not use it in a pass gives nothing
+          const at::Tensor x = p.use();
+          const at::Tensor g = pass.is_null() ? at::zeros_like(x) : nested(pass).to(x.options()).reshape(x.sizes());
+          (x * g).sum().backward();
+        }
+        p.reduce_gradient();
+        if (const int all = exchanges.take(); of_one > 0) reduced = std::max(reduced, all / of_one);
+        else if (all > 0) a.fail("what has no copies is exchanged");
+        const at::Tensor sums = attempt::gradient(p.stored()).local();
+        const at::Tensor got = combine == "mean" ? sums / copies : sums;
+        if (gradients.is_null()) continue;
+        const numbers expected(gradients.at(name).at(mine));
+        a.compare_box("the gradient of " + name, got.reshape(expected.shape()), expected);
+      }
+      a.compare_whole("the number of reductions", at::scalar_tensor(static_cast<double>(reduced), at::kDouble), reductions);
+    };
+  });
+}
+
+/// What workers begin with: those of a group take what its first one has.
+task begun_alike(reading& c) {
+  const json start = c.given().at("start");
+  const alike_over over(c.given().at("over"));
+  const json expected = c.expected("parameters");
+  return c.in_each_world([=](world& w) -> body {
+    std::map<std::string, layout> lying;
+    for (const auto& [name, by_worker] : start.items())
+      lying[name] = apart_along(w.mesh(), over.of(name, w.mesh()), shape_of(by_worker.at(0)), held_on(0));
+    return [=](attempt& a) {
+      const auto mine = static_cast<std::size_t>(number_here(a));
+      for (const auto& [name, from] : lying) {
+        const at::Tensor has = nested(start.at(name).at(mine)).to(a.type());
+        layout alike = from;
+        for (axis_role& r : alike.roles)
+          if (r.kind == role::on) r = {role::invariant};
+        const integers sizes = tessera::detail::sizes_of(held_by(from, a.team->rank()));
+        const at::Tensor box = volume_of(sizes) == 0 ? at::zeros(sizes, a.type()) : has.reshape(sizes);
+        const tensor<dyn> now = to(alike, tensor<dyn>(a.team, from, box.to(device_of(*a.team))));
+        const numbers wanted(expected.at(name).at(mine));
+        a.compare_box(name, now.local().reshape(wanted.shape()), wanted);
+      }
+    };
+  });
+}
+
+/// A network whose batch is cut: the loss of the whole batch, and the gradients that its copies must have.
+task of_network(reading& c) {
+  const small_network net(c);
+  const recipe x = c.tensor("x");
+  const recipe target = c.tensor("target");
+  const batch_loss loss(c.word("loss", {"sum_product", "mean_square", "cross_entropy"}));
+  const index_t passes = c.has("micro_batches") ? c.given().integer("micro_batches") : 1;
+  const std::optional<numbers> expected = c.result("loss");
+  const std::map<std::string, numbers> gradients = c.gradients();
+  net.check_names(gradients);
+  if (passes < 1 || passes > x.shape().at(0)) throw unbuilt("as many micro-batches as there are samples at most");
+  return c.in_each_world([=](world& w) -> body {
+    const layout lies = of_any_batch(w.lying("x", x.shape()));
+    const layout beside = w.lying("target", target.shape());
+    const lying_parameters lying = net.lying(w);
+    return [=](attempt& a) {
+      nn::program p;
+      // All gradients wait for the last micro-batch; tiles are gathered until then.
+      p.output(nn::stored({}, layers_of{net, lying, 0, net.layers()}, gathered::held)(p.input({lies, a.element})));
+      nn::dynamic_network running{a.team, seed{1}, p};
+      net.start(running, a.type());
+      double all = 0;
+      for (index_t i = 0; i < passes; ++i) {
+        const interval rows = micro_batch(x.shape()[0], i, passes);
+        const double share = loss.share(rows, x.shape()[0]);
+        const tensor<dyn> one = loss(running(rows_of(a, x, a.type(), lies, rows)), rows_of(a, target, loss.target_type(a.type()), beside, rows));
+        all += share * value(one);
+        (one * share).backward();
+      }
+      nn::reduce_gradients(running);
+      a.compare_whole("the loss", at::scalar_tensor(all, at::kDouble), expected);
+      running.each_parameter([&](const nn::parameter& of) {
+        const auto wanted = gradients.find(of.key());
+        if (wanted != gradients.end()) a.compare("the gradient of " + of.key(), attempt::gradient(of.stored()), wanted->second);
+        if (!small_network::lies_as(of.stored(), lying.at(of.key()))) a.fail(of.key() + " is not stored as the world says");
+      });
+    };
+  });
+}
+
+}  // namespace
+
+/// Gradients reduced over copies: given ones by held parameters, and those of networks whose batch is cut.
+task data_parallel(reading& c) {
+  if (c.has("capacity")) throw unbuilt("bundles of gradients: the library reduces each parameter's own");
+  if (c.has("modes")) throw unbuilt("reductions that overlap with backward: the library begins them behind it");
+  if (c.has("start")) return begun_alike(c);
+  if (c.has("model")) return of_network(c);
+  if (c.has("gradient")) throw unbuilt("gradients as terms of a sum: no case of them is without bundles");
+  return given_by_workers(c, c.word("combine", {"mean", "sum"}));
+}
+
+}  // namespace conformance::training

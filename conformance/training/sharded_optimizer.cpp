@@ -1,0 +1,232 @@
+#include "optimizers.hpp"
+#include "small_network.hpp"
+#include "subjects.hpp"
+
+#include <tessera/nn/grad_norm.hpp>
+#include <tessera/nn/reduce_gradients.hpp>
+#include <tessera/operation/stored_over.hpp>
+
+#include <cmath>
+
+namespace conformance::training {
+namespace {
+
+/// What is cut over copies: the optimizer's state (1), gradients too (2), parameters too (3).
+enum class sharded { state = 1, gradients = 2, parameters = 3 };
+
+/// Parameters with options of their own; one group of all where the case has none.
+struct stepped_group {
+  std::set<std::string> keys;
+  json options;
+};
+
+/// A training run of a case.
+struct training_run {
+  recipe x;
+  recipe target;
+  batch_loss loss;
+  std::string optimizer;
+  std::vector<stepped_group> groups;
+  index_t steps = 1;
+  index_t passes = 1;
+  std::optional<double> most;  ///< norm of the gradients
+  double order = 2;
+  std::vector<sharded> stages;
+};
+
+training_run run_of(reading& c, const small_network& net) {
+  training_run r{c.tensor("x"), c.tensor("target"), batch_loss(c.word("loss", {"sum_product", "mean_square", "cross_entropy"})), c.word("optimizer", {"sgd", "adam", "adamw"}), {}, 1, 1, {}, 2, {}};
+  const json& options = c.given().at("options");
+  if (c.has("groups")) {
+    for (const json& said : c.given().at("groups")) {
+      json own = options;
+      own.update(said.value("options", json::object()));
+      r.groups.push_back({said.at("parameters").get<std::set<std::string>>(), own});
+    }
+  } else {
+    r.groups.push_back({{}, options});
+    for (const auto& [key, value] : net.parameters()) r.groups[0].keys.insert(key);
+  }
+  r.steps = c.given().integer("steps");
+  if (c.has("micro_batches")) r.passes = c.given().integer("micro_batches");
+  if (r.passes < 1 || r.passes > r.x.shape().at(0)) throw unbuilt("as many micro-batches as there are samples at most");
+  if (c.has("clip")) {
+    const json& clip = c.given().at("clip");
+    r.most = clip.at("most").get<double>();
+    r.order = clip.at("order") == "inf" ? HUGE_VAL : clip.at("order").get<double>();
+  }
+  for (const json& stage : c.given().at("stages")) {
+    if (stage != 1 && stage != 2 && stage != 3) throw unbuilt(fmt::format("the stage {}", stage.dump()));
+    r.stages.push_back(static_cast<sharded>(stage.get<int>()));
+  }
+  return r;
+}
+
+/// The axes over which there are copies to cut: those said, or those that cut the batch.
+axis_names shard_axes(const layout& x, const std::optional<std::vector<std::string>>& said) {
+  static_vector<text, max_axes> axes;
+  for (int level = 0; !said && level < x.levels(0); ++level) axes.push(x.mesh.axes[x.cutter(0, level)].name);
+  for (const std::string& name : said.value_or(std::vector<std::string>{})) axes.push(kept_name(name));
+  return axis_names(axes);
+}
+
+/// A parameter as an optimizer steps it: as it is stored, or a tile of that.
+struct stepped {
+  const nn::parameter* of;
+  tensor<dyn> part;
+
+  /// Takes the gradient that has been reduced.
+  void take_gradient() const {
+    if (!apart()) return;
+    part.local().mutable_grad() = to(part.layout(), attempt::gradient(of->stored())).local();
+  }
+  /// Gives what was stepped to all who have a copy.
+  void give_back() const {
+    if (!apart()) return;
+    const at::NoGradGuard no_record;
+    of->stored().local().copy_(to(of->stored().layout(), detach(part)).local());
+  }
+
+ private:
+  bool apart() const { return part.local().unsafeGetTensorImpl() != of->stored().local().unsafeGetTensorImpl(); }
+};
+
+std::vector<stepped> all_stepped(const nn::dynamic_network& net, sharded what, const axis_names& over) {
+  std::vector<stepped> all;
+  net.each_parameter([&](const nn::parameter& p) {
+    if (what != sharded::state) {
+      all.push_back({&p, p.stored()});
+      return;
+    }
+    layout tile = p.stored().layout();
+    for (const text& name : over.list())
+      if (const int a = tile.mesh.find(name); tile.roles[a].kind == role::invariant && tile.mesh.axes[a].extent > 1) tessera::detail::spread(tile, a);
+    const tensor<dyn> part = to(tile, detach(p.stored()));
+    all.push_back({&p, tensor<dyn>(p.stored().team(), tile, part.local().clone().set_requires_grad(true))});
+  });
+  return all;
+}
+
+/// What a case expects of a run.
+struct expected_of_run {
+  std::vector<numbers> losses;
+  std::map<std::string, numbers> parameters;
+  std::map<std::string, numbers> gradients;
+  std::map<std::string, numbers> state;
+};
+
+/// A network that trains, its copies cut as one stage says.
+class sharded_training {
+ public:
+  sharded_training(attempt& a, const small_network& net, const training_run& run, const layout& x, const layout& target, const lying_parameters& lying, sharded what,
+                   const axis_names& over)
+      : a_(a), run_(run), x_(x), target_(target), what_(what), net_(made(a, net, x, lying, what, over)) {
+    net.start(net_, a.type());
+    parts_ = all_stepped(net_, what, over);
+    for (const stepped_group& g : run.groups) {
+      std::vector<at::Tensor> steps;
+      for (const stepped& s : parts_)
+        if (g.keys.count(s.of->key()) != 0) steps.push_back(s.part.local());
+      optimizers_.push_back(optimizer_of(run.optimizer, g.options, steps));
+    }
+  }
+
+  /// The loss before a step, and the step.
+  double step(std::uint64_t k) {
+    net_.each_parameter([](const nn::parameter& p) { p.stored().local().mutable_grad() = at::Tensor(); });
+    const recipe x = run_.x.raised(k);
+    const recipe target = run_.target.raised(k);
+    const index_t batch = x.shape()[0];
+    double all = 0;
+    for (index_t i = 0; i < run_.passes; ++i) {
+      const interval rows = micro_batch(batch, i, run_.passes);
+      const double share = run_.loss.share(rows, batch);
+      const tensor<dyn> one = run_.loss(net_(rows_of(a_, x, a_.type(), x_, rows)), rows_of(a_, target, run_.loss.target_type(a_.type()), target_, rows));
+      all += share * value(one);
+      (one * share).backward();
+    }
+    if (what_ == sharded::gradients) nn::reduce_gradients(net_);
+    if (run_.most) nn::clip_grad_norm(net_, *run_.most, run_.order);
+    for (const stepped& s : parts_) s.take_gradient();
+    for (const auto& o : optimizers_) o->step();
+    for (const stepped& s : parts_) s.give_back();
+    return all;
+  }
+
+  void compare(const expected_of_run& expected) {
+    const auto wanted = [](const std::map<std::string, numbers>& of, const std::string& key) { return of.count(key) == 0 ? std::nullopt : std::optional(of.at(key)); };
+    std::set<std::string> found;
+    for (const stepped& s : parts_) {
+      const std::string key = s.of->key();
+      a_.compare(key, detach(s.of->stored()), wanted(expected.parameters, key));
+      a_.compare("the gradient of " + key, attempt::gradient(s.of->stored()), wanted(expected.gradients, key));
+      for (const auto& o : optimizers_)
+        for (const auto& [name, state] : state_of_step(*o, s.part.local())) {
+          if (!state.defined()) continue;
+          const std::string full = key + "." + name;
+          found.insert(full);
+          a_.compare(full, tensor<dyn>(s.of->stored().team(), s.part.layout(), state), wanted(expected.state, full));
+        }
+    }
+    for (const auto& [name, said] : expected.state)
+      if (found.count(name) == 0) a_.fail("the optimizer has no state " + name);
+  }
+
+ private:
+  static nn::dynamic_network made(const attempt& a, const small_network& net, const layout& x, const lying_parameters& lying, sharded what, const axis_names& over) {
+    nn::program p;
+    const nn::dynamic_flow in = p.input({of_any_batch(x), a.element});
+    const layers_of all{net, lying, 0, net.layers()};
+    if (what == sharded::state) p.output(all(in));
+    else p.output(nn::stored(over, all, what == sharded::gradients ? gathered::held : gathered::twice)(in));
+    return {a.team, seed{1}, p};
+  }
+
+  attempt& a_;
+  const training_run& run_;
+  layout x_;
+  layout target_;
+  sharded what_;
+  nn::dynamic_network net_;
+  std::vector<stepped> parts_;
+  std::vector<std::unique_ptr<torch::optim::Optimizer>> optimizers_;
+};
+
+}  // namespace
+
+/// Optimizers that step tiles of what workers have copies of. Tiles of parameters, gathered for each use or held for a step, are the
+/// library's; the state alone is cut here by changes of layout.
+task sharded_optimizer(reading& c) {
+  if (c.has("capacity") || c.has("modes")) throw unbuilt("bundles of gradients, and reductions that overlap with backward: the library has neither");
+  if (c.has("masters")) throw unbuilt("steps of given gradients with masters: the library's masters belong to layers");
+  const small_network net(c);
+  const training_run run = run_of(c, net);
+  std::optional<std::vector<std::string>> over;
+  if (c.has("shard_over")) over = c.given().at("shard_over").get<std::vector<std::string>>();
+  const bool of_state = c.given().flag("state_kept");
+  c.given().flag("gradients_kept");
+  expected_of_run expected{{}, c.gradients({}, "parameters"), c.gradients(), {}};
+  if (of_state) expected.state = c.gradients({}, "state");
+  for (const json& said : c.expected("losses")) expected.losses.emplace_back(said);
+  net.check_names(expected.parameters);
+  net.check_names(expected.gradients);
+  return c.in_each_world([=](world& w) -> body {
+    const layout x = w.lying("x", run.x.shape());
+    const layout target = w.lying("target", run.target.shape());
+    const lying_parameters lying = net.lying(w);
+    const axis_names axes = shard_axes(x, over);
+    return [=](attempt& a) {
+      for (const sharded what : run.stages) {
+        sharded_training training(a, net, run, x, target, lying, what, axes);
+        for (index_t k = 0; k < run.steps; ++k) {
+          const double loss = training.step(static_cast<std::uint64_t>(k));
+          if (static_cast<std::size_t>(k) < expected.losses.size())
+            a.compare_whole(fmt::format("the loss before step {} of stage {}", k, static_cast<int>(what)), at::scalar_tensor(loss, at::kDouble), expected.losses[static_cast<std::size_t>(k)]);
+        }
+        training.compare(expected);
+      }
+    };
+  });
+}
+
+}  // namespace conformance::training

@@ -1,0 +1,147 @@
+#include "small_network.hpp"
+
+#include "../serial.hpp"
+
+#include <tessera/nn/cross_entropy.hpp>
+#include <tessera/nn/losses.hpp>
+#include <tessera/operation/layer_values.hpp>
+#include <tessera/tensor/functions.hpp>
+
+namespace conformance::training {
+namespace {
+
+/// The axes that cut a dimension, outermost first.
+axis_names axes_that_cut(const layout& x, int dim) {
+  static_vector<text, max_axes> axes;
+  for (int level = 0; level < x.levels(dim); ++level) axes.push(x.mesh.axes[x.cutter(dim, level)].name);
+  return axis_names(axes);
+}
+
+/// What goes into a layer whose weight lies so: its features cut as those of the weight alone, its samples by no axis that cuts outputs.
+layout taken_by(layout x, const layout& weight) {
+  const int features = x.dims.count - 1;
+  for (int a = 0; a < x.roles.count; ++a) {
+    if (x.roles[a].kind != role::cut) continue;
+    const bool cuts_features = x.roles[a].dimension == features;
+    const axis_role& w = weight.roles[a];
+    const bool stays = w.kind == role::cut && w.dimension == 1 ? cuts_features : w.kind != role::cut && !cuts_features;
+    if (!stays) x.set_meaning(a, {role::invariant});
+  }
+  return x;
+}
+
+/// What labels of samples lie like beside their logits.
+layout beside_samples(const layout& logits) {
+  layout x = logits;
+  for (int a = 0; a < x.roles.count; ++a)
+    if (x.roles[a].kind == role::cut && x.roles[a].dimension == x.dims.count - 1) x.set_meaning(a, {role::invariant});
+  x.dims.resize(x.dims.count - 1);
+  return x;
+}
+
+nn::dynamic_flow activated(const std::string& name, const nn::dynamic_flow& x) {
+  if (name == "tanh") return tanh(x);
+  if (name == "relu") return relu(x);
+  if (name == "gelu") return gelu(x);
+  throw unbuilt(fmt::format("the function '{}'", name));
+}
+
+}  // namespace
+
+small_network::small_network(reading& c) {
+  for (const json& said : c.given().at("model")) {
+    one_layer l;
+    l.path = std::to_string(layers_.size());
+    l.bias = said.contains("linear");
+    for (const auto& [name, value] : said.items()) {
+      if (name == "linear") l.outputs = value.at(1).get<index_t>();
+      else if (name == "apply") l.function = value.get<std::string>();
+      else if (name == "bias") l.bias = value.get<bool>();
+      else throw unbuilt(fmt::format("'{}' of a layer", name));
+    }
+    if ((l.outputs > 0) == !l.function.empty()) throw unbuilt("a layer that is no linear one and no function");
+    layers_.push_back(l);
+  }
+  for (const auto& [name, said] : c.entries("parameters")) parameters_.emplace(name, recipe(said));
+  for (const one_layer& l : layers_)
+    if (l.outputs > 0 && (parameters_.count(l.path + ".weight") == 0 || (parameters_.count(l.path + ".bias") != 0) != l.bias))
+      throw unbuilt(fmt::format("layer {} has other parameters", l.path));
+}
+
+lying_parameters small_network::lying(world& w) const {
+  lying_parameters all;
+  for (const auto& [key, r] : parameters_) all[key] = w.lying(key, r.shape());
+  return all;
+}
+
+nn::dynamic_flow small_network::linear(const nn::dynamic_flow& x, const one_layer& layer, const layout& weight) const {
+  const layout lies = x.in->value_of(x).layout;
+  const layout taken = taken_by(lies, weight);
+  nn::linear_layer l{.out = layer.outputs, .bias = layer.bias, .cut_out = axes_that_cut(weight, 0), .cut_in = axes_that_cut(weight, 1)};
+  if (weight.levels(1) > 0) {
+    layout sums = taken;
+    for (int a = 0; a < sums.roles.count; ++a)
+      if (sums.roles[a].kind == role::cut && sums.roles[a].dimension == sums.dims.count - 1) sums.set_meaning(a, {role::invariant});
+    l.output_as = sums;
+  }
+  const nn::dynamic_flow in = same(lies, taken) ? x : x | nn::repartition_layer{taken};
+  return in | nn::under(layer.path, l);
+}
+
+nn::dynamic_flow small_network::write(const nn::dynamic_flow& x, std::size_t begin, std::size_t end, const lying_parameters& lying) const {
+  nn::dynamic_flow y = x;
+  for (std::size_t i = begin; i < end; ++i) {
+    const one_layer& l = layers_.at(i);
+    y = l.outputs > 0 ? linear(y, l, lying.at(l.path + ".weight")) : activated(l.function, y);
+  }
+  return y;
+}
+
+void small_network::start(nn::dynamic_network& net, at::ScalarType type) const {
+  nn::state_dict values;
+  for (const auto& [key, r] : parameters_) values[key] = r.whole().to(type);
+  nn::assign(net, values);
+}
+
+bool small_network::lies_as(const tensor<dyn>& stored, const layout& said) {
+  const int rank = stored.team()->rank();
+  return tessera::detail::sizes_of(held_by(stored.layout(), rank)) == tessera::detail::sizes_of(held_by(said, rank));
+}
+
+void small_network::check_names(const std::map<std::string, numbers>& expected, std::initializer_list<const char*> others) const {
+  for (const auto& [name, said] : expected)
+    if (parameters_.count(name) == 0 && std::none_of(others.begin(), others.end(), [&wanted = name](const char* one) { return wanted == one; }))
+      throw unbuilt(fmt::format("the gradient of '{}'", name));
+}
+
+tensor<dyn> rows_of(const attempt& a, const recipe& of, at::ScalarType type, layout lies, interval rows) {
+  lies.dims[0].extent = rows.size();
+  const at::Tensor whole = of.whole().narrow(0, rows.lo, rows.size()).to(type);
+  return {a.team, lies, part_of(whole, lies, a.team->rank()).clone(at::MemoryFormat::Contiguous).to(device_of(*a.team))};
+}
+
+layout of_any_batch(layout x) {
+  x.dims[0].extent = dynamic;
+  x.dims[0].tag = kept_name("batch");
+  return x;
+}
+
+interval micro_batch(index_t rows, index_t i, index_t count) {
+  const index_t more = rows % count;
+  const index_t begin = i * (rows / count) + std::min(i, more);
+  return {begin, begin + rows / count + (i < more ? 1 : 0)};
+}
+
+tensor<dyn> batch_loss::operator()(const tensor<dyn>& y, const tensor<dyn>& target) const {
+  if (name_ == "cross_entropy") return nn::cross_entropy<nn::reduction::mean>(y, to(beside_samples(y.layout()), target));
+  const tensor<dyn> beside = to(y.layout(), target);
+  if (name_ == "mean_square") return nn::mse_loss<nn::reduction::mean>(y, beside);
+  if (name_ == "sum_product") return sum(y * beside);
+  throw unbuilt(fmt::format("the loss '{}'", name_));
+}
+
+double batch_loss::share(interval rows, index_t batch) const {
+  return name_ == "sum_product" ? 1 : static_cast<double>(rows.size()) / static_cast<double>(batch);
+}
+
+}  // namespace conformance::training
