@@ -30,10 +30,13 @@ std::optional<linear_part> projection_of(world& w, const attention_given& g, con
 }
 
 /// Heads as a dimension before the rows: [batch, rows, features] as [batch, heads, rows, features of one].
-at::Tensor by_head(const at::Tensor& x, index_t heads) { return x.unflatten(-1, {heads, x.size(-1) / heads}).transpose(1, 2); }
+at::Tensor by_head(const at::Tensor& x, index_t heads) {
+  return x.unflatten(-1, {heads, x.size(-1) / heads}).transpose(1, 2);
+}
 
 /// softmax(k qᵀ/√d) v for each head and row of k: queries and values are gathered, and the rest is this worker's. A row that excludes all gives 0.
-tensor<dyn> attended(const attention_given& g, const tensor<dyn>& k, const tensor<dyn>& q, const tensor<dyn>& v, const at::Tensor& mask, index_t chunk) {
+tensor<dyn> attended(const attention_given& g, const tensor<dyn>& k, const tensor<dyn>& q, const tensor<dyn>& v,
+                     const at::Tensor& mask, index_t chunk) {
   layout with = gathered(k.layout(), 1);
   const auto beside = [&](const tensor<dyn>& x) {  // as the keys lie along all other axes
     layout lies = with;
@@ -82,13 +85,17 @@ at::Tensor excluded_here(const attention_given& g, const layout& keys, const std
 
 /// Attention over a cut time axis: queries and values are gathered, scores stay with the rows of the keys.
 task attention(reading& c) {
-  if (c.kind() == "memory") throw unbuilt("attention that never has rows by rows: the library's own takes the sequence whole");
-  if (c.kind() == "refused") throw unbuilt("attention over a cut time axis is composed here, so nothing of the library refuses it");
+  if (c.kind() == "memory")
+    throw unbuilt("attention that never has rows by rows: the library's own takes the sequence whole");
+  if (c.kind() == "refused")
+    throw unbuilt("attention over a cut time axis is composed here, so nothing of the library refuses it");
   attention_given g;
-  for (const char* name : {"keys", "queries", "values", "w_keys", "w_queries", "w_values", "w_composition", "b_keys", "b_queries", "b_values", "b_composition"})
+  for (const char* name : {"keys", "queries", "values", "w_keys", "w_queries", "w_values", "w_composition", "b_keys",
+                           "b_queries", "b_values", "b_composition"})
     if (c.has(name)) g.tensors.emplace(name, c.tensor(name));
   for (const char* name : {"keys", "queries", "values"})
-    if (g.tensors.count(name) == 0 || g.tensors.at(name).shape().size() != 3) throw unbuilt(fmt::format("no {} [batch, rows, features]", name));
+    if (g.tensors.count(name) == 0 || g.tensors.at(name).shape().size() != 3)
+      throw unbuilt(fmt::format("no {} [batch, rows, features]", name));
   g.mask = c.maybe("mask");
   if (c.has("heads")) g.heads = c.given().integer("heads");
   g.causal = c.given().flag("causal");
@@ -106,8 +113,11 @@ task attention(reading& c) {
       lying[name] = w.lying(name, g.tensors.at(name).shape());
       if (const auto part = projection_of(w, g, name, lying[name])) parts.emplace(name, *part);
     }
-    const auto behind = [&](const char* name) { return parts.count(name) == 0 ? lying.at(name) : parts.at(name).of.plan.output(); };
-    if (behind("keys").dims[2].extent % g.heads != 0 || behind("values").dims[2].extent % g.heads != 0) throw unbuilt("heads that do not divide the features");
+    const auto behind = [&](const char* name) {
+      return parts.count(name) == 0 ? lying.at(name) : parts.at(name).of.plan.output();
+    };
+    if (behind("keys").dims[2].extent % g.heads != 0 || behind("values").dims[2].extent % g.heads != 0)
+      throw unbuilt("heads that do not divide the features");
     layout y = behind("keys");
     y.dims[2] = behind("values").dims[2];
     if (const auto part = projection_of(w, g, "composition", y)) {
@@ -133,11 +143,13 @@ task attention(reading& c) {
         const auto layer = layers.find(name);
         return layer == layers.end() ? x : layer->second(x, true);
       };
-      for (const char* name : {"keys", "queries", "values"}) leaves.emplace(name, a.leaf(g.tensors.at(name), lying.at(name)));
+      for (const char* name : {"keys", "queries", "values"})
+        leaves.emplace(name, a.leaf(g.tensors.at(name), lying.at(name)));
       const tensor<dyn> k = through("keys", leaves.at("keys"));
       const at::Tensor mask = excluded_here(g, k.layout(), masks, a.team->rank());
-      const tensor<dyn> heads = attended(g, k, through("queries", leaves.at("queries")), through("values", leaves.at("values")),
-                                         mask.defined() ? mask.to(device_of(*a.team)) : mask, a.chunk);
+      const tensor<dyn> heads =
+          attended(g, k, through("queries", leaves.at("queries")), through("values", leaves.at("values")),
+                   mask.defined() ? mask.to(device_of(*a.team)) : mask, a.chunk);
       const tensor<dyn> result = to(y, through("composition", heads));
       if (!with_gradient && result.local().requires_grad()) a.fail("a run without gradients has a graph");
       a.compare("y", result, expected);
@@ -146,7 +158,10 @@ task attention(reading& c) {
       for (const auto& [name, said] : gradients) {
         const auto leaf = leaves.find(name);
         if (leaf != leaves.end()) a.compare("the gradient of " + name, attempt::gradient(leaf->second), said);
-        else a.compare("the gradient of " + name, attempt::gradient(layers.at(name.substr(2)).state.parameters[name[0] == 'w' ? 0 : 1].stored()), said);
+        else
+          a.compare("the gradient of " + name,
+                    attempt::gradient(layers.at(name.substr(2)).state.parameters[name[0] == 'w' ? 0 : 1].stored()),
+                    said);
       }
     };
   });

@@ -54,20 +54,29 @@ axis_names axes_that_cut(const layout& x) {
 /// Writes blocks of the library's layers, as a world cuts them.
 class block_writer {
  public:
-  block_writer(const block_form& form, const block_parameters& parameters, const std::map<std::string, layout>& lying, const layout& stream)
+  block_writer(const block_form& form, const block_parameters& parameters, const std::map<std::string, layout>& lying,
+               const layout& stream)
       : form_(form), parameters_(parameters), lying_(lying), stream_(stream) {}
 
   nn::dynamic_flow attention(const nn::dynamic_flow& x, const std::string& qkv, const std::string& proj) const {
     const index_t fused = parameters_.at(qkv + ".weight").value.shape()[parameters_.at(qkv + ".weight").turned ? 1 : 0];
-    const auto [q, k, v] = x | nn::under(qkv, nn::heads_layer{.heads = form_.heads, .key_heads = form_.heads, .features = fused / (3 * form_.heads),
-                                                              .bias = has(qkv + ".bias"), .cut_out = cut(qkv)});
+    const auto [q, k, v] = x | nn::under(qkv, nn::heads_layer{.heads = form_.heads,
+                                                              .key_heads = form_.heads,
+                                                              .features = fused / (3 * form_.heads),
+                                                              .bias = has(qkv + ".bias"),
+                                                              .cut_out = cut(qkv)});
     const nn::dynamic_flow y = form_.causal ? nn::attention<causal>{}(q, k, v) : nn::attention<>{}(q, k, v);
     return row(y, proj);
   }
   nn::dynamic_flow mlp(const nn::dynamic_flow& x, const std::string& fc1, const std::string& fc2) const {
-    return row(gelu(x | nn::under(fc1, nn::linear_layer{.out = outputs(fc1), .bias = has(fc1 + ".bias"), .cut_out = cut(fc1)})), fc2);
+    return row(
+        gelu(x |
+             nn::under(fc1, nn::linear_layer{.out = outputs(fc1), .bias = has(fc1 + ".bias"), .cut_out = cut(fc1)})),
+        fc2);
   }
-  nn::dynamic_flow norm(const nn::dynamic_flow& x, const std::string& name) const { return x | nn::under(name, nn::layer_norm<>{}); }
+  nn::dynamic_flow norm(const nn::dynamic_flow& x, const std::string& name) const {
+    return x | nn::under(name, nn::layer_norm<>{});
+  }
 
  private:
   bool has(const std::string& key) const { return parameters_.count(key) != 0; }
@@ -77,7 +86,10 @@ class block_writer {
     return w.value.shape()[w.turned ? 1 : 0];
   }
   nn::dynamic_flow row(const nn::dynamic_flow& x, const std::string& layer) const {
-    return x | nn::under(layer, nn::linear_layer{.out = outputs(layer), .bias = has(layer + ".bias"), .cut_in = cut(layer), .output_as = stream_});
+    return x | nn::under(layer, nn::linear_layer{.out = outputs(layer),
+                                                 .bias = has(layer + ".bias"),
+                                                 .cut_in = cut(layer),
+                                                 .output_as = stream_});
   }
 
   const block_form& form_;
@@ -108,7 +120,8 @@ task of_blocks(reading& c, const block_form& form, const block_parameters& param
   const std::optional<numbers> expected = c.result("y");
   const std::map<std::string, numbers> gradients = c.gradients();
   for (const auto& [name, said] : gradients)
-    if (name != "x" && std::none_of(parameters.begin(), parameters.end(), [&wanted = name](const auto& p) { return p.second.name == wanted; }))
+    if (name != "x" && std::none_of(parameters.begin(), parameters.end(),
+                                    [&wanted = name](const auto& p) { return p.second.name == wanted; }))
       throw unbuilt(fmt::format("the gradient of '{}'", name));
   return c.in_each_world([&](world& w) -> body {
     std::map<std::string, layout> lying;
@@ -127,7 +140,9 @@ task of_blocks(reading& c, const block_form& form, const block_parameters& param
       a.compare("y", result, expected);
       if (!cotangent) return;
       a.backward(result, *cotangent);
-      const auto wanted = [&](const std::string& name) { return gradients.count(name) == 0 ? std::nullopt : std::optional(gradients.at(name)); };
+      const auto wanted = [&](const std::string& name) {
+        return gradients.count(name) == 0 ? std::nullopt : std::optional(gradients.at(name));
+      };
       a.compare("the gradient of x", attempt::gradient(input), wanted("x"));
       block_gradients found;
       net.each_parameter([&](const nn::parameter& one) { found(one); });
@@ -135,7 +150,8 @@ task of_blocks(reading& c, const block_form& form, const block_parameters& param
         a.compare_whole("the gradient of " + one.name, case_value(found.serial.at(key), one, form), wanted(one.name));
         index_t mine = 1;
         for (const interval& i : box_of(lying.at(key), a.team->rank())) mine *= i.size();
-        if (found.stored.at(key) != mine) a.fail(fmt::format("{} elements of {} are stored, not {}", found.stored.at(key), one.name, mine));
+        if (found.stored.at(key) != mine)
+          a.fail(fmt::format("{} elements of {} are stored, not {}", found.stored.at(key), one.name, mine));
       }
     };
   });
@@ -159,10 +175,14 @@ task attention_block(reading& c) {
   for (const auto& [key, name] : {std::pair("qkv", "qkv"), std::pair("proj", "proj")}) {
     const std::string weight = fmt::format("w_{}", name);
     const std::string bias = fmt::format("b_{}", name);
-    parameters.emplace(fmt::format("{}.weight", key), block_parameter{weight, c.tensor(weight), in_out, std::string_view(key) == "qkv"});
-    if (c.has(bias)) parameters.emplace(fmt::format("{}.bias", key), block_parameter{bias, c.tensor(bias), false, std::string_view(key) == "qkv"});
+    parameters.emplace(fmt::format("{}.weight", key),
+                       block_parameter{weight, c.tensor(weight), in_out, std::string_view(key) == "qkv"});
+    if (c.has(bias))
+      parameters.emplace(fmt::format("{}.bias", key),
+                         block_parameter{bias, c.tensor(bias), false, std::string_view(key) == "qkv"});
   }
-  return of_blocks(c, form_of(c), parameters, [](const block_writer& w, const nn::dynamic_flow& x) { return w.attention(x, "qkv", "proj"); });
+  return of_blocks(c, form_of(c), parameters,
+                   [](const block_writer& w, const nn::dynamic_flow& x) { return w.attention(x, "qkv", "proj"); });
 }
 
 /// Pre-norm blocks of attention and MLP, of the library's layers.

@@ -4,6 +4,9 @@
 
 #include <tessera/nn/reduce_gradients.hpp>
 #include <tessera/operation/stored_over.hpp>
+#include <tessera/tensor/operations.hpp>
+
+#include <functional>
 
 namespace conformance::training {
 namespace {
@@ -64,59 +67,127 @@ class exchange_count {
   int seen_ = 0;
 };
 
-/// Gradients that workers give, pass by pass, to a parameter that is held: what comes of them is their sum, or mean.
+/// A parameter of which workers have copies, and what each worker's passes give of its gradient; an undefined one is of a pass that does not
+/// use it.
+struct given_gradient {
+  layout stored;
+  unsigned alike;
+  std::function<std::vector<at::Tensor>(const attempt&)> passes;
+};
+
+/// The gradient of a parameter that is held while passes give it theirs, and how often that was reduced.
+std::pair<tensor<dyn>, int> reduced(const attempt& a, parameter_set& net, const std::string& name,
+                                    const given_gradient& given, double divided_by) {
+  layout used = given.stored;
+  for (int axis = 0; axis < used.roles.count; ++axis)
+    if ((given.alike >> axis & 1U) != 0) used.roles[axis] = {};
+  exchange_count exchanges(a.team);
+  const integers sizes = tessera::detail::sizes_of(held_by(used, a.team->rank()));
+  to(given.stored, tensor<dyn>(a.team, cotangent(used), at::zeros(sizes, a.type()).to(device_of(*a.team))));
+  const int of_one = exchanges.take();
+  const nn::parameter& kept = net.add(name, given.stored, a.element, at::zeros(extents_of(given.stored), a.type()));
+  const nn::parameter p = kept.used_as(used, a.element, gathered::held);
+  for (const at::Tensor& pass : given.passes(a)) {
+    const at::Tensor x = p.use();
+    const at::Tensor g = pass.defined() ? pass.to(x.options()).reshape(x.sizes()) : at::zeros_like(x);
+    (x * g).sum().backward();
+  }
+  p.reduce_gradient();
+  const int all = exchanges.take();
+  const tensor<dyn> sums = attempt::gradient(p.stored());
+  return {tensor<dyn>(a.team, sums.layout(), sums.local() / divided_by), of_one == 0 ? 1 + all : all / of_one};
+}
+
+/// How many copies of a tensor there are.
+double copies_along(const mesh_value& m, unsigned alike) {
+  double copies = 1;
+  for (int a = 0; a < m.axes.count; ++a)
+    if ((alike >> a & 1U) != 0) copies *= m.axes[a].extent;
+  return copies;
+}
+
+void compare_reductions(attempt& a, int most, const std::optional<numbers>& expected) {
+  a.compare_whole("the number of reductions", at::scalar_tensor(static_cast<double>(most), at::kDouble), expected);
+}
+
+/// Gradients that a case gives by worker and pass.
 task given_by_workers(reading& c, const std::string& combine) {
   const json local = c.given().at("local");
   const alike_over over(c.given().at("over"));
   const json gradients = c.expected("gradients");
   const std::optional<numbers> reductions = c.result("reductions");
-  if (c.has("reductions")) c.given().at("reductions");
+  c.has("reductions");
   return c.in_each_world([=](world& w) -> body {
-    std::map<std::string, std::pair<layout, unsigned>> lying;
-    std::map<std::string, std::vector<json>> passes;
+    std::map<std::string, given_gradient> all;
     for (const auto& [name, by_worker] : local.items()) {
       if (static_cast<int>(by_worker.size()) != w.mesh().size()) throw unbuilt("gradients of other workers");
       std::optional<integers> shape;
-      for (const json& all : by_worker)
-        for (const json& one : all)
+      for (const json& passes : by_worker)
+        for (const json& one : passes)
           if (!one.is_null()) shape = shape_of(one);
       if (!shape) throw unbuilt(fmt::format("'{}' that nobody uses", name));
       const unsigned alike = over.of(name, w.mesh());
-      lying[name] = {apart_along(w.mesh(), alike, *shape, {role::invariant}), alike};
-      passes[name] = by_worker.get<std::vector<json>>();
+      const auto passes = [said = by_worker](const attempt& a) {
+        std::vector<at::Tensor> mine;
+        for (const json& pass : said.at(static_cast<std::size_t>(number_here(a))))
+          mine.push_back(pass.is_null() ? at::Tensor() : nested(pass));
+        return mine;
+      };
+      all[name] = {apart_along(w.mesh(), alike, *shape, {role::invariant}), alike, passes};
     }
     return [=](attempt& a) {
       parameter_set net(a.team);
-      const auto mine = static_cast<std::size_t>(number_here(a));
-      exchange_count exchanges(a.team);
-      int reduced = 1;  // what has no copies is its own sum
-      for (const auto& [name, where] : lying) {
-        const auto& [stored, alike] = where;
-        layout used = stored;
-        double copies = 1;
-        for (int axis = 0; axis < used.roles.count; ++axis)
-          if ((alike >> axis & 1U) != 0) {
-            used.roles[axis] = {};
-            copies *= used.mesh.axes[axis].extent;
-          }
-        to(stored, tensor<dyn>(a.team, cotangent(used), at::zeros(tessera::detail::sizes_of(held_by(used, a.team->rank())), a.type()).to(device_of(*a.team))));
-        const int of_one = exchanges.take();
-        const nn::parameter p = net.add(name, stored, a.element, at::zeros(extents_of(stored), a.type())).used_as(used, a.element, gathered::held);
-        for (const json& pass : passes.at(name).at(mine)) {  // who does not use it in a pass gives nothing
-          const at::Tensor x = p.use();
-          const at::Tensor g = pass.is_null() ? at::zeros_like(x) : nested(pass).to(x.options()).reshape(x.sizes());
-          (x * g).sum().backward();
-        }
-        p.reduce_gradient();
-        if (const int all = exchanges.take(); of_one > 0) reduced = std::max(reduced, all / of_one);
-        else if (all > 0) a.fail("what has no copies is exchanged");
-        const at::Tensor sums = attempt::gradient(p.stored()).local();
-        const at::Tensor got = combine == "mean" ? sums / copies : sums;
+      int most = 0;
+      for (const auto& [name, given] : all) {
+        const double divided_by = combine == "mean" ? copies_along(a.team->mesh(), given.alike) : 1;
+        const auto [found, times] = reduced(a, net, name, given, divided_by);
+        most = std::max(most, times);
         if (gradients.is_null()) continue;
-        const numbers expected(gradients.at(name).at(mine));
-        a.compare_box("the gradient of " + name, got.reshape(expected.shape()), expected);
+        const numbers expected(gradients.at(name).at(static_cast<std::size_t>(number_here(a))));
+        a.compare_box("the gradient of " + name, found.local().reshape(expected.shape()), expected);
       }
-      a.compare_whole("the number of reductions", at::scalar_tensor(static_cast<double>(reduced), at::kDouble), reductions);
+      compare_reductions(a, most, reductions);
+    };
+  });
+}
+
+/// Gradients that a case gives whole: a worker's own is its term, times the number of workers where they are averaged.
+task given_whole(reading& c, const std::string& combine) {
+  std::map<std::string, recipe> whole_ones;
+  for (const auto& [name, said] : c.entries("gradient")) whole_ones.emplace(name, said);
+  const alike_over over(c.given().at("over"));
+  const index_t passes = c.has("micro_batches") ? c.given().integer("micro_batches") : 1;
+  const std::map<std::string, numbers> gradients = c.gradients();
+  const std::optional<numbers> reductions = c.result("reductions");
+  for (const auto& [name, said] : gradients)
+    if (whole_ones.count(name) == 0) throw unbuilt(fmt::format("the gradient of '{}'", name));
+  return c.in_each_world([=](world& w) -> body {
+    std::map<std::string, given_gradient> all;
+    for (const auto& [name, r] : whole_ones) {
+      const unsigned alike = over.of(name, w.mesh());
+      layout stored = w.lying(name, r.shape());
+      layout terms = stored;
+      for (int a = 0; a < terms.roles.count; ++a)
+        if ((alike >> a & 1U) != 0) terms.roles[a] = {role::partial};
+      const double times = combine == "mean" ? copies_along(w.mesh(), alike) : 1;
+      const auto shares = [=, value = r](const attempt& a) {
+        const at::Tensor each = value.box(terms, a.team->rank(), a.type()) * (times / static_cast<double>(passes));
+        return std::vector<at::Tensor>(static_cast<std::size_t>(passes), each);
+      };
+      all[name] = {stored, alike, shares};
+    }
+    return [=](attempt& a) {
+      parameter_set net(a.team);
+      int most = 0;
+      for (const auto& [name, given] : all) {
+        const double divided_by = combine == "mean" ? copies_along(a.team->mesh(), given.alike) : 1;
+        const auto [found, times] = reduced(a, net, name, given, divided_by);
+        most = std::max(most, times);
+        const auto wanted = gradients.find(name);
+        a.compare("the gradient of " + name, found,
+                  wanted == gradients.end() ? std::nullopt : std::optional(wanted->second));
+      }
+      compare_reductions(a, most, reductions);
     };
   });
 }
@@ -172,7 +243,8 @@ task of_network(reading& c) {
       for (index_t i = 0; i < passes; ++i) {
         const interval rows = micro_batch(x.shape()[0], i, passes);
         const double share = loss.share(rows, x.shape()[0]);
-        const tensor<dyn> one = loss(running(rows_of(a, x, a.type(), lies, rows)), rows_of(a, target, loss.target_type(a.type()), beside, rows));
+        const tensor<dyn> one = loss(running(rows_of(a, x, a.type(), lies, rows)),
+                                     rows_of(a, target, loss.target_type(a.type()), beside, rows));
         all += share * value(one);
         (one * share).backward();
       }
@@ -180,8 +252,10 @@ task of_network(reading& c) {
       a.compare_whole("the loss", at::scalar_tensor(all, at::kDouble), expected);
       running.each_parameter([&](const nn::parameter& of) {
         const auto wanted = gradients.find(of.key());
-        if (wanted != gradients.end()) a.compare("the gradient of " + of.key(), attempt::gradient(of.stored()), wanted->second);
-        if (!small_network::lies_as(of.stored(), lying.at(of.key()))) a.fail(of.key() + " is not stored as the world says");
+        if (wanted != gradients.end())
+          a.compare("the gradient of " + of.key(), attempt::gradient(of.stored()), wanted->second);
+        if (!small_network::lies_as(of.stored(), lying.at(of.key())))
+          a.fail(of.key() + " is not stored as the world says");
       });
     };
   });
@@ -195,8 +269,8 @@ task data_parallel(reading& c) {
   if (c.has("modes")) throw unbuilt("reductions that overlap with backward: the library begins them behind it");
   if (c.has("start")) return begun_alike(c);
   if (c.has("model")) return of_network(c);
-  if (c.has("gradient")) throw unbuilt("gradients as terms of a sum: no case of them is without bundles");
-  return given_by_workers(c, c.word("combine", {"mean", "sum"}));
+  const std::string combine = c.word("combine", {"mean", "sum"});
+  return c.has("gradient") ? given_whole(c, combine) : given_by_workers(c, combine);
 }
 
 }  // namespace conformance::training

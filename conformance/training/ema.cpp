@@ -1,5 +1,7 @@
 #include "subjects.hpp"
 
+#include <tessera/tensor/functions.hpp>
+
 namespace conformance::training {
 namespace {
 
@@ -64,7 +66,8 @@ task ema(reading& c) {
         }
         if (const auto buffer = of.buffers.find(name); buffer != of.buffers.end()) {
           const tensor<dyn> last = to(tiles, a.given(buffer->second.raised(of.updates), everywhere));
-          a.compare("the buffer " + name, to(everywhere, last), copied.count(name) == 0 ? std::nullopt : std::optional(copied.at(name)));
+          a.compare("the buffer " + name, to(everywhere, last),
+                    copied.count(name) == 0 ? std::nullopt : std::optional(copied.at(name)));
           continue;
         }
         const recipe& p = of.parameters.at(name);
@@ -74,7 +77,8 @@ task ema(reading& c) {
           average = average * of.decay + now * (1 - of.decay);
         }
         const auto wanted = expected.find(name);
-        a.compare("the average of " + name, to(of.gathered ? one : everywhere, average), wanted == expected.end() ? std::nullopt : std::optional(wanted->second));
+        a.compare("the average of " + name, to(of.gathered ? one : everywhere, average),
+                  wanted == expected.end() ? std::nullopt : std::optional(wanted->second));
       }
     };
   });

@@ -66,7 +66,8 @@ slots_in_world slots_of(const experts_given& g, const layout& x, const layout& w
 integers groups_of(const slots_in_world& s, const layout& x, int rank) {
   const interval mine = box_of(s.by_source, rank)[1];
   const integers groups(s.groups.begin() + mine.lo, s.groups.begin() + mine.lo + mine.size());
-  if (std::accumulate(groups.begin(), groups.end(), index_t{0}) != box_of(x, rank)[0].size()) throw unbuilt("groups of tokens that lie on several workers");
+  if (std::accumulate(groups.begin(), groups.end(), index_t{0}) != box_of(x, rank)[0].size())
+    throw unbuilt("groups of tokens that lie on several workers");
   return groups;
 }
 
@@ -93,7 +94,15 @@ at::Tensor turned(const at::Tensor& w) { return w.transpose(-2, -1); }
 /// Tokens sent to experts and back: routing is composed here, slots travel by changes of layout, and the library's layer of experts serves them.
 task experts(reading& c) {
   if (c.kind() == "refused") throw unbuilt("slots are composed here, so nothing of the library refuses a capacity");
-  experts_given g{c.tensor("x"), c.tensor("router"), c.tensor("w"), c.tensor("b"), c.given().integer("choices"), c.given().flag("normalised"), {}, {}, c.number("balance_times", 0)};
+  experts_given g{c.tensor("x"),
+                  c.tensor("router"),
+                  c.tensor("w"),
+                  c.tensor("b"),
+                  c.given().integer("choices"),
+                  c.given().flag("normalised"),
+                  {},
+                  {},
+                  c.number("balance_times", 0)};
   if (c.has("capacity_factor")) g.capacity_factor = c.number("capacity_factor", 0);
   if (c.has("token_groups")) g.token_groups = c.given().integer("token_groups");
   if (g.choices < 1 || g.choices > g.experts() || g.w.shape().size() != 3) throw unbuilt("more choices than experts");
@@ -114,9 +123,11 @@ task experts(reading& c) {
     return [=](attempt& a) {
       nn::program p;
       const nn::experts_layer each{.experts = g.experts(), .out = g.w.shape()[1]};
-      p.output(p.input({slots.by_source, a.element}) | nn::repartition_layer{slots.by_expert} | nn::under("of", each) | nn::repartition_layer{slots.by_source});
+      p.output(p.input({slots.by_source, a.element}) | nn::repartition_layer{slots.by_expert} | nn::under("of", each) |
+               nn::repartition_layer{slots.by_source});
       nn::dynamic_network net{a.team, seed{1}, p};
-      nn::assign(net, {{"of.weight", turned(g.w.whole()).to(a.type()).contiguous()}, {"of.bias", g.b.whole().to(a.type()).unsqueeze(1)}});
+      nn::assign(net, {{"of.weight", turned(g.w.whole()).to(a.type()).contiguous()},
+                       {"of.bias", g.b.whole().to(a.type()).unsqueeze(1)}});
       const tensor<dyn> x = a.leaf(g.x, tokens);
       const tensor<dyn> router = a.leaf(g.router, routers);
 
@@ -126,10 +137,13 @@ task experts(reading& c) {
       if (g.normalised) gates = gates / gates.sum(-1, true);
       const slotted in = fill_slots(chosen, groups_of(slots, tokens, a.team->rank()), slots.form);
       const integers sizes = tessera::detail::sizes_of(held_by(slots.by_source, a.team->rank()));
-      const at::Tensor sent = at::zeros({sizes[0] * sizes[1] * sizes[2], sizes[3]}, x.local().options()).index_add(0, in.slot, x.local().index_select(0, in.token));
+      const at::Tensor sent = at::zeros({sizes[0] * sizes[1] * sizes[2], sizes[3]}, x.local().options())
+                                  .index_add(0, in.slot, x.local().index_select(0, in.token));
       const at::Tensor back = net(tensor<dyn>(a.team, slots.by_source, sent.view(sizes))).local().flatten(0, 2);
       const at::Tensor served = back.index_select(0, in.slot) * gates.flatten().index_select(0, in.choice).unsqueeze(1);
-      const tensor<dyn> y{a.team, result, at::zeros({x.local().size(0), g.w.shape()[1]}, x.local().options()).index_add(0, in.token, served)};
+      const tensor<dyn> y{
+          a.team, result,
+          at::zeros({x.local().size(0), g.w.shape()[1]}, x.local().options()).index_add(0, in.token, served)};
       a.compare("y", y, y_wanted);
 
       const double all = static_cast<double>(g.tokens());
@@ -138,21 +152,30 @@ task experts(reading& c) {
       const at::Tensor means = summed(a, slots.terms, probability.sum(0)).local() / all;
       const at::Tensor balance = static_cast<double>(g.experts()) * (shares * means).sum();
       a.compare_whole("the balance", balance, balance_wanted);
-      const auto counted = [&](const at::Tensor& mine) { return summed(a, slots.terms, mine.to(device_of(*a.team))).local(); };
-      if (!kept.is_null()) a.compare_whole("what is kept", counted(in.kept), numbers({{"shape", {g.experts()}}, {"values", kept}}));
-      a.compare_whole("what is dropped", counted(at::full({g.experts()}, static_cast<double>(in.dropped), at::kDouble))[0], dropped_wanted);
+      const auto counted = [&](const at::Tensor& mine) {
+        return summed(a, slots.terms, mine.to(device_of(*a.team))).local();
+      };
+      if (!kept.is_null())
+        a.compare_whole("what is kept", counted(in.kept), numbers({{"shape", {g.experts()}}, {"values", kept}}));
+      a.compare_whole("what is dropped",
+                      counted(at::full({g.experts()}, static_cast<double>(in.dropped), at::kDouble))[0],
+                      dropped_wanted);
 
       const at::Tensor seed = cot.box(cotangent(result), a.team->rank(), a.type()).to(device_of(*a.team));
       ((y.local() * seed).sum() + g.balance_times * balance).backward();
-      const auto wanted = [&](const std::string& name) { return gradients.count(name) == 0 ? std::nullopt : std::optional(gradients.at(name)); };
+      const auto wanted = [&](const std::string& name) {
+        return gradients.count(name) == 0 ? std::nullopt : std::optional(gradients.at(name));
+      };
       a.compare("the gradient of x", attempt::gradient(x), wanted("x"));
       a.compare("the gradient of router", attempt::gradient(router), wanted("router"));
       net.each_parameter([&](const nn::parameter& of) {
         const bool bias = of.key() == "of.bias";
         const at::Tensor found = global(attempt::gradient(of.stored())).to(at::kCPU);
-        a.compare_whole(bias ? "the gradient of b" : "the gradient of w", bias ? found.squeeze(1) : turned(found), wanted(bias ? "b" : "w"));
+        a.compare_whole(bias ? "the gradient of b" : "the gradient of w", bias ? found.squeeze(1) : turned(found),
+                        wanted(bias ? "b" : "w"));
         const layout& said = bias ? biases : weights;
-        if (of.stored().local().size(0) != box_of(said, a.team->rank())[0].size()) a.fail(of.key() + " lies on other workers");
+        if (of.stored().local().size(0) != box_of(said, a.team->rank())[0].size())
+          a.fail(of.key() + " lies on other workers");
       });
     };
   });

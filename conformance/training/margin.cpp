@@ -15,7 +15,8 @@ layout used_apart(layout x) {
 }
 
 /// scale · cos(angle), with the margin added to the angle of the label's class. Classes begin at `first` here.
-at::Tensor with_margin(const at::Tensor& cosine, const at::Tensor& label, index_t first, double margin, double scale, bool easy) {
+at::Tensor with_margin(const at::Tensor& cosine, const at::Tensor& label, index_t first, double margin, double scale,
+                       bool easy) {
   const at::Tensor sine = (1 - cosine.square()).clamp_min(0).sqrt();
   const at::Tensor wider = cosine * std::cos(margin) - sine * std::sin(margin);
   const at::Tensor beyond = easy ? cosine : cosine - margin * std::sin(margin);
@@ -45,8 +46,10 @@ task margin(reading& c) {
   const std::optional<numbers> expected = c.result("logits");
   const std::optional<numbers> loss = c.result("loss");
   const std::map<std::string, numbers> gradients = c.gradients({"features", "weight"});
-  if (features.shape().size() != 2 || weight.shape().size() != 2) throw unbuilt("features or a weight that are no matrices");
-  if (!gradients.empty() && (reduction == "none") != cotangent.has_value()) throw unbuilt("a gradient without its cotangent");
+  if (features.shape().size() != 2 || weight.shape().size() != 2)
+    throw unbuilt("features or a weight that are no matrices");
+  if (!gradients.empty() && (reduction == "none") != cotangent.has_value())
+    throw unbuilt("a gradient without its cotangent");
   return c.in_each_world([=](world& w) -> body {
     const layout rows = w.lying("features", features.shape());
     const layout classes = w.lying("weight", weight.shape());
@@ -69,7 +72,9 @@ task margin(reading& c) {
       if (gradients.empty()) return;
       if (cotangent) a.backward(found, *cotangent);
       else found.backward();
-      const auto wanted = [&](const char* name) { return gradients.count(name) == 0 ? std::nullopt : std::optional(gradients.at(name)); };
+      const auto wanted = [&](const char* name) {
+        return gradients.count(name) == 0 ? std::nullopt : std::optional(gradients.at(name));
+      };
       a.compare("the gradient of features", attempt::gradient(x), wanted("features"));
       a.compare("the gradient of weight", attempt::gradient(y), wanted("weight"));
     };

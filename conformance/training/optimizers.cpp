@@ -47,7 +47,8 @@ std::map<std::string, at::Tensor> moments(const torch::optim::OptimizerParamStat
 
 }  // namespace
 
-std::unique_ptr<torch::optim::Optimizer> optimizer_of(const std::string& name, const json& options, const std::vector<at::Tensor>& steps) {
+std::unique_ptr<torch::optim::Optimizer> optimizer_of(const std::string& name, const json& options,
+                                                      const std::vector<at::Tensor>& steps) {
   if (name == "sgd") return std::make_unique<torch::optim::SGD>(steps, sgd_options(options));
   if (name == "adam") return std::make_unique<torch::optim::Adam>(steps, adam_options<AdamOptions>(options));
   if (name == "adamw") return std::make_unique<torch::optim::AdamW>(steps, adam_options<AdamWOptions>(options));
@@ -58,8 +59,10 @@ std::map<std::string, at::Tensor> state_of_step(const torch::optim::Optimizer& o
   const auto known = optimizer.state().find(stepped.unsafeGetTensorImpl());
   if (known == optimizer.state().end()) return {};
   const torch::optim::OptimizerParamState& of = *known->second;
-  if (const auto* sgd = dynamic_cast<const torch::optim::SGDParamState*>(&of)) return {{"momentum_buffer", sgd->momentum_buffer()}};
-  if (dynamic_cast<const torch::optim::AdamParamState*>(&of) != nullptr) return moments<torch::optim::AdamParamState>(of);
+  if (const auto* sgd = dynamic_cast<const torch::optim::SGDParamState*>(&of))
+    return {{"momentum_buffer", sgd->momentum_buffer()}};
+  if (dynamic_cast<const torch::optim::AdamParamState*>(&of) != nullptr)
+    return moments<torch::optim::AdamParamState>(of);
   return moments<torch::optim::AdamWParamState>(of);
 }
 

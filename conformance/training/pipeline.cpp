@@ -25,8 +25,10 @@ pipeline_form form_of(reading& c, const small_network& net, index_t batch) {
   f.micro_batches = c.given().integer("micro_batches");
   f.in_shares = c.given().flag("scatter_gather");
   const bool uneven = c.given().flag("uneven");
-  if (std::accumulate(f.layers.begin(), f.layers.end(), index_t{0}) != static_cast<index_t>(net.layers())) throw unbuilt("stages of other layers");
-  if (f.micro_batches < 1 || f.micro_batches > batch || (batch % f.micro_batches != 0 && !uneven)) throw unbuilt("a batch that its micro-batches do not share out");
+  if (std::accumulate(f.layers.begin(), f.layers.end(), index_t{0}) != static_cast<index_t>(net.layers()))
+    throw unbuilt("stages of other layers");
+  if (f.micro_batches < 1 || f.micro_batches > batch || (batch % f.micro_batches != 0 && !uneven))
+    throw unbuilt("a batch that its micro-batches do not share out");
   if (!c.has("extra")) return f;
   for (const json& said : c.given().at("extra")) {
     for (const auto& [name, value] : said.items())
@@ -44,7 +46,8 @@ class stage_axis {
       : pipe_(m.find(kept_name("pipe"))), shares_(f.in_shares ? m.find(kept_name("tensor")) : -1) {
     if (pipe_ < 0) throw unbuilt("a pipeline in a world without the axis pipe");
     stages_ = m.axes[pipe_].extent;
-    if (static_cast<index_t>(f.layers.size()) != stages_ * chunks) throw unbuilt("another number of stages than the world's");
+    if (static_cast<index_t>(f.layers.size()) != stages_ * chunks)
+      throw unbuilt("another number of stages than the world's");
   }
 
   layout on(std::size_t chunk, layout x) const {
@@ -57,7 +60,8 @@ class stage_axis {
     if (shares_ < 0 || lies.roles[shares_].kind == role::cut) return x | nn::repartition_layer{on(chunk, lies)};
     layout share = lies;
     share.cut_by(lies.dims.count - 1, shares_);
-    return x | nn::repartition_layer{share} | nn::repartition_layer{on(chunk, share)} | nn::repartition_layer{on(chunk, lies)};
+    return x | nn::repartition_layer{share} | nn::repartition_layer{on(chunk, share)} |
+           nn::repartition_layer{on(chunk, lies)};
   }
   /// How parameters lie: those that the world does not name are on their stage alone.
   void place(world& w, lying_parameters& lying, const std::string& layer, std::size_t chunk) const {
@@ -72,8 +76,9 @@ class stage_axis {
 };
 
 /// Writes all stages down; the outputs are the result, or where it is asked for that of each stage.
-void write_stages(nn::program& p, const nn::dynamic_flow& x, const std::vector<nn::dynamic_flow>& extra, const small_network& net, const pipeline_form& f,
-                  const stage_axis& stages, const lying_parameters& lying, bool each_stage) {
+void write_stages(nn::program& p, const nn::dynamic_flow& x, const std::vector<nn::dynamic_flow>& extra,
+                  const small_network& net, const pipeline_form& f, const stage_axis& stages,
+                  const lying_parameters& lying, bool each_stage) {
   nn::dynamic_flow y = x;
   std::size_t begin = 0;
   for (std::size_t k = 0; k < f.layers.size(); ++k) {
@@ -100,7 +105,8 @@ task pipeline(reading& c) {
   const std::string run = c.word("run", {"train", "forward", "evaluate"});
   if (c.has("schedules"))
     for (const json& one : c.given().at("schedules"))
-      if (one != "one_f_one_b" && one != "gpipe" && one != "interleaved") throw unbuilt(fmt::format("the schedule {}", one.dump()));
+      if (one != "one_f_one_b" && one != "gpipe" && one != "interleaved")
+        throw unbuilt(fmt::format("the schedule {}", one.dump()));
   const index_t chunks = c.has("chunks") ? c.given().integer("chunks") : 1;
   const bool trains = run == "train";
   const batch_loss loss(trains ? c.word("loss", {"sum_product", "mean_square", "cross_entropy"}) : "");
@@ -112,7 +118,9 @@ task pipeline(reading& c) {
   std::vector<numbers> of_stages;
   for (const json& said : c.expected("stage_outputs")) of_stages.emplace_back(said);
   for (const auto& [name, said] : gradients)
-    if (name != "x" && net.parameters().count(name) == 0 && std::none_of(f.extra.begin(), f.extra.end(), [&wanted = name](const extra_input& e) { return e.name() == wanted; }))
+    if (name != "x" && net.parameters().count(name) == 0 &&
+        std::none_of(f.extra.begin(), f.extra.end(),
+                     [&wanted = name](const extra_input& e) { return e.name() == wanted; }))
       throw unbuilt(fmt::format("the gradient of '{}'", name));
   return c.in_each_world([=](world& w) -> body {
     const layout lies = w.lying("x", x.shape());
@@ -139,18 +147,24 @@ task pipeline(reading& c) {
         const interval rows = micro_batch(batch, i, f.micro_batches);
         std::vector<tensor<dyn>>& of = inputs.emplace_back();
         of.push_back(rows_of(a, x, a.type(), lies, rows));
-        for (std::size_t k = 0; k < f.extra.size(); ++k) of.push_back(rows_of(a, f.extra[k].value, a.type(), besides[k], rows));
+        for (std::size_t k = 0; k < f.extra.size(); ++k)
+          of.push_back(rows_of(a, f.extra[k].value, a.type(), besides[k], rows));
         if (trains)
           for (const tensor<dyn>& one : of) one.local().set_requires_grad(true);
         const std::vector<tensor<dyn>> y = of.size() == 1 ? running({of[0]}) : running({of[0], of[1]});
         if (run == "evaluate")
-          for (std::size_t k = 0; k < of_stages.size(); ++k) a.compare(fmt::format("the result of stage {}", k), y.at(k), of_stages[k]);
+          for (std::size_t k = 0; k < of_stages.size(); ++k)
+            a.compare(fmt::format("the result of stage {}", k), y.at(k), of_stages[k]);
         else if (i + 1 == f.micro_batches) a.compare("the last y", y[0], y_last);
-        if (trains) losses.emplace_back(loss(y[0], rows_of(a, *target, loss.target_type(a.type()), beside, rows)), loss.share(rows, batch) * times);
+        if (trains)
+          losses.emplace_back(loss(y[0], rows_of(a, *target, loss.target_type(a.type()), beside, rows)),
+                              loss.share(rows, batch) * times);
       }
       for (const auto& [of, factor] : losses) a.backward(of, recipe(json{{"fill", json::array()}, {"with", factor}}));
       if (!trains) return;
-      const auto wanted = [&](const std::string& name) { return gradients.count(name) == 0 ? std::nullopt : std::optional(gradients.at(name)); };
+      const auto wanted = [&](const std::string& name) {
+        return gradients.count(name) == 0 ? std::nullopt : std::optional(gradients.at(name));
+      };
       const auto of_input = [&](const std::string& name, std::size_t k) {
         std::vector<at::Tensor> parts;
         for (const auto& of : inputs) parts.push_back(global(attempt::gradient(of[k])).to(at::kCPU));
@@ -160,7 +174,8 @@ task pipeline(reading& c) {
       for (std::size_t k = 0; k < f.extra.size(); ++k) of_input(f.extra[k].name(), k + 1);
       running.each_parameter([&](const nn::parameter& of) {
         a.compare("the gradient of " + of.key(), attempt::gradient(of.stored()), wanted(of.key()));
-        if (!small_network::lies_as(of.stored(), lying.at(of.key()))) a.fail(of.key() + " is not stored as the world says");
+        if (!small_network::lies_as(of.stored(), lying.at(of.key())))
+          a.fail(of.key() + " is not stored as the world says");
       });
     };
   });

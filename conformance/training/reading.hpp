@@ -64,7 +64,6 @@ class reading {
   std::vector<world> worlds_;
   std::vector<tested> elements_;
   bool bitwise_ = false;
-  bool compares_ = false;
   std::vector<std::string> mismatches_;
 };
 

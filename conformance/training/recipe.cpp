@@ -19,7 +19,7 @@ constexpr const char* seeded[]{"gen", "index", "chance"};
 
 void only(const json& said, std::initializer_list<const char*> known) {
   for (const auto& [name, value] : said.items())
-    if (std::find_if(known.begin(), known.end(), [&](const char* k) { return name == k; }) == known.end()) unknown(said);
+    if (std::find_if(known.begin(), known.end(), [&said_name = name](const char* k) { return said_name == k; }) == known.end()) unknown(said);
 }
 
 integers shape_named(const json& said, const char* kind, bool seed) {

@@ -35,7 +35,8 @@ task scaler(reading& c) {
   const recipe parameter = c.tensor("parameter");
   const recipe gradient = c.tensor("gradient");
   const double lr = c.number("lr", 0);
-  const scaling begins{c.number("scale", 65536), c.number("growth", 2), c.number("backoff", 0.5), c.has("interval") ? c.given().integer("interval") : 2000,
+  const scaling begins{c.number("scale", 65536), c.number("growth", 2), c.number("backoff", 0.5),
+                       c.has("interval") ? c.given().integer("interval") : 2000,
                        c.has("good_so_far") ? c.given().integer("good_so_far") : 0};
   const json skipped = c.expected("skipped");
   const json scales = c.expected("scales");
@@ -54,7 +55,8 @@ task scaler(reading& c) {
         const bool found = any_worker(a, overflow[k][static_cast<std::size_t>(a.team->mesh().number(a.team->at()))]);
         if (found != skipped.at(k).get<bool>()) a.fail(fmt::format("step {} is {}", k, found ? "skipped" : "taken"));
         if (!found) p.local().sub_(a.given(gradient.raised(k), lies).local(), lr);
-        at::_amp_update_scale_(scale, good, at::full({}, found ? 1.0 : 0.0, at::kFloat), begins.growth, begins.backoff, begins.interval);
+        at::_amp_update_scale_(scale, good, at::full({}, found ? 1.0 : 0.0, at::kFloat), begins.growth, begins.backoff,
+                               begins.interval);
         a.compare_whole(fmt::format("the scale after step {}", k), scale, numbers(scales.at(k)));
         a.compare(fmt::format("the parameter after step {}", k), p, numbers(parameters.at(k)));
       }

@@ -13,7 +13,8 @@ serial_layer read_layer(const json& said) {
     else if (name == "linear" || name == "embedding") l.extents = value.get<integers>();
     else if (name == "padding_idx") l.rows.padding = value.get<index_t>();
     else if (name == "scale_grad_by_freq") l.rows.by_frequency = value.get<bool>();
-    else if (name == "tensors") for (const auto& [key, tensor] : value.items()) l.tensors.emplace(key, tensor);
+    else if (name == "tensors")
+      for (const auto& [key, tensor] : value.items()) l.tensors.emplace(key, tensor);
     else if (name == "cut") l.cut = value.get<std::string>();
     else if (name == "bias") l.bias = value.get<bool>();
     else if (name != "kind") throw unbuilt(fmt::format("'{}' of a layer", name));

@@ -13,7 +13,7 @@ struct serial_layer {
   std::string path;
   integers extents;  ///< of its matrix as the case says it: [in, out], or [rows, features]
   bool is_table = false;
-  lookup rows;       ///< of a table
+  lookup rows;               ///< of a table
   std::string cut = "none";  ///< where the layer itself says it
   bool bias = true;          ///< of a linear layer
   std::map<std::string, recipe> tensors;

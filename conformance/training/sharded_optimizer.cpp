@@ -5,6 +5,7 @@
 #include <tessera/nn/grad_norm.hpp>
 #include <tessera/nn/reduce_gradients.hpp>
 #include <tessera/operation/stored_over.hpp>
+#include <tessera/tensor/operations.hpp>
 
 #include <cmath>
 
@@ -35,7 +36,16 @@ struct training_run {
 };
 
 training_run run_of(reading& c, const small_network& net) {
-  training_run r{c.tensor("x"), c.tensor("target"), batch_loss(c.word("loss", {"sum_product", "mean_square", "cross_entropy"})), c.word("optimizer", {"sgd", "adam", "adamw"}), {}, 1, 1, {}, 2, {}};
+  training_run r{c.tensor("x"),
+                 c.tensor("target"),
+                 batch_loss(c.word("loss", {"sum_product", "mean_square", "cross_entropy"})),
+                 c.word("optimizer", {"sgd", "adam", "adamw"}),
+                 {},
+                 1,
+                 1,
+                 {},
+                 2,
+                 {}};
   const json& options = c.given().at("options");
   if (c.has("groups")) {
     for (const json& said : c.given().at("groups")) {
@@ -100,7 +110,8 @@ std::vector<stepped> all_stepped(const nn::dynamic_network& net, sharded what, c
     }
     layout tile = p.stored().layout();
     for (const text& name : over.list())
-      if (const int a = tile.mesh.find(name); tile.roles[a].kind == role::invariant && tile.mesh.axes[a].extent > 1) tessera::detail::spread(tile, a);
+      if (const int a = tile.mesh.find(name); tile.roles[a].kind == role::invariant && tile.mesh.axes[a].extent > 1)
+        tessera::detail::spread(tile, a);
     const tensor<dyn> part = to(tile, detach(p.stored()));
     all.push_back({&p, tensor<dyn>(p.stored().team(), tile, part.local().clone().set_requires_grad(true))});
   });
@@ -118,8 +129,8 @@ struct expected_of_run {
 /// A network that trains, its copies cut as one stage says.
 class sharded_training {
  public:
-  sharded_training(attempt& a, const small_network& net, const training_run& run, const layout& x, const layout& target, const lying_parameters& lying, sharded what,
-                   const axis_names& over)
+  sharded_training(attempt& a, const small_network& net, const training_run& run, const layout& x, const layout& target,
+                   const lying_parameters& lying, sharded what, const axis_names& over)
       : a_(a), run_(run), x_(x), target_(target), what_(what), net_(made(a, net, x, lying, what, over)) {
     net.start(net_, a.type());
     parts_ = all_stepped(net_, what, over);
@@ -141,7 +152,8 @@ class sharded_training {
     for (index_t i = 0; i < run_.passes; ++i) {
       const interval rows = micro_batch(batch, i, run_.passes);
       const double share = run_.loss.share(rows, batch);
-      const tensor<dyn> one = run_.loss(net_(rows_of(a_, x, a_.type(), x_, rows)), rows_of(a_, target, run_.loss.target_type(a_.type()), target_, rows));
+      const tensor<dyn> one = run_.loss(net_(rows_of(a_, x, a_.type(), x_, rows)),
+                                        rows_of(a_, target, run_.loss.target_type(a_.type()), target_, rows));
       all += share * value(one);
       (one * share).backward();
     }
@@ -154,7 +166,9 @@ class sharded_training {
   }
 
   void compare(const expected_of_run& expected) {
-    const auto wanted = [](const std::map<std::string, numbers>& of, const std::string& key) { return of.count(key) == 0 ? std::nullopt : std::optional(of.at(key)); };
+    const auto wanted = [](const std::map<std::string, numbers>& of, const std::string& key) {
+      return of.count(key) == 0 ? std::nullopt : std::optional(of.at(key));
+    };
     std::set<std::string> found;
     for (const stepped& s : parts_) {
       const std::string key = s.of->key();
@@ -173,7 +187,8 @@ class sharded_training {
   }
 
  private:
-  static nn::dynamic_network made(const attempt& a, const small_network& net, const layout& x, const lying_parameters& lying, sharded what, const axis_names& over) {
+  static nn::dynamic_network made(const attempt& a, const small_network& net, const layout& x,
+                                  const lying_parameters& lying, sharded what, const axis_names& over) {
     nn::program p;
     const nn::dynamic_flow in = p.input({of_any_batch(x), a.element});
     const layers_of all{net, lying, 0, net.layers()};
@@ -197,7 +212,8 @@ class sharded_training {
 /// Optimizers that step tiles of what workers have copies of. Tiles of parameters, gathered for each use or held for a step, are the
 /// library's; the state alone is cut here by changes of layout.
 task sharded_optimizer(reading& c) {
-  if (c.has("capacity") || c.has("modes")) throw unbuilt("bundles of gradients, and reductions that overlap with backward: the library has neither");
+  if (c.has("capacity") || c.has("modes"))
+    throw unbuilt("bundles of gradients, and reductions that overlap with backward: the library has neither");
   if (c.has("masters")) throw unbuilt("steps of given gradients with masters: the library's masters belong to layers");
   const small_network net(c);
   const training_run run = run_of(c, net);
@@ -221,7 +237,8 @@ task sharded_optimizer(reading& c) {
         for (index_t k = 0; k < run.steps; ++k) {
           const double loss = training.step(static_cast<std::uint64_t>(k));
           if (static_cast<std::size_t>(k) < expected.losses.size())
-            a.compare_whole(fmt::format("the loss before step {} of stage {}", k, static_cast<int>(what)), at::scalar_tensor(loss, at::kDouble), expected.losses[static_cast<std::size_t>(k)]);
+            a.compare_whole(fmt::format("the loss before step {} of stage {}", k, static_cast<int>(what)),
+                            at::scalar_tensor(loss, at::kDouble), expected.losses[static_cast<std::size_t>(k)]);
         }
         training.compare(expected);
       }

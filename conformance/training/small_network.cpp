@@ -64,7 +64,8 @@ small_network::small_network(reading& c) {
   }
   for (const auto& [name, said] : c.entries("parameters")) parameters_.emplace(name, recipe(said));
   for (const one_layer& l : layers_)
-    if (l.outputs > 0 && (parameters_.count(l.path + ".weight") == 0 || (parameters_.count(l.path + ".bias") != 0) != l.bias))
+    if (l.outputs > 0 &&
+        (parameters_.count(l.path + ".weight") == 0 || (parameters_.count(l.path + ".bias") != 0) != l.bias))
       throw unbuilt(fmt::format("layer {} has other parameters", l.path));
 }
 
@@ -77,18 +78,23 @@ lying_parameters small_network::lying(world& w) const {
 nn::dynamic_flow small_network::linear(const nn::dynamic_flow& x, const one_layer& layer, const layout& weight) const {
   const layout lies = x.in->value_of(x).layout;
   const layout taken = taken_by(lies, weight);
-  nn::linear_layer l{.out = layer.outputs, .bias = layer.bias, .cut_out = axes_that_cut(weight, 0), .cut_in = axes_that_cut(weight, 1)};
+  nn::linear_layer l{.out = layer.outputs,
+                     .bias = layer.bias,
+                     .cut_out = axes_that_cut(weight, 0),
+                     .cut_in = axes_that_cut(weight, 1)};
   if (weight.levels(1) > 0) {
     layout sums = taken;
     for (int a = 0; a < sums.roles.count; ++a)
-      if (sums.roles[a].kind == role::cut && sums.roles[a].dimension == sums.dims.count - 1) sums.set_meaning(a, {role::invariant});
+      if (sums.roles[a].kind == role::cut && sums.roles[a].dimension == sums.dims.count - 1)
+        sums.set_meaning(a, {role::invariant});
     l.output_as = sums;
   }
   const nn::dynamic_flow in = same(lies, taken) ? x : x | nn::repartition_layer{taken};
   return in | nn::under(layer.path, l);
 }
 
-nn::dynamic_flow small_network::write(const nn::dynamic_flow& x, std::size_t begin, std::size_t end, const lying_parameters& lying) const {
+nn::dynamic_flow small_network::write(const nn::dynamic_flow& x, std::size_t begin, std::size_t end,
+                                      const lying_parameters& lying) const {
   nn::dynamic_flow y = x;
   for (std::size_t i = begin; i < end; ++i) {
     const one_layer& l = layers_.at(i);
@@ -108,16 +114,19 @@ bool small_network::lies_as(const tensor<dyn>& stored, const layout& said) {
   return tessera::detail::sizes_of(held_by(stored.layout(), rank)) == tessera::detail::sizes_of(held_by(said, rank));
 }
 
-void small_network::check_names(const std::map<std::string, numbers>& expected, std::initializer_list<const char*> others) const {
+void small_network::check_names(const std::map<std::string, numbers>& expected,
+                                std::initializer_list<const char*> others) const {
   for (const auto& [name, said] : expected)
-    if (parameters_.count(name) == 0 && std::none_of(others.begin(), others.end(), [&wanted = name](const char* one) { return wanted == one; }))
+    if (parameters_.count(name) == 0 &&
+        std::none_of(others.begin(), others.end(), [&wanted = name](const char* one) { return wanted == one; }))
       throw unbuilt(fmt::format("the gradient of '{}'", name));
 }
 
 tensor<dyn> rows_of(const attempt& a, const recipe& of, at::ScalarType type, layout lies, interval rows) {
   lies.dims[0].extent = rows.size();
   const at::Tensor whole = of.whole().narrow(0, rows.lo, rows.size()).to(type);
-  return {a.team, lies, part_of(whole, lies, a.team->rank()).clone(at::MemoryFormat::Contiguous).to(device_of(*a.team))};
+  return {a.team, lies,
+          part_of(whole, lies, a.team->rank()).clone(at::MemoryFormat::Contiguous).to(device_of(*a.team))};
 }
 
 layout of_any_batch(layout x) {
@@ -133,7 +142,8 @@ interval micro_batch(index_t rows, index_t i, index_t count) {
 }
 
 tensor<dyn> batch_loss::operator()(const tensor<dyn>& y, const tensor<dyn>& target) const {
-  if (name_ == "cross_entropy") return nn::cross_entropy<nn::reduction::mean>(y, to(beside_samples(y.layout()), target));
+  if (name_ == "cross_entropy")
+    return nn::cross_entropy<nn::reduction::mean>(y, to(beside_samples(y.layout()), target));
   const tensor<dyn> beside = to(y.layout(), target);
   if (name_ == "mean_square") return nn::mse_loss<nn::reduction::mean>(y, beside);
   if (name_ == "sum_product") return sum(y * beside);

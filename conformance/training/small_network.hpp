@@ -23,14 +23,16 @@ class small_network {
   /// How the parameters lie in a world.
   lying_parameters lying(world& w) const;
   /// The layers [begin, end) behind a flow. A linear layer is cut as its weight lies.
-  nn::dynamic_flow write(const nn::dynamic_flow& x, std::size_t begin, std::size_t end, const lying_parameters& lying) const;
+  nn::dynamic_flow write(const nn::dynamic_flow& x, std::size_t begin, std::size_t end,
+                         const lying_parameters& lying) const;
   /// Gives a network of these layers the case's values.
   void start(nn::dynamic_network& net, at::ScalarType type) const;
 
   /// Whether this worker stores as much of a parameter as it would of one that lies so.
   static bool lies_as(const tensor<dyn>& stored, const layout& said);
   /// Throws `unbuilt` for what is expected of a parameter that is not there, but for those that are named.
-  void check_names(const std::map<std::string, numbers>& expected, std::initializer_list<const char*> others = {}) const;
+  void check_names(const std::map<std::string, numbers>& expected,
+                   std::initializer_list<const char*> others = {}) const;
 
  private:
   struct one_layer {

@@ -94,13 +94,16 @@ task written_and_read(reading& c) {
         if (extents_of(lies) != keys.at(key).get<integers>()) a.fail(key + " has another shape");
         const auto worker = static_cast<std::size_t>(a.team->mesh().number(a.team->at()));
         const auto mine = p.stored().local().sizes().vec();
-        if (place && mine != shapes.at(*place).at(key).at(worker).get<integers>()) a.fail(fmt::format("{} has the shape {} here", key, json(mine).dump()));
+        if (place && mine != shapes.at(*place).at(key).at(worker).get<integers>())
+          a.fail(fmt::format("{} has the shape {} here", key, json(mine).dump()));
       }
       const common_file first(a.team);
       nn::save(net, first.path());
       const std::unique_ptr<parameter_set> other = zeros_lying(a, lying);
       nn::load(*other, first.path());
-      other->each_parameter([&](const nn::parameter& p) { a.compare(p.key(), detach(p.stored()), reading::numbers_of(values.at(p.key()))); });
+      other->each_parameter([&](const nn::parameter& p) {
+        a.compare(p.key(), detach(p.stored()), reading::numbers_of(values.at(p.key())));
+      });
       const common_file second(a.team);
       nn::save(*other, second.path());
       a.team->collect_text("");  // the first worker has written
@@ -161,7 +164,8 @@ task taken_from_full(reading& c) {
         for (axis_role& r : everywhere.roles) r = {role::invariant};
         const at::Tensor part = to(lies, a.given(full.at(name), everywhere)).local();
         const numbers expected(local.at(name).at(static_cast<std::size_t>(a.team->mesh().number(a.team->at()))));
-        a.compare_box(name, part.numel() == volume_of(expected.shape()) ? part.reshape(expected.shape()) : part, expected);
+        a.compare_box(name, part.numel() == volume_of(expected.shape()) ? part.reshape(expected.shape()) : part,
+                      expected);
       }
     };
   });
