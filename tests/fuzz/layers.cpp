@@ -357,6 +357,7 @@ std::string judge_layer(const layer_case& c, long& refused, const carried& over)
         const std::shared_ptr<transport> carrier = over(host);
         came_to all = worker(c, p, boxes, carrier);
         carrier->synchronise();
+        carrier->close();  // what it came to may keep it
         return all;
       },
       std::chrono::seconds{20}, {}, in_kept_threads);

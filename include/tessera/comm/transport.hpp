@@ -46,6 +46,8 @@ class transport : public std::enable_shared_from_this<transport> {
   virtual transport& host() { return *this; }
   /// Waits until the host may read what calls brought: those of tensors on a device end in the order of its stream.
   virtual void synchronise() {}
+  /// Ends what all workers end together, when their programs are done: each calls it, and exchanges nothing afterwards.
+  virtual void close() {}
 
   /// How many exchanges may be bound at once; of so many numbers in a row each has another place.
   virtual std::uint64_t most_exchanges() const { return ~std::uint64_t{0}; }

@@ -36,10 +36,10 @@ class nccl_transport final : public device_transport {
       : device_transport(std::move(host)), boxes_(std::move(boxes)), options_(std::move(options)), device_(device_among(devices(), options_.device)) {
     host_->meanwhile = [this] { go_on(); };
   }
+  /// What keeps it longer than its worker's thread, as a tensor of the program's, waits for nobody.
   ~nccl_transport() override {
-    host_->meanwhile = nullptr;
-    // All workers of a communicator end it together, so each ends its own in the order of their members; none is looked after meanwhile.
-    for (auto left = std::exchange(communicators_, {}); !left.empty();) left.erase(left.begin());
+    if (std::this_thread::get_id() != worker_) stop();
+    close();
   }
 
   transport_traits traits() const override { return {"nccl", false, {boxes_->kind(), boxes_->kind() == 0 ? -1 : device_}}; }
@@ -64,6 +64,13 @@ class nccl_transport final : public device_transport {
       drain(stream());
       throw;
     }
+  }
+
+  /// All workers of a communicator end it together, so each ends its own in the order of their members; none is looked after meanwhile.
+  void close() override {
+    if (std::exchange(closed_, true)) return;
+    host_->meanwhile = nullptr;
+    for (auto left = std::exchange(communicators_, {}); !left.empty();) left.erase(left.begin());
   }
 
  private:
@@ -112,7 +119,9 @@ class nccl_transport final : public device_transport {
   nccl_options options_;
   int device_;
   std::map<std::vector<int>, std::shared_ptr<nccl_communicator>> communicators_;
+  const std::thread::id worker_ = std::this_thread::get_id();
   bool going_on_ = false;
+  bool closed_ = false;
   bool stopped_ = false;
 };
 

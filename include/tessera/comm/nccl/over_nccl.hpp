@@ -17,6 +17,7 @@ inline transport_layer over_nccl(std::shared_ptr<device_boxes> boxes, nccl_optio
       const current_device here(carrier->device());
       program(carrier);
       carrier->synchronise();
+      carrier->close();
     };
   };
 }
