@@ -58,15 +58,19 @@ class nccl_communicator {
   }
   nccl_communicator(const nccl_communicator&) = delete;
   nccl_communicator& operator=(const nccl_communicator&) = delete;
-  /// What was handed to the device goes to its end first, unless it never will, or something was thrown.
   ~nccl_communicator() {
     if (std::uncaught_exceptions() > 0) abort();
+    end();
+  }
+
+  /// Ends it, as all its workers do: what was handed to the device goes to its end first, unless it never will.
+  void end() noexcept {
     if (own_ == nullptr) return;
     try {
       until_([this] { return cudaStreamQuery(stream.get()) != cudaErrorNotReady; }, ending);
       detail::insist(ncclCommFinalize(own_), ending);
       settle(ending);
-      static_cast<void>(ncclCommDestroy(own_));
+      static_cast<void>(ncclCommDestroy(std::exchange(own_, nullptr)));
     } catch (...) {
       abort();
     }

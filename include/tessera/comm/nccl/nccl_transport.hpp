@@ -36,10 +36,11 @@ class nccl_transport final : public device_transport {
       : device_transport(std::move(host)), boxes_(std::move(boxes)), options_(std::move(options)), device_(device_among(devices(), options_.device)) {
     host_->meanwhile = [this] { go_on(); };
   }
-  /// What keeps it longer than its worker's thread, as a tensor of the program's, waits for nobody.
+  /// Where a tensor keeps it longer than its worker's thread, nobody is waited for.
   ~nccl_transport() override {
-    if (std::this_thread::get_id() != worker_) stop();
+    if (std::this_thread::get_id() != worker_ || std::uncaught_exceptions() > 0) stop();
     close();
+    host_->meanwhile = nullptr;
   }
 
   transport_traits traits() const override { return {"nccl", false, {boxes_->kind(), boxes_->kind() == 0 ? -1 : device_}}; }
@@ -66,11 +67,9 @@ class nccl_transport final : public device_transport {
     }
   }
 
-  /// All workers of a communicator end it together, so each ends its own in the order of their members; none is looked after meanwhile.
+  /// All workers of a communicator end it together, so each ends its own in the order of their members.
   void close() override {
-    if (std::exchange(closed_, true)) return;
-    host_->meanwhile = nullptr;
-    for (auto left = std::exchange(communicators_, {}); !left.empty();) left.erase(left.begin());
+    for (const auto& [workers, c] : communicators_) c->end();
   }
 
  private:
@@ -121,7 +120,6 @@ class nccl_transport final : public device_transport {
   std::map<std::vector<int>, std::shared_ptr<nccl_communicator>> communicators_;
   const std::thread::id worker_ = std::this_thread::get_id();
   bool going_on_ = false;
-  bool closed_ = false;
   bool stopped_ = false;
 };
 
