@@ -50,7 +50,7 @@ TESSERA_INLINE std::uint64_t content_hash(const at::Tensor& x) {
   }
   std::array<std::byte, block_hash::block> gathered;
   std::size_t full = 0;
-  const std::size_t size = here.element_size();
+  const auto size = static_cast<std::size_t>(here.element_size());
   std::vector<std::int64_t> at(static_cast<std::size_t>(here.dim()));
   const std::byte* element = first;
   for (std::int64_t left = here.numel(); left > 0; --left) {
