@@ -16,7 +16,8 @@ std::string launched(lying where, const std::function<std::string(const transpor
   const auto kind = devices.torch_kind();
   if (!kind || testing::devices_seen() == 0) return kind ? "no device" : devices.why_without_torch();
   testing::share_devices(read_environment());
-  const std::string failed = launch(where == lying::over_nccl ? over_nccl(std::make_shared<torch_boxes>(*kind)) : through_host(*kind));
+  const bool by_nccl = where == lying::over_nccl;
+  const std::string failed = launch(by_nccl ? over_nccl(std::make_shared<torch_boxes>(*kind)) : through_host(*kind));
   return failed.empty() && !devices.have_all_back() ? "something of the devices is not given back" : failed;
 }
 

@@ -1,8 +1,10 @@
-// What verbs take between devices, a thread with one each or, under a launcher, a process, which may share them: the library's exchanges, with sums
-// of its own (by LibTorch's kernels) and with NCCL's, and NCCL's own calls on the same buffers, in turns. One JSON line a method; a ratio is the median
-// over the rounds, above 1 where the library is quicker. Bytes and bandwidths are what nccl-tests counts (tools/fabric/bandwidth.hpp).
+// What verbs take between devices, a thread with one each or, under a launcher, a process, which may share them: the
+// library's exchanges, with sums of its own (by LibTorch's kernels) and with NCCL's, and NCCL's own calls on the same
+// buffers, in turns. One JSON line a method; a ratio is the median over the rounds, above 1 where the library is
+// quicker. Bytes and bandwidths are what nccl-tests counts (tools/fabric/bandwidth.hpp).
 //
-// A batch is a number of calls back to back, and takes as long as it does on the slowest worker. Results are compared with the right ones first.
+// A batch is a number of calls back to back, and takes as long as it does on the slowest worker. Results are compared
+// with the right ones first.
 #include "raw_nccl.hpp"
 
 #include "tests/gpu/here.hpp"

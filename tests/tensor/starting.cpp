@@ -2,6 +2,8 @@
 #include "tests/support/generate.hpp"
 #include "tests/support/tensors.hpp"
 
+#include <atomic>
+#include <latch>
 #include <thread>
 
 using namespace tessera;
@@ -153,6 +155,33 @@ TEMPLATE_TEST_CASE("changes of several exchanges end crosswise, beside others of
   INFO(all.errors());
   REQUIRE(all.well());
   for (int r = 0; r < 3; ++r) CHECK(all.of(r) == "");
+}
+
+TEST_CASE("a change that has begun all of its exchanges when another one fails is not asked any more when it is dropped") {
+  struct failing final : owing {
+    bool owes() const override { return true; }
+    bool owes(const bound_exchange&) const override { return false; }
+    void go_on(const std::vector<owing*>&) override {}
+    void begin_all() override { throw std::runtime_error("fails"); }
+  };
+  std::atomic<int> fails = 0;
+  std::latch tried(3);
+  const auto all = in_world(3, [&](const std::shared_ptr<transport>& carrier) -> bool {
+    team<three> t(carrier);
+    failing bad;
+    owed_exchanges& owed = owed_exchanges::here();
+    {
+      const auto first = start<three_alike>(assume<three_terms>(t, term(t.rank(), 1)));
+      owed.add(bad);
+      fails += told([&] { owed.begin_all(); }) == "other";
+      owed.remove(bad);
+      tried.arrive_and_wait();  // who drops it stops the others
+    }
+    t.state()->collect(0);
+    return true;
+  });
+  CHECK(fails == 3);
+  CHECK(all.codes == std::vector<std::string>(3, "tessera.agree.given_up"));
 }
 
 TEST_CASE("many are under way at once and end in any order, backward as well") {

@@ -30,7 +30,7 @@ class running_change final : private owing {
   running_change(const running_change&) = delete;
   running_change& operator=(const running_change&) = delete;
   ~running_change() {
-    if (owes()) owed_exchanges::here().remove(*this);
+    if (parts_.size() > 1) owed_exchanges::here().remove(*this);  // where another one threw it may be there still
     while (!parts_.empty()) parts_.pop_back();  // each reads what the one before gave
   }
 
