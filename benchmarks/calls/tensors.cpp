@@ -8,6 +8,7 @@
 #include <tessera/tessera.hpp>
 
 #include <torch/csrc/autograd/autograd.h>
+#include <torch/optim/sgd.h>
 
 #include <barrier>
 
@@ -135,6 +136,55 @@ void fresh_over_reused(bool cached) {
   else report("fresh_over_reused.64MiB.uncached", all.ratio(1, 0), "null", "times");
 }
 
+/// Calls of lines that ran 5,000 times, with sampled checks over none.
+void sampled_calls_over_unchecked() {
+  turns all;
+  ts::launch<ts::mesh<both>>(0, nullptr, threads(), [&](ts::team<ts::mesh<both>>& team) {
+    using small = matrix<16, 32>;
+    const auto x = small::of(team);
+    const auto compared = [&](ts::checks how) {
+      return [&team, &x, how] {
+        team.state()->checks = how;
+        static_cast<void>(ts::to<small::columns>(x));
+      };
+    };
+    for (int i = 0; i < (once ? 1 : 5000); ++i) compared(ts::checks::sampled)();
+    all.take(team.rank(), 101, 200, compared(ts::checks::sampled), compared(ts::checks::never));
+  });
+  report("to.sampled_over_unchecked", all.ratio(0, 1), "1.02", "times");
+}
+
+/// Seconds of a training run from its launch on.
+double training(ts::checks how) {
+  using batch = ts::tensor<ts::partition<ts::mesh<both>, ts::blocks<both>, ts::whole>, ts::shape_of<64, 128>, float>;
+  using model = ts::nn::sequential<batch, ts::nn::linear<256>, ts::nn::relu, ts::nn::linear<64>>;
+  ts::launch_options options = threads();
+  options.checks = how;
+  const auto began = clock_type::now();
+  ts::launch<ts::mesh<both>>(0, nullptr, options, [&](ts::team<ts::mesh<both>>& team) {
+    const auto images = ts::assume<batch>(team, at::ones({32, 128}));
+    model net{team, ts::seed{7}};
+    torch::optim::SGD optimizer(net.parameters(), 1e-3);
+    for (int i = 0; i < (once ? 2 : 1000); ++i) {
+      optimizer.zero_grad();
+      ts::sum(net(images)).backward();
+      optimizer.step();
+    }
+  });
+  return std::chrono::duration<double>(clock_type::now() - began).count();
+}
+void sampled_training_over_unchecked() {
+  std::vector<double> ratios;
+  for (int i = 0; i < (once ? 1 : 21); ++i) {
+    const bool checked_first = i % 2 == 0;
+    const double first = training(checked_first ? ts::checks::sampled : ts::checks::never);
+    const double second = training(checked_first ? ts::checks::never : ts::checks::sampled);
+    ratios.push_back(checked_first ? first / second : second / first);
+  }
+  std::sort(ratios.begin(), ratios.end());
+  report("training_1000_steps.sampled_over_unchecked", ratios[ratios.size() / 2], "1.01", "times");
+}
+
 constexpr int depth = 200;
 
 template <class Layers>
@@ -185,5 +235,7 @@ int main(int argc, char** argv) {
   once = argc > 1 && std::string_view(argv[1]) == "--once";
   change_over_exchange();
   if (!once) fresh_over_reused(true), fresh_over_reused(false);
+  sampled_calls_over_unchecked();
+  sampled_training_over_unchecked();
   layers_over_libtorch();
 }
