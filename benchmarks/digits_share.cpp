@@ -45,8 +45,9 @@ int main(int argc, char** argv) {
     const double all = std::chrono::duration<double>(clock_type::now() - began).count();
     team.state()->watch = {};
     if (team.first())
-      fmt::print("{{\"name\": \"digits.share_of_time_in_exchanges.{}\", \"ratio\": {:.3f}, \"bar\": null, \"ok\": true, "
-                 "\"step_microseconds\": {:.0f}}}\n",
-                 team.state()->carrier().traits().name, watch.seconds / all, 1e6 * all / steps);
+      fmt::print(
+          "{{\"name\": \"digits.share_of_time_in_exchanges.{}\", \"ratio\": {:.3f}, \"bar\": null, \"ok\": true, "
+          "\"step_microseconds\": {:.0f}}}\n",
+          team.state()->carrier().traits().name, watch.seconds / all, 1e6 * all / steps);
   });
 }

@@ -92,8 +92,8 @@ class lines : public benchmark::BenchmarkReporter {
       const auto found = r.counters.find("messages");
       const std::string messages =
           found == r.counters.end() ? "" : ", \"messages\": " + std::to_string(std::llround(found->second.value));
-      std::printf("{\"name\": \"%s\", \"plans_per_second\": %.3g, \"microseconds\": %.4g%s}\n", r.benchmark_name().c_str(),
-                  1 / seconds, seconds * 1e6, messages.c_str());
+      std::printf("{\"name\": \"%s\", \"plans_per_second\": %.3g, \"microseconds\": %.4g%s}\n",
+                  r.benchmark_name().c_str(), 1 / seconds, seconds * 1e6, messages.c_str());
     }
     std::fflush(stdout);
   }

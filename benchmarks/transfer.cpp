@@ -1,4 +1,5 @@
-// Repartition and halo exchange between threads, against a memcpy of the same bytes by the same threads: reported, no bar.
+// Repartition and halo exchange between threads, against a memcpy of the same bytes by the same threads: reported, no
+// bar.
 #include <tessera/comm/workers.hpp>
 
 #include <algorithm>
@@ -64,9 +65,10 @@ void measure(const char* name, index_t bytes, const ts::layout& from, const ts::
     }
   };
   ts::run_workers<grid>(0, nullptr, {"in-process", std::chrono::seconds(60), false}, worker);
-  std::printf("{\"name\": \"in_process.%s.%lldMiB\", \"ratio\": %.3f, \"bar\": null, \"ok\": true, \"microseconds\": %.1f, "
-              "\"memcpy_microseconds\": %.1f}\n",
-              name, static_cast<long long>(bytes >> 20), median(ratios), 1e6 * median(moves), 1e6 * median(copies));
+  std::printf(
+      "{\"name\": \"in_process.%s.%lldMiB\", \"ratio\": %.3f, \"bar\": null, \"ok\": true, \"microseconds\": %.1f, "
+      "\"memcpy_microseconds\": %.1f}\n",
+      name, static_cast<long long>(bytes >> 20), median(ratios), 1e6 * median(moves), 1e6 * median(copies));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #pragma once
-// Cases about DistDL's buffers. Here staging belongs to the exchanges of a team, so the counts have no counterpart; what the
-// buffers serve is run: networks, and exchanges of the named shapes and element types whose results must stay as they were.
+// Cases about DistDL's buffers. Here staging belongs to the exchanges of a team, so the counts have no counterpart;
+// what the buffers serve is run: networks, and exchanges of the named shapes and element types whose results must stay
+// as they were.
 
 #include "layers.hpp"
 
@@ -8,7 +9,8 @@
 
 namespace conformance {
 
-inline constexpr const char* no_buffers = "superset: staging belongs to the exchanges of a team, which has no buffers to count";
+inline constexpr const char* no_buffers =
+    "superset: staging belongs to the exchanges of a team, which has no buffers to count";
 
 /// One step of a network on the tensor that `x` lies as.
 inline link network_step(const std::string& words, const layout& x, values& partitions) {
@@ -38,8 +40,8 @@ inline trial network(test_case& c) {
   json steps = c.given.at("network");
   json partitions = c.given.has("partitions") ? c.given.at("partitions") : json();
   if (steps == "as conv2d network but both repartitions share the manager") {
-    steps = {"Repartition P_1->P_22", "conv 1->5 k3 p1 no bias", "conv 5->10 k3 p1 no bias", "conv 10->20 k3 p1 no bias",
-             "Repartition P_22->P_1"};
+    steps = {"Repartition P_1->P_22", "conv 1->5 k3 p1 no bias", "conv 5->10 k3 p1 no bias",
+             "conv 10->20 k3 p1 no bias", "Repartition P_22->P_1"};
     partitions = {{"P_1", {{"ranks", {0}}, {"shape", {1, 1, 1, 1}}}},
                   {"P_22", {{"ranks", {0, 1, 2, 3}}, {"shape", {1, 1, 2, 2}}}}};
   }
@@ -47,13 +49,15 @@ inline trial network(test_case& c) {
   trial t;
   t.remark = no_buffers;
   layout x =
-      network_step("Repartition P_1->P_1", whole(grid_over({0}, {1}, 'n'), c.given.list("x_global_shape")), grids).plan.output();
+      network_step("Repartition P_1->P_1", whole(grid_over({0}, {1}, 'n'), c.given.list("x_global_shape")), grids)
+          .plan.output();
   for (const json& step : steps) {
     t.links.push_back(network_step(step.get<std::string>(), x, grids));
     x = t.links.back().plan.output();
     t.workers = std::max(t.workers, world_of(x.mesh));
   }
-  if (c.given.has("y_global_shape")) compare(c.given.at("y_global_shape"), extents_of(x), "y_global_shape ", t.mismatches);
+  if (c.given.has("y_global_shape"))
+    compare(c.given.at("y_global_shape"), extents_of(x), "y_global_shape ", t.mismatches);
   for (const char* counts : {"shared_buffer_manager", "float32_buffers_per_rank_after",
                              "float32_buffers_per_rank_after_each_conv", "after_backward"})
     c.given.has(counts);
@@ -62,8 +66,7 @@ inline trial network(test_case& c) {
 
 /// Every string in a list of steps, however deep.
 inline void each_phrase(const json& of, std::vector<std::string>& all) {
-  if (of.is_string())
-    all.push_back(of.get<std::string>());
+  if (of.is_string()) all.push_back(of.get<std::string>());
   else if (of.is_structured())
     for (const json& inner : of) each_phrase(inner, all);
 }
@@ -94,7 +97,8 @@ inline trial buffer_steps(test_case& c) {
     std::smatch part;
     const std::regex shape("\\[(\\d+), ?(\\d+), ?(\\d+)\\]");
     if (std::regex_match(words, part, std::regex("request (\\d+) (float32|int32)"))) {
-      for (int i = 0; i < std::stoi(part[1]); ++i) exchange({4, 6}, part[2] == "int32" ? element::int32 : element::float32);
+      for (int i = 0; i < std::stoi(part[1]); ++i)
+        exchange({4, 6}, part[2] == "int32" ? element::int32 : element::float32);
     } else if (std::regex_search(words, part, shape)) {
       exchange({std::stoll(part[1]), std::stoll(part[2]), std::stoll(part[3])}, element::float32);
     } else if (only_counted.count(words) == 0) {

@@ -61,7 +61,8 @@ class values {
   integers each(const std::string& name, std::size_t count, index_t otherwise) {
     if (!has(name)) return integers(count, otherwise);
     integers all = at(name).is_array() ? list(name) : integers(count, integer(name));
-    if (all.size() != count) throw unbuilt(fmt::format("the parameter '{}' has {} entries, not {}", name, all.size(), count));
+    if (all.size() != count)
+      throw unbuilt(fmt::format("the parameter '{}' has {} entries, not {}", name, all.size(), count));
     return all;
   }
 
@@ -141,7 +142,8 @@ inline std::vector<test_case> read_file(const std::string& path) {
     const json file = json::parse(in);
     for (const char* name : {"conventions", "tolerances", "vocabulary"}) field(file, name, path);
     for (const char* name : {"cases", "extra"})
-      if (!field(file, name, path).is_array()) throw malformed(fmt::format("{}: the field '{}' is no list", path, name));
+      if (!field(file, name, path).is_array())
+        throw malformed(fmt::format("{}: the field '{}' is no list", path, name));
     for (const char* name : {"cases", "extra"})
       for (const json& one : file.at(name)) all.push_back(read_case(one, fmt::format("{}: {}", path, name)));
   } catch (const json::exception& e) {

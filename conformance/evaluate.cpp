@@ -61,7 +61,8 @@ class run {
     if (sizes.empty()) sizes = tessera::detail::sizes_of(held_by(from, team_->rank()));
     std::string code;
     try {
-      tensor<dyn> x(team_, from, at::zeros(sizes, tessera::detail::options_of(*team_, tessera::detail::scalar_type(t_.element))));
+      tensor<dyn> x(team_, from,
+                    at::zeros(sizes, tessera::detail::options_of(*team_, tessera::detail::scalar_type(t_.element))));
       for (const link& l : f.calls)
         x = running_link(team_, l, state_of(l, t_.weights, t_.element, 7), t_.element)(x, t_.trains);
     } catch (const error& e) {
@@ -78,7 +79,9 @@ class run {
     for (const running_link& l : links_) y = l(y, training);
     return y;
   }
-  at::Tensor serially_called(const at::Tensor& x, bool training) const { return serially(t_.links, x, serial_, training); }
+  at::Tensor serially_called(const at::Tensor& x, bool training) const {
+    return serially(t_.links, x, serial_, training);
+  }
 
   void forward() {
     at::Tensor local = locals_of(domain(), t_.x, t_.element, 1, team_->rank()).to(device_of(*team_));
@@ -91,7 +94,8 @@ class run {
     y_ = called(x_, t_.trains);
     if (t_.squares) loss_ = squares_from_target(y_);
     if (!t_.backward) return;
-    dy_ = t_.squares ? at::ones_like(loss_.local()) : locals_of(cotangent(codomain()), t_.dy, t_.element, 2, team_->rank()).to(device_of(*team_));
+    dy_ = t_.squares ? at::ones_like(loss_.local())
+                     : locals_of(cotangent(codomain()), t_.dy, t_.element, 2, team_->rank()).to(device_of(*team_));
     (t_.squares ? loss_ : y_).local().backward(dy_);
   }
 
@@ -109,7 +113,8 @@ class run {
     serial_y_ = serially_called(serial_x_, t_.trains);
     distance d;
     if (codomain().mesh.contains(team_->rank()))
-      d.add(y_.local(), part_of(serial_y_, codomain(), team_->rank()), tolerance(1e-4), tolerance(1e-4) * largest(serial_y_));
+      d.add(y_.local(), part_of(serial_y_, codomain(), team_->rank()), tolerance(1e-4),
+            tolerance(1e-4) * largest(serial_y_));
     return agreed(d, "y is not the serial one");
   }
   double tolerance(double otherwise) const {
@@ -125,7 +130,8 @@ class run {
     return {result::fail, all[0], otherwise};
   }
 
-  /// r = ⟨F x, dy⟩/d, s = ⟨x, F* dy⟩/d with d = max(|F x||dy|, |x||F* dy|), summed over all workers, an invariant counted once.
+  /// r = ⟨F x, dy⟩/d, s = ⟨x, F* dy⟩/d with d = max(|F x||dy|, |x||F* dy|), summed over all workers, an invariant
+  /// counted once.
   verdict adjoint() {
     const at::Tensor x = leaf();
     const at::Tensor dx = gradient(x);
@@ -159,7 +165,8 @@ class run {
       all.figure = std::max(all.figure, one.figure);
       if (one.result == result::pass) continue;
       all.result = result::fail;
-      all.why += fmt::format("{}{} is off by {}", all.why.empty() ? "" : ", ", names_compared[static_cast<int>(what)], one.figure);
+      all.why += fmt::format("{}{} is off by {}", all.why.empty() ? "" : ", ", names_compared[static_cast<int>(what)],
+                             one.figure);
     }
     return all;
   }
@@ -262,7 +269,8 @@ team_handle fresh_team(const team_handle& of) { return std::make_shared<team_sta
 
 int rank_of(const team_handle& team) { return team->rank(); }
 
-std::string on_workers(int workers, bool under_mpi, const transport_layer& over, const std::function<void(const team_handle&)>& program) {
+std::string on_workers(int workers, bool under_mpi, const transport_layer& over,
+                       const std::function<void(const team_handle&)>& program) {
   mesh_value world;
   world.axes.push({text{"worker"}, workers, 1});
   launch_options options;

@@ -7,9 +7,9 @@
 
 namespace conformance {
 
-/// The input gathered over the model axis, or the result reduced over it. That is the last axis, or the sequence's where only that is
-/// split. Weights are stored as tiles over the axis of the capacity too. Of three dimensions in the file the sequence is missing, which then has
-/// one step that nothing cuts.
+/// The input gathered over the model axis, or the result reduced over it. That is the last axis, or the sequence's
+/// where only that is split. Weights are stored as tiles over the axis of the capacity too. Of three dimensions in the
+/// file the sequence is missing, which then has one step that nothing cuts.
 inline trial expert_linear(test_case& c, bool gathers) {
   const mesh_value grid = grid_of(c.given, "P_x", 'x');
   integers shape = c.given.list("x_global_shape");

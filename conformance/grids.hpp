@@ -29,7 +29,9 @@ inline text axis_name(char grid, std::size_t i) {
   return known->second;
 }
 
-inline index_t volume_of(const integers& of) { return std::accumulate(of.begin(), of.end(), index_t{1}, std::multiplies<>()); }
+inline index_t volume_of(const integers& of) {
+  return std::accumulate(of.begin(), of.end(), index_t{1}, std::multiplies<>());
+}
 
 /// A grid of these extents over these world ranks, row-major; an affine placement where the ranks are in equal steps.
 inline mesh_value grid_over(const std::vector<int>& ranks, const integers& shape, char name) {
@@ -55,7 +57,8 @@ inline mesh_value grid_over(const std::vector<int>& ranks, const integers& shape
 inline mesh_value grid_of(values& given, const std::string& name, char letter) {
   const integers shape = given.list(name + "_shape");
   for (index_t n : shape)
-    if (n > most_workers || volume_of(shape) > most_workers) throw unbuilt(fmt::format("more than {} workers", most_workers));
+    if (n > most_workers || volume_of(shape) > most_workers)
+      throw unbuilt(fmt::format("more than {} workers", most_workers));
   std::vector<int> ranks(static_cast<std::size_t>(volume_of(shape)));
   std::iota(ranks.begin(), ranks.end(), 0);
   if (given.has(name + "_ranks"))

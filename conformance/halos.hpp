@@ -15,7 +15,8 @@ inline windows windows_of(values& given, std::size_t rank) {
   const integers padding = given.each("padding", count, 0);
   const integers dilation = given.each("dilation", count, 1);
   windows all(rank, sliding{1, 1, 0, 0, 1});
-  for (std::size_t i = 0; i < count; ++i) all[rank - count + i] = {kernel[i], stride[i], padding[i], padding[i], dilation[i]};
+  for (std::size_t i = 0; i < count; ++i)
+    all[rank - count + i] = {kernel[i], stride[i], padding[i], padding[i], dilation[i]};
   return all;
 }
 
@@ -34,11 +35,11 @@ inline trial halo_exchange(test_case& c) {
   }
   if (c.expected.is_array())
     for (const json& one : taken(c.expected)) {
-      if (one.at("rank") != "inactive")
-        compare_workers(json::array({one}), ours, t.mismatches);
+      if (one.at("rank") != "inactive") compare_workers(json::array({one}), ours, t.mismatches);
       else
         for (const auto& [name, value] : one.items())  // a worker outside holds nothing
-          if (name != "rank" && !value.is_null()) t.mismatches.push_back(fmt::format("a worker outside has '{}'", name));
+          if (name != "rank" && !value.is_null())
+            t.mismatches.push_back(fmt::format("a worker outside has '{}'", name));
     }
   return t;
 }

@@ -18,8 +18,8 @@ inline link contraction_on(const layout& x, const contraction& what) {
   return planned(what, plan_contraction(x, what));
 }
 
-/// Stores parameters as a tiling over the axes along which they are used as copies: ZeRO. These axes cut dimension `dim` of
-/// the weight and the bias inside what cuts them already.
+/// Stores parameters as a tiling over the axes along which they are used as copies: ZeRO. These axes cut dimension
+/// `dim` of the weight and the bias inside what cuts them already.
 inline void store_as_tiling(layer_plan& p, int dim) {
   for (int i = 0; i < p.parameters(); ++i) {
     layout stored = p.stored(i);
@@ -29,7 +29,8 @@ inline void store_as_tiling(layer_plan& p, int dim) {
   }
 }
 
-/// The three grids of a layer whose weight lies on a grid of its own: P_w cuts outputs, inputs, and the dimensions behind.
+/// The three grids of a layer whose weight lies on a grid of its own: P_w cuts outputs, inputs, and the dimensions
+/// behind.
 struct three_grids {
   layout x;           ///< on P_x
   mesh_value weight;  ///< P_w
@@ -74,7 +75,8 @@ inline link contraction_over(const three_grids& on, contraction what) {
 inline trial run_layer(const test_case& c, const link& l) {
   trial t;
   t.links = {l};
-  t.workers = std::max(world_of(l.plan.given().mesh), std::max(world_of(l.plan.used().mesh), world_of(l.plan.output().mesh)));
+  t.workers =
+      std::max(world_of(l.plan.given().mesh), std::max(world_of(l.plan.used().mesh), world_of(l.plan.output().mesh)));
   if (c.kind == "adjoint_weight") t.leaf = 0;
   if (c.kind == "adjoint_bias") t.leaf = 1;
   return t;
@@ -85,7 +87,8 @@ inline trial linear_on_three(test_case& c) {
   what.out = extent_named(c.given, "out_features");
   what.bias = c.given.flag("bias", true);
   const layout x = blocks_over(grid_of(c.given, "P_x", 'x'), c.given.list("x_global_shape"));
-  if (extent_named(c.given, "in_features") != x.dims[x.dims.count - 1].extent) throw unbuilt("in_features are not those of x");
+  if (extent_named(c.given, "in_features") != x.dims[x.dims.count - 1].extent)
+    throw unbuilt("in_features are not those of x");
   c.given.has("y_global_shape");
   return run_layer(c, contraction_over({x, grid_of(c.given, "P_w", 'w'), grid_of(c.given, "P_y", 'y')}, what));
 }
@@ -97,8 +100,8 @@ inline link contraction_along(const layout& x, contraction what, int model, bool
   return contraction_on(x, what);
 }
 
-/// LinearAllGather and LinearReduceScatter, parameters stored as copies or (ZeRO) as a tiling over all other axes. The model
-/// axis is the last one, or the one before where only that is split: a sequence.
+/// LinearAllGather and LinearReduceScatter, parameters stored as copies or (ZeRO) as a tiling over all other axes. The
+/// model axis is the last one, or the one before where only that is split: a sequence.
 inline trial linear_along(test_case& c, bool gathers) {
   contraction what;
   what.out = extent_named(c.given, "out_features");

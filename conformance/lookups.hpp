@@ -5,12 +5,13 @@
 
 namespace conformance {
 
-/// The indices are copies on all workers. Both forms of DistDL are one subject: the table stored as copies over the other axes, and as a
-/// tiling over them (ZeRO).
+/// The indices are copies on all workers. Both forms of DistDL are one subject: the table stored as copies over the
+/// other axes, and as a tiling over them (ZeRO).
 inline trial embedding(test_case& c) {
   const mesh_value grid = grid_of(c.given, "P_x", 'x');
   const integers table = c.given.list("embedding_shape");
-  if (table.size() != 2 || !c.given.has("input")) throw unbuilt("a table of other than rows and columns, or nothing to look up");
+  if (table.size() != 2 || !c.given.has("input"))
+    throw unbuilt("a table of other than rows and columns, or nothing to look up");
   lookup rows;
   rows.rows = table[0];
   rows.features = table[1];

@@ -22,13 +22,14 @@ inline trial distributed_loss(test_case& c) {
                                                        {"BCEWithLogits", loss::kind::entropy_of_logits},
                                                        {"KLDiv", loss::kind::divergence}};
   static const std::map<std::string, nn::reduction> ways{{"none", nn::reduction::none},
-                                                           {"mean", nn::reduction::mean},
-                                                           {"sum", nn::reduction::sum},
-                                                           {"batchmean", nn::reduction::batch_mean}};
+                                                         {"mean", nn::reduction::mean},
+                                                         {"sum", nn::reduction::sum},
+                                                         {"batchmean", nn::reduction::batch_mean}};
   const std::string serial = c.given.text("SequentialLoss");
   const auto same = [&](const auto& k) { return serial == fmt::format("torch.nn.{}Loss", k.first); };
   const auto found = std::find_if(known.begin(), known.end(), same);
-  if (found == known.end() || c.given.text("DistributedLoss") != fmt::format("distdl.nn.Distributed{}Loss", found->first))
+  if (found == known.end() ||
+      c.given.text("DistributedLoss") != fmt::format("distdl.nn.Distributed{}Loss", found->first))
     throw unbuilt(fmt::format("the loss '{}'", serial));
   loss what;
   what.what = found->second;

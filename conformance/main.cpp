@@ -42,7 +42,9 @@ std::vector<entry> entries_of(const options& o) {
   return all;
 }
 
-lying where_of(const options& o) { return o.devices.empty() ? lying::on_host : o.devices == "nccl" ? lying::over_nccl : lying::through_host; }
+lying where_of(const options& o) {
+  return o.devices.empty() ? lying::on_host : o.devices == "nccl" ? lying::over_nccl : lying::through_host;
+}
 
 verdict in_process(const entry& e, lying where) {
   if (e.does.workers == 0) return e.does.run(nullptr);
@@ -51,13 +53,15 @@ verdict in_process(const entry& e, lying where) {
     const verdict mine = e.does.run(team);
     if (rank_of(team) == 0) v = mine;
   };
-  const std::string failed = launched(where, [&](const tessera::transport_layer& over) { return on_workers(e.does.workers, false, over, one); });
+  const std::string failed = launched(
+      where, [&](const tessera::transport_layer& over) { return on_workers(e.does.workers, false, over, one); });
   return failed.empty() ? v : verdict{result::fail, 0, failed};
 }
 
 /// The same call once more, by mpirun.
 std::string under_mpirun(const char* program, const options& o) {
-  std::string command = fmt::format("{} {} {} --mpi --only {}", CONFORMANCE_MPIRUN, processes, quoted(program), quoted(o.only));
+  std::string command =
+      fmt::format("{} {} {} --mpi --only {}", CONFORMANCE_MPIRUN, processes, quoted(program), quoted(o.only));
   if (!o.devices.empty()) command += " --on-devices " + o.devices;
   for (const std::string& file : o.files) command += " " + quoted(file);
   return command;
@@ -71,7 +75,9 @@ int run(const char* program, const options& o) {
   if (o.mpi) found = in_processes(cases, under_mpirun(program, o));
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const entry& e = cases[i];
-    counted.say(e.of, !e.unbuilt.empty() ? verdict{result::unbuilt, 0, e.unbuilt} : o.mpi ? found[i] : in_process(e, where_of(o)));
+    counted.say(e.of, !e.unbuilt.empty() ? verdict{result::unbuilt, 0, e.unbuilt}
+                      : o.mpi            ? found[i]
+                                         : in_process(e, where_of(o)));
   }
   return counted.finish();
 }
@@ -80,11 +86,14 @@ int run(const char* program, const options& o) {
 
 int main(int argc, char** argv) {
   options o;
-  CLI::App app{"Runs the cases of files in the format of distdl_cases.json or training_cases.json, and prints a JSON line for each and one of totals"};
+  CLI::App app{
+      "Runs the cases of files in the format of distdl_cases.json or training_cases.json, and prints a JSON line for "
+      "each and one of totals"};
   app.add_option("FILE", o.files, "files of cases")->required();
   app.add_option("--only", o.only, "only cases whose id or subject contains this");
   app.add_flag("--mpi", o.mpi, "runs the cases of up to 8 workers under mpirun, and no others");
-  app.add_option("--on-devices", o.devices, "tensors lie on devices, of a machine of none, connected by NCCL or through their hosts")
+  app.add_option("--on-devices", o.devices,
+                 "tensors lie on devices, of a machine of none, connected by NCCL or through their hosts")
       ->check(CLI::IsMember({"nccl", "host"}));
   app.add_option("--from", o.from, "number of the first case to run, under mpirun")->group("");
   try {

@@ -18,7 +18,8 @@ inline std::vector<double> over_workers(const team_handle& team, const std::vect
   terms.dims.push(uncut(static_cast<index_t>(mine.size())));
   layout all = terms;
   all.roles[0] = {};
-  const at::Tensor sum = on_host(to(all, tensor<dyn>(team, terms, at::tensor(mine, at::kDouble).to(device_of(*team)))).local());
+  const at::Tensor sum =
+      on_host(to(all, tensor<dyn>(team, terms, at::tensor(mine, at::kDouble).to(device_of(*team)))).local());
   return {sum.data_ptr<double>(), sum.data_ptr<double>() + sum.numel()};
 }
 
@@ -40,7 +41,8 @@ struct distance {
     if (a.numel() == 0) return;
     const at::Tensor x = on_host(a);
     const at::Tensor y = on_host(b);
-    const at::Tensor off = at::where(x == y, 0, (x - y).abs());  // a window of nothing but padding gives −∞ on both sides
+    // a window of nothing but padding gives −∞ on both sides
+    const at::Tensor off = at::where(x == y, 0, (x - y).abs());
     largest = std::max(largest, off.max().item<double>());
     within = within && (off <= atol + rtol * y.abs()).all().item<bool>();
   }

@@ -11,7 +11,8 @@ inline double number_of(values& given, const std::string& name, double otherwise
 
 inline trial batch_norm(test_case& c) {
   const layout x = blocks_over(grid_of(c.given, "P_x", 'x'), c.given.list("input_shape"));
-  if (x.dims.count < 2 || c.given.integer("num_features") != x.dims[1].extent) throw unbuilt("num_features are not those of x");
+  if (x.dims.count < 2 || c.given.integer("num_features") != x.dims[1].extent)
+    throw unbuilt("num_features are not those of x");
   nn::batch_norm_layer norm;
   norm.eps = number_of(c.given, "eps", norm.eps);
   norm.momentum = number_of(c.given, "momentum", norm.momentum);

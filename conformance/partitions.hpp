@@ -155,7 +155,8 @@ inline json halos_of(const layout& tiles, const layout& haloed, const windows& o
 }
 
 /// Lists where the file's numbers are not ours; a number that we do not have makes the case unbuilt.
-inline void compare(const json& theirs, const json& ours, const std::string& where, std::vector<std::string>& mismatches) {
+inline void compare(const json& theirs, const json& ours, const std::string& where,
+                    std::vector<std::string>& mismatches) {
   if (theirs.is_object() && ours.is_object()) {
     for (const auto& [name, value] : theirs.items()) {
       if (!ours.contains(name)) throw unbuilt(fmt::format("the number '{}{}' is not known here", where, name));

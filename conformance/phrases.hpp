@@ -50,9 +50,10 @@ inline filling filling_of(values& given, const std::string& name, filling otherw
 }
 
 inline element element_named(const std::string& words) {
-  static const std::map<std::string, element> known{
-      {"float64", element::float64}, {"float32", element::float32}, {"int64", element::int64}, {"int32", element::int32},
-      {"int16", element::int16},     {"int8", element::int8},       {"uint8", element::uint8}, {"bool", element::boolean}};
+  static const std::map<std::string, element> known{{"float64", element::float64}, {"float32", element::float32},
+                                                    {"int64", element::int64},     {"int32", element::int32},
+                                                    {"int16", element::int16},     {"int8", element::int8},
+                                                    {"uint8", element::uint8},     {"bool", element::boolean}};
   const auto found = known.find(words);
   if (found == known.end()) throw unbuilt(fmt::format("the element type '{}' is unknown", words));
   return found->second;
@@ -101,7 +102,8 @@ inline index_t extent_named(values& given, const std::string& name) {
   return shape[static_cast<std::size_t>(at < 0 ? at + n : at)];
 }
 
-/// Takes note of fields that change nothing here: what they say holds of every case, or is said by other fields as well.
+/// Takes note of fields that change nothing here: what they say holds of every case, or is said by other fields as
+/// well.
 inline void accept_remarks(test_case& c) {
   static const std::map<std::string, std::set<std::string>> phrases{
       {"zero_volume", {"inactive workers pass a zero-volume leaf of shape [0] (or [batch,0]) with requires_grad=true"}},

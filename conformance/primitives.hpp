@@ -13,7 +13,8 @@ inline void run_change(trial& t, const layout& from, const layout& to) {
 }
 
 /// Every worker's own tensor of this shape, stacked: one more dimension K in front, cut jointly by the named axes.
-inline layout stacked(const mesh_value& mesh, const std::vector<int>& axes, const integers& shape, axis_role others = {}) {
+inline layout stacked(const mesh_value& mesh, const std::vector<int>& axes, const integers& shape,
+                      axis_role others = {}) {
   integers all{1};
   all.insert(all.end(), shape.begin(), shape.end());
   layout x = whole(mesh, all);
@@ -25,7 +26,8 @@ inline layout stacked(const mesh_value& mesh, const std::vector<int>& axes, cons
   return x;
 }
 
-/// The axes of two grids that a broadcast pairs: shapes end together, a flagged one read backwards; equal extents match.
+/// The axes of two grids that a broadcast pairs: shapes end together, a flagged one read backwards; equal extents
+/// match.
 struct pairing_of_axes {
   std::vector<int> few;   ///< of the smaller grid, in its own order
   std::vector<int> many;  ///< of the larger one
@@ -43,10 +45,10 @@ inline pairing_of_axes pair_axes(const mesh_value& few, bool few_reversed, const
   return p;
 }
 
-/// Broadcast and SumReduce: the smaller grid holds K tensors, the larger one copies or terms of them. An illegal pair of grids
-/// shows as two different K.
-inline std::pair<layout, layout> spread(const mesh_value& from, const mesh_value& to, bool src, bool dst, const integers& shape,
-                                        bool to_many) {
+/// Broadcast and SumReduce: the smaller grid holds K tensors, the larger one copies or terms of them. An illegal pair
+/// of grids shows as two different K.
+inline std::pair<layout, layout> spread(const mesh_value& from, const mesh_value& to, bool src, bool dst,
+                                        const integers& shape, bool to_many) {
   if (to_many) {
     const auto p = pair_axes(from, src, to, dst);
     return {stacked(from, p.few, shape), stacked(to, p.many, shape)};
@@ -175,7 +177,8 @@ inline trial repartition(test_case& c) {
   const integers shape = c.given.list("x_global_shape");
   const int rank = static_cast<int>(shape.size());
   const bool balanced = c.given.flag("balanced", true);
-  if (c.given.has("unbalanced_rule") && c.given.text("unbalanced_rule") != "index 0 of every axis takes the whole remainder")
+  if (c.given.has("unbalanced_rule") &&
+      c.given.text("unbalanced_rule") != "index 0 of every axis takes the whole remainder")
     throw unbuilt("an unknown rule for unbalanced tensors");
   const layout x = balanced ? blocks_over(from, shape) : heavy_first(blocks_over(from, shape));
   const layout y = blocks_over(to, shape);
@@ -205,10 +208,8 @@ inline trial repartition(test_case& c) {
     bool idle = false;
     for (const layout* side : {&x, &y})
       for (int a = 0; a < side->mesh.axes.count; ++a) idle = idle || side->dims[a].extent < side->mesh.axes[a].extent;
-    if (idle)
-      t.remark = "superset: more workers than elements, the others hold nothing";
-    else
-      t.faults.push_back({{change_of(x, y)}, {}});
+    if (idle) t.remark = "superset: more workers than elements, the others hold nothing";
+    else t.faults.push_back({{change_of(x, y)}, {}});
   }
   const json ours = overlaps_of(x, y);
   if (c.given.has("expect_if_balanced")) {

@@ -25,7 +25,8 @@ inline int serve(const std::vector<entry>& cases, std::size_t from, lying where)
       std::fflush(stdout);
     }
   };
-  const std::string failed = launched(where, [&](const transport_layer& over) { return on_workers(processes, true, over, all); });
+  const std::string failed =
+      launched(where, [&](const transport_layer& over) { return on_workers(processes, true, over, all); });
   return failed.empty() ? 0 : 1;
 }
 
@@ -36,8 +37,8 @@ inline std::string quoted(const std::string& argument) {
   return q + "'";
 }
 
-/// One job, from a case on: calls take(number, verdict) for each that it ran. Returns what ended it early, or nothing; throws
-/// when it did not even start.
+/// One job, from a case on: calls take(number, verdict) for each that it ran. Returns what ended it early, or nothing;
+/// throws when it did not even start.
 template <class Take>
 std::string run_job(const std::string& command, std::size_t from, Take&& take) {
   std::FILE* job = popen(fmt::format("{} --from {} 2>&1", command, from).c_str(), "r");
@@ -63,7 +64,8 @@ std::string run_job(const std::string& command, std::size_t from, Take&& take) {
     text.clear();
   }
   const int status = pclose(job);
-  if (!started) throw std::runtime_error(fmt::format("mpirun started no workers (status {}); see its message above", status));
+  if (!started)
+    throw std::runtime_error(fmt::format("mpirun started no workers (status {}); see its message above", status));
   return status == 0 ? std::string{} : said.empty() ? fmt::format("the job ended with status {}", status) : said;
 }
 

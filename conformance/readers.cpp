@@ -96,12 +96,13 @@ bool squares_named(values& given) {
 
 /// What the case asks of its trial.
 void read_question(test_case& c, trial& t) {
-  static const std::set<std::string> adjoints{"adjoint",       "adjoint+value",  "adjoint+identity", "adjoint+buffer_count",
-                                              "adjoint_input", "adjoint_weight", "adjoint_bias",     "construct_no_deadlock",
-                                              "alias",         "legal_pair",     "must_reject",      "docs_example",
-                                              "semantics",     "value",          "behaviour"};
-  static const std::set<std::string> equivalences{"equivalence",  "equivalence_train", "equivalence_eval", "known_upstream_defect",
-                                                  "output_shape", "dispatch"};
+  static const std::set<std::string> adjoints{
+      "adjoint",       "adjoint+value",  "adjoint+identity", "adjoint+buffer_count",
+      "adjoint_input", "adjoint_weight", "adjoint_bias",     "construct_no_deadlock",
+      "alias",         "legal_pair",     "must_reject",      "docs_example",
+      "semantics",     "value",          "behaviour"};
+  static const std::set<std::string> equivalences{"equivalence",           "equivalence_train", "equivalence_eval",
+                                                  "known_upstream_defect", "output_shape",      "dispatch"};
   static const std::set<std::string> types{"adjoint_tight",
                                            "allclose_vs_sequential",
                                            "compile_time_accept",
@@ -111,7 +112,8 @@ void read_question(test_case& c, trial& t) {
                                            "raises",
                                            "same_type",
                                            "terminates"};
-  static const std::set<std::string> whats{"constructed type", "groups", "y local shape equals y_local_shape on every worker"};
+  static const std::set<std::string> whats{"constructed type", "groups",
+                                           "y local shape equals y_local_shape on every worker"};
   if (types.count(c.check.text("type")) == 0) throw unbuilt(fmt::format("the check '{}'", c.check.text("type")));
   if (c.check.has("what") && whats.count(c.check.text("what")) == 0)
     throw unbuilt(fmt::format("the check of '{}'", c.check.text("what")));
@@ -128,7 +130,8 @@ void read_question(test_case& c, trial& t) {
     }
     if (c.check.has("compares")) {
       t.compares.clear();
-      for (const json& words : c.check.at("compares")) t.compares.push_back(compared_named(words.get<std::string>(), t));
+      for (const json& words : c.check.at("compares"))
+        t.compares.push_back(compared_named(words.get<std::string>(), t));
     }
     if (t.compares.empty()) throw unbuilt("nothing to compare");
     std::sort(t.compares.begin(), t.compares.end());  // a step comes last

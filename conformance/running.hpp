@@ -23,7 +23,8 @@ class running_link {
   running_link(const team_handle& team, const link& of, const serial_state& begins, element e) : team_(team), of_(&of) {
     const layer_plan& plan = of.plan;
     for (int k = 0; k < plan.parameters(); ++k) {
-      state.parameters.emplace_back(team, plan.parameter(k).name, plan.parameter(k), plan.parameter_element(k, e), seed{1});
+      state.parameters.emplace_back(team, plan.parameter(k).name, plan.parameter(k), plan.parameter_element(k, e),
+                                    seed{1});
       state.parameters.back().assign(begins.parameters[static_cast<std::size_t>(k)]);
     }
     for (int k = 0; k < plan.buffers(); ++k) {
@@ -50,7 +51,8 @@ class running_link {
   tensor<dyn> forward(const moving&, const tensor<dyn>& x, bool) const { return to(output(), x); }
   tensor<dyn> forward(const windowed& part, const tensor<dyn>& x, bool) const {
     check(part.what.check());
-    if (!output().mesh.contains(team_->rank())) return {team_, output(), tessera::detail::empty_result(held_by(output(), team_->rank()), {x.local()})};
+    if (!output().mesh.contains(team_->rank()))
+      return {team_, output(), tessera::detail::empty_result(held_by(output(), team_->rank()), {x.local()})};
     return {team_, output(), nn::interpolate(x.local(), part.what, part.where)};
   }
   tensor<dyn> forward(const loss& what, const tensor<dyn>& x, bool) const {

@@ -20,7 +20,8 @@ inline std::string form_of(const conv_grids& g) {
   return "Channel";
 }
 
-/// The convolution on the grids that are there; one of three left out leaves a layout without dimensions, which is refused.
+/// The convolution on the grids that are there; one of three left out leaves a layout without dimensions, which is
+/// refused.
 inline link convolution(const conv_grids& g, const layout& x, const contraction& what) {
   if (!g.w && !g.y) return contraction_on(x, what);
   link l = contraction_over({x, g.w.value_or(*g.y), g.y.value_or(g.x)}, what);
@@ -53,12 +54,9 @@ inline trial selector(test_case& c) {
   if (c.kind == "must_reject") {
     for (const json& words : c.given.at("cases")) {
       conv_grids faulty = g;
-      if (words == "P_x and P_y given, P_w missing")
-        faulty.w.reset();
-      else if (words == "P_x and P_w given, P_y missing")
-        faulty.y.reset();
-      else
-        throw unbuilt(fmt::format("the phrase {} is unknown", words.dump()));
+      if (words == "P_x and P_y given, P_w missing") faulty.w.reset();
+      else if (words == "P_x and P_w given, P_y missing") faulty.y.reset();
+      else throw unbuilt(fmt::format("the phrase {} is unknown", words.dump()));
       t.faults.push_back({{convolution(faulty, x, what)}, {}});
     }
     return t;
@@ -67,7 +65,8 @@ inline trial selector(test_case& c) {
   t.element = element::float64;
   t.rtol = 1e-5;
   t.atol = 1e-8;
-  if (c.given.text("InputLayerType") != fmt::format("distdl.nn.DistributedConv{}d", slides)) throw unbuilt("another selector");
+  if (c.given.text("InputLayerType") != fmt::format("distdl.nn.DistributedConv{}d", slides))
+    throw unbuilt("another selector");
   compare(c.given.at("OutputLayerType"), fmt::format("distdl.nn.Distributed{}Conv{}d", form_of(g), slides),
           "the constructed type ", t.mismatches);
   return t;

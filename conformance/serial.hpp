@@ -10,8 +10,8 @@
 
 namespace conformance {
 
-/// Random values lie on a grid of sixteenths, weights on one of 256ths: sums of their products are exact in float32 whatever the
-/// order, so a difference is no rounding.
+/// Random values lie on a grid of sixteenths, weights on one of 256ths: sums of their products are exact in float32
+/// whatever the order, so a difference is no rounding.
 inline at::Tensor filled(filling how, const integers& extents, element e, std::uint64_t seed, index_t fan = 1) {
   const auto type = tessera::detail::scalar_type(e);
   const auto options = at::TensorOptions().dtype(at::kDouble);
@@ -21,8 +21,11 @@ inline at::Tensor filled(filling how, const integers& extents, element e, std::u
     case filling::normal: return on_grid(at::randn(extents, generator, options)).to(type);
     case filling::ten_times_normal: return (10 * at::randn(extents, generator, options)).to(type);
     case filling::scaled_by_fan:
-      return on_grid(at::randn(extents, generator, options) / std::sqrt(static_cast<double>(std::max<index_t>(1, fan))), 256).to(type);
-    case filling::uniform: return (on_grid(at::rand(extents, generator, options)) + 1.0 / 32).to(type);  // 0 has no logarithm
+      return on_grid(at::randn(extents, generator, options) / std::sqrt(static_cast<double>(std::max<index_t>(1, fan))),
+                     256)
+          .to(type);
+    // 0 has no logarithm
+    case filling::uniform: return (on_grid(at::rand(extents, generator, options)) + 1.0 / 32).to(type);
     case filling::indices: return at::arange(volume_of(extents), at::kLong).reshape(extents);
     case filling::ones: return at::ones(extents, options).to(type);
     case filling::ten: return at::full(extents, 10, options).to(type);
@@ -34,7 +37,8 @@ inline at::Tensor filled(filling how, const integers& extents, element e, std::u
 
 /// The box of one worker: a function of the first copy's rank and of the seed alone, so that all can make it.
 inline at::Tensor locals_of(const layout& x, filling how, element e, std::uint64_t seed, int rank) {
-  return filled(how, tessera::detail::sizes_of(held_by(x, rank)), e, 1000 * seed + static_cast<std::uint64_t>(first_copy(x, rank)));
+  return filled(how, tessera::detail::sizes_of(held_by(x, rank)), e,
+                1000 * seed + static_cast<std::uint64_t>(first_copy(x, rank)));
 }
 
 inline at::Tensor part_of(const at::Tensor& global, const layout& x, int rank) {

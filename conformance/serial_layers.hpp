@@ -36,7 +36,8 @@ inline at::Tensor interpolated(const at::Tensor& x, const upsampling& what) {
   switch (what.count()) {
     case 1: return linear ? at::upsample_linear1d(x, to, what.align_corners, by) : at::upsample_nearest1d(x, to, by);
     case 2: return linear ? at::upsample_bilinear2d(x, to, what.align_corners, by) : at::upsample_nearest2d(x, to, by);
-    default: return linear ? at::upsample_trilinear3d(x, to, what.align_corners, by) : at::upsample_nearest3d(x, to, by);
+    default:
+      return linear ? at::upsample_trilinear3d(x, to, what.align_corners, by) : at::upsample_nearest3d(x, to, by);
   }
 }
 
@@ -67,8 +68,8 @@ struct serial_layer {
       padded = at::pad(x, both_sides(k.padding), modes[static_cast<int>(what.kernels[0].edge)]);
       k.padding.assign(k.padding.size(), 0);
     }
-    return at::convolution(padded, state.parameters[0], bias, k.step, k.padding, k.dilation, false, integers(k.kernel.size(), 0),
-                           what.groups);
+    return at::convolution(padded, state.parameters[0], bias, k.step, k.padding, k.dilation, false,
+                           integers(k.kernel.size(), 0), what.groups);
   }
 
   at::Tensor operator()(const pooling& what) const {
@@ -99,9 +100,11 @@ struct serial_layer {
     const auto last = x.sizes().slice(static_cast<std::size_t>(x.dim() - what.groups.last));
     if (!what.centred) return at::rms_norm(x, last, parameter(0), what.eps);
     if (!what.groups.by_channel) return at::layer_norm(x, last, parameter(0), parameter(1), what.eps);
-    if (!what.tracked) return at::batch_norm(x, parameter(0), parameter(1), {}, {}, true, what.momentum, what.eps, false);
+    if (!what.tracked)
+      return at::batch_norm(x, parameter(0), parameter(1), {}, {}, true, what.momentum, what.eps, false);
     if (training) state.buffers[2].add_(1);
-    return at::batch_norm(x, parameter(0), parameter(1), state.buffers[0], state.buffers[1], training, what.momentum, what.eps, false);
+    return at::batch_norm(x, parameter(0), parameter(1), state.buffers[0], state.buffers[1], training, what.momentum,
+                          what.eps, false);
   }
 
   at::Tensor operator()(const lookup& what) const { return at::embedding(state.parameters[0], x, what.padding_row()); }
@@ -126,7 +129,7 @@ struct serial_layer {
     const bool by_batch = what.by == nn::reduction::batch_mean;
     const auto by = what.by == nn::reduction::none   ? at::Reduction::None
                     : what.by == nn::reduction::mean ? at::Reduction::Mean
-                                                       : at::Reduction::Sum;
+                                                     : at::Reduction::Sum;
     switch (what.what) {
       case loss::kind::l1: return at::l1_loss(x, target, by);
       case loss::kind::squares: return at::mse_loss(x, target, by);
@@ -140,12 +143,15 @@ struct serial_layer {
   }
 
  private:
-  static element element_of(const at::Tensor& x) { return x.scalar_type() == at::kDouble ? element::float64 : element::float32; }
+  static element element_of(const at::Tensor& x) {
+    return x.scalar_type() == at::kDouble ? element::float64 : element::float32;
+  }
 };
 
 /// The chain in one process.
 inline at::Tensor serially(const chain& links, at::Tensor x, const std::vector<serial_state>& states, bool training) {
-  for (std::size_t i = 0; i < links.size(); ++i) x = std::visit(serial_layer{links[i], x, states[i], training}, links[i].what);
+  for (std::size_t i = 0; i < links.size(); ++i)
+    x = std::visit(serial_layer{links[i], x, states[i], training}, links[i].what);
   return x;
 }
 

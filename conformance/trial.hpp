@@ -76,8 +76,15 @@ enum class filling { normal, ten_times_normal, uniform, ones, ten, tenth, zeros,
 
 /// What an equivalence compares with the serial layer.
 enum class compared { y, dx, dw, db, loss, gradients, statistics, eval_y, stepped_y };
-inline constexpr const char* names_compared[]{
-    "y", "dx", "dw", "db", "the loss", "a parameter's gradient", "a running statistic", "y in evaluation", "y after a step"};
+inline constexpr const char* names_compared[]{"y",
+                                              "dx",
+                                              "dw",
+                                              "db",
+                                              "the loss",
+                                              "a parameter's gradient",
+                                              "a running statistic",
+                                              "y in evaluation",
+                                              "y after a step"};
 
 enum class question {
   adjoint,      ///< ⟨F x, dy⟩ = ⟨x, F* dy⟩ for the leaf x

@@ -7,7 +7,8 @@ namespace conformance {
 
 /// How a case interpolates, without factors and sizes.
 inline upsampling interpolation_of(values& given) {
-  static const std::map<std::string, interpolation> modes{{"nearest", interpolation::nearest}, {"linear", interpolation::linear}};
+  static const std::map<std::string, interpolation> modes{{"nearest", interpolation::nearest},
+                                                          {"linear", interpolation::linear}};
   const std::string name = given.text("mode");
   const auto mode = modes.find(name);
   if (mode == modes.end()) throw unbuilt(fmt::format("interpolation of the mode '{}'", name));
@@ -85,8 +86,8 @@ inline local_box window_named(values& given, char of, std::size_t dims) {
   return b;
 }
 
-/// The outputs of a window from the inputs of another, on one worker. The nearest neighbour with aligned corners must be refused, and is
-/// taken without them then.
+/// The outputs of a window from the inputs of another, on one worker. The nearest neighbour with aligned corners must
+/// be refused, and is taken without them then.
 inline trial window_of_interpolation(test_case& c) {
   const index_t count = c.given.integer("dimension");
   if (count < 1 || count > 3) throw unbuilt(fmt::format("interpolation of {} dimensions", count));

@@ -17,7 +17,8 @@ inline void assign(torch::nn::Module& serial, const tessera::nn::state_dict& beg
 inline void fill(torch::nn::Module& serial) {
   double shift = 0;
   for (at::Tensor& w : serial.parameters())
-    w.set_data(at::sin(at::arange(w.numel(), at::kDouble) * 1.3 + ++shift).view_as(w) / std::sqrt(static_cast<double>(w[0].numel() + 1)));
+    w.set_data(at::sin(at::arange(w.numel(), at::kDouble) * 1.3 + ++shift).view_as(w) /
+               std::sqrt(static_cast<double>(w[0].numel() + 1)));
   for (at::Tensor& b : serial.buffers())
     if (b.is_floating_point()) b.set_data(b.to(at::kDouble));
 }
@@ -36,9 +37,11 @@ struct mean_of_squares {
   at::Tensor theirs(const at::Tensor& z) const { return at::square(z).mean(); }
 };
 
-/// How far five steps of a network are from those of the module that it came from: results, gradients, weights and buffers.
+/// How far five steps of a network are from those of the module that it came from: results, gradients, weights and
+/// buffers.
 template <class Net, class Serial, class Team, class Samples, class Losses = mean_of_squares>
-double apart_in_five_steps(const Team& team, Serial& serial, const torch::optim::SGDOptions& options, const Samples& samples, const Losses& losses = {}) {
+double apart_in_five_steps(const Team& team, Serial& serial, const torch::optim::SGDOptions& options,
+                           const Samples& samples, const Losses& losses = {}) {
   fill(serial);
   Net net{team, tessera::seed{7}};
   tessera::nn::assign(net, tessera::nn::state_of(serial));
@@ -55,9 +58,11 @@ double apart_in_five_steps(const Team& team, Serial& serial, const torch::optim:
     const at::Tensor z = serial.forward(whole);
     losses.ours(y).backward();
     losses.theirs(z).backward();
-    worst = std::max({worst, largest(tessera::global(y), z.detach()), largest(tessera::global(x.grad()), whole.grad())});
+    worst =
+        std::max({worst, largest(tessera::global(y), z.detach()), largest(tessera::global(x.grad()), whole.grad())});
     net.each_parameter([&](const tessera::nn::parameter& p) {
-      const tessera::tensor<tessera::dyn> gradient(p.stored().team(), tessera::cotangent(p.stored().layout()), p.stored().local().grad());
+      const tessera::tensor<tessera::dyn> gradient(p.stored().team(), tessera::cotangent(p.stored().layout()),
+                                                   p.stored().local().grad());
       worst = std::max(worst, largest(tessera::global(gradient), p.part_of(serial.named_parameters()[p.key()].grad())));
     });
     ours.step();

@@ -1,4 +1,5 @@
-// Which cut, before anything runs: candidates are types, and a table says what each moves and holds. No LibTorch, no MPI.
+// Which cut, before anything runs: candidates are types, and a table says what each moves and holds. No LibTorch, no
+// MPI.
 #include <tessera/functions.hpp>
 #include <tessera/network.hpp>
 
@@ -17,7 +18,8 @@ struct batch : ts::dyn {};
 template <class Cut>
 using convnet = ts::sequential<ts::tensor<Cut, ts::shape<batch, ts::dim<3>, ts::dim<64>, ts::dim<64>>>,
                                nn::conv<32, ts::kernel<3, 3>, ts::padding<1>>, nn::relu, nn::max_pool<ts::kernel<2, 2>>,
-                               nn::conv<64, ts::kernel<3, 3>, ts::padding<1>>, nn::relu, nn::global_avg_pool, nn::flatten, nn::linear<10>>;
+                               nn::conv<64, ts::kernel<3, 3>, ts::padding<1>>, nn::relu, nn::global_avg_pool,
+                               nn::flatten, nn::linear<10>>;
 // [end]
 
 // [candidates]
@@ -25,7 +27,8 @@ using samples = ts::partition<grid, ts::blocks<row, col>, ts::whole, ts::whole, 
 using tiles = ts::partition<grid, ts::whole, ts::whole, ts::blocks<row>, ts::blocks<col>>;
 using strips = ts::partition<grid, ts::whole, ts::whole, ts::blocks<row, col>, ts::whole>;
 using channels = ts::partition<grid, ts::whole, ts::blocks<row, col>, ts::whole, ts::whole>;
-using both = ts::partition<grid, ts::blocks<row>, ts::whole, ts::blocks<col>, ts::whole>;  // samples over row, height over col
+// samples over row, height over col
+using both = ts::partition<grid, ts::blocks<row>, ts::whole, ts::blocks<col>, ts::whole>;
 // [end]
 
 // [perceptron]
@@ -36,17 +39,19 @@ using on_both = ts::partition<grid, ts::blocks<row>, ts::whole, ts::invariant<co
 template <class Cut>
 using features = ts::tensor<Cut, ts::shape<batch, ts::dim<1024>>>;
 using data_parallel = ts::sequential<features<by_sample>, nn::linear<4096>, nn::relu, nn::linear<1024>>;
-using sharded = ts::network<nn::stored_over<nn::chain<nn::linear<4096>, nn::relu, nn::linear<1024>>, row, col>, features<by_sample>>;
+using sharded = ts::network<nn::stored_over<nn::chain<nn::linear<4096>, nn::relu, nn::linear<1024>>, row, col>,
+                            features<by_sample>>;
 using tensor_parallel = ts::sequential<features<on_all>, nn::linear<4096, ts::cut_out<row, col>>, nn::relu,
                                        nn::linear<1024, ts::cut_in<row, col>, ts::output_as<on_all>>>;
-using two_ways = ts::sequential<features<on_both>, nn::linear<4096, ts::cut_out<col>>, nn::relu, nn::linear<1024, ts::cut_in<col>, ts::output_as<on_both>>>;
+using two_ways = ts::sequential<features<on_both>, nn::linear<4096, ts::cut_out<col>>, nn::relu,
+                                nn::linear<1024, ts::cut_in<col>, ts::output_as<on_both>>>;
 // [end]
 
 // [budget]
 // What was decided stays decided: the compiler tells who makes the other cut the better one.
 template <class Net>
-inline constexpr ts::index_t step_of_64 =
-    ts::traffic<Net, ts::bind<batch>(64)>().forward.busiest_worker_bytes + ts::traffic<Net, ts::bind<batch>(64)>().backward.busiest_worker_bytes;
+inline constexpr ts::index_t step_of_64 = ts::traffic<Net, ts::bind<batch>(64)>().forward.busiest_worker_bytes +
+                                          ts::traffic<Net, ts::bind<batch>(64)>().backward.busiest_worker_bytes;
 static_assert(step_of_64<convnet<samples>> < step_of_64<convnet<tiles>>);
 // [end]
 
@@ -55,13 +60,18 @@ template <class Net>
 void line(const char* name, ts::index_t count) {
   const auto moved = ts::traffic<Net>(ts::bind<batch>(count));
   const auto held = ts::peak_memory<Net>(ts::bind<batch>(count));
-  std::printf("%-16s %6lld %12lld %12lld %9lld %12lld %12lld\n", name, static_cast<long long>(count), static_cast<long long>(moved.forward.busiest_worker_bytes),
-              static_cast<long long>(moved.backward.busiest_worker_bytes), static_cast<long long>(moved.forward.messages + moved.backward.messages),
+  std::printf("%-16s %6lld %12lld %12lld %9lld %12lld %12lld\n", name, static_cast<long long>(count),
+              static_cast<long long>(moved.forward.busiest_worker_bytes),
+              static_cast<long long>(moved.backward.busiest_worker_bytes),
+              static_cast<long long>(moved.forward.messages + moved.backward.messages),
               static_cast<long long>(held.training), static_cast<long long>(held.parameters));
 }
 // [end]
 
-void head() { std::printf("%-16s %6s %12s %12s %9s %12s %12s\n", "cut", "batch", "forward B", "backward B", "messages", "memory B", "parameters B"); }
+void head() {
+  std::printf("%-16s %6s %12s %12s %9s %12s %12s\n", "cut", "batch", "forward B", "backward B", "messages", "memory B",
+              "parameters B");
+}
 
 int main() {
   head();

@@ -1,9 +1,10 @@
-// Data parallelism in one program: batches that do not divide, a batch norm, clipping, accumulation, evaluation, a file; beside one process.
-#include <tessera/nn/weights_file.hpp>
-#include <tessera/tessera.hpp>
+// Data parallelism in one program: batches that do not divide, a batch norm, clipping, accumulation, evaluation, a
+// file; beside one process.
 #include <ATen/CPUGeneratorImpl.h>
 #include <torch/nn/utils/clip_grad.h>
 #include <torch/optim/sgd.h>
+#include <tessera/nn/weights_file.hpp>
+#include <tessera/tessera.hpp>
 
 #include <filesystem>
 
@@ -11,7 +12,7 @@ namespace ts = tessera;
 namespace nn = ts::nn;
 
 // [types]
-struct data : ts::axis<4> {};                                   // the workers that share a batch
+struct data : ts::axis<4> {};  // the workers that share a batch
 using crew = ts::mesh<data>;
 struct batch : ts::dyn {};
 using samples = ts::tensor<ts::partition<crew, ts::blocks<data>, ts::whole>, ts::shape<batch, ts::dim<6>>, double>;
@@ -29,7 +30,8 @@ sets generated(std::int64_t n) {
 }
 
 // [order]
-/// The order of an epoch, the same on every worker: drawn by a generator of its own, not by the one that all of LibTorch shares.
+/// The order of an epoch, the same on every worker: drawn by a generator of its own, not by the one that all of
+/// LibTorch shares.
 at::Tensor order_of(std::int64_t epoch, std::int64_t n) {
   return at::randperm(n, at::make_generator<at::CPUGeneratorImpl>(static_cast<std::uint64_t>(1000 + epoch)));
 }
@@ -44,13 +46,14 @@ std::vector<double> trained(const ts::team<crew>& team, const net_type& net, con
   for (int epoch = 0; epoch < epochs; ++epoch) {
     const at::Tensor order = order_of(epoch, all.x.size(0));
     for (std::int64_t begin = 0; begin < order.size(0); begin += batch_size) {
-      const at::Tensor picks = order.narrow(0, begin, std::min(batch_size, order.size(0) - begin));  // the last one is shorter
+      // the last one is shorter
+      const at::Tensor picks = order.narrow(0, begin, std::min(batch_size, order.size(0) - begin));
       optimizer.zero_grad();
       const auto x = ts::take<samples>(team, all.x.index_select(0, picks));
       const auto y = ts::take<labels>(team, all.y.index_select(0, picks));
-      const auto loss = nn::cross_entropy(net(x), y);            // the mean over the whole batch, on every worker
-      loss.backward();                                           // gradients of the whole batch, summed over data
-      nn::clip_grad_norm(net, 1.0);                              // of all gradients, as one process does
+      const auto loss = nn::cross_entropy(net(x), y);  // the mean over the whole batch, on every worker
+      loss.backward();                                 // gradients of the whole batch, summed over data
+      nn::clip_grad_norm(net, 1.0);                    // of all gradients, as one process does
       optimizer.step();
       losses.push_back(ts::value(loss));
     }
@@ -66,7 +69,8 @@ void accumulated(const ts::team<crew>& team, const net_type& net, const sets& al
   for (std::int64_t begin = 0; begin < n; begin += part) {
     const std::int64_t count = std::min(part, n - begin);
     const auto x = ts::take<samples>(team, all.x.narrow(0, begin, count));
-    const auto loss = nn::cross_entropy<nn::reduction::sum>(net(x), ts::take<labels>(team, all.y.narrow(0, begin, count)));
+    const auto loss =
+        nn::cross_entropy<nn::reduction::sum>(net(x), ts::take<labels>(team, all.y.narrow(0, begin, count)));
     (loss / static_cast<double>(n)).backward();
   }
 }
@@ -89,7 +93,8 @@ struct serial_net {
 
   explicit serial_net(const std::map<std::string, at::Tensor>& begin) {
     for (const auto& [key, one] : begin)
-      if (key.find("running") == std::string::npos && one.is_floating_point()) w[key] = one.clone().set_requires_grad(true);
+      if (key.find("running") == std::string::npos && one.is_floating_point())
+        w[key] = one.clone().set_requires_grad(true);
   }
   std::vector<at::Tensor> parameters() const {
     std::vector<at::Tensor> all;
@@ -98,7 +103,8 @@ struct serial_net {
   }
   at::Tensor operator()(const at::Tensor& x) {
     const at::Tensor hidden = at::linear(x, w.at("0.weight"), w.at("0.bias"));
-    const at::Tensor even = at::batch_norm(hidden, w.at("1.weight"), w.at("1.bias"), mean, variance, true, 0.1, 1e-5, false);
+    const at::Tensor even =
+        at::batch_norm(hidden, w.at("1.weight"), w.at("1.bias"), mean, variance, true, 0.1, 1e-5, false);
     return at::linear(at::relu(even), w.at("3.weight"), w.at("3.bias"));
   }
 };
@@ -122,7 +128,8 @@ std::vector<double> trained_serially(serial_net net, const sets& all, int epochs
 
 int main(int argc, char** argv) {
   return ts::launch<crew>(argc, argv, [](ts::team<crew>& team) {
-    const sets all = generated(50);                              // 16, 16, 16 and 2: two workers without a sample at last
+    // 16, 16, 16 and 2: two workers without a sample at last
+    const sets all = generated(50);
     net_type net{team, ts::seed{7}};
     const serial_net beside(nn::state_of(net));
     const std::vector<double> losses = trained(team, net, all, 3);
@@ -133,15 +140,15 @@ int main(int argc, char** argv) {
 
     // [file]
     const std::filesystem::path file = "data_parallel.weights";
-    nn::save(net, file);                                         // one file, with the keys of the serial model
+    nn::save(net, file);  // one file, with the keys of the serial model
     net_type again{team, ts::seed{1}};
-    nn::load(again, file);                                       // by any number of workers
+    nn::load(again, file);  // by any number of workers
     // [end]
     const double found = accuracy(team, net, all);
     if (accuracy(team, again, all) != found) throw std::runtime_error("a file that loads into something else");
     for (const at::Tensor& w : again.parameters()) w.mutable_grad().reset();
     accumulated(team, again, all, 20);
-    nn::agree_on_copies(net);                                    // every worker steps the same weights
+    nn::agree_on_copies(net);  // every worker steps the same weights
     if (team.first()) fmt::print("loss {:.6f}, accuracy {:.2f}, as in one process to 1e-9\n", losses.back(), found);
   });
 }

@@ -1,14 +1,15 @@
-// The programs of docs/from-libtorch.md that no other example has, each held against the LibTorch program that it came from.
+// The programs of docs/from-libtorch.md that no other example has, each held against the LibTorch program that it came
+// from.
 #include <tessera/nn/program.hpp>
 #include <tessera/tessera.hpp>
 
-#include <nlohmann/json.hpp>
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/modules/pooling.h>
 #include <torch/optim/adam.h>
+#include <nlohmann/json.hpp>
 
 #include "beside_serial.hpp"
 namespace ts = tessera;
@@ -52,19 +53,23 @@ struct model : ts::axis<2> {};
 using data_model = ts::mesh<data, model>;
 using rows = ts::partition<data_model, ts::blocks<data>, ts::whole, ts::invariant<model>>;
 using samples_type = ts::tensor<rows, ts::shape<batch, ts::dim<20>>, double>;
-using classes_type = ts::tensor<ts::partition<data_model, ts::blocks<data>, ts::invariant<model>>, ts::shape<batch>, std::int64_t>;
+using classes_type =
+    ts::tensor<ts::partition<data_model, ts::blocks<data>, ts::invariant<model>>, ts::shape<batch>, std::int64_t>;
 
 struct perceptron {
   constexpr auto operator()(auto x) const {
     const auto wide = x | nn::named<struct first, nn::linear<64, ts::cut_out<model>>>{} | nn::relu{};
-    const auto narrow = wide | nn::named<struct second, nn::linear<48, ts::cut_in<model>, ts::output_as<rows>>>{} | nn::relu{};
+    const auto narrow =
+        wide | nn::named<struct second, nn::linear<48, ts::cut_in<model>, ts::output_as<rows>>>{} | nn::relu{};
     return narrow | nn::named<struct last, nn::linear<10>>{};
   }
 };
 using perceptron_type = nn::network<perceptron, samples_type>;
-static_assert(ts::traffic<perceptron_type>(ts::bind<batch>(16)).forward.bytes == 2 * (16 * 48 * 8));  // one sum over `model`, both ways
+// one sum over `model`, both ways
+static_assert(ts::traffic<perceptron_type>(ts::bind<batch>(16)).forward.bytes == 2 * (16 * 48 * 8));
 
-std::vector<double> trained(const ts::team<data_model>& team, perceptron_type& net, const at::Tensor& samples, const at::Tensor& classes) {
+std::vector<double> trained(const ts::team<data_model>& team, perceptron_type& net, const at::Tensor& samples,
+                            const at::Tensor& classes) {
   torch::optim::Adam optimizer(net.parameters(), torch::optim::AdamOptions(1e-2));
   std::vector<double> losses;
   for (std::int64_t i = 0; i < samples.size(0); i += 16) {
@@ -86,7 +91,9 @@ at::Tensor warmed(const at::Tensor& u, std::int64_t steps) {  // du/dt = k Δu, 
   at::Tensor v = u;
   for (std::int64_t i = 0; i < steps; ++i) {
     const at::Tensor w = at::constant_pad_nd(v, {1, 1, 1, 1});
-    const auto shifted = [&](std::int64_t y, std::int64_t x) { return w.narrow(0, 1 + y, v.size(0)).narrow(1, 1 + x, v.size(1)); };
+    const auto shifted = [&](std::int64_t y, std::int64_t x) {
+      return w.narrow(0, 1 + y, v.size(0)).narrow(1, 1 + x, v.size(1));
+    };
     v = v + 0.2 * (shifted(-1, 0) + shifted(1, 0) + shifted(0, -1) + shifted(0, 1) - 4 * v);
   }
   return v;
@@ -112,13 +119,16 @@ std::vector<double> searched(at::Tensor& start, const at::Tensor& measured) {  /
 struct row : ts::axis<2> {};
 struct col : ts::axis<2> {};
 using grid = ts::mesh<row, col>;
-constexpr ts::sliding three{3, 1, 1, 1, 1};                                    // kernel, stride, padding before and after, dilation
+// kernel, stride, padding before and after, dilation
+constexpr ts::sliding three{3, 1, 1, 1, 1};
 using plate = ts::partition<grid, ts::blocks<row>, ts::blocks<col>>;
-using with_halo = ts::partition<grid, ts::haloed<ts::blocks<row>, 21, 1, -1, 1>, ts::haloed<ts::blocks<col>, 17, 1, -1, 1>>;
+using with_halo =
+    ts::partition<grid, ts::haloed<ts::blocks<row>, 21, 1, -1, 1>, ts::haloed<ts::blocks<col>, 17, 1, -1, 1>>;
 using field = ts::tensor<plate, ts::shape_of<21, 17>, double>;
 
 using halo = ts::primitive<field, ts::tensor<with_halo, ts::shape_of<21, 17>, double>>;
-static_assert(halo::verb == ts::verb::halo_exchange && halo::cost().total == 2 * (21 + 17) + 4);          // both seams, and corners
+// both seams, and corners
+static_assert(halo::verb == ts::verb::halo_exchange && halo::cost().total == 2 * (21 + 17) + 4);
 static_assert(ts::adjoint<halo>::verb == ts::verb::halo_accumulate && ts::adjoint<halo>::cost().total == 80);
 
 constexpr auto stencil = ts::operation("hw->hw").windowed('h', three).windowed('w', three).linear();
@@ -127,10 +137,13 @@ field warmed(const field& u, std::int64_t steps) {
   const auto step = [](const ts::local_boxes& where, const at::Tensor& box) {
     const ts::local_box& has = where.operands[0];
     const ts::local_box& gives = where.result;
-    const auto missing = [&](int d) { return has.first(d) - (gives.first(d) - 1); };  // what lies beyond the edge of the plate
+    // what lies beyond the edge of the plate
+    const auto missing = [&](int d) { return has.first(d) - (gives.first(d) - 1); };
     const auto behind = [&](int d) { return gives.first(d) + gives.size(d) + 1 - (has.first(d) + has.size(d)); };
     const at::Tensor w = at::constant_pad_nd(box, {missing(1), behind(1), missing(0), behind(0)});
-    const auto shifted = [&](std::int64_t y, std::int64_t x) { return w.narrow(0, 1 + y, gives.size(0)).narrow(1, 1 + x, gives.size(1)); };
+    const auto shifted = [&](std::int64_t y, std::int64_t x) {
+      return w.narrow(0, 1 + y, gives.size(0)).narrow(1, 1 + x, gives.size(1));
+    };
     return shifted(0, 0) + 0.2 * (shifted(-1, 0) + shifted(1, 0) + shifted(0, -1) + shifted(0, 1) - 4 * shifted(0, 0));
   };
   field v = u;
@@ -169,17 +182,14 @@ torch::nn::Sequential built(const nlohmann::json& layers) {
   for (const nlohmann::json& l : layers) {
     const std::string kind = l.at("layer");
     if (kind == "conv")
-      net->push_back(torch::nn::Conv2d(torch::nn::Conv2dOptions(l.at("in"), l.at("out"), l.at("kernel").get<std::int64_t>()).padding(l.at("padding").get<std::int64_t>())));
-    else if (kind == "relu")
-      net->push_back(torch::nn::ReLU());
-    else if (kind == "max_pool")
-      net->push_back(torch::nn::MaxPool2d(l.at("kernel").get<std::int64_t>()));
-    else if (kind == "flatten")
-      net->push_back(torch::nn::Flatten());
-    else if (kind == "linear")
-      net->push_back(torch::nn::Linear(l.at("in"), l.at("out")));
-    else
-      throw std::runtime_error("no layer is called " + kind);
+      net->push_back(
+          torch::nn::Conv2d(torch::nn::Conv2dOptions(l.at("in"), l.at("out"), l.at("kernel").get<std::int64_t>())
+                                .padding(l.at("padding").get<std::int64_t>())));
+    else if (kind == "relu") net->push_back(torch::nn::ReLU());
+    else if (kind == "max_pool") net->push_back(torch::nn::MaxPool2d(l.at("kernel").get<std::int64_t>()));
+    else if (kind == "flatten") net->push_back(torch::nn::Flatten());
+    else if (kind == "linear") net->push_back(torch::nn::Linear(l.at("in"), l.at("out")));
+    else throw std::runtime_error("no layer is called " + kind);
   }
   return net;
 }
@@ -196,23 +206,21 @@ void build(nn::program& p, const nlohmann::json& layers) {
     const std::string kind = l.at("layer");
     const auto number = [&](const char* name) { return l.at(name).get<ts::index_t>(); };
     if (kind == "conv")
-      x = x | nn::conv_layer{.out = number("out"), .kernel = {number("kernel"), number("kernel")}, .padding = {number("padding")}};
-    else if (kind == "relu")
-      x = x | nn::relu{};
-    else if (kind == "max_pool")
-      x = x | nn::max_pool_layer{.kernel = {number("kernel"), number("kernel")}};
-    else if (kind == "flatten")
-      x = x | nn::repartition<channels>{} | nn::flatten{};
-    else if (kind == "linear")
-      x = x | nn::linear_layer{.out = number("out")};
-    else
-      throw std::runtime_error("no layer is called " + kind);
+      x = x | nn::conv_layer{
+                  .out = number("out"), .kernel = {number("kernel"), number("kernel")}, .padding = {number("padding")}};
+    else if (kind == "relu") x = x | nn::relu{};
+    else if (kind == "max_pool") x = x | nn::max_pool_layer{.kernel = {number("kernel"), number("kernel")}};
+    else if (kind == "flatten") x = x | nn::repartition<channels>{} | nn::flatten{};
+    else if (kind == "linear") x = x | nn::linear_layer{.out = number("out")};
+    else throw std::runtime_error("no layer is called " + kind);
   }
   p.output(x);
 }
 // [end]
 
-double largest(const std::vector<double>& a, const std::vector<double>& b) { return largest(at::tensor(a, at::kDouble), at::tensor(b, at::kDouble)); }
+double largest(const std::vector<double>& a, const std::vector<double>& b) {
+  return largest(at::tensor(a, at::kDouble), at::tensor(b, at::kDouble));
+}
 
 double perceptrons(const ts::team<grid>& workers) {
   const auto team = workers.over<data_model>();
@@ -239,8 +247,8 @@ double heat(const ts::team<grid>& team) {
   const auto later = warmed(u, 12);
   const auto v = ts::take<field>(team, at::cos(measured));
   later.local().backward(v.local());
-  const double there = ts::pairing(later, v);       // ⟨F u, v⟩
-  const double back = ts::pairing(u, u.grad());     // ⟨u, F* v⟩
+  const double there = ts::pairing(later, v);    // ⟨F u, v⟩
+  const double back = ts::pairing(u, u.grad());  // ⟨u, F* v⟩
   // [end]
   return std::max({far, largest(ts::global(start), serial.detach()), std::abs(there - back)});
 }
@@ -282,6 +290,10 @@ int main(int argc, char** argv) {
   return ts::launch<grid>(argc, argv, [](ts::team<grid>& team) {
     const double far = std::max({perceptrons(team), heat(team), networks_of_a_file(team)});
     if (!(far <= 1e-12)) throw std::runtime_error(fmt::format("a program differs from one process by {}", far));
-    if (team.first()) fmt::print("a perceptron, warmth and a network from a file agree with one process\nlargest difference from serial: {:.2e}\n", far);
+    if (team.first())
+      fmt::print(
+          "a perceptron, warmth and a network from a file agree with one process\nlargest difference from serial: "
+          "{:.2e}\n",
+          far);
   });
 }

@@ -1,4 +1,5 @@
-// Tessera inside an MPI code: an MPI_Init of its own, its Cartesian communicator, its fields in plain arrays with ghosts (mpirun -np 4).
+// Tessera inside an MPI code: an MPI_Init of its own, its Cartesian communicator, its fields in plain arrays with
+// ghosts (mpirun -np 4).
 #include <tessera/comm/from_cartesian.hpp>
 #include <tessera/tessera.hpp>
 
@@ -9,24 +10,27 @@ namespace ts = tessera;
 // [types]
 struct y : ts::axis<2> {};
 struct x : ts::axis<2> {};
-using plane = ts::mesh<y, x>;                                    // the dimensions of the communicator, in MPI's order
-constexpr ts::index_t rows = 11, columns = 7;                    // of the whole field; parts of 6 and 5 rows, 4 and 3 columns
+using plane = ts::mesh<y, x>;  // the dimensions of the communicator, in MPI's order
+// of the whole field; parts of 6 and 5 rows, 4 and 3 columns
+constexpr ts::index_t rows = 11, columns = 7;
 using shape = ts::shape_of<1, 1, rows, columns>;
 using field = ts::tensor<ts::partition<plane, ts::whole, ts::whole, ts::blocks<y>, ts::blocks<x>>, shape, double>;
 
 // What a 3 x 3 stencil reads: a ring along y, ends along x. Beyond an end nothing is held.
-using smoothing = ts::nn::conv<1, ts::kernel<3, 3>, ts::padding<1>, ts::padding_mode<ts::boundary::periodic, ts::boundary::zero>, ts::no_bias>;
+using smoothing = ts::nn::conv<1, ts::kernel<3, 3>, ts::padding<1>,
+                               ts::padding_mode<ts::boundary::periodic, ts::boundary::zero>, ts::no_bias>;
 constexpr ts::layer_plan stencil = smoothing::plan(ts::value_of<field>);
-using with_ghosts = ts::tensor<ts::partition<plane, ts::whole, ts::whole,
-                                             ts::haloed<ts::blocks<y>, rows, 1, -1, 1, 1, ts::boundary::periodic>,
-                                             ts::haloed<ts::blocks<x>, columns, 1, -1, 1>>, shape, double>;
+using with_ghosts = ts::tensor<
+    ts::partition<plane, ts::whole, ts::whole, ts::haloed<ts::blocks<y>, rows, 1, -1, 1, 1, ts::boundary::periodic>,
+                  ts::haloed<ts::blocks<x>, columns, 1, -1, 1>>,
+    shape, double>;
 static_assert(stencil.used() == ts::value_of<with_ghosts>.layout);
 // [end]
 
 // [array]
 /// A field as this code keeps it: an array with a frame of ghosts, one wide, whatever the process.
 struct plain_field {
-  ts::index_t height, width;                                     // without ghosts
+  ts::index_t height, width;  // without ghosts
   std::vector<double> u = std::vector<double>(static_cast<std::size_t>((height + 2) * (width + 2)));
 
   double& at(ts::index_t i, ts::index_t j) { return u[static_cast<std::size_t>((i + 1) * (width + 2) + j + 1)]; }
@@ -53,7 +57,8 @@ at::Tensor smoothed(const at::Tensor& u, const at::Tensor& weight) {
 /// A part of the field on a Cartesian communicator; whether all is as in one process.
 bool on_a_grid(MPI_Comm communicator) {
   // [grid]
-  const auto grid = ts::from_cartesian<plane>(communicator);     // refuses another grid; neighbours as MPI_Cart_shift finds them
+  // refuses another grid; neighbours as MPI_Cart_shift finds them
+  const auto grid = ts::from_cartesian<plane>(communicator);
   const ts::team<plane> workers = grid.workers();
   const ts::box mine = ts::box_of(ts::value_of<field>.layout, workers.rank());  // [0,1) [0,1) [0,6) [4,7)
   const bool ends_left = grid.neighbour<x>(-1) == MPI_PROC_NULL, ends_right = grid.neighbour<x>(1) == MPI_PROC_NULL;
@@ -63,13 +68,17 @@ bool on_a_grid(MPI_Comm communicator) {
     for (ts::index_t j = 0; j < u.width; ++j) u.at(i, j) = value(mine[2].lo + i, mine[3].lo + j);
 
   // [ghosts]
-  // The ghosts come straight into the array: the exchange reads its inside and writes its frame, and copies nothing else.
+  // The ghosts come straight into the array: the exchange reads its inside and writes its frame, and copies nothing
+  // else.
   const at::Tensor inside = u.view(0, 0, u.height, u.width);
-  const at::Tensor framed = u.view(-1, ends_left ? 0 : -1, u.height + 2, u.width + (ends_left ? 0 : 1) + (ends_right ? 0 : 1));
+  const at::Tensor framed =
+      u.view(-1, ends_left ? 0 : -1, u.height + 2, u.width + (ends_left ? 0 : 1) + (ends_right ? 0 : 1));
   static constexpr ts::change fill = ts::change_between(ts::value_of<field>.layout, ts::value_of<with_ghosts>.layout);
   for (const ts::phase& one : ts::phases_of(fill))
-    workers.state()->bound(one, ts::element::float64)
-        ->start(ts::detail::region_of(inside, ts::element::float64), ts::detail::region_of(framed, ts::element::float64), {}, true)
+    workers.state()
+        ->bound(one, ts::element::float64)
+        ->start(ts::detail::region_of(inside, ts::element::float64),
+                ts::detail::region_of(framed, ts::element::float64), {}, true)
         .finish();
   // [end]
 
@@ -80,11 +89,13 @@ bool on_a_grid(MPI_Comm communicator) {
   const net_type net{workers, ts::seed{7}};
   const auto held = ts::assume<with_ghosts>(workers, framed);
   const field result = net(held);
-  inside.copy_(result.local().detach());                         // and back: the field is one step further
+  inside.copy_(result.local().detach());  // and back: the field is one step further
   // [end]
   const at::Tensor weight = ts::nn::state_of(net).at("0.weight");
   at::Tensor serial = whole_field();
-  const auto part = [&](const at::Tensor& all) { return all.slice(2, mine[2].lo, mine[2].hi).slice(3, mine[3].lo, mine[3].hi); };
+  const auto part = [&](const at::Tensor& all) {
+    return all.slice(2, mine[2].lo, mine[2].hi).slice(3, mine[3].lo, mine[3].hi);
+  };
   bool right = at::allclose(inside, part(smoothed(serial, weight)), 1e-12, 1e-12);
 
   // [gradient]
@@ -94,7 +105,7 @@ bool on_a_grid(MPI_Comm communicator) {
   field begin = ts::assume<field>(workers, part(serial).clone());
   begin.requires_grad();
   begin.local().mutable_grad() = collects;
-  const ts::nn::sequential<field, smoothing> step{net.at()};     // the same weights
+  const ts::nn::sequential<field, smoothing> step{net.at()};  // the same weights
   const field end = step(begin);
   ts::sum(end * end).backward();
   // [end]
@@ -119,7 +130,8 @@ bool on_some(MPI_Comm world) {
   using numbers = ts::tensor<ts::partition<line, ts::blocks<along>>, ts::shape_of<8>, double>;
   bool right = false;
   {
-    const ts::team<line> workers(std::make_shared<ts::mpi_transport>(boost::mpi::communicator(some, boost::mpi::comm_attach)));
+    const ts::team<line> workers(
+        std::make_shared<ts::mpi_transport>(boost::mpi::communicator(some, boost::mpi::comm_attach)));
     const auto all = ts::take<numbers>(workers, at::arange(8, at::kDouble));
     const auto total = ts::all_reduce<ts::partition<line, ts::invariant<along>>>(ts::sum(all));
     right = workers.rank() == 2 - rank && ts::value(total) == 28;
@@ -147,7 +159,7 @@ int main(int argc, char** argv) {
     MPI_Cart_create(MPI_COMM_WORLD, 2, extents, rings, 1, &communicator);
     right = on_a_grid(communicator) && on_some(MPI_COMM_WORLD);  // teams end before MPI does
     MPI_Comm_free(&communicator);
-  } catch (const std::exception& e) {                            // nobody waits for a process that threw
+  } catch (const std::exception& e) {  // nobody waits for a process that threw
     fmt::print(stderr, "{}\n", e.what());
     MPI_Abort(MPI_COMM_WORLD, 1);
   }

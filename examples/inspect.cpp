@@ -1,4 +1,5 @@
-// What can be seen of a partition, a plan and a network before anything runs: text, JSON and pictures. No LibTorch, no MPI.
+// What can be seen of a partition, a plan and a network before anything runs: text, JSON and pictures. No LibTorch, no
+// MPI.
 #include <tessera/functions.hpp>
 #include <tessera/inspect/inspect.hpp>
 
@@ -15,8 +16,9 @@ struct batch : ts::dyn {};
 using image = ts::partition<grid, ts::whole, ts::whole, ts::blocks<row>, ts::blocks<col>>;
 using channels = ts::partition<grid, ts::whole, ts::blocks<row, col>, ts::whole, ts::whole>;
 using pixels = ts::tensor<image, ts::shape<batch, ts::dim<1>, ts::dim<8>, ts::dim<8>>, double>;
-using digits = ts::sequential<pixels, ts::nn::conv<6, ts::kernel<3, 3>, ts::padding<1, 1>>, ts::nn::relu, ts::nn::max_pool<ts::kernel<2, 2>>,
-                           ts::nn::repartition<channels>, ts::nn::flatten, ts::nn::linear<32>, ts::nn::relu, ts::nn::linear<10>>;
+using digits = ts::sequential<pixels, ts::nn::conv<6, ts::kernel<3, 3>, ts::padding<1, 1>>, ts::nn::relu,
+                              ts::nn::max_pool<ts::kernel<2, 2>>, ts::nn::repartition<channels>, ts::nn::flatten,
+                              ts::nn::linear<32>, ts::nn::relu, ts::nn::linear<10>>;
 
 // Two depths, joined: what skips lives until it is read.
 template <ts::index_t Out>
@@ -33,7 +35,8 @@ struct two_depths {
     const auto wide = x | ts::nn::named<struct encoder, residual<8>>{};
     const auto deep = wide | ts::nn::max_pool<ts::kernel<2, 2>>{} | ts::nn::named<struct bottom, residual<16>>{};
     const auto small = wide | ts::nn::conv<8, ts::kernel<2, 2>, ts::stride<2, 2>>{};
-    const auto mask = ts::concat<1>(small, deep) | ts::nn::named<struct decoder, residual<8>>{} | ts::nn::conv<1, ts::kernel<1, 1>>{};
+    const auto mask =
+        ts::concat<1>(small, deep) | ts::nn::named<struct decoder, residual<8>>{} | ts::nn::conv<1, ts::kernel<1, 1>>{};
     return ts::flows{mask, deep};
   }
 };
@@ -41,9 +44,11 @@ using colours = ts::tensor<image, ts::shape<batch, ts::dim<3>, ts::dim<32>, ts::
 using masks = ts::network<two_depths, colours>;
 
 using spread = ts::tensor<ts::partition<grid, ts::blocks<row>, ts::blocks<col>>, ts::shape_of<12, 10>, float>;
-using around = ts::tensor<ts::partition<grid, ts::haloed<ts::blocks<row>, 12, 1, -1, 1>, ts::haloed<ts::blocks<col>, 10, 1, -1, 1>>,
-                          ts::shape_of<12, 10>, float>;
-using terms = ts::tensor<ts::partition<grid, ts::blocks<row>, ts::whole, ts::partial<col>>, ts::shape_of<12, 10>, float>;
+using around = ts::tensor<
+    ts::partition<grid, ts::haloed<ts::blocks<row>, 12, 1, -1, 1>, ts::haloed<ts::blocks<col>, 10, 1, -1, 1>>,
+    ts::shape_of<12, 10>, float>;
+using terms =
+    ts::tensor<ts::partition<grid, ts::blocks<row>, ts::whole, ts::partial<col>>, ts::shape_of<12, 10>, float>;
 
 /// Writes a picture into the folder that the program was given, if any.
 void save(const char* folder, const std::string& name, const std::string& svg) {

@@ -1,4 +1,5 @@
-// The programs of docs/adding-operations.md: an operation, a primitive and a layer of one's own, each held against one process.
+// The programs of docs/adding-operations.md: an operation, a primitive and a layer of one's own, each held against one
+// process.
 
 // [what_all_three_share]
 #include <tessera/tessera.hpp>
@@ -18,7 +19,8 @@ scores attention(const scores& s) {
   return ts::apply<causal>(
       [](const ts::local_boxes& where, const at::Tensor& x) {
         const ts::local_box& mine = where.operands[0];
-        const at::Tensor queries = at::arange(mine.first(0), mine.first(0) + mine.size(0)).unsqueeze(1);  // their global indices
+        // their global indices
+        const at::Tensor queries = at::arange(mine.first(0), mine.first(0) + mine.size(0)).unsqueeze(1);
         const at::Tensor keys = at::arange(mine.extents[1]);
         return at::softmax(x.masked_fill(keys > queries, -1e30), 1);
       },
@@ -49,7 +51,8 @@ constexpr auto scaled = ts::operation("nf,f->nf").multilinear();
 struct gain {
   static constexpr const char* name = "gain";
   static constexpr ts::layer_plan plan(const ts::tensor_value& x) {
-    return ts::plan_operation(scaled, x.layout, ts::own_parameter{.name = "weight", .initial = ts::init::uniform(-1, 1)});
+    return ts::plan_operation(scaled, x.layout,
+                              ts::own_parameter{.name = "weight", .initial = ts::init::uniform(-1, 1)});
   }
   static at::Tensor forward(const ts::nn::call& c) { return c.operand() * (1 + c.weight(0)); }
 };
@@ -80,7 +83,7 @@ struct film {
       if (x.layout.roles[a].kind == ts::role::cut && x.layout.roles[a].dimension == 1) w.used.cut_by(1, a);
     w.stored = ts::stored_form(w.used);
     w.initial = ts::init::usual(y.layout.dims[1].extent);
-    w.serial.factors = 2;                                             // [2, f, c] is [2 · f, c] in the serial model
+    w.serial.factors = 2;  // [2, f, c] is [2 · f, c] in the serial model
     ts::static_vector<ts::operand, 4> operands;
     for (const ts::layout& each : {x.layout, y.layout, w.used}) operands.push({each});
     const ts::inferred z = ts::infer(modulate, operands);
@@ -111,7 +114,7 @@ int main(int argc, char** argv) {
     };
 
     const at::Tensor s = at::sin(at::arange(100, at::kDouble)).view({10, 10}).set_requires_grad(true);
-    auto cut = ts::take<scores>(team, s);                             // 10 queries over 4 workers: 3 2 3 2
+    auto cut = ts::take<scores>(team, s);  // 10 queries over 4 workers: 3 2 3 2
     cut.requires_grad();
     const auto a = attention(cut);
     ts::sum(a * a).backward();
@@ -125,10 +128,10 @@ int main(int argc, char** argv) {
     same("the transposed cut", ts::global(ts::apply<over_the_root>(x)), m);
     const double there = ts::pairing(ts::apply<over_the_root>(x), y);
     const double back = ts::pairing(x, ts::apply<ts::adjoint<over_the_root>>(y));
-    same("the adjoint", at::tensor(there), at::tensor(back));         // ⟨F x, y⟩ = ⟨x, F* y⟩
+    same("the adjoint", at::tensor(there), at::tensor(back));  // ⟨F x, y⟩ = ⟨x, F* y⟩
 
     net_type net{team, ts::seed{1}};
-    const auto weights = ts::nn::state_of(net);                       // global tensors, under the serial network's keys
+    const auto weights = ts::nn::state_of(net);  // global tensors, under the serial network's keys
     const at::Tensor samples = at::sin(at::arange(42, at::kDouble)).view({7, 6});
     const auto out = net(ts::take<net_type::input>(team, samples));
     same("the network", ts::global(out), serial_net(samples, weights));
@@ -143,7 +146,7 @@ int main(int argc, char** argv) {
     });
 
     film_type modulated{team, ts::seed{1}};
-    const auto state = ts::nn::state_of(modulated);                    // "0.weight" [12, 3] and "0.samples"
+    const auto state = ts::nn::state_of(modulated);  // "0.weight" [12, 3] and "0.samples"
     const at::Tensor by = at::cos(at::arange(21, at::kDouble)).view({7, 3});
     const auto z = modulated(ts::take<net_type::input>(team, samples), ts::take<conditions>(team, by));
     const auto both = at::linear(by, state.at("0.weight")).chunk(2, 1);

@@ -1,4 +1,5 @@
-// What each layer of a network takes while it trains: time, bytes and memory on all workers, as a table and as a Chrome trace.
+// What each layer of a network takes while it trains: time, bytes and memory on all workers, as a table and as a Chrome
+// trace.
 #include <tessera/inspect/profile.hpp>
 #include <tessera/tessera.hpp>
 
@@ -23,8 +24,9 @@ struct residual {
     return relu(x + (x | three{} | ts::nn::relu{} | three{}));
   }
 };
-using net_type = ts::nn::sequential<pixels, ts::nn::conv<8, ts::kernel<3, 3>, ts::padding<1, 1>>, residual<8>, ts::nn::max_pool<ts::kernel<4, 4>>,
-                                    ts::nn::repartition<channels>, ts::nn::flatten, ts::nn::linear<10>>;
+using net_type = ts::nn::sequential<pixels, ts::nn::conv<8, ts::kernel<3, 3>, ts::padding<1, 1>>, residual<8>,
+                                    ts::nn::max_pool<ts::kernel<4, 4>>, ts::nn::repartition<channels>, ts::nn::flatten,
+                                    ts::nn::linear<10>>;
 
 int main(int argc, char** argv) {
   return ts::launch<grid>(argc, argv, [&](ts::team<grid>& team) {

@@ -2,7 +2,7 @@
 #include <tessera/tessera.hpp>
 namespace ts = tessera;
 
-struct data : ts::axis<2> {};                                  // two workers share the batch
+struct data : ts::axis<2> {};  // two workers share the batch
 using pair = ts::mesh<data>;
 struct batch : ts::dyn {};
 using samples = ts::tensor<ts::partition<pair, ts::blocks<data>, ts::whole>, ts::shape<batch, ts::dim<4>>>;
@@ -15,7 +15,7 @@ int main(int argc, char** argv) {
     const auto x = ts::take<samples>(team, at::sin(at::arange(28)).view({7, 4}).to(at::kFloat));  // 7 samples: 4 and 3
     const auto y = ts::take<labels>(team, at::arange(7).remainder(3));
     const auto loss = ts::nn::cross_entropy(net(x), y);
-    loss.backward();                                           // gradients of the weights are summed over data
+    loss.backward();  // gradients of the weights are summed over data
     if (team.first()) fmt::print("loss {}\n", ts::value(loss));
   });
 }

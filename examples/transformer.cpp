@@ -1,4 +1,5 @@
-// A pre-norm transformer block, tensor parallel over heads and data parallel over samples, held against one process: forward, gradients, five steps.
+// A pre-norm transformer block, tensor parallel over heads and data parallel over samples, held against one process:
+// forward, gradients, five steps.
 #include <tessera/tessera.hpp>
 
 #include <torch/nn/modules/linear.h>
@@ -15,17 +16,22 @@ struct batch : ts::dyn {};
 
 // [serial]
 struct serial_block : torch::nn::Module {  // 6 heads of 4 features, 2 of them to one key
-  torch::nn::LayerNorm before_attention = register_module("before_attention", torch::nn::LayerNorm(torch::nn::LayerNormOptions({12})));
+  torch::nn::LayerNorm before_attention =
+      register_module("before_attention", torch::nn::LayerNorm(torch::nn::LayerNormOptions({12})));
   torch::nn::Linear qkv = register_module("qkv", torch::nn::Linear(12, 24 + 12 + 12));
   torch::nn::Linear mixed = register_module("mixed", torch::nn::Linear(24, 12));
-  torch::nn::LayerNorm before_gate = register_module("before_gate", torch::nn::LayerNorm(torch::nn::LayerNormOptions({12})));
+  torch::nn::LayerNorm before_gate =
+      register_module("before_gate", torch::nn::LayerNorm(torch::nn::LayerNormOptions({12})));
   torch::nn::Linear gated = register_module("gated", torch::nn::Linear(12, 2 * 24));
   torch::nn::Linear down = register_module("down", torch::nn::Linear(24, 12));
 
   at::Tensor forward(const at::Tensor& x) {
-    const auto by_head = [](const at::Tensor& t, std::int64_t times) { return t.unflatten(-1, {-1, 4}).transpose(1, 2).repeat_interleave(times, 1); };
+    const auto by_head = [](const at::Tensor& t, std::int64_t times) {
+      return t.unflatten(-1, {-1, 4}).transpose(1, 2).repeat_interleave(times, 1);
+    };
     const auto parts = qkv(before_attention(x)).split_with_sizes({24, 12, 12}, -1);
-    const at::Tensor a = at::scaled_dot_product_attention(by_head(parts[0], 1), by_head(parts[1], 2), by_head(parts[2], 2), std::nullopt, 0, true);
+    const at::Tensor a = at::scaled_dot_product_attention(by_head(parts[0], 1), by_head(parts[1], 2),
+                                                          by_head(parts[2], 2), std::nullopt, 0, true);
     const at::Tensor y = x + mixed(a.transpose(1, 2).flatten(-2));
     const auto both = gated(before_gate(y)).chunk(2, -1);
     return y + down(at::silu(both[0]) * both[1]);
@@ -53,16 +59,20 @@ struct block {
 
 using sequences = ts::tensor<stream, ts::shape<batch, ts::dim<7>, ts::dim<12>>, double>;
 using net_type = nn::network<block<12, 6, 3>, sequences>;  // three groups of two heads over two workers: 2 1
-static_assert(ts::traffic<net_type>(ts::bind<batch>(4)).forward.bytes == 2 * (4 * 7 * 12 * 8) * 2);  // two sums over `model`, both ways
+// two sums over `model`, both ways
+static_assert(ts::traffic<net_type>(ts::bind<batch>(4)).forward.bytes == 2 * (4 * 7 * 12 * 8) * 2);
 // [end]
 
 int main(int argc, char** argv) {
   return ts::launch<grid>(argc, argv, [](ts::team<grid>& team) {
     serial_block serial;
-    const double far = apart_in_five_steps<net_type>(team, serial, torch::optim::SGDOptions(0.05).momentum(0.9), [](int step) {
-      return at::sin(at::arange(3 * 7 * 12, at::kDouble) * (1 + step)).view({3, 7, 12});
-    });
-    if (!(far <= 1e-12)) throw std::runtime_error(fmt::format("a transformer block differs from one process by {}", far));
-    if (team.first()) fmt::print("a transformer block agrees with one process over five steps\nlargest difference from serial: {:.2e}\n", far);
+    const double far = apart_in_five_steps<net_type>(
+        team, serial, torch::optim::SGDOptions(0.05).momentum(0.9),
+        [](int step) { return at::sin(at::arange(3 * 7 * 12, at::kDouble) * (1 + step)).view({3, 7, 12}); });
+    if (!(far <= 1e-12))
+      throw std::runtime_error(fmt::format("a transformer block differs from one process by {}", far));
+    if (team.first())
+      fmt::print(
+          "a transformer block agrees with one process over five steps\nlargest difference from serial: {:.2e}\n", far);
   });
 }

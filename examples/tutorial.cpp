@@ -21,7 +21,7 @@ void expect(bool holds, const char* what) {
 // [mesh]
 struct row : ts::axis<2> {};
 struct col : ts::axis<2> {};
-using grid = ts::mesh<row, col>;           // world ranks 0 1 / 2 3
+using grid = ts::mesh<row, col>;  // world ranks 0 1 / 2 3
 
 static_assert(grid::value.size() == 4);
 // [end]
@@ -35,29 +35,34 @@ void covers() {
   };
   shows(parts(std::type_identity<ts::whole>{}), "[0,10)");
   shows(parts(std::type_identity<ts::blocks<row>>{}), "[0,5) [5,10)");
-  shows(parts(std::type_identity<ts::blocks<row, col>>{}), "[0,3) [3,5) [5,8) [8,10)");         // by row, then each part by col
-  shows(parts(std::type_identity<ts::blocks<both>>{}), "[0,3) [3,6) [6,8) [8,10)");             // by both at once
+  // by row, then each part by col
+  shows(parts(std::type_identity<ts::blocks<row, col>>{}), "[0,3) [3,5) [5,8) [8,10)");
+  shows(parts(std::type_identity<ts::blocks<both>>{}), "[0,3) [3,6) [6,8) [8,10)");              // by both at once
   shows(parts(std::type_identity<ts::lengths<row, ts::dim<3>, ts::dim<7>>>{}), "[0,3) [3,10)");  // as you say
-  shows(parts(std::type_identity<ts::grains<4, row>>{}), "[0,8) [8,10)");                       // units of 4 stay together
-  shows(parts(std::type_identity<ts::rotated<ts::blocks<both>, 1>>{}), "[3,6) [6,8) [8,10) [0,3)");   // dealt one further
-  shows(parts(std::type_identity<ts::haloed<ts::blocks<row>, 10, 1, -1, 1>>{}), "[0,6) [4,10)");      // what a kernel of 3 needs
+  // units of 4 stay together
+  shows(parts(std::type_identity<ts::grains<4, row>>{}), "[0,8) [8,10)");
+  // dealt one further
+  shows(parts(std::type_identity<ts::rotated<ts::blocks<both>, 1>>{}), "[3,6) [6,8) [8,10) [0,3)");
+  // what a kernel of 3 needs
+  shows(parts(std::type_identity<ts::haloed<ts::blocks<row>, 10, 1, -1, 1>>{}), "[0,6) [4,10)");
   // [end]
 }
 
 // [partitions]
-using tiles   = ts::partition<grid, ts::blocks<row>, ts::blocks<col>>;              // each worker a tile of its own
-using rows    = ts::partition<grid, ts::blocks<row>, ts::whole>;                    // col: replicate, the default
-using terms   = ts::partition<grid, ts::blocks<row>, ts::whole, ts::partial<col>>;  // the two of a row add up
+using tiles = ts::partition<grid, ts::blocks<row>, ts::blocks<col>>;              // each worker a tile of its own
+using rows = ts::partition<grid, ts::blocks<row>, ts::whole>;                     // col: replicate, the default
+using terms = ts::partition<grid, ts::blocks<row>, ts::whole, ts::partial<col>>;  // the two of a row add up
 using columns = ts::partition<grid, ts::whole, ts::blocks<col>>;
-using weights = ts::partition<grid, ts::whole, ts::whole, ts::invariant<row, col>>; // equal, and all use them alike
-using rooted  = ts::partition<grid, ts::whole, ts::blocks<col>, ts::on<row>>;       // only row 0 holds it
+using weights = ts::partition<grid, ts::whole, ts::whole, ts::invariant<row, col>>;  // equal, and all use them alike
+using rooted = ts::partition<grid, ts::whole, ts::blocks<col>, ts::on<row>>;         // only row 0 holds it
 // [end]
 
 void partitions() {
   // [texts]
   shows(ts::text_of<ts::tensor<tiles, ts::shape_of<5, 7>>>(),
         "5x7 over row 2 x col 2 = blocks(row) [0,3) [3,5), blocks(col) [0,4) [4,7)");
-  shows(ts::text_of<ts::tensor<terms, ts::shape_of<5, 7>>>(), "5x7 over row 2 x col 2 = blocks(row) [0,3) [3,5), whole; partial(col)");
+  shows(ts::text_of<ts::tensor<terms, ts::shape_of<5, 7>>>(),
+        "5x7 over row 2 x col 2 = blocks(row) [0,3) [3,5), whole; partial(col)");
   shows(ts::picture(ts::value_of<ts::tensor<tiles, ts::shape_of<5, 7>>>.layout),
         "    0  0  0  0  1  1  1\n"
         "    0  0  0  0  1  1  1\n"
@@ -69,12 +74,14 @@ void partitions() {
 
 void tensors(const ts::team<grid>& team) {
   // [tensors]
-  struct batch : ts::dyn {};                                        // known at run time; its name says which extents are one
-  using table = ts::tensor<tiles, ts::shape<batch, ts::dim<7>>, double>;   // float unless said
+  // known at run time; its name says which extents are one
+  struct batch : ts::dyn {};
+  using table = ts::tensor<tiles, ts::shape<batch, ts::dim<7>>, double>;  // float unless said
 
-  const at::Tensor numbers = at::arange(35, at::kDouble).view({5, 7});     // every worker has it, from a file perhaps
-  const table x = ts::take<table>(team, numbers);                          // my part; nothing moves
-  const table y = ts::assume<table>(team, x.local() * 2, ts::bind<batch>(5));   // boxes that workers have: my part is mine
+  const at::Tensor numbers = at::arange(35, at::kDouble).view({5, 7});  // every worker has it, from a file perhaps
+  const table x = ts::take<table>(team, numbers);                       // my part; nothing moves
+  // boxes that workers have: my part is mine
+  const table y = ts::assume<table>(team, x.local() * 2, ts::bind<batch>(5));
   expect(x.local().size(0) == (team.coordinate<row>() == 0 ? 3 : 2), "a box");
   expect(at::equal(ts::global(y), 2 * numbers), "the global tensor, on every worker");
   // [end]
@@ -83,15 +90,15 @@ void tensors(const ts::team<grid>& team) {
 // [verbs]
 using gather = ts::primitive<ts::tensor<tiles, ts::shape_of<8, 6>>, ts::tensor<rows, ts::shape_of<8, 6>>>;
 static_assert(gather::verb == ts::verb::all_gather);
-static_assert(gather::cost().busiest == 4 * 3);                    // elements: the other tile of my row
-static_assert(gather::cost().total == gather::cost().lower_bound);   // and nothing else
-static_assert(gather::adjoint::verb == ts::verb::reduce_scatter);    // from terms to tiles
+static_assert(gather::cost().busiest == 4 * 3);                     // elements: the other tile of my row
+static_assert(gather::cost().total == gather::cost().lower_bound);  // and nothing else
+static_assert(gather::adjoint::verb == ts::verb::reduce_scatter);   // from terms to tiles
 
 using copies = ts::partition<grid, ts::whole, ts::whole>;
 using use = ts::primitive<ts::tensor<weights, ts::shape_of<8, 6>>, ts::tensor<copies, ts::shape_of<8, 6>>>;
-static_assert(use::verb == ts::verb::copy_in && use::cost().total == 0);   // using stored weights is free,
-static_assert(use::adjoint::verb == ts::verb::all_reduce);                 // summing their gradient is not
-static_assert(use::adjoint::cost().busiest == 2 * 36);                     // ¾ of 48 to add them up, ¾ to tell all
+static_assert(use::verb == ts::verb::copy_in && use::cost().total == 0);  // using stored weights is free,
+static_assert(use::adjoint::verb == ts::verb::all_reduce);                // summing their gradient is not
+static_assert(use::adjoint::cost().busiest == 2 * 36);                    // ¾ of 48 to add them up, ¾ to tell all
 // [end]
 
 void verbs(const ts::team<grid>& team) {
@@ -99,24 +106,26 @@ void verbs(const ts::team<grid>& team) {
   // [verb-calls]
   auto x = ts::take<ts::tensor<tiles, ts::shape_of<5, 7>, double>>(team, numbers);
   x.requires_grad();
-  const auto y = ts::all_gather<rows>(x);                  // insists on its name
-  const auto z = ts::to<columns>(x);                       // finds the verbs itself: an all_gather over row
+  const auto y = ts::all_gather<rows>(x);  // insists on its name
+  const auto z = ts::to<columns>(x);       // finds the verbs itself: an all_gather over row
 
-  ts::sum(y * y).backward();                               // through the verb: x.grad() is 2x, though two workers hold each y
+  // through the verb: x.grad() is 2x, though two workers hold each y
+  ts::sum(y * y).backward();
   // [end]
   expect(at::equal(ts::global(x.grad()), 2 * numbers), "the gradient");
 
   // [halves]
-  auto later = ts::start<columns>(x);                      // the exchange goes on
-  const auto squares = x * x;                              // while other work is done
-  const auto there = ts::finish(std::move(later));         // what to<columns>(x) gives, with its gradient
+  auto later = ts::start<columns>(x);               // the exchange goes on
+  const auto squares = x * x;                       // while other work is done
+  const auto there = ts::finish(std::move(later));  // what to<columns>(x) gives, with its gradient
   // [end]
   expect(at::equal(there.local(), z.local()) && at::equal(squares.local(), x.local() * x.local()), "halves");
 
   // [ring]
   using strips = ts::tensor<ts::partition<grid, ts::whole, ts::blocks<row>>, ts::shape_of<5, 6>, double>;
   const auto mine = ts::take<strips>(team, numbers.narrow(1, 0, 6));
-  const auto next = ts::shift<row>(mine);                  // what the next coordinate holds; the last one gets the first part
+  // what the next coordinate holds; the last one gets the first part
+  const auto next = ts::shift<row>(mine);
   // [end]
   expect(at::equal(y.local(), numbers.narrow(0, 3 * team.coordinate<row>(), 3 - team.coordinate<row>())), "rows");
   expect(at::equal(z.local(), numbers.narrow(1, 4 * team.coordinate<col>(), 4 - team.coordinate<col>())), "columns");
@@ -127,14 +136,18 @@ void local_operations(const ts::team<grid>& team) {
   const at::Tensor numbers = at::sin(at::arange(35, at::kDouble)).view({5, 7});
   const at::Tensor factors = at::cos(at::arange(28, at::kDouble)).view({7, 4});
   // [local]
-  using activations = ts::tensor<tiles, ts::shape_of<5, 7>, double>;                                    // 7 features over col
-  using stored = ts::tensor<ts::partition<grid, ts::blocks<col>, ts::whole, ts::invariant<row>>, ts::shape_of<7, 4>, double>;   // a weight
-  using weight = ts::tensor<ts::partition<grid, ts::blocks<col>, ts::whole>, ts::shape_of<7, 4>, double>;   // in use: cut alike
+  // 7 features over col
+  using activations = ts::tensor<tiles, ts::shape_of<5, 7>, double>;
+  // a weight
+  using stored =
+      ts::tensor<ts::partition<grid, ts::blocks<col>, ts::whole, ts::invariant<row>>, ts::shape_of<7, 4>, double>;
+  // in use: cut alike
+  using weight = ts::tensor<ts::partition<grid, ts::blocks<col>, ts::whole>, ts::shape_of<7, 4>, double>;
   const auto x = ts::take<activations>(team, numbers);
-  const auto w = ts::copy_in<weight::partition_type>(ts::take<stored>(team, factors));   // moves nothing
-  const auto y = ts::matmul(x, w);                         // summed over a cut dimension: terms
+  const auto w = ts::copy_in<weight::partition_type>(ts::take<stored>(team, factors));  // moves nothing
+  const auto y = ts::matmul(x, w);  // summed over a cut dimension: terms
   static_assert(std::is_same_v<decltype(y), const ts::tensor<terms, ts::shape_of<5, 4>, double>>);
-  const auto z = ts::relu(ts::all_reduce<rows>(y));        // whole values from here on
+  const auto z = ts::relu(ts::all_reduce<rows>(y));  // whole values from here on
   // [end]
   expect(at::allclose(ts::global(z), at::relu(at::matmul(numbers, factors)), 1e-13, 1e-13), "a product");
 
@@ -147,12 +160,13 @@ void local_operations(const ts::team<grid>& team) {
 
 // [network]
 struct batch : ts::dyn {};
-using image    = ts::partition<grid, ts::whole, ts::whole, ts::blocks<row>, ts::blocks<col>>;   // batch, channels, height, width
+// batch, channels, height, width
+using image = ts::partition<grid, ts::whole, ts::whole, ts::blocks<row>, ts::blocks<col>>;
 using channels = ts::partition<grid, ts::whole, ts::blocks<row, col>, ts::whole, ts::whole>;
-using net_type = ts::nn::sequential<
-    ts::tensor<image, ts::shape<batch, ts::dim<1>, ts::dim<9>, ts::dim<9>>, double>,
-    ts::nn::conv<6, ts::kernel<3, 3>, ts::padding<1>>, ts::nn::relu, ts::nn::max_pool<ts::kernel<3, 3>>,
-    ts::nn::repartition<channels>, ts::nn::flatten, ts::nn::linear<4>>;
+using net_type = ts::nn::sequential<ts::tensor<image, ts::shape<batch, ts::dim<1>, ts::dim<9>, ts::dim<9>>, double>,
+                                    ts::nn::conv<6, ts::kernel<3, 3>, ts::padding<1>>, ts::nn::relu,
+                                    ts::nn::max_pool<ts::kernel<3, 3>>, ts::nn::repartition<channels>, ts::nn::flatten,
+                                    ts::nn::linear<4>>;
 
 static_assert(ts::traffic<net_type>(ts::bind<batch>(20)).forward.busiest_worker_bytes < 16'000);
 // [end]
@@ -206,7 +220,7 @@ std::vector<double> trained(const ts::team<grid>& team, net_type& net, const sam
     const auto loss = ts::nn::cross_entropy(net(x), y);
     loss.backward();
     const at::NoGradGuard no_record;
-    for (at::Tensor& w : net.parameters()) {          // local leaves; an optimizer of torch::optim takes them too
+    for (at::Tensor& w : net.parameters()) {  // local leaves; an optimizer of torch::optim takes them too
       w -= 0.2 * w.grad();
       w.mutable_grad().reset();
     }
@@ -222,7 +236,8 @@ std::vector<double> trained_serially(ts::nn::state_dict state, const samples& da
   for (auto& [name, w] : state) w.set_requires_grad(true);
   for (int step = 0; step < steps; ++step) {
     const at::Tensor c = at::conv2d(data.images, state.at("0.weight"), state.at("0.bias"), 1, 1);
-    const at::Tensor y = at::linear(at::max_pool2d(at::relu(c), 3).flatten(1), state.at("4.weight"), state.at("4.bias"));
+    const at::Tensor y =
+        at::linear(at::max_pool2d(at::relu(c), 3).flatten(1), state.at("4.weight"), state.at("4.bias"));
     const at::Tensor loss = at::cross_entropy_loss(y, data.corners);
     loss.backward();
     const at::NoGradGuard no_record;
@@ -238,7 +253,7 @@ std::vector<double> trained_serially(ts::nn::state_dict state, const samples& da
 void training(const ts::team<grid>& team) {
   // [run]
   net_type net{team, ts::seed{7}};
-  const ts::nn::state_dict initial = ts::nn::state_of(net);          // the serial network's keys and shapes
+  const ts::nn::state_dict initial = ts::nn::state_of(net);  // the serial network's keys and shapes
   const samples data = generated(0, 20);
   const std::vector<double> losses = trained(team, net, data, 60);
 
@@ -262,9 +277,8 @@ using both_ways = ts::mesh<data, model>;
 using by_sample = ts::partition<both_ways, ts::blocks<data>, ts::whole, ts::invariant<model>>;
 
 using mlp = ts::nn::sequential<ts::tensor<by_sample, ts::shape<batch, ts::dim<32>>>,
-                               ts::nn::linear<128, ts::cut_out<model>>,                            // column
-                               ts::nn::relu,
-                               ts::nn::linear<10, ts::cut_in<model>, ts::output_as<by_sample>>>;   // row
+                               ts::nn::linear<128, ts::cut_out<model>>,  // column
+                               ts::nn::relu, ts::nn::linear<10, ts::cut_in<model>, ts::output_as<by_sample>>>;  // row
 // [end]
 
 using encoder = ts::nn::sequential<ts::tensor<by_sample, ts::shape<batch, ts::dim<32>>>, ts::nn::linear<4>>;
@@ -274,10 +288,12 @@ using decoder = ts::nn::sequential<encoder::output, ts::nn::linear<16>, ts::nn::
 struct autoencoder {
   encoder down;
   decoder up;
-  explicit autoencoder(const ts::team<both_ways>& team) : down{team, ts::seed{3}.at("down")}, up{team, ts::seed{3}.at("up")} {}
+  explicit autoencoder(const ts::team<both_ways>& team)
+      : down{team, ts::seed{3}.at("down")}, up{team, ts::seed{3}.at("up")} {}
 
   template <class Visit>
-  void each_parameter(Visit&& visit) const {         // keys down.0.weight ... up.2.bias: state_of, assign, save and load take it
+  // keys down.0.weight ... up.2.bias: state_of, assign, save and load take it
+  void each_parameter(Visit&& visit) const {
     down.each_parameter(visit);
     up.each_parameter(visit);
   }

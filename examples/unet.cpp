@@ -1,13 +1,14 @@
-// A residual network and a U-Net with batch norms and a loss per pixel, held against one process on images that are cut in several ways; then the U-Net
-// learns which pixels of noisy images are of discs and which of rings, and the same serially.
+// A residual network and a U-Net with batch norms and a loss per pixel, held against one process on images that are cut
+// in several ways; then the U-Net learns which pixels of noisy images are of discs and which of rings, and the same
+// serially.
 #include <tessera/tessera.hpp>
 
-#include <CLI/CLI.hpp>
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
+#include <CLI/CLI.hpp>
 
 #include <cmath>
 #include <numbers>
@@ -29,8 +30,9 @@ struct serial_residual : torch::nn::Module {
   torch::nn::Conv2d skip;
 
   serial_residual(std::int64_t in, std::int64_t out)
-      : inner(register_module("inner", torch::nn::Sequential(three_by_three(in, out), torch::nn::BatchNorm2d(out), torch::nn::ReLU(),
-                                                             three_by_three(out, out), torch::nn::BatchNorm2d(out)))),
+      : inner(register_module(
+            "inner", torch::nn::Sequential(three_by_three(in, out), torch::nn::BatchNorm2d(out), torch::nn::ReLU(),
+                                           three_by_three(out, out), torch::nn::BatchNorm2d(out)))),
         skip(register_module("skip", torch::nn::Conv2d(torch::nn::Conv2dOptions(in, out, 1)))) {}
   at::Tensor forward(const at::Tensor& x) { return at::relu(skip(x) + inner->forward(x)); }
 };
@@ -62,7 +64,8 @@ using three = nn::conv<Out, ts::kernel<3, 3>, ts::padding<1, 1>, ts::no_bias>;
 template <ts::index_t Out>
 struct residual {
   constexpr auto operator()(auto x) const {
-    const auto y = x | nn::named<struct inner, nn::chain<three<Out>, nn::batch_norm<>, nn::relu, three<Out>, nn::batch_norm<>>>{};
+    const auto y =
+        x | nn::named<struct inner, nn::chain<three<Out>, nn::batch_norm<>, nn::relu, three<Out>, nn::batch_norm<>>>{};
     return relu((x | nn::named<struct skip, nn::conv<Out, ts::kernel<1, 1>>>{}) + y);
   }
 };
@@ -80,8 +83,8 @@ static_assert(ts::traffic<nn::network<resnet, images<pixels>>>(ts::bind<batch>(3
 struct serial_unet : torch::nn::Module {
   std::shared_ptr<serial_residual> encoder = register_module("encoder", std::make_shared<serial_residual>(2, 9));
   std::shared_ptr<serial_residual> middle = register_module("middle", std::make_shared<serial_residual>(9, 18));
-  torch::nn::Sequential decoder =
-      register_module("decoder", torch::nn::Sequential(three_by_three(27, 9), torch::nn::BatchNorm2d(9), torch::nn::ReLU()));
+  torch::nn::Sequential decoder = register_module(
+      "decoder", torch::nn::Sequential(three_by_three(27, 9), torch::nn::BatchNorm2d(9), torch::nn::ReLU()));
   torch::nn::Conv2d head = register_module("head", torch::nn::Conv2d(torch::nn::Conv2dOptions(9, 3, 1)));
 
   at::Tensor forward(const at::Tensor& x) {
@@ -97,7 +100,8 @@ struct serial_unet : torch::nn::Module {
 struct unet {
   constexpr auto operator()(auto x) const {
     const auto wide = x | nn::named<struct encoder, residual<9>>{};
-    const auto deep = wide | nn::max_pool<ts::kernel<2, 2>>{} | nn::named<struct middle, residual<18>>{} | nn::upsample<ts::factor<2, 2>>{};
+    const auto deep = wide | nn::max_pool<ts::kernel<2, 2>>{} | nn::named<struct middle, residual<18>>{} |
+                      nn::upsample<ts::factor<2, 2>>{};
     return ts::concat<1>(wide, deep) | nn::named<struct decoder, nn::chain<three<9>, nn::batch_norm<>, nn::relu>>{} |
            nn::named<struct head, nn::conv<3, ts::kernel<1, 1>>>{};
   }
@@ -111,8 +115,13 @@ struct cut {
   using input = ts::tensor<Images, ts::shape<batch, ts::dim<2>, ts::dim<Height>, ts::dim<Width>>, double>;
   using labels = ts::tensor<Classes, ts::shape<batch, ts::dim<Height>, ts::dim<Width>>, std::int64_t>;
 
-  static at::Tensor images(int step) { return at::sin(at::arange(3 * 2 * Height * Width, at::kDouble) * (0.7 + step)).view({3, 2, Height, Width}); }
-  static at::Tensor classes() { return at::arange(3 * Height * Width, at::kLong).remainder(4).view({3, Height, Width}); }  // of three: 3 is unknown
+  static at::Tensor images(int step) {
+    return at::sin(at::arange(3 * 2 * Height * Width, at::kDouble) * (0.7 + step)).view({3, 2, Height, Width});
+  }
+  // of three: 3 is unknown
+  static at::Tensor classes() {
+    return at::arange(3 * Height * Width, at::kLong).remainder(4).view({3, Height, Width});
+  }
 };
 struct band : ts::axis<4> {};
 using line = ts::mesh<band>;
@@ -122,8 +131,10 @@ using data_and_space = cut<ts::partition<grid, ts::blocks<row>, ts::whole, ts::w
                            ts::partition<grid, ts::blocks<row>, ts::whole, ts::blocks<col>>, 10, 14>;
 using channels_and_space = cut<ts::partition<grid, ts::whole, ts::blocks<row>, ts::whole, ts::blocks<col>>,
                                ts::partition<grid, ts::whole, ts::whole, ts::blocks<col>>, 10, 6>;
-using channels = cut<ts::partition<grid, ts::whole, ts::blocks<row, col>, ts::whole, ts::whole>, ts::partition<grid, ts::whole, ts::whole, ts::whole>, 6, 10>;
-using bands = cut<ts::partition<line, ts::whole, ts::whole, ts::blocks<band>, ts::whole>, ts::partition<line, ts::whole, ts::blocks<band>, ts::whole>, 6, 14>;
+using channels = cut<ts::partition<grid, ts::whole, ts::blocks<row, col>, ts::whole, ts::whole>,
+                     ts::partition<grid, ts::whole, ts::whole, ts::whole>, 6, 10>;
+using bands = cut<ts::partition<line, ts::whole, ts::whole, ts::blocks<band>, ts::whole>,
+                  ts::partition<line, ts::whole, ts::blocks<band>, ts::whole>, 6, 14>;
 
 template <class Cut, class Team>
 struct loss_per_pixel {
@@ -138,7 +149,9 @@ struct loss_per_pixel {
     // [end]
     return loss;
   }
-  at::Tensor theirs(const at::Tensor& z) const { return at::cross_entropy_loss(z, classes, at::tensor({1.0, 2.0, 0.5}), at::Reduction::Mean, 3); }
+  at::Tensor theirs(const at::Tensor& z) const {
+    return at::cross_entropy_loss(z, classes, at::tensor({1.0, 2.0, 0.5}), at::Reduction::Mean, 3);
+  }
 };
 
 const torch::optim::SGDOptions with_momentum = torch::optim::SGDOptions(0.05).momentum(0.9);
@@ -146,13 +159,15 @@ const torch::optim::SGDOptions with_momentum = torch::optim::SGDOptions(0.05).mo
 template <class Cut, class Team>
 double unet_apart(const Team& team) {
   serial_unet serial;
-  return apart_in_five_steps<nn::network<unet, typename Cut::input>>(team, serial, with_momentum, Cut::images, loss_per_pixel<Cut, Team>{team});
+  return apart_in_five_steps<nn::network<unet, typename Cut::input>>(team, serial, with_momentum, Cut::images,
+                                                                     loss_per_pixel<Cut, Team>{team});
 }
 
 double worst_apart(const ts::team<grid>& team) {
   serial_resnet serial;
-  return std::max({unet_apart<space>(team), unet_apart<data_and_space>(team), unet_apart<channels_and_space>(team), unet_apart<channels>(team),
-                   unet_apart<bands>(team.over<line>()), apart_in_five_steps<nn::network<resnet, space::input>>(team, serial, with_momentum, space::images)});
+  return std::max({unet_apart<space>(team), unet_apart<data_and_space>(team), unet_apart<channels_and_space>(team),
+                   unet_apart<channels>(team), unet_apart<bands>(team.over<line>()),
+                   apart_in_five_steps<nn::network<resnet, space::input>>(team, serial, with_momentum, space::images)});
 }
 
 using segmenter = nn::network<unet, space::input>;
@@ -175,9 +190,11 @@ struct history {
   at::Tensor read;  ///< in the test scenes, at last
 };
 
-/// Trains a network by its loss of a batch, at a rate that falls as half a cosine; `scores` gives those of classes with the statistics of training.
+/// Trains a network by its loss of a batch, at a rate that falls as half a cosine; `scores` gives those of classes with
+/// the statistics of training.
 template <class Loss, class Scores>
-history train(const task& job, const std::vector<at::Tensor>& parameters, digits::progress* bar, const Loss& loss_of, const Scores& scores) {
+history train(const task& job, const std::vector<at::Tensor>& parameters, digits::progress* bar, const Loss& loss_of,
+              const Scores& scores) {
   torch::optim::SGD optimizer(parameters, torch::optim::SGDOptions(job.learning_rate).momentum(0.9));
   const auto all = job.train.images.size(0), each = all / job.rows;
   history h;
@@ -196,7 +213,8 @@ history train(const task& job, const std::vector<at::Tensor>& parameters, digits
     h.losses.push_back(loss_of(job.train.images.index_select(0, chosen), job.train.classes.index_select(0, chosen)));
     optimizer.step();
     if ((step + 1) % judged == 0 || step + 1 == job.steps) judge();
-    if (bar != nullptr) bar->update(step + 1, fmt::format("loss {:.3f}  overlap {:.1f} %", h.losses.back(), 100 * h.overlaps.back()));
+    if (bar != nullptr)
+      bar->update(step + 1, fmt::format("loss {:.3f}  overlap {:.1f} %", h.losses.back(), 100 * h.overlaps.back()));
   }
   return h;
 }
@@ -222,15 +240,18 @@ int run(int argc, char** argv, const ts::launch_options& options, const task& jo
   return ts::launch<grid>(argc, argv, options, [&](ts::team<grid>& team) {
     const bool speaks = team.first();
     const double far = worst_apart(team);
-    if (!(far <= 1e-12)) throw std::runtime_error(fmt::format("[unet.serial.differs] a network differs from one process by {}", far));
+    if (!(far <= 1e-12))
+      throw std::runtime_error(fmt::format("[unet.serial.differs] a network differs from one process by {}", far));
     segmenter net{team, ts::seed{job.seed}};
     const nn::state_dict initial = nn::state_of(net);
     std::optional<digits::progress> bar;
     if (speaks) {
-      fmt::print("five steps of a U-Net, cut in five ways, and of a residual network differ from one process by {:.2e}\n", far);
+      fmt::print(
+          "five steps of a U-Net, cut in five ways, and of a residual network differ from one process by {:.2e}\n",
+          far);
       const auto moved = ts::traffic<segmenter>(ts::bind<batch>(job.rows));
-      fmt::print("{} workers, {} scenes of {} x {} to learn from; forward moves {} bytes in {} messages\n", team.size(), job.train.images.size(0), image_side, image_side,
-                 moved.forward.bytes, moved.forward.messages);
+      fmt::print("{} workers, {} scenes of {} x {} to learn from; forward moves {} bytes in {} messages\n", team.size(),
+                 job.train.images.size(0), image_side, image_side, moved.forward.bytes, moved.forward.messages);
       bar.emplace("step", job.steps);
     }
     const auto loss_of = [&](const at::Tensor& x, const at::Tensor& classes) {
@@ -246,35 +267,44 @@ int run(int argc, char** argv, const ts::launch_options& options, const task& jo
     });
     bar.reset();
     if (!speaks) return;
-    fmt::print("overlap with discs and rings: {:.2f} %, untrained {:.0f} %\n", 100 * h.overlaps.back(), 100 * h.overlaps.front());
+    fmt::print("overlap with discs and rings: {:.2f} %, untrained {:.0f} %\n", 100 * h.overlaps.back(),
+               100 * h.overlaps.front());
     if (!job.figure.empty()) {
-      scenes::write_figure(job.figure, job.test, h.read, "Discs and rings read by a U-Net, 2 x 2 workers cut height and width");
+      scenes::write_figure(job.figure, job.test, h.read,
+                           "Discs and rings read by a U-Net, 2 x 2 workers cut height and width");
       fmt::print("picture: {}\n", job.figure);
     }
     if (!job.serial) return;
     std::fflush(stdout);
     const history serial = train_serial(job, initial);
     double worst = 0;
-    for (std::size_t i = 0; i < std::min(compared, h.losses.size()); ++i) worst = std::max(worst, std::abs(h.losses[i] - serial.losses[i]));
-    fmt::print("serial overlap: {:.2f} %\nlargest difference from serial: {:.3g}\n", 100 * serial.overlaps.back(), worst);
+    for (std::size_t i = 0; i < std::min(compared, h.losses.size()); ++i)
+      worst = std::max(worst, std::abs(h.losses[i] - serial.losses[i]));
+    fmt::print("serial overlap: {:.2f} %\nlargest difference from serial: {:.3g}\n", 100 * serial.overlaps.back(),
+               worst);
     std::fflush(stdout);
     if (!(worst <= 1e-9)) throw std::runtime_error("[unet.serial.differs] the network differs from one process");
   });
 }
 
 int main(int argc, char** argv) {
-  CLI::App app{"Trains a U-Net that finds discs and rings in noisy images over four workers, which cut height and width.\n"
-               "Without a launcher the workers are threads; under mpirun -np 4 each is a process."};
+  CLI::App app{
+      "Trains a U-Net that finds discs and rings in noisy images over four workers, which cut height and width.\n"
+      "Without a launcher the workers are threads; under mpirun -np 4 each is a process."};
   task job;
   ts::launch_options options;
   std::int64_t samples = 256;
   bool alone = false;
   app.add_option("--steps", job.steps, "steps of training")->check(CLI::Range(1, 100'000))->capture_default_str();
   app.add_option("--samples", samples, "scenes to learn from")->check(CLI::Range(16, 100'000))->capture_default_str();
-  app.add_option("--learning-rate", job.learning_rate, "first step of the optimizer")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--learning-rate", job.learning_rate, "first step of the optimizer")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   app.add_option("--seed", job.seed, "of initial weights, scenes and shuffling")->capture_default_str();
   app.add_option("--figure", job.figure, "where scenes and what was read in them go, as SVG")->default_val("unet.svg");
-  app.add_option("--transport", options.transport, "auto, in-process, mpi or tcp")->check(CLI::IsMember({"auto", "in-process", "mpi", "tcp"}))->capture_default_str();
+  app.add_option("--transport", options.transport, "auto, in-process, mpi or tcp")
+      ->check(CLI::IsMember({"auto", "in-process", "mpi", "tcp"}))
+      ->capture_default_str();
   app.add_flag("--no-serial", alone, "do not train the serial network for comparison");
   app.add_flag("--checked", options.checked, "compare what the workers do at every operation");
   CLI11_PARSE(app, argc, argv);

@@ -14,8 +14,8 @@
 #include <tessera/nn/observer.ipp>
 #include <tessera/nn/parameter.ipp>
 #include <tessera/nn/pooling.ipp>
-#include <tessera/nn/projection.ipp>
 #include <tessera/nn/program_run.ipp>
+#include <tessera/nn/projection.ipp>
 #include <tessera/nn/reduce_gradients.ipp>
 #include <tessera/nn/running_program.ipp>
 #include <tessera/nn/state_dict.ipp>

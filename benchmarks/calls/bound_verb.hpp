@@ -4,11 +4,10 @@
 
 #include <tessera/comm/team.hpp>
 
-
 namespace calls {
 
-/// A verb bound to one worker: the one place that knows how the library binds an exchange. Its outputs are reused, or fresh at every call as
-/// those of tensors.
+/// A verb bound to one worker: the one place that knows how the library binds an exchange. Its outputs are reused, or
+/// fresh at every call as those of tensors.
 class bound_verb {
  public:
   bound_verb(tessera::team_state& team, matrices& m, bool fresh = false) : fresh_(fresh), out_(m.out.size()) {
@@ -42,7 +41,8 @@ class bound_verb {
     tessera::region in, out;
   };
 
-  static tessera::region region_at(double* data, const tessera::static_vector<index_t, tessera::max_dimensions>& extents) {
+  static tessera::region region_at(double* data,
+                                   const tessera::static_vector<index_t, tessera::max_dimensions>& extents) {
     tessera::region r;
     r.element = tessera::element::float64;
     r.extents = r.strides = extents;

@@ -1,6 +1,6 @@
 #pragma once
-// The workers of a benchmark: a batch takes from when its first worker begins until its last one ends, and they meet before each without
-// sleeping, as MPI's do: who wakes another one up gives it a late start.
+// The workers of a benchmark: a batch takes from when its first worker begins until its last one ends, and they meet
+// before each without sleeping, as MPI's do: who wakes another one up gives it a late start.
 
 #include <mpi.h>
 

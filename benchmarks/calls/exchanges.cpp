@@ -1,11 +1,12 @@
-// What one call of an exchange takes. Under mpirun: every way to write it by hand, outputs reused or fresh, a program that shares memory and sends
-// nothing, and the library's over MPI, in turns. Alone: the library's between --workers N threads, and sums against adding the same arrays by the
-// same threads. One JSON line a method; scripts/bench calls runs both in turns and compares.
+// What one call of an exchange takes. Under mpirun: every way to write it by hand, outputs reused or fresh, a program
+// that shares memory and sends nothing, and the library's over MPI, in turns. Alone: the library's between --workers N
+// threads, and sums against adding the same arrays by the same threads. One JSON line a method; scripts/bench calls
+// runs both in turns and compares.
 //
-// A batch is a number of calls back to back: it takes from when its first worker begins until its last one ends, and the figure is the
-// median over batches, a call. Workers meet before each without sleeping, as MPI's do: who wakes another one up gives it a late start. Each
-// method's result is compared with the right one before it is timed. Of the large ones, one that takes four times as long as another at its first
-// call is not called again.
+// A batch is a number of calls back to back: it takes from when its first worker begins until its last one ends, and
+// the figure is the median over batches, a call. Workers meet before each without sleeping, as MPI's do: who wakes
+// another one up gives it a late start. Each method's result is compared with the right one before it is timed. Of the
+// large ones, one that takes four times as long as another at its first call is not called again.
 #include "bound_verb.hpp"
 #include "crew.hpp"
 #include "raw_mpi.hpp"
@@ -52,7 +53,8 @@ class crew : public calls::crew {
     const calls::rectangle band = m.of.gets(m.rank);
     std::vector<const double*> terms;
     for (matrices* each : matrices_) terms.push_back(each->in.data() + band.top * m.of.columns);
-    return {"adding by the same threads", [terms, &m] { calls::add_terms(terms, m.out.data(), static_cast<index_t>(m.out.size())); }};
+    return {"adding by the same threads",
+            [terms, &m] { calls::add_terms(terms, m.out.data(), static_cast<index_t>(m.out.size())); }};
   }
 
  private:
@@ -75,7 +77,8 @@ void measure(crew& all, tessera::team_state& team, const problem& p, bool once) 
     const auto window = std::make_shared<calls::shared_window>(m);
     const auto fresh_window = std::make_shared<calls::shared_window>(m, true);
     methods.push_back({floor_by_name, [window] { (*window)(); }});
-    methods.push_back({fresh_floor_by_name, [fresh_window] { (*fresh_window)(); }, [fresh_window] { return fresh_window->brought(); }});
+    methods.push_back({fresh_floor_by_name, [fresh_window] { (*fresh_window)(); },
+                       [fresh_window] { return fresh_window->brought(); }});
   } else if (p.what == calls::verb::reduce_scatter) {
     methods.push_back(all.adding(m));
   }
@@ -104,15 +107,18 @@ void measure(crew& all, tessera::team_state& team, const problem& p, bool once) 
   const effort much = effort_for(p, once);
   for (int b = 0; b < much.batches; ++b)
     for (std::size_t i = 0; i < methods.size(); ++i)
-      if (much.calls > 1 || first[i] < 4 * quickest || methods[i].name.starts_with(ours_by_name) || methods[i].name.starts_with(floor_by_name)) batch(i, much.calls);
+      if (much.calls > 1 || first[i] < 4 * quickest || methods[i].name.starts_with(ours_by_name) ||
+          methods[i].name.starts_with(floor_by_name))
+        batch(i, much.calls);
   for (std::size_t i = 0; i < methods.size(); ++i) {
     const bool once_only = batches[i].size() == 1;
     if (!once_only) batches[i].erase(batches[i].begin());
     const double typical = median(all.lengths(m.rank, batches[i])) / (once_only ? 1 : much.calls);
     if (team.rank() == 0)
-      fmt::print("{{\"verb\": \"{}\", \"bytes\": {}, \"workers\": {}, \"transport\": \"{}\", \"method\": \"{}\", "
-                 "\"microseconds\": {:.3f}}}\n",
-                 p.name(), p.bytes(), p.workers, team.carrier().traits().name, methods[i].name, 1e6 * typical);
+      fmt::print(
+          "{{\"verb\": \"{}\", \"bytes\": {}, \"workers\": {}, \"transport\": \"{}\", \"method\": \"{}\", "
+          "\"microseconds\": {:.3f}}}\n",
+          p.name(), p.bytes(), p.workers, team.carrier().traits().name, methods[i].name, 1e6 * typical);
   }
 }
 
@@ -125,9 +131,10 @@ void bind_layers(tessera::team_state& team, int layers) {
   }
   const double seconds = std::chrono::duration<double>(clock_type::now() - began).count();
   if (team.rank() == 0)
-    fmt::print("{{\"name\": \"calls.bind.{}.{}\", \"ratio\": {:.2f}, \"bar\": null, \"ok\": true, "
-               "\"unit\": \"microseconds a layer, of {}\"}}\n",
-               team.carrier().traits().name, team.mesh().size(), 1e6 * seconds / layers, layers);
+    fmt::print(
+        "{{\"name\": \"calls.bind.{}.{}\", \"ratio\": {:.2f}, \"bar\": null, \"ok\": true, "
+        "\"unit\": \"microseconds a layer, of {}\"}}\n",
+        team.carrier().traits().name, team.mesh().size(), 1e6 * seconds / layers, layers);
 }
 
 }  // namespace

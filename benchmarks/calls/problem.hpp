@@ -1,5 +1,6 @@
 #pragma once
-// What is measured: verbs on a matrix of doubles, as the boxes of each worker for what is written by hand and as layouts.
+// What is measured: verbs on a matrix of doubles, as the boxes of each worker for what is written by hand and as
+// layouts.
 
 #include <tessera/comm/node_heap.hpp>
 #include <tessera/topology/layout.hpp>
@@ -24,7 +25,8 @@ struct rectangle {
 };
 
 inline rectangle meet(const rectangle& a, const rectangle& b) {
-  rectangle c{std::max(a.top, b.top), std::min(a.bottom, b.bottom), std::max(a.left, b.left), std::min(a.right, b.right)};
+  rectangle c{std::max(a.top, b.top), std::min(a.bottom, b.bottom), std::max(a.left, b.left),
+              std::min(a.right, b.right)};
   if (c.rows() <= 0 || c.columns() <= 0) return {};
   return c;
 }
@@ -32,7 +34,8 @@ inline rectangle meet(const rectangle& a, const rectangle& b) {
 enum class verb { repartition, halo, all_gather, reduce_scatter, all_reduce, broadcast, sum_reduce };
 inline constexpr verb verbs[]{verb::repartition, verb::halo,      verb::all_gather, verb::reduce_scatter,
                               verb::all_reduce,  verb::broadcast, verb::sum_reduce};
-inline constexpr const char* names[]{"repartition", "halo", "all_gather", "reduce_scatter", "all_reduce", "broadcast", "sum_reduce"};
+inline constexpr const char* names[]{"repartition", "halo",      "all_gather", "reduce_scatter",
+                                     "all_reduce",  "broadcast", "sum_reduce"};
 
 /// A verb on a matrix, over workers in a row. The halo is one row wide.
 struct problem {
@@ -88,7 +91,9 @@ struct problem {
   double held(index_t row, index_t column, int rank) const {
     return static_cast<double>((row * columns + column) % 1000 * (adds() ? rank + 1 : 1));
   }
-  double got(index_t row, index_t column) const { return held(row, column, 0) * (adds() ? workers * (workers + 1) / 2 : 1); }
+  double got(index_t row, index_t column) const {
+    return held(row, column, 0) * (adds() ? workers * (workers + 1) / 2 : 1);
+  }
 
  private:
   tessera::layout uncut() const {

@@ -38,7 +38,8 @@ struct piece {
   index_t rows = 0, columns = 0, stride = 0;
 
   static piece of(const rectangle& part, const rectangle& whole, double* values) {
-    return {values + (part.top - whole.top) * whole.columns() + part.left - whole.left, part.rows(), part.columns(), whole.columns()};
+    return {values + (part.top - whole.top) * whole.columns() + part.left - whole.left, part.rows(), part.columns(),
+            whole.columns()};
   }
   bool contiguous() const { return columns == stride || rows == 1; }
   int count() const { return static_cast<int>(rows * columns); }
@@ -51,14 +52,16 @@ inline void copy(const piece& from, const piece& to) {
     return;
   }
   for (index_t r = 0; r < from.rows; ++r)
-    std::memcpy(to.begin + r * to.stride, from.begin + r * from.stride, static_cast<std::size_t>(from.columns) * sizeof(double));
+    std::memcpy(to.begin + r * to.stride, from.begin + r * from.stride,
+                static_cast<std::size_t>(from.columns) * sizeof(double));
 }
 
 /// An MPI type that is freed.
 class type {
  public:
   explicit type(const piece& p) {
-    MPI_Type_vector(static_cast<int>(p.rows), static_cast<int>(p.columns), static_cast<int>(p.stride), MPI_DOUBLE, &type_);
+    MPI_Type_vector(static_cast<int>(p.rows), static_cast<int>(p.columns), static_cast<int>(p.stride), MPI_DOUBLE,
+                    &type_);
     MPI_Type_commit(&type_);
   }
   type(type&& other) noexcept : type_(std::exchange(other.type_, MPI_DATATYPE_NULL)) {}
@@ -73,8 +76,8 @@ class type {
 
 /// Every box straight from its owner to its reader: packed or as derived types, with requests made anew or persistent.
 ///
-/// What is contiguous travels in place either way. The own box is copied while the others are under way. Terms of a sum are received beside
-/// the output and added when all are there, in one pass.
+/// What is contiguous travels in place either way. The own box is copied while the others are under way. Terms of a sum
+/// are received beside the output and added when all are there, in one pass.
 class point_to_point {
  public:
   struct how {
@@ -216,13 +219,14 @@ class all_to_all {
     }
   }
   void typed() {
-    MPI_Alltoallw(m_.in.data(), sends_.counts.data(), sends_.places.data(), sends_.types.data(), m_.out.data(), receives_.counts.data(),
-                  receives_.places.data(), receives_.types.data(), MPI_COMM_WORLD);
+    MPI_Alltoallw(m_.in.data(), sends_.counts.data(), sends_.places.data(), sends_.types.data(), m_.out.data(),
+                  receives_.counts.data(), receives_.places.data(), receives_.types.data(), MPI_COMM_WORLD);
   }
   void packed() {
     double* next = packed_in_.data();
     for (const piece& p : from_) copy(p, p.packed_at(std::exchange(next, next + p.count())));
-    MPI_Alltoall(packed_in_.data(), from_[0].count(), MPI_DOUBLE, packed_out_.data(), to_[0].count(), MPI_DOUBLE, MPI_COMM_WORLD);
+    MPI_Alltoall(packed_in_.data(), from_[0].count(), MPI_DOUBLE, packed_out_.data(), to_[0].count(), MPI_DOUBLE,
+                 MPI_COMM_WORLD);
     next = packed_out_.data();
     for (const piece& p : to_) copy(p.packed_at(std::exchange(next, next + p.count())), p);
   }
@@ -265,7 +269,8 @@ inline std::vector<method> collectives(matrices& m) {
     case verb::all_gather:
       return {{"Allgather", [=] { MPI_Allgather(in, share, MPI_DOUBLE, out, share, MPI_DOUBLE, MPI_COMM_WORLD); }}};
     case verb::reduce_scatter:
-      return {{"Reduce_scatter_block", [=] { MPI_Reduce_scatter_block(in, out, share, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD); }}};
+      return {{"Reduce_scatter_block",
+               [=] { MPI_Reduce_scatter_block(in, out, share, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD); }}};
     case verb::all_reduce:
       return {{"Allreduce", [=] { MPI_Allreduce(in, out, all, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD); }},
               {"Reduce_scatter_block + Allgather", [=] {
@@ -277,7 +282,8 @@ inline std::vector<method> collectives(matrices& m) {
                  copy_of_root();
                  MPI_Bcast(out, all, MPI_DOUBLE, 0, MPI_COMM_WORLD);
                }}};
-    case verb::sum_reduce: return {{"Reduce", [=] { MPI_Reduce(in, out, all, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD); }}};
+    case verb::sum_reduce:
+      return {{"Reduce", [=] { MPI_Reduce(in, out, all, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD); }}};
   }
   return {};
 }
@@ -285,8 +291,10 @@ inline std::vector<method> collectives(matrices& m) {
 /// Every way to do the verb by hand.
 inline std::vector<method> by_hand(matrices& m) {
   std::vector<method> all = collectives(m);
-  constexpr point_to_point::how ways[]{
-      {"packed", false, false}, {"packed, persistent", false, true}, {"types", true, false}, {"types, persistent", true, true}};
+  constexpr point_to_point::how ways[]{{"packed", false, false},
+                                       {"packed, persistent", false, true},
+                                       {"types", true, false},
+                                       {"types, persistent", true, true}};
   for (const point_to_point::how& h : ways) {
     if (h.typed && m.of.what != verb::repartition) continue;  // all other boxes are contiguous
     const auto direct = std::make_shared<point_to_point>(m.of, m.rank, m.in, m.out, h);

@@ -1,5 +1,6 @@
 #pragma once
-// The floor: inputs in a window that the processes of a node share, read where they lie between two meetings. No library, no messages.
+// The floor: inputs in a window that the processes of a node share, read where they lie between two meetings. No
+// library, no messages.
 
 #include "raw_mpi.hpp"
 
@@ -9,15 +10,20 @@
 
 namespace calls {
 
-/// A verb on matrices that lie in an MPI window of shared memory: boxes are copied by who reads them, and of sums each worker adds its band. Its
-/// outputs are reused, or fresh at every call.
+/// A verb on matrices that lie in an MPI window of shared memory: boxes are copied by who reads them, and of sums each
+/// worker adds its band. Its outputs are reused, or fresh at every call.
 class shared_window {
  public:
-  explicit shared_window(matrices& m, bool fresh = false) : m_(m), fresh_(fresh), fresh_out_(m.out.size()), whole_(m.of.what == verb::all_reduce || m.of.what == verb::sum_reduce) {
+  explicit shared_window(matrices& m, bool fresh = false)
+      : m_(m),
+        fresh_(fresh),
+        fresh_out_(m.out.size()),
+        whole_(m.of.what == verb::all_reduce || m.of.what == verb::sum_reduce) {
     if (whole_) band_ = m.of.band(m.rank);
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node_);
     void* mine = nullptr;
-    const auto bytes = static_cast<MPI_Aint>(sizeof(meetings) + (m.in.size() + static_cast<std::size_t>(band_.count())) * sizeof(double));
+    const auto bytes = static_cast<MPI_Aint>(sizeof(meetings) +
+                                             (m.in.size() + static_cast<std::size_t>(band_.count())) * sizeof(double));
     MPI_Win_allocate_shared(bytes, 1, MPI_INFO_NULL, node_, &mine, &window_);
     new (mine) meetings;
     std::copy(m.in.begin(), m.in.end(), values(mine));
@@ -60,14 +66,18 @@ class shared_window {
     std::atomic<int> met{0};
   };
 
-  static double* values(void* window) { return reinterpret_cast<double*>(static_cast<std::byte*>(window) + sizeof(meetings)); }
+  static double* values(void* window) {
+    return reinterpret_cast<double*>(static_cast<std::byte*>(window) + sizeof(meetings));
+  }
   double* band_of(int r) const { return values(all_[static_cast<std::size_t>(r)]) + m_.of.holds(r).count(); }
 
   void read(const rectangle& there, double* from) {
     const rectangle gets = m_.of.gets(m_.rank);
     const rectangle both = calls::meet(there, gets);
     if (both.count() == 0) return;
-    copy({from + (both.top - there.top) * there.columns() + both.left - there.left, both.rows(), both.columns(), there.columns()}, piece::of(both, gets, out_));
+    copy({from + (both.top - there.top) * there.columns() + both.left - there.left, both.rows(), both.columns(),
+          there.columns()},
+         piece::of(both, gets, out_));
   }
   void add(const rectangle& band, double* to) const {
     std::vector<const double*> terms;

@@ -1,8 +1,8 @@
-// What tensors add to a bare exchange, and networks to plain LibTorch. One JSON line a figure; scripts/bench calls judges medians of
-// several runs.
+// What tensors add to a bare exchange, and networks to plain LibTorch. One JSON line a figure; scripts/bench calls
+// judges medians of several runs.
 //
-// The two sides run in turns, a batch of calls each; a batch takes as long as its slowest worker, and the figure is the median of the
-// differences or ratios of neighbours.
+// The two sides run in turns, a batch of calls each; a batch takes as long as its slowest worker, and the figure is the
+// median of the differences or ratios of neighbours.
 #include "bound_verb.hpp"
 
 #include <tessera/tessera.hpp>
@@ -79,13 +79,18 @@ struct matrix {
   using columns = ts::partition<ts::mesh<both>, ts::whole, ts::blocks<both>>;
   using type = ts::tensor<bands, ts::shape_of<Rows, Columns>, double>;
 
-  static type of(const ts::team<ts::mesh<both>>& team) { return ts::assume<type>(team, at::ones({Rows / 2, Columns}, at::kDouble)); }
+  static type of(const ts::team<ts::mesh<both>>& team) {
+    return ts::assume<type>(team, at::ones({Rows / 2, Columns}, at::kDouble));
+  }
 };
 
-/// A node of autograd's graph whose backward gives a box, and nothing else: what LibTorch takes for any step of a graph.
+/// A node of autograd's graph whose backward gives a box, and nothing else: what LibTorch takes for any step of a
+/// graph.
 class idle_node final : public torch::autograd::Node {
  public:
-  torch::autograd::variable_list apply(torch::autograd::variable_list&&) override { return {at::empty({8, 32}, at::kDouble)}; }
+  torch::autograd::variable_list apply(torch::autograd::variable_list&&) override {
+    return {at::empty({8, 32}, at::kDouble)};
+  }
 };
 at::Tensor through_idle_node(const at::Tensor& x) {
   const at::Tensor y = [] {
@@ -117,7 +122,8 @@ void change_over_exchange() {
   });
   report("to_over_exchange", all.difference(1, 0), "1.0", "microseconds more");
   report("forward_and_backward_over_two_exchanges", all.difference(2, 0, 2), "null", "microseconds more");
-  report("forward_and_backward_over_two_exchanges_and_a_node_that_idles", all.difference(2, 3), "3.0", "microseconds more");
+  report("forward_and_backward_over_two_exchanges_and_a_node_that_idles", all.difference(2, 3), "3.0",
+         "microseconds more");
 }
 
 void fresh_over_reused(bool cached) {
@@ -194,7 +200,8 @@ struct deep<std::integer_sequence<int, I...>> {
   template <int N>
   using layer = std::conditional_t<N % 2 == 0, ts::nn::linear<8>, ts::nn::relu>;
   using grid = ts::mesh<alone>;
-  using net = ts::nn::sequential<ts::tensor<ts::partition<grid, ts::whole, ts::whole>, ts::shape_of<4, 8>, float>, layer<I>...>;
+  using net =
+      ts::nn::sequential<ts::tensor<ts::partition<grid, ts::whole, ts::whole>, ts::shape_of<4, 8>, float>, layer<I>...>;
 };
 
 void layers_over_libtorch() {

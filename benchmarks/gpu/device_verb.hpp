@@ -33,7 +33,8 @@ class floats {
  private:
   void copy(const void* from, void* to, cudaMemcpyKind how) const {
     if (count_of(extents_) == 0) return;
-    tessera::detail::insist(cudaMemcpyAsync(to, from, static_cast<std::size_t>(4 * count_of(extents_)), how, nullptr), "copying");
+    tessera::detail::insist(cudaMemcpyAsync(to, from, static_cast<std::size_t>(4 * count_of(extents_)), how, nullptr),
+                            "copying");
     tessera::detail::insist(cudaStreamSynchronize(nullptr), "copying");
   }
 
@@ -63,7 +64,9 @@ struct problem {
 
   std::vector<float> values(const layout& x, index_t times) const {
     std::vector<float> all(static_cast<std::size_t>(count_of(fabric::extents_at(x, rank))));
-    fabric::each_element(x, rank, [&](std::size_t place, index_t i, index_t, index_t k) { all[place] = static_cast<float>((7 * i + k) % 997 * times); });
+    fabric::each_element(x, rank, [&](std::size_t place, index_t i, index_t, index_t k) {
+      all[place] = static_cast<float>((7 * i + k) % 997 * times);
+    });
     return all;
   }
 };

@@ -15,7 +15,9 @@ class raw_nccl {
     if (rank == 0) tessera::detail::insist(ncclGetUniqueId(&name), "naming a communicator");
     std::vector<std::uint64_t> words(sizeof name / sizeof(std::uint64_t));
     std::memcpy(words.data(), &name, sizeof name);
-    const std::vector<std::uint64_t> all = agreement(host, workers).gather(words, "meeting over NCCL", {.why = purpose::agreement, .what = "meeting over NCCL"});
+    const std::vector<std::uint64_t> all =
+        agreement(host, workers)
+            .gather(words, "meeting over NCCL", {.why = purpose::agreement, .what = "meeting over NCCL"});
     std::memcpy(&name, all.data(), sizeof name);
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 1;
@@ -40,12 +42,15 @@ class raw_nccl {
       case verb::sum_reduce: return asked(ncclReduce(in, out, has, ncclFloat32, ncclSum, 0, own_, on_.get()));
       case verb::all_to_all: {
         nccl_group together;
-        for (int r = 0; r < size_; ++r) swap(in + static_cast<std::size_t>(r) * (has / n), out + static_cast<std::size_t>(r) * (gets / n), has / n, r);
+        for (int r = 0; r < size_; ++r)
+          swap(in + static_cast<std::size_t>(r) * (has / n), out + static_cast<std::size_t>(r) * (gets / n), has / n,
+               r);
         return together.end();
       }
       default: {  // a halo: the row before comes first
         const std::size_t before = rank_ > 0 ? has : 0;
-        tessera::detail::insist(cudaMemcpyAsync(out + before, in, has * sizeof(float), cudaMemcpyDeviceToDevice, on_.get()), "copying");
+        tessera::detail::insist(
+            cudaMemcpyAsync(out + before, in, has * sizeof(float), cudaMemcpyDeviceToDevice, on_.get()), "copying");
         nccl_group together;
         if (rank_ > 0) swap(in, out, has, rank_ - 1);
         if (rank_ + 1 < size_) swap(in, out + before + has, has, rank_ + 1);

@@ -29,8 +29,9 @@ struct verb_of {
   lying from, to;
   bool each = false;  ///< so many bytes are one worker's
 };
-constexpr verb_of verbs[]{{lying::partial, lying::replicate},  {lying::rows, lying::replicate},     {lying::partial, lying::rows},
-                          {lying::on_first, lying::replicate}, {lying::partial, lying::on_first}, {lying::rows, lying::columns, true},
+constexpr verb_of verbs[]{{lying::partial, lying::replicate}, {lying::rows, lying::replicate},
+                          {lying::partial, lying::rows},      {lying::on_first, lying::replicate},
+                          {lying::partial, lying::on_first},  {lying::rows, lying::columns, true},
                           {lying::rows, lying::haloed, true}};
 
 fabric::way way_of(const verb_of& v, const mesh_value& line, index_t bytes) {
@@ -58,7 +59,8 @@ double batch(team_state& team, const method& m, int calls) {
   m.wait();
   const double mine = std::chrono::duration<double>(clock_type::now() - began).count();
   double slowest = 0;
-  for (const std::uint64_t one : team.collect(std::bit_cast<std::uint64_t>(mine), "collecting times")) slowest = std::max(slowest, std::bit_cast<double>(one));
+  for (const std::uint64_t one : team.collect(std::bit_cast<std::uint64_t>(mine), "collecting times"))
+    slowest = std::max(slowest, std::bit_cast<double>(one));
   return slowest / calls;
 }
 
@@ -72,8 +74,10 @@ void measure(team_state& team, team_state& by_library, const raw_nccl& raw, cons
   problem p(w, team.rank());
   bound_verb own(team, p);
   bound_verb library(by_library, p);
-  std::vector<method> methods{{"NCCL", [&] { raw(p); }, [&] { raw.wait(); }}, {"tessera", [&] { own(); }, [&] { team.carrier().synchronise(); }}};
-  if (w.from.roles[0].kind == role::partial) methods.push_back({"tessera, sums by NCCL", [&] { library(); }, [&] { by_library.carrier().synchronise(); }});
+  std::vector<method> methods{{"NCCL", [&] { raw(p); }, [&] { raw.wait(); }},
+                              {"tessera", [&] { own(); }, [&] { team.carrier().synchronise(); }}};
+  if (w.from.roles[0].kind == role::partial)
+    methods.push_back({"tessera, sums by NCCL", [&] { library(); }, [&] { by_library.carrier().synchronise(); }});
   for (const method& m : methods) {
     p.forget();
     m.call();
@@ -86,15 +90,19 @@ void measure(team_state& team, team_state& by_library, const raw_nccl& raw, cons
   std::vector<std::vector<double>> took(methods.size());
   for (int round = -1; round < rounds; ++round)  // the first one does not count
     for (std::size_t i = 0; i < methods.size(); ++i)
-      if (const double t = batch(team, methods[i], calls_for(static_cast<index_t>(bytes))); round >= 0) took[i].push_back(t);
+      if (const double t = batch(team, methods[i], calls_for(static_cast<index_t>(bytes))); round >= 0)
+        took[i].push_back(t);
   if (team.rank() != 0) return;
   for (std::size_t i = 0; i < methods.size(); ++i) {
     std::vector<double> ratios;
     for (std::size_t round = 0; round < rounds; ++round) ratios.push_back(took[0][round] / took[i][round]);
     const double t = median(took[i]);
-    fmt::print(R"({{"name": "gpu.{}.{:.0f}.{}", "method": "{}", "bytes": {:.0f}, "workers": {}, "microseconds": {:.3f}, "algorithm_GBps": {:.3f}, "bus_GBps": {:.3f}, "ratio": {:.3f}}})"
-               "\n",
-               name_of(w.is), bytes, w.from.mesh.size(), methods[i].name, bytes, w.from.mesh.size(), 1e6 * t, bytes / t * 1e-9, on_bus / t * 1e-9, median(ratios));
+    fmt::print(
+        R"({{"name": "gpu.{}.{:.0f}.{}", "method": "{}", "bytes": {:.0f}, "workers": {}, "microseconds": {:.3f}, )"
+        R"("algorithm_GBps": {:.3f}, "bus_GBps": {:.3f}, "ratio": {:.3f}}})"
+        "\n",
+        name_of(w.is), bytes, w.from.mesh.size(), methods[i].name, bytes, w.from.mesh.size(), 1e6 * t, bytes / t * 1e-9,
+        on_bus / t * 1e-9, median(ratios));
     std::fflush(stdout);
   }
 }

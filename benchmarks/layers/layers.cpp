@@ -1,9 +1,11 @@
-// Forward and backward of a layer on two workers against two layers of LibTorch of half the size, one on each, at once: what splitting costs
-// beside the work. Alone: on threads. Under mpirun: over MPI. One JSON line a layer, of all or of those that are named; --small takes small boxes.
-// --tiny takes boxes on which nothing is to do, and against each layer the whole of LibTorch's, on either worker: what a call costs.
-// scripts/bench layers runs all and judges medians.
+// Forward and backward of a layer on two workers against two layers of LibTorch of half the size, one on each, at once:
+// what splitting costs beside the work. Alone: on threads. Under mpirun: over MPI. One JSON line a layer, of all or of
+// those that are named; --small takes small boxes.
+// --tiny takes boxes on which nothing is to do, and against each layer the whole of LibTorch's, on either worker: what
+// a call costs. scripts/bench layers runs all and judges medians.
 //
-// Both sides run in turns on the same workers, one call a batch, of tiny ones many; a batch takes from its first worker's beginning to its last one's end.
+// Both sides run in turns on the same workers, one call a batch, of tiny ones many; a batch takes from its first
+// worker's beginning to its last one's end.
 #include "benchmarks/calls/crew.hpp"
 
 #include <tessera/comm/environment.hpp>
@@ -41,27 +43,86 @@ std::vector<layer_case> cases(index_t k) {
   using one = const at::Tensor&;
   const index_t wide = 512 * k, few = 16 * k * k, many = 64 * k, samples = 8 * k;
   return {
-      {"linear", {1024 * k * k, wide}, 0, [=](const auto& x) { return x | linear_layer{.out = wide}; }, {{wide, wide}, {wide}}, {512 * k * k, wide},
+      {"linear",
+       {1024 * k * k, wide},
+       0,
+       [=](const auto& x) { return x | linear_layer{.out = wide}; },
+       {{wide, wide}, {wide}},
+       {512 * k * k, wide},
        [](one x, all w) { return at::linear(x, w[0], w[1]); }},
-      {"linear_features", {512 * k * k, 2 * wide}, 1, [=](const auto& x) { return x | linear_layer{.out = wide}; }, {{wide, wide}, {wide}}, {512 * k * k, wide},
+      {"linear_features",
+       {512 * k * k, 2 * wide},
+       1,
+       [=](const auto& x) { return x | linear_layer{.out = wide}; },
+       {{wide, wide}, {wide}},
+       {512 * k * k, wide},
        [](one x, all w) { return at::linear(x, w[0], w[1]); }},
-      {"conv_space", {8, few, 96, 96}, 2, [=](const auto& x) { return x | conv_layer{.out = few, .kernel = {3, 3}, .padding = {1}}; }, {{few, few, 3, 3}, {few}},
-       {8, few, 48, 96}, [](one x, all w) { return at::conv2d(x, w[0], w[1], 1, 1); }},
-      {"conv_channels", {8, many, 48, 48}, 1, [=](const auto& x) { return x | conv_layer{.out = many, .kernel = {3, 3}, .padding = {1}}; },
-       {{many / 2, many, 3, 3}, {many / 2}}, {8, many, 48, 48}, [](one x, all w) { return at::conv2d(x, w[0], w[1], 1, 1); }},
-      {"conv_transpose", {8, few, 64, 64}, 2, [=](const auto& x) { return x | conv_transpose_layer{.out = few, .kernel = {4, 4}, .stride = {2}, .padding = {1}}; },
-       {{few, few, 4, 4}, {few}}, {8, few, 32, 64}, [](one x, all w) { return at::conv_transpose2d(x, w[0], w[1], {2, 2}, {1, 1}); }},
-      {"max_pool", {samples, few, 128, 128}, 2, [](const auto& x) { return x | max_pool_layer{.kernel = {3, 3}, .stride = {2}, .padding = {1}}; }, {},
-       {samples, few, 64, 128}, [](one x, all) { return at::max_pool2d(x, {3, 3}, {2, 2}, {1, 1}); }},
-      {"avg_pool", {samples, few, 128, 128}, 2, [](const auto& x) { return x | avg_pool_layer{.kernel = {3, 3}, .stride = {2}, .padding = {1}}; }, {},
-       {samples, few, 64, 128}, [](one x, all) { return at::avg_pool2d(x, {3, 3}, {2, 2}, {1, 1}); }},
-      {"batch_norm", {2 * samples, few, 64, 64}, 0, [](const auto& x) { return x | batch_norm_layer{}; }, {{few}, {few}, {few}, {few}}, {samples, few, 64, 64},
-       [](one x, all w) { return at::batch_norm(x, w[0], w[1], w[2].detach(), w[3].detach(), true, 0.1, 1e-5, false); }},
-      {"layer_norm", {1024 * k * k, 2 * wide}, 1, [](const auto& x) { return x | layer_norm_layer{}; }, {{wide}, {wide}}, {1024 * k * k, wide},
+      {"conv_space",
+       {8, few, 96, 96},
+       2,
+       [=](const auto& x) { return x | conv_layer{.out = few, .kernel = {3, 3}, .padding = {1}}; },
+       {{few, few, 3, 3}, {few}},
+       {8, few, 48, 96},
+       [](one x, all w) { return at::conv2d(x, w[0], w[1], 1, 1); }},
+      {"conv_channels",
+       {8, many, 48, 48},
+       1,
+       [=](const auto& x) { return x | conv_layer{.out = many, .kernel = {3, 3}, .padding = {1}}; },
+       {{many / 2, many, 3, 3}, {many / 2}},
+       {8, many, 48, 48},
+       [](one x, all w) { return at::conv2d(x, w[0], w[1], 1, 1); }},
+      {"conv_transpose",
+       {8, few, 64, 64},
+       2,
+       [=](const auto& x) {
+         return x | conv_transpose_layer{.out = few, .kernel = {4, 4}, .stride = {2}, .padding = {1}};
+       },
+       {{few, few, 4, 4}, {few}},
+       {8, few, 32, 64},
+       [](one x, all w) { return at::conv_transpose2d(x, w[0], w[1], {2, 2}, {1, 1}); }},
+      {"max_pool",
+       {samples, few, 128, 128},
+       2,
+       [](const auto& x) { return x | max_pool_layer{.kernel = {3, 3}, .stride = {2}, .padding = {1}}; },
+       {},
+       {samples, few, 64, 128},
+       [](one x, all) { return at::max_pool2d(x, {3, 3}, {2, 2}, {1, 1}); }},
+      {"avg_pool",
+       {samples, few, 128, 128},
+       2,
+       [](const auto& x) { return x | avg_pool_layer{.kernel = {3, 3}, .stride = {2}, .padding = {1}}; },
+       {},
+       {samples, few, 64, 128},
+       [](one x, all) { return at::avg_pool2d(x, {3, 3}, {2, 2}, {1, 1}); }},
+      {"batch_norm",
+       {2 * samples, few, 64, 64},
+       0,
+       [](const auto& x) { return x | batch_norm_layer{}; },
+       {{few}, {few}, {few}, {few}},
+       {samples, few, 64, 64},
+       [](one x, all w) {
+         return at::batch_norm(x, w[0], w[1], w[2].detach(), w[3].detach(), true, 0.1, 1e-5, false);
+       }},
+      {"layer_norm",
+       {1024 * k * k, 2 * wide},
+       1,
+       [](const auto& x) { return x | layer_norm_layer{}; },
+       {{wide}, {wide}},
+       {1024 * k * k, wide},
        [=](one x, all w) { return at::layer_norm(x, {wide}, w[0], w[1]); }},
-      {"upsample", {8, few, 64, 64}, 2, [](const auto& x) { return x | upsample_layer{.factors = {2, 2}, .mode = ts::interpolation::linear}; }, {}, {8, few, 32, 64},
+      {"upsample",
+       {8, few, 64, 64},
+       2,
+       [](const auto& x) { return x | upsample_layer{.factors = {2, 2}, .mode = ts::interpolation::linear}; },
+       {},
+       {8, few, 32, 64},
        [](one x, all) { return at::upsample_bilinear2d(x, {64, 128}, false, 2.0, 2.0); }},
-      {"dropout", {samples, few, 128, 128}, 2, [](const auto& x) { return x | dropout_layer{}; }, {}, {samples, few, 64, 128},
+      {"dropout",
+       {samples, few, 128, 128},
+       2,
+       [](const auto& x) { return x | dropout_layer{}; },
+       {},
+       {samples, few, 64, 128},
        [](one x, all) { return at::dropout(x, 0.5, true); }},
   };
 }
@@ -81,14 +142,34 @@ std::vector<layer_case> tiny_cases() {
       {"linear_features", rows, 2, linear, {{64, 64}, {64}}, rows, its_linear},
       {"conv_space", image, 2, conv, {{8, 8, 3, 3}, {8}}, image, its_conv},
       {"conv_channels", image, 1, conv, {{8, 8, 3, 3}, {8}}, image, its_conv},
-      {"max_pool", image, 2, [](const auto& x) { return x | max_pool_layer{.kernel = {3, 3}, .stride = {2}, .padding = {1}}; }, {}, image,
+      {"max_pool",
+       image,
+       2,
+       [](const auto& x) { return x | max_pool_layer{.kernel = {3, 3}, .stride = {2}, .padding = {1}}; },
+       {},
+       image,
        [](one x, all) { return at::max_pool2d(x, {3, 3}, {2, 2}, {1, 1}); }},
-      {"avg_pool", image, 2, [](const auto& x) { return x | avg_pool_layer{.kernel = {2, 2}, .stride = {2}}; }, {}, image,
+      {"avg_pool",
+       image,
+       2,
+       [](const auto& x) { return x | avg_pool_layer{.kernel = {2, 2}, .stride = {2}}; },
+       {},
+       image,
        [](one x, all) { return at::avg_pool2d(x, {2, 2}, {2, 2}); }},
-      {"layer_norm", rows, 2, [](const auto& x) { return x | layer_norm_layer{}; }, {{64}, {64}}, rows,
+      {"layer_norm",
+       rows,
+       2,
+       [](const auto& x) { return x | layer_norm_layer{}; },
+       {{64}, {64}},
+       rows,
        [](one x, all w) { return at::layer_norm(x, {64}, w[0], w[1]); }},
-      {"mlp", rows, 2, [](const auto& x) { return gelu(x | linear_layer{.out = 256}) | linear_layer{.out = 64}; },
-       {{256, 64}, {256}, {64, 256}, {64}}, rows, [](one x, all w) { return at::linear(at::gelu(at::linear(x, w[0], w[1])), w[2], w[3]); }},
+      {"mlp",
+       rows,
+       2,
+       [](const auto& x) { return gelu(x | linear_layer{.out = 256}) | linear_layer{.out = 64}; },
+       {{256, 64}, {256}, {64, 256}, {64}},
+       rows,
+       [](one x, all w) { return at::linear(at::gelu(at::linear(x, w[0], w[1])), w[2], w[3]); }},
   };
 }
 
@@ -148,15 +229,18 @@ void measure(calls::crew& crew, const ts::team_handle& team, const layer_case& c
     took[i] = crew.lengths(team->rank(), spans[i]);
   }
   if (team->rank() == 0)
-    fmt::print("{{\"layer\": \"{}\", \"transport\": \"{}\", \"tessera\": {:.1f}, \"serial\": {:.1f}, \"unit\": \"microseconds\"}}\n", c.name,
-               team->carrier().traits().name, 1e6 * median(took[0]) / times, 1e6 * median(took[1]) / times);
+    fmt::print(
+        "{{\"layer\": \"{}\", \"transport\": \"{}\", \"tessera\": {:.1f}, \"serial\": {:.1f}, \"unit\": "
+        "\"microseconds\"}}\n",
+        c.name, team->carrier().traits().name, 1e6 * median(took[0]) / times, 1e6 * median(took[1]) / times);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   std::vector<std::string_view> named(argv + 1, argv + argc);
-  const bool once = std::erase(named, "--once") > 0, small = std::erase(named, "--small") > 0, tiny = std::erase(named, "--tiny") > 0;
+  const bool once = std::erase(named, "--once") > 0, small = std::erase(named, "--small") > 0,
+             tiny = std::erase(named, "--tiny") > 0;
   ts::mesh_value row;
   row.axes.push({ts::text("worker"), 2, 1});
   ts::launch_options options;

@@ -17,7 +17,8 @@ tensor<dyn> attempt::leaf(const recipe& r, const layout& x) const {
 }
 
 void attempt::backward(const tensor<dyn>& y, const recipe& cotangent) const {
-  y.local().backward(cotangent.box(tessera::cotangent(y.layout()), team->rank(), y.local().scalar_type()).to(device_of(*team)));
+  y.local().backward(
+      cotangent.box(tessera::cotangent(y.layout()), team->rank(), y.local().scalar_type()).to(device_of(*team)));
 }
 
 tensor<dyn> attempt::gradient(const tensor<dyn>& leaf) {
@@ -25,7 +26,8 @@ tensor<dyn> attempt::gradient(const tensor<dyn>& leaf) {
   return {leaf.team(), tessera::cotangent(leaf.layout()), g.defined() ? g : at::zeros_like(leaf.local())};
 }
 
-void attempt::compare(const std::string& name, const tensor<dyn>& got, const std::optional<numbers>& expected, tessera::element of) {
+void attempt::compare(const std::string& name, const tensor<dyn>& got, const std::optional<numbers>& expected,
+                      tessera::element of) {
   if (!expected && bits_ == nullptr) return;
   if (got.type() != of) fail(name + " is of another element than its operands");
   const layout& lies = got.layout();
@@ -35,9 +37,12 @@ void attempt::compare(const std::string& name, const tensor<dyn>& got, const std
   if (!terms && lies.mesh.contains(team->rank()) && !got.local().is_complex()) {
     distance d;
     d.add(got.local(), part_of(whole, lies, team->rank()), 0, 0);
-    if (!d.within && !at::isnan(whole.to(at::kDouble)).any().item<bool>()) fail(name + ": a worker's box is another than its copy, or not where it lies");
+    if (!d.within && !at::isnan(whole.to(at::kDouble)).any().item<bool>())
+      fail(name + ": a worker's box is another than its copy, or not where it lies");
   }
-  compare_whole(name, expected && whole.numel() == volume_of(expected->shape()) ? whole.reshape(expected->shape()) : whole, expected);
+  compare_whole(name,
+                expected && whole.numel() == volume_of(expected->shape()) ? whole.reshape(expected->shape()) : whole,
+                expected);
 }
 
 void attempt::compare_whole(const std::string& name, const at::Tensor& got, const std::optional<numbers>& expected) {
@@ -52,11 +57,13 @@ void attempt::compare_box(const std::string& name, const at::Tensor& got, const 
 }
 
 void attempt::compare_bits(const std::string& name, const at::Tensor& whole) {
-  const auto [known, first] = bits_->try_emplace(fmt::format("{} of {}", name, at::toString(whole.scalar_type())), whole);
+  const auto [known, first] =
+      bits_->try_emplace(fmt::format("{} of {}", name, at::toString(whole.scalar_type())), whole);
   if (first) return;
   const at::Tensor& before = known->second;
   const auto bytes = [](const at::Tensor& x) { return x.contiguous().view(at::kByte); };
-  if (before.sizes() != whole.sizes() || (whole.numel() > 0 && !at::equal(bytes(before.reshape({-1})), bytes(whole.reshape({-1})))))
+  if (before.sizes() != whole.sizes() ||
+      (whole.numel() > 0 && !at::equal(bytes(before.reshape({-1})), bytes(whole.reshape({-1})))))
     fail(name + " has other bits than in a world before");
 }
 

@@ -12,8 +12,9 @@ namespace conformance::training {
 /// Bits of results by name, of the runs before.
 using bits_so_far = std::map<std::string, at::Tensor>;
 
-/// What a worker of the world's mesh sees of a run: it makes tensors, and holds what comes of them against what is expected. All workers of the
-/// mesh make and compare the same things in one order; none throws, as what is wrong is told at the end.
+/// What a worker of the world's mesh sees of a run: it makes tensors, and holds what comes of them against what is
+/// expected. All workers of the mesh make and compare the same things in one order; none throws, as what is wrong is
+/// told at the end.
 class attempt {
  public:
   attempt(team_handle of_world, tessera::element e, const tolerance& within, index_t at_a_time, bits_so_far* bits)
@@ -36,10 +37,14 @@ class attempt {
   /// The gradient of a leaf as a tensor that lies as the adjoint of its layout; zeros where it has none.
   static tensor<dyn> gradient(const tensor<dyn>& leaf);
 
-  /// Holds a result against what is expected: its element, every worker's box against the global tensor that all together hold, and that
-  /// against the numbers. Where bits matter they are compared with those of the runs before, numbers or not.
-  void compare(const std::string& name, const tensor<dyn>& got, const std::optional<numbers>& expected) { compare(name, got, expected, element); }
-  void compare(const std::string& name, const tensor<dyn>& got, const std::optional<numbers>& expected, tessera::element of);
+  /// Holds a result against what is expected: its element, every worker's box against the global tensor that all
+  /// together hold, and that against the numbers. Where bits matter they are compared with those of the runs before,
+  /// numbers or not.
+  void compare(const std::string& name, const tensor<dyn>& got, const std::optional<numbers>& expected) {
+    compare(name, got, expected, element);
+  }
+  void compare(const std::string& name, const tensor<dyn>& got, const std::optional<numbers>& expected,
+               tessera::element of);
   /// The same of a tensor that each worker of the mesh has whole.
   void compare_whole(const std::string& name, const at::Tensor& got, const std::optional<numbers>& expected);
   /// Holds this worker's box against the one expected of it.

@@ -34,7 +34,8 @@ at::Tensor by_head(const at::Tensor& x, index_t heads) {
   return x.unflatten(-1, {heads, x.size(-1) / heads}).transpose(1, 2);
 }
 
-/// softmax(k qᵀ/√d) v for each head and row of k: queries and values are gathered, and the rest is this worker's. A row that excludes all gives 0.
+/// softmax(k qᵀ/√d) v for each head and row of k: queries and values are gathered, and the rest is this worker's. A row
+/// that excludes all gives 0.
 tensor<dyn> attended(const attention_given& g, const tensor<dyn>& k, const tensor<dyn>& q, const tensor<dyn>& v,
                      const at::Tensor& mask, index_t chunk) {
   layout with = gathered(k.layout(), 1);

@@ -113,7 +113,8 @@ struct block_gradients {
 
 using written = std::function<nn::dynamic_flow(const block_writer&, const nn::dynamic_flow&)>;
 
-/// The case of a network of blocks: every parameter must lie as the world says, results and gradients be the expected ones.
+/// The case of a network of blocks: every parameter must lie as the world says, results and gradients be the expected
+/// ones.
 task of_blocks(reading& c, const block_form& form, const block_parameters& parameters, const written& write) {
   const recipe x = c.tensor("x");
   const std::optional<recipe> cotangent = c.maybe("cotangent");

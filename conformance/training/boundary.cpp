@@ -59,7 +59,9 @@ task boundary(reading& c) {
     const index_t batch = c.given().integer("batch");
     const index_t count = c.given().integer("micro_batches");
     const bool uneven = c.given().flag("uneven");
-    if (count < 1 || count > batch || (batch % count != 0 && !uneven)) throw unbuilt("a batch that its micro-batches do not share out: nothing of the library cuts a batch so, and refuses it");
+    if (count < 1 || count > batch || (batch % count != 0 && !uneven))
+      throw unbuilt(
+          "a batch that its micro-batches do not share out: nothing of the library cuts a batch so, and refuses it");
     if (c.refused()) throw unbuilt("what must be refused is accepted by the reader");
     c.compare("sizes", parts_of(batch, count));
     return c.planned();
@@ -77,9 +79,12 @@ task boundary(reading& c) {
     std::vector<passed> tensors;
     for (const json& said : one) {
       for (const auto& [name, value] : said.items())
-        if (name != "element" && name != "tensor" && name != "cotangent") throw unbuilt(fmt::format("'{}' of a tensor", name));
+        if (name != "element" && name != "tensor" && name != "cotangent")
+          throw unbuilt(fmt::format("'{}' of a tensor", name));
       tensors.push_back({element_named(said.at("element").get<std::string>()), recipe(said.at("tensor")),
-                         said.contains("cotangent") && !said.at("cotangent").is_null() ? std::optional(recipe(said.at("cotangent"))) : std::nullopt,
+                         said.contains("cotangent") && !said.at("cotangent").is_null()
+                             ? std::optional(recipe(said.at("cotangent")))
+                             : std::nullopt,
                          reading::numbers_of(entry_of(arrives, passes.size(), tensors.size())),
                          reading::numbers_of(entry_of(returns, passes.size(), tensors.size()))});
     }
@@ -105,7 +110,8 @@ task boundary(reading& c) {
           a.compare(fmt::format("what arrives in pass {} as tensor {}", i, k), y, one.arrives, one.element);
           if (!one.cotangent) continue;
           a.backward(y, *one.cotangent);
-          a.compare(fmt::format("what returns in pass {} as tensor {}", i, k), attempt::gradient(x), one.returns, one.element);
+          a.compare(fmt::format("what returns in pass {} as tensor {}", i, k), attempt::gradient(x), one.returns,
+                    one.element);
         }
     };
   });

@@ -13,11 +13,13 @@ struct boxes {
 
   explicit boxes(const json& said) {
     if (!said.is_array()) whole = reading::numbers_of(said);
-    else for (const json& one : said) each.push_back(reading::numbers_of(one));
+    else
+      for (const json& one : said) each.push_back(reading::numbers_of(one));
   }
   void compare(attempt& a, const std::string& name, const tensor<dyn>& got) const {
     a.compare(name, got, whole);
-    if (const auto rank = static_cast<std::size_t>(a.team->rank()); rank < each.size()) a.compare_box(name, got.local(), each[rank]);
+    if (const auto rank = static_cast<std::size_t>(a.team->rank()); rank < each.size())
+      a.compare_box(name, got.local(), each[rank]);
   }
 };
 
@@ -48,7 +50,8 @@ task put_together(reading& c) {
     x.dims[dim].bounds = learned;
     for (int d = 0; d < x.dims.count; ++d) x.dims[d].tag = kept_name(fmt::format("n{}", d));
     return [=](attempt& a) {
-      const tensor<dyn> parts = adopt(a.team, x, at::zeros(shapes.at(static_cast<std::size_t>(a.team->rank())), a.type()).to(device_of(*a.team)));
+      const tensor<dyn> parts = adopt(
+          a.team, x, at::zeros(shapes.at(static_cast<std::size_t>(a.team->rank())), a.type()).to(device_of(*a.team)));
       layout all = parts.layout();
       for (int axis = 0; axis < all.mesh.axes.count; ++axis) all.set_meaning(axis, {});
       if (to(all, parts).local().size(dim) != all.dims[dim].extent) a.fail("parts are not put together");
@@ -60,7 +63,8 @@ task put_together(reading& c) {
 
 /// Changes of layout: x and y say how they lie, the verb's name adds nothing.
 task change(reading& c) {
-  const std::string verb = c.word("verb", {"scatter", "gather", "reduce", "copy", "broadcast", "reduce_scatter", "all_to_all", "none", "slice"});
+  const std::string verb = c.word(
+      "verb", {"scatter", "gather", "reduce", "copy", "broadcast", "reduce_scatter", "all_to_all", "none", "slice"});
   if (verb == "slice") return slice(c);
   if (c.has("local_shapes")) return put_together(c);
   const recipe x = c.tensor("x");

@@ -18,7 +18,9 @@ std::vector<std::string> parts_of(const std::string& path) {
 bool fits(const std::string& pattern, const std::string& path) {
   const std::vector<std::string> p = parts_of(pattern);
   const std::vector<std::string> q = parts_of(path);
-  return p.size() == q.size() && std::equal(p.begin(), p.end(), q.begin(), [](const std::string& a, const std::string& b) { return a == "*" || a == b; });
+  return p.size() == q.size() &&
+         std::equal(p.begin(), p.end(), q.begin(),
+                    [](const std::string& a, const std::string& b) { return a == "*" || a == b; });
 }
 
 /// How a layer is cut by the table, which has a row for it or not.
@@ -30,13 +32,15 @@ std::string cut_of(const json& table, const std::string& path) {
       cut = row.at(1).get<std::string>();
       ++rows;
     }
-  if (rows > 1) throw unbuilt("two rows of a table for one layer: the library has no such table, which would refuse them");
+  if (rows > 1)
+    throw unbuilt("two rows of a table for one layer: the library has no such table, which would refuse them");
   return cut;
 }
 
 }  // namespace
 
-/// A serial model made parallel by a table: every layer's parameters lie as its row says, and put together again have the bits they had.
+/// A serial model made parallel by a table: every layer's parameters lie as its row says, and put together again have
+/// the bits they had.
 task conversion(reading& c) {
   if (c.has("replace")) throw unbuilt("replacing layers of a serial model: the library has no table of them");
   const json& table = c.given().at("table");
@@ -46,7 +50,8 @@ task conversion(reading& c) {
     layers.back().bias = layers.back().tensors.count("bias") != 0;
   }
   for (const json& row : table)
-    if (std::none_of(layers.begin(), layers.end(), [&](const serial_layer& l) { return fits(row.at(0).get<std::string>(), l.path); }))
+    if (std::none_of(layers.begin(), layers.end(),
+                     [&](const serial_layer& l) { return fits(row.at(0).get<std::string>(), l.path); }))
       throw unbuilt("a row of a table that fits no layer: the library has no such table, which would refuse it");
   std::vector<std::string> cuts;
   for (const serial_layer& l : layers) cuts.push_back(cut_of(table, l.path));
@@ -60,7 +65,8 @@ task conversion(reading& c) {
   return c.in_each_world([&](world& w) -> body {
     std::vector<std::map<std::string, layout>> lying;
     for (std::size_t i = 0; i < layers.size(); ++i)
-      lying.push_back(layers[i].extents.empty() ? std::map<std::string, layout>{} : lying_cut(layers[i], cuts[i], w.mesh()));
+      lying.push_back(layers[i].extents.empty() ? std::map<std::string, layout>{}
+                                                : lying_cut(layers[i], cuts[i], w.mesh()));
     const std::optional<std::size_t> place = c.number_of(w);
     return [=](attempt& a) {
       parameter_set net(a.team);
@@ -75,7 +81,8 @@ task conversion(reading& c) {
           if (!place || !shapes.contains(key)) continue;
           const auto mine = now.local().sizes().vec();
           const auto worker = static_cast<std::size_t>(a.team->mesh().number(a.team->at()));
-          if (mine != shapes.at(key).at(*place).at(worker).get<integers>()) a.fail(fmt::format("{} has the shape {}", key, json(mine).dump()));
+          if (mine != shapes.at(key).at(*place).at(worker).get<integers>())
+            a.fail(fmt::format("{} has the shape {}", key, json(mine).dump()));
         }
     };
   });

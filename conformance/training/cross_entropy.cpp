@@ -7,7 +7,8 @@ namespace conformance::training {
 namespace {
 
 /// The loss with its reduction by name.
-tensor<dyn> loss_of(const std::string& reduction, const tensor<dyn>& logits, const tensor<dyn>& target, const nn::cross_entropy_options& how) {
+tensor<dyn> loss_of(const std::string& reduction, const tensor<dyn>& logits, const tensor<dyn>& target,
+                    const nn::cross_entropy_options& how) {
   if (reduction == "none") return nn::cross_entropy<nn::reduction::none>(logits, target, how);
   if (reduction == "sum") return nn::cross_entropy<nn::reduction::sum>(logits, target, how);
   return nn::cross_entropy<nn::reduction::mean>(logits, target, how);
@@ -53,7 +54,8 @@ task cross_entropy(reading& c) {
   how.label_smoothing = c.number("label_smoothing", 0);
   const std::optional<numbers> loss = c.result("loss");
   const std::map<std::string, numbers> gradients = c.gradients({"logits"});
-  if (!gradients.empty() && (reduction == "none") != cotangent.has_value()) throw unbuilt("a gradient without its cotangent");
+  if (!gradients.empty() && (reduction == "none") != cotangent.has_value())
+    throw unbuilt("a gradient without its cotangent");
   const bool labels = target.shape() != logits.shape();
   return c.in_each_world([=](world& w) -> body {
     const layout lies = w.lying("logits", logits.shape());

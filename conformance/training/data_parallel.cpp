@@ -31,7 +31,8 @@ class alike_over {
   json said_;
 };
 
-/// Tensors of workers that differ along some axes, as one: in front of the tensor's own dimensions stands one, which these axes cut.
+/// Tensors of workers that differ along some axes, as one: in front of the tensor's own dimensions stands one, which
+/// these axes cut.
 layout apart_along(const mesh_value& m, unsigned alike, const integers& extents, const axis_role& others) {
   integers all{1};
   for (int a = 0; a < m.axes.count; ++a)
@@ -67,8 +68,8 @@ class exchange_count {
   int seen_ = 0;
 };
 
-/// A parameter of which workers have copies, and what each worker's passes give of its gradient; an undefined one is of a pass that does not
-/// use it.
+/// A parameter of which workers have copies, and what each worker's passes give of its gradient; an undefined one is of
+/// a pass that does not use it.
 struct given_gradient {
   layout stored;
   unsigned alike;

@@ -31,7 +31,8 @@ std::vector<int> sharing(const mesh_value& m, const std::optional<std::vector<st
 
 }  // namespace
 
-/// Moving averages that workers share as tiles, each worker taking its part of what all have; they are gathered at the end.
+/// Moving averages that workers share as tiles, each worker taking its part of what all have; they are gathered at the
+/// end.
 task ema(reading& c) {
   averaged of;
   for (const auto& [name, said] : c.entries("parameters")) of.parameters.emplace(name, said);

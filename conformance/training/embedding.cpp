@@ -6,9 +6,12 @@ namespace conformance::training {
 namespace {
 
 /// Whether an axis cuts samples of a tensor: any dimension but that of the features, which comes last.
-bool cuts_samples(const layout& x, int axis, int features) { return x.roles[axis].kind == role::cut && x.roles[axis].dimension != features; }
+bool cuts_samples(const layout& x, int axis, int features) {
+  return x.roles[axis].kind == role::cut && x.roles[axis].dimension != features;
+}
 
-/// The axes that cut a dimension of the table so that the look-up is cut; one that cuts indices and results only stores it in tiles.
+/// The axes that cut a dimension of the table so that the look-up is cut; one that cuts indices and results only stores
+/// it in tiles.
 static_vector<text, max_axes> axes_that_cut(const layout& table, int dim, const layout& indices) {
   static_vector<text, max_axes> axes;
   for (int level = 0; level < table.levels(dim); ++level)
@@ -62,10 +65,12 @@ task embedding(reading& c) {
       a.compare("y", rows, y);
       const tensor<dyn>& stored = layer.state.parameters[0].stored();
       a.compare("the table behind the call", detach(stored), after);
-      if (one.frozen && (stored.local().requires_grad() || rows.local().requires_grad())) a.fail("a table that is frozen has a gradient");
+      if (one.frozen && (stored.local().requires_grad() || rows.local().requires_grad()))
+        a.fail("a table that is frozen has a gradient");
       if (!cotangent || one.frozen) return;
       a.backward(rows, *cotangent);
-      if (gradients.count("weight") != 0) a.compare("the gradient of weight", attempt::gradient(stored), gradients.at("weight"));
+      if (gradients.count("weight") != 0)
+        a.compare("the gradient of weight", attempt::gradient(stored), gradients.at("weight"));
     };
   });
 }

@@ -91,7 +91,8 @@ at::Tensor turned(const at::Tensor& w) { return w.transpose(-2, -1); }
 
 }  // namespace
 
-/// Tokens sent to experts and back: routing is composed here, slots travel by changes of layout, and the library's layer of experts serves them.
+/// Tokens sent to experts and back: routing is composed here, slots travel by changes of layout, and the library's
+/// layer of experts serves them.
 task experts(reading& c) {
   if (c.kind() == "refused") throw unbuilt("slots are composed here, so nothing of the library refuses a capacity");
   experts_given g{c.tensor("x"),

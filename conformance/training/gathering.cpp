@@ -18,7 +18,8 @@ tensor<dyn> range(const tensor<dyn>& x, int dim, index_t begin, index_t end) {
   return {x.team(), lies, x.local().narrow(dim, lo - mine.lo, hi - lo)};
 }
 
-tensor<dyn> in_chunks(const tensor<dyn>& b, int dim, int over, index_t chunk, const std::function<tensor<dyn>(const tensor<dyn>&)>& f) {
+tensor<dyn> in_chunks(const tensor<dyn>& b, int dim, int over, index_t chunk,
+                      const std::function<tensor<dyn>(const tensor<dyn>&)>& f) {
   const index_t n = b.layout().dims[dim].extent;
   if (chunk <= 0 || chunk >= n) return f(to(gathered(b.layout(), over), b));
   std::vector<at::Tensor> parts;

@@ -19,7 +19,8 @@ class options {
   }
   void all_read() const {
     for (const auto& [name, value] : said_.items())
-      if (read_.count(name) == 0) throw unbuilt(fmt::format("the option {} = {} of an initialiser", name, value.dump()));
+      if (read_.count(name) == 0)
+        throw unbuilt(fmt::format("the option {} = {} of an initialiser", name, value.dump()));
   }
 
  private:
@@ -40,7 +41,8 @@ initial_value named(const std::string& method, options& o) {
   if (method == "dirac") return init::dirac(static_cast<index_t>(o.number("groups", 1)));
   if (method == "uniform") return init::uniform(o.number("low", 0), o.number("high", 1));
   if (method == "normal") return init::normal(o.number("mean", 0), o.number("std", 1));
-  if (method == "truncated_normal") return init::truncated_normal(o.number("mean", 0), o.number("std", 1), o.number("low", -2), o.number("high", 2));
+  if (method == "truncated_normal")
+    return init::truncated_normal(o.number("mean", 0), o.number("std", 1), o.number("low", -2), o.number("high", 2));
   if (method == "xavier_uniform") return init::xavier_uniform(o.number("gain", 1));
   if (method == "xavier_normal") return init::xavier_normal(o.number("gain", 1));
   if (method == "kaiming_uniform") return init::kaiming_uniform(o.number("slope", 0), fan());
@@ -60,13 +62,16 @@ struct method {
 void judge(attempt& a, const method& m, const at::Tensor& x, double spread) {
   const auto wanted = [&](const char* name) { return m.like.find(name); };
   const auto far = [&](const char* name, double found, double may) {
-    if (const auto w = wanted(name); w != m.like.end() && std::abs(found - w->second) > may) a.fail(fmt::format("{}: {} is {}, not {}", m.name, name, found, w->second));
+    if (const auto w = wanted(name); w != m.like.end() && std::abs(found - w->second) > may)
+      a.fail(fmt::format("{}: {} is {}, not {}", m.name, name, found, w->second));
   };
   const double std = wanted("std") == m.like.end() ? 0 : wanted("std")->second;
   far("mean", x.mean().item<double>(), spread * std);
   far("std", x.std().item<double>(), spread * std);
-  if (const auto w = wanted("low"); w != m.like.end() && x.min().item<double>() < w->second) a.fail(m.name + ": a value is too low");
-  if (const auto w = wanted("high"); w != m.like.end() && x.max().item<double>() > w->second) a.fail(m.name + ": a value is too high");
+  if (const auto w = wanted("low"); w != m.like.end() && x.min().item<double>() < w->second)
+    a.fail(m.name + ": a value is too low");
+  if (const auto w = wanted("high"); w != m.like.end() && x.max().item<double>() > w->second)
+    a.fail(m.name + ": a value is too high");
 }
 
 }  // namespace

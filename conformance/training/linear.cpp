@@ -6,7 +6,8 @@ namespace {
 
 /// What is given and expected of layers whatever they are.
 linear_question question_of(reading& c) {
-  return {c.tensor("x"), c.maybe("cotangent"), c.result("y"), c.gradients(), c.word("activation", {"none", "tanh", "gelu", "gelu_tanh"}, "none")};
+  return {c.tensor("x"), c.maybe("cotangent"), c.result("y"), c.gradients(),
+          c.word("activation", {"none", "tanh", "gelu", "gelu_tanh"}, "none")};
 }
 
 bool stored_in_out(reading& c) { return c.word("storage", {"out_in", "in_out"}) == "in_out"; }
@@ -68,14 +69,16 @@ task mlp(reading& c) {
     linear_tensors next = lying_in(w, second, w2, b2, in_out);
     next.x = *lie.y;
     if (w.names("y")) next.y = w.lying("y", with_features(asked.x.shape(), next.weight.dims[0].extent));
-    return std::vector{linear_part{linear_link(lie), w1, b1, in_out, first}, linear_part{linear_link(next), w2, b2, in_out, second}};
+    return std::vector{linear_part{linear_link(lie), w1, b1, in_out, first},
+                       linear_part{linear_link(next), w2, b2, in_out, second}};
   });
 }
 
 namespace {
 
 /// A layer of a stack cut over the axis model as a word says; of the last one the world may say how its result lies.
-linear_part part_of_stack(const layout& x, const std::string& cut, const std::map<std::string, recipe>& parameters, std::size_t layer, world* last) {
+linear_part part_of_stack(const layout& x, const std::string& cut, const std::map<std::string, recipe>& parameters,
+                          std::size_t layer, world* last) {
   const linear_names named{fmt::format("{}.weight", layer), fmt::format("{}.bias", layer)};
   const auto weight = parameters.find(named.weight);
   if (weight == parameters.end()) throw unbuilt(fmt::format("a stack without the parameter '{}'", named.weight));
@@ -94,8 +97,10 @@ linear_part part_of_stack(const layout& x, const std::string& cut, const std::ma
     lie.weight.cut_by(cut == "out" ? 0 : 1, model);
     if (cut == "out" && lie.bias) lie.bias->cut_by(0, model);
   }
-  if (last != nullptr && last->names("y")) lie.y = last->lying("y", with_features(extents_of(x), weight->second.shape()[0]));
-  return {linear_link(lie), weight->second, bias == parameters.end() ? std::nullopt : std::optional(bias->second), false, named};
+  if (last != nullptr && last->names("y"))
+    lie.y = last->lying("y", with_features(extents_of(x), weight->second.shape()[0]));
+  return {linear_link(lie), weight->second, bias == parameters.end() ? std::nullopt : std::optional(bias->second),
+          false, named};
 }
 
 }  // namespace
@@ -116,7 +121,8 @@ task stack(reading& c) {
     if (parts.empty()) throw unbuilt("a stack without layers");
     return parts;
   };
-  if (c.kind() == "plan" && ways.size() == 1) return of_parts(c, [&](world& w, const linear_question& asked) { return parts_of(w, asked, ways[0]); });
+  if (c.kind() == "plan" && ways.size() == 1)
+    return of_parts(c, [&](world& w, const linear_question& asked) { return parts_of(w, asked, ways[0]); });
   const linear_question asked = question_of(c);
   return c.in_each_world([&](world& w) -> body {
     std::vector<std::vector<linear_part>> all;

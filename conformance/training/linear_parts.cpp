@@ -6,7 +6,9 @@ namespace conformance::training {
 namespace {
 
 /// Whether an axis cuts a dimension of samples: one before the features.
-bool cuts_samples(const layout& x, int axis) { return x.roles[axis].kind == role::cut && x.roles[axis].dimension != x.dims.count - 1; }
+bool cuts_samples(const layout& x, int axis) {
+  return x.roles[axis].kind == role::cut && x.roles[axis].dimension != x.dims.count - 1;
+}
 
 static_vector<text, max_axes> axes_that_cut(const linear_tensors& lie, int dim) {
   static_vector<text, max_axes> axes;
@@ -45,7 +47,8 @@ at::Tensor value_of(const recipe& r, bool turned, at::ScalarType type) {
 
 }  // namespace
 
-linear_tensors lying_in(world& w, const linear_names& named, const recipe& weight, const std::optional<recipe>& bias, bool in_out) {
+linear_tensors lying_in(world& w, const linear_names& named, const recipe& weight, const std::optional<recipe>& bias,
+                        bool in_out) {
   if (weight.shape().size() != 2) throw unbuilt("a weight that is no matrix");
   linear_tensors lie;
   lie.weight = w.lying(named.weight, weight.shape());
@@ -60,8 +63,10 @@ layout between(const layout& x, const layout& weight) {
   y.dims[features] = weight.dims[0];
   for (int a = 0; a < y.roles.count; ++a) {
     const axis_role& w = weight.roles[a];
-    if (w.kind == role::cut && w.dimension == 0) y.roles[a] = {role::cut, static_cast<signed char>(features), w.level, w.joined};
-    else if (x.roles[a].kind == role::partial || (x.roles[a].kind == role::cut && x.roles[a].dimension == features)) y.roles[a] = {};
+    if (w.kind == role::cut && w.dimension == 0)
+      y.roles[a] = {role::cut, static_cast<signed char>(features), w.level, w.joined};
+    else if (x.roles[a].kind == role::partial || (x.roles[a].kind == role::cut && x.roles[a].dimension == features))
+      y.roles[a] = {};
   }
   for (int d = 0; d < features; ++d) y.close_levels(d);
   return y;
@@ -116,8 +121,11 @@ tensor<dyn> activated(const std::string& name, const tensor<dyn>& x) {
 void check_names(const linear_question& asked, const std::vector<linear_part>& parts) {
   if (!asked.gradients.empty() && !asked.cotangent) throw unbuilt("gradients without a cotangent");
   for (const auto& [name, expected] : asked.gradients) {
-    const auto is = [&named = name](const linear_part& p) { return p.named.weight == named || (p.bias && p.named.bias == named); };
-    if (name != "x" && std::none_of(parts.begin(), parts.end(), is)) throw unbuilt(fmt::format("the gradient of '{}'", name));
+    const auto is = [&named = name](const linear_part& p) {
+      return p.named.weight == named || (p.bias && p.named.bias == named);
+    };
+    if (name != "x" && std::none_of(parts.begin(), parts.end(), is))
+      throw unbuilt(fmt::format("the gradient of '{}'", name));
   }
 }
 
@@ -136,12 +144,15 @@ void run_linear(attempt& a, const std::vector<linear_part>& parts, const linear_
   a.compare("y", y, asked.y);
   if (!asked.cotangent) return;
   a.backward(y, *asked.cotangent);
-  const auto expected = [&](const std::string& name) { return asked.gradients.count(name) == 0 ? std::nullopt : std::optional(asked.gradients.at(name)); };
+  const auto expected = [&](const std::string& name) {
+    return asked.gradients.count(name) == 0 ? std::nullopt : std::optional(asked.gradients.at(name));
+  };
   a.compare("the gradient of x", attempt::gradient(x), expected("x"));
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const linear_part& p = parts[i];
     const auto gradient = [&](std::size_t k) { return attempt::gradient(layers[i].state.parameters[k].stored()); };
-    if (p.in_out) a.compare_whole("the gradient of " + p.named.weight, global(gradient(0)).t(), expected(p.named.weight));
+    if (p.in_out)
+      a.compare_whole("the gradient of " + p.named.weight, global(gradient(0)).t(), expected(p.named.weight));
     else a.compare("the gradient of " + p.named.weight, gradient(0), expected(p.named.weight));
     if (p.bias) a.compare("the gradient of " + p.named.bias, gradient(1), expected(p.named.bias));
   }

@@ -22,13 +22,15 @@ struct linear_names {
 };
 
 /// How a layer's parameters lie in a world, of a weight that is stored [out, in] or [in, out].
-linear_tensors lying_in(world& w, const linear_names& named, const recipe& weight, const std::optional<recipe>& bias, bool in_out);
+linear_tensors lying_in(world& w, const linear_names& named, const recipe& weight, const std::optional<recipe>& bias,
+                        bool in_out);
 
-/// How y = x wᵀ lies where axes cut its features as they cut the weight's outputs, and its samples as they cut those of x.
+/// How y = x wᵀ lies where axes cut its features as they cut the weight's outputs, and its samples as they cut those of
+/// x.
 layout between(const layout& x, const layout& weight);
 
-/// The link of a linear layer. An axis that cuts outputs or inputs of the weight cuts the product so; one that cuts samples of x and y as
-/// well only stores the weight in tiles.
+/// The link of a linear layer. An axis that cuts outputs or inputs of the weight cuts the product so; one that cuts
+/// samples of x and y as well only stores the weight in tiles.
 link linear_link(const linear_tensors& lie);
 
 /// What links move in both directions, in elements received by all workers.

@@ -12,7 +12,9 @@ using names = std::vector<std::string>;
 group axes_named(const mesh_value& m, const names& axes) {
   group g;
   for (int a = 0; a < m.axes.count; ++a)
-    if (std::any_of(axes.begin(), axes.end(), [&](const std::string& name) { return kept_name(name) == m.axes[a].name; })) g.push(a);
+    if (std::any_of(axes.begin(), axes.end(),
+                    [&](const std::string& name) { return kept_name(name) == m.axes[a].name; }))
+      g.push(a);
   return g;
 }
 
@@ -55,7 +57,8 @@ json groups_along(const mesh_value& m, const group& axes, const std::optional<st
 
 json neighbours_along(const mesh_value& m, const group& axes, const std::vector<int>& of) {
   const std::map<int, std::vector<int>> lines = lines_along(m, axes);
-  json all = {{"group", json::array()}, {"index", json::array()}, {"first", json::array()}, {"last", json::array()}, {"previous", json::array()}, {"next", json::array()}};
+  json all = {{"group", json::array()}, {"index", json::array()},    {"first", json::array()},
+              {"last", json::array()},  {"previous", json::array()}, {"next", json::array()}};
   int size = 1;
   for (int rank : of) {
     const mesh_value line = line_of(m, rank, axes);
@@ -78,7 +81,8 @@ json neighbours_along(const mesh_value& m, const group& axes, const std::vector<
 
 json axes_of(const mesh_value& m) {
   json all = json::array();
-  for (const axis_value& a : m.axes) all.push_back({std::string(a.name.data, static_cast<std::size_t>(a.name.size)), a.extent});
+  for (const axis_value& a : m.axes)
+    all.push_back({std::string(a.name.data, static_cast<std::size_t>(a.name.size)), a.extent});
   return all;
 }
 
@@ -94,7 +98,9 @@ mesh_value divided(const mesh_value& m, const json& said) {
   const int axis = m.find(kept_name(said.at("axis").get<std::string>()));
   if (axis < 0) throw unbuilt("an axis to divide that is none of the mesh");
   const index_t n = m.axes[axis].extent;
-  const auto extent = [&](const char* name) { return said.at(name).is_null() ? index_t{0} : said.at(name).get<index_t>(); };
+  const auto extent = [&](const char* name) {
+    return said.at(name).is_null() ? index_t{0} : said.at(name).get<index_t>();
+  };
   index_t outer = extent("expert_data");
   index_t inner = extent("expert");
   if (outer == 0 && inner > 0) outer = n / inner;
@@ -102,7 +108,9 @@ mesh_value divided(const mesh_value& m, const json& said) {
   mesh_value two;
   for (int a = 0; a < m.axes.count; ++a) {
     if (a != axis) two.axes.push(m.axes[a]);
-    else for (const auto& [name, of] : {std::pair("expert_data", outer), std::pair("expert", inner)}) two.axes.push({kept_name(name), static_cast<int>(of), 1});
+    else
+      for (const auto& [name, of] : {std::pair("expert_data", outer), std::pair("expert", inner)})
+        two.axes.push({kept_name(name), static_cast<int>(of), 1});
   }
   return over_all(row_major(two), m.size());
 }

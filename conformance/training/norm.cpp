@@ -23,7 +23,8 @@ clipping read_clipping(const json& order, const json& expected) {
   for (const auto& [name, said] : expected.items()) {
     if (name == "norm") one.norm = numbers(said);
     else if (name == "factor") one.factor = numbers(said);
-    else if (name == "gradients") for (const auto& [key, gradient] : said.items()) one.gradients.emplace(key, gradient);
+    else if (name == "gradients")
+      for (const auto& [key, gradient] : said.items()) one.gradients.emplace(key, gradient);
     else throw unbuilt(fmt::format("the expected number '{}'", name));
   }
   return one;
@@ -40,7 +41,8 @@ task norm(reading& c) {
   for (const auto& [name, said] : c.entries("gradient")) gradients.emplace(name, said);
   const json expected = c.expected("orders");
   std::vector<clipping> all;
-  for (const json& order : c.given().at("orders")) all.push_back(read_clipping(order, expected.is_null() ? json::object() : expected.at(all.size())));
+  for (const json& order : c.given().at("orders"))
+    all.push_back(read_clipping(order, expected.is_null() ? json::object() : expected.at(all.size())));
   for (const clipping& one : all)
     for (const auto& [name, said] : one.gradients)
       if (gradients.count(name) == 0) throw unbuilt(fmt::format("the gradient of '{}'", name));
@@ -58,10 +60,12 @@ task norm(reading& c) {
         const double found = nn::clip_grad_norm(net, most, one.order);
         const auto number = [](double of) { return at::scalar_tensor(of, at::kDouble); };
         a.compare_whole(fmt::format("the norm of order {}", one.order), number(found), one.norm);
-        a.compare_whole(fmt::format("the factor of order {}", one.order), number(std::min(1.0, most / (found + epsilon))), one.factor);
+        a.compare_whole(fmt::format("the factor of order {}", one.order),
+                        number(std::min(1.0, most / (found + epsilon))), one.factor);
         net.each_parameter([&](const nn::parameter& p) {
           const auto wanted = one.gradients.find(p.path());
-          if (wanted != one.gradients.end()) a.compare("the gradient of " + p.path(), attempt::gradient(p.stored()), wanted->second);
+          if (wanted != one.gradients.end())
+            a.compare("the gradient of " + p.path(), attempt::gradient(p.stored()), wanted->second);
         });
       }
     };

@@ -34,32 +34,42 @@ numbers::numbers(const json& said) {
     else if (name == "sum") sum_ = value.get<double>();
     else if (name == "squares") squares_ = value.get<double>();
     else if (name == "weighted") weighted_ = value.get<double>();
-    else if (name != "real" && name != "imaginary") throw unbuilt(fmt::format("the expected number '{}' is unknown here", name));
+    else if (name != "real" && name != "imaginary")
+      throw unbuilt(fmt::format("the expected number '{}' is unknown here", name));
   }
   if (of.contains("real")) entries_ = at::complex(listed(of.at("real")), listed(of.at("imaginary")));
-  if (!entries_.defined()) throw unbuilt(fmt::format("the expected tensor {} has no entries", of.dump().substr(0, 100)));
+  if (!entries_.defined())
+    throw unbuilt(fmt::format("the expected tensor {} has no entries", of.dump().substr(0, 100)));
 }
 
 std::string numbers::fault_of(const at::Tensor& given, const tolerance& t, double& figure) const {
-  if (given.sizes() != at::IntArrayRef(shape_)) return fmt::format("is of the shape {}", json(given.sizes().vec()).dump());
+  if (given.sizes() != at::IntArrayRef(shape_))
+    return fmt::format("is of the shape {}", json(given.sizes().vec()).dump());
   if (given.is_complex() != entries_.is_complex()) return "is not of the element expected";
   if (given.is_complex()) {
-    const auto part = [&](const at::Tensor& of) { return at::view_as_real(of.resolve_conj().to(at::kComplexDouble)).reshape({-1}); };
+    const auto part = [&](const at::Tensor& of) {
+      return at::view_as_real(of.resolve_conj().to(at::kComplexDouble)).reshape({-1});
+    };
     const at::Tensor y = part(entries_);
     return off("entry", part(given), y, t.atol + t.rtol * y.abs(), figure);
   }
   const at::Tensor x = given.detach().to(at::kCPU, at::kDouble).reshape({-1});
   if (!at_.defined()) return off("entry", x, entries_, t.atol + t.rtol * entries_.abs(), figure);
-  const std::string wrong = off("sampled entry", x.index_select(0, at_), entries_, t.atol + t.rtol * entries_.abs(), figure);
+  const std::string wrong =
+      off("sampled entry", x.index_select(0, at_), entries_, t.atol + t.rtol * entries_.abs(), figure);
   if (!wrong.empty()) return wrong;
   const auto n = static_cast<double>(x.numel());
   const double all = x.abs().sum().item<double>();
   const double largest = x.numel() == 0 ? 0 : x.abs().max().item<double>();
   const double may = n * t.atol + t.rtol * all;
-  const at::Tensor sums = at::tensor({x.sum().item<double>(), (x * sixteenths(0, {x.numel()})).sum().item<double>(), x.square().sum().item<double>()}, at::kDouble);
-  const at::Tensor bounds = at::tensor({may, may, 2 * (t.atol + t.rtol * largest) * all + n * t.atol * t.atol}, at::kDouble);
+  const at::Tensor sums = at::tensor(
+      {x.sum().item<double>(), (x * sixteenths(0, {x.numel()})).sum().item<double>(), x.square().sum().item<double>()},
+      at::kDouble);
+  const at::Tensor bounds =
+      at::tensor({may, may, 2 * (t.atol + t.rtol * largest) * all + n * t.atol * t.atol}, at::kDouble);
   double of_sums = 0;
-  return off("of (sum, weighted, squares) number", sums, at::tensor({sum_, weighted_, squares_}, at::kDouble), bounds, of_sums);
+  return off("of (sum, weighted, squares) number", sums, at::tensor({sum_, weighted_, squares_}, at::kDouble), bounds,
+             of_sums);
 }
 
 }  // namespace conformance::training

@@ -95,8 +95,8 @@ void write_stages(nn::program& p, const nn::dynamic_flow& x, const std::vector<n
 
 }  // namespace
 
-/// A network in stages on workers of their own. Micro-batches go through in GPipe's order, all forwards before all backwards, as results do not
-/// depend on the order.
+/// A network in stages on workers of their own. Micro-batches go through in GPipe's order, all forwards before all
+/// backwards, as results do not depend on the order.
 task pipeline(reading& c) {
   const small_network net(c);
   const recipe x = c.tensor("x");

@@ -15,7 +15,8 @@ layout turned(layout x) {
   const int last = x.dims.count - 1;
   std::swap(x.dims[last], x.dims[last - 1]);
   for (axis_role& r : x.roles)
-    if (r.kind == role::cut && r.dimension >= last - 1) r.dimension = static_cast<signed char>(2 * last - 1 - r.dimension);
+    if (r.kind == role::cut && r.dimension >= last - 1)
+      r.dimension = static_cast<signed char>(2 * last - 1 - r.dimension);
   return x;
 }
 tensor<dyn> turned(const tensor<dyn>& x) { return {x.team(), turned(x.layout()), x.local().transpose(-2, -1)}; }
@@ -33,7 +34,8 @@ op op_named(const std::string& word) {
 tensor<dyn> product_of(op what, const tensor<dyn>& a, const tensor<dyn>& b, bool transposed, index_t chunk) {
   const int rows = b.layout().dims.count - 2;
   switch (what) {
-    case op::nt: return in_chunks(b, rows, rows, chunk, [&](const tensor<dyn>& part) { return matmul(a, turned(part)); });
+    case op::nt:
+      return in_chunks(b, rows, rows, chunk, [&](const tensor<dyn>& part) { return matmul(a, turned(part)); });
     case op::all: return in_chunks(b, rows + 1, rows, chunk, [&](const tensor<dyn>& part) { return matmul(a, part); });
     case op::tn: return matmul(turned(a), b);
     case op::block: break;
@@ -68,7 +70,8 @@ json received_of(op what, const mesh_value& m, index_t leading, index_t rows, in
 
 /// Products over a cut time axis.
 task product(reading& c) {
-  if (c.kind() == "memory") throw unbuilt("the memory of products: they are composed here, so it would be that of the reader");
+  if (c.kind() == "memory")
+    throw unbuilt("the memory of products: they are composed here, so it would be that of the reader");
   if (c.has("ops")) {
     const index_t leading = c.given().integer("leading");
     const index_t rows = c.given().integer("rows");
@@ -92,8 +95,11 @@ task product(reading& c) {
   const std::map<std::string, numbers> gradients = c.gradients({"a", "b"});
   std::map<std::string, numbers> second = c.gradients({"b", "cotangent"}, "second");
   const int n = static_cast<int>(a.shape().size());
-  if (n < 2 || b.shape().size() != a.shape().size()) throw unbuilt("operands that are no matrices of as many dimensions");
-  const auto of = [](const std::map<std::string, numbers>& all, const char* name) { return all.count(name) == 0 ? std::nullopt : std::optional(all.at(name)); };
+  if (n < 2 || b.shape().size() != a.shape().size())
+    throw unbuilt("operands that are no matrices of as many dimensions");
+  const auto of = [](const std::map<std::string, numbers>& all, const char* name) {
+    return all.count(name) == 0 ? std::nullopt : std::optional(all.at(name));
+  };
   return c.in_each_world([=](world& w) -> body {
     const layout lies_a = w.lying("a", a.shape());
     const layout lies_b = w.lying("b", b.shape());
@@ -116,7 +122,8 @@ task product(reading& c) {
       const tensor<dyn> again = made();
       const tensor<dyn> dz = run.leaf(*cotangent, tessera::cotangent(lies_c));
       const at::Tensor da = torch::autograd::grad({again.local()}, {x.local()}, {dz.local()}, true, true)[0];
-      const std::vector<at::Tensor> both = torch::autograd::grad({da}, {y.local(), dz.local()}, {run.given(*u, lies_a).local()});
+      const std::vector<at::Tensor> both =
+          torch::autograd::grad({da}, {y.local(), dz.local()}, {run.given(*u, lies_a).local()});
       run.compare("the second gradient of b", {run.team, tessera::cotangent(lies_b), both[0]}, of(second, "b"));
       run.compare("the second gradient of the cotangent", {run.team, lies_c, both[1]}, of(second, "cotangent"));
     };

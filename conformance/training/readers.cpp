@@ -73,10 +73,12 @@ task read_refused(const test_case& c) {
     at_once = e.code();
   }
   return {std::max(accepted.workers, refused.workers), [accepted, refused, at_once](const team_handle& all) {
-            const verdict first = refused.run ? refused.run(all) : verdict{result::pass, 0, fmt::format("refused with {}", at_once)};
+            const verdict first =
+                refused.run ? refused.run(all) : verdict{result::pass, 0, fmt::format("refused with {}", at_once)};
             if (first.result != result::pass) return first;
             const verdict other = accepted.run(all);
-            return other.result == result::pass ? first : verdict{other.result, other.figure, "the control: " + other.why};
+            return other.result == result::pass ? first
+                                                : verdict{other.result, other.figure, "the control: " + other.why};
           }};
 }
 

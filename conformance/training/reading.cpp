@@ -6,8 +6,10 @@ namespace conformance::training {
 namespace {
 
 element element_called(const std::string& name) {
-  static const std::map<std::string, element> more{
-      {"bfloat16", element::bfloat16}, {"float16", element::float16}, {"complex64", element::complex64}, {"complex128", element::complex128}};
+  static const std::map<std::string, element> more{{"bfloat16", element::bfloat16},
+                                                   {"float16", element::float16},
+                                                   {"complex64", element::complex64},
+                                                   {"complex128", element::complex128}};
   const auto found = more.find(name);
   return found == more.end() ? element_named(name) : found->second;
 }
@@ -61,10 +63,14 @@ verdict judge(const team_handle& all, const std::vector<run>& runs, bool bitwise
       const int worker = r.mesh.rank(r.mesh.at(i));
       const said& one = each[static_cast<std::size_t>(worker)];
       v.figure = std::max(v.figure, one.figure);
-      if (!one.fault.empty()) return {result::fail, one.figure, fmt::format("{}, worker {}: {}", r.where, worker, one.fault)};
-      if (one.code != first.code) return {result::fail, 0, fmt::format("{}: worker {} meets '{}', another '{}'", r.where, worker, one.code, first.code)};
+      if (!one.fault.empty())
+        return {result::fail, one.figure, fmt::format("{}, worker {}: {}", r.where, worker, one.fault)};
+      if (one.code != first.code)
+        return {result::fail, 0,
+                fmt::format("{}: worker {} meets '{}', another '{}'", r.where, worker, one.code, first.code)};
     }
-    if (refused && first.code.empty()) return {result::fail, 0, fmt::format("{}: what must be refused is accepted", r.where)};
+    if (refused && first.code.empty())
+      return {result::fail, 0, fmt::format("{}: what must be refused is accepted", r.where)};
     if (refused) v.why = fmt::format("refused with {}", first.code);
   }
   return v;
@@ -73,7 +79,8 @@ verdict judge(const team_handle& all, const std::vector<run>& runs, bool bitwise
 }  // namespace
 
 reading::reading(test_case& c) : case_(c), expected_(c.expected.is_object() ? c.expected : json::object()) {
-  static const std::set<std::string> kinds{"groups", "neighbours", "plan", "schedule", "equivalence", "gradient", "refused", "memory", "bitwise"};
+  static const std::set<std::string> kinds{"groups",   "neighbours", "plan",   "schedule", "equivalence",
+                                           "gradient", "refused",    "memory", "bitwise"};
   if (kinds.count(c.kind) == 0) throw unbuilt(fmt::format("cases of the kind '{}'", c.kind));
   if (!c.expected.is_null() && !c.expected.is_object()) throw unbuilt("what is expected is no list of names");
   static const std::set<std::string> types{"exact", "allclose", "refused", "at_most", "bitwise"};
@@ -83,7 +90,8 @@ reading::reading(test_case& c) : case_(c), expected_(c.expected.is_object() ? c.
   if (given().has("worlds"))
     for (const json& one : given().at("worlds")) worlds_.emplace_back(one);
   if (c.check.has("elements"))
-    for (const auto& [name, within] : c.check.at("elements").items()) elements_.push_back({element_called(name), {within.at(0), within.at(1)}});
+    for (const auto& [name, within] : c.check.at("elements").items())
+      elements_.push_back({element_called(name), {within.at(0), within.at(1)}});
   if (elements_.empty()) elements_.push_back({element::float64, {}});
   for (values* of : {&c.given, &c.check})
     for (const char* remark : {"note", "why"}) of->has(remark);
@@ -99,20 +107,24 @@ std::vector<std::pair<std::string, json>> reading::entries(const std::string& na
 double reading::number(const std::string& name, double otherwise) {
   if (!has(name)) return otherwise;
   const json& said = given().at(name);
-  if (!said.is_number()) throw unbuilt(fmt::format("the parameter '{}' is {}, which says nothing here", name, said.dump()));
+  if (!said.is_number())
+    throw unbuilt(fmt::format("the parameter '{}' is {}, which says nothing here", name, said.dump()));
   return said.get<double>();
 }
 
 std::string reading::word(const std::string& name, std::initializer_list<const char*> known, const char* otherwise) {
   if (otherwise != nullptr && !has(name)) return otherwise;
   const std::string said = given().text(name);
-  if (std::find(known.begin(), known.end(), said) == known.end()) throw unbuilt(fmt::format("the word '{}' of '{}' is unknown here", said, name));
+  if (std::find(known.begin(), known.end(), said) == known.end())
+    throw unbuilt(fmt::format("the word '{}' of '{}' is unknown here", said, name));
   return said;
 }
 
 json reading::expected(const std::string& name) { return expected_.has(name) ? expected_.at(name) : json(); }
 
-std::optional<numbers> reading::numbers_of(const json& said) { return said.is_null() ? std::nullopt : std::optional(numbers(said)); }
+std::optional<numbers> reading::numbers_of(const json& said) {
+  return said.is_null() ? std::nullopt : std::optional(numbers(said));
+}
 
 std::optional<std::size_t> reading::number_of(const world& w) const {
   for (std::size_t i = 0; i < worlds_.size(); ++i)
@@ -124,7 +136,8 @@ std::map<std::string, numbers> reading::gradients(std::initializer_list<const ch
   std::map<std::string, numbers> all;
   const json each = expected(under);
   for (const auto& [name, said] : each.items()) {
-    if (known.size() > 0 && std::find_if(known.begin(), known.end(), [&named = name](const char* k) { return named == k; }) == known.end())
+    if (known.size() > 0 &&
+        std::find_if(known.begin(), known.end(), [&named = name](const char* k) { return named == k; }) == known.end())
       throw unbuilt(fmt::format("the gradient of '{}'", name));
     all.emplace(name, said);
   }
@@ -132,15 +145,19 @@ std::map<std::string, numbers> reading::gradients(std::initializer_list<const ch
 }
 
 void reading::compare(const std::string& name, const json& ours) {
-  if (const json theirs = expected(name); !theirs.is_null()) conformance::compare(theirs, ours, name + " ", mismatches_);
+  if (const json theirs = expected(name); !theirs.is_null())
+    conformance::compare(theirs, ours, name + " ", mismatches_);
 }
 
 void reading::all_read() const {
   for (const values* of : {&std::as_const(case_.given), &std::as_const(case_.check), &expected_})
-    for (const std::string& name : of->unread()) throw unbuilt(fmt::format("'{}' = {} is unknown here", name, of->all().at(name).dump().substr(0, 200)));
+    for (const std::string& name : of->unread())
+      throw unbuilt(fmt::format("'{}' = {} is unknown here", name, of->all().at(name).dump().substr(0, 200)));
   for (const world& w : worlds_)
-    for (const std::string& name : w.unread())  // of a tensor that is not there it makes no difference to what is refused
-      if (case_.kind != "refused" || case_.given.all().contains(name)) throw unbuilt(fmt::format("the layout of '{}' says nothing here", name));
+    // of a tensor that is not there it makes no difference to what is refused
+    for (const std::string& name : w.unread())
+      if (case_.kind != "refused" || case_.given.all().contains(name))
+        throw unbuilt(fmt::format("the layout of '{}' says nothing here", name));
   if (expected_.all().empty() && !bitwise_ && case_.kind != "refused") throw unbuilt("nothing is expected");
 }
 

@@ -19,7 +19,9 @@ constexpr const char* seeded[]{"gen", "index", "chance"};
 
 void only(const json& said, std::initializer_list<const char*> known) {
   for (const auto& [name, value] : said.items())
-    if (std::find_if(known.begin(), known.end(), [&said_name = name](const char* k) { return said_name == k; }) == known.end()) unknown(said);
+    if (std::find_if(known.begin(), known.end(), [&said_name = name](const char* k) { return said_name == k; }) ==
+        known.end())
+      unknown(said);
 }
 
 integers shape_named(const json& said, const char* kind, bool seed) {
@@ -41,7 +43,8 @@ at::Tensor each_drawn(std::uint64_t seed, const integers& shape, at::ScalarType 
 at::Tensor made(const json& said) {
   if (said.contains("gen")) {
     only(said, {"gen", "times", "plus"});
-    return sixteenths(seed_named(said, "gen"), shape_named(said, "gen", true)) * said.value("times", 1.0) + said.value("plus", 0.0);
+    return sixteenths(seed_named(said, "gen"), shape_named(said, "gen", true)) * said.value("times", 1.0) +
+           said.value("plus", 0.0);
   }
   if (said.contains("index")) {
     only(said, {"index", "below"});
@@ -52,7 +55,8 @@ at::Tensor made(const json& said) {
   if (said.contains("chance")) {
     only(said, {"chance", "one_in"});
     const std::uint64_t one_in = said.at("one_in").get<std::uint64_t>();
-    return each_drawn(seed_named(said, "chance"), shape_named(said, "chance", true), at::kBool, [&](std::uint64_t u) { return u % one_in == 0; });
+    return each_drawn(seed_named(said, "chance"), shape_named(said, "chance", true), at::kBool,
+                      [&](std::uint64_t u) { return u % one_in == 0; });
   }
   if (said.contains("count")) {
     only(said, {"count", "from", "step"});
@@ -118,7 +122,9 @@ at::Tensor nested(const json& said) {
   }
   std::vector<double> flat;
   const std::function<void(const json&, std::size_t)> visit = [&](const json& level, std::size_t depth) {
-    if (level.is_array() != (depth < shape.size()) || (level.is_array() && static_cast<index_t>(level.size()) != shape[depth])) unknown(said);
+    if (level.is_array() != (depth < shape.size()) ||
+        (level.is_array() && static_cast<index_t>(level.size()) != shape[depth]))
+      unknown(said);
     if (level.is_array())
       for (const json& one : level) visit(one, depth + 1);
     else if (level == "nan") flat.push_back(std::nan(""));
@@ -148,7 +154,9 @@ recipe recipe::raised(std::uint64_t k) const { return k == 0 ? *this : recipe(ra
 
 at::Tensor recipe::term(const layout& x, int k, bool whole_numbers) const {
   const integers seen = extents_of(x);
-  const auto gen = [&](const json& said) { return sixteenths(seed_of(said) + 1000 * static_cast<std::uint64_t>(k), seen) * (whole_numbers ? 16.0 : 1.0); };
+  const auto gen = [&](const json& said) {
+    return sixteenths(seed_of(said) + 1000 * static_cast<std::uint64_t>(k), seen) * (whole_numbers ? 16.0 : 1.0);
+  };
   return is_complex() ? at::complex(gen(said_.at("complex").at(0)), gen(said_.at("complex").at(1))) : gen(said_);
 }
 
@@ -159,7 +167,8 @@ at::Tensor recipe::box(const layout& x, int rank, at::ScalarType type) const {
   for (int a = 0; a < x.roles.count; ++a)
     if (x.roles[a].kind == role::on && x.roles[a].coordinate != at[a]) return at::zeros(sizes, type);
   if (by_worker()) {
-    if (static_cast<std::size_t>(rank) >= boxes_.size() || !boxes_[static_cast<std::size_t>(rank)]) throw unbuilt(fmt::format("worker {} has no box", rank));
+    if (static_cast<std::size_t>(rank) >= boxes_.size() || !boxes_[static_cast<std::size_t>(rank)])
+      throw unbuilt(fmt::format("worker {} has no box", rank));
     return own(boxes_[static_cast<std::size_t>(rank)]->reshape(sizes), type);
   }
   const at::Tensor whole = whole_.reshape(extents_of(x));

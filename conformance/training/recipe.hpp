@@ -30,8 +30,8 @@ class recipe {
   /// The same with its seeds raised by k.
   recipe raised(std::uint64_t k) const;
 
-  /// What a worker holds of it: its part, or a term where the layout is partial. A layout of other extents with as many elements is that
-  /// of the tensor seen so.
+  /// What a worker holds of it: its part, or a term where the layout is partial. A layout of other extents with as many
+  /// elements is that of the tensor seen so.
   at::Tensor box(const layout& x, int rank, at::ScalarType type) const;
 
   bool by_worker() const { return !boxes_.empty(); }

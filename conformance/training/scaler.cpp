@@ -29,7 +29,8 @@ bool any_worker(const attempt& a, bool mine) {
 
 }  // namespace
 
-/// Loss scaling: what workers saw is reduced by the library, and LibTorch's own rule moves the scale, which must be the same on every one.
+/// Loss scaling: what workers saw is reduced by the library, and LibTorch's own rule moves the scale, which must be the
+/// same on every one.
 task scaler(reading& c) {
   const auto overflow = c.given().at("overflow").get<std::vector<std::vector<bool>>>();
   const recipe parameter = c.tensor("parameter");

@@ -209,8 +209,8 @@ class sharded_training {
 
 }  // namespace
 
-/// Optimizers that step tiles of what workers have copies of. Tiles of parameters, gathered for each use or held for a step, are the
-/// library's; the state alone is cut here by changes of layout.
+/// Optimizers that step tiles of what workers have copies of. Tiles of parameters, gathered for each use or held for a
+/// step, are the library's; the state alone is cut here by changes of layout.
 task sharded_optimizer(reading& c) {
   if (c.has("capacity") || c.has("modes"))
     throw unbuilt("bundles of gradients, and reductions that overlap with backward: the library has neither");

@@ -52,7 +52,10 @@ json shares_of(const integers& parameters, index_t parts, index_t grain) {
     }
     pieces.push_back(inside);
   }
-  return {{"bounds", bounds}, {"pieces", pieces}, {"largest", largest}, {"largest_unsplit", largest_unsplit(parameters, parts)}};
+  return {{"bounds", bounds},
+          {"pieces", pieces},
+          {"largest", largest},
+          {"largest_unsplit", largest_unsplit(parameters, parts)}};
 }
 
 }  // namespace

@@ -17,7 +17,8 @@ axis_names axes_that_cut(const layout& x, int dim) {
   return axis_names(axes);
 }
 
-/// What goes into a layer whose weight lies so: its features cut as those of the weight alone, its samples by no axis that cuts outputs.
+/// What goes into a layer whose weight lies so: its features cut as those of the weight alone, its samples by no axis
+/// that cuts outputs.
 layout taken_by(layout x, const layout& weight) {
   const int features = x.dims.count - 1;
   for (int a = 0; a < x.roles.count; ++a) {

@@ -72,8 +72,8 @@ std::unique_ptr<parameter_set> zeros_lying(const attempt& a, const std::map<std:
   return all;
 }
 
-/// Written in a world, read into other parameters, and written again. That the files of all worlds have the same bits says that what is
-/// written in one is read in any other.
+/// Written in a world, read into other parameters, and written again. That the files of all worlds have the same bits
+/// says that what is written in one is read in any other.
 task written_and_read(reading& c) {
   const std::vector<kept_layer> model = model_of(c);
   std::map<std::string, recipe> begins;

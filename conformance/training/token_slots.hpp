@@ -23,7 +23,8 @@ struct slotted {
   index_t dropped = 0;
 };
 
-/// Fills slots by first choices before second ones, tokens in order. `chosen` is [tokens, choices], groups are runs of tokens.
+/// Fills slots by first choices before second ones, tokens in order. `chosen` is [tokens, choices], groups are runs of
+/// tokens.
 slotted fill_slots(const at::Tensor& chosen, const integers& group_sizes, const slot_form& form);
 
 }  // namespace conformance::training

@@ -59,7 +59,8 @@ world::world(const json& said) {
     if (name == "dims" || name == "workers") continue;
     if (name == "first") mesh_.first = value.get<int>();
     else if (name == "strides")
-      for (int a = 0; a < mesh_.axes.count; ++a) mesh_.axes[a].stride = value.at(static_cast<std::size_t>(a)).get<int>();
+      for (int a = 0; a < mesh_.axes.count; ++a)
+        mesh_.axes[a].stride = value.at(static_cast<std::size_t>(a)).get<int>();
     else if (name == "ranks") {
       if (static_cast<int>(value.size()) != mesh_.size()) unknown("the list of ranks", value);
       mesh_.ranks = kept(value.get<std::vector<int>>());
@@ -88,7 +89,8 @@ layout world::named(const json& lies, const integers& extents) const {
   for (std::size_t d = 0; d < extents.size(); ++d) {
     const cut how = cut_named(cuts[d]);
     const int first = x.dims.count;
-    if (!how.factors.empty() && volume_of(how.factors) != extents[d]) unknown(fmt::format("of the extent {} the cut", extents[d]), cuts[d]);
+    if (!how.factors.empty() && volume_of(how.factors) != extents[d])
+      unknown(fmt::format("of the extent {} the cut", extents[d]), cuts[d]);
     for (index_t n : how.factors.empty() ? integers{extents[d]} : how.factors) x.dims.push(uncut(n));
     const int dim = first + static_cast<int>(how.factor);
     for (const std::string& name : how.axes) {
@@ -99,7 +101,8 @@ layout world::named(const json& lies, const integers& extents) const {
     if (how.lengths.empty() || how.axes.empty()) continue;
     integers bounds{0};
     for (index_t n : how.lengths) bounds.push_back(bounds.back() + n);
-    if (static_cast<int>(how.lengths.size()) != x.part_count(dim) || bounds.back() != x.dims[dim].extent) unknown("the list of lengths", cuts[d]);
+    if (static_cast<int>(how.lengths.size()) != x.part_count(dim) || bounds.back() != x.dims[dim].extent)
+      unknown("the list of lengths", cuts[d]);
     x.dims[dim].bounds = kept(bounds);
   }
   const json& letters = lies.at("letters");
@@ -111,7 +114,8 @@ layout world::named(const json& lies, const integers& extents) const {
     if (letter == "R") x.roles[a] = {role::replicate};
     else if (letter == "I") x.roles[a] = {role::invariant};
     else if (letter == "P") x.roles[a] = {role::partial};
-    else if (letter == "O") x.roles[a] = held_on(lies.contains("on") && lies.at("on").contains(name) ? lies.at("on").at(name).get<int>() : 0);
+    else if (letter == "O")
+      x.roles[a] = held_on(lies.contains("on") && lies.at("on").contains(name) ? lies.at("on").at(name).get<int>() : 0);
     else if (letter != "V") unknown("the letter", letter);
   }
   return x;

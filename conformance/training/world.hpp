@@ -19,7 +19,8 @@ class world {
   bool names(const std::string& tensor) const { return layouts_.contains(tensor); }
   /// How a tensor of these extents lies; whole and invariant where the world does not name it.
   ///
-  /// A dimension that is a product of factors counts as that many dimensions: [6, 4] with the first one as 3·2 lies as [3, 2, 4].
+  /// A dimension that is a product of factors counts as that many dimensions: [6, 4] with the first one as 3·2 lies as
+  /// [3, 2, 4].
   layout lying(const std::string& tensor, const integers& extents);
   /// The same where the world says it of the first dimensions alone; those behind them are whole.
   layout lying_first(const std::string& tensor, const integers& extents);

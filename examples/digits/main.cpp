@@ -19,8 +19,9 @@ const std::map<std::string, run_mesh>& meshes() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"Trains a LeNet-like network on 1,797 handwritten digits over a grid of workers.\n"
-               "Without a launcher the workers are threads; under mpirun -np N each is a process."};
+  CLI::App app{
+      "Trains a LeNet-like network on 1,797 handwritten digits over a grid of workers.\n"
+      "Without a launcher the workers are threads; under mpirun -np N each is a process."};
   digits::task job;
   tessera::launch_options options;
   std::string mesh = "2x2";
@@ -29,13 +30,20 @@ int main(int argc, char** argv) {
   std::vector<std::string> names;
   for (const auto& [name, _] : meshes()) names.push_back(name);
   app.add_option("--mesh", mesh, "rows x columns of workers")->check(CLI::IsMember(names))->capture_default_str();
-  app.add_option("--epochs", job.how.epochs, "passes over the training images")->check(CLI::Range(1, 10'000))->capture_default_str();
+  app.add_option("--epochs", job.how.epochs, "passes over the training images")
+      ->check(CLI::Range(1, 10'000))
+      ->capture_default_str();
   app.add_option("--batch", job.how.batch, "images a step")->check(CLI::Range(1, 1438))->capture_default_str();
-  app.add_option("--learning-rate", job.how.learning_rate, "step of the optimizer")->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--momentum", job.how.momentum, "of the optimizer")->check(CLI::Range(0.0, 1.0))->capture_default_str();
+  app.add_option("--learning-rate", job.how.learning_rate, "step of the optimizer")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--momentum", job.how.momentum, "of the optimizer")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
   app.add_option("--seed", job.how.seed, "of initial weights and shuffling")->capture_default_str();
   app.add_option("--data", data, "file of images")->capture_default_str();
-  app.add_option("--figure", job.figure, "where the loss curve and misread digits go, as SVG")->default_val("digits.svg");
+  app.add_option("--figure", job.figure, "where the loss curve and misread digits go, as SVG")
+      ->default_val("digits.svg");
   app.add_option("--save", job.save, "file for the trained weights");
   app.add_option("--load", job.load, "file with weights to begin with");
   app.add_option("--transport", options.transport, "auto, in-process, mpi or tcp")

@@ -18,7 +18,8 @@ struct row : ts::axis<2> {};  // cuts the height of images
 struct col : ts::axis<2> {};  // cuts their width
 struct batch : ts::dyn {};
 
-/// The network over a grid of Rows x Columns workers: convolutions cut over height and width, linear layers over features.
+/// The network over a grid of Rows x Columns workers: convolutions cut over height and width, linear layers over
+/// features.
 template <int Rows, int Columns>
 struct model {
   using grid = ts::mesh<ts::extent<row, Rows>, ts::extent<col, Columns>>;
@@ -26,11 +27,12 @@ struct model {
   using channels = ts::partition<grid, ts::whole, ts::blocks<row, col>, ts::whole, ts::whole>;
   using labels = ts::tensor<ts::partition<grid, ts::whole, ts::invariant<row, col>>, ts::shape<batch>, std::int64_t>;
 
-  using network = ts::nn::sequential<
-      ts::tensor<image, ts::shape<batch, ts::dim<1>, ts::dim<8>, ts::dim<8>>, double>,
-      ts::nn::conv<8, ts::kernel<3, 3>, ts::padding<1, 1>>, ts::nn::relu, ts::nn::max_pool<ts::kernel<2, 2>>,
-      ts::nn::conv<16, ts::kernel<3, 3>, ts::padding<1, 1>>, ts::nn::relu, ts::nn::max_pool<ts::kernel<2, 2>>,
-      ts::nn::repartition<channels>, ts::nn::flatten, ts::nn::linear<64>, ts::nn::relu, ts::nn::linear<10>>;
+  using network =
+      ts::nn::sequential<ts::tensor<image, ts::shape<batch, ts::dim<1>, ts::dim<8>, ts::dim<8>>, double>,
+                         ts::nn::conv<8, ts::kernel<3, 3>, ts::padding<1, 1>>, ts::nn::relu,
+                         ts::nn::max_pool<ts::kernel<2, 2>>, ts::nn::conv<16, ts::kernel<3, 3>, ts::padding<1, 1>>,
+                         ts::nn::relu, ts::nn::max_pool<ts::kernel<2, 2>>, ts::nn::repartition<channels>,
+                         ts::nn::flatten, ts::nn::linear<64>, ts::nn::relu, ts::nn::linear<10>>;
 };
 
 /// What a run of the program is to do.
@@ -48,7 +50,8 @@ template <class Model, class Team>
 history train(const Team& team, typename Model::network& net, const task& job, progress* bar) {
   using input = typename Model::network::input;
   using labels = typename Model::labels;
-  torch::optim::SGD optimizer(net.parameters(), torch::optim::SGDOptions(job.how.learning_rate).momentum(job.how.momentum));
+  torch::optim::SGD optimizer(net.parameters(),
+                              torch::optim::SGDOptions(job.how.learning_rate).momentum(job.how.momentum));
   const at::Tensor images = centred(job.data.train.images);
   const std::int64_t count = images.size(0);
   history h;
@@ -70,7 +73,8 @@ history train(const Team& team, typename Model::network& net, const task& job, p
     h.loss_per_epoch.push_back(sum / static_cast<double>(count));
     if (bar != nullptr) {
       const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-      bar->update(epoch, fmt::format("loss {:.4f}  {:.0f} images/s", h.loss_per_epoch.back(), static_cast<double>(epoch * count) / seconds));
+      bar->update(epoch, fmt::format("loss {:.4f}  {:.0f} images/s", h.loss_per_epoch.back(),
+                                     static_cast<double>(epoch * count) / seconds));
     }
   }
   net.eval();
@@ -91,11 +95,13 @@ inline double largest_difference(const history& a, const history& b) {
   double worst = 0;
   for (std::size_t e = 0; e < a.loss_per_epoch.size(); ++e)
     worst = std::max(worst, std::abs(a.loss_per_epoch[e] - b.loss_per_epoch.at(e)));
-  for (const auto& [name, w] : a.weights) worst = std::max(worst, (w - b.weights.at(name)).abs().max().template item<double>());
+  for (const auto& [name, w] : a.weights)
+    worst = std::max(worst, (w - b.weights.at(name)).abs().max().template item<double>());
   return worst;
 }
 
-/// The whole program over one mesh: layout and traffic from types, training, test, comparison with the serial run, picture.
+/// The whole program over one mesh: layout and traffic from types, training, test, comparison with the serial run,
+/// picture.
 template <int Rows, int Columns>
 int run(int argc, char** argv, const ts::launch_options& options, const task& job) {
   using M = model<Rows, Columns>;

@@ -1,12 +1,13 @@
-// Trains a Fourier neural operator to solve Burgers' equation, its fields and its spectral weights cut over four workers, and the same serially.
+// Trains a Fourier neural operator to solve Burgers' equation, its fields and its spectral weights cut over four
+// workers, and the same serially.
 #include "../digits/order.hpp"
 #include "../digits/progress.hpp"
 #include "equation.hpp"
 #include "figure.hpp"
 #include "serial.hpp"
 
-#include <CLI/CLI.hpp>
 #include <torch/optim/adam.h>
+#include <CLI/CLI.hpp>
 
 #include <optional>
 
@@ -30,7 +31,8 @@ constexpr int judged = 10;    ///< steps between tests
 /// Adam, to which a complex parameter is its real and imaginary parts.
 class real_adam {
  public:
-  real_adam(const std::vector<at::Tensor>& parameters, double rate) : parameters_(parameters), rate_(rate), optimizer_(parts(parameters), torch::optim::AdamOptions(rate)) {}
+  real_adam(const std::vector<at::Tensor>& parameters, double rate)
+      : parameters_(parameters), rate_(rate), optimizer_(parts(parameters), torch::optim::AdamOptions(rate)) {}
 
   /// A step with the share of the learning rate that is left of a half cosine.
   void step(double done) {
@@ -63,7 +65,9 @@ at::Tensor of_step(const task& job, const at::Tensor& all, int step) {
 }
 
 /// ‖y − z‖ / ‖z‖, the mean over fields.
-double relative_error(const at::Tensor& y, const at::Tensor& z) { return ((y - z).norm(2, {1, 2, 3}) / z.norm(2, {1, 2, 3})).mean().item<double>(); }
+double relative_error(const at::Tensor& y, const at::Tensor& z) {
+  return ((y - z).norm(2, {1, 2, 3}) / z.norm(2, {1, 2, 3})).mean().item<double>();
+}
 
 struct history {
   std::vector<double> losses, errors;
@@ -72,7 +76,8 @@ struct history {
 
 /// Trains a model that has losses, predictions and parameters.
 template <class Loss, class Predict>
-history train(const task& job, const std::vector<at::Tensor>& parameters, digits::progress* bar, const Loss& loss_of, const Predict& predict) {
+history train(const task& job, const std::vector<at::Tensor>& parameters, digits::progress* bar, const Loss& loss_of,
+              const Predict& predict) {
   real_adam optimizer(parameters, job.learning_rate);
   history h;
   const auto judge = [&] {
@@ -85,7 +90,8 @@ history train(const task& job, const std::vector<at::Tensor>& parameters, digits
     h.losses.push_back(loss_of(of_step(job, job.train.before, step), of_step(job, job.train.after, step)));
     optimizer.step(static_cast<double>(step) / job.steps);
     if ((step + 1) % judged == 0 || step + 1 == job.steps) judge();
-    if (bar != nullptr) bar->update(step + 1, fmt::format("loss {:.2e}  test error {:.2f} %", h.losses.back(), 100 * h.errors.back()));
+    if (bar != nullptr)
+      bar->update(step + 1, fmt::format("loss {:.2e}  test error {:.2f} %", h.losses.back(), 100 * h.errors.back()));
   }
   return h;
 }
@@ -103,7 +109,8 @@ history train_serial(const task& job, const weights& initial, digits::progress& 
 }
 
 /// The largest difference of a gradient from the serial one, in parts of its largest element.
-double gradients_apart(const ts::team<grid>& team, const network& net, const weights& initial, const at::Tensor& u, const at::Tensor& v) {
+double gradients_apart(const ts::team<grid>& team, const network& net, const weights& initial, const at::Tensor& u,
+                       const at::Tensor& v) {
   weights w;
   for (const auto& [key, t] : initial) w[key] = t.clone().set_requires_grad(true);
   const at::Tensor in = u.clone().set_requires_grad(true);
@@ -111,10 +118,13 @@ double gradients_apart(const ts::team<grid>& team, const network& net, const wei
   auto x = ts::take<fields>(team, u);
   x.requires_grad();
   nn::mse_loss(net(x), ts::take<fields>(team, v)).backward();
-  const auto apart = [](const at::Tensor& ours, const at::Tensor& theirs) { return ((ours - theirs).abs().max() / theirs.abs().max()).item<double>(); };
+  const auto apart = [](const at::Tensor& ours, const at::Tensor& theirs) {
+    return ((ours - theirs).abs().max() / theirs.abs().max()).item<double>();
+  };
   double worst = apart(ts::global(x.grad()), in.grad());
   net.each_parameter([&](const nn::parameter& p) {
-    const ts::tensor<ts::dyn> gradient(p.stored().team(), ts::cotangent(p.stored().layout()), p.stored().local().grad());
+    const ts::tensor<ts::dyn> gradient(p.stored().team(), ts::cotangent(p.stored().layout()),
+                                       p.stored().local().grad());
     worst = std::max(worst, apart(ts::global(gradient), w.at(p.key()).grad()));
   });
   for (const at::Tensor& p : net.parameters()) p.mutable_grad().reset();
@@ -130,8 +140,8 @@ int run(int argc, char** argv, const ts::launch_options& options, const task& jo
     std::optional<digits::progress> bar;
     if (speaks) {
       const auto moved = ts::traffic<network>(ts::bind<batch>(job.rows));
-      fmt::print("{} workers, {} fields of {} x {} to learn from; forward moves {} bytes in {} messages\n", team.size(), job.train.before.size(0), size, size,
-                 moved.forward.bytes, moved.forward.messages);
+      fmt::print("{} workers, {} fields of {} x {} to learn from; forward moves {} bytes in {} messages\n", team.size(),
+                 job.train.before.size(0), size, size, moved.forward.bytes, moved.forward.messages);
       bar.emplace("step", job.steps);
     }
     const auto loss_of = [&](const at::Tensor& u, const at::Tensor& v) {
@@ -139,12 +149,14 @@ int run(int argc, char** argv, const ts::launch_options& options, const task& jo
       loss.backward();
       return ts::value(loss);
     };
-    const history h = train(job, net.parameters(), bar ? &*bar : nullptr, loss_of, [&](const at::Tensor& u) { return ts::global(net(ts::take<fields>(team, u))); });
+    const history h = train(job, net.parameters(), bar ? &*bar : nullptr, loss_of,
+                            [&](const at::Tensor& u) { return ts::global(net(ts::take<fields>(team, u))); });
     bar.reset();
     if (!speaks) return;
     fmt::print("test error: {:.2f} %, untrained {:.0f} %\n", 100 * h.errors.back(), 100 * h.errors.front());
     if (!job.figure.empty()) {
-      write_figure(job.figure, job.test.before, job.test.after, h.predicted, h.errors, job.steps, "Burgers' equation by a Fourier neural operator, 2 x 2 workers");
+      write_figure(job.figure, job.test.before, job.test.after, h.predicted, h.errors, job.steps,
+                   "Burgers' equation by a Fourier neural operator, 2 x 2 workers");
       fmt::print("picture: {}\n", job.figure);
     }
     if (!job.serial) return;
@@ -155,8 +167,10 @@ int run(int argc, char** argv, const ts::launch_options& options, const task& jo
       serial = train_serial(job, initial, serial_bar);
     }
     double worst = apart;
-    for (std::size_t i = 0; i < std::min<std::size_t>(compared, h.losses.size()); ++i) worst = std::max(worst, std::abs(h.losses[i] - serial.losses[i]));
-    fmt::print("serial test error: {:.2f} %\nlargest difference from serial: {:.3g}\n", 100 * serial.errors.back(), worst);
+    for (std::size_t i = 0; i < std::min<std::size_t>(compared, h.losses.size()); ++i)
+      worst = std::max(worst, std::abs(h.losses[i] - serial.losses[i]));
+    fmt::print("serial test error: {:.2f} %\nlargest difference from serial: {:.3g}\n", 100 * serial.errors.back(),
+               worst);
     std::fflush(stdout);
     if (!(worst <= 1e-9)) throw std::runtime_error("[fno.serial.differs] the operator differs from one process");
   });
@@ -165,18 +179,24 @@ int run(int argc, char** argv, const ts::launch_options& options, const task& jo
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"Trains a Fourier neural operator on solutions of Burgers' equation over four workers, which cut space and wave numbers.\n"
-               "Without a launcher the workers are threads; under mpirun -np 4 each is a process."};
+  CLI::App app{
+      "Trains a Fourier neural operator on solutions of Burgers' equation over four workers, which cut space and wave "
+      "numbers.\n"
+      "Without a launcher the workers are threads; under mpirun -np 4 each is a process."};
   task job;
   ts::launch_options options;
   std::int64_t samples = 96;
   bool alone = false;
   app.add_option("--steps", job.steps, "steps of training")->check(CLI::Range(1, 100'000))->capture_default_str();
   app.add_option("--samples", samples, "fields to learn from")->check(CLI::Range(8, 100'000))->capture_default_str();
-  app.add_option("--learning-rate", job.learning_rate, "first step of the optimizer")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--learning-rate", job.learning_rate, "first step of the optimizer")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   app.add_option("--seed", job.seed, "of initial weights, fields and shuffling")->capture_default_str();
   app.add_option("--figure", job.figure, "where the fields and the error curve go, as SVG")->default_val("fno.svg");
-  app.add_option("--transport", options.transport, "auto, in-process, mpi or tcp")->check(CLI::IsMember({"auto", "in-process", "mpi", "tcp"}))->capture_default_str();
+  app.add_option("--transport", options.transport, "auto, in-process, mpi or tcp")
+      ->check(CLI::IsMember({"auto", "in-process", "mpi", "tcp"}))
+      ->capture_default_str();
   app.add_flag("--no-serial", alone, "do not train the serial operator for comparison");
   app.add_flag("--checked", options.checked, "compare what the workers do at every operation");
   CLI11_PARSE(app, argc, argv);

@@ -13,7 +13,8 @@ using weights = std::map<std::string, at::Tensor>;
 
 namespace detail {
 
-/// The low modes of real fields, mixed, as real fields again; the one-sided transform counts all but its first mode twice.
+/// The low modes of real fields, mixed, as real fields again; the one-sided transform counts all but its first mode
+/// twice.
 inline at::Tensor serial_spectral(const at::Tensor& x, const at::Tensor& w) {
   const at::Tensor z = at::fft_rfft2(x);
   const at::Tensor twice = at::ones({low}, at::kDouble).index_fill(0, at::arange(1, low), 0.5);
@@ -29,7 +30,9 @@ inline at::Tensor serial_spectral(const at::Tensor& x, const at::Tensor& w) {
 
 /// The operator in plain LibTorch, by transforms of real fields: N x 1 x n x n in and out.
 inline at::Tensor serial_operator(const weights& w, const at::Tensor& u) {
-  const auto points = [&](const at::Tensor& x, const std::string& key) { return at::conv2d(x, w.at(key + ".weight"), w.at(key + ".bias")); };
+  const auto points = [&](const at::Tensor& x, const std::string& key) {
+    return at::conv2d(x, w.at(key + ".weight"), w.at(key + ".bias"));
+  };
   const auto layer = [&](const at::Tensor& x, const std::string& key) {
     return detail::serial_spectral(x, w.at(key + ".modes.weight")) + points(x, key + ".points");
   };

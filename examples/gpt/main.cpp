@@ -1,11 +1,12 @@
-// Trains a small transformer on the bytes of a text over four workers, data x model, and the same network serially beside it.
+// Trains a small transformer on the bytes of a text over four workers, data x model, and the same network serially
+// beside it.
 #include "../digits/progress.hpp"
 #include "figure.hpp"
 #include "serial.hpp"
 #include "text.hpp"
 
-#include <CLI/CLI.hpp>
 #include <torch/optim/adam.h>
+#include <CLI/CLI.hpp>
 
 #include <optional>
 
@@ -26,8 +27,12 @@ constexpr int compared = 50;        ///< steps whose losses are held against the
 constexpr int validation_rows = 8;  ///< batches that are judged
 constexpr int shown = 320;          ///< bytes of the sample
 
-batch training_batch(const task& job, int step) { return batch_of(job.data.train, rows, length, job.seed, static_cast<std::uint64_t>(step)); }
-batch validation_batch(const task& job, int i) { return batch_of(job.data.held_back, rows, length, ~job.seed, static_cast<std::uint64_t>(i)); }
+batch training_batch(const task& job, int step) {
+  return batch_of(job.data.train, rows, length, job.seed, static_cast<std::uint64_t>(step));
+}
+batch validation_batch(const task& job, int i) {
+  return batch_of(job.data.held_back, rows, length, ~job.seed, static_cast<std::uint64_t>(i));
+}
 
 /// The next byte of each row, drawn by its scores; the same on every worker.
 std::int64_t drawn(const at::Tensor& scores, std::mt19937_64& chance) {
@@ -37,7 +42,9 @@ std::int64_t drawn(const at::Tensor& scores, std::mt19937_64& chance) {
 }
 
 /// A byte as a terminal shows it.
-char printable(std::int64_t byte) { return byte == '\n' || (byte >= ' ' && byte < 127) ? static_cast<char>(byte) : '?'; }
+char printable(std::int64_t byte) {
+  return byte == '\n' || (byte >= ' ' && byte < 127) ? static_cast<char>(byte) : '?';
+}
 
 struct history {
   std::vector<double> losses;
@@ -82,7 +89,8 @@ int run(int argc, char** argv, const ts::launch_options& options, const task& jo
     if (speaks) {
       std::int64_t numbers = 0;
       for (const auto& [key, t] : initial) numbers += t.numel();
-      fmt::print("{} workers, data x model; {} parameters, {} bytes of text\n", team.size(), numbers, job.data.train.size());
+      fmt::print("{} workers, data x model; {} parameters, {} bytes of text\n", team.size(), numbers,
+                 job.data.train.size());
     }
     torch::optim::Adam optimizer(net.parameters(), torch::optim::AdamOptions(job.learning_rate));
     history h;
@@ -100,13 +108,15 @@ int run(int argc, char** argv, const ts::launch_options& options, const task& jo
     std::string sample = "The ";
     {
       const at::NoGradGuard no_gradients;
-      for (int i = 0; i < validation_rows; ++i) h.validation += ts::value(loss_of(validation_batch(job, i))) / validation_rows;
+      for (int i = 0; i < validation_rows; ++i)
+        h.validation += ts::value(loss_of(validation_batch(job, i))) / validation_rows;
       std::mt19937_64 chance(job.seed);
       at::Tensor seen = at::zeros({rows, length}, at::kLong);
       while (sample.size() < shown) {
         const std::int64_t known = std::min<std::int64_t>(static_cast<std::int64_t>(sample.size()), length);
         for (std::int64_t i = 0; i < known; ++i)
-          seen[0][i] = static_cast<std::int64_t>(static_cast<unsigned char>(sample[sample.size() - static_cast<std::size_t>(known - i)]));
+          seen[0][i] = static_cast<std::int64_t>(
+              static_cast<unsigned char>(sample[sample.size() - static_cast<std::size_t>(known - i)]));
         const auto [scores, labels] = net(ts::take<tokens>(team, seen), where, ts::take<tokens>(team, seen));
         sample += printable(drawn(ts::global(scores)[known - 1], chance));
       }
@@ -128,8 +138,10 @@ int run(int argc, char** argv, const ts::launch_options& options, const task& jo
       serial = train_serial(job, initial, serial_bar);
     }
     double worst = 0;
-    for (std::size_t i = 0; i < std::min<std::size_t>(compared, h.losses.size()); ++i) worst = std::max(worst, std::abs(h.losses[i] - serial.losses[i]));
-    fmt::print("validation loss: {:.3f}   (serial: {:.3f})\nlargest difference from serial: {:.3g}\n", h.validation, serial.validation, worst);
+    for (std::size_t i = 0; i < std::min<std::size_t>(compared, h.losses.size()); ++i)
+      worst = std::max(worst, std::abs(h.losses[i] - serial.losses[i]));
+    fmt::print("validation loss: {:.3f}   (serial: {:.3f})\nlargest difference from serial: {:.3g}\n", h.validation,
+               serial.validation, worst);
     std::fflush(stdout);
   });
 }
@@ -137,18 +149,23 @@ int run(int argc, char** argv, const ts::launch_options& options, const task& jo
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"Trains a small transformer on the bytes of a text over four workers, two by samples and two by heads.\n"
-               "Without a launcher the workers are threads; under mpirun -np 4 each is a process."};
+  CLI::App app{
+      "Trains a small transformer on the bytes of a text over four workers, two by samples and two by heads.\n"
+      "Without a launcher the workers are threads; under mpirun -np 4 each is a process."};
   task job;
   ts::launch_options options;
   std::string from = "/usr/share/common-licenses";
   bool alone = false;
   app.add_option("--text", from, "a file, or a folder whose files are read")->capture_default_str();
   app.add_option("--steps", job.steps, "steps of training")->check(CLI::Range(1, 100'000))->capture_default_str();
-  app.add_option("--learning-rate", job.learning_rate, "step of the optimizer")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--learning-rate", job.learning_rate, "step of the optimizer")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   app.add_option("--seed", job.seed, "of initial weights, batches and the sample")->capture_default_str();
   app.add_option("--figure", job.figure, "where the loss curve goes, as SVG")->default_val("gpt.svg");
-  app.add_option("--transport", options.transport, "auto, in-process, mpi or tcp")->check(CLI::IsMember({"auto", "in-process", "mpi", "tcp"}))->capture_default_str();
+  app.add_option("--transport", options.transport, "auto, in-process, mpi or tcp")
+      ->check(CLI::IsMember({"auto", "in-process", "mpi", "tcp"}))
+      ->capture_default_str();
   app.add_flag("--no-serial", alone, "do not train the serial network for comparison");
   app.add_flag("--checked", options.checked, "compare what the workers do at every operation");
   CLI11_PARSE(app, argc, argv);

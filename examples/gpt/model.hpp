@@ -10,10 +10,12 @@ struct data : ts::axis<2> {};   // cuts samples
 struct model : ts::axis<2> {};  // cuts heads, features and classes
 using grid = ts::mesh<data, model>;
 
-constexpr ts::index_t rows = 16, length = 64, width = 64, heads = 4, key_heads = 2, features = 16, hidden = 128, bytes = 256;
+constexpr ts::index_t rows = 16, length = 64, width = 64, heads = 4, key_heads = 2, features = 16, hidden = 128,
+                      bytes = 256;
 
 using stream = ts::partition<grid, ts::blocks<data>, ts::whole, ts::whole, ts::invariant<model>>;
-using tokens = ts::tensor<ts::partition<grid, ts::blocks<data>, ts::whole, ts::invariant<model>>, ts::shape_of<rows, length>, std::int64_t>;
+using tokens = ts::tensor<ts::partition<grid, ts::blocks<data>, ts::whole, ts::invariant<model>>,
+                          ts::shape_of<rows, length>, std::int64_t>;
 using places = ts::tensor<ts::partition<grid, ts::whole, ts::invariant<model>>, ts::shape_of<length>, std::int64_t>;
 using column = ts::cut_out<model>;
 using row = ts::cut_in<model>;
@@ -36,11 +38,13 @@ struct block {
 struct table;
 struct order;
 
-/// Scores of the next byte at every place, and the byte that it is, both in one row: what comes in and goes out is one table.
+/// Scores of the next byte at every place, and the byte that it is, both in one row: what comes in and goes out is one
+/// table.
 struct transformer {
   constexpr auto operator()(auto inputs, auto where, auto labels) const {
-    const auto begin = (inputs | ts::nn::shared<table, ts::nn::embedding<bytes, width, row, ts::weights_as<double>>>{}) +
-                       (where | ts::nn::named<order, ts::nn::embedding<length, width, ts::weights_as<double>>>{});
+    const auto begin =
+        (inputs | ts::nn::shared<table, ts::nn::embedding<bytes, width, row, ts::weights_as<double>>>{}) +
+        (where | ts::nn::named<order, ts::nn::embedding<length, width, ts::weights_as<double>>>{});
     const auto end = normalised{}(begin | block{} | block{});
     const auto scores = end | ts::nn::shared<table, ts::nn::linear<bytes, column, ts::no_bias>>{};
     return ts::flows{ts::flatten<0, 1>(scores), ts::flatten<0, 1>(labels)};

@@ -1,6 +1,7 @@
 #pragma once
 
-// The algebra and what types know of operations and networks: layers, shapes, parameters and traffic. No LibTorch, no MPI.
+// The algebra and what types know of operations and networks: layers, shapes, parameters and traffic. No LibTorch, no
+// MPI.
 #include <tessera/core.hpp>
 #include <tessera/operation/adaptive_pooling.hpp>
 #include <tessera/operation/attention.hpp>

@@ -1,8 +1,9 @@
 #pragma once
 
-// What programs of types need: the algebra, transports, distributed LibTorch tensors, functions, layers, losses, state dicts. Apart stand files
-// (nn/weights_file.hpp), programs that are put together while they run (nn/program_parts.hpp) and their files (nn/network_file.hpp), devices
-// (comm/nccl/over_nccl.hpp, tensor/staged_transport.hpp) and all that prints (inspect/).
+// What programs of types need: the algebra, transports, distributed LibTorch tensors, functions, layers, losses, state
+// dicts. Apart stand files (nn/weights_file.hpp), programs that are put together while they run (nn/program_parts.hpp)
+// and their files (nn/network_file.hpp), devices (comm/nccl/over_nccl.hpp, tensor/staged_transport.hpp) and all that
+// prints (inspect/).
 #include <tessera/network.hpp>
 #include <tessera/nn/copies.hpp>
 #include <tessera/nn/cross_entropy.hpp>

@@ -66,8 +66,10 @@ TEST_CASE("a board shows as many calls as are under way, and each worker's count
   CHECK((mine.places().size() == 3 && read(seen, 1) == -1 && read(seen, 3) == 15));
   mine.hide(again);
   CHECK((read(seen, 3) == -1 && read(seen, 2) == 35));
-  for (const std::size_t from : {std::size_t{0}, std::size_t{6}, std::size_t{7}, std::size_t{8}}) mine.say_taken(from, from + 1);
-  for (const std::size_t from : {std::size_t{0}, std::size_t{6}, std::size_t{7}, std::size_t{8}}) CHECK((seen.took(from, from) && !seen.took(from, from + 1)));
+  for (const std::size_t from : {std::size_t{0}, std::size_t{6}, std::size_t{7}, std::size_t{8}})
+    mine.say_taken(from, from + 1);
+  for (const std::size_t from : {std::size_t{0}, std::size_t{6}, std::size_t{7}, std::size_t{8}})
+    CHECK((seen.took(from, from) && !seen.took(from, from + 1)));
   CHECK(!seen.took(1, 0));
 }
 

@@ -1,6 +1,6 @@
-#include "tests/support/catch.hpp"
 #include "tests/support/elements.hpp"
 #include "tests/support/by_sockets.hpp"
+#include "tests/support/catch.hpp"
 
 #include <cmath>
 
@@ -28,7 +28,9 @@ bool nearest(float f) {
   };
   if (std::signbit(to_float(r)) != std::signbit(f)) return false;
   for (const int other : {r.bits - 1, r.bits + 1}) {
-    if ((other & 0x7fff) == 0x7fff || (other ^ r.bits) & 0x8000 || std::isnan(to_float(T{static_cast<std::uint16_t>(other)}))) continue;
+    if ((other & 0x7fff) == 0x7fff || (other ^ r.bits) & 0x8000 ||
+        std::isnan(to_float(T{static_cast<std::uint16_t>(other)})))
+      continue;
     if (distance(other) < distance(r.bits)) return false;
     if (distance(other) == distance(r.bits) && r.bits % 2 != 0) return false;
   }
@@ -47,10 +49,12 @@ int wrong_of_all() {
     }
     wrong += !(rounded<T>(f) == x);
     if (std::isinf(f)) continue;
-    const float next = to_float(T{static_cast<std::uint16_t>(bits + 1)});  // at and around the middle between neighbours
+    // at and around the middle between neighbours
+    const float next = to_float(T{static_cast<std::uint16_t>(bits + 1)});
     const auto middle = static_cast<float>((static_cast<double>(f) + next) / 2);
     if (std::isfinite(middle) && (bits & 0x7fff) != 0x7fff)
-      for (const float near : {middle, std::nextafter(middle, 0.0f), std::nextafter(middle, 2 * middle)}) wrong += std::isfinite(near) && !nearest<T>(near);
+      for (const float near : {middle, std::nextafter(middle, 0.0f), std::nextafter(middle, 2 * middle)})
+        wrong += std::isfinite(near) && !nearest<T>(near);
   }
   return wrong;
 }
@@ -58,18 +62,22 @@ int wrong_of_all() {
 }  // namespace
 
 static_assert(to_half(1.0f).bits == 0x3c00 && to_half(65504.0f).bits == 0x7bff && to_half(65520.0f).bits == 0x7c00);
-static_assert(to_half(0x1p-24f).bits == 1 && to_half(0x1p-25f).bits == 0 && to_half(0x1.8p-24f).bits == 2 && to_half(-0.0f).bits == 0x8000);
+static_assert(to_half(0x1p-24f).bits == 1 && to_half(0x1p-25f).bits == 0 && to_half(0x1.8p-24f).bits == 2 &&
+              to_half(-0.0f).bits == 0x8000);
 static_assert(to_float(half{0x3555}) == 0.333251953125f && to_float(half{0x8001}) == -0x1p-24f);
-static_assert(to_bfloat16(1.0f).bits == 0x3f80 && to_bfloat16(3.3895314e38f).bits == 0x7f7f && to_bfloat16(3.4e38f).bits == 0x7f80);
+static_assert(to_bfloat16(1.0f).bits == 0x3f80 && to_bfloat16(3.3895314e38f).bits == 0x7f7f &&
+              to_bfloat16(3.4e38f).bits == 0x7f80);
 
 TEST_CASE("half numbers are rounded to the nearest, ties to even, and come back as they were") {
   CHECK(wrong_of_all<half>() == 0);
   CHECK(wrong_of_all<bfloat16>() == 0);
 }
 
-TEMPLATE_TEST_CASE("terms of every element combine as they do one after the other, to the bit", "", by_memory, by_sockets) {
+TEMPLATE_TEST_CASE("terms of every element combine as they do one after the other, to the bit", "", by_memory,
+                   by_sockets) {
   for (const int size : {1, 2, 3, 4, 9}) {
-    const auto all = in_world<TestType>(size, [](const std::shared_ptr<transport>& carrier) { return every_fold(*carrier); });
+    const auto all =
+        in_world<TestType>(size, [](const std::shared_ptr<transport>& carrier) { return every_fold(*carrier); });
     INFO(all.errors());
     REQUIRE(all.well());
     for (int r = 0; r < size; ++r) CHECK(all.of(r) == "");
@@ -121,9 +129,11 @@ TEST_CASE("many terms in memory with gaps and without combine as few do, to the 
   });
 }
 
-TEMPLATE_TEST_CASE("bits of every element arrive as they are, from and to memory with gaps", "", by_memory, by_sockets) {
+TEMPLATE_TEST_CASE("bits of every element arrive as they are, from and to memory with gaps", "", by_memory,
+                   by_sockets) {
   for (const int size : {1, 2, 3, 4}) {
-    const auto all = in_world<TestType>(size, [](const std::shared_ptr<transport>& carrier) { return every_move(*carrier); });
+    const auto all =
+        in_world<TestType>(size, [](const std::shared_ptr<transport>& carrier) { return every_move(*carrier); });
     INFO(all.errors());
     REQUIRE(all.well());
     for (int r = 0; r < size; ++r) CHECK(all.of(r) == "");

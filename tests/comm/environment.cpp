@@ -28,8 +28,14 @@ std::string refused(const variables& set) {
   }
   return "";
 }
-const variables job_step{{"SLURM_JOB_ID", "41234"},    {"SLURM_STEP_ID", "0"},   {"SLURM_STEP_NODELIST", "gpu[03-04,7],b"}, {"SLURM_PROCID", "5"},
-                     {"SLURM_STEP_NUM_TASKS", "8"}, {"SLURM_LOCALID", "1"}, {"SLURM_STEP_TASKS_PER_NODE", "4(x2)"},     {"SLURM_NTASKS", "32"}};
+const variables job_step{{"SLURM_JOB_ID", "41234"},
+                         {"SLURM_STEP_ID", "0"},
+                         {"SLURM_STEP_NODELIST", "gpu[03-04,7],b"},
+                         {"SLURM_PROCID", "5"},
+                         {"SLURM_STEP_NUM_TASKS", "8"},
+                         {"SLURM_LOCALID", "1"},
+                         {"SLURM_STEP_TASKS_PER_NODE", "4(x2)"},
+                         {"SLURM_NTASKS", "32"}};
 variables with(variables v, const variables& more) {
   for (const auto& [name, value] : more) v[name] = value;
   return v;
@@ -39,7 +45,11 @@ variables with(variables v, const variables& more) {
 
 TEST_CASE("without a launcher a program runs alone") {
   // A batch script, not a job step: the numbers of tasks are the job's.
-  const launch_environment e = read({{"PATH", "/bin"}, {"SLURM_JOB_ID", "7"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}, {"SLURM_NODELIST", "a[1-2]"}});
+  const launch_environment e = read({{"PATH", "/bin"},
+                                     {"SLURM_JOB_ID", "7"},
+                                     {"SLURM_PROCID", "0"},
+                                     {"SLURM_NTASKS", "8"},
+                                     {"SLURM_NODELIST", "a[1-2]"}});
   CHECK(e.by == launcher::none);
   CHECK(e.world == 1);
   CHECK(e.address == "");
@@ -53,9 +63,9 @@ TEST_CASE("without a launcher a program runs alone") {
 
 TEST_CASE("launchers are told apart by their variables") {
   const launch_environment open_mpi = read(with(job_step, {{"OMPI_COMM_WORLD_RANK", "3"},
-                                                       {"OMPI_COMM_WORLD_SIZE", "8"},
-                                                       {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
-                                                       {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}}));
+                                                           {"OMPI_COMM_WORLD_SIZE", "8"},
+                                                           {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
+                                                           {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}}));
   CHECK(open_mpi.by == launcher::mpi);
   CHECK(open_mpi.rank == 3);
   CHECK(open_mpi.world == 8);
@@ -63,9 +73,11 @@ TEST_CASE("launchers are told apart by their variables") {
   CHECK(open_mpi.local_world == 2);
   const launch_environment pmi = read(with(job_step, {{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}));
   CHECK(pmi.by == launcher::mpi);
-  CHECK(pmi.local_rank == 1);  // SLURM's, where MPI says none
+  CHECK(pmi.local_rank == 1);                                              // SLURM's, where MPI says none
   CHECK(read({{"RANK", "1"}, {"WORLD_SIZE", "2"}}).by == launcher::none);  // torchrun says where to meet
-  const launch_environment torchrun = read(with(job_step, {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "1"}, {"MASTER_ADDR", "here"}, {"MASTER_PORT", "29"}}));
+  const launch_environment torchrun = read(
+      with(job_step,
+           {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "1"}, {"MASTER_ADDR", "here"}, {"MASTER_PORT", "29"}}));
   CHECK(torchrun.by == launcher::torchrun);
   CHECK(torchrun.address == "here");
   CHECK(torchrun.port == 29);

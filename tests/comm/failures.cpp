@@ -1,5 +1,5 @@
-#include "tests/support/catch.hpp"
 #include "tests/support/by_sockets.hpp"
+#include "tests/support/catch.hpp"
 
 #include <tessera/comm/waiting.hpp>
 #include <tessera/primitive/refusals.hpp>
@@ -7,8 +7,8 @@
 using namespace tessera;
 using namespace tessera::testing;
 
-// Whatever workers do wrong, each of those that wait ends in one error with its code, at once: the test has a time limit,
-// and only the last case waits for a clock.
+// Whatever workers do wrong, each of those that wait ends in one error with its code, at once: the test has a time
+// limit, and only the last case waits for a clock.
 
 namespace {
 
@@ -130,7 +130,8 @@ TEMPLATE_TEST_CASE("workers that wait for each other in a ring are told so", "",
     const auto all = in_world<TestType>(size, [&](const std::shared_ptr<transport>& carrier) {
       const int me = carrier->rank();
       std::vector<std::shared_ptr<bound_exchange>> to;
-      for (int w = 0; w < size; ++w) to.push_back(bind_exchange(*carrier, sending((w + 1) % size, w), element::float64));
+      for (int w = 0; w < size; ++w)
+        to.push_back(bind_exchange(*carrier, sending((w + 1) % size, w), element::float64));
       run(to[static_cast<std::size_t>(me)]);  // everybody receives first
       return run(to[static_cast<std::size_t>((me + size - 1) % size)]);
     });
@@ -150,14 +151,16 @@ TEMPLATE_TEST_CASE("workers that bind in a ring are told so", "", by_memory, by_
 
 TEMPLATE_TEST_CASE("workers whose boxes nobody takes are told so", "", by_memory, by_sockets) {
   const auto all = in_world<TestType>(2, [](const std::shared_ptr<transport>& carrier) {
-    const std::array from{bind_exchange(*carrier, sending(0, 1), element::float64), bind_exchange(*carrier, sending(1, 0), element::float64)};
+    const std::array from{bind_exchange(*carrier, sending(0, 1), element::float64),
+                          bind_exchange(*carrier, sending(1, 0), element::float64)};
     return run(from[static_cast<std::size_t>(carrier->rank())]);
   });
   INFO(all.errors());
   CHECK(count_of(all.codes, ring) == 2);
 }
 
-TEMPLATE_TEST_CASE("a worker that ends without having taken a box, small or large, is missed by its sender", "", by_memory, by_sockets) {
+TEMPLATE_TEST_CASE("a worker that ends without having taken a box, small or large, is missed by its sender", "",
+                   by_memory, by_sockets) {
   for (const index_t n : {1, 100000}) {
     const auto all = in_world<TestType>(2, [&](const std::shared_ptr<transport>& carrier) {
       const auto e = bind_exchange(*carrier, sending(0, 1, n), element::float64);
@@ -218,8 +221,8 @@ TEST_CASE("a program one of whose workers fails ends with a status that says so"
 
 TEST_CASE("an error is the same behind a text that another process reads, and elsewhere") {
   const auto alike = [](const error& one, const error& other) {
-    return std::string(one.what()) == other.what() && std::string(one.code()) == other.code() && one.numbers() == other.numbers() &&
-           one.where() == other.where();
+    return std::string(one.what()) == other.what() && std::string(one.code()) == other.code() &&
+           one.numbers() == other.numbers() && one.where() == other.where();
   };
   for (const char* where : {"", "worker 3", "two\n\nlines [and brackets]"}) {
     const error longest(refusal{code::kernel_wider_than_padded_tensor, 2, -8, 1, INT64_MAX}, where);
@@ -238,11 +241,15 @@ TEST_CASE("an error is the same behind a text that another process reads, and el
 }
 
 TEST_CASE("an error names axes, verbs and elements, and says what each number is") {
-  const auto ends = [](const refusal& why, std::string_view told) { return std::string_view(error(why).what()).ends_with(told); };
+  const auto ends = [](const refusal& why, std::string_view told) {
+    return std::string_view(error(why).what()).ends_with(told);
+  };
   CHECK(ends(refusal{code::mixed_combines, text("col"), -1}, "first (axis col, dimension none)"));
   CHECK(ends(refusal{code::not_a_tiling, text(), 1}, "first (axis none, dimension 1)"));
-  CHECK(ends(refusal{code::not_this_verb, verb::all_gather, verb::scatter}, "find it (wanted verb all_gather, found verb scatter)"));
-  CHECK(ends(refusal{code::wrong_element, element::float16, -1}, "convert it (expected element half, given element another)"));
+  CHECK(ends(refusal{code::not_this_verb, verb::all_gather, verb::scatter},
+             "find it (wanted verb all_gather, found verb scatter)"));
+  CHECK(ends(refusal{code::wrong_element, element::float16, -1},
+             "convert it (expected element half, given element another)"));
   CHECK(ends(refusal{code::extents_differ, 0, -1, 7}, "the same (dimension 0, first -1, second 7)"));
   CHECK(ends(refusal{code::call_finished}, "each call once"));
 }
@@ -257,15 +264,20 @@ TEMPLATE_TEST_CASE("what the core refuses by a value is told by a worker with it
 }
 
 TEMPLATE_TEST_CASE("a worker that is too late is an error when the time limit has passed", "", by_memory, by_sockets) {
-  const auto all = in_world<TestType>(3, [](const std::shared_ptr<transport>& carrier) {
-    if (carrier->rank() == 1) std::this_thread::sleep_for(TestType::too_late);
-    return run(*carrier, gathering(3, 5));
-  }, std::chrono::seconds{1});
+  const auto all = in_world<TestType>(
+      3,
+      [](const std::shared_ptr<transport>& carrier) {
+        if (carrier->rank() == 1) std::this_thread::sleep_for(TestType::too_late);
+        return run(*carrier, gathering(3, 5));
+      },
+      std::chrono::seconds{1});
   INFO(all.errors());
   CHECK(count_of(all.codes, late) == 3);
 }
 
-TEMPLATE_TEST_CASE("an error says what each of two workers does, in the words of the field and with the place of its call", "", by_memory, by_sockets) {
+TEMPLATE_TEST_CASE(
+    "an error says what each of two workers does, in the words of the field and with the place of its call", "",
+    by_memory, by_sockets) {
   const auto all = in_world<TestType>(3, [](const std::shared_ptr<transport>& carrier) {
     team_state team(carrier, line(3));
     const bool odd = carrier->rank() == 2;
@@ -289,7 +301,9 @@ TEMPLATE_TEST_CASE("calls of one plan for different purposes never meet", "", by
     std::vector<double> y(13);
     const bool odd = carrier->rank() == 3;
     const auto& e = odd ? forward : backward;
-    e->start(memory_of(x, e->input_extents()), memory_of(y, e->output_extents()), {.why = odd ? purpose::forward : purpose::backward}).finish();
+    e->start(memory_of(x, e->input_extents()), memory_of(y, e->output_extents()),
+             {.why = odd ? purpose::forward : purpose::backward})
+        .finish();
     return true;
   });
   INFO(all.errors());
@@ -297,24 +311,31 @@ TEMPLATE_TEST_CASE("calls of one plan for different purposes never meet", "", by
 }
 
 TEMPLATE_TEST_CASE("a worker that is stuck is named, not one that waits for it as well", "", by_memory, by_sockets) {
-  const auto all = in_world<TestType>(3, [](const std::shared_ptr<transport>& carrier) {
-    if (carrier->rank() == 2) std::this_thread::sleep_for(TestType::too_late);
-    return run(*carrier, sending(carrier->rank() == 0 ? 1 : 2, carrier->rank() == 0 ? 0 : 1));
-  }, std::chrono::seconds{1});
+  const auto all = in_world<TestType>(
+      3,
+      [](const std::shared_ptr<transport>& carrier) {
+        if (carrier->rank() == 2) std::this_thread::sleep_for(TestType::too_late);
+        return run(*carrier, sending(carrier->rank() == 0 ? 1 : 2, carrier->rank() == 0 ? 0 : 1));
+      },
+      std::chrono::seconds{1});
   CHECK(count_of(all.codes, late) == 3);
   CHECK(all.texts[0].find("waits for 2") != std::string::npos);
 }
 
 TEMPLATE_TEST_CASE("a limit that no clock can hold is a long one", "", by_memory, by_sockets) {
-  const auto all = in_world<TestType>(2, [](const std::shared_ptr<transport>& carrier) {
-    if (carrier->rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    return run(*carrier, gathering(2, 5));
-  }, std::chrono::seconds::max());
+  const auto all = in_world<TestType>(
+      2,
+      [](const std::shared_ptr<transport>& carrier) {
+        if (carrier->rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        return run(*carrier, gathering(2, 5));
+      },
+      std::chrono::seconds::max());
   INFO(all.errors());
   CHECK(all.well());
 }
 
-TEMPLATE_TEST_CASE("a team belongs to its worker's thread while the launch lasts, and to nobody afterwards", "", by_memory, by_sockets) {
+TEMPLATE_TEST_CASE("a team belongs to its worker's thread while the launch lasts, and to nobody afterwards", "",
+                   by_memory, by_sockets) {
   std::shared_ptr<team_state> kept;
   const auto all = in_world<TestType>(2, [&](const std::shared_ptr<transport>& carrier) {
     const auto team = std::make_shared<team_state>(carrier, line(2));
@@ -350,7 +371,8 @@ TEST_CASE("a program that catches what its workers disagree about does not end w
     }
   };
   CHECK(run_workers<mesh<pair_axis>>(0, nullptr, threads_only(), forgives) != 0);
-  CHECK(run_workers<mesh<pair_axis>>(0, nullptr, threads_only(std::chrono::seconds{0}), [](team<mesh<pair_axis>>&) {}) != 0);
+  CHECK(run_workers<mesh<pair_axis>>(0, nullptr, threads_only(std::chrono::seconds{0}),
+                                     [](team<mesh<pair_axis>>&) {}) != 0);
 }
 
 TEST_CASE("a team over another mesh is checked and observed as the team that it is made of") {
@@ -360,11 +382,13 @@ TEST_CASE("a team over another mesh is checked and observed as the team that it 
     int seen = 0;
     t.state()->watch.self = &seen;
     const auto again = t.over<mesh<pair_axis>>();
-    if (again.state()->checks != checks::always || again.state()->watch.self != &seen) throw std::runtime_error("other settings");
+    if (again.state()->checks != checks::always || again.state()->watch.self != &seen)
+      throw std::runtime_error("other settings");
     int other = 0;
     again.state()->watch.self = &other;  // one observer,
     again.state()->total.bytes += 7;     // and one count
-    if (t.state()->watch.self != &other || t.state()->total.bytes != 7) throw std::runtime_error("an observer of its own");
+    if (t.state()->watch.self != &other || t.state()->total.bytes != 7)
+      throw std::runtime_error("an observer of its own");
     if (t.over<mesh<pair_axis>>().state()->size() != 2) throw std::runtime_error("another size");
     team_state by_hand(t.state()->shared_carrier(), line(2));
     if (by_hand.checks != checks::always) throw std::runtime_error("not checked");
@@ -381,7 +405,8 @@ class mailboxes {
     for (int w = 0; w < size; ++w)
       workers.push_back(std::make_unique<detail::waiting>(
           w, size, [this](int to, const detail::wait_message& m) { mail.emplace_back(to, m); },
-          [this, w] { return needs[static_cast<std::size_t>(w)]; }, [this, w](auto, auto) { return lacks[static_cast<std::size_t>(w)]; }));
+          [this, w] { return needs[static_cast<std::size_t>(w)]; },
+          [this, w](auto, auto) { return lacks[static_cast<std::size_t>(w)]; }));
     for (int w = 0; w < size; ++w) calls.push_back(std::make_unique<exchange_call>());
   }
   detail::waiting& at(int w) { return *workers[static_cast<std::size_t>(w)]; }
@@ -490,7 +515,7 @@ TEST_CASE("a worker that cannot take a call which it began sends the question on
   CHECK(others.deliver() == "");
   CHECK(others.at(1).behind() == 2);  // which computes,
   others.at(2).end();
-  CHECK(others.deliver() == lost);    // and ends
+  CHECK(others.deliver() == lost);  // and ends
   mailboxes busy(4);
   busy.wait(0, 9, {{3}});  // which computes
   busy.wait(2, 8, {{1}});

@@ -1,6 +1,6 @@
+#include "tests/support/by_sockets.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/flights.hpp"
-#include "tests/support/by_sockets.hpp"
 
 #include <atomic>
 #include <set>
@@ -8,12 +8,14 @@
 using namespace tessera;
 using namespace tessera::testing;
 
-// Several calls under way on each worker. What must hold on every transport is in tests/support/flights.hpp; tests/mpi runs it
-// over processes.
+// Several calls under way on each worker. What must hold on every transport is in tests/support/flights.hpp; tests/mpi
+// runs it over processes.
 
-TEMPLATE_TEST_CASE("calls under way together end in any order, other ones on other workers", "", by_memory, by_sockets) {
+TEMPLATE_TEST_CASE("calls under way together end in any order, other ones on other workers", "", by_memory,
+                   by_sockets) {
   for (const int size : {2, 3, 4}) {
-    const auto all = in_world<TestType>(size, [](const std::shared_ptr<transport>& carrier) { return every_order(*carrier); });
+    const auto all =
+        in_world<TestType>(size, [](const std::shared_ptr<transport>& carrier) { return every_order(*carrier); });
     INFO(all.errors());
     REQUIRE(all.well());
     for (int r = 0; r < size; ++r) CHECK(all.of(r) == "");
@@ -21,7 +23,8 @@ TEMPLATE_TEST_CASE("calls under way together end in any order, other ones on oth
 }
 
 TEMPLATE_TEST_CASE("calls under way together and begun in another order on each worker", "", by_memory, by_sockets) {
-  const auto all = in_world<TestType>(3, [](const std::shared_ptr<transport>& carrier) { return every_beginning(*carrier); });
+  const auto all =
+      in_world<TestType>(3, [](const std::shared_ptr<transport>& carrier) { return every_beginning(*carrier); });
   INFO(all.errors());
   REQUIRE(all.well());
   for (int r = 0; r < 3; ++r) CHECK(all.of(r) == "");
@@ -29,7 +32,8 @@ TEMPLATE_TEST_CASE("calls under way together and begun in another order on each 
 
 TEMPLATE_TEST_CASE("one exchange under way three times keeps its calls apart", "", by_memory, by_sockets) {
   for (const int size : {2, 3, 4}) {
-    const auto all = in_world<TestType>(size, [](const std::shared_ptr<transport>& carrier) { return same_exchange_again(*carrier); });
+    const auto all = in_world<TestType>(
+        size, [](const std::shared_ptr<transport>& carrier) { return same_exchange_again(*carrier); });
     INFO(all.errors());
     REQUIRE(all.well());
     for (int r = 0; r < size; ++r) CHECK(all.of(r) == "");
@@ -38,17 +42,21 @@ TEMPLATE_TEST_CASE("one exchange under way three times keeps its calls apart", "
 
 TEMPLATE_TEST_CASE("an output that holds already what is its worker's alone keeps that", "", by_memory, by_sockets) {
   for (const int size : {1, 2, 3, 4}) {
-    const auto all = in_world<TestType>(size, [](const std::shared_ptr<transport>& carrier) { return leaves_own(*carrier); });
+    const auto all =
+        in_world<TestType>(size, [](const std::shared_ptr<transport>& carrier) { return leaves_own(*carrier); });
     INFO(all.errors());
     REQUIRE(all.well());
     for (int r = 0; r < size; ++r) CHECK(all.of(r) == "");
   }
 }
 
-TEMPLATE_TEST_CASE("many calls of one exchange under way keep apart, however their workers wait", "", by_memory, by_sockets) {
+TEMPLATE_TEST_CASE("many calls of one exchange under way keep apart, however their workers wait", "", by_memory,
+                   by_sockets) {
   for (const bool crowded : {false, true})
     for (const int size : {2, 3}) {
-      const auto all = in_world<TestType>(size, [](const std::shared_ptr<transport>& carrier) { return many_of_one(*carrier); }, std::chrono::seconds{60}, crowded);
+      const auto all = in_world<TestType>(
+          size, [](const std::shared_ptr<transport>& carrier) { return many_of_one(*carrier); },
+          std::chrono::seconds{60}, crowded);
       INFO(all.errors());
       REQUIRE(all.well());
       for (int r = 0; r < size; ++r) CHECK(all.of(r) == "");
@@ -171,7 +179,8 @@ TEST_CASE("an exchange keeps its transport, and nothing keeps either of them lon
   }
 }
 
-TEMPLATE_TEST_CASE("a call ends once: whoever asks again, or asks what it was moved from, is told", "", by_memory, by_sockets) {
+TEMPLATE_TEST_CASE("a call ends once: whoever asks again, or asks what it was moved from, is told", "", by_memory,
+                   by_sockets) {
   const auto all = in_world<TestType>(2, [](const std::shared_ptr<transport>& carrier) {
     const auto code_of = [](auto&& ask) -> std::string {
       try {
@@ -203,7 +212,8 @@ TEMPLATE_TEST_CASE("a call ends once: whoever asks again, or asks what it was mo
 }
 
 TEMPLATE_TEST_CASE("exchanges come and go beside one that stays", "", by_memory, by_sockets) {
-  const auto all = in_world<TestType>(3, [](const std::shared_ptr<transport>& carrier) { return beside_many(*carrier, 20); });
+  const auto all =
+      in_world<TestType>(3, [](const std::shared_ptr<transport>& carrier) { return beside_many(*carrier, 20); });
   INFO(all.errors());
   REQUIRE(all.well());
   for (int r = 0; r < 3; ++r) CHECK(all.of(r) == "");
@@ -211,7 +221,8 @@ TEMPLATE_TEST_CASE("exchanges come and go beside one that stays", "", by_memory,
 
 TEMPLATE_TEST_CASE("workers forget the same exchanges, whatever each used last", "", by_memory, by_sockets) {
   for (const int size : {1, 2, 3}) {
-    const auto all = in_world<TestType>(size, [](const std::shared_ptr<transport>& carrier) { return forgotten_together(*carrier); });
+    const auto all = in_world<TestType>(
+        size, [](const std::shared_ptr<transport>& carrier) { return forgotten_together(*carrier); });
     INFO(all.errors());
     REQUIRE(all.well());
     for (int r = 0; r < size; ++r) CHECK(all.of(r) == "");
@@ -231,7 +242,8 @@ TEMPLATE_TEST_CASE("what was begun and not ended is given up, and the memory may
       return true;
     });
     INFO(all.errors());
-    for (int r = 0; r < 3; ++r) CHECK(all.codes[static_cast<std::size_t>(r)] == (r == thrower ? "other" : "tessera.agree.lost"));
+    for (int r = 0; r < 3; ++r)
+      CHECK(all.codes[static_cast<std::size_t>(r)] == (r == thrower ? "other" : "tessera.agree.lost"));
   }
 }
 
@@ -281,7 +293,8 @@ TEST_CASE("a worker that gave up a call and says nothing more ends the launch al
   CHECK(run_workers(0, nullptr, threads_only(), both, program) != 0);
 }
 
-TEMPLATE_TEST_CASE("workers that wait for each other's other call disagree, with any number under way", "", by_memory, by_sockets) {
+TEMPLATE_TEST_CASE("workers that wait for each other's other call disagree, with any number under way", "", by_memory,
+                   by_sockets) {
   const auto all = in_world<TestType>(3, [](const std::shared_ptr<transport>& carrier) {
     flight common(*carrier, gathered(3, 5), 1);
     flight other(*carrier, gathered(3, carrier->rank() == 2 ? 8 : 9), 2);
@@ -319,7 +332,8 @@ TEMPLATE_TEST_CASE("two workers that are stuck are told so while a third one is 
   for (int r = 0; r < 3; ++r) CHECK(all.codes[static_cast<std::size_t>(r)] == "tessera.agree.fingerprint");
 }
 
-TEMPLATE_TEST_CASE("a worker that reads no box before it has added another's is no deadlock", "", by_memory, by_sockets) {
+TEMPLATE_TEST_CASE("a worker that reads no box before it has added another's is no deadlock", "", by_memory,
+                   by_sockets) {
   // Worker 1 adds worker 0's term first, which comes late; worker 2 waits for its reader meanwhile.
   for (int round = 0; round < 20; ++round) {
     const auto all = in_world<TestType>(3, [](const std::shared_ptr<transport>& carrier) {

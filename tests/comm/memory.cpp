@@ -192,7 +192,9 @@ TEST_CASE("threads that take and give back in turns each have their own memory a
   CHECK(cache.use().moved == 0);
 }
 
-TEST_CASE("a block goes back to the thread that took it, whoever frees it, and a thread takes another's where there is no room for more") {
+TEST_CASE(
+    "a block goes back to the thread that took it, whoever frees it, and a thread takes another's where there is no "
+    "room for more") {
   counted_pages pages;
   block_cache cache(pages);
   const auto elsewhere = [](auto&& f) { std::thread(f).join(); };
@@ -244,7 +246,8 @@ TEST_CASE("what lies in a heap is seen through its file, and nothing of what was
   heap.open(4 * MiB);
   REQUIRE(heap.is_open());
   const node_heap::card card = heap.address();
-  const int file = ::open(("/proc/" + std::to_string(card.process) + "/fd/" + std::to_string(card.file)).c_str(), O_RDONLY);
+  const int file =
+      ::open(("/proc/" + std::to_string(card.process) + "/fd/" + std::to_string(card.file)).c_str(), O_RDONLY);
   const auto* const seen = static_cast<const char*>(mmap(nullptr, card.bytes, PROT_READ, MAP_SHARED, file, 0));
   ::close(file);
   REQUIRE(static_cast<const void*>(seen) != MAP_FAILED);

@@ -9,8 +9,8 @@
 using namespace tessera;
 using namespace tessera::testing;
 
-// What workers with connections do that others cannot: strangers call them, and their other ends go. What must hold on every transport is asked
-// of them in the other files.
+// What workers with connections do that others cannot: strangers call them, and their other ends go. What must hold on
+// every transport is asked of them in the other files.
 
 namespace {
 
@@ -66,7 +66,9 @@ std::string meets(int size, const rendezvous& meet) {
 template <class Other>
 std::string beside(Other&& other) {
   in_memory_store store(2);
-  const auto meet = [&](const launch_environment& started, const std::string& mine, std::chrono::seconds) { return store.gather(started.rank, mine); };
+  const auto meet = [&](const launch_environment& started, const std::string& mine, std::chrono::seconds) {
+    return store.gather(started.rank, mine);
+  };
   std::string met;
   in_new_threads(2, [&](int r) {
     if (r == 1) {
@@ -104,7 +106,8 @@ void write_all(const tcp_socket& line, const void* data, std::size_t bytes) {
 
 }  // namespace
 
-TEST_CASE("strangers that say nothing, little, anything or the wrong word neither stop workers that meet nor hold them up") {
+TEST_CASE(
+    "strangers that say nothing, little, anything or the wrong word neither stop workers that meet nor hold them up") {
   for (const int size : {2, 4}) {
     std::vector<std::unique_ptr<stranger>> all;
     in_memory_store store(size, [&](const std::vector<std::string>& texts) {
@@ -113,7 +116,7 @@ TEST_CASE("strangers that say nothing, little, anything or the wrong word neithe
           all.push_back(std::make_unique<stranger>(t));
           all.back()->say(noise(n));
         }
-        stranger(t).say(noise(7));  // and goes
+        stranger(t).say(noise(7));                          // and goes
         for (std::int64_t rank = 0; rank < size; ++rank) {  // as a worker does, but for the word
           const std::array<std::uint64_t, 3> greeting{0x31617265'73736574, 1, static_cast<std::uint64_t>(rank)};
           std::vector<char> bytes(sizeof(greeting));
@@ -124,7 +127,9 @@ TEST_CASE("strangers that say nothing, little, anything or the wrong word neithe
       }
     });
     const auto began = std::chrono::steady_clock::now();
-    CHECK(meets(size, [&](const launch_environment& started, const std::string& mine, std::chrono::seconds) { return store.gather(started.rank, mine); }) == "");
+    CHECK(meets(size, [&](const launch_environment& started, const std::string& mine, std::chrono::seconds) {
+            return store.gather(started.rank, mine);
+          }) == "");
     CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds{10});
   }
 }
@@ -150,7 +155,9 @@ TEST_CASE("a worker that never comes, and one that cannot be reached, is named w
 TEST_CASE("what the rendezvous does not give is told with a code") {
   const auto code_of = [](launch_environment started, const std::vector<std::string>& texts) {
     try {
-      tcp_transport carrier(started, [&](const launch_environment&, const std::string&, std::chrono::seconds) { return texts; }, std::chrono::seconds{1});
+      tcp_transport carrier(
+          started, [&](const launch_environment&, const std::string&, std::chrono::seconds) { return texts; },
+          std::chrono::seconds{1});
     } catch (const error& e) {
       return std::string(e.code());
     }
@@ -184,7 +191,8 @@ TEST_CASE("a worker whose connection ends without a word is lost at once, within
 }
 
 TEST_CASE("a box of another size or another place is a disagreement, and is written nowhere") {
-  for (const tcp_frame head : {tcp_frame{tcp_frame::box, 0, 7, 0, 40}, tcp_frame{tcp_frame::box, 0, 7, 0, 8}, tcp_frame{tcp_frame::box, 1, 7, 0, 32}}) {
+  for (const tcp_frame head : {tcp_frame{tcp_frame::box, 0, 7, 0, 40}, tcp_frame{tcp_frame::box, 0, 7, 0, 8},
+                               tcp_frame{tcp_frame::box, 1, 7, 0, 32}}) {
     const std::string met = beside([&](tcp_socket line) {
       std::vector<std::byte> words(sizeof(head) + head.bytes);
       std::memcpy(words.data(), &head, sizeof(head));

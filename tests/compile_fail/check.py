@@ -1,6 +1,7 @@
 """Compiles the mistakes of a file and judges what the compiler says of each: check.py --compiler g++ FILE all|control|CASE [OPTION...]."""
 
 import argparse
+import itertools
 import os
 import re
 import subprocess
@@ -22,13 +23,16 @@ def cases_of(source, lines):
     for number, line in enumerate(lines, 1):
         if not re.search(r"//\s*expect", line):
             continue
-        match = re.match(r"#(?:el)?if defined\((\w+)\) *// *expect(?: in (\d) modules)?:\s*(\S.*?)\s*$", line)
-        if not match:
-            sys.exit(f"{source}: write '#if defined(NAME)  // expect: TEXT && TEXT' instead of\n{line}")
-        if match[1] in found:
-            sys.exit(f"{source}: {match[1]} stands twice")
-        behind = next(i for i, after in enumerate(lines[number:]) if re.match("#(elif|else|endif)", after))
-        found[match[1]] = Case(len(found), match[3].split(" && "), range(number + 1, number + 1 + behind), int(match[2] or 1))
+        name = re.match(r"#(?:el)?if defined\((\w+)\)$", lines[number - 2].rstrip())
+        comment = [line, *itertools.takewhile(lambda after: after.startswith("// "), lines[number:])]
+        match = re.match(r"expect(?: in (\d) modules)?: (\S.*)$", " ".join(part.removeprefix("// ").strip() for part in comment))
+        if not name or not match:
+            sys.exit(f"{source}: write '// expect: TEXT && TEXT', in as many lines as it needs, below '#if defined(NAME)' instead of\n{line}")
+        if name[1] in found:
+            sys.exit(f"{source}: {name[1]} stands twice")
+        first = number + len(comment)
+        behind = next(i for i, after in enumerate(lines[first - 1:]) if re.match("#(elif|else|endif)", after))
+        found[name[1]] = Case(len(found), match[2].split(" && "), range(first, first + behind), int(match[1] or 1))
     if not found:
         sys.exit(f"{source}: no case with '// expect: TEXT'")
     return found
@@ -37,8 +41,8 @@ def cases_of(source, lines):
 def unit_of(source, lines, cases):
     """What the file's cases share, and then these cases, each in a namespace, at the lines that they have in the file."""
     unit, chain = [f'#line 1 "{source}"\n'], False
-    for line in lines:
-        chain = chain or re.match(r"#if defined\(\w+\) *// *expect", line)
+    for line, after in itertools.zip_longest(lines, lines[1:], fillvalue=""):
+        chain = chain or (re.match(r"#if defined", line) and after.startswith("// expect"))
         unit.append("\n" if chain else line)
         if line.startswith("#endif"):
             chain = False

@@ -9,8 +9,10 @@ struct row : ts::axis<2> {};
 struct col : ts::axis<2> {};
 struct batch : ts::dyn {};
 using grid = ts::mesh<row, col>;
-using image = ts::tensor<ts::partition<grid, ts::whole, ts::whole, ts::blocks<row>, ts::blocks<col>>, ts::shape<batch, ts::dim<3>, ts::dim<8>, ts::dim<8>>, double>;
-using samples = ts::tensor<ts::partition<grid, ts::blocks<row>, ts::whole, ts::whole, ts::whole>, ts::shape<batch, ts::dim<3>, ts::dim<8>, ts::dim<8>>, double>;
+using image = ts::tensor<ts::partition<grid, ts::whole, ts::whole, ts::blocks<row>, ts::blocks<col>>,
+                         ts::shape<batch, ts::dim<3>, ts::dim<8>, ts::dim<8>>, double>;
+using samples = ts::tensor<ts::partition<grid, ts::blocks<row>, ts::whole, ts::whole, ts::whole>,
+                           ts::shape<batch, ts::dim<3>, ts::dim<8>, ts::dim<8>>, double>;
 using three = nn::conv<3, ts::kernel<3, 3>, ts::padding<1, 1>>;
 
 using rows = ts::tensor<ts::partition<grid, ts::blocks<row>, ts::whole>, ts::shape<batch, ts::dim<3>>, double>;
@@ -30,10 +32,14 @@ struct deep {
   constexpr auto operator()(auto x) const { return x | many<50>{} | nn::relu{}; }
 };
 struct of_functions {
-  constexpr auto operator()(auto x) const { return ts::norm<1>(x, 3) + ts::norm<1>(x, std::numeric_limits<double>::infinity()); }
+  constexpr auto operator()(auto x) const {
+    return ts::norm<1>(x, 3) + ts::norm<1>(x, std::numeric_limits<double>::infinity());
+  }
 };
 
-#if defined(WIDE_KERNEL)  // expect: [tessera.window.kernel] && kernel_wider_than_padded_tensor<tessera::its::dimension<2>, tessera::its::extent<8>, tessera::its::padding<0>, tessera::its::kernel<9>>
+#if defined(WIDE_KERNEL)
+// expect: [tessera.window.kernel] && kernel_wider_than_padded_tensor<tessera::its::dimension<2>,
+// tessera::its::extent<8>, tessera::its::padding<0>, tessera::its::kernel<9>>
 struct model {
   constexpr auto operator()(auto x) const {
     auto y = x | three{};
@@ -43,18 +49,21 @@ struct model {
 };
 using net = ts::network<model, image>;
 static_assert(net::program.count >= 0);
-#elif defined(IN_A_MODULE_OF_A_MODULE)  // expect in 3 modules: [tessera.window.kernel] && kernel_wider_than_padded_tensor<tessera::its::dimension<2>, tessera::its::extent<8>, tessera::its::padding<0>, tessera::its::kernel<9>>
+#elif defined(IN_A_MODULE_OF_A_MODULE)
+// expect in 3 modules: [tessera.window.kernel] && kernel_wider_than_padded_tensor<tessera::its::dimension<2>,
+// tessera::its::extent<8>, tessera::its::padding<0>, tessera::its::kernel<9>>
 template <int K>
 struct part {
-  constexpr auto operator()(auto x) const {
-    return x | nn::relu{} | nn::max_pool<ts::kernel<K, 1>>{};
-  }
+  constexpr auto operator()(auto x) const { return x | nn::relu{} | nn::max_pool<ts::kernel<K, 1>>{}; }
 };
 struct model {
-  constexpr auto operator()(auto x) const { return x | three{} | part<1>{} | nn::named<struct inner, part<9>>{} | nn::relu{}; }
+  constexpr auto operator()(auto x) const {
+    return x | three{} | part<1>{} | nn::named<struct inner, part<9>>{} | nn::relu{};
+  }
 };
 static_assert(ts::traffic<ts::network<model, image>>(ts::bind<batch>(2)).forward.bytes >= 0);
-#elif defined(BEHIND_FIFTY)  // expect: [tessera.layer.dimensions] && layer_takes_other_dimensions<tessera::its::takes<4>, tessera::its::is_given<2>>
+#elif defined(BEHIND_FIFTY)
+// expect: [tessera.layer.dimensions] && layer_takes_other_dimensions<tessera::its::takes<4>, tessera::its::is_given<2>>
 struct model {
   constexpr auto operator()(auto x) const {
     auto y = x | many<50>{} | nn::flatten{};
@@ -62,14 +71,17 @@ struct model {
   }
 };
 static_assert(ts::network<model, samples>::program.count >= 0);
-#elif defined(IN_A_CHAIN)  // expect: [tessera.layer.dimensions] && at_layer<2, && tessera::layer_takes_other_dimensions<tessera::its::takes<4>, tessera::its::is_given<2>>
+#elif defined(IN_A_CHAIN)
+// expect: [tessera.layer.dimensions] && at_layer<2, && tessera::layer_takes_other_dimensions<tessera::its::takes<4>,
+// tessera::its::is_given<2>>
 struct model {
   constexpr auto operator()(auto x) const {
     return x | nn::chain<nn::relu, nn::flatten, three, nn::relu>{} | nn::relu{};
   }
 };
 static_assert(ts::network<model, samples>::program.count >= 0);
-#elif defined(TWO_MISTAKES)  // expect: [tessera.layer.dimensions] && layer_takes_other_dimensions<tessera::its::takes<4>, tessera::its::is_given<2>>
+#elif defined(TWO_MISTAKES)
+// expect: [tessera.layer.dimensions] && layer_takes_other_dimensions<tessera::its::takes<4>, tessera::its::is_given<2>>
 struct model {
   constexpr auto operator()(auto x) const {
     auto y = x | nn::flatten{} | three{};
@@ -78,12 +90,15 @@ struct model {
   }
 };
 static_assert(ts::network<model, samples>::program.count >= 0);
-#elif defined(AN_OPTION)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::flow, 1, tessera::kind::layer, tessera::kind::option>
+#elif defined(AN_OPTION)
+// expect: [tessera.argument.kind] && wrong_argument<tessera::kind::flow, 1, tessera::kind::layer,
+// tessera::kind::option>
 struct model {
   constexpr auto operator()(auto x) const { return x | ts::kernel<3, 3>{}; }
 };
 static_assert(ts::network<model, image>::program.count >= 0);
-#elif defined(ASSIGNED)  // expect: [tessera.network.assigned] && flow_of_another_type<>
+#elif defined(ASSIGNED)
+// expect: [tessera.network.assigned] && flow_of_another_type<>
 struct model {
   constexpr auto operator()(auto x) const {
     x = x | nn::relu{};
@@ -92,7 +107,8 @@ struct model {
   }
 };
 static_assert(ts::network<model, image>::program.count >= 0);
-#elif defined(A_PART_THAT_HOLDS_VALUES)  // expect: [tessera.network.value] && part_holds_values<>
+#elif defined(A_PART_THAT_HOLDS_VALUES)
+// expect: [tessera.network.value] && part_holds_values<>
 struct scaled {
   static constexpr const char* name = "scaled";
   int by = 2;
@@ -102,22 +118,29 @@ struct model {
   constexpr auto operator()(auto x) const { return x | scaled{3}; }
 };
 static_assert(ts::network<model, image>::program.count >= 0);
-#elif defined(TWO_INPUTS_FOR_ONE)  // expect: [tessera.signature.operands] && wrong_number_of_operands<
+#elif defined(TWO_INPUTS_FOR_ONE)
+// expect: [tessera.signature.operands] && wrong_number_of_operands<
 struct model {
   constexpr auto operator()(auto x) const { return nn::relu{}(x, x); }
 };
-static_assert(ts::network<model, ts::tensor<ts::partition<grid, ts::blocks<row>>, ts::shape_of<8>>>::program.count >= 0);
-#elif defined(A_VERB_OF_ANOTHER_NAME)  // expect in 2 modules: [tessera.verb.pair] && not_this_verb<tessera::its::wanted_verb<tessera::verb::broadcast>, tessera::its::found_verb<tessera::verb::all_gather>>
+static_assert(ts::network<model, ts::tensor<ts::partition<grid, ts::blocks<row>>, ts::shape_of<8>>>::program.count >=
+              0);
+#elif defined(A_VERB_OF_ANOTHER_NAME)
+// expect in 2 modules: [tessera.verb.pair] && not_this_verb<tessera::its::wanted_verb<tessera::verb::broadcast>,
+// tessera::its::found_verb<tessera::verb::all_gather>>
 struct model {
   constexpr auto operator()(auto x) const { return ts::broadcast<everywhere>(x) | nn::relu{}; }
 };
 static_assert(ts::network<model, rows>::program.count >= 0);
-#elif defined(TO_A_TENSOR)  // expect in 2 modules: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 0, tessera::kind::partition, tessera::kind::tensor>
+#elif defined(TO_A_TENSOR)
+// expect in 2 modules: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 0, tessera::kind::partition,
+// tessera::kind::tensor>
 struct model {
   constexpr auto operator()(auto x) const { return ts::to<rows>(x) | nn::relu{}; }
 };
 static_assert(ts::network<model, rows>::program.count >= 0);
-#elif defined(AN_OPERATION_THAT_HOLDS_VALUES)  // expect: [tessera.network.value] && part_holds_values<>
+#elif defined(AN_OPERATION_THAT_HOLDS_VALUES)
+// expect: [tessera.network.value] && part_holds_values<>
 struct model {
   constexpr auto operator()(auto x) const {
     const int by = 2;
@@ -125,59 +148,74 @@ struct model {
   }
 };
 static_assert(ts::network<model, rows>::program.count >= 0);
-#elif defined(A_POINTER_THAT_IS_NO_CONSTANT)  // expect: [tessera.network.value] && part_holds_values<>
+#elif defined(A_POINTER_THAT_IS_NO_CONSTANT)
+// expect: [tessera.network.value] && part_holds_values<>
 struct model {
   constexpr auto operator()(auto x) const { return ts::apply<kept>(&twice, x); }
 };
 static_assert(ts::network<model, rows>::program.count >= 0);
-#elif defined(END_TO_END_OF_UNKNOWN_LENGTH)  // expect in 2 modules: [tessera.concat.extent] && ranges_not_known<tessera::its::dimension<0>>
+#elif defined(END_TO_END_OF_UNKNOWN_LENGTH)
+// expect in 2 modules: [tessera.concat.extent] && ranges_not_known<tessera::its::dimension<0>>
 struct model {
   constexpr auto operator()(auto x) const { return ts::concat<0>(x, x); }
 };
 static_assert(ts::network<model, rows>::program.count >= 0);
-#elif defined(END_TO_END_CUT_UNALIKE)  // expect in 2 modules: [tessera.rule.cut] && cut_unalike<row, tessera::its::operand<1>, tessera::its::dimension<0>>
+#elif defined(END_TO_END_CUT_UNALIKE)
+// expect in 2 modules: [tessera.rule.cut] && cut_unalike<row, tessera::its::operand<1>, tessera::its::dimension<0>>
 struct model {
   constexpr auto operator()(auto x, auto y) const { return ts::concat<0>(x, y); }
 };
 using by_rows = ts::tensor<ts::partition<grid, ts::blocks<row>, ts::whole>, ts::shape_of<4, 6>, double>;
 using by_columns = ts::tensor<ts::partition<grid, ts::whole, ts::blocks<row>>, ts::shape_of<4, 6>, double>;
 static_assert(ts::network<model, by_rows, by_columns>::program.count >= 0);
-#elif defined(A_NORM_OF_NO_ORDER)  // expect: [tessera.function.norm] && norm_not_positive<>
+#elif defined(A_NORM_OF_NO_ORDER)
+// expect: [tessera.function.norm] && norm_not_positive<>
 struct model {
   constexpr auto operator()(auto x) const { return ts::norm<1>(x, -1); }
 };
 static_assert(ts::network<model, image>::program.count >= 0);
-#elif defined(A_SHRINK_BELOW_NOTHING)  // expect: [tessera.function.options] && activation_undefined<>
+#elif defined(A_SHRINK_BELOW_NOTHING)
+// expect: [tessera.function.options] && activation_undefined<>
 struct model {
   constexpr auto operator()(auto x) const { return ts::softshrink(x, -1); }
 };
 static_assert(ts::network<model, image>::program.count >= 0);
-#elif defined(A_NUMBER_OUT_OF_RANGE)  // expect: [tessera.tensor.number] && number_does_not_fit<tessera::its::expected_element<tessera::element::int8>>
+#elif defined(A_NUMBER_OUT_OF_RANGE)
+// expect: [tessera.tensor.number] && number_does_not_fit<tessera::its::expected_element<tessera::element::int8>>
 struct model {
   constexpr auto operator()(auto x) const { return x * 2 + 300; }
 };
-static_assert(ts::network<model, ts::tensor<ts::partition<grid, ts::blocks<row>>, ts::shape_of<8>, std::int8_t>>::program.count >= 0);
-#elif defined(A_NORM_BEYOND)  // expect in 2 modules: [tessera.layer.dimension] && dimension_not_there<tessera::its::dimension<4>, tessera::its::dimensions<4>>
+static_assert(
+    ts::network<model, ts::tensor<ts::partition<grid, ts::blocks<row>>, ts::shape_of<8>, std::int8_t>>::program.count >=
+    0);
+#elif defined(A_NORM_BEYOND)
+// expect in 2 modules: [tessera.layer.dimension] && dimension_not_there<tessera::its::dimension<4>,
+// tessera::its::dimensions<4>>
 struct model {
   constexpr auto operator()(auto x) const { return ts::norm<4>(x) + 1; }
 };
 static_assert(ts::network<model, image>::program.count >= 0);
-#elif defined(AN_EXTENT_BEYOND)  // expect: [tessera.layer.dimension] && dimension_not_there<tessera::its::dimension<4>, tessera::its::dimensions<4>>
+#elif defined(AN_EXTENT_BEYOND)
+// expect: [tessera.layer.dimension] && dimension_not_there<tessera::its::dimension<4>, tessera::its::dimensions<4>>
 struct model {
   constexpr auto operator()(auto x) const { return x | nn::conv<x.template extent<4>(), ts::kernel<1, 1>>{}; }
 };
 static_assert(ts::network<model, image>::program.count >= 0);
-#elif defined(GIVES_A_NUMBER)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::module, 0, tessera::kind::flow, tessera::kind::element>
+#elif defined(GIVES_A_NUMBER)
+// expect: [tessera.argument.kind] && wrong_argument<tessera::kind::module, 0, tessera::kind::flow,
+// tessera::kind::element>
 struct model {
   constexpr auto operator()(auto) const { return 3; }
 };
 static_assert(ts::network<model, image>::program.count >= 0);
-#elif defined(NOT_CONSTANT)  // expect: [tessera.network.module] && module_not_constant<>
+#elif defined(NOT_CONSTANT)
+// expect: [tessera.network.module] && module_not_constant<>
 struct model {
   auto operator()(auto x) const { return x | nn::relu{}; }
 };
 static_assert(ts::network<model, image>::program.count >= 0);
-#elif defined(ONE_OF_SEVERAL_RESULTS)  // expect: [tessera.layer.heads] && heads_do_not_divide<tessera::its::heads<4>, tessera::its::key_heads<3>>
+#elif defined(ONE_OF_SEVERAL_RESULTS)
+// expect: [tessera.layer.heads] && heads_do_not_divide<tessera::its::heads<4>, tessera::its::key_heads<3>>
 struct model {
   constexpr auto operator()(auto x) const {
     const auto [gate, up] = x | nn::relu{} | nn::named<struct inner, nn::gated<4>>{};
@@ -185,26 +223,38 @@ struct model {
     return nn::attention<>{}(q, k, v);
   }
 };
-static_assert(ts::network<model, ts::tensor<ts::partition<grid, ts::blocks<row>, ts::whole>, ts::shape<batch, ts::dim<8>>>>::program.count >= 0);
-#elif defined(STORED_OVER_ANOTHER_AXIS)  // expect in 2 modules: [tessera.partition.axis] && axis_not_in_mesh<depth, tessera::its::mesh_axes<2>>
+static_assert(ts::network<model, ts::tensor<ts::partition<grid, ts::blocks<row>, ts::whole>,
+                                            ts::shape<batch, ts::dim<8>>>>::program.count >= 0);
+#elif defined(STORED_OVER_ANOTHER_AXIS)
+// expect in 2 modules: [tessera.partition.axis] && axis_not_in_mesh<depth, tessera::its::mesh_axes<2>>
 struct depth : ts::axis<2> {};
 struct model {
   constexpr auto operator()(auto x) const { return x | nn::relu{} | nn::stored_over<three, row, depth>{} | three{}; }
 };
 static_assert(ts::network<model, image>::program.count >= 0);
-#elif defined(STORED_OVER_NO_AXIS)  // expect in 2 modules: [tessera.argument.kind] && wrong_argument<tessera::kind::module, 0, tessera::kind::axis, tessera::kind::element>
+#elif defined(STORED_OVER_NO_AXIS)
+// expect in 2 modules: [tessera.argument.kind] && wrong_argument<tessera::kind::module, 0, tessera::kind::axis,
+// tessera::kind::element>
 struct model {
   constexpr auto operator()(auto x) const { return x | nn::stored_over<nn::chain<three, three>, int>{}; }
 };
 static_assert(ts::network<model, image>::program.count >= 0);
-#elif defined(STORED_AND_WRONG)  // expect in 2 modules: [tessera.window.kernel] && kernel_wider_than_padded_tensor<tessera::its::dimension<2>, tessera::its::extent<8>, tessera::its::padding<0>, tessera::its::kernel<9>>
+#elif defined(STORED_AND_WRONG)
+// expect in 2 modules: [tessera.window.kernel] && kernel_wider_than_padded_tensor<tessera::its::dimension<2>,
+// tessera::its::extent<8>, tessera::its::padding<0>, tessera::its::kernel<9>>
 struct model {
-  constexpr auto operator()(auto x) const { return x | nn::stored_over<nn::chain<three, nn::conv<3, ts::kernel<9, 3>>>, row>{}; }
+  constexpr auto operator()(auto x) const {
+    return x | nn::stored_over<nn::chain<three, nn::conv<3, ts::kernel<9, 3>>>, row>{};
+  }
 };
 static_assert(ts::network<model, image>::program.count >= 0);
-#elif defined(NO_MODULE)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::network, 0, tessera::kind::module, tessera::kind::partition>
+#elif defined(NO_MODULE)
+// expect: [tessera.argument.kind] && wrong_argument<tessera::kind::network, 0, tessera::kind::module,
+// tessera::kind::partition>
 static_assert(ts::network<ts::partition<grid, ts::whole>, image>::program.count >= 0);
-#elif defined(NO_TENSOR)  // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::network, 1, tessera::kind::tensor, tessera::kind::mesh>
+#elif defined(NO_TENSOR)
+// expect: [tessera.argument.kind] && wrong_argument<tessera::kind::network, 1, tessera::kind::tensor,
+// tessera::kind::mesh>
 static_assert(ts::network<deep, grid>::program.count >= 0);
 #else
 static_assert(ts::network<deep, image>::program.count == 51);
@@ -212,7 +262,8 @@ static_assert(ts::network<nn::stored_over<deep, row, col>, image>::program.count
 static_assert(ts::network<of_functions, image>::program.count == 3);
 struct of_verbs {
   constexpr auto operator()(auto x) const {
-    return ts::apply<kept, &twice>(ts::apply<kept>([](const auto& a) { return a; }, ts::to<everywhere>(ts::all_gather<everywhere>(x))));
+    return ts::apply<kept, &twice>(
+        ts::apply<kept>([](const auto& a) { return a; }, ts::to<everywhere>(ts::all_gather<everywhere>(x))));
   }
 };
 static_assert(ts::network<of_verbs, rows>::program.count == 4);

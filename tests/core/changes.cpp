@@ -17,10 +17,8 @@ constexpr layout one_axis(role kind) {
   dimension d;
   d.extent = 12;
   x.dims.push(d);
-  if (kind == role::cut)
-    x.cut_by(0, 0);
-  else
-    x.roles[0] = {kind};
+  if (kind == role::cut) x.cut_by(0, 0);
+  else x.roles[0] = {kind};
   return x;
 }
 
@@ -35,9 +33,7 @@ constexpr index_t expected(role from, role to) {
   return 0;
 }
 
-constexpr role dual(role r) {
-  return r == role::replicate ? role::partial : r == role::partial ? role::replicate : r;
-}
+constexpr role dual(role r) { return r == role::replicate ? role::partial : r == role::partial ? role::replicate : r; }
 
 constexpr role meanings[]{role::replicate, role::partial, role::invariant, role::on, role::cut};
 

@@ -19,8 +19,9 @@ constexpr bool obeys(int seed) {
   int world = 0;
   for (int i = 0; i < mesh.size(); ++i) world = world > mesh.rank(mesh.at(i)) ? world : mesh.rank(mesh.at(i)) + 1;
   const int r = d.roll(0, world - 1);
-  return laws::costs_what_it_moves(move, world) && laws::costs_what_it_moves(fold, world) && laws::delivers_once(move, r) &&
-         laws::mirrored(move, r) && laws::mirrored(fold, r) && laws::cotangent_is_involution(from);
+  return laws::costs_what_it_moves(move, world) && laws::costs_what_it_moves(fold, world) &&
+         laws::delivers_once(move, r) && laws::mirrored(move, r) && laws::mirrored(fold, r) &&
+         laws::cotangent_is_involution(from);
 }
 
 template <int Seed>

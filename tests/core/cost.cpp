@@ -31,7 +31,8 @@ constexpr layout_pair roll_long_axes(dice& d) {
   for (int a = 0; a < axes; ++a) mesh.axes.push({axis_names[a], d.roll(1, longest[axes]), 0});
   mesh = row_major(mesh);
   const auto extents = roll_extents(d, 3, d.once_in(3) ? 9 : 70);
-  return {roll_layout(d, mesh, extents, {false, true, true, false}), roll_layout(d, mesh, extents, {false, true, true, d.once_in(3)})};
+  return {roll_layout(d, mesh, extents, {false, true, true, false}),
+          roll_layout(d, mesh, extents, {false, true, true, d.once_in(3)})};
 }
 
 }  // namespace
@@ -48,7 +49,8 @@ TEST_CASE("what 1,024 and 1,000,000 workers move is a constant") {
   STATIC_REQUIRE(cut == cost{1024 * 1024 - 32 * 32, 1024, 1024 * 1024 - 32 * 32, 1024 * 32 - 32, 32});
   constexpr cost uncut = cost_of(change_between(cotangent(s::columns<1024>), cotangent(s::tiles<1024>)));
   STATIC_REQUIRE(uncut == cut);
-  // Nothing divides evenly: 5 of 32 rows have 34, cut into two of 2 and 30 of 1; the others 33, cut into one of 2 and 31 of 1.
+  // Nothing divides evenly: 5 of 32 rows have 34, cut into two of 2 and 30 of 1; the others 33, cut into one of 2 and
+  // 31 of 1.
   constexpr cost uneven = cost_of(change_between(s::rows<1061>, s::columns<1061>));
   STATIC_REQUIRE(uneven.total == 1061 * 1061 - (37 * 2 * 2 + 987));
   STATIC_REQUIRE(uneven.busiest == 2 * 1061 - 2 * 2);
@@ -72,7 +74,8 @@ TEST_CASE("costs are what is moved, over long axes") {
     const layout_pair p = roll_long_axes(d);
     const transfer move{map::move, p.from, p.to};
     const transfer fold{map::fold, cotangent(p.to), cotangent(p.from)};
-    const bool right = laws::costs_what_it_moves(move, p.from.mesh.size()) && laws::costs_what_it_moves(fold, p.from.mesh.size());
+    const bool right =
+        laws::costs_what_it_moves(move, p.from.mesh.size()) && laws::costs_what_it_moves(fold, p.from.mesh.size());
     if (!right) FAIL("seed " << seed << " pair " << pair);
     free += cost_of(move).total == 0;
   }
@@ -158,7 +161,8 @@ TEST_CASE("a halo along one axis is counted in runs of coordinates that lie alik
   }
   struct long_line : axis<4096> {};
   using strips = tensor<partition<mesh<long_line>, blocks<long_line>>, shape_of<4096 * 8 + 6>>;
-  using halos = tensor<partition<mesh<long_line>, haloed<blocks<long_line>, 4096 * 8 + 6, 1, -1, 1>>, shape_of<4096 * 8 + 6>>;
+  using halos =
+      tensor<partition<mesh<long_line>, haloed<blocks<long_line>, 4096 * 8 + 6, 1, -1, 1>>, shape_of<4096 * 8 + 6>>;
   STATIC_REQUIRE(primitive<strips, halos>::cost() == cost{2 * 4095, 2, 2 * 4095, 2 * 4095, 2});
 }
 
@@ -168,10 +172,12 @@ TEST_CASE("an all_reduce is counted in closed form as its plan is") {
   for (int round = 0; round < 20'000; ++round) {
     layout from = roll_long_axes(d).from;
     for (axis_role& r : from.roles)
-      if (r.kind != role::cut && r.kind != role::on) r = {d.once_in(4) ? role::invariant : d.once_in(3) ? role::replicate : role::partial};
+      if (r.kind != role::cut && r.kind != role::on)
+        r = {d.once_in(4) ? role::invariant : d.once_in(3) ? role::replicate : role::partial};
     layout to = from;
     for (axis_role& r : to.roles)
-      if (r.kind != role::cut && r.kind != role::on && !d.once_in(4)) r = {d.once_in(2) ? role::invariant : role::replicate};
+      if (r.kind != role::cut && r.kind != role::on && !d.once_in(4))
+        r = {d.once_in(2) ? role::invariant : role::replicate};
     if (!detail::only_reduces(from, to)) continue;
     const cost counted = cost_of(change_between(from, to));
     if (!(detail::reduction_cost(from, to) == counted)) FAIL("round " << round);

@@ -29,8 +29,10 @@ TEST_CASE("a product of axes cuts once, its factors one after the other") {
   CHECK(parts_text(of<partition<grid, blocks<a, b>>, shape_of<10>>, 0) == "[0,2) [2,4) [4,5) [5,7) [7,9) [9,10)");
   STATIC_REQUIRE_FALSE(same(uneven, of<partition<grid, blocks<a, b>>, shape_of<10>>));
   // Where it comes out even both are one partition, in either spelling.
-  STATIC_REQUIRE(same(of<partition<grid, blocks<both>>, shape_of<12>>, of<partition<grid, blocks<a, b>>, shape_of<12>>));
-  STATIC_REQUIRE(same(of<partition<grid, blocks<both>>, shape_of<10>>, of<partition<grid, blocks<product<a, b>>>, shape_of<10>>));
+  STATIC_REQUIRE(
+      same(of<partition<grid, blocks<both>>, shape_of<12>>, of<partition<grid, blocks<a, b>>, shape_of<12>>));
+  STATIC_REQUIRE(
+      same(of<partition<grid, blocks<both>>, shape_of<10>>, of<partition<grid, blocks<product<a, b>>>, shape_of<10>>));
   STATIC_REQUIRE(spelled_back<tensor<partition<grid, blocks<both>>, shape_of<10>>>);
   STATIC_REQUIRE(std::is_same_v<canonical_tensor<tensor<partition<grid, blocks<both>>, shape_of<10>>>,
                                 tensor<partition<grid, blocks<product<a, b>>>, shape_of<10>>>);
@@ -44,19 +46,23 @@ TEST_CASE("windows that lie end to end are tiles, and a grain that comes out eve
   STATIC_REQUIRE(same(pooled, tiles));
   STATIC_REQUIRE(same(cotangent(pooled), cotangent(tiles)));
   STATIC_REQUIRE(change_between(tiles, pooled).steps.empty());
-  STATIC_REQUIRE(same(of<partition<grid, haloed<grains<2, b>, 5, 3, 0, 2>>, shape_of<15>>, of<partition<grid, grains<6, b>>, shape_of<15>>));
-  STATIC_REQUIRE(same(of<partition<grid, haloed<blocks<a, b>, 6, 2, 0, 1>>, shape_of<12>>, of<partition<grid, blocks<both>>, shape_of<12>>));
+  STATIC_REQUIRE(same(of<partition<grid, haloed<grains<2, b>, 5, 3, 0, 2>>, shape_of<15>>,
+                      of<partition<grid, grains<6, b>>, shape_of<15>>));
+  STATIC_REQUIRE(same(of<partition<grid, haloed<blocks<a, b>, 6, 2, 0, 1>>, shape_of<12>>,
+                      of<partition<grid, blocks<both>>, shape_of<12>>));
   STATIC_REQUIRE(same(of<partition<grid, grains<2, b>>, shape_of<12>>, of<partition<grid, blocks<b>>, shape_of<12>>));
   // Not those that overlap, leave elements between them, leave a rest or begin in the padding.
   STATIC_REQUIRE_FALSE(same(of<partition<grid, haloed<blocks<b>, 5, 2, 0, 2>>, shape_of<10>>, tiles));
   STATIC_REQUIRE_FALSE(same(of<partition<grid, haloed<blocks<b>, 5, 2, 0, 0>>, shape_of<10>>, tiles));
   STATIC_REQUIRE_FALSE(same(of<partition<grid, haloed<blocks<b>, 5, 2, -1, 0>>, shape_of<10>>, tiles));
-  STATIC_REQUIRE_FALSE(same(of<partition<grid, haloed<blocks<b>, 5, 2, 0, 1>>, shape_of<11>>, of<partition<grid, grains<2, b>>, shape_of<11>>));
+  STATIC_REQUIRE_FALSE(same(of<partition<grid, haloed<blocks<b>, 5, 2, 0, 1>>, shape_of<11>>,
+                            of<partition<grid, grains<2, b>>, shape_of<11>>));
   STATIC_REQUIRE_FALSE(same(tiles, of<partition<grid, blocks<b>>, shape_of<10>>));
 }
 
 TEST_CASE("a product of axes has a meaning, a coordinate and a place in a mesh") {
-  STATIC_REQUIRE(same(of<partition<grid, whole, partial<both>>, shape_of<4>>, of<partition<grid, whole, partial<a, b>>, shape_of<4>>));
+  STATIC_REQUIRE(same(of<partition<grid, whole, partial<both>>, shape_of<4>>,
+                      of<partition<grid, whole, partial<a, b>>, shape_of<4>>));
   constexpr layout held = of<partition<grid, whole, on<both, 4>>, shape_of<4>>;
   STATIC_REQUIRE(held.roles[0].coordinate == 1);
   STATIC_REQUIRE(held.roles[1].coordinate == 1);
@@ -92,8 +98,8 @@ TEST_CASE("lengths that are to be learned say nothing of a part, whoever is aske
   const auto refuses_all = [&] {
     const parts p{x, 1};
     return refused([&] { static_cast<void>(p.held(1)); }) && refused([&] { static_cast<void>(p.touching({3, 5})); }) &&
-           refused([&] { static_cast<void>(p.holders({3, 5})); }) && refused([&] { static_cast<void>(held_by(x, 1)); }) &&
-           refused([&] { static_cast<void>(box_of(x, 5)); });
+           refused([&] { static_cast<void>(p.holders({3, 5})); }) &&
+           refused([&] { static_cast<void>(held_by(x, 1)); }) && refused([&] { static_cast<void>(box_of(x, 5)); });
   };
   CHECK(refuses_all());
   x.dims[1].kind = cover::haloed;
@@ -109,7 +115,8 @@ TEST_CASE("lengths that are to be learned say nothing of a part, whoever is aske
 TEST_CASE("a turned deal gives every coordinate the part of another") {
   using turned = partition<grid, rotated<blocks<b>, 1>>;
   CHECK(parts_text(of<turned, shape_of<7>>, 0) == "[3,5) [5,7) [0,3)");
-  STATIC_REQUIRE(same(of<partition<grid, rotated<blocks<b>, 3>>, shape_of<7>>, of<partition<grid, blocks<b>>, shape_of<7>>));
+  STATIC_REQUIRE(
+      same(of<partition<grid, rotated<blocks<b>, 3>>, shape_of<7>>, of<partition<grid, blocks<b>>, shape_of<7>>));
   STATIC_REQUIRE(spelled_back<tensor<turned, shape_of<7>>>);
   constexpr transfer ring{map::move, of<partition<grid, blocks<b>>, shape_of<6>>, of<turned, shape_of<6>>};
   STATIC_REQUIRE(collective_of(ring) == collective::neighbours);

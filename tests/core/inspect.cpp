@@ -120,7 +120,8 @@ TEST_CASE("text pictures agree with what each worker holds, element by element")
     if (!v.hidden.empty()) continue;  // of extent 1
     oracle::element at(static_cast<std::size_t>(x.dims.count), 0);
     for (at[0] = 0; at[0] < extents[0]; ++at[0])
-      for (at.back() = x.dims.count == 1 ? at[0] : 0; at.back() < (x.dims.count == 1 ? at[0] + 1 : extents[1]); ++at.back()) {
+      for (at.back() = x.dims.count == 1 ? at[0] : 0; at.back() < (x.dims.count == 1 ? at[0] + 1 : extents[1]);
+           ++at.back()) {
         std::string word;
         words >> word;
         const auto& who = holders[at];
@@ -131,19 +132,22 @@ TEST_CASE("text pictures agree with what each worker holds, element by element")
 }
 
 TEST_CASE("plans as JSON: the fields of an answer to a plan file") {
-  CHECK(
-      plan_json<primitive<tiles, slabs>>() ==
-      R"([{"map": "move", "kind": "all_gather", "bytes_received": [24, 16, 16, 24, 16, 16], "bytes_total": 112, "lower_bound": 112, )"
-      R"("messages": [[3, 0, [[2, 4], [0, 3]]], [4, 1, [[2, 4], [3, 5]]], [5, 2, [[2, 4], [5, 7]]], [0, 3, [[0, 2], [0, 3]]], )"
-      R"([1, 4, [[0, 2], [3, 5]]], [2, 5, [[0, 2], [5, 7]]]]}])");
+  CHECK(plan_json<primitive<tiles, slabs>>() ==
+        R"([{"map": "move", "kind": "all_gather", "bytes_received": [24, 16, 16, 24, 16, 16], "bytes_total": 112, )"
+        R"("lower_bound": 112, )"
+        R"("messages": [[3, 0, [[2, 4], [0, 3]]], [4, 1, [[2, 4], [3, 5]]], [5, 2, [[2, 4], [5, 7]]], [0, 3, [[0, 2], )"
+        R"([0, 3]]], )"
+        R"([1, 4, [[0, 2], [3, 5]]], [2, 5, [[0, 2], [5, 7]]]]}])");
   CHECK(json_string("a \"b\" \\ \n") == R"("a \"b\" \\ \u000a")");
 }
 
 TEST_CASE("plans as text name the verb, both layouts and every message") {
   const std::string s = plan_text<primitive<tiles, slabs>>();
   CHECK(s.starts_with("all_gather\n  from 4x7 over row 2 x col 3"));
-  CHECK(s.find("move (all_gather): 28 elements in 6 messages, busiest worker 6, lower bound 28\n  3 -> 0: [2,4)x[0,3)\n") !=
-        std::string::npos);
+  CHECK(
+      s.find(
+          "move (all_gather): 28 elements in 6 messages, busiest worker 6, lower bound 28\n  3 -> 0: [2,4)x[0,3)\n") !=
+      std::string::npos);
 }
 
 TEST_CASE("pictures of layouts: every tile in its place, every worker named") {
@@ -152,7 +156,8 @@ TEST_CASE("pictures of layouts: every tile in its place, every worker named") {
   std::vector<std::string> drawn;
   for (const std::string& r : elements_named(svg, "rect"))
     if (attribute(r, "fill-opacity") == "0.55") drawn.push_back(attribute(r, "width") + "x" + attribute(r, "height"));
-  CHECK(drawn == std::vector<std::string>{"78x52", "52x52", "52x52", "78x52", "52x52", "52x52"});  // 26 pixels an element
+  // 26 pixels an element
+  CHECK(drawn == std::vector<std::string>{"78x52", "52x52", "52x52", "78x52", "52x52", "52x52"});
   for (const char* said : {">row 0<", ">row 1<", ">col 0<", ">col 2<", ">0<", ">5<", ">4x7 over row 2 x col 3<"})
     CHECK(svg.find(said) != std::string::npos);
   CHECK(svg_of<ring>().find("hatched: what a window holds beyond") != std::string::npos);
@@ -182,7 +187,8 @@ TEST_CASE("pictures of plans: a piece for each message") {
         ends.insert(plan.what() == map::move ? m.to : m.from);
       }
       if (ends.size() <= 16) REQUIRE(crossing_pieces(svg) == shown + (all.empty() ? 0 : 1));
-      if (!all.empty() && all.size() <= 30) REQUIRE(svg.find(">" + xml_text(text_of(all.back().where)) + "<") != std::string::npos);
+      if (!all.empty() && all.size() <= 30)
+        REQUIRE(svg.find(">" + xml_text(text_of(all.back().where)) + "<") != std::string::npos);
     }
   }
 }
@@ -223,11 +229,13 @@ TEST_CASE("lanes: what runs from row to row crosses no mark and shares no lane w
 }
 
 TEST_CASE("networks: skips, branches and scopes in the table, as JSON and in the picture") {
-  using image = tensor<partition<grid, whole, whole, blocks<row>, blocks<col>>, shape<batch, dim<2>, dim<8>, dim<9>>, double>;
+  using image =
+      tensor<partition<grid, whole, whole, blocks<row>, blocks<col>>, shape<batch, dim<2>, dim<8>, dim<9>>, double>;
   using net = network<branching, image, image>;
   const std::string table = network_table<net>(bind<batch>(4));
   INFO(table);
-  for (const char* line : {"\n  0 | *    inside.0 conv  input 1 ", "\n  1 | *    inside.1 relu  0 ", "\n  2 *   |  add            input 0, 1 ", "\n  3 |   *  tanh           1 "})
+  for (const char* line : {"\n  0 | *    inside.0 conv  input 1 ", "\n  1 | *    inside.1 relu  0 ",
+                           "\n  2 *   |  add            input 0, 1 ", "\n  3 |   *  tanh           1 "})
     CHECK(table.find(line) != std::string::npos);
   const memory_value m = peak_memory<net>(bind<batch>(4));
   CHECK(table.find(grouped(m.training)) != std::string::npos);
@@ -255,12 +263,12 @@ TEST_CASE("networks: the same traffic in the table, as JSON and in the picture")
   const std::string table = network_table<net>(bind<batch>(4));
   CHECK(table.find(forward) != std::string::npos);
   const std::string json = network_json<net>(bind<batch>(4));
-  CHECK(json.starts_with(
-      R"j({"mesh": "row 2 x col 3", "inputs": [{"shape": [4, 1, 8, 9], "lies": "whole whole blocks(row) blocks(col)"}], "layers": [)j"
-      R"j({"path": "0", "layer": "conv", "reads": ["input"], "results": [{"shape": [4, 2, 8, 9],)j"));
-  CHECK(json.find(
-            R"j({"name": "weight", "shape": [2, 1, 3, 3], "lies": "whole whole whole whole invariant(row) invariant(col)"})j") !=
-        std::string::npos);
+  CHECK(
+      json.starts_with(R"j({"mesh": "row 2 x col 3", "inputs": [{"shape": [4, 1, 8, 9], )j"
+                       R"j("lies": "whole whole blocks(row) blocks(col)"}], "layers": [)j"
+                       R"j({"path": "0", "layer": "conv", "reads": ["input"], "results": [{"shape": [4, 2, 8, 9],)j"));
+  CHECK(json.find(R"j({"name": "weight", "shape": [2, 1, 3, 3], )j"
+                  R"j("lies": "whole whole whole whole invariant(row) invariant(col)"})j") != std::string::npos);
   const auto sums = json.substr(json.rfind("], \"forward\""));
   CHECK(sums.starts_with("], \"forward\": {\"bytes\": " + forward + ","));
   CHECK(sums.find("\"backward\": {\"bytes\": " + backward + ",") != std::string::npos);

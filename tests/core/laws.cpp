@@ -22,8 +22,8 @@ std::string shown(const layout& x) {
          std::to_string(int(x.roles[a].dimension)) + "/" + std::to_string(int(x.roles[a].level)) + "/" +
          std::to_string(x.roles[a].coordinate);
   for (const auto& d : x.dims)
-    s += " [" + std::to_string(d.extent) + " g" + std::to_string(d.grain()) + " k" + std::to_string(int(d.kind)) + " o" +
-         std::to_string(d.outputs) + " w" + std::to_string(d.needs.a) + "," + std::to_string(d.needs.b) + "," +
+    s += " [" + std::to_string(d.extent) + " g" + std::to_string(d.grain()) + " k" + std::to_string(int(d.kind)) +
+         " o" + std::to_string(d.outputs) + " w" + std::to_string(d.needs.a) + "," + std::to_string(d.needs.b) + "," +
          std::to_string(d.needs.b2) + "]";
   return s;
 }
@@ -74,12 +74,16 @@ TEST_CASE("send lists mirror receive lists, and costs are what is moved") {
   for (; pairs < trials(100'000); ++pairs) {
     const layout_pair p = roll_tilings(d, true);
     const map what = d.once_in(2) ? map::move : map::fold;
-    const transfer plan = what == map::move ? transfer{what, p.from, p.to} : transfer{what, cotangent(p.to), cotangent(p.from)};
+    const transfer plan =
+        what == map::move ? transfer{what, p.from, p.to} : transfer{what, cotangent(p.to), cotangent(p.from)};
     const int world = oracle::world_of(p.from, p.to);
     bool right = laws::costs_what_it_moves(plan, world);
     for (int r = 0; r < world; ++r) right = right && laws::mirrored(plan, r) && laws::delivers_once(plan, r);
     right = right && laws::cotangent_is_involution(p.from) && laws::cotangent_is_involution(p.to);
-    if (!right) FAIL("seed " << seed + 1 << " pair " << pairs << " map " << int(what) << "\n" << shown(p.from) << "\n" << shown(p.to));
+    if (!right)
+      FAIL("seed " << seed + 1 << " pair " << pairs << " map " << int(what) << "\n"
+                   << shown(p.from) << "\n"
+                   << shown(p.to));
   }
   WARN(pairs << " pairs, seed " << seed + 1);
   CHECK(pairs == trials(100'000));
@@ -111,7 +115,9 @@ TEST_CASE("a Fold and the Move of what it gave, as one phase, bring what they br
           const auto known = folded.find(worker);
           if (known != folded.end()) return known->second;
           std::multiset<term>& terms = folded[worker];
-          fold.receives(worker, [&](const message& m) { for (const auto& e : oracle::elements(m.where)) terms.insert({m.from, e}); });
+          fold.receives(worker, [&](const message& m) {
+            for (const auto& e : oracle::elements(m.where)) terms.insert({m.from, e});
+          });
           return terms;
         };
         std::multiset<term> wanted;
@@ -128,7 +134,8 @@ TEST_CASE("a Fold and the Move of what it gave, as one phase, bring what they br
         both.sends(r, [&](const message& m) { sent.insert(m); });
         right = right && got == wanted;
       }
-      if (!right || sent != received) FAIL("seed " << seed + 2 << " round " << round << "\n" << shown(from) << "\n" << shown(to));
+      if (!right || sent != received)
+        FAIL("seed " << seed + 2 << " round " << round << "\n" << shown(from) << "\n" << shown(to));
     }
   }
   WARN(products << " products, seed " << seed + 2);
@@ -174,7 +181,8 @@ TEST_CASE("a sum of two workers for both is one phase, in which each receives th
     const change c = change_between(from, to);
     const phases all = phases_of(c);
     const bool pair = workers == 2 && !turned && !range;
-    if (all.count != (pair ? 1 : c.steps.count)) FAIL("seed " << seed + 3 << " round " << round << "\n" << shown(from) << "\n" << shown(to));
+    if (all.count != (pair ? 1 : c.steps.count))
+      FAIL("seed " << seed + 3 << " round " << round << "\n" << shown(from) << "\n" << shown(to));
     if (!pair) continue;
     ++pairs;
     cost counted;
@@ -185,7 +193,9 @@ TEST_CASE("a sum of two workers for both is one phase, in which each receives th
       const bool here = from.mesh.locate(r, at);
       const auto box = oracle::held(from, r);
       std::map<int, std::multiset<oracle::element>> got;
-      plan.receives(r, [&](const message& m) { for (const auto& e : oracle::elements(m.where)) got[m.from].insert(e); });
+      plan.receives(r, [&](const message& m) {
+        for (const auto& e : oracle::elements(m.where)) got[m.from].insert(e);
+      });
       std::map<int, std::multiset<oracle::element>> wanted;
       if (here && !box.empty()) {
         wanted[r] = {box.begin(), box.end()};

@@ -14,7 +14,8 @@ struct upper : axis<2> {};
 struct lower : axis<2> {};
 struct many : dyn {};
 using plane = mesh<upper, lower>;
-using picture = tensor<partition<plane, whole, whole, blocks<upper>, blocks<lower>>, shape<many, dim<4>, dim<9>, dim<8>>, double>;
+using picture =
+    tensor<partition<plane, whole, whole, blocks<upper>, blocks<lower>>, shape<many, dim<4>, dim<9>, dim<8>>, double>;
 using three = nn::conv<4, kernel<3, 3>, padding<1, 1>>;
 using vectors = tensor<partition<plane, blocks<upper>, whole>, shape<many, dim<6>>, double>;
 
@@ -47,10 +48,14 @@ struct again {
 };
 
 struct nested {
-  constexpr auto operator()(auto x) const { return x | nn::chain<nn::linear<6>, nn::relu>{} | nn::named<struct last, nn::linear<6>>{}; }
+  constexpr auto operator()(auto x) const {
+    return x | nn::chain<nn::linear<6>, nn::relu>{} | nn::named<struct last, nn::linear<6>>{};
+  }
 };
 struct tied_nested {
-  constexpr auto operator()(auto x) const { return x | nn::shared<struct both, nested>{} | nn::shared<struct both, nested>{} | nested{}; }
+  constexpr auto operator()(auto x) const {
+    return x | nn::shared<struct both, nested>{} | nn::shared<struct both, nested>{} | nested{};
+  }
 };
 
 // Two inputs on two meshes, two results in the other order.
@@ -119,7 +124,8 @@ struct moving_about {
   constexpr auto operator()(auto x) const {
     const auto all = all_gather<on_all>(x);
     const auto y = tessera::apply<halved>([](const auto& a) { return a / 2; }, tessera::take<by_columns>(all));
-    return to<partition<plane, blocks<upper>, whole>>(y) + (x | nn::repartition<partition<plane, blocks<upper>, whole>>{});
+    return to<partition<plane, blocks<upper>, whole>>(y) +
+           (x | nn::repartition<partition<plane, blocks<upper>, whole>>{});
   }
 };
 
@@ -133,7 +139,9 @@ struct joining_rows {
 
 }  // namespace
 
-TEST_CASE("a module is written down as nodes behind those that they read, each at its place in the keys of the serial model") {
+TEST_CASE(
+    "a module is written down as nodes behind those that they read, each at its place in the keys of the serial "
+    "model") {
   constexpr const auto& p = branched::program;
   STATIC_REQUIRE(p.count == 8);  // conv relu conv, pool, repartition, flatten linear, conv
   STATIC_REQUIRE((p.inputs == 1 && p.outputs == 2));
@@ -148,12 +156,15 @@ TEST_CASE("a module is written down as nodes behind those that they read, each a
   CHECK(p.nodes[4].number == -1);                             // the serial model has no repartition
   CHECK((p.scopes[p.nodes[6].scope].number == 1 && p.scopes[p.nodes[6].scope].name.size == 0));
   CHECK((text_of(p.scopes[p.nodes[7].scope].name) == "other" && p.nodes[7].number == -1));
-  STATIC_REQUIRE(std::is_same_v<branched::outputs, detail::type_list<tensor<partition<plane, whole, whole>, shape<many, dim<3>>, double>,
-                                                                     tensor<partition<plane, whole, whole, whole, whole>, shape<many, dim<2>, dim<4>, dim<4>>, double>>>);
+  STATIC_REQUIRE(std::is_same_v<branched::outputs,
+                                detail::type_list<tensor<partition<plane, whole, whole>, shape<many, dim<3>>, double>,
+                                                  tensor<partition<plane, whole, whole, whole, whole>,
+                                                         shape<many, dim<2>, dim<4>, dim<4>>, double>>>);
 }
 
 TEST_CASE("what a module moves is what its layers move, as a constant and for a value") {
-  using alone = sequential<picture, three, nn::relu, three, nn::max_pool<kernel<2, 2>>, nn::repartition<partition<plane, whole, whole, whole, whole>>>;
+  using alone = sequential<picture, three, nn::relu, three, nn::max_pool<kernel<2, 2>>,
+                           nn::repartition<partition<plane, whole, whole, whole, whole>>>;
   constexpr traffic_value one = traffic<alone>(bind<many>(5));
   constexpr traffic_value all = traffic<branched>(bind<many>(5));
   STATIC_REQUIRE(all == traffic<branched, bind<many>(5)>());
@@ -162,7 +173,8 @@ TEST_CASE("what a module moves is what its layers move, as a constant and for a 
 }
 
 TEST_CASE("functions that exchange inside are counted: sums both ways, extremes there alone") {
-  // An all_reduce of m elements over 3 workers: each reads 2 terms of its share and 2 shares of the others, so 4 m in all.
+  // An all_reduce of m elements over 3 workers: each reads 2 terms of its share and 2 shares of the others, so 4 m in
+  // all.
   constexpr index_t n = 10;
   constexpr index_t in_float = 4 * n * 4;
   constexpr index_t in_double = 4 * n * 8;
@@ -170,7 +182,8 @@ TEST_CASE("functions that exchange inside are counted: sums both ways, extremes 
   CHECK(moved(traffic<network<normalised, cut_rows>>(bind<many>(n))) == std::pair(2 * in_float, in_float));
   CHECK(moved(traffic<network<spread, cut_rows>>(bind<many>(n))) == std::pair(2 * in_double, 2 * in_double));
   CHECK(moved(traffic<network<best, cut_rows>>(bind<many>(n))) == std::pair(in_float + in_double, index_t{0}));
-  CHECK(moved(traffic<network<largest, cut_rows>>(bind<many>(n))) == std::pair(2 * in_double, in_double));  // and how many share the gradient
+  // and how many share the gradient
+  CHECK(moved(traffic<network<largest, cut_rows>>(bind<many>(n))) == std::pair(2 * in_double, in_double));
   constexpr traffic_value all = traffic<network<all_of_them, cut_rows>, bind<many>(n)>();
   STATIC_REQUIRE(all == traffic<network<all_of_them, cut_rows>>(bind<many>(n)));
   CHECK(moved(all) == std::pair(3 * in_float + 5 * in_double, in_float + 3 * in_double));
@@ -187,19 +200,26 @@ TEST_CASE("verbs lead flows where they lead tensors, under their names") {
   using gathered = tensor<on_all, shape<many, dim<6>>, double>;
   using columns = tensor<by_columns, shape<many, dim<6>>, double>;
   constexpr traffic_value t = traffic<network<moving_about, vectors>, bind<many>(5)>();
-  STATIC_REQUIRE(t.forward.bytes == primitive<vectors, gathered>::bytes(bind<many>(5)) + primitive<columns, vectors>::bytes(bind<many>(5)));
+  STATIC_REQUIRE(t.forward.bytes == primitive<vectors, gathered>::bytes(bind<many>(5)) +
+                                        primitive<columns, vectors>::bytes(bind<many>(5)));
 }
 
 TEST_CASE("tensors that are put end to end along a cut dimension go to their ranges of a balanced one") {
   using columns = tensor<partition<plane, blocks<upper>, blocks<lower>>, shape<dim<10>, dim<6>>, double>;
   using net = network<joining, columns>;
-  STATIC_REQUIRE(std::is_same_v<net::output, tensor<partition<plane, blocks<upper>, blocks<lower>>, shape<dim<10>, dim<12>>, double>>);
+  STATIC_REQUIRE(
+      std::is_same_v<net::output,
+                     tensor<partition<plane, blocks<upper>, blocks<lower>>, shape<dim<10>, dim<12>>, double>>);
   constexpr traffic_value t = traffic<net>();
-  STATIC_REQUIRE(t.forward.bytes == 10 * (3 + 3) * 8);  // 3 columns of the first go to the left, 3 of the second to the right
+  // 3 columns of the first go to the left, 3 of the second to the right
+  STATIC_REQUIRE(t.forward.bytes == 10 * (3 + 3) * 8);
   STATIC_REQUIRE(t.backward.bytes == t.forward.bytes);
   using rows = tensor<partition<plane, whole, blocks<lower>, on<upper>>, shape<dim<4>, dim<6>>, double>;
-  STATIC_REQUIRE(std::is_same_v<network<joining_rows, rows>::output, tensor<partition<plane, blocks<upper>, blocks<lower>>, shape<dim<12>, dim<6>>, double>>);
-  STATIC_REQUIRE(traffic<network<joining_rows, rows>>().forward.bytes == 6 * 6 * 8);  // half of the twelve rows leave coordinate 0
+  STATIC_REQUIRE(
+      std::is_same_v<network<joining_rows, rows>::output,
+                     tensor<partition<plane, blocks<upper>, blocks<lower>>, shape<dim<12>, dim<6>>, double>>);
+  // half of the twelve rows leave coordinate 0
+  STATIC_REQUIRE(traffic<network<joining_rows, rows>>().forward.bytes == 6 * 6 * 8);
 }
 
 TEST_CASE("a part that is shared stands in one scope however often it is used") {
@@ -225,14 +245,20 @@ TEST_CASE("inputs lie on several meshes, and results are given in any order") {
   using net = network<crossing, vectors, others>;
   STATIC_REQUIRE((net::program.inputs == 2 && net::program.outputs == 2));
   STATIC_REQUIRE(net::program.output(0).node == 0);
-  STATIC_REQUIRE(std::is_same_v<net::outputs, detail::type_list<canonical_tensor<others>, tensor<partition<plane, blocks<upper>, whole>, shape<many, dim<2>>, double>>>);
+  STATIC_REQUIRE(
+      std::is_same_v<net::outputs,
+                     detail::type_list<canonical_tensor<others>,
+                                       tensor<partition<plane, blocks<upper>, whole>, shape<many, dim<2>>, double>>>);
 }
 
 TEST_CASE("a layer of one's own takes several flows and gives several") {
   using net = network<with_twins, vectors>;
   STATIC_REQUIRE(net::program.nodes[1].results == 2);
   STATIC_REQUIRE((net::program.output(0).place == 1 && net::program.output(1).place == 0));
-  STATIC_REQUIRE(std::is_same_v<net::outputs, detail::type_list<tensor<partition<plane, blocks<upper>, whole>, shape<many, dim<6>>, std::int64_t>, canonical_tensor<vectors>>>);
+  STATIC_REQUIRE(std::is_same_v<
+                 net::outputs,
+                 detail::type_list<tensor<partition<plane, blocks<upper>, whole>, shape<many, dim<6>>, std::int64_t>,
+                                   canonical_tensor<vectors>>>);
 }
 
 TEST_CASE("a layer alone is a module, and so is what a module gives back unchanged") {

@@ -19,7 +19,8 @@ struct row : axis<2> {};
 struct col : axis<2> {};
 struct batch : dyn {};
 using grid = mesh<row, col>;
-using image = tensor<partition<grid, whole, whole, blocks<row>, blocks<col>>, shape<batch, dim<3>, dim<9>, dim<8>>, double>;
+using image =
+    tensor<partition<grid, whole, whole, blocks<row>, blocks<col>>, shape<batch, dim<3>, dim<9>, dim<8>>, double>;
 
 struct skip_of_three {
   constexpr auto operator()(auto x) const {
@@ -34,7 +35,9 @@ using after = typename sequential<image, Layers...>::output;
 
 // Whether a sentence has a word, whole.
 bool says(std::string_view sentence, std::string_view word) {
-  const auto in_a_word = [&](std::size_t i) { return i < sentence.size() && (std::isalnum(sentence[i]) != 0 || sentence[i] == '_'); };
+  const auto in_a_word = [&](std::size_t i) {
+    return i < sentence.size() && (std::isalnum(sentence[i]) != 0 || sentence[i] == '_');
+  };
   for (auto at = sentence.find(word); at != sentence.npos; at = sentence.find(word, at + 1))
     if (!in_a_word(at - 1) && !in_a_word(at + word.size())) return true;
   return false;
@@ -51,10 +54,17 @@ void layers_take(std::string_view option) {
   takes_just<nn::linear<4, Option>>("cut_out cut_in output_as no_bias weights_as", option);
   takes_just<nn::experts<3, 4, Option>>("cut_out cut_in output_as no_bias weights_as", option);
   takes_just<nn::gated_experts<3, 4, Option>>("cut_out no_bias weights_as", option);
-  takes_just<nn::conv_transpose<4, Option>>("kernel stride padding padding_at output_padding output_size dilation groups cut_out cut_in output_as no_bias weights_as", option);
-  takes_just<nn::conv<4, Option>>("kernel stride padding padding_at padding_same padding_valid padding_mode dilation groups cut_out cut_in output_as no_bias weights_as", option);
+  takes_just<nn::conv_transpose<4, Option>>(
+      "kernel stride padding padding_at output_padding output_size dilation groups cut_out cut_in output_as no_bias "
+      "weights_as",
+      option);
+  takes_just<nn::conv<4, Option>>(
+      "kernel stride padding padding_at padding_same padding_valid padding_mode dilation groups cut_out cut_in "
+      "output_as no_bias weights_as",
+      option);
   takes_just<nn::max_pool<Option>>("kernel stride padding padding_at dilation ceil_mode", option);
-  takes_just<nn::avg_pool<Option>>("kernel stride padding padding_at dilation ceil_mode exclude_padding divisor", option);
+  takes_just<nn::avg_pool<Option>>("kernel stride padding padding_at dilation ceil_mode exclude_padding divisor",
+                                   option);
   takes_just<nn::upsample<Option>>("factor size divisor mode align_corners antialias", option);
   takes_just<nn::batch_norm<Option>>("eps momentum cumulative affine no_affine tracking no_tracking", option);
   takes_just<nn::layer_norm<Option>>("over_last eps affine no_affine no_bias", option);
@@ -65,7 +75,8 @@ void layers_take(std::string_view option) {
   takes_just<nn::prelu<Option>>("channelwise", option);
   takes_just<nn::rrelu<Option>>("lower upper", option);
   takes_just<nn::pad<padding_at<1, 1>, Option>>("padding_mode", option);
-  takes_just<nn::embedding<4, 4, Option>>("cut_out cut_in output_as weights_as padding_idx max_norm norm_type scale_grad_by_freq frozen sparse", option);
+  takes_just<nn::embedding<4, 4, Option>>(
+      "cut_out cut_in output_as weights_as padding_idx max_norm norm_type scale_grad_by_freq frozen sparse", option);
 }
 
 }  // namespace
@@ -118,21 +129,34 @@ TEST_CASE("a layer takes the options that the docs list, and no others") {
   REQUIRE(twice.numbers[0] == 1);
   REQUIRE(twice.numbers[1] == 3);
   CHECK(nn::conv<4, kernel<3, 3>, padding<1>, padding_same>::plan(value_of<image>).why.is(code::option_given_twice));
-  CHECK(nn::conv_transpose<4, kernel<3, 3>, output_size<9>, output_padding<0>>::plan(value_of<image>).why.is(code::option_given_twice));
+  CHECK(nn::conv_transpose<4, kernel<3, 3>, output_size<9>, output_padding<0>>::plan(value_of<image>)
+            .why.is(code::option_given_twice));
 }
 
-TEST_CASE("an embedding that counts exchanges a number a row for the counts and one for the norms of rows that are cut, and a frozen one gets nothing back") {
+TEST_CASE(
+    "an embedding that counts exchanges a number a row for the counts and one for the norms of rows that are cut, and "
+    "a frozen one gets nothing back") {
   using rows = tensor<partition<grid, blocks<row>, invariant<col>>, shape<batch>, std::int64_t>;
   constexpr tensor_value x = value_of<rows>;
-  constexpr layer_plan typed = nn::embedding<9, 4, cut_out<col>, max_norm<3, 2>, norm_type<1, 0>, scale_grad_by_freq, frozen>::plan(x);
-  const nn::embedding_layer value{.rows = 9, .features = 4, .cut_out = {"col"}, .max_norm = 1.5, .norm_type = std::numeric_limits<double>::infinity(), .scale_grad_by_freq = true, .frozen = true};
+  constexpr layer_plan typed =
+      nn::embedding<9, 4, cut_out<col>, max_norm<3, 2>, norm_type<1, 0>, scale_grad_by_freq, frozen>::plan(x);
+  const nn::embedding_layer value{.rows = 9,
+                                  .features = 4,
+                                  .cut_out = {"col"},
+                                  .max_norm = 1.5,
+                                  .norm_type = std::numeric_limits<double>::infinity(),
+                                  .scale_grad_by_freq = true,
+                                  .frozen = true};
   const layer_plan p = value.plan(x);
   REQUIRE(p.why.ok());
   REQUIRE(p.exchanges() == 2);
   REQUIRE(typed.exchanges() == 2);
-  for (int i = 0; i < 2; ++i) CHECK((p.from(i) == typed.from(i) && p.to(i) == typed.to(i) && p.exchanged_element(i) == typed.exchanged_element(i)));
+  for (int i = 0; i < 2; ++i)
+    CHECK(
+        (p.from(i) == typed.from(i) && p.to(i) == typed.to(i) && p.exchanged_element(i) == typed.exchanged_element(i)));
   CHECK(p.from(1).roles[1] == partial_by(combine::max));
-  CHECK(traffic_of_exchange(p, 0).forward.bytes == 4 * 9 * 8);  // an all_reduce between the two workers of each column: 9 numbers for each
+  // an all_reduce between the two workers of each column: 9 numbers for each
+  CHECK(traffic_of_exchange(p, 0).forward.bytes == 4 * 9 * 8);
   CHECK(traffic_of_exchange(p, 1).forward.bytes == 4 * 9 * 8);
   CHECK(traffic_of(p, {{typed.exchanged_element(0)}, 1}).backward.bytes == 0);
   const memory_value taken = peak_memory<sequential<rows, nn::embedding<9, 4, frozen>>>(bind<batch>(6));
@@ -153,14 +177,16 @@ TEST_CASE("shapes and partitions follow layers") {
                                           shape<batch, dim<5>, dim<5>, dim<7>>, double>>);
   using channels = partition<grid, whole, blocks<row, col>, whole, whole>;
   using z = after<nn::conv<5, kernel<1, 1>>, nn::repartition<channels>, nn::flatten>;
-  STATIC_REQUIRE(std::is_same_v<z, tensor<partition<grid, whole, grains<72, row, col>>, shape<batch, dim<360>>, double>>);
+  STATIC_REQUIRE(
+      std::is_same_v<z, tensor<partition<grid, whole, grains<72, row, col>>, shape<batch, dim<360>>, double>>);
 }
 
 TEST_CASE("layers in one_halo exchange once and give what they give by themselves") {
   using three = kernel<3, 3>;
-  using apart = sequential<image, nn::conv<4, three, padding<1, 1>>, nn::relu, nn::conv<2, three, padding<1, 1>>, nn::max_pool<kernel<2, 2>>>;
-  using shared =
-      sequential<image, nn::one_halo<nn::conv<4, three, padding<1, 1>>, nn::relu, nn::conv<2, three, padding<1, 1>>, nn::max_pool<kernel<2, 2>>>>;
+  using apart = sequential<image, nn::conv<4, three, padding<1, 1>>, nn::relu, nn::conv<2, three, padding<1, 1>>,
+                           nn::max_pool<kernel<2, 2>>>;
+  using shared = sequential<image, nn::one_halo<nn::conv<4, three, padding<1, 1>>, nn::relu,
+                                                nn::conv<2, three, padding<1, 1>>, nn::max_pool<kernel<2, 2>>>>;
   STATIC_REQUIRE(std::is_same_v<shared::output, apart::output>);
   STATIC_REQUIRE(shared::program.count == apart::program.count + 1);
   constexpr traffic_value one = traffic<shared>(bind<batch>(1));
@@ -169,12 +195,17 @@ TEST_CASE("layers in one_halo exchange once and give what they give by themselve
   STATIC_REQUIRE(each.forward.messages > 2 * one.forward.messages - 1);
   // Worker (0, 0) pools 2 x 2 of 4 x 4: it needs rows [0, 4 + 2), columns [0, 4 + 2) and has [0, 5) x [0, 4).
   STATIC_REQUIRE(box_of(shared::program.nodes[0].what->plan().output(), 0)[2].hi == 6);
-  STATIC_REQUIRE(std::is_same_v<sequential<image, nn::one_halo<nn::linear<4>>>,
-                                refused_network<within<0, at_layer<0, detail::shared_halo<nn::linear<4>>, layer_has_no_window<its::layer<0>>>>, image>>);
+  STATIC_REQUIRE(
+      std::is_same_v<
+          sequential<image, nn::one_halo<nn::linear<4>>>,
+          refused_network<
+              within<0, at_layer<0, detail::shared_halo<nn::linear<4>>, layer_has_no_window<its::layer<0>>>>, image>>);
   using ring = nn::conv<4, three, padding<1, 1>, padding_mode<boundary::periodic>>;
   using zeros = nn::conv<4, three, padding<1, 1>>;
   using in_turn = windows_do_not_compose<its::dimension<2>, its::layer<0>>;
-  STATIC_REQUIRE(std::is_same_v<sequential<image, nn::one_halo<ring, zeros>>, refused_network<within<0, at_layer<0, detail::shared_halo<ring, zeros>, in_turn>>, image>>);
+  STATIC_REQUIRE(
+      std::is_same_v<sequential<image, nn::one_halo<ring, zeros>>,
+                     refused_network<within<0, at_layer<0, detail::shared_halo<ring, zeros>, in_turn>>, image>>);
 }
 
 namespace {
@@ -194,19 +225,24 @@ TEST_CASE("a budget may be set to a network of any length") {
   STATIC_REQUIRE(many::program.count == 601);
   constexpr traffic_value all = traffic<many, bind<batch>(4)>();
   STATIC_REQUIRE(all.forward.bytes == one.forward.bytes + 300 * (two.forward.bytes - one.forward.bytes));
-  STATIC_REQUIRE(all.backward.messages == one.backward.messages + 300 * (two.backward.messages - one.backward.messages));
+  STATIC_REQUIRE(all.backward.messages ==
+                 one.backward.messages + 300 * (two.backward.messages - one.backward.messages));
 }
 
 TEST_CASE("what layers move is the same as constants of their own and as one value") {
   struct model : axis<3> {};
   using wide = mesh<row, model>;
-  using tiles = tensor<partition<wide, blocks<row>, whole, blocks<model>, whole>, shape<batch, dim<3>, dim<19>, dim<8>>, float>;
+  using tiles =
+      tensor<partition<wide, blocks<row>, whole, blocks<model>, whole>, shape<batch, dim<3>, dim<19>, dim<8>>, float>;
   using features = partition<wide, blocks<row>, blocks<model>>;
-  using many = sequential<tiles, nn::conv<5, kernel<3, 3>, padding<1, 1>>, nn::relu, nn::conv<4, kernel<5, 3>, stride<2, 1>, no_bias>,
-                       nn::max_pool<kernel<2, 2>>, nn::avg_pool<kernel<2, 2>, stride<1, 1>>, nn::pad<padding_at<1, 2, 0, 1>>,
-                       nn::conv_transpose<6, kernel<3, 2>, stride<2>, padding<1, 0>>, nn::conv_transpose<1, kernel<4, 3>>,
-                       nn::repartition<partition<wide, blocks<row>, blocks<model>, whole, whole>>, nn::conv<7, kernel<1, 1>>, nn::flatten,
-                       nn::linear<30, output_as<features>>, nn::relu, nn::linear<7>, nn::repartition<partition<wide, whole, whole>>>;
+  using many =
+      sequential<tiles, nn::conv<5, kernel<3, 3>, padding<1, 1>>, nn::relu,
+                 nn::conv<4, kernel<5, 3>, stride<2, 1>, no_bias>, nn::max_pool<kernel<2, 2>>,
+                 nn::avg_pool<kernel<2, 2>, stride<1, 1>>, nn::pad<padding_at<1, 2, 0, 1>>,
+                 nn::conv_transpose<6, kernel<3, 2>, stride<2>, padding<1, 0>>, nn::conv_transpose<1, kernel<4, 3>>,
+                 nn::repartition<partition<wide, blocks<row>, blocks<model>, whole, whole>>, nn::conv<7, kernel<1, 1>>,
+                 nn::flatten, nn::linear<30, output_as<features>>, nn::relu, nn::linear<7>,
+                 nn::repartition<partition<wide, whole, whole>>>;
   STATIC_REQUIRE(traffic<many, bind<batch>(5)>() == traffic<many>(bind<batch>(5)));
   STATIC_REQUIRE(traffic<many, bind<batch>(0)>() == traffic<many>(bind<batch>(0)));
   STATIC_REQUIRE(traffic<many, bind<batch>(5)>().forward.bytes > 10'000);
@@ -232,7 +268,9 @@ TEST_CASE("naming a network that is refused is no error, and what it would give 
   using refused = sequential<image, nn::relu, nn::linear<4>, wide, nn::relu>;
   using too_wide = kernel_wider_than_padded_tensor<its::dimension<2>, its::extent<9>, its::padding<0>, its::kernel<99>>;
   STATIC_REQUIRE(std::is_same_v<refused, refused_network<at_layer<2, wide, too_wide>, image>>);
-  STATIC_REQUIRE(std::is_same_v<sequential<image, int>, refused_network<at_layer<0, int, wrong_argument<kind::flow, 1, kind::layer, kind::element>>, image>>);
+  STATIC_REQUIRE(std::is_same_v<
+                 sequential<image, int>,
+                 refused_network<at_layer<0, int, wrong_argument<kind::flow, 1, kind::layer, kind::element>>, image>>);
   using given = detail::refused_like<image>;
   STATIC_REQUIRE(std::is_same_v<sequential<given, nn::relu>, refused_network<refused_before, given>>);
   STATIC_REQUIRE(std::is_same_v<typename sequential<given, nn::relu>::output, given>);
@@ -251,14 +289,17 @@ TEST_CASE("a tensor that another is wanted for is told where they differ") {
   CHECK(given(cut{}, extents{}, float{}).is(code::wrong_element));
   CHECK(given(partition<grid, whole, whole, whole>{}, shape<batch, dim<3>, dim<9>>{}, double{}).is(code::ranks_differ));
   const refusal extent = given(cut{}, shape<batch, dim<3>, dim<9>, dim<7>>{}, double{});
-  CHECK((extent.is(code::extents_differ) && extent.numbers[0] == 3 && extent.numbers[1] == 8 && extent.numbers[2] == 7));
+  CHECK(
+      (extent.is(code::extents_differ) && extent.numbers[0] == 3 && extent.numbers[1] == 8 && extent.numbers[2] == 7));
   const refusal turned = given(partition<grid, whole, whole, blocks<col>, blocks<row>>{}, extents{}, double{});
   CHECK((turned.is(code::wrong_partition) && turned.numbers[0] == 2));
   const refusal grain = given(partition<grid, whole, whole, blocks<row>, grains<3, col>>{}, extents{}, double{});
   CHECK((grain.is(code::wrong_partition) && grain.numbers[0] == 3));
-  const refusal elsewhere = given(partition<placed<grid, 4>, whole, whole, blocks<row>, blocks<col>>{}, extents{}, double{});
+  const refusal elsewhere =
+      given(partition<placed<grid, 4>, whole, whole, blocks<row>, blocks<col>>{}, extents{}, double{});
   CHECK((elsewhere.is(code::wrong_partition) && elsewhere.axis.size == 0 && elsewhere.numbers[0] == -1));
-  const refusal meaning = check_same(value_of<tensor<partition<grid, whole, invariant<col>>, shape<batch>>>, value_of<tensor<partition<grid, whole>, shape<batch>>>);
+  const refusal meaning = check_same(value_of<tensor<partition<grid, whole, invariant<col>>, shape<batch>>>,
+                                     value_of<tensor<partition<grid, whole>, shape<batch>>>);
   CHECK((meaning.is(code::wrong_partition) && meaning.axis == text("col") && meaning.numbers[0] == -1));
 }
 
@@ -290,7 +331,8 @@ TEST_CASE("a window that steps by one and gives as many leaves parts as they are
   using line = mesh<up>;
   using taps = nn::conv<2, kernel<3>, padding<1>>;
   using mean = nn::avg_pool<kernel<3>, stride<1>, padding<1>>;
-  using uneven = tensor<partition<line, whole, whole, lengths<up, dim<7>, dim<1>, dim<0>, dim<5>>>, shape_of<1, 2, 13>, double>;
+  using uneven =
+      tensor<partition<line, whole, whole, lengths<up, dim<7>, dim<1>, dim<0>, dim<5>>>, shape_of<1, 2, 13>, double>;
   // The parts 7 | 1 | | 5 lack 1, 2, 0 and 1 of their neighbours' elements, of two channels.
   constexpr index_t halo = 8 * 2 * (1 + 2 + 0 + 1);
   using net = sequential<uneven, taps, nn::relu, mean, nn::conv<2, kernel<3>, padding_same>>;
@@ -304,12 +346,14 @@ TEST_CASE("a window that steps by one and gives as many leaves parts as they are
   using chain = sequential<uneven, nn::one_halo<taps, nn::relu, taps>>;
   STATIC_REQUIRE(std::is_same_v<chain::output, uneven>);
   STATIC_REQUIRE(traffic<chain>().forward.bytes == 8 * 2 * (2 + 4 + 0 + 2));
-  // Whatever reads a tiling so leaves it: other boundaries, transposes, factors of one; turned deals, grains, ranges, parts to be learned.
+  // Whatever reads a tiling so leaves it: other boundaries, transposes, factors of one; turned deals, grains, ranges,
+  // parts to be learned.
   using ring = nn::conv<2, kernel<3>, padding<1>, padding_mode<boundary::periodic>>;
   STATIC_REQUIRE(std::is_same_v<sequential<uneven, ring>::output, uneven>);
   STATIC_REQUIRE(std::is_same_v<sequential<uneven, nn::conv_transpose<2, kernel<3>, padding<1>>>::output, uneven>);
   STATIC_REQUIRE(std::is_same_v<sequential<uneven, nn::max_pool<kernel<3>, stride<1>, padding<1>>>::output, uneven>);
-  STATIC_REQUIRE(std::is_same_v<sequential<uneven, nn::upsample<factor<1>, mode<interpolation::linear>>>::output, uneven>);
+  STATIC_REQUIRE(
+      std::is_same_v<sequential<uneven, nn::upsample<factor<1>, mode<interpolation::linear>>>::output, uneven>);
   STATIC_REQUIRE(std::is_same_v<sequential<uneven, nn::pad<padding_at<1, -1>>>::output, uneven>);
   using turned = tensor<partition<line, whole, whole, rotated<grains<2, up>, 1>>, shape_of<1, 2, 13>, double>;
   STATIC_REQUIRE(std::is_same_v<sequential<turned, taps, mean>::output, turned>);
@@ -334,19 +378,34 @@ TEST_CASE("a window that steps by one and gives as many leaves parts as they are
 TEST_CASE("each dimension of a kernel has a boundary of its own, or all have one") {
   struct x_axis : axis<2> {};
   struct y_axis : axis<2> {};
-  using plane = tensor<partition<mesh<x_axis, y_axis>, whole, whole, blocks<x_axis>, blocks<y_axis>>, shape_of<1, 1, 6, 4>, double>;
+  using plane = tensor<partition<mesh<x_axis, y_axis>, whole, whole, blocks<x_axis>, blocks<y_axis>>,
+                       shape_of<1, 1, 6, 4>, double>;
   using ring_and_ends = nn::conv<1, kernel<3, 3>, padding<1>, padding_mode<boundary::periodic, boundary::zero>>;
   constexpr layer_plan p = ring_and_ends::plan(value_of<plane>);
   STATIC_REQUIRE((p.used().dims[2].needs.edge == boundary::periodic && p.used().dims[3].needs.edge == boundary::zero));
   // In a ring of two each lacks a row at either end, and one column, of what is five rows high then.
   STATIC_REQUIRE(traffic<sequential<plane, ring_and_ends>>().forward.bytes == 8 * 4 * ((3 + 2) * (2 + 1) - 3 * 2));
-  STATIC_REQUIRE(ring_and_ends::plan(value_of<plane>).used() == nn::conv_layer{.out = 1, .kernel = {3, 3}, .padding = {1}, .padding_mode = {boundary::periodic, boundary::zero}}.plan(value_of<plane>).used());
-  STATIC_REQUIRE(nn::conv_layer{.out = 1, .kernel = {3, 3}, .padding_mode = boundary::reflect}.what().kernels[1].edge == boundary::reflect);
-  STATIC_REQUIRE(nn::pad<padding_at<1, 1, 2, 2>, padding_mode<boundary::zero, boundary::replicate>>::what().widths[1].edge == boundary::replicate);
-  CHECK(nn::pad_layer{.widths = {1, 1, 2, 2}, .padding_mode = {boundary::zero, boundary::replicate}}.what().widths[1].edge == boundary::replicate);
-  CHECK(nn::conv<1, kernel<3, 3, 3>, padding_mode<boundary::periodic, boundary::zero>>::what().why.is(code::option_of_other_dimensions));
-  CHECK(nn::conv_layer{.out = 1, .kernel = {3}, .padding_mode = {boundary::periodic, boundary::zero}}.what().why.is(code::option_of_other_dimensions));
-  CHECK(nn::pad_layer{.widths = {1, 1}, .padding_mode = {boundary::zero, boundary::zero}}.plan(value_of<plane>).why.is(code::option_of_other_dimensions));
+  STATIC_REQUIRE(
+      ring_and_ends::plan(value_of<plane>).used() ==
+      nn::conv_layer{.out = 1, .kernel = {3, 3}, .padding = {1}, .padding_mode = {boundary::periodic, boundary::zero}}
+          .plan(value_of<plane>)
+          .used());
+  STATIC_REQUIRE(nn::conv_layer{.out = 1, .kernel = {3, 3}, .padding_mode = boundary::reflect}.what().kernels[1].edge ==
+                 boundary::reflect);
+  STATIC_REQUIRE(
+      nn::pad<padding_at<1, 1, 2, 2>, padding_mode<boundary::zero, boundary::replicate>>::what().widths[1].edge ==
+      boundary::replicate);
+  CHECK(nn::pad_layer{.widths = {1, 1, 2, 2}, .padding_mode = {boundary::zero, boundary::replicate}}
+            .what()
+            .widths[1]
+            .edge == boundary::replicate);
+  CHECK(nn::conv<1, kernel<3, 3, 3>, padding_mode<boundary::periodic, boundary::zero>>::what().why.is(
+      code::option_of_other_dimensions));
+  CHECK(nn::conv_layer{.out = 1, .kernel = {3}, .padding_mode = {boundary::periodic, boundary::zero}}.what().why.is(
+      code::option_of_other_dimensions));
+  CHECK(nn::pad_layer{.widths = {1, 1}, .padding_mode = {boundary::zero, boundary::zero}}
+            .plan(value_of<plane>)
+            .why.is(code::option_of_other_dimensions));
 }
 
 TEST_CASE("a bias of what has a halo is stored without it") {
@@ -363,29 +422,34 @@ TEST_CASE("experts have their weights where they are, and move what a linear lay
   struct data : axis<3> {};
   struct model : axis<2> {};
   using cube = mesh<expert, data, model>;
-  using slots = tensor<partition<cube, blocks<expert>, blocks<data>, whole, blocks<model>>, shape<dim<5>, dim<7>, dim<2>, dim<6>>, double>;
+  using slots = tensor<partition<cube, blocks<expert>, blocks<data>, whole, blocks<model>>,
+                       shape<dim<5>, dim<7>, dim<2>, dim<6>>, double>;
   using columns = nn::experts<5, 4, cut_out<model>>;
   using rows = nn::experts<5, 4, cut_in<model>>;
   const layer_plan p = columns::plan(value_of<slots>);
   REQUIRE(p.why.ok());
-  using weight = tensor<partition<cube, blocks<expert>, whole, blocks<model>, invariant<data>>, shape_of<5, 6, 4>, double>;
-  using bias = tensor<partition<cube, blocks<expert>, whole, blocks<model>, invariant<data>>, shape_of<5, 1, 4>, double>;
+  using weight =
+      tensor<partition<cube, blocks<expert>, whole, blocks<model>, invariant<data>>, shape_of<5, 6, 4>, double>;
+  using bias =
+      tensor<partition<cube, blocks<expert>, whole, blocks<model>, invariant<data>>, shape_of<5, 1, 4>, double>;
   CHECK((same(p.stored(0), value_of<weight>.layout) && same(p.stored(1), value_of<bias>.layout)));
   CHECK(p.parameter(0).initial == init::usual(6));
   CHECK(p.parameter(1).initial == init::usual(6));
   STATIC_REQUIRE(std::is_same_v<sequential<slots, columns>::output, sequential<slots, rows>::output>);
   STATIC_REQUIRE(std::is_same_v<sequential<slots, columns>::output,
-                                tensor<partition<cube, blocks<expert>, blocks<data>, whole, blocks<model>>, shape<dim<5>, dim<7>, dim<2>, dim<4>>, double>>);
+                                tensor<partition<cube, blocks<expert>, blocks<data>, whole, blocks<model>>,
+                                       shape<dim<5>, dim<7>, dim<2>, dim<4>>, double>>);
   // Gathered: each worker lacks one half of the features of its slots; reduced: it gets a term of each of its results.
-  constexpr index_t gradients = 2 * (3 - 1) * 5 * (6 + 1) * 4;  // an all_reduce of all weights over the slots' three workers
+  // an all_reduce of all weights over the slots' three workers
+  constexpr index_t gradients = 2 * (3 - 1) * 5 * (6 + 1) * 4;
   constexpr traffic_value gathered = traffic<sequential<slots, columns>>();
   STATIC_REQUIRE(gathered.forward.bytes == 8 * 5 * 7 * 2 * 6);
   STATIC_REQUIRE(gathered.backward.bytes == 8 * (5 * 7 * 2 * 6 + gradients));
   constexpr traffic_value reduced = traffic<sequential<slots, rows>>();
   STATIC_REQUIRE(reduced.forward.bytes == 8 * 5 * 7 * 2 * 4);
   STATIC_REQUIRE(reduced.backward.bytes == reduced.forward.bytes + 8 * gradients);
-  // Stored over the slots' workers too: each lacks two thirds of its experts' weights, which come twice (a bias once, which backward does not
-  // read), and gets two terms of its part of their gradient.
+  // Stored over the slots' workers too: each lacks two thirds of its experts' weights, which come twice (a bias once,
+  // which backward does not read), and gets two terms of its part of their gradient.
   constexpr traffic_value stored = traffic<sequential<slots, nn::stored_over<columns, data>>>();
   STATIC_REQUIRE(stored.forward.bytes == gathered.forward.bytes + 8 * gradients / 2);
   STATIC_REQUIRE(stored.backward.bytes == gathered.forward.bytes + 8 * (gradients / 2 + (3 - 1) * 5 * 6 * 4));
@@ -402,19 +466,23 @@ TEST_CASE("gated experts gather their slots once, and are one serial layer of ex
   struct data : axis<3> {};
   struct model : axis<2> {};
   using cube = mesh<expert, data, model>;
-  using slots = tensor<partition<cube, blocks<expert>, blocks<data>, whole, blocks<model>>, shape<dim<5>, dim<7>, dim<2>, dim<6>>, double>;
+  using slots = tensor<partition<cube, blocks<expert>, blocks<data>, whole, blocks<model>>,
+                       shape<dim<5>, dim<7>, dim<2>, dim<6>>, double>;
   using layer = nn::gated_experts<5, 3, cut_out<model>>;
   const layer_plan p = layer::plan(value_of<slots>);
   REQUIRE(p.why.ok());
-  using weight = tensor<partition<cube, blocks<expert>, whole, blocks<model>, invariant<data>>, shape_of<5, 6, 3>, double>;
-  using bias = tensor<partition<cube, blocks<expert>, whole, blocks<model>, invariant<data>>, shape_of<5, 1, 3>, double>;
+  using weight =
+      tensor<partition<cube, blocks<expert>, whole, blocks<model>, invariant<data>>, shape_of<5, 6, 3>, double>;
+  using bias =
+      tensor<partition<cube, blocks<expert>, whole, blocks<model>, invariant<data>>, shape_of<5, 1, 3>, double>;
   REQUIRE(p.parameters() == 4);
   for (int i = 0; i < 4; ++i) {
     CHECK(same(p.stored(i), i % 2 == 0 ? value_of<weight>.layout : value_of<bias>.layout));
     CHECK(p.parameter(i).initial == init::usual(6));
     CHECK(p.parameter(i).serial == serial_view{i % 2 == 0 ? "weight" : "bias", 2, 1, i < 2 ? 0 : 3, 6});
   }
-  using half = tensor<partition<cube, blocks<expert>, blocks<data>, whole, blocks<model>>, shape<dim<5>, dim<7>, dim<2>, dim<3>>, double>;
+  using half = tensor<partition<cube, blocks<expert>, blocks<data>, whole, blocks<model>>,
+                      shape<dim<5>, dim<7>, dim<2>, dim<3>>, double>;
   STATIC_REQUIRE(std::is_same_v<sequential<slots, layer>::outputs, detail::type_list<half, half>>);
   constexpr index_t halves = 2 * 5 * (6 + 1) * 3;  // of weight and bias
   constexpr traffic_value gathered = traffic<sequential<slots, layer>>();
@@ -425,14 +493,16 @@ TEST_CASE("gated experts gather their slots once, and are one serial layer of ex
   STATIC_REQUIRE(stored.backward.bytes == gathered.forward.bytes + 8 * (3 - 1) * (halves + 2 * 5 * 6 * 3));
   for (const traffic_value& t : {gathered, stored})
     CHECK((t.forward.bytes == t.forward.lower_bound_bytes && t.backward.bytes == t.backward.lower_bound_bytes));
-  const layer_plan of_values = nn::gated_experts_layer{.experts = 5, .out = 3, .cut_out = {"model"}}.plan(value_of<slots>);
+  const layer_plan of_values =
+      nn::gated_experts_layer{.experts = 5, .out = 3, .cut_out = {"model"}}.plan(value_of<slots>);
   CHECK((of_values.output() == p.output() && of_values.output(1) == p.output(1)));
 }
 
 TEST_CASE("outputs are cut in grains where the layer says so") {
   using features = tensor<partition<mesh<row>, whole, whole>, shape<batch, dim<6>>, double>;
   using heads = sequential<features, nn::linear<24, cut_out<grains<8, row>>>>;
-  STATIC_REQUIRE(std::is_same_v<heads::output, tensor<partition<mesh<row>, whole, grains<8, row>>, shape<batch, dim<24>>, double>>);
+  STATIC_REQUIRE(std::is_same_v<heads::output,
+                                tensor<partition<mesh<row>, whole, grains<8, row>>, shape<batch, dim<24>>, double>>);
   const layer_plan p = nn::linear<24, cut_out<grains<8, row>>>::plan(value_of<features>);
   CHECK((p.stored(0).dims[0].grain() == 8 && p.stored(1).dims[0].grain() == 8));
 }
@@ -440,7 +510,9 @@ TEST_CASE("outputs are cut in grains where the layer says so") {
 TEST_CASE("a dimension grows by a role, and its cut with it") {
   using plane = tensor<partition<grid, blocks<row>, grains<2, col>>, shape<dim<5>, dim<7>>, double>;
   static constexpr signature twice = operation("hw->hw").scaled('h', 2).scaled('w', 3).linear();
-  STATIC_REQUIRE(std::is_same_v<operation_type<twice, plane>, tensor<partition<grid, grains<2, row>, grains<6, col>>, shape<dim<10>, dim<21>>, double>>);
+  STATIC_REQUIRE(
+      std::is_same_v<operation_type<twice, plane>,
+                     tensor<partition<grid, grains<2, row>, grains<6, col>>, shape<dim<10>, dim<21>>, double>>);
   STATIC_REQUIRE(operation("hw->hw").scaled('h', 0).check().is(code::role_does_not_fit));
   STATIC_REQUIRE(operation("hw->w").scaled('h', 2).check().is(code::role_does_not_fit));
 }
@@ -448,7 +520,8 @@ TEST_CASE("a dimension grows by a role, and its cut with it") {
 TEST_CASE("blocks that come out even are split as grains are") {
   static constexpr signature pairs = operation("z->ab").split('z', 'a', 'b', 4).linear();
   using even = tensor<partition<grid, blocks<row>>, shape_of<24>, double>;
-  STATIC_REQUIRE(std::is_same_v<operation_type<pairs, even>, tensor<partition<grid, blocks<row>, whole>, shape_of<6, 4>, double>>);
+  STATIC_REQUIRE(
+      std::is_same_v<operation_type<pairs, even>, tensor<partition<grid, blocks<row>, whole>, shape_of<6, 4>, double>>);
   const auto refused = [](index_t n, index_t grain) {
     layout x = value_of<even>.layout;
     x.dims[0].extent = n;
@@ -465,7 +538,8 @@ TEST_CASE("blocks that come out even are split as grains are") {
 
 TEST_CASE("the average of whole images exchanges sums alone") {
   using net = sequential<image, nn::global_avg_pool>;
-  STATIC_REQUIRE(std::is_same_v<net::output, tensor<partition<grid, whole, whole, whole, whole>, shape<batch, dim<3>, dim<1>, dim<1>>, double>>);
+  STATIC_REQUIRE(std::is_same_v<net::output, tensor<partition<grid, whole, whole, whole, whole>,
+                                                    shape<batch, dim<3>, dim<1>, dim<1>>, double>>);
   constexpr traffic_value t = traffic<net>(bind<batch>(4));
   STATIC_REQUIRE(t.forward.bytes == 2 * (4 - 1) * 4 * 3 * 8);  // an all_reduce of 4 x 3 means over four workers
   STATIC_REQUIRE(t.backward.bytes == t.forward.bytes);
@@ -474,7 +548,8 @@ TEST_CASE("the average of whole images exchanges sums alone") {
 
 TEST_CASE("a layout says what a kernel needs") {
   const layout x = value_of<tensor<partition<mesh<row>, blocks<row>>, shape_of<10>>>.layout;
-  CHECK(same(x.halo(0, {3, 2, 1, 1, 1}), value_of<tensor<partition<mesh<row>, haloed<blocks<row>, 5, 2, -1, 1>>, shape_of<10>>>.layout));
+  CHECK(same(x.halo(0, {3, 2, 1, 1, 1}),
+             value_of<tensor<partition<mesh<row>, haloed<blocks<row>, 5, 2, -1, 1>>, shape_of<10>>>.layout));
 }
 
 TEST_CASE("column and row forms are spellings") {
@@ -483,9 +558,11 @@ TEST_CASE("column and row forms are spellings") {
   using m = mesh<data, model>;
   using x = tensor<partition<m, blocks<data>, whole>, shape<batch, dim<12>>, double>;
   using column = typename sequential<x, nn::linear<8, cut_out<model>>>::output;
-  STATIC_REQUIRE(std::is_same_v<column, tensor<partition<m, blocks<data>, blocks<model>>, shape<batch, dim<8>>, double>>);
+  STATIC_REQUIRE(
+      std::is_same_v<column, tensor<partition<m, blocks<data>, blocks<model>>, shape<batch, dim<8>>, double>>);
   using row_form = sequential<column, nn::linear<5, cut_in<model>, output_as<partition<m, blocks<data>, whole>>>>;
-  STATIC_REQUIRE(std::is_same_v<typename row_form::output, tensor<partition<m, blocks<data>, whole>, shape<batch, dim<5>>, double>>);
+  STATIC_REQUIRE(std::is_same_v<typename row_form::output,
+                                tensor<partition<m, blocks<data>, whole>, shape<batch, dim<5>>, double>>);
   const traffic_value t = traffic<row_form>(bind<batch>(2));
   CHECK(t.forward.bytes == 2 * 4 * (2 * 5 * 3 * 8 / 4));  // all_reduce of 1 x 5 over four, on two lines
 }
@@ -495,7 +572,8 @@ TEST_CASE("traffic counts parameters and is what must be moved") {
   const traffic_value t = traffic<net>(bind<batch>(1));
   CHECK(t.forward.bytes == t.forward.lower_bound_bytes);
   CHECK(t.backward.bytes == t.backward.lower_bound_bytes);
-  CHECK(t.backward.bytes - t.forward.bytes == 8 * 2 * 3 * (6 * 3 * 9 + 6));  // the weights' all_reduce over four workers
+  // the weights' all_reduce over four workers
+  CHECK(t.backward.bytes - t.forward.bytes == 8 * 2 * 3 * (6 * 3 * 9 + 6));
 }
 
 TEST_CASE("the memory of a network: what lives at once, in bytes on the busiest worker") {
@@ -510,16 +588,19 @@ TEST_CASE("the memory of a network: what lives at once, in bytes on the busiest 
   constexpr memory_value m = peak_memory<net, bind<many>(2)>();
   static_assert(m == peak_memory<net>(bind<many>(2)));
   CHECK(m.forward == std::max(input + box + first_windows, input + box + box + windows));
-  // The second layer's backward: its output and that one's gradient, what was saved (the input, the result of relu), and what it gives.
+  // The second layer's backward: its output and that one's gradient, what was saved (the input, the result of relu),
+  // and what it gives.
   CHECK(m.training == input + box + box + box + box + weight + bias + windows);
   CHECK(m.parameters == first + weight + 2 * bias);
   CHECK(m.gradients == m.parameters);
   // Padding at one end alone, which LibTorch does not do itself: the input in a frame.
   constexpr index_t framed = 6400;
-  CHECK(peak_memory<sequential<picture, nn::conv<8, kernel<3, 3>, padding_at<0, 2, 0, 2>>>>(bind<many>(2)).forward == input + framed + box + first_windows);
+  CHECK(peak_memory<sequential<picture, nn::conv<8, kernel<3, 3>, padding_at<0, 2, 0, 2>>>>(bind<many>(2)).forward ==
+        input + framed + box + first_windows);
   // A skip keeps its value until it is read; a view is no memory of its own.
   CHECK(peak_memory<network<skip_of_three, picture>>(bind<many>(2)).forward == 4 * input);
-  CHECK(peak_memory<sequential<picture, nn::flatten, nn::flatten>>(bind<many>(2)) == memory_value{input, input, 0, 0, 0});
+  CHECK(peak_memory<sequential<picture, nn::flatten, nn::flatten>>(bind<many>(2)) ==
+        memory_value{input, input, 0, 0, 0});
   // Each worker has its part, and what it gathers.
   struct across : axis<4> {};
   using cut_rows = partition<mesh<across>, whole, whole, blocks<across>, whole>;
@@ -539,13 +620,12 @@ TEST_CASE("rules for local operations, axis by axis") {
       d.extent = 4;
       x.dims.push(d);
     }
-    if (kind == role::cut)
-      x.cut_by(cut_dim, 0);
-    else
-      x.roles[0] = {kind};
+    if (kind == role::cut) x.cut_by(cut_dim, 0);
+    else x.roles[0] = {kind};
     return x;
   };
-  const auto result = [&](linearity kind, const char* left, const layout& x, const char* right, const layout& y, const char* out) {
+  const auto result = [&](linearity kind, const char* left, const layout& x, const char* right, const layout& y,
+                          const char* out) {
     signature s;
     s.kind = kind;
     s.operands.push(named(left));
@@ -588,7 +668,9 @@ TEST_CASE("rules for local operations, axis by axis") {
   CHECK(result(linearity::additive, "ij", most, "ij", of(P), "ij").why.is(code::nonlinear_on_partial));
 
   // Contractions: a tiling summed over is partial; an operand without the dimension must be whole.
-  const auto matmul = [&](const layout& x, const layout& y) { return result(linearity::multilinear, "ik", x, "kj", y, "ij"); };
+  const auto matmul = [&](const layout& x, const layout& y) {
+    return result(linearity::multilinear, "ik", x, "kj", y, "ij");
+  };
   CHECK(matmul(of(V, 1), of(V, 0)).layout.roles[0].kind == P);
   CHECK(matmul(of(V, 0), of(R)).layout.roles[0].dimension == 0);
   CHECK(matmul(of(R), of(V, 1)).layout.roles[0].dimension == 1);
@@ -744,7 +826,8 @@ TEST_CASE("a windowed operation on a cut dimension needs its own halo") {
   CHECK(of(x).layout.dims[0].needs == three.needs());
 }
 
-TEST_CASE("what a window leaves out the only worker lacks, whether an axis of extent 1 cuts the dimension or none does") {
+TEST_CASE(
+    "what a window leaves out the only worker lacks, whether an axis of extent 1 cuts the dimension or none does") {
   struct one : axis<1> {};
   using whole_line = tensor<partition<mesh<one>, blocks<one>>, shape_of<9>, double>;
   for (const bool cut : {true, false}) {
@@ -767,7 +850,8 @@ TEST_CASE("what a window leaves out the only worker lacks, whether an axis of ex
     CHECK_FALSE(same(some, blocks));
     const layout all = blocks.halo(0, {3, 3, 0, 0, 1});
     CHECK(same(all, blocks));
-    for (const signature& s : {operation("i->i").whole("i"), operation("i->").linear(), operation("i,i->i")}) CHECK(of(s, all).why.ok());
+    for (const signature& s : {operation("i->i").whole("i"), operation("i->").linear(), operation("i,i->i")})
+      CHECK(of(s, all).why.ok());
   }
 }
 
@@ -775,16 +859,21 @@ TEST_CASE("a range of a cut dimension stays where it is: a tiling, or the copies
   using cut = tensor<partition<grid, whole, blocks<row>>, shape_of<4, 10>, double>;
   static constexpr signature middle = operation("ab->ab").narrowed('b', 2, 9).linear();
   using range = operation_type<middle, cut>;
-  STATIC_REQUIRE(std::is_same_v<range, tensor<partition<grid, whole, haloed<blocks<row>, 10, 1, -2, -2>>, shape_of<4, 7>, double>>);
-  STATIC_REQUIRE(std::is_same_v<cotangent_type<range>, tensor<partition<grid, whole, haloed<blocks<row>, 10, 1, -2, -2>, partial<col>>,
-                                                              shape_of<4, 7>, double>>);
+  STATIC_REQUIRE(
+      std::is_same_v<range,
+                     tensor<partition<grid, whole, haloed<blocks<row>, 10, 1, -2, -2>>, shape_of<4, 7>, double>>);
+  STATIC_REQUIRE(
+      std::is_same_v<
+          cotangent_type<range>,
+          tensor<partition<grid, whole, haloed<blocks<row>, 10, 1, -2, -2>, partial<col>>, shape_of<4, 7>, double>>);
   using balanced = primitive<range, tensor<partition<grid, whole, blocks<row>>, shape_of<4, 7>, double>>;
   STATIC_REQUIRE(balanced::verb == verb::repartition);
   STATIC_REQUIRE(balanced::cost().total == 2 * 4);  // 3 and 4 become 4 and 3, on both lines
   static constexpr signature everything = operation("ab->ab").narrowed('b', 0, 10).linear();
   STATIC_REQUIRE(std::is_same_v<operation_type<everything, cut>, cut>);
   static constexpr signature total = operation("ab->a").linear();
-  STATIC_REQUIRE(std::is_same_v<operation_type<total, range>, tensor<partition<grid, whole, partial<row>>, shape_of<4>, double>>);
+  STATIC_REQUIRE(
+      std::is_same_v<operation_type<total, range>, tensor<partition<grid, whole, partial<row>>, shape_of<4>, double>>);
 
   dice d{20261121};
   int tilings = 0;
@@ -838,14 +927,18 @@ TEST_CASE("a range of a cut dimension stays where it is: a tiling, or the copies
 
 TEST_CASE("a normalisation gathers what workers have of its groups, an upsampling what its outputs read") {
   constexpr auto moved = [](auto net) { return traffic<decltype(net)>(bind<batch>(5)); };
-  // Of three channels each of four workers gets two numbers from the three others; back it gives as many. Weights and biases are summed.
+  // Of three channels each of four workers gets two numbers from the three others; back it gives as many. Weights and
+  // biases are summed.
   constexpr traffic_value channels = moved(sequential<image, nn::batch_norm<>>{});
   STATIC_REQUIRE(channels.forward.bytes == 4 * 3 * 2 * 3 * 8);
   STATIC_REQUIRE(channels.forward.bytes == channels.forward.lower_bound_bytes);
   STATIC_REQUIRE(channels.backward.bytes == channels.forward.bytes + 2 * 2 * 3 * 3 * 8);
   // Rows of 8 over two workers: of each of 5 x 3 x 9 one number goes each way.
   STATIC_REQUIRE(moved(sequential<image, nn::rms_norm<no_affine>>{}).forward.bytes == 2 * 5 * 3 * 9 * 8);
-  STATIC_REQUIRE(moved(sequential<tensor<partition<grid, blocks<row>, blocks<col>, whole>, shape<batch, dim<3>, dim<4>>>, nn::layer_norm<>>{}).forward.bytes == 0);
+  STATIC_REQUIRE(
+      moved(sequential<tensor<partition<grid, blocks<row>, blocks<col>, whole>, shape<batch, dim<3>, dim<4>>>,
+                       nn::layer_norm<>>{})
+          .forward.bytes == 0);
   // Of 5 x 3 instances each of four workers gets two numbers from the three others.
   STATIC_REQUIRE(moved(sequential<image, nn::instance_norm<>>{}).forward.bytes == 4 * 5 * 3 * 2 * 3 * 8);
   // Running means over samples, each of three channels two numbers, have no way back.
@@ -853,20 +946,26 @@ TEST_CASE("a normalisation gathers what workers have of its groups, an upsamplin
   constexpr traffic_value running = moved(sequential<samples_cut, nn::instance_norm<tracking>>{});
   STATIC_REQUIRE(running.forward.bytes == 4 * 3 * 2 * 8);
   STATIC_REQUIRE(running.backward.bytes == 0);
-  // Groups of channels that are whole on each of two workers stay where they are; of others, all, each gets two numbers from the other.
+  // Groups of channels that are whole on each of two workers stay where they are; of others, all, each gets two numbers
+  // from the other.
   using halves = partition<grid, whole, blocks<row>>;
   STATIC_REQUIRE(moved(sequential<tensor<halves, shape<batch, dim<8>>>, nn::group_norm<2>>{}).forward.bytes == 0);
   STATIC_REQUIRE(moved(sequential<tensor<halves, shape<batch, dim<8>>>, nn::group_norm<4>>{}).forward.bytes == 0);
-  STATIC_REQUIRE(moved(sequential<tensor<halves, shape<batch, dim<6>>>, nn::group_norm<3, no_affine>>{}).forward.bytes == 4 * 5 * 3 * 2 * 8);
+  STATIC_REQUIRE(
+      moved(sequential<tensor<halves, shape<batch, dim<6>>>, nn::group_norm<3, no_affine>>{}).forward.bytes ==
+      4 * 5 * 3 * 2 * 8);
   // 9 rows are 5 and 4, 18 are 9 and 9: the second worker reads the fifth. 8 columns and 16 are halves alike.
   STATIC_REQUIRE(moved(sequential<image, nn::upsample<factor<2, 2>>>{}).forward.bytes == 5 * 3 * 8 * 8);
   STATIC_REQUIRE(moved(sequential<image, nn::upsample<factor<1, 4>>>{}).forward.bytes == 0);
-  // To 12 rows of 9 the steps are 3/4, which are exact: 6 and 6, so the first worker reads nothing of the second, which reads the fifth.
+  // To 12 rows of 9 the steps are 3/4, which are exact: 6 and 6, so the first worker reads nothing of the second, which
+  // reads the fifth.
   STATIC_REQUIRE(moved(sequential<image, nn::upsample<size<12, 16>>>{}).forward.bytes == 5 * 3 * 8 * 8);
-  // Steps of 2/3 are not exact: 13 rows are 7 and 6, of [0, 5) and [4, 9), and there may be one more each way: rows 3, 4 and 5 move.
+  // Steps of 2/3 are not exact: 13 rows are 7 and 6, of [0, 5) and [4, 9), and there may be one more each way: rows 3,
+  // 4 and 5 move.
   STATIC_REQUIRE(moved(sequential<image, nn::upsample<factor<3, 2>, divisor<2>>>{}).forward.bytes == 5 * 3 * 3 * 8 * 8);
-  STATIC_REQUIRE(std::is_same_v<after<nn::upsample<factor<2, 3>>>, tensor<partition<grid, whole, whole, blocks<row>, blocks<col>>,
-                                                                            shape<batch, dim<3>, dim<18>, dim<24>>, double>>);
+  STATIC_REQUIRE(
+      std::is_same_v<after<nn::upsample<factor<2, 3>>>, tensor<partition<grid, whole, whole, blocks<row>, blocks<col>>,
+                                                               shape<batch, dim<3>, dim<18>, dim<24>>, double>>);
 }
 
 namespace {
@@ -895,7 +994,8 @@ constexpr layer_plan plan_of_one() {
 
 TEST_CASE("a transposed convolution gives (n - 1) s - 2 p + d (k - 1) + output padding + 1, cut as what it takes") {
   using two = nn::conv_transpose<4, kernel<3, 2>, stride<2>, padding<1, 0>, output_padding<1, 0>>;
-  STATIC_REQUIRE(std::is_same_v<after<two>, tensor<partition<grid, whole, whole, blocks<row>, blocks<col>>, shape<batch, dim<4>, dim<18>, dim<16>>, double>>);
+  STATIC_REQUIRE(std::is_same_v<after<two>, tensor<partition<grid, whole, whole, blocks<row>, blocks<col>>,
+                                                   shape<batch, dim<4>, dim<18>, dim<16>>, double>>);
   STATIC_REQUIRE(grown<kernel<3, 3>>(2) == 11);
   STATIC_REQUIRE(grown<kernel<3, 3>, stride<3, 1>>(2) == 8 * 3 + 2 + 1);
   STATIC_REQUIRE(grown<kernel<3, 3>, stride<3, 1>>(3) == 7 + 2 + 1);
@@ -905,7 +1005,8 @@ TEST_CASE("a transposed convolution gives (n - 1) s - 2 p + d (k - 1) + output p
   STATIC_REQUIRE(grown<kernel<3, 3>, stride<2>, output_size<20, 17>>(2) == 20);
   // In the weight [in, out / groups, kernel…] inputs come first; the bound of its initial values is LibTorch's.
   constexpr layer_plan grouped = nn::conv_transpose<6, kernel<3, 2>, groups<3>>::plan(value_of<image>);
-  CHECK((grouped.weight(0).dims[0].extent == 3 && grouped.weight(0).dims[1].extent == 2 && grouped.weight(0).dims[3].extent == 2));
+  CHECK((grouped.weight(0).dims[0].extent == 3 && grouped.weight(0).dims[1].extent == 2 &&
+         grouped.weight(0).dims[3].extent == 2));
   CHECK(grouped.parameter(0).initial == init::usual(2 * 3 * 2));
   const auto why = [](auto layer) { return layer.plan(value_of<image>).why; };
   CHECK(why(nn::conv_transpose<4, kernel<3, 3>, stride<2>, output_padding<2>>{}).is(code::output_padding_too_large));
@@ -921,9 +1022,12 @@ TEST_CASE("a transposed convolution gives (n - 1) s - 2 p + d (k - 1) + output p
 TEST_CASE("a transposed convolution moves the input's halo or the result's terms, whichever is less") {
   constexpr auto forward = [](auto net) {
     const traffic_value t = traffic<decltype(net)>(bind<batch>(5));
-    return t.forward.bytes == t.forward.lower_bound_bytes && t.backward.lower_bound_bytes == t.backward.bytes ? t.forward.bytes : -1;
+    return t.forward.bytes == t.forward.lower_bound_bytes && t.backward.lower_bound_bytes == t.backward.bytes
+               ? t.forward.bytes
+               : -1;
   };
-  // 9 rows are 5 and 4, 18 are 9 and 9: the second worker reads the fifth row of 3 features, or adds the tenth, of as many as it gives.
+  // 9 rows are 5 and 4, 18 are 9 and 9: the second worker reads the fifth row of 3 features, or adds the tenth, of as
+  // many as it gives.
   using wide = nn::conv_transpose<9, kernel<2, 1>, stride<2, 1>>;
   using narrow = nn::conv_transpose<1, kernel<2, 1>, stride<2, 1>>;
   STATIC_REQUIRE(forward(sequential<image, wide>{}) == 5 * 3 * 8 * 8);
@@ -942,7 +1046,8 @@ TEST_CASE("a transposed convolution moves the input's halo or the result's terms
     const contraction what = layer.what();
     const detail::contraction_form form(x, what);
     index_t least = INT64_MAX;
-    for (unsigned spread = 0; spread < 4; ++spread) least = std::min(least, detail::moved(form.plan({{}, {}, spread}), element::float32));
+    for (unsigned spread = 0; spread < 4; ++spread)
+      least = std::min(least, detail::moved(form.plan({{}, {}, spread}), element::float32));
     return least == detail::moved(form.plan(detail::cheapest(form, what, element::float32, {})), element::float32);
   };
   STATIC_REQUIRE(best(nn::conv_transpose<2, kernel<5, 5>, padding<2>>{}));
@@ -970,10 +1075,13 @@ TEST_CASE("what a transposed convolution moves is what workers lack, element by 
       INFO("round " << round << (spread > 0 ? ", terms" : ", halo"));
       REQUIRE(p.why.ok());
       const sliding& s = c.kernels[0];
-      REQUIRE(p.output().dims[2].extent == (e[2] - 1) * s.stride - s.before - s.after + s.dilation * (s.kernel - 1) + c.output_padding[0] + 1);
+      REQUIRE(p.output().dims[2].extent ==
+              (e[2] - 1) * s.stride - s.before - s.after + s.dilation * (s.kernel - 1) + c.output_padding[0] + 1);
       const index_t comes = lacking(p.used(), p.given()) + lacking(p.raw(), p.output());
       REQUIRE(cost_between(p.given(), p.used()).total + cost_between(p.raw(), p.output()).total == comes);
-      REQUIRE(cost_between(cotangent(p.output()), cotangent(p.raw())).total + cost_between(cotangent(p.used()), cotangent(p.given())).total == comes);
+      REQUIRE(cost_between(cotangent(p.output()), cotangent(p.raw())).total +
+                  cost_between(cotangent(p.used()), cotangent(p.given())).total ==
+              comes);
       moving[spread] += comes > 0;
     }
   }
@@ -985,20 +1093,27 @@ TEST_CASE("a role spreads what each element gives: a cut leaves terms of the ove
   static constexpr signature grow = operation("ch->ch").spread('h', sliding{3, 2, 1, 1, 1}.needs(), 9).linear();
   using rows = tensor<partition<mesh<row>, whole, blocks<row>>, shape_of<3, 5>, double>;
   using given = operation_type<grow, rows>;
-  STATIC_REQUIRE(std::is_same_v<given, tensor<partition<mesh<row>, whole, pending<blocks<row>, 5, 2, -1, 1>>, shape_of<3, 9>, double>>);
-  STATIC_REQUIRE(std::is_same_v<operation_type<grow, tensor<partition<mesh<row>, whole, whole>, shape_of<3, 5>, double>>,
-                                tensor<partition<mesh<row>, whole, whole>, shape_of<3, 9>, double>>);
-  STATIC_REQUIRE(operation("h->h").spread('h', sliding{3, 2, 1, 1, 1}.needs(), 9).check().is(code::role_does_not_fit));  // terms of what is not linear
+  STATIC_REQUIRE(
+      std::is_same_v<given,
+                     tensor<partition<mesh<row>, whole, pending<blocks<row>, 5, 2, -1, 1>>, shape_of<3, 9>, double>>);
+  STATIC_REQUIRE(
+      std::is_same_v<operation_type<grow, tensor<partition<mesh<row>, whole, whole>, shape_of<3, 5>, double>>,
+                     tensor<partition<mesh<row>, whole, whole>, shape_of<3, 9>, double>>);
+  // terms of what is not linear
+  STATIC_REQUIRE(operation("h->h").spread('h', sliding{3, 2, 1, 1, 1}.needs(), 9).check().is(code::role_does_not_fit));
   // What an output reads may be nothing: of a kernel of one tap that steps by three.
-  static constexpr signature sparse = operation("h->h").resampled('h', sliding{1, 3, 0, 0, 1}.transposed(), 13).linear();
+  static constexpr signature sparse =
+      operation("h->h").resampled('h', sliding{1, 3, 0, 0, 1}.transposed(), 13).linear();
   STATIC_REQUIRE(sparse.check().ok());
   STATIC_REQUIRE(operation("h->h").resampled('h', window{1, 3, 0, 3}, 13).check().is(code::role_does_not_fit));
 }
 
 TEST_CASE("padding that keeps the extents is the kernel's, the odd one at the end") {
   constexpr contraction c = nn::conv<4, padding_same, kernel<4, 3>, dilation<1, 3>>::what();
-  STATIC_REQUIRE((c.kernels[0].before == 1 && c.kernels[0].after == 2 && c.kernels[1].before == 3 && c.kernels[1].after == 3));
-  STATIC_REQUIRE(std::is_same_v<after<nn::conv<4, padding_same, kernel<4, 3>>>, after<nn::conv<4, kernel<4, 3>, padding_at<1, 2, 1, 1>>>>);
+  STATIC_REQUIRE(
+      (c.kernels[0].before == 1 && c.kernels[0].after == 2 && c.kernels[1].before == 3 && c.kernels[1].after == 3));
+  STATIC_REQUIRE(std::is_same_v<after<nn::conv<4, padding_same, kernel<4, 3>>>,
+                                after<nn::conv<4, kernel<4, 3>, padding_at<1, 2, 1, 1>>>>);
   STATIC_REQUIRE(std::is_same_v<after<nn::conv<4, padding_valid, kernel<4, 3>>>, after<nn::conv<4, kernel<4, 3>>>>);
 }
 
@@ -1015,16 +1130,19 @@ TEST_CASE("an upsampling reads what stands around its outputs, and more only whe
   STATIC_REQUIRE(by(2, interpolation::cubic).over(0, 9).reads() == window{2, -1 - 4, -1 + 8, 4});
   STATIC_REQUIRE(by(3, interpolation::cubic).over(0, 9).slack() == 1);
   STATIC_REQUIRE(by(3, interpolation::cubic).over(0, 1 << 24).slack() == 9);
-  for (const auto mode : {interpolation::nearest, interpolation::nearest_exact, interpolation::linear, interpolation::cubic})
+  for (const auto mode :
+       {interpolation::nearest, interpolation::nearest_exact, interpolation::linear, interpolation::cubic})
     for (const bool corners : {false, true})
       for (index_t n = 1; n < (corners && mode == interpolation::nearest_exact ? 1 : 40); ++n)  // which has none
         for (index_t m = 1; m < 60; ++m) {
           const resampling r{n, m, 0, mode, corners};
-          const double step = corners ? (m > 1 ? static_cast<double>(n - 1) / static_cast<double>(m - 1) : 0) : static_cast<double>(n) / static_cast<double>(m);
+          const double step = corners ? (m > 1 ? static_cast<double>(n - 1) / static_cast<double>(m - 1) : 0)
+                                      : static_cast<double>(n) / static_cast<double>(m);
           const double half = corners || mode == interpolation::nearest ? 0 : 0.5;
           bool there = true;
           for (index_t y = 0; y < m; ++y) {
-            const double place = (static_cast<double>(y) + half) * step - (mode == interpolation::nearest_exact ? 0 : half);
+            const double place =
+                (static_cast<double>(y) + half) * step - (mode == interpolation::nearest_exact ? 0 : half);
             const reach wide = reach_of(mode);
             const auto below = static_cast<index_t>(std::floor(place + 1e-9));  // a place on an element is on it
             there = there && r.exact().first(y) == below - wide.before && r.exact().last(y) == below + wide.after &&
@@ -1051,12 +1169,15 @@ TEST_CASE("an upsampling refuses what it cannot make") {
   STATIC_REQUIRE(why({.factors = {2e9, 2}}).is(code::nothing_to_resample));
   STATIC_REQUIRE(why({.sizes = {4, 0}}).is(code::nothing_to_resample));
   STATIC_REQUIRE(why({.factors = {2, 2}, .align_corners = true}).is(code::nearest_has_no_corners));
-  STATIC_REQUIRE(why({.factors = {2, 2}, .mode = interpolation::nearest_exact, .align_corners = true}).is(code::nearest_has_no_corners));
-  STATIC_REQUIRE(why({.factors = {2, 2}, .mode = interpolation::linear, .antialias = true}).is(code::antialias_not_there));
+  STATIC_REQUIRE(why({.factors = {2, 2}, .mode = interpolation::nearest_exact, .align_corners = true})
+                     .is(code::nearest_has_no_corners));
+  STATIC_REQUIRE(
+      why({.factors = {2, 2}, .mode = interpolation::linear, .antialias = true}).is(code::antialias_not_there));
 }
 
 TEST_CASE("a linear layer takes as many dimensions as a tensor has") {
-  using deep = tensor<partition<grid, whole, whole, whole, whole, whole, whole, whole, whole>, shape_of<1, 2, 1, 2, 1, 2, 1, 4>>;
+  using deep =
+      tensor<partition<grid, whole, whole, whole, whole, whole, whole, whole, whole>, shape_of<1, 2, 1, 2, 1, 2, 1, 4>>;
   STATIC_REQUIRE(sequential<deep, nn::linear<3>>::program.count == 1);
 }
 

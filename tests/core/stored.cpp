@@ -26,7 +26,9 @@ using in_tiles = network<nn::stored_over<eight<square>, Over...>, wide>;
 
 }  // namespace
 
-TEST_CASE("parameters stored as tiles move what an all_reduce does, and a third more where they are let go; and no other layout changes") {
+TEST_CASE(
+    "parameters stored as tiles move what an all_reduce does, and a third more where they are let go; and no other "
+    "layout changes") {
   constexpr index_t weight = 128 * 128 * 4;
   constexpr traffic_value copies = traffic<copied>();
   STATIC_REQUIRE(copies.forward.bytes == 0);
@@ -53,14 +55,17 @@ TEST_CASE("parameters stored as tiles move what an all_reduce does, and a third 
   STATIC_REQUIRE(stays.parameters == weight);
   STATIC_REQUIRE(stays.gradients == weight);
   STATIC_REQUIRE(stays.held == 2 * 8 * weight);
-  STATIC_REQUIRE(stays.training < tiles.training);  // of the calls: what is gathered is no more theirs than what is stored
+  // of the calls: what is gathered is no more theirs than what is stored
+  STATIC_REQUIRE(stays.training < tiles.training);
   using tied = nn::shared<struct one_weight, square>;
   using twice_taken = network<nn::stored_over<nn::chain<tied, nn::relu, tied>, held_over<shards, halves>>, wide>;
   STATIC_REQUIRE(traffic<twice_taken>().gathered.bytes == 7 * weight);
   STATIC_REQUIRE(peak_memory<twice_taken>().held == 2 * weight);
 }
 
-TEST_CASE("of a part that is held copies are held too: no call moves anything of a parameter, and of no axes copies stay copies") {
+TEST_CASE(
+    "of a part that is held copies are held too: no call moves anything of a parameter, and of no axes copies stay "
+    "copies") {
   // Copies over shards beside a weight that halves cut already: nothing is left to be stored over halves.
   using cut = network<nn::stored_over<nn::chain<nn::linear<128, cut_out<halves>>>, held_over<halves>>, wide>;
   constexpr traffic_value plain = traffic<network<nn::chain<nn::linear<128, cut_out<halves>>>, wide>>();
@@ -81,16 +86,21 @@ TEST_CASE("of a part that is held copies are held too: no call moves anything of
 TEST_CASE("what is used rounded is rounded before it moves, and terms of its gradient move in its own element") {
   using halved = tensor<partition<wide_grid, blocks<shards, halves>, whole>, shape<dim<16>, dim<128>>, bfloat16>;
   using master = nn::linear<128, no_bias, weights_as<float>>;
-  constexpr traffic_value rounded = traffic<network<nn::stored_over<nn::chain<master>, gathered_once<shards, halves>>, halved>>();
-  constexpr traffic_value whole_floats = traffic<network<nn::stored_over<nn::chain<square>, gathered_once<shards, halves>>, wide>>();
+  constexpr traffic_value rounded =
+      traffic<network<nn::stored_over<nn::chain<master>, gathered_once<shards, halves>>, halved>>();
+  constexpr traffic_value whole_floats =
+      traffic<network<nn::stored_over<nn::chain<square>, gathered_once<shards, halves>>, wide>>();
   STATIC_REQUIRE(2 * rounded.forward.bytes == whole_floats.forward.bytes);
   STATIC_REQUIRE(rounded.backward == whole_floats.backward);
   constexpr traffic_value released = traffic<network<nn::stored_over<nn::chain<master>, shards, halves>, halved>>();
   STATIC_REQUIRE(released.backward.bytes == rounded.forward.bytes + rounded.backward.bytes);
-  constexpr traffic_value held = traffic<network<nn::stored_over<nn::chain<master>, held_over<shards, halves>>, halved>>();
+  constexpr traffic_value held =
+      traffic<network<nn::stored_over<nn::chain<master>, held_over<shards, halves>>, halved>>();
   STATIC_REQUIRE(held == traffic_value{{}, {}, rounded.forward, rounded.backward});
   // Stored narrower than it is used it moves as it is stored; what an embedding gives is in its weight's own element.
-  constexpr traffic_value narrow = traffic<network<nn::stored_over<nn::chain<nn::linear<128, no_bias, weights_as<bfloat16>>>, gathered_once<shards, halves>>, wide>>();
+  constexpr traffic_value narrow = traffic<
+      network<nn::stored_over<nn::chain<nn::linear<128, no_bias, weights_as<bfloat16>>>, gathered_once<shards, halves>>,
+              wide>>();
   STATIC_REQUIRE(2 * narrow.forward.bytes == whole_floats.forward.bytes);
 }
 
@@ -144,42 +154,54 @@ TEST_CASE("what is around a part has no place in its keys, wherever the part is 
   judge_wrappers<nn::named<encoder, nn::linear<128>>>();
   judge_wrappers<nn::named<encoder, two_layers>>();
   judge_wrappers<nn::shared<encoder, two_layers>>();
-  CHECK(paths_of<nn::chain<nn::relu, over_shards<nn::named<encoder, nn::linear<128>>>>>() == std::vector<std::string>{"0", "encoder"});
+  CHECK(paths_of<nn::chain<nn::relu, over_shards<nn::named<encoder, nn::linear<128>>>>>() ==
+        std::vector<std::string>{"0", "encoder"});
 }
 
 TEST_CASE("a parameter is stored as tiles along the axes that hold copies of it alone") {
-  constexpr layer_plan p = network<nn::stored_over<nn::chain<nn::linear<6, cut_out<halves>>>, shards, halves>, wide>::program.nodes[0].what->plan();
-  CHECK(p.stored(0).levels(0) == 1);                   // its outputs over halves, as the layer cuts them
-  CHECK(p.stored(0).levels(1) == 1);                   // its inputs over shards
-  CHECK(p.stored(1).levels(0) == 2);                   // the bias over both
+  constexpr layer_plan p =
+      network<nn::stored_over<nn::chain<nn::linear<6, cut_out<halves>>>, shards, halves>, wide>::program.nodes[0]
+          .what->plan();
+  CHECK(p.stored(0).levels(0) == 1);  // its outputs over halves, as the layer cuts them
+  CHECK(p.stored(0).levels(1) == 1);  // its inputs over shards
+  CHECK(p.stored(1).levels(0) == 2);  // the bias over both
   CHECK(p.weight(0).levels(1) == 0);
   CHECK(p.released(0));
-  CHECK(!p.released(1));                               // no backward reads a bias
-  constexpr layer_plan small = network<nn::stored_over<nn::chain<nn::linear<1>>, shards>, wide>::program.nodes[0].what->plan();
-  CHECK(small.stored(1).roles[0].kind == role::on);    // one number cannot be cut
+  CHECK(!p.released(1));  // no backward reads a bias
+  constexpr layer_plan small =
+      network<nn::stored_over<nn::chain<nn::linear<1>>, shards>, wide>::program.nodes[0].what->plan();
+  CHECK(small.stored(1).roles[0].kind == role::on);  // one number cannot be cut
   constexpr layer_plan alone = nn::linear<6>::plan(value_of<wide>);
   tiles_over over_another_axis;
   over_another_axis.axes.push(text("depth"));
   CHECK(detail::stored_as_tiles(alone, over_another_axis).why.is(code::axis_not_in_mesh));
 }
 
-TEST_CASE("what runs again for its backward moves what forward does once more, a part within a part twice, and lives one part at a time") {
+TEST_CASE(
+    "what runs again for its backward moves what forward does once more, a part within a part twice, and lives one "
+    "part at a time") {
   constexpr auto of = []<class... Part>(nn::chain<Part...>) { return traffic<network<nn::chain<Part...>, wide>>(); };
   using stage = nn::stored_over<nn::chain<square, nn::relu, square>, shards, halves>;
   constexpr traffic_value plain = of(nn::chain<stage, stage, stage>{});
-  constexpr traffic_value again = of(nn::chain<nn::recompute<stage>, stage, nn::recompute<nn::chain<nn::recompute<stage>>>>{});
+  constexpr traffic_value again =
+      of(nn::chain<nn::recompute<stage>, stage, nn::recompute<nn::chain<nn::recompute<stage>>>>{});
   STATIC_REQUIRE(again.forward == plain.forward);
-  STATIC_REQUIRE(again.backward.bytes == plain.backward.bytes + plain.forward.bytes);  // a third of it once, a third twice
+  // a third of it once, a third twice
+  STATIC_REQUIRE(again.backward.bytes == plain.backward.bytes + plain.forward.bytes);
   // Nothing of what is gathered once is kept for a part that runs again: it comes once forward and once back.
   using once = nn::stored_over<nn::chain<square, nn::relu, square>, gathered_once<shards, halves>>;
   STATIC_REQUIRE(of(nn::chain<nn::recompute<once>>{}) == of(nn::chain<stage>{}));
   using tall = tensor<partition<wide_grid, blocks<shards, halves>, whole>, shape<dim<2048>, dim<128>>, float>;
-  constexpr auto peak = []<class... Part>(nn::chain<Part...>) { return peak_memory<network<nn::chain<Part...>, tall>>(); };
+  constexpr auto peak = []<class... Part>(nn::chain<Part...>) {
+    return peak_memory<network<nn::chain<Part...>, tall>>();
+  };
   using layers = nn::chain<nn::relu, nn::relu, nn::relu, nn::relu, nn::relu, nn::relu>;
   constexpr memory_value all = peak(nn::chain<square, layers, layers, layers, layers>{});
-  constexpr memory_value some = peak(nn::chain<square, nn::recompute<layers>, nn::recompute<layers>, nn::recompute<layers>, nn::recompute<layers>>{});
+  constexpr memory_value some = peak(
+      nn::chain<square, nn::recompute<layers>, nn::recompute<layers>, nn::recompute<layers>, nn::recompute<layers>>{});
   STATIC_REQUIRE(some.forward == all.forward);
   STATIC_REQUIRE(some.parameters == all.parameters);
   constexpr index_t value = 256 * 128 * 4;
-  STATIC_REQUIRE(all.training - some.training >= 12 * value);  // of 24 results 4 inputs, the output and 6 of the part that runs now stay
+  // of 24 results 4 inputs, the output and 6 of the part that runs now stay
+  STATIC_REQUIRE(all.training - some.training >= 12 * value);
 }

@@ -39,7 +39,8 @@ TEST_CASE("an axis of extent 1 makes no difference") {
 TEST_CASE("operations and verbs lead between meshes that differ by an axis of extent 1") {
   using with = tensor<partition<mesh<row, one>, blocks<one, row>, whole>, shape_of<4, 7>>;
   using without = tensor<partition<mesh<row>, blocks<row>, whole>, shape_of<4, 7>>;
-  STATIC_REQUIRE(std::is_same_v<result_type<functions::add, with, without>, tensor<partition<mesh<row, one>, blocks<row>, whole>, shape_of<4, 7>>>);
+  STATIC_REQUIRE(std::is_same_v<result_type<functions::add, with, without>,
+                                tensor<partition<mesh<row, one>, blocks<row>, whole>, shape_of<4, 7>>>);
   STATIC_REQUIRE(std::is_same_v<result_type<functions::add, without, with>, without>);
   using copies = tensor<partition<mesh<row>, whole, whole>, shape_of<4, 7>>;
   STATIC_REQUIRE(primitive<with, copies>::verb == verb::all_gather);
@@ -220,7 +221,8 @@ TEST_CASE("a verb is the identity where its axes have extent 1") {
   using copies = tensor<partition<alone, whole, whole>, shape_of<8, 8>>;
   using terms = tensor<partition<alone, whole, whole, partial<u>>, shape_of<8, 8>>;
   STATIC_REQUIRE(named_primitive<verb::halo_exchange, tiles, halos>::cost().total == 0);
-  STATIC_REQUIRE(named_primitive<verb::halo_accumulate, cotangent_type<halos>, cotangent_type<tiles>>::cost().total == 0);
+  STATIC_REQUIRE(named_primitive<verb::halo_accumulate, cotangent_type<halos>, cotangent_type<tiles>>::cost().total ==
+                 0);
   STATIC_REQUIRE(named_primitive<verb::all_gather, tiles, copies>::plan().steps.empty());
   STATIC_REQUIRE(named_primitive<verb::all_reduce, terms, copies>::plan().steps.empty());
 }

@@ -9,7 +9,8 @@ namespace {
 std::set<index_t> reads(const std::set<index_t>& outputs, const sliding& s, index_t n) {
   std::set<index_t> all;
   if (outputs.empty()) return all;
-  for (index_t i = *outputs.begin() * s.stride - s.before; i <= *outputs.rbegin() * s.stride - s.before + s.reach() - 1; ++i)
+  for (index_t i = *outputs.begin() * s.stride - s.before; i <= *outputs.rbegin() * s.stride - s.before + s.reach() - 1;
+       ++i)
     if (s.edge == boundary::zero && i >= 0 && i < n) all.insert(i);
   return all;
 }
@@ -90,13 +91,16 @@ TEST_CASE("windows with divisors compose where no rounding is multiplied, and on
     std::set<index_t> between;
     std::set<index_t> need;
     const auto below = [](index_t x, index_t c) { return x / c - (x % c < 0 ? 1 : 0); };
-    for (index_t i = below(second.a * lo + second.b, second.c); i <= below(second.a * (hi - 1) + second.b2, second.c); ++i)
+    for (index_t i = below(second.a * lo + second.b, second.c); i <= below(second.a * (hi - 1) + second.b2, second.c);
+         ++i)
       if (i >= second.unreached_before && i < middle - second.unreached_after) between.insert(i);
     if (between.empty()) continue;
-    for (index_t i = below(first.a * *between.begin() + first.b, first.c); i <= below(first.a * *between.rbegin() + first.b2, first.c); ++i)
+    for (index_t i = below(first.a * *between.begin() + first.b, first.c);
+         i <= below(first.a * *between.rbegin() + first.b2, first.c); ++i)
       if (i >= 0 && i < n) need.insert(i);
     if (need.empty()) continue;
-    const bool right = image({both.first(lo), both.last(hi - 1) + 1}, both, n)[0] == interval{*need.begin(), *need.rbegin() + 1};
+    const bool right =
+        image({both.first(lo), both.last(hi - 1) + 1}, both, n)[0] == interval{*need.begin(), *need.rbegin() + 1};
     if (composable) REQUIRE(right);
     (composable ? exact : rounded) += composable || !right;
   }

@@ -22,7 +22,8 @@ nn::state_dict trained_on_host(const std::filesystem::path& file) {
 }  // namespace
 
 TEST_CASE("a network that is trained, saved, loaded and assigned on devices comes to what it comes to on the host") {
-  const std::filesystem::path file = std::filesystem::temp_directory_path() / fmt::format("tessera_on_devices_{}", ::getpid());
+  const std::filesystem::path file =
+      std::filesystem::temp_directory_path() / fmt::format("tessera_on_devices_{}", ::getpid());
   const nn::state_dict host = trained_on_host(file);
   REQUIRE(host.size() == 11 + 5);  // parameters and buffers
   for (const bool checked : {false, true})
@@ -39,7 +40,8 @@ TEST_CASE("a network that is trained, saved, loaded and assigned on devices come
 }
 
 TEST_CASE("a file that devices wrote is the host's") {
-  const std::filesystem::path file = std::filesystem::temp_directory_path() / fmt::format("tessera_of_devices_{}", ::getpid());
+  const std::filesystem::path file =
+      std::filesystem::temp_directory_path() / fmt::format("tessera_of_devices_{}", ::getpid());
   on_ship([&](team<ship>& t, c10::Device) -> std::string {
     image_net net(t, seed{3});
     nn::save(net, file);

@@ -34,7 +34,8 @@ std::string is_there(team<ship>& t, c10::Device device, const char* name, Go&& g
   const at::Tensor h = torch::autograd::grad({along}, {x.local()}, {at::ones_like(along)})[0];
   const at::Tensor at_x = x.local().detach().cpu();
   if (g.device() != device || h.device() != device) wrong += "a gradient elsewhere; ";
-  if (!at::allclose(g.detach().cpu(), 3 * at_x.pow(2)) || !at::allclose(h.cpu(), 36 * at_x.pow(3))) wrong += "other gradients; ";
+  if (!at::allclose(g.detach().cpu(), 3 * at_x.pow(2)) || !at::allclose(h.cpu(), 36 * at_x.pow(3)))
+    wrong += "other gradients; ";
   if (std::abs(pairing(y, y) - cargo_numbers().square().sum().item<double>()) > 1e-9) wrong += "another product; ";
   return wrong.empty() ? wrong : name + (": " + wrong);
 }
@@ -48,7 +49,9 @@ TEST_CASE("a verb brings to a device what it brings to the host, with its gradie
       t.state()->checks = checked ? checks::always : checks::sampled;
       wrong += is_there<in_rows>(t, device, "to", [](const auto& x) { return to<in_columns>(x); });
       wrong += is_there<in_rows>(t, device, "in two halves", [](const auto& x) { return finish(start<in_tiles>(x)); });
-      wrong += is_there<in_tiles>(t, device, "at run time", [](const auto& x) { return cargo<in_rows>(to(value_of<cargo<in_rows>>.layout, x.dynamic())); });
+      wrong += is_there<in_tiles>(t, device, "at run time", [](const auto& x) {
+        return cargo<in_rows>(to(value_of<cargo<in_rows>>.layout, x.dynamic()));
+      });
     }
     return wrong;
   });
@@ -95,7 +98,8 @@ TEST_CASE("what is started on one stream and finished on another is ready in the
         return start<in_tiles>(x);
       }();
       const auto y = finish(std::move(started));
-      if (!at::equal(y.local().cpu(), take<cargo<in_tiles>>(t, (cargo_numbers() + i).to(device)).local().cpu())) return "read before it was there";
+      if (!at::equal(y.local().cpu(), take<cargo<in_tiles>>(t, (cargo_numbers() + i).to(device)).local().cpu()))
+        return "read before it was there";
     }
     return "";
   });
@@ -119,7 +123,8 @@ TEST_CASE("what is drawn on a device is what the host draws") {
   on_ship([](team<ship>& t, c10::Device device) -> std::string {
     const layout x = value_of<cargo<in_tiles>>.layout;
     const tensor<dyn> here = initial(t.state(), x, element::float64, init::normal(), seed{7}, "weight");
-    const at::Tensor there = tessera::detail::initial_box(init::normal(), x, element::float64, t.rank(), seed{7}, "weight");
+    const at::Tensor there =
+        tessera::detail::initial_box(init::normal(), x, element::float64, t.rank(), seed{7}, "weight");
     return here.local().device() == device && at::equal(here.local().cpu(), there) ? "" : "drawn otherwise";
   });
 }
@@ -130,7 +135,9 @@ TEST_CASE("a tensor that does not lie on its worker's device is refused, both na
       try {
         take<cargo<in_copies>>(t, x);
       } catch (const error& why) {
-        return std::string(why.what()).find(x.device().str() + " instead of " + device.str()) != std::string::npos ? why.code() : why.what();
+        return std::string(why.what()).find(x.device().str() + " instead of " + device.str()) != std::string::npos
+                   ? why.code()
+                   : why.what();
       }
       return "nothing";
     };
@@ -154,7 +161,8 @@ TEST_CASE("a launch over devices gives each of its workers one, which is current
           const bool current = c10::impl::VirtualGuardImpl(device.type()).getDevice() == device;
           const auto y = to<in_columns>(take<cargo<in_rows>>(t, cargo_numbers().to(device)));
           const at::Tensor wanted = take<cargo<in_columns>>(t, cargo_numbers().to(device)).local();
-          return current && device_of(t) == device && y.local().device() == device && at::equal(y.local().cpu(), wanted.cpu());
+          return current && device_of(t) == device && y.local().device() == device &&
+                 at::equal(y.local().cpu(), wanted.cpu());
         },
         options);
     INFO(all.errors());

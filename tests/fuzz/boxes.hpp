@@ -32,7 +32,8 @@ inline std::vector<index_t> sizes_of(const layout& x, const holder* w) {
   return n;
 }
 
-/// An uninitialised tensor: row-major, with dimensions reversed, with gaps between its elements, or inside a larger one.
+/// An uninitialised tensor: row-major, with dimensions reversed, with gaps between its elements, or inside a larger
+/// one.
 inline at::Tensor stored_as(const std::vector<index_t>& sizes, at::ScalarType type, int how) {
   std::vector<index_t> strides(sizes.size(), 1);
   index_t next = how == 2 ? 2 : 1;
@@ -45,8 +46,8 @@ inline at::Tensor stored_as(const std::vector<index_t>& sizes, at::ScalarType ty
 }
 
 /// A tensor of these values; imaginary parts where there are some.
-inline at::Tensor tensor_of(const std::vector<index_t>& sizes, const nature& e, int memory, const std::vector<double>& real,
-                     const std::vector<double>& imaginary) {
+inline at::Tensor tensor_of(const std::vector<index_t>& sizes, const nature& e, int memory,
+                            const std::vector<double>& real, const std::vector<double>& imaginary) {
   at::Tensor t = stored_as(sizes, e.type, memory);
   const auto whole = [&](const std::vector<double>& v) {
     at::Tensor all = at::zeros(sizes, at::kDouble);

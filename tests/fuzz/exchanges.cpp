@@ -13,7 +13,8 @@ const std::vector<at::ScalarType>& scalar_types() {
   static const std::vector<at::ScalarType> all = [] {
     std::vector<at::ScalarType> found;
     for (int t = 0; t < static_cast<int>(at::ScalarType::Undefined); ++t) try {
-        found.push_back(tessera::detail::scalar_type(tessera::detail::element_of_scalar(static_cast<at::ScalarType>(t))));
+        found.push_back(
+            tessera::detail::scalar_type(tessera::detail::element_of_scalar(static_cast<at::ScalarType>(t))));
       } catch (const error&) {
       }
     return found;
@@ -46,7 +47,8 @@ struct parts_of_values {
 };
 
 /// The values that meaning `m` has in the tensors of a run; empty where a tensor has another shape or type.
-std::optional<parts_of_values> values_in(const outcome<seen>& run, at::Tensor seen::*which, const meaning& m, at::ScalarType type) {
+std::optional<parts_of_values> values_in(const outcome<seen>& run, at::Tensor seen::* which, const meaning& m,
+                                         at::ScalarType type) {
   parts_of_values v{values(m.holders.size()), values(m.holders.size())};
   std::vector<bool> inside(run.results.size(), false);
   for (std::size_t i = 0; i < m.holders.size(); ++i) {
@@ -78,7 +80,8 @@ std::string judge_exchange(const fuzz_case& c, const carried& over) {
   const int world = world_of(c);
   const meaning from{c.from};
   const meaning to{c.to};
-  if (e.complex && !(from.with == combine::sum && to.with == combine::sum)) return {};  // of complex numbers here only sums
+  // of complex numbers here only sums
+  if (e.complex && !(from.with == combine::sum && to.with == combine::sum)) return {};
   const layout seeded_layout = cotangent(c.to);
   const layout gradient_layout = cotangent(c.from);
   const meaning seeded{seeded_layout};
@@ -90,13 +93,15 @@ std::string judge_exchange(const fuzz_case& c, const carried& over) {
     return dealt(m, [&](int number, int term) { return value_at(salt, number, term, k, e.negative); });
   };
   const parts_of_values x{rolled(from, c.salt, kind), rolled(from, c.salt + 2, kind)};
-  const parts_of_values z{rolled(seeded, c.salt + 1, kind_of_values::numbers), rolled(seeded, c.salt + 3, kind_of_values::numbers)};
+  const parts_of_values z{rolled(seeded, c.salt + 1, kind_of_values::numbers),
+                          rolled(seeded, c.salt + 3, kind_of_values::numbers)};
   const auto boxes = [&](const meaning& m, const parts_of_values& v) {
     std::vector<at::Tensor> all;
     for (int r = 0; r < world; ++r) all.push_back(at::zeros(sizes_of(m.of, nullptr), e.type));
     for (std::size_t i = 0; i < m.holders.size(); ++i)
       if (m.holders[i].holds)
-        all[static_cast<std::size_t>(m.holders[i].rank)] = tensor_of(sizes_of(m.of, &m.holders[i]), e, c.memory, v.real[i], v.imaginary[i]);
+        all[static_cast<std::size_t>(m.holders[i].rank)] =
+            tensor_of(sizes_of(m.of, &m.holders[i]), e, c.memory, v.real[i], v.imaginary[i]);
     return all;
   };
   const std::vector<at::Tensor> in = boxes(from, x);
@@ -124,9 +129,11 @@ std::string judge_exchange(const fuzz_case& c, const carried& over) {
           s.inputs_kept = values_of(seed_before, false) == values_of(seeds[r], false);
         }
         s.y = s.y.detach().clone();
-        const at::Tensor again = change_layout(team, c.from, c.to, other);  // the exchange is bound now, and memory lies elsewhere
+        // the exchange is bound now, and memory lies elsewhere
+        const at::Tensor again = change_layout(team, c.from, c.to, other);
         s.repeats = values_of(again, false) == values_of(s.y, false) && values_of(again, true) == values_of(s.y, true);
-        s.inputs_kept = s.inputs_kept && values_of(before, false) == values_of(in[r], false) && values_of(before, true) == values_of(in[r], true);
+        s.inputs_kept = s.inputs_kept && values_of(before, false) == values_of(in[r], false) &&
+                        values_of(before, true) == values_of(in[r], true);
         return s;
       },
       std::chrono::seconds{20}, {}, in_kept_threads);
@@ -141,22 +148,30 @@ std::string judge_exchange(const fuzz_case& c, const carried& over) {
   }
   for (const meaning* m = &to; const holder& w : m->holders)
     if (w.holds && !run.of(w.rank).repeats) return "the same change again brings something else";
-  const auto said = [&](const change& plan) { return cost_of(plan).total * static_cast<index_t>(at::elementSize(e.type)); };
-  if (there != said(change_between(c.from, c.to))) return "it moves " + std::to_string(there) + " bytes and not what its plan says";
+  const auto said = [&](const change& plan) {
+    return cost_of(plan).total * static_cast<index_t>(at::elementSize(e.type));
+  };
+  if (there != said(change_between(c.from, c.to)))
+    return "it moves " + std::to_string(there) + " bytes and not what its plan says";
 
   const auto y = values_in(run, &seen::y, to, e.type);
   if (!y) return "a box has another shape or type";
-  if (std::string why = differs(to, y->real, fuzz::global_of(from, x.real, e.boolean), e.boolean); !why.empty()) return why;
+  if (std::string why = differs(to, y->real, fuzz::global_of(from, x.real, e.boolean), e.boolean); !why.empty())
+    return why;
   if (e.complex)
-    if (std::string why = differs(to, y->imaginary, fuzz::global_of(from, x.imaginary)); !why.empty()) return "imaginary: " + why;
+    if (std::string why = differs(to, y->imaginary, fuzz::global_of(from, x.imaginary)); !why.empty())
+      return "imaginary: " + why;
   if (!pairs) return {};
 
-  if (back != said(change_between(seeded_layout, gradient_layout))) return "its backward moves " + std::to_string(back) + " bytes and not what its plan says";
+  if (back != said(change_between(seeded_layout, gradient_layout)))
+    return "its backward moves " + std::to_string(back) + " bytes and not what its plan says";
   const auto g = values_in(run, &seen::gradient, gradient, e.type);
   if (!g) return "a gradient has another shape or type";
-  if (std::string why = differs(gradient, g->real, fuzz::global_of(seeded, z.real)); !why.empty()) return "gradient: " + why;
+  if (std::string why = differs(gradient, g->real, fuzz::global_of(seeded, z.real)); !why.empty())
+    return "gradient: " + why;
   if (e.complex)
-    if (std::string why = differs(gradient, g->imaginary, fuzz::global_of(seeded, z.imaginary)); !why.empty()) return "imaginary gradient: " + why;
+    if (std::string why = differs(gradient, g->imaginary, fuzz::global_of(seeded, z.imaginary)); !why.empty())
+      return "imaginary gradient: " + why;
   double left = fuzz::paired(to, y->real, z.real);
   double right = fuzz::paired(from, x.real, g->real);
   if (e.complex) {  // Re Σ x ȳ

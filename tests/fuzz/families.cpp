@@ -28,7 +28,8 @@ ints from_the_last(const ints& both) {
 }
 /// One mode of all dimensions, as LibTorch pads them; of one each an element at a time.
 at::Tensor padded_by(at::Tensor x, const ints& both, const file::json& modes) {
-  if (modes.is_string()) return at::pad(x, from_the_last(both), modes == "zeros" ? "constant" : modes.get<std::string>());
+  if (modes.is_string())
+    return at::pad(x, from_the_last(both), modes == "zeros" ? "constant" : modes.get<std::string>());
   const index_t first = x.dim() - static_cast<index_t>(modes.size());
   for (std::size_t i = 0; i < modes.size(); ++i) {
     const index_t d = first + static_cast<index_t>(i), n = x.size(d);
@@ -40,7 +41,11 @@ at::Tensor padded_by(at::Tensor x, const ints& both, const file::json& modes) {
     }
     ints at;
     for (index_t k = -both[2 * i]; k < n + both[2 * i + 1]; ++k)
-      at.push_back(modes[i] == "circular" ? (k % n + n) % n : modes[i] == "replicate" ? std::clamp(k, index_t{0}, n - 1) : k < 0 ? -k : k < n ? k : 2 * (n - 1) - k);
+      at.push_back(modes[i] == "circular"    ? (k % n + n) % n
+                   : modes[i] == "replicate" ? std::clamp(k, index_t{0}, n - 1)
+                   : k < 0                   ? -k
+                   : k < n                   ? k
+                                             : 2 * (n - 1) - k);
     x = x.index_select(d, at::tensor(at, at::kLong));
   }
   return x;
@@ -106,7 +111,8 @@ at::Tensor convolved(const serial_call& s) {
       default: return at::conv3d(s.x[0], s["weight"], s["bias"], stride, rule, dilation, groups);
     }
   }
-  return at::convolution(padded_by(s.x[0], ends(s, dims), s.option("padding_mode", file::json("zeros"))), s["weight"], s["bias"], stride, none, dilation, false, none, groups);
+  return at::convolution(padded_by(s.x[0], ends(s, dims), s.option("padding_mode", file::json("zeros"))), s["weight"],
+                         s["bias"], stride, none, dilation, false, none, groups);
 }
 
 /// Where a transposed convolution of n elements ends, without output padding.
@@ -141,7 +147,8 @@ void roll_transposed(roller& r) {
   for (std::size_t i = 0; i < count; ++i) {
     extents.push_back(r.roll(1, dims == 3 ? 4 : 9));
     more.push_back(r.roll(0, static_cast<int>(std::max(stride[i], dilation[i])) - (r.once_in(30) ? 0 : 1)));
-    sizes.push_back(spread(extents.back(), stride[i], padding[2 * i], padding[2 * i + 1], dilation[i], kernel[i]) + more[i]);
+    sizes.push_back(spread(extents.back(), stride[i], padding[2 * i], padding[2 * i + 1], dilation[i], kernel[i]) +
+                    more[i]);
   }
   r.say_unless("stride", stride, all_of(count, 1));
   r.say_unless("dilation", dilation, all_of(count, 1));
@@ -150,8 +157,8 @@ void roll_transposed(roller& r) {
   r.take(extents, true);
 }
 
-/// LibTorch's, or the ends cut off one without padding: where they are not alike, or longer than a step, as LibTorch's backward then writes outside its
-/// memory in three dimensions.
+/// LibTorch's, or the ends cut off one without padding: where they are not alike, or longer than a step, as LibTorch's
+/// backward then writes outside its memory in three dimensions.
 at::Tensor transposed(const serial_call& s) {
   const std::size_t dims = window_dims(s);
   const ints stride = s.numbers("stride", dims, 1), both = ends(s, dims), dilation = s.numbers("dilation", dims, 1);
@@ -162,9 +169,11 @@ at::Tensor transposed(const serial_call& s) {
     padding.push_back(both[2 * i]);
     alike = alike && both[2 * i] == both[2 * i + 1] && (stride[i] == 1 || both[2 * i] <= stride[i]);
     if (s.of.options.contains("output_size"))
-      more[i] = sizes[i] - spread(s.x[0].size(static_cast<index_t>(i) + 2), stride[i], both[2 * i], both[2 * i + 1], dilation[i], kernel[i]);
+      more[i] = sizes[i] - spread(s.x[0].size(static_cast<index_t>(i) + 2), stride[i], both[2 * i], both[2 * i + 1],
+                                  dilation[i], kernel[i]);
   }
-  at::Tensor y = at::convolution(s.x[0], s["weight"], s["bias"], stride, alike ? padding : all_of(dims, 0), dilation, true, more, s.option("groups", index_t{1}));
+  at::Tensor y = at::convolution(s.x[0], s["weight"], s["bias"], stride, alike ? padding : all_of(dims, 0), dilation,
+                                 true, more, s.option("groups", index_t{1}));
   for (std::size_t i = 0; i < dims && !alike; ++i) {
     const auto d = static_cast<index_t>(i) + 2;
     y = y.narrow(d, both[2 * i], y.size(d) - both[2 * i] - both[2 * i + 1]);
@@ -199,14 +208,17 @@ void roll_pooling(roller& r, bool is_max) {
 
 at::Tensor max_pooled(const serial_call& s) {
   const std::size_t dims = window_dims(s);
-  const ints kernel = s.numbers("kernel_size", dims, 1), stride = s.option("stride", kernel), dilation = s.numbers("dilation", dims, 1);
+  const ints kernel = s.numbers("kernel_size", dims, 1), stride = s.option("stride", kernel),
+             dilation = s.numbers("dilation", dims, 1);
   bool ceil = s.option("ceil_mode", false);
   at::Tensor x = s.x[0];
   const ints both = ends(s, dims);
   ints padding, by_hand;
-  bool plain = dilation == all_of(dims, 1);  // LibTorch writes outside its memory in the backward of a dilated window that holds padding alone
+  // LibTorch writes outside its memory in the backward of a dilated window that holds padding alone
+  bool plain = dilation == all_of(dims, 1);
   for (std::size_t i = 0; i < dims; ++i) {
-    const index_t before = both[2 * i], reach = dilation[i] * (kernel[i] - 1) + 1, n = x.size(static_cast<index_t>(i) + 2);
+    const index_t before = both[2 * i], reach = dilation[i] * (kernel[i] - 1) + 1,
+                  n = x.size(static_cast<index_t>(i) + 2);
     const index_t over = n + before + both[2 * i + 1] - reach + (ceil ? stride[i] - 1 : 0);
     index_t last = over < 0 ? -1 : over / stride[i];  // window
     if (ceil && last * stride[i] >= n + before) --last;
@@ -228,7 +240,8 @@ at::Tensor max_pooled(const serial_call& s) {
 
 at::Tensor averaged(const serial_call& s) {
   const std::size_t dims = window_dims(s);
-  const ints kernel = s.numbers("kernel_size", dims, 1), stride = s.option("stride", kernel), padding = s.numbers("padding", dims, 0);
+  const ints kernel = s.numbers("kernel_size", dims, 1), stride = s.option("stride", kernel),
+             padding = s.numbers("padding", dims, 0);
   const bool ceil = s.option("ceil_mode", false), counts = s.option("count_include_pad", true);
   const index_t said = s.option("divisor_override", index_t{0});
   const std::optional<index_t> divisor = said > 0 ? std::optional(said) : std::nullopt;
@@ -241,7 +254,8 @@ at::Tensor averaged(const serial_call& s) {
 
 void roll_pad(roller& r) {
   const int dims = r.roll(1, 3);
-  const std::string mode = dims == 3 ? "zeros" : r.one_of({"zeros", "reflect", "replicate", "circular"});  // LibTorch pads two dimensions in front of others
+  // LibTorch pads two dimensions in front of others
+  const std::string mode = dims == 3 ? "zeros" : r.one_of({"zeros", "reflect", "replicate", "circular"});
   ints extents{r.batch(), r.roll(1, 3)};
   for (int i = 0; i < dims; ++i) extents.push_back(r.roll(4, 9));
   r.say("widths", r.numbers(2 * dims, mode == "zeros" ? -2 : 0, 3));
@@ -277,7 +291,9 @@ void roll_adaptive(roller& r, bool linear) {
 
 at::Tensor averaged_adaptively(const serial_call& s) {
   const ints m = s.option("output_size", ints{});
-  return m.size() == 1 ? at::adaptive_avg_pool1d(s.x[0], m) : m.size() == 2 ? at::adaptive_avg_pool2d(s.x[0], m) : at::adaptive_avg_pool3d(s.x[0], m);
+  return m.size() == 1   ? at::adaptive_avg_pool1d(s.x[0], m)
+         : m.size() == 2 ? at::adaptive_avg_pool2d(s.x[0], m)
+                         : at::adaptive_avg_pool3d(s.x[0], m);
 }
 at::Tensor most_adaptively(const serial_call& s) {
   const ints m = s.option("output_size", ints{});
@@ -335,7 +351,8 @@ void roll_windows(roller& r, bool folds) {
     if (!folds) continue;
     extents[1] *= kernel[i];
     more.push_back(r.roll(0, static_cast<int>(stride[i]) - (r.once_in(30) ? 0 : 1)));
-    sizes.push_back(spread(extents.back(), stride[i], padding[2 * i], padding[2 * i + 1], dilation[i], kernel[i]) + more[i]);
+    sizes.push_back(spread(extents.back(), stride[i], padding[2 * i], padding[2 * i + 1], dilation[i], kernel[i]) +
+                    more[i]);
   }
   if (folds && r.once_in(30)) ++extents[1];
   r.say("kernel_size", kernel);
@@ -353,11 +370,14 @@ ints of_picture(ints each) {
 }
 at::Tensor unfolded(const serial_call& s) {
   const std::size_t dims = window_dims(s);
-  const ints kernel = s.numbers("kernel_size", dims, 1), stride = s.numbers("stride", dims, 1), dilation = s.numbers("dilation", dims, 1);
+  const ints kernel = s.numbers("kernel_size", dims, 1), stride = s.numbers("stride", dims, 1),
+             dilation = s.numbers("dilation", dims, 1);
   const at::Tensor x = padded_by(s.x[0], ends(s, dims), "zeros");
-  const at::Tensor y = at::im2col(dims == 1 ? x.unsqueeze(2) : x, of_picture(kernel), of_picture(dilation), {0, 0}, of_picture(stride));
+  const at::Tensor y =
+      at::im2col(dims == 1 ? x.unsqueeze(2) : x, of_picture(kernel), of_picture(dilation), {0, 0}, of_picture(stride));
   ints sizes{y.size(0), y.size(1)};
-  for (std::size_t i = 0; i < dims; ++i) sizes.push_back((x.size(static_cast<index_t>(i) + 2) - dilation[i] * (kernel[i] - 1) - 1) / stride[i] + 1);
+  for (std::size_t i = 0; i < dims; ++i)
+    sizes.push_back((x.size(static_cast<index_t>(i) + 2) - dilation[i] * (kernel[i] - 1) - 1) / stride[i] + 1);
   return y.view(sizes);
 }
 
@@ -365,8 +385,10 @@ at::Tensor unfolded(const serial_call& s) {
 at::Tensor folded(const serial_call& s) {
   const std::size_t dims = window_dims(s);
   const at::Tensor& x = s.x[0];
-  const ints kernel = s.numbers("kernel_size", dims, 1), stride = s.numbers("stride", dims, 1), dilation = s.numbers("dilation", dims, 1);
-  const ints both = ends(s, dims), sizes = s.numbers("output_size", dims, 0), more = s.numbers("output_padding", dims, 0);
+  const ints kernel = s.numbers("kernel_size", dims, 1), stride = s.numbers("stride", dims, 1),
+             dilation = s.numbers("dilation", dims, 1);
+  const ints both = ends(s, dims), sizes = s.numbers("output_size", dims, 0),
+             more = s.numbers("output_padding", dims, 0);
   ints reached, wanted;
   for (std::size_t i = 0; i < dims; ++i) {
     const index_t n = x.size(static_cast<index_t>(i) + 2);
@@ -375,7 +397,8 @@ at::Tensor folded(const serial_call& s) {
     const index_t beyond = wanted[i] - reached[i] + both[2 * i] + both[2 * i + 1];
     if (wanted[i] < 1 || beyond < 0 || beyond >= stride[i]) throw std::runtime_error("no such extent");
   }
-  at::Tensor y = at::col2im(x.flatten(2), of_picture(reached), of_picture(kernel), of_picture(dilation), {0, 0}, of_picture(stride));
+  at::Tensor y = at::col2im(x.flatten(2), of_picture(reached), of_picture(kernel), of_picture(dilation), {0, 0},
+                            of_picture(stride));
   if (dims == 1) y = y.squeeze(2);
   for (std::size_t i = 0; i < dims; ++i) {
     const auto d = static_cast<index_t>(i) + 2;
@@ -429,8 +452,8 @@ void roll_upsampling(roller& r) {
   r.take(extents, true);
 }
 
-/// LibTorch's own interpolation. Its nearest neighbours of small pictures are those of its gradient, those of lines and volumes not always:
-/// so these and cubic ones, which it has in two dimensions alone, are made of pictures.
+/// LibTorch's own interpolation. Its nearest neighbours of small pictures are those of its gradient, those of lines and
+/// volumes not always: so these and cubic ones, which it has in two dimensions alone, are made of pictures.
 at::Tensor upsampled(const serial_call& s) {
   const at::Tensor& x = s.x[0];
   const std::size_t dims = window_dims(s);
@@ -441,11 +464,13 @@ at::Tensor upsampled(const serial_call& s) {
   std::vector<std::optional<double>> f(3);
   for (std::size_t i = 0; i < factors.size(); ++i) {
     f[i] = factors[i];
-    m.push_back(static_cast<index_t>(std::floor(static_cast<double>(x.size(static_cast<index_t>(i) + 2)) * factors[i])));
+    m.push_back(
+        static_cast<index_t>(std::floor(static_cast<double>(x.size(static_cast<index_t>(i) + 2)) * factors[i])));
   }
   if (mode == "linear" && dims == 1) return at::upsample_linear1d(x, m, corners, f[0]);
   if (mode == "linear" && dims == 3) return at::upsample_trilinear3d(x, m, corners, f[0], f[1], f[2]);
-  const auto picture = [&](const at::Tensor& in, index_t rows, index_t columns, std::optional<double> by_rows, std::optional<double> by_columns) {
+  const auto picture = [&](const at::Tensor& in, index_t rows, index_t columns, std::optional<double> by_rows,
+                           std::optional<double> by_columns) {
     if (mode == "nearest") return at::upsample_nearest2d(in, {rows, columns}, by_rows, by_columns);
     if (mode == "nearest-exact") return at::_upsample_nearest_exact2d(in, {rows, columns}, by_rows, by_columns);
     if (mode == "linear") return at::upsample_bilinear2d(in, {rows, columns}, corners, by_rows, by_columns);
@@ -460,7 +485,8 @@ at::Tensor upsampled(const serial_call& s) {
 
 // Normalisations.
 
-/// Samples, channels and space: as many dimensions, the groups of three elements at least, since those of two have hardly a gradient.
+/// Samples, channels and space: as many dimensions, the groups of three elements at least, since those of two have
+/// hardly a gradient.
 ints roll_channels(roller& r, int dims, index_t channels) {
   ints extents{r.roll(3, 6), channels};
   for (int i = 2; i < dims; ++i) extents.push_back(i == dims - 1 ? r.roll(3, 7) : r.roll(1, 4));
@@ -476,7 +502,9 @@ void say_running(roller& r, bool tracks) {
 }
 
 /// Whether running statistics are means over all calls.
-bool cumulative(const serial_call& s) { return s.of.options.contains("momentum") && s.of.options["momentum"].is_null(); }
+bool cumulative(const serial_call& s) {
+  return s.of.options.contains("momentum") && s.of.options["momentum"].is_null();
+}
 
 /// Counts a call, and gives what it counts in running statistics.
 double counted(const serial_call& s, bool counts) {
@@ -487,13 +515,15 @@ double counted(const serial_call& s, bool counts) {
 at::Tensor batch_normed(const serial_call& s) {
   const bool own = s.of.training || !s["running_mean"].defined();
   const double momentum = counted(s, true);
-  return at::batch_norm(s.x[0], s["weight"], s["bias"], s["running_mean"], s["running_var"], own, momentum, s.option("eps", 1e-5), false);
+  return at::batch_norm(s.x[0], s["weight"], s["bias"], s["running_mean"], s["running_var"], own, momentum,
+                        s.option("eps", 1e-5), false);
 }
 
 at::Tensor instance_normed(const serial_call& s) {
   const bool own = s.of.training || !s["running_mean"].defined();
   const double momentum = counted(s, cumulative(s));  // LibTorch counts no other calls
-  return at::instance_norm(s.x[0], s["weight"], s["bias"], s["running_mean"], s["running_var"], own, momentum, s.option("eps", 1e-5), false);
+  return at::instance_norm(s.x[0], s["weight"], s["bias"], s["running_mean"], s["running_var"], own, momentum,
+                           s.option("eps", 1e-5), false);
 }
 
 /// The same as a group norm, as the layer on one worker computes it; running statistics are no matter of roundings.
@@ -520,9 +550,13 @@ ints last_sizes(const serial_call& s) {
 
 at::Tensor rms_normed(const serial_call& s) {
   const element e = s.of.operands[0].element;
-  const double own = e == element::float32 ? 0x1p-23 : e == element::float16 ? 0x1p-10 : e == element::bfloat16 ? 0x1p-7 : 0x1p-52;
+  const double own = e == element::float32    ? 0x1p-23
+                     : e == element::float16  ? 0x1p-10
+                     : e == element::bfloat16 ? 0x1p-7
+                                              : 0x1p-52;
   const at::Tensor weight = s["weight"];
-  return at::rms_norm(s.x[0], last_sizes(s), weight.defined() ? std::optional(weight) : std::nullopt, s.option("eps", own));
+  return at::rms_norm(s.x[0], last_sizes(s), weight.defined() ? std::optional(weight) : std::nullopt,
+                      s.option("eps", own));
 }
 
 // What looks up, attends, drops.
@@ -541,7 +575,9 @@ void roll_embedding(roller& r) {
 
 at::Tensor embedded(const serial_call& s) {
   const index_t padding = s.option("padding_idx", index_t{0});
-  const index_t row = !s.of.options.contains("padding_idx") ? -1 : padding < 0 ? padding + s.option("num_embeddings", index_t{1}) : padding;
+  const index_t row = !s.of.options.contains("padding_idx") ? -1
+                      : padding < 0                         ? padding + s.option("num_embeddings", index_t{1})
+                                                            : padding;
   return at::embedding(s["weight"], s.x[0], row);
 }
 
@@ -565,10 +601,12 @@ void roll_heads(roller& r) {
 }
 
 tensors heads_of(const serial_call& s) {
-  const index_t key_heads = s.option("key_heads", index_t{1}), heads = s.option("heads", index_t{1}), features = s.option("features", index_t{1});
-  const auto parts = at::linear(s.x[0], s["weight"], s["bias"]).split_with_sizes({heads * features, key_heads * features, key_heads * features}, -1);
-  return {parts[0].unflatten(-1, {key_heads, heads / key_heads, features}), parts[1].unflatten(-1, {key_heads, features}),
-          parts[2].unflatten(-1, {key_heads, features})};
+  const index_t key_heads = s.option("key_heads", index_t{1}), heads = s.option("heads", index_t{1}),
+                features = s.option("features", index_t{1});
+  const auto parts = at::linear(s.x[0], s["weight"], s["bias"])
+                         .split_with_sizes({heads * features, key_heads * features, key_heads * features}, -1);
+  return {parts[0].unflatten(-1, {key_heads, heads / key_heads, features}),
+          parts[1].unflatten(-1, {key_heads, features}), parts[2].unflatten(-1, {key_heads, features})};
 }
 
 void roll_gated(roller& r, bool by_expert) {
@@ -603,9 +641,12 @@ at::Tensor sloped(const serial_call& s) {
   const double least = s.option("lower", 1.0 / 8), most = s.option("upper", 1.0 / 3);
   if (s.of.training) s["draws"].add_(1);
   const at::Tensor slopes = -on_one_worker(s.of, {at::full(s.x[0].sizes(), -1.0, at::kDouble)})[0];
-  const at::Tensor among = s.of.training ? (slopes >= least) & (slopes <= most) : (slopes - (least + most) / 2).abs() < 1e-15;
+  const at::Tensor among =
+      s.of.training ? (slopes >= least) & (slopes <= most) : (slopes - (least + most) / 2).abs() < 1e-15;
   TORCH_CHECK_VALUE(among.all().item<bool>(), "slopes beyond their bounds");
-  TORCH_CHECK_VALUE(!s.of.training || least == most || slopes.numel() < 2 || (slopes != slopes.flatten()[0]).any().item<bool>(), "all slopes are one");
+  TORCH_CHECK_VALUE(
+      !s.of.training || least == most || slopes.numel() < 2 || (slopes != slopes.flatten()[0]).any().item<bool>(),
+      "all slopes are one");
   return at::where(s.x[0] > 0, s.x[0], s.x[0] * slopes.to(s.x[0].scalar_type()));
 }
 
@@ -642,7 +683,9 @@ void roll_attention(roller& r) {
 at::Tensor attended(const serial_call& s) {
   const at::Tensor q = s.x[0], k = s.x[1].unsqueeze(3), v = s.x[2].unsqueeze(3);  // [n, t, g, r, d], [n, s, g, 1, d]
   at::Tensor scores = at::einsum("ntgrd,nsgzd->ngrts", {q, k}) / std::sqrt(static_cast<double>(q.size(4)));
-  if (s.option("is_causal", false)) scores = scores.masked_fill(at::ones({q.size(1), k.size(1)}, at::kBool).triu(1), -std::numeric_limits<double>::infinity());
+  if (s.option("is_causal", false))
+    scores = scores.masked_fill(at::ones({q.size(1), k.size(1)}, at::kBool).triu(1),
+                                -std::numeric_limits<double>::infinity());
   return at::einsum("ngrts,nsgze->ntgre", {at::softmax(scores, -1), v}).flatten(2);
 }
 
@@ -661,14 +704,20 @@ struct activation {
   at::Tensor (*of)(const at::Tensor& x, const at::Scalar& a, const at::Scalar& b);
 };
 constexpr activation activations[]{
-    {"leaky_relu", "negative_slope", 0.01, nullptr, 0, [](const auto& x, const auto& a, const auto&) { return at::leaky_relu(x, a); }},
+    {"leaky_relu", "negative_slope", 0.01, nullptr, 0,
+     [](const auto& x, const auto& a, const auto&) { return at::leaky_relu(x, a); }},
     {"elu", "alpha", 1, nullptr, 0, [](const auto& x, const auto& a, const auto&) { return at::elu(x, a); }},
     {"celu", "alpha", 1, nullptr, 0, [](const auto& x, const auto& a, const auto&) { return at::celu(x, a); }},
-    {"hardshrink", "lambda", 0.5, nullptr, 0, [](const auto& x, const auto& a, const auto&) { return at::hardshrink(x, a); }},
-    {"softshrink", "lambda", 0.5, nullptr, 0, [](const auto& x, const auto& a, const auto&) { return at::softshrink(x, a); }},
-    {"hardtanh", "min_val", -1, "max_val", 1, [](const auto& x, const auto& a, const auto& b) { return at::hardtanh(x, a, b); }},
-    {"softplus", "beta", 1, "threshold", 20, [](const auto& x, const auto& a, const auto& b) { return at::softplus(x, a, b); }},
-    {"threshold", "threshold", 0, "value", 0, [](const auto& x, const auto& a, const auto& b) { return at::threshold(x, a, b); }},
+    {"hardshrink", "lambda", 0.5, nullptr, 0,
+     [](const auto& x, const auto& a, const auto&) { return at::hardshrink(x, a); }},
+    {"softshrink", "lambda", 0.5, nullptr, 0,
+     [](const auto& x, const auto& a, const auto&) { return at::softshrink(x, a); }},
+    {"hardtanh", "min_val", -1, "max_val", 1,
+     [](const auto& x, const auto& a, const auto& b) { return at::hardtanh(x, a, b); }},
+    {"softplus", "beta", 1, "threshold", 20,
+     [](const auto& x, const auto& a, const auto& b) { return at::softplus(x, a, b); }},
+    {"threshold", "threshold", 0, "value", 0,
+     [](const auto& x, const auto& a, const auto& b) { return at::threshold(x, a, b); }},
 };
 
 family family_of(const activation& f) {
@@ -678,7 +727,10 @@ family family_of(const activation& f) {
                 if (f.second != nullptr && !r.once_in(4)) r.say(f.second, r.roll(-2, 6) / 8.0);
                 roll_any(r, 0, 4);
               },
-              [f](const serial_call& s) { return tensors{f.of(s.x[0], s.option(f.first, f.otherwise), f.second != nullptr ? s.option(f.second, f.or_else) : 0.0)}; },
+              [f](const serial_call& s) {
+                return tensors{f.of(s.x[0], s.option(f.first, f.otherwise),
+                                    f.second != nullptr ? s.option(f.second, f.or_else) : 0.0)};
+              },
               {"tessera.rule.nonlinear", "tessera.function.options"}};
   made.node["function"] = f.name;
   return made;
@@ -703,22 +755,47 @@ std::vector<family> layer_families() {
   const codes of_terms{"tessera.rule.nonlinear"}, whole_terms{"tessera.rule.sum"};
   return {
       {"linear", roll_linear, [](call s) { return tensors{at::linear(s.x[0], s["weight"], s["bias"])}; }},
-      {"conv", [](roller& r) { roll_convolution(r, r.roll(1, 2)); }, [](call s) { return tensors{convolved(s)}; }, windows},
-      {"conv3d", [](roller& r) { roll_convolution(r, 3); }, [](call s) { return tensors{convolved(s)}; }, windows, {{"layer", "conv"}}},
-      {"conv_transpose", roll_transposed, [](call s) { return tensors{transposed(s)}; }, {"tessera.layer.nothing_left", "tessera.layer.output_padding"}},
-      {"max_pool", [](roller& r) { roll_pooling(r, true); }, [](call s) { return tensors{max_pooled(s)}; }, {"tessera.window.kernel", "tessera.rule.nonlinear"}},
+      {"conv", [](roller& r) { roll_convolution(r, r.roll(1, 2)); }, [](call s) { return tensors{convolved(s)}; },
+       windows},
+      {"conv3d",
+       [](roller& r) { roll_convolution(r, 3); },
+       [](call s) { return tensors{convolved(s)}; },
+       windows,
+       {{"layer", "conv"}}},
+      {"conv_transpose",
+       roll_transposed,
+       [](call s) { return tensors{transposed(s)}; },
+       {"tessera.layer.nothing_left", "tessera.layer.output_padding"}},
+      {"max_pool",
+       [](roller& r) { roll_pooling(r, true); },
+       [](call s) { return tensors{max_pooled(s)}; },
+       {"tessera.window.kernel", "tessera.rule.nonlinear"}},
       {"avg_pool", [](roller& r) { roll_pooling(r, false); }, [](call s) { return tensors{averaged(s)}; }, windows},
       {"global_avg_pool", [](roller& r) { r.take({r.batch(), r.roll(1, 5), r.roll(1, 7), r.roll(1, 7)}, true); },
        [](call s) { return tensors{s.x[0].mean({2, 3}, true)}; }},
       {"pad", roll_pad, [](call s) { return tensors{padded(s)}; }},
-      {"slice", roll_slice, [](call s) { return tensors{s.x[0].slice(s.option("dim", 0), s.option("start", index_t{0}), s.option("end", index_t{0})) * 1}; }},
+      {"slice", roll_slice,
+       [](call s) {
+         return tensors{s.x[0].slice(s.option("dim", 0), s.option("start", index_t{0}), s.option("end", index_t{0})) *
+                        1};
+       }},
       {"experts", roll_experts, [](call s) { return tensors{by_expert(s)}; }},
-      {"adaptive_avg_pool", [](roller& r) { roll_adaptive(r, true); }, [](call s) { return tensors{averaged_adaptively(s)}; }},
-      {"adaptive_max_pool", [](roller& r) { roll_adaptive(r, false); }, [](call s) { return tensors{most_adaptively(s)}; }, of_terms},
-      {"pixel_shuffle", [](roller& r) { roll_shuffle(r, false); }, [](call s) { return tensors{shuffled(s)}; }, {"tessera.signature.split"}},
-      {"pixel_unshuffle", [](roller& r) { roll_shuffle(r, true); }, [](call s) { return tensors{unshuffled(s)}; }, {"tessera.signature.split"}},
+      {"adaptive_avg_pool", [](roller& r) { roll_adaptive(r, true); },
+       [](call s) { return tensors{averaged_adaptively(s)}; }},
+      {"adaptive_max_pool", [](roller& r) { roll_adaptive(r, false); },
+       [](call s) { return tensors{most_adaptively(s)}; }, of_terms},
+      {"pixel_shuffle",
+       [](roller& r) { roll_shuffle(r, false); },
+       [](call s) { return tensors{shuffled(s)}; },
+       {"tessera.signature.split"}},
+      {"pixel_unshuffle",
+       [](roller& r) { roll_shuffle(r, true); },
+       [](call s) { return tensors{unshuffled(s)}; },
+       {"tessera.signature.split"}},
       {"unfold", [](roller& r) { roll_windows(r, false); }, [](call s) { return tensors{unfolded(s)}; }, windows},
-      {"fold", [](roller& r) { roll_windows(r, true); }, [](call s) { return tensors{folded(s)}; },
+      {"fold",
+       [](roller& r) { roll_windows(r, true); },
+       [](call s) { return tensors{folded(s)}; },
        {"tessera.layer.nothing_left", "tessera.layer.output_padding", "tessera.signature.split"}},
       {"upsample", roll_upsampling, [](call s) { return tensors{upsampled(s)}; }},
       {"batch_norm",
@@ -738,7 +815,12 @@ std::vector<family> layer_families() {
          say_running(r, false);
          r.say_stored();
        },
-       [](call s) { return tensors{instance_normed(s)}; }, of_terms, {}, {}, {}, in_groups_of_one},
+       [](call s) { return tensors{instance_normed(s)}; },
+       of_terms,
+       {},
+       {},
+       {},
+       in_groups_of_one},
       {"group_norm",
        [](roller& r) {
          const int groups = r.roll(1, 4), dims = r.roll(2, 5);
@@ -748,14 +830,28 @@ std::vector<family> layer_families() {
          say_eps(r);
          r.say_stored();
        },
-       [](call s) { return tensors{at::group_norm(s.x[0], s.option("num_groups", index_t{1}), s["weight"], s["bias"], s.option("eps", 1e-5), false)}; }, of_terms},
+       [](call s) {
+         return tensors{at::group_norm(s.x[0], s.option("num_groups", index_t{1}), s["weight"], s["bias"],
+                                       s.option("eps", 1e-5), false)};
+       },
+       of_terms},
       {"layer_norm", [](roller& r) { roll_last(r, true); },
-       [](call s) { return tensors{at::layer_norm(s.x[0], last_sizes(s), s["weight"], s["bias"], s.option("eps", 1e-5))}; }, of_terms},
+       [](call s) {
+         return tensors{at::layer_norm(s.x[0], last_sizes(s), s["weight"], s["bias"], s.option("eps", 1e-5))};
+       },
+       of_terms},
       {"rms_norm", [](roller& r) { roll_last(r, false); }, [](call s) { return tensors{rms_normed(s)}; }, of_terms},
-      {"embedding", roll_embedding, [](call s) { return tensors{embedded(s)}; }, {"tessera.embedding.index", "tessera.rule.nonlinear", "tessera.rule.on"}, {}, rows_of},
+      {"embedding",
+       roll_embedding,
+       [](call s) { return tensors{embedded(s)}; },
+       {"tessera.embedding.index", "tessera.rule.nonlinear", "tessera.rule.on"},
+       {},
+       rows_of},
       {"heads", roll_heads, heads_of, whole_terms},
-      {"gated", [](roller& r) { roll_gated(r, false); }, [](call s) { return at::linear(s.x[0], s["weight"], s["bias"]).chunk(2, -1); }, whole_terms},
-      {"gated_experts", [](roller& r) { roll_gated(r, true); }, [](call s) { return by_expert(s).chunk(2, -1); }, whole_terms},
+      {"gated", [](roller& r) { roll_gated(r, false); },
+       [](call s) { return at::linear(s.x[0], s["weight"], s["bias"]).chunk(2, -1); }, whole_terms},
+      {"gated_experts", [](roller& r) { roll_gated(r, true); }, [](call s) { return by_expert(s).chunk(2, -1); },
+       whole_terms},
       {"dropout", roll_dropout, [](call s) { return tensors{dropped(s)}; }, of_terms},
       {"relu", [](roller& r) { roll_any(r, 0, 4); }, [](call s) { return tensors{at::relu(s.x[0])}; }, of_terms},
       {"rrelu",
@@ -773,7 +869,10 @@ std::vector<family> layer_families() {
          roll_any(r, channelwise ? 2 : 1, 4);
        },
        [](call s) { return tensors{at::prelu(s.x[0], s["weight"])}; }, of_terms},
-      {"flatten", [](roller& r) { roll_any(r, 2, 4); }, [](call s) { return tensors{s.x[0].flatten(1) * 1}; }, {"tessera.rule.whole"}},
+      {"flatten",
+       [](roller& r) { roll_any(r, 2, 4); },
+       [](call s) { return tensors{s.x[0].flatten(1) * 1}; },
+       {"tessera.rule.whole"}},
       {"repartition",
        [](roller& r) {
          roll_any(r, 0, 4);
@@ -792,9 +891,19 @@ std::vector<family> layer_families() {
          other.dims[dim].extent = r.roll(0, 5);
          r.take(other, r.e);
        },
-       [](call s) { return tensors{at::cat({s.x[0], s.x[1]}, s.option("dim", 0))}; }, {}, {{"function", "concat"}}},
-      {"softmax", roll_along, [](call s) { return tensors{at::softmax(s.x[0], s.option("dim", 0))}; }, of_terms, {{"function", "softmax"}}},
-      {"log_softmax", roll_along, [](call s) { return tensors{at::log_softmax(s.x[0], s.option("dim", 0))}; }, of_terms, {{"function", "log_softmax"}}},
+       [](call s) { return tensors{at::cat({s.x[0], s.x[1]}, s.option("dim", 0))}; },
+       {},
+       {{"function", "concat"}}},
+      {"softmax",
+       roll_along,
+       [](call s) { return tensors{at::softmax(s.x[0], s.option("dim", 0))}; },
+       of_terms,
+       {{"function", "softmax"}}},
+      {"log_softmax",
+       roll_along,
+       [](call s) { return tensors{at::log_softmax(s.x[0], s.option("dim", 0))}; },
+       of_terms,
+       {{"function", "log_softmax"}}},
   };
 }
 

@@ -1,12 +1,14 @@
 #pragma once
-// What the fuzz knows of a layer. One more is a row of a list in families.cpp, or of a file beside it that `families()` names:
+// What the fuzz knows of a layer. One more is a row of a list in families.cpp, or of a file beside it that `families()`
+// names:
 //
 //   {"global_avg_pool",
 //    [](roller& r) { r.take({r.batch(), r.roll(1, 5), r.roll(1, 9), r.roll(1, 9)}); },
 //    [](const serial_call& s) { return tensors{s.x[0].mean({2, 3}, true)}; }}
 //
-// It says how options and operands are rolled, and what LibTorch makes of them in one process. The rest is every layer's: the partition of
-// each operand, elements, memory, outputs, gradients, a step of the parameters, buffers, and that workers and LibTorch refuse alike.
+// It says how options and operands are rolled, and what LibTorch makes of them in one process. The rest is every
+// layer's: the partition of each operand, elements, memory, outputs, gradients, a step of the parameters, buffers, and
+// that workers and LibTorch refuse alike.
 
 #include "layers.hpp"
 
@@ -44,7 +46,8 @@ class roller {
   void say_unless(const char* name, const T& value, const std::type_identity_t<T>& otherwise) {
     if (value != otherwise || once_in(4)) say(name, value);
   }
-  /// cut_out, cut_in, output_as, weights_as: how the weight of a contraction is cut, and how `dims` dimensions of its result are.
+  /// cut_out, cut_in, output_as, weights_as: how the weight of a contraction is cut, and how `dims` dimensions of its
+  /// result are.
   void say_cuts(int dims);
   /// stored_over, gathered: parameters as tiles.
   void say_stored();
@@ -53,8 +56,11 @@ class roller {
   /// Names of some axes.
   std::vector<std::string> axes(int one_in);
 
-  /// An operand of these extents that lies anyhow: of the case's element unless it is said, with terms of sums if `linear`, else seldom.
-  void take(std::initializer_list<index_t> extents, bool linear = false) { take(std::vector<index_t>(extents), linear); }
+  /// An operand of these extents that lies anyhow: of the case's element unless it is said, with terms of sums if
+  /// `linear`, else seldom.
+  void take(std::initializer_list<index_t> extents, bool linear = false) {
+    take(std::vector<index_t>(extents), linear);
+  }
   void take(const std::vector<index_t>& extents, bool linear = false) { take(extents, e, linear); }
   void take(const std::vector<index_t>& extents, element of, bool linear = false);
   /// An operand that lies as this layout.
@@ -86,11 +92,12 @@ struct serial_call {
 };
 
 struct family {
-  std::string name;                                    ///< by lines
-  std::function<void(roller&)> roll;                   ///< options and operands
-  std::function<tensors(const serial_call&)> serial;   ///< what LibTorch gives; what it throws it refuses
-  std::vector<std::string> refuses{};                  ///< codes of what it is right to refuse among what is rolled
-  file::json node{};                                   ///< the layer or function that it is, {"layer": name} unless it is said
+  std::string name;                                   ///< by lines
+  std::function<void(roller&)> roll;                  ///< options and operands
+  std::function<tensors(const serial_call&)> serial;  ///< what LibTorch gives; what it throws it refuses
+  std::vector<std::string> refuses{};                 ///< codes of what it is right to refuse among what is rolled
+  /// the layer or function that it is, {"layer": name} unless it is said
+  file::json node{};
   /// The values of an operand, of numbers of a grid between -1 and 1; these unless it is said.
   std::function<at::Tensor(const layer_case&, std::size_t operand, const at::Tensor&)> value{};
   /// A function of tensors that is no layer of the table.
@@ -99,7 +106,8 @@ struct family {
   std::function<tensors(const serial_call&)> likewise{};
 };
 
-/// What one worker makes of a case that has these operands, in double: for what follows from seeds, as a dropout's mask does.
+/// What one worker makes of a case that has these operands, in double: for what follows from seeds, as a dropout's mask
+/// does.
 tensors on_one_worker(const layer_case& c, const tensors& x);
 
 std::vector<family> layer_families();

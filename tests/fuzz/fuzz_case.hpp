@@ -56,9 +56,10 @@ inline constexpr const char* edge_names[]{"zero", "reflect", "replicate", "perio
 //
 //   @2 a=3*4:V0.1j b=4*1:Pmax on 7,g2,b0/1/4,t1 9,h5/2/-1/1/1/0/0/zero
 //
-// The mesh begins at rank 2 (or lies on ranks:0,3,…); axis a has extent 3 and stride 4, cuts dimension 0 at level 1 and joins the
-// level before it (V, j), or is R, P with its combine, I or O with its coordinate. Dimension 0 has extent 7, grain 2, explicit
-// bounds and a deal turned by 1; dimension 1 is haloed (h) or pending (p) for 5 outputs: a, b, b2, c, unreached, edge.
+// The mesh begins at rank 2 (or lies on ranks:0,3,…); axis a has extent 3 and stride 4, cuts dimension 0 at level 1 and
+// joins the level before it (V, j), or is R, P with its combine, I or O with its coordinate. Dimension 0 has extent 7,
+// grain 2, explicit bounds and a deal turned by 1; dimension 1 is haloed (h) or pending (p) for 5 outputs: a, b, b2, c,
+// unreached, edge.
 inline std::string text_of(const layout& x) {
   std::ostringstream s;
   s << "@" << x.mesh.first;
@@ -67,11 +68,13 @@ inline std::string text_of(const layout& x) {
   for (int a = 0; a < x.mesh.axes.count; ++a) {
     const axis_value& axis = x.mesh.axes[a];
     const axis_role& r = x.roles[a];
-    s << " " << std::string(axis.name.data, static_cast<std::size_t>(axis.name.size)) << "=" << axis.extent << "*" << axis.stride << ":"
+    s << " " << std::string(axis.name.data, static_cast<std::size_t>(axis.name.size)) << "=" << axis.extent << "*"
+      << axis.stride << ":"
       << "RPIOV"[static_cast<int>(r.kind)];
     if (r.kind == role::partial) s << combine_names[static_cast<int>(r.with)];
     if (r.kind == role::on) s << r.coordinate;
-    if (r.kind == role::cut) s << static_cast<int>(r.dimension) << "." << static_cast<int>(r.level) << (r.joined ? "j" : "");
+    if (r.kind == role::cut)
+      s << static_cast<int>(r.dimension) << "." << static_cast<int>(r.level) << (r.joined ? "j" : "");
   }
   s << " on";
   for (int d = 0; d < x.dims.count; ++d) {
@@ -92,8 +95,8 @@ inline std::string text_of(const layout& x) {
 
 /// The line that means a case: `parse` reads it.
 inline std::string text_of(const fuzz_case& c) {
-  return c.element + " memory " + std::to_string(c.memory) + " salt " + std::to_string(c.salt) + " from " + text_of(c.from) + " to " +
-         text_of(c.to);
+  return c.element + " memory " + std::to_string(c.memory) + " salt " + std::to_string(c.salt) + " from " +
+         text_of(c.from) + " to " + text_of(c.to);
 }
 
 namespace detail {
@@ -187,7 +190,8 @@ inline bool read_dimension(reader word, layout& x) {
       d.kind = word.take("p") ? cover::pending : cover::haloed;
       if (d.kind == cover::haloed) word.expect("h");
       d.outputs = word.number();
-      for (index_t* n : {&d.needs.a, &d.needs.b, &d.needs.b2, &d.needs.c, &d.needs.unreached_before, &d.needs.unreached_after}) {
+      for (index_t* n :
+           {&d.needs.a, &d.needs.b, &d.needs.b2, &d.needs.c, &d.needs.unreached_before, &d.needs.unreached_after}) {
         word.expect("/");
         *n = word.number();
       }

@@ -19,7 +19,8 @@ struct part {
 struct came_to {
   std::string refused;  ///< the code, where it refused; nothing else then but what is kept
   bool kept = true;     ///< what a refusal may not change
-  std::map<std::string, part> parts;  ///< outputs, gradients, parameters after a step, buffers, by what messages call them
+  /// outputs, gradients, parameters after a step, buffers, by what messages call them
+  std::map<std::string, part> parts;
   std::map<std::string, std::vector<index_t>> state;  ///< the extents of the serial tensors, by key
 };
 
@@ -33,7 +34,8 @@ const torch::optim::SGDOptions& step_options() {
 
 /// Whether workers hold what windows need.
 bool has_windows(const layout& x) {
-  return std::any_of(x.dims.begin(), x.dims.end(), [](const dimension& d) { return d.kind != cover::tiled && !d.tiles(); });
+  return std::any_of(x.dims.begin(), x.dims.end(),
+                     [](const dimension& d) { return d.kind != cover::tiled && !d.tiles(); });
 }
 
 at::Tensor gradient_of(const at::Tensor& x) { return x.grad().defined() ? x.grad() : at::zeros_like(x); }
@@ -44,12 +46,14 @@ at::Tensor there(const at::Tensor& x, c10::Device device) {
 }
 
 /// A case on one worker, whose tensors lie where its transport serves them.
-came_to worker(const layer_case& c, const nn::program& p, const std::vector<tensors>& boxes, const std::shared_ptr<transport>& carrier) {
+came_to worker(const layer_case& c, const nn::program& p, const std::vector<tensors>& boxes,
+               const std::shared_ptr<transport>& carrier) {
   const family& f = family_of(c);
   const tensor_place place = carrier->traits().tensors;
   const c10::Device device(static_cast<c10::DeviceType>(place.kind), static_cast<c10::DeviceIndex>(place.index));
   const auto r = static_cast<std::size_t>(carrier->rank());
-  carrier->edges_apart = c.salt % 2 == 0 ? 0 : 8;  // in half of the cases edges come behind the rest, whatever their share
+  // in half of the cases edges come behind the rest, whatever their share
+  carrier->edges_apart = c.salt % 2 == 0 ? 0 : 8;
   const auto team = std::make_shared<team_state>(carrier, c.operands[0].layout.mesh);
   came_to s;
   std::vector<tensor<dyn>> x;
@@ -71,7 +75,8 @@ came_to worker(const layer_case& c, const nn::program& p, const std::vector<tens
     for (const nn::state_tensor& one : *all) {
       const std::string key = behind_the_number(one.key());
       s.state[key] = one.serial_sizes();
-      if (is_real(one.stored().local().scalar_type())) one.assign(one.part_of(value_of_state(c, key, one.serial_sizes())).to(one.stored().local().scalar_type()));
+      if (is_real(one.stored().local().scalar_type()))
+        one.assign(one.part_of(value_of_state(c, key, one.serial_sizes())).to(one.stored().local().scalar_type()));
       before.push_back(one.stored().local().detach().clone());
     }
   std::vector<tensor<dyn>> y;
@@ -84,7 +89,9 @@ came_to worker(const layer_case& c, const nn::program& p, const std::vector<tens
       for (const nn::state_tensor& one : *all) s.kept = s.kept && at::equal(one.stored().local(), before[i++]);
     return s;
   }
-  const auto add = [&](const std::string& name, const placement_handle& where, const at::Tensor& box) { s.parts[name] = {where, box.cpu(), name}; };
+  const auto add = [&](const std::string& name, const placement_handle& where, const at::Tensor& box) {
+    s.parts[name] = {where, box.cpu(), name};
+  };
   const auto back = [&](const tensor<dyn>& of) { return team->place(cotangent(of.layout())); };
   tensors ends, seeds;
   for (std::size_t k = 0; k < y.size(); ++k) {
@@ -92,7 +99,8 @@ came_to worker(const layer_case& c, const nn::program& p, const std::vector<tens
     if (!y[k].local().requires_grad()) continue;
     const layout seeded = cotangent(y[k].layout());
     ends.push_back(y[k].local());
-    seeds.push_back(boxes_of(seeded, y[k].type(), value_of_seed(c, k, seeded), carrier->size(), 0, c.salt + 3)[r].to(device));
+    seeds.push_back(
+        boxes_of(seeded, y[k].type(), value_of_seed(c, k, seeded), carrier->size(), 0, c.salt + 3)[r].to(device));
     if (y[k].local().device() != device) throw error(refusal{code::wrong_device}, "a result");
   }
   if (!ends.empty()) torch::autograd::backward(ends, seeds);
@@ -101,12 +109,15 @@ came_to worker(const layer_case& c, const nn::program& p, const std::vector<tens
   tensors stepped;
   for (const nn::state_tensor& w : parameters) {
     const at::Tensor& local = w.stored().local();
-    s.parts["gradient of " + w.path()] = {back(w.stored()), gradient_of(local).clone().cpu(), "gradient of " + behind_the_number(w.key()), w};
+    s.parts["gradient of " + w.path()] = {back(w.stored()), gradient_of(local).clone().cpu(),
+                                          "gradient of " + behind_the_number(w.key()), w};
     stepped.push_back(local);
   }
   if (!stepped.empty()) torch::optim::SGD(stepped, step_options()).step();
   for (const auto* all : {&parameters, &buffers})
-    for (const nn::state_tensor& one : *all) s.parts[one.path()] = {one.stored().where(), one.stored().local().detach().cpu(), behind_the_number(one.key()), one};
+    for (const nn::state_tensor& one : *all)
+      s.parts[one.path()] = {one.stored().where(), one.stored().local().detach().cpu(), behind_the_number(one.key()),
+                             one};
   return s;
 }
 
@@ -115,7 +126,8 @@ struct serial_result {
   std::string refused;
   named_tensors all;
 };
-serial_result serial(const layer_case& c, at::ScalarType precision, const came_to& split, const std::function<tensors(const serial_call&)>& gives) {
+serial_result serial(const layer_case& c, at::ScalarType precision, const came_to& split,
+                     const std::function<tensors(const serial_call&)>& gives) {
   serial_call call{c, {}, {}};
   for (std::size_t i = 0; i < c.operands.size(); ++i) {
     const at::ScalarType own = tessera::detail::scalar_type(c.operands[i].element);
@@ -125,7 +137,8 @@ serial_result serial(const layer_case& c, at::ScalarType precision, const came_t
   tensors parameters;
   std::vector<std::string> keys;
   for (const auto& [key, sizes] : split.state) {
-    const bool is_buffer = key.rfind("running_", 0) == 0 || key == "num_batches_tracked" || key == "draws" || key == "key";
+    const bool is_buffer =
+        key.rfind("running_", 0) == 0 || key == "num_batches_tracked" || key == "draws" || key == "key";
     const bool counts = is_buffer && key.rfind("running_", 0) != 0;
     at::Tensor one = counts ? at::zeros(sizes, at::kLong) : value_of_state(c, key, sizes).to(precision);
     for (const auto& [path, drawn] : split.parts)
@@ -153,7 +166,8 @@ serial_result serial(const layer_case& c, at::ScalarType precision, const came_t
   for (std::size_t k = 0; k < y.size(); ++k) result.all[fmt::format("output {}", k)] = y[k].detach();
   for (std::size_t i = 0; i < call.x.size(); ++i)
     if (call.x[i].requires_grad()) result.all[fmt::format("gradient of operand {}", i)] = gradient_of(call.x[i]);
-  for (std::size_t i = 0; i < keys.size(); ++i) result.all["gradient of " + keys[i]] = gradient_of(parameters[i]).clone();
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    result.all["gradient of " + keys[i]] = gradient_of(parameters[i]).clone();
   if (!parameters.empty()) torch::optim::SGD(parameters, step_options()).step();
   for (const auto& [key, one] : call.state) result.all[key] = one.detach();
   return result;
@@ -167,7 +181,8 @@ tensors on_one_worker(const layer_case& c, const tensors& x) {
     layout whole;
     whole.mesh.axes.push({text{"one"}, 1, 1});
     whole.roles.resize(1);
-    for (const dimension& d : operand.layout.dims) whole.dims.push({}), whole.dims[whole.dims.count - 1].extent = d.extent;
+    for (const dimension& d : operand.layout.dims)
+      whole.dims.push({}), whole.dims[whole.dims.count - 1].extent = d.extent;
     operand = {whole, element::float64};
   }
   nn::program p;
@@ -191,7 +206,8 @@ at::Tensor serial_call::operator[](const char* key) const {
 }
 
 std::string text_of(const layer_case& c) {
-  std::string s = fmt::format("{} {} {} memory {} salt {}", c.layer, c.options.dump(), c.training ? "train" : "eval", c.memory, c.salt);
+  std::string s = fmt::format("{} {} {} memory {} salt {}", c.layer, c.options.dump(), c.training ? "train" : "eval",
+                              c.memory, c.salt);
   for (std::size_t i = 0; i < c.operands.size(); ++i)
     s += fmt::format(" {} {} {}", i == 0 ? "of" : "and", name_of(c.operands[i].element), text_of(c.operands[i].layout));
   return s;
@@ -220,7 +236,8 @@ std::optional<layer_case> parse_layer(const std::string& line) {
 
 bool legal(const layer_case& c) {
   for (const tensor_value& x : c.operands)
-    if (!check(x.layout.mesh).ok() || !check(x.layout).ok() || !(x.layout.mesh == c.operands[0].layout.mesh)) return false;
+    if (!check(x.layout.mesh).ok() || !check(x.layout).ok() || !(x.layout.mesh == c.operands[0].layout.mesh))
+      return false;
   return true;
 }
 
@@ -234,7 +251,8 @@ roller::roller(dice& with, layer_case& into) : d(with), c(into) {
   c.salt = d.next() % 1'000'000;
   c.memory = d.roll(0, 3);
   c.training = !d.once_in(4);
-  e = std::array{element::float64, element::float64, element::float32, element::float16, element::bfloat16}[static_cast<std::size_t>(d.roll(0, 4))];
+  e = std::array{element::float64, element::float64, element::float32, element::float16,
+                 element::bfloat16}[static_cast<std::size_t>(d.roll(0, 4))];
   const auto last = [](const mesh_value& m) {
     int rank = 0;
     for (int i = 0; i < m.size(); ++i) rank = std::max(rank, m.rank(m.at(i)));
@@ -262,7 +280,9 @@ file::json roller::partition(int dims) {
   static_vector<index_t, max_dimensions> extents;
   for (int i = 0; i < dims; ++i) extents.push(9);
   const layout x = roll_layout(d, mesh, extents, {true, true, true, false});
-  const auto name = [&](int a) { return std::string(x.mesh.axes[a].name.data, static_cast<std::size_t>(x.mesh.axes[a].name.size)); };
+  const auto name = [&](int a) {
+    return std::string(x.mesh.axes[a].name.data, static_cast<std::size_t>(x.mesh.axes[a].name.size));
+  };
   json covers = json::array(), meanings = json::object();
   for (int k = 0; k < dims; ++k) {
     json cutters = json::array();
@@ -335,7 +355,9 @@ std::string judge_layer(const layer_case& c, long& refused, const carried& over)
     };
     bool right = std::find(f.refuses.begin(), f.refuses.end(), code) != f.refuses.end();
     if (among({&code::nonlinear_on_partial, &code::replicate_added_to_partial})) right = right && some(has_terms);
-    if (among({&code::not_a_tiling, &code::window_without_halo, &code::haloed_summed, &code::dimension_needed_whole, &code::split_through_part})) right = right || some(has_windows);
+    if (among({&code::not_a_tiling, &code::window_without_halo, &code::haloed_summed, &code::dimension_needed_whole,
+               &code::split_through_part}))
+      right = right || some(has_windows);
     return right ? std::string() : fmt::format("refused by {}: {}", code, text);
   };
   nn::program p;
@@ -349,7 +371,8 @@ std::string judge_layer(const layer_case& c, long& refused, const carried& over)
     for (int i = 0; i < x.layout.mesh.size(); ++i) world = std::max(world, x.layout.mesh.rank(x.layout.mesh.at(i)) + 1);
   std::vector<tensors> boxes;
   for (std::size_t i = 0; i < c.operands.size(); ++i)
-    boxes.push_back(boxes_of(c.operands[i].layout, c.operands[i].element, value_of_operand(c, i), world, c.memory, c.salt + 7));
+    boxes.push_back(
+        boxes_of(c.operands[i].layout, c.operands[i].element, value_of_operand(c, i), world, c.memory, c.salt + 7));
   const auto run = in_world(
       world,
       [&](const std::shared_ptr<transport>& host) {
@@ -368,7 +391,8 @@ std::string judge_layer(const layer_case& c, long& refused, const carried& over)
     for (int i = 0; i < x.layout.mesh.size(); ++i) inside.push_back(&run.of(x.layout.mesh.rank(x.layout.mesh.at(i))));
   const came_to& first = *inside[0];
   for (const came_to* s : inside) {
-    if (s->refused != first.refused) return fmt::format("workers end differently: \"{}\" and \"{}\"", first.refused, s->refused);
+    if (s->refused != first.refused)
+      return fmt::format("workers end differently: \"{}\" and \"{}\"", first.refused, s->refused);
     if (!s->kept) return "a refusal changes what is kept";
   }
   if (!first.refused.empty()) return not_taken(first.refused, "while it runs");
@@ -378,14 +402,16 @@ std::string judge_layer(const layer_case& c, long& refused, const carried& over)
   std::vector<serial_result> in_float{serial(c, at::kFloat, first, f.serial)};
   if (f.likewise) in_float.push_back(serial(c, at::kFloat, first, f.likewise));
   double epsilon = 0;  // of what is computed with: weights may be wider than operands
-  for (const tensor_value& x : c.operands) epsilon = std::max(epsilon, epsilon_of(tessera::detail::scalar_type(x.element)));
+  for (const tensor_value& x : c.operands)
+    epsilon = std::max(epsilon, epsilon_of(tessera::detail::scalar_type(x.element)));
   for (const auto& part : first.parts) {
     const auto& name = part.first;  // no binding: clang 14 lets no lambda hold one
     const auto& mine = part.second;
     tensors all;
     for (const auto& r : run.results) all.push_back(r->parts.count(name) > 0 ? r->parts.at(name).box : at::Tensor());
     for (const came_to* s : inside)
-      if (s->parts.count(name) == 0 || !(s->parts.at(name).where->layout() == mine.where->layout())) return name + ": workers come to different ones";
+      if (s->parts.count(name) == 0 || !(s->parts.at(name).where->layout() == mine.where->layout()))
+        return name + ": workers come to different ones";
     const auto wanted = [&](const serial_result& of) {
       const at::Tensor& whole = of.all.at(mine.serial);
       return mine.state ? mine.state->part_of(whole) : whole;
@@ -393,7 +419,8 @@ std::string judge_layer(const layer_case& c, long& refused, const carried& over)
     if (exact.all.count(mine.serial) == 0) return name + ": the serial layer has none";
     tensors rough;
     for (const serial_result& one : in_float) rough.push_back(wanted(one));
-    if (std::string why = apart(mine.where->layout(), all, wanted(exact), rough, epsilon); !why.empty()) return name + ": " + why;
+    if (std::string why = apart(mine.where->layout(), all, wanted(exact), rough, epsilon); !why.empty())
+      return name + ": " + why;
   }
   return {};
 }

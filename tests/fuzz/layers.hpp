@@ -22,7 +22,8 @@ struct layer_case {
   std::vector<tensor_value> operands;
 };
 
-/// The line that means a case: `conv {"out_channels":2,"kernel_size":[3]} train memory 0 salt 1 of double @0 a=2*1:V2.0 on 1 3 9 and int64 …`.
+/// The line that means a case: `conv {"out_channels":2,"kernel_size":[3]} train memory 0 salt 1 of double @0 a=2*1:V2.0
+/// on 1 3 9 and int64 …`.
 std::string text_of(const layer_case& c);
 std::optional<layer_case> parse_layer(const std::string& line);
 
@@ -46,8 +47,9 @@ std::vector<std::string> layer_names();
 /// A case of a layer.
 layer_case roll_layer(const std::string& layer, dice& d);
 
-/// What is wrong with a layer on a case, against the serial one: outputs, gradients, a step of the parameters, buffers; or nothing. Counts
-/// what the layer refuses, which must be for a reason that its family lists, by one code on all workers and with nothing changed.
+/// What is wrong with a layer on a case, against the serial one: outputs, gradients, a step of the parameters, buffers;
+/// or nothing. Counts what the layer refuses, which must be for a reason that its family lists, by one code on all
+/// workers and with nothing changed.
 std::string judge_layer(const layer_case& c, long& refused, const carried& over = by_itself);
 
 /// The same of tensors on devices, over NCCL, with a machine of no devices behind them.
@@ -56,8 +58,9 @@ std::string judge_layer_on_devices(const layer_case& c, long& refused);
 /// The case with numbers of another element; nothing where it has none.
 std::optional<layer_case> of_element(layer_case c, element e);
 
-/// What is wrong with a layer whose plan takes the elements of a case: that it then runs, forward and for derivatives of every order, gives the elements
-/// that it planned, and in double and complex128 LibTorch's numbers, as far as LibTorch goes.
+/// What is wrong with a layer whose plan takes the elements of a case: that it then runs, forward and for derivatives
+/// of every order, gives the elements that it planned, and in double and complex128 LibTorch's numbers, as far as
+/// LibTorch goes.
 std::string judge_orders(const layer_case& c);
 
 /// Simpler options, for the shrinker: fewer, smaller, one dimension of a kernel less.
@@ -76,7 +79,8 @@ void each_simpler_option(const layer_case& c, const With& with) {
       for (json& value : s.options)
         if (value.is_array() && value.size() == longest) value.erase(i);
       for (tensor_value& x : s.operands)
-        if (const int d = x.layout.dims.count - static_cast<int>(longest - i); d >= 0) detail::drop_dimension(x.layout, d);
+        if (const int d = x.layout.dims.count - static_cast<int>(longest - i); d >= 0)
+          detail::drop_dimension(x.layout, d);
     });
   for (const std::string& name : names) with([&](layer_case& s) { s.options.erase(name); });
   const auto smaller = [&](const json& value, auto&& put) {
@@ -95,7 +99,8 @@ void each_simpler_option(const layer_case& c, const With& with) {
     }
   }
   for (std::size_t i = 0; i < c.operands.size(); ++i)
-    if (const element e = c.operands[i].element; e == element::float16 || e == element::bfloat16 || e == element::float32)
+    if (const element e = c.operands[i].element;
+        e == element::float16 || e == element::bfloat16 || e == element::float32)
       with([&](layer_case& s) { s.operands[i].element = element::float64; });
   with([](layer_case& s) { s.training = true; });
   with([](layer_case& s) { s.memory = 0; });

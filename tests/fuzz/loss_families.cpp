@@ -28,7 +28,9 @@ tensors by_batch(const serial_call& s, const at::Tensor& y) {
   return {means ? y / s.x[0].size(0) : y};
 }
 
-void say_reduction(roller& r) { r.say_unless("reduction", r.one_of<std::string>({"none", "mean", "sum", "batchmean"}), "mean"); }
+void say_reduction(roller& r) {
+  r.say_unless("reduction", r.one_of<std::string>({"none", "mean", "sum", "batchmean"}), "mean");
+}
 
 std::vector<index_t> roll_sizes(roller& r, int dims) {
   std::vector<index_t> all = r.numbers(dims, 1, dims < 3 ? 7 : 4);
@@ -38,7 +40,8 @@ std::vector<index_t> roll_sizes(roller& r, int dims) {
 
 // Losses of elements.
 
-const char* const elementwise[]{"l1", "mse", "smooth_l1", "huber", "poisson_nll", "kl_div", "bce", "bce_logits", "bce_weight", "bce_positive", "bce_both", "hinge"};
+const char* const elementwise[]{"l1",  "mse",        "smooth_l1",  "huber",        "poisson_nll", "kl_div",
+                                "bce", "bce_logits", "bce_weight", "bce_positive", "bce_both",    "hinge"};
 
 /// Weights for x: cut as it is where they have its extents, repeated elsewhere.
 layout roll_weights(roller& r, const layout& x) {
@@ -53,7 +56,9 @@ layout roll_weights(roller& r, const layout& x) {
     w.dims.push(kept[i] ? x.dims[i] : one);
   }
   for (axis_role role_of : x.roles) {
-    if (role_of.kind == role::cut && !kept[role_of.dimension]) role_of = {r.once_in(2) ? role::invariant : role::replicate};  // constants meet anything
+    // constants meet anything
+    if (role_of.kind == role::cut && !kept[role_of.dimension])
+      role_of = {r.once_in(2) ? role::invariant : role::replicate};
     if (role_of.kind == role::cut) role_of.dimension = static_cast<signed char>(role_of.dimension - lacking);
     w.roles.push(role_of);
   }
@@ -76,11 +81,14 @@ void roll_elementwise(roller& r) {
   r.take(roll_sizes(r, r.roll(0, 4)));
   const layout x = r.c.operands[0].layout;
   r.take(x, r.e);
-  for (int weights = loss == "bce_both" ? 2 : loss == "bce_weight" || loss == "bce_positive"; weights > 0; --weights) r.take(roll_weights(r, x), r.e);
+  for (int weights = loss == "bce_both" ? 2 : loss == "bce_weight" || loss == "bce_positive"; weights > 0; --weights)
+    r.take(roll_weights(r, x), r.e);
 }
 
 /// Targets that are signs, and now and then neither.
-at::Tensor signs_of(const at::Tensor& x) { return at::where(x < 0, -1.0, at::where(x < 0.1, 0.5, 1.0)).to(at::kDouble); }
+at::Tensor signs_of(const at::Tensor& x) {
+  return at::where(x < 0, -1.0, at::where(x < 0.1, 0.5, 1.0)).to(at::kDouble);
+}
 
 at::Tensor elementwise_value(const layer_case& c, std::size_t operand, const at::Tensor& x) {
   const std::string loss = c.options.value("loss", "");
@@ -103,13 +111,17 @@ boxes elementwise_losses(const json& o, const boxes& x) {
     if (loss == "mse") return nn::mse_loss<By>(x[0], x[1]);
     if (loss == "smooth_l1") return nn::smooth_l1_loss<By>(x[0], x[1], {.beta = o.value("beta", 1.0)});
     if (loss == "huber") return nn::huber_loss<By>(x[0], x[1], {.delta = o.value("delta", 1.0)});
-    if (loss == "poisson_nll") return nn::poisson_nll_loss<By>(x[0], x[1], {.log_input = o.value("log_input", true), .full = o.value("full", false), .eps = o.value("eps", 1e-8)});
+    if (loss == "poisson_nll")
+      return nn::poisson_nll_loss<By>(
+          x[0], x[1],
+          {.log_input = o.value("log_input", true), .full = o.value("full", false), .eps = o.value("eps", 1e-8)});
     if (loss == "kl_div") return nn::kl_div<By>(x[0], x[1], {.log_target = o.value("log_target", false)});
     if (loss == "bce") return nn::binary_cross_entropy<By>(x[0], x[1]);
     if (loss == "bce_logits") return nn::binary_cross_entropy_with_logits<By>(x[0], x[1]);
     if (loss == "bce_weight") return nn::binary_cross_entropy_with_logits<By>(x[0], x[1], x.at(2));
     if (loss == "bce_positive") return nn::binary_cross_entropy_with_logits<By>(x[0], x[1], nn::pos_weight(x.at(2)));
-    if (loss == "bce_both") return nn::binary_cross_entropy_with_logits<By>(x[0], x[1], x.at(2), nn::pos_weight(x.at(3)));
+    if (loss == "bce_both")
+      return nn::binary_cross_entropy_with_logits<By>(x[0], x[1], x.at(2), nn::pos_weight(x.at(3)));
     return nn::hinge_embedding_loss<By>(x[0], x[1], {.margin = o.value("margin", 1.0)});
   });
 }
@@ -124,7 +136,9 @@ tensors serial_elementwise(const serial_call& s) {
     if (loss == "mse") return at::mse_loss(x, y, how);
     if (loss == "smooth_l1") return at::smooth_l1_loss(x, y, how, s.option("beta", 1.0));
     if (loss == "huber") return at::huber_loss(x, y, how, s.option("delta", 1.0));
-    if (loss == "poisson_nll") return at::poisson_nll_loss(x, y, s.option("log_input", true), s.option("full", false), s.option("eps", 1e-8), how);
+    if (loss == "poisson_nll")
+      return at::poisson_nll_loss(x, y, s.option("log_input", true), s.option("full", false), s.option("eps", 1e-8),
+                                  how);
     if (loss == "kl_div") return at::kl_div(x, y, how, s.option("log_target", false));
     if (loss == "bce") return at::binary_cross_entropy(x, y, {}, how);
     if (loss == "bce_logits") return at::binary_cross_entropy_with_logits(x, y, {}, {}, how);
@@ -162,7 +176,9 @@ std::optional<at::Tensor> class_weights(const serial_call& s) {
 }
 
 nn::cross_entropy_options class_options(const json& o) {
-  return {.weight = o.value("weight", std::vector<double>{}), .ignore_index = o.value("ignore_index", index_t{-100}), .label_smoothing = o.value("label_smoothing", 0.0)};
+  return {.weight = o.value("weight", std::vector<double>{}),
+          .ignore_index = o.value("ignore_index", index_t{-100}),
+          .label_smoothing = o.value("label_smoothing", 0.0)};
 }
 
 void roll_labels(roller& r) {
@@ -179,21 +195,24 @@ void roll_labels(roller& r) {
 at::Tensor label_value(const layer_case& c, std::size_t operand, const at::Tensor& x) {
   if (operand == 0) return x;
   at::Tensor all = (x.abs() * 16).remainder(std::max<index_t>(c.operands[0].layout.dims[1].extent, 1));
-  if (c.salt % 20 == 0 && all.numel() > 0) all.view(-1).select(0, all.numel() / 2).fill_(c.operands[0].layout.dims[1].extent + 1);
+  if (c.salt % 20 == 0 && all.numel() > 0)
+    all.view(-1).select(0, all.numel() / 2).fill_(c.operands[0].layout.dims[1].extent + 1);
   return all;
 }
 
 boxes label_losses(const json& o, const boxes& x) {
   return reduced(o, [&]<reduction By>() -> tensor<dyn> {
     if (o.value("loss", "") == "cross_entropy") return nn::cross_entropy<By>(x[0], x[1], class_options(o));
-    return nn::nll_loss<By>(x[0], x[1], {.weight = class_options(o).weight, .ignore_index = class_options(o).ignore_index});
+    return nn::nll_loss<By>(x[0], x[1],
+                            {.weight = class_options(o).weight, .ignore_index = class_options(o).ignore_index});
   });
 }
 
 tensors serial_labels(const serial_call& s) {
   const index_t ignored = s.option("ignore_index", index_t{-100});
   const bool of_scores = s.option("loss", std::string()) == "cross_entropy";
-  return by_batch(s, of_scores ? at::cross_entropy_loss(s.x[0], s.x[1], class_weights(s), in_libtorch(s), ignored, s.option("label_smoothing", 0.0))
+  return by_batch(s, of_scores ? at::cross_entropy_loss(s.x[0], s.x[1], class_weights(s), in_libtorch(s), ignored,
+                                                        s.option("label_smoothing", 0.0))
                                : at::nll_loss_nd(s.x[0], s.x[1], class_weights(s), in_libtorch(s), ignored));
 }
 
@@ -217,23 +236,41 @@ void roll_cosine(roller& r) {
 
 std::vector<family> loss_families() {
   using call = const serial_call&;
-  const std::vector<std::string> of_terms{"tessera.rule.nonlinear"}, labels{"tessera.rule.nonlinear", "tessera.loss.label"};
+  const std::vector<std::string> of_terms{"tessera.rule.nonlinear"},
+      labels{"tessera.rule.nonlinear", "tessera.loss.label"};
   return {
       {"loss_of_elements", roll_elementwise, serial_elementwise, of_terms, {}, elementwise_value, elementwise_losses},
       {"loss_of_labels", roll_labels, serial_labels, labels, {}, label_value, label_losses},
-      {"loss_of_probabilities", roll_probabilities,
-       [](call s) { return by_batch(s, at::cross_entropy_loss(s.x[0], s.x[1], class_weights(s), in_libtorch(s), -100, s.option("label_smoothing", 0.0))); }, of_terms, {},
+      {"loss_of_probabilities",
+       roll_probabilities,
+       [](call s) {
+         return by_batch(s, at::cross_entropy_loss(s.x[0], s.x[1], class_weights(s), in_libtorch(s), -100,
+                                                   s.option("label_smoothing", 0.0)));
+       },
+       of_terms,
+       {},
        [](const layer_case&, std::size_t operand, const at::Tensor& x) { return operand == 0 ? x : (x + 1) / 2; },
        [](const json& o, const boxes& x) {
-         return reduced(o, [&]<reduction By>() { return nn::cross_entropy<By>(x[0], x[1], {.weight = class_options(o).weight, .label_smoothing = class_options(o).label_smoothing}); });
+         return reduced(o, [&]<reduction By>() {
+           return nn::cross_entropy<By>(
+               x[0], x[1], {.weight = class_options(o).weight, .label_smoothing = class_options(o).label_smoothing});
+         });
        }},
-      {"cosine_embedding_loss", roll_cosine,
-       [](call s) { return by_batch(s, at::cosine_embedding_loss(s.x[0], s.x[1], s.x[2].detach(), s.option("margin", 0.0), in_libtorch(s))); }, of_terms, {},
+      {"cosine_embedding_loss",
+       roll_cosine,
+       [](call s) {
+         return by_batch(
+             s, at::cosine_embedding_loss(s.x[0], s.x[1], s.x[2].detach(), s.option("margin", 0.0), in_libtorch(s)));
+       },
+       of_terms,
+       {},
        [](const layer_case&, std::size_t operand, const at::Tensor& x) {  // rows of zeros have no angle
          return operand < 2 ? x + 1.125 : signs_of(x);
        },
        [](const json& o, const boxes& x) {
-         return reduced(o, [&]<reduction By>() { return nn::cosine_embedding_loss<By>(x[0], x[1], x[2], {.margin = o.value("margin", 0.0)}); });
+         return reduced(o, [&]<reduction By>() {
+           return nn::cosine_embedding_loss<By>(x[0], x[1], x[2], {.margin = o.value("margin", 0.0)});
+         });
        }},
   };
 }

@@ -1,5 +1,5 @@
-// Rolls changes of layout and holds their plans, and their exchanges of LibTorch tensors, against a serial oracle; rolls layers and holds
-// them against LibTorch's.
+// Rolls changes of layout and holds their plans, and their exchanges of LibTorch tensors, against a serial oracle;
+// rolls layers and holds them against LibTorch's.
 
 #include "plans.hpp"
 #include "roll.hpp"
@@ -30,7 +30,8 @@ constexpr const char* about =
     "  plans      who receives what from whom, costs and lower bounds, mirrored lists, and what values come to\n"
     "  exchanges  tensors of every element type, run on threads: elements, gradients, the pairing, bytes\n"
     "  devices    the same over NCCL, between devices that are threads of this process\n"
-    "  layers     layers under rolled options on tensors that lie anyhow, against LibTorch's: outputs, gradients, a step, buffers;\n"
+    "  layers     layers under rolled options on tensors that lie anyhow, against LibTorch's: outputs, gradients, a "
+    "step, buffers;\n"
     "             with --on-devices on such devices\n"
     "  orders     layers of every element, which run where their plan says so, with derivatives of every order\n"
     "A case that fails is made smaller and printed as a line that --case runs again.";
@@ -87,11 +88,13 @@ int try_one(const std::string& line) {
   }
 #ifdef FUZZ_EXCHANGES
   if (constexpr const char* orders = "orders "; line.rfind(orders, 0) == 0)
-    if (const auto c = parse_layer(line.substr(std::strlen(orders))); c && legal(*c)) return shown("orders", *c, judge_orders) ? 0 : 1;
+    if (const auto c = parse_layer(line.substr(std::strlen(orders))); c && legal(*c))
+      return shown("orders", *c, judge_orders) ? 0 : 1;
   long refused = 0;
   if (const auto c = parse_layer(line); c && legal(*c))
-    return std::max(shown("layer", *c, [&](const layer_case& l) { return judge_layer(l, refused); }) ? 0 : 1,
-                    shown("layer on devices", *c, [&](const layer_case& l) { return judge_layer_on_devices(l, refused); }) ? 0 : 1);
+    return std::max(
+        shown("layer", *c, [&](const layer_case& l) { return judge_layer(l, refused); }) ? 0 : 1,
+        shown("layer on devices", *c, [&](const layer_case& l) { return judge_layer_on_devices(l, refused); }) ? 0 : 1);
 #endif
   std::fprintf(stderr, "fuzz: this is no case, or one whose change is refused\n");
   return 2;
@@ -113,9 +116,11 @@ int try_lines(const std::string& path) {
 /// What a message says before its numbers: a smaller case must fail in the same way.
 std::string kind_of_failure(const std::string& why) { return why.substr(0, why.find(':')); }
 
-/// Judges `count` rolled cases beside those that are rightly refused; prints the first ones that fail, smaller. How many failed.
+/// Judges `count` rolled cases beside those that are rightly refused; prints the first ones that fail, smaller. How
+/// many failed.
 template <class Roll, class Parse, class Judge>
-int try_all(const std::string& what, long count, std::uint64_t seed, const Roll& roll, const Parse& parse, const Judge& judge, long& refused) {
+int try_all(const std::string& what, long count, std::uint64_t seed, const Roll& roll, const Parse& parse,
+            const Judge& judge, long& refused) {
   int failed = 0;
   const auto began = std::chrono::steady_clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count(); };
@@ -125,7 +130,8 @@ int try_all(const std::string& what, long count, std::uint64_t seed, const Roll&
     if (::isatty(STDERR_FILENO) != 0 && seconds() > shown_at + 0.5) {
       shown_at = seconds();
       const int done = static_cast<int>(40 * i / count);
-      std::fprintf(stderr, "\r%-16s [%.*s%*s] %ld of %ld", what.c_str(), done, "########################################", 40 - done, "", i, count);
+      std::fprintf(stderr, "\r%-16s [%.*s%*s] %ld of %ld", what.c_str(), done,
+                   "########################################", 40 - done, "", i, count);
     }
     dice d{seed * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(i) * 0xd1342543de82ef95u};
     const auto c = roll(d);
@@ -136,14 +142,16 @@ int try_all(const std::string& what, long count, std::uint64_t seed, const Roll&
     std::printf("%s %ld: %s\n  --case '%s'\n", what.c_str(), i, why.c_str(), text_of(c).c_str());
     std::fflush(stdout);
     const auto refused_before = refused;
-    const auto small = shrunk(c, [&](const auto& s) { return legal(s) && kind_of_failure(judged(s, judge)) == kind_of_failure(why); });
+    const auto small =
+        shrunk(c, [&](const auto& s) { return legal(s) && kind_of_failure(judged(s, judge)) == kind_of_failure(why); });
     refused = refused_before;  // what shrinking tries is no case of the list
     std::printf("  smaller: %s\n  --case '%s'\n", judged(small, judge).c_str(), text_of(small).c_str());
     std::fflush(stdout);
   }
   if (shown_at > 0) std::fprintf(stderr, "\r\33[K");
   if (failed == 0 && i - refused < count) failed = 1;  // nearly all are refused: little is tried
-  std::printf("%ld %s and %ld refused, seed %llu, %d failed, %.1f s\n", i - refused, what.c_str(), refused, static_cast<unsigned long long>(seed), failed, seconds());
+  std::printf("%ld %s and %ld refused, seed %llu, %d failed, %.1f s\n", i - refused, what.c_str(), refused,
+              static_cast<unsigned long long>(seed), failed, seconds());
   std::fflush(stdout);
   return failed;
 }
@@ -166,14 +174,19 @@ int try_orders(const std::string& only, long count, std::uint64_t seed) {
         const std::string why = judged(*c, judge_orders);
         if (why.empty()) continue;
         ++of_layer;
-        std::printf("%s %ld of %s: %s\n  --case 'orders %s'\n", layer.c_str(), i, tessera::name_of(static_cast<tessera::element>(e)), why.c_str(), text_of(*c).c_str());
-        const auto small = shrunk(*c, [&](const auto& s) { return legal(s) && kind_of_failure(judged(s, judge_orders)) == kind_of_failure(why); });
-        std::printf("  smaller: %s\n  --case 'orders %s'\n", judged(small, judge_orders).c_str(), text_of(small).c_str());
+        std::printf("%s %ld of %s: %s\n  --case 'orders %s'\n", layer.c_str(), i,
+                    tessera::name_of(static_cast<tessera::element>(e)), why.c_str(), text_of(*c).c_str());
+        const auto small = shrunk(*c, [&](const auto& s) {
+          return legal(s) && kind_of_failure(judged(s, judge_orders)) == kind_of_failure(why);
+        });
+        std::printf("  smaller: %s\n  --case 'orders %s'\n", judged(small, judge_orders).c_str(),
+                    text_of(small).c_str());
         std::fflush(stdout);
       }
     failed += of_layer;
   }
-  std::printf("%ld layers of every element, derivatives of every order, seed %llu, %d failed, %.1f s\n", tried, static_cast<unsigned long long>(seed), failed,
+  std::printf("%ld layers of every element, derivatives of every order, seed %llu, %d failed, %.1f s\n", tried,
+              static_cast<unsigned long long>(seed), failed,
               std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
   return failed;
 }
@@ -181,9 +194,11 @@ int try_orders(const std::string& only, long count, std::uint64_t seed) {
 
 /// The same of changes of layout.
 template <class Judge>
-int try_changes(const char* what, long count, std::uint64_t seed, const limits& most, const std::vector<std::string>& elements, const Judge& judge) {
+int try_changes(const char* what, long count, std::uint64_t seed, const limits& most,
+                const std::vector<std::string>& elements, const Judge& judge) {
   long refused = 0;
-  return try_all(what, count, seed, [&](dice& d) { return roll_case(d, most, elements); }, parse, with_combines(judge), refused);
+  return try_all(
+      what, count, seed, [&](dice& d) { return roll_case(d, most, elements); }, parse, with_combines(judge), refused);
 }
 
 #ifdef FUZZ_EXCHANGES
@@ -195,7 +210,9 @@ int try_layers(const std::string& only, long count, std::uint64_t seed, bool on_
     if (!only.empty() && only != layer) continue;
     long refused = 0;
     failed += try_all(
-        layer + where, count, seed, [&](dice& d) { return roll_layer(layer, d); }, parse_layer, [&](const layer_case& c) { return on_devices ? judge_layer_on_devices(c, refused) : judge_layer(c, refused); }, refused);
+        layer + where, count, seed, [&](dice& d) { return roll_layer(layer, d); }, parse_layer,
+        [&](const layer_case& c) { return on_devices ? judge_layer_on_devices(c, refused) : judge_layer(c, refused); },
+        refused);
   }
   return failed;
 }
@@ -211,7 +228,8 @@ int main(int argc, char** argv) {
   long orders = 0;
   std::string layer;
   bool on_devices = false;
-  std::uint64_t seed = static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count()) % 1500000;
+  std::uint64_t seed =
+      static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count()) % 1500000;
   std::string line;
   std::string file;
   CLI::App app{about};
@@ -222,14 +240,24 @@ int main(int argc, char** argv) {
       ->capture_default_str()
       ->check(count)
       ->type_name("N");
-  app.add_option("--devices", devices, "how many exchanges over NCCL; none where there is no LibTorch")->capture_default_str()->check(count)->type_name("N");
-  app.add_option("--layers", layers, "how many cases of each layer; none where there is no LibTorch")->capture_default_str()->check(count)->type_name("N");
-  [[maybe_unused]] CLI::Option* const only = app.add_option("--layer", layer, "of this layer alone, and no plans and exchanges")->type_name("NAME");
+  app.add_option("--devices", devices, "how many exchanges over NCCL; none where there is no LibTorch")
+      ->capture_default_str()
+      ->check(count)
+      ->type_name("N");
+  app.add_option("--layers", layers, "how many cases of each layer; none where there is no LibTorch")
+      ->capture_default_str()
+      ->check(count)
+      ->type_name("N");
+  [[maybe_unused]] CLI::Option* const only =
+      app.add_option("--layer", layer, "of this layer alone, and no plans and exchanges")->type_name("NAME");
 #ifdef FUZZ_EXCHANGES
   only->check(CLI::IsMember(layer_names()));
 #endif
-  app.add_option("--orders", orders, "how many cases of each layer under every element, and nothing else")->check(count)->type_name("N");
-  app.add_flag("--on-devices", on_devices, "layers on devices that are threads of this process, and no plans and exchanges");
+  app.add_option("--orders", orders, "how many cases of each layer under every element, and nothing else")
+      ->check(count)
+      ->type_name("N");
+  app.add_flag("--on-devices", on_devices,
+               "layers on devices that are threads of this process, and no plans and exchanges");
   app.add_option("--seed", seed, "of the clock unless said")->type_name("S");
   app.add_option("--case", line, "only this one: a change as a plan and as an exchange, or a layer");
   app.add_option("--cases", file, "only these, a line each")->type_name("FILE");
@@ -246,7 +274,9 @@ int main(int argc, char** argv) {
   const bool changes = layer.empty() && !on_devices && orders == 0;
   if (changes) failed += try_changes("plans", plans, seed, {}, {"double"}, judge_plan);
 #ifdef FUZZ_EXCHANGES
-  if (changes) failed += try_changes("exchanges", exchanges, seed, {10, 200}, element_names(), [](const fuzz_case& c) { return judge_exchange(c); });
+  if (changes)
+    failed += try_changes("exchanges", exchanges, seed, {10, 200}, element_names(),
+                          [](const fuzz_case& c) { return judge_exchange(c); });
   if (changes) failed += try_changes("over NCCL", devices, seed, {6, 100}, element_names(), judge_on_devices);
   failed += orders > 0 ? try_orders(layer, orders, seed) : try_layers(layer, layers, seed, on_devices);
 #endif

@@ -1,5 +1,6 @@
 #pragma once
-// What judges of one layer share: the values of its operands, parameters and seeds, the boxes that workers have of them, and its program.
+// What judges of one layer share: the values of its operands, parameters and seeds, the boxes that workers have of
+// them, and its program.
 
 #include "boxes.hpp"
 #include "family.hpp"
@@ -64,7 +65,8 @@ inline std::vector<std::set<int>> terms_of(const meaning& m) {
 }
 
 /// The boxes of all workers of a world that mean a global tensor; terms of a sum are any that add up to it.
-inline tensors boxes_of(const layout& x, element e, const at::Tensor& global, int world, int memory, std::uint64_t salt) {
+inline tensors boxes_of(const layout& x, element e, const at::Tensor& global, int world, int memory,
+                        std::uint64_t salt) {
   const meaning m{x};
   const auto terms = terms_of(m);
   const auto other = [&](int n, int term) { return value_at(salt, n, term, kind_of_values::numbers) / 16; };
@@ -72,13 +74,15 @@ inline tensors boxes_of(const layout& x, element e, const at::Tensor& global, in
   const values v = dealt(m, [&](int n, int term) {
     const std::set<int>& held = terms[static_cast<std::size_t>(n)];
     if (term != *held.begin()) return other(n, term);
-    return std::accumulate(std::next(held.begin()), held.end(), all.data_ptr<double>()[n], [&](double rest, int one) { return rest - other(n, one); });
+    return std::accumulate(std::next(held.begin()), held.end(), all.data_ptr<double>()[n],
+                           [&](double rest, int one) { return rest - other(n, one); });
   });
   const nature of{tessera::detail::scalar_type(e)};
   tensors boxes;
   for (int r = 0; r < world; ++r) boxes.push_back(at::zeros(sizes_of(x, nullptr), of.type));
   for (std::size_t i = 0; i < m.holders.size(); ++i)
-    if (m.holders[i].holds) boxes[static_cast<std::size_t>(m.holders[i].rank)] = tensor_of(sizes_of(x, &m.holders[i]), of, memory, v[i], {});
+    if (m.holders[i].holds)
+      boxes[static_cast<std::size_t>(m.holders[i].rank)] = tensor_of(sizes_of(x, &m.holders[i]), of, memory, v[i], {});
   return boxes;
 }
 
@@ -115,13 +119,18 @@ inline std::vector<tensor<dyn>> called(const nn::dynamic_network& net, const std
   }
 }
 
-inline double largest(const at::Tensor& t) { return t.numel() == 0 ? 0 : t.abs().nan_to_num(0, 0, 0).max().item<double>(); }
+inline double largest(const at::Tensor& t) {
+  return t.numel() == 0 ? 0 : t.abs().nan_to_num(0, 0, 0).max().item<double>();
+}
 
-inline double epsilon_of(at::ScalarType t) { return t == at::kFloat ? 0x1p-23 : t == at::kHalf ? 0x1p-10 : t == at::kBFloat16 ? 0x1p-7 : 0x1p-52; }
+inline double epsilon_of(at::ScalarType t) {
+  return t == at::kFloat ? 0x1p-23 : t == at::kHalf ? 0x1p-10 : t == at::kBFloat16 ? 0x1p-7 : 0x1p-52;
+}
 
-/// Where boxes do not mean a tensor, as near as their element is: a double run is `exact`; what runs in float make of it says how many
-/// roundings there are.
-inline std::string apart(const layout& x, const tensors& boxes, const at::Tensor& exact, const tensors& in_float, double computed_in) {
+/// Where boxes do not mean a tensor, as near as their element is: a double run is `exact`; what runs in float make of
+/// it says how many roundings there are.
+inline std::string apart(const layout& x, const tensors& boxes, const at::Tensor& exact, const tensors& in_float,
+                         double computed_in) {
   const meaning m{x};
   values v(m.holders.size());
   at::ScalarType type = at::kDouble;

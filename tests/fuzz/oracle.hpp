@@ -1,6 +1,6 @@
 #pragma once
-// What a change of layout has to do, worked out number by number and one worker after the other. Of the engine it uses nothing:
-// layouts are values, and tests/support/oracle.hpp says what a dimension means.
+// What a change of layout has to do, worked out number by number and one worker after the other. Of the engine it uses
+// nothing: layouts are values, and tests/support/oracle.hpp says what a dimension means.
 
 #include "tests/support/oracle.hpp"
 
@@ -54,7 +54,8 @@ inline std::vector<holder> holders_of(const layout& x) {
     }
     all.push_back(std::move(w));
     int a = x.mesh.axes.count - 1;
-    for (; a >= 0 && ++at[static_cast<std::size_t>(a)] == x.mesh.axes[a].extent; --a) at[static_cast<std::size_t>(a)] = 0;
+    for (; a >= 0 && ++at[static_cast<std::size_t>(a)] == x.mesh.axes[a].extent; --a)
+      at[static_cast<std::size_t>(a)] = 0;
     if (a < 0) return all;
   }
 }
@@ -160,8 +161,8 @@ inline kind_of_values kind_for(const meaning& from, const meaning& to) {
   return from.with == combine::prod ? kind_of_values::signs : kind_of_values::numbers;
 }
 
-/// A term of an element: a small whole number, so that every element type holds what becomes of many of them; from 0 on for those
-/// without a sign.
+/// A term of an element: a small whole number, so that every element type holds what becomes of many of them; from 0 on
+/// for those without a sign.
 inline double value_at(std::uint64_t salt, int number, int term, kind_of_values kind, bool negative = true) {
   std::uint64_t z = (salt * 1000003u + static_cast<std::uint64_t>(number)) * 7919u + static_cast<std::uint64_t>(term);
   for (int i = 0; i < 2; ++i) z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u + 0x9e3779b97f4a7c15u;
@@ -196,14 +197,17 @@ inline std::vector<double> global_of(const meaning& m, const values& v, bool boo
   return all;
 }
 
-/// Where values do not mean a global tensor: every copy must be it, terms must combine to it, as `same(found, wanted)` has it.
+/// Where values do not mean a global tensor: every copy must be it, terms must combine to it, as `same(found, wanted)`
+/// has it.
 template <class Same = std::equal_to<>>
-std::string differs(const meaning& m, const values& v, const std::vector<double>& global, bool boolean = false, const Same& same = {}) {
+std::string differs(const meaning& m, const values& v, const std::vector<double>& global, bool boolean = false,
+                    const Same& same = {}) {
   std::map<std::vector<int>, std::vector<double>> sums;
   for (std::size_t i = 0; i < m.holders.size(); ++i) {
     const holder& w = m.holders[i];
     if (v[i].size() != w.numbers.size())
-      return "rank " + std::to_string(w.rank) + " ends with " + std::to_string(v[i].size()) + " elements instead of " + std::to_string(w.numbers.size());
+      return "rank " + std::to_string(w.rank) + " ends with " + std::to_string(v[i].size()) + " elements instead of " +
+             std::to_string(w.numbers.size());
     auto [found, is_new] = sums.try_emplace(m.group(w));
     if (is_new) found->second.assign(global.size(), neutral(m.with));
     for (std::size_t k = 0; k < v[i].size(); ++k) {

@@ -28,13 +28,16 @@ tensors boxes_of_any(const layout& x, const at::Tensor& global, int world, int m
     return all;
   }
   const at::Tensor parts = at::view_as_real(global).to(at::kDouble);
-  const tensors re = boxes_of(x, element::float64, parts.select(-1, 0), world, memory, salt), im = boxes_of(x, element::float64, parts.select(-1, 1), world, memory, salt + 1);
+  const tensors re = boxes_of(x, element::float64, parts.select(-1, 0), world, memory, salt),
+                im = boxes_of(x, element::float64, parts.select(-1, 1), world, memory, salt + 1);
   tensors all;
   for (std::size_t r = 0; r < re.size(); ++r) all.push_back(at::complex(re[r], im[r]).to(e));
   return all;
 }
 
-at::Tensor operand_of(const layer_case& c, std::size_t i) { return as_numbers_of(tessera::detail::scalar_type(c.operands[i].element), value_of_operand(c, i), c.salt + i); }
+at::Tensor operand_of(const layer_case& c, std::size_t i) {
+  return as_numbers_of(tessera::detail::scalar_type(c.operands[i].element), value_of_operand(c, i), c.salt + i);
+}
 at::Tensor state_of(const layer_case& c, const std::string& key, const std::vector<index_t>& sizes, at::ScalarType e) {
   return as_numbers_of(e, value_of_state(c, key, sizes), c.salt + 31);
 }
@@ -43,7 +46,8 @@ at::Tensor seed_of_result(const layer_case& c, std::size_t result, const layout&
   return at::isComplexType(e) ? at::complex(all, value_of_seed(c, result + 50, y)).to(e) : all.to(e);
 }
 /// What gradients are multiplied by before they are differentiated again.
-at::Tensor seed_of_gradient(const layer_case& c, const std::string& of, int order, const std::vector<index_t>& sizes, at::ScalarType e) {
+at::Tensor seed_of_gradient(const layer_case& c, const std::string& of, int order, const std::vector<index_t>& sizes,
+                            at::ScalarType e) {
   const auto salt = c.salt + std::hash<std::string>{}(of) % 1000 + static_cast<std::uint64_t>(order) * 100;
   return as_numbers_of(e, numbers_of(sizes, salt), salt);
 }
@@ -74,19 +78,22 @@ struct leaf {
     if (state) sizes = state->serial_sizes();
     at::Tensor whole = seed_of_gradient(c, name, order, sizes, e);
     if (state) whole = state->part_of(whole);
-    return boxes_of_any(where, whole, world, 0, c.salt + static_cast<std::uint64_t>(order))[static_cast<std::size_t>(rank)];
+    return boxes_of_any(where, whole, world, 0,
+                        c.salt + static_cast<std::uint64_t>(order))[static_cast<std::size_t>(rank)];
   }
 };
 
 std::string check_elements(const std::vector<tensor<dyn>>& y, const std::vector<element>& promised) {
   for (std::size_t k = 0; k < y.size(); ++k) {
     if (y[k].type() != promised[k]) return fmt::format("result {} is of another element than was planned", k);
-    if (y[k].local().scalar_type() != tessera::detail::scalar_type(promised[k])) return fmt::format("result {} has another element than it says", k);
+    if (y[k].local().scalar_type() != tessera::detail::scalar_type(promised[k]))
+      return fmt::format("result {} has another element than it says", k);
   }
   return {};
 }
 
-ran differentiated(const layer_case& c, const nn::program& p, const std::vector<element>& promised, const std::vector<tensors>& boxes, const std::shared_ptr<transport>& carrier) {
+ran differentiated(const layer_case& c, const nn::program& p, const std::vector<element>& promised,
+                   const std::vector<tensors>& boxes, const std::shared_ptr<transport>& carrier) {
   const family& f = family_of(c);
   const int rank = carrier->rank();
   const auto team = std::make_shared<team_state>(carrier, c.operands[0].layout.mesh);
@@ -112,7 +119,8 @@ ran differentiated(const layer_case& c, const nn::program& p, const std::vector<
     };
     net->each_parameter([&](const nn::parameter& w) {
       assign(w);
-      if (w.stored().local().requires_grad()) leaves.push_back({behind_the_number(w.key()), w.stored().layout(), w.stored().local(), w});
+      if (w.stored().local().requires_grad())
+        leaves.push_back({behind_the_number(w.key()), w.stored().layout(), w.stored().local(), w});
     });
     net->each_buffer(assign);
   }
@@ -132,7 +140,8 @@ ran differentiated(const layer_case& c, const nn::program& p, const std::vector<
     if (!y[k].local().requires_grad()) continue;
     const layout seeded = cotangent(y[k].layout());
     ends.push_back(y[k].local());
-    seeds.push_back(boxes_of_any(seeded, seed_of_result(c, k, seeded, y[k].local().scalar_type()), carrier->size(), 0, c.salt + 3)[static_cast<std::size_t>(rank)]);
+    seeds.push_back(boxes_of_any(seeded, seed_of_result(c, k, seeded, y[k].local().scalar_type()), carrier->size(), 0,
+                                 c.salt + 3)[static_cast<std::size_t>(rank)]);
   }
   tensors of;
   for (const leaf& one : leaves) of.push_back(one.local);
@@ -143,7 +152,9 @@ ran differentiated(const layer_case& c, const nn::program& p, const std::vector<
     for (std::size_t i = 0; i < leaves.size(); ++i) {
       const std::string serial = fmt::format("derivative {} of {}", order, leaves[i].name);
       const std::string name = leaves[i].state ? serial + " " + leaves[i].state->path() : serial;
-      s.pieces[name] = {team->place(cotangent(leaves[i].where)), found[i].defined() ? found[i].detach().clone() : at::zeros_like(of[i]), serial, leaves[i].state};
+      s.pieces[name] = {team->place(cotangent(leaves[i].where)),
+                        found[i].defined() ? found[i].detach().clone() : at::zeros_like(of[i]), serial,
+                        leaves[i].state};
       if (!found[i].defined() || !found[i].requires_grad()) continue;
       ends.push_back(found[i]);
       seeds.push_back(leaves[i].seed_for(c, order, rank, carrier->size()));
@@ -188,7 +199,8 @@ std::map<std::string, at::Tensor> of_libtorch(const layer_case& c, const ran& sp
       ends.clear();
       seeds.clear();
       for (std::size_t i = 0; i < leaves.size(); ++i) {
-        all[fmt::format("derivative {} of {}", order, names[i])] = found[i].defined() ? found[i].detach() : at::zeros_like(leaves[i]);
+        all[fmt::format("derivative {} of {}", order, names[i])] =
+            found[i].defined() ? found[i].detach() : at::zeros_like(leaves[i]);
         if (!found[i].defined() || !found[i].requires_grad()) continue;
         ends.push_back(found[i]);
         seeds.push_back(seed_of_gradient(c, names[i], order, leaves[i].sizes().vec(), leaves[i].scalar_type()));
@@ -204,8 +216,12 @@ std::string apart_of_any(const layout& x, const tensors& boxes, const at::Tensor
   if (!wanted.is_complex()) return apart(x, boxes, wanted, {}, near);
   for (const bool imaginary : {false, true}) {
     tensors parts;
-    for (const at::Tensor& one : boxes) parts.push_back(one.defined() ? at::view_as_real(one.resolve_conj()).select(-1, imaginary).contiguous() : one);
-    if (std::string why = apart(x, parts, at::view_as_real(wanted.resolve_conj()).select(-1, imaginary).contiguous(), {}, near); !why.empty()) return why;
+    for (const at::Tensor& one : boxes)
+      parts.push_back(one.defined() ? at::view_as_real(one.resolve_conj()).select(-1, imaginary).contiguous() : one);
+    if (std::string why =
+            apart(x, parts, at::view_as_real(wanted.resolve_conj()).select(-1, imaginary).contiguous(), {}, near);
+        !why.empty())
+      return why;
   }
   return {};
 }
@@ -243,7 +259,8 @@ std::string judge_orders(const layer_case& c) {
   for (const tensor_value& x : c.operands)
     for (int i = 0; i < x.layout.mesh.size(); ++i) world = std::max(world, x.layout.mesh.rank(x.layout.mesh.at(i)) + 1);
   std::vector<tensors> boxes;
-  for (std::size_t i = 0; i < c.operands.size(); ++i) boxes.push_back(boxes_of_any(c.operands[i].layout, operand_of(c, i), world, c.memory, c.salt + 7));
+  for (std::size_t i = 0; i < c.operands.size(); ++i)
+    boxes.push_back(boxes_of_any(c.operands[i].layout, operand_of(c, i), world, c.memory, c.salt + 7));
   const auto run = in_world(
       world,
       [&](const std::shared_ptr<transport>& carrier) {
@@ -271,7 +288,8 @@ std::string judge_orders(const layer_case& c) {
       const piece& mine = part.second;
       if (mine.serial != serial) continue;
       tensors all;
-      for (const auto& r : run.results) all.push_back(r->pieces.count(name) > 0 ? r->pieces.at(name).box : at::Tensor());
+      for (const auto& r : run.results)
+        all.push_back(r->pieces.count(name) > 0 ? r->pieces.at(name).box : at::Tensor());
       for (const ran* s : inside)
         if (s->pieces.count(name) == 0) return name + ": workers come to different ones";
       const at::Tensor wanted = mine.state ? mine.state->part_of(whole) : whole;

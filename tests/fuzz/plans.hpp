@@ -19,7 +19,9 @@ struct parcel {
   friend bool operator<(const parcel& a, const parcel& b) {
     return std::tie(a.from, a.to, a.numbers) < std::tie(b.from, b.to, b.numbers);
   }
-  friend bool operator==(const parcel& a, const parcel& b) { return a.from == b.from && a.to == b.to && a.numbers == b.numbers; }
+  friend bool operator==(const parcel& a, const parcel& b) {
+    return a.from == b.from && a.to == b.to && a.numbers == b.numbers;
+  }
 };
 
 inline parcel parcel_of(const message& m, const layout& x) {
@@ -27,17 +29,22 @@ inline parcel parcel_of(const message& m, const layout& x) {
   for (int d = 0; d < m.where.count; ++d) {
     std::vector<int> longer;
     for (int n : p.numbers)
-      for (index_t i = m.where[d].lo; i < m.where[d].hi; ++i) longer.push_back(n * static_cast<int>(x.dims[d].extent) + static_cast<int>(i));
+      for (index_t i = m.where[d].lo; i < m.where[d].hi; ++i)
+        longer.push_back(n * static_cast<int>(x.dims[d].extent) + static_cast<int>(i));
     p.numbers = std::move(longer);
   }
   return p;
 }
 
-/// Judges one Move or Fold. A Fold is read backwards: readers are those whose terms go away, servers those who get them.
+/// Judges one Move or Fold. A Fold is read backwards: readers are those whose terms go away, servers those who get
+/// them.
 class step_judge {
  public:
   step_judge(const step& s, int world)
-      : step_(s), world_(world), servers_{s.what == map::move ? s.from : s.to}, readers_{s.what == map::move ? s.to : s.from} {
+      : step_(s),
+        world_(world),
+        servers_{s.what == map::move ? s.from : s.to},
+        readers_{s.what == map::move ? s.to : s.from} {
     for (const meaning* side : {&servers_, &readers_}) {
       auto& place = side == &servers_ ? server_at_ : reader_at_;
       place.assign(static_cast<std::size_t>(world) + 1, -1);
@@ -76,14 +83,17 @@ class step_judge {
     std::vector<std::vector<double>> source(from.holders.size());
     for (std::size_t i = 0; i < source.size(); ++i) {
       source[i].assign(static_cast<std::size_t>(volume_of(from.of)), 0);
-      for (std::size_t k = 0; k < in[i].size(); ++k) source[i][static_cast<std::size_t>(from.holders[i].numbers[k])] = in[i][k];
+      for (std::size_t k = 0; k < in[i].size(); ++k)
+        source[i][static_cast<std::size_t>(from.holders[i].numbers[k])] = in[i][k];
     }
-    std::vector<std::vector<double>> target(to.holders.size(),
-                                            std::vector<double>(static_cast<std::size_t>(volume_of(to.of)), neutral(step_.with)));
+    std::vector<std::vector<double>> target(
+        to.holders.size(), std::vector<double>(static_cast<std::size_t>(volume_of(to.of)), neutral(step_.with)));
     for (const parcel& p : got_)
       for (int n : p.numbers) {
-        const double v = source[static_cast<std::size_t>(from_at[static_cast<std::size_t>(p.from)])][static_cast<std::size_t>(n)];
-        double& sum = target[static_cast<std::size_t>(to_at[static_cast<std::size_t>(p.to)])][static_cast<std::size_t>(n)];
+        const double v =
+            source[static_cast<std::size_t>(from_at[static_cast<std::size_t>(p.from)])][static_cast<std::size_t>(n)];
+        double& sum =
+            target[static_cast<std::size_t>(to_at[static_cast<std::size_t>(p.to)])][static_cast<std::size_t>(n)];
         sum = fold ? combined(sum, v, step_.with) : v;
       }
     values out(to.holders.size());
@@ -116,30 +126,35 @@ class step_judge {
       const holder& w = readers_.holders[i];
       int served = 0;
       for (int server : served_[i]) served += server >= 0;
-      if (served != static_cast<int>(w.numbers.size())) return says(w.rank, served, "messages of elements it does not hold, or lacks");
+      if (served != static_cast<int>(w.numbers.size()))
+        return says(w.rank, served, "messages of elements it does not hold, or lacks");
       for (int n : w.numbers) {
         const int server = served_[i][static_cast<std::size_t>(n)];
         if (server < 0) return says(w.rank, n, "is in no message");
-        if (!may_serve(server, w, n, aligned)) return says(w.rank, n, "is with the wrong rank " + std::to_string(server));
+        if (!may_serve(server, w, n, aligned))
+          return says(w.rank, n, "is with the wrong rank " + std::to_string(server));
       }
     }
     return {};
   }
 
-  // A reader has to do with itself where it can, else with the copy at its own coordinates; axes that only one mesh has leave
-  // a choice.
+  // A reader has to do with itself where it can, else with the copy at its own coordinates; axes that only one mesh has
+  // leave a choice.
   bool may_serve(int server, const holder& reader, int number, bool aligned) const {
     const int s = server_at_[static_cast<std::size_t>(server)];
     if (s < 0 || !holds_[static_cast<std::size_t>(s)][static_cast<std::size_t>(number)]) return false;
     const int own = server_at_[static_cast<std::size_t>(reader.rank)];
-    if (own >= 0 && holds_[static_cast<std::size_t>(own)][static_cast<std::size_t>(number)]) return server == reader.rank;
+    if (own >= 0 && holds_[static_cast<std::size_t>(own)][static_cast<std::size_t>(number)])
+      return server == reader.rank;
     const layout& x = servers_.of;
     const layout& y = readers_.of;
     for (int a = 0; a < x.roles.count; ++a) {
       if (x.roles[a].kind == role::cut || x.roles[a].kind == role::on) continue;
       const int b = aligned ? a : y.mesh.find(x.mesh.axes[a].name);
       if (b < 0 || y.mesh.axes[b].extent != x.mesh.axes[a].extent) continue;
-      if (servers_.holders[static_cast<std::size_t>(s)].at[static_cast<std::size_t>(a)] != reader.at[static_cast<std::size_t>(b)]) return false;
+      if (servers_.holders[static_cast<std::size_t>(s)].at[static_cast<std::size_t>(a)] !=
+          reader.at[static_cast<std::size_t>(b)])
+        return false;
     }
     return true;
   }
@@ -172,7 +187,8 @@ class step_judge {
     }
     for (const holder& w : readers_.holders) {
       const int own = server_at_[static_cast<std::size_t>(w.rank)];
-      for (int n : w.numbers) counted.lower_bound += own < 0 || !holds_[static_cast<std::size_t>(own)][static_cast<std::size_t>(n)];
+      for (int n : w.numbers)
+        counted.lower_bound += own < 0 || !holds_[static_cast<std::size_t>(own)][static_cast<std::size_t>(n)];
     }
     std::ostringstream s;
     const auto compare = [&](const char* what, index_t said, index_t is) {
@@ -188,7 +204,8 @@ class step_judge {
     return s.str();
   }
 
-  // A message is a box: for each dimension a run of what the reader holds, in what a server holds. Those with itself are none.
+  // A message is a box: for each dimension a run of what the reader holds, in what a server holds. Those with itself
+  // are none.
   index_t fewest_messages() const {
     index_t n = 0;
     for (const holder& w : readers_.holders) {
@@ -231,8 +248,10 @@ class step_judge {
   std::vector<std::vector<int>> served_;
 };
 
-/// Takes values through the plan of a change; says what is wrong with the plan, with a box between two steps, or with the result.
-inline std::string run_plan(const layout& from, const layout& to, int world, const meaning& begin, const meaning& end, values& v) {
+/// Takes values through the plan of a change; says what is wrong with the plan, with a box between two steps, or with
+/// the result.
+inline std::string run_plan(const layout& from, const layout& to, int world, const meaning& begin, const meaning& end,
+                            values& v) {
   const change c = change_between(from, to);
   const auto by_rank = [](const meaning& m, const values& all) {
     std::map<int, std::pair<std::vector<int>, std::vector<double>>> boxes;
@@ -286,9 +305,11 @@ inline std::string judge_plan(const fuzz_case& c) {
   const layout back_to = cotangent(c.from);
   const meaning seeded{back_from};
   const meaning gradient{back_to};
-  const values z = dealt(seeded, [&](int number, int term) { return value_at(c.salt + 1, number, term, kind_of_values::numbers); });
+  const values z =
+      dealt(seeded, [&](int number, int term) { return value_at(c.salt + 1, number, term, kind_of_values::numbers); });
   values g = z;
-  if (std::string why = run_plan(back_from, back_to, world, seeded, gradient, g); !why.empty()) return "adjoint: " + why;
+  if (std::string why = run_plan(back_from, back_to, world, seeded, gradient, g); !why.empty())
+    return "adjoint: " + why;
   if (std::string why = differs(gradient, g, fuzz::global_of(seeded, z)); !why.empty()) return "adjoint: " + why;
   if (fuzz::paired(to, y, z) != fuzz::paired(from, x, g)) return "<Fx, y> is not <x, F*y>";
   return {};

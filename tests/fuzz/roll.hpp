@@ -9,17 +9,19 @@
 
 namespace tessera::testing::fuzz {
 
-/// What is wrong with how the library takes the combines of a case: two ways in one layout are refused, and nothing else for that.
+/// What is wrong with how the library takes the combines of a case: two ways in one layout are refused, and nothing
+/// else for that.
 inline std::string judge_combines(const fuzz_case& c) {
   for (const layout* x : {&c.from, &c.to}) {
     const bool refused = check(*x).is(code::mixed_combines);
-    if (refused == one_combine(*x).has_value()) return refused ? "one combine is refused as two" : "terms of two combines are accepted";
+    if (refused == one_combine(*x).has_value())
+      return refused ? "one combine is refused as two" : "terms of two combines are accepted";
   }
   return {};
 }
 
-/// Whether a case means something: meshes, layouts and the change between them are accepted, and what becomes terms of `any` or
-/// `all` is no sum, which may be more than a truth. One whose combines are judged wrongly is worth a look.
+/// Whether a case means something: meshes, layouts and the change between them are accepted, and what becomes terms of
+/// `any` or `all` is no sum, which may be more than a truth. One whose combines are judged wrongly is worth a look.
 inline bool legal(const fuzz_case& c) {
   for (const layout* x : {&c.from, &c.to})
     if (!check(x->mesh).ok()) return false;
@@ -45,19 +47,16 @@ inline mesh_value roll_any_mesh(dice& d) {
   return m;
 }
 
-/// A mesh that has something to do with another: the same, a part of it, its axes in another order or elsewhere, or any.
+/// A mesh that has something to do with another: the same, a part of it, its axes in another order or elsewhere, or
+/// any.
 inline mesh_value roll_second_mesh(dice& d, const mesh_value& first) {
   mesh_value m = first;
   const int a = d.roll(0, m.axes.count - 1);
   switch (d.roll(0, 9)) {
     case 0: return roll_any_mesh(d);
     case 1: return without_axis(m, a, d.roll(0, m.axes[a].extent - 1));
-    case 2:
-      std::swap(m.axes[a], m.axes[0]);
-      return d.once_in(2) ? m : row_major(m, d.roll(0, 2));
-    case 3:
-      m.axes[a].extent = d.roll(1, m.axes[a].extent);
-      return m;
+    case 2: std::swap(m.axes[a], m.axes[0]); return d.once_in(2) ? m : row_major(m, d.roll(0, 2));
+    case 3: m.axes[a].extent = d.roll(1, m.axes[a].extent); return m;
     case 4: return row_major(m, d.roll(0, 2));
     default: return m;
   }
@@ -84,7 +83,8 @@ inline void roll_window(dice& d, layout& x, int dim) {
   if (check(y).ok()) x = y;
 }
 
-inline layout roll_side(dice& d, const mesh_value& mesh, const static_vector<index_t, max_dimensions>& extents, bool source) {
+inline layout roll_side(dice& d, const mesh_value& mesh, const static_vector<index_t, max_dimensions>& extents,
+                        bool source) {
   layout x = roll_layout(d, mesh, extents, {true, true, true, true});
   for (int a = 0; a < x.roles.count; ++a)
     if (d.once_in(x.roles[a].kind == role::cut ? 8 : 3)) x.set_meaning(a, {});
@@ -108,7 +108,8 @@ inline fuzz_case roll_case(dice& d, const limits& most, const std::vector<std::s
     const auto extents = roll_extents(d, 4, d.once_in(3) ? 12 : d.once_in(8) ? 60 : 6);
     index_t volume = 1;
     for (index_t n : extents) volume *= n;
-    if (volume > most.volume || ((extents.empty() || volume == 0) && !d.once_in(4))) continue;  // numbers and nothing are few cases
+    // numbers and nothing are few cases
+    if (volume > most.volume || ((extents.empty() || volume == 0) && !d.once_in(4))) continue;
     const mesh_value mesh = roll_any_mesh(d);
     fuzz_case c;
     c.from = roll_side(d, mesh, extents, true);

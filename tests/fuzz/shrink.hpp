@@ -1,6 +1,6 @@
 #pragma once
-// Makes a case that fails smaller, one thing at a time, while it still fails: one of any kind that says its layouts (`layouts_of`) and
-// what else there is to make simpler (`each_simpler_option`).
+// Makes a case that fails smaller, one thing at a time, while it still fails: one of any kind that says its layouts
+// (`layouts_of`) and what else there is to make simpler (`each_simpler_option`).
 
 #include "fuzz_case.hpp"
 
@@ -93,13 +93,17 @@ void each_simpler_layout(const Case& c, const With& with) {
   each(all, [](layout& x) { x.mesh = row_major(x.mesh, 0); });
   for (const layout* one : now)
     for (index_t first : below(one->mesh.first, 0))
-      each([&](const layout& x) { return x.mesh.first > first; }, [&](layout& x) { x.mesh = row_major(x.mesh, static_cast<int>(first)); });
+      each([&](const layout& x) { return x.mesh.first > first; },
+           [&](layout& x) { x.mesh = row_major(x.mesh, static_cast<int>(first)); });
   for (const text& name : names) {
-    const auto extent = [&](const layout& x) { return x.mesh.find(name) >= 0 ? x.mesh.axes[x.mesh.find(name)].extent : 1; };
+    const auto extent = [&](const layout& x) {
+      return x.mesh.find(name) >= 0 ? x.mesh.axes[x.mesh.find(name)].extent : 1;
+    };
     int most = 1;
     for (const layout* x : now) most = std::max(most, extent(*x));
     for (index_t n : below(most, 1))
-      each([&](const layout& x) { return extent(x) > n; }, [&](layout& x) { set_axis_extent(x, x.mesh.find(name), static_cast<int>(n)); });
+      each([&](const layout& x) { return extent(x) > n; },
+           [&](layout& x) { set_axis_extent(x, x.mesh.find(name), static_cast<int>(n)); });
   }
   for (int d = 0; d < most_dims; ++d) {
     index_t most = 0;
@@ -114,9 +118,7 @@ void each_simpler_layout(const Case& c, const With& with) {
   }
   for (std::size_t i = 0; i < count; ++i) {
     const layout& x = *now[i];
-    const auto here = [&](auto&& change) {
-      with([&](Case& s) { change(*layouts_of(s)[i]); });
-    };
+    const auto here = [&](auto&& change) { with([&](Case& s) { change(*layouts_of(s)[i]); }); };
     for (int d = 0; d < x.dims.count; ++d) {
       const auto dim = [&](auto&& change) {
         here([&](layout& s) {
@@ -167,7 +169,8 @@ void each_simpler_layout(const Case& c, const With& with) {
 
 }  // namespace detail
 
-/// The smallest case that still fails: everything that is simpler in one thing does not. `fails` refuses what has no meaning.
+/// The smallest case that still fails: everything that is simpler in one thing does not. `fails` refuses what has no
+/// meaning.
 template <class Case, class Fails>
 Case shrunk(Case c, Fails&& fails, int most_tries = 5000) {
   for (bool smaller = true; smaller && most_tries > 0;) {

@@ -11,7 +11,8 @@
 
 namespace tessera::testing {
 
-/// Memory of the host that its device reads and writes, handed out once: to take or give back such memory may wait for the device.
+/// Memory of the host that its device reads and writes, handed out once: to take or give back such memory may wait for
+/// the device.
 class pinned_memory {
  public:
   explicit pinned_memory(index_t bytes) : left_(bytes) {
@@ -36,13 +37,16 @@ class pinned_memory {
   index_t left_;
 };
 
-/// Copies are the device's, a row at a time; terms are combined by the host, in the order of the stream. Of one worker, for as long as a test.
+/// Copies are the device's, a row at a time; terms are combined by the host, in the order of the stream. Of one worker,
+/// for as long as a test.
 class bare_boxes final : public device_boxes {
  public:
   int kind() const override { return 1; }
   cudaStream_t current() const override { return nullptr; }
 
-  void copy(const region& from, const region& to, cudaStream_t on) override { copy_by(cudaMemcpyDeviceToDevice, from, to, on); }
+  void copy(const region& from, const region& to, cudaStream_t on) override {
+    copy_by(cudaMemcpyDeviceToDevice, from, to, on);
+  }
 
   void combine_terms(std::span<const region> terms, const region& to, combine with, cudaStream_t on) override {
     call& c = calls_.emplace_back();
@@ -53,7 +57,8 @@ class bare_boxes final : public device_boxes {
     }
     const region sum = to.packed_at(host_.take(to.bytes()));
     c.boxes.push_back(sum);
-    detail::insist(cudaLaunchHostFunc(on, [](void* of) { static_cast<const call*>(of)->run(); }, &c), "combining terms");
+    detail::insist(
+        cudaLaunchHostFunc(on, [](void* of) { static_cast<const call*>(of)->run(); }, &c), "combining terms");
     copy_by(cudaMemcpyHostToDevice, sum, to, on);
   }
 
@@ -87,7 +92,9 @@ class bare_boxes final : public device_boxes {
     const auto n = static_cast<std::size_t>(rows.length());
     std::byte* at[]{from.data, to.data};
     rows.each(at, size, [&] {
-      if (n > 0) detail::insist(cudaMemcpy2DAsync(at[1], pitch(1), at[0], pitch(0), static_cast<std::size_t>(size), n, how, on), "copying");
+      if (n > 0)
+        detail::insist(cudaMemcpy2DAsync(at[1], pitch(1), at[0], pitch(0), static_cast<std::size_t>(size), n, how, on),
+                       "copying");
     });
   }
 

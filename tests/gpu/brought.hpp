@@ -1,5 +1,6 @@
 #pragma once
-// Exchanges of tensors of the host, which are brought to a device and back: what is tried of all transports may so be tried between devices.
+// Exchanges of tensors of the host, which are brought to a device and back: what is tried of all transports may so be
+// tried between devices.
 
 #include <tessera/comm/nccl/nccl_exchange.hpp>
 
@@ -14,10 +15,12 @@ struct brought_call final : exchange_call {
   std::optional<in_flight> there;
 };
 
-/// An exchange of tensors of the host by one between devices. What lies between the elements is brought along, so that a device which writes there is seen.
+/// An exchange of tensors of the host by one between devices. What lies between the elements is brought along, so that
+/// a device which writes there is seen.
 class brought_exchange final : public bound_exchange {
  public:
-  brought_exchange(exchange_plan plan, nccl_transport& carrier, std::shared_ptr<bound_exchange> between, cudaStream_t on, std::shared_ptr<const void> held)
+  brought_exchange(exchange_plan plan, nccl_transport& carrier, std::shared_ptr<bound_exchange> between,
+                   cudaStream_t on, std::shared_ptr<const void> held)
       : bound_exchange(std::move(plan), std::move(held)), carrier_(carrier), between_(std::move(between)), on_(on) {}
 
  private:
@@ -75,7 +78,8 @@ class brought_exchange final : public bound_exchange {
 /// Carries tensors of the host over NCCL, on their way on devices.
 class brought_transport final : public device_transport {
  public:
-  brought_transport(std::shared_ptr<nccl_transport> between, cudaStream_t on) : device_transport(between), between_(std::move(between)), on_(on) {}
+  brought_transport(std::shared_ptr<nccl_transport> between, cudaStream_t on)
+      : device_transport(between), between_(std::move(between)), on_(on) {}
 
   transport_traits traits() const override { return {"brought to devices", false}; }
   transport& host() override { return between_->host(); }

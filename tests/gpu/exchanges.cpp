@@ -1,5 +1,5 @@
-// What must hold on every transport, between devices: of threads with one each, or, under a launcher, of processes, which may be more than the devices.
-// Without a device it says so and is skipped.
+// What must hold on every transport, between devices: of threads with one each, or, under a launcher, of processes,
+// which may be more than the devices. Without a device it says so and is skipped.
 
 #include "bare_boxes.hpp"
 #include "brought.hpp"
@@ -22,7 +22,8 @@ namespace {
 
 constexpr int skipped = 77;
 
-/// What is wrong with exchanges of a worker whose boxes these are, one after the other and, unless its host waits in them, several at a time.
+/// What is wrong with exchanges of a worker whose boxes these are, one after the other and, unless its host waits in
+/// them, several at a time.
 std::string wrong_with(const std::shared_ptr<transport>& host, const std::shared_ptr<device_boxes>& boxes, bool waits) {
   std::string wrong;
   for (const bool library_sums : {false, true}) {

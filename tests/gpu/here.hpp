@@ -1,5 +1,6 @@
 #pragma once
-// The devices that a program finds, and LibTorch on them: those of the computer, or of the machine of none where it is linked with that.
+// The devices that a program finds, and LibTorch on them: those of the computer, or of the machine of none where it is
+// linked with that.
 
 #include <tessera/comm/environment.hpp>
 #include <tessera/tensor/torch_boxes.hpp>
@@ -24,7 +25,8 @@ inline int devices_seen() {
   return cudaGetDeviceCount(&n) == cudaSuccess ? n : 0;
 }
 
-/// NCCL lets workers share a device that seem to be on several hosts: so do processes that are more than the devices of their machine.
+/// NCCL lets workers share a device that seem to be on several hosts: so do processes that are more than the devices of
+/// their machine.
 inline void share_devices(const launch_environment& launched) {
   if (launched.local_world > devices_seen()) setenv("NCCL_HOSTID", fmt::format("rank {}", launched.rank).c_str(), 1);
 }
@@ -38,7 +40,8 @@ class devices_here {
 
   static std::optional<c10::DeviceType> torch_kind() { return torch_device(0).type(); }
   static std::string why_without_torch() { return {}; }
-  /// Whether the host waits for the device in what LibTorch computes there, so that its worker goes on with no other call.
+  /// Whether the host waits for the device in what LibTorch computes there, so that its worker goes on with no other
+  /// call.
   static constexpr bool torch_waits = true;
 
   static constexpr bool are_none = true;
@@ -51,14 +54,17 @@ class devices_here {
 
 #else
 
-/// The devices that this process sees. What LibTorch computes with there is a library of its own, which finds those of the toolkit or does not.
+/// The devices that this process sees. What LibTorch computes with there is a library of its own, which finds those of
+/// the toolkit or does not.
 class devices_here {
  public:
   explicit devices_here(int /*for_threads*/ = 4) {
     if (devices_seen() > 0 && dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr) why_ = dlerror();
   }
 
-  std::optional<c10::DeviceType> torch_kind() const { return why_.empty() ? std::optional(c10::DeviceType::CUDA) : std::nullopt; }
+  std::optional<c10::DeviceType> torch_kind() const {
+    return why_.empty() ? std::optional(c10::DeviceType::CUDA) : std::nullopt;
+  }
   const std::string& why_without_torch() const { return why_; }
   static constexpr bool torch_waits = false;
 

@@ -1,5 +1,6 @@
-// A network on the devices of this machine comes to what it comes to on the host: through the hosts, in threads or processes that may share a device;
-// over NCCL, in threads with one each or in processes. Without a device it says so and is skipped.
+// A network on the devices of this machine comes to what it comes to on the host: through the hosts, in threads or
+// processes that may share a device; over NCCL, in threads with one each or in processes. Without a device it says so
+// and is skipped.
 
 #include "here.hpp"
 
@@ -12,8 +13,8 @@
 
 #include <ATen/Parallel.h>
 
-#include <mutex>
 #include <unistd.h>
+#include <mutex>
 
 using namespace tessera;
 using namespace tessera::testing;
@@ -23,7 +24,8 @@ namespace {
 constexpr int skipped = 77;
 
 /// What goes wrong where the workers of a launch with these options train the network, beside those of the host.
-std::string differs(int argc, char** argv, const launch_options& options, const nn::state_dict& host, const std::string& file) {
+std::string differs(int argc, char** argv, const launch_options& options, const nn::state_dict& host,
+                    const std::string& file) {
   std::string wrong;
   std::mutex one_at_a_time;
   const int status = launch<ship>(argc, argv, options, [&](team<ship>& t) {
@@ -43,7 +45,8 @@ int main(int argc, char** argv) {
   const launch_environment launched = read_environment();
   const auto kind = devices.torch_kind();
   if (devices_seen() == 0 || !kind) {
-    if (launched.rank == 0) fmt::print("skipped: {}\n", kind ? "this machine has no device" : devices.why_without_torch());
+    if (launched.rank == 0)
+      fmt::print("skipped: {}\n", kind ? "this machine has no device" : devices.why_without_torch());
     return skipped;
   }
   at::set_num_threads(1);
@@ -54,11 +57,12 @@ int main(int argc, char** argv) {
   launch_options options;
   options.time_limit = std::chrono::seconds{100};
   std::mutex first;
-  if (const int status = launch<ship>(argc, argv, options, [&](team<ship>& t) {
-        nn::state_dict mine = trained(t, at::kCPU, file);
-        const std::scoped_lock now(first);
-        if (host.empty()) host = std::move(mine);
-      });
+  if (const int status = launch<ship>(argc, argv, options,
+                                      [&](team<ship>& t) {
+                                        nn::state_dict mine = trained(t, at::kCPU, file);
+                                        const std::scoped_lock now(first);
+                                        if (host.empty()) host = std::move(mine);
+                                      });
       status != 0)
     return status;
   const bool has_one_each = launched.by != launcher::none || devices_seen() >= ship::value.size();
@@ -70,7 +74,8 @@ int main(int argc, char** argv) {
       options.checked = checked;
       const std::string wrong = differs(argc, argv, options, host, file);
       if (!wrong.empty()) {
-        fmt::print(stderr, "worker {}, {}{}: {}\n", launched.rank, by_nccl ? "over NCCL" : "through the hosts", checked ? ", checked" : "", wrong);
+        fmt::print(stderr, "worker {}, {}{}: {}\n", launched.rank, by_nccl ? "over NCCL" : "through the hosts",
+                   checked ? ", checked" : "", wrong);
         return 1;
       }
       ++tried;

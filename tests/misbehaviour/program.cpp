@@ -1,5 +1,5 @@
-// Workers that misbehave as the first argument says; check.py sees how it ends, in threads and under mpirun. Three more say in the course of
-// what: FAULT VERB forward|backward begun|before.
+// Workers that misbehave as the first argument says; check.py sees how it ends, in threads and under mpirun. Three more
+// say in the course of what: FAULT VERB forward|backward begun|before.
 #include "verbs.hpp"
 
 #include <tessera/comm/environment.hpp>
@@ -46,7 +46,8 @@ void move_one(ts::team_state& state, const ts::layout& from, const ts::layout& t
 
 /// An exchange of many numbers; all workers bind it.
 std::shared_ptr<ts::bound_exchange> many(ts::team_state& state) {
-  return state.bound(ts::step{ts::map::move, numbers({ts::role::cut}, 300'000), numbers({}, 300'000), ts::combine::sum}, ts::element::float64);
+  return state.bound(ts::step{ts::map::move, numbers({ts::role::cut}, 300'000), numbers({}, 300'000), ts::combine::sum},
+                     ts::element::float64);
 }
 
 ts::region memory(std::vector<double>& at) {
@@ -72,7 +73,9 @@ void give_up(ts::team_state& state) {
 
 /// Ends a sum on the first worker, which comes late and then waits for a term of the second one, which never comes.
 void add_late(ts::team_state& state) {
-  const auto e = state.bound(ts::step{ts::map::fold, numbers({ts::role::partial}, 3000), held_by(0, 3000), ts::combine::sum}, ts::element::float64);
+  const auto e =
+      state.bound(ts::step{ts::map::fold, numbers({ts::role::partial}, 3000), held_by(0, 3000), ts::combine::sum},
+                  ts::element::float64);
   std::vector<double> in(3000);
   std::vector<double> out(state.rank() == 0 ? 3000 : 0);
   if (state.rank() == 1) get_stuck();
@@ -82,7 +85,8 @@ void add_late(ts::team_state& state) {
 
 /// Ends the second of two sums, whose terms over MPI travel in pieces; some worker gives up the first one.
 void add_twice(ts::team_state& state, bool gives_up) {
-  const ts::step sum{ts::map::fold, numbers({ts::role::partial}, 1'500'000), numbers({ts::role::cut}, 1'500'000), ts::combine::sum};
+  const ts::step sum{ts::map::fold, numbers({ts::role::partial}, 1'500'000), numbers({ts::role::cut}, 1'500'000),
+                     ts::combine::sum};
   const auto e = state.bound(sum, ts::element::float64);
   std::vector<double> in(1'500'000);
   std::vector<double> out(500'000);
@@ -94,8 +98,8 @@ void add_twice(ts::team_state& state, bool gives_up) {
   if (first) first->finish();
 }
 
-/// The second worker ends a sum on the first and then sends to the third, which receives before it gives its term; the first one, which begins the sum
-/// at once, waits for that term, or for another call of the third.
+/// The second worker ends a sum on the first and then sends to the third, which receives before it gives its term; the
+/// first one, which begins the sum at once, waits for that term, or for another call of the third.
 void add_in_a_ring(ts::team_state& state, ts::index_t n, bool waits_elsewhere) {
   const auto bound = [&](ts::map what, const ts::layout& from, const ts::layout& to) {
     return state.bound(ts::step{what, from, to, ts::combine::sum}, ts::element::float64);
@@ -156,7 +160,8 @@ void commit(const std::string& fault) {
 /// The second worker commits a fault before it begins a verb, or between its beginning and its end.
 void misbehave_in(ts::team_state& state, const std::string& fault, const std::string& verb, bool backward, bool begun) {
   const auto [from, to] = verb_named(verb, state.mesh());
-  const auto plan = from.roles[0].kind == ts::role::partial || from.dims[0].kind == ts::cover::pending ? ts::map::fold : ts::map::move;
+  const auto plan = from.roles[0].kind == ts::role::partial || from.dims[0].kind == ts::cover::pending ? ts::map::fold
+                                                                                                       : ts::map::move;
   const ts::purpose why = backward ? ts::purpose::backward : ts::purpose::forward;
   const auto e = state.bound(ts::step{plan, from, to, ts::combine::sum}, ts::element::float64, {.why = why});
   const auto boxed = [](std::vector<double>& at, const auto& extents) {
@@ -184,16 +189,19 @@ int main(int argc, char** argv) {
   const std::string how = argc > 1 ? argv[1] : "well";
   ts::launch_options options;
   options.time_limit = std::chrono::seconds(20);
-  if (how.find("stuck") != std::string::npos || how == "stops" || how == "spins") options.time_limit = std::chrono::seconds(2);
+  if (how.find("stuck") != std::string::npos || how == "stops" || how == "spins")
+    options.time_limit = std::chrono::seconds(2);
   if (how == "for ever") options.time_limit = std::chrono::seconds::max();
   if (how == "no time") options.time_limit = std::chrono::seconds(0);
   if (ts::shares_memory(options)) ts::node_heap::of_process().open();  // then large boxes are read where they lie
-  std::shared_ptr<ts::team_state> kept;  // longer than the launch
+  std::shared_ptr<ts::team_state> kept;                                // longer than the launch
   const auto program = [&](ts::team<grid>& team) {
     ts::team_state& state = *team.state();
     const int me = team.rank();
     state.agree(1);
-    if (argc > 4) return misbehave_in(state, how, argv[2], argv[3] == std::string_view("backward"), argv[4] == std::string_view("begun"));
+    if (argc > 4)
+      return misbehave_in(state, how, argv[2], argv[3] == std::string_view("backward"),
+                          argv[4] == std::string_view("begun"));
     if (how == "well" || how == "for ever" || how == "no time" || how.starts_with("relaunches")) return;
     if (how == "outlives") {
       if (me == 0) kept = team.state();
@@ -205,7 +213,8 @@ int main(int argc, char** argv) {
       move_one(state, held_by((me + 1) % 3), held_by(me));
       return move_one(state, held_by(me), held_by((me + 2) % 3));
     }
-    if (how == "ring of a sum" || how == "ring beside a sum") return add_in_a_ring(state, 3000, how == "ring beside a sum");
+    if (how == "ring of a sum" || how == "ring beside a sum")
+      return add_in_a_ring(state, 3000, how == "ring beside a sum");
     if (how == "ring of a large sum") return add_in_a_ring(state, 1'500'000, false);  // over MPI it travels in pieces
     if (how == "gives up the first") return add_twice(state, me == 1);
     if (how == "stuck at the end") {
@@ -232,7 +241,10 @@ int main(int argc, char** argv) {
     if (me == 1) {
       if (how == "throws") throw std::runtime_error("out of paper");
       if (how == "gives up") give_up(state);
-      if (how == "goes on" || how == "ends silently") try { give_up(state); } catch (const std::exception&) {}
+      if (how == "goes on" || how == "ends silently") try {
+          give_up(state);
+        } catch (const std::exception&) {
+        }
       if (how == "ends silently") return;
       if (how == "leaves") return;
       if (how == "exits") std::exit(0);
@@ -241,7 +253,8 @@ int main(int argc, char** argv) {
       if (how == "disagrees") return state.agree(2);
       if (how == "other") return move_one(state, held_by(2), copied());
       if (how == "saves") return static_cast<void>(state.collect(1, "gathering a state dict"));
-      if (how == "launches") return static_cast<void>(ts::run_workers<grid>(argc, argv, options, [](ts::team<grid>&) {}));
+      if (how == "launches")
+        return static_cast<void>(ts::run_workers<grid>(argc, argv, options, [](ts::team<grid>&) {}));
       if (how == "stuck") get_stuck();
       if (how == "shares its team") {
         std::string met;

@@ -28,7 +28,8 @@ inline tessera::layout numbers(const tessera::mesh_value& mesh, tessera::axis_ro
 inline change_of_layout verb_named(std::string_view name, const tessera::mesh_value& mesh) {
   using tessera::role, tessera::verb;
   const auto all = [&](tessera::axis_role r, int dimension = 0) { return numbers(mesh, r, dimension); };
-  const tessera::layout copies = all({}), rows = all({role::cut}), columns = all({role::cut}, 1), terms = all({role::partial}), first = all(tessera::held_on(0));
+  const tessera::layout copies = all({}), rows = all({role::cut}), columns = all({role::cut}, 1),
+                        terms = all({role::partial}), first = all(tessera::held_on(0));
   tessera::layout dealt = rows;
   dealt.dims[0].balance(7);
   tessera::layout haloed = rows.halo(0, {3, 1, 1, 1, 1});

@@ -31,7 +31,8 @@ std::string refused_by(const F& f) {
   return "";
 }
 
-/// What a team on a Cartesian communicator gets wrong: coordinates, neighbours, and a ring of numbers that it sends itself.
+/// What a team on a Cartesian communicator gets wrong: coordinates, neighbours, and a ring of numbers that it sends
+/// itself.
 std::string wrong_on(MPI_Comm grid, const cartesian_workers& made) {
   int dims = 0, rank = 0;
   MPI_Cartdim_get(grid, &dims);
@@ -47,7 +48,8 @@ std::string wrong_on(MPI_Comm grid, const cartesian_workers& made) {
     for (const int steps : {-3, -1, 0, 1, 2}) {
       int before = 0, behind = 0;
       MPI_Cart_shift(grid, a, steps, &before, &behind);
-      if (steps != 0 && (made.neighbour(a, steps) != behind || made.neighbour(a, -steps) != before)) why += fmt::format("axis {} by {}: another neighbour; ", a, steps);
+      if (steps != 0 && (made.neighbour(a, steps) != behind || made.neighbour(a, -steps) != before))
+        why += fmt::format("axis {} by {}: another neighbour; ", a, steps);
     }
   }
   layout tiles;  // a table, cut by the first axis and the last
@@ -66,12 +68,15 @@ std::string wrong_on(MPI_Comm grid, const cartesian_workers& made) {
 
 }  // namespace
 
-TEST_CASE("a Cartesian communicator is a team: its ranks, coordinates and neighbours, rings and ends, reordered, of some processes") {
+TEST_CASE(
+    "a Cartesian communicator is a team: its ranks, coordinates and neighbours, rings and ends, reordered, of some "
+    "processes") {
   const boost::mpi::communicator world;
   prepare_worker();
   std::string why;
   const int n = world.size();
-  const std::vector<std::vector<int>> shapes = n == 4 ? std::vector<std::vector<int>>{{4}, {2, 2}, {1, 4}, {2, 1, 2}} : std::vector<std::vector<int>>{{n}, {1, n}, {n, 1}};
+  const std::vector<std::vector<int>> shapes = n == 4 ? std::vector<std::vector<int>>{{4}, {2, 2}, {1, 4}, {2, 1, 2}}
+                                                      : std::vector<std::vector<int>>{{n}, {1, n}, {n, 1}};
   const char* const names[]{"a", "b", "c"};
   for (const auto& extents : shapes)
     for (const int rings : {0, 1, 2}) {
@@ -100,7 +105,9 @@ TEST_CASE("a Cartesian communicator is a team: its ranks, coordinates and neighb
     why += wrong_on(grid.made, made);
     int before = 0, behind = 0;
     MPI_Cart_shift(grid.made, 1, 1, &before, &behind);
-    if (made.neighbour<east>() != behind || made.neighbour<east>(-1) != before || !made.is_ring<north>() || made.is_ring<east>()) why += "typed: another neighbour; ";
+    if (made.neighbour<east>() != behind || made.neighbour<east>(-1) != before || !made.is_ring<north>() ||
+        made.is_ring<east>())
+      why += "typed: another neighbour; ";
     if (!made.workers().inside()) why += "outside; ";
   }
   const bool right = everywhere(world, why.empty());
@@ -108,7 +115,9 @@ TEST_CASE("a Cartesian communicator is a team: its ranks, coordinates and neighb
   CHECK(right);
 }
 
-TEST_CASE("what is no Cartesian communicator, or another grid than the mesh, is refused on each process, and nothing is lost") {
+TEST_CASE(
+    "what is no Cartesian communicator, or another grid than the mesh, is refused on each process, and nothing is "
+    "lost") {
   const boost::mpi::communicator world;
   struct line : axis<3> {};
   struct other : axis<2> {};

@@ -28,10 +28,13 @@ TEST_CASE("a box with gaps is one message, however few of a kind MPI can count")
     const mpi_box packed(0, box.packed_at(nullptr), most);
     std::vector<index_t> came(right.size(), none);
     std::vector<index_t> back(tensor.size(), none);
-    MPI_Sendrecv(tensor.data() + described.offset / 8, described.count, described.type(), 0, 0, came.data(), packed.count, packed.type(), 0, 0, MPI_COMM_SELF, MPI_STATUS_IGNORE);
-    MPI_Sendrecv(came.data(), packed.count, packed.type(), 0, 0, back.data() + described.offset / 8, described.count, described.type(), 0, 0, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+    MPI_Sendrecv(tensor.data() + described.offset / 8, described.count, described.type(), 0, 0, came.data(),
+                 packed.count, packed.type(), 0, 0, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+    MPI_Sendrecv(came.data(), packed.count, packed.type(), 0, 0, back.data() + described.offset / 8, described.count,
+                 described.type(), 0, 0, MPI_COMM_SELF, MPI_STATUS_IGNORE);
     alike = alike && came == right;
-    for (std::size_t i = 0; i < back.size(); ++i) alike = alike && back[i] == (std::count(right.begin(), right.end(), tensor[i]) > 0 ? tensor[i] : none);
+    for (std::size_t i = 0; i < back.size(); ++i)
+      alike = alike && back[i] == (std::count(right.begin(), right.end(), tensor[i]) > 0 ? tensor[i] : none);
   }
   CHECK(everywhere(boost::mpi::communicator(), alike));
 }
@@ -44,12 +47,12 @@ TEST_CASE("every element moves and combines over MPI as it does between threads,
     for (const combine with : combines) {
       if (!check_combine(with, tessera::element_of<T>).ok()) continue;
       const std::vector<T> mine = folded<T>(*carrier, with);
-      const auto threads = in_world(ranks.size(), [&](const std::shared_ptr<transport>& c) {
-        return folded<T>(*c, with);
-      });
+      const auto threads =
+          in_world(ranks.size(), [&](const std::shared_ptr<transport>& c) { return folded<T>(*c, with); });
       for (std::size_t i = 0; i < mine.size(); ++i)
         if (!threads.well() || !same_bytes<T>(mine[i], threads.of(ranks.rank())[i]))
-          wrong += fmt::format("{} combine {} differs from threads; ", name_of(tessera::element_of<T>), static_cast<int>(with));
+          wrong += fmt::format("{} combine {} differs from threads; ", name_of(tessera::element_of<T>),
+                               static_cast<int>(with));
     }
   });
   const bool right = everywhere(ranks, wrong.empty());

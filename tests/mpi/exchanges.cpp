@@ -26,7 +26,8 @@ layout_pair roll_change(dice& d, int world) {
     const auto extents = roll_extents(d, 3, 6);
     const mesh_value first = roll_fitting(d, world);
     const mesh_value second = d.once_in(3) ? roll_fitting(d, world) : first;
-    layout_pair p{roll_layout(d, first, extents, {true, true, true, true}), roll_layout(d, second, extents, {d.once_in(2), true, true, false})};
+    layout_pair p{roll_layout(d, first, extents, {true, true, true, true}),
+                  roll_layout(d, second, extents, {d.once_in(2), true, true, false})};
     for (auto& dim : p.from.dims)
       if (dim.kind == cover::haloed) dim.kind = cover::pending;
     if (d.once_in(2)) {  // a source of tiles may go to a haloed target
@@ -44,7 +45,8 @@ struct both_ways {
   index_t bytes = 0;
 };
 
-both_ways there_and_back(const std::shared_ptr<transport>& carrier, const layout_pair& p, const shards& x, const shards& seed) {
+both_ways there_and_back(const std::shared_ptr<transport>& carrier, const layout_pair& p, const shards& x,
+                         const shards& seed) {
   const auto r = static_cast<std::size_t>(carrier->rank());
   const auto team = std::make_shared<team_state>(carrier, p.from.mesh);
   const at::Tensor leaf = stored_as(x.local[r], static_cast<int>(r + x.local.size()) % 4).set_requires_grad(true);
@@ -63,8 +65,10 @@ TEST_CASE("every element arrives over MPI where it does between threads, to the 
   const boost::mpi::communicator ranks;
   const caching_allocator::service memory(launch_options{});
   node_heap& heap = node_heap::of_process();
-  const mpi_options ways[]{
-      {}, {.most_tags = 1 << 20, .smallest_piece = 16}, {.heap = &heap}, {.smallest_piece = 16, .heap = &heap, .per_node = 2}};
+  const mpi_options ways[]{{},
+                           {.most_tags = 1 << 20, .smallest_piece = 16},
+                           {.heap = &heap},
+                           {.smallest_piece = 16, .heap = &heap, .per_node = 2}};
   std::vector<std::shared_ptr<transport>> carriers;
   for (const mpi_options& w : ways) carriers.push_back(std::make_shared<mpi_transport>(ranks, w));
   prepare_worker();
@@ -77,18 +81,23 @@ TEST_CASE("every element arrives over MPI where it does between threads, to the 
     const shards y = deal(cotangent(p.to), ranks.size(), numbers{f.salt + 1});
     const both_ways mine = there_and_back(carriers[static_cast<std::size_t>(round) % carriers.size()], p, x, y);
     const index_t moved = boost::mpi::all_reduce(ranks, mine.bytes, std::plus<index_t>());
-    const auto threads = on_workers(ranks.size(), [&](const std::shared_ptr<transport>& c) { return there_and_back(c, p, x, y); });
+    const auto threads =
+        on_workers(ranks.size(), [&](const std::shared_ptr<transport>& c) { return there_and_back(c, p, x, y); });
     std::string why = threads.errors();
     if (threads.well()) {
       std::vector<at::Tensor> all;
       for (const auto& r : threads.results) all.push_back(r->y);
       if (distance(p.to, all, x.global) > 1e-13) why += "elements off between threads; ";
-      if (!oracle::held(p.to, ranks.rank()).empty() && !same_bits(mine.y, threads.of(ranks.rank()).y)) why += "other bits than between threads; ";
-      if (!oracle::held(p.from, ranks.rank()).empty() && !same_bits(mine.gradient, threads.of(ranks.rank()).gradient)) why += "gradient of other bits; ";
-      const index_t planned = cost_of(change_between(p.from, p.to)).total + cost_of(change_between(cotangent(p.to), cotangent(p.from))).total;
+      if (!oracle::held(p.to, ranks.rank()).empty() && !same_bits(mine.y, threads.of(ranks.rank()).y))
+        why += "other bits than between threads; ";
+      if (!oracle::held(p.from, ranks.rank()).empty() && !same_bits(mine.gradient, threads.of(ranks.rank()).gradient))
+        why += "gradient of other bits; ";
+      const index_t planned = cost_of(change_between(p.from, p.to)).total +
+                              cost_of(change_between(cotangent(p.to), cotangent(p.from))).total;
       if (moved != 8 * planned) why += fmt::format("{} bytes instead of {}", moved, 8 * planned);
     }
-    if (!why.empty() && said.size() < 2000) said += fmt::format("seed {} round {}: {}\n  {}\n  {}\n", seed, round, why, shown(p.from), shown(p.to));
+    if (!why.empty() && said.size() < 2000)
+      said += fmt::format("seed {} round {}: {}\n  {}\n  {}\n", seed, round, why, shown(p.from), shown(p.to));
   }
   const bool right = everywhere(ranks, said.empty());
   INFO(said);
@@ -131,7 +140,8 @@ TEST_CASE("copies that an all_reduce leaves have the same bits on all ranks") {
   bool alike = true;
   for (const index_t i : {index_t{0}, index_t{1}, index_t{499}, index_t{999}}) {
     const index_t mine = bits[i].item<index_t>();
-    alike = alike && boost::mpi::all_reduce(ranks, mine, boost::mpi::minimum<index_t>()) == boost::mpi::all_reduce(ranks, mine, boost::mpi::maximum<index_t>());
+    alike = alike && boost::mpi::all_reduce(ranks, mine, boost::mpi::minimum<index_t>()) ==
+                         boost::mpi::all_reduce(ranks, mine, boost::mpi::maximum<index_t>());
   }
   const bool right = everywhere(ranks, alike && (y - x.global).abs().max().item<double>() < 1e-13);
   CHECK(right);
@@ -163,7 +173,8 @@ TEST_CASE("a team of part of the world leaves the others idle") {
   } catch (const error& e) {
     says = e.code();
   }
-  right = everywhere(ranks, inside ? right && says.empty() : says == "tessera.value.outside");  // no worker of the team waits for it
+  // no worker of the team waits for it
+  right = everywhere(ranks, inside ? right && says.empty() : says == "tessera.value.outside");
   CHECK(right);
 }
 
@@ -175,13 +186,15 @@ TEST_CASE("the first rank prints what each rank of a mesh says, in the order of 
   turned.first = ranks.size() - 1;  // the last rank is the first of the mesh
   const auto team = std::make_shared<team_state>(carrier, turned);
   std::FILE* const to = std::tmpfile();
-  print_in_order(team, std::string(static_cast<std::size_t>(40 * ranks.rank() + 1), static_cast<char>('a' + ranks.rank())), to);
+  print_in_order(
+      team, std::string(static_cast<std::size_t>(40 * ranks.rank() + 1), static_cast<char>('a' + ranks.rank())), to);
   std::rewind(to);
   std::string text(10'000, ' ');
   text.resize(std::fread(text.data(), 1, text.size(), to));
   std::fclose(to);
   std::string wanted;
-  for (int r = ranks.size() - 1; r >= 0; --r) wanted += std::string(static_cast<std::size_t>(40 * r + 1), static_cast<char>('a' + r)) + '\n';
+  for (int r = ranks.size() - 1; r >= 0; --r)
+    wanted += std::string(static_cast<std::size_t>(40 * r + 1), static_cast<char>('a' + r)) + '\n';
   const bool right = everywhere(ranks, text == (ranks.rank() == ranks.size() - 1 ? wanted : ""));
   CHECK(right);
 }

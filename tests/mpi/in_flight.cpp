@@ -2,8 +2,8 @@
 
 #include <tessera/comm/mpi_exchange.hpp>
 
-#include "tests/support/flights.hpp"
 #include "tests/support/everywhere.hpp"
+#include "tests/support/flights.hpp"
 
 #include <thread>
 
@@ -14,7 +14,8 @@ using namespace tessera::testing;
 
 namespace {
 
-/// Judges on every process what wrong() found on any, over a transport with `most_tags` for exchanges; `size` of them at a time, or all.
+/// Judges on every process what wrong() found on any, over a transport with `most_tags` for exchanges; `size` of them
+/// at a time, or all.
 template <class Wrong>
 void judge(Wrong&& wrong, mpi_options options = {.most_tags = 1 << 20}, int size = 0) {
   options.most_tags += mpi_transport::agreement_tags;
@@ -35,7 +36,8 @@ std::string three_ahead(transport& c) {
   std::string wrong;
   const bool sends = c.rank() == 0, takes = c.rank() == c.size() - 1 && !sends;
   const auto e = bind_exchange(c, sent(c.size(), 100, 0, c.size() - 1), element::float64);
-  const at::Tensor x = at::zeros({e->input_extents()[0]}, at::kDouble), y = at::zeros({e->output_extents()[0]}, at::kDouble);
+  const at::Tensor x = at::zeros({e->input_extents()[0]}, at::kDouble),
+                   y = at::zeros({e->output_extents()[0]}, at::kDouble);
   const auto call = [&] { e->start(numbers_of(x), numbers_of(y)).finish(); };
   for (int i = 0; i < 3 && sends; ++i) {
     x.fill_(i);
@@ -57,14 +59,16 @@ std::string late_at_times(transport& c) {
   for (const index_t n : {index_t{7}, index_t{1000}})
     for (const step& s : {testing::gathered(c.size(), n), summed(c.size(), n)}) {
       const auto e = bind_exchange(c, s, element::float64);
-      const at::Tensor x = at::zeros({e->input_extents()[0]}, at::kDouble), y = at::zeros({e->output_extents()[0]}, at::kDouble);
+      const at::Tensor x = at::zeros({e->input_extents()[0]}, at::kDouble),
+                       y = at::zeros({e->output_extents()[0]}, at::kDouble);
       for (int i = 0; i < 400; ++i) {
         if (d.once_in(20)) std::this_thread::sleep_for(std::chrono::microseconds(d.roll(0, 100)));
         x.fill_(i);
         e->start(numbers_of(x), numbers_of(y)).finish();
         x.fill_(-1);
         const double wanted = s.what == map::fold ? i * c.size() : i;
-        if (wrong.empty() && !at::equal(y, at::full_like(y, wanted))) wrong += fmt::format("call {} of {} numbers brought {}; ", i, n, y.max().item<double>());
+        if (wrong.empty() && !at::equal(y, at::full_like(y, wanted)))
+          wrong += fmt::format("call {} of {} numbers brought {}; ", i, n, y.max().item<double>());
       }
     }
   return wrong;
@@ -104,7 +108,8 @@ TEST_CASE("calls under way together over MPI keep their boxes apart") {
   judge(wrong, {.most_tags = 1 << 20, .smallest_piece = 16, .heap = &heap, .per_node = 2});
 }
 
-TEST_CASE("calls of small tensors end up to three ahead of their readers, who find what was sent though it is written over") {
+TEST_CASE(
+    "calls of small tensors end up to three ahead of their readers, who find what was sent though it is written over") {
   const caching_allocator::service memory(launch_options{});
   judge(three_ahead, {.most_tags = 1 << 20, .heap = &node_heap::of_process()});
   judge(three_ahead);
@@ -127,7 +132,8 @@ TEST_CASE("exchanges that are more than MPI has tags come and go beside one that
 }
 
 TEST_CASE("exchanges that lie bound and are more than MPI has tags are refused on all workers") {
-  judge([](transport& c) { return c.size() > 1 ? more_than_room(c) : ""; }, {.most_tags = 7});  // a worker alone needs no tag
+  // a worker alone needs no tag
+  judge([](transport& c) { return c.size() > 1 ? more_than_room(c) : ""; }, {.most_tags = 7});
 }
 
 TEST_CASE("two agreements that have one tag over MPI do not meet without a word") {

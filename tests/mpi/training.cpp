@@ -4,10 +4,10 @@
 #include <tessera/nn/weights_file.hpp>
 #include <tessera/tensor/staged_transport.hpp>
 
+#include <unistd.h>
 #include <boost/mpi/collectives/broadcast.hpp>
 #include <boost/serialization/string.hpp>
 #include <filesystem>
-#include <unistd.h>
 
 #include "tests/support/device/torch_device.hpp"
 #include "tests/support/everywhere.hpp"
@@ -17,7 +17,8 @@ using namespace tessera::testing;
 
 namespace {
 
-/// What goes wrong with weights that R x C processes save in the middle of training and the same processes load as C x R.
+/// What goes wrong with weights that R x C processes save in the middle of training and the same processes load as C x
+/// R.
 template <int R, int C>
 std::string saved_and_loaded(const boost::mpi::communicator& ranks, const std::shared_ptr<transport>& carrier) {
   using K = classifier<R, C>;
@@ -68,7 +69,8 @@ std::string saved_and_loaded(const boost::mpi::communicator& ranks, const std::s
   nn::state_dict drifted = here;
   if (last) drifted["2.bias"] = drifted["2.bias"] + 1;
   const std::string differs = said_by([&] { nn::assign(same, drifted); });
-  if (ranks.size() > 1 && (differs.find("[tessera.agree.copies]") != 0 || differs.find("[2.bias]") == std::string::npos))
+  if (ranks.size() > 1 &&
+      (differs.find("[tessera.agree.copies]") != 0 || differs.find("[2.bias]") == std::string::npos))
     wrong += "another state dict: " + differs + "; ";
   ranks.barrier();
   if (last) std::filesystem::remove(path);
@@ -77,7 +79,9 @@ std::string saved_and_loaded(const boost::mpi::communicator& ranks, const std::s
 
 }  // namespace
 
-TEST_CASE("weights saved in the middle of training load on another mesh over MPI, bit for bit; a file that is not there is told on all") {
+TEST_CASE(
+    "weights saved in the middle of training load on another mesh over MPI, bit for bit; a file that is not there is "
+    "told on all") {
   const boost::mpi::communicator ranks;
   const auto carrier = std::make_shared<mpi_transport>(ranks);
   prepare_worker();
@@ -120,7 +124,8 @@ TEST_CASE("a network trains over MPI to the losses and weights of a serial run")
 
 TEST_CASE("a network on devices trains over MPI through their hosts to the losses and weights of a serial run") {
   const device_machine machine;
-  const auto carrier = std::make_shared<staged_transport>(std::make_shared<mpi_transport>(boost::mpi::communicator{}), torch_device(0).type());
+  const auto carrier = std::make_shared<staged_transport>(std::make_shared<mpi_transport>(boost::mpi::communicator{}),
+                                                          torch_device(0).type());
   const c10::DeviceGuard here(carrier->device());
   judge_training(carrier);
 }

@@ -9,21 +9,25 @@
 using namespace tessera;
 using namespace tessera::testing;
 
-// What must hold on every transport, over the real calls of CUDA and NCCL with a machine of no devices behind them (tests/support/device).
+// What must hold on every transport, over the real calls of CUDA and NCCL with a machine of no devices behind them
+// (tests/support/device).
 
 namespace {
 
 /// A worker with a device and a stream of its own on which it computes.
 std::shared_ptr<nccl_transport> on_device(const std::shared_ptr<transport>& host, bool library_sums = false) {
   const auto stream = std::make_shared<device_stream>();
-  nccl_options options{.device = host->rank(), .stream = [stream] { return stream->get(); }};  // threads, whatever connects them
+  // threads, whatever connects them
+  nccl_options options{.device = host->rank(), .stream = [stream] { return stream->get(); }};
   options.library_sums = library_sums;
   return std::make_shared<nccl_transport>(host, std::make_shared<late_boxes>(), options);
 }
 
 template <class Meeting = by_memory, class F>
 auto on_devices(int size, F&& f, bool library_sums = false) {
-  return in_world<Meeting>(size, [&](const std::shared_ptr<transport>& host) { return f(std::static_pointer_cast<transport>(on_device(host, library_sums))); });
+  return in_world<Meeting>(size, [&](const std::shared_ptr<transport>& host) {
+    return f(std::static_pointer_cast<transport>(on_device(host, library_sums)));
+  });
 }
 
 }  // namespace
@@ -40,7 +44,8 @@ TEST_CASE("over NCCL a Move puts every element where its layout says, and a Fold
 TEST_CASE("over NCCL every element moves, and is combined in the order and the precision of the host") {
   for (const int size : {2, 3, 4}) {
     device_machine machine(static_cast<std::uint64_t>(size));
-    const auto all = on_devices(size, [](const std::shared_ptr<transport>& c) { return every_move(*c) + every_fold(*c); });
+    const auto all =
+        on_devices(size, [](const std::shared_ptr<transport>& c) { return every_move(*c) + every_fold(*c); });
     INFO(all.errors());
     REQUIRE(all.well());
     for (int r = 0; r < size; ++r) CHECK(all.of(r) == "");
@@ -48,10 +53,13 @@ TEST_CASE("over NCCL every element moves, and is combined in the order and the p
   }
 }
 
-TEMPLATE_TEST_CASE("over NCCL calls are under way together, begun and ended in any order, whatever their hosts agree over", "", by_memory, by_sockets) {
+TEMPLATE_TEST_CASE(
+    "over NCCL calls are under way together, begun and ended in any order, whatever their hosts agree over", "",
+    by_memory, by_sockets) {
   for (const int size : {2, 3, 4}) {
     device_machine machine(static_cast<std::uint64_t>(size));
-    const auto all = on_devices<TestType>(size, [](const std::shared_ptr<transport>& c) { return under_way_together(*c) + beside_many(*c, 40); });
+    const auto all = on_devices<TestType>(
+        size, [](const std::shared_ptr<transport>& c) { return under_way_together(*c) + beside_many(*c, 40); });
     INFO(all.errors());
     REQUIRE(all.well());
     for (int r = 0; r < size; ++r) CHECK(all.of(r) == "");
@@ -67,7 +75,9 @@ TEST_CASE("exchanges over NCCL stand in the order of the stream on which tensors
       const nccl_options options{.stream = [stream] { return stream->get(); }};
       const auto c = std::make_shared<nccl_transport>(host, std::make_shared<late_boxes>(), options);
       const int me = c->rank();
-      const auto value = [](int call, int worker, std::size_t i) { return call * 1000.0 + worker * 100.0 + static_cast<double>(i); };
+      const auto value = [](int call, int worker, std::size_t i) {
+        return call * 1000.0 + worker * 100.0 + static_cast<double>(i);
+      };
       const auto line = [](std::vector<double>& x) {
         region r{reinterpret_cast<std::byte*>(x.data()), element::float64, {}, {}};
         r.extents.push(static_cast<index_t>(x.size()));
@@ -138,10 +148,12 @@ TEST_CASE("an exchange over NCCL asks for the messages and bytes of its plan, or
   CHECK(collectives > 0);
 }
 
-TEST_CASE("a gather, a scatter of sums and a broadcast over NCCL are one collective, of every element that NCCL knows") {
+TEST_CASE(
+    "a gather, a scatter of sums and a broadcast over NCCL are one collective, of every element that NCCL knows") {
   for (const bool library_sums : {false, true}) {
     device_machine machine;
-    const auto all = on_devices(3, [](const std::shared_ptr<transport>& c) { return every_collective(*c, 12); }, library_sums);
+    const auto all =
+        on_devices(3, [](const std::shared_ptr<transport>& c) { return every_collective(*c, 12); }, library_sums);
     INFO(all.errors());
     REQUIRE(all.well());
     for (int r = 0; r < 3; ++r) CHECK(all.of(r) == "");
@@ -198,7 +210,8 @@ TEST_CASE("NCCL is asked for no sum that it does not know") {
         std::string wrong;
         for (const element e : {element::int16, element::uint16, element::boolean})
           if (refusal_of(e, combine::sum) != "tessera.device.sum") wrong += name_of(e);
-        if (refusal_of(element::complex64, combine::prod) != "tessera.device.sum") wrong += "a product of complex numbers";
+        if (refusal_of(element::complex64, combine::prod) != "tessera.device.sum")
+          wrong += "a product of complex numbers";
         if (refusal_of(element::complex64, combine::sum) != "") wrong += "a sum of complex numbers";
         return wrong;
       },
@@ -229,8 +242,9 @@ TEST_CASE("workers on devices that can never go on are told so by their hosts") 
         }) == codes{"tessera.agree.lost", "other", "tessera.agree.lost"});
   CHECK(codes_of(3, [&](const std::shared_ptr<transport>& c) { return c->rank() == 2 || run(*c, gathered(3, 9)); }) ==
         codes{"tessera.agree.lost", "tessera.agree.lost", ""});
-  CHECK(codes_of(2, [&](const std::shared_ptr<transport>& c) { return run(*c, gathered(2, c->rank() == 1 ? 13 : 12)); }) ==
-        codes{"tessera.agree.fingerprint", "tessera.agree.fingerprint"});
+  CHECK(codes_of(2, [&](const std::shared_ptr<transport>& c) {
+          return run(*c, gathered(2, c->rank() == 1 ? 13 : 12));
+        }) == codes{"tessera.agree.fingerprint", "tessera.agree.fingerprint"});
   CHECK(codes_of(2, [&](const std::shared_ptr<transport>& c) {
           std::vector<flight> both;
           for (const int to : {0, 1}) both.emplace_back(*c, sent(2, 5, 1 - to, to), 1);
@@ -241,7 +255,8 @@ TEST_CASE("workers on devices that can never go on are told so by their hosts") 
         }) == codes{"tessera.agree.fingerprint", "tessera.agree.fingerprint"});
 }
 
-TEST_CASE("a call over NCCL that others began behind calls which its worker has not begun is refused, and nobody hangs") {
+TEST_CASE(
+    "a call over NCCL that others began behind calls which its worker has not begun is refused, and nobody hangs") {
   device_machine machine;
   const auto all = on_devices(2, [](const std::shared_ptr<transport>& c) {
     flight a(*c, gathered(2, 9), 1);
@@ -264,9 +279,9 @@ TEST_CASE("a call over NCCL that others began behind calls which its worker has 
 
 TEST_CASE("whatever CUDA or NCCL refuses ends all workers in one error, and gives back what was taken") {
   for (const char* function :
-       {"cudaGetDeviceCount", "cudaStreamCreateWithFlags", "cudaEventCreateWithFlags", "cudaEventRecord", "cudaStreamWaitEvent", "cudaMallocAsync",
-        "cudaEventQuery", "cudaLaunchHostFunc", "ncclGetUniqueId", "ncclCommInitRankConfig", "ncclCommGetAsyncError", "ncclSend", "ncclRecv",
-        "ncclGroupEnd"})
+       {"cudaGetDeviceCount", "cudaStreamCreateWithFlags", "cudaEventCreateWithFlags", "cudaEventRecord",
+        "cudaStreamWaitEvent", "cudaMallocAsync", "cudaEventQuery", "cudaLaunchHostFunc", "ncclGetUniqueId",
+        "ncclCommInitRankConfig", "ncclCommGetAsyncError", "ncclSend", "ncclRecv", "ncclGroupEnd"})
     for (const int which : {1, 2, 3, 5})  // the third event of a worker alone is what it waits for
       for (const int size : {1, 2}) {
         device_machine machine;
@@ -282,13 +297,16 @@ TEST_CASE("whatever CUDA or NCCL refuses ends all workers in one error, and give
           CHECK((which > 1 || size == 1));
           continue;
         }
-        const bool counts = std::string(function) == "cudaGetDeviceCount";  // one that does not count its devices has none
-        CHECK(std::count(all.codes.begin(), all.codes.end(), counts ? "tessera.device.none" : "tessera.device.failed") > 0);
+        // one that does not count its devices has none
+        const bool counts = std::string(function) == "cudaGetDeviceCount";
+        CHECK(std::count(all.codes.begin(), all.codes.end(), counts ? "tessera.device.none" : "tessera.device.failed") >
+              0);
         CHECK(machine.kept() == 0);
       }
 }
 
-TEST_CASE("the communicators of a worker end one after the other, in one order for all, while it looks after the rest") {
+TEST_CASE(
+    "the communicators of a worker end one after the other, in one order for all, while it looks after the rest") {
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     const int size = 6;
     std::vector<std::vector<int>> teams;

@@ -28,11 +28,13 @@ const at::Tensor& samples() {
 }
 at::Tensor classes() { return at::arange(9, at::kLong).remainder(4); }
 
-at::Tensor serial_loss(const parameters& w, const at::Tensor& x, const at::Tensor& y) {  // 0.bias 0.weight 2.bias 2.weight
+// 0.bias 0.weight 2.bias 2.weight
+at::Tensor serial_loss(const parameters& w, const at::Tensor& x, const at::Tensor& y) {
   return at::cross_entropy_loss(at::linear(at::relu(at::linear(x, w[1], w[0])), w[3], w[2]), y);
 }
 
-/// One run beside the serial one: `step(parameters, loss)` is called after each backward, with each one's own parameters.
+/// One run beside the serial one: `step(parameters, loss)` is called after each backward, with each one's own
+/// parameters.
 template <class Make>
 double difference(const team<grid>& t, Make&& make) {
   classifier net{t, seed{5}};
@@ -52,7 +54,8 @@ double difference(const team<grid>& t, Make&& make) {
     theirs(expected.item<double>());
   }
   std::size_t i = 0;
-  for (const auto& [key, w] : nn::state_of(net)) worst = std::max(worst, (w - serial[i++]).abs().max().template item<double>());
+  for (const auto& [key, w] : nn::state_of(net))
+    worst = std::max(worst, (w - serial[i++]).abs().max().template item<double>());
   nn::agree_on_copies(net);
   return worst;
 }
@@ -99,7 +102,8 @@ bool loads_alike(const team<grid>& t) {
 }  // namespace
 
 TEST_CASE("optimizers that step each element by itself give the serial weights") {
-  CHECK(is_serial(stepping<torch::optim::SGD>(torch::optim::SGDOptions(0.1).momentum(0.9).nesterov(true).weight_decay(0.01))));
+  CHECK(is_serial(
+      stepping<torch::optim::SGD>(torch::optim::SGDOptions(0.1).momentum(0.9).nesterov(true).weight_decay(0.01))));
   CHECK(is_serial(stepping<torch::optim::Adam>(torch::optim::AdamOptions(0.1).amsgrad(true))));
   CHECK(is_serial(stepping<torch::optim::AdamW>(torch::optim::AdamWOptions(0.1))));
   CHECK(is_serial(stepping<torch::optim::RMSprop>(torch::optim::RMSpropOptions(0.1).centered(true))));
@@ -142,7 +146,9 @@ TEST_CASE("learning rates follow schedules, and plateaus of the loss's value") {
   }));
 }
 
-TEST_CASE("gradients are accumulated, clipped by value and changed by hooks as the serial ones; LibTorch clips a norm of one part") {
+TEST_CASE(
+    "gradients are accumulated, clipped by value and changed by hooks as the serial ones; LibTorch clips a norm of one "
+    "part") {
   CHECK(is_serial([](const parameters& w) {
     const auto optimizer = std::make_shared<torch::optim::SGD>(w, torch::optim::SGDOptions(0.5));
     return [=, n = 0](double) mutable {
@@ -180,31 +186,40 @@ TEST_CASE("an average of the weights follows a clone, and nothing is recorded wi
           nn::agree_on_copies(average);
           double off = 0;
           const nn::state_dict end = nn::state_of(net);
-          for (const auto& [key, v] : nn::state_of(average)) off = std::max(off, (v - (0.9 * start.at(key) + 0.1 * end.at(key))).abs().max().item<double>());
+          for (const auto& [key, v] : nn::state_of(average))
+            off = std::max(off, (v - (0.9 * start.at(key) + 0.1 * end.at(key))).abs().max().item<double>());
           return off < 1e-15 && !net(take<input>(t, samples())).local().requires_grad();
         }) == 4);
 }
 
-TEST_CASE("an order of samples is drawn by a generator of the worker's own; LibTorch's default one is shared or apart") {
+TEST_CASE(
+    "an order of samples is drawn by a generator of the worker's own; LibTorch's default one is shared or apart") {
   CHECK(satisfied<grid>([](const team<grid>& t) {
           at::Generator own = at::detail::createCPUGenerator(7);
           const at::Tensor order = at::randperm(9, own);
-          return !copies_differ(t, order) && same_bits(global(take<input>(t, samples().index_select(0, order))), samples().index_select(0, order));
+          return !copies_differ(t, order) &&
+                 same_bits(global(take<input>(t, samples().index_select(0, order))), samples().index_select(0, order));
         }) == 4);
   CHECK(satisfied<grid>([](const team<grid>& t) { return copies_differ(t, at::randperm(1000)); }) == 4);
 }
 
 TEST_CASE("a data loader in order gives all workers the same batches, one in LibTorch's random order does not") {
-  CHECK(satisfied<grid>([](const team<grid>& t) { return loads_alike<torch::data::samplers::SequentialSampler>(t); }) == 4);
-  CHECK(satisfied<grid>([](const team<grid>& t) { return !loads_alike<torch::data::samplers::RandomSampler>(t); }) == 4);
+  CHECK(satisfied<grid>([](const team<grid>& t) { return loads_alike<torch::data::samplers::SequentialSampler>(t); }) ==
+        4);
+  CHECK(satisfied<grid>([](const team<grid>& t) { return !loads_alike<torch::data::samplers::RandomSampler>(t); }) ==
+        4);
 }
 
-TEST_CASE("LibTorch's random functions draw for each worker: copies drift apart; numbers by global index are the same on all") {
-  using copies = tensor<partition<grid, whole, blocks<by_column>, invariant<by_row>>, shape<beside_batch, dim<5>>, double>;
+TEST_CASE(
+    "LibTorch's random functions draw for each worker: copies drift apart; numbers by global index are the same on "
+    "all") {
+  using copies =
+      tensor<partition<grid, whole, blocks<by_column>, invariant<by_row>>, shape<beside_batch, dim<5>>, double>;
   CHECK(satisfied<grid>([](const team<grid>& t) {
           const auto x = take<copies>(t, samples());
           const bool drift = copies_differ(t, at::dropout(x.local(), 0.5, true));
-          const auto random = initial<copies>(t, init::uniform(), seed{7}.at("step 3"), "dropout", bind<beside_batch>(9));
+          const auto random =
+              initial<copies>(t, init::uniform(), seed{7}.at("step 3"), "dropout", bind<beside_batch>(9));
           const auto kept = map_elements(random, [](const at::Tensor& u) { return u.ge(0.5).to(at::kDouble) * 2; });
           const at::Tensor dropped = (x * kept).local();
           const bool some = dropped.eq(0).any().item<bool>() && dropped.ne(0).any().item<bool>();

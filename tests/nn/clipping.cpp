@@ -17,8 +17,9 @@ using plane = mesh<deep, flat>;
 using ring = mesh<around>;
 using input = tensor<partition<plane, blocks<deep>, blocks<flat>>, shape<clipped_batch, dim<5>>, double>;
 // Weights cut over either axis and over another mesh, invariant ones, and one on a coordinate.
-using network_of_all = nn::sequential<input, nn::linear<7>, nn::relu, nn::linear<6, output_as<partition<ring, whole, blocks<around>>>>, nn::relu,
-                                      nn::linear<4, output_as<partition<fixed<plane, deep, 1>, whole, blocks<flat>>>>>;
+using network_of_all =
+    nn::sequential<input, nn::linear<7>, nn::relu, nn::linear<6, output_as<partition<ring, whole, blocks<around>>>>,
+                   nn::relu, nn::linear<4, output_as<partition<fixed<plane, deep, 1>, whole, blocks<flat>>>>>;
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
 std::string said_by(const std::function<void()>& f) {
@@ -85,8 +86,10 @@ TEST_CASE("the norm of the gradients and what it clips are the serial network's"
         const double alone = nn::grad_norm(net, order);
         const double norm = nn::clip_grad_norm(net, most, order);
         const double expected = torch::nn::utils::clip_grad_norm_(leaves, most, order);
-        if (alone != norm || !(std::abs(norm / expected - 1) < 1e-12)) wrong += fmt::format("norm {} and not {}; ", norm, expected);
-        if (t.state()->collect(std::bit_cast<std::uint64_t>(norm), "comparing norms") != std::vector<std::uint64_t>(6, std::bit_cast<std::uint64_t>(norm)))
+        if (alone != norm || !(std::abs(norm / expected - 1) < 1e-12))
+          wrong += fmt::format("norm {} and not {}; ", norm, expected);
+        if (t.state()->collect(std::bit_cast<std::uint64_t>(norm), "comparing norms") !=
+            std::vector<std::uint64_t>(6, std::bit_cast<std::uint64_t>(norm)))
           wrong += "workers have other norms; ";
         std::size_t i = 0;
         std::map<std::string, at::Tensor> serial;
@@ -95,7 +98,9 @@ TEST_CASE("the norm of the gradients and what it clips are the serial network's"
           const at::Tensor g = p.stored().local().grad();
           if (g.defined() != serial[p.path()].defined()) wrong += p.path() + " has or lacks a gradient; ";
           if (!g.defined()) return;
-          const at::Tensor mine = tessera::detail::take_value(p.stored().team(), cotangent(p.stored().layout()), element::float64, serial[p.path()]).local();
+          const at::Tensor mine = tessera::detail::take_value(p.stored().team(), cotangent(p.stored().layout()),
+                                                              element::float64, serial[p.path()])
+                                      .local();
           if (!at::allclose(g, mine, 1e-12, 1e-14)) wrong += fmt::format("{} of order {}; ", p.path(), order);
         });
       }
@@ -128,7 +133,10 @@ TEST_CASE("each element of a gradient counts once, whatever its parameter's layo
     for (const layout& x : {whole_one, invariant_one, held_one, cut_one, small_one})
       for (const element e : {element::float64, element::bfloat16, element::complex128}) {
         net.all.emplace_back(t.state(), fmt::format("p{}", number++), parameter_value{"p", x, x, {}}, e, seed{1});
-        const at::Tensor g = (at::arange(1, 1 + 4 * x.dims[1].extent, at::kDouble) / 2).reshape({4, -1}).to(tessera::detail::scalar_type(e)) * (e == element::complex128 ? at::Scalar(c10::complex<double>(0, 2)) : at::Scalar(1));
+        const at::Tensor g = (at::arange(1, 1 + 4 * x.dims[1].extent, at::kDouble) / 2)
+                                 .reshape({4, -1})
+                                 .to(tessera::detail::scalar_type(e)) *
+                             (e == element::complex128 ? at::Scalar(c10::complex<double>(0, 2)) : at::Scalar(1));
         const nn::parameter& p = net.all.back();
         p.stored().local().mutable_grad() = tessera::detail::take_value(t.state(), cotangent(x), e, g).local();
         sum += g.abs().to(at::kDouble).pow(2).sum().item<double>();
@@ -140,39 +148,45 @@ TEST_CASE("each element of a gradient counts once, whatever its parameter's layo
     if (highest != most) return fmt::format("{} and not {}", highest, most);
     const at::Tensor before = net.all[0].stored().local().grad().clone();
     nn::clip_grad_norm(net, 1);
-    if (!at::allclose(net.all[0].stored().local().grad(), before / (two + 1e-6), 1e-12, 0)) return "terms are not scaled";
+    if (!at::allclose(net.all[0].stored().local().grad(), before / (two + 1e-6), 1e-12, 0))
+      return "terms are not scaled";
     return std::abs(nn::grad_norm(net) - 1) < 1e-2 ? "" : "not clipped";  // bfloat16 rounds
   });
 }
 
 TEST_CASE("a norm that is no number or no norm is refused where that is asked for, and changes nothing") {
-  judge_team<plane>([](auto& t) -> std::string {
-    network_of_all net{t, seed{5}};
-    if (nn::grad_norm(net) != 0 || nn::clip_grad_norm(net, 1) != 0) return "no gradients, but a norm";
-    const auto set = [&](double value) {
-      for (at::Tensor& p : net.parameters()) p.mutable_grad() = at::ones_like(p);
-      for (at::Tensor& p : net.parameters())
-        if (t.rank() == 4 && p.numel() > 0) p.mutable_grad().view({-1})[0] = value;
-    };
-    for (const double bad : {infinite, -infinite, std::numeric_limits<double>::quiet_NaN()})
-      for (const double order : {2.0, infinite}) {
-        set(bad);
-        if (std::isfinite(nn::grad_norm(net, order))) return "a number";
-        const at::Tensor before = net.parameters()[0].grad().clone();
-        const std::string s = said_by([&] { nn::clip_grad_norm(net, 1, order, true); });
-        if (!says(s, {"[tessera.gradient.finite]"})) return "says: " + s;
-        if (!at::equal(net.parameters()[0].grad().nan_to_num(7), before.nan_to_num(7))) return "changed";
-      }
-    nn::clip_grad_norm(net, 1);
-    if (!net.parameters()[0].grad().isnan().all().template item<bool>()) return "LibTorch lets it through";
-    set(1);
-    for (const double order : {0.0, -1.0, std::numeric_limits<double>::quiet_NaN()})
-      if (const std::string s = said_by([&] { nn::grad_norm(net, order); }); !says(s, {"[tessera.gradient.clip]"})) return "says: " + s;
-    for (const double most : {-1.0, std::numeric_limits<double>::quiet_NaN()})
-      if (const std::string s = said_by([&] { nn::clip_grad_norm(net, most); }); !says(s, {"[tessera.gradient.clip]"})) return "says: " + s;
-    const std::string s = said_by([&] { nn::clip_grad_norm(net, t.rank() == 2 ? 2 : 1); });
-    return says(s, {"[tessera.agree.fingerprint]", "worker 0, other worker 2"}) ? "" : "says: " + s;
-  }, checks::never);  // one worker alone has the number that is none
+  judge_team<plane>(
+      [](auto& t) -> std::string {
+        network_of_all net{t, seed{5}};
+        if (nn::grad_norm(net) != 0 || nn::clip_grad_norm(net, 1) != 0) return "no gradients, but a norm";
+        const auto set = [&](double value) {
+          for (at::Tensor& p : net.parameters()) p.mutable_grad() = at::ones_like(p);
+          for (at::Tensor& p : net.parameters())
+            if (t.rank() == 4 && p.numel() > 0) p.mutable_grad().view({-1})[0] = value;
+        };
+        for (const double bad : {infinite, -infinite, std::numeric_limits<double>::quiet_NaN()})
+          for (const double order : {2.0, infinite}) {
+            set(bad);
+            if (std::isfinite(nn::grad_norm(net, order))) return "a number";
+            const at::Tensor before = net.parameters()[0].grad().clone();
+            const std::string s = said_by([&] { nn::clip_grad_norm(net, 1, order, true); });
+            if (!says(s, {"[tessera.gradient.finite]"})) return "says: " + s;
+            if (!at::equal(net.parameters()[0].grad().nan_to_num(7), before.nan_to_num(7))) return "changed";
+          }
+        nn::clip_grad_norm(net, 1);
+        if (!net.parameters()[0].grad().isnan().all().template item<bool>()) return "LibTorch lets it through";
+        set(1);
+        for (const double order : {0.0, -1.0, std::numeric_limits<double>::quiet_NaN()})
+          if (const std::string s = said_by([&] { nn::grad_norm(net, order); }); !says(s, {"[tessera.gradient.clip]"}))
+            return "says: " + s;
+        for (const double most : {-1.0, std::numeric_limits<double>::quiet_NaN()})
+          if (const std::string s = said_by([&] { nn::clip_grad_norm(net, most); });
+              !says(s, {"[tessera.gradient.clip]"}))
+            return "says: " + s;
+        const std::string s = said_by([&] { nn::clip_grad_norm(net, t.rank() == 2 ? 2 : 1); });
+        return says(s, {"[tessera.agree.fingerprint]", "worker 0, other worker 2"}) ? "" : "says: " + s;
+      },
+      checks::never);  // one worker alone has the number that is none
 }
 
 TEST_CASE("a norm is asked of workers that hold the network; it is no number elsewhere") {
@@ -183,7 +197,9 @@ TEST_CASE("a norm is asked of workers that hold the network; it is no number els
     for (at::Tensor& p : net.parameters()) p.mutable_grad() = at::ones_like(p);
     const double norm = nn::clip_grad_norm(net, 1);
     nn::agree_on_copies(net);
-    return t.template coordinate<deep>() == 0 ? (std::isnan(norm) ? "" : "a number") : norm == 6 ? "" : fmt::format("{}", norm);
+    return t.template coordinate<deep>() == 0 ? (std::isnan(norm) ? "" : "a number")
+           : norm == 6                        ? ""
+                                              : fmt::format("{}", norm);
   });
 }
 

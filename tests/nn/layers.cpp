@@ -13,7 +13,7 @@ static_vector<index_t, max_dimensions> extents(std::initializer_list<index_t> li
   return e;
 }
 
-std::vector<index_t> each_of(const static_vector<sliding, 8>& kernels, index_t sliding::*what) {
+std::vector<index_t> each_of(const static_vector<sliding, 8>& kernels, index_t sliding::* what) {
   std::vector<index_t> all;
   for (const sliding& s : kernels) all.push_back(s.*what);
   return all;
@@ -31,14 +31,15 @@ at::Tensor padded_for(const at::Tensor& x, const static_vector<sliding, 8>& kern
   return at::pad(x, widths, modes[static_cast<int>(edge)]);
 }
 
-at::Tensor serial_convolution(const at::Tensor& in, const at::Tensor& weight, const at::Tensor& bias, const contraction& what) {
+at::Tensor serial_convolution(const at::Tensor& in, const at::Tensor& weight, const at::Tensor& bias,
+                              const contraction& what) {
   const std::vector<index_t> none(static_cast<std::size_t>(what.kernels.count), 0);
   return at::convolution(padded_for(in, what.kernels, 0), weight, bias, each_of(what.kernels, &sliding::stride), none,
                          each_of(what.kernels, &sliding::dilation), false, none, what.groups);
 }
 
-/// LibTorch's own interpolation. Its nearest neighbours of small pictures are those of its gradient, those of lines and volumes not always:
-/// so these and cubic ones, which it has in two dimensions alone, are made of pictures.
+/// LibTorch's own interpolation. Its nearest neighbours of small pictures are those of its gradient, those of lines and
+/// volumes not always: so these and cubic ones, which it has in two dimensions alone, are made of pictures.
 at::Tensor serial_upsampling(const at::Tensor& x, const upsampling& what) {
   std::vector<index_t> m;
   std::vector<std::optional<double>> f(3);
@@ -48,8 +49,10 @@ at::Tensor serial_upsampling(const at::Tensor& x, const upsampling& what) {
   }
   const bool corners = what.align_corners;
   if (what.mode == interpolation::linear && m.size() == 1) return at::upsample_linear1d(x, m, corners, f[0]);
-  if (what.mode == interpolation::linear && m.size() == 3) return at::upsample_trilinear3d(x, m, corners, f[0], f[1], f[2]);
-  const auto picture = [&](const at::Tensor& in, index_t rows, index_t columns, std::optional<double> by_rows, std::optional<double> by_columns) {
+  if (what.mode == interpolation::linear && m.size() == 3)
+    return at::upsample_trilinear3d(x, m, corners, f[0], f[1], f[2]);
+  const auto picture = [&](const at::Tensor& in, index_t rows, index_t columns, std::optional<double> by_rows,
+                           std::optional<double> by_columns) {
     switch (what.mode) {
       case interpolation::nearest: return at::upsample_nearest2d(in, {rows, columns}, by_rows, by_columns);
       case interpolation::nearest_exact: return at::_upsample_nearest_exact2d(in, {rows, columns}, by_rows, by_columns);
@@ -120,7 +123,8 @@ double indices_apart(const layer_plan& p, const auto& what, const at::Tensor& x,
   const shards xs = deal(p.given(), p.given().mesh.size(), x, 5);
   const auto run = on_workers(p.given().mesh.size(), [&](const std::shared_ptr<transport>& carrier) {
     const auto team = std::make_shared<team_state>(carrier, p.given().mesh);
-    return nn::forward_pooling({team, p}, what, xs.local[static_cast<std::size_t>(carrier->rank())], true).indices.to(at::kDouble);
+    return nn::forward_pooling({team, p}, what, xs.local[static_cast<std::size_t>(carrier->rank())], true)
+        .indices.to(at::kDouble);
   });
   if (!run.well()) throw std::runtime_error(run.errors());
   std::vector<at::Tensor> each;
@@ -148,9 +152,10 @@ TEST_CASE("a maximum's indices are those of the global tensor") {
       const auto s = each_of(what.kernels, &sliding::stride);
       const auto pad = each_of(what.kernels, &sliding::before);
       const auto dilated = each_of(what.kernels, &sliding::dilation);
-      const at::Tensor serial = dims == 1   ? std::get<1>(at::max_pool1d_with_indices(x, k, s, pad, dilated, what.ceil_mode))
-                                : dims == 2 ? std::get<1>(at::max_pool2d_with_indices(x, k, s, pad, dilated, what.ceil_mode))
-                                            : std::get<1>(at::max_pool3d_with_indices(x, k, s, pad, dilated, what.ceil_mode));
+      const at::Tensor serial =
+          dims == 1   ? std::get<1>(at::max_pool1d_with_indices(x, k, s, pad, dilated, what.ceil_mode))
+          : dims == 2 ? std::get<1>(at::max_pool2d_with_indices(x, k, s, pad, dilated, what.ceil_mode))
+                      : std::get<1>(at::max_pool3d_with_indices(x, k, s, pad, dilated, what.ceil_mode));
       CHECK(indices_apart(p, what, x, serial) == 0);
     }
   CHECK(tried > 60);
@@ -171,7 +176,8 @@ TEST_CASE("an adaptive maximum's indices are those of the global tensor, the fir
         m.push(sizes.back());
       }
       const nn::adaptive_max_pool_layer layer{m};
-      const layer_plan p = layer.plan({roll_layout(d, grid_of(grid[0], grid[1]), e, {false, true, true, false}), element::float64});
+      const layer_plan p =
+          layer.plan({roll_layout(d, grid_of(grid[0], grid[1]), e, {false, true, true, false}), element::float64});
       if (!p.why.ok()) continue;
       ++tried;
       const at::Tensor x = global_of(testing::extents_of(p.given()), numbers{d.next()}).remainder(3);
@@ -231,7 +237,8 @@ TEST_CASE("layers that share one wide halo give what they give with one each") {
       for (const layer_plan& p : plans) fits = fits && p.why.ok();
       if (!fits) continue;
       for (const layer_plan& p : plans)
-        for (const dimension& k : p.given().dims) REQUIRE((k.kind == cover::tiled || same(p.given(), p.used())));  // no second halo
+        // no second halo
+        for (const dimension& k : p.given().dims) REQUIRE((k.kind == cover::tiled || same(p.given(), p.used())));
       for (int k = 0; k < x.dims.count; ++k) {
         REQUIRE(plans[2].output().dims[k].kind == cover::tiled);
         wide += halo.output().dims[k].kind == cover::haloed;
@@ -243,7 +250,8 @@ TEST_CASE("layers that share one wide halo give what they give with one each") {
       for (const layer_plan* p : {&plans[0], &plans[2]})
         for (int i = 0; i < p->parameters(); ++i) c.plan.own(p->parameter(i));
       const int first = plans[0].parameters();
-      c.forward = [=](const team_handle& team, const layer_plan&, const at::Tensor& in, const std::vector<nn::parameter>& w) {
+      c.forward = [=](const team_handle& team, const layer_plan&, const at::Tensor& in,
+                      const std::vector<nn::parameter>& w) {
         const std::vector<nn::parameter> one(w.begin(), w.begin() + first);
         const std::vector<nn::parameter> two(w.begin() + first, w.end());
         at::Tensor y = change_layout(team, x, halo.output(), in);
@@ -260,7 +268,9 @@ TEST_CASE("layers that share one wide halo give what they give with one each") {
         return conv(y, convs[1], static_cast<std::size_t>(first));
       };
       const std::string why = differs(c, d.next());
-      INFO("grid " << grid[0] << "x" << grid[1] << " round " << round << "\n" << shown(x) << "\n" << shown(halo.output()));
+      INFO("grid " << grid[0] << "x" << grid[1] << " round " << round << "\n"
+                   << shown(x) << "\n"
+                   << shown(halo.output()));
       CHECK(why == "");
     }
   CHECK(tried > 60);
@@ -292,9 +302,12 @@ bool maxima_as_in_one_process(const at::Tensor& global) {
   const auto [y, at_index] = at::max_pool2d_with_indices(global, {3, 3}, {2, 2}, {1, 1});
   const auto run = in_team<grid>([&, y = y, at_index = at_index](team<grid>& t) {
     const image x = take<image>(t, global);
-    const auto right = [&](const auto& got) { return at::equal(tessera::global(got.values), y) && at::equal(tessera::global(got.indices), at_index); };
+    const auto right = [&](const auto& got) {
+      return at::equal(tessera::global(got.values), y) && at::equal(tessera::global(got.indices), at_index);
+    };
     const bool typed = right(nn::with_indices<nn::max_pool<kernel<3, 3>, stride<2>, padding<1>>>(x));
-    return right(nn::with_indices(nn::max_pool_layer{.kernel = {3, 3}, .stride = {2}, .padding = {1}}, x.dynamic())) && typed;
+    return right(nn::with_indices(nn::max_pool_layer{.kernel = {3, 3}, .stride = {2}, .padding = {1}}, x.dynamic())) &&
+           typed;
   });
   return run.well() && run.of(0);
 }
@@ -307,10 +320,13 @@ TEST_CASE("maxima of integers, and of nothing above the lowest value, lie where 
   CHECK(maxima_as_in_one_process<std::int8_t>(down.to(at::kChar)));
   CHECK(maxima_as_in_one_process<std::uint8_t>((-down).to(at::kByte)));
   CHECK(maxima_as_in_one_process<std::uint8_t>(at::zeros({1, 2, 5, 7}, at::kByte)));
-  CHECK(maxima_as_in_one_process<double>(at::full({1, 2, 5, 7}, -std::numeric_limits<double>::infinity(), at::kDouble)));
+  CHECK(
+      maxima_as_in_one_process<double>(at::full({1, 2, 5, 7}, -std::numeric_limits<double>::infinity(), at::kDouble)));
 }
 
-TEST_CASE("maxima of a layer that is a value say where they lie; gradients pass through them, and what is no maximum or does not fit is refused on all workers") {
+TEST_CASE(
+    "maxima of a layer that is a value say where they lie; gradients pass through them, and what is no maximum or does "
+    "not fit is refused on all workers") {
   struct up : axis<2> {};
   struct across : axis<3> {};
   using grid = mesh<up, across>;
@@ -323,7 +339,9 @@ TEST_CASE("maxima of a layer that is a value say where they lie; gradients pass 
     image mine = take<image>(t, global);
     mine.requires_grad();
     const auto got = nn::with_indices(nn::adaptive_max_pool_layer{{3, 5}}, mine.dynamic());
-    std::string wrong = at::equal(tessera::global(got.indices), at_index) && at::equal(tessera::global(got.values), y) ? "" : "other maxima; ";
+    std::string wrong = at::equal(tessera::global(got.indices), at_index) && at::equal(tessera::global(got.values), y)
+                            ? ""
+                            : "other maxima; ";
     sum(got.values * got.values).backward();
     if (!at::allclose(tessera::global(mine.grad()), x.grad())) wrong += "other gradients; ";
     const auto refused = [&](const auto& layer, const std::string& code) {
@@ -371,7 +389,8 @@ TEST_CASE("averages of half types are summed in float and rounded once") {
   const at::Tensor large = at::full({1, 2, 5, 7}, 30000, at::kHalf);
   const at::Tensor uneven = global_of({1, 2, 5, 7}, numbers{5});
   const auto as_in_one_process = [](const at::Tensor& global, auto element) {
-    using image = tensor<partition<grid, whole, whole, blocks<up>, blocks<across>>, shape_of<1, 2, 5, 7>, decltype(element)>;
+    using image =
+        tensor<partition<grid, whole, whole, blocks<up>, blocks<across>>, shape_of<1, 2, 5, 7>, decltype(element)>;
     using net = nn::sequential<image, nn::avg_pool<kernel<3, 3>, stride<1>, padding<1>>>;
     const at::Tensor serial = at::avg_pool2d(global.to(at::kFloat), {3, 3}, {1, 1}, {1, 1}).to(global.scalar_type());
     const auto run = in_team<grid>([&](team<grid>& t) {
@@ -389,9 +408,11 @@ TEST_CASE("transposed convolutions of float and half types are as near to double
   struct up : axis<2> {};
   struct across : axis<3> {};
   using grid = mesh<up, across>;
-  const auto far = []<index_t Out, class E>(std::integral_constant<index_t, Out>, E, at::ScalarType type, double epsilon) {
+  const auto far = []<index_t Out, class E>(std::integral_constant<index_t, Out>, E, at::ScalarType type,
+                                            double epsilon) {
     using images = tensor<partition<grid, whole, whole, blocks<up>, blocks<across>>, shape_of<2, 3, 5, 7>, E>;
-    using net = nn::sequential<images, nn::conv_transpose<Out, kernel<4, 3>, stride<2>, padding<1>, output_padding<0, 1>>>;
+    using net =
+        nn::sequential<images, nn::conv_transpose<Out, kernel<4, 3>, stride<2>, padding<1>, output_padding<0, 1>>>;
     const auto run = in_team<grid>([&](team<grid>& t) {
       net grow{t, seed{1}};
       const at::Tensor x = global_of({2, 3, 5, 7}, numbers{5}).to(type);
@@ -402,12 +423,13 @@ TEST_CASE("transposed convolutions of float and half types are as near to double
       };
       const at::Tensor y = tessera::global(grow(take<images>(t, x))).to(at::kDouble);
       const at::Tensor bound = serial([](const at::Tensor& z) { return z.abs(); });  // of what is added
-      return ((y - serial([](const at::Tensor& z) { return z; })).abs() / bound).max().template item<double>() / epsilon;
+      return ((y - serial([](const at::Tensor& z) { return z; })).abs() / bound).max().template item<double>() /
+             epsilon;
     });
     return run.well() ? *run.results[0] : 1e300;
   };
-  const std::integral_constant<index_t, 1> few;    // terms are added
-  const std::integral_constant<index_t, 9> many;   // the input's halo comes
+  const std::integral_constant<index_t, 1> few;   // terms are added
+  const std::integral_constant<index_t, 9> many;  // the input's halo comes
   CHECK(far(few, float{}, at::kFloat, 0x1p-23) < 4);
   CHECK(far(many, float{}, at::kFloat, 0x1p-23) < 4);
   CHECK(far(few, half{}, at::kHalf, 0x1p-10) < 2);
@@ -438,18 +460,21 @@ TEST_CASE("batch, height and width cut together, and parts smaller than the kern
     for (int i = 0; i < 2; ++i) c.kernels.push({5, 1, 2, 2, 1});
     layer_case layer;
     layer.plan = plan_contraction(x, c);
-    layer.forward = [c](const team_handle& team, const layer_plan& p, const at::Tensor& in, const std::vector<nn::parameter>& w) {
-      return nn::forward_contraction({team, p}, c, in, w);
+    layer.forward = [c](const team_handle& team, const layer_plan& p, const at::Tensor& in,
+                        const std::vector<nn::parameter>& w) { return nn::forward_contraction({team, p}, c, in, w); };
+    layer.serial = [c](const at::Tensor& in, const std::vector<at::Tensor>& w) {
+      return serial_convolution(in, w[0], w[1], c);
     };
-    layer.serial = [c](const at::Tensor& in, const std::vector<at::Tensor>& w) { return serial_convolution(in, w[0], w[1], c); };
     REQUIRE(layer.plan.why.ok());
     CHECK(differs(layer, 60) == "");
   }
 }
 
-constexpr interpolation all_interpolations[]{interpolation::nearest, interpolation::nearest_exact, interpolation::linear, interpolation::cubic};
+constexpr interpolation all_interpolations[]{interpolation::nearest, interpolation::nearest_exact,
+                                             interpolation::linear, interpolation::cubic};
 
-/// An interpolation of one to three dimensions, to sizes or by factors, larger and smaller; adds to `e` the extents that it begins with.
+/// An interpolation of one to three dimensions, to sizes or by factors, larger and smaller; adds to `e` the extents
+/// that it begins with.
 upsampling roll_upsampling(dice& d, interpolation mode, int dims, static_vector<index_t, max_dimensions>& e) {
   upsampling what;
   what.mode = mode;
@@ -468,7 +493,8 @@ upsampling roll_upsampling(dice& d, interpolation mode, int dims, static_vector<
 }
 
 TEST_CASE("interpolation of a window is that part of LibTorch's, of every element type") {
-  for (const auto& [type, tolerance] : {std::pair(at::kDouble, 1e-12), std::pair(at::kFloat, 1e-5), std::pair(at::kHalf, 2e-3), std::pair(at::kBFloat16, 2e-2)})
+  for (const auto& [type, tolerance] : {std::pair(at::kDouble, 1e-12), std::pair(at::kFloat, 1e-5),
+                                        std::pair(at::kHalf, 2e-3), std::pair(at::kBFloat16, 2e-2)})
     for (const interpolation mode : all_interpolations)
       for (std::uint64_t seed = 1; seed <= 100; ++seed) {
         dice d{seed};
@@ -487,14 +513,17 @@ TEST_CASE("interpolation of a window is that part of LibTorch's, of every elemen
         };
         for (int dim = 0; dim < e.count; ++dim) {
           const index_t n = e[dim], m = serial.size(dim);
-          const index_t begin = d.roll(0, static_cast<int>(m) - 1), end = d.roll(static_cast<int>(begin) + 1, static_cast<int>(m));
+          const index_t begin = d.roll(0, static_cast<int>(m) - 1),
+                        end = d.roll(static_cast<int>(begin) + 1, static_cast<int>(m));
           const window reads = dim < 2 ? window{1, 0, 0, 1} : what.over(dim - 2, n).reads();
-          keep(x, where.operands[0], dim, n, {std::max<index_t>(0, reads.first(begin)), std::min(n, reads.last(end - 1) + 1)});
+          keep(x, where.operands[0], dim, n,
+               {std::max<index_t>(0, reads.first(begin)), std::min(n, reads.last(end - 1) + 1)});
           keep(wanted, where.result, dim, m, {begin, end});
         }
         const at::Tensor y = nn::interpolate(x, what, where);
         const at::Tensor dy = global_of(y.sizes().vec(), numbers{seed + 1}).to(type);
-        const at::Tensor dx = torch::autograd::grad({y}, {whole}, {dy})[0], serial_dx = torch::autograd::grad({wanted}, {whole}, {dy})[0];
+        const at::Tensor dx = torch::autograd::grad({y}, {whole}, {dy})[0],
+                         serial_dx = torch::autograd::grad({wanted}, {whole}, {dy})[0];
         INFO(at::toString(type) << " mode " << static_cast<int>(mode) << " seed " << seed);
         REQUIRE(at::allclose(y.to(at::kDouble), wanted.to(at::kDouble), tolerance, tolerance));
         REQUIRE(at::allclose(dx.to(at::kDouble), serial_dx.to(at::kDouble), 5 * tolerance, 5 * tolerance));
@@ -530,4 +559,3 @@ TEST_CASE("interpolation refuses a tensor that is not the window") {
   where.operands[0].held[2][0] = {4, 4};
   CHECK(code(at::ones({2, 2, 0})) == "tessera.layer.size");
 }
-

@@ -31,8 +31,9 @@ struct two_depths {
 template <class Channels>
 struct classified {
   constexpr auto operator()(auto x) const {
-    return x | wide_three<6>{} | nn::relu{} | nn::repartition<Channels>{} | nn::flatten{} | nn::linear<32>{} | nn::relu{} |
-           nn::shared<struct remembered, nn::linear<32>>{} | nn::shared<struct remembered, nn::linear<32>>{} | nn::linear<8>{};
+    return x | wide_three<6>{} | nn::relu{} | nn::repartition<Channels>{} | nn::flatten{} | nn::linear<32>{} |
+           nn::relu{} | nn::shared<struct remembered, nn::linear<32>>{} |
+           nn::shared<struct remembered, nn::linear<32>>{} | nn::linear<8>{};
   }
 };
 struct elementwise {
@@ -44,12 +45,15 @@ struct elementwise {
 };
 struct growing {
   constexpr auto operator()(auto x) const {
-    return x | wide_three<6>{} | nn::relu{} | nn::conv_transpose<8, kernel<4, 4>, stride<2>, padding<1>>{} | nn::relu{} |
-           nn::conv_transpose<2, kernel<3, 3>, padding<1>>{};
+    return x | wide_three<6>{} | nn::relu{} | nn::conv_transpose<8, kernel<4, 4>, stride<2>, padding<1>>{} |
+           nn::relu{} | nn::conv_transpose<2, kernel<3, 3>, padding<1>>{};
   }
 };
 struct growing_in_three {
-  constexpr auto operator()(auto x) const { return x | nn::conv_transpose<6, kernel<3, 3, 2>, stride<2>, padding<1, 1, 0>, output_padding<1, 1, 0>>{} | nn::relu{}; }
+  constexpr auto operator()(auto x) const {
+    return x | nn::conv_transpose<6, kernel<3, 3, 2>, stride<2>, padding<1, 1, 0>, output_padding<1, 1, 0>>{} |
+           nn::relu{};
+  }
 };
 struct around_the_end {
   constexpr auto operator()(auto x) const {
@@ -60,7 +64,9 @@ struct around_the_end {
 
 template <index_t Out>
 struct normed {
-  constexpr auto operator()(auto x) const { return x | nn::conv<Out, kernel<3, 3>, padding<1, 1>, no_bias>{} | nn::batch_norm<>{} | nn::relu{}; }
+  constexpr auto operator()(auto x) const {
+    return x | nn::conv<Out, kernel<3, 3>, padding<1, 1>, no_bias>{} | nn::batch_norm<>{} | nn::relu{};
+  }
 };
 struct small_unet {
   constexpr auto operator()(auto x) const {
@@ -70,23 +76,28 @@ struct small_unet {
   }
 };
 struct one_after_another {
-  constexpr auto operator()(auto x) const { return x | nn::batch_norm<>{} | nn::batch_norm<>{} | nn::batch_norm<no_affine>{}; }
+  constexpr auto operator()(auto x) const {
+    return x | nn::batch_norm<>{} | nn::batch_norm<>{} | nn::batch_norm<no_affine>{};
+  }
 };
 // As deep as values are wide, so that norms have the peak.
 struct norms_alone {
   constexpr auto operator()(auto x) const {
     const auto y = x | nn::layer_norm<over_last<3>>{} | nn::batch_norm<>{} | nn::dropout<>{} | nn::layer_norm<>{};
-    return y | nn::rms_norm<>{} | nn::batch_norm<no_affine>{} | nn::rms_norm<over_last<2>>{} | nn::prelu<channelwise>{} | nn::rrelu<>{} | nn::dropout<channelwise>{};
+    return y | nn::rms_norm<>{} | nn::batch_norm<no_affine>{} | nn::rms_norm<over_last<2>>{} |
+           nn::prelu<channelwise>{} | nn::rrelu<>{} | nn::dropout<channelwise>{};
   }
 };
 struct pooled_over {
   constexpr auto operator()(auto x) const {
-    return x | normed<8>{} | nn::upsample<factor<2, 3>, mode<interpolation::cubic>>{} | nn::avg_pool<kernel<2, 2>>{} | normed<8>{} | nn::global_avg_pool{};
+    return x | normed<8>{} | nn::upsample<factor<2, 3>, mode<interpolation::cubic>>{} | nn::avg_pool<kernel<2, 2>>{} |
+           normed<8>{} | nn::global_avg_pool{};
   }
 };
 struct sample_norms {
   constexpr auto operator()(auto x) const {
-    return x | nn::group_norm<2>{} | nn::dropout<>{} | nn::instance_norm<affine>{} | nn::group_norm<1, no_affine>{} | nn::instance_norm<tracking>{} | nn::dropout<>{};
+    return x | nn::group_norm<2>{} | nn::dropout<>{} | nn::instance_norm<affine>{} | nn::group_norm<1, no_affine>{} |
+           nn::instance_norm<tracking>{} | nn::dropout<>{};
   }
 };
 template <int Dim>
@@ -109,7 +120,8 @@ struct transforming {
 template <index_t Rows, index_t Features, class First, class Second>
 struct tied_table {
   constexpr auto operator()(auto x) const {
-    const auto hidden = tanh(x | nn::shared<struct tied_rows, nn::embedding<Rows, Features, weights_as<double>, First>>{});
+    const auto hidden =
+        tanh(x | nn::shared<struct tied_rows, nn::embedding<Rows, Features, weights_as<double>, First>>{});
     return hidden | nn::shared<struct tied_rows, nn::linear<Rows, no_bias, Second>>{};
   }
 };
@@ -127,7 +139,8 @@ struct in_tiles {
 template <class By, class Sources, class... Over>
 struct feeding_experts {
   constexpr auto operator()(auto given) const {
-    using feed = nn::chain<nn::experts<24, 96, cut_out<By>>, nn::relu, nn::experts<24, 48, cut_in<By>, output_as<Sources>>>;
+    using feed =
+        nn::chain<nn::experts<24, 96, cut_out<By>>, nn::relu, nn::experts<24, 48, cut_in<By>, output_as<Sources>>>;
     return given | nn::stored_over<feed, Over...>{};
   }
 };
@@ -145,7 +158,10 @@ struct fused_in_tiles {
 // Parts that run again for their backward: in one another, of several results, with norms and masks, stored as tiles.
 struct several_again {
   constexpr auto operator()(auto x) const {
-    const auto y = x | nn::recompute<remembered_block<4>>{} | nn::recompute<nn::chain<nn::recompute<remembered_block<4>>, wide_three<8>, nn::recompute<remembered_block<8>>>>{};
+    const auto y =
+        x | nn::recompute<remembered_block<4>>{} |
+        nn::recompute<
+            nn::chain<nn::recompute<remembered_block<4>>, wide_three<8>, nn::recompute<remembered_block<8>>>>{};
     return y | nn::recompute<nn::chain<nn::batch_norm<>, nn::relu, nn::dropout<>, wide_three<8>>>{} | wide_three<4>{};
   }
 };
@@ -202,17 +218,20 @@ shares measured(const Team& t, index_t batch, const at::Tensor& image) {
 // No worker takes more than is said, and one takes nearly that.
 template <class Module, class In>
 std::string differs_in_memory(const std::vector<index_t>& extents, double least = 0.95) {
-  const at::Tensor image = (global_of(extents, numbers{3}) * 1000).abs().remainder(7).to(tessera::detail::scalar_type(value_of<In>.element));
+  const at::Tensor image =
+      (global_of(extents, numbers{3}) * 1000).abs().remainder(7).to(tessera::detail::scalar_type(value_of<In>.element));
   const auto run = in_team<typename In::mesh_type>([&](auto& t) { return measured<Module, In>(t, extents[0], image); });
   if (!run.well()) return run.errors();
   shares most{0, 0, 0, 0};
   for (const auto& r : run.results)
-    most = {std::max(most.forward, r->forward), std::max(most.training, r->training), std::max(most.parameters, r->parameters), std::max(most.held, r->held)};
+    most = {std::max(most.forward, r->forward), std::max(most.training, r->training),
+            std::max(most.parameters, r->parameters), std::max(most.held, r->held)};
   const auto fits = [least](double share) { return share <= 1.05 && share >= least; };
   return fits(most.forward) && fits(most.training) && fits(most.parameters) && fits(most.held)
              ? ""
-             : fmt::format("of what is counted forward takes {:.3f}, training {:.3f}, parameters {:.3f}, what is held {:.3f}", most.forward, most.training,
-                           most.parameters, most.held);
+             : fmt::format(
+                   "of what is counted forward takes {:.3f}, training {:.3f}, parameters {:.3f}, what is held {:.3f}",
+                   most.forward, most.training, most.parameters, most.held);
 }
 
 template <int R, int C, index_t H = 24, index_t W = 24, class E = double>
@@ -220,8 +239,10 @@ struct remembering {
   struct up : axis<R> {};
   struct across : axis<C> {};
   using grid = mesh<up, across>;
-  using image = tensor<partition<grid, whole, whole, blocks<up>, blocks<across>>, shape<pictures, dim<4>, dim<H>, dim<W>>, E>;
-  using volume = tensor<partition<grid, whole, whole, blocks<up>, blocks<across>, whole>, shape<pictures, dim<4>, dim<H / 2>, dim<W / 2>, dim<6>>, E>;
+  using image =
+      tensor<partition<grid, whole, whole, blocks<up>, blocks<across>>, shape<pictures, dim<4>, dim<H>, dim<W>>, E>;
+  using volume = tensor<partition<grid, whole, whole, blocks<up>, blocks<across>, whole>,
+                        shape<pictures, dim<4>, dim<H / 2>, dim<W / 2>, dim<6>>, E>;
   using channels = partition<grid, whole, blocks<up, across>, whole, whole>;
   using stream = partition<grid, blocks<up>, whole, whole, invariant<across>>;
   using sequences = tensor<stream, shape<pictures, dim<16>, dim<48>>, E>;
@@ -232,7 +253,8 @@ struct remembering {
   template <index_t Heads, index_t Keys>
   using transformer = transforming<stream, 48, Heads, Keys, across>;
   template <class... Options>
-  using counting = nn::chain<nn::embedding<35, 24, weights_as<double>, max_norm<1>, cut_out<across>, Options...>, nn::linear<8>>;
+  using counting =
+      nn::chain<nn::embedding<35, 24, weights_as<double>, max_norm<1>, cut_out<across>, Options...>, nn::linear<8>>;
   using by_rows = tied_table<35, 24, cut_in<across>, cut_out<across>>;
   using by_features = tied_table<35, 24, cut_out<across>, cut_in<across>>;
 };
@@ -251,13 +273,15 @@ TEST_CASE("a network takes the memory that peak_memory counts: forward, and forw
   CHECK(differs_in_memory<line, large::image>({2, 4, 96, 72}) == "");
   CHECK(differs_in_memory<two_depths, large::image>({2, 4, 96, 72}) == "");
   using residual = nn::chain<remembered_block<4>, remembered_block<4>, remembered_block<4>>;
-  CHECK(differs_in_memory<line, remembering<2, 2, 24, 24, float>::image>({6, 4, 24, 24}, 0) == "");  // oneDNN asks for less
+  // oneDNN asks for less
+  CHECK(differs_in_memory<line, remembering<2, 2, 24, 24, float>::image>({6, 4, 24, 24}, 0) == "");
   CHECK(differs_in_memory<residual, alone::image>({6, 4, 24, 24}) == "");
   CHECK(differs_in_memory<residual, uneven::image>({6, 4, 25, 23}) == "");
   CHECK(differs_in_memory<two_depths, alone::image>({6, 4, 24, 24}) == "");
   CHECK(differs_in_memory<two_depths, four::image>({6, 4, 24, 24}) == "");
   CHECK(differs_in_memory<classified<four::channels>, four::image>({6, 4, 24, 24}) == "");
-  CHECK(differs_in_memory<elementwise, four::image>({6, 4, 24, 24}, 0.85) == "");  // a gradient that passes is counted twice
+  // a gradient that passes is counted twice
+  CHECK(differs_in_memory<elementwise, four::image>({6, 4, 24, 24}, 0.85) == "");
   CHECK(differs_in_memory<around_the_end, four::image>({6, 4, 24, 24}) == "");
   CHECK(differs_in_memory<growing, alone::image>({6, 4, 24, 24}) == "");
   CHECK(differs_in_memory<growing, four::image>({6, 4, 24, 24}) == "");
@@ -293,7 +317,8 @@ TEST_CASE("transformer blocks and embeddings take the memory that is counted") {
   CHECK(differs_in_memory<alone::by_rows, alone::tokens>({6, 16}, 0.9) == "");
   CHECK(differs_in_memory<four::by_rows, four::tokens>({6, 16}, 0.9) == "");
   CHECK(differs_in_memory<four::by_features, four::tokens>({6, 16}, 0.9) == "");
-  CHECK(differs_in_memory<four::counting<scale_grad_by_freq>, four::tokens>({6, 16}, 0.85) == "");  // rows are counted before there are results
+  // rows are counted before there are results
+  CHECK(differs_in_memory<four::counting<scale_grad_by_freq>, four::tokens>({6, 16}, 0.85) == "");
   CHECK(differs_in_memory<four::counting<frozen>, four::tokens>({6, 16}, 0.85) == "");
 }
 
@@ -306,8 +331,10 @@ TEST_CASE("parameters stored as tiles take the memory that is counted: one layer
   CHECK(differs_in_memory<in_tiles<data, model>, rows>({6, 128}) == "");
   CHECK(differs_in_memory<in_tiles<gathered_once<data, model>>, rows>({6, 128}) == "");
   CHECK(differs_in_memory<in_tiles<held_over<data, model>>, rows>({6, 128}) == "");
-  using sequences = tensor<partition<grid, blocks<data>, whole, whole, invariant<model>>, shape<pictures, dim<3>, dim<128>>, double>;
-  CHECK(differs_in_memory<fused_in_tiles<data, model>, sequences>({6, 3, 128}, 0.65) == "");  // gradients of several results come one after the other
+  using sequences =
+      tensor<partition<grid, blocks<data>, whole, whole, invariant<model>>, shape<pictures, dim<3>, dim<128>>, double>;
+  // gradients of several results come one after the other
+  CHECK(differs_in_memory<fused_in_tiles<data, model>, sequences>({6, 3, 128}, 0.65) == "");
 }
 
 TEST_CASE("what runs again for its backward takes the memory that is counted") {
@@ -316,5 +343,7 @@ TEST_CASE("what runs again for its backward takes the memory that is counted") {
   struct data : axis<2> {};
   using rows = tensor<partition<mesh<data>, blocks<data>, whole>, shape<pictures, dim<128>>, double>;
   using wide = nn::chain<nn::linear<256>, nn::relu, nn::linear<128>, nn::relu>;
-  CHECK(differs_in_memory<nn::chain<nn::recompute<wide>, nn::recompute<nn::stored_over<wide, gathered_once<data>>>, nn::stored_over<nn::recompute<wide>, data>>, rows>({400, 128}) == "");
+  CHECK(differs_in_memory<nn::chain<nn::recompute<wide>, nn::recompute<nn::stored_over<wide, gathered_once<data>>>,
+                                    nn::stored_over<nn::recompute<wide>, data>>,
+                          rows>({400, 128}) == "");
 }

@@ -5,7 +5,8 @@
 using namespace tessera;
 using namespace tessera::testing;
 
-// Modules against the serial network: skips, branches, tied weights, several inputs and results, one program for all extents.
+// Modules against the serial network: skips, branches, tied weights, several inputs and results, one program for all
+// extents.
 
 namespace {
 
@@ -16,7 +17,8 @@ struct residual_net {
   struct up : axis<R> {};
   struct across : axis<C> {};
   using grid = mesh<up, across>;
-  using image = tensor<partition<grid, whole, whole, blocks<up>, blocks<across>>, shape<images_at_once, dim<2>, dim<7>, dim<6>>, double>;
+  using image = tensor<partition<grid, whole, whole, blocks<up>, blocks<across>>,
+                       shape<images_at_once, dim<2>, dim<7>, dim<6>>, double>;
   using features = tensor<partition<grid, whole, blocks<up, across>>, shape<images_at_once, dim<5>>, double>;
   using channels = partition<grid, whole, blocks<up, across>, whole, whole>;
   template <index_t Out>
@@ -35,7 +37,8 @@ struct residual_net {
       const auto first = x | block<3>{};
       const auto second = first | nn::named<struct deep, block<4>>{};
       const auto flat = second | nn::max_pool<kernel<2, 2>>{} | nn::repartition<channels>{} | nn::flatten{};
-      const auto hidden = ((flat | nn::linear<5>{}) * 0.5 + tanh(extra)) | nn::shared<struct tied, nn::chain<nn::linear<5>>>{} | nn::relu{};
+      const auto hidden = ((flat | nn::linear<5>{}) * 0.5 + tanh(extra)) |
+                          nn::shared<struct tied, nn::chain<nn::linear<5>>>{} | nn::relu{};
       return flows{hidden | nn::shared<struct tied, nn::chain<nn::linear<5>>>{}, first};
     }
   };
@@ -46,13 +49,16 @@ using by_key = std::map<std::string, at::Tensor>;
 
 at::Tensor serial_block(const at::Tensor& x, const by_key& w, const std::string& at) {
   const auto conv = [&](const at::Tensor& in, const std::string& key, index_t pad) {
-    return at::conv2d(in, w.at(at + key + ".weight"), w.at(at + key + ".bias"), at::IntArrayRef({1, 1}), at::IntArrayRef({pad, pad}));
+    return at::conv2d(in, w.at(at + key + ".weight"), w.at(at + key + ".bias"), at::IntArrayRef({1, 1}),
+                      at::IntArrayRef({pad, pad}));
   };
   return at::relu(conv(x, "skip", 0) + conv(at::relu(conv(x, "0", 1)), "2", 1));
 }
 
 std::pair<at::Tensor, at::Tensor> serial_model(const at::Tensor& x, const at::Tensor& extra, const by_key& w) {
-  const auto linear = [&](const at::Tensor& in, const std::string& key) { return at::linear(in, w.at(key + ".weight"), w.at(key + ".bias")); };
+  const auto linear = [&](const at::Tensor& in, const std::string& key) {
+    return at::linear(in, w.at(key + ".weight"), w.at(key + ".bias"));
+  };
   const at::Tensor first = serial_block(x, w, "0.");
   const at::Tensor second = serial_block(first, w, "deep.");
   const at::Tensor flat = at::max_pool2d(second, {2, 2}).flatten(1);
@@ -71,7 +77,9 @@ double distance_of_training(const team<typename N::grid>& workers, bool clones) 
   torch::optim::SGD ours(net.parameters(), options);
   torch::optim::SGD theirs(leaves, options);
   double worst = net.parameters().size() == leaves.size() && leaves.size() == 16 ? 0 : 1;
-  const auto judge = [&](const at::Tensor& a, const at::Tensor& b) { worst = std::max(worst, (a - b).abs().max().template item<double>()); };
+  const auto judge = [&](const at::Tensor& a, const at::Tensor& b) {
+    worst = std::max(worst, (a - b).abs().max().template item<double>());
+  };
   for (int step = 0; step < 3; ++step) {
     const index_t n = step == 1 ? 4 : 2;
     const at::Tensor image = global_of({n, 2, 7, 6}, numbers{static_cast<std::uint64_t>(step)}).set_requires_grad(true);
@@ -125,15 +133,20 @@ using short_rows = tensor<partition<duo, blocks<twofold>, whole>, shape<images_a
 
 // Tied under one name, but of other shapes.
 struct misshapen {
-  constexpr auto operator()(auto x) const { return x | nn::shared<struct table, nn::linear<4>>{} | nn::shared<struct table, nn::linear<3>>{}; }
+  constexpr auto operator()(auto x) const {
+    return x | nn::shared<struct table, nn::linear<4>>{} | nn::shared<struct table, nn::linear<3>>{};
+  }
 };
 struct twice_named {
-  constexpr auto operator()(auto x) const { return x | nn::named<struct table, nn::linear<4>>{} | nn::named<struct table, nn::linear<4>>{}; }
+  constexpr auto operator()(auto x) const {
+    return x | nn::named<struct table, nn::linear<4>>{} | nn::named<struct table, nn::linear<4>>{};
+  }
 };
 
 // Functions of tensors on flows: with numbers, with exchanges of their own, over whole and cut dimensions.
 struct across_here : axis<3> {};
-using both_cut = tensor<partition<mesh<twofold, across_here>, blocks<twofold>, blocks<across_here>>, shape<images_at_once, dim<5>>, double>;
+using both_cut = tensor<partition<mesh<twofold, across_here>, blocks<twofold>, blocks<across_here>>,
+                        shape<images_at_once, dim<5>>, double>;
 struct formula {
   constexpr auto operator()(auto x, auto y) const {
     const auto p = softmax<1>(x * 3 - y);
@@ -144,7 +157,8 @@ struct formula {
   static constexpr auto detached(auto x) { return where(eq(argmax<1>(x), 0), norm<1>(x, 1), norm<1>(x, 1) / 2); }
 };
 
-// An affine map of its own: a scale, cut as the features are, that begins as draws, and a shift that begins as zeros, for another mesh too.
+// An affine map of its own: a scale, cut as the features are, that begins as draws, and a shift that begins as zeros,
+// for another mesh too.
 struct drawn {
   static constexpr initial_value initial = init::uniform(1, 2);
 };
@@ -167,7 +181,9 @@ struct centred {
     layout sums;
     sums.mesh = x.layout.mesh;
     sums.dims.push(x.layout.dims[1]);
-    for (const axis_role& r : x.layout.roles) sums.roles.push(r.kind == role::cut && r.dimension == 1 ? axis_role{role::cut, 0, r.level, r.joined} : axis_role{role::partial});
+    for (const axis_role& r : x.layout.roles)
+      sums.roles.push(r.kind == role::cut && r.dimension == 1 ? axis_role{role::cut, 0, r.level, r.joined}
+                                                              : axis_role{role::partial});
     layout means = sums;
     for (axis_role& r : means.roles)
       if (r.kind == role::partial) r = {};
@@ -179,16 +195,19 @@ struct centred {
   static at::Tensor forward(const nn::call& c) {
     const at::Tensor& x = c.operand();
     const index_t samples = c.layer.inputs[0].to->layout().dims[0].extent;
-    const at::Tensor mean = c.training ? c.exchanged(x.to(at::kDouble).sum(0)) / static_cast<double>(samples) : c.buffer(0).value();
+    const at::Tensor mean =
+        c.training ? c.exchanged(x.to(at::kDouble).sum(0)) / static_cast<double>(samples) : c.buffer(0).value();
     if (c.training) c.buffer(0).set(0.75 * c.buffer(0).value() + 0.25 * mean);
     return (x - mean) * c.weight(0).to(at::kDouble);
   }
 };
-using squares_cut = tensor<partition<mesh<twofold, across_here>, blocks<twofold>, blocks<across_here>>, shape<dim<7>, dim<5>>, double>;
+using squares_cut =
+    tensor<partition<mesh<twofold, across_here>, blocks<twofold>, blocks<across_here>>, shape<dim<7>, dim<5>>, double>;
 using centring = nn::sequential<squares_cut, centred>;
-// Five sums of 8 bytes: of two workers along the samples each gets the terms of the other; their cotangents go the same way, and those
-// of five weights of 4 bytes.
-static_assert(traffic<centring>().forward.bytes == 2 * 5 * 8 && traffic<centring>().backward.bytes == 2 * 5 * 8 + 2 * 5 * 4);
+// Five sums of 8 bytes: of two workers along the samples each gets the terms of the other; their cotangents go the same
+// way, and those of five weights of 4 bytes.
+static_assert(traffic<centring>().forward.bytes == 2 * 5 * 8 &&
+              traffic<centring>().backward.bytes == 2 * 5 * 8 + 2 * 5 * 4);
 
 // Verbs on flows, and an operation of one's own that looks where its box lies.
 constexpr auto weighed = operation("nf->nf").linear();
@@ -199,7 +218,9 @@ struct by_verbs {
   constexpr auto operator()(auto x) const {
     const auto rows = all_gather<partition<plane, blocks<twofold>, whole>>(x);
     const auto heavy = tessera::apply<weighed>(
-        [](const local_boxes& where, const at::Tensor& a) { return a * at::arange(where.operands[0].first(1), where.operands[0].first(1) + where.operands[0].size(1)); },
+        [](const local_boxes& where, const at::Tensor& a) {
+          return a * at::arange(where.operands[0].first(1), where.operands[0].first(1) + where.operands[0].size(1));
+        },
         to<partition<plane, whole, blocks<across_here, twofold>>>(rows));
     const auto back = tessera::repartition<partition<plane, blocks<twofold>, blocks<across_here>>>(heavy);
     return tessera::apply<multiplied, &times_each_other>(back, concat<1>(x, x) | nn::slice<1, 5, 10>{});
@@ -208,10 +229,12 @@ struct by_verbs {
 
 // Each pixel four times, each image's mean: over two dimensions cut unevenly.
 constexpr auto twice_as_large = operation("nchw->nchw").scaled('h', 2).scaled('w', 2).linear();
-using cut_image = tensor<partition<mesh<twofold, across_here>, whole, whole, blocks<twofold>, blocks<across_here>>, shape<images_at_once, dim<2>, dim<3>, dim<4>>, double>;
+using cut_image = tensor<partition<mesh<twofold, across_here>, whole, whole, blocks<twofold>, blocks<across_here>>,
+                         shape<images_at_once, dim<2>, dim<3>, dim<4>>, double>;
 struct enlarging {
   constexpr auto operator()(auto x) const {
-    const auto y = tessera::apply<twice_as_large>([](const at::Tensor& a) { return a.repeat_interleave(2, 2).repeat_interleave(2, 3); }, x);
+    const auto y = tessera::apply<twice_as_large>(
+        [](const at::Tensor& a) { return a.repeat_interleave(2, 2).repeat_interleave(2, 3); }, x);
     return flows{square(y) | nn::global_avg_pool{}, y};
   }
 };
@@ -226,7 +249,9 @@ TEST_CASE("a layer has exchanges between its local operations, buffers, and para
     const at::Tensor w = state.at("0.weight").clone().requires_grad_(true);
     at::Tensor running = at::full({5}, 3, at::kDouble);
     double worst = net.parameters().size() == 1 && state.size() == 2 && w.scalar_type() == at::kFloat ? 0 : 1;
-    const auto judge = [&](const at::Tensor& mine, const at::Tensor& serial) { worst = std::max(worst, (mine - serial).abs().max().template item<double>()); };
+    const auto judge = [&](const at::Tensor& mine, const at::Tensor& serial) {
+      worst = std::max(worst, (mine - serial).abs().max().template item<double>());
+    };
     judge(state.at("0.running_mean"), running);
     for (int step = 0; step < 3; ++step) {
       const at::Tensor a = global_of({7, 5}, numbers{static_cast<std::uint64_t>(step)}).set_requires_grad(true);
@@ -299,7 +324,8 @@ TEST_CASE("verbs and operations of one's own are nodes of a module") {
       if (!at::equal(global(tessera::apply<multiplied, &times_each_other>(x, x)), a * a)) worst = 1;
       sum(y * y).backward();
       (serial * serial).sum().backward();
-      worst = std::max({worst, (global(y) - serial.detach()).abs().max().template item<double>(), (global(x.grad()) - a.grad()).abs().max().template item<double>()});
+      worst = std::max({worst, (global(y) - serial.detach()).abs().max().template item<double>(),
+                        (global(x.grad()) - a.grad()).abs().max().template item<double>()});
     }
     return worst;
   });
@@ -312,7 +338,10 @@ TEST_CASE("a module has parameters of its own, under names, that begin as it say
   const auto run = in_team<mesh<twofold, across_here>>([](auto& t) {
     const nn::network<affine_map, both_cut> net{t, seed{1}};
     const auto state = nn::state_of(net);
-    double worst = state.size() == 2 && state.at("scale").min().template item<double>() >= 1 && state.at("shift").abs().max().template item<double>() == 0 ? 0 : 1;
+    double worst = state.size() == 2 && state.at("scale").min().template item<double>() >= 1 &&
+                           state.at("shift").abs().max().template item<double>() == 0
+                       ? 0
+                       : 1;
     const at::Tensor w = state.at("scale").clone().requires_grad_(true);
     const at::Tensor b = state.at("shift").clone().requires_grad_(true);
     const at::Tensor a = global_of({3, 5}, numbers{3});
@@ -346,13 +375,16 @@ TEST_CASE("functions of tensors are nodes of a module, numbers and exchanges inc
       const at::Tensor p = at::softmax(a * 3 - b, 1);
       const at::Tensor serial_values = at::clamp_min(p + a, -0.25);
       const at::Tensor serial_one = p.abs().sum(1);
-      const at::Tensor serial_sizes = p.var(1, false) + at::linalg_vector_norm(p, 3, at::IntArrayRef{1}) - at::where(p.argmax(1) == 0, serial_one, serial_one / 2);
+      const at::Tensor serial_sizes = p.var(1, false) + at::linalg_vector_norm(p, 3, at::IntArrayRef{1}) -
+                                      at::where(p.argmax(1) == 0, serial_one, serial_one / 2);
       const at::Tensor serial_spread = at::relu(serial_sizes) + 0.5;
       sum(values * values).backward(true);
       sum(spread * spread).backward();
       (serial_values * serial_values).sum().backward({}, true);
       (serial_spread * serial_spread).sum().backward();
-      const auto judge = [&](const at::Tensor& mine, const at::Tensor& serial) { worst = std::max(worst, (mine - serial).abs().max().template item<double>()); };
+      const auto judge = [&](const at::Tensor& mine, const at::Tensor& serial) {
+        worst = std::max(worst, (mine - serial).abs().max().template item<double>());
+      };
       judge(global(values), serial_values.detach());
       judge(global(spread), serial_spread.detach());
       judge(global(x.grad()), a.grad());
@@ -365,7 +397,8 @@ TEST_CASE("functions of tensors are nodes of a module, numbers and exchanges inc
   for (const auto& r : run.results) CHECK(*r < 1e-12);
 }
 
-TEST_CASE("a module with skips, tied weights, two operands and two results trains as the serial one, on any partition") {
+TEST_CASE(
+    "a module with skips, tied weights, two operands and two results trains as the serial one, on any partition") {
   judge_residual<residual_net<1, 1>>();
   judge_residual<residual_net<2, 2>>();
   judge_residual<residual_net<3, 1>>();

@@ -1,14 +1,15 @@
 #include "tests/support/layers.hpp"
 
+#include <torch/optim/sgd.h>
 #include <tessera/nn/network_file.hpp>
 #include <tessera/nn/program.hpp>
 #include <tessera/operation/layer_values.hpp>
-#include <torch/optim/sgd.h>
 
 using namespace tessera;
 using namespace tessera::testing;
 
-// Normalisations against LibTorch's in one process: networks, statistics that run, large means; the fuzz rolls options and partitions.
+// Normalisations against LibTorch's in one process: networks, statistics that run, large means; the fuzz rolls options
+// and partitions.
 
 namespace {
 
@@ -19,8 +20,10 @@ double distance_of_running(dice& d, const mesh_value& mesh, bool by_sample) {
   for (const index_t n : {d.roll(2, 5), d.roll(1, 5), d.roll(by_sample ? 2 : 1, 6)}) e.push(n);
   const bool cumulative = d.once_in(2);
   const bool affine = d.once_in(2);
-  const normalisation what = by_sample ? nn::instance_norm_layer{.momentum = 0.25, .cumulative = cumulative, .affine = affine, .tracked = true}.what()
-                                       : nn::batch_norm_layer{.momentum = 0.25, .cumulative = cumulative, .affine = affine}.what();
+  const normalisation what =
+      by_sample ? nn::instance_norm_layer{.momentum = 0.25, .cumulative = cumulative, .affine = affine, .tracked = true}
+                      .what()
+                : nn::batch_norm_layer{.momentum = 0.25, .cumulative = cumulative, .affine = affine}.what();
   const layout x = roll_layout(d, mesh, e, {false, true, true, false});
   const layer_plan p = plan_normalisation({x, element::float64}, what);
   if (!p.why.ok()) return 1e300;
@@ -41,8 +44,10 @@ double distance_of_running(dice& d, const mesh_value& mesh, bool by_sample) {
     const auto team = std::make_shared<team_state>(carrier, mesh);
     const nn::bound_layer bound(team, p);
     nn::layer_state state;
-    for (int i = 0; i < p.parameters(); ++i) state.parameters.emplace_back(team, p.parameter(i).name, p.parameter(i), element::float64, tessera::seed{1});
-    for (int i = 0; i < p.buffers(); ++i) state.buffers.emplace_back(team, p.buffer(i).name, p.buffer(i), tessera::seed{1});
+    for (int i = 0; i < p.parameters(); ++i)
+      state.parameters.emplace_back(team, p.parameter(i).name, p.parameter(i), element::float64, tessera::seed{1});
+    for (int i = 0; i < p.buffers(); ++i)
+      state.buffers.emplace_back(team, p.buffer(i).name, p.buffer(i), tessera::seed{1});
     std::vector<at::Tensor> operands{{}};
     std::vector<at::Tensor> all;
     for (const shards& s : given) {
@@ -63,7 +68,8 @@ double distance_of_running(dice& d, const mesh_value& mesh, bool by_sample) {
   for (std::size_t i = 0; i < expected.size(); ++i) worst = std::max(worst, distance(p.output(), each(i), expected[i]));
   // LibTorch counts no calls of instance norms; means over all calls need it.
   const at::Tensor calls = at::full({}, by_sample && !what.cumulative ? 0.0 : 3.0, at::kDouble);
-  return std::max({worst, distance(p.buffer(0).stored, each(4), mean), distance(p.buffer(1).stored, each(5), variance), distance(p.buffer(2).stored, each(6), calls)});
+  return std::max({worst, distance(p.buffer(0).stored, each(4), mean), distance(p.buffer(1).stored, each(5), variance),
+                   distance(p.buffer(2).stored, each(6), calls)});
 }
 
 struct across : axis<2> {};
@@ -71,16 +77,20 @@ struct down : axis<3> {};
 using plane = mesh<across, down>;
 struct samples : dyn {};
 using images = partition<plane, whole, whole, blocks<down>, blocks<across>>;
-using picture = tensor<images, shape<samples, dim<4>, dim<2>, dim<5>>, double>;  // of two rows over three workers one has none
-using net_type = nn::sequential<picture, nn::batch_norm<eps<1, 1'000>, momentum<1, 5>>, nn::relu, nn::batch_norm<cumulative, no_affine>,
-                                nn::layer_norm<over_last<3>>, nn::layer_norm<no_bias>, nn::rms_norm<over_last<2>, eps<1, 100>>, nn::batch_norm<no_tracking>>;
+// of two rows over three workers one has none
+using picture = tensor<images, shape<samples, dim<4>, dim<2>, dim<5>>, double>;
+using net_type =
+    nn::sequential<picture, nn::batch_norm<eps<1, 1'000>, momentum<1, 5>>, nn::relu,
+                   nn::batch_norm<cumulative, no_affine>, nn::layer_norm<over_last<3>>, nn::layer_norm<no_bias>,
+                   nn::rms_norm<over_last<2>, eps<1, 100>>, nn::batch_norm<no_tracking>>;
 
 }  // namespace
 
 TEST_CASE("running statistics are LibTorch's, unbiased and of all workers, and are what eval uses") {
   dice d{5};
   for (const auto& grid : grids)
-    for (int round = 0; round < 24; ++round) CHECK(distance_of_running(d, grid_of(grid[0], grid[1]), round % 2 != 0) < 1e-12);
+    for (int round = 0; round < 24; ++round)
+      CHECK(distance_of_running(d, grid_of(grid[0], grid[1]), round % 2 != 0) < 1e-12);
 }
 
 TEST_CASE("a network of normalisations trains as the serial one") {
@@ -88,22 +98,28 @@ TEST_CASE("a network of normalisations trains as the serial one") {
     net_type net{t, seed{3}};
     auto w = nn::state_of(net);
     std::vector<at::Tensor> leaves;
-    for (const char* key : {"0.weight", "0.bias", "3.weight", "3.bias", "4.weight", "5.weight", "6.weight", "6.bias"}) leaves.push_back(w.at(key).requires_grad_(true));
+    for (const char* key : {"0.weight", "0.bias", "3.weight", "3.bias", "4.weight", "5.weight", "6.weight", "6.bias"})
+      leaves.push_back(w.at(key).requires_grad_(true));
     torch::optim::SGD ours(net.parameters(), torch::optim::SGDOptions(0.01));
     torch::optim::SGD theirs(leaves, torch::optim::SGDOptions(0.01));
     double worst = net.parameters().size() == 8 && w.size() == 8 + 6 && net.training() ? 0 : 1;
-    const auto judge = [&](const at::Tensor& a, const at::Tensor& b) { worst = std::max(worst, (a - b).abs().max().template item<double>()); };
+    const auto judge = [&](const at::Tensor& a, const at::Tensor& b) {
+      worst = std::max(worst, (a - b).abs().max().template item<double>());
+    };
     for (int step = 0; step < 5; ++step) {
       const bool training = step < 4;
       net.train(training);
-      const at::Tensor a = global_of({step == 2 ? 3 : 2, 4, 2, 5}, numbers{static_cast<std::uint64_t>(step)}).set_requires_grad(true);
+      const at::Tensor a =
+          global_of({step == 2 ? 3 : 2, 4, 2, 5}, numbers{static_cast<std::uint64_t>(step)}).set_requires_grad(true);
       auto x = take<picture>(t, a.detach());
       x.requires_grad();
       ours.zero_grad();
       theirs.zero_grad();
       const auto y = net(x);
-      at::Tensor s = at::relu(at::batch_norm(a, w.at("0.weight"), w.at("0.bias"), w.at("0.running_mean"), w.at("0.running_var"), training, 0.2, 1e-3, false));
-      s = at::batch_norm(s, {}, {}, w.at("2.running_mean"), w.at("2.running_var"), training, 1.0 / (step + 1), 1e-5, false);
+      at::Tensor s = at::relu(at::batch_norm(a, w.at("0.weight"), w.at("0.bias"), w.at("0.running_mean"),
+                                             w.at("0.running_var"), training, 0.2, 1e-3, false));
+      s = at::batch_norm(s, {}, {}, w.at("2.running_mean"), w.at("2.running_var"), training, 1.0 / (step + 1), 1e-5,
+                         false);
       s = at::layer_norm(s, {4, 2, 5}, w.at("3.weight"), w.at("3.bias"));
       s = at::rms_norm(at::layer_norm(s, {5}, w.at("4.weight")), {2, 5}, w.at("5.weight"), 0.01);
       s = at::batch_norm(s, w.at("6.weight"), w.at("6.bias"), {}, {}, true, 0, 1e-5, false);
@@ -125,18 +141,23 @@ TEST_CASE("a network of normalisations trains as the serial one") {
 }
 
 TEST_CASE("normalisations and upsampling that are values are those that are types") {
-  using typed = nn::sequential<picture, nn::batch_norm<eps<1, 1'000>, momentum<1, 5>>, nn::upsample<size<5, 13>, mode<interpolation::cubic>>, nn::batch_norm<cumulative, no_affine>,
-                               nn::layer_norm<over_last<3>, no_bias>, nn::rms_norm<>, nn::rms_norm<over_last<2>, eps<1, 100>, no_affine>>;
+  using typed = nn::sequential<picture, nn::batch_norm<eps<1, 1'000>, momentum<1, 5>>,
+                               nn::upsample<size<5, 13>, mode<interpolation::cubic>>,
+                               nn::batch_norm<cumulative, no_affine>, nn::layer_norm<over_last<3>, no_bias>,
+                               nn::rms_norm<>, nn::rms_norm<over_last<2>, eps<1, 100>, no_affine>>;
   const auto run = in_team<plane>([](auto& t) {
     nn::program p;
-    p.output(p.input<picture>() | nn::batch_norm_layer{.eps = 1e-3, .momentum = 0.2} | nn::upsample_layer{.sizes = {5, 13}, .mode = interpolation::cubic} |
-             nn::batch_norm_layer{.cumulative = true, .affine = false} | nn::layer_norm_layer{.last = 3, .bias = false} | nn::rms_norm_layer{} |
+    p.output(p.input<picture>() | nn::batch_norm_layer{.eps = 1e-3, .momentum = 0.2} |
+             nn::upsample_layer{.sizes = {5, 13}, .mode = interpolation::cubic} |
+             nn::batch_norm_layer{.cumulative = true, .affine = false} |
+             nn::layer_norm_layer{.last = 3, .bias = false} | nn::rms_norm_layer{} |
              nn::rms_norm_layer{.last = 2, .eps = 0.01, .affine = false});
     const typed one{t, seed{4}};
     const nn::dynamic_network other{t, seed{4}, p};
     const auto x = take<picture>(t, global_of({3, 4, 2, 5}, numbers{6}));
     const bool same = at::equal(one(x).local(), other({x.dynamic()})[0].local());
-    return same && nn::state_of(one).size() == nn::state_of(other).size() && at::equal(nn::state_of(one).at("0.running_var"), nn::state_of(other).at("0.running_var"));
+    return same && nn::state_of(one).size() == nn::state_of(other).size() &&
+           at::equal(nn::state_of(one).at("0.running_var"), nn::state_of(other).at("0.running_var"));
   });
   INFO(run.errors());
   REQUIRE(run.well());
@@ -145,11 +166,16 @@ TEST_CASE("normalisations and upsampling that are values are those that are type
 
 TEST_CASE("statistics of large means keep their digits, and half types are rounded once") {
   using cut = tensor<partition<plane, blocks<across>, whole, blocks<down>>, shape<samples, dim<3>, dim<40>>, float>;
-  using cut_half = tensor<partition<plane, blocks<across>, whole, blocks<down>>, shape<samples, dim<3>, dim<40>>, bfloat16>;
+  using cut_half =
+      tensor<partition<plane, blocks<across>, whole, blocks<down>>, shape<samples, dim<3>, dim<40>>, bfloat16>;
   const auto run = in_team<plane>([](auto& t) {
     const at::Tensor a = (global_of({9, 3, 40}, numbers{8}) + 1e4).to(at::kFloat);
-    const auto exact = [](const at::Tensor& x) { return at::batch_norm(x.to(at::kDouble), {}, {}, {}, {}, true, 0, 1e-5, false); };
-    const auto far = [](const at::Tensor& x, const at::Tensor& y) { return (x.to(at::kDouble) - y).abs().max().template item<double>(); };
+    const auto exact = [](const at::Tensor& x) {
+      return at::batch_norm(x.to(at::kDouble), {}, {}, {}, {}, true, 0, 1e-5, false);
+    };
+    const auto far = [](const at::Tensor& x, const at::Tensor& y) {
+      return (x.to(at::kDouble) - y).abs().max().template item<double>();
+    };
     nn::sequential<cut, nn::batch_norm<no_affine, no_tracking>> net{t, seed{1}};
     nn::sequential<cut_half, nn::batch_norm<no_affine, no_tracking>> half{t, seed{1}};
     const double serial = far(at::batch_norm(a, {}, {}, {}, {}, true, 0, 1e-5, false), exact(a));
@@ -159,7 +185,8 @@ TEST_CASE("statistics of large means keep their digits, and half types are round
     const at::Tensor of_samples = at::group_norm(a.to(at::kDouble), 1);
     const double grouped = far(global(group(take<cut>(t, a))), of_samples);
     if (grouped > 2 * far(at::group_norm(a, 1), of_samples) || grouped > 1e-6) return false;
-    return mine <= 2 * serial && mine < 1e-6 && at::equal(global(half(take<cut_half>(t, b))), exact(b).to(at::kBFloat16));
+    return mine <= 2 * serial && mine < 1e-6 &&
+           at::equal(global(half(take<cut_half>(t, b))), exact(b).to(at::kBFloat16));
   });
   INFO(run.errors());
   REQUIRE(run.well());
@@ -188,12 +215,14 @@ TEST_CASE("workers outside of the mesh of a normalisation whose groups are cut h
     auto u = take<channels_cut>(above, c.detach());
     u.requires_grad();
     sum(ranges(u) * u).backward();
-    if (!above.inside()) return x.grad().local().numel() == 0 && z.grad().local().numel() == 0 && u.grad().local().numel() == 0;
+    if (!above.inside())
+      return x.grad().local().numel() == 0 && z.grad().local().numel() == 0 && u.grad().local().numel() == 0;
     (at::instance_norm(at::group_norm(c, 2), {}, {}, {}, {}, true, 0, 1e-5, false) * c).sum().backward();
     const at::Tensor s = at::rms_norm(at::layer_norm(a, {5, 4}, {}, {}), {5, 4});
     (s * a).sum().backward();
     (at::batch_norm(b, {}, {}, {}, {}, true, 0, 1e-5, false) * b).sum().backward();
-    return at::allclose(global(x.grad()), a.grad()) && at::allclose(global(z.grad()), b.grad()) && at::allclose(global(u.grad()), c.grad());
+    return at::allclose(global(x.grad()), a.grad()) && at::allclose(global(z.grad()), b.grad()) &&
+           at::allclose(global(u.grad()), c.grad());
   });
   INFO(run.errors());
   REQUIRE(run.well());
@@ -203,21 +232,28 @@ TEST_CASE("workers outside of the mesh of a normalisation whose groups are cut h
 TEST_CASE("one value a channel is refused in training on all workers, and taken in eval") {
   using single = tensor<partition<plane, whole, blocks<across>>, shape<samples, dim<4>>, double>;
   using narrow = nn::sequential<single, nn::batch_norm<>>;
-  CHECK(refusals<plane>("tessera.layer.one_value", [](auto& t) { narrow{t, seed{1}}(take<single>(t, at::ones({1, 4}, at::kDouble))); }) == 6);
+  CHECK(refusals<plane>("tessera.layer.one_value",
+                        [](auto& t) { narrow{t, seed{1}}(take<single>(t, at::ones({1, 4}, at::kDouble))); }) == 6);
   CHECK(satisfied<plane>([](auto& t) {
-    narrow net{t, seed{1}};
-    net.eval();
-    const at::Tensor x = global_of({1, 4}, numbers{3});
-    return (global(net(take<single>(t, x))) - x / std::sqrt(1 + 1e-5)).abs().max().template item<double>() < 1e-15;
-  }) == 6);
+          narrow net{t, seed{1}};
+          net.eval();
+          const at::Tensor x = global_of({1, 4}, numbers{3});
+          return (global(net(take<single>(t, x))) - x / std::sqrt(1 + 1e-5)).abs().max().template item<double>() <
+                 1e-15;
+        }) == 6);
 }
 
-TEST_CASE("group and instance norms that are types, values and files are one, train as LibTorch's modules, and have their keys") {
+TEST_CASE(
+    "group and instance norms that are types, values and files are one, train as LibTorch's modules, and have their "
+    "keys") {
   using wide = tensor<images, shape<samples, dim<6>, dim<3>, dim<5>>, double>;
-  using typed = nn::sequential<wide, nn::group_norm<3, eps<1, 1'000>>, nn::instance_norm<affine, tracking, momentum<1, 5>>, nn::group_norm<2, no_affine>, nn::instance_norm<>>;
+  using typed =
+      nn::sequential<wide, nn::group_norm<3, eps<1, 1'000>>, nn::instance_norm<affine, tracking, momentum<1, 5>>,
+                     nn::group_norm<2, no_affine>, nn::instance_norm<>>;
   const auto run = in_team<plane>([](auto& t) {
     nn::program p;
-    p.output(p.input<wide>() | nn::group_norm_layer{.groups = 3, .eps = 1e-3} | nn::instance_norm_layer{.momentum = 0.2, .affine = true, .tracked = true} |
+    p.output(p.input<wide>() | nn::group_norm_layer{.groups = 3, .eps = 1e-3} |
+             nn::instance_norm_layer{.momentum = 0.2, .affine = true, .tracked = true} |
              nn::group_norm_layer{.groups = 2, .affine = false} | nn::instance_norm_layer{});
     typed one{t, seed{4}};
     nn::dynamic_network other{t, seed{4}, p};
@@ -225,9 +261,12 @@ TEST_CASE("group and instance norms that are types, values and files are one, tr
     nn::read_network(read, R"({"inputs": [{"name": "x", "shape": ["samples", 6, 3, 5], "element": "double",
         "dims": [{"whole": true}, {"whole": true}, {"blocks": ["down"]}, {"blocks": ["across"]}]}],
       "nodes": [{"name": "a", "of": "x", "layer": "group_norm", "num_groups": 3, "eps": 0.001},
-                {"name": "b", "of": "a", "layer": "instance_norm", "momentum": 0.2, "affine": true, "track_running_stats": true},
-                {"name": "c", "of": "b", "layer": "group_norm", "num_groups": 2, "affine": false}, {"name": "d", "of": "c", "layer": "instance_norm"}],
-      "outputs": "d"})", t.mesh(), "norms.json");
+                {"name": "b", "of": "a", "layer": "instance_norm", "momentum": 0.2, "affine": true,
+                 "track_running_stats": true},
+                {"name": "c", "of": "b", "layer": "group_norm", "num_groups": 2, "affine": false}, {"name": "d",
+                 "of": "c", "layer": "instance_norm"}],
+      "outputs": "d"})",
+                     t.mesh(), "norms.json");
     nn::dynamic_network file{t, seed{4}, read};
     auto w = nn::state_of(one);
     bool same = w.size() == 7 && nn::state_of(other).size() == 7;
@@ -240,15 +279,20 @@ TEST_CASE("group and instance norms that are types, values and files are one, tr
       auto x = take<wide>(t, a.detach());
       x.requires_grad();
       const auto y = one(x);
-      at::Tensor s = at::instance_norm(at::group_norm(a, 3, w.at("0.weight"), w.at("0.bias"), 1e-3, false), w.at("1.weight"), w.at("1.bias"), w.at("1.running_mean"),
-                                       w.at("1.running_var"), training, 0.2, 1e-5, false);
+      at::Tensor s =
+          at::instance_norm(at::group_norm(a, 3, w.at("0.weight"), w.at("0.bias"), 1e-3, false), w.at("1.weight"),
+                            w.at("1.bias"), w.at("1.running_mean"), w.at("1.running_var"), training, 0.2, 1e-5, false);
       s = at::instance_norm(at::group_norm(s, 2), {}, {}, {}, {}, true, 0, 1e-5, false);
       sum(tanh(y) * x).backward();
       (at::tanh(s) * a).sum().backward();
-      same = same && at::equal(y.local(), other({x.dynamic()})[0].local()) && at::equal(y.local(), file({x.dynamic()})[0].local()) &&
-             at::allclose(global(y), s.detach(), 1e-12, 1e-12) && at::allclose(global(x.grad()), a.grad(), 1e-11, 1e-11);
+      same = same && at::equal(y.local(), other({x.dynamic()})[0].local()) &&
+             at::equal(y.local(), file({x.dynamic()})[0].local()) &&
+             at::allclose(global(y), s.detach(), 1e-12, 1e-12) &&
+             at::allclose(global(x.grad()), a.grad(), 1e-11, 1e-11);
     }
-    for (const auto& [key, value] : nn::state_of(one)) same = same && at::allclose(value, w.at(key).detach(), 1e-12, 1e-12) && at::equal(value, nn::state_of(other).at(key));
+    for (const auto& [key, value] : nn::state_of(one))
+      same = same && at::allclose(value, w.at(key).detach(), 1e-12, 1e-12) &&
+             at::equal(value, nn::state_of(other).at(key));
     return same;
   });
   INFO(run.errors());
@@ -256,15 +300,20 @@ TEST_CASE("group and instance norms that are types, values and files are one, tr
   for (const auto& r : run.results) CHECK(*r);
 }
 
-TEST_CASE("one value a channel of a sample is refused in training, and groups that do not divide channels wherever they are") {
+TEST_CASE(
+    "one value a channel of a sample is refused in training, and groups that do not divide channels wherever they "
+    "are") {
   using single = tensor<partition<plane, whole, blocks<across>, whole>, shape<samples, dim<4>, dim<1>>, double>;
-  CHECK(refusals<plane>("tessera.layer.one_value", [](auto& t) { nn::sequential<single, nn::instance_norm<>>{t, seed{1}}(take<single>(t, at::ones({3, 4, 1}, at::kDouble))); }) == 6);
+  CHECK(refusals<plane>("tessera.layer.one_value", [](auto& t) {
+          nn::sequential<single, nn::instance_norm<>>{t, seed{1}}(take<single>(t, at::ones({3, 4, 1}, at::kDouble)));
+        }) == 6);
   CHECK(satisfied<plane>([](auto& t) {
-    nn::sequential<single, nn::instance_norm<tracking>> net{t, seed{1}};
-    net.eval();
-    const at::Tensor x = global_of({3, 4, 1}, numbers{3});
-    return (global(net(take<single>(t, x))) - x / std::sqrt(1 + 1e-5)).abs().max().template item<double>() < 1e-15;
-  }) == 6);
+          nn::sequential<single, nn::instance_norm<tracking>> net{t, seed{1}};
+          net.eval();
+          const at::Tensor x = global_of({3, 4, 1}, numbers{3});
+          return (global(net(take<single>(t, x))) - x / std::sqrt(1 + 1e-5)).abs().max().template item<double>() <
+                 1e-15;
+        }) == 6);
   for (const index_t groups : {0, 3, 5})
     CHECK(nn::group_norm_layer{.groups = groups}.plan(value_of<single>).why.is(code::groups_do_not_divide));
   CHECK(nn::group_norm_layer{.groups = 2}.plan(value_of<single>).why.ok());
@@ -286,7 +335,9 @@ struct dropping_net {
   };
   struct keeping {
     constexpr auto operator()(auto x) const {
-      return flows{x | nn::dropout<alpha, probability<1, 4>>{}, x | nn::dropout<alpha, channelwise, probability<1, 4>>{}, x | nn::dropout<alpha, probability<1, 1>>{}};
+      return flows{x | nn::dropout<alpha, probability<1, 4>>{},
+                   x | nn::dropout<alpha, channelwise, probability<1, 4>>{},
+                   x | nn::dropout<alpha, probability<1, 1>>{}};
     }
   };
 
@@ -355,7 +406,9 @@ TEST_CASE("dropout draws the same on any partition, anew at every call and place
   }
 }
 
-TEST_CASE("an alpha dropout is LibTorch's affine map of what its mask keeps, the same on any partition, and keeps mean and variance") {
+TEST_CASE(
+    "an alpha dropout is LibTorch's affine map of what its mask keeps, the same on any partition, and keeps mean and "
+    "variance") {
   const std::vector<at::Tensor> one = dropping_net<1, 1>::run_keeping();
   for (const auto& other : {dropping_net<2, 3>::run_keeping(), dropping_net<4, 1>::run_keeping()})
     for (std::size_t i = 0; i < one.size(); ++i) CHECK(at::equal(one[i], other[i]));
@@ -375,7 +428,8 @@ TEST_CASE("an alpha dropout is LibTorch's affine map of what its mask keeps, the
   CHECK(std::abs(one[1].var().item<double>() / x.var().item<double>() - 1) < 0.1);
   CHECK(at::equal(one[3], at::zeros_like(x)));
   for (const std::size_t i : {5, 6, 7}) CHECK(at::equal(one[i], x));  // where it does not train
-  CHECK(at::allclose(at::alpha_dropout(x, 0.999999999, true), at::full_like(x, 0), 1, 1e-3));  // LibTorch's goes there too
+  // LibTorch's goes there too
+  CHECK(at::allclose(at::alpha_dropout(x, 0.999999999, true), at::full_like(x, 0), 1, 1e-3));
   tensor_value terms{value_of<typename dropping_net<2, 3>::image>.layout, element::float64};
   for (axis_role& r : terms.layout.roles) r = {role::partial};
   CHECK(nn::dropout_layer{}.plan(terms).why.ok());

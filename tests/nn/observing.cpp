@@ -15,13 +15,15 @@ struct watched_frames : dyn {};
 struct upward : axis<2> {};
 struct sideward : axis<2> {};
 using watched_grid = mesh<upward, sideward>;
-using watched_image = tensor<partition<watched_grid, whole, whole, blocks<upward>, blocks<sideward>>, shape<watched_frames, dim<4>, dim<12>, dim<12>>, double>;
+using watched_image = tensor<partition<watched_grid, whole, whole, blocks<upward>, blocks<sideward>>,
+                             shape<watched_frames, dim<4>, dim<12>, dim<12>>, double>;
 using watched_channels = partition<watched_grid, whole, blocks<upward, sideward>, whole, whole>;
 
 struct watched_module {
   constexpr auto operator()(auto x) const {
     const auto y = x | nn::named<struct body, nn::chain<nn::conv<4, kernel<3, 3>, padding<1, 1>>, nn::relu>>{};
-    return tanh(y + (y | nn::conv<4, kernel<3, 3>, padding<1, 1>>{})) | nn::repartition<watched_channels>{} | nn::flatten{} | nn::linear<6>{};
+    return tanh(y + (y | nn::conv<4, kernel<3, 3>, padding<1, 1>>{})) | nn::repartition<watched_channels>{} |
+           nn::flatten{} | nn::linear<6>{};
   }
 };
 using watched_types = network<watched_module, watched_image>;
@@ -34,7 +36,8 @@ struct diary final : nn::layer_observer {
   void entered(const nn::layer_visit& v) override { note("+", v); }
   void left(const nn::layer_visit& v) override { note("-", v); }
   void note(const char* what, const nn::layer_visit& v) {
-    lines.push_back(fmt::format("{}{} {}{}", what, v.direction == purpose::backward ? "backward " : "", v.path, v.path.empty() ? v.name : ""));
+    lines.push_back(fmt::format("{}{} {}{}", what, v.direction == purpose::backward ? "backward " : "", v.path,
+                                v.path.empty() ? v.name : ""));
   }
 };
 // [end]

@@ -11,13 +11,15 @@ static_vector<index_t, max_dimensions> of_extents(std::initializer_list<index_t>
   return e;
 }
 
-/// An operation of one's own as a layer, so that it is tried as layers are: y = op(used), used = x under another cut if it must.
+/// An operation of one's own as a layer, so that it is tried as layers are: y = op(used), used = x under another cut if
+/// it must.
 template <class Compute, class Serial>
 layer_case own_case(const layout& x, const layout& used, const signature& what, Compute compute, Serial serial) {
   layer_case c;
   c.plan = plan_operation(what, used);
   if (c.plan.why.ok()) c.plan.come(x);
-  c.forward = [what, compute](const team_handle& team, const layer_plan& p, const at::Tensor& in, const std::vector<nn::parameter>&) {
+  c.forward = [what, compute](const team_handle& team, const layer_plan& p, const at::Tensor& in,
+                              const std::vector<nn::parameter>&) {
     const tensor<dyn> y = apply(what, compute, to(p.used(), tensor<dyn>(team, p.given(), in)));
     if (!(y.layout() == p.output())) throw std::runtime_error("the result lies elsewhere than planned");
     return y.local();
@@ -38,7 +40,8 @@ at::Tensor positions(const local_box& b, int dim) {
 
 /// A function of the global index of every element, and of the extents of the whole.
 at::Tensor code_of(const at::Tensor& rows, const at::Tensor& columns, index_t n, index_t m) {
-  return at::sin(rows.unsqueeze(1) * 0.7 + static_cast<double>(n)) + at::cos(columns.unsqueeze(0) * 1.3 + static_cast<double>(m));
+  return at::sin(rows.unsqueeze(1) * 0.7 + static_cast<double>(n)) +
+         at::cos(columns.unsqueeze(0) * 1.3 + static_cast<double>(m));
 }
 at::Tensor code_of(const local_box& b) { return code_of(positions(b, 0), positions(b, 1), b.extents[0], b.extents[1]); }
 at::Tensor serial_code(const at::Tensor& x) {
@@ -62,7 +65,9 @@ void try_all(std::uint64_t seed, int rounds, Roll&& roll) {
 
 TEST_CASE("an operation is told its box: a product with a function of the global index") {
   const signature s = operation("ab->ab").linear();
-  const auto told = [](const local_boxes& w, const at::Tensor& x) { return x * code_of(w.operands[0]) * code_of(w.result); };
+  const auto told = [](const local_boxes& w, const at::Tensor& x) {
+    return x * code_of(w.operands[0]) * code_of(w.result);
+  };
   try_all(101, 12, [&](dice& d, const mesh_value& mesh) {
     return own_case(two_dimensions(d, mesh, {true, true, true, false}), s, told,
                     [](const at::Tensor& x) { return x * at::square(serial_code(x)); });
@@ -174,7 +179,8 @@ TEST_CASE("a cut in grains becomes a cut of the outer dimension, and back") {
         [inner](const at::Tensor& in) { return in.reshape({in.size(0), -1, inner}); });
   });
   try_all(107, 12, [&](dice& d, const mesh_value& mesh) {
-    const layout x = roll_layout(d, mesh, of_extents({d.roll(1, 3), d.roll(1, 4), d.roll(1, 3), d.roll(1, 2)}), {true, true, true, false});
+    const layout x = roll_layout(d, mesh, of_extents({d.roll(1, 3), d.roll(1, 4), d.roll(1, 3), d.roll(1, 2)}),
+                                 {true, true, true, false});
     return own_case(
         x, operation("nabc->yz").merged("na", 'y').merged("bc", 'z').linear(),
         [](const local_boxes& w, const at::Tensor& in) { return in.reshape({w.result.size(0), w.result.size(1)}); },
@@ -186,11 +192,14 @@ TEST_CASE("a parameter lies cut where the input is, and its gradient is summed o
   layer_trials trials;
   trials.run(108, 16, [&](dice& d, const mesh_value& mesh) {
     layer_case c;
-    c.plan = plan_operation(s, roll_layout(d, mesh, of_extents({d.roll(1, 4), d.roll(1, 5), d.roll(1, 3)}), {true, true, true, false}),
-                            own_parameter{"weight", init::usual(1)});
-    c.forward = [s](const team_handle& team, const layer_plan& p, const at::Tensor& x, const std::vector<nn::parameter>& w) {
-      return apply(s, [](const at::Tensor& u, const at::Tensor& v) { return u * v.t(); }, tensor<dyn>(team, p.used(), x),
-                   tensor<dyn>(team, p.weight(0), w[0].use()))
+    c.plan = plan_operation(
+        s, roll_layout(d, mesh, of_extents({d.roll(1, 4), d.roll(1, 5), d.roll(1, 3)}), {true, true, true, false}),
+        own_parameter{"weight", init::usual(1)});
+    c.forward = [s](const team_handle& team, const layer_plan& p, const at::Tensor& x,
+                    const std::vector<nn::parameter>& w) {
+      return apply(
+                 s, [](const at::Tensor& u, const at::Tensor& v) { return u * v.t(); }, tensor<dyn>(team, p.used(), x),
+                 tensor<dyn>(team, p.weight(0), w[0].use()))
           .local();
     };
     c.serial = [](const at::Tensor& x, const std::vector<at::Tensor>& w) { return x * w[0].t(); };
@@ -218,7 +227,8 @@ constexpr auto counted = operation("ab->ab").nonlinear();
 struct over_the_root : composition<primitive<rows, at_root>, primitive<at_root, columns>> {};
 static_assert(Primitive<over_the_root>);
 static_assert(over_the_root::bytes(bind<tall>(60)) == 8 * over_the_root::cost(bind<tall>(60)).total);
-static_assert(over_the_root::cost(bind<tall>(60)).total == 250 + 240);  // the rows, then the columns, that the root has not or keeps
+// the rows, then the columns, that the root has not or keeps
+static_assert(over_the_root::cost(bind<tall>(60)).total == 250 + 240);
 static_assert(std::is_same_v<operation_type<beside, rows, rows>,
                              tensor<partition<world, blocks<ox, oy>, whole>, shape<tall, dim<10>>, double>>);
 
@@ -250,7 +260,8 @@ TEST_CASE("typed tensors: two operands one behind the other; a primitive by its 
         x, y);
     if (asked != (x.local().numel() > 0 ? 1 : 0)) return false;
     sum(z * z).backward();
-    bool good = at::equal(global(z), at::cat({a, b}, 1)) && at::allclose(global(x.grad()), 2 * a) && at::allclose(global(y.grad()), 2 * b);
+    bool good = at::equal(global(z), at::cat({a, b}, 1)) && at::allclose(global(x.grad()), 2 * a) &&
+                at::allclose(global(y.grad()), 2 * b);
 
     auto u = take<rows>(t, a);
     u.requires_grad();
@@ -263,7 +274,8 @@ TEST_CASE("typed tensors: two operands one behind the other; a primitive by its 
     nn::sequential<rows, own_layer, nn::linear<3>> net{t, seed{3}};
     const auto w = nn::state_of(net);
     const auto out = net(take<rows>(t, a));
-    const at::Tensor serial = at::linear(at::sigmoid(a * w.at("0.weight") + w.at("0.bias")), w.at("1.weight"), w.at("1.bias"));
+    const at::Tensor serial =
+        at::linear(at::sigmoid(a * w.at("0.weight") + w.at("0.bias")), w.at("1.weight"), w.at("1.bias"));
     return good && at::allclose(global(out), serial) && w.at("0.weight").abs().max().item<double>() <= 0.5 &&
            w.at("0.weight").abs().max().item<double>() > 0 && w.at("0.bias").abs().max().item<double>() == 0;
   });
@@ -285,14 +297,16 @@ at::Tensor kept(const at::Tensor& holds, const at::Tensor& x) { return at::where
 struct kept_as_it_lies {
   constexpr auto operator()(auto x, auto mask) const {
     static_assert(x.template extent<1>() == 5);
-    return tessera::apply<kept_where, kept>(tessera::to<typename decltype(x)::partition>(mask), x) | nn::linear<x.template extent<0>() - 3>{};
+    return tessera::apply<kept_where, kept>(tessera::to<typename decltype(x)::partition>(mask), x) |
+           nn::linear<x.template extent<0>() - 3>{};
   }
 };
 
 }  // namespace
 
 TEST_CASE("an operation takes constants of other elements: indices and masks, typed, dynamic and in modules") {
-  const at::Tensor a = global_of({6, 5}, numbers{1}), mask = global_of({6, 5}, numbers{2}) > 0, marks = at::arange(6).remainder(4);
+  const at::Tensor a = global_of({6, 5}, numbers{1}), mask = global_of({6, 5}, numbers{2}) > 0,
+                   marks = at::arange(6).remainder(4);
   const at::Tensor table = global_of({6, 5}, numbers{3});
   const auto all = in_team<world>([&](const team<world>& t) -> std::string {
     auto x = take<six_rows<double, 5>>(t, a);
@@ -306,20 +320,24 @@ TEST_CASE("an operation takes constants of other elements: indices and masks, ty
     if (z.type() != element::float64 || !at::equal(global(z), a * mask)) return "dynamic";
     auto w = take<tensor<partition<world, whole, whole>, shape_of<6, 5>, double>>(t, table);
     w.requires_grad();
-    const auto found = apply<chosen_rows>([](const at::Tensor& i, const at::Tensor& of) { return of.index_select(0, i); },
-                                          take<tensor<partition<world, blocks<ox>>, shape_of<6>, std::int64_t>>(t, marks), w);
+    const auto found =
+        apply<chosen_rows>([](const at::Tensor& i, const at::Tensor& of) { return of.index_select(0, i); },
+                           take<tensor<partition<world, blocks<ox>>, shape_of<6>, std::int64_t>>(t, marks), w);
     sum(found).backward();
     const at::Tensor times = at::bincount(marks, {}, 6).to(at::kDouble).unsqueeze(1).expand({6, 5});
-    return at::equal(global(found), table.index_select(0, marks)) && at::equal(global(w.grad()), times) ? "" : "indices";
+    return at::equal(global(found), table.index_select(0, marks)) && at::equal(global(w.grad()), times) ? ""
+                                                                                                        : "indices";
   });
   INFO(all.errors());
   for (const auto& r : all.results) CHECK((r && *r == ""));
 
-  using net_type = nn::network<kept_as_it_lies, six_rows<double, 5>, tensor<partition<world, whole, blocks<ox>>, shape_of<6, 5>, bool>>;
+  using net_type = nn::network<kept_as_it_lies, six_rows<double, 5>,
+                               tensor<partition<world, whole, blocks<ox>>, shape_of<6, 5>, bool>>;
   const auto nets = in_team<world>([&](const team<world>& t) {
     net_type net{t, seed{3}};
     const auto w = nn::state_of(net);
-    const auto out = net(take<six_rows<double, 5>>(t, a), take<tensor<partition<world, whole, blocks<ox>>, shape_of<6, 5>, bool>>(t, mask));
+    const auto out = net(take<six_rows<double, 5>>(t, a),
+                         take<tensor<partition<world, whole, blocks<ox>>, shape_of<6, 5>, bool>>(t, mask));
     sum(out).backward();
     return at::allclose(global(out), at::linear(a * mask, w.at("0.weight"), w.at("0.bias")));
   });
@@ -371,20 +389,27 @@ TEST_CASE("what a layer of one's own gives wrongly, and a parameter of another e
     INFO(said);
     CHECK(said.find(what) != std::string::npos);
   };
-  names(told_all("tessera.tensor.shape", through(std::type_identity<wrong_layer<gives::another_box>>{})), ": layer 1 (wrong_layer) at own_operations.cpp:");
-  names(told_all("tessera.tensor.element", through(std::type_identity<wrong_layer<gives::another_element>>{})), ": layer 1 (wrong_layer) at own_operations.cpp:");
-  names(told_all("tessera.tensor.undefined", through(std::type_identity<wrong_layer<gives::nothing>>{})), ": layer 1 (wrong_layer) at own_operations.cpp:");
-  names(told_all("tessera.network.layer", through(std::type_identity<wrong_layer<gives::an_exception>>{})), "[layer 1 (wrong_layer): no such table]");
-  names(told_all("tessera.network.layer", through(std::type_identity<wrong_layer<gives::an_error_of_libtorch>>{})), "[layer 1 (wrong_layer): shape '");
+  names(told_all("tessera.tensor.shape", through(std::type_identity<wrong_layer<gives::another_box>>{})),
+        ": layer 1 (wrong_layer) at own_operations.cpp:");
+  names(told_all("tessera.tensor.element", through(std::type_identity<wrong_layer<gives::another_element>>{})),
+        ": layer 1 (wrong_layer) at own_operations.cpp:");
+  names(told_all("tessera.tensor.undefined", through(std::type_identity<wrong_layer<gives::nothing>>{})),
+        ": layer 1 (wrong_layer) at own_operations.cpp:");
+  names(told_all("tessera.network.layer", through(std::type_identity<wrong_layer<gives::an_exception>>{})),
+        "[layer 1 (wrong_layer): no such table]");
+  names(told_all("tessera.network.layer", through(std::type_identity<wrong_layer<gives::an_error_of_libtorch>>{})),
+        "[layer 1 (wrong_layer): shape '");
   for (const bool own : {true, false})
-    names(told_all("tessera.tensor.element", [&](const team<world>& t) {
-      const auto run = [&](const auto& net) {
-        net.parameters()[0].set_data(net.parameters()[0].to(at::kFloat));
-        net(take<rows>(t, a));
-      };
-      if (own) run(nn::sequential<rows, own_layer>{t, seed{3}});
-      else run(nn::sequential<rows, nn::linear<3>>{t, seed{3}});
-    }), "(expected element double, given element float) [0.weight]");
+    names(told_all("tessera.tensor.element",
+                   [&](const team<world>& t) {
+                     const auto run = [&](const auto& net) {
+                       net.parameters()[0].set_data(net.parameters()[0].to(at::kFloat));
+                       net(take<rows>(t, a));
+                     };
+                     if (own) run(nn::sequential<rows, own_layer>{t, seed{3}});
+                     else run(nn::sequential<rows, nn::linear<3>>{t, seed{3}});
+                   }),
+          "(expected element double, given element float) [0.weight]");
 }
 
 TEST_CASE("run time refuses what the compiler would, and a function that gives another element or box") {
@@ -400,19 +425,20 @@ TEST_CASE("run time refuses what the compiler would, and a function that gives a
   refused("tessera.signature.result", [&](const team<world>& t) { apply(operation("ab->ac"), plain, x(t)); });
   refused("tessera.signature.role", [&](const team<world>& t) { apply(operation("ab->ab").whole("c"), plain, x(t)); });
   refused("tessera.signature.operands", [&](const team<world>& t) { apply(operation("ab,ab->ab"), plain, x(t)); });
-  refused("tessera.signature.range", [&](const team<world>& t) { apply(operation("ab->ab").narrowed('b', 3, 6), plain, x(t)); });
-  refused("tessera.signature.split", [&](const team<world>& t) { apply(operation("ab->acd").split('b', 'c', 'd', 2), plain, x(t)); });
+  refused("tessera.signature.range",
+          [&](const team<world>& t) { apply(operation("ab->ab").narrowed('b', 3, 6), plain, x(t)); });
+  refused("tessera.signature.split",
+          [&](const team<world>& t) { apply(operation("ab->acd").split('b', 'c', 'd', 2), plain, x(t)); });
   refused("tessera.rule.whole", [&](const team<world>& t) { apply(operation("ab->ab").whole("a"), plain, x(t)); });
   layout around = value_of<rows>.layout;
   around.dims[0].extent = 6;
   around.dims[0].kind = cover::haloed;
   around.dims[0].outputs = 6;
   around.dims[0].needs = {1, -1, 1, 1, 0, 0, boundary::periodic};
-  refused("tessera.rule.window", [&](const team<world>& t) { apply(operation("ab->ab").narrowed('a', 1, 4), plain, to(around, x(t))); });
-  refused("tessera.tensor.element", [&](const team<world>& t) {
-    apply(counted, [](const at::Tensor& u) { return u.to(at::kFloat); }, x(t));
-  });
-  refused("tessera.tensor.shape", [&](const team<world>& t) {
-    apply(counted, [](const at::Tensor& u) { return at::cat({u, u}, 1); }, x(t));
-  });
+  refused("tessera.rule.window",
+          [&](const team<world>& t) { apply(operation("ab->ab").narrowed('a', 1, 4), plain, to(around, x(t))); });
+  refused("tessera.tensor.element",
+          [&](const team<world>& t) { apply(counted, [](const at::Tensor& u) { return u.to(at::kFloat); }, x(t)); });
+  refused("tessera.tensor.shape",
+          [&](const team<world>& t) { apply(counted, [](const at::Tensor& u) { return at::cat({u, u}, 1); }, x(t)); });
 }

@@ -5,7 +5,8 @@
 using namespace tessera;
 using namespace tessera::testing;
 
-// Programs that are put together while they run against those that the compiler makes: the same nodes, parameters and bits.
+// Programs that are put together while they run against those that the compiler makes: the same nodes, parameters and
+// bits.
 
 namespace {
 
@@ -17,7 +18,8 @@ struct built {
   struct up : axis<R> {};
   struct across : axis<C> {};
   using grid = mesh<up, across>;
-  using image = tensor<partition<grid, whole, whole, blocks<up>, blocks<across>>, shape<frames, dim<2>, dim<7>, dim<6>>, double>;
+  using image =
+      tensor<partition<grid, whole, whole, blocks<up>, blocks<across>>, shape<frames, dim<2>, dim<7>, dim<6>>, double>;
   using features = tensor<partition<grid, whole, blocks<up, across>>, shape<frames, dim<5>>, double>;
   using channels = partition<grid, whole, blocks<up, across>, whole, whole>;
   template <index_t Out>
@@ -31,9 +33,14 @@ struct built {
   };
   struct model {
     constexpr auto operator()(auto x, auto extra) const {
-      const auto first = x | block{} | grown{} | nn::conv_transpose<2, kernel<2, 2>, output_size<27, 22>, padding<1>, stride<2>, no_bias>{};
-      const auto flat = first | nn::upsample<factor<3, 5>, divisor<2>, mode<interpolation::linear>, align_corners>{} | nn::max_pool<kernel<2, 2>>{} | nn::avg_pool<kernel<2, 2>, stride<1, 1>, padding_at<1, 0, 0, 1>>{} | nn::repartition<channels>{} | nn::flatten{};
-      const auto hidden = ((flat | nn::linear<5>{}) * 0.5 + tanh(extra)) | nn::shared<struct tied, nn::linear<5>>{} | nn::relu{};
+      const auto first = x | block{} | grown{} |
+                         nn::conv_transpose<2, kernel<2, 2>, output_size<27, 22>, padding<1>, stride<2>, no_bias>{};
+      const auto flat = first | nn::upsample<factor<3, 5>, divisor<2>, mode<interpolation::linear>, align_corners>{} |
+                        nn::max_pool<kernel<2, 2>>{} |
+                        nn::avg_pool<kernel<2, 2>, stride<1, 1>, padding_at<1, 0, 0, 1>>{} |
+                        nn::repartition<channels>{} | nn::flatten{};
+      const auto hidden =
+          ((flat | nn::linear<5>{}) * 0.5 + tanh(extra)) | nn::shared<struct tied, nn::linear<5>>{} | nn::relu{};
       return flows{hidden | nn::shared<struct tied, nn::linear<5>>{}, first};
     }
   };
@@ -45,13 +52,27 @@ struct built {
     const auto x = p.input<image>();
     const auto extra = p.input<features>();
     const auto block = [](const auto& in) {
-      const auto y = in | nn::conv_layer{.out = 3, .kernel = {3, 3}, .padding = {1}} | nn::relu{} | nn::conv_layer{.out = 2, .kernel = {3, 3}, .padding = {2, 0, 0, 2}};
-      return relu((in | nn::under("skip", nn::conv_layer{.out = 2, .kernel = {1, 2}, .bias = false, .padding_same = true})) + y);
+      const auto y = in | nn::conv_layer{.out = 3, .kernel = {3, 3}, .padding = {1}} | nn::relu{} |
+                     nn::conv_layer{.out = 2, .kernel = {3, 3}, .padding = {2, 0, 0, 2}};
+      return relu(
+          (in | nn::under("skip", nn::conv_layer{.out = 2, .kernel = {1, 2}, .bias = false, .padding_same = true})) +
+          y);
     };
-    const nn::conv_transpose_layer grown{.out = 3, .kernel = {3, 2}, .stride = {2}, .padding = {1, 0}, .output_padding = {1, 0}, .weights_as = element::float64};
-    const auto first = x | block | grown | nn::conv_transpose_layer{.out = 2, .kernel = {2, 2}, .stride = {2}, .padding = {1}, .output_size = {27, 22}, .bias = false};
+    const nn::conv_transpose_layer grown{.out = 3,
+                                         .kernel = {3, 2},
+                                         .stride = {2},
+                                         .padding = {1, 0},
+                                         .output_padding = {1, 0},
+                                         .weights_as = element::float64};
+    const auto first =
+        x | block | grown |
+        nn::conv_transpose_layer{
+            .out = 2, .kernel = {2, 2}, .stride = {2}, .padding = {1}, .output_size = {27, 22}, .bias = false};
     const layout by_channel = value_of<tensor<channels, shape_of<1, 2, 1, 1>>>.layout;
-    const auto flat = first | nn::upsample_layer{.factors = {1.5, 2.5}, .mode = interpolation::linear, .align_corners = true} | nn::max_pool_layer{.kernel = {2, 2}} | nn::avg_pool_layer{.kernel = {2, 2}, .stride = {1}, .padding = {1, 0, 0, 1}} |
+    const auto flat = first |
+                      nn::upsample_layer{.factors = {1.5, 2.5}, .mode = interpolation::linear, .align_corners = true} |
+                      nn::max_pool_layer{.kernel = {2, 2}} |
+                      nn::avg_pool_layer{.kernel = {2, 2}, .stride = {1}, .padding = {1, 0, 0, 1}} |
                       nn::repartition_layer{by_channel} | nn::flatten{};
     const auto tied = nn::shared_under("tied", nn::linear_layer{.out = 5});
     const auto hidden = ((flat | nn::linear_layer{.out = 5}) * 0.5 + tanh(extra)) | tied | nn::relu{};
@@ -64,20 +85,26 @@ constexpr const char* as_file = R"({
   "inputs": [
     {"name": "image", "shape": ["frames", 2, 7, 6], "element": "double",
      "dims": [{"whole": true}, {"whole": true}, {"blocks": ["up"]}, {"blocks": ["across"]}]},
-    {"name": "extra", "shape": ["frames", 5], "element": "double", "dims": [{"whole": true}, {"blocks": ["up", "across"]}]}
+    {"name": "extra", "shape": ["frames", 5], "element": "double", "dims": [{"whole": true}, {"blocks": ["up",
+     "across"]}]}
   ],
   "nodes": [
     {"name": "scores", "of": "shown", "layer": "linear", "out_features": 5, "shared": "tied"},
-    {"name": "a", "of": "image", "layer": "conv", "out_channels": 3, "kernel_size": [3, 3], "padding": 1, "path": "0.0"},
+    {"name": "a", "of": "image", "layer": "conv", "out_channels": 3, "kernel_size": [3, 3], "padding": 1,
+     "path": "0.0"},
     {"name": "b", "of": "a", "layer": "relu"},
-    {"name": "c", "of": "b", "layer": "conv", "out_channels": 2, "kernel_size": [3, 3], "padding": [2, 0, 0, 2], "path": "0.2"},
-    {"name": "skip", "of": "image", "layer": "conv", "out_channels": 2, "kernel_size": [1, 2], "padding": "same", "bias": false, "path": "0.skip"},
+    {"name": "c", "of": "b", "layer": "conv", "out_channels": 2, "kernel_size": [3, 3], "padding": [2, 0, 0, 2],
+     "path": "0.2"},
+    {"name": "skip", "of": "image", "layer": "conv", "out_channels": 2, "kernel_size": [1, 2], "padding": "same",
+     "bias": false, "path": "0.skip"},
     {"name": "sum", "of": ["skip", "c"], "function": "add"},
     {"name": "bent_sum", "of": "sum", "function": "relu"},
-    {"name": "larger", "of": "first", "layer": "upsample", "scale_factor": [1.5, 2.5], "mode": "bilinear", "align_corners": true},
+    {"name": "larger", "of": "first", "layer": "upsample", "scale_factor": [1.5, 2.5], "mode": "bilinear",
+     "align_corners": true},
     {"name": "d", "of": "larger", "layer": "max_pool", "kernel_size": [2, 2]},
     {"name": "e", "of": "d", "layer": "avg_pool", "kernel_size": [2, 2], "stride": 1, "padding": [1, 0, 0, 1]},
-    {"name": "f", "of": "e", "layer": "repartition", "to": {"dims": [{"whole": true}, {"blocks": ["up", "across"]}, {"whole": true}, {"whole": true}]}},
+    {"name": "f", "of": "e", "layer": "repartition", "to": {"dims": [{"whole": true}, {"blocks": ["up", "across"]},
+     {"whole": true}, {"whole": true}]}},
     {"name": "flat", "of": "f", "layer": "flatten"},
     {"name": "g", "of": "flat", "layer": "linear", "out_features": 5, "path": "7"},
     {"name": "half", "of": "g", "function": "times", "number": 0.5},
@@ -85,9 +112,11 @@ constexpr const char* as_file = R"({
     {"name": "h", "of": ["half", "bent"], "function": "add"},
     {"name": "hidden", "of": "h", "layer": "linear", "out_features": 5, "shared": "tied"},
     {"name": "shown", "of": "hidden", "layer": "relu"},
-    {"name": "grown", "of": "bent_sum", "layer": "conv_transpose", "out_channels": 3, "kernel_size": [3, 2], "stride": 2, "padding": [1, 0], "output_padding": [1, 0],
+    {"name": "grown", "of": "bent_sum", "layer": "conv_transpose", "out_channels": 3, "kernel_size": [3, 2],
+     "stride": 2, "padding": [1, 0], "output_padding": [1, 0],
      "weights_as": "double", "path": "1"},
-    {"name": "first", "of": "grown", "layer": "conv_transpose", "out_channels": 2, "kernel_size": [2, 2], "stride": 2, "padding": 1, "output_size": [27, 22],
+    {"name": "first", "of": "grown", "layer": "conv_transpose", "out_channels": 2, "kernel_size": [2, 2], "stride": 2,
+     "padding": 1, "output_size": [27, 22],
      "bias": false, "path": "2"}
   ],
   "outputs": ["scores", "first"]
@@ -109,7 +138,9 @@ double far_from_typed(const team<typename N::grid>& t, by how) {
   nn::dynamic_network made{t, seed{5}, p};
   const nn::dynamic_network dynamic = made.clone();
   double worst = typed.parameters().size() == dynamic.parameters().size() ? 0 : 1;
-  const auto judge = [&](const at::Tensor& a, const at::Tensor& b) { worst = std::max(worst, at::equal(a, b) ? 0.0 : 1.0); };
+  const auto judge = [&](const at::Tensor& a, const at::Tensor& b) {
+    worst = std::max(worst, at::equal(a, b) ? 0.0 : 1.0);
+  };
   for (const index_t n : {2, 3}) {
     const at::Tensor image = global_of({n, 2, 7, 6}, numbers{1});
     const at::Tensor extra = global_of({n, 5}, numbers{2});
@@ -122,7 +153,8 @@ double far_from_typed(const team<typename N::grid>& t, by how) {
       for (const at::Tensor& w : net.parameters()) w.mutable_grad().reset();
       sum(y[0] * y[0]).backward(true);
       sum(y[1]).backward();
-      std::map<std::string, at::Tensor> seen{{"y", global(y[0])}, {"z", global(y[1])}, {"dx", global(x.grad())}, {"de", global(e.grad())}};
+      std::map<std::string, at::Tensor> seen{
+          {"y", global(y[0])}, {"z", global(y[1])}, {"dx", global(x.grad())}, {"de", global(e.grad())}};
       net.each_parameter([&](const nn::parameter& w) { seen[w.path()] = w.stored().local().grad().clone(); });
       return seen;
     };
@@ -130,7 +162,8 @@ double far_from_typed(const team<typename N::grid>& t, by how) {
       const auto [y, z] = net(x, e);
       return std::vector<tensor<dyn>>{y.dynamic(), z.dynamic()};
     });
-    const auto b = run(dynamic, [](const auto& net, const auto& x, const auto& e) { return net({x.dynamic(), e.dynamic()}); });
+    const auto b =
+        run(dynamic, [](const auto& net, const auto& x, const auto& e) { return net({x.dynamic(), e.dynamic()}); });
     for (const auto& [key, value] : a) judge(value, b.at(key));
   }
   const auto state = nn::state_of(typed);
@@ -159,7 +192,9 @@ std::string said_of(F&& f) {
 
 }  // namespace
 
-TEST_CASE("a module on flows that are values, a program of values and one from a file run as the one that the compiler makes") {
+TEST_CASE(
+    "a module on flows that are values, a program of values and one from a file run as the one that the compiler "
+    "makes") {
   for (const by how : {by::module, by::values, by::file}) {
     judge_built<built<1, 1>>(how);
     judge_built<built<2, 2>>(how);
@@ -198,16 +233,27 @@ TEST_CASE("what does not fit in a program of values is thrown where it is added,
   };
   says(said_of([&] { y | nn::conv_layer{.out = 4, .kernel = {9, 9}}; }), "layer 2 (conv)");
   says(said_of([&] { y | nn::conv_layer{.out = 4}; }), "[tessera.layer.kernel]");
-  says(said_of([&] { y | nn::conv_layer{.out = 4, .kernel = {3, 3}, .stride = {1, 1, 1}}; }), "[tessera.layer.options]");
-  says(said_of([&] { y | nn::conv_layer{.out = 4, .kernel = {3, 3}, .stride = {2}, .padding_same = true}; }), "[tessera.layer.same_padding]");
-  says(said_of([&] { y | nn::conv_layer{.out = 4, .kernel = {3, 3}, .padding = {1}, .padding_same = true}; }), "[tessera.layer.twice]");
-  says(said_of([&] { y | nn::conv_transpose_layer{.out = 4, .kernel = {3, 3}, .output_padding = {1}}; }), "[tessera.layer.output_padding]");
-  says(said_of([&] { y | nn::conv_transpose_layer{.out = 4, .kernel = {3, 3}, .stride = {2}, .output_size = {99}}; }), "[tessera.layer.output_padding]");
-  says(said_of([&] { y | nn::conv_transpose_layer{.out = 4, .kernel = {1, 1}, .padding = {9}}; }), "[tessera.layer.nothing_left]");
-  says(said_of([&] { y | nn::conv_transpose_layer{.out = 4, .kernel = {3, 3}, .groups = 2}; }), "[tessera.layer.groups]");
+  says(said_of([&] { y | nn::conv_layer{.out = 4, .kernel = {3, 3}, .stride = {1, 1, 1}}; }),
+       "[tessera.layer.options]");
+  says(said_of([&] { y | nn::conv_layer{.out = 4, .kernel = {3, 3}, .stride = {2}, .padding_same = true}; }),
+       "[tessera.layer.same_padding]");
+  says(said_of([&] { y | nn::conv_layer{.out = 4, .kernel = {3, 3}, .padding = {1}, .padding_same = true}; }),
+       "[tessera.layer.twice]");
+  says(said_of([&] { y | nn::conv_transpose_layer{.out = 4, .kernel = {3, 3}, .output_padding = {1}}; }),
+       "[tessera.layer.output_padding]");
+  says(said_of([&] { y | nn::conv_transpose_layer{.out = 4, .kernel = {3, 3}, .stride = {2}, .output_size = {99}}; }),
+       "[tessera.layer.output_padding]");
+  says(said_of([&] { y | nn::conv_transpose_layer{.out = 4, .kernel = {1, 1}, .padding = {9}}; }),
+       "[tessera.layer.nothing_left]");
+  says(said_of([&] { y | nn::conv_transpose_layer{.out = 4, .kernel = {3, 3}, .groups = 2}; }),
+       "[tessera.layer.groups]");
   says(said_of([&] { y | nn::linear_layer{.out = 4, .cut_out = {"nowhere"}}; }), "[tessera.");
-  says(said_of([&] { y | nn::conv_layer{.out = 4, .kernel = {3, 3}, .weights_as = element::int32}; }), "[tessera.tensor.cotangent]");
-  says(said_of([&] { other.input({value_of<N::image>.layout, element::int32}) | nn::conv_layer{.out = 4, .kernel = {3, 3}}; }), "[tessera.tensor.cotangent]");
+  says(said_of([&] { y | nn::conv_layer{.out = 4, .kernel = {3, 3}, .weights_as = element::int32}; }),
+       "[tessera.tensor.cotangent]");
+  says(said_of([&] {
+         other.input({value_of<N::image>.layout, element::int32}) | nn::conv_layer{.out = 4, .kernel = {3, 3}};
+       }),
+       "[tessera.tensor.cotangent]");
   says(said_of([&] { x + extra; }), "[tessera.shape.extent]");
   says(said_of([&] { x + other.input<N::image>(); }), "[tessera.network.flow]");
   says(said_of([&] { y | two_of_one{}; }), "[tessera.network.results]");
@@ -215,7 +261,9 @@ TEST_CASE("what does not fit in a program of values is thrown where it is added,
   says(said_of([&] { p.finish(); }), "[tessera.network.output]");
   says(said_of([&] { none * 0.5; }), "[tessera.function.element]");
   // A part that fails half-way leaves no node, no scope and no number behind.
-  const auto half = [](const auto& in) { return in * 3.0 | nn::conv_layer{.out = 4, .kernel = {3, 3}} | nn::conv_layer{.out = 4, .kernel = {9, 9}}; };
+  const auto half = [](const auto& in) {
+    return in * 3.0 | nn::conv_layer{.out = 4, .kernel = {3, 3}} | nn::conv_layer{.out = 4, .kernel = {9, 9}};
+  };
   says(said_of([&] { y | half; }), "layer 2.1 (conv)");
   says(said_of([&] { y | nn::under("encoder", half); }), "layer encoder.1 (conv)");
   says(said_of([&] { y * 2.0 + extra; }), "[tessera.");
@@ -232,7 +280,8 @@ TEST_CASE("a file that is no network is refused at its place, and the program st
   const mesh_value grid = value_of<built<2, 2>::image>.layout.mesh;
   const std::string good = as_file;
   nn::program p;
-  const auto refused = [&](const std::string& was, const std::string& is, const std::string& code, const std::string& place) {
+  const auto refused = [&](const std::string& was, const std::string& is, const std::string& code,
+                           const std::string& place) {
     std::string text = good;
     REQUIRE(text.find(was) != std::string::npos);
     text.replace(text.find(was), was.size(), is);
@@ -243,29 +292,49 @@ TEST_CASE("a file that is no network is refused at its place, and the program st
   };
   refused("\"nodes\"", "\"nods\"", "tessera.file.written", "network.json: has a field \"nods\"");
   refused("\"first\"]\n}", "\"first\"]", "tessera.file.written", "network.json: is not JSON");
-  refused("\"layer\": \"max_pool\"", "\"layer\": \"max_pol\"", "tessera.program.layer", "network.json.nodes[8]: max_pol");
-  refused("\"function\": \"tanh\"", "\"function\": \"tan_h\"", "tessera.program.layer", "network.json.nodes[14]: tan_h");
-  refused("\"of\": [\"skip\", \"c\"]", "\"of\": [\"skip\", \"z\"]", "tessera.program.value", "network.json.nodes[5]: z");
-  refused("\"of\": [\"skip\", \"c\"]", "\"of\": [\"skip\", \"scores\"]", "tessera.program.cycle", "network.json.nodes[");
-  refused("\"outputs\": [\"scores\", \"first\"]", "\"outputs\": [\"score\"]", "tessera.program.value", "network.json.outputs: score");
-  refused("\"name\": \"b\"", "\"name\": \"image\"", "tessera.file.written", "network.json.nodes[2]: is a second \"image\"");
-  refused("\"same\"", "\"some\"", "tessera.file.written", "network.json.nodes[4].padding: is none of same, valid and numbers");
-  refused("\"output_padding\": [1, 0]", "\"output_padding\": 2", "tessera.layer.output_padding", "network.json.nodes[18]: layer");
-  refused("\"bias\": false", "\"bia\": false", "tessera.file.written", "network.json.nodes[4]: has a field \"bia\" that this node does not take; it takes bias, cut_in");
-  refused("\"out_features\"", "\"out\"", "tessera.file.written", "network.json.nodes[0]: lacks the field \"out_features\"");
-  refused("\"mode\": \"bilinear\"", "\"mode\": \"cubic\"", "tessera.file.written", "is none of nearest, nearest-exact, linear, bilinear, trilinear, bicubic and area");
-  refused("\"bias\": false", "\"bias\": 0", "tessera.file.written", "network.json.nodes[4].bias: is neither true nor false");
-  refused("\"bias\": false", "\"weights_as\": \"float8\"", "tessera.file.written", "network.json.nodes[4].weights_as: is no element: float8");
-  refused("\"bias\": false", "\"weights_as\": \"int64\"", "tessera.tensor.cotangent", "network.json.nodes[4]: layer 0.skip");
-  refused("\"element\": \"double\"", "\"element\": \"doubly\"", "tessera.file.written", "network.json.inputs[0].element: is no element");
-  refused("{\"blocks\": [\"across\"]}]}", "{\"blocks\": [\"along\"]}]}", "tessera.partition.axis", "network.json.inputs[0].dims[3].blocks[0]");
-  refused("\"of\": [\"half\", \"bent\"]", "\"of\": \"half\"", "tessera.signature.operands", "network.json.nodes[15]: add");
-  refused("\"kernel_size\": [2, 2]}", "\"kernel_size\": [99, 2]}", "tessera.window.kernel", "network.json.nodes[8]: layer");
-  refused("\"mode\": \"bilinear\"", "\"mode\": \"lanczos\"", "tessera.file.written", "network.json.nodes[7].mode: is none of");
+  refused("\"layer\": \"max_pool\"", "\"layer\": \"max_pol\"", "tessera.program.layer",
+          "network.json.nodes[8]: max_pol");
+  refused("\"function\": \"tanh\"", "\"function\": \"tan_h\"", "tessera.program.layer",
+          "network.json.nodes[14]: tan_h");
+  refused("\"of\": [\"skip\", \"c\"]", "\"of\": [\"skip\", \"z\"]", "tessera.program.value",
+          "network.json.nodes[5]: z");
+  refused("\"of\": [\"skip\", \"c\"]", "\"of\": [\"skip\", \"scores\"]", "tessera.program.cycle",
+          "network.json.nodes[");
+  refused("\"outputs\": [\"scores\", \"first\"]", "\"outputs\": [\"score\"]", "tessera.program.value",
+          "network.json.outputs: score");
+  refused("\"name\": \"b\"", "\"name\": \"image\"", "tessera.file.written",
+          "network.json.nodes[2]: is a second \"image\"");
+  refused("\"same\"", "\"some\"", "tessera.file.written",
+          "network.json.nodes[4].padding: is none of same, valid and numbers");
+  refused("\"output_padding\": [1, 0]", "\"output_padding\": 2", "tessera.layer.output_padding",
+          "network.json.nodes[18]: layer");
+  refused("\"bias\": false", "\"bia\": false", "tessera.file.written",
+          "network.json.nodes[4]: has a field \"bia\" that this node does not take; it takes bias, cut_in");
+  refused("\"out_features\"", "\"out\"", "tessera.file.written",
+          "network.json.nodes[0]: lacks the field \"out_features\"");
+  refused("\"mode\": \"bilinear\"", "\"mode\": \"cubic\"", "tessera.file.written",
+          "is none of nearest, nearest-exact, linear, bilinear, trilinear, bicubic and area");
+  refused("\"bias\": false", "\"bias\": 0", "tessera.file.written",
+          "network.json.nodes[4].bias: is neither true nor false");
+  refused("\"bias\": false", "\"weights_as\": \"float8\"", "tessera.file.written",
+          "network.json.nodes[4].weights_as: is no element: float8");
+  refused("\"bias\": false", "\"weights_as\": \"int64\"", "tessera.tensor.cotangent",
+          "network.json.nodes[4]: layer 0.skip");
+  refused("\"element\": \"double\"", "\"element\": \"doubly\"", "tessera.file.written",
+          "network.json.inputs[0].element: is no element");
+  refused("{\"blocks\": [\"across\"]}]}", "{\"blocks\": [\"along\"]}]}", "tessera.partition.axis",
+          "network.json.inputs[0].dims[3].blocks[0]");
+  refused("\"of\": [\"half\", \"bent\"]", "\"of\": \"half\"", "tessera.signature.operands",
+          "network.json.nodes[15]: add");
+  refused("\"kernel_size\": [2, 2]}", "\"kernel_size\": [99, 2]}", "tessera.window.kernel",
+          "network.json.nodes[8]: layer");
+  refused("\"mode\": \"bilinear\"", "\"mode\": \"lanczos\"", "tessera.file.written",
+          "network.json.nodes[7].mode: is none of");
   refused("\"mode\": \"bilinear\"", "\"mode\": \"nearest\"", "tessera.layer.corners", "network.json.nodes[7]: layer");
   refused("\"align_corners\"", "\"antialias\"", "tessera.layer.antialias", "network.json.nodes[7]: layer");
   refused("\"scale_factor\": [1.5, 2.5]", "\"size\": [0, 4]", "tessera.layer.size", "network.json.nodes[7]: layer");
-  refused("\"of\": \"image\", \"layer\": \"conv\", \"out_channels\": 3", "\"of\": \"image.1\", \"layer\": \"conv\", \"out_channels\": 3", "tessera.program.value", "nodes[1]: image");
+  refused("\"of\": \"image\", \"layer\": \"conv\", \"out_channels\": 3",
+          "\"of\": \"image.1\", \"layer\": \"conv\", \"out_channels\": 3", "tessera.program.value", "nodes[1]: image");
   CHECK(said_of([&] { p.finish(); }).find("[tessera.network.output]") == 0);
   CHECK(said_of([&] { nn::load_network(p, "no such file", grid); }).find("[tessera.file.missing]") == 0);
   nn::read_network(p, good, grid, "network.json");
@@ -282,21 +351,25 @@ TEST_CASE("a program says what it is called with and what it gives: names, layou
   CHECK((p.outputs()[0].name == "scores" && p.outputs()[1].name == "first"));
   const tensor_value& image = p.inputs()[0].is;
   CHECK(image.element == element::float64);
-  CHECK((image.layout.dims[0].tag == text("frames") && image.layout.dims[1].extent == 2 && image.layout.levels(2) == 1));
+  CHECK(
+      (image.layout.dims[0].tag == text("frames") && image.layout.dims[1].extent == 2 && image.layout.levels(2) == 1));
   const tensor_value& first = p.outputs()[1].is;
-  CHECK((first.element == element::float64 && first.layout.dims[1].extent == 2 && first.layout.dims[3].extent == 22 && first.layout.levels(3) == 1));
+  CHECK((first.element == element::float64 && first.layout.dims[1].extent == 2 && first.layout.dims[3].extent == 22 &&
+         first.layout.levels(3) == 1));
   const auto net = [&] {
     const auto run = in_team<built<2, 2>::grid>([&](auto& t) {
       const nn::dynamic_network made{t, seed{5}, p};
       const nn::dynamic_network other = made.clone();
-      return made.inputs()[1].name + " " + made.outputs()[0].name + " " + other.inputs()[0].name + " " + other.outputs()[1].name;
+      return made.inputs()[1].name + " " + made.outputs()[0].name + " " + other.inputs()[0].name + " " +
+             other.outputs()[1].name;
     });
     return run.of(0);
   };
   CHECK(net() == "extra scores image first");
   nn::program unnamed;
   unnamed.output(unnamed.input(image) | nn::relu{});
-  CHECK((unnamed.inputs()[0].name.empty() && unnamed.outputs()[0].name.empty() && unnamed.outputs()[0].is.layout == image.layout));
+  CHECK((unnamed.inputs()[0].name.empty() && unnamed.outputs()[0].name.empty() &&
+         unnamed.outputs()[0].is.layout == image.layout));
 }
 
 namespace {
@@ -329,20 +402,28 @@ TEST_CASE("a network has any number of inputs: typed ones, or a list of tensors 
       values.push_back(x.back().dynamic());
     }
     const at::Tensor sum = (all[0] + all[1]) + (all[2] + all[3]), product = all[3] * all[4];
-    const auto right = [&](const auto& y, const auto& z) { return at::equal(global(y), sum) && at::equal(global(z), product); };
+    const auto right = [&](const auto& y, const auto& z) {
+      return at::equal(global(y), sum) && at::equal(global(z), product);
+    };
     const auto [y, z] = net(x[0], take<spelled>(t, all[1]), x[2], x[3], x[4]);
     static_assert(std::is_same_v<decltype(y), const part>);
-    const auto by_list = net(values), of_values = built(values), in_braces = built({values[0], values[1], values[2], values[3], values[4]});
+    const auto by_list = net(values), of_values = built(values),
+               in_braces = built({values[0], values[1], values[2], values[3], values[4]});
     std::string wrong;
-    if (!right(y, z) || !right(by_list[0], by_list[1]) || !right(of_values[0], of_values[1]) || !right(in_braces[0], in_braces[1])) wrong += "other numbers; ";
+    if (!right(y, z) || !right(by_list[0], by_list[1]) || !right(of_values[0], of_values[1]) ||
+        !right(in_braces[0], in_braces[1]))
+      wrong += "other numbers; ";
     values.pop_back();
     for (const auto& refused : {said_of([&] { net(values); }), said_of([&] { built(values); })})
       if (refused.find("[tessera.signature.operands]") != 0) wrong += refused;
-    values.push_back(take(t, [] {
-      layout whole = value_of<part>.layout;
-      whole.set_meaning(0, {});
-      return whole;
-    }(), all[4]));
+    values.push_back(take(
+        t,
+        [] {
+          layout whole = value_of<part>.layout;
+          whole.set_meaning(0, {});
+          return whole;
+        }(),
+        all[4]));
     for (const auto& refused : {said_of([&] { net(values); }), said_of([&] { built(values); })})
       if (refused.find("[tessera.tensor.partition]") != 0) wrong += refused;
     return wrong;
@@ -369,7 +450,9 @@ struct led {
 
 }  // namespace
 
-TEST_CASE("a flow of a program is led to a layout, by any verb or by one that is named, as the compiler's is; what does not lead there is refused") {
+TEST_CASE(
+    "a flow of a program is led to a layout, by any verb or by one that is named, as the compiler's is; what does not "
+    "lead there is refused") {
   const auto run = in_team<led::grid>([](auto& t) -> std::string {
     nn::program p;
     const auto x = p.input<led::tiles>("x");
@@ -389,7 +472,9 @@ TEST_CASE("a flow of a program is led to a layout, by any verb or by one that is
         in.requires_grad();
         const tensor<dyn> y = of(in);
         sum(y * y).backward();
-        if (y.layout() != typed(in).layout() || !at::equal(global(y), 2 * whole) || !at::equal(global(in.grad()), 8 * whole)) wrong += "other numbers; ";
+        if (y.layout() != typed(in).layout() || !at::equal(global(y), 2 * whole) ||
+            !at::equal(global(in.grad()), 8 * whole))
+          wrong += "other numbers; ";
       };
       judge([&](const auto& in) { return typed(in).dynamic(); });
       judge([&](const auto& in) { return built({in.dynamic()})[0]; });
@@ -411,7 +496,8 @@ TEST_CASE("a flow of a program is led to a layout, by any verb or by one that is
 
 TEST_CASE("a table tells the fields that reading asks for, of layers of one's own too") {
   nn::layer_table table;
-  table.layer("offset", [](const nn::node_options& o) { return nn::dropout_layer{o.real("by"), o.flag("channelwise", true)}; });
+  table.layer("offset",
+              [](const nn::node_options& o) { return nn::dropout_layer{o.real("by"), o.flag("channelwise", true)}; });
   const auto of = [](const std::vector<nn::node_kind>& all, const std::string& name) {
     for (const nn::node_kind& k : all)
       if (k.name == name) return k;
@@ -451,7 +537,10 @@ struct shared_stage {
 
   template <index_t Out>
   struct encoder {
-    constexpr auto operator()(auto x) const { return x | nn::linear<Out, cut_out<across>>{} | nn::batch_norm<>{} | nn::linear<4, cut_in<across>, output_as<rows>>{}; }
+    constexpr auto operator()(auto x) const {
+      return x | nn::linear<Out, cut_out<across>>{} | nn::batch_norm<>{} |
+             nn::linear<4, cut_in<across>, output_as<rows>>{};
+    }
   };
   // One weight where rows are cut and where all have all of them.
   struct model {
@@ -478,7 +567,8 @@ at::Tensor serial_whole(const at::Tensor& x, const by_key& w) {
   return at::linear(y, w.at("tied.weight"), w.at("tied.bias"));
 }
 
-/// How far the whole and its stages, typed and built, are from one process: outputs, the gradients that add up, a step of all.
+/// How far the whole and its stages, typed and built, are from one process: outputs, the gradients that add up, a step
+/// of all.
 template <class M>
 double stages_apart(const team<typename M::grid>& t) {
   auto net = std::make_unique<typename M::net>(t, seed{5});
@@ -492,8 +582,11 @@ double stages_apart(const team<typename M::grid>& t) {
   for (auto& [key, value] : w)
     if (value.is_floating_point()) value = value.clone().set_requires_grad(key.find("running") == key.npos);
 
-  double worst = typed.parameters().size() == 6 && built.parameters().size() == 6 && end.parameters().size() == 2 ? 0 : 1e9;
-  const auto judge = [&](const at::Tensor& a, const at::Tensor& b) { worst = std::max(worst, a.sizes() != b.sizes() ? 1e9 : (a - b).abs().max().template item<double>()); };
+  double worst =
+      typed.parameters().size() == 6 && built.parameters().size() == 6 && end.parameters().size() == 2 ? 0 : 1e9;
+  const auto judge = [&](const at::Tensor& a, const at::Tensor& b) {
+    worst = std::max(worst, a.sizes() != b.sizes() ? 1e9 : (a - b).abs().max().template item<double>());
+  };
   const at::Tensor given = global_of({7, 5}, numbers{1});
   const auto x = take<typename M::input>(t, given);
   const auto y = (*net)(x);
@@ -508,9 +601,14 @@ double stages_apart(const team<typename M::grid>& t) {
   const at::Tensor b = serial_stage(given, w);
   const at::Tensor c = at::linear(global_of({7, 4}, numbers{2}), w.at("tied.weight"), w.at("tied.bias"));
   ((a * a).sum() + (b * b).sum() + b.sum() + (c * c).sum()).backward();
-  for (const auto& [ours, theirs] : {std::make_pair(global(y), a), std::make_pair(global(first), b), std::make_pair(global(second), b), std::make_pair(global(last), c)}) judge(ours, theirs);
+  for (const auto& [ours, theirs] : {std::make_pair(global(y), a), std::make_pair(global(first), b),
+                                     std::make_pair(global(second), b), std::make_pair(global(last), c)})
+    judge(ours, theirs);
   const auto gradients = [&](const auto& of) {
-    of.each_parameter([&](const nn::parameter& q) { judge(global(tensor<dyn>(t.state(), cotangent(q.stored().layout()), q.stored().local().grad())), w.at(q.key()).grad()); });
+    of.each_parameter([&](const nn::parameter& q) {
+      judge(global(tensor<dyn>(t.state(), cotangent(q.stored().layout()), q.stored().local().grad())),
+            w.at(q.key()).grad());
+    });
   };
   gradients(*net);
   gradients(typed);
@@ -564,33 +662,41 @@ TEST_CASE("a network of a program is made of what a launch over a mesh that is a
   CHECK(right == 4);
 }
 
-TEST_CASE("a whole and its stages, typed and built, share parameters and buffers; a tied weight is used as each of its layers takes it") {
+TEST_CASE(
+    "a whole and its stages, typed and built, share parameters and buffers; a tied weight is used as each of its "
+    "layers takes it") {
   judge_stages<1, 1>();
   judge_stages<2, 2>();
   judge_stages<3, 1>();
   using M = shared_stage<2, 2>;
   const auto refused = [](const char* code, const char* key, const auto& make) {
     CHECK(satisfied<M::grid>([&](auto& t) {
-      const M::net whole{t, seed{5}.at("all")};
-      const std::string said = said_of([&] { make(t, whole); });
-      return said.find(fmt::format("[{}]", code)) == 0 && said.find(key) != said.npos;
-    }) == 4);
+            const M::net whole{t, seed{5}.at("all")};
+            const std::string said = said_of([&] { make(t, whole); });
+            return said.find(fmt::format("[{}]", code)) == 0 && said.find(key) != said.npos;
+          }) == 4);
   };
-  refused("tessera.network.shared", "all.front.0.weight", [](auto&, const M::net& whole) { const M::other_stage part{whole.at("front")}; });
-  refused("tessera.network.part", "all.back.0.weight", [](auto&, const M::net& whole) { const M::stage part{whole.at("back")}; });
+  refused("tessera.network.shared", "all.front.0.weight",
+          [](auto&, const M::net& whole) { const M::other_stage part{whole.at("front")}; });
+  refused("tessera.network.part", "all.back.0.weight",
+          [](auto&, const M::net& whole) { const M::stage part{whole.at("back")}; });
   // One layer that is named is shared as any part is.
   CHECK(satisfied<M::grid>([&](auto& t) {
-    const M::net whole{t, seed{5}.at("all")};
-    const nn::network<nn::linear<4>, M::wide> tied{whole.at("tied")};
-    nn::program p;
-    p.output(p.input<M::wide>() | nn::linear_layer{.out = 4});
-    const nn::dynamic_network built{whole.at("tied"), p};
-    const at::Tensor w = nn::state_of(whole).at("all.tied.weight"), b = nn::state_of(whole).at("all.tied.bias"), x = global_of({3, 4}, numbers{2});
-    const auto in = take<typename M::wide>(t, x);
-    const auto is_it = [&](const at::Tensor& y) { return at::allclose(y, at::linear(x, w, b), 1e-12, 1e-12); };
-    return tied.parameters().size() == 2 && nn::state_of(tied).count("all.tied.weight") == 1 && is_it(global(tied(in))) && is_it(global(built(in)));
-  }) == 4);
-  refused("tessera.network.part", "all.front.0.running_mean", [](auto&, const M::net& whole) { const nn::network<nn::batch_norm<no_affine>, M::wide> part{whole.at("front")}; });
+          const M::net whole{t, seed{5}.at("all")};
+          const nn::network<nn::linear<4>, M::wide> tied{whole.at("tied")};
+          nn::program p;
+          p.output(p.input<M::wide>() | nn::linear_layer{.out = 4});
+          const nn::dynamic_network built{whole.at("tied"), p};
+          const at::Tensor w = nn::state_of(whole).at("all.tied.weight"), b = nn::state_of(whole).at("all.tied.bias"),
+                           x = global_of({3, 4}, numbers{2});
+          const auto in = take<typename M::wide>(t, x);
+          const auto is_it = [&](const at::Tensor& y) { return at::allclose(y, at::linear(x, w, b), 1e-12, 1e-12); };
+          return tied.parameters().size() == 2 && nn::state_of(tied).count("all.tied.weight") == 1 &&
+                 is_it(global(tied(in))) && is_it(global(built(in)));
+        }) == 4);
+  refused("tessera.network.part", "all.front.0.running_mean", [](auto&, const M::net& whole) {
+    const nn::network<nn::batch_norm<no_affine>, M::wide> part{whole.at("front")};
+  });
   refused("tessera.network.shared", "all.tied.weight", [](auto&, const M::net& whole) {
     nn::program p;
     p.output(p.input<M::wide>() | nn::under("tied", nn::linear_layer{.out = 4, .weights_as = element::float32}));

@@ -16,21 +16,27 @@ struct recomputing {
   struct data : axis<D> {};
   struct model : axis<M> {};
   using grid = mesh<data, model>;
-  using images = tensor<partition<grid, blocks<data>, whole, blocks<model>>, shape<recomputed_samples, dim<4>, dim<9>>, double>;
+  using images =
+      tensor<partition<grid, blocks<data>, whole, blocks<model>>, shape<recomputed_samples, dim<4>, dim<9>>, double>;
 };
 
-/// A network with all that a second run could spoil: masks, running statistics, weights that are shared and stored as tiles, terms, results
-/// of several parts; what `wrap` makes of each part.
+/// A network with all that a second run could spoil: masks, running statistics, weights that are shared and stored as
+/// tiles, terms, results of several parts; what `wrap` makes of each part.
 template <class Wrap>
 void masked_and_normed(nn::program& p, const tensor_value& image, const Wrap& wrap) {
   const auto x = p.input(image);
   const auto stem = [&](const nn::dynamic_flow& in) {
-    const auto y = in | nn::conv_layer{.out = 4, .kernel = {3}, .padding = {1}, .bias = false} | nn::batch_norm_layer{} | nn::dropout_layer{.probability = 0.3};
+    const auto y = in | nn::conv_layer{.out = 4, .kernel = {3}, .padding = {1}, .bias = false} |
+                   nn::batch_norm_layer{} | nn::dropout_layer{.probability = 0.3};
     return flows{relu(in + y), y};
   };
-  const auto tied = [] { return nn::shared_under("tied", nn::stored({"data"}, nn::conv_layer{.out = 4, .kernel = {1}})); };
+  const auto tied = [] {
+    return nn::shared_under("tied", nn::stored({"data"}, nn::conv_layer{.out = 4, .kernel = {1}}));
+  };
   const auto inner = [&](const nn::dynamic_flow& in) { return in | tied() | nn::dropout_layer{}; };
-  const auto outer = [&](const nn::dynamic_flow& in) { return tanh(in | wrap(inner)) * in | nn::batch_norm_layer{} | tied(); };
+  const auto outer = [&](const nn::dynamic_flow& in) {
+    return tanh(in | wrap(inner)) * in | nn::batch_norm_layer{} | tied();
+  };
   const auto [a, b] = x | wrap(stem);
   const auto c = (a * b) | wrap(outer);
   p.output(c | wrap(nn::stored({"data", "model"}, nn::conv_layer{.out = 3, .kernel = {3}, .padding = {1}})));
@@ -76,7 +82,8 @@ void judge_recomputed() {
     if (again.parameters().size() != 9) return false;
     bool same = wanted.size() == got.size() && wanted.size() > 50;
     for (std::size_t i = 0; same && i < wanted.size(); ++i)
-      same = wanted[i].numel() == 0 || (wanted[i] - got[i]).abs().max().item<double>() <= 1e-11 * std::max(1.0, wanted[i].abs().max().item<double>());
+      same = wanted[i].numel() == 0 || (wanted[i] - got[i]).abs().max().item<double>() <=
+                                           1e-11 * std::max(1.0, wanted[i].abs().max().item<double>());
     return same;
   });
   CHECK(well == D * M);
@@ -84,16 +91,22 @@ void judge_recomputed() {
 
 }  // namespace
 
-TEST_CASE("what runs again for its backward learns what it does by itself, to the second order, and assigns its buffers once") {
+TEST_CASE(
+    "what runs again for its backward learns what it does by itself, to the second order, and assigns its buffers "
+    "once") {
   judge_recomputed<1, 1>();
   judge_recomputed<2, 2>();
   judge_recomputed<4, 1>();
 }
 
-TEST_CASE("a gradient that is scaled is the serial one times the number, and what runs again gives the serial gradients") {
+TEST_CASE(
+    "a gradient that is scaled is the serial one times the number, and what runs again gives the serial gradients") {
   using N = recomputing<2, 2>;
   const int well = satisfied<N::grid>([](auto& t) {
-    using net_type = nn::network<nn::chain<nn::recompute<nn::chain<nn::conv<3, kernel<3>, padding<1>>, nn::relu, nn::scale_gradient<-1, 4>>>, nn::conv<2, kernel<1>>>, N::images>;
+    using net_type = nn::network<
+        nn::chain<nn::recompute<nn::chain<nn::conv<3, kernel<3>, padding<1>>, nn::relu, nn::scale_gradient<-1, 4>>>,
+                  nn::conv<2, kernel<1>>>,
+        N::images>;
     const net_type net{t, seed{5}};
     std::map<std::string, at::Tensor> w;
     for (const auto& [key, value] : nn::state_of(net)) w[key] = value.clone().requires_grad_(true);
@@ -116,12 +129,16 @@ TEST_CASE("a gradient that is scaled is the serial one times the number, and wha
   CHECK(well == 4);
 }
 
-TEST_CASE("a program of values and one from a file run a part again, which may be some nodes of one name; a stepped parameter is told") {
+TEST_CASE(
+    "a program of values and one from a file run a part again, which may be some nodes of one name; a stepped "
+    "parameter is told") {
   using N = recomputing<2, 2>;
   constexpr const char* in_a_file = R"({
-    "inputs": [{"name": "x", "shape": ["recomputed_samples", 4, 9], "element": "double", "dims": [{"blocks": ["data"]}, {"whole": true}, {"blocks": ["model"]}]}],
+    "inputs": [{"name": "x", "shape": ["recomputed_samples", 4, 9], "element": "double",
+     "dims": [{"blocks": ["data"]}, {"whole": true}, {"blocks": ["model"]}]}],
     "nodes": [
-      {"name": "a", "of": "x", "layer": "conv", "out_channels": 3, "kernel_size": 3, "padding": 1, "recompute": "block"},
+      {"name": "a", "of": "x", "layer": "conv", "out_channels": 3, "kernel_size": 3, "padding": 1,
+       "recompute": "block"},
       {"name": "b", "of": "a", "function": "relu", "recompute": "block"},
       {"name": "c", "of": "b", "function": "scale_gradient", "number": -0.25, "recompute": "block"},
       {"name": "y", "of": "c", "layer": "conv", "out_channels": 2, "kernel_size": 1}
@@ -132,7 +149,9 @@ TEST_CASE("a program of values and one from a file run a part again, which may b
     nn::program p, q;
     nn::read_network(p, in_a_file, N::grid::value, "a file");
     const auto x = q.input<N::images>();
-    const auto block = [](const nn::dynamic_flow& in) { return scale_gradient(relu(in | nn::conv_layer{.out = 3, .kernel = {3}, .padding = {1}}), -0.25); };
+    const auto block = [](const nn::dynamic_flow& in) {
+      return scale_gradient(relu(in | nn::conv_layer{.out = 3, .kernel = {3}, .padding = {1}}), -0.25);
+    };
     q.output(nn::recomputed(block)(x) | nn::conv_layer{.out = 2, .kernel = {1}});
     const auto parts = [](const nn::program& of) {
       const auto made = of.finish();

@@ -16,7 +16,8 @@ using square = mesh<twin, side>;
 using samples = tensor<partition<pair, blocks<twin>, whole>, shape<sample, dim<3>>, double>;
 using dense = nn::sequential<samples, nn::linear<4>, nn::relu, nn::linear<2>>;
 
-/// What each of two workers that train a network is told, and at which call of it; `step(net, rank, call)` does what an optimizer does.
+/// What each of two workers that train a network is told, and at which call of it; `step(net, rank, call)` does what an
+/// optimizer does.
 struct told_at {
   std::string text;
   int call = 0;
@@ -48,7 +49,9 @@ std::vector<told_at> training(int calls, checks how, Step&& step, bool judged_wi
 
 bool both_name_a_parameter(const std::vector<told_at>& all, int call) {
   for (const told_at& one : all)
-    if (one.call != call || one.text.find("[tessera.agree.copies]") == std::string::npos || one.text.find("[0.") == std::string::npos) return false;
+    if (one.call != call || one.text.find("[tessera.agree.copies]") == std::string::npos ||
+        one.text.find("[0.") == std::string::npos)
+      return false;
   return true;
 }
 

@@ -65,27 +65,40 @@ TEST_CASE("a gradient's gradient passes layers, also where workers have no part 
   CHECK(bends<sequential<features, nn::linear<3>>>({5, 8}));
   CHECK(bends<sequential<features, nn::linear<3, cut_out<up, across>>, nn::linear<2, cut_out<up, across>>>>({5, 8}));
   CHECK(bends<sequential<tensor<by_feature, shape_of<5, 3>, double>, nn::linear<8, cut_in<up, across>>>>({5, 3}));
-  using slots = tensor<partition<grid, blocks<up>, whole, blocks<across>>, shape_of<1, 3, 5>, double>;  // no expert on two
-  CHECK(bends<sequential<slots, nn::experts<1, 4>, nn::experts<1, 1, cut_out<across>>>>({1, 3, 5}));    // no result on two of the others
+  // no expert on two
+  using slots = tensor<partition<grid, blocks<up>, whole, blocks<across>>, shape_of<1, 3, 5>, double>;
+  // no result on two of the others
+  CHECK(bends<sequential<slots, nn::experts<1, 4>, nn::experts<1, 1, cut_out<across>>>>({1, 3, 5}));
   using pixels = tensor<by_pixel, shape_of<2, 2, 7, 5>, double>;
   using padded = nn::conv<3, kernel<3, 3>, padding<1>>;
   CHECK(bends<sequential<pixels, padded, nn::conv<2, kernel<3, 3>>>>({2, 2, 7, 5}));
-  CHECK(bends<sequential<pixels, padded, nn::avg_pool<kernel<3, 3>, stride<1, 1>, padding<1, 1>>>>({2, 2, 7, 5}, 8));  // edges by themselves
-  CHECK(bends<sequential<tensor<by_feature, shape_of<4, 6>, double>, nn::group_norm<2>>>({4, 6}));  // parts of a group on two workers each
+  // edges by themselves
+  CHECK(bends<sequential<pixels, padded, nn::avg_pool<kernel<3, 3>, stride<1, 1>, padding<1, 1>>>>({2, 2, 7, 5}, 8));
+  // parts of a group on two workers each
+  CHECK(bends<sequential<tensor<by_feature, shape_of<4, 6>, double>, nn::group_norm<2>>>({4, 6}));
   CHECK(bends<sequential<pixels, nn::group_norm<1>, nn::instance_norm<affine>>>({2, 2, 7, 5}));
-  using grown = nn::conv_transpose<3, kernel<3, 4>, stride<2>, padding<1>, output_padding<1, 0>>;  // the halo of two features
-  using spread = nn::conv_transpose<1, kernel<3, 4>, stride<2>, padding<1>>;                       // terms of one
+  // the halo of two features
+  using grown = nn::conv_transpose<3, kernel<3, 4>, stride<2>, padding<1>, output_padding<1, 0>>;
+  using spread = nn::conv_transpose<1, kernel<3, 4>, stride<2>, padding<1>>;  // terms of one
   CHECK(bends<sequential<pixels, grown, nn::conv<2, kernel<4, 3>, padding_same>>>({2, 2, 7, 5}));
   CHECK(bends<sequential<pixels, spread>>({2, 2, 7, 5}));
-  CHECK(bends<sequential<tensor<by_pixel, shape_of<2, 2, 7, 1>, double>, spread>>({2, 2, 7, 1}));            // no input on two
+  // no input on two
+  CHECK(bends<sequential<tensor<by_pixel, shape_of<2, 2, 7, 1>, double>, spread>>({2, 2, 7, 1}));
   CHECK(bends<sequential<pixels, nn::max_pool<kernel<2, 2>, ceil_mode>>>({2, 2, 7, 5}));
   CHECK(bends<sequential<pixels, nn::prelu<channelwise>, nn::conv<2, kernel<3, 3>>, nn::prelu<>>>({2, 2, 7, 5}));
-  CHECK(bends<sequential<tensor<by_pixel, shape_of<2, 4, 7, 5>, double>, nn::pixel_shuffle<2>, nn::conv<1, kernel<3, 3>>>>({2, 4, 7, 5}));
-  CHECK(bends<sequential<tensor<by_pixel, shape_of<2, 1, 6, 10>, double>, nn::pixel_unshuffle<2>, nn::conv<3, kernel<2, 2>>>>({2, 1, 6, 10}));
-  CHECK(bends<sequential<pixels, nn::unfold<kernel<3, 2>, padding<1, 0>>, nn::fold<kernel<3, 2>, padding<1, 0>>>>({2, 2, 7, 5}));
+  CHECK(bends<
+        sequential<tensor<by_pixel, shape_of<2, 4, 7, 5>, double>, nn::pixel_shuffle<2>, nn::conv<1, kernel<3, 3>>>>(
+      {2, 4, 7, 5}));
+  CHECK(bends<
+        sequential<tensor<by_pixel, shape_of<2, 1, 6, 10>, double>, nn::pixel_unshuffle<2>, nn::conv<3, kernel<2, 2>>>>(
+      {2, 1, 6, 10}));
+  CHECK(bends<sequential<pixels, nn::unfold<kernel<3, 2>, padding<1, 0>>, nn::fold<kernel<3, 2>, padding<1, 0>>>>(
+      {2, 2, 7, 5}));
   CHECK(bends<sequential<pixels, nn::upsample<factor<3, 5>, divisor<2>, mode<interpolation::cubic>>>>({2, 2, 7, 5}));
-  CHECK(bends<sequential<tensor<by_pixel, shape_of<2, 2, 7, 1>, double>, padded>>({2, 2, 7, 1}));            // no input on two
-  CHECK(bends<sequential<tensor<by_pixel, shape_of<2, 2, 7, 3>, double>, nn::conv<3, kernel<3, 3>>>>({2, 2, 7, 3}));   // no result
+  // no input on two
+  CHECK(bends<sequential<tensor<by_pixel, shape_of<2, 2, 7, 1>, double>, padded>>({2, 2, 7, 1}));
+  // no result
+  CHECK(bends<sequential<tensor<by_pixel, shape_of<2, 2, 7, 3>, double>, nn::conv<3, kernel<3, 3>>>>({2, 2, 7, 3}));
   CHECK(bends<sequential<tensor<by_pixel, shape_of<2, 2, 7, 2>, double>, nn::avg_pool<kernel<2, 2>>>>({2, 2, 7, 2}));
 }
 
@@ -93,11 +106,13 @@ namespace {
 
 struct heads_over : axis<3> {};
 using three_workers = mesh<heads_over>;
-using sequence = tensor<partition<three_workers, whole, whole, whole, invariant<heads_over>>, shape_of<2, 5, 6>, double>;
+using sequence =
+    tensor<partition<three_workers, whole, whole, whole, invariant<heads_over>>, shape_of<2, 5, 6>, double>;
 template <class... Options>
 struct attending_block {
   constexpr auto operator()(auto x) const {
-    const auto [q, k, v] = x | nn::named<struct qkv, nn::heads<2, 2, 3, cut_out<heads_over>>>{};  // two heads over three workers
+    // two heads over three workers
+    const auto [q, k, v] = x | nn::named<struct qkv, nn::heads<2, 2, 3, cut_out<heads_over>>>{};
     return nn::attention<Options...>{}(q, k, v) | nn::named<struct mixed, nn::linear<6, cut_in<heads_over>>>{};
   }
 };
@@ -107,7 +122,8 @@ at::Tensor serial_block(const at::Tensor& x, const nn::state_dict& w, bool causa
   const auto parts = at::linear(x, w.at("qkv.weight"), w.at("qkv.bias")).chunk(3, -1);
   const auto by_head = [](const at::Tensor& p) { return p.unflatten(-1, {2, 3}).transpose(1, 2); };
   at::Tensor scores = at::matmul(by_head(parts[0]), by_head(parts[1]).transpose(-2, -1)) / std::sqrt(3.0);
-  if (causal) scores = scores.masked_fill(at::ones({5, 5}, at::kBool).triu(1), -std::numeric_limits<double>::infinity());
+  if (causal)
+    scores = scores.masked_fill(at::ones({5, 5}, at::kBool).triu(1), -std::numeric_limits<double>::infinity());
   const at::Tensor y = at::matmul(at::softmax(scores, -1), by_head(parts[2])).transpose(1, 2).flatten(2);
   return at::linear(y, w.at("mixed.weight"), w.at("mixed.bias"));
 }
@@ -125,7 +141,8 @@ std::string attention_bends(bool causal) {
     const at::Tensor second = torch::autograd::grad({first.square().sum()}, {x.local()})[0];
     nn::state_dict w = nn::state_of(net);
     const at::Tensor leaf = numbers_of_x.clone().set_requires_grad(true);
-    const at::Tensor wanted = torch::autograd::grad({serial_block(leaf, w, causal).square().sum()}, {leaf}, {}, true, true)[0];
+    const at::Tensor wanted =
+        torch::autograd::grad({serial_block(leaf, w, causal).square().sum()}, {leaf}, {}, true, true)[0];
     const at::Tensor bent = torch::autograd::grad({wanted.square().sum()}, {leaf})[0];
     if (!at::allclose(first.detach(), wanted.detach(), 1e-10, 1e-12)) return "first";
     return at::allclose(second, bent, 1e-9, 1e-11) ? "" : "second";

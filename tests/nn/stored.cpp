@@ -12,7 +12,8 @@
 using namespace tessera;
 using namespace tessera::testing;
 
-// Parameters that are stored as tiles: what a network gives, learns and saves stays, whatever axes they are stored over.
+// Parameters that are stored as tiles: what a network gives, learns and saves stays, whatever axes they are stored
+// over.
 
 namespace {
 
@@ -28,7 +29,8 @@ struct tiles {
   // Rows cut, columns cut, copies; a bias too small for some grids; weights that two layers share.
   struct block {
     constexpr auto operator()(auto x) const {
-      const auto y = x | nn::linear<9, cut_out<model>>{} | nn::relu{} | nn::linear<10, cut_in<model>, output_as<partition<grid, blocks<data>, whole>>>{};
+      const auto y = x | nn::linear<9, cut_out<model>>{} | nn::relu{} |
+                     nn::linear<10, cut_in<model>, output_as<partition<grid, blocks<data>, whole>>>{};
       return (x + y) | nn::layer_norm<>{} | nn::shared<struct tied, nn::linear<10, no_bias>>{} | nn::relu{} |
              nn::shared<struct tied, nn::linear<10, no_bias>>{} | nn::linear<2>{};
     }
@@ -44,7 +46,8 @@ at::Tensor serial_of_tiles(const at::Tensor& x, const std::map<std::string, at::
   const auto linear = [&](const at::Tensor& in, const std::string& at) {
     return at::linear(in, w.at(at + ".weight"), w.count(at + ".bias") > 0 ? w.at(at + ".bias") : at::Tensor{});
   };
-  const at::Tensor normed = at::layer_norm(x + linear(at::relu(linear(x, "0")), "2"), {10}, w.at("3.weight"), w.at("3.bias"));
+  const at::Tensor normed =
+      at::layer_norm(x + linear(at::relu(linear(x, "0")), "2"), {10}, w.at("3.weight"), w.at("3.bias"));
   return linear(linear(at::relu(linear(normed, "tied")), "tied"), "5");
 }
 
@@ -58,11 +61,14 @@ double distance(const auto& workers, index_t& held) {
   torch::optim::Adam ours(net.parameters(), torch::optim::AdamOptions(0.01));
   torch::optim::Adam theirs(leaves, torch::optim::AdamOptions(0.01));
   double worst = leaves.size() == 9 ? 0 : 1;
-  const auto judge = [&](const at::Tensor& a, const at::Tensor& b) { worst = std::max(worst, (a - b).abs().max().template item<double>()); };
+  const auto judge = [&](const at::Tensor& a, const at::Tensor& b) {
+    worst = std::max(worst, (a - b).abs().max().template item<double>());
+  };
   held = 0;
   for (const at::Tensor& p : net.parameters()) held += p.numel();
   for (int step = 0; step < 5; ++step) {
-    const at::Tensor a = global_of({step == 2 ? 3 : 7, 10}, numbers{static_cast<std::uint64_t>(step)}).set_requires_grad(true);
+    const at::Tensor a =
+        global_of({step == 2 ? 3 : 7, 10}, numbers{static_cast<std::uint64_t>(step)}).set_requires_grad(true);
     ours.zero_grad();
     theirs.zero_grad();
     auto x = take<Rows>(workers, a.detach());
@@ -89,7 +95,8 @@ template <class Net, int D, int M>
 void judge_stored(bool cut_everywhere) {
   using N = tiles<D, M>;
   std::vector<index_t> held(static_cast<std::size_t>(D * M));
-  const auto run = in_team<typename N::grid>([&](auto& t) { return distance<Net, typename N::rows>(t, held[static_cast<std::size_t>(t.rank())]); });
+  const auto run = in_team<typename N::grid>(
+      [&](auto& t) { return distance<Net, typename N::rows>(t, held[static_cast<std::size_t>(t.rank())]); });
   INFO(run.errors());
   REQUIRE(run.well());
   for (const auto& r : run.results) CHECK(*r < 1e-11);
@@ -112,7 +119,9 @@ struct fused_rows {
   constexpr auto operator()(auto given) const {
     const auto [q, k, v] = given | nn::stored_over<nn::heads<4, 2, 3>, Over...>{};
     const auto [gate, up] = nn::attention<>{}(q, k, v) | nn::stored_over<nn::gated<6>, Over...>{};
-    return gate * up | nn::recompute<nn::chain<nn::recompute<nn::stored_over<nn::chain<nn::linear<5>, nn::relu, nn::linear<3>>, Over...>>>>{};
+    return gate * up |
+           nn::recompute<
+               nn::chain<nn::recompute<nn::stored_over<nn::chain<nn::linear<5>, nn::relu, nn::linear<3>>, Over...>>>>{};
   }
 };
 
@@ -121,7 +130,8 @@ template <class Net>
 index_t uncounted(const std::vector<index_t>& extents, int calls = 1) {
   const auto run = in_team<typename Net::input::mesh_type>([&](auto& t) {
     const Net net{t, seed{3}};
-    auto x = take<typename Net::input>(t, global_of(extents, numbers{1}).to(tessera::detail::scalar_type(value_of<typename Net::input>.element)));
+    auto x = take<typename Net::input>(
+        t, global_of(extents, numbers{1}).to(tessera::detail::scalar_type(value_of<typename Net::input>.element)));
     x.requires_grad();
     net(x);  // binds
     nn::reduce_gradients(net);
@@ -137,13 +147,16 @@ index_t uncounted(const std::vector<index_t>& extents, int calls = 1) {
   index_t all = 0;
   for (const auto& r : run.results) all += *r;
   const traffic_value counted = traffic<Net>(bind<samples>(extents[0]));
-  return all - calls * (counted.forward.bytes + counted.backward.bytes) - counted.gathered.bytes - counted.reduced.bytes;
+  return all - calls * (counted.forward.bytes + counted.backward.bytes) - counted.gathered.bytes -
+         counted.reduced.bytes;
 }
 
 // The same weight twice, and biases that some grids cannot cut.
 void add_held(nn::program& p, const nn::dynamic_flow& x, gathered times = gathered::held) {
   const auto layers = [](const auto& in) {
-    const auto once = [](const auto& y) { return y | nn::shared_under("tied", nn::linear_layer{.out = 10, .bias = false}) | nn::relu{}; };
+    const auto once = [](const auto& y) {
+      return y | nn::shared_under("tied", nn::linear_layer{.out = 10, .bias = false}) | nn::relu{};
+    };
     return once(once(in)) | nn::linear_layer{.out = 7} | nn::relu{} | nn::linear_layer{.out = 2};
   };
   p.output(nn::stored({"data", "model"}, layers, times)(x));
@@ -159,7 +172,8 @@ struct taking_and_throwing {
 };
 at::Tensor serial_of_held(const at::Tensor& x, const std::map<std::string, at::Tensor>& w) {
   const auto once = [&](const at::Tensor& y) { return at::relu(at::linear(y, w.at("tied.weight"))); };
-  return at::linear(at::relu(at::linear(once(once(x)), w.at("2.weight"), w.at("2.bias"))), w.at("4.weight"), w.at("4.bias"));
+  return at::linear(at::relu(at::linear(once(once(x)), w.at("2.weight"), w.at("2.bias"))), w.at("4.weight"),
+                    w.at("4.bias"));
 }
 
 /// How far steps of three micro-batches each are from the serial ones; a step gathers once and reduces once.
@@ -179,7 +193,9 @@ double accumulated(const team<Grid>& workers) {
   torch::optim::SGD ours(net.parameters(), torch::optim::SGDOptions(0.05).momentum(0.9));
   torch::optim::SGD theirs(leaves, torch::optim::SGDOptions(0.05).momentum(0.9));
   double worst = leaves.size() == 5 ? 0 : 1;
-  const auto judge = [&](const at::Tensor& a, const at::Tensor& b) { worst = std::max(worst, (a - b).abs().max().template item<double>()); };
+  const auto judge = [&](const at::Tensor& a, const at::Tensor& b) {
+    worst = std::max(worst, (a - b).abs().max().template item<double>());
+  };
   std::vector<index_t> moved;
   const auto note = [&](const auto& f) {
     const index_t before = workers.state()->total.bytes;
@@ -189,7 +205,8 @@ double accumulated(const team<Grid>& workers) {
   for (int step = 0; step < 4; ++step) {
     if (step != 2) ours.zero_grad(), theirs.zero_grad();  // else gradients of two steps add up
     for (const index_t samples : {7, 3, 5}) {
-      const at::Tensor a = global_of({samples, 10}, numbers{static_cast<std::uint64_t>(10 * step) + static_cast<std::uint64_t>(samples)});
+      const at::Tensor a = global_of(
+          {samples, 10}, numbers{static_cast<std::uint64_t>(10 * step) + static_cast<std::uint64_t>(samples)});
       const auto x = take<Rows>(workers, a);
       tensor<dyn> y;
       note([&] { y = net(x); });
@@ -200,7 +217,8 @@ double accumulated(const team<Grid>& workers) {
       judge(global(y), serial.detach());
     }
     note([&] { nn::reduce_gradients(net); });
-    if (step == 1) worst = std::max(worst, std::abs(nn::grad_norm(net) - torch::nn::utils::clip_grad_norm_(leaves, 1e9)));
+    if (step == 1)
+      worst = std::max(worst, std::abs(nn::grad_norm(net) - torch::nn::utils::clip_grad_norm_(leaves, 1e9)));
     ours.step();
     theirs.step();
   }
@@ -211,7 +229,8 @@ double accumulated(const team<Grid>& workers) {
     if (moved[7 + i] != moved[21 + i]) return 200;
   }
   index_t all = 0;
-  const std::vector<std::uint64_t> each = workers.state()->collect({static_cast<std::uint64_t>(moved[7]), static_cast<std::uint64_t>(moved[13])}, "adding what moved");
+  const std::vector<std::uint64_t> each = workers.state()->collect(
+      {static_cast<std::uint64_t>(moved[7]), static_cast<std::uint64_t>(moved[13])}, "adding what moved");
   for (const std::uint64_t bytes : each) all += static_cast<index_t>(bytes);
   return all == 2 * 8 * elements * (workers.size() - 1) ? worst : 300;
 }
@@ -219,7 +238,8 @@ double accumulated(const team<Grid>& workers) {
 template <int D, int M>
 void judge_held() {
   using N = tiles<D, M>;
-  const auto run = in_team<typename N::grid>([&](auto& t) { return accumulated<typename N::grid, typename N::rows>(t); });
+  const auto run =
+      in_team<typename N::grid>([&](auto& t) { return accumulated<typename N::grid, typename N::rows>(t); });
   INFO(run.errors());
   REQUIRE(run.well());
   for (const auto& r : run.results) CHECK(*r < 1e-11);
@@ -236,7 +256,8 @@ std::map<std::string, at::Tensor> begun(const auto& team) {
 using four = tiles<2, 2>;
 
 constexpr const char* in_a_file = R"({
-  "inputs": [{"name": "x", "shape": ["samples", 10], "element": "double", "dims": [{"blocks": ["data"]}, {"whole": true}]}],
+  "inputs": [{"name": "x", "shape": ["samples", 10], "element": "double", "dims": [{"blocks": ["data"]},
+   {"whole": true}]}],
   "nodes": [
     {"name": "a", "layer": "linear", "of": "x", "out_features": 9, "cut_out": ["model"], "stored_over": ["data"]},
     {"name": "b", "layer": "relu", "of": "a"},
@@ -258,11 +279,14 @@ TEST_CASE("a network whose parameters are stored as tiles learns what the serial
   judge_grid<3, 2>();
 }
 
-TEST_CASE("stored as tiles parameters begin with the same bits, under the same keys, and load from one another's files") {
+TEST_CASE(
+    "stored as tiles parameters begin with the same bits, under the same keys, and load from one another's files") {
   const int well = satisfied<four::grid>([](team<four::grid>& t) {
     const auto plain = begun<four::plain>(t);
     const auto same = [&](const auto& other) {
-      return other.size() == plain.size() && std::all_of(plain.begin(), plain.end(), [&](const auto& one) { return at::equal(one.second, other.at(one.first)); });
+      return other.size() == plain.size() && std::all_of(plain.begin(), plain.end(), [&](const auto& one) {
+               return at::equal(one.second, other.at(one.first));
+             });
     };
     four::over_all net{t, seed{9}};
     four::plain source{t, seed{3}};
@@ -272,7 +296,8 @@ TEST_CASE("stored as tiles parameters begin with the same bits, under the same k
     four::over_all copy = net.clone();
     std::map<std::string, at::Tensor> cloned;
     for (const auto& [key, w] : nn::state_of(copy)) cloned[key] = w;
-    return same(begun<four::over_data>(t)) && same(begun<four::over_all>(t)) && same(begun<four::nested>(t)) && same(assigned) && same(cloned);
+    return same(begun<four::over_data>(t)) && same(begun<four::over_all>(t)) && same(begun<four::nested>(t)) &&
+           same(assigned) && same(cloned);
   });
   CHECK(well == 4);
 }
@@ -281,14 +306,17 @@ TEST_CASE("programs of values and files store their parameters as tiles too") {
   using rows = four::rows;
   const int well = satisfied<four::grid>([](team<four::grid>& t) {
     const nn::network<nn::chain<nn::stored_over<nn::linear<9, cut_out<four::model>>, four::data>, nn::relu,
-                                nn::stored_over<nn::linear<2>, gathered_once<four::data, four::model>>>, rows> typed{t, seed{3}};
+                                nn::stored_over<nn::linear<2>, gathered_once<four::data, four::model>>>,
+                      rows>
+        typed{t, seed{3}};
     nn::program p;
     const auto x = p.input<rows>();
-    p.output(x | nn::stored({"data"}, nn::linear_layer{.out = 9, .cut_out = {"model"}}) | nn::relu{} | nn::stored({"data", "model"}, nn::linear_layer{.out = 2}, gathered::once));
+    p.output(x | nn::stored({"data"}, nn::linear_layer{.out = 9, .cut_out = {"model"}}) | nn::relu{} |
+             nn::stored({"data", "model"}, nn::linear_layer{.out = 2}, gathered::once));
     const nn::dynamic_network built{t, seed{3}, p};
     nn::program of_types;
-    of_types.output(of_types.input<rows>() | nn::stored_over<nn::linear<9, cut_out<four::model>>, four::data>{} | nn::relu{} |
-                    nn::stored_over<nn::linear<2>, gathered_once<four::data, four::model>>{});
+    of_types.output(of_types.input<rows>() | nn::stored_over<nn::linear<9, cut_out<four::model>>, four::data>{} |
+                    nn::relu{} | nn::stored_over<nn::linear<2>, gathered_once<four::data, four::model>>{});
     const nn::dynamic_network mixed{t, seed{3}, of_types};
     nn::program q;
     nn::read_network(q, in_a_file_that("once"), four::grid::value, "a file");
@@ -333,8 +361,10 @@ TEST_CASE("what is gathered of a released parameter is there for a graph of the 
     const at::Tensor serial = torch::autograd::grad({(serial_y * serial_y * serial_y).sum()}, {a}, {}, true, true)[0];
     (serial * serial).sum().backward();
     (first * first).sum().backward();  // the same graph once more
-    const at::Tensor whole = global(tensor<dyn>(t.state(), cotangent(net.program.nodes[0].what->plan().stored(0)), ours));
-    return (whole - w.grad()).abs().max().item<double>() < 1e-11 && (net.parameters()[0].grad() - 2 * ours).abs().max().item<double>() < 1e-10;
+    const at::Tensor whole =
+        global(tensor<dyn>(t.state(), cotangent(net.program.nodes[0].what->plan().stored(0)), ours));
+    return (whole - w.grad()).abs().max().item<double>() < 1e-11 &&
+           (net.parameters()[0].grad() - 2 * ours).abs().max().item<double>() < 1e-10;
   });
   CHECK(well == 4);
 }
@@ -359,7 +389,9 @@ TEST_CASE("an axis that the mesh lacks is refused where programs of values name 
         }) == 4);
 }
 
-TEST_CASE("fused layers whose parameters are tiles, and a part that runs again within one that does, bring just the bytes that are counted") {
+TEST_CASE(
+    "fused layers whose parameters are tiles, and a part that runs again within one that does, bring just the bytes "
+    "that are counted") {
   struct data : axis<3> {};
   using sequences = tensor<partition<mesh<data>, blocks<data>, whole, whole>, shape<samples, dim<2>, dim<10>>, double>;
   CHECK(uncounted<nn::network<fused_rows<data>, sequences>>({7, 2, 10}) == 0);
@@ -379,7 +411,8 @@ TEST_CASE("fused layers whose parameters are tiles, and a part that runs again w
     }
     nn::reduce_gradients(net);
     bool alike = net.parameters().size() == twice.parameters().size();
-    for (std::size_t i = 0; alike && i < net.parameters().size(); ++i) alike = at::allclose(net.parameters()[i].grad(), twice.parameters()[i].grad(), 1e-11, 1e-11);
+    for (std::size_t i = 0; alike && i < net.parameters().size(); ++i)
+      alike = at::allclose(net.parameters()[i].grad(), twice.parameters()[i].grad(), 1e-11, 1e-11);
     return alike;
   });
   CHECK(well == 3);
@@ -408,7 +441,8 @@ TEST_CASE("rows of a table that is held are made shorter in place, in what is st
     const auto learned = [&](gathered times) {
       nn::program p;
       const auto x = p.input<tensor<partition<four::grid, blocks<four::data>>, shape<dim<3>>, std::int64_t>>();
-      p.output(x | nn::stored({"data", "model"}, nn::embedding_layer{.rows = 5, .features = 6, .max_norm = 1.5}, times));
+      p.output(x |
+               nn::stored({"data", "model"}, nn::embedding_layer{.rows = 5, .features = 6, .max_norm = 1.5}, times));
       const nn::dynamic_network net{t, seed{5}, p};
       for (const index_t first : {0, 2, 0}) {
         const at::Tensor rows = at::arange(first, first + 3, at::kLong);
@@ -453,7 +487,8 @@ TEST_CASE("who steps, or asks for a norm, before what is held is reduced is told
     torch::optim::Adam adam(net.parameters(), torch::optim::AdamOptions(0.05));
     backward();
     bool right = refused([&] { sgd.step(); }) && refused([&] { adam.step(); });
-    right = right && told([&] { nn::grad_norm(net); }) == "tessera.gradient.unreduced" && told([&] { nn::clip_grad_norm(net, 1.0); }) == "tessera.gradient.unreduced";
+    right = right && told([&] { nn::grad_norm(net); }) == "tessera.gradient.unreduced" &&
+            told([&] { nn::clip_grad_norm(net, 1.0); }) == "tessera.gradient.unreduced";
     for (const auto& [key, w] : nn::state_of(net)) right = right && at::equal(w, before.at(key));
     nn::reduce_gradients(net);
     const auto once = all(net);
@@ -467,7 +502,8 @@ TEST_CASE("who steps, or asks for a norm, before what is held is reduced is told
     backward();
     nn::reduce_gradients(net);
     const auto both = all(net);
-    for (std::size_t i = 0; i < once.size(); ++i) right = right && at::equal(once[i], same[i]) && at::allclose(2 * once[i], both[i], 1e-12, 1e-12);
+    for (std::size_t i = 0; i < once.size(); ++i)
+      right = right && at::equal(once[i], same[i]) && at::allclose(2 * once[i], both[i], 1e-12, 1e-12);
     // Weights that are assigned are gathered again; not while gradients wait.
     auto other = before;
     for (auto& [key, w] : other) w = w * 2;
@@ -492,7 +528,9 @@ struct wrapped_tie;
 using wrapped_grid = four::grid;
 using wrapped_rows = tensor<partition<wrapped_grid, blocks<four::data>, whole>, shape<samples, dim<10>>, double>;
 struct wrapped_part {
-  constexpr auto operator()(auto x) const { return x | nn::linear<8>{} | nn::dropout<probability<1, 4>>{} | nn::linear<10>{}; }
+  constexpr auto operator()(auto x) const {
+    return x | nn::linear<8>{} | nn::dropout<probability<1, 4>>{} | nn::linear<10>{};
+  }
 };
 template <class Part>
 using wrapped_net = nn::sequential<wrapped_rows, nn::relu, Part, nn::linear<2>>;
@@ -516,9 +554,14 @@ std::string differs_from_part(team<wrapped_grid>& t) {
 template <class Part>
 void judge_around() {
   using data = four::data;
-  CHECK(satisfied<wrapped_grid>([](auto& t) { return differs_from_part<wrapped_net<nn::stored_over<Part, data>>, Part>(t) == ""; }) == 4);
-  CHECK(satisfied<wrapped_grid>([](auto& t) { return differs_from_part<wrapped_net<nn::recompute<Part>>, Part>(t) == ""; }) == 4);
-  CHECK(satisfied<wrapped_grid>([](auto& t) { return differs_from_part<wrapped_net<nn::recompute<nn::stored_over<nn::recompute<Part>, held_over<data>>>>, Part>(t) == ""; }) == 4);
+  CHECK(satisfied<wrapped_grid>(
+            [](auto& t) { return differs_from_part<wrapped_net<nn::stored_over<Part, data>>, Part>(t) == ""; }) == 4);
+  CHECK(satisfied<wrapped_grid>(
+            [](auto& t) { return differs_from_part<wrapped_net<nn::recompute<Part>>, Part>(t) == ""; }) == 4);
+  CHECK(satisfied<wrapped_grid>([](auto& t) {
+          return differs_from_part<wrapped_net<nn::recompute<nn::stored_over<nn::recompute<Part>, held_over<data>>>>,
+                                   Part>(t) == "";
+        }) == 4);
 }
 
 }  // namespace
@@ -529,32 +572,36 @@ TEST_CASE("what is around a part leaves its keys, its initial values and its mas
   judge_around<nn::linear<10>>();
   // In a program of values.
   CHECK(satisfied<wrapped_grid>([](team<wrapped_grid>& t) {
-    using data = four::data;
-    const auto states = [&](const auto& part) {
-      nn::program p;
-      p.output(p.input<wrapped_rows>() | nn::relu{} | part | nn::linear_layer{.out = 2});
-      return nn::state_of(nn::dynamic_network{t, seed{3}, p});
-    };
-    const auto inside = nn::under("wrapped_name", wrapped_part{});
-    const nn::state_dict wanted = states(inside);
-    bool well = wanted.count("wrapped_name.0.weight") == 1;
-    const auto alike = [&](const nn::state_dict& all) {
-      well = well && all.size() == wanted.size();
-      for (const auto& [key, w] : wanted) well = well && all.count(key) == 1 && at::equal(all.at(key), w);
-    };
-    alike(states(nn::stored({"data"}, inside)));
-    alike(states(nn::recomputed(inside)));
-    alike(states(nn::recomputed(nn::stored({"data"}, nn::recomputed(inside)))));
-    alike(states(nn::under("wrapped_name", nn::recomputed(nn::stored({"data"}, wrapped_part{})))));
-    alike(states(nn::recompute<nn::stored_over<nn::named<wrapped_name, wrapped_part>, data>>{}));
-    return well;
-  }) == 4);
+          using data = four::data;
+          const auto states = [&](const auto& part) {
+            nn::program p;
+            p.output(p.input<wrapped_rows>() | nn::relu{} | part | nn::linear_layer{.out = 2});
+            return nn::state_of(nn::dynamic_network{t, seed{3}, p});
+          };
+          const auto inside = nn::under("wrapped_name", wrapped_part{});
+          const nn::state_dict wanted = states(inside);
+          bool well = wanted.count("wrapped_name.0.weight") == 1;
+          const auto alike = [&](const nn::state_dict& all) {
+            well = well && all.size() == wanted.size();
+            for (const auto& [key, w] : wanted) well = well && all.count(key) == 1 && at::equal(all.at(key), w);
+          };
+          alike(states(nn::stored({"data"}, inside)));
+          alike(states(nn::recomputed(inside)));
+          alike(states(nn::recomputed(nn::stored({"data"}, nn::recomputed(inside)))));
+          alike(states(nn::under("wrapped_name", nn::recomputed(nn::stored({"data"}, wrapped_part{})))));
+          alike(states(nn::recompute<nn::stored_over<nn::named<wrapped_name, wrapped_part>, data>>{}));
+          return well;
+        }) == 4);
 }
 
 TEST_CASE("copies that are held wait too: calls move nothing of them, and their reduction is the sum") {
   using model = four::model;
-  using copies = nn::network<nn::stored_over<nn::chain<nn::linear<9>, nn::relu, nn::linear<2>>, held_over<>>, wrapped_rows>;
-  using cut = nn::network<nn::stored_over<nn::chain<nn::linear<8, cut_out<model>>, nn::relu, nn::linear<2, cut_in<model>>>, held_over<model>>, wrapped_rows>;
+  using copies =
+      nn::network<nn::stored_over<nn::chain<nn::linear<9>, nn::relu, nn::linear<2>>, held_over<>>, wrapped_rows>;
+  using cut =
+      nn::network<nn::stored_over<nn::chain<nn::linear<8, cut_out<model>>, nn::relu, nn::linear<2, cut_in<model>>>,
+                                  held_over<model>>,
+                  wrapped_rows>;
   CHECK(uncounted<copies>({6, 10}, 3) == 0);
   CHECK(uncounted<cut>({6, 10}, 3) == 0);
   const int well = satisfied<wrapped_grid>([](team<wrapped_grid>& t) {
@@ -574,7 +621,8 @@ TEST_CASE("copies that are held wait too: calls move nothing of them, and their 
       return std::make_tuple(all, waits, moved);
     };
     const auto [held, waits, moved] = gradients(std::type_identity<copies>{});
-    const auto [plain, at_once, summed] = gradients(std::type_identity<nn::network<nn::chain<nn::linear<9>, nn::relu, nn::linear<2>>, wrapped_rows>>{});
+    const auto [plain, at_once, summed] =
+        gradients(std::type_identity<nn::network<nn::chain<nn::linear<9>, nn::relu, nn::linear<2>>, wrapped_rows>>{});
     bool right = waits && !at_once && moved == 0 && summed > 0 && held.size() == plain.size();
     for (std::size_t i = 0; i < plain.size(); ++i) right = right && at::allclose(held[i], plain[i], 1e-11, 1e-11);
     return right;
@@ -597,15 +645,17 @@ TEST_CASE("what is used rounded comes rounded, half the bytes, and gives what co
       nn::reduce_gradients(net);
       std::vector<at::Tensor> all{global(y).detach()};
       net.each_parameter([&](const nn::parameter& p) {
-        all.push_back(global(tensor<dyn>(p.stored().team(), cotangent(p.stored().layout()), p.stored().local().grad())));
+        all.push_back(
+            global(tensor<dyn>(p.stored().team(), cotangent(p.stored().layout()), p.stored().local().grad())));
       });
       return all;
     };
     const auto plain = come(std::type_identity<nn::network<masters, halved>>{});
     bool right = plain.size() == 5 && plain[1].scalar_type() == at::kFloat;
-    for (const auto& other : {come(std::type_identity<nn::network<nn::stored_over<masters, data>, halved>>{}),
-                              come(std::type_identity<nn::network<nn::stored_over<masters, gathered_once<data, four::model>>, halved>>{}),
-                              come(std::type_identity<nn::network<nn::stored_over<masters, held_over<data>>, halved>>{})})
+    for (const auto& other :
+         {come(std::type_identity<nn::network<nn::stored_over<masters, data>, halved>>{}),
+          come(std::type_identity<nn::network<nn::stored_over<masters, gathered_once<data, four::model>>, halved>>{}),
+          come(std::type_identity<nn::network<nn::stored_over<masters, held_over<data>>, halved>>{})})
       for (std::size_t i = 0; i < plain.size(); ++i) right = right && at::allclose(other[i], plain[i], 1e-6, 1e-6);
     return right;
   });
@@ -616,8 +666,10 @@ TEST_CASE("what is gathered goes behind forward where a layer computes in anothe
   struct data : axis<3> {};
   using grid = mesh<data>;
   constexpr tensor_value rows = value_of<tensor<partition<grid, blocks<data>, whole>, shape<dim<5>, dim<128>>, float>>;
-  constexpr tensor_value slots = value_of<tensor<partition<grid, whole, blocks<data>, whole>, shape<dim<2>, dim<5>, dim<128>>, float>>;
-  constexpr tensor_value images = value_of<tensor<partition<grid, blocks<data>, whole, whole>, shape<dim<4>, dim<96>, dim<3>>, float>>;
+  constexpr tensor_value slots =
+      value_of<tensor<partition<grid, whole, blocks<data>, whole>, shape<dim<2>, dim<5>, dim<128>>, float>>;
+  constexpr tensor_value images =
+      value_of<tensor<partition<grid, blocks<data>, whole, whole>, shape<dim<4>, dim<96>, dim<3>>, float>>;
   // Of what is gathered, the most that a worker has between forward and backward.
   const auto share = [](tensor_value x, element e, const auto& layer) {
     x.element = e;
@@ -633,9 +685,10 @@ TEST_CASE("what is gathered goes behind forward where a layer computes in anothe
         for (const dimension& d : w.stored().layout().dims) bytes *= d.extent;
         gathered += bytes;
       });
-      const tensor<dyn> given = take(t.state(), x.layout, global_of(extents, numbers{3}).to(tessera::detail::scalar_type(e)));
+      const tensor<dyn> given =
+          take(t.state(), x.layout, global_of(extents, numbers{3}).to(tessera::detail::scalar_type(e)));
       given.local().set_requires_grad(true);  // else a product keeps no weight
-      net({given});  // binds
+      net({given});                           // binds
       memory_count count;
       const auto y = net({given});
       const double lives = static_cast<double>(count.now());

@@ -66,7 +66,8 @@ struct tied_model {
   using tokens = tensor<Partition, shape<sequences, dim<5>>, Index>;
   struct model {
     constexpr auto operator()(auto x) const {
-      const auto hidden = tanh(x | nn::shared<struct table, nn::embedding<Rows, Features, weights_as<double>, First>>{});
+      const auto hidden =
+          tanh(x | nn::shared<struct table, nn::embedding<Rows, Features, weights_as<double>, First>>{});
       return hidden | nn::shared<struct table, nn::linear<Rows, no_bias, Second>>{};
     }
   };
@@ -81,10 +82,13 @@ double tied_apart(const team<typename M::grid>& workers, index_t rows) {
   torch::optim::Adam ours(net.parameters(), torch::optim::AdamOptions(0.01));
   torch::optim::Adam theirs(listed(w), torch::optim::AdamOptions(0.01));
   for (int step = 0; step < 3; ++step) {
-    const at::Tensor t = (global_of({step == 1 ? 4 : 2, 5}, numbers{static_cast<std::uint64_t>(step)}).abs() * 1000).to(at::kLong).remainder(rows);
+    const at::Tensor t = (global_of({step == 1 ? 4 : 2, 5}, numbers{static_cast<std::uint64_t>(step)}).abs() * 1000)
+                             .to(at::kLong)
+                             .remainder(rows);
     ours.zero_grad();
     theirs.zero_grad();
-    const auto y = net(take<typename M::tokens>(workers, t.to(tessera::detail::scalar_type(value_of<typename M::tokens>.element))));
+    const auto y = net(
+        take<typename M::tokens>(workers, t.to(tessera::detail::scalar_type(value_of<typename M::tokens>.element))));
     const at::Tensor& table = w.at("table.weight");
     const at::Tensor serial = at::linear(at::tanh(at::embedding(table, t)), table);
     sum(y * y).backward();
@@ -114,7 +118,9 @@ void judge_tied() {
 
 }  // namespace
 
-TEST_CASE("an embedding and the projection that is tied to it train as the serial ones, rows or features cut, unevenly, workers without any") {
+TEST_CASE(
+    "an embedding and the projection that is tied to it train as the serial ones, rows or features cut, unevenly, "
+    "workers without any") {
   judge_tied<1, 1, 11, 6, std::int64_t>();
   judge_tied<2, 2, 11, 6, std::int32_t>();
   judge_tied<1, 4, 3, 2, std::int64_t>();
@@ -130,16 +136,22 @@ struct padded_table {
   using net = nn::sequential<tokens, nn::embedding<11, 3, weights_as<double>, padding_idx<-2>, Cut...>>;
 };
 
-/// How far an embedding with padding is from LibTorch's over three steps, and the same of a file from it: an input that lies so, a weight cut so.
+/// How far an embedding with padding is from LibTorch's over three steps, and the same of a file from it: an input that
+/// lies so, a weight cut so.
 template <class M>
 double padded_apart(const team<typename M::grid>& workers, const std::string& lies, const std::string& cut) {
   using tokens = typename M::tokens;
   const element index = value_of<tokens>.element;
   typename M::net net{workers, seed{3}};
   nn::program p;
-  nn::read_network(p, R"({"inputs": [{"name": "tokens", "shape": ["sequences", 5], "element": ")" + std::string(name_of(index)) + R"(", "dims": )" + lies + R"(}],
-    "nodes": [{"name": "y", "of": "tokens", "layer": "embedding", "num_embeddings": 11, "embedding_dim": 3, "weights_as": "double", "padding_idx": -2, )" + cut + R"(}],
-    "outputs": "y"})", workers.mesh(), "embedding.json");
+  nn::read_network(p,
+                   R"({"inputs": [{"name": "tokens", "shape": ["sequences", 5], "element": ")" +
+                       std::string(name_of(index)) + R"(", "dims": )" + lies + R"(}],
+    "nodes": [{"name": "y", "of": "tokens", "layer": "embedding", "num_embeddings": 11, "embedding_dim": 3,
+     "weights_as": "double", "padding_idx": -2, )" +
+                       cut + R"(}],
+    "outputs": "y"})",
+                   workers.mesh(), "embedding.json");
   nn::dynamic_network from_file{workers, seed{3}, p};
   const by_key w = leaves_of(net);
   const at::Tensor& table = w.at("0.weight");
@@ -149,7 +161,9 @@ double padded_apart(const team<typename M::grid>& workers, const std::string& li
   torch::optim::SGD of_values(from_file.parameters(), options);
   torch::optim::SGD theirs(listed(w), options);
   for (int step = 0; step < 3; ++step) {
-    at::Tensor t = (global_of({step == 1 ? 4 : 2, 5}, numbers{static_cast<std::uint64_t>(step)}).abs() * 1000).to(at::kLong).remainder(11);
+    at::Tensor t = (global_of({step == 1 ? 4 : 2, 5}, numbers{static_cast<std::uint64_t>(step)}).abs() * 1000)
+                       .to(at::kLong)
+                       .remainder(11);
     t.select(1, step).fill_(9);
     for (auto* each : {&of_types, &of_values, &theirs}) each->zero_grad();
     const auto x = take<tokens>(workers, t.to(tessera::detail::scalar_type(index)));
@@ -159,7 +173,8 @@ double padded_apart(const team<typename M::grid>& workers, const std::string& li
     sum(y * y + y).backward();
     sum(z * z + z).backward();
     (all * all + all).sum().backward();
-    worst = std::max({worst, apart(global(y), all), apart(global(z), all), gradients_apart(net, w), gradients_apart(from_file, w)});
+    worst = std::max(
+        {worst, apart(global(y), all), apart(global(z), all), gradients_apart(net, w), gradients_apart(from_file, w)});
     for (auto* each : {&of_types, &of_values, &theirs}) each->step();
     worst = std::max({worst, states_apart(net, w), states_apart(from_file, w)});
   }
@@ -186,7 +201,9 @@ void judge_padded() {
 
 }  // namespace
 
-TEST_CASE("the row of padding begins as zeros and stays as it is, as LibTorch's does, rows or features cut, typed and from a file") {
+TEST_CASE(
+    "the row of padding begins as zeros and stays as it is, as LibTorch's does, rows or features cut, typed and from a "
+    "file") {
   judge_padded<1, 1, std::int64_t>();
   judge_padded<2, 2, std::int32_t>();
   judge_padded<1, 4, std::int64_t>();
@@ -212,21 +229,30 @@ rolled_lookup roll_lookup(dice& d) {
   static const std::vector<std::string> lying{
       R"("dims": [{"blocks": ["up"]}, {"whole": true}], "meaning": {"across": "invariant"})",
       R"("dims": [{"blocks": ["up"]}, {"blocks": ["across"]}])",
-      R"("dims": [{"blocks": ["across", "up"]}, {"whole": true}])",
-      R"("dims": [{"whole": true}, {"whole": true}])",
+      R"("dims": [{"blocks": ["across", "up"]}, {"whole": true}])", R"("dims": [{"whole": true}, {"whole": true}])",
       R"("dims": [{"whole": true}, {"blocks": ["up"]}], "meaning": {"across": {"on": 0}})"};
-  static const std::vector<std::string> cuts{"", R"(, "cut_in": ["across"])", R"(, "cut_out": ["across"])", R"(, "cut_in": ["up", "across"])",
-                                             R"(, "cut_in": ["up"], "cut_out": ["across"])", R"(, "cut_out": ["across", "up"])"};
-  static const std::vector<std::string> stored{"", R"(, "stored_over": ["up"])", R"(, "stored_over": ["up", "across"])", R"(, "stored_over": ["across"], "gathered": "once")"};
-  static const std::vector<std::pair<at::ScalarType, std::string>> elements{{at::kDouble, "double"}, {at::kFloat, "float"}, {at::kHalf, "half"}, {at::kBFloat16, "bfloat16"}};
-  const auto one = [&](const auto& all) { return all[static_cast<std::size_t>(d.roll(0, static_cast<int>(all.size()) - 1))]; };
+  static const std::vector<std::string> cuts{"",
+                                             R"(, "cut_in": ["across"])",
+                                             R"(, "cut_out": ["across"])",
+                                             R"(, "cut_in": ["up", "across"])",
+                                             R"(, "cut_in": ["up"], "cut_out": ["across"])",
+                                             R"(, "cut_out": ["across", "up"])"};
+  static const std::vector<std::string> stored{"", R"(, "stored_over": ["up"])", R"(, "stored_over": ["up", "across"])",
+                                               R"(, "stored_over": ["across"], "gathered": "once")"};
+  static const std::vector<std::pair<at::ScalarType, std::string>> elements{
+      {at::kDouble, "double"}, {at::kFloat, "float"}, {at::kHalf, "half"}, {at::kBFloat16, "bfloat16"}};
+  const auto one = [&](const auto& all) {
+    return all[static_cast<std::size_t>(d.roll(0, static_cast<int>(all.size()) - 1))];
+  };
   rolled_lookup r;
   const std::string lies = one(lying);
   const auto [type, element] = d.once_in(2) ? elements[0] : one(elements);
   r.type = type;
-  r.file = R"({"inputs": [{"name": "tokens", "shape": ["sequences", 5], "element": ")" + std::string(d.once_in(2) ? "int64" : "int32") + "\", " + lies +
-           R"(}], "nodes": [{"name": "y", "of": "tokens", "layer": "embedding", "num_embeddings": 7, "embedding_dim": 5, "weights_as": ")" + element + '"' +
-           (lies == lying.back() ? "" : one(cuts)) + one(stored);
+  r.file = R"({"inputs": [{"name": "tokens", "shape": ["sequences", 5], "element": ")" +
+           std::string(d.once_in(2) ? "int64" : "int32") + "\", " + lies +
+           R"(}], "nodes": [{"name": "y", "of": "tokens", "layer": "embedding", "num_embeddings": 7, "embedding_dim": 5,
+         "weights_as": ")" +
+           element + '"' + (lies == lying.back() ? "" : one(cuts)) + one(stored);
   if (!d.once_in(4)) {
     r.max_norm = 0.5 * d.roll(0, 4);
     r.file += fmt::format(", \"max_norm\": {}", *r.max_norm);
@@ -262,9 +288,13 @@ double rolled_apart(const nn::made_of<kind::team, team_handle>& workers, const r
   tensor_value lies = p.inputs()[0].is;
   double worst = 0;
   for (int step = 0; step < 2; ++step) {
-    const at::Tensor t = (global_of({step == 0 ? 4 : 1, 5}, numbers{static_cast<std::uint64_t>(step)}).abs() * 1000).to(at::kLong).remainder(5) + step;
+    const at::Tensor t = (global_of({step == 0 ? 4 : 1, 5}, numbers{static_cast<std::uint64_t>(step)}).abs() * 1000)
+                             .to(at::kLong)
+                             .remainder(5) +
+                         step;
     lies.layout.dims[0].extent = t.size(0);
-    const auto y = net(tessera::detail::take_value(workers.value, lies.layout, lies.element, t.to(tessera::detail::scalar_type(lies.element))));
+    const auto y = net(tessera::detail::take_value(workers.value, lies.layout, lies.element,
+                                                   t.to(tessera::detail::scalar_type(lies.element))));
     if (r.max_norm) {
       const at::NoGradGuard no_record;
       at::embedding_renorm_(table, t, *r.max_norm, r.norm_type);
@@ -301,7 +331,10 @@ void judge_rolled(std::uint64_t from, int rounds) {
   INFO(run.errors());
   REQUIRE(run.well());
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const double most = all[i].type == at::kDouble ? 1e-12 : all[i].type == at::kFloat ? 1e-5 : all[i].type == at::kHalf ? 2e-2 : 0.15;
+    const double most = all[i].type == at::kDouble  ? 1e-12
+                        : all[i].type == at::kFloat ? 1e-5
+                        : all[i].type == at::kHalf  ? 2e-2
+                                                    : 0.15;
     INFO(all[i].file);
     for (const auto& r : run.results) CHECK((*r)[i] < most);
   }
@@ -309,7 +342,9 @@ void judge_rolled(std::uint64_t from, int rounds) {
 
 }  // namespace
 
-TEST_CASE("embeddings with given weights, rows made no longer than they may be, gradients by frequency and frozen train as LibTorch's, on rolled partitions") {
+TEST_CASE(
+    "embeddings with given weights, rows made no longer than they may be, gradients by frequency and frozen train as "
+    "LibTorch's, on rolled partitions") {
   judge_rolled<1, 1>(1, 20);
   judge_rolled<2, 2>(2, 40);
   judge_rolled<3, 2>(3, 40);
@@ -318,7 +353,8 @@ TEST_CASE("embeddings with given weights, rows made no longer than they may be, 
 
 namespace {
 
-/// A block without norms: attention over heads of which the keys have fewer, then a gated feed-forward, both with a skip.
+/// A block without norms: attention over heads of which the keys have fewer, then a gated feed-forward, both with a
+/// skip.
 template <int R, int C, int Heads, int Keys, class Element, class Weights>
 struct block_of {
   struct up : axis<R> {};
@@ -332,9 +368,11 @@ struct block_of {
     constexpr auto operator()(auto given) const {
       const auto x = given | nn::cast<Element>{};
       const auto [q, k, v] = x | nn::heads<Heads, Keys, 2, by_column, weights_as<Weights>>{};
-      const auto y = x + (nn::attention<causal>{}(q, k, v) | nn::linear<6, by_row, output_as<stream>, weights_as<Weights>>{});
+      const auto y =
+          x + (nn::attention<causal>{}(q, k, v) | nn::linear<6, by_row, output_as<stream>, weights_as<Weights>>{});
       const auto [gate, let_through] = y | nn::gated<7, by_column, weights_as<Weights>>{};
-      return (y + (silu(gate) * let_through | nn::linear<6, by_row, output_as<stream>, weights_as<Weights>>{})) | nn::cast<Weights>{};
+      return (y + (silu(gate) * let_through | nn::linear<6, by_row, output_as<stream>, weights_as<Weights>>{})) |
+             nn::cast<Weights>{};
     }
   };
   using net = nn::network<model, input>;
@@ -344,9 +382,13 @@ struct block_of {
   // The same of values.
   static void write(nn::program& p, index_t heads, index_t keys) {
     const layout& lies = value_of<input>.layout;
-    const auto row = [&] { return nn::linear_layer{.out = 6, .cut_in = {"across"}, .output_as = lies, .weights_as = stored}; };
+    const auto row = [&] {
+      return nn::linear_layer{.out = 6, .cut_in = {"across"}, .output_as = lies, .weights_as = stored};
+    };
     const auto x = p.input<input>() | nn::cast_layer{used};
-    const auto [q, k, v] = x | nn::heads_layer{.heads = heads, .key_heads = keys, .features = 2, .cut_out = {"across"}, .weights_as = stored};
+    const auto [q, k, v] =
+        x |
+        nn::heads_layer{.heads = heads, .key_heads = keys, .features = 2, .cut_out = {"across"}, .weights_as = stored};
     const auto y = x + (nn::attention<causal>{}(q, k, v) | row());
     const auto [gate, let_through] = y | nn::gated_layer{.out = 7, .cut_out = {"across"}, .weights_as = stored};
     p.output((y + (silu(gate) * let_through | row())) | nn::cast_layer{stored});
@@ -355,22 +397,32 @@ struct block_of {
 
 /// The same block as a file says it.
 std::string block_file(index_t heads, index_t keys, const std::string& element, const std::string& weights) {
-  const std::string stream = R"({"dims": [{"blocks": ["up"]}, {"whole": true}, {"whole": true}], "meaning": {"across": "invariant"}})";
+  const std::string stream =
+      R"({"dims": [{"blocks": ["up"]}, {"whole": true}, {"whole": true}], "meaning": {"across": "invariant"}})";
   const std::string stored = R"("weights_as": ")" + weights + '"';
-  const std::string row = R"("layer": "linear", "out_features": 6, "cut_in": ["across"], )" + stored + R"(, "output_as": )" + stream;
-  return R"({"inputs": [{"name": "given", "shape": ["sequences", 5, 6], "element": ")" + weights + R"(", )" + stream.substr(1) + R"(],
+  const std::string row =
+      R"("layer": "linear", "out_features": 6, "cut_in": ["across"], )" + stored + R"(, "output_as": )" + stream;
+  return R"({"inputs": [{"name": "given", "shape": ["sequences", 5, 6], "element": ")" + weights + R"(", )" +
+         stream.substr(1) + R"(],
     "nodes": [
-      {"name": "x", "of": "given", "layer": "cast", "to": ")" + element + R"("},
-      {"name": "qkv", "of": "x", "layer": "heads", "heads": )" + std::to_string(heads) + R"(, "key_heads": )" + std::to_string(keys) + R"(, "features": 2, "cut_out": ["across"], )" + stored + R"(},
+      {"name": "x", "of": "given", "layer": "cast", "to": ")" +
+         element + R"("},
+      {"name": "qkv", "of": "x", "layer": "heads", "heads": )" +
+         std::to_string(heads) + R"(, "key_heads": )" + std::to_string(keys) +
+         R"(, "features": 2, "cut_out": ["across"], )" + stored + R"(},
       {"name": "seen", "of": ["qkv.0", "qkv.1", "qkv.2"], "function": "attention", "is_causal": true},
-      {"name": "told", "of": "seen", )" + row + R"(},
+      {"name": "told", "of": "seen", )" +
+         row + R"(},
       {"name": "y", "of": ["x", "told"], "function": "add"},
-      {"name": "both", "of": "y", "layer": "gated", "out_features": 7, "cut_out": ["across"], )" + stored + R"(},
+      {"name": "both", "of": "y", "layer": "gated", "out_features": 7, "cut_out": ["across"], )" +
+         stored + R"(},
       {"name": "gate", "of": "both.0", "function": "silu"},
       {"name": "through", "of": ["gate", "both.1"], "function": "mul"},
-      {"name": "fed", "of": "through", )" + row + R"(},
+      {"name": "fed", "of": "through", )" +
+         row + R"(},
       {"name": "z", "of": ["y", "fed"], "function": "add"},
-      {"name": "all", "of": "z", "layer": "cast", "to": ")" + weights + R"("}],
+      {"name": "all", "of": "z", "layer": "cast", "to": ")" +
+         weights + R"("}],
     "outputs": "all"})";
 }
 
@@ -386,7 +438,8 @@ at::Tensor serial_block(const at::Tensor& given, const by_key& w, index_t heads,
   const auto by_head = [&](const at::Tensor& t, index_t repeated) {
     return t.unflatten(-1, {t.size(-1) / 2, 2}).transpose(1, 2).repeat_interleave(repeated, 1);
   };
-  const at::Tensor a = at::scaled_dot_product_attention(by_head(qkv[0], 1), by_head(qkv[1], heads / keys), by_head(qkv[2], heads / keys), std::nullopt, 0, true);
+  const at::Tensor a = at::scaled_dot_product_attention(by_head(qkv[0], 1), by_head(qkv[1], heads / keys),
+                                                        by_head(qkv[2], heads / keys), std::nullopt, 0, true);
   const at::Tensor y = x + linear(a.transpose(1, 2).flatten(-2), "1");
   const std::vector<at::Tensor> both = linear(y, "2").chunk(2, -1);
   return (y + linear(at::silu(both[0]) * both[1], "3")).to(given.scalar_type());
@@ -396,12 +449,17 @@ template <class B>
 double block_apart(const team<typename B::grid>& workers, index_t heads, index_t keys) {
   typename B::net net{workers, seed{4}};
   const by_key w = leaves_of(net);
-  double worst = w.size() == 8 && w.at("0.weight").sizes().equals({(heads + 2 * keys) * 2, 6}) && w.at("2.bias").sizes().equals({14}) ? 0 : 1e9;
-  const torch::optim::SGDOptions options = torch::optim::SGDOptions(0.005).momentum(0.9);  // a bias of keys has no gradient but rounding
+  double worst = w.size() == 8 && w.at("0.weight").sizes().equals({(heads + 2 * keys) * 2, 6}) &&
+                         w.at("2.bias").sizes().equals({14})
+                     ? 0
+                     : 1e9;
+  // a bias of keys has no gradient but rounding
+  const torch::optim::SGDOptions options = torch::optim::SGDOptions(0.005).momentum(0.9);
   torch::optim::SGD ours(net.parameters(), options);
   torch::optim::SGD theirs(listed(w), options);
   for (int step = 0; step < 5; ++step) {
-    const at::Tensor given = global_of({step == 1 ? 4 : 2, 5, 6}, numbers{static_cast<std::uint64_t>(step)}).set_requires_grad(true);
+    const at::Tensor given =
+        global_of({step == 1 ? 4 : 2, 5, 6}, numbers{static_cast<std::uint64_t>(step)}).set_requires_grad(true);
     ours.zero_grad();
     theirs.zero_grad();
     auto x = take<typename B::input>(workers, given.detach());
@@ -442,7 +500,8 @@ bool alike_in_bits(const auto& workers, const at::Tensor& values, std::initializ
   const std::vector<at::Tensor> typed = run(Net{workers, seed{4}});
   return std::all_of(programs.begin(), programs.end(), [&](const nn::program* p) {
     const std::vector<at::Tensor> seen = run(nn::dynamic_network{workers, seed{4}, *p});
-    return std::equal(seen.begin(), seen.end(), typed.begin(), typed.end(), [](const at::Tensor& a, const at::Tensor& b) { return at::equal(a, b); });
+    return std::equal(seen.begin(), seen.end(), typed.begin(), typed.end(),
+                      [](const at::Tensor& a, const at::Tensor& b) { return at::equal(a, b); });
   });
 }
 
@@ -462,7 +521,8 @@ void judge_built_alike() {
   CHECK(satisfied<typename B::grid>([](auto& t) { return built_alike<B>(t, Heads, Keys); }) == R * C);
 }
 
-/// How far outputs are from a run in double, and all gradients, each as a share: of the network, and of the serial one with the same casts.
+/// How far outputs are from a run in double, and all gradients, each as a share: of the network, and of the serial one
+/// with the same casts.
 struct rounding {
   double ours[2]{};
   double serial[2]{};
@@ -488,8 +548,11 @@ rounding rounding_of(const team<typename B::grid>& workers, index_t heads, index
     const at::Tensor all[]{global(own), p.part_of(w.at(p.key()).grad()), p.part_of(exact.at(p.key()).grad())};
     for (int i = 0; i < 3; ++i) g[i].push_back(all[i].flatten().to(at::kDouble));
   });
-  const auto share = [](const at::Tensor& a, const at::Tensor& of) { return ((a.detach().to(at::kDouble) - of).norm() / of.norm()).template item<double>(); };
-  return {{share(global(y), truth.detach()), share(at::cat(g[0]), at::cat(g[2]))}, {share(serial, truth.detach()), share(at::cat(g[1]), at::cat(g[2]))}};
+  const auto share = [](const at::Tensor& a, const at::Tensor& of) {
+    return ((a.detach().to(at::kDouble) - of).norm() / of.norm()).template item<double>();
+  };
+  return {{share(global(y), truth.detach()), share(at::cat(g[0]), at::cat(g[2]))},
+          {share(serial, truth.detach()), share(at::cat(g[1]), at::cat(g[2]))}};
 }
 
 template <int R, int C, int Heads, int Keys>
@@ -509,13 +572,17 @@ struct here : axis<2> {};
 using pair = mesh<here>;
 using few_tokens = tensor<partition<pair, blocks<here>>, shape<dim<4>>, std::int64_t>;
 using table_net = nn::sequential<few_tokens, nn::embedding<7, 3>>;
-static_assert(nn::embedding_layer{.rows = 7, .features = 3}.plan(value_of<few_tokens>).output() == value_of<table_net::output>.layout);
-static_assert(nn::embedding_layer{.rows = 7, .features = 3}.plan({value_of<few_tokens>.layout, element::float32}).why.is(code::indices_wanted));
+static_assert(nn::embedding_layer{.rows = 7, .features = 3}.plan(value_of<few_tokens>).output() ==
+              value_of<table_net::output>.layout);
+static_assert(nn::embedding_layer{.rows = 7, .features = 3}
+                  .plan({value_of<few_tokens>.layout, element::float32})
+                  .why.is(code::indices_wanted));
 
 // Tied, but of other elements.
 struct other_element {
   constexpr auto operator()(auto x) const {
-    return (x | nn::shared<struct table, nn::embedding<7, 3>>{} | nn::cast<double>{}) | nn::shared<struct table, nn::linear<7, no_bias>>{};
+    return (x | nn::shared<struct table, nn::embedding<7, 3>>{} | nn::cast<double>{}) |
+           nn::shared<struct table, nn::linear<7, no_bias>>{};
   }
 };
 
@@ -542,7 +609,9 @@ struct in_parts {
 
 }  // namespace
 
-TEST_CASE("attention over heads and a gated feed-forward train as the serial ones, heads cut unevenly, keys fewer than queries and than workers") {
+TEST_CASE(
+    "attention over heads and a gated feed-forward train as the serial ones, heads cut unevenly, keys fewer than "
+    "queries and than workers") {
   judge_block<1, 1, 4, 2>();
   judge_block<2, 2, 3, 3>();
   judge_block<1, 3, 8, 4>();
@@ -556,7 +625,8 @@ TEST_CASE("a block of values and one from a file are the typed one bit for bit, 
   judge_built_alike<bfloat16, float, 1, 3, 8, 4>();
 }
 
-TEST_CASE("a block in bfloat16 with float masters is no further from double than twice the serial one with the same casts") {
+TEST_CASE(
+    "a block in bfloat16 with float masters is no further from double than twice the serial one with the same casts") {
   judge_rounding<1, 1, 4, 2>();
   judge_rounding<2, 2, 3, 3>();
   judge_rounding<1, 3, 8, 4>();
@@ -566,12 +636,12 @@ TEST_CASE("an index of no row is named on every worker, whoever has it") {
   const auto run = in_team<pair>([](auto& t) {
     table_net net{t, seed{1}};
     std::string all;
-    for (const index_t wrong : {7, -1, 3})
-      try {
+    for (const index_t wrong : {7, -1, 3}) try {
         net(take<few_tokens>(t, at::tensor({0, 1, 2, static_cast<int>(wrong)}, at::kLong)));
         all += "fits";
       } catch (const error& e) {
-        all += std::string(e.code()) + (std::string(e.what()).find(std::to_string(wrong)) != std::string::npos ? " " : " other ");
+        all += std::string(e.code()) +
+               (std::string(e.what()).find(std::to_string(wrong)) != std::string::npos ? " " : " other ");
       }
     return all;
   });
@@ -587,19 +657,22 @@ TEST_CASE("an index of no row is named on every worker, whoever has it") {
   REQUIRE(alone.well());
   CHECK(*alone.results[0] == "tessera.agree.lost");  // the other one does not come to where copies are compared
   CHECK(*alone.results[1] == "tessera.embedding.index");
-  CHECK(refusals<pair>("tessera.network.shared", [](auto& t) { nn::network<other_element, few_tokens>(t, seed{1}); }) == 2);
+  CHECK(refusals<pair>("tessera.network.shared", [](auto& t) { nn::network<other_element, few_tokens>(t, seed{1}); }) ==
+        2);
 }
 
 TEST_CASE("a state dict speaks of the serial tensors that parameters are parts of") {
   const auto run = in_team<pair>([](auto& t) {
     nn::network<nn::heads<4, 2, 2>, few_rows> net{t, seed{1}};
     nn::state_dict state = nn::state_of(net);
-    bool right = state.size() == 2 && state.at("0.weight").sizes().equals({16, 3}) && state.at("0.bias").sizes().equals({16});
+    bool right =
+        state.size() == 2 && state.at("0.weight").sizes().equals({16, 3}) && state.at("0.bias").sizes().equals({16});
     for (auto& [key, values] : state) values = at::arange(values.numel(), at::kDouble).view(values.sizes());
     nn::assign(net, state);
     for (const auto& [key, values] : nn::state_of(net)) right = right && at::equal(values, state.at(key));
     net.each_parameter([&](const nn::parameter& p) {
-      if (p.path() == "0.k_weight") right = right && at::equal(p.stored().local(), state.at("0.weight").narrow(0, 8, 4).view({2, 2, 3}));
+      if (p.path() == "0.k_weight")
+        right = right && at::equal(p.stored().local(), state.at("0.weight").narrow(0, 8, 4).view({2, 2, 3}));
     });
     state.erase("0.bias");
     state.at("0.weight") = state.at("0.weight").narrow(0, 0, 15);
@@ -617,16 +690,19 @@ TEST_CASE("a state dict speaks of the serial tensors that parameters are parts o
   for (const auto& r : run.results) CHECK(*r);
   const auto asks = [](auto net) { return [](auto& t) { nn::state_of(typename decltype(net)::type(t, seed{1})); }; };
   CHECK(refusals<pair>("none", asks(std::type_identity<nn::sequential<few_rows, in_parts<2>>>{})) == 2);
-  CHECK(refusals<pair>("tessera.network.serial", asks(std::type_identity<nn::sequential<few_rows, in_parts<1>>>{})) == 2);
-  CHECK(refusals<pair>("tessera.network.serial", asks(std::type_identity<nn::sequential<few_rows, in_parts<3>>>{})) == 2);
+  CHECK(refusals<pair>("tessera.network.serial", asks(std::type_identity<nn::sequential<few_rows, in_parts<1>>>{})) ==
+        2);
+  CHECK(refusals<pair>("tessera.network.serial", asks(std::type_identity<nn::sequential<few_rows, in_parts<3>>>{})) ==
+        2);
 }
 
 namespace {
 
 struct sources : dyn {};
 
-/// Tokens in slots, [experts, source, slot, features], which go to where their expert is and come back. Sources are cut over all workers but
-/// `model`'s, experts over `place` alone, so `copy` has the same experts again, whose weights are stored in parts.
+/// Tokens in slots, [experts, source, slot, features], which go to where their expert is and come back. Sources are cut
+/// over all workers but `model`'s, experts over `place` alone, so `copy` has the same experts again, whose weights are
+/// stored in parts.
 template <int P, int C, int M>
 struct mixture {
   struct place : axis<P> {};
@@ -645,15 +721,19 @@ struct feeding_three {
     using model = three_places::model;
     const auto x = given | nn::cast<bfloat16>{} | nn::repartition<three_places::by_expert>{};
     const auto [gate, up] = x | nn::gated_experts<3, 7, cut_out<model>, weights_as<float>>{};
-    const auto y = gelu(gate) * up | nn::experts<3, 6, cut_in<model>, output_as<three_places::by_expert>, weights_as<float>>{};
+    const auto y =
+        gelu(gate) * up | nn::experts<3, 6, cut_in<model>, output_as<three_places::by_expert>, weights_as<float>>{};
     return y | nn::repartition<three_places::by_source>{} | nn::cast<float>{};
   }
 };
 void write_feeding_three(nn::program& p) {
   const layout to = value_of<tensor<three_places::by_expert, shape_of<1, 1, 1, 1>>>.layout;
   const auto x = p.input<slots_of_three>() | nn::cast_layer{element::bfloat16} | nn::repartition_layer{to};
-  const auto [gate, up] = x | nn::stored({"copy"}, nn::gated_experts_layer{.experts = 3, .out = 7, .cut_out = {"model"}, .weights_as = element::float32});
-  const nn::experts_layer rows{.experts = 3, .out = 6, .cut_in = {"model"}, .output_as = to, .weights_as = element::float32};
+  const auto [gate, up] =
+      x | nn::stored({"copy"}, nn::gated_experts_layer{
+                                   .experts = 3, .out = 7, .cut_out = {"model"}, .weights_as = element::float32});
+  const nn::experts_layer rows{
+      .experts = 3, .out = 6, .cut_in = {"model"}, .output_as = to, .weights_as = element::float32};
   const auto y = gelu(gate) * up | nn::stored({"copy"}, rows);
   p.output(y | nn::repartition_layer{value_of<slots_of_three>.layout} | nn::cast_layer{element::float32});
 }
@@ -661,19 +741,29 @@ void write_feeding_three(nn::program& p) {
 /// The gated feed-forward of so many experts as a file says it.
 std::string mixture_file(index_t experts, const std::string& element, const std::string& weights) {
   const std::string meaning = R"("meaning": {"model": "invariant"}})";
-  const std::string by_source = R"({"dims": [{"whole": true}, {"blocks": ["place", "copy"]}, {"whole": true}, {"whole": true}], )" + meaning;
-  const std::string by_expert = R"({"dims": [{"blocks": ["place"]}, {"blocks": ["copy"]}, {"whole": true}, {"whole": true}], )" + meaning;
-  const std::string layer = R"("stored_over": ["copy"], "experts": )" + std::to_string(experts) + R"(, "weights_as": ")" + weights + '"';
-  return R"({"inputs": [{"name": "given", "shape": [)" + std::to_string(experts) + R"(, "sources", 2, 5], "element": ")" + weights + R"(", )" + by_source.substr(1) + R"(],
+  const std::string by_source =
+      R"({"dims": [{"whole": true}, {"blocks": ["place", "copy"]}, {"whole": true}, {"whole": true}], )" + meaning;
+  const std::string by_expert =
+      R"({"dims": [{"blocks": ["place"]}, {"blocks": ["copy"]}, {"whole": true}, {"whole": true}], )" + meaning;
+  const std::string layer =
+      R"("stored_over": ["copy"], "experts": )" + std::to_string(experts) + R"(, "weights_as": ")" + weights + '"';
+  return R"({"inputs": [{"name": "given", "shape": [)" + std::to_string(experts) +
+         R"(, "sources", 2, 5], "element": ")" + weights + R"(", )" + by_source.substr(1) + R"(],
     "nodes": [
-      {"name": "x", "of": "given", "layer": "cast", "to": ")" + element + R"("},
-      {"name": "sent", "of": "x", "layer": "repartition", "to": )" + by_expert + R"(},
-      {"name": "wide", "of": "sent", "layer": "gated_experts", )" + layer + R"(, "out_features": 7, "cut_out": ["model"]},
+      {"name": "x", "of": "given", "layer": "cast", "to": ")" +
+         element + R"("},
+      {"name": "sent", "of": "x", "layer": "repartition", "to": )" +
+         by_expert + R"(},
+      {"name": "wide", "of": "sent", "layer": "gated_experts", )" +
+         layer + R"(, "out_features": 7, "cut_out": ["model"]},
       {"name": "gate", "of": "wide.0", "function": "gelu"},
       {"name": "through", "of": ["gate", "wide.1"], "function": "mul"},
-      {"name": "fed", "of": "through", "layer": "experts", )" + layer + R"(, "out_features": 6, "cut_in": ["model"], "output_as": )" + by_expert + R"(},
-      {"name": "back", "of": "fed", "layer": "repartition", "to": )" + by_source + R"(},
-      {"name": "y", "of": "back", "layer": "cast", "to": ")" + weights + R"("}],
+      {"name": "fed", "of": "through", "layer": "experts", )" +
+         layer + R"(, "out_features": 6, "cut_in": ["model"], "output_as": )" + by_expert + R"(},
+      {"name": "back", "of": "fed", "layer": "repartition", "to": )" +
+         by_source + R"(},
+      {"name": "y", "of": "back", "layer": "cast", "to": ")" +
+         weights + R"("}],
     "outputs": "y"})";
 }
 
@@ -695,11 +785,15 @@ double mixture_apart(const auto& workers, const layout& by_source, index_t exper
   nn::read_network(p, mixture_file(experts, "double", "double"), workers.mesh(), "mixture.json");
   nn::dynamic_network net{workers, seed{4}, p};
   const by_key w = leaves_of(net);
-  double worst = w.size() == 4 && w.at("0.weight").sizes().equals({experts, 5, 14}) && w.at("1.bias").sizes().equals({experts, 1, 6}) ? 0 : 1e9;
+  double worst = w.size() == 4 && w.at("0.weight").sizes().equals({experts, 5, 14}) &&
+                         w.at("1.bias").sizes().equals({experts, 1, 6})
+                     ? 0
+                     : 1e9;
   torch::optim::Adam ours(net.parameters(), torch::optim::AdamOptions(0.01));
   torch::optim::Adam theirs(listed(w), torch::optim::AdamOptions(0.01));
   for (int step = 0; step < 3; ++step) {
-    const at::Tensor given = global_of({experts, step == 1 ? 3 : 7, 2, 5}, numbers{static_cast<std::uint64_t>(step)}).set_requires_grad(true);
+    const at::Tensor given = global_of({experts, step == 1 ? 3 : 7, 2, 5}, numbers{static_cast<std::uint64_t>(step)})
+                                 .set_requires_grad(true);
     ours.zero_grad();
     theirs.zero_grad();
     layout lies = by_source;
@@ -729,7 +823,9 @@ void judge_mixture(index_t experts) {
 
 }  // namespace
 
-TEST_CASE("gated experts train as the serial products of each, their tokens sent to them and back, unevenly, workers without experts or tokens") {
+TEST_CASE(
+    "gated experts train as the serial products of each, their tokens sent to them and back, unevenly, workers without "
+    "experts or tokens") {
   judge_mixture<1, 1, 1>(4);
   judge_mixture<3, 1, 1>(2);
   judge_mixture<2, 2, 2>(5);
@@ -741,7 +837,8 @@ TEST_CASE("gated experts of values and from a file are the typed ones bit for bi
     write_feeding_three(written);
     nn::program read;
     nn::read_network(read, mixture_file(3, "bfloat16", "float"), t.mesh(), "mixture.json");
-    return alike_in_bits<nn::network<nn::stored_over<feeding_three, three_places::copy>, slots_of_three>>(t, global_of({3, 7, 2, 5}, numbers{1}), {&written, &read});
+    return alike_in_bits<nn::network<nn::stored_over<feeding_three, three_places::copy>, slots_of_three>>(
+        t, global_of({3, 7, 2, 5}, numbers{1}), {&written, &read});
   });
   INFO(run.errors());
   REQUIRE(run.well());
@@ -772,7 +869,9 @@ TEST_CASE("experts of every real element are as near to double as it, columns ro
     INFO(run.errors());
     return run.well() ? *run.results[0] : 1e300;
   };
-  const part columns = [](const auto& x) { return x | nn::experts_layer{.experts = 3, .out = 5, .cut_out = {"model"}}; };
+  const part columns = [](const auto& x) {
+    return x | nn::experts_layer{.experts = 3, .out = 5, .cut_out = {"model"}};
+  };
   const part rows = [](const auto& x) { return x | nn::experts_layer{.experts = 3, .out = 5, .cut_in = {"model"}}; };
   const part let_through = [](const auto& x) {
     const auto [gate, up] = x | nn::gated_experts_layer{.experts = 3, .out = 5, .cut_out = {"model"}};

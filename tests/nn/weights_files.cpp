@@ -1,17 +1,17 @@
 #include "tests/support/tensors.hpp"
 
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <torch/optim/sgd.h>
+#include <unistd.h>
+#include <csignal>
 #include <nlohmann/json.hpp>
 #include <tessera/nn/file.hpp>
 #include <tessera/nn/together.hpp>
 #include <tessera/nn/weights_file.hpp>
 #include <tessera/nn/weights_stream.hpp>
 #include <tessera/tensor/memory_count.hpp>
-#include <torch/optim/sgd.h>
-#include <csignal>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <array>
 #include <fstream>
@@ -22,7 +22,7 @@ using namespace tessera::testing;
 // What a test sees of flushing, which the library calls as it calls the system's.
 static thread_local std::function<int(bool of_folder)> at_flush;
 extern "C" int fsync(int descriptor) {
-  struct stat is {};
+  struct stat is{};
   if (at_flush && ::fstat(descriptor, &is) == 0)
     if (const int reason = at_flush(S_ISDIR(is.st_mode)); reason != 0) {
       errno = reason;
@@ -67,7 +67,9 @@ std::string bytes_of_file(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
-void write_bytes(const std::filesystem::path& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
+void write_bytes(const std::filesystem::path& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
 
 nn::state_dict small_state(double value) {
   return {{"0.bias", at::full({2}, value, at::kDouble)}, {"0.weight", at::full({2, 3}, value, at::kFloat)}};
@@ -83,7 +85,8 @@ std::string file_with(const std::string& header, const std::string& data) {
 /// The same with the entries' checksum, so that a reader must judge the entries themselves.
 std::string sealed(const std::string& entries, const std::string& data) {
   std::uint64_t h = 14695981039346656037u;
-  for (const char c : nlohmann::json::parse(entries).dump() + data) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  for (const char c : nlohmann::json::parse(entries).dump() + data)
+    h = (h ^ static_cast<unsigned char>(c)) * 1099511628211u;
   const std::string more = entries == "{}" ? "" : ",";
   return file_with(fmt::format(R"({{"__metadata__":{{"fnv1a64":"{:016x}"}}{}{})", h, more, entries.substr(1)), data);
 }
@@ -101,7 +104,8 @@ std::string error_of(const std::function<void()>& f) {
 
 bool begins(const std::string& text, const std::string& code) { return text.rfind("[tessera." + code + "]", 0) == 0; }
 
-/// What loading a file into a network that differs from it comes to: the error on each worker, and whether nothing changed.
+/// What loading a file into a network that differs from it comes to: the error on each worker, and whether nothing
+/// changed.
 struct attempt {
   std::string said;
   bool kept = false;
@@ -122,7 +126,8 @@ auto attempts(Load&& load) {
 auto attempts_where_one_finds(const std::filesystem::path& other, int odd, const std::filesystem::path& path) {
   return attempts([&](on_line& net) {
     nn::state_dict state;
-    tessera::detail::together(net.team(), code::file_missing, [&] { state = nn::read_state(net.team()->rank() == odd ? other : path); });
+    tessera::detail::together(net.team(), code::file_missing,
+                              [&] { state = nn::read_state(net.team()->rank() == odd ? other : path); });
     nn::assign(net, state);
   });
 }
@@ -172,24 +177,28 @@ TEST_CASE("a bad weights file is one error on every worker, names who has it, an
     write_bytes(bad, bytes);
     judge(attempts([&](on_line& net) { nn::load(net, bad); }), code, "[" + bad.string());
     const bool whole = std::string(code) == "network.parameters";  // another file than the other workers'
-    judge(attempts_where_one_finds(bad, 1, path), whole ? "agree.copies" : code, whole ? "0.bias]" : "[queue 1: " + bad.string());
+    judge(attempts_where_one_finds(bad, 1, path), whole ? "agree.copies" : code,
+          whole ? "0.bias]" : "[queue 1: " + bad.string());
   }
   const std::string nowhere = (folder / "nowhere").string();
-  judge(attempts([&](on_line& net) { nn::load(net, nowhere); }), "file.missing", "[" + nowhere + ": No such file or directory]");
+  judge(attempts([&](on_line& net) { nn::load(net, nowhere); }), "file.missing",
+        "[" + nowhere + ": No such file or directory]");
   judge(attempts_where_one_finds(nowhere, 2, path), "file.missing", "[queue 2: " + nowhere + ": No such");
 }
 
 TEST_CASE("a path of each worker's own is refused where one file is meant, and nothing is written") {
   const scratch_folder folder;
   const auto own = [&](const on_line& net) { return folder / fmt::format("weights_{}", net.team()->rank() / 2); };
-  const auto both = fmt::format("[worker 0: {{}} a network {0}_0; worker 2: {{}} a network {0}_1]", (folder / "weights").string());
+  const auto both =
+      fmt::format("[worker 0: {{}} a network {0}_0; worker 2: {{}} a network {0}_1]", (folder / "weights").string());
   for (const bool saves : {true, false}) {
     const auto all = attempts([&](on_line& net) { saves ? nn::save(net, own(net)) : nn::load(net, own(net)); });
     const char* does = saves ? "saving" : "loading";
     INFO(all.errors());
     for (const auto& r : all.results) {
       INFO(r->said);
-      CHECK((begins(r->said, "agree.fingerprint") && r->said.find(fmt::format(fmt::runtime(both), does, does)) != std::string::npos && r->kept));
+      CHECK((begins(r->said, "agree.fingerprint") &&
+             r->said.find(fmt::format(fmt::runtime(both), does, does)) != std::string::npos && r->kept));
     }
     CHECK(folder.files() == 0);
   }
@@ -221,7 +230,8 @@ TEST_CASE("a file that is no weights file is one error, whatever it holds") {
       if (good[i] == ' ' && i >= blanks) continue;
       INFO("byte " << i << ", bit " << bit);
       const std::string text = said(flipped);
-      const bool unsealed = text == "none" && flipped.find("xxh64") == std::string::npos;  // the checksum has lost its name
+      // the checksum has lost its name
+      const bool unsealed = text == "none" && flipped.find("xxh64") == std::string::npos;
       CHECK((refused(text) || (unsealed && equal_states(nn::read_state(path), small_state(1)))));
     }
   CHECK(begins(said(good + "x"), "file.altered"));
@@ -259,19 +269,23 @@ TEST_CASE("a file that is no weights file is one error, whatever it holds") {
     INFO(entries);
     CHECK(begins(said(sealed(entries, eight)), "file.altered"));
   }
-  CHECK(begins(said(sealed(entry("\"F64\"", "[1000000000000]", "[0,8000000000000]"), eight)), "file.truncated"));  // and allocates nothing
+  // and allocates nothing
+  CHECK(begins(said(sealed(entry("\"F64\"", "[1000000000000]", "[0,8000000000000]"), eight)), "file.truncated"));
   for (const char* type : {"F63", "F8_E4M3", "", "f64"}) {
     const std::string text = said(sealed(entry(fmt::format("\"{}\"", type).c_str(), "[1]", "[0,8]"), eight));
-    CHECK((begins(text, "file.element") && text.find(fmt::format("[{}: w is {}]", path.string(), type)) != std::string::npos));
+    CHECK((begins(text, "file.element") &&
+           text.find(fmt::format("[{}: w is {}]", path.string(), type)) != std::string::npos));
   }
   const std::string w = R"("w":{"dtype":"F64","shape":[1],"data_offsets":[0,8]})";
   for (const char* words : {"[]", "3", R"({"a":1})", R"({"a":{}})", R"({"a":null})", R"({"a":"b","a":"b"})"})
     CHECK(begins(said(file_with(fmt::format(R"({{"__metadata__":{},{}}})", words, w), eight)), "file.format"));
-  for (const std::string& around : {" {" + w + "}", "{" + w + "}x", "[" + w + "]", std::string("{" + w + "}") + '\0', "\xef\xbb\xbf{" + w + "}"})
+  for (const std::string& around :
+       {" {" + w + "}", "{" + w + "}x", "[" + w + "]", std::string("{" + w + "}") + '\0', "\xef\xbb\xbf{" + w + "}"})
     CHECK(begins(said(file_with(around, eight)), "file.format"));
   CHECK(begins(said(sealed(entry("\"F64\"", "[[1]]", "[0,8]"), eight)), "file.format"));
   CHECK(begins(said(sealed("{" + w + "," + w + "}", eight)), "file.format"));
-  CHECK(begins(said(sealed(R"({"w":{"dtype":"F64","dtype":"F64","shape":[1],"data_offsets":[0,8]}})", eight)), "file.format"));
+  CHECK(begins(said(sealed(R"({"w":{"dtype":"F64","dtype":"F64","shape":[1],"data_offsets":[0,8]}})", eight)),
+               "file.format"));
   for (const char open : {'[', '{'}) {
     std::string deep = R"({"__metadata__":{"fnv1a64":"0"},"w":)";
     for (int i = 0; i < 300'000; ++i) deep += open == '[' ? "[" : R"({"a":)";
@@ -302,7 +316,9 @@ TEST_CASE("a file of any bytes appears whole, or what was there stays") {
   CHECK(told([&] { write_whole(folder / "nowhere" / "picture", ""); }) == "tessera.file.write");
 }
 
-TEST_CASE("a file that another program wrote is read: keys in any order, words of its own, any element, data that is not aligned") {
+TEST_CASE(
+    "a file that another program wrote is read: keys in any order, words of its own, any element, data that is not "
+    "aligned") {
   const scratch_folder folder;
   const auto path = folder / "foreign";
   const float weight[]{1, -2, 3.5F, 4, 5, -6};
@@ -311,16 +327,20 @@ TEST_CASE("a file that another program wrote is read: keys in any order, words o
   data += std::string("\x00\x3e", 2);                      // half 1.5
   data += std::string("\x00\xc0", 2);                      // bfloat16 -2
   data += '\xfe';                                          // int8 -2
-  const std::string entries = R"("z.weight":{"data_offsets":[3,27],"shape":[2,3],"dtype":"F32"} , "half":{"dtype":"F16","shape":[],"data_offsets":[27,29]},
+  const std::string entries =
+      R"("z.weight":{"data_offsets":[3,27],"shape":[2,3],"dtype":"F32"} , "half":{"dtype":"F16","shape":[],
+         "data_offsets":[27,29]},
     "flags":{"dtype":"BOOL","shape":[3],"data_offsets":[0,3]},"none":{"dtype":"I64","shape":[0,4],"data_offsets":[3,3]},
-    "b":{"dtype":"BF16","shape":[1,1],"data_offsets":[29,31]},"\u00e9":{"dtype":"I8","shape":[1],"data_offsets":[31,32]})";
+    "b":{"dtype":"BF16","shape":[1,1],"data_offsets":[29,31]},"\u00e9":{"dtype":"I8","shape":[1],
+     "data_offsets":[31,32]})";
   const nn::state_dict wanted{{"z.weight", at::tensor({1.0F, -2.0F, 3.5F, 4.0F, 5.0F, -6.0F}).reshape({2, 3})},
                               {"half", at::full({}, 1.5, at::kHalf)},
                               {"flags", at::tensor({1, 0, 1}).to(at::kBool)},
                               {"none", at::empty({0, 4}, at::kLong)},
                               {"b", at::full({1, 1}, -2, at::kBFloat16)},
                               {"\u00e9", at::full({1}, -2, at::kChar)}};
-  for (const char* words : {"", R"("__metadata__":{"format":"pt","\u0020":"{}[],:\\", "":""},)", R"("__metadata__":{},)"})
+  for (const char* words :
+       {"", R"("__metadata__":{"format":"pt","\u0020":"{}[],:\\", "":""},)", R"("__metadata__":{},)"})
     for (const char* blanks : {"", " ", "             "}) {
       write_bytes(path, file_with(fmt::format("{{{}{}}}{}", words, entries, blanks), data));
       CHECK(error_of([&] { nn::read_state(path); }) == "none");
@@ -339,7 +359,10 @@ TEST_CASE("keys are renamed as a table says, on load and on save, and a wrong ta
   });
   REQUIRE(saved.well());
   const nn::state_dict& own = saved.of(0);
-  const nn::state_dict foreign{{"encoder.w", own.at("0.weight")}, {"encoder.b", own.at("0.bias")}, {"0.weight", own.at("2.weight")}, {"2.bias", own.at("2.bias")}};
+  const nn::state_dict foreign{{"encoder.w", own.at("0.weight")},
+                               {"encoder.b", own.at("0.bias")},
+                               {"0.weight", own.at("2.weight")},
+                               {"2.bias", own.at("2.bias")}};
   CHECK(equal_states(nn::read_state(path), foreign));
   const auto loaded = in_team<line>([&](auto& t) {
     on_line net{t, seed{9}};
@@ -359,19 +382,25 @@ TEST_CASE("keys are renamed as a table says, on load and on save, and a wrong ta
       for (const std::string& name : names_all) CHECK(r->said.find(name) != std::string::npos);
     }
   };
-  refused({{"decoder.w", "0.weight"}, {"encoder.w", "0.weight"}, {"encoder.b", "0.weight"}, {"no", "2.bias"}}, "network.renamed",
+  refused({{"decoder.w", "0.weight"}, {"encoder.w", "0.weight"}, {"encoder.b", "0.weight"}, {"no", "2.bias"}},
+          "network.renamed",
           {path.string() + ": decoder.w is not there", "0.weight is there twice", "no is not there"});
   refused({{"encoder.b", "2.bias"}}, "network.renamed", {"2.bias is there twice"});
-  refused({{"encoder.b", "0.bias"}, {"encoder.b", "1.bias"}}, "network.renamed", {"encoder.b is not there, or was renamed before"});
+  refused({{"encoder.b", "0.bias"}, {"encoder.b", "1.bias"}}, "network.renamed",
+          {"encoder.b is not there, or was renamed before"});
   refused({{"encoder.w", "0.weight"}, {"encoder.b", "0.bais"}, {"0.weight", "2.weight"}}, "network.parameters",
           {"0.bias is missing", "0.bais is unexpected"});
   refused({{"encoder.b", "2.weight"}, {"encoder.w", "1.weight"}}, "network.parameters",
-          {"0.bias is missing", "0.weight is Double[4, 6] and not Double[6, 5]", "2.weight is Double[6] and not Double[4, 6]", "1.weight is unexpected"});
-  const auto apart = attempts([&](on_line& net) { nn::load(net, path, net.team()->rank() == 1 ? names : nn::renamed{}); });
+          {"0.bias is missing", "0.weight is Double[4, 6] and not Double[6, 5]",
+           "2.weight is Double[6] and not Double[4, 6]", "1.weight is unexpected"});
+  const auto apart =
+      attempts([&](on_line& net) { nn::load(net, path, net.team()->rank() == 1 ? names : nn::renamed{}); });
   for (const auto& r : apart.results) CHECK((begins(r->said, "agree.fingerprint") && r->kept));
   const std::size_t files = folder.files();
-  const auto unsaved = attempts([&](on_line& net) { nn::save(net, folder / "new", {{"a", "0.weight"}, {"b", "1.weight"}}); });
-  for (const auto& r : unsaved.results) CHECK((begins(r->said, "network.renamed") && r->said.find("1.weight is not there") != std::string::npos));
+  const auto unsaved =
+      attempts([&](on_line& net) { nn::save(net, folder / "new", {{"a", "0.weight"}, {"b", "1.weight"}}); });
+  for (const auto& r : unsaved.results)
+    CHECK((begins(r->said, "network.renamed") && r->said.find("1.weight is not there") != std::string::npos));
   CHECK(folder.files() == files);
 }
 
@@ -381,7 +410,7 @@ TEST_CASE("a file is replaced whole or not at all, through links, and keeps its 
   const nn::state_dict one = small_state(1);
   const nn::state_dict two = small_state(2);
   const auto mode = [](const std::filesystem::path& of) {
-    struct stat is {};
+    struct stat is{};
     return ::stat(of.c_str(), &is) == 0 ? is.st_mode & 07777 : 0;
   };
   const auto before = ::umask(027);
@@ -411,11 +440,13 @@ TEST_CASE("a file is replaced whole or not at all, through links, and keeps its 
   const auto said = [&](const std::filesystem::path& where) { return error_of([&] { nn::write_state(where, two); }); };
   const auto fifo = folder / "below/fifo";
   REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
-  for (const std::filesystem::path& what : {folder.path, fifo, std::filesystem::path("/dev/null"), std::filesystem::path("/dev/full")})
+  for (const std::filesystem::path& what :
+       {folder.path, fifo, std::filesystem::path("/dev/null"), std::filesystem::path("/dev/full")})
     CHECK(begins(said(what), "file.kind"));
   CHECK(std::filesystem::is_character_file("/dev/null"));
-  for (const std::filesystem::path& what : {folder / "nowhere/file", folder / "loop", folder / "weights/file", folder / "weights/",
-                                            folder / (long_name + long_name), std::filesystem::path(), std::filesystem::path("/proc/weights")}) {
+  for (const std::filesystem::path& what :
+       {folder / "nowhere/file", folder / "loop", folder / "weights/file", folder / "weights/",
+        folder / (long_name + long_name), std::filesystem::path(), std::filesystem::path("/proc/weights")}) {
     INFO(what.string() << ": " << said(what));
     CHECK(begins(said(what), "file.write"));
     CHECK(said(what).find(what.string()) != std::string::npos);
@@ -431,19 +462,25 @@ TEST_CASE("a file is replaced whole or not at all, through links, and keeps its 
   ::setrlimit(RLIMIT_FSIZE, &was);
   std::signal(SIGXFSZ, handler);
   CHECK(begins(full, "file.space"));
-  const nn::state_dict unwritable[]{{{"w", at::Tensor()}}, {{"w", at::empty({2}, at::kMeta)}}, {{"w", at::eye(2).to_sparse()}},
-                                    {{"w\xff", at::zeros({2})}}, {{"__metadata__", at::zeros({2})}}};
-  for (const nn::state_dict& state : unwritable) CHECK(begins(error_of([&] { nn::write_state(path, state); }), "file.write"));
+  const nn::state_dict unwritable[]{{{"w", at::Tensor()}},
+                                    {{"w", at::empty({2}, at::kMeta)}},
+                                    {{"w", at::eye(2).to_sparse()}},
+                                    {{"w\xff", at::zeros({2})}},
+                                    {{"__metadata__", at::zeros({2})}}};
+  for (const nn::state_dict& state : unwritable)
+    CHECK(begins(error_of([&] { nn::write_state(path, state); }), "file.write"));
   CHECK(equal_states(nn::read_state(path), one));
   CHECK(folder.files() == files);
 }
 
-TEST_CASE("a file is flushed before it takes its place, its folder behind; what cannot be flushed or made changes nothing") {
+TEST_CASE(
+    "a file is flushed before it takes its place, its folder behind; what cannot be flushed or made changes nothing") {
   const scratch_folder folder;
   const auto path = folder / "weights";
   std::string order;
   at_flush = [&](bool of_folder) {
-    order += fmt::format("{} {}; ", of_folder ? "folder" : "file", std::filesystem::exists(path) ? "in its place" : "beside");
+    order += fmt::format("{} {}; ", of_folder ? "folder" : "file",
+                         std::filesystem::exists(path) ? "in its place" : "beside");
     return 0;
   };
   nn::write_state(path, small_state(1));
@@ -514,7 +551,8 @@ TEST_CASE("training goes on from a file as if it had not stopped, and another me
     nn::load(again, path);
     const bool same_half = equal_states(nn::state_of(again), half);
     steps(t, again, 2);
-    return std::make_pair(half, same_half && equal_states(nn::state_of(again), nn::state_of(net)) && !equal_states(half, nn::state_of(net)));
+    return std::make_pair(half, same_half && equal_states(nn::state_of(again), nn::state_of(net)) &&
+                                    !equal_states(half, nn::state_of(net)));
   });
   INFO(ran.errors());
   REQUIRE(ran.well());
@@ -528,9 +566,13 @@ TEST_CASE("training goes on from a file as if it had not stopped, and another me
   for (const auto& r : read.results) CHECK(equal_states(*r, ran.of(0).first));
 }
 
-TEST_CASE("a run that is saved goes on with the masks that it would have drawn, on another mesh too, and serial weights need not count them") {
-  using dropping_on_square = nn::sequential<by_both, nn::linear<6>, nn::dropout<>, nn::linear<4>, nn::dropout<probability<1, 4>>>;
-  using dropping_on_line = nn::sequential<by_queue, nn::linear<6>, nn::dropout<>, nn::linear<4>, nn::dropout<probability<1, 4>>>;
+TEST_CASE(
+    "a run that is saved goes on with the masks that it would have drawn, on another mesh too, and serial weights need "
+    "not count them") {
+  using dropping_on_square =
+      nn::sequential<by_both, nn::linear<6>, nn::dropout<>, nn::linear<4>, nn::dropout<probability<1, 4>>>;
+  using dropping_on_line =
+      nn::sequential<by_queue, nn::linear<6>, nn::dropout<>, nn::linear<4>, nn::dropout<probability<1, 4>>>;
   const scratch_folder folder;
   const auto path = folder / "masks";
   const at::Tensor x = global_of({7, 5}, numbers{3});
@@ -554,7 +596,8 @@ TEST_CASE("a run that is saved goes on with the masks that it would have drawn, 
     const at::Tensor key = nn::state_of(own).at("1.key");
     state["1.draws"] = state["3.draws"] = at::full({}, 3, at::kLong);
     nn::assign(own, state);
-    well = well && at::equal(nn::state_of(own).at("1.key"), key) && !at::equal(nn::state_of(again).at("1.key"), key) && !at::equal(run(own), went_on[0]);
+    well = well && at::equal(nn::state_of(own).at("1.key"), key) && !at::equal(nn::state_of(again).at("1.key"), key) &&
+           !at::equal(run(own), went_on[0]);
     well = well && nn::state_of(again).at("1.draws").item<index_t>() == 5 && !at::equal(went_on[0], went_on[1]);
     return std::make_pair(well, went_on[0]);
   });
@@ -563,17 +606,18 @@ TEST_CASE("a run that is saved goes on with the masks that it would have drawn, 
   for (const auto& r : ran.results) CHECK(r->first);
   const at::Tensor& went_on = ran.of(0).second;
   CHECK(satisfied<line>([&](auto& t) {
-    dropping_on_line net{t, seed{8}};
-    nn::load(net, path);
-    const at::Tensor y = global(net(take<by_queue>(t, x)));
-    return at::equal(y != 0, went_on != 0) && at::allclose(y, went_on, 1e-12, 1e-12);
-  }) == 3);
+          dropping_on_line net{t, seed{8}};
+          nn::load(net, path);
+          const at::Tensor y = global(net(take<by_queue>(t, x)));
+          return at::equal(y != 0, went_on != 0) && at::allclose(y, went_on, 1e-12, 1e-12);
+        }) == 3);
 }
 
 TEST_CASE("a file's sum is XXH64, whatever pieces it is taken in") {
   const auto sum_of = [](std::string_view bytes, std::size_t piece) {
     tessera::detail::xxh64 sum;
-    for (std::size_t at = 0; at < bytes.size(); at += piece) sum.add(bytes.data() + at, std::min(piece, bytes.size() - at));
+    for (std::size_t at = 0; at < bytes.size(); at += piece)
+      sum.add(bytes.data() + at, std::min(piece, bytes.size() - at));
     return sum.value();
   };
   CHECK(sum_of("", 1) == 0xef46db3751d8e999u);
@@ -609,7 +653,8 @@ TEST_CASE("a saved file tells the format that other loaders ask for, and nothing
 
 TEST_CASE("saving and loading hold one whole tensor at a time on the first worker, and on the others their parts") {
   using wide = tensor<partition<two_by_two, blocks<height>, blocks<breadth>>, shape<weights_batch, dim<64>>, double>;
-  using stack = nn::sequential<wide, nn::linear<96>, nn::relu, nn::linear<64>, nn::relu, nn::linear<96>, nn::relu, nn::linear<32>>;
+  using stack = nn::sequential<wide, nn::linear<96>, nn::relu, nn::linear<64>, nn::relu, nn::linear<96>, nn::relu,
+                               nn::linear<32>>;
   constexpr std::int64_t largest = 64 * 96 * 8, little = 2048;
   const scratch_folder folder;
   const auto path = folder / "large";
@@ -647,7 +692,8 @@ TEST_CASE("weights whose copies have drifted are not saved") {
     const on_square net{t, seed{3}};
     for (at::Tensor& w : net.parameters()) {
       const at::NoGradGuard step;
-      if (w.dim() == 1 && w.numel() == 2) w.add_(t.template coordinate<height>());  // the second bias, cut over breadth alone
+      // the second bias, cut over breadth alone
+      if (w.dim() == 1 && w.numel() == 2) w.add_(t.template coordinate<height>());
     }
     return error_of([&] { nn::save(net, path); });
   });

@@ -1,4 +1,5 @@
-// Layers of half types beside a computation in double: terms that workers sum travel in float and are rounded once, unless it is said otherwise.
+// Layers of half types beside a computation in double: terms that workers sum travel in float and are rounded once,
+// unless it is said otherwise.
 #include "tests/support/tensors.hpp"
 
 using namespace tessera;
@@ -29,20 +30,25 @@ result run(const team<trio>& t, const at::Tensor& x) {
 }
 
 template <class E, class... Options>
-using row_form = nn::sequential<on_trio<E, shape_of<4, 90>, whole, blocks<third>>, nn::linear<7, cut_in<third>, Options...>>;
+using row_form =
+    nn::sequential<on_trio<E, shape_of<4, 90>, whole, blocks<third>>, nn::linear<7, cut_in<third>, Options...>>;
 template <class E, class... Options>
-using column_form = nn::sequential<on_trio<E, shape_of<4, 90>, whole, blocks<third>>, nn::linear<7, cut_out<third>, Options...>>;
+using column_form =
+    nn::sequential<on_trio<E, shape_of<4, 90>, whole, blocks<third>>, nn::linear<7, cut_out<third>, Options...>>;
 template <class E>
-using convolution = nn::sequential<on_trio<E, shape_of<2, 30, 6>, whole, blocks<third>, whole>, nn::conv<3, kernel<3>, padding<1>, cut_in<third>>>;
+using convolution = nn::sequential<on_trio<E, shape_of<2, 30, 6>, whole, blocks<third>, whole>,
+                                   nn::conv<3, kernel<3>, padding<1>, cut_in<third>>>;
 template <class E>
-using transposed = nn::sequential<on_trio<E, shape_of<2, 30, 6>, whole, blocks<third>, whole>, nn::conv_transpose<3, kernel<3>, stride<2>, cut_in<third>>>;
+using transposed = nn::sequential<on_trio<E, shape_of<2, 30, 6>, whole, blocks<third>, whole>,
+                                  nn::conv_transpose<3, kernel<3>, stride<2>, cut_in<third>>>;
 template <class E>
 using average = nn::sequential<on_trio<E, shape_of<2, 3, 600>, whole, whole, blocks<third>>, nn::global_avg_pool>;
 
 /// Whether layers whose results are sums of terms of three workers are rounded once.
 template <class E>
 std::string rounded_once(const team<trio>& t, at::ScalarType e, double last_place) {
-  const at::Tensor x = global_of({4, 90}, numbers{1}).to(e), images = global_of({2, 30, 6}, numbers{2}).to(e), rows = global_of({2, 3, 600}, numbers{3}).to(e);
+  const at::Tensor x = global_of({4, 90}, numbers{1}).to(e), images = global_of({2, 30, 6}, numbers{2}).to(e),
+                   rows = global_of({2, 3, 600}, numbers{3}).to(e);
   constexpr double once = 0.55;  // half a unit, and what adding in float leaves
   const auto off = [&](const at::Tensor& y, const at::Tensor& wanted) {
     return y.scalar_type() == e ? in_last_places(y, wanted, last_place) : 1e9;
@@ -52,17 +58,22 @@ std::string rounded_once(const team<trio>& t, at::ScalarType e, double last_plac
   const result conv = run<convolution<E>>(t, images);
   if (off(conv.y, at::conv1d(images.to(at::kDouble), conv.w, conv.b, 1, 1)) > once) return "conv";
   const result spread = run<transposed<E>>(t, images);
-  if (off(spread.y, at::conv_transpose1d(images.to(at::kDouble), spread.w, spread.b, 2)) > once) return "conv_transpose";
+  if (off(spread.y, at::conv_transpose1d(images.to(at::kDouble), spread.w, spread.b, 2)) > once)
+    return "conv_transpose";
   const result mean = run<average<E>>(t, rows);
   if (off(mean.y, rows.to(at::kDouble).mean(2, true)) > once) return "global_avg_pool";
   const result rounded = run<row_form<E, round_terms>>(t, x);
-  return off(rounded.y, at::linear(x.to(at::kDouble), rounded.w, rounded.b)) > once ? "" : "terms are not rounded where that is asked for";
+  return off(rounded.y, at::linear(x.to(at::kDouble), rounded.w, rounded.b)) > once
+             ? ""
+             : "terms are not rounded where that is asked for";
 }
 
 }  // namespace
 
 TEST_CASE("terms of half types travel in float, and what workers have of a result is rounded once") {
-  const auto all = in_team<trio>([](const team<trio>& t) { return rounded_once<half>(t, at::kHalf, 0x1p-10) + rounded_once<bfloat16>(t, at::kBFloat16, 0x1p-7); });
+  const auto all = in_team<trio>([](const team<trio>& t) {
+    return rounded_once<half>(t, at::kHalf, 0x1p-10) + rounded_once<bfloat16>(t, at::kBFloat16, 0x1p-7);
+  });
   INFO(all.errors());
   for (const auto& r : all.results) CHECK((r && *r == ""));
 }
@@ -97,12 +108,18 @@ TEST_CASE("checked mode takes half types on workers that have no part of a resul
   };
   const auto all = in_team<trio>(
       [&](const team<trio>& t) {
-        const nn::sequential<on_trio<bfloat16, shape_of<1, 4>, blocks<third>, whole>, nn::linear<3>> one_row{t, seed{1}};
-        const nn::sequential<on_trio<bfloat16, shape_of<1, 2, 5>, blocks<third>, whole, whole>, nn::conv<3, kernel<3>>> one_image{t, seed{1}};
-        const nn::sequential<on_trio<bfloat16, shape_of<2, 2>, whole, blocks<third>>, nn::linear<3, cut_in<third>>> two_columns{t, seed{1}};
-        return trains(one_row, take<on_trio<bfloat16, shape_of<1, 4>, blocks<third>, whole>>(t, at::ones({1, 4}, at::kBFloat16))) &&
-               trains(one_image, take<on_trio<bfloat16, shape_of<1, 2, 5>, blocks<third>, whole, whole>>(t, at::ones({1, 2, 5}, at::kBFloat16))) &&
-               trains(two_columns, take<on_trio<bfloat16, shape_of<2, 2>, whole, blocks<third>>>(t, at::ones({2, 2}, at::kBFloat16)));
+        const nn::sequential<on_trio<bfloat16, shape_of<1, 4>, blocks<third>, whole>, nn::linear<3>> one_row{t,
+                                                                                                             seed{1}};
+        const nn::sequential<on_trio<bfloat16, shape_of<1, 2, 5>, blocks<third>, whole, whole>, nn::conv<3, kernel<3>>>
+            one_image{t, seed{1}};
+        const nn::sequential<on_trio<bfloat16, shape_of<2, 2>, whole, blocks<third>>, nn::linear<3, cut_in<third>>>
+            two_columns{t, seed{1}};
+        return trains(one_row, take<on_trio<bfloat16, shape_of<1, 4>, blocks<third>, whole>>(
+                                   t, at::ones({1, 4}, at::kBFloat16))) &&
+               trains(one_image, take<on_trio<bfloat16, shape_of<1, 2, 5>, blocks<third>, whole, whole>>(
+                                     t, at::ones({1, 2, 5}, at::kBFloat16))) &&
+               trains(two_columns, take<on_trio<bfloat16, shape_of<2, 2>, whole, blocks<third>>>(
+                                       t, at::ones({2, 2}, at::kBFloat16)));
       },
       checked);
   INFO(all.errors());

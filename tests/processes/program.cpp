@@ -1,4 +1,5 @@
-// A program of several processes that torchrun's variables start; check.py sees how it ends, as the first argument says.
+// A program of several processes that torchrun's variables start; check.py sees how it ends, as the first argument
+// says.
 #include "tests/support/training.hpp"
 
 #include "tests/support/device/torch_device.hpp"

@@ -1,6 +1,7 @@
 #pragma once
-// What public reports of other systems say went wrong, tried here as kinds: a function or a network on tensors that lie in every way over
-// several numbers of workers, held against LibTorch's on the whole tensors. Layouts are values, so that one function is compiled once.
+// What public reports of other systems say went wrong, tried here as kinds: a function or a network on tensors that lie
+// in every way over several numbers of workers, held against LibTorch's on the whole tensors. Layouts are values, so
+// that one function is compiled once.
 
 #include "tests/support/tensors.hpp"
 
@@ -21,8 +22,10 @@ inline mesh_value workers(int a, int b = 0) {
   return row_major(m);
 }
 
-/// A tensor of these extents whose dimensions are cut by axes, pairs of dimension and axis, in this order; other axes hold copies.
-inline layout lying(const mesh_value& on, const sizes& extents, std::initializer_list<std::pair<int, int>> cuts = {}, role others = role::replicate) {
+/// A tensor of these extents whose dimensions are cut by axes, pairs of dimension and axis, in this order; other axes
+/// hold copies.
+inline layout lying(const mesh_value& on, const sizes& extents, std::initializer_list<std::pair<int, int>> cuts = {},
+                    role others = role::replicate) {
   layout x;
   x.mesh = on;
   for (int a = 0; a < on.axes.count; ++a) x.roles.push({others});
@@ -35,7 +38,8 @@ inline layout lying(const mesh_value& on, const sizes& extents, std::initializer
   return x;
 }
 
-/// The ways in which a tensor may lie: copies of both kinds, each dimension cut by each axis, two by both, one by one axis after the other.
+/// The ways in which a tensor may lie: copies of both kinds, each dimension cut by each axis, two by both, one by one
+/// axis after the other.
 inline std::vector<layout> ways(const mesh_value& on, const sizes& extents) {
   std::vector<layout> all{lying(on, extents), lying(on, extents, {}, role::invariant)};
   const int dims = static_cast<int>(extents.size());
@@ -61,7 +65,8 @@ inline at::Tensor values(const sizes& extents, std::uint64_t salt = 1, at::Scala
   return at::isIntegralType(e, false) ? at::mul(t, 9).round().to(e) : t.to(e);
 }
 
-/// What the workers of a mesh find wrong, one after the other; empty when all is well. f(team) runs on each and says what it finds.
+/// What the workers of a mesh find wrong, one after the other; empty when all is well. f(team) runs on each and says
+/// what it finds.
 inline std::string wrong_on(const mesh_value& on, const std::function<std::string(const team_handle&)>& f) {
   const auto all = on_workers(on.size(), [&](const std::shared_ptr<transport>& carrier) {
     const team_handle team = std::make_shared<team_state>(carrier, on);
@@ -74,7 +79,8 @@ inline std::string wrong_on(const mesh_value& on, const std::function<std::strin
   return said.substr(0, 1500);
 }
 
-/// Whether two tensors have one element and extents, and numbers that differ by a few roundings of it; of no number both.
+/// Whether two tensors have one element and extents, and numbers that differ by a few roundings of it; of no number
+/// both.
 inline bool close(const at::Tensor& a, const at::Tensor& b) {
   if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes()) return false;
   const at::ScalarType e = at::toRealValueType(a.scalar_type());
@@ -88,7 +94,8 @@ inline bool close(const at::Tensor& a, const at::Tensor& b) {
 inline bool same_copies(const team_handle& team, const at::Tensor& t) {
   std::uint64_t h = 14695981039346656037u;
   const at::Tensor bytes = t.detach().contiguous().cpu();
-  for (std::size_t i = 0; i < bytes.nbytes(); ++i) h = (h ^ static_cast<const unsigned char*>(bytes.data_ptr())[i]) * 1099511628211u;
+  for (std::size_t i = 0; i < bytes.nbytes(); ++i)
+    h = (h ^ static_cast<const unsigned char*>(bytes.data_ptr())[i]) * 1099511628211u;
   for (const std::uint64_t other : team->collect(h, "comparing copies in a test"))
     if (other != h) return false;
   return true;
@@ -108,13 +115,16 @@ struct operand_of {
   at::Tensor whole;
 };
 
-inline bool has_gradient(const at::Tensor& x) { return at::isFloatingType(x.scalar_type()) || at::isComplexType(x.scalar_type()); }
+inline bool has_gradient(const at::Tensor& x) {
+  return at::isFloatingType(x.scalar_type()) || at::isComplexType(x.scalar_type());
+}
 
 /// Goes back from a result under a cotangent that is a function of the index; from a scalar under 1.
 inline void go_back(const tensor<dyn>& y) {
   const tensor<dyn> all = settled(y);
   if (y.layout().dims.count == 0) return all.backward();
-  const tensor<dyn> by = take(all.team(), all.layout(), values(extents_of(all.layout()), 99, all.local().scalar_type()));
+  const tensor<dyn> by =
+      take(all.team(), all.layout(), values(extents_of(all.layout()), 99, all.local().scalar_type()));
   const tensor<dyn> loss = sum(all * by);
   if (at::isComplexType(all.local().scalar_type())) real(loss).backward();
   else loss.backward();
@@ -125,8 +135,10 @@ inline void go_back(const at::Tensor& y) {
   (at::isComplexType(y.scalar_type()) ? at::real(loss) : loss).backward();
 }
 
-/// Holds a function of distributed tensors against LibTorch's: its value, and the gradient of every operand that has one, on this worker.
-inline std::string beside(const team_handle& team, const std::vector<operand_of>& operands, const std::function<tensor<dyn>(const std::vector<tensor<dyn>>&)>& split,
+/// Holds a function of distributed tensors against LibTorch's: its value, and the gradient of every operand that has
+/// one, on this worker.
+inline std::string beside(const team_handle& team, const std::vector<operand_of>& operands,
+                          const std::function<tensor<dyn>(const std::vector<tensor<dyn>>&)>& split,
                           const std::function<at::Tensor(const whole_tensors&)>& serial) {
   std::vector<tensor<dyn>> x;
   whole_tensors own;
@@ -144,14 +156,16 @@ inline std::string beside(const team_handle& team, const std::vector<operand_of>
   const tensor<dyn> y = split(x);
   const at::Tensor wanted = serial(own);
   const at::Tensor got = global(y);
-  if (!close(got, wanted)) return fmt::format("of {}value\n{}\nfor\n{}", where, c10::str(got), c10::str(wanted.detach()));
+  if (!close(got, wanted))
+    return fmt::format("of {}value\n{}\nfor\n{}", where, c10::str(got), c10::str(wanted.detach()));
   if (!back || !wanted.requires_grad()) return "";
   go_back(y);
   go_back(wanted);
   for (std::size_t i = 0; i < x.size(); ++i) {
     if (!own[i].requires_grad()) continue;
     const tensor<dyn> g = x[i].grad();
-    if (!same(g.layout(), cotangent(x[i].layout()))) return fmt::format("of {}gradient {} lies {}", where, i, shown(g.layout()));
+    if (!same(g.layout(), cotangent(x[i].layout())))
+      return fmt::format("of {}gradient {} lies {}", where, i, shown(g.layout()));
     if (!close(global(g), own[i].grad())) return fmt::format("of {}gradient {}", where, i);
   }
   return "";
@@ -165,7 +179,8 @@ using by_key = std::map<std::string, at::Tensor>;
 struct trained_net {
   nn::dynamic_network net;
 
-  trained_net(const team_handle& team, const std::vector<tensor_value>& inputs, const written& write) : net(made(team, inputs, write)) {}
+  trained_net(const team_handle& team, const std::vector<tensor_value>& inputs, const written& write)
+      : net(made(team, inputs, write)) {}
 
   /// Visits every parameter with its gradient as a whole tensor.
   void each_gradient(const std::function<void(const nn::parameter&, const at::Tensor&)>& visit) const {
@@ -182,7 +197,8 @@ struct trained_net {
   }
 
  private:
-  static nn::dynamic_network made(const team_handle& team, const std::vector<tensor_value>& inputs, const written& write) {
+  static nn::dynamic_network made(const team_handle& team, const std::vector<tensor_value>& inputs,
+                                  const written& write) {
     nn::program p;
     std::vector<nn::dynamic_flow> x;
     for (const tensor_value& one : inputs) x.push_back(p.input(one));
@@ -191,12 +207,15 @@ struct trained_net {
   }
 };
 
-/// The same of a network, of layers that are values: `write` gives its result as a flow, `serial` what LibTorch makes of the whole operands and
-/// the parameters under their keys. Every parameter's gradient is held against LibTorch's, and is the same bits on all workers.
-inline std::string network_beside(const team_handle& team, const std::vector<operand_of>& operands, const written& write,
+/// The same of a network, of layers that are values: `write` gives its result as a flow, `serial` what LibTorch makes
+/// of the whole operands and the parameters under their keys. Every parameter's gradient is held against LibTorch's,
+/// and is the same bits on all workers.
+inline std::string network_beside(const team_handle& team, const std::vector<operand_of>& operands,
+                                  const written& write,
                                   const std::function<at::Tensor(const whole_tensors&, const by_key&)>& serial) {
   std::vector<tensor_value> inputs;
-  for (const operand_of& one : operands) inputs.push_back({one.lies, tessera::detail::element_of_scalar(one.whole.scalar_type())});
+  for (const operand_of& one : operands)
+    inputs.push_back({one.lies, tessera::detail::element_of_scalar(one.whole.scalar_type())});
   const trained_net made(team, inputs, write);
   by_key state = nn::state_of(made.net);
   for (auto& [key, w] : state)
@@ -214,7 +233,8 @@ inline std::string network_beside(const team_handle& team, const std::vector<ope
     const bool same_bits_everywhere = same_copies(team, g);
     const at::Tensor& serial_gradient = state.at(p.key()).grad();
     const at::Tensor wanted = serial_gradient.defined() ? p.part_of(serial_gradient) : at::zeros_like(g);
-    if (!same_bits_everywhere || !close(g, wanted)) why += fmt::format("{}: gradient of {}; ", shown(operands[0].lies), p.path());
+    if (!same_bits_everywhere || !close(g, wanted))
+      why += fmt::format("{}: gradient of {}; ", shown(operands[0].lies), p.path());
   });
   return why;
 }

@@ -5,7 +5,8 @@ using namespace tessera::testing;
 
 // Precision, random numbers, elements, memory.
 
-// pytorch#190626, Megatron-LM#6199: the gradients 1 + 2⁻⁷·r of eight workers were summed in bfloat16, on one of two axes alone or with an error that grows with their number.
+// pytorch#190626, Megatron-LM#6199: the gradients 1 + 2⁻⁷·r of eight workers were summed in bfloat16, on one of two
+// axes alone or with an error that grows with their number.
 TEST_CASE("reports: terms of half types are summed in float and rounded once, over one axis and over two") {
   for (const mesh_value& on : {workers(2), workers(3), workers(8), workers(4, 2)})
     for (const at::ScalarType e : {at::kBFloat16, at::kHalf})
@@ -29,7 +30,9 @@ TEST_CASE("reports: initial values and masks are the same bits for one worker an
     std::vector<at::Tensor> all;
     const auto run = on_workers(on.size(), [&](const std::shared_ptr<transport>& carrier) {
       const team_handle t = std::make_shared<team_state>(carrier, on);
-      const trained_net made(t, {{x, element::float64}}, [](const auto& v) { return v[0] | nn::linear_layer{.out = 7} | nn::dropout_layer{.probability = 0.4}; });
+      const trained_net made(t, {{x, element::float64}}, [](const auto& v) {
+        return v[0] | nn::linear_layer{.out = 7} | nn::dropout_layer{.probability = 0.4};
+      });
       const at::Tensor first = global(made.net(take(t, x, values(n))));
       return std::tuple(nn::state_of(made.net).at("0.weight"), first, global(made.net(take(t, x, values(n)))));
     });
@@ -59,38 +62,50 @@ TEST_CASE("reports: complex weights have complex gradients") {
                 layout w = lying_as(lying(on, {3, 2}), 0, x, 1);
                 for (int a = 0; a < x.roles.count; ++a)
                   if (x.roles[a].kind == role::invariant) w.roles[a] = {role::invariant};
-                said += beside(t, {{x, values({5, 3}, 1, e)}, {w, values({3, 2}, 2, e)}}, [](const auto& v) { return matmul(v[0], v[1]); }, [](const auto& v) { return at::matmul(v[0], v[1]); });
+                said += beside(
+                    t, {{x, values({5, 3}, 1, e)}, {w, values({3, 2}, 2, e)}},
+                    [](const auto& v) { return matmul(v[0], v[1]); },
+                    [](const auto& v) { return at::matmul(v[0], v[1]); });
               }
               return said;
             }) == "");
 }
 
-// pytorch#88294, #80080: a view of a conjugate was sent unconjugated. pytorch#192920, #159548: verbs on a column sent its neighbours' memory. pytorch#163712: one worker's
-// box was contiguous and another's channels last.
-TEST_CASE("reports: every change carries elements, not memory: conjugates, negatives, columns, other strides on each worker") {
+// pytorch#88294, #80080: a view of a conjugate was sent unconjugated. pytorch#192920, #159548: verbs on a column sent
+// its neighbours' memory. pytorch#163712: one worker's box was contiguous and another's channels last.
+TEST_CASE(
+    "reports: every change carries elements, not memory: conjugates, negatives, columns, other strides on each "
+    "worker") {
   for (const mesh_value& on : {workers(1), workers(2), workers(3), workers(2, 2)})
     for (const at::ScalarType e : {at::kDouble, at::kComplexDouble, at::kBFloat16, at::kLong})
-      CHECK(wrong_on(on, [&](const team_handle& t) {
-              std::string said;
-              const sizes n{4, 3};
-              const at::Tensor all = values(n, 1, e);
-              std::vector<layout> from = ways(on, n);
-              from.push_back(lying(on, n, {}, role::partial));
-              from.push_back(lying(on, n, {{0, 0}}));
-              for (axis_role& r : from.back().roles)
-                if (r.kind != role::cut) r = held_on(0);
-              for (const layout& x : from)
-                for (const layout& y : ways(on, n)) {
-                  const tensor<dyn> given = take(t, x, all);
-                  const at::Tensor wanted = to(y, given).local();
-                  for (int how = 0; how < 4; ++how)
-                    if (!at::equal(to(y, tensor<dyn>(t, given.layout(), stored_as(given.local(), (how + t->rank()) % 4))).local(), wanted)) said += fmt::format("{} to {} in memory {}; ", shown(x), shown(y), how);
-                  if (e != at::kComplexDouble) continue;
-                  const at::Tensor plain = given.local().clone();
-                  if (!at::equal(to(y, tensor<dyn>(t, given.layout(), plain.conj())).local().resolve_conj(), wanted.conj().resolve_conj())) said += "conjugate; ";
-                  const tensor<dyn> imaginary = to(y, tensor<dyn>(t, given.layout(), at::imag(plain.conj())));  // a view that is marked as negative
-                  if (!at::equal(imaginary.local().resolve_neg(), at::neg(at::imag(wanted)))) said += "negative; ";
-                }
-              return said;
-            }) == "");
+      CHECK(
+          wrong_on(on, [&](const team_handle& t) {
+            std::string said;
+            const sizes n{4, 3};
+            const at::Tensor all = values(n, 1, e);
+            std::vector<layout> from = ways(on, n);
+            from.push_back(lying(on, n, {}, role::partial));
+            from.push_back(lying(on, n, {{0, 0}}));
+            for (axis_role& r : from.back().roles)
+              if (r.kind != role::cut) r = held_on(0);
+            for (const layout& x : from)
+              for (const layout& y : ways(on, n)) {
+                const tensor<dyn> given = take(t, x, all);
+                const at::Tensor wanted = to(y, given).local();
+                for (int how = 0; how < 4; ++how)
+                  if (!at::equal(to(y, tensor<dyn>(t, given.layout(), stored_as(given.local(), (how + t->rank()) % 4)))
+                                     .local(),
+                                 wanted))
+                    said += fmt::format("{} to {} in memory {}; ", shown(x), shown(y), how);
+                if (e != at::kComplexDouble) continue;
+                const at::Tensor plain = given.local().clone();
+                if (!at::equal(to(y, tensor<dyn>(t, given.layout(), plain.conj())).local().resolve_conj(),
+                               wanted.conj().resolve_conj()))
+                  said += "conjugate; ";
+                // a view that is marked as negative
+                const tensor<dyn> imaginary = to(y, tensor<dyn>(t, given.layout(), at::imag(plain.conj())));
+                if (!at::equal(imaginary.local().resolve_neg(), at::neg(at::imag(wanted)))) said += "negative; ";
+              }
+            return said;
+          }) == "");
 }

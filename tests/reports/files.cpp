@@ -1,8 +1,8 @@
 #include "beside_serial.hpp"
 
-#include <tessera/nn/weights_file.hpp>
 #include <torch/optim/sgd.h>
 #include <unistd.h>
+#include <tessera/nn/weights_file.hpp>
 
 #include <filesystem>
 
@@ -22,15 +22,18 @@ struct file_for_now {
 /// An embedding whose table is the projection's too, and a layer with one large weight and small ones.
 auto classifier_of(index_t rows, index_t features, bool tied) {
   return [=](const std::vector<nn::dynamic_flow>& v) {
-    const nn::embedding_layer table{.rows = rows, .features = features, .weights_as = element::float64, .cut_in = {"a"}};
+    const nn::embedding_layer table{
+        .rows = rows, .features = features, .weights_as = element::float64, .cut_in = {"a"}};
     const nn::linear_layer last{.out = rows, .bias = false, .cut_out = {"a"}};
-    const auto x = v[0] | nn::shared_under("table", table) | nn::under("wide", nn::linear_layer{.out = features}) | nn::under("norm", nn::layer_norm_layer{});
+    const auto x = v[0] | nn::shared_under("table", table) | nn::under("wide", nn::linear_layer{.out = features}) |
+                   nn::under("norm", nn::layer_norm_layer{});
     return tied ? x | nn::shared_under("table", last) : x | nn::under("last", last);
   };
 }
 
 /// Trains a step, saves, and gives the state; or loads and gives what a further step makes of it.
-std::map<std::string, at::Tensor> saved_by(const mesh_value& on, const std::filesystem::path& path, index_t rows, bool tied, bool loads) {
+std::map<std::string, at::Tensor> saved_by(const mesh_value& on, const std::filesystem::path& path, index_t rows,
+                                           bool tied, bool loads) {
   const auto all = on_workers(on.size(), [&](const std::shared_ptr<transport>& carrier) {
     const team_handle t = std::make_shared<team_state>(carrier, on);
     const layout x = lying(on, {2, 3});
@@ -59,8 +62,9 @@ std::map<std::string, at::Tensor> saved_by(const mesh_value& on, const std::file
 
 }  // namespace
 
-// ColossalAI#6167, #6124: 65535 rows over two were saved as 65536. pytorch#150862: a part without rows took another one's place in the file. Megatron-LM#6024, radixark/Megatron-LM#66:
-// padded buffers, and one large parameter among small ones, were saved at wrong offsets. verl#6334, lmms-engine#157: a tied table was two after a load.
+// ColossalAI#6167, #6124: 65535 rows over two were saved as 65536. pytorch#150862: a part without rows took another
+// one's place in the file. Megatron-LM#6024, radixark/Megatron-LM#66: padded buffers, and one large parameter among
+// small ones, were saved at wrong offsets. verl#6334, lmms-engine#157: a tied table was two after a load.
 TEST_CASE("reports: what any number of workers saves any other loads: same keys, same rows, the same next step") {
   const file_for_now file;
   for (const index_t rows : {5, 7})

@@ -14,9 +14,14 @@ std::string mean_rows(const std::vector<layout>& lie, const team_handle& t, cons
   for (const layout& x : lie) {
     const std::vector<operand_of> one{{x, values(n)}};
     said += beside(t, one, [](const auto& v) { return mean(v[0]); }, [](const auto& v) { return v[0].mean(); });
-    said += beside(t, one, [](const auto& v) { return mean<0>(v[0], keep_dims); }, [](const auto& v) { return v[0].mean(0, true); });
-    said += beside(t, one, [](const auto& v) { return var<1>(v[0], 0); }, [](const auto& v) { return v[0].var({1}, std::optional<at::Scalar>(0)); });
-    said += beside(t, one, [](const auto& v) { return norm<0>(v[0]); }, [](const auto& v) { return v[0].norm(2, {0}); });
+    said += beside(
+        t, one, [](const auto& v) { return mean<0>(v[0], keep_dims); },
+        [](const auto& v) { return v[0].mean(0, true); });
+    said += beside(
+        t, one, [](const auto& v) { return var<1>(v[0], 0); },
+        [](const auto& v) { return v[0].var({1}, std::optional<at::Scalar>(0)); });
+    said +=
+        beside(t, one, [](const auto& v) { return norm<0>(v[0]); }, [](const auto& v) { return v[0].norm(2, {0}); });
   }
   return said;
 }
@@ -39,13 +44,16 @@ int cut_axes(const layout& x) {
 // pytorch#162692: a mean of uneven parts was the mean of the parts' means.
 TEST_CASE("reports: a mean, a variance and a norm are of all elements, however many each worker has") {
   for (const mesh_value& on : {workers(1), workers(2), workers(5), workers(2, 3)})
-    for (const sizes& n : matrices) CHECK(wrong_on(on, [&](const team_handle& t) { return mean_rows(ways(on, n), t, n); }) == "");
+    for (const sizes& n : matrices)
+      CHECK(wrong_on(on, [&](const team_handle& t) { return mean_rows(ways(on, n), t, n); }) == "");
 }
 
-// pytorch#144109: boxes of widths 2, 3, 4, 5 were cut anew as 4, 4, 4, 2 and elements moved. pytorch#150862: 5 over 4 as 2, 2, 1, 0, whose last part
-// began where another one does.
-TEST_CASE("reports: boxes of any lengths stand one behind the other, and a new cut leaves each element where it belongs") {
-  for (const std::vector<index_t>& lengths : std::vector<std::vector<index_t>>{{2, 3, 4, 5}, {2, 2, 1, 0}, {0, 3, 0, 1}, {0, 2}, {4}, {0, 0, 0}})
+// pytorch#144109: boxes of widths 2, 3, 4, 5 were cut anew as 4, 4, 4, 2 and elements moved. pytorch#150862: 5 over 4
+// as 2, 2, 1, 0, whose last part began where another one does.
+TEST_CASE(
+    "reports: boxes of any lengths stand one behind the other, and a new cut leaves each element where it belongs") {
+  for (const std::vector<index_t>& lengths :
+       std::vector<std::vector<index_t>>{{2, 3, 4, 5}, {2, 2, 1, 0}, {0, 3, 0, 1}, {0, 2}, {4}, {0, 0, 0}})
     for (const at::ScalarType e : {at::kDouble, at::kBFloat16, at::kLong, at::kBool})
       for (const int dim : {0, 1}) {
         const std::vector<index_t> bounds = bounds_of(lengths);
@@ -62,7 +70,8 @@ TEST_CASE("reports: boxes of any lengths stand one behind the other, and a new c
                 for (const layout& y : ways(on, n)) {
                   const tensor<dyn> moved = to(y, given);
                   if (!at::equal(moved.local(), take(t, y, all).local())) said += "to " + shown(y) + "; ";
-                  if (!at::equal(to(given.layout(), moved).local(), given.local())) said += "back from " + shown(y) + "; ";
+                  if (!at::equal(to(given.layout(), moved).local(), given.local()))
+                    said += "back from " + shown(y) + "; ";
                 }
                 return said;
               }) == "");
@@ -78,7 +87,8 @@ TEST_CASE("reports: a change from any cut to any other gives what a taken tensor
               const at::Tensor all = values(n);
               for (const layout& from : ways(on, n))
                 for (const layout& after : ways(on, n)) {
-                  if (!at::equal(to(after, take(t, from, all)).local(), take(t, after, all).local())) said += shown(from) + " to " + shown(after) + "; ";
+                  if (!at::equal(to(after, take(t, from, all)).local(), take(t, after, all).local()))
+                    said += shown(from) + " to " + shown(after) + "; ";
                 }
               return said;
             }) == "");
@@ -86,10 +96,12 @@ TEST_CASE("reports: a change from any cut to any other gives what a taken tensor
 
 // pytorch#135054: a view of a tensor with fewer rows than workers was silently held by all of them.
 TEST_CASE("reports: what only shapes a tensor keeps its cut, or is refused, where some parts are empty") {
-  const auto kept = [](const team_handle& t, const layout& x, const at::Tensor& all, const auto& f, const auto& serial) {
+  const auto kept = [](const team_handle& t, const layout& x, const at::Tensor& all, const auto& f,
+                       const auto& serial) {
     const std::string code = told([&] { f(take(t, x, all)); });
     if (code != "none") return code.rfind("tessera.", 0) == 0 ? std::string() : code;
-    const std::string said = beside(t, {{x, all}}, [&](const auto& v) { return f(v[0]); }, [&](const auto& v) { return serial(v[0]); });
+    const std::string said =
+        beside(t, {{x, all}}, [&](const auto& v) { return f(v[0]); }, [&](const auto& v) { return serial(v[0]); });
     return cut_axes(f(take(t, x, all)).layout()) < cut_axes(x) ? said + "the cut is gone of " + shown(x) : said;
   };
   for (const mesh_value& on : {workers(2), workers(4), workers(2, 2)})
@@ -98,10 +110,18 @@ TEST_CASE("reports: what only shapes a tensor keeps its cut, or is refused, wher
               std::string said;
               const at::Tensor all = values(n);
               for (const layout& x : ways(on, n)) {
-                said += kept(t, x, all, [](const auto& v) { return flatten<0, 1>(v); }, [](const at::Tensor& v) { return v.flatten(); });
-                said += kept(t, x, all, [](const auto& v) { return unsqueeze<0>(v); }, [](const at::Tensor& v) { return v.unsqueeze(0); });
-                said += kept(t, x, all, [](const auto& v) { return unflatten<1, 2>(v); }, [](const at::Tensor& v) { return v.unflatten(1, {-1, 2}); });
-                said += kept(t, x, all, [](const auto& v) { return transpose<0, 1>(v); }, [](const at::Tensor& v) { return v.transpose(0, 1); });
+                said += kept(
+                    t, x, all, [](const auto& v) { return flatten<0, 1>(v); },
+                    [](const at::Tensor& v) { return v.flatten(); });
+                said += kept(
+                    t, x, all, [](const auto& v) { return unsqueeze<0>(v); },
+                    [](const at::Tensor& v) { return v.unsqueeze(0); });
+                said += kept(
+                    t, x, all, [](const auto& v) { return unflatten<1, 2>(v); },
+                    [](const at::Tensor& v) { return v.unflatten(1, {-1, 2}); });
+                said += kept(
+                    t, x, all, [](const auto& v) { return transpose<0, 1>(v); },
+                    [](const at::Tensor& v) { return v.transpose(0, 1); });
               }
               return said;
             }) == "");
@@ -114,7 +134,8 @@ TEST_CASE("reports: tensors that are cut otherwise are refused by a rule, never 
       CHECK(wrong_on(on, [&](const team_handle& t) {
               std::string said;
               std::vector<layout> all = ways(on, n);
-              std::vector<index_t> late(static_cast<std::size_t>(on.axes[0].extent) + 1, 0);  // all of it on the last worker
+              // all of it on the last worker
+              std::vector<index_t> late(static_cast<std::size_t>(on.axes[0].extent) + 1, 0);
               late.back() = n[0];
               layout uneven = lying(on, n, {{0, 0}}, role::invariant);
               uneven.dims[0].bounds = late.data();
@@ -126,15 +147,19 @@ TEST_CASE("reports: tensors that are cut otherwise are refused by a rule, never 
                     if (code.rfind("tessera.rule.", 0) != 0) said += code + "; ";
                     continue;
                   }
-                  said += beside(t, {{x, values(n)}, {y, values(n, 2)}}, [](const auto& v) { return v[0] + v[1]; }, [](const auto& v) { return v[0] + v[1]; });
+                  said += beside(
+                      t, {{x, values(n)}, {y, values(n, 2)}}, [](const auto& v) { return v[0] + v[1]; },
+                      [](const auto& v) { return v[0] + v[1]; });
                 }
               return said;
             }) == "");
 }
 
-// pytorch#22192, NVIDIA/apex#387: running variances were unbiased by one worker's count. pytorch#36865: one value a channel on each worker was refused.
+// pytorch#22192, NVIDIA/apex#387: running variances were unbiased by one worker's count. pytorch#36865: one value a
+// channel on each worker was refused.
 TEST_CASE("reports: a batch norm counts the values of all workers") {
-  for (const std::vector<index_t>& lengths : std::vector<std::vector<index_t>>{{2, 4}, {1, 1, 1, 1}, {0, 1, 1}, {5}, {3, 0, 0, 2}})
+  for (const std::vector<index_t>& lengths :
+       std::vector<std::vector<index_t>>{{2, 4}, {1, 1, 1, 1}, {0, 1, 1}, {5}, {3, 0, 0, 2}})
     for (const sizes& beyond : {sizes{3}, sizes{2, 3}}) {
       const std::vector<index_t> bounds = bounds_of(lengths);
       sizes n{bounds.back()};
@@ -149,23 +174,29 @@ TEST_CASE("reports: a batch norm counts the values of all workers") {
                 variance = at::ones({n[1]}, at::kDouble);
                 return at::batch_norm(v[0], w.at("0.weight"), w.at("0.bias"), mean, variance, true, 0.1, 1e-5, false);
               };
-              std::string said = network_beside(t, {{x, values(n)}}, [](const auto& v) { return v[0] | nn::batch_norm_layer{}; }, norm_of);
-              const trained_net again(t, {{x, element::float64}}, [](const auto& v) { return v[0] | nn::batch_norm_layer{}; });
+              std::string said = network_beside(
+                  t, {{x, values(n)}}, [](const auto& v) { return v[0] | nn::batch_norm_layer{}; }, norm_of);
+              const trained_net again(t, {{x, element::float64}},
+                                      [](const auto& v) { return v[0] | nn::batch_norm_layer{}; });
               again.net(take(t, x, values(n)));
               const auto state = nn::state_of(again.net);
-              return close(state.at("0.running_mean"), mean) && close(state.at("0.running_var"), variance) ? said : said + "running statistics";
+              return close(state.at("0.running_mean"), mean) && close(state.at("0.running_var"), variance)
+                         ? said
+                         : said + "running statistics";
             }) == "");
     }
   const mesh_value two = workers(2);
   CHECK(wrong_on(two, [&](const team_handle& t) {  // one value in all
           const layout x = lying(two, {1, 3}, {{0, 0}});
-          const trained_net one(t, {{x, element::float64}}, [](const auto& v) { return v[0] | nn::batch_norm_layer{}; });
+          const trained_net one(t, {{x, element::float64}},
+                                [](const auto& v) { return v[0] | nn::batch_norm_layer{}; });
           const std::string code = told([&] { one.net(take(t, x, values({1, 3}))); });
           return code == "tessera.layer.one_value" ? std::string() : code;
         }) == "");
 }
 
-// horovod#1407, horovod#402: 858 samples in batches of 8 over 4 workers are 27, 27, 27 and 26 batches, and the last step hung.
+// horovod#1407, horovod#402: 858 samples in batches of 8 over 4 workers are 27, 27, 27 and 26 batches, and the last
+// step hung.
 TEST_CASE("reports: a worker with fewer batches than the others is told by each of them") {
   for (const int size : {2, 4})
     for (const int early : {0, size - 1}) {

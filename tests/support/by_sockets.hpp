@@ -10,7 +10,8 @@
 
 namespace tessera::testing {
 
-/// Where threads meet as processes do by a store; `disturb` is called when all have handed in their texts, before any gets them.
+/// Where threads meet as processes do by a store; `disturb` is called when all have handed in their texts, before any
+/// gets them.
 class in_memory_store {
  public:
   explicit in_memory_store(int size, std::function<void(const std::vector<std::string>&)> disturb = {})
@@ -37,7 +38,13 @@ class in_memory_store {
 
 /// One of so many workers of this machine.
 inline launch_environment started_as(int rank, int world) {
-  return {.by = launcher::torchrun, .rank = rank, .world = world, .local_rank = rank, .local_world = world, .address = "127.0.0.1", .port = 29500};
+  return {.by = launcher::torchrun,
+          .rank = rank,
+          .world = world,
+          .local_rank = rank,
+          .local_world = world,
+          .address = "127.0.0.1",
+          .port = 29500};
 }
 
 /// Workers that share nothing.

@@ -9,7 +9,8 @@
 
 namespace tessera::testing {
 
-inline constexpr std::array combines{combine::sum, combine::max, combine::min, combine::prod, combine::any, combine::all};
+inline constexpr std::array combines{combine::sum,  combine::max, combine::min,
+                                     combine::prod, combine::any, combine::all};
 
 template <class Visit>
 void each_element(Visit&& visit) {
@@ -21,21 +22,26 @@ inline constexpr bool is_half_like = std::is_same_v<T, half> || std::is_same_v<T
 template <class T>
 inline constexpr bool is_complex_like = std::is_same_v<T, complex64> || std::is_same_v<T, complex128>;
 
-/// A worker's term of element i: floating ones round, those for any and all are often 0, those for a product stay small.
+/// A worker's term of element i: floating ones round, those for any and all are often 0, those for a product stay
+/// small.
 template <class T>
 T term(index_t i, int worker, combine with) {
-  dice d{static_cast<std::uint64_t>(i) * 1000003u + static_cast<std::uint64_t>(worker) * 7919u + static_cast<std::uint64_t>(with)};
+  dice d{static_cast<std::uint64_t>(i) * 1000003u + static_cast<std::uint64_t>(worker) * 7919u +
+         static_cast<std::uint64_t>(with)};
   const bool logical = with == combine::any || with == combine::all;
   const bool zero = logical && d.once_in(with == combine::any ? 2 : 6);
   if constexpr (std::is_same_v<T, bool>) return logical ? !zero : d.once_in(2);
   else if constexpr (is_half_like<T>) {
-    const float f = zero ? 0.0f : (d.once_in(4) ? 8.0f : 0.01f) * static_cast<float>(d.roll(1, 999)) / (with == combine::prod ? 500 : 1);
+    const float f =
+        zero ? 0.0f
+             : (d.once_in(4) ? 8.0f : 0.01f) * static_cast<float>(d.roll(1, 999)) / (with == combine::prod ? 500 : 1);
     if constexpr (std::is_same_v<T, half>) return to_half(f);
     else return to_bfloat16(f);
   } else if constexpr (is_complex_like<T>) {
     using real = decltype(T::re);
     if (zero) return {};
-    if (with != combine::sum) return {static_cast<real>(d.roll(-3, 3)), static_cast<real>(d.roll(0, 1))};  // products exact
+    // products exact
+    if (with != combine::sum) return {static_cast<real>(d.roll(-3, 3)), static_cast<real>(d.roll(0, 1))};
     return {static_cast<real>(d.roll(-999, 999)) / 7, static_cast<real>(d.roll(1, 999)) / 11};
   } else if constexpr (std::is_floating_point_v<T>) {
     return zero ? T{0} : static_cast<T>(d.roll(-999, 999)) / 7;
@@ -117,7 +123,8 @@ inline constexpr index_t numbers_of_each = 53;
 /// A Fold of one element; what came to this worker, without the gaps.
 template <class T>
 std::vector<T> folded(transport& c, combine with) {
-  const step s{map::fold, on_line(c.size(), numbers_of_each, partial_by(with)), on_line(c.size(), numbers_of_each, {role::cut}), with};
+  const step s{map::fold, on_line(c.size(), numbers_of_each, partial_by(with)),
+               on_line(c.size(), numbers_of_each, {role::cut}), with};
   const auto e = bind_exchange(c, s, tessera::element_of<T>);
   gapped<T> in(numbers_of_each, 2);
   for (index_t i = 0; i < numbers_of_each; ++i) in.set(i, term<T>(i, c.rank(), with));
@@ -138,7 +145,8 @@ std::vector<unsigned char> moved(transport& c, index_t step_in, index_t step_out
   const box mine = cutting{s.from}.box_of(c.rank());
   gapped<T> in(mine[0].size(), step_in);
   for (index_t i = mine[0].lo; i < mine[0].hi; ++i)
-    for (std::size_t b = 0; b < sizeof(T); ++b) in.at(i - mine[0].lo)[b] = static_cast<unsigned char>(i * 31 + static_cast<index_t>(b) * 101);
+    for (std::size_t b = 0; b < sizeof(T); ++b)
+      in.at(i - mine[0].lo)[b] = static_cast<unsigned char>(i * 31 + static_cast<index_t>(b) * 101);
   gapped<T> out(numbers_of_each, step_out);
   e->start(in.where(mine[0].size()), out.where(numbers_of_each)).finish();
   c.synchronise();
@@ -163,10 +171,13 @@ inline std::string every_fold(transport& c) {
         std::vector<T> terms;
         for (int w = 0; w < c.size(); ++w) terms.push_back(term<T>(i, w, with));
         differ += is_half_like<T> && !same_bytes(serial(terms, with), rounded_each_time(terms));
-        if (i >= where[0].lo && i < where[0].hi && !same_bytes(mine[static_cast<std::size_t>(i - where[0].lo)], serial(terms, with)))
-          wrong += fmt::format("{} combine {} element {}; ", name_of(tessera::element_of<T>), static_cast<int>(with), i);
+        if (i >= where[0].lo && i < where[0].hi &&
+            !same_bytes(mine[static_cast<std::size_t>(i - where[0].lo)], serial(terms, with)))
+          wrong +=
+              fmt::format("{} combine {} element {}; ", name_of(tessera::element_of<T>), static_cast<int>(with), i);
       }
-      if (is_half_like<T> && with == combine::sum && c.size() > 2 && differ == 0) wrong += "the data does not show how often sums are rounded; ";
+      if (is_half_like<T> && with == combine::sum && c.size() > 2 && differ == 0)
+        wrong += "the data does not show how often sums are rounded; ";
     }
   });
   return wrong;
@@ -203,15 +214,18 @@ inline std::string with_gaps(transport& c, const phase& p) {
   e->start(in.where(n), out.where(to[0].size())).finish();
   c.synchronise();
   gapped<double> wanted(to[0].size(), 3);
-  for (index_t i = 0; i < to[0].size(); ++i) wanted.set(i, static_cast<double>((to[0].lo + i) * (fold ? c.size() * (c.size() - 1) / 2 : 1)));
+  for (index_t i = 0; i < to[0].size(); ++i)
+    wanted.set(i, static_cast<double>((to[0].lo + i) * (fold ? c.size() * (c.size() - 1) / 2 : 1)));
   return out.memory == wanted.memory ? "" : "with gaps; ";
 }
 
-/// What a library of collectives knows by name, of n numbers: a gather, a scatter of sums and a broadcast of the last worker's.
+/// What a library of collectives knows by name, of n numbers: a gather, a scatter of sums and a broadcast of the last
+/// worker's.
 inline std::string every_collective(transport& c, index_t n) {
   const int size = c.size();
   std::string wrong;
-  for (const step& s : {gathered(size, n), summed(size, n), step{map::move, on_line(size, n, held_on(size - 1)), on_line(size, n, {}), combine::sum}}) {
+  for (const step& s : {gathered(size, n), summed(size, n),
+                        step{map::move, on_line(size, n, held_on(size - 1)), on_line(size, n, {}), combine::sum}}) {
     flight f(c, s, 5);
     f.start();
     f.finish();

@@ -5,7 +5,6 @@
 #include "in_workers.hpp"
 #include "oracle.hpp"
 
-
 #include <fmt/core.h>
 
 #include <atomic>
@@ -16,7 +15,6 @@
 
 namespace tessera::testing {
 
-
 /// The value of a test element: a function of its global index, so a misplaced one says where it came from.
 inline double value_at(const oracle::element& at) {
   double v = 1;
@@ -24,7 +22,8 @@ inline double value_at(const oracle::element& at) {
   return v;
 }
 
-/// A worker's part of doubles; a worker that holds nothing of a tensor without dimensions has a number that means nothing.
+/// A worker's part of doubles; a worker that holds nothing of a tensor without dimensions has a number that means
+/// nothing.
 struct local_box {
   std::vector<oracle::element> where;  ///< the elements in the order of memory
   static_vector<index_t, max_dimensions> extents;
@@ -84,12 +83,13 @@ inline int world_of(const layout& a, const layout& b) {
   return last + 1;
 }
 
-/// A Move puts every element where its layout says, and the Fold of the transposed layouts is its transpose, ⟨M x, z⟩ = ⟨x, Mᵀ z⟩ summed over all
-/// workers, exactly, in whole numbers: what is wrong, on each of them.
+/// A Move puts every element where its layout says, and the Fold of the transposed layouts is its transpose, ⟨M x, z⟩ =
+/// ⟨x, Mᵀ z⟩ summed over all workers, exactly, in whole numbers: what is wrong, on each of them.
 inline std::string move_and_transpose(transport& c, const layout_pair& p, std::uint64_t salt) {
   const step move{map::move, p.from, p.to, combine::sum};
   const step fold{map::fold, cotangent(p.to), cotangent(p.from), combine::sum};
-  local_box x(cutting{p.from}, c.rank()), y(cutting{p.to}, c.rank()), z(cutting{p.to}, c.rank()), w(cutting{p.from}, c.rank());
+  local_box x(cutting{p.from}, c.rank()), y(cutting{p.to}, c.rank()), z(cutting{p.to}, c.rank()),
+      w(cutting{p.from}, c.rank());
   for (std::size_t i = 0; i < x.where.size(); ++i) x.data[i] = value_at(x.where[i]);
   const index_t bytes = carry(c, move, x, y);
   index_t misplaced = 0;
@@ -102,8 +102,10 @@ inline std::string move_and_transpose(transport& c, const layout_pair& p, std::u
 
   std::vector<int> workers;
   for (int r = 0; r < c.size(); ++r) workers.push_back(r);
-  const std::vector<std::uint64_t> mine{static_cast<std::uint64_t>(bytes), static_cast<std::uint64_t>(misplaced), std::bit_cast<std::uint64_t>(apart)};
-  const std::vector<std::uint64_t> all = agreement(c, workers).gather(mine, "judging", {.why = purpose::agreement, .what = "judging"});
+  const std::vector<std::uint64_t> mine{static_cast<std::uint64_t>(bytes), static_cast<std::uint64_t>(misplaced),
+                                        std::bit_cast<std::uint64_t>(apart)};
+  const std::vector<std::uint64_t> all =
+      agreement(c, workers).gather(mine, "judging", {.why = purpose::agreement, .what = "judging"});
   std::uint64_t moved = 0, wrong = 0;
   double off = 0;
   for (std::size_t i = 0; i < all.size(); i += 3) {
@@ -113,7 +115,8 @@ inline std::string move_and_transpose(transport& c, const layout_pair& p, std::u
   }
   const auto planned = static_cast<std::uint64_t>(8 * cost_of(move.plan()).total);
   if (moved == planned && wrong == 0 && off == 0) return "";
-  return fmt::format("salt {}: {} bytes instead of {}, {} elements misplaced, <Mx, z> - <x, M*z> = {}; ", salt, moved, planned, wrong, off);
+  return fmt::format("salt {}: {} bytes instead of {}, {} elements misplaced, <Mx, z> - <x, M*z> = {}; ", salt, moved,
+                     planned, wrong, off);
 }
 
 /// The same of so many rolled pairs, each in a world of its own.
@@ -122,8 +125,11 @@ std::string moves_and_transposes(const carried& over, int rounds, std::uint64_t 
   dice d{seed};
   for (int round = 0; round < trials(rounds); ++round) {
     const layout_pair p = roll_tilings(d, true, 4, 6);
-    const auto all = in_world<Meeting>(world_of(p.from, p.to), [&](const std::shared_ptr<transport>& host) { return move_and_transpose(*over(host), p, d.state); });
-    if (!all.well() || !all.of(0).empty()) return fmt::format("seed {} round {}: {}", seed, round, all.well() ? all.of(0) : all.errors());
+    const auto all = in_world<Meeting>(world_of(p.from, p.to), [&](const std::shared_ptr<transport>& host) {
+      return move_and_transpose(*over(host), p, d.state);
+    });
+    if (!all.well() || !all.of(0).empty())
+      return fmt::format("seed {} round {}: {}", seed, round, all.well() ? all.of(0) : all.errors());
   }
   return "";
 }
@@ -163,11 +169,13 @@ std::string move_after_move(const carried& over, int rounds, std::uint64_t seed)
         b.data[i] = global.emplace(static_cast<std::uint64_t>(value_at(b.where[i])), b.data[i]).first->second;
     index_t bytes = 0;
     std::vector<local_box> half = run<Meeting>(over, {map::move, p.from, between, combine::sum}, world, x, bytes);
-    const std::vector<local_box> both = run<Meeting>(over, {map::move, between, p.to, combine::sum}, world, half, bytes);
+    const std::vector<local_box> both =
+        run<Meeting>(over, {map::move, between, p.to, combine::sum}, world, half, bytes);
     const std::vector<local_box> once = run<Meeting>(over, {map::move, p.from, p.to, combine::sum}, world, x, bytes);
     for (int r = 0; r < world; ++r) {
       const auto& one = once[static_cast<std::size_t>(r)];
-      if (one.holds && one.data != both[static_cast<std::size_t>(r)].data) return fmt::format("seed {} round {}", seed, round);
+      if (one.holds && one.data != both[static_cast<std::size_t>(r)].data)
+        return fmt::format("seed {} round {}", seed, round);
     }
   }
   return "";
@@ -208,13 +216,15 @@ std::string overlapping_halos(const carried& over) {
           }
         }
         index_t bytes = 0;
-        const std::vector<local_box> out = run<Meeting>(over, {map::fold, cotangent(halos), cotangent(tiles), combine::sum}, world, in, bytes);
+        const std::vector<local_box> out =
+            run<Meeting>(over, {map::fold, cotangent(halos), cotangent(tiles), combine::sum}, world, in, bytes);
         std::size_t seen = 0;
         int differ = 0;
         for (const local_box& b : out)
           for (std::size_t i = 0; i < b.where.size(); ++i, ++seen) differ += b.data[i] != sums.at(b.where[i]);
         if (seen != static_cast<std::size_t>(height * width) || differ != 0)
-          wrong += fmt::format("{}x{} workers, {}x{} numbers, a window of {}: {} seen, {} differ; ", rows, columns, height, width, size, seen, differ);
+          wrong += fmt::format("{}x{} workers, {}x{} numbers, a window of {}: {} seen, {} differ; ", rows, columns,
+                               height, width, size, seen, differ);
       }
   return wrong;
 }

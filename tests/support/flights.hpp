@@ -24,10 +24,8 @@ inline layout on_line(int size, index_t n, axis_role role) {
   x.roles.resize(1);
   x.dims.resize(1);
   x.dims[0].extent = n;
-  if (role.kind == role::cut)
-    x.cut_by(0, 0);
-  else
-    x.roles[0] = role;
+  if (role.kind == role::cut) x.cut_by(0, 0);
+  else x.roles[0] = role;
   return x;
 }
 
@@ -41,11 +39,11 @@ inline step summed_on(int size, index_t n, int worker) {
   return {map::fold, on_line(size, n, {role::partial}), on_line(size, n, held_on(worker)), combine::sum};
 }
 inline step sent(int size, index_t n, int from, int to) {
-  return {map::move, on_line(size, n, held_on(from)), on_line(size, n, held_on(to)),
-          combine::sum};
+  return {map::move, on_line(size, n, held_on(from)), on_line(size, n, held_on(to)), combine::sum};
 }
 
-/// One call: what a worker puts in is a function of the element, the worker and the salt; `right` says what arrived wrongly.
+/// One call: what a worker puts in is a function of the element, the worker and the salt; `right` says what arrived
+/// wrongly.
 class flight {
  public:
   flight(transport& carrier, const step& s, int salt, std::shared_ptr<bound_exchange> e)
@@ -55,7 +53,8 @@ class flight {
     out_.resize(static_cast<std::size_t>(e_->output_extents()[0]) + 1);
     fill(salt);
   }
-  flight(transport& carrier, const step& s, int salt) : flight(carrier, s, salt, bind_exchange(carrier, s, element::float64)) {}
+  flight(transport& carrier, const step& s, int salt)
+      : flight(carrier, s, salt, bind_exchange(carrier, s, element::float64)) {}
   /// Another call of the same exchange.
   flight(flight& first, int salt) : flight(first.carrier_, first.step_, salt, first.e_) {}
 
@@ -81,16 +80,19 @@ class flight {
       double wanted = 0;
       if (step_.what == map::fold)
         for (int r = 0; r < carrier_.size(); ++r) wanted += value(i, r);
-      else
-        wanted = value(i, -1);
+      else wanted = value(i, -1);
       const double found = out_[static_cast<std::size_t>(i - mine[0].lo)];
-      if (found != wanted) return fmt::format("worker {} call {} element {}: {} instead of {}; ", carrier_.rank(), salt_, i, found, wanted);
+      if (found != wanted)
+        return fmt::format("worker {} call {} element {}: {} instead of {}; ", carrier_.rank(), salt_, i, found,
+                           wanted);
     }
     return "";
   }
 
  private:
-  double value(index_t i, int worker) const { return salt_ * 1000003.0 + static_cast<double>(i) * 17 + (worker + 1) * 0.25; }
+  double value(index_t i, int worker) const {
+    return salt_ * 1000003.0 + static_cast<double>(i) * 17 + (worker + 1) * 0.25;
+  }
   static region memory(std::vector<double>& data, const static_vector<index_t, max_dimensions>& extents) {
     return region{reinterpret_cast<std::byte*>(data.data()), element::float64, extents, extents}.packed_at(
         reinterpret_cast<std::byte*>(data.data()));
@@ -154,7 +156,8 @@ inline std::string same_exchange_again(transport& c) {
   std::string wrong;
   int salt = 1;
   for (const index_t large : {index_t{0}, index_t{20000}})
-    for (const step& s : {gathered(c.size(), 9 + large), summed(c.size(), 9 + large), sent(c.size(), 9 + large, 0, c.size() - 1)})
+    for (const step& s :
+         {gathered(c.size(), 9 + large), summed(c.size(), 9 + large), sent(c.size(), 9 + large, 0, c.size() - 1)})
       for (const int how : {0, 1, 2, 3}) {
         flight a(c, s, salt);
         flight b(a, salt + 1);
@@ -168,7 +171,8 @@ inline std::string same_exchange_again(transport& c) {
   return wrong;
 }
 
-/// Two sums under way, which even and odd workers end in other orders: whoever waits in one takes what comes for the other.
+/// Two sums under way, which even and odd workers end in other orders: whoever waits in one takes what comes for the
+/// other.
 inline std::string sums_crosswise(transport& c) {
   flight a(c, summed(c.size(), 300'000), 1);
   flight b(c, summed(c.size(), 300'001), 2);
@@ -186,7 +190,8 @@ inline std::string leaves_own(transport& c) {
     const layout whole = on_line(c.size(), n * c.size() + 1, {role::cut}), haloed = whole.halo(0, {3, 1, 1, 1, 1});
     const auto held = [](const layout& x, int rank) { return cutting{x}.box_of(rank)[0]; };
     const auto value = [](index_t i, int worker) { return static_cast<double>(i) * 17 + (worker + 1) * 0.25; };
-    for (const step& s : {step{map::move, whole, haloed, combine::sum}, step{map::fold, cotangent(haloed), cotangent(whole), combine::sum}}) {
+    for (const step& s : {step{map::move, whole, haloed, combine::sum},
+                          step{map::fold, cotangent(haloed), cotangent(whole), combine::sum}}) {
       const interval has = held(s.from, c.rank()), gets = held(s.to, c.rank());
       std::vector<double> in(static_cast<std::size_t>(has.size())), out(static_cast<std::size_t>(gets.size()), kept);
       for (index_t i = has.lo; i < has.hi; ++i) in[static_cast<std::size_t>(i - has.lo)] = value(i, c.rank());
@@ -204,7 +209,8 @@ inline std::string leaves_own(transport& c) {
           if (const interval of = held(s.from, r); i >= of.lo && i < of.hi) wanted += value(i, r);
         if (wanted == value(i, c.rank())) wanted = kept;
         const double found = out[static_cast<std::size_t>(i - gets.lo)];
-        if (found != wanted) wrong += fmt::format("worker {} element {} of {}: {} instead of {}; ", c.rank(), i, n, found, wanted);
+        if (found != wanted)
+          wrong += fmt::format("worker {} element {} of {}: {} instead of {}; ", c.rank(), i, n, found, wanted);
       }
     }
   }
@@ -216,7 +222,8 @@ inline std::string in_turns(transport& c) {
   std::string wrong;
   int salt = 1;
   for (const index_t large : {index_t{0}, index_t{100}, index_t{20000}})
-    for (const step& s : {gathered(c.size(), 9 + large), summed(c.size(), 9 + large), sent(c.size(), 9 + large, 0, c.size() - 1)}) {
+    for (const step& s :
+         {gathered(c.size(), 9 + large), summed(c.size(), 9 + large), sent(c.size(), 9 + large, 0, c.size() - 1)}) {
       flight a(c, s, 0);
       flight b(a, 0);
       for (flight* f : {&a, &a, &a, &b, &a, &b, &b, &a, &a, &a}) {
@@ -229,12 +236,14 @@ inline std::string in_turns(transport& c) {
   return wrong;
 }
 
-/// Five to nine calls of one exchange under way, begun while others end, each worker ending them in an order of its own.
+/// Five to nine calls of one exchange under way, begun while others end, each worker ending them in an order of its
+/// own.
 inline std::string many_of_one(transport& c) {
   std::string wrong;
   int salt = 1;
   for (const index_t large : {index_t{0}, index_t{20000}})
-    for (const step& s : {gathered(c.size(), 9 + large), summed(c.size(), 9 + large), summed_on(c.size(), 9 + large, 0), sent(c.size(), 9 + large, 0, c.size() - 1)})
+    for (const step& s : {gathered(c.size(), 9 + large), summed(c.size(), 9 + large), summed_on(c.size(), 9 + large, 0),
+                          sent(c.size(), 9 + large, 0, c.size() - 1)})
       for (std::size_t most = 5; most <= 9; ++most) {
         dice d{static_cast<std::uint64_t>(salt * 31 + c.rank())};
         flight first(c, s, salt);
@@ -272,7 +281,8 @@ inline std::string more_than_room(transport& c) {
   std::vector<std::shared_ptr<bound_exchange>> alone;
   std::vector<std::shared_ptr<bound_exchange>> all;
   const auto bound = [&](index_t n) { return bind_exchange(c, gathered(c.size(), n), element::float64); };
-  for (int i = 0; i < 20; ++i) alone.push_back(bind_exchange(c, sent(c.size(), 5, c.rank(), c.rank()), element::float64));
+  for (int i = 0; i < 20; ++i)
+    alone.push_back(bind_exchange(c, sent(c.size(), 5, c.rank(), c.rank()), element::float64));
   for (std::uint64_t i = 0; i < c.most_exchanges(); ++i) all.push_back(bound(9));
   alone.clear();
   for (int round = 0; round < 2; ++round) {
@@ -293,7 +303,8 @@ inline std::string more_than_room(transport& c) {
 inline std::string no_room_together(transport& c) {
   std::vector<std::shared_ptr<bound_exchange>> all;
   const auto pair = [&](int one, int other) {
-    if (c.rank() == one || c.rank() == other) all.push_back(bind_exchange(c, sent(c.size(), 5, one, other), element::float64));
+    if (c.rank() == one || c.rank() == other)
+      all.push_back(bind_exchange(c, sent(c.size(), 5, one, other), element::float64));
   };
   for (std::uint64_t i = 0; i < c.most_exchanges() / 2; ++i) pair(0, 1);
   for (std::uint64_t i = 0; i < c.most_exchanges() - c.most_exchanges() / 2; ++i) pair(1, 2);
@@ -312,19 +323,21 @@ inline std::string another_agreement(transport& c, std::uint64_t places) {
   const agreement among(c, workers);
   std::string what = "reason 0";
   if (c.rank() == 1)
-    for (int i = 1; among.key_of(1, what.c_str()) % places != among.key_of(1, "reason 0") % places || i == 1; ++i) what = fmt::format("reason {}", i);
+    for (int i = 1; among.key_of(1, what.c_str()) % places != among.key_of(1, "reason 0") % places || i == 1; ++i)
+      what = fmt::format("reason {}", i);
   try {
     among.gather(std::vector<std::uint64_t>{1}, what.c_str(), {.why = purpose::agreement, .what = what.c_str()});
   } catch (const error& e) {
     const std::string says = e.what();
-    const bool both = says.find("worker 0: reason 0") != std::string::npos && says.find("worker 1: reason ") != std::string::npos;
+    const bool both =
+        says.find("worker 0: reason 0") != std::string::npos && says.find("worker 1: reason ") != std::string::npos;
     return both && std::string_view(e.code()) == "tessera.agree.fingerprint" ? "" : says;
   }
   return "numbers for another reason are taken; ";
 }
 
-/// A call of an exchange that stays beside calls of `many` that come and go, so that over MPI some would have its tag if tags were
-/// fewer; begun in another order on each worker. Workers have exchanges that others do not have.
+/// A call of an exchange that stays beside calls of `many` that come and go, so that over MPI some would have its tag
+/// if tags were fewer; begun in another order on each worker. Workers have exchanges that others do not have.
 inline std::string beside_many(transport& c, int many) {
   std::string wrong;
   const auto kept = bind_exchange(c, sent(c.size(), 5, 0, c.size() - 1), element::float64);
@@ -339,7 +352,8 @@ inline std::string beside_many(transport& c, int many) {
   return wrong;
 }
 
-/// Five exchanges where three are kept, each worker using them in an order of its own; how many were forgotten is the same everywhere.
+/// Five exchanges where three are kept, each worker using them in an order of its own; how many were forgotten is the
+/// same everywhere.
 inline std::string forgotten_together(transport& c) {
   std::string wrong;
   exchanges known(c, 3);
@@ -367,8 +381,8 @@ inline std::string forgotten_together(transport& c) {
 
 /// What must hold of calls that are under way together on every transport, whatever it has room for.
 inline std::string under_way_together(transport& c) {
-  return every_order(c) + every_beginning(c) + same_exchange_again(c) + sums_crosswise(c) + leaves_own(c) + in_turns(c) + many_of_one(c) +
-         forgotten_together(c);
+  return every_order(c) + every_beginning(c) + same_exchange_again(c) + sums_crosswise(c) + leaves_own(c) +
+         in_turns(c) + many_of_one(c) + forgotten_together(c);
 }
 
 }  // namespace tessera::testing

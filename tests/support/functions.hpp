@@ -1,5 +1,6 @@
 #pragma once
-// What tests of functions share: the lists of the library's functions as calls, LibTorch's functions by name, and a comparison of the two.
+// What tests of functions share: the lists of the library's functions as calls, LibTorch's functions by name, and a
+// comparison of the two.
 
 #include "tests/support/tensors.hpp"
 
@@ -24,8 +25,9 @@ layout lying(const std::vector<index_t>& extents) {
 
 /// Boxes even, uneven and empty, on one axis and on two.
 inline std::vector<layout> ways() {
-  return {lying<blocks<ox>, blocks<oy>>({7, 5}), lying<blocks<ox>, blocks<oy>>({1, 2}), lying<whole, blocks<oy, ox>>({3, 4}),
-          lying<whole, whole, invariant<ox, oy>>({2, 3}), lying<whole, blocks<oy>, on<ox, 1>>({2, 4})};
+  return {lying<blocks<ox>, blocks<oy>>({7, 5}), lying<blocks<ox>, blocks<oy>>({1, 2}),
+          lying<whole, blocks<oy, ox>>({3, 4}), lying<whole, whole, invariant<ox, oy>>({2, 3}),
+          lying<whole, blocks<oy>, on<ox, 1>>({2, 4})};
 }
 
 inline at::Tensor numbers_for(const layout& x, at::ScalarType e, std::uint64_t salt) {
@@ -37,11 +39,13 @@ inline at::Tensor numbers_for(const layout& x, at::ScalarType e, std::uint64_t s
 inline at::Tensor serial(const std::string& name, const std::vector<at::Tensor>& x) {
   if (name == "gelu_tanh") return at::gelu(x[0], "tanh");
   if (name == "threshold") return at::threshold(x[0], 0, 0);
-  if (name == "hardsigmoid") return at::hardtanh(x[0] + 3, 0, 6) / 6;  // the first derivative of its own has a sixth in float, and no derivative
+  // the first derivative of its own has a sixth in float, and no derivative
+  if (name == "hardsigmoid") return at::hardtanh(x[0] + 3, 0, 6) / 6;
   if (name == "softsign") return x[0] / (x[0].abs() + 1);
   std::optional<c10::OperatorHandle> found;
   for (const char* overload : {"", "Tensor", "Tensor_Tensor"})
-    if (!found || found->schema().arguments().size() < x.size()) found = c10::Dispatcher::singleton().findSchema({"aten::" + name, overload});
+    if (!found || found->schema().arguments().size() < x.size())
+      found = c10::Dispatcher::singleton().findSchema({"aten::" + name, overload});
   if (!found) throw std::runtime_error("LibTorch has no " + name);
   std::vector<c10::IValue> stack(x.begin(), x.end());
   const auto& arguments = found->schema().arguments();
@@ -63,11 +67,11 @@ struct case_of_one {
   functions::saved saves;
   tensor<dyn> (*call)(const tensor<dyn>&);
 };
-inline const std::vector<case_of_one> all_of_one{
-#define TESSERA_CASE(function, kind, elements, result, saves, computed) \
-  {#function, functions::takes::elements, functions::gives::result, functions::saved::saves,     \
+inline const std::vector<case_of_one> all_of_one {
+#define TESSERA_CASE(function, kind, elements, result, saves, computed)                      \
+  {#function, functions::takes::elements, functions::gives::result, functions::saved::saves, \
    [](const tensor<dyn>& x) { return tessera::function(x); }},
-    TESSERA_FUNCTIONS_OF_ONE(TESSERA_CASE)
+  TESSERA_FUNCTIONS_OF_ONE(TESSERA_CASE)
 #undef TESSERA_CASE
 };
 
@@ -78,26 +82,28 @@ struct case_of_two {
   functions::saved saves;
   tensor<dyn> (*call)(const tensor<dyn>&, const tensor<dyn>&);
 };
-inline const std::vector<case_of_two> all_of_two{
-#define TESSERA_CASE(function, kind, elements, result, saves, computed) \
-  {#function, functions::takes::elements, functions::gives::result, functions::saved::saves,     \
+inline const std::vector<case_of_two> all_of_two {
+#define TESSERA_CASE(function, kind, elements, result, saves, computed)                      \
+  {#function, functions::takes::elements, functions::gives::result, functions::saved::saves, \
    [](const tensor<dyn>& x, const tensor<dyn>& y) { return tessera::function(x, y); }},
-    TESSERA_FUNCTIONS_OF_TWO(TESSERA_CASE)
+  TESSERA_FUNCTIONS_OF_TWO(TESSERA_CASE)
 #undef TESSERA_CASE
 };
 
-inline const std::vector<case_of_one> all_of_a_number{
-#define TESSERA_CASE(function, called, kind, elements, result, saves, computed) \
-  {#function, functions::takes::elements, functions::gives::result, functions::saved::saves,             \
+inline const std::vector<case_of_one> all_of_a_number {
+#define TESSERA_CASE(function, called, kind, elements, result, saves, computed)              \
+  {#function, functions::takes::elements, functions::gives::result, functions::saved::saves, \
    [](const tensor<dyn>& x) { return functions::call(functions::function<functions::number_kind::real>(0.5), x); }},
-    TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_CASE)
+  TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_CASE)
 #undef TESSERA_CASE
 };
 
-inline const std::vector<case_of_one> all_activations{
-#define TESSERA_CASE(function, saves, ...) \
-  {#function, functions::takes::reals, functions::gives::same, functions::saved::saves, [](const tensor<dyn>& x) { return tessera::function(x); }},
-    TESSERA_ACTIVATIONS_OF_A_NUMBER(TESSERA_CASE) TESSERA_ACTIVATIONS_OF_TWO_NUMBERS(TESSERA_CASE)
+inline const std::vector<case_of_one> all_activations {
+#define TESSERA_CASE(function, saves, ...)                                              \
+  {#function, functions::takes::reals, functions::gives::same, functions::saved::saves, \
+   [](const tensor<dyn>& x) { return tessera::function(x); }},
+  TESSERA_ACTIVATIONS_OF_A_NUMBER(TESSERA_CASE)
+  TESSERA_ACTIVATIONS_OF_TWO_NUMBERS(TESSERA_CASE)
 #undef TESSERA_CASE
 };
 
@@ -110,7 +116,8 @@ inline std::vector<tensor<dyn>> gradients(const tensor<dyn>& of, const std::vect
   const auto found = torch::autograd::grad({of.local()}, leaves, {tessera::detail::seed_of(of)}, true, twice, true);
   std::vector<tensor<dyn>> all;
   for (std::size_t i = 0; i < x.size(); ++i)
-    all.push_back(tessera::detail::tensor_of(x[i].team(), cotangent(x[i].layout()), found[i].defined() ? found[i] : at::zeros_like(leaves[i])));
+    all.push_back(tessera::detail::tensor_of(x[i].team(), cotangent(x[i].layout()),
+                                             found[i].defined() ? found[i] : at::zeros_like(leaves[i])));
   return all;
 }
 
@@ -122,10 +129,11 @@ inline tensor<dyn> settled(const tensor<dyn>& y) {
   return to(whole, y);
 }
 
-/// Holds f(x…) against whole tensors, on this worker: the values, and gradients of the first and second order of tensors in double.
+/// Holds f(x…) against whole tensors, on this worker: the values, and gradients of the first and second order of
+/// tensors in double.
 template <class Call, class Serial>
-std::string differs(const team<world>& t, const std::string& name, const Call& call, const Serial& of_whole, const std::vector<layout>& lie,
-                    const std::vector<at::Tensor>& whole_x, int orders = 2) {
+std::string differs(const team<world>& t, const std::string& name, const Call& call, const Serial& of_whole,
+                    const std::vector<layout>& lie, const std::vector<at::Tensor>& whole_x, int orders = 2) {
   std::vector<tensor<dyn>> x;
   std::vector<at::Tensor> own;
   const bool floats = whole_x[0].scalar_type() == at::kDouble && orders > 0;
@@ -158,7 +166,8 @@ std::string differs(const team<world>& t, const std::string& name, const Call& c
   for (std::size_t i = 0; i < x.size(); ++i) {
     at::Tensor all = at::zeros_like(whole_x[i]);
     for (const tensor<dyn>& one : bends) all = all + global(gradients(one, x, false)[i]);
-    if (second_wanted[i].defined() && !alike(all, second_wanted[i])) return where + fmt::format("second gradient {}", i);
+    if (second_wanted[i].defined() && !alike(all, second_wanted[i]))
+      return where + fmt::format("second gradient {}", i);
   }
   return "";
 }

@@ -7,9 +7,11 @@
 
 namespace tessera::testing {
 
-/// So many trials of what is rolled. Sanitizers, under which they take ten times as long, see the order of what threads do, or what memory they
-/// touch, and no numbers, so in this order a sixth and a third of them are enough.
-constexpr int trials(int n) { return tessera::detail::watches_threads ? (n + 5) / 6 : tessera::detail::watches_addresses ? (n + 2) / 3 : n; }
+/// So many trials of what is rolled. Sanitizers, under which they take ten times as long, see the order of what threads
+/// do, or what memory they touch, and no numbers, so in this order a sixth and a third of them are enough.
+constexpr int trials(int n) {
+  return tessera::detail::watches_threads ? (n + 5) / 6 : tessera::detail::watches_addresses ? (n + 2) / 3 : n;
+}
 
 /// A small counter-based random number generator that also runs while compiling (splitmix64).
 struct rolls {
@@ -22,9 +24,7 @@ struct rolls {
     return z ^ (z >> 31);
   }
   /// A number from lo to hi, both included.
-  constexpr int roll(int lo, int hi) {
-    return lo + static_cast<int>(next() % static_cast<std::uint64_t>(hi - lo + 1));
-  }
+  constexpr int roll(int lo, int hi) { return lo + static_cast<int>(next() % static_cast<std::uint64_t>(hi - lo + 1)); }
   constexpr bool once_in(int n) { return roll(1, n) == 1; }
 };
 
@@ -144,7 +144,8 @@ constexpr layout roll_layout(dice& d, const mesh_value& mesh, const static_vecto
     dimension& dim = x.dims[k];
     index_t cut = dim.extent;
     if (allow.haloed && d.once_in(3)) {
-      const boundary edges[]{boundary::zero, boundary::zero, boundary::reflect, boundary::replicate, boundary::periodic};
+      const boundary edges[]{boundary::zero, boundary::zero, boundary::reflect, boundary::replicate,
+                             boundary::periodic};
       sliding s{d.roll(1, 4), d.roll(1, 3), d.roll(0, 3), d.roll(0, 3), d.roll(1, 2), edges[d.roll(0, 4)]};
       if (s.check(k, dim.extent).ok()) {
         dim.kind = cover::haloed;
@@ -187,7 +188,8 @@ constexpr layout with_ones(dice& d, const layout& x) {
       for (auto& r : y.roles)
         if (r.kind == role::cut && r.dimension == dim && r.level >= level) ++r.level;
       const int next = y.cutter(dim, level + 1);  // between two that cut together it cuts with them
-      y.roles[a] = {role::cut, static_cast<signed char>(dim), static_cast<signed char>(level), next >= 0 && y.roles[next].joined};
+      y.roles[a] = {role::cut, static_cast<signed char>(dim), static_cast<signed char>(level),
+                    next >= 0 && y.roles[next].joined};
     }
   }
   return y;

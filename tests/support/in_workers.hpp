@@ -18,7 +18,9 @@ struct outcome {
   std::vector<std::string> texts;
 
   explicit outcome(int size)
-      : results(static_cast<std::size_t>(size)), codes(static_cast<std::size_t>(size)), texts(static_cast<std::size_t>(size)) {}
+      : results(static_cast<std::size_t>(size)),
+        codes(static_cast<std::size_t>(size)),
+        texts(static_cast<std::size_t>(size)) {}
 
   bool well() const {
     for (const auto& r : results)
@@ -63,21 +65,23 @@ inline void in_new_threads(int size, const std::function<void(int)>& f) {
 /// Workers that share memory.
 class by_memory {
  public:
-  static constexpr bool ends_alone = true;  ///< a worker whose program ended waits for no other one
+  static constexpr bool ends_alone = true;                    ///< a worker whose program ended waits for no other one
   static constexpr std::chrono::milliseconds too_late{2500};  ///< where the limit is a second
 
   explicit by_memory(int size, std::optional<bool> crowded = {}) : meeting_(std::make_shared<hub>(size)) {
     meeting_->crowded = crowded.value_or(meeting_->crowded);
   }
-  std::shared_ptr<in_process> worker(int rank, std::chrono::seconds) { return std::make_shared<in_process>(meeting_, rank); }
+  std::shared_ptr<in_process> worker(int rank, std::chrono::seconds) {
+    return std::make_shared<in_process>(meeting_, rank);
+  }
   void abandon(in_process& worker, const error& why) { meeting_->abandon(worker.rank(), why); }
 
  private:
   std::shared_ptr<hub> meeting_;
 };
 
-/// Runs f(transport) in `size` threads of this process; whatever mesh it makes of them is known at run time. `crowded` says whether
-/// workers wait as where they are more than cores.
+/// Runs f(transport) in `size` threads of this process; whatever mesh it makes of them is known at run time. `crowded`
+/// says whether workers wait as where they are more than cores.
 template <class Meeting = by_memory, class F>
 auto in_world(int size, F&& f, std::chrono::seconds limit = std::chrono::seconds{60}, std::optional<bool> crowded = {},
               thread_runner* run = in_new_threads) {

@@ -12,13 +12,15 @@ namespace tessera::testing {
 /// A layer on a layout: its plan, its forward and what LibTorch does in one process.
 struct layer_case {
   layer_plan plan;
-  std::function<at::Tensor(const team_handle&, const layer_plan&, const at::Tensor&, const std::vector<nn::parameter>&)> forward;
+  std::function<at::Tensor(const team_handle&, const layer_plan&, const at::Tensor&, const std::vector<nn::parameter>&)>
+      forward;
   std::function<at::Tensor(const at::Tensor&, const std::vector<at::Tensor>&)> serial;
 };
 
 /// A layer of the library on one box.
 template <class L>
-at::Tensor forward_of(const team_handle& team, const layer_plan& p, const at::Tensor& in, const std::vector<nn::parameter>& w) {
+at::Tensor forward_of(const team_handle& team, const layer_plan& p, const at::Tensor& in,
+                      const std::vector<nn::parameter>& w) {
   const nn::bound_layer bound(team, p);
   const std::vector<at::Tensor> operands{in};
   const nn::layer_state state{w, {}};
@@ -85,7 +87,8 @@ inline std::string differs(const layer_case& layer, std::uint64_t salt) {
     const auto values = detail::values_of(p, salt + 10);
     std::vector<at::Tensor> leaves;
     for (int i = 0; i < p.parameters(); ++i) {
-      parameters.emplace_back(team, fmt::format("0.{}", p.parameter(i).name), p.parameter(i), element::float64, tessera::seed{1});
+      parameters.emplace_back(team, fmt::format("0.{}", p.parameter(i).name), p.parameter(i), element::float64,
+                              tessera::seed{1});
       parameters.back().assign(values[static_cast<std::size_t>(i)]);
       leaves.push_back(parameters.back().stored().local());
     }
@@ -101,14 +104,20 @@ inline std::string differs(const layer_case& layer, std::uint64_t salt) {
     return s;
   });
   if (!run.well()) return run.errors().substr(0, 400);
-  const auto judge = [](const char* what, double d) { return d < 1e-12 ? std::string{} : fmt::format("{} off by {}", what, d); };
+  const auto judge = [](const char* what, double d) {
+    return d < 1e-12 ? std::string{} : fmt::format("{} off by {}", what, d);
+  };
   std::string why = judge("output", distance(p.output(), detail::each(run, [](const auto& s) { return s.y; }), y));
-  why += judge("input gradient", distance(cotangent(p.given()), detail::each(run, [](const auto& s) { return s.x_gradient; }), x.grad()));
+  why += judge("input gradient",
+               distance(cotangent(p.given()), detail::each(run, [](const auto& s) { return s.x_gradient; }), x.grad()));
   for (int i = 0; i < p.parameters(); ++i) {
     const auto k = static_cast<std::size_t>(i);
     const layout& stored = p.stored(i);
-    why += judge("parameter gradient", distance(cotangent(stored), detail::each(run, [&](const auto& s) { return s.gradients[k]; }), gradients[k]));
-    why += judge("stepped parameter", distance(stored, detail::each(run, [&](const auto& s) { return s.stepped[k]; }), w[k]));
+    why += judge(
+        "parameter gradient",
+        distance(cotangent(stored), detail::each(run, [&](const auto& s) { return s.gradients[k]; }), gradients[k]));
+    why += judge("stepped parameter",
+                 distance(stored, detail::each(run, [&](const auto& s) { return s.stepped[k]; }), w[k]));
   }
   return why;
 }
@@ -133,8 +142,9 @@ struct layer_trials {
         ++accepted;
         const std::string why = differs(layer, d.next());
         if (why.empty() || ++failures > 3) continue;
-        said += fmt::format("seed {} grid {}x{} round {}: {}\n  {}\n  used {}\n  raw {}\n  gives {}\n", seed, grid[0], grid[1], round, why,
-                            shown(layer.plan.given()), shown(layer.plan.used()), shown(layer.plan.raw()), shown(layer.plan.output()));
+        said += fmt::format("seed {} grid {}x{} round {}: {}\n  {}\n  used {}\n  raw {}\n  gives {}\n", seed, grid[0],
+                            grid[1], round, why, shown(layer.plan.given()), shown(layer.plan.used()),
+                            shown(layer.plan.raw()), shown(layer.plan.output()));
       }
   }
 };

@@ -44,7 +44,8 @@ int main(int argc, char** argv) {
   this_rank = world.rank();
   for (const int signal : {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTERM}) ::signal(signal, show_and_end);
   ::signal(SIGALRM, too_late);
-  if (const char* seconds = std::getenv("TESSERA_TEST_SECONDS")) ::alarm(static_cast<unsigned>(std::strtoul(seconds, nullptr, 10)));
+  if (const char* seconds = std::getenv("TESSERA_TEST_SECONDS"))
+    ::alarm(static_cast<unsigned>(std::strtoul(seconds, nullptr, 10)));
 
   const std::vector<std::ostream*> streams{&std::cout, &std::cerr, &std::clog};
   std::vector<std::streambuf*> terminal;

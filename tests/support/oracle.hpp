@@ -31,7 +31,8 @@ inline std::vector<index_t> dealt(const layout& x, int dim, const coordinates& c
   const index_t n = d.kind == cover::tiled ? d.extent : d.outputs;
   std::vector<index_t> units;
   for (index_t u = 0; u * d.grain() < n; ++u) units.push_back(u);
-  // Which part: the number of the coordinates, turned. Each cut reads its digit of it; joined axes read one digit together.
+  // Which part: the number of the coordinates, turned. Each cut reads its digit of it; joined axes read one digit
+  // together.
   int all = 1;
   int part = 0;
   std::vector<int> cuts;
@@ -66,8 +67,8 @@ inline index_t read(index_t i, index_t n, boundary edge) {
   return i < 0 || i >= n ? -1 : i;
 }
 
-/// The indices of one dimension that coordinates hold, in the order of memory: everything that the hull of their windows reads,
-/// in the order in which it is read; a whole turn of a ring lies in order.
+/// The indices of one dimension that coordinates hold, in the order of memory: everything that the hull of their
+/// windows reads, in the order in which it is read; a whole turn of a ring lies in order.
 inline std::vector<index_t> held(const layout& x, int dim, const coordinates& c) {
   const dimension& d = x.dims[dim];
   const std::vector<index_t> mine = dealt(x, dim, c);
@@ -83,7 +84,8 @@ inline std::vector<index_t> held(const layout& x, int dim, const coordinates& c)
     if (from < d.needs.unreached_before || from >= d.extent - d.needs.unreached_after) continue;
     if (std::find(hull.begin(), hull.end(), from) == hull.end()) hull.push_back(from);
   }
-  if (d.needs.edge != boundary::periodic || static_cast<index_t>(hull.size()) == d.extent) std::sort(hull.begin(), hull.end());
+  if (d.needs.edge != boundary::periodic || static_cast<index_t>(hull.size()) == d.extent)
+    std::sort(hull.begin(), hull.end());
   return hull;
 }
 

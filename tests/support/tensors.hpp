@@ -116,7 +116,8 @@ struct shards {
   at::Tensor global;
 };
 
-/// Makes boxes that mean something, of f(element, term): copies are equal, terms arbitrary; the global tensor is their sum.
+/// Makes boxes that mean something, of f(element, term): copies are equal, terms arbitrary; the global tensor is their
+/// sum.
 template <class Numbers>
 shards deal(const layout& x, int world, const Numbers& f) {
   shards s{x, {}, at::zeros(extents_of(x), at::kDouble)};
@@ -158,7 +159,8 @@ inline shards deal(const layout& x, int world, const at::Tensor& global, std::ui
   return s;
 }
 
-/// How far boxes are from meaning a global tensor: copies must be it, terms must sum to it; 1e300 for a wrong shape or no number.
+/// How far boxes are from meaning a global tensor: copies must be it, terms must sum to it; 1e300 for a wrong shape or
+/// no number.
 inline double distance(const layout& x, const std::vector<at::Tensor>& local, const at::Tensor& wanted) {
   std::map<std::vector<int>, std::map<oracle::element, double>> sums;
   double worst = 0;
@@ -179,13 +181,15 @@ inline double distance(const layout& x, const std::vector<at::Tensor>& local, co
   for (const auto& [group, elements] : sums)
     for (const auto& [e, v] : elements) {
       const double w = element_of(g, e);
-      if (v != w) worst = std::isfinite(v) && std::isfinite(w) ? std::max(worst, std::abs(v - w) / (1 + std::abs(w))) : 1e300;
+      if (v != w)
+        worst = std::isfinite(v) && std::isfinite(w) ? std::max(worst, std::abs(v - w) / (1 + std::abs(w))) : 1e300;
     }
   return worst;
 }
 
 /// ⟨x, y⟩ over all workers, an invariant axis counted once, relative to Σ |x y| where a scale is asked for.
-inline double paired(const layout& x, const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b, bool scale = false) {
+inline double paired(const layout& x, const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b,
+                     bool scale = false) {
   double sum = 0;
   for (int r = 0; r < static_cast<int>(a.size()); ++r) {
     coordinates c;
@@ -225,7 +229,8 @@ inline std::string shown(const layout& x) {
   std::string s = fmt::format("from rank {}:", x.mesh.first);
   for (int a = 0; a < x.roles.count; ++a) {
     const axis_role& r = x.roles[a];
-    s += fmt::format(" {}={}*{}:{}", std::string_view(x.mesh.axes[a].name.data, static_cast<std::size_t>(x.mesh.axes[a].name.size)),
+    s += fmt::format(" {}={}*{}:{}",
+                     std::string_view(x.mesh.axes[a].name.data, static_cast<std::size_t>(x.mesh.axes[a].name.size)),
                      x.mesh.axes[a].extent, x.mesh.axes[a].stride, "RPIOV"[static_cast<int>(r.kind)]);
     if (r.kind == role::cut) s += fmt::format("{}.{}", static_cast<int>(r.dimension), static_cast<int>(r.level));
     if (r.kind == role::on) s += fmt::format("{}", r.coordinate);
@@ -233,8 +238,8 @@ inline std::string shown(const layout& x) {
   for (const auto& d : x.dims) {
     s += fmt::format(" [{} g{}", d.extent, d.grain());
     if (d.kind != cover::tiled)
-      s += fmt::format(" {} outputs {} window {} {} {}", d.kind == cover::haloed ? "haloed" : "pending", d.outputs, d.needs.a,
-                       d.needs.b, d.needs.b2);
+      s += fmt::format(" {} outputs {} window {} {} {}", d.kind == cover::haloed ? "haloed" : "pending", d.outputs,
+                       d.needs.a, d.needs.b, d.needs.b2);
     s += "]";
   }
   return s;

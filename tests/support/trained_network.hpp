@@ -1,9 +1,9 @@
 #pragma once
 // A network that is trained, saved, loaded and assigned on four workers, wherever their tensors lie.
 
+#include <torch/optim/adam.h>
 #include <tessera/nn/weights_file.hpp>
 #include <tessera/tensor/take.hpp>
-#include <torch/optim/adam.h>
 
 #include <filesystem>
 #include <stdexcept>
@@ -15,12 +15,14 @@ struct lane : axis<2> {};
 using ship = mesh<deck, lane>;
 
 struct sample : dyn {};
-using images = tensor<partition<ship, blocks<deck>, whole, whole, blocks<lane>>, shape<sample, dim<2>, dim<7>, dim<6>>, double>;
+using images =
+    tensor<partition<ship, blocks<deck>, whole, whole, blocks<lane>>, shape<sample, dim<2>, dim<7>, dim<6>>, double>;
 using in_channels = partition<ship, blocks<deck>, blocks<lane>, whole, whole>;
 using classes = tensor<partition<ship, blocks<deck>, invariant<lane>>, shape<sample>, std::int64_t>;
 using image_net =
-    nn::sequential<images, nn::conv<4, kernel<3, 3>, padding<1, 1>, no_bias>, nn::batch_norm<>, nn::relu, nn::max_pool<kernel<3, 3>, stride<2, 2>>,
-                   nn::repartition<in_channels>, nn::group_norm<2>, nn::dropout<>, nn::flatten, nn::linear<6>, nn::layer_norm<>, nn::relu, nn::linear<4>>;
+    nn::sequential<images, nn::conv<4, kernel<3, 3>, padding<1, 1>, no_bias>, nn::batch_norm<>, nn::relu,
+                   nn::max_pool<kernel<3, 3>, stride<2, 2>>, nn::repartition<in_channels>, nn::group_norm<2>,
+                   nn::dropout<>, nn::flatten, nn::linear<6>, nn::layer_norm<>, nn::relu, nn::linear<4>>;
 
 inline at::Tensor some_images() { return at::sin(at::arange(5 * 2 * 7 * 6, at::kDouble)).reshape({5, 2, 7, 6}); }
 inline at::Tensor their_classes() { return at::arange(5, at::kLong).remainder(4); }

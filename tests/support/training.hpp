@@ -32,7 +32,8 @@ double difference(const std::shared_ptr<transport>& carrier) {
   const at::Tensor labels = at::arange(11, at::kLong).mul(3).remainder(5);
   nn::state_dict serial = nn::state_of(net);
   std::vector<at::Tensor> w;
-  for (const char* key : {"0.weight", "0.bias", "2.weight", "2.bias"}) w.push_back(serial.at(key).cpu().requires_grad_(true));
+  for (const char* key : {"0.weight", "0.bias", "2.weight", "2.bias"})
+    w.push_back(serial.at(key).cpu().requires_grad_(true));
 
   const torch::optim::SGDOptions options = torch::optim::SGDOptions(0.2).momentum(0.9);
   torch::optim::SGD ours(net.parameters(), options);
@@ -40,8 +41,10 @@ double difference(const std::shared_ptr<transport>& carrier) {
   const auto x = take<typename K::input>(workers, images.to(device));
   const auto y = take<typename K::labels>(workers, labels.to(device));
   double worst = 0;
-  for (const initial_value& v : {init::normal(), init::truncated_normal(), init::orthogonal(), init::sparse(0.5), init::xavier_uniform()}) {
-    const auto everywhere = initial<tensor<partition<typename K::grid, whole, whole>, shape_of<11, 7>, double>>(workers, v, seed{1}, "w");
+  for (const initial_value& v :
+       {init::normal(), init::truncated_normal(), init::orthogonal(), init::sparse(0.5), init::xavier_uniform()}) {
+    const auto everywhere =
+        initial<tensor<partition<typename K::grid, whole, whole>, shape_of<11, 7>, double>>(workers, v, seed{1}, "w");
     const auto parts = initial<typename K::input>(workers, v, seed{1}, "w", bind<trained_batch>(11));
     if (!same_bits(global(parts).cpu(), everywhere.local().cpu())) return 1;  // initial values are the same bits
   }
@@ -49,7 +52,8 @@ double difference(const std::shared_ptr<transport>& carrier) {
     ours.zero_grad();
     theirs.zero_grad();
     const auto loss = nn::cross_entropy(net(x), y);
-    const at::Tensor expected = at::cross_entropy_loss(at::linear(at::relu(at::linear(images, w[0], w[1])), w[2], w[3]), labels);
+    const at::Tensor expected =
+        at::cross_entropy_loss(at::linear(at::relu(at::linear(images, w[0], w[1])), w[2], w[3]), labels);
     loss.backward();
     expected.backward();
     worst = std::max(worst, std::abs(value(loss) - expected.item<double>()));
@@ -61,7 +65,8 @@ double difference(const std::shared_ptr<transport>& carrier) {
   const nn::state_dict final_weights = nn::state_of(net);
   int i = 0;
   for (const char* key : {"0.weight", "0.bias", "2.weight", "2.bias"})
-    worst = std::max(worst, (final_weights.at(key).cpu() - w[static_cast<std::size_t>(i++)]).abs().max().item<double>());
+    worst =
+        std::max(worst, (final_weights.at(key).cpu() - w[static_cast<std::size_t>(i++)]).abs().max().item<double>());
   return worst;
 }
 

@@ -14,12 +14,13 @@ using learned_boxes = tensor<partition<grid, lengths<up>, lengths<across>>, shap
 using balanced = partition<grid, blocks<across>, whole>;
 
 /// The box of a worker, cut at these places out of one global tensor.
-at::Tensor box_at(const at::Tensor& global, const std::vector<index_t>& by_row, const std::vector<index_t>& by_column, int r) {
+at::Tensor box_at(const at::Tensor& global, const std::vector<index_t>& by_row, const std::vector<index_t>& by_column,
+                  int r) {
   const auto i = static_cast<std::size_t>(r / 3);
   const auto j = static_cast<std::size_t>(r % 3);
-  return global.narrow(0, by_row[i], by_row[i + 1] - by_row[i]).narrow(1, by_column[j], by_column[j + 1] - by_column[j]);
+  return global.narrow(0, by_row[i], by_row[i + 1] - by_row[i])
+      .narrow(1, by_column[j], by_column[j + 1] - by_column[j]);
 }
-
 
 }  // namespace
 
@@ -68,7 +69,8 @@ TEST_CASE("an adopted layout outlives the lists it was learned from") {
       std::vector<index_t> bounds{0, 1, 4, 6};
       layout x = value_of<tensor<partition<grid, whole, blocks<across>>, shape_of<2, 6>, double>>.layout;
       x.dims[1].bounds = bounds.data();
-      const index_t n = bounds[static_cast<std::size_t>(t.rank() % 3 + 1)] - bounds[static_cast<std::size_t>(t.rank() % 3)];
+      const index_t n =
+          bounds[static_cast<std::size_t>(t.rank() % 3 + 1)] - bounds[static_cast<std::size_t>(t.rank() % 3)];
       at::Tensor leaf = at::ones({2, n}, at::kDouble).set_requires_grad(true);
       layout even = x;
       even.dims[1].bounds = nullptr;
@@ -90,7 +92,8 @@ TEST_CASE("boxes that are no product, or not what the partition says, are refuse
   const auto sized = [](index_t n, index_t m) { return at::zeros({n, m}, at::kDouble); };
   const std::vector<fault> faults{
       {"tessera.adopt.product", [&](const team<grid>& t) { return sized(t.rank() == 4 ? 3 : 2, 2); }},
-      {"tessera.agree.fingerprint", [&](const team<grid>& t) { return t.rank() == 4 ? at::zeros({2}, at::kDouble) : sized(2, 2); }},
+      {"tessera.agree.fingerprint",
+       [&](const team<grid>& t) { return t.rank() == 4 ? at::zeros({2}, at::kDouble) : sized(2, 2); }},
   };
   for (const fault& f : faults) {
     const auto run = in_team<grid>([&](team<grid>& t) {
@@ -130,7 +133,8 @@ TEST_CASE("a shift is a step of a ring, its adjoint the step back") {
     const ring around = shift<across, 3>(x);
     const auto far = take<tensor<partition<grid, whole, blocks<up, across>>, shape_of<2, 6>, double>>(t, global);
     const auto moved = shift<up, INT32_MAX>(far);  // an odd number of steps on a ring of two
-    right = right && at::equal(moved.local(), shift<up>(far).local()) && at::equal(shift<up, INT32_MIN>(moved).local(), moved.local());
+    right = right && at::equal(moved.local(), shift<up>(far).local()) &&
+            at::equal(shift<up, INT32_MIN>(moved).local(), moved.local());
     return right && at::equal(around.local(), x.local());
   });
   REQUIRE(run.well());

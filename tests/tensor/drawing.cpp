@@ -28,7 +28,8 @@ std::string judge_draws(const Below& below, const Uniform& uniform) {
       for (index_t i = 0; i < n; ++i) {
         const double u = tessera::detail::uniform_at(stream, static_cast<std::uint64_t>(first + i));
         const auto k = static_cast<std::size_t>(i + 1);
-        if (numbers[k] != u || room[k] != static_cast<char>(u * 0x1p53 < static_cast<double>(share))) return fmt::format("element {} of {} from {} on", i, n, first);
+        if (numbers[k] != u || room[k] != static_cast<char>(u * 0x1p53 < static_cast<double>(share)))
+          return fmt::format("element {} of {} from {} on", i, n, first);
       }
       if (room.front() != 9 || room.back() != 9 || numbers.front() != 9 || numbers.back() != 9) return "written beside";
     }
@@ -78,12 +79,16 @@ TEST_CASE("what a worker draws is its part of what one worker draws, wherever ha
     }
   };
   using three = shape<dim<5>, dim<4>, dim<7>>;
-  judge(value_of<tensor<partition<drawing_grid, blocks<lengthwise>, tessera::whole, blocks<crosswise>>, three, double>>.layout);
-  judge(value_of<tensor<partition<drawing_grid, tessera::whole, blocks<lengthwise, crosswise>, tessera::whole>, three, double>>.layout);
-  judge(value_of<tensor<partition<drawing_grid, blocks<crosswise>, tessera::whole, tessera::whole>, three, double>>.layout);
+  using two_cuts = partition<drawing_grid, blocks<lengthwise>, tessera::whole, blocks<crosswise>>;
+  using one_cut_twice = partition<drawing_grid, tessera::whole, blocks<lengthwise, crosswise>, tessera::whole>;
+  using copies = partition<drawing_grid, blocks<crosswise>, tessera::whole, tessera::whole>;
+  judge(value_of<tensor<two_cuts, three, double>>.layout);
+  judge(value_of<tensor<one_cut_twice, three, double>>.layout);
+  judge(value_of<tensor<copies, three, double>>.layout);
   // A ring's halo is two intervals.
   using ring = tensor<partition<drawing_grid, tessera::whole, tessera::whole, blocks<lengthwise>>, three, double>;
-  constexpr layer_plan windowed = nn::conv_layer{.out = 4, .kernel = {3}, .padding = {1}, .padding_mode = boundary::periodic}.plan(value_of<ring>);
+  constexpr layer_plan windowed =
+      nn::conv_layer{.out = 4, .kernel = {3}, .padding = {1}, .padding_mode = boundary::periodic}.plan(value_of<ring>);
   static_assert(windowed.why.ok());
   judge(windowed.used());
 }

@@ -71,10 +71,12 @@ TEST_CASE("tensors of every element type move, however they are stored") {
       const auto all = on_workers(world, [&](const std::shared_ptr<transport>& c) {
         const auto team = std::make_shared<team_state>(c, p.from.mesh);
         const at::Tensor mine = box_in(p.from, c->rank(), global);
-        const at::Tensor y = change_layout(team, p.from, p.to, round % 2 == 0 ? mine : mine.clone(at::MemoryFormat::Contiguous));
+        const at::Tensor y =
+            change_layout(team, p.from, p.to, round % 2 == 0 ? mine : mine.clone(at::MemoryFormat::Contiguous));
         return oracle::held(p.to, c->rank()).empty() || same_bits(y, box_in(p.to, c->rank(), global));
       });
-      INFO("round " << round << " " << at::toString(t) << " " << shown(p.from) << " to " << shown(p.to) << all.errors());
+      INFO("round " << round << " " << at::toString(t) << " " << shown(p.from) << " to " << shown(p.to)
+                    << all.errors());
       REQUIRE(all.well());
       for (int r = 0; r < world; ++r) REQUIRE(all.of(r));
     });
@@ -90,7 +92,10 @@ TEST_CASE("terms of every element type are summed as LibTorch sums them, the nex
       const bool half = t == at::kHalf || t == at::kBFloat16;
       const bool rounds = half || t == at::kFloat || t == at::kComplexFloat;
       const bool small = t == at::kUInt16 || t == at::kUInt32 || t == at::kUInt64;  // LibTorch does not add these
-      const at::ScalarType wide = half ? at::kFloat : rounds ? (t == at::kFloat ? at::kDouble : at::kComplexDouble) : small ? at::kLong : t;
+      const at::ScalarType wide = half     ? at::kFloat
+                                  : rounds ? (t == at::kFloat ? at::kDouble : at::kComplexDouble)
+                                  : small  ? at::kLong
+                                           : t;
       at::Tensor sum = at::zeros({n}, wide);
       at::Tensor each_time = at::zeros({n}, rounds ? t : wide);
       for (const at::Tensor& x : terms) {
@@ -102,7 +107,8 @@ TEST_CASE("terms of every element type are summed as LibTorch sums them, the nex
       const auto all = on_workers(size, [&](const std::shared_ptr<transport>& c) {
         const layout from = line_of(size, n, {role::partial});
         const auto team = std::make_shared<team_state>(c, from.mesh);
-        return change_layout(team, from, line_of(size, n, {role::invariant}), terms[static_cast<std::size_t>(c->rank())]);
+        return change_layout(team, from, line_of(size, n, {role::invariant}),
+                             terms[static_cast<std::size_t>(c->rank())]);
       });
       INFO(at::toString(t) << all.errors());
       REQUIRE(all.well());
@@ -116,7 +122,8 @@ TEST_CASE("the adjoint of a change of complex tensors pairs as it must, by the r
   for (int round = 0; round < trials(60); ++round) {
     const auto extents = roll_extents(d, 3, 5);
     const mesh_value mesh = roll_mesh(d);
-    const layout_pair p{roll_layout(d, mesh, extents, {true, true, true, false}), roll_layout(d, mesh, extents, {true, true, true, false})};
+    const layout_pair p{roll_layout(d, mesh, extents, {true, true, true, false}),
+                        roll_layout(d, mesh, extents, {true, true, true, false})};
     const int world = world_of(p);
     const auto dealt = [&](const layout& x) {
       const shards re = deal(x, world, numbers{d.next(), true});
@@ -152,9 +159,8 @@ TEST_CASE("the pairing of complex tensors is the real part of the sum of x times
   const at::Tensor x = numbers_of(at::kComplexFloat, {5, 3}, 1);
   const at::Tensor y = numbers_of(at::kComplexFloat, {5, 3}, 2);
   const double wanted = at::real((x.to(at::kComplexDouble) * y.to(at::kComplexDouble).conj()).sum()).item<double>();
-  const auto all = in_team<pairs>([&](team<pairs>& t) {
-    return pairing(take<cut_of<complex64>>(t, x), take<cut_of<complex64>>(t, y));
-  });
+  const auto all = in_team<pairs>(
+      [&](team<pairs>& t) { return pairing(take<cut_of<complex64>>(t, x), take<cut_of<complex64>>(t, y)); });
   for (int r = 0; r < 4; ++r) CHECK(all.of(r) == Approx(wanted).epsilon(1e-12));
 }
 
@@ -194,8 +200,8 @@ bool trains(team<pairs>& t, at::ScalarType s) {
 
 TEST_CASE("half and complex tensors have gradients, of their own type") {
   const auto all = in_team<pairs>([](team<pairs>& t) {
-    return trains<half>(t, at::kHalf) && trains<bfloat16>(t, at::kBFloat16) && trains<complex64>(t, at::kComplexFloat) &&
-           trains<complex128>(t, at::kComplexDouble);
+    return trains<half>(t, at::kHalf) && trains<bfloat16>(t, at::kBFloat16) &&
+           trains<complex64>(t, at::kComplexFloat) && trains<complex128>(t, at::kComplexDouble);
   });
   INFO(all.errors());
   for (int r = 0; r < 4; ++r) CHECK(all.of(r));
@@ -236,7 +242,8 @@ TEST_CASE("sums inside operations on half types are made in float and rounded on
     bool good = true;
     for (const double scale : {0.0, 1.0, 40.0}) {
       good = good && loses_like_double<partition<pairs, whole, whole>, partition<pairs, whole>>(t, scale);
-      good = good && loses_like_double<partition<pairs, blocks<left>, blocks<right>>, partition<pairs, blocks<left>>>(t, scale);
+      good = good &&
+             loses_like_double<partition<pairs, blocks<left>, blocks<right>>, partition<pairs, blocks<left>>>(t, scale);
       good = good && loses_like_double<partition<pairs, whole, blocks<left, right>>, partition<pairs, whole>>(t, scale);
     }
     return good;
@@ -276,16 +283,21 @@ bool convolves_like_double(team<pairs>& t) {
   const at::Tensor wanted = at::conv2d(a.to(at::kDouble), w, b, 1, 1);
   wanted.sum().backward();
   const auto of = [&](std::size_t i) { return net.parameters()[i].grad().to(at::kDouble); };
-  const auto near = [](const at::Tensor& g, const at::Tensor& h) { return ((g - h).abs() <= h.abs().max() * 0x1p-9).all().item<bool>(); };
-  return ((global(y).to(at::kDouble) - wanted).abs() <= wanted.abs() * 0x1p-11 + 0x1p-20).all().item<bool>() && near(of(0), w.grad()) && near(of(1), b.grad());
+  const auto near = [](const at::Tensor& g, const at::Tensor& h) {
+    return ((g - h).abs() <= h.abs().max() * 0x1p-9).all().item<bool>();
+  };
+  return ((global(y).to(at::kDouble) - wanted).abs() <= wanted.abs() * 0x1p-11 + 0x1p-20).all().item<bool>() &&
+         near(of(0), w.grad()) && near(of(1), b.grad());
 }
 
 }  // namespace
 
-// LibTorch's convolution adds the samples' gradients of its weight in the half type, and without oneDNN takes Winograd's short cut.
+// LibTorch's convolution adds the samples' gradients of its weight in the half type, and without oneDNN takes
+// Winograd's short cut.
 TEST_CASE("a convolution of half types is rounded once, whoever computes it") {
   std::vector<bool> with_onednn{false};
-  if (!tessera::detail::watches_threads) with_onednn.push_back(true);  // in its cache the sanitizer does not see the order of what threads do
+  // in its cache the sanitizer does not see the order of what threads do
+  if (!tessera::detail::watches_threads) with_onednn.push_back(true);
   const bool before = at::globalContext().userEnabledMkldnn();
   for (const bool enabled : with_onednn) {
     at::globalContext().setUserEnabledMkldnn(enabled);
@@ -302,12 +314,14 @@ TEST_CASE("a scalar is read in a type that C++ computes with") {
     const auto h = value(take<scalar_of<half>>(t, at::full({}, 1.5, at::kHalf)));
     const auto b = value(take<scalar_of<bfloat16>>(t, at::full({}, -2.5, at::kBFloat16)));
     const auto c = value(take<scalar_of<complex64>>(t, at::complex(at::full({}, 1.f), at::full({}, 2.f))));
-    const auto z = value(take<scalar_of<complex128>>(t, at::complex(at::full({}, 1.0, at::kDouble), at::full({}, -2.0, at::kDouble)).conj()));
+    const auto z = value(take<scalar_of<complex128>>(
+        t, at::complex(at::full({}, 1.0, at::kDouble), at::full({}, -2.0, at::kDouble)).conj()));
     const auto u = value(take<scalar_of<std::uint16_t>>(t, at::full({}, 65535, at::kInt).to(at::kUInt16)));
     const auto w = value(take<scalar_of<std::uint64_t>>(t, at::full({}, -1, at::kLong).to(at::kUInt64)));
     const auto i = value(take<scalar_of<std::int8_t>>(t, at::full({}, -3, at::kChar)));
     static_assert(std::is_same_v<decltype(h), const float> && std::is_same_v<decltype(b), const float>);
-    static_assert(std::is_same_v<decltype(c), const std::complex<float>> && std::is_same_v<decltype(z), const std::complex<double>>);
+    static_assert(std::is_same_v<decltype(c), const std::complex<float>> &&
+                  std::is_same_v<decltype(z), const std::complex<double>>);
     static_assert(std::is_same_v<decltype(u), const std::uint16_t> && std::is_same_v<decltype(i), const std::int8_t>);
     return h == 1.5f && b == -2.5f && c == std::complex<float>(1, 2) && z == std::complex<double>(1, 2) && u == 65535 &&
            w == ~std::uint64_t{0} && i == -3;
@@ -321,14 +335,17 @@ TEST_CASE("terms combine otherwise than by a sum where no gradient is asked for"
   std::vector<at::Tensor> terms;
   for (std::uint64_t r = 0; r < size; ++r) terms.push_back(numbers_of(at::kDouble, {11}, r).round().remainder(3));
   const at::Tensor all_terms = at::stack(terms);
-  const std::map<combine, at::Tensor> wanted{{combine::max, std::get<0>(all_terms.max(0))}, {combine::min, std::get<0>(all_terms.min(0))},
-                                             {combine::prod, all_terms.prod(0)},            {combine::any, all_terms.any(0).to(at::kDouble)},
+  const std::map<combine, at::Tensor> wanted{{combine::max, std::get<0>(all_terms.max(0))},
+                                             {combine::min, std::get<0>(all_terms.min(0))},
+                                             {combine::prod, all_terms.prod(0)},
+                                             {combine::any, all_terms.any(0).to(at::kDouble)},
                                              {combine::all, all_terms.all(0).to(at::kDouble)}};
   for (const auto& [with, result] : wanted) {
     const auto all = on_workers(size, [&, with = with](const std::shared_ptr<transport>& c) {
       const layout from = line_of(size, 11, partial_by(with));
       const auto team = std::make_shared<team_state>(c, from.mesh);
-      return change_layout(team, from, line_of(size, 11, {role::invariant}), terms[static_cast<std::size_t>(c->rank())]);
+      return change_layout(team, from, line_of(size, 11, {role::invariant}),
+                           terms[static_cast<std::size_t>(c->rank())]);
     });
     INFO(static_cast<int>(with) << all.errors());
     REQUIRE(all.well());
@@ -362,7 +379,8 @@ TEST_CASE("LibTorch's kernels copy and combine boxes as the host does, to the bi
     const tessera::element e = tessera::element_of<T>;
     const auto box = [&](gapped<T>& of) { return of.where(n); };
     for (const combine with : combines) {
-      if (!check_combine(with, e).ok() || (is_complex(e) && with == combine::prod)) continue;  // products of complex numbers round in many ways
+      // products of complex numbers round in many ways
+      if (!check_combine(with, e).ok() || (is_complex(e) && with == combine::prod)) continue;
       for (const int count : {1, 2, 3, 5}) {
         std::vector<gapped<T>> terms;
         std::vector<region> where;

@@ -22,7 +22,8 @@ int orders_of(const std::string& name, functions::gives result) {
 
 /// How many boxes as large as its result a function keeps for its backward, and how many it says that it does.
 template <class Call>
-std::string keeps_otherwise(const std::string& name, functions::saved saves, const team<world>& t, int operands, const Call& call) {
+std::string keeps_otherwise(const std::string& name, functions::saved saves, const team<world>& t, int operands,
+                            const Call& call) {
   const layout x = lying<blocks<ox>, whole>({64, 32});
   std::vector<tensor<dyn>> leaves;
   for (int i = 0; i < operands; ++i) {
@@ -39,7 +40,8 @@ std::string keeps_otherwise(const std::string& name, functions::saved saves, con
   const std::int64_t wanted = box * ((said.operands != 0 ? operands : 0) + (said.results != 0 ? 1 : 0));
   const bool well = node == nullptr || count.now() - wanted < box / 2;
   const bool tight = node == nullptr || wanted - count.now() < box / 2;
-  return well && tight ? "" : fmt::format("{} keeps {} of boxes of {} bytes, and says {}", name, count.now(), box, wanted);
+  return well && tight ? ""
+                       : fmt::format("{} keeps {} of boxes of {} bytes, and says {}", name, count.now(), box, wanted);
 }
 
 }  // namespace
@@ -70,11 +72,13 @@ TEST_CASE("every function of one tensor is LibTorch's, value and gradient, howev
                 const at::Tensor n = numbers_for(x, e, 3);
                 const tensor<dyn> given = take(t, x, n);
                 if (!functions::check_takes(f.elements, given.type()).ok()) {
-                  if (told([&] { f.call(given); }) != "tessera.function.element") return f.name + " takes what it should not";
+                  if (told([&] { f.call(given); }) != "tessera.function.element")
+                    return f.name + " takes what it should not";
                   continue;
                 }
                 const std::string said = differs(
-                    t, f.name, [&](const auto& given) { return f.call(given[0]); }, [&](const auto& given) { return serial(f.name, given); }, {x}, {n}, orders_of(f.name, f.result));
+                    t, f.name, [&](const auto& given) { return f.call(given[0]); },
+                    [&](const auto& given) { return serial(f.name, given); }, {x}, {n}, orders_of(f.name, f.result));
                 if (!said.empty()) return said;
               }
           return "";
@@ -119,12 +123,14 @@ TEST_CASE("every function of two tensors is LibTorch's, with dimensions that one
                 const tensor<dyn> u = take(t, x, a);
                 const tensor<dyn> v = take(t, y, b);
                 if (!functions::check_takes(f.elements, u.type()).ok()) {
-                  if (told([&] { f.call(u, v); }) != "tessera.function.element") return f.name + " takes what it should not";
+                  if (told([&] { f.call(u, v); }) != "tessera.function.element")
+                    return f.name + " takes what it should not";
                   continue;
                 }
                 const std::string said = differs(
-                    t, f.name, [&](const auto& given) { return f.call(given[0], given[1]); }, [&](const auto& given) { return serial(f.name, given); },
-                    {x, y}, {a, b}, orders_of(f.name, f.result));
+                    t, f.name, [&](const auto& given) { return f.call(given[0], given[1]); },
+                    [&](const auto& given) { return serial(f.name, given); }, {x, y}, {a, b},
+                    orders_of(f.name, f.result));
                 if (!said.empty()) return said;
               }
           return "";
@@ -144,8 +150,12 @@ struct case_of_dims {
 
 using functions::takes;
 constexpr double infinity = std::numeric_limits<double>::infinity();
-#define TESSERA_CASE(elements, orders, over_cut, called, wanted)                                               \
-  {#called, takes::elements, orders, over_cut, [](const tensor<dyn>& x) -> tensor<dyn> { return called; }, \
+#define TESSERA_CASE(elements, orders, over_cut, called, wanted) \
+  {#called,                                                      \
+   takes::elements,                                              \
+   orders,                                                       \
+   over_cut,                                                     \
+   [](const tensor<dyn>& x) -> tensor<dyn> { return called; },   \
    [](const at::Tensor& w) -> at::Tensor { return wanted; }}
 const std::vector<case_of_dims> of_dims{
     TESSERA_CASE(everything, 2, 2, sum<0>(x), w.sum(0)),
@@ -187,7 +197,7 @@ const std::vector<case_of_dims> of_dims{
     TESSERA_CASE(reals, 2, 2, hardtanh(x, -0.25, 0.5), at::hardtanh(w, -0.25, 0.5)),
     TESSERA_CASE(reals, 2, 2, softplus(x, 3, 1), at::softplus(w, 3, 1)),
     TESSERA_CASE(reals, 2, 2, threshold(x, 0.3, -2), at::threshold(w, 0.3, -2)),
-    TESSERA_CASE(ordered, 2, 2, where(gt(neg(x), 0), x, square(x)), at::where(-w > 0, w, w * w)),
+    TESSERA_CASE(ordered, 2, 2, where(gt(neg(x), 0), x, square(x)), at::where(-w > 0, w, w* w)),
     TESSERA_CASE(ordered, 2, 2, clamp(x, -1, 1), w.clamp(-1, 1)),
 };
 #undef TESSERA_CASE
@@ -201,13 +211,14 @@ TEST_CASE("reductions, softmax and shapes are LibTorch's over dimensions cut and
               for (const at::ScalarType e : some_elements) {
                 const at::Tensor n = numbers_for(x, e, 5);
                 if (!functions::check_takes(f.elements, tessera::detail::element_of_scalar(e)).ok()) {
-                  if (told([&] { f.call(take(t, x, n)); }) != "tessera.function.element") return f.name + " takes what it should not";
+                  if (told([&] { f.call(take(t, x, n)); }) != "tessera.function.element")
+                    return f.name + " takes what it should not";
                   continue;
                 }
                 const bool cut = x.levels(0) + x.levels(1) > 0;
                 const std::string said = differs(
-                    t, f.name, [&](const auto& given) { return f.call(given[0]); }, [&](const auto& given) { return f.whole(given[0]); }, {x}, {n},
-                    cut ? f.orders_over_cut : f.orders);
+                    t, f.name, [&](const auto& given) { return f.call(given[0]); },
+                    [&](const auto& given) { return f.whole(given[0]); }, {x}, {n}, cut ? f.orders_over_cut : f.orders);
                 if (!said.empty()) return said;
               }
           return "";
@@ -223,10 +234,13 @@ tensor<dyn> put_end_to_end(const std::vector<tensor<dyn>>& x) {
 
 }  // namespace
 
-TEST_CASE("tensors are put end to end as LibTorch does, along dimensions whole and cut, uneven and empty, and into a partition that is named") {
+TEST_CASE(
+    "tensors are put end to end as LibTorch does, along dimensions whole and cut, uneven and empty, and into a "
+    "partition that is named") {
   const std::vector<std::vector<layout>> lists{
       {lying<blocks<ox>, blocks<oy>>({7, 5}), lying<blocks<ox>, blocks<oy>>({7, 4})},
-      {lying<blocks<ox>, blocks<oy>>({3, 1}), lying<blocks<ox>, blocks<oy>>({3, 8}), lying<blocks<ox>, blocks<oy>>({3, 2})},
+      {lying<blocks<ox>, blocks<oy>>({3, 1}), lying<blocks<ox>, blocks<oy>>({3, 8}),
+       lying<blocks<ox>, blocks<oy>>({3, 2})},
       {lying<blocks<ox>, whole>({4, 3}), lying<blocks<ox>, blocks<oy>>({4, 6})},
       {lying<whole, blocks<oy, ox>>({2, 7}), lying<whole, blocks<oy>>({2, 3})},
       {lying<whole, whole, invariant<ox, oy>>({2, 3}), lying<whole, whole, invariant<ox, oy>>({2, 4})},
@@ -249,12 +263,15 @@ TEST_CASE("tensors are put end to end as LibTorch does, along dimensions whole a
 
 TEST_CASE("what is put end to end is cut alike elsewhere, and its type follows") {
   using x_type = on_world<double, shape<dim<4>, dim<6>>, blocks<ox>, blocks<oy>>;
-  STATIC_REQUIRE(std::is_same_v<decltype(concat<1>(std::declval<x_type>(), std::declval<x_type>())), on_world<double, shape<dim<4>, dim<12>>, blocks<ox>, blocks<oy>>>);
+  STATIC_REQUIRE(std::is_same_v<decltype(concat<1>(std::declval<x_type>(), std::declval<x_type>())),
+                                on_world<double, shape<dim<4>, dim<12>>, blocks<ox>, blocks<oy>>>);
   CHECK(refusals<world>("tessera.rule.cut", [](auto& t) {
-          concat<1>(take(t, lying<blocks<ox>, blocks<oy>>({4, 6}), at::ones({4, 6})), take(t, lying<blocks<oy>, blocks<ox>>({4, 6}), at::ones({4, 6})));
+          concat<1>(take(t, lying<blocks<ox>, blocks<oy>>({4, 6}), at::ones({4, 6})),
+                    take(t, lying<blocks<oy>, blocks<ox>>({4, 6}), at::ones({4, 6})));
         }) == 6);
   CHECK(refusals<world>("tessera.rule.cut", [](auto& t) {
-          concat<1>(take(t, lying<whole, blocks<oy>>({4, 6}), at::ones({4, 6})), take(t, lying<whole, whole, partial<oy>>({4, 6}), at::ones({4, 6})));
+          concat<1>(take(t, lying<whole, blocks<oy>>({4, 6}), at::ones({4, 6})),
+                    take(t, lying<whole, whole, partial<oy>>({4, 6}), at::ones({4, 6})));
         }) == 6);
 }
 

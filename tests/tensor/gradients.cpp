@@ -36,14 +36,14 @@ struct derived {
   curvature behind;
 };
 
-std::vector<at::Tensor> gradients(const outcome<derived>& run, curvature derived::*which) {
+std::vector<at::Tensor> gradients(const outcome<derived>& run, curvature derived::* which) {
   std::vector<at::Tensor> all;
   for (const auto& r : run.results) all.push_back(((*r).*which).gradient);
   return all;
 }
 
 /// S summed over the workers of a layout, copies of an invariant counted once.
-double total(const layout& y, const outcome<derived>& run, curvature derived::*which) {
+double total(const layout& y, const outcome<derived>& run, curvature derived::* which) {
   double sum = 0;
   for (int r = 0; r < static_cast<int>(run.results.size()); ++r) {
     coordinates c;
@@ -96,7 +96,8 @@ TEST_CASE("double backward agrees with central differences") {
       const auto team = std::make_shared<team_state>(carrier, p.from.mesh);
       const auto at = [&](double h) { return x.local[r] + u.local[r] * h; };
       derived all;
-      all.here = curved(team, p, at(0), w.local[r], v.local[r] * (oracle::held(p.from, carrier->rank()).empty() ? 0 : 1), true);
+      all.here = curved(team, p, at(0), w.local[r],
+                        v.local[r] * (oracle::held(p.from, carrier->rank()).empty() ? 0 : 1), true);
       all.ahead = curved(team, p, at(step), w.local[r], v.local[r], false);
       all.behind = curved(team, p, at(-step), w.local[r], v.local[r], false);
       return all;
@@ -108,16 +109,20 @@ TEST_CASE("double backward agrees with central differences") {
       for (const auto& r : run.results) second.push_back(r->here.second);
       const double curve = paired(p.from, u.local, second);
       const double bend = (paired(p.from, v.local, gradients(run, &derived::ahead)) -
-                           paired(p.from, v.local, gradients(run, &derived::behind))) / (2 * step);
+                           paired(p.from, v.local, gradients(run, &derived::behind))) /
+                          (2 * step);
       const double slope = paired(p.from, u.local, gradients(run, &derived::here));
       const double rise = (total(p.to, run, &derived::ahead) - total(p.to, run, &derived::behind)) / (2 * step);
-      const double scale = 1 + paired(p.from, u.local, second, true) + paired(p.from, u.local, gradients(run, &derived::here), true);
-      if (std::abs(curve - bend) > 1e-9 * scale) why = fmt::format("second derivative {}, by differences {}", curve, bend);
+      const double scale =
+          1 + paired(p.from, u.local, second, true) + paired(p.from, u.local, gradients(run, &derived::here), true);
+      if (std::abs(curve - bend) > 1e-9 * scale)
+        why = fmt::format("second derivative {}, by differences {}", curve, bend);
       if (std::abs(slope - rise) > 1e-4 * scale) why = fmt::format("derivative {}, by differences {}", slope, rise);
     }
     if (!why.empty()) {
       ++failures;
-      UNSCOPED_INFO("seed " << seed << " round " << round << ": " << why << "\n  " << shown(p.from) << "\n  " << shown(p.to));
+      UNSCOPED_INFO("seed " << seed << " round " << round << ": " << why << "\n  " << shown(p.from) << "\n  "
+                            << shown(p.to));
     }
   }
   CHECK(failures == 0);
@@ -183,7 +188,8 @@ TEST_CASE("a worker that uses none of what arrived takes part in backward") {
   to.set_meaning(0, {});
   const auto run = on_workers(3, [&](const std::shared_ptr<transport>& carrier) {
     const auto team = std::make_shared<team_state>(carrier, from.mesh);
-    const at::Tensor leaf = at::ones(tessera::detail::sizes_of(held_by(from, carrier->rank())), at::kDouble).set_requires_grad(true);
+    const at::Tensor leaf =
+        at::ones(tessera::detail::sizes_of(held_by(from, carrier->rank())), at::kDouble).set_requires_grad(true);
     const at::Tensor y = change_layout(team, from, to, leaf);
     const at::Tensor loss = carrier->rank() == 1 ? (y * 2).sum() : y.narrow(0, 0, 0).sum();
     loss.backward();
@@ -204,8 +210,8 @@ using by_rows = partition<plane, blocks<vertical>, whole>;
 template <class P>
 using table = tensor<P, shape_of<3, 2>, double>;
 
-/// Whether what `make` gives of a tensor may be written, and so may the tensor, and neither changes the other; `part` is what LibTorch makes of this
-/// worker's box.
+/// Whether what `make` gives of a tensor may be written, and so may the tensor, and neither changes the other; `part`
+/// is what LibTorch makes of this worker's box.
 template <class P, class Team, class Make, class Part>
 bool lies_in_its_own_memory(const Team& t, Make&& make, Part&& part) {
   const at::Tensor global = global_of({3, 2}, numbers{1});
@@ -248,17 +254,29 @@ using one_worker = mesh<only>;
 
 }  // namespace
 
-TEST_CASE("what a verb gives lies in memory of its own, whether it moves something or not, of many workers and of one") {
+TEST_CASE(
+    "what a verb gives lies in memory of its own, whether it moves something or not, of many workers and of one") {
   const auto as_it_is = [](const at::Tensor& x) { return x; };
   CHECK(satisfied<plane>([&](team<plane>& t) {
-          return lies_in_its_own_memory<copies>(t, [](const auto& x) { return take<by_rows>(x); },
-                                                [&](const at::Tensor& x) { return t.coordinate<vertical>() == 0 ? x.narrow(0, 0, 2) : x.narrow(0, 2, 1); }) &&
-                 lies_in_its_own_memory<shared_by_all>(t, [](const auto& x) { return copy_in<copies>(x); }, as_it_is) &&
-                 lies_in_its_own_memory<copies>(t, [](const auto& x) { return share<shared_by_all>(x); }, as_it_is) &&
-                 lies_in_its_own_memory<copies>(t, [](const auto& x) { return keep<partition<plane, whole, whole, on<horizontal, 1>>>(x); },
-                                                [&](const at::Tensor& x) { return t.coordinate<horizontal>() == 1 ? x : x.narrow(0, 0, 0).narrow(1, 0, 0); }) &&
-                 lies_in_its_own_memory<copies>(t, [](const auto& x) { return finish(start<by_rows>(x)); },
-                                                [&](const at::Tensor& x) { return t.coordinate<vertical>() == 0 ? x.narrow(0, 0, 2) : x.narrow(0, 2, 1); }) &&
+          return lies_in_its_own_memory<copies>(
+                     t, [](const auto& x) { return take<by_rows>(x); },
+                     [&](const at::Tensor& x) {
+                       return t.coordinate<vertical>() == 0 ? x.narrow(0, 0, 2) : x.narrow(0, 2, 1);
+                     }) &&
+                 lies_in_its_own_memory<shared_by_all>(
+                     t, [](const auto& x) { return copy_in<copies>(x); }, as_it_is) &&
+                 lies_in_its_own_memory<copies>(
+                     t, [](const auto& x) { return share<shared_by_all>(x); }, as_it_is) &&
+                 lies_in_its_own_memory<copies>(
+                     t, [](const auto& x) { return keep<partition<plane, whole, whole, on<horizontal, 1>>>(x); },
+                     [&](const at::Tensor& x) {
+                       return t.coordinate<horizontal>() == 1 ? x : x.narrow(0, 0, 0).narrow(1, 0, 0);
+                     }) &&
+                 lies_in_its_own_memory<copies>(
+                     t, [](const auto& x) { return finish(start<by_rows>(x)); },
+                     [&](const at::Tensor& x) {
+                       return t.coordinate<vertical>() == 0 ? x.narrow(0, 0, 2) : x.narrow(0, 2, 1);
+                     }) &&
                  lies_in_its_own_memory<copies>(t, [](const auto& x) { return to<copies>(x); }, as_it_is);
         }) == 6);
   CHECK(satisfied<one_worker>([&](team<one_worker>& t) {
@@ -270,7 +288,8 @@ TEST_CASE("what a verb gives lies in memory of its own, whether it moves somethi
           all_gather<held>(x).local().mul_(10);
           all_reduce<held>(y).local().mul_(10);
           return at::equal(x.local(), at::ones({3, 2}, at::kDouble)) && at::equal(y.local(), x.local()) &&
-                 lies_in_its_own_memory<alone>(t, [](const auto& z) { return to<held>(z); }, as_it_is) &&
+                 lies_in_its_own_memory<alone>(
+                     t, [](const auto& z) { return to<held>(z); }, as_it_is) &&
                  lies_in_its_own_memory<held>(t, [](const auto& z) { return finish(start<alone>(z)); }, as_it_is);
         }) == 1);
   CHECK(satisfied<one_worker>([&](team<one_worker>& t) {
@@ -318,19 +337,22 @@ TEST_CASE("terms that are no sum have no gradient, and detached ones combine") {
   CHECK(satisfied<plane>([&](team<plane>& t) {
           const auto x = take<table<most>>(t, global);
           x.local().set_requires_grad(true);
-          return told([&] { all_reduce<copies>(x); }) == "tessera.combine.gradient" && at::equal(all_reduce<copies>(detach(x)).local(), global);
+          return told([&] { all_reduce<copies>(x); }) == "tessera.combine.gradient" &&
+                 at::equal(all_reduce<copies>(detach(x)).local(), global);
         }) == 6);
 }
 
 TEST_CASE("a tensor without a gradient says so, and one of an empty box has one") {
   CHECK(satisfied<plane>([](team<plane>& t) {
-          auto x = take<tensor<partition<plane, blocks<horizontal>, whole>, shape_of<1, 2>, double>>(t, at::ones({1, 2}, at::kDouble));
+          auto x = take<tensor<partition<plane, blocks<horizontal>, whole>, shape_of<1, 2>, double>>(
+              t, at::ones({1, 2}, at::kDouble));
           const auto without = [](auto&& f) { return told(f) == "tessera.tensor.gradient"; };
           const bool none = without([&] { x.grad(); }) && without([&] { sum(x * x).backward(); });
           x.requires_grad();
           const auto y = x * x;
           sum(exp(y) + y).backward();
-          return none && told([&] { y.grad(); }) == "tessera.tensor.gradient" && x.grad().local().sizes() == x.local().sizes();
+          return none && told([&] { y.grad(); }) == "tessera.tensor.gradient" &&
+                 x.grad().local().sizes() == x.local().sizes();
         }) == 6);
 }
 
@@ -344,21 +366,23 @@ TEST_CASE("a graph of the gradient keeps the graph, whatever keep_graph says") {
           const at::Tensor second = torch::autograd::grad({x.grad().local().sum()}, {x.local()})[0];
           x.local().mutable_grad().reset();
           const auto again = decltype(first)(tensor<dyn>(t.state(), first.layout(), second));
-          return at::equal(global(first), at::full({3, 2}, 27.0, at::kDouble)) && at::equal(global(again), at::full({3, 2}, 18.0, at::kDouble));
+          return at::equal(global(first), at::full({3, 2}, 27.0, at::kDouble)) &&
+                 at::equal(global(again), at::full({3, 2}, 18.0, at::kDouble));
         }) == 6);
 }
 
 TEST_CASE("a forward-mode tangent is refused before it is lost") {
   const at::Tensor global = at::ones({3, 2}, at::kDouble);
   const auto level = torch::autograd::ForwardADLevel::get_next_idx();
-  CHECK(satisfied<plane>([&](team<plane>& t) {
-          const at::Tensor dual = at::_make_dual(global.clone(), at::ones_like(global), static_cast<std::int64_t>(level));
-          auto x = take<table<copies>>(t, global);
-          x.requires_grad();
-          const auto adds = [&](const at::Tensor& a) { return a + dual; };
-          return told([&] { assume<table<copies>>(t, dual); }) == "tessera.tensor.forward_mode" &&
-                 told([&] { change_layout(t.state(), x.layout(), x.layout(), dual); }) == "tessera.tensor.forward_mode" &&
-                 told([&] { map_elements(x, adds); }) == "tessera.tensor.forward_mode";
-        }) == 6);
+  CHECK(
+      satisfied<plane>([&](team<plane>& t) {
+        const at::Tensor dual = at::_make_dual(global.clone(), at::ones_like(global), static_cast<std::int64_t>(level));
+        auto x = take<table<copies>>(t, global);
+        x.requires_grad();
+        const auto adds = [&](const at::Tensor& a) { return a + dual; };
+        return told([&] { assume<table<copies>>(t, dual); }) == "tessera.tensor.forward_mode" &&
+               told([&] { change_layout(t.state(), x.layout(), x.layout(), dual); }) == "tessera.tensor.forward_mode" &&
+               told([&] { map_elements(x, adds); }) == "tessera.tensor.forward_mode";
+      }) == 6);
   torch::autograd::ForwardADLevel::release_idx(level);
 }

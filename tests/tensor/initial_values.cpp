@@ -24,11 +24,13 @@ layout whole_of(const std::vector<index_t>& extents) {
   return x;
 }
 
-at::Tensor drawn(const initial_value& v, const std::vector<index_t>& extents, element e = element::float64, const char* name = "w") {
+at::Tensor drawn(const initial_value& v, const std::vector<index_t>& extents, element e = element::float64,
+                 const char* name = "w") {
   return tessera::detail::initial_box(v, whole_of(extents), e, 0, seed{11}, name);
 }
 
-/// How far the numbers are from a distribution, by Kolmogorov and Smirnov, in units of 1/√n: above 1.95 once in a thousand draws.
+/// How far the numbers are from a distribution, by Kolmogorov and Smirnov, in units of 1/√n: above 1.95 once in a
+/// thousand draws.
 template <class Share>
 double misfit(const at::Tensor& x, Share&& share) {
   const at::Tensor sorted = std::get<0>(x.reshape({-1}).sort());
@@ -52,10 +54,11 @@ double misfit_of_normal(const at::Tensor& x, double mean, double std, double a =
 using torch::nn::init::calculate_gain;
 
 const std::pair<const char*, initial_value> beginnings[]{
-    {"constant", init::constant(2)},          {"uniform", init::uniform(-3, 7)},       {"normal", init::normal(1, 2)},
-    {"truncated", init::truncated_normal()},    {"xavier", init::xavier_uniform(2)},     {"kaiming", init::kaiming_normal()},
-    {"usual", init::usual(9)},                  {"eye", init::eye()},                    {"orthogonal", init::orthogonal(2)},
-    {"sparse", init::sparse(0.3, 1)}};
+    {"constant", init::constant(2)},     {"uniform", init::uniform(-3, 7)},
+    {"normal", init::normal(1, 2)},      {"truncated", init::truncated_normal()},
+    {"xavier", init::xavier_uniform(2)}, {"kaiming", init::kaiming_normal()},
+    {"usual", init::usual(9)},           {"eye", init::eye()},
+    {"orthogonal", init::orthogonal(2)}, {"sparse", init::sparse(0.3, 1)}};
 
 }  // namespace
 
@@ -73,7 +76,8 @@ TEST_CASE("drawn numbers have the distribution that they are named after, and li
     CHECK(std::abs(x.var().item<double>() / (std * std) - 1) < 4 * std::sqrt(2 / 60000.0));
     CHECK(std::abs(((x - mean) / std).pow(4).mean().item<double>() - 3) < 4 * std::sqrt(96 / 60000.0));
   }
-  const double cuts[][4]{{0, 1, -2, 2}, {1, 0.5, 0.9, 1.1}, {0, 1, 6, 7}, {0, 1, -25, -20}, {2, 3, -1e9, 2.5}, {0, 1, 1.5, 1e9}, {0, 1, 12, 12.001}};
+  const double cuts[][4]{{0, 1, -2, 2},     {1, 0.5, 0.9, 1.1}, {0, 1, 6, 7},      {0, 1, -25, -20},
+                         {2, 3, -1e9, 2.5}, {0, 1, 1.5, 1e9},   {0, 1, 12, 12.001}};
   for (const auto& [mean, std, a, b] : cuts) {
     INFO(mean << " " << std << " " << a << " " << b);
     const at::Tensor x = drawn(init::truncated_normal(mean, std, a, b), large);
@@ -92,7 +96,8 @@ TEST_CASE("the quantile of normal numbers is the inverse of their share") {
   for (const double x : {-29.0, -9.0, -4.0, -1.0, -0.1, 0.0, 0.3, 2.0, 5.0}) {
     INFO(x);
     CHECK(std::abs(tessera::detail::normal_quantile(normal_share(x)) - x) < 1e-9);  // a share near 1 has no more digits
-    if (x < 2) CHECK(std::abs(tessera::detail::normal_quantile(normal_share(x)) - x) <= 4e-15 * std::max(1.0, std::abs(x)));
+    if (x < 2)
+      CHECK(std::abs(tessera::detail::normal_quantile(normal_share(x)) - x) <= 4e-15 * std::max(1.0, std::abs(x)));
   }
   CHECK(std::isfinite(tessera::detail::normal_quantile(0x1.0p-54)));
   CHECK(std::isfinite(tessera::detail::normal_quantile(1 - 0x1.0p-53)));
@@ -111,7 +116,8 @@ TEST_CASE("fans and gains are LibTorch's") {
   CHECK(std::abs(init::squared_gain(nonlinearity::sigmoid) - std::pow(calculate_gain(torch::kSigmoid), 2)) < 1e-15);
   CHECK(std::abs(init::squared_gain(nonlinearity::tanh) - std::pow(calculate_gain(torch::kTanh), 2)) < 1e-15);
   CHECK(std::abs(init::squared_gain(nonlinearity::relu) - std::pow(calculate_gain(torch::kReLU), 2)) < 1e-15);
-  CHECK(std::abs(init::squared_gain(nonlinearity::leaky_relu, 0.3) - std::pow(calculate_gain(torch::kLeakyReLU, 0.3), 2)) < 1e-15);
+  CHECK(std::abs(init::squared_gain(nonlinearity::leaky_relu, 0.3) -
+                 std::pow(calculate_gain(torch::kLeakyReLU, 0.3), 2)) < 1e-15);
   CHECK(init::squared_gain(nonlinearity::selu) == 0.5625);
 
   const std::vector<index_t> kernel{60, 40, 5, 5};
@@ -119,7 +125,8 @@ TEST_CASE("fans and gains are LibTorch's") {
   const double out = 60 * 25;
   const double tanh = calculate_gain(torch::kTanh);
   CHECK(misfit_of_normal(drawn(init::kaiming_normal(), kernel), 0, std::sqrt(2 / in)) < 1.95);
-  CHECK(misfit_of_normal(drawn(init::kaiming_normal(0, init::fan::out, nonlinearity::tanh), kernel), 0, tanh / std::sqrt(out)) < 1.95);
+  CHECK(misfit_of_normal(drawn(init::kaiming_normal(0, init::fan::out, nonlinearity::tanh), kernel), 0,
+                         tanh / std::sqrt(out)) < 1.95);
   CHECK(misfit_of_normal(drawn(init::xavier_normal(0.5), kernel), 0, 0.5 * std::sqrt(2 / (in + out))) < 1.95);
   const auto ends = [&](const initial_value& v, double bound) {
     const at::Tensor x = drawn(v, kernel);
@@ -151,7 +158,8 @@ TEST_CASE("identities, dirac kernels, orthogonal and sparse matrices are LibTorc
     const at::Tensor each = theirs::dirac_(at::empty(extents, at::kDouble));
     CHECK(at::equal(drawn(init::dirac(2), two_groups), at::cat({each, each})));
   }
-  for (const std::vector<index_t>& extents : {std::vector<index_t>{12, 12}, {5, 9}, {20, 7}, {6, 2, 3, 4}, {30, 2, 3}, {1, 4}, {4, 1}}) {
+  for (const std::vector<index_t>& extents :
+       {std::vector<index_t>{12, 12}, {5, 9}, {20, 7}, {6, 2, 3, 4}, {30, 2, 3}, {1, 4}, {4, 1}}) {
     const at::Tensor q = drawn(init::orthogonal(1.5), extents).reshape({extents[0], -1});
     const at::Tensor normal = drawn(init::normal(), extents).reshape({extents[0], -1});
     const bool tall = q.size(0) > q.size(1);
@@ -168,7 +176,8 @@ TEST_CASE("identities, dirac kernels, orthogonal and sparse matrices are LibTorc
 
 TEST_CASE("initial values are the same bits on any partition, of any element, also of terms") {
   using by_both = tensor<partition<six, blocks<upright>, blocks<broad>>, shape<how_many, dim<5>>, double>;
-  using by_one = tensor<partition<six, lengths<upright, dim<0>, dim<5>, dim<2>>, whole, invariant<broad>>, shape_of<7, 5>, float>;
+  using by_one =
+      tensor<partition<six, lengths<upright, dim<0>, dim<5>, dim<2>>, whole, invariant<broad>>, shape_of<7, 5>, float>;
   using terms = tensor<partition<six, whole, blocks<broad>, partial<upright>>, shape_of<7, 5>, double>;
   const auto run = in_team<six>([](team<six>& t) {
     std::string wrong;
@@ -177,12 +186,18 @@ TEST_CASE("initial values are the same bits on any partition, of any element, al
       const auto judge = [&](const char* what, const at::Tensor& x, const at::Tensor& wanted) {
         if (!same_bits(x, wanted)) wrong += fmt::format("{} {}; ", law.first, what);
       };
-      for (const index_t n : {7, 2}) judge("of blocks", global(initial<by_both>(t, v, seed{11}, "w", bind<how_many>(n))), drawn(v, {n, 5}));
+      for (const index_t n : {7, 2})
+        judge("of blocks", global(initial<by_both>(t, v, seed{11}, "w", bind<how_many>(n))), drawn(v, {n, 5}));
       judge("of terms", global(initial<terms>(t, v, seed{11}, "w")), drawn(v, {7, 5}));
-      judge("under a path", global(initial<terms>(t, v, seed{3}.at("a"), "w")), global(initial<terms>(t, v, seed{3}, "a.w")));
-      for (const element e : {element::float32, element::float16, element::bfloat16, element::int64, element::uint8, element::complex128}) {
+      judge("under a path", global(initial<terms>(t, v, seed{3}.at("a"), "w")),
+            global(initial<terms>(t, v, seed{3}, "a.w")));
+      for (const element e : {element::float32, element::float16, element::bfloat16, element::int64, element::uint8,
+                              element::complex128}) {
         if (has_cotangent(e) || (v.is != initial_value::law::normal && v.lowest >= 0))
-          judge(name_of(e), global(initial(t.state(), bound(value_of<by_both>.layout, binding<how_many>::tag, 7), e, v, seed{11}, "w")), drawn(v, {7, 5}, e));
+          judge(name_of(e),
+                global(initial(t.state(), bound(value_of<by_both>.layout, binding<how_many>::tag, 7), e, v, seed{11},
+                               "w")),
+                drawn(v, {7, 5}, e));
       }
       judge("of lengths", global(initial<by_one>(t, v, seed{11}, "w")), drawn(v, {7, 5}, element::float32));
     }
@@ -199,25 +214,34 @@ TEST_CASE("an initial value that means nothing, or not for this tensor, is refus
   };
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const double inf = std::numeric_limits<double>::infinity();
-  for (const initial_value& v : {init::uniform(1, 1), init::uniform(2, 1), init::uniform(0, inf), init::uniform(nan, 1), init::truncated_normal(0, 1, 2, 2),
-                                 init::truncated_normal(0, 1, 40, 41), init::truncated_normal(0, 1, nan, 1), init::truncated_normal(0, 0, 1, 2),
-                                 init::sparse(-0.1), init::sparse(1.1), init::sparse(nan)})
+  for (const initial_value& v :
+       {init::uniform(1, 1), init::uniform(2, 1), init::uniform(0, inf), init::uniform(nan, 1),
+        init::truncated_normal(0, 1, 2, 2), init::truncated_normal(0, 1, 40, 41), init::truncated_normal(0, 1, nan, 1),
+        init::truncated_normal(0, 0, 1, 2), init::sparse(-0.1), init::sparse(1.1), init::sparse(nan)})
     CHECK(refused(v) == "tessera.initial.ends");
-  for (const initial_value& v : {init::normal(0, -1), init::normal(0, nan), init::normal(0, inf), init::normal(nan, 1), init::sparse(0.5, -1),
-                                 init::orthogonal(inf), init::xavier_normal(nan), init::kaiming_uniform(nan)})
+  for (const initial_value& v :
+       {init::normal(0, -1), init::normal(0, nan), init::normal(0, inf), init::normal(nan, 1), init::sparse(0.5, -1),
+        init::orthogonal(inf), init::xavier_normal(nan), init::kaiming_uniform(nan)})
     CHECK(refused(v) == "tessera.initial.spread");
-  CHECK(refused(init::kaiming_normal(0, init::fan::in, static_cast<init::nonlinearity>(99))) == "tessera.initial.nonlinearity");
+  CHECK(refused(init::kaiming_normal(0, init::fan::in, static_cast<init::nonlinearity>(99))) ==
+        "tessera.initial.nonlinearity");
   CHECK(refused(init::xavier_uniform(static_cast<init::nonlinearity>(99))) == "tessera.initial.nonlinearity");
-  for (const initial_value& v : {init::eye(), init::sparse(0.5), init::dirac(), init::orthogonal(), init::xavier_normal(), init::kaiming_uniform()})
+  for (const initial_value& v : {init::eye(), init::sparse(0.5), init::dirac(), init::orthogonal(),
+                                 init::xavier_normal(), init::kaiming_uniform()})
     CHECK(refused(v, {4}) == "tessera.initial.dimensions");
   CHECK(refused(init::eye(), {2, 2, 2}) == "tessera.initial.dimensions");
   CHECK(refused(init::dirac(), {4, 6}) == "tessera.initial.dimensions");
   CHECK(refused(init::dirac(), {4, 6, 1, 1, 1, 1}) == "tessera.initial.dimensions");
   for (const index_t groups : {0, 3, -1}) CHECK(refused(init::dirac(groups), {4, 6, 3}) == "tessera.initial.groups");
-  for (const initial_value& v : {init::orthogonal(), init::xavier_normal(), init::kaiming_uniform(), init::dirac(2)}) CHECK(refused(v, {4, 6, 3}) == "none");
+  for (const initial_value& v : {init::orthogonal(), init::xavier_normal(), init::kaiming_uniform(), init::dirac(2)})
+    CHECK(refused(v, {4, 6, 3}) == "none");
   CHECK(refused(init::usual(4), {4}) == "none");  // a bias has its weight's fan
   CHECK(refused(init::kaiming_uniform(), {4, 0}) == "none");
-  for (const auto& [value, e] : {std::pair{2.5, element::int64}, {300.0, element::int8}, {-1.0, element::uint8}, {2.0, element::boolean}, {inf, element::int32}}) {
+  for (const auto& [value, e] : {std::pair{2.5, element::int64},
+                                 {300.0, element::int8},
+                                 {-1.0, element::uint8},
+                                 {2.0, element::boolean},
+                                 {inf, element::int32}}) {
     INFO(value << " " << name_of(e));
     CHECK(told([value = value, e = e] { drawn(init::constant(value), {2}, e); }) == "tessera.tensor.number");
   }

@@ -45,7 +45,8 @@ template <Mesh M>
 std::vector<int> threads_of_each() {
   std::vector<int> all(static_cast<std::size_t>(M::value.size()));
   char* none[]{nullptr};
-  launch<M>(0, none, threads_only(), [&](team<M>& t) { all[static_cast<std::size_t>(t.rank())] = at::get_num_threads(); });
+  launch<M>(0, none, threads_only(),
+            [&](team<M>& t) { all[static_cast<std::size_t>(t.rank())] = at::get_num_threads(); });
   return all;
 }
 
@@ -132,7 +133,9 @@ TEST_CASE("texts of all workers are printed in the order of the mesh, each whole
   std::atomic<int> early = 0;
   char* none[]{nullptr};
   const int status = launch<mesh<twins, threes>>(0, none, threads_only(), [&](team<mesh<twins, threes>>& t) {
-    const std::string mine = t.rank() == 4 ? "" : fmt::format("{} of {} says {}", t.rank(), t.size(), std::string(static_cast<std::size_t>(900 * t.rank()), 'x'));
+    const std::string mine = t.rank() == 4 ? ""
+                                           : fmt::format("{} of {} says {}", t.rank(), t.size(),
+                                                         std::string(static_cast<std::size_t>(900 * t.rank()), 'x'));
     print_in_order(t, mine, to);
     early += std::ftell(to) < 900 * (1 + 2 + 3 + 5);
     print_in_order(t, "again", to);
@@ -142,14 +145,17 @@ TEST_CASE("texts of all workers are printed in the order of the mesh, each whole
   text.resize(std::fread(text.data(), 1, text.size(), to));
   std::fclose(to);
   std::string wanted;
-  for (const int r : {0, 1, 2, 3, 5}) wanted += fmt::format("{} of 6 says {}\n", r, std::string(static_cast<std::size_t>(900 * r), 'x'));
+  for (const int r : {0, 1, 2, 3, 5})
+    wanted += fmt::format("{} of 6 says {}\n", r, std::string(static_cast<std::size_t>(900 * r), 'x'));
   for (int r = 0; r < 6; ++r) wanted += "again\n";
   CHECK(status == 0);
   CHECK(early == 0);
   CHECK(text == wanted);
 }
 
-TEST_CASE("a generator of each worker draws the same in every run, others than its neighbour's, and a common one alike on all") {
+TEST_CASE(
+    "a generator of each worker draws the same in every run, others than its neighbour's, and a common one alike on "
+    "all") {
   namespace ts = tessera;
   using drawn = std::array<at::Tensor, 4>;
   const auto draws = [](std::uint64_t number) {
@@ -157,8 +163,8 @@ TEST_CASE("a generator of each worker draws the same in every run, others than i
       // [generators]
       const at::Generator alike = ts::common_generator(team, ts::seed{7}.at("order"));
       const at::Generator mine = ts::worker_generator(team, ts::seed{7}.at("noise"));
-      const at::Tensor order = at::randperm(100, alike);                              // one order for all
-      const at::Tensor noise = at::randn({100}, mine);                                // each worker its own
+      const at::Tensor order = at::randperm(100, alike);  // one order for all
+      const at::Tensor noise = at::randn({100}, mine);    // each worker its own
       // [end]
       drawn all{order, noise};
       const at::Generator other = ts::worker_generator(team.state(), ts::seed{number}.at("noise"));
@@ -191,11 +197,11 @@ TEST_CASE("the mesh of a launch may be a value") {
   const int rows = 2;
   const int columns = 3;
   // [mesh-value]
-  ts::mesh_value mesh;                                              // rows and columns are of a command line, a file, …
+  ts::mesh_value mesh;  // rows and columns are of a command line, a file, …
   mesh.axes.push({ts::text("row"), rows});
   mesh.axes.push({ts::text("col"), columns});
   const int status = ts::launch(argc, argv, options, ts::row_major(mesh), [&](const ts::team_handle& team) {
-    ts::layout tiles;                                               // a table of 5 x 7, cut by both axes
+    ts::layout tiles;  // a table of 5 x 7, cut by both axes
     tiles.mesh = team->mesh();
     tiles.roles.resize(2);
     tiles.dims.resize(2);
@@ -220,7 +226,8 @@ TEST_CASE("a worker in backward never exchanges with one in a forward of the sam
       else static_cast<void>(all_reduce<summed>(x));
     });
     INFO(told[0] << told[1]);
-    const char* const first = how == checks::never ? "worker 0: backward of all_reduce of double at launching.cpp:" : "worker 0: backward at launching.cpp:";
+    const char* const first = how == checks::never ? "worker 0: backward of all_reduce of double at launching.cpp:"
+                                                   : "worker 0: backward at launching.cpp:";
     CHECK(all_say(told, {"tessera.agree.fingerprint", first, "worker 1: all_reduce of double at launching.cpp:"}));
   }
 }
@@ -250,22 +257,24 @@ TEST_CASE("checked mode sees a replicate weight that was stepped by a gradient o
   const auto drifts = [](checks how) {
     launch_options o = threads_only();
     o.checks = how;
-    const auto all = in_team<two_workers>([](team<two_workers>& t) {
-      auto w = take<held>(t, at::ones({4}, at::kDouble));
-      w.requires_grad();
-      const auto x = take<samples>(t, at::arange(4, at::kDouble));
-      sum(take<partition<two_workers, blocks<twins>>>(w) * x).backward();
-      {
-        const at::NoGradGuard step;
-        w.local().sub_(w.local().grad());  // two workers step by their own terms_of_twins
-      }
-      try {
-        w * w;
-      } catch (const error& e) {
-        return std::string(e.code());
-      }
-      return std::string("none");
-    }, o);
+    const auto all = in_team<two_workers>(
+        [](team<two_workers>& t) {
+          auto w = take<held>(t, at::ones({4}, at::kDouble));
+          w.requires_grad();
+          const auto x = take<samples>(t, at::arange(4, at::kDouble));
+          sum(take<partition<two_workers, blocks<twins>>>(w) * x).backward();
+          {
+            const at::NoGradGuard step;
+            w.local().sub_(w.local().grad());  // two workers step by their own terms_of_twins
+          }
+          try {
+            w* w;
+          } catch (const error& e) {
+            return std::string(e.code());
+          }
+          return std::string("none");
+        },
+        o);
     return std::vector{all.of(0), all.of(1)};
   };
   CHECK(drifts(checks::always) == std::vector<std::string>(2, "tessera.agree.copies"));

@@ -30,7 +30,8 @@ int in_two(const launch_options& options, F&& f) {
 
 }  // namespace
 
-TEST_CASE("within a launch the memory of one tensor serves the next, and LibTorch has its own allocator back behind it") {
+TEST_CASE(
+    "within a launch the memory of one tensor serves the next, and LibTorch has its own allocator back behind it") {
   c10::Allocator* const before = c10::GetCPUAllocator();
   const std::size_t held = now().in_use;
   bool same = true;
@@ -95,7 +96,8 @@ TEST_CASE("workers free one another's tensors while the others allocate") {
       for (index_t n : {1, 100, 5'000, 300'000}) on_table[mine].push_back(at::full({n}, round + t.rank(), at::kByte));
       together.arrive_and_wait();
       const std::vector<at::Tensor> taken = std::move(on_table[1 - mine]);
-      for (const at::Tensor& x : taken) if (!(x == round + 1 - t.rank()).all().item<bool>()) well[mine] = 0;
+      for (const at::Tensor& x : taken)
+        if (!(x == round + 1 - t.rank()).all().item<bool>()) well[mine] = 0;
       together.arrive_and_wait();
       on_table[1 - mine].clear();
       together.arrive_and_wait();

@@ -80,9 +80,11 @@ TEST_CASE("typed sums, products and functions give what whole tensors give") {
     bool good = close(global(x + y), a + b) && close(global(x - y), a - b) && close(global(x * y), a * b);
     good = good && close(global(x * 3.0), a * 3) && close(global(0.5 * x), a * 0.5);
     good = good && close(global(p + q), a + b) && close(global(p - q), a - b) && close(global(p * 2.0), a * 2);
-    good = good && close(global(relu(x)), at::relu(a)) && close(global(exp(x)), at::exp(a)) && close(global(tanh(x)), at::tanh(a));
+    good = good && close(global(relu(x)), at::relu(a)) && close(global(exp(x)), at::exp(a)) &&
+           close(global(tanh(x)), at::tanh(a));
     good = good && close(global(map_elements(x, [](const at::Tensor& v) { return at::sin(v); })), at::sin(a));
-    good = good && close(global(sum(x)), a.sum()) && close(global(sum<0>(x)), a.sum(0)) && close(global(sum<1>(x)), a.sum(1));
+    good = good && close(global(sum(x)), a.sum()) && close(global(sum<0>(x)), a.sum(0)) &&
+           close(global(sum<1>(x)), a.sum(1));
     return good && close(global(sum(take<alike>(t, a))), a.sum());
   });
   INFO(all.errors());
@@ -98,8 +100,9 @@ TEST_CASE("a product over a dimension that both cut alike is a sum of terms") {
     x.requires_grad();
     y.requires_grad();
     const auto z = matmul(x, y);
-    static_assert(std::is_same_v<std::remove_const_t<decltype(z)>,
-                                 tensor<partition<world, blocks<ox>, whole, partial<oy>>, shape<tall, dim<4>>, double>>);
+    static_assert(
+        std::is_same_v<std::remove_const_t<decltype(z)>,
+                       tensor<partition<world, blocks<ox>, whole, partial<oy>>, shape<tall, dim<4>>, double>>);
     const auto whole_z = to<partition<world, blocks<ox>, whole, invariant<oy>>>(z);
     to<partition<world, invariant<ox, oy>>>(sum(whole_z * whole_z)).backward();
     const at::Tensor g = 2 * a.mm(b);
@@ -111,9 +114,9 @@ TEST_CASE("a product over a dimension that both cut alike is a sum of terms") {
 
 TEST_CASE("backward starts from a scalar of any meaning with the same gradient") {
   const auto all = in_team<world>([](const team<world>& t) {
-    return seeded<partition<world, invariant<ox, oy>>>(t) && seeded<partition<world>>(t) && seeded<partition<world, partial<ox, oy>>>(t) &&
-           seeded<partition<world, on<ox>, on<oy, 2>>>(t) && seeded<partition<world, invariant<ox>, partial<oy>>>(t) &&
-           seeded<partition<world, on<ox, 1>>>(t);
+    return seeded<partition<world, invariant<ox, oy>>>(t) && seeded<partition<world>>(t) &&
+           seeded<partition<world, partial<ox, oy>>>(t) && seeded<partition<world, on<ox>, on<oy, 2>>>(t) &&
+           seeded<partition<world, invariant<ox>, partial<oy>>>(t) && seeded<partition<world, on<ox, 1>>>(t);
   });
   INFO(all.errors());
   CHECK(on_all(all));
@@ -137,7 +140,8 @@ TEST_CASE("empty workers hold empty boxes and take part in everything") {
     const bool empty = t.coordinate<ox>() == 1;
     const auto loss = to<partition<world, invariant<ox, oy>>>(sum(x * x));
     loss.backward();
-    return (x.local().numel() == 0) == empty && x.local().dim() == 2 && value(loss) == 20 && close(global(x.grad()), 2 * one);
+    return (x.local().numel() == 0) == empty && x.local().dim() == 2 && value(loss) == 20 &&
+           close(global(x.grad()), 2 * one);
   });
   INFO(all.errors());
   CHECK(on_all(all));
@@ -151,7 +155,8 @@ TEST_CASE("take, assume and global are inverse, and equal spellings convert") {
     const auto x = take<cut_xy>(t, a);
     const auto again = assume<cut_xy>(t, x.local().clone(), bind<tall>(7));
     x.local().add_(1);  // a part is the worker's own: the tensor it came from stays
-    return close(global(again), a) && close(global(same_thing), a) && close(a, numbers_7x5(6)) && close(global(take<terms>(t, a)), a);
+    return close(global(again), a) && close(global(same_thing), a) && close(a, numbers_7x5(6)) &&
+           close(global(take<terms>(t, a)), a);
   });
   INFO(all.errors());
   CHECK(on_all(all));
@@ -163,12 +168,18 @@ TEST_CASE("what does not fit a tensor's type is refused on every worker with its
   CHECK(refusals<world>("tessera.shape.dimensions", [&](const auto& t) { take<cut_xy>(t, a.sum(0)); }) == 6);
   CHECK(refusals<world>("tessera.shape.extent", [&](const auto& t) { take<cut_xy>(t, a.t()); }) == 6);
   CHECK(refusals<world>("tessera.tensor.undefined", [&](const auto& t) { take<cut_xy>(t, at::Tensor{}); }) == 6);
-  CHECK(refusals<world>("tessera.tensor.undefined", [&](const auto& t) { assume<cut_xy>(t, at::Tensor{}, bind<tall>(7)); }) == 6);
+  CHECK(refusals<world>("tessera.tensor.undefined",
+                        [&](const auto& t) { assume<cut_xy>(t, at::Tensor{}, bind<tall>(7)); }) == 6);
   CHECK(refusals<world>("tessera.tensor.undefined", [&](const auto&) { cut_xy{}.local(); }) == 6);
-  CHECK(refusals<world>("tessera.tensor.shape", [&](const auto& t) { assume<cut_xy>(t, at::zeros({9, 9}, at::kDouble), bind<tall>(7)); }) == 6);
-  CHECK(refusals<world>("tessera.tensor.element", [&](const auto& t) { assume<cut_xy>(t, at::zeros({4, 2}, at::kLong), bind<tall>(7)); }) == 6);
-  CHECK(refusals<world>("tessera.element.unknown", [&](const auto& t) { tensor<dyn>(t.state(), value_of<copies>.layout, at::zeros({7, 5}, at::kComplexHalf)); }) == 6);
-  CHECK(refusals<world>("tessera.shape.extent", [&](const auto& t) { take<cut_xy>(t, a) + take<cut_xy>(t, at::cat({a, a})); }) == 6);
+  CHECK(refusals<world>("tessera.tensor.shape",
+                        [&](const auto& t) { assume<cut_xy>(t, at::zeros({9, 9}, at::kDouble), bind<tall>(7)); }) == 6);
+  CHECK(refusals<world>("tessera.tensor.element",
+                        [&](const auto& t) { assume<cut_xy>(t, at::zeros({4, 2}, at::kLong), bind<tall>(7)); }) == 6);
+  CHECK(refusals<world>("tessera.element.unknown", [&](const auto& t) {
+          tensor<dyn>(t.state(), value_of<copies>.layout, at::zeros({7, 5}, at::kComplexHalf));
+        }) == 6);
+  CHECK(refusals<world>("tessera.shape.extent",
+                        [&](const auto& t) { take<cut_xy>(t, a) + take<cut_xy>(t, at::cat({a, a})); }) == 6);
   CHECK(refusals<world>("tessera.tensor.partition", [&](const auto& t) { cut_xy(take<copies>(t, a).dynamic()); }) == 6);
 }
 
@@ -182,12 +193,15 @@ TEST_CASE("errors name the elements that differ") {
     return std::string();
   });
   REQUIRE(all.well());
-  for (const auto& said : all.results) CHECK(said->find("(expected element double, given element half)") != std::string::npos);
+  for (const auto& said : all.results)
+    CHECK(said->find("(expected element double, given element half)") != std::string::npos);
 }
 
 TEST_CASE("a pairing of tensors whose dynamic extents differ names them") {
   using open = tensor<cut_xy::partition_type, shape<tall, dim<5>>, double>;
-  const auto pair = [](const team<world>& t) { pairing(take<open>(t, at::ones({7, 5}, at::kDouble)), take<open>(t, at::ones({6, 5}, at::kDouble))); };
+  const auto pair = [](const team<world>& t) {
+    pairing(take<open>(t, at::ones({7, 5}, at::kDouble)), take<open>(t, at::ones({6, 5}, at::kDouble)));
+  };
   CHECK(refusals<world>("tessera.shape.extent", pair) == world::value.size());
 }
 
@@ -198,7 +212,8 @@ TEST_CASE("the pairing counts an invariant once and a term where it is") {
   const auto all = in_team<world>([&](const team<world>& t) {
     const auto near = [&](double v) { return std::abs(v - wanted) < 1e-12; };
     using copies_along_y = tensor<partition<world, blocks<ox>, whole>, extents_7x5, double>;
-    return near(pairing(take<alike>(t, a), take<alike>(t, b))) && near(pairing(take<cut_xy>(t, a), take<cut_xy>(t, b))) &&
+    return near(pairing(take<alike>(t, a), take<alike>(t, b))) &&
+           near(pairing(take<cut_xy>(t, a), take<cut_xy>(t, b))) &&
            near(pairing(take<copies_along_y>(t, a), take<terms>(t, b)));
   });
   INFO(all.errors());
@@ -210,18 +225,21 @@ TEST_CASE("a number is of the tensor's element, and scales the terms of a sum al
   const auto all = in_team<world>([&](const team<world>& t) {
     const auto x = take<cut_xy>(t, a);
     const auto p = take<terms>(t, a);
-    return close(global(-x), -a) && close(global(x / 4), a / 4) && close(global(3 * p), 3 * a) && close(global(-p / 2.0), -a / 2);
+    return close(global(-x), -a) && close(global(x / 4), a / 4) && close(global(3 * p), 3 * a) &&
+           close(global(-p / 2.0), -a / 2);
   });
   INFO(all.errors());
   CHECK(on_all(all));
   using small = tensor<partition<world, blocks<ox>>, shape_of<4>, std::int8_t>;
   const auto integers = in_team<world>([&](const team<world>& t) {
     const auto x = take<small>(t, at::arange(4, at::kChar));
-    return at::equal(global(x * -2), at::arange(4, at::kChar) * -2) && at::equal(global(2u * x), at::arange(4, at::kChar) * 2);
+    return at::equal(global(x * -2), at::arange(4, at::kChar) * -2) &&
+           at::equal(global(2u * x), at::arange(4, at::kChar) * 2);
   });
   INFO(integers.errors());
   CHECK(on_all(integers));
-  CHECK(refusals<world>("tessera.tensor.number", [](const auto& t) { take<small>(t, at::zeros({4}, at::kChar)) * 128; }) == 6);
+  CHECK(refusals<world>("tessera.tensor.number",
+                        [](const auto& t) { take<small>(t, at::zeros({4}, at::kChar)) * 128; }) == 6);
   CHECK(refusals<world>("tessera.tensor.number", [](const auto& t) {
           take<tensor<partition<world, whole>, shape_of<4>, std::uint8_t>>(t, at::zeros({4}, at::kByte)) * -1;
         }) == 6);
@@ -230,7 +248,8 @@ TEST_CASE("a number is of the tensor's element, and scales the terms of a sum al
 TEST_CASE("workers that give a dynamic extent different values are told so when the tensor enters") {
   using by_column = tensor<partition<world, whole, blocks<oy>>, extents_7x5, double>;
   const auto uneven = [](const team<world>& t) { return index_t{t.coordinate<ox>() == 0 ? 7 : 6}; };
-  CHECK(refusals<world>("tessera.agree.extent", [&](const auto& t) { take<by_column>(t, at::zeros({uneven(t), 5}, at::kDouble)); }) == 6);
+  CHECK(refusals<world>("tessera.agree.extent",
+                        [&](const auto& t) { take<by_column>(t, at::zeros({uneven(t), 5}, at::kDouble)); }) == 6);
   CHECK(refusals<world>("tessera.agree.extent", [&](const auto& t) {
           assume<by_column>(t, at::zeros({uneven(t), t.template coordinate<oy>() < 2 ? 2 : 1}, at::kDouble));
         }) == 6);
@@ -249,7 +268,8 @@ TEST_CASE("a layout whose lengths are to be learned says nothing of its parts") 
   const index_t bounds[]{0, 3, 7};
   listed.dims[0].bounds = bounds;
   CHECK_FALSE(same(x, listed));
-  CHECK(refusals<world>("tessera.lengths.unknown", [&](const auto& t) { tensor<dyn>(t.state(), x, at::zeros({7, 5}, at::kDouble)); }) == 6);
+  CHECK(refusals<world>("tessera.lengths.unknown",
+                        [&](const auto& t) { tensor<dyn>(t.state(), x, at::zeros({7, 5}, at::kDouble)); }) == 6);
   CHECK(refusals<world>("tessera.lengths.unknown", [&](const auto& t) {
           team_state& team = *t.state();
           tessera::detail::bound_change_of(team, team.place(x), team.place(listed), element::float64, {});
@@ -277,12 +297,13 @@ TEST_CASE("every use of a tensor that was moved from is refused") {
     const auto also = std::move(s);
     const tensor<dyn> none;
     return gone(code, [&] { x.local(); }) && gone(code, [&] { x.layout(); }) && gone(code, [&] { x.team(); }) &&
-           gone(code, [&] { x.requires_grad(); }) && gone(code, [&] { x.grad(); }) && gone(code, [&] { s.backward(); }) &&
-           gone(code, [&] { value(s); }) && gone(code, [&] { global(x); }) && gone(code, [&] { x + kept; }) && gone(code, [&] { kept * x; }) &&
-           gone(code, [&] { 2 * x; }) && gone(code, [&] { relu(x); }) && gone(code, [&] { to<partition<world, blocks<ox>, whole>>(x); }) &&
-           gone(code, [&] { detach(x); }) && gone(code, [&] { copies(x.dynamic()); }) && gone(code, [&] { none.layout(); }) &&
-           gone(code, [&] { none.type(); }) && gone(code, [&] { none.team(); }) && gone(code, [&] { none.local(); }) &&
-           gone(code, [&] { tensor<dyn>({}, kept.layout(), kept.local()); });
+           gone(code, [&] { x.requires_grad(); }) && gone(code, [&] { x.grad(); }) &&
+           gone(code, [&] { s.backward(); }) && gone(code, [&] { value(s); }) && gone(code, [&] { global(x); }) &&
+           gone(code, [&] { x + kept; }) && gone(code, [&] { kept* x; }) && gone(code, [&] { 2 * x; }) &&
+           gone(code, [&] { relu(x); }) && gone(code, [&] { to<partition<world, blocks<ox>, whole>>(x); }) &&
+           gone(code, [&] { detach(x); }) && gone(code, [&] { copies(x.dynamic()); }) &&
+           gone(code, [&] { none.layout(); }) && gone(code, [&] { none.type(); }) && gone(code, [&] { none.team(); }) &&
+           gone(code, [&] { none.local(); }) && gone(code, [&] { tensor<dyn>({}, kept.layout(), kept.local()); });
   });
   INFO(all.errors());
   CHECK(on_all(all));
@@ -291,9 +312,13 @@ TEST_CASE("every use of a tensor that was moved from is refused") {
 TEST_CASE("terms of any combine are taken so that they combine to what was given") {
   const at::Tensor a = -numbers_7x5(12).abs() - 1;
   const auto all = in_team<world>([&](const team<world>& t) {
-    const auto whole_again = [&](auto of) { return close(global(take<tensor<decltype(of), extents_7x5, double>>(t, a)), a); };
-    return whole_again(partition<world, whole, whole, partial<ox, max>>{}) && whole_again(partition<world, whole, blocks<oy>, partial<ox, min>>{}) &&
-           whole_again(partition<world, whole, whole, partial<oy, prod>>{}) && whole_again(partition<world, whole, whole, partial<ox, oy>>{});
+    const auto whole_again = [&](auto of) {
+      return close(global(take<tensor<decltype(of), extents_7x5, double>>(t, a)), a);
+    };
+    return whole_again(partition<world, whole, whole, partial<ox, max>>{}) &&
+           whole_again(partition<world, whole, blocks<oy>, partial<ox, min>>{}) &&
+           whole_again(partition<world, whole, whole, partial<oy, prod>>{}) &&
+           whole_again(partition<world, whole, whole, partial<ox, oy>>{});
   });
   INFO(all.errors());
   CHECK(on_all(all));
@@ -305,7 +330,8 @@ TEST_CASE("random numbers are those of the global index also where a worker hold
   x.dims[0].outputs = 7;
   x.dims[0].needs = sliding{3, 1, 1, 1, 1, boundary::periodic}.needs();
   layout everything = value_of<tensor<partition<world, whole, whole>, shape_of<7, 5>, double>>.layout;
-  const at::Tensor all = tessera::detail::initial_box(init::uniform(-1, 1), everything, element::float64, 0, seed{5}, "w");
+  const at::Tensor all =
+      tessera::detail::initial_box(init::uniform(-1, 1), everything, element::float64, 0, seed{5}, "w");
   for (int r = 0; r < 3; ++r) {
     std::vector<index_t> rows;
     const holding mine = held_by(x, r);

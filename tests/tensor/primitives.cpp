@@ -38,12 +38,12 @@ struct trial {
   shards cotangents;  ///< y*, in the cotangent of the target
   outcome<seen> run;
 
-  std::vector<at::Tensor> of(at::Tensor seen::*member) const {
+  std::vector<at::Tensor> of(at::Tensor seen::* member) const {
     std::vector<at::Tensor> all;
     for (const auto& r : run.results) all.push_back((*r).*member);
     return all;
   }
-  index_t bytes(index_t seen::*member) const {
+  index_t bytes(index_t seen::* member) const {
     index_t n = 0;
     for (const auto& r : run.results) n += (*r).*member;
     return n;
@@ -52,8 +52,8 @@ struct trial {
 
 trial tried(const layout_pair& p, std::uint64_t salt, int memory, bool whole_numbers) {
   const int world = oracle::world_of(p.from, p.to);
-  trial t{p, deal(p.from, world, numbers{salt, whole_numbers}), deal(cotangent(p.to), world, numbers{salt + 1, whole_numbers}),
-          outcome<seen>(0)};
+  trial t{p, deal(p.from, world, numbers{salt, whole_numbers}),
+          deal(cotangent(p.to), world, numbers{salt + 1, whole_numbers}), outcome<seen>(0)};
   t.run = on_workers(world, [&](const std::shared_ptr<transport>& carrier) {
     const auto r = static_cast<std::size_t>(carrier->rank());
     const auto team = std::make_shared<team_state>(carrier, p.from.mesh);
@@ -68,7 +68,8 @@ trial tried(const layout_pair& p, std::uint64_t salt, int memory, bool whole_num
     s.y = s.y.detach().clone();
     s.inputs_kept = same_bits(x, t.x.local[r]) && same_bits(seed, t.cotangents.local[r]);
     const at::Tensor twice = change_layout(team, p.from, p.to, x.detach() * 2 + t.x.local[r] * 3);
-    s.linear = (twice - s.y * 5).abs().sum().item<double>() <= (whole_numbers ? 0 : 1e-11) || oracle::held(p.to, carrier->rank()).empty();
+    s.linear = (twice - s.y * 5).abs().sum().item<double>() <= (whole_numbers ? 0 : 1e-11) ||
+               oracle::held(p.to, carrier->rank()).empty();
     return s;
   });
   return t;
@@ -88,27 +89,32 @@ std::string wrong(const trial& t, double tolerance) {
   if (!t.run.well()) return t.run.errors();
   const auto& [from, to] = t.pair;
   const int world = static_cast<int>(t.x.local.size());
-  if (const double d = distance(to, t.of(&seen::y), t.x.global); d > tolerance) return fmt::format("elements off by {}", d);
+  if (const double d = distance(to, t.of(&seen::y), t.x.global); d > tolerance)
+    return fmt::format("elements off by {}", d);
   // On the global tensor a change is the identity, so backwards too: x* means what y* means where y has elements.
   if (const double d = distance(cotangent(from), t.of(&seen::gradient), t.cotangents.global); d > tolerance)
     return fmt::format("gradient off by {}", d);
   const double left = paired(to, t.of(&seen::y), t.cotangents.local);
   const double right = paired(from, t.x.local, t.of(&seen::gradient));
-  const double scale = paired(to, t.of(&seen::y), t.cotangents.local, true) + paired(from, t.x.local, t.of(&seen::gradient), true);
+  const double scale =
+      paired(to, t.of(&seen::y), t.cotangents.local, true) + paired(from, t.x.local, t.of(&seen::gradient), true);
   if (std::abs(left - right) > tolerance * scale) return fmt::format("<Fx,y> = {} but <x,F*y> = {}", left, right);
   const change there = change_between(from, to);
   const change back = change_between(cotangent(to), cotangent(from));
   for (const auto& r : t.run.results)
-    if (r->view != t.run.of(0).view || (r->view && cost_of(there).total > 0)) return "a view on some workers, or of what moves";
+    if (r->view != t.run.of(0).view || (r->view && cost_of(there).total > 0))
+      return "a view on some workers, or of what moves";
   if (t.bytes(&seen::there) != 8 * cost_of(there).total || t.bytes(&seen::back) != 8 * cost_of(back).total)
     return fmt::format("moved {} and {} bytes, planned {} and {}", t.bytes(&seen::there), t.bytes(&seen::back),
                        8 * cost_of(there).total, 8 * cost_of(back).total);
   for (const change* c : {&there, &back}) {
     for (const step& s : c->steps) {
       const cost planned = cost_of(s.plan());
-      const index_t least = s.what == map::move ? needed_and_not_held(s.to, s.from, world) : needed_and_not_held(s.from, s.to, world);
+      const index_t least =
+          s.what == map::move ? needed_and_not_held(s.to, s.from, world) : needed_and_not_held(s.from, s.to, world);
       if (planned.total != planned.lower_bound || planned.lower_bound != least)
-        return fmt::format("{} of {} elements, where {} need to move", s.what == map::move ? "Move" : "Fold", planned.total, least);
+        return fmt::format("{} of {} elements, where {} need to move", s.what == map::move ? "Move" : "Fold",
+                           planned.total, least);
     }
   }
   for (const auto& r : t.run.results)
@@ -169,7 +175,8 @@ TEST_CASE("all changes of meaning along an axis of 2 to 4 workers, alone and bes
             if (beside) x.cut_by(0, 1);
             const layout_pair p{with_meaning(x, 0, from, 0, 0), with_meaning(x, 0, to, n == 8 ? 1 : 0, workers - 1)};
             ++pairs;
-            if (const std::string why = wrong(tried(p, static_cast<std::uint64_t>(pairs), pairs % 4, true), 0); !why.empty() && ++failures < 4)
+            if (const std::string why = wrong(tried(p, static_cast<std::uint64_t>(pairs), pairs % 4, true), 0);
+                !why.empty() && ++failures < 4)
               UNSCOPED_INFO(story("meaning", 0, pairs, p, why));
           }
   CHECK(pairs == 3 * 2 * 4 * 25);
@@ -203,12 +210,14 @@ TEST_CASE("integers and booleans move exactly and ask for no gradient") {
   dice d{seed};
   int failures = 0;
   for (int round = 0; round < trials(1200) && failures < 3; ++round) {
-    const at::ScalarType types[]{at::kLong, at::kInt, at::kShort, at::kChar, at::kByte, at::kBool, at::kFloat, at::kDouble};
+    const at::ScalarType types[]{at::kLong, at::kInt,  at::kShort, at::kChar,
+                                 at::kByte, at::kBool, at::kFloat, at::kDouble};
     const at::ScalarType type = types[round % 8];
     const auto extents = roll_extents(d, 3, 5);
     const mesh_value mesh = roll_mesh(d, 3);
     const kinds allow{type != at::kBool, true, true, true};
-    layout_pair p{roll_layout(d, mesh, extents, {allow.partial, true, true, false}), roll_layout(d, mesh, extents, allow)};
+    layout_pair p{roll_layout(d, mesh, extents, {allow.partial, true, true, false}),
+                  roll_layout(d, mesh, extents, allow)};
     const int world = oracle::world_of(p.from, p.to);
     // Whole numbers that no sum takes out of range; bytes without sign count up from 0.
     const bool positive = type == at::kByte || type == at::kBool;

@@ -43,7 +43,8 @@ TEST_CASE("a maximum of sums is no tensor, and only a change takes the terms of 
           layout all = x;
           all.roles[0] = all.roles[1] = {};
           const bool combined = at::equal(to(all, most).local(), at::full({6}, 3, at::kDouble));
-          const std::string scaled = told([&] { apply(operation("n->n").linear(), [](const at::Tensor& y) { return -y; }, most); });
+          const std::string scaled =
+              told([&] { apply(operation("n->n").linear(), [](const at::Tensor& y) { return -y; }, most); });
           x.roles[0].with = combine::sum;
           const std::string mixed = told([&] { tensor<dyn>(t.state(), x, at::ones({6}, at::kDouble)); });
           return combined && scaled == "tessera.rule.nonlinear" && mixed == "tessera.partial.combine";
@@ -80,23 +81,31 @@ TEST_CASE("a value that backward needs is not overwritten where nothing moved") 
 TEST_CASE("a sparse, packed or missing tensor is refused where it comes in, and where an operation gives it") {
   const at::Tensor global = at::ones({6}, at::kDouble);
   using single = tensor<partition<quarter, whole>, shape_of<6>>;
-  CHECK(refusals<quarter>("tessera.tensor.strided", [&](const team<quarter>& t) { take<on_all>(t, global.to_sparse()); }) == 4);
-  CHECK(refusals<quarter>("tessera.tensor.strided", [&](const team<quarter>& t) { assume<single>(t, global.to(at::kFloat).to_mkldnn()); }) == 4);
+  CHECK(refusals<quarter>("tessera.tensor.strided",
+                          [&](const team<quarter>& t) { take<on_all>(t, global.to_sparse()); }) == 4);
+  CHECK(refusals<quarter>("tessera.tensor.strided",
+                          [&](const team<quarter>& t) { assume<single>(t, global.to(at::kFloat).to_mkldnn()); }) == 4);
   for (const bool tracked : {false, true}) {
     const auto maps_to = [&](const team<quarter>& t, auto&& f) {
       auto x = take<on_all>(t, global);
       if (tracked) x.requires_grad();
       map_elements(x, f);
     };
-    CHECK(refusals<quarter>("tessera.tensor.strided", [&](const team<quarter>& t) { maps_to(t, [](const at::Tensor& x) { return x.to_sparse(); }); }) == 4);
-    CHECK(refusals<quarter>("tessera.tensor.undefined", [&](const team<quarter>& t) { maps_to(t, [](const at::Tensor&) { return at::Tensor(); }); }) == 4);
+    CHECK(refusals<quarter>("tessera.tensor.strided", [&](const team<quarter>& t) {
+            maps_to(t, [](const at::Tensor& x) { return x.to_sparse(); });
+          }) == 4);
+    CHECK(refusals<quarter>("tessera.tensor.undefined", [&](const team<quarter>& t) {
+            maps_to(t, [](const at::Tensor&) { return at::Tensor(); });
+          }) == 4);
   }
 }
 
 TEST_CASE("initial values of an extent that is not known are refused") {
   struct batch : dyn {};
   const layout open = value_of<tensor<partition<quarter, whole>, shape<batch>>>.layout;
-  const auto drawn = [](const layout& x) { return tessera::detail::initial_box(init::uniform(), x, element::float32, 0, seed{1}, "w"); };
+  const auto drawn = [](const layout& x) {
+    return tessera::detail::initial_box(init::uniform(), x, element::float32, 0, seed{1}, "w");
+  };
   CHECK(told([&] { drawn(open); }) == "tessera.shape.unbound");
   CHECK(drawn(bound(open, binding<batch>::tag, 3)).numel() == 3);
 }
@@ -141,9 +150,13 @@ TEST_CASE("a local tensor that is not the box is refused where it comes in") {
   CHECK(satisfied<quarter>([](team<quarter>& t) {
           const layout& from = value_of<on_all>.layout;
           const layout& whole_everywhere = value_of<tensor<partition<quarter, whole>, shape_of<6>, double>>.layout;
-          const auto go = [&](const at::Tensor& x) { return told([&] { change_layout(t.state(), from, whole_everywhere, x); }); };
-          return go(at::ones({5}, at::kDouble)) == "tessera.tensor.shape" && go(at::Tensor()) == "tessera.tensor.undefined" &&
-                 go(at::empty({2}, at::TensorOptions().dtype(at::kDouble).device(at::kMeta))) == "tessera.tensor.device" &&
+          const auto go = [&](const at::Tensor& x) {
+            return told([&] { change_layout(t.state(), from, whole_everywhere, x); });
+          };
+          return go(at::ones({5}, at::kDouble)) == "tessera.tensor.shape" &&
+                 go(at::Tensor()) == "tessera.tensor.undefined" &&
+                 go(at::empty({2}, at::TensorOptions().dtype(at::kDouble).device(at::kMeta))) ==
+                     "tessera.tensor.device" &&
                  go(at::ones({2}, at::kDouble).to_sparse()) == "tessera.tensor.strided";
         }) == 4);
 }
@@ -151,7 +164,8 @@ TEST_CASE("a local tensor that is not the box is refused where it comes in") {
 namespace {
 
 /// A line of workers, from world rank `first` on, that cuts one dimension of a matrix or holds it in another role.
-layout matrix_over(int workers, int first, const std::vector<index_t>& extents, int cut_dimension, axis_role role = {}) {
+layout matrix_over(int workers, int first, const std::vector<index_t>& extents, int cut_dimension,
+                   axis_role role = {}) {
   layout x;
   x.mesh.axes.push({text("line"), workers, 1});
   x.mesh.first = first;
@@ -177,22 +191,26 @@ at::Tensor piece_of(const layout& x, int rank, const at::Tensor& whole) {
 
 }  // namespace
 
-// COSTA loses parts of the destination where both layouts are row-major and a tile has other numbers of blocks in height and width.
+// COSTA loses parts of the destination where both layouts are row-major and a tile has other numbers of blocks in
+// height and width.
 TEST_CASE("row-major tiles are transposed whatever their height and width, and so is the gradient") {
-  for (const auto& [before, after, first] : {std::array{1, 1, 0}, std::array{2, 2, 0}, std::array{4, 4, 0}, std::array{3, 4, 0}, std::array{2, 3, 1}})
+  for (const auto& [before, after, first] :
+       {std::array{1, 1, 0}, std::array{2, 2, 0}, std::array{4, 4, 0}, std::array{3, 4, 0}, std::array{2, 3, 1}})
     for (const auto& [n, m] : {std::pair<index_t, index_t>{300, 700}, {1030, 70}, {5, 3}}) {
       const at::Tensor a = global_of({n, m}, numbers{1});
       const at::Tensor c = global_of({m, n}, numbers{2});
       const layout rows = matrix_over(before, 0, {n, m}, 0);
       const layout columns = matrix_over(before, 0, {m, n}, 1);
       const layout rows_of_transposed = matrix_over(after, first, {m, n}, 0);
-      const auto all = on_workers(std::max(before, first + after), [&, before = before, worker_mesh = rows.mesh](const std::shared_ptr<transport>& carrier) {
+      const auto all = on_workers(std::max(before, first + after), [&, before = before, worker_mesh = rows.mesh](
+                                                                       const std::shared_ptr<transport>& carrier) {
         const auto team = std::make_shared<team_state>(carrier, worker_mesh);
         const int r = carrier->rank();
         const at::Tensor mine = piece_of(rows, r, a).clone().set_requires_grad(true);
         const at::Tensor y = change_layout(team, columns, rows_of_transposed, mine.t());
         y.backward(piece_of(rows_of_transposed, r, c));
-        return (before == 1 || y.is_contiguous()) && at::equal(y, piece_of(rows_of_transposed, r, a.t())) && at::equal(mine.grad(), piece_of(rows, r, c.t()));
+        return (before == 1 || y.is_contiguous()) && at::equal(y, piece_of(rows_of_transposed, r, a.t())) &&
+               at::equal(mine.grad(), piece_of(rows, r, c.t()));
       });
       INFO(before << " to " << after << " from " << first << ": " << n << " x " << m << all.errors());
       REQUIRE(all.well());

@@ -15,7 +15,8 @@ using halves = tensor<partition<pair, blocks<twin>>, shape_of<4>, double>;
 using terms = tensor<partition<pair, whole, partial<twin>>, shape_of<4>, double>;
 using sum_of_all = partition<pair, whole>;
 
-/// The code that each worker ends with, and how many calls it had made, where f(team, calls) counts them: "tessera.agree.whole 1".
+/// The code that each worker ends with, and how many calls it had made, where f(team, calls) counts them:
+/// "tessera.agree.whole 1".
 template <Mesh M = pair, class F>
 std::vector<std::string> endings(F&& f, checks how = checks::sampled) {
   launch_options o = threads_only();
@@ -45,7 +46,8 @@ TEST_CASE("a line is compared at its 1st, 2nd, 4th, 8th … call, always or neve
   CHECK((compares(checks::always, 5000) && !compares(checks::never, 1)));
   visits v;
   const call_site a{"a", 1}, b{"a", 2};
-  CHECK(std::vector<std::uint64_t>{v.next(a), v.next(b), v.next(a), v.next(a), v.next(b)} == std::vector<std::uint64_t>{1, 1, 2, 3, 2});
+  CHECK(std::vector<std::uint64_t>{v.next(a), v.next(b), v.next(a), v.next(a), v.next(b)} ==
+        std::vector<std::uint64_t>{1, 1, 2, 3, 2});
 }
 
 TEST_CASE("a batch that each worker drew for itself is told where they take their parts of it") {
@@ -86,8 +88,10 @@ TEST_CASE("what workers take their parts of is compared by its elements, however
 }
 
 TEST_CASE("copies that differ are told where they come in") {
-  CHECK(endings([](team<pair>& t, int&) { assume<alike>(t, numbers_of(t.rank())); }) == on_both("tessera.agree.copies 0"));
-  CHECK(endings([](team<pair>& t, int&) { tensor<dyn>(t.state(), value_of<alike>.layout, numbers_of(t.rank())); }) == on_both("tessera.agree.copies 0"));
+  CHECK(endings([](team<pair>& t, int&) { assume<alike>(t, numbers_of(t.rank())); }) ==
+        on_both("tessera.agree.copies 0"));
+  CHECK(endings([](team<pair>& t, int&) { tensor<dyn>(t.state(), value_of<alike>.layout, numbers_of(t.rank())); }) ==
+        on_both("tessera.agree.copies 0"));
   CHECK(endings([](team<pair>& t, int&) { assume<terms>(t, numbers_of(t.rank())); }) == on_both("none 0"));
 }
 
@@ -121,7 +125,8 @@ TEST_CASE("what a worker computes for itself alone, and reads, is nobody's matte
           w.requires_grad();
           for (int i = 0; i < 9; ++i) {
             const auto x = take<halves>(t, numbers_of(i));
-            const auto loss = all_reduce<partition<pair, invariant<twin>>>(sum(take<partition<pair, blocks<twin>>>(w) * x));
+            const auto loss =
+                all_reduce<partition<pair, invariant<twin>>>(sum(take<partition<pair, blocks<twin>>>(w) * x));
             if (t.first()) value(sum(detach(w) * detach(w)) + sum(w * w));
             loss.backward();
             ++calls;
@@ -148,7 +153,9 @@ TEST_CASE("a worker that calls a line once more than the others is told, and nob
   for (const std::string& one : endings(once_more(2))) CHECK(one.starts_with("tessera.agree."));
 }
 
-TEST_CASE("a replicate weight that was stepped by its gradient of terms is told with the next backward, also where nothing moves") {
+TEST_CASE(
+    "a replicate weight that was stepped by its gradient of terms is told with the next backward, also where nothing "
+    "moves") {
   const auto drifts = [](team<pair>& t, int& calls) {
     auto w = take<copies>(t, numbers_of(0));
     w.requires_grad();
@@ -171,7 +178,8 @@ TEST_CASE("workers of a part of the mesh compare among themselves, and nobody el
     if (t.coordinate<twin>() == 1) {
       for (; calls < 5; ++calls) assume<on_lower>(t, numbers_of(0));
     }
-    const auto everywhere = assume<tensor<partition<square, whole, invariant<twin, side>>, shape_of<4>, double>>(t, numbers_of(0));
+    const auto everywhere =
+        assume<tensor<partition<square, whole, invariant<twin, side>>, shape_of<4>, double>>(t, numbers_of(0));
     to<partition<square, blocks<twin, side>>>(everywhere);
     ++ended;
   });

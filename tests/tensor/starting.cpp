@@ -50,9 +50,8 @@ bool halves_are_the_whole(team<four>& t, bool checked) {
   x.requires_grad();
   const auto once = derived(x, [](const auto& a) { return to<Q>(a).local(); });
   const auto twice = derived(x, [](const auto& a) { return finish(start<Q>(a)).local(); });
-  const auto dynamic = derived(x, [](const auto& a) {
-    return finish(start(value_of<grid_of<Q>>.layout, a.dynamic())).local();
-  });
+  const auto dynamic =
+      derived(x, [](const auto& a) { return finish(start(value_of<grid_of<Q>>.layout, a.dynamic())).local(); });
   return all_equal(once, twice) && all_equal(once, dynamic);
 }
 
@@ -86,7 +85,8 @@ using three_columns = partition<three, whole, blocks<trio>>;
 at::Tensor term(int worker, double salt) { return counted(salt) * (worker + 1); }
 at::Tensor summed_terms(double salt) { return counted(salt) * 6; }
 
-/// Whether a sum has begun all of its exchanges before its end, and says that it arrived when all of it has; what went wrong.
+/// Whether a sum has begun all of its exchanges before its end, and says that it arrived when all of it has; what went
+/// wrong.
 std::string begins_all(const std::shared_ptr<transport>& carrier) {
   team<three> t(carrier);
   int begun = 0;
@@ -120,7 +120,8 @@ std::string begins_all(const std::shared_ptr<transport>& carrier) {
   return wrong;
 }
 
-/// Sums of one change and other calls of it under way, each worker ending them in an order of its own, one coming late at times.
+/// Sums of one change and other calls of it under way, each worker ending them in an order of its own, one coming late
+/// at times.
 std::string end_crosswise(const std::shared_ptr<transport>& carrier) {
   team<three> t(carrier);
   std::string wrong;
@@ -128,13 +129,16 @@ std::string end_crosswise(const std::shared_ptr<transport>& carrier) {
   for (int round = 0; round < 12; ++round) {
     std::vector<std::pair<int, awaited<tensor<three_alike, shape_of<7, 6>, double>>>> open;
     for (int i = 0; i < 4; ++i) {
-      if (round % 4 == 0 && i == 2 && t.rank() == round / 4) std::this_thread::sleep_for(std::chrono::milliseconds(400));
+      if (round % 4 == 0 && i == 2 && t.rank() == round / 4)
+        std::this_thread::sleep_for(std::chrono::milliseconds(400));
       open.emplace_back(i, start<three_alike>(assume<three_terms>(t, term(t.rank(), i))));
-      if (i == 1 && !at::allclose(to<three_alike>(assume<three_terms>(t, term(t.rank(), 9))).local(), summed_terms(9))) wrong += "a whole call is wrong; ";
+      if (i == 1 && !at::allclose(to<three_alike>(assume<three_terms>(t, term(t.rank(), 9))).local(), summed_terms(9)))
+        wrong += "a whole call is wrong; ";
     }
     while (!open.empty()) {
       const auto which = open.begin() + d.roll(0, static_cast<int>(open.size()) - 1);
-      if (!at::allclose(finish(std::move(which->second)).local(), summed_terms(which->first))) wrong += fmt::format("sum {} of round {} is wrong; ", which->first, round);
+      if (!at::allclose(finish(std::move(which->second)).local(), summed_terms(which->first)))
+        wrong += fmt::format("sum {} of round {} is wrong; ", which->first, round);
       open.erase(which);
     }
   }
@@ -143,21 +147,26 @@ std::string end_crosswise(const std::shared_ptr<transport>& carrier) {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("a change of several exchanges begins all of them before its worker waits, and says that it arrived when all of it has", "", by_memory, by_sockets) {
+TEMPLATE_TEST_CASE(
+    "a change of several exchanges begins all of them before its worker waits, and says that it arrived when all of it "
+    "has",
+    "", by_memory, by_sockets) {
   const auto all = in_world<TestType>(3, begins_all, std::chrono::seconds{20});
   INFO(all.errors());
   REQUIRE(all.well());
   for (int r = 0; r < 3; ++r) CHECK(all.of(r) == "");
 }
 
-TEMPLATE_TEST_CASE("changes of several exchanges end crosswise, beside others of the same exchanges", "", by_memory, by_sockets) {
+TEMPLATE_TEST_CASE("changes of several exchanges end crosswise, beside others of the same exchanges", "", by_memory,
+                   by_sockets) {
   const auto all = in_world<TestType>(3, end_crosswise, std::chrono::seconds{20});
   INFO(all.errors());
   REQUIRE(all.well());
   for (int r = 0; r < 3; ++r) CHECK(all.of(r) == "");
 }
 
-TEST_CASE("a change that has begun all of its exchanges when another one fails is not asked any more when it is dropped") {
+TEST_CASE(
+    "a change that has begun all of its exchanges when another one fails is not asked any more when it is dropped") {
   struct failing final : owing {
     bool owes() const override { return true; }
     bool owes(const bound_exchange&) const override { return false; }
@@ -203,7 +212,8 @@ TEST_CASE("many are under way at once and end in any order, backward as well") {
           }
           s.backward();
           for (int i = 0; i < 5; ++i)
-            right = right && at::equal(x[static_cast<std::size_t>(i)].local().grad(), at::full_like(x[static_cast<std::size_t>(i)].local(), i + 1));
+            right = right && at::equal(x[static_cast<std::size_t>(i)].local().grad(),
+                                       at::full_like(x[static_cast<std::size_t>(i)].local(), i + 1));
           return right;
         }) == 4);
 }

@@ -1,4 +1,5 @@
-// Every function of the library's lists beside LibTorch's: which element it gives of each, and its gradient at zeros, ties, infinities and NaN.
+// Every function of the library's lists beside LibTorch's: which element it gives of each, and its gradient at zeros,
+// ties, infinities and NaN.
 #include "tests/support/functions.hpp"
 
 #include <tessera/tensor/scaled_gradient.hpp>
@@ -16,7 +17,8 @@ struct given {
   layout lies;
   std::vector<at::Tensor> whole;
 
-  given(const layout& like, const at::Tensor& x, const at::Tensor& y) : lies(like), whole{x, y, x.t().contiguous(), at::isfinite(y)} {
+  given(const layout& like, const at::Tensor& x, const at::Tensor& y)
+      : lies(like), whole{x, y, x.t().contiguous(), at::isfinite(y)} {
     whole[3].select(0, 1).fill_(false);
   }
   layout of(std::size_t i) const {
@@ -44,9 +46,12 @@ struct function_case {
 
 /// Over one dimension, as LibTorch calls it.
 const std::map<std::string, at::Tensor (*)(const at::Tensor&)> over_rows{
-    {"sum", [](const at::Tensor& w) { return w.sum(0); }},       {"mean", [](const at::Tensor& w) { return w.mean(0); }},
-    {"amax", [](const at::Tensor& w) { return w.amax(0); }},     {"amin", [](const at::Tensor& w) { return w.amin(0); }},
-    {"prod_over", [](const at::Tensor& w) { return w.prod(0); }}, {"any_over", [](const at::Tensor& w) { return w.any(0); }},
+    {"sum", [](const at::Tensor& w) { return w.sum(0); }},
+    {"mean", [](const at::Tensor& w) { return w.mean(0); }},
+    {"amax", [](const at::Tensor& w) { return w.amax(0); }},
+    {"amin", [](const at::Tensor& w) { return w.amin(0); }},
+    {"prod_over", [](const at::Tensor& w) { return w.prod(0); }},
+    {"any_over", [](const at::Tensor& w) { return w.any(0); }},
     {"all_over", [](const at::Tensor& w) { return w.all(0); }}};
 
 /// LibTorch's, which in narrow integers mixes elements where it sums one operand alone.
@@ -60,33 +65,59 @@ constexpr auto products = operation("ij,jk->ik");
 
 std::vector<function_case> all_functions() {
   std::vector<function_case> all;
-  const auto add = [&](const std::string& name, auto call, auto of_whole, bool of_terms = false) { all.push_back({name, call, of_whole, of_terms, false}); };
+  const auto add = [&](const std::string& name, auto call, auto of_whole, bool of_terms = false) {
+    all.push_back({name, call, of_whole, of_terms, false});
+  };
   for (const auto* list : {&all_of_one, &all_activations})
     for (const case_of_one& f : *list)
-      add(f.name, [f](const tensors& x) { return f.call(x[0]); }, [f](const boxes& w) { return f.name == "hardsigmoid" ? at::hardsigmoid(w[0]) : serial(f.name, {w[0]}); });
+      add(
+          f.name, [f](const tensors& x) { return f.call(x[0]); },
+          [f](const boxes& w) { return f.name == "hardsigmoid" ? at::hardsigmoid(w[0]) : serial(f.name, {w[0]}); });
   for (const case_of_two& f : all_of_two)
-    add(f.name, [f](const tensors& x) { return f.call(x[0], x[1]); }, [f](const boxes& w) { return serial(f.name, {w[0], w[1]}); });
-#define TESSERA_CASE(function, called, kind, elements, result, saves, computed)                                                  \
-  add(#called " by 2", [](const tensors& t) { return functions::call(functions::function<functions::number_kind::integer>(2), t[0]); }, \
-      [](const boxes& w) { const at::Tensor x = w[0]; const at::Scalar n = 2; return computed; });                             \
-  add(#called " by 0", [](const tensors& t) { return functions::call(functions::function<functions::number_kind::integer>(0), t[0]); }, \
-      [](const boxes& w) { const at::Tensor x = w[0]; const at::Scalar n = 0; return computed; });
+    add(
+        f.name, [f](const tensors& x) { return f.call(x[0], x[1]); },
+        [f](const boxes& w) { return serial(f.name, {w[0], w[1]}); });
+#define TESSERA_CASE(function, called, kind, elements, result, saves, computed)                                        \
+  add(                                                                                                                 \
+      #called " by 2",                                                                                                 \
+      [](const tensors& t) { return functions::call(functions::function<functions::number_kind::integer>(2), t[0]); }, \
+      [](const boxes& w) {                                                                                             \
+        const at::Tensor x = w[0];                                                                                     \
+        const at::Scalar n = 2;                                                                                        \
+        return computed;                                                                                               \
+      });                                                                                                              \
+  add(                                                                                                                 \
+      #called " by 0",                                                                                                 \
+      [](const tensors& t) { return functions::call(functions::function<functions::number_kind::integer>(0), t[0]); }, \
+      [](const boxes& w) {                                                                                             \
+        const at::Tensor x = w[0];                                                                                     \
+        const at::Scalar n = 0;                                                                                        \
+        return computed;                                                                                               \
+      });
   TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_CASE)
 #undef TESSERA_CASE
   for (function_case& f : all) f.of_elements = true;
-#define TESSERA_CASE(function, kind, elements, result, reads, with)                                                          \
-  {                                                                                                                          \
-    const std::string name = #function;                                                                                      \
-    const std::string own = name.substr(0, name.find("_over"));                                                              \
-    const bool of_terms = combine::with != combine::sum;                                                                     \
-    add(name, [](const tensors& x) { return tessera::function(x[0]); }, [own](const boxes& w) { return serial(own, {w[0]}); }, of_terms); \
-    add(name + "<0>", [](const tensors& x) { return tessera::function<0>(x[0]); }, [name](const boxes& w) { return over_rows.at(name)(w[0]); }, of_terms); \
-    add(name + " of a number", [](const tensors& x) { return tessera::function(settled(sum(x[0]))); }, [own](const boxes& w) { return serial(own, {w[0].sum()}); }, of_terms); \
+#define TESSERA_CASE(function, kind, elements, result, reads, with)                                    \
+  {                                                                                                    \
+    const std::string name = #function;                                                                \
+    const std::string own = name.substr(0, name.find("_over"));                                        \
+    const bool of_terms = combine::with != combine::sum;                                               \
+    add(                                                                                               \
+        name, [](const tensors& x) { return tessera::function(x[0]); },                                \
+        [own](const boxes& w) { return serial(own, {w[0]}); }, of_terms);                              \
+    add(                                                                                               \
+        name + "<0>", [](const tensors& x) { return tessera::function<0>(x[0]); },                     \
+        [name](const boxes& w) { return over_rows.at(name)(w[0]); }, of_terms);                        \
+    add(                                                                                               \
+        name + " of a number", [](const tensors& x) { return tessera::function(settled(sum(x[0]))); }, \
+        [own](const boxes& w) { return serial(own, {w[0].sum()}); }, of_terms);                        \
   }
   TESSERA_REDUCTIONS(TESSERA_CASE)
 #undef TESSERA_CASE
-#define TESSERA_CASE(called, wanted) \
-  add(#called, [](const tensors& x) -> tensor<dyn> { return called; }, [](const boxes& w) -> at::Tensor { return wanted; })
+#define TESSERA_CASE(called, wanted)                                   \
+  add(                                                                 \
+      #called, [](const tensors& x) -> tensor<dyn> { return called; }, \
+      [](const boxes& w) -> at::Tensor { return wanted; })
   TESSERA_CASE(argmax<0>(x[0]), w[0].argmax(0));
   TESSERA_CASE(argmin<0>(x[0]), w[0].argmin(0));
   TESSERA_CASE(var(x[0]), w[0].var());
@@ -152,7 +183,8 @@ std::optional<at::Tensor> of_libtorch(const function_case& f, const boxes& w) {
 }
 
 bool same_numbers(const at::Tensor& a, const at::Tensor& b) {
-  if (a.is_complex()) return at::allclose(at::view_as_real(a).to(at::kDouble), at::view_as_real(b).to(at::kDouble), 1e-5, 1e-5, true);
+  if (a.is_complex())
+    return at::allclose(at::view_as_real(a).to(at::kDouble), at::view_as_real(b).to(at::kDouble), 1e-5, 1e-5, true);
   return of_functions::alike(a, b);
 }
 
@@ -167,11 +199,13 @@ std::string gives_otherwise(const team<world>& t, const function_case& f, elemen
   const came_to here = called(f, x);
   const std::string where = fmt::format("{} of {}: ", f.name, name_of(e));
   if (!here.words.empty()) return where + here.words.substr(0, 120);
-  if (!here.y) return here.code == "tessera.function.element" || here.code == "tessera.tensor.number" ? "" : where + here.code;
+  if (!here.y)
+    return here.code == "tessera.function.element" || here.code == "tessera.tensor.number" ? "" : where + here.code;
   given_of.insert(f.name);
   const auto wanted = of_libtorch(f, all.whole);
   if (!wanted) return where + "LibTorch gives nothing";
-  if (here.y->type() != tessera::detail::element_of_scalar(wanted->scalar_type()) || here.y->local().scalar_type() != wanted->scalar_type())
+  if (here.y->type() != tessera::detail::element_of_scalar(wanted->scalar_type()) ||
+      here.y->local().scalar_type() != wanted->scalar_type())
     return where + fmt::format("{} for {}", name_of(here.y->type()), at::toString(wanted->scalar_type()));
   return same_numbers(global(settled(*here.y)), *wanted) ? "" : where + "values";
 }
@@ -179,7 +213,10 @@ std::string gives_otherwise(const team<world>& t, const function_case& f, elemen
 /// Numbers at which functions have corners, each more unusual than the one before.
 std::vector<at::Tensor> unusual() {
   constexpr double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
-  const at::Tensor usual = at::tensor({0., -0., 1., 1., -1., -1., 0.5, 0.5, 2., -2., 3., -3., 0., 0., 0., 0., 0., 0., 6., 6., -6., 1., 0.25, 0.}, at::kDouble).view({4, 6});
+  const at::Tensor usual = at::tensor({0., -0., 1., 1., -1., -1., 0.5, 0.5, 2.,  -2., 3.,   -3.,
+                                       0., 0.,  0., 0., 0.,  0.,  6.,  6.,  -6., 1.,  0.25, 0.},
+                                      at::kDouble)
+                               .view({4, 6});
   std::vector<at::Tensor> all{usual};
   for (const double odd : {inf, -inf, nan}) {
     all.push_back(usual.clone());
@@ -198,7 +235,8 @@ TEST_CASE("every function gives of every element what LibTorch gives of it, or r
           const std::vector<function_case> cases = all_functions();
           for (const function_case& f : cases)
             for (int e = 0; e < number_of_elements; ++e)
-              if (const std::string why = gives_otherwise(t, f, static_cast<element>(e), given_of); !why.empty()) all += why + "\n";
+              if (const std::string why = gives_otherwise(t, f, static_cast<element>(e), given_of); !why.empty())
+                all += why + "\n";
           for (const function_case& f : cases)
             if (given_of.count(f.name) == 0) all += f.name + " takes nothing\n";
           return all;
@@ -219,7 +257,8 @@ boxes slopes(const function_case& f, const boxes& x, const given& of) {
   return all;
 }
 
-/// Whether LibTorch gives a single element the gradient that it gives it among others: some of its kernels take NaN otherwise in one than in several.
+/// Whether LibTorch gives a single element the gradient that it gives it among others: some of its kernels take NaN
+/// otherwise in one than in several.
 bool agrees_with_itself(const function_case& f, const boxes& x, const given& of) {
   if (!f.of_elements) return true;
   const boxes whole = slopes(f, x, of);
@@ -234,7 +273,8 @@ bool agrees_with_itself(const function_case& f, const boxes& x, const given& of)
 
 std::string slopes_otherwise(const team<world>& t, const function_case& f, const layout& lies, const at::Tensor& n) {
   const given of(lies, n, n.roll(2));
-  if (f.name.rfind("var", 0) == 0 && at::isinf(n).any().item<bool>()) return "";  // of what has no mean: LibTorch's is infinite, ours no number
+  // of what has no mean: LibTorch's is infinite, ours no number
+  if (f.name.rfind("var", 0) == 0 && at::isinf(n).any().item<bool>()) return "";
   // Copies of a result beside the first have zeros for gradients, and 0 · ∞ is none.
   if (f.name.find("0.5") != std::string::npos && lies.levels(0) > 0 && !at::isfinite(n).all().item<bool>()) return "";
   const boxes whole{n, of.whole[1]}, wanted = slopes(f, whole, of);
@@ -245,7 +285,8 @@ std::string slopes_otherwise(const team<world>& t, const function_case& f, const
   const tensor<dyn> y = sum(settled(f.call(x)));
   const std::vector<tensor<dyn>> found = gradients(y, {x[0], x[1]}, false);
   for (std::size_t i = 0; i < wanted.size(); ++i)
-    if (const at::Tensor all = global(found[i]); !of_functions::alike(all, wanted[i])) return fmt::format("{} {} gradient {} at {}", f.name, shown(lies), i, n[1][2].item<double>());
+    if (const at::Tensor all = global(found[i]); !of_functions::alike(all, wanted[i]))
+      return fmt::format("{} {} gradient {} at {}", f.name, shown(lies), i, n[1][2].item<double>());
   return "";
 }
 
@@ -255,7 +296,9 @@ TEST_CASE("the gradient of every function at zeros, ties, infinities and NaN is 
   CHECK(worst(in_team<world>([](const team<world>& t) -> std::string {
           std::string all;
           for (const function_case& f : all_functions())
-            for (const layout& lies : {lying<blocks<ox>, blocks<oy>>({4, 6}), lying<blocks<oy>, whole, invariant<ox>>({4, 6}), lying<whole, whole, invariant<ox, oy>>({4, 6})}) {
+            for (const layout& lies :
+                 {lying<blocks<ox>, blocks<oy>>({4, 6}), lying<blocks<oy>, whole, invariant<ox>>({4, 6}),
+                  lying<whole, whole, invariant<ox, oy>>({4, 6})}) {
               if (f.of_terms && lies.levels(0) > 0) continue;
               for (const at::Tensor& n : unusual())
                 if (const std::string why = slopes_otherwise(t, f, lies, n); !why.empty()) all += why + "\n";
@@ -277,8 +320,11 @@ template <class... E>
 constexpr bool types_count(tessera::detail::type_list<E...>) {
   const auto counted = [](element given, element of) { return given == (has_cotangent(of) ? of : element::int64); };
   const auto asked = [](element given, element of) { return given == (of == element::uint8 ? of : element::boolean); };
-  return ((counted(typed<functions::sum<0>, E>, tessera::element_of<E>) && counted(typed<functions::prod_over<>, E>, tessera::element_of<E>) &&
-           asked(typed<functions::any_over<>, E>, tessera::element_of<E>) && asked(typed<functions::all_over<1>, E>, tessera::element_of<E>)) && ...);
+  return ((counted(typed<functions::sum<0>, E>, tessera::element_of<E>) &&
+           counted(typed<functions::prod_over<>, E>, tessera::element_of<E>) &&
+           asked(typed<functions::any_over<>, E>, tessera::element_of<E>) &&
+           asked(typed<functions::all_over<1>, E>, tessera::element_of<E>)) &&
+          ...);
 }
 
 }  // namespace
@@ -290,8 +336,11 @@ TEST_CASE("types know that integers and booleans are counted in int64, and what 
 }
 
 TEST_CASE("terms of what is counted in a wider element are refused, and those of int64 are counted") {
-  const auto terms = [](const team<world>& t, at::ScalarType e) { return take(t, lying<whole, whole, partial<ox>>({2, 3}), at::ones({2, 3}, e)); };
+  const auto terms = [](const team<world>& t, at::ScalarType e) {
+    return take(t, lying<whole, whole, partial<ox>>({2, 3}), at::ones({2, 3}, e));
+  };
   for (const at::ScalarType e : {at::kBool, at::kChar, at::kInt, at::kUInt16})
     CHECK(refusals<world>("tessera.rule.nonlinear", [&](const team<world>& t) { sum(terms(t, e)); }) == 6);
-  CHECK(satisfied<world>([&](const team<world>& t) { return global(sum(terms(t, at::kLong))).item<std::int64_t>() == 6; }) == 6);
+  CHECK(satisfied<world>(
+            [&](const team<world>& t) { return global(sum(terms(t, at::kLong))).item<std::int64_t>() == 6; }) == 6);
 }

@@ -16,7 +16,9 @@ struct parameter_of {
     handle->checks = checked ? checks::always : checks::sampled;
     leaf = at::arange(4, at::kDouble).set_requires_grad(true);
   }
-  at::Tensor view() { return lasting.of(handle, handle->place(value_of<alike>.layout), handle->place(value_of<used_apart>.layout), leaf); }
+  at::Tensor view() {
+    return lasting.of(handle, handle->place(value_of<alike>.layout), handle->place(value_of<used_apart>.layout), leaf);
+  }
 
   /// Its gradient of Σ over workers of (rank + 1)·times·y, where each worker sees it so often.
   at::Tensor gradient(int times = 1) {
@@ -47,7 +49,8 @@ TEST_CASE("a view that lasts is one tensor, sees every step, and its gradient is
           bool right = at::equal(p.gradient(), all(6)) && p.view().is_same(first);
           for (int k = 0; k < 3; ++k) {
             p.step();
-            right = right && at::equal(p.view(), at::arange(4, at::kDouble) + (k + 1)) && at::equal(p.gradient(), all(6)) && p.view().is_same(first);
+            right = right && at::equal(p.view(), at::arange(4, at::kDouble) + (k + 1)) &&
+                    at::equal(p.gradient(), all(6)) && p.view().is_same(first);
           }
           return right;
         }) == 3);
@@ -60,7 +63,8 @@ TEST_CASE("what several calls of a view give in one backward is exchanged once")
           const index_t before = t.state()->total.bytes;
           const bool once = at::equal(p.gradient(), all(6));
           const index_t of_one = t.state()->total.bytes - before;
-          return once && of_one > 0 && at::equal(p.gradient(3), all(18)) && t.state()->total.bytes == before + 2 * of_one;
+          return once && of_one > 0 && at::equal(p.gradient(3), all(18)) &&
+                 t.state()->total.bytes == before + 2 * of_one;
         }) == 3);
 }
 

@@ -7,5 +7,6 @@
 
 TEST_CASE("a LibTorch without the store by which processes meet is refused") {
   using namespace tessera;
-  CHECK(testing::told([] { store_rendezvous(launch_environment{}, "here", std::chrono::seconds{1}); }) == "tessera.launch.store");
+  CHECK(testing::told([] { store_rendezvous(launch_environment{}, "here", std::chrono::seconds{1}); }) ==
+        "tessera.launch.store");
 }

@@ -58,7 +58,9 @@ memory filled(const layout& x, int rank, index_t salt) {
     if (x.roles[a].kind == role::partial) terms = terms * x.mesh.axes[a].extent + at[a] + 1;
   for (const dimension& d : x.dims)
     if (d.kind == cover::pending) terms += rank;
-  each_element(x, rank, [&](std::size_t n, index_t i, index_t j, index_t k) { m.data[n] = static_cast<double>((7 * i + 3 * j + 5 * k + 11 * terms + salt) % 17 - 8); });
+  each_element(x, rank, [&](std::size_t n, index_t i, index_t j, index_t k) {
+    m.data[n] = static_cast<double>((7 * i + 3 * j + 5 * k + 11 * terms + salt) % 17 - 8);
+  });
   return m;
 }
 
@@ -75,7 +77,8 @@ double pairing(const layout& x, int rank, const memory& p, const memory& q) {
 
 double summed(team_state& team, double mine) {
   double sum = 0;
-  for (const std::uint64_t one : team.collect(std::bit_cast<std::uint64_t>(mine), "summing")) sum += std::bit_cast<double>(one);
+  for (const std::uint64_t one : team.collect(std::bit_cast<std::uint64_t>(mine), "summing"))
+    sum += std::bit_cast<double>(one);
   return sum;
 }
 
@@ -90,12 +93,14 @@ bool keeps_its_law(team_state& team, const way& w) {
   const double left = pairing(w.to, rank, y, z);
   const double right = pairing(w.from, rank, x, back(z));
   const auto sums = [](const layout& l) {
-    return std::any_of(l.roles.begin(), l.roles.end(), [](const axis_role& r) { return r.kind == role::partial; }) || l.dims[0].kind == cover::pending;
+    return std::any_of(l.roles.begin(), l.roles.end(), [](const axis_role& r) { return r.kind == role::partial; }) ||
+           l.dims[0].kind == cover::pending;
   };
   double misplaced = 0;
   if (!sums(w.from) && !sums(w.to)) {
     const memory right_ones = filled(w.to, rank, 1);
-    each_element(w.to, rank, [&](std::size_t n, index_t, index_t, index_t) { misplaced += y.data[n] != right_ones.data[n]; });
+    each_element(w.to, rank,
+                 [&](std::size_t n, index_t, index_t, index_t) { misplaced += y.data[n] != right_ones.data[n]; });
   }
   return summed(team, left - right) == 0 && summed(team, misplaced) == 0;
 }
@@ -113,12 +118,13 @@ int test_all(team_state& team) {
       ++tried;
       broken += !right;
       if (!first) continue;
-      std::printf("  %s %-15s %-28s %5lld elements in %3lld messages\n", right ? "ok   " : "WRONG", name_of(w.is), w.how.c_str(),
-                  static_cast<long long>(c.total), static_cast<long long>(c.messages));
+      std::printf("  %s %-15s %-28s %5lld elements in %3lld messages\n", right ? "ok   " : "WRONG", name_of(w.is),
+                  w.how.c_str(), static_cast<long long>(c.total), static_cast<long long>(c.messages));
       std::fflush(stdout);
     }
   }
-  if (first) std::printf("%d changes of layout and their adjoints on %d workers, %d wrong\n", tried, mesh.size(), broken);
+  if (first)
+    std::printf("%d changes of layout and their adjoints on %d workers, %d wrong\n", tried, mesh.size(), broken);
   return broken;
 }
 
@@ -134,8 +140,11 @@ bool measure(team_state& team, const std::string& named, index_t bytes, bool as_
   if (found == ways.end()) {
     std::string names;
     for (std::size_t i = 0; i < ways.size(); ++i)
-      if (std::string name = name_of(ways[i].is); (", " + names + ",").find(", " + name + ",") == std::string::npos) names += (names.empty() ? "" : ", ") + name;
-    if (team.rank() == 0) std::fprintf(stderr, "bandwidth: there is no verb '%s' that moves something; there are: %s\n", named.c_str(), names.c_str());
+      if (std::string name = name_of(ways[i].is); (", " + names + ",").find(", " + name + ",") == std::string::npos)
+        names += (names.empty() ? "" : ", ") + name;
+    if (team.rank() == 0)
+      std::fprintf(stderr, "bandwidth: there is no verb '%s' that moves something; there are: %s\n", named.c_str(),
+                   names.c_str());
     return false;
   }
   memory x = filled(found->from, team.rank(), 1);
@@ -146,15 +155,18 @@ bool measure(team_state& team, const std::string& named, index_t bytes, bool as_
     team.collect(std::uint64_t{0}, "meeting");
     const auto began = clock::now();
     there(x);
-    nanoseconds.push_back(static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now() - began).count()));
-    const std::vector<std::uint64_t> goes_on = team.collect(std::uint64_t{nanoseconds.size() < 15 || (nanoseconds.size() < 1000 && clock::now() < end)}, "going on");
+    nanoseconds.push_back(
+        static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now() - began).count()));
+    const std::vector<std::uint64_t> goes_on = team.collect(
+        std::uint64_t{nanoseconds.size() < 15 || (nanoseconds.size() < 1000 && clock::now() < end)}, "going on");
     more = goes_on.front() != 0;
   }
   nanoseconds.erase(nanoseconds.begin(), nanoseconds.begin() + 5);
   const std::size_t rounds = nanoseconds.size();
   const std::vector<std::uint64_t> everybody = team.collect(nanoseconds, "collecting times");
   std::vector<double> slowest(rounds, 0);
-  for (std::size_t i = 0; i < everybody.size(); ++i) slowest[i % rounds] = std::max(slowest[i % rounds], static_cast<double>(everybody[i]) * 1e-9);
+  for (std::size_t i = 0; i < everybody.size(); ++i)
+    slowest[i % rounds] = std::max(slowest[i % rounds], static_cast<double>(everybody[i]) * 1e-9);
   std::sort(slowest.begin(), slowest.end());
   const double median = slowest[rounds / 2];
   const auto size = static_cast<double>(8 * extents[0] * extents[2]);
@@ -162,11 +174,15 @@ bool measure(team_state& team, const std::string& named, index_t bytes, bool as_
   if (team.rank() != 0) return true;
   const char* by = team.carrier().traits().shares_memory ? "threads" : "processes";
   if (as_json)
-    std::printf(R"({"verb": "%s", "bytes": %.0f, "workers": %d, "by": "%s", "rounds": %zu, "median_us": %.3f, "algorithm_GBps": %.3f, "bus_GBps": %.3f})"
-                "\n", named.c_str(), size, static_cast<int>(p), by, rounds, median * 1e6, size / median * 1e-9, on_bus / median * 1e-9);
+    std::printf(R"({"verb": "%s", "bytes": %.0f, "workers": %d, "by": "%s", "rounds": %zu, "median_us": %.3f, )"
+                R"("algorithm_GBps": %.3f, "bus_GBps": %.3f})"
+                "\n",
+                named.c_str(), size, static_cast<int>(p), by, rounds, median * 1e6, size / median * 1e-9,
+                on_bus / median * 1e-9);
   else
-    std::printf("%s of %.0f bytes on %d %s: %.1f us (median of %zu), %.2f GB/s of the tensor, %.2f GB/s on the bus\n", named.c_str(), size,
-                static_cast<int>(p), by, median * 1e6, rounds, size / median * 1e-9, on_bus / median * 1e-9);
+    std::printf("%s of %.0f bytes on %d %s: %.1f us (median of %zu), %.2f GB/s of the tensor, %.2f GB/s on the bus\n",
+                named.c_str(), size, static_cast<int>(p), by, median * 1e6, rounds, size / median * 1e-9,
+                on_bus / median * 1e-9);
   return true;
 }
 
@@ -181,12 +197,23 @@ int main(int argc, char** argv) {
   std::string named;
   index_t bytes = 1 << 20;
   bool as_json = false;
-  CLI::App* test = app.add_subcommand("self_test", "every verb along every set of axes, with its adjoint law; status 1 where one does not hold");
-  CLI::App* speed = app.add_subcommand("bandwidth", "how long a verb takes, and nccl-tests' bus bandwidth: what the busiest worker receives in that time");
-  for (CLI::App* each : {test, speed}) each->add_option("--workers", asked, "how many threads, where no launcher started processes")->check(CLI::Range(1, 512))->capture_default_str();
+  CLI::App* test = app.add_subcommand(
+      "self_test", "every verb along every set of axes, with its adjoint law; status 1 where one does not hold");
+  CLI::App* speed = app.add_subcommand(
+      "bandwidth",
+      "how long a verb takes, and nccl-tests' bus bandwidth: what the busiest worker receives in that time");
+  for (CLI::App* each : {test, speed})
+    each->add_option("--workers", asked, "how many threads, where no launcher started processes")
+        ->check(CLI::Range(1, 512))
+        ->capture_default_str();
   test->add_option("--mesh", axes, "extents of the axes, such as 4,2")->delimiter(',');
-  speed->add_option("verb", named, "all_reduce, all_gather, reduce_scatter, broadcast, sum_reduce, all_to_all, halo_exchange, …")->required();
-  speed->add_option("bytes", bytes, "of the tensor")->check(CLI::Range(index_t{64}, index_t{1} << 36))->capture_default_str();
+  speed
+      ->add_option("verb", named,
+                   "all_reduce, all_gather, reduce_scatter, broadcast, sum_reduce, all_to_all, halo_exchange, …")
+      ->required();
+  speed->add_option("bytes", bytes, "of the tensor")
+      ->check(CLI::Range(index_t{64}, index_t{1} << 36))
+      ->capture_default_str();
   speed->add_flag("--json", as_json, "one line of JSON");
   CLI11_PARSE(app, argc, argv);
   int status = 0;

@@ -21,9 +21,11 @@ struct way {
 
 /// How a tensor may lie along axes that are taken together.
 enum class lying { replicate, partial, invariant, on_first, on_last, rows, columns, haloed, pending };
-inline constexpr const char* lying_names[]{"replicate", "partial", "invariant", "on the first", "on the last", "rows", "columns", "haloed rows", "pending rows"};
+inline constexpr const char* lying_names[]{"replicate", "partial", "invariant",   "on the first", "on the last",
+                                           "rows",      "columns", "haloed rows", "pending rows"};
 
-/// A tensor of three dimensions that lies so along the axes in `along` (bit a: axis a); all other axes cut its second one.
+/// A tensor of three dimensions that lies so along the axes in `along` (bit a: axis a); all other axes cut its second
+/// one.
 inline layout lying_along(const mesh_value& mesh, unsigned along, lying how, const index_t (&extents)[3]) {
   layout x;
   x.mesh = mesh;
@@ -72,7 +74,9 @@ inline std::vector<way> ways_along(const mesh_value& mesh, unsigned along, const
 inline std::string names_of(const mesh_value& mesh, unsigned along) {
   std::string s;
   for (int a = 0; a < mesh.axes.count; ++a)
-    if ((along >> a & 1u) != 0) s += (s.empty() ? "" : " and ") + std::string(mesh.axes[a].name.data, static_cast<std::size_t>(mesh.axes[a].name.size));
+    if ((along >> a & 1u) != 0)
+      s += (s.empty() ? "" : " and ") +
+           std::string(mesh.axes[a].name.data, static_cast<std::size_t>(mesh.axes[a].name.size));
   return s;
 }
 

@@ -1,4 +1,5 @@
-// Prints docs/network-files.md: every field that files may say of a layer or a function, from the table by which they are read.
+// Prints docs/network-files.md: every field that files may say of a layer or a function, from the table by which they
+// are read.
 
 #include <tessera/nn/layer_table.hpp>
 
@@ -11,31 +12,35 @@ using namespace tessera;
 
 constexpr const char* begins = R"(# Networks from files
 
-A network is a JSON text: what comes in, nodes, what goes out. `nn::load_network(p, path, mesh)` and `nn::read_network(p, text, mesh, name)` (in
-`nn/network_file.hpp`) add it to an `nn::program`, as [programs that are put together while they run](layers.md#programs-that-are-put-together-while-they-run)
-are. `scripts/make_field_page` prints this page from the table by which files are read.
+A network is a JSON text: what comes in, nodes, what goes out. `nn::load_network(p, path, mesh)` and
+`nn::read_network(p, text, mesh, name)` (in `nn/network_file.hpp`) add it to an `nn::program`, as [programs that are
+put together while they run](layers.md#programs-that-are-put-together-while-they-run) are. `scripts/make_field_page`
+prints this page from the table by which files are read.
 
 ```json
 {"inputs": [{"name": "image", "shape": ["batch", 3, 9, 7], "element": "double",
              "dims": [{"whole": true}, {"whole": true}, {"blocks": ["row"]}, {"blocks": ["col"]}]}],
- "nodes": [{"name": "a", "of": "image", "layer": "conv", "out_channels": 16, "kernel_size": [3, 3], "padding": 1, "path": "body.0"},
+ "nodes": [{"name": "a", "of": "image", "layer": "conv", "out_channels": 16, "kernel_size": [3, 3], "padding": 1,
+            "path": "body.0"},
            {"name": "b", "of": "a", "layer": "relu"},
            {"name": "mask", "of": "b", "layer": "conv", "out_channels": 1, "kernel_size": [1, 1]}],
  "outputs": ["mask", "b"]}
 ```
 
-- *Inputs* are tensors: `name`, `shape` (a word is a dynamic extent), `element` (`float` unless said), `dims` and `meaning` over the axes of the mesh, as in
-  [plan files](inspect.md).
-- *Nodes* stand in any order. A value that nobody gives, a circle and a field that a node does not take are errors that name their place in the file.
+- *Inputs* are tensors: `name`, `shape` (a word is a dynamic extent), `element` (`float` unless said), `dims` and
+  `meaning` over the axes of the mesh, as in [plan files](inspect.md).
+- *Nodes* stand in any order. A value that nobody gives, a circle and a field that a node does not take are errors
+  that name their place in the file.
 - *Outputs* are names of inputs or nodes.
-- *Names* of options are LibTorch's where it has the option. What LibTorch finds in an operand, such as `in_channels`, is no field; any field that a node does
-  not take is refused, and the message lists those that it takes.
+- *Names* of options are LibTorch's where it has the option. What LibTorch finds in an operand, such as `in_channels`,
+  is no field; any field that a node does not take is refused, and the message lists those that it takes.
 - *Elements* are ELEMENTS.
 - *Partitions* are objects with `dims` and `meaning`.
 
-`p.inputs()` and `p.outputs()`, of a `dynamic_network` too, say what a network is called with and what it gives: `name`, and as `is` its layout and
-element. A network takes its inputs in their order, `net({x, y})`, or as a `std::vector`. A layer or a function of one's own is added to the table that
-`read_network` takes last; what it asks for is its list of fields, which `table.layers()` and `table.functions()` give.
+`p.inputs()` and `p.outputs()`, of a `dynamic_network` too, say what a network is called with and what it gives:
+`name`, and as `is` its layout and element. A network takes its inputs in their order, `net({x, y})`, or as a
+`std::vector`. A layer or a function of one's own is added to the table that `read_network` takes last; what it asks
+for is its list of fields, which `table.layers()` and `table.functions()` give.
 
 Fields in **bold** must be there.
 

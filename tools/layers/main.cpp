@@ -1,4 +1,5 @@
-// Prints docs/what-layers-move.md: each layer on two workers, for every way in which its input may lie, from its plan alone.
+// Prints docs/what-layers-move.md: each layer on two workers, for every way in which its input may lie, from its plan
+// alone.
 
 #include <tessera/inspect/text.hpp>
 #include <tessera/network.hpp>
@@ -49,16 +50,19 @@ tensor_value keys_of(const tensor_value& q) {
 /// Every layer that a file may name, in the order of docs/layers.md.
 const std::vector<entry>& entries() {
   static const std::vector<index_t> rows{8, 12}, sequence{8, 6, 12}, image{8, 6, 12, 12}, heads{8, 6, 2, 3, 4};
+  // clang-format off
   static const std::vector<entry> all{
       {"linear", "`torch::nn::Linear`", rows, element::float32,
        {EXAMPLE(nn::linear_layer{.out = 10}),
         EXAMPLE(nn::linear_layer{.out = 10, .cut_out = {"a"}}),
         EXAMPLE(nn::linear_layer{.out = 10, .cut_in = {"a"}})}},
       {"experts", "`torch::baddbmm` of each expert's slots", {4, 6, 12}, element::float32,
-       {EXAMPLE(nn::experts_layer{.experts = 4, .out = 10}), EXAMPLE(nn::experts_layer{.experts = 4, .out = 10, .cut_out = {"a"}})},
+       {EXAMPLE(nn::experts_layer{.experts = 4, .out = 10}),
+        EXAMPLE(nn::experts_layer{.experts = 4, .out = 10, .cut_out = {"a"}})},
        {EXAMPLE(nn::experts_layer{.experts = 5, .out = 10})}},
       {"embedding", "`torch::nn::Embedding`", {8, 6}, element::int64,
-       {EXAMPLE(nn::embedding_layer{.rows = 20, .features = 4}), EXAMPLE(nn::embedding_layer{.rows = 20, .features = 4, .cut_out = {"a"}}),
+       {EXAMPLE(nn::embedding_layer{.rows = 20, .features = 4}),
+        EXAMPLE(nn::embedding_layer{.rows = 20, .features = 4, .cut_out = {"a"}}),
         EXAMPLE(nn::embedding_layer{.rows = 20, .features = 4, .cut_in = {"a"}})},
        {EXAMPLE(nn::embedding_layer{.rows = 20, .features = 4, .padding_idx = 20}),
         EXAMPLE(nn::embedding_layer{.rows = 20, .features = 4, .sparse = true})}},
@@ -67,16 +71,19 @@ const std::vector<entry>& entries() {
         EXAMPLE(nn::heads_layer{.heads = 4, .key_heads = 2, .features = 3, .cut_out = {"a"}})},
        {EXAMPLE(nn::heads_layer{.heads = 4, .key_heads = 3, .features = 3})}},
       {"attention", "`torch::scaled_dot_product_attention`", heads, element::float32,
-       {{"nn::attention<>(q, k, v) with q", [](const tensor_value& q) { return nn::attention<>::plan(q, keys_of(q), keys_of(q)); }}}},
+       {{"nn::attention<>(q, k, v) with q",
+         [](const tensor_value& q) { return nn::attention<>::plan(q, keys_of(q), keys_of(q)); }}}},
       {"gated", "`torch::nn::Linear` with the rows gate, up", sequence, element::float32,
        {EXAMPLE(nn::gated_layer{.out = 8}), EXAMPLE(nn::gated_layer{.out = 8, .cut_out = {"a"}})}},
       {"gated_experts", "`torch::baddbmm` of each expert's slots, the columns gate, up", {4, 6, 12}, element::float32,
-       {EXAMPLE(nn::gated_experts_layer{.experts = 4, .out = 8}), EXAMPLE(nn::gated_experts_layer{.experts = 4, .out = 8, .cut_out = {"a"}})},
+       {EXAMPLE(nn::gated_experts_layer{.experts = 4, .out = 8}),
+        EXAMPLE(nn::gated_experts_layer{.experts = 4, .out = 8, .cut_out = {"a"}})},
        {EXAMPLE(nn::gated_experts_layer{.experts = 5, .out = 8})}},
       {"cast", "`torch::Tensor::to`", rows, element::float32, {EXAMPLE(nn::cast_layer{element::bfloat16})}},
       {"conv", "`torch::nn::Conv1d` to `Conv3d`", image, element::float32,
        {EXAMPLE(nn::conv_layer{.out = 4, .kernel = {3, 3}, .padding = {1}}),
-        EXAMPLE(nn::conv_layer{.out = 4, .kernel = {3, 3}, .stride = {2}, .padding = {1}, .padding_mode = boundary::periodic}),
+        EXAMPLE(nn::conv_layer{
+            .out = 4, .kernel = {3, 3}, .stride = {2}, .padding = {1}, .padding_mode = boundary::periodic}),
         EXAMPLE(nn::conv_layer{.out = 4, .kernel = {3, 3}, .padding = {1}, .groups = 2}),
         EXAMPLE(nn::conv_layer{.out = 4, .kernel = {3, 3}, .padding = {1}, .cut_out = {"a"}})},
        {EXAMPLE(nn::conv_layer{.out = 4, .kernel = {3}}),
@@ -88,34 +95,46 @@ const std::vector<entry>& entries() {
        {EXAMPLE(nn::conv_transpose_layer{.out = 4, .kernel = {4, 4}, .stride = {2}, .output_padding = {2}}),
         EXAMPLE(nn::conv_transpose_layer{.out = 4, .kernel = {3, 3}, .padding = {8}})}},
       {"max_pool", "`torch::nn::MaxPool1d` to `MaxPool3d`", image, element::float32,
-       {EXAMPLE(nn::max_pool_layer{.kernel = {2, 2}}), EXAMPLE(nn::max_pool_layer{.kernel = {3, 3}, .stride = {2}, .padding = {1}})},
+       {EXAMPLE(nn::max_pool_layer{.kernel = {2, 2}}),
+        EXAMPLE(nn::max_pool_layer{.kernel = {3, 3}, .stride = {2}, .padding = {1}})},
        {EXAMPLE(nn::max_pool_layer{.kernel = {3}}), EXAMPLE(nn::max_pool_layer{.kernel = {3, 3}, .padding = {2}})}},
-      {"avg_pool", "`torch::nn::AvgPool1d` to `AvgPool3d`", image, element::float32, {EXAMPLE(nn::avg_pool_layer{.kernel = {3, 3}, .stride = {2}, .padding = {1}})},
+      {"avg_pool", "`torch::nn::AvgPool1d` to `AvgPool3d`", image, element::float32,
+       {EXAMPLE(nn::avg_pool_layer{.kernel = {3, 3}, .stride = {2}, .padding = {1}})},
        {EXAMPLE(nn::avg_pool_layer{.kernel = {3}}), EXAMPLE(nn::avg_pool_layer{.kernel = {3, 3}, .padding = {2}})}},
-      {"global_avg_pool", "`torch::nn::AdaptiveAvgPool1d` to `AdaptiveAvgPool3d` to one element", image, element::float32, {EXAMPLE(nn::global_avg_pool{})}},
-      {"adaptive_avg_pool", "`torch::nn::AdaptiveAvgPool1d` to `AdaptiveAvgPool3d`", image, element::float32, {EXAMPLE(nn::adaptive_avg_pool_layer{.sizes = {5, 8}})},
+      {"global_avg_pool", "`torch::nn::AdaptiveAvgPool1d` to `AdaptiveAvgPool3d` to one element", image,
+       element::float32, {EXAMPLE(nn::global_avg_pool{})}},
+      {"adaptive_avg_pool", "`torch::nn::AdaptiveAvgPool1d` to `AdaptiveAvgPool3d`", image, element::float32,
+       {EXAMPLE(nn::adaptive_avg_pool_layer{.sizes = {5, 8}})},
        {EXAMPLE(nn::adaptive_avg_pool_layer{.sizes = {5}})}},
-      {"adaptive_max_pool", "`torch::nn::AdaptiveMaxPool1d` to `AdaptiveMaxPool3d`", image, element::float32, {EXAMPLE(nn::adaptive_max_pool_layer{.sizes = {5, 8}})},
+      {"adaptive_max_pool", "`torch::nn::AdaptiveMaxPool1d` to `AdaptiveMaxPool3d`", image, element::float32,
+       {EXAMPLE(nn::adaptive_max_pool_layer{.sizes = {5, 8}})},
        {EXAMPLE(nn::adaptive_max_pool_layer{.sizes = {5}})}},
-      {"pixel_shuffle", "`torch::nn::PixelShuffle`", {8, 12, 6, 6}, element::float32, {EXAMPLE(nn::pixel_shuffle_layer{2})},
+      {"pixel_shuffle", "`torch::nn::PixelShuffle`", {8, 12, 6, 6}, element::float32,
+       {EXAMPLE(nn::pixel_shuffle_layer{2})},
        {EXAMPLE(nn::pixel_shuffle_layer{0}), EXAMPLE(nn::pixel_shuffle_layer{5})}},
-      {"pixel_unshuffle", "`torch::nn::PixelUnshuffle`", {8, 3, 12, 10}, element::float32, {EXAMPLE(nn::pixel_unshuffle_layer{2})},
+      {"pixel_unshuffle", "`torch::nn::PixelUnshuffle`", {8, 3, 12, 10}, element::float32,
+       {EXAMPLE(nn::pixel_unshuffle_layer{2})},
        {EXAMPLE(nn::pixel_unshuffle_layer{5})}},
       {"unfold", "`torch::nn::Unfold`, its windows in as many dimensions as space has", image, element::float32,
        {EXAMPLE(nn::unfold_layer{.kernel = {3, 3}, .padding = {1}})},
        {EXAMPLE(nn::unfold_layer{.kernel = {3, 15}}), EXAMPLE(nn::unfold_layer{.kernel = {3, 3, 3}})}},
-      {"fold", "`torch::nn::Fold` of the same", {8, 18, 12, 12}, element::float32, {EXAMPLE(nn::fold_layer{.kernel = {3, 3}, .padding = {1}})},
+      {"fold", "`torch::nn::Fold` of the same", {8, 18, 12, 12}, element::float32,
+       {EXAMPLE(nn::fold_layer{.kernel = {3, 3}, .padding = {1}})},
        {EXAMPLE(nn::fold_layer{.kernel = {4, 4}}), EXAMPLE(nn::fold_layer{.kernel = {3, 3}, .output_padding = {1}})}},
-      {"batch_norm", "`torch::nn::BatchNorm1d` to `BatchNorm3d`", image, element::float32, {EXAMPLE(nn::batch_norm_layer{})}},
+      {"batch_norm", "`torch::nn::BatchNorm1d` to `BatchNorm3d`", image, element::float32,
+       {EXAMPLE(nn::batch_norm_layer{})}},
       {"group_norm", "`torch::nn::GroupNorm`", image, element::float32, {EXAMPLE(nn::group_norm_layer{.groups = 3})},
        {EXAMPLE(nn::group_norm_layer{.groups = 4})}},
-      {"instance_norm", "`torch::nn::InstanceNorm1d` to `InstanceNorm3d`", image, element::float32, {EXAMPLE(nn::instance_norm_layer{})}},
-      {"layer_norm", "`torch::nn::LayerNorm`", sequence, element::float32, {EXAMPLE(nn::layer_norm_layer{}), EXAMPLE(nn::layer_norm_layer{.last = 2})},
+      {"instance_norm", "`torch::nn::InstanceNorm1d` to `InstanceNorm3d`", image, element::float32,
+       {EXAMPLE(nn::instance_norm_layer{})}},
+      {"layer_norm", "`torch::nn::LayerNorm`", sequence, element::float32, {EXAMPLE(nn::layer_norm_layer{}),
+      EXAMPLE(nn::layer_norm_layer{.last = 2})},
        {EXAMPLE(nn::layer_norm_layer{.last = 4})}},
       {"rms_norm", "`torch::rms_norm`", sequence, element::float32, {EXAMPLE(nn::rms_norm_layer{})},
        {EXAMPLE(nn::rms_norm_layer{.last = 4})}},
       {"upsample", "`torch::nn::Upsample`", image, element::float32,
-       {EXAMPLE(nn::upsample_layer{.factors = {2, 2}}), EXAMPLE(nn::upsample_layer{.sizes = {18, 30}, .mode = interpolation::linear}),
+       {EXAMPLE(nn::upsample_layer{.factors = {2, 2}}),
+        EXAMPLE(nn::upsample_layer{.sizes = {18, 30}, .mode = interpolation::linear}),
         EXAMPLE(nn::upsample_layer{.factors = {2, 2}, .mode = interpolation::cubic})},
        {EXAMPLE(nn::upsample_layer{.factors = {2, 2}, .sizes = {18, 30}}),
         EXAMPLE(nn::upsample_layer{.factors = {2, 2}, .align_corners = true}),
@@ -125,19 +144,26 @@ const std::vector<entry>& entries() {
       {"relu", "`torch::nn::ReLU`", rows, element::float32, {EXAMPLE(nn::relu{})}},
       {"rrelu", "`torch::nn::RReLU`", image, element::float32, {EXAMPLE(nn::rrelu_layer{})},
        {EXAMPLE(nn::rrelu_layer{.lower = 0.5, .upper = 0.25})}},
-      {"prelu", "`torch::nn::PReLU`", image, element::float32, {EXAMPLE(nn::prelu_layer{}), EXAMPLE(nn::prelu_layer{.channelwise = true})}},
+      {"prelu", "`torch::nn::PReLU`", image, element::float32, {EXAMPLE(nn::prelu_layer{}),
+      EXAMPLE(nn::prelu_layer{.channelwise = true})}},
       {"flatten", "`torch::nn::Flatten`", image, element::float32, {EXAMPLE(nn::flatten{})}},
       {"pad", "`torch::nn::functional::pad`", image, element::float32,
-       {EXAMPLE(nn::pad_layer{.widths = {3, 0, 0, 0}}), EXAMPLE(nn::pad_layer{.widths = {3, 0, 0, 0}, .padding_mode = boundary::reflect})},
-       {EXAMPLE(nn::pad_layer{.widths = {0, 0, -13, 0}}), EXAMPLE(nn::pad_layer{.widths = {12, 0, 0, 0}, .padding_mode = boundary::reflect})}},
-      {"slice", "`torch::Tensor::slice`", image, element::float32, {EXAMPLE(nn::slice_layer{.dimension = 2, .begin = 1, .end = 8})},
-       {EXAMPLE(nn::slice_layer{.dimension = 4, .begin = 1, .end = 8}), EXAMPLE(nn::slice_layer{.dimension = 2, .begin = 8, .end = 14})}},
+       {EXAMPLE(nn::pad_layer{.widths = {3, 0, 0, 0}}),
+        EXAMPLE(nn::pad_layer{.widths = {3, 0, 0, 0}, .padding_mode = boundary::reflect})},
+       {EXAMPLE(nn::pad_layer{.widths = {0, 0, -13, 0}}),
+        EXAMPLE(nn::pad_layer{.widths = {12, 0, 0, 0}, .padding_mode = boundary::reflect})}},
+      {"slice", "`torch::Tensor::slice`", image, element::float32,
+       {EXAMPLE(nn::slice_layer{.dimension = 2, .begin = 1, .end = 8})},
+       {EXAMPLE(nn::slice_layer{.dimension = 4, .begin = 1, .end = 8}),
+        EXAMPLE(nn::slice_layer{.dimension = 2, .begin = 8, .end = 14})}},
       {"repartition", "nothing", image, element::float32,
        {{"nn::repartition<partition<mesh<a>, whole, blocks<a>, whole, whole>>",
          [](const tensor_value& x) {
-           return nn::repartition_layer{value_of<tensor<partition<pair_of_workers, whole, blocks<a>, whole, whole>, shape_of<1, 1, 1, 1>, float>>.layout}.plan(x);
+           using cut = tensor<partition<pair_of_workers, whole, blocks<a>, whole, whole>, shape_of<1, 1, 1, 1>, float>;
+           return nn::repartition_layer{value_of<cut>.layout}.plan(x);
          }}}},
   };
+  // clang-format on
   return all;
 }
 
@@ -159,7 +185,8 @@ tensor_value cut(tensor_value x, int d) {
   return x;
 }
 
-/// A change of layout by name, with the elements that its busiest worker receives; nothing, of what nobody has to do anything for.
+/// A change of layout by name, with the elements that its busiest worker receives; nothing, of what nobody has to do
+/// anything for.
 std::string moved(const char* what, const layout& from, const layout& to) {
   const verb v = verb_between(from, to);
   if (v == verb::nothing) return "";
@@ -188,19 +215,22 @@ std::string row_of(const layer_plan& p, element of) {
   std::string result;
   for (int i = 0; i < p.outputs(); ++i) result += (i == 0 ? "" : "; ") + covers_text(p.output(i));
   told t;
-  for (int i = 0; i < p.inputs(); ++i) t.way(p.inputs() == 1 ? "x" : fmt::format("x{}", i).c_str(), p.given(i), p.used(i), has_cotangent(of));
+  for (int i = 0; i < p.inputs(); ++i)
+    t.way(p.inputs() == 1 ? "x" : fmt::format("x{}", i).c_str(), p.given(i), p.used(i), has_cotangent(of));
   for (int i = 0; i < p.parameters(); ++i) t.way(p.parameter(i).name, p.stored(i), p.weight(i));
   for (int i = 0; i < p.exchanges(); ++i) t.way("parts", p.from(i), p.to(i), p.returns(i));
-  for (int i = 0; i < p.outputs(); ++i) t.way(p.outputs() == 1 ? "y" : fmt::format("y{}", i).c_str(), p.raw(i), p.output(i));
+  for (int i = 0; i < p.outputs(); ++i)
+    t.way(p.outputs() == 1 ? "y" : fmt::format("y{}", i).c_str(), p.raw(i), p.output(i));
   return fmt::format("{} | {}", result, t.row());
 }
 
 constexpr const char* about = R"(# What layers move
 
-This page is written by `scripts/make_layer_page` from the plans that networks run, and a test holds it. Each table is one layer on an axis `a` of two
-workers, for every way in which its input may lie: how the result lies then, and what moves on the way there and back. The number behind a
-verb is how many elements the busier worker receives. What is not named moves nothing; a parameter that is *copied in* costs nothing
-forward, and its gradient an all_reduce. *Partial* are terms of a sum. What is refused says its [code](refusals.md). Cuts along several axes move what each of them
+This page is written by `scripts/make_layer_page` from the plans that networks run, and a test holds it. Each table is
+one layer on an axis `a` of two workers, for every way in which its input may lie: how the result lies then, and what
+moves on the way there and back. The number behind a verb is how many elements the busier worker receives. What is not
+named moves nothing; a parameter that is *copied in* costs nothing forward, and its gradient an all_reduce. *Partial*
+are terms of a sum. What is refused says its [code](refusals.md). Cuts along several axes move what each of them
 moves. Of p workers and a tensor of e elements, of which each has e/p where it is cut:
 
 | verb | a worker receives | and its adjoint |
@@ -223,8 +253,11 @@ void print(const entry& e) {
   tensor_value terms = same;
   terms.layout.roles[0].kind = role::partial;
   for (const example& one : e.examples) {
-    std::printf("\n`%s` of %s\n\n| x | y | forward | backward |\n|---|---|---|---|\n", one.text, shape_text(same.layout).c_str());
-    const auto line = [&](const tensor_value& x) { std::printf("| %s | %s |\n", covers_text(x.layout).c_str(), row_of(one.plan(x), e.of).c_str()); };
+    std::printf("\n`%s` of %s\n\n| x | y | forward | backward |\n|---|---|---|---|\n", one.text,
+                shape_text(same.layout).c_str());
+    const auto line = [&](const tensor_value& x) {
+      std::printf("| %s | %s |\n", covers_text(x.layout).c_str(), row_of(one.plan(x), e.of).c_str());
+    };
     line(invariant);
     for (int d = 0; d < same.layout.dims.count; ++d) line(cut(same, d));
     line(terms);

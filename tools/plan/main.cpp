@@ -44,7 +44,8 @@ void draw(const plan_case& c, const std::filesystem::path& folder) {
     if (std::isalnum(static_cast<unsigned char>(letter)) == 0 && letter != '_' && letter != '.') letter = '-';
   std::error_code none;
   std::filesystem::create_directories(folder, none);
-  if (!std::filesystem::is_directory(folder)) throw std::runtime_error(folder.string() + ": is no folder; name another with --svg");
+  if (!std::filesystem::is_directory(folder))
+    throw std::runtime_error(folder.string() + ": is no folder; name another with --svg");
   std::ofstream out(folder / (name + ".svg"));
   out << svg_of(c.plan(), name_of(c));
   if (!out.flush()) throw std::runtime_error((folder / (name + ".svg")).string() + ": cannot be written");

@@ -71,7 +71,8 @@ inline std::vector<plan_case> read_cases(const json& file, lists& keep) {
   const place cases = file.is_object() ? place(file, "file").at("cases") : place(file, "file");
   std::vector<plan_case> all;
   for (std::size_t i = 0; i < cases.list().size(); ++i)
-    all.push_back(read_case(place(cases.item(i).value(), named(cases.item(i).value(), fmt::format("cases[{}]", i))), keep));
+    all.push_back(
+        read_case(place(cases.item(i).value(), named(cases.item(i).value(), fmt::format("cases[{}]", i))), keep));
   return all;
 }
 

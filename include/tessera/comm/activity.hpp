@@ -36,7 +36,9 @@ struct activity {
   std::uint64_t number = 0;  ///< of the change among its team's; backward has the number of its forward
 
   /// What must be alike for two calls to meet, beside the plan.
-  constexpr std::uint64_t hash() const { return (what == nullptr ? 0 : text(what).hash) + static_cast<std::uint64_t>(why); }
+  constexpr std::uint64_t hash() const {
+    return (what == nullptr ? 0 : text(what).hash) + static_cast<std::uint64_t>(why);
+  }
 };
 
 /// An activity in words: "backward of conv: all_gather of 33x64 float32 at train.cpp:17".
@@ -46,7 +48,8 @@ inline std::string text_of(const activity& a) {
   if (a.moves != nullptr && a.why != purpose::agreement) {
     const bool named = a.moves->how != verb::several && a.moves->how != verb::nothing;
     words += fmt::format("{}{} of ", a.what == nullptr ? "" : ": ", named ? name_of(a.moves->how) : "change");
-    for (const index_t& n : a.moves->extents) words += fmt::format("{}{}", &n == a.moves->extents.begin() ? "" : "x", n);
+    for (const index_t& n : a.moves->extents)
+      words += fmt::format("{}{}", &n == a.moves->extents.begin() ? "" : "x", n);
     words += fmt::format("{}{}", a.moves->extents.empty() ? "" : " ", name_of(a.element));
   }
   if (a.at.file == nullptr) return words;

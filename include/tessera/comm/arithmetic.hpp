@@ -79,7 +79,8 @@ template <class T, class From>
 constexpr T stored(From x) {
   if constexpr (is_half_type<From> && !is_half_type<T>) return static_cast<T>(to_float(x));
   else if constexpr (is_half_type<T> && !is_half_type<From>) return round_to(T{}, static_cast<float>(x));
-  else if constexpr (is_complex_type<T>) return {static_cast<decltype(T::re)>(x.re), static_cast<decltype(T::re)>(x.im)};
+  else if constexpr (is_complex_type<T>)
+    return {static_cast<decltype(T::re)>(x.re), static_cast<decltype(T::re)>(x.im)};
   else return static_cast<T>(x);
 }
 
@@ -87,7 +88,8 @@ template <class T>
 constexpr T added(T a, T b) {
   if constexpr (is_complex_type<T>) return {a.re + b.re, a.im + b.im};
   else if constexpr (std::is_same_v<T, bool>) return a || b;
-  else if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+  else if constexpr (std::is_integral_v<T>)
+    return static_cast<T>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
   else return a + b;
 }
 
@@ -95,7 +97,8 @@ template <class T>
 constexpr T multiplied(T a, T b) {
   if constexpr (is_complex_type<T>) return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
   else if constexpr (std::is_same_v<T, bool>) return a && b;
-  else if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+  else if constexpr (std::is_integral_v<T>)
+    return static_cast<T>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
   else return a * b;
 }
 
@@ -105,7 +108,8 @@ constexpr T truth(bool b) {
   else return static_cast<T>(b);
 }
 
-/// a combined with b; integers wrap, what is no number stays so. Complex numbers have no maximum (`check_combine` refuses it).
+/// a combined with b; integers wrap, what is no number stays so. Complex numbers have no maximum (`check_combine`
+/// refuses it).
 template <class T>
 constexpr T combined(T a, T b, combine with) {
   switch (with) {

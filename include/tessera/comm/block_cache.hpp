@@ -10,9 +10,10 @@ namespace tessera {
 
 /// What a block cache holds, in bytes, and how often it had what was asked for.
 struct memory_use {
-  std::size_t in_use = 0;    ///< blocks that somebody has
-  std::size_t peak = 0;      ///< the most that were in use
-  std::size_t held = 0;      ///< what the page source gave: blocks in use, free ones, and what no block has been cut from yet
+  std::size_t in_use = 0;  ///< blocks that somebody has
+  std::size_t peak = 0;    ///< the most that were in use
+  /// what the page source gave: blocks in use, free ones, and what no block has been cut from yet
+  std::size_t held = 0;
   std::uint64_t hits = 0;    ///< blocks handed out without new pages
   std::uint64_t moved = 0;   ///< those of them that another thread had before
   std::uint64_t misses = 0;  ///< and with new ones
@@ -20,11 +21,11 @@ struct memory_use {
 
 /// Blocks of memory that are kept when they are given back: what is asked for again has its pages already.
 ///
-/// Any thread takes blocks and gives back those of another. Chunks of pages stand on shelves, of which each thread has one
-/// (more than 16 threads share them). Blocks of up to 32 KiB are cut from chunks, a larger one has a chunk of its own. A block
-/// goes back to the shelf that it came from, so each thread has its own memory again. What lies free is at most as much as was
-/// in use at the peak, and 64 MiB: beyond that a thread takes an idle chunk of another one, and then the chunks go that were
-/// idle longest.
+/// Any thread takes blocks and gives back those of another. Chunks of pages stand on shelves, of which each thread has
+/// one (more than 16 threads share them). Blocks of up to 32 KiB are cut from chunks, a larger one has a chunk of its
+/// own. A block goes back to the shelf that it came from, so each thread has its own memory again. What lies free is at
+/// most as much as was in use at the peak, and 64 MiB: beyond that a thread takes an idle chunk of another one, and
+/// then the chunks go that were idle longest.
 class block_cache {
  public:
   explicit block_cache(page_source& source) : source_(source) {}
@@ -42,7 +43,8 @@ class block_cache {
     detail::block_header* const block = small ? from_open(mine, size, bytes) : cut_chunk(mine, size, size, bytes).pop();
     const std::size_t now = in_use_.fetch_add(size.bytes(), std::memory_order_relaxed) + size.bytes();
     std::size_t peak = peak_.load(std::memory_order_relaxed);
-    while (now > peak && !peak_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {}
+    while (now > peak && !peak_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
+    }
     return block + 1;
   }
 
@@ -223,7 +225,9 @@ class block_cache {
   }
 
   static index_t as_number(std::size_t bytes) { return static_cast<index_t>(bytes); }
-  error none_left(std::size_t wanted) const { return error(refusal{code::out_of_memory, as_number(wanted), as_number(in_use_)}); }
+  error none_left(std::size_t wanted) const {
+    return error(refusal{code::out_of_memory, as_number(wanted), as_number(in_use_)});
+  }
 
   page_source& source_;
   std::array<detail::shelf, 16> shelves_;

@@ -20,8 +20,9 @@ struct heap_place {
 /// A call as a worker shows it. What readers look at of a tensor of four dimensions is one line of cache.
 struct alignas(64) shown_tensor {
   std::atomic<std::uint64_t> board{0};  ///< the number of the board that it stands on
-  std::atomic<std::uint64_t> begun{0};  ///< twice the call's number and two: the tensor may be read; one more: its copy instead
-  std::atomic<std::uint64_t> next{0};   ///< where in the heap another call is shown
+  /// twice the call's number and two: the tensor may be read; one more: its copy instead
+  std::atomic<std::uint64_t> begun{0};
+  std::atomic<std::uint64_t> next{0};  ///< where in the heap another call is shown
   heap_place tensor;
   heap_place copy;
 };
@@ -33,9 +34,11 @@ struct alignas(64) taken_calls {
   std::atomic<std::uint64_t> from[size]{};
 };
 
-/// What a worker shows of its calls of an exchange, and how many it took of those of others: it alone writes here, and they read.
+/// What a worker shows of its calls of an exchange, and how many it took of those of others: it alone writes here, and
+/// they read.
 ///
-/// Its number says where it lies and which of those that ever lay there it is, so that who looks at one that is gone finds another.
+/// Its number says where it lies and which of those that ever lay there it is, so that who looks at one that is gone
+/// finds another.
 class board {
  public:
   struct place {
@@ -52,7 +55,8 @@ class board {
     const std::size_t lines = lines_for(workers);
     std::byte* const at = heap.lines().take(lines + lines_of_place);
     if (at == nullptr) return 0;
-    const std::uint64_t number = heap.offset_of(at) / line << count_bits | heap.lines().taken() % (std::uint64_t{1} << count_bits);
+    const std::uint64_t number =
+        heap.offset_of(at) / line << count_bits | heap.lines().taken() % (std::uint64_t{1} << count_bits);
     for (std::size_t i = 0; i < lines; ++i) new (at + i * line) taken_calls;
     new (at + lines * line) shown_tensor;
     for (std::size_t i = 0; i < lines; ++i) taken_at(at, i).board.store(number, std::memory_order_release);
@@ -70,7 +74,8 @@ class board {
     for (std::size_t i = 0; i < lines_; ++i) taken_at(begin_, i).board.store(0, std::memory_order_release);
     for (const place& p : places_) p.shown->board.store(0, std::memory_order_release);
     heap_.lines().give_back(begin_, lines_ + lines_of_place);
-    for (std::size_t i = 1; i < places_.size(); ++i) heap_.lines().give_back(reinterpret_cast<std::byte*>(places_[i].shown), lines_of_place);
+    for (std::size_t i = 1; i < places_.size(); ++i)
+      heap_.lines().give_back(reinterpret_cast<std::byte*>(places_[i].shown), lines_of_place);
   }
 
   /// A place for a call, of those that is_free(place) says; those of a steady program are found at once.
@@ -125,8 +130,12 @@ class board {
 
   static std::size_t lines_for(std::size_t workers) { return (workers + taken_calls::size - 1) / taken_calls::size; }
   static std::uint64_t offset_of(std::uint64_t number) { return (number >> count_bits) * line; }
-  static taken_calls& taken_at(std::byte* at, std::size_t i) { return *std::launder(reinterpret_cast<taken_calls*>(at + i * line)); }
-  static shown_tensor& shown_at(std::byte* at, std::size_t i) { return *std::launder(reinterpret_cast<shown_tensor*>(at + i * line)); }
+  static taken_calls& taken_at(std::byte* at, std::size_t i) {
+    return *std::launder(reinterpret_cast<taken_calls*>(at + i * line));
+  }
+  static shown_tensor& shown_at(std::byte* at, std::size_t i) {
+    return *std::launder(reinterpret_cast<shown_tensor*>(at + i * line));
+  }
 
   void write(heap_place& where, const region& tensor) {
     where.offset = heap_.offset_of(tensor.data);
@@ -171,7 +180,8 @@ class peer_board {
   /// Whether the worker has taken a call of the one with this place, or is done with all that it will ever take.
   bool took(std::size_t from, std::uint64_t call) const {
     const taken_calls& t = board::taken_at(begin_, from / taken_calls::size);
-    return t.from[from % taken_calls::size].load(std::memory_order_acquire) > call || t.board.load(std::memory_order_acquire) != number_;
+    return t.from[from % taken_calls::size].load(std::memory_order_acquire) > call ||
+           t.board.load(std::memory_order_acquire) != number_;
   }
 
  private:

@@ -13,8 +13,9 @@ namespace tessera {
 struct exchange_call {
   region in;
   region out;
-  activity does;               ///< for whoever asks
-  bool has_own = false;        ///< the output holds already what this worker takes from itself alone: that is left as it is
+  activity does;  ///< for whoever asks
+  /// the output holds already what this worker takes from itself alone: that is left as it is
+  bool has_own = false;
   std::uint64_t sequence = 0;  ///< how many calls of this exchange the worker began before
 
   exchange_call() = default;
@@ -27,8 +28,8 @@ class in_flight;
 
 /// A phase bound to its workers: whatever a call needs is found, so that a call derives nothing.
 ///
-/// A call is named by the exchange and its number. Any number may be under way, of one exchange or of several, and they end in any
-/// order. `finish` returns when this worker's boxes have arrived and its own may be changed.
+/// A call is named by the exchange and its number. Any number may be under way, of one exchange or of several, and they
+/// end in any order. `finish` returns when this worker's boxes have arrived and its own may be changed.
 class bound_exchange : public std::enable_shared_from_this<bound_exchange> {
  public:
   bound_exchange(const bound_exchange&) = delete;
@@ -39,15 +40,16 @@ class bound_exchange : public std::enable_shared_from_this<bound_exchange> {
   const box_vector& input_extents() const { return plan_.in; }
   const box_vector& output_extents() const { return plan_.out; }
 
-  /// Begins a call: boxes of `in` are on their way, `out` must not be read before `finish`. Both outlive what is returned. Where `out` has
-  /// what no other worker adds to, that is neither copied nor filled.
+  /// Begins a call: boxes of `in` are on their way, `out` must not be read before `finish`. Both outlive what is
+  /// returned. Where `out` has what no other worker adds to, that is neither copied nor filled.
   in_flight start(const region& in, const region& out, const activity& what = {}, bool has_own = false);
 
   bool retired = false;         ///< all its workers forgot it: who calls it next binds it anew
   std::uint64_t last_used = 0;  ///< by this worker's count of calls
 
  protected:
-  bound_exchange(exchange_plan plan, std::shared_ptr<const void> carrier) : carrier_(std::move(carrier)), plan_(std::move(plan)) {}
+  bound_exchange(exchange_plan plan, std::shared_ptr<const void> carrier)
+      : carrier_(std::move(carrier)), plan_(std::move(plan)) {}
 
   virtual std::unique_ptr<exchange_call> make_call() = 0;
   /// Puts this worker's boxes on their way.
@@ -68,8 +70,8 @@ class bound_exchange : public std::enable_shared_from_this<bound_exchange> {
   std::uint64_t begun_ = 0;
 };
 
-/// A call between start and finish, which ends once. One that is dropped unfinished, because something threw, is withdrawn: nobody reads its
-/// input or writes its output afterwards.
+/// A call between start and finish, which ends once. One that is dropped unfinished, because something threw, is
+/// withdrawn: nobody reads its input or writes its output afterwards.
 class in_flight {
  public:
   in_flight(in_flight&&) noexcept = default;

@@ -47,7 +47,8 @@ inline void without(cell c, const box_vector& begin, const box_vector& extents, 
 
 }  // namespace detail
 
-/// An output of sums, cut where the set of its terms changes: what a box shares with a cell becomes a cell with one term more.
+/// An output of sums, cut where the set of its terms changes: what a box shares with a cell becomes a cell with one
+/// term more.
 inline std::vector<cell> cells_of(const std::vector<leg>& receives) {
   std::vector<cell> cells;
   for (int i = 0; i < static_cast<int>(receives.size()); ++i) {

@@ -29,7 +29,7 @@ struct alignas(64) block_header {
 struct alignas(64) chunk {
   block_cache* cache = nullptr;
   shelf* home = nullptr;  // of the thread that took it last
-  size_class pages;      // what it holds, apart from the page for headers
+  size_class pages;       // what it holds, apart from the page for headers
   size_class blocks;
   std::size_t capacity = 0;
   std::size_t cut = 0;  // blocks that have ever been handed out: pages behind them are untouched
@@ -90,8 +90,8 @@ struct chunk_list {
 
 /// What a thread took and gave back: chunks of small blocks that have room, and chunks that are idle, by size.
 ///
-/// A core finds in its caches what its own thread wrote last, and writes slowly into what lies in those of another core. So a
-/// chunk that is idle waits for the thread that had it.
+/// A core finds in its caches what its own thread wrote last, and writes slowly into what lies in those of another
+/// core. So a chunk that is idle waits for the thread that had it.
 struct alignas(64) shelf {
   static constexpr size_class pages = size_class::of(256 << 10);  // of chunks of small blocks
   static constexpr int alike = 4;                                 // classes: less than twice what is asked for

@@ -16,7 +16,8 @@ struct connections {
   bool rendezvous = false;  ///< somewhere to meet without it
 };
 
-/// What connects workers that were started so, where the program asks for `transport`: a pure function of these. Refused where it is nothing.
+/// What connects workers that were started so, where the program asks for `transport`: a pure function of these.
+/// Refused where it is nothing.
 inline connection connection_of(const launch_environment& started, std::string_view transport, const connections& has) {
   if (transport == "in-process") return connection::memory;
   if (transport == "mpi") return connection::mpi;
@@ -26,7 +27,8 @@ inline connection connection_of(const launch_environment& started, std::string_v
     if (alone) return connection::memory;
   }
   if (!has.rendezvous) throw error(refusal{code::launcher_without_mpi, started.world});
-  if (started.by == launcher::none || started.address.empty()) throw error(refusal{code::nowhere_to_meet, started.world});
+  if (started.by == launcher::none || started.address.empty())
+    throw error(refusal{code::nowhere_to_meet, started.world});
   return connection::tcp;
 }
 

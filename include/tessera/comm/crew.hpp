@@ -8,7 +8,8 @@
 
 namespace tessera {
 
-/// Workers that do the same in one order: those of a mesh, or those that a change leads between. They agree, and each counts what all of them do.
+/// Workers that do the same in one order: those of a mesh, or those that a change leads between. They agree, and each
+/// counts what all of them do.
 class crew {
  public:
   crew(transport& carrier, std::vector<int> ranks) : carrier_(carrier), among_(carrier, std::move(ranks)) {}
@@ -17,7 +18,9 @@ class crew {
   /// Whether this worker is one of several.
   bool takes_part() const { return ranks().size() > 1 && has(carrier_.rank()); }
   bool has(int rank) const { return std::find(ranks().begin(), ranks().end(), rank) != ranks().end(); }
-  std::size_t place_of(int rank) const { return static_cast<std::size_t>(std::find(ranks().begin(), ranks().end(), rank) - ranks().begin()); }
+  std::size_t place_of(int rank) const {
+    return static_cast<std::size_t>(std::find(ranks().begin(), ranks().end(), rank) - ranks().begin());
+  }
 
   const agreement& among() const { return among_; }
 

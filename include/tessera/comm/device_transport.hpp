@@ -9,7 +9,8 @@
 
 namespace tessera {
 
-/// A transport between devices on top of the one between their hosts, over which workers agree, and who waits for ever is found.
+/// A transport between devices on top of the one between their hosts, over which workers agree, and who waits for ever
+/// is found.
 class device_transport : public transport {
  public:
   int rank() const override { return host_->rank(); }
@@ -28,8 +29,8 @@ class device_transport : public transport {
     edges_apart = host_->edges_apart;
   }
 
-  /// This worker's device of those that its process sees: the chosen one, else its local rank mod their number. Workers that are threads see the
-  /// devices of one process, and there the local rank is the rank.
+  /// This worker's device of those that its process sees: the chosen one, else its local rank mod their number. Workers
+  /// that are threads see the devices of one process, and there the local rank is the rank.
   int device_among(int devices, std::optional<int> chosen) const {
     if (devices == 0) throw error(refusal{code::no_device, rank()});
     if (host_->traits().shares_memory) return chosen.value_or(rank() % devices);

@@ -28,7 +28,8 @@ inline void end_process() {
 /// While it lives, a call of std::exit by this worker is an error and ends all of them: the others would wait for it.
 class exit_guard {
  public:
-  exit_guard(std::string who, int rank, void (*end)()) : who_(std::move(who)), rank_(rank), end_(end), outer_(std::exchange(mine(), this)) {
+  exit_guard(std::string who, int rank, void (*end)())
+      : who_(std::move(who)), rank_(rank), end_(end), outer_(std::exchange(mine(), this)) {
     ++guarded();
     [[maybe_unused]] static const int once = std::atexit([] {
       if (guarded() == 0) return;

@@ -16,7 +16,7 @@ enum class launcher { none, mpi, torchrun, slurm };
 
 /// What a program says itself of what a launcher's variables would say.
 struct launch_choice {
-  int devices = 0;            ///< how many of them this process sees
+  int devices = 0;  ///< how many of them this process sees
   std::optional<int> device{};
   std::optional<int> port{};
 };
@@ -28,18 +28,19 @@ struct launch_environment {
   int world = 1;
   int local_rank = 0;
   int local_world = 1;
-  int device = -1;      ///< of those that it sees; −1 where there is none
-  std::string address;  ///< of the first process, where something says it
+  int device = -1;            ///< of those that it sees; −1 where there is none
+  std::string address;        ///< of the first process, where something says it
   std::optional<int> port{};  ///< there, where something says it
 };
 
-/// Reads a launcher's variables through `get(name)`, which gives nullptr for one that is not set: a pure function of these and of what the
-/// program says itself. Without a launcher the program runs alone.
+/// Reads a launcher's variables through `get(name)`, which gives nullptr for one that is not set: a pure function of
+/// these and of what the program says itself. Without a launcher the program runs alone.
 ///
-/// MPI's come first (Open MPI, then PMI), then torchrun's, then those of a SLURM job step. In a batch script SLURM sets the numbers of the
-/// job as well, which are no step's. The local rank is the launcher's, else rank mod devices; the device is the local rank mod devices
-/// unless it is chosen; the address is MASTER_ADDR, else the first host of SLURM's list; the port is the chosen one, else MASTER_PORT, else
-/// 20000 + SLURM's job mod 20000, which differs from job to job, else unknown. A variable that is no number, or a rank outside of the world, is refused.
+/// MPI's come first (Open MPI, then PMI), then torchrun's, then those of a SLURM job step. In a batch script SLURM sets
+/// the numbers of the job as well, which are no step's. The local rank is the launcher's, else rank mod devices; the
+/// device is the local rank mod devices unless it is chosen; the address is MASTER_ADDR, else the first host of SLURM's
+/// list; the port is the chosen one, else MASTER_PORT, else 20000 + SLURM's job mod 20000, which differs from job to
+/// job, else unknown. A variable that is no number, or a rank outside of the world, is refused.
 template <class Get>
 launch_environment read_environment(Get&& get, const launch_choice& chosen = {}) {
   const auto text = [&](const char* name) {
@@ -71,11 +72,12 @@ launch_environment read_environment(Get&& get, const launch_choice& chosen = {})
     const char* needs;
   };
   const names known[]{
-      {launcher::mpi, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", nullptr},
+      {launcher::mpi, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+       "OMPI_COMM_WORLD_LOCAL_SIZE", nullptr},
       {launcher::mpi, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", nullptr},
       {launcher::torchrun, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR"},
-      {launcher::slurm, in_step ? "SLURM_PROCID" : nullptr, first({"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}), "SLURM_LOCALID",
-       first({"SLURM_STEP_TASKS_PER_NODE", "SLURM_NTASKS_PER_NODE"}), nullptr},
+      {launcher::slurm, in_step ? "SLURM_PROCID" : nullptr, first({"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}),
+       "SLURM_LOCALID", first({"SLURM_STEP_TASKS_PER_NODE", "SLURM_NTASKS_PER_NODE"}), nullptr},
   };
   launch_environment e;
   const char* local_rank = nullptr;
@@ -87,7 +89,8 @@ launch_environment read_environment(Get&& get, const launch_choice& chosen = {})
     e.local_world = number(n.local_world, e.world, true);
     local_rank = first({n.local_rank, "LOCAL_RANK", "SLURM_LOCALID"});
     if (e.rank >= e.world)
-      throw error(refusal{code::launcher_not_understood}, fmt::format("{}={}, {}={}", n.rank, e.rank, n.world, e.world));
+      throw error(refusal{code::launcher_not_understood},
+                  fmt::format("{}={}, {}={}", n.rank, e.rank, n.world, e.world));
     break;
   }
   e.local_rank = local_rank != nullptr ? number(local_rank, 0) : chosen.devices > 0 ? e.rank % chosen.devices : 0;

@@ -24,9 +24,11 @@ inline std::string worded(const refusal& why) {
   for (std::string_view left = why.because->names; !left.empty();) {
     const std::string_view name = left.substr(0, left.find(", "));
     left.remove_prefix(std::min(left.size(), name.size() + 2));
-    const std::string_view axis = why.axis.size == 0 ? "none" : std::string_view(why.axis.data, static_cast<std::size_t>(why.axis.size));
+    const std::string_view axis =
+        why.axis.size == 0 ? "none" : std::string_view(why.axis.data, static_cast<std::size_t>(why.axis.size));
     if (name == "axis") told += fmt::format(", axis {}", axis);
-    else if (i < why.count) told += fmt::format(", {} {}", name.substr(0, name.find(" or none")), worded(name, why.numbers[i++]));
+    else if (i < why.count)
+      told += fmt::format(", {} {}", name.substr(0, name.find(" or none")), worded(name, why.numbers[i++]));
   }
   const std::string all = fmt::format("[{}] {}", why.because->code, why.because->sentence);
   return told.empty() ? all : fmt::format("{} ({})", all, std::string_view(told).substr(2));
@@ -39,7 +41,9 @@ TESSERA_INLINE error::error(const refusal& why, std::string_view where)
 
 TESSERA_INLINE error::error(std::string_view says, std::vector<index_t> numbers, std::string_view where)
     : std::runtime_error(where.empty() ? std::string(says) : fmt::format("{} [{}]", says, where)),
-      code_(says.substr(1, says.find(']') - 1)), numbers_(std::move(numbers)), where_(where) {}
+      code_(says.substr(1, says.find(']') - 1)),
+      numbers_(std::move(numbers)),
+      where_(where) {}
 
 TESSERA_INLINE std::string error::packed() const {
   std::string numbers;

@@ -18,20 +18,21 @@ struct received {
 
 /// A phase as one worker sees it, found once: what a transport binds.
 struct exchange_plan {
-  std::uint64_t id = 0;       ///< its workers agree on it; no other plan of two of them has it
-  std::uint64_t key = 0;      ///< what is alike on all its workers: plan, element, purpose
+  std::uint64_t id = 0;   ///< its workers agree on it; no other plan of two of them has it
+  std::uint64_t key = 0;  ///< what is alike on all its workers: plan, element, purpose
   tessera::element element = tessera::element::float32;
-  bool fold = false;          ///< receives are combined, not copied
+  bool fold = false;  ///< receives are combined, not copied
   combine with = combine::sum;
   movement moves;
-  std::vector<int> workers;   ///< who takes part, this worker included; by rank
-  std::vector<std::uint64_t> offers;  ///< what the transport of each of them told the others of the plan (`transport::offer`)
+  std::vector<int> workers;  ///< who takes part, this worker included; by rank
+  /// what the transport of each of them told the others of the plan (`transport::offer`)
+  std::vector<std::uint64_t> offers;
   std::vector<leg> sends;
   std::vector<leg> receives;  ///< of terms by coordinate of the sender, so that every transport adds in one order
   std::vector<cell> cells;    ///< of an output where terms are added
   box_vector in;
   box_vector out;
-  bool covered = true;        ///< every element of the output is received
+  bool covered = true;  ///< every element of the output is received
   received brings;
 
   exchange_plan() = default;
@@ -60,14 +61,18 @@ struct exchange_plan {
     }
     if (fold) cells = cells_of(receives);
     index_t filled = 0;
-    if (fold) for (const cell& c : cells) filled += count_of(c.extents);
-    else for (const leg& l : receives) filled += count_of(l.extents);
+    if (fold)
+      for (const cell& c : cells) filled += count_of(c.extents);
+    else
+      for (const leg& l : receives) filled += count_of(l.extents);
     covered = filled >= count_of(out);
     find_workers(plan, rank);
   }
 
   /// The place of a worker among those that take part.
-  std::size_t place_of(int worker) const { return static_cast<std::size_t>(std::find(workers.begin(), workers.end(), worker) - workers.begin()); }
+  std::size_t place_of(int worker) const {
+    return static_cast<std::size_t>(std::find(workers.begin(), workers.end(), worker) - workers.begin());
+  }
 
   static std::uint64_t key_of(const phase& p, tessera::element e, const activity& what) {
     fingerprint f;
@@ -136,7 +141,8 @@ struct exchange_plan {
       senders.locate(l.peer, c);
       return senders.number(c);
     };
-    std::stable_sort(receives.begin(), receives.end(), [&](const leg& a, const leg& b) { return number(a) < number(b); });
+    std::stable_sort(receives.begin(), receives.end(),
+                     [&](const leg& a, const leg& b) { return number(a) < number(b); });
   }
 
   // All that hold something, where anything is carried between workers and this one is among them.

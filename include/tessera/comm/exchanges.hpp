@@ -8,8 +8,8 @@ namespace tessera {
 
 /// The exchanges of a team, each bound on its first use.
 ///
-/// Those of one set of workers are at most so many: with another one they forget, together, the one that the first of them has not
-/// used for longest.
+/// Those of one set of workers are at most so many: with another one they forget, together, the one that the first of
+/// them has not used for longest.
 class exchanges {
  public:
   explicit exchanges(transport& carrier, std::size_t most = 1024) : carrier_(carrier), most_(most) {}
@@ -26,7 +26,8 @@ class exchanges {
     fingerprint workers;
     for (const int w : plan.workers) workers << w;
     auto& alike = by_workers_[workers.value()];
-    const auto oldest = std::min_element(alike.begin(), alike.end(), [](const auto& a, const auto& b) { return a->last_used < b->last_used; });
+    const auto oldest = std::min_element(alike.begin(), alike.end(),
+                                         [](const auto& a, const auto& b) { return a->last_used < b->last_used; });
     const std::uint64_t goes = agreement::name(carrier_, plan, alike.size() < most_ ? 0 : (*oldest)->plan().id, what);
     std::erase_if(alike, [&](const auto& x) {
       if (x->plan().id != goes) return false;

@@ -29,12 +29,14 @@ void combine_piece(const A* a, const B* b, T* __restrict to, index_t n, combine 
   const auto one = [&](index_t i, combine how) {
     to[i] = stored<T>(combined<W>(stored<W>(widened(a[i])), stored<W>(widened(b[i])), how));
   };
-  if (with == combine::sum) each_of_piece(n, [&](index_t i) { one(i, combine::sum); });  // a loop without the choice in it
+  // a loop without the choice in it
+  if (with == combine::sum) each_of_piece(n, [&](index_t i) { one(i, combine::sum); });
   else each_of_piece(n, [&](index_t i) { one(i, with); });
 }
 template <class W, class B>
 void combine_onto(W* __restrict sums, const B* b, index_t n, combine with) {
-  if (with == combine::sum) each_of_piece(n, [&](index_t i) { sums[i] = combined<W>(sums[i], stored<W>(widened(b[i])), combine::sum); });
+  if (with == combine::sum)
+    each_of_piece(n, [&](index_t i) { sums[i] = combined<W>(sums[i], stored<W>(widened(b[i])), combine::sum); });
   else each_of_piece(n, [&](index_t i) { sums[i] = combined<W>(sums[i], stored<W>(widened(b[i])), with); });
 }
 
@@ -47,8 +49,8 @@ const T* piece_of(const std::byte* row, index_t step, index_t first, index_t n, 
   return gathered;
 }
 
-// One term is what it is, but for what any and all make of it; two are rounded once in any case; three and more are combined in the
-// next wider type.
+// One term is what it is, but for what any and all make of it; two are rounded once in any case; three and more are
+// combined in the next wider type.
 template <class T>
 void combine_row(std::span<std::byte* const> terms, const common_rows& rows, T* to, combine with) {
   using Narrow = decltype(widened(T{}));
@@ -84,13 +86,17 @@ void combine_row(std::span<std::byte* const> terms, const common_rows& rows, T* 
 
 }  // namespace detail
 
-/// Combines terms in their order, element by element and rounded once: `at` has the rows of each, and then those of the result.
+/// Combines terms in their order, element by element and rounded once: `at` has the rows of each, and then those of the
+/// result.
 ///
 /// Every term is read once and the result written once, in pieces that stay in cache.
 inline void combine_rows(const common_rows& rows, element e, std::span<std::byte*> at, combine with) {
   detail::with_type(e, [&](auto zero) {
     using T = decltype(zero);
-    rows.each(at, sizeof(T), [&] { detail::combine_row(std::span<std::byte* const>(at.first(at.size() - 1)), rows, reinterpret_cast<T*>(at.back()), with); });
+    rows.each(at, sizeof(T), [&] {
+      detail::combine_row(std::span<std::byte* const>(at.first(at.size() - 1)), rows, reinterpret_cast<T*>(at.back()),
+                          with);
+    });
   });
 }
 

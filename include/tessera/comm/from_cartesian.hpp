@@ -7,7 +7,8 @@
 
 namespace tessera {
 
-/// The processes of a Cartesian communicator of MPI's as a team, and which of its axes are rings: `from_cartesian` makes it.
+/// The processes of a Cartesian communicator of MPI's as a team, and which of its axes are rings: `from_cartesian`
+/// makes it.
 class cartesian_workers {
  public:
   const team_handle& team() const { return team_; }
@@ -16,8 +17,8 @@ class cartesian_workers {
   /// Whether the last process along an axis is a neighbour of the first.
   bool is_ring(int axis) const { return rings_[axis]; }
 
-  /// The rank in the communicator of who is `steps` further along an axis, as `MPI_Cart_shift` finds it: around a ring, and beyond an end
-  /// MPI_PROC_NULL.
+  /// The rank in the communicator of who is `steps` further along an axis, as `MPI_Cart_shift` finds it: around a ring,
+  /// and beyond an end MPI_PROC_NULL.
   int neighbour(int axis, int steps = 1) const {
     coordinates at = team_->at();
     const index_t n = mesh().axes[axis].extent;
@@ -28,9 +29,11 @@ class cartesian_workers {
   }
 
  private:
-  friend cartesian_workers from_cartesian(MPI_Comm grid, const static_vector<text, max_axes>& names, const mesh_value* wanted, const mpi_options& options);
+  friend cartesian_workers from_cartesian(MPI_Comm grid, const static_vector<text, max_axes>& names,
+                                          const mesh_value* wanted, const mpi_options& options);
 
-  cartesian_workers(team_handle team, const static_vector<bool, max_axes>& rings) : team_(std::move(team)), rings_(rings) {}
+  cartesian_workers(team_handle team, const static_vector<bool, max_axes>& rings)
+      : team_(std::move(team)), rings_(rings) {}
 
   team_handle team_;
   static_vector<bool, max_axes> rings_;
@@ -64,7 +67,8 @@ class cartesian : public cartesian_workers {
   }
 };
 
-inline cartesian_workers from_cartesian(MPI_Comm grid, const static_vector<text, max_axes>& names, const mesh_value* wanted, const mpi_options& options) {
+inline cartesian_workers from_cartesian(MPI_Comm grid, const static_vector<text, max_axes>& names,
+                                        const mesh_value* wanted, const mpi_options& options) {
   int started = 0, ended = 0, kind = MPI_UNDEFINED, dims = 0;
   MPI_Initialized(&started);
   MPI_Finalized(&ended);
@@ -80,20 +84,24 @@ inline cartesian_workers from_cartesian(MPI_Comm grid, const static_vector<text,
   for (int a = 0; a < dims; ++a) {
     mesh.axes.push({names[a], extents[a], 0});
     rings.push(periods[a] != 0);
-    if (wanted != nullptr && wanted->axes[a].extent != extents[a]) throw error(refusal{code::grids_differ, names[a], wanted->axes[a].extent, extents[a]});
+    if (wanted != nullptr && wanted->axes[a].extent != extents[a])
+      throw error(refusal{code::grids_differ, names[a], wanted->axes[a].extent, extents[a]});
   }
   mesh = row_major(mesh);  // which is how MPI numbers a grid, reordered or not
   check(check(mesh), "a Cartesian communicator");
-  if (wanted != nullptr && !(mesh == *wanted)) throw error(refusal{code::grids_differ, text("first"), wanted->first, 0});
-  const auto carrier = std::make_shared<mpi_transport>(boost::mpi::communicator(grid, boost::mpi::comm_attach), options);
+  if (wanted != nullptr && !(mesh == *wanted))
+    throw error(refusal{code::grids_differ, text("first"), wanted->first, 0});
+  const auto carrier =
+      std::make_shared<mpi_transport>(boost::mpi::communicator(grid, boost::mpi::comm_attach), options);
   return {std::make_shared<team_state>(carrier, mesh), rings};
 }
 
-/// The processes of a Cartesian communicator (`MPI_Cart_create`) as a team: its rank r is worker r, at the coordinates that MPI gives it, so one that
-/// was reordered, or is of some processes only, is like any other.
+/// The processes of a Cartesian communicator (`MPI_Cart_create`) as a team: its rank r is worker r, at the coordinates
+/// that MPI gives it, so one that was reordered, or is of some processes only, is like any other.
 ///
-/// The communicator is duplicated, so messages of its own and those of the library never meet, and may be freed. Refused, on each process alike, is
-/// one without a Cartesian topology, or of another number of axes or other extents than the mesh, which lies row-major from rank 0.
+/// The communicator is duplicated, so messages of its own and those of the library never meet, and may be freed.
+/// Refused, on each process alike, is one without a Cartesian topology, or of another number of axes or other extents
+/// than the mesh, which lies row-major from rank 0.
 template <Mesh M>
 cartesian<M> from_cartesian(MPI_Comm grid, const mpi_options& options = {}) {
   static_vector<text, max_axes> names;
@@ -101,8 +109,10 @@ cartesian<M> from_cartesian(MPI_Comm grid, const mpi_options& options = {}) {
   return cartesian<M>(from_cartesian(grid, names, &M::value, options));
 }
 
-/// The same where the extents are the communicator's; the names are those of its axes, in MPI's order, and live as long as the program.
-inline cartesian_workers from_cartesian(MPI_Comm grid, std::initializer_list<const char*> names, const mpi_options& options = {}) {
+/// The same where the extents are the communicator's; the names are those of its axes, in MPI's order, and live as long
+/// as the program.
+inline cartesian_workers from_cartesian(MPI_Comm grid, std::initializer_list<const char*> names,
+                                        const mpi_options& options = {}) {
   static_vector<text, max_axes> all;
   if (names.size() > max_axes) throw error(refusal{code::too_many, names.size()});
   for (const char* name : names) all.push(text(name));

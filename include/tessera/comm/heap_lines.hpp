@@ -9,7 +9,8 @@
 
 namespace tessera {
 
-/// Lines of cache out of pages that are used for nothing else and never go back, in runs: what was one run is handed out as that run again.
+/// Lines of cache out of pages that are used for nothing else and never go back, in runs: what was one run is handed
+/// out as that run again.
 ///
 /// So whoever looks at a run that was given back finds there what is like it. One thread asks.
 class heap_lines {

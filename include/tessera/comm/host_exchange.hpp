@@ -12,7 +12,8 @@ namespace tessera {
 /// An exchange between tensors in the host's memory, whose boxes this worker copies and combines itself.
 class host_exchange : public bound_exchange {
  protected:
-  host_exchange(exchange_plan bound, int rank, std::shared_ptr<const void> carrier) : bound_exchange(std::move(bound), std::move(carrier)) {
+  host_exchange(exchange_plan bound, int rank, std::shared_ptr<const void> carrier)
+      : bound_exchange(std::move(bound), std::move(carrier)) {
     for (const leg& l : plan().receives)
       if (l.peer == rank && !plan().fold) own_.push_back({l.extents, {l.there, l.here}});
     for (const cell& c : plan().cells) {

@@ -5,7 +5,8 @@
 
 namespace tessera {
 
-/// The first host of a list as SLURM writes it: "a[03-04,7],b" is a03, a04, a7 and b; "r[1-2]n[01-03]" begins with r1n01.
+/// The first host of a list as SLURM writes it: "a[03-04,7],b" is a03, a04, a7 and b; "r[1-2]n[01-03]" begins with
+/// r1n01.
 inline std::string first_host(std::string_view list) {
   std::string host;
   for (std::size_t i = 0; i < list.size() && list[i] != ','; ++i) {

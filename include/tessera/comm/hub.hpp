@@ -27,8 +27,8 @@ struct waited_call {
 
 /// Where the workers of one process meet: each is a thread, and a receiver copies straight from the sender's box.
 ///
-/// Calls need no lock. One is taken for what happens once: to find an exchange, and to find out, when workers have waited for a while,
-/// that they disagree, ended early or wait in a ring, which is one error on all of them.
+/// Calls need no lock. One is taken for what happens once: to find an exchange, and to find out, when workers have
+/// waited for a while, that they disagree, ended early or wait in a ring, which is one error on all of them.
 class hub {
  public:
   explicit hub(int size) : size_(size), workers_(std::make_unique<worker[]>(static_cast<std::size_t>(size))) {
@@ -39,8 +39,8 @@ class hub {
   bool crowded = false;  ///< workers are more than cores
 
   /// The exchange of a plan, found by what its workers agreed on; `me` is the place of the worker that asks.
-  std::shared_ptr<detail::shared_exchange> meet(const exchange_plan& plan, std::size_t me, const std::vector<int>& sources,
-                                                const std::vector<int>& readers) {
+  std::shared_ptr<detail::shared_exchange> meet(const exchange_plan& plan, std::size_t me,
+                                                const std::vector<int>& sources, const std::vector<int>& readers) {
     std::lock_guard lock(mutex_);
     fingerprint workers;
     for (const int w : plan.workers) workers << w;
@@ -86,11 +86,13 @@ class hub {
       reads(const reads&) = delete;
       ~reads() { now.store(false, std::memory_order_release); }
     } here(at(me).reading);
-    const bool open = std::none_of(owners.begin(), owners.end(), [&](const auto& o) { return at(o.rank).closed.load(); });
+    const bool open =
+        std::none_of(owners.begin(), owners.end(), [&](const auto& o) { return at(o.rank).closed.load(); });
     if (open) read();
     return open;
   }
-  /// Nobody reads a worker's boxes any more; whoever is at it finishes first. It cannot go on: others may have read some of them.
+  /// Nobody reads a worker's boxes any more; whoever is at it finishes first. It cannot go on: others may have read
+  /// some of them.
   void close(int me) noexcept {
     at(me).closed.store(true);
     at(me).stopped = true;
@@ -156,11 +158,11 @@ class hub {
 
  private:
   struct alignas(64) worker {
-    std::atomic<bool> reading{false};       // another worker's memory, now
+    std::atomic<bool> reading{false};  // another worker's memory, now
     std::atomic<std::uint64_t> calls{0};
-    bool stopped = false;                   // it begins nothing more; its own thread asks
+    bool stopped = false;                         // it begins nothing more; its own thread asks
     alignas(64) std::atomic<bool> closed{false};  // its memory
-    detail::waited_call waits_in;           // this and what follows is guarded
+    detail::waited_call waits_in;                 // this and what follows is guarded
     bool ended = false;
   };
 
@@ -171,8 +173,8 @@ class hub {
     at(me).stopped = true;
   }
 
-  // Calls need(peer) for every worker that must do something before the call that w waits in can end. A call that can go on though its
-  // worker has not seen it yet needs nobody.
+  // Calls need(peer) for every worker that must do something before the call that w waits in can end. A call that can
+  // go on though its worker has not seen it yet needs nobody.
   template <class Need>
   void each_need(int w, Need&& need) {
     const detail::waited_call& call = at(w).waits_in;
@@ -198,28 +200,33 @@ class hub {
     return first < 0 ? w : first;
   }
 
-  // Whom w waits for: who must do something first, or else a reader that has begun and does not come by to take its box.
+  // Whom w waits for: who must do something first, or else a reader that has begun and does not come by to take its
+  // box.
   int held_up_by(int w) {
     const int needed = first_needed(w);
     const detail::waited_call& call = at(w).waits_in;
     if (needed != w || !waits(w) || call.number < call.ahead) return needed;
     for (const int r : call.among->members[call.place].readers)
-      if (const auto& reader = call.among->members[static_cast<std::size_t>(r)]; !reader.calls.taken(call.number - call.ahead, call.place) && !waits(reader.rank))
+      if (const auto& reader = call.among->members[static_cast<std::size_t>(r)];
+          !reader.calls.taken(call.number - call.ahead, call.place) && !waits(reader.rank))
         return reader.rank;
     return w;
   }
 
-  // Whether a worker waits in a call that sends a box to w, which waits for another box of it and has not begun that call.
+  // Whether a worker waits in a call that sends a box to w, which waits for another box of it and has not begun that
+  // call.
   bool offers_something_else(int peer, int w) {
     if (!waits(peer) || !waits(w)) return false;
     const detail::waited_call& theirs = at(peer).waits_in;
     const detail::waited_call& mine = at(w).waits_in;
     const auto among = [](const detail::shared_exchange& e, const std::vector<int>& places, int rank) {
-      return std::any_of(places.begin(), places.end(), [&](int p) { return e.members[static_cast<std::size_t>(p)].rank == rank; });
+      return std::any_of(places.begin(), places.end(),
+                         [&](int p) { return e.members[static_cast<std::size_t>(p)].rank == rank; });
     };
     if (!among(*mine.among, mine.among->members[mine.place].sources, peer)) return false;
     for (const int r : theirs.among->members[theirs.place].readers)
-      if (const auto& reader = theirs.among->members[static_cast<std::size_t>(r)]; reader.rank == w) return !reader.calls.begun(theirs.number);
+      if (const auto& reader = theirs.among->members[static_cast<std::size_t>(r)]; reader.rank == w)
+        return !reader.calls.begun(theirs.number);
     return false;
   }
 
@@ -227,9 +234,9 @@ class hub {
   std::string told_of(int w) { return told(w, waits(w) ? at(w).waits_in.does : at(w).ended ? has_ended : in_no_call); }
   std::string told_of(int w, int other) { return told_of(w) + "; " + told_of(other); }
 
-  // The workers that can never go on: each needs one that ended or can never go on. They are the largest such set, found by
-  // striking out of all that wait those who need none of it. What a call needs is only ever fulfilled, so what is unfulfilled when it
-  // is looked at was so before; and who is in the set does nothing that would fulfil it.
+  // The workers that can never go on: each needs one that ended or can never go on. They are the largest such set,
+  // found by striking out of all that wait those who need none of it. What a call needs is only ever fulfilled, so what
+  // is unfulfilled when it is looked at was so before; and who is in the set does nothing that would fulfil it.
   void look_for_deadlock(int newest) {
     if (failure_) return;
     std::vector<bool> stuck(static_cast<std::size_t>(size_));

@@ -27,10 +27,12 @@ class in_process final : public transport {
 
   inline std::shared_ptr<bound_exchange> bind(exchange_plan plan) override;
 
-  /// This worker's program ended: it waits until others have taken what it sent ahead of them; who still waits for it is told.
+  /// This worker's program ended: it waits until others have taken what it sent ahead of them; who still waits for it
+  /// is told.
   void leave() {
     for (const sent_ahead& s : sent_ahead_)
-      if (!s.is_read()) wait([&] { return s.is_read(); }, {s.among.get(), s.me, s.calls() - 1, 0, {}}, [&] { return s.does; });
+      if (!s.is_read())
+        wait([&] { return s.is_read(); }, {s.among.get(), s.me, s.calls() - 1, 0, {}}, [&] { return s.does; });
     hub_->leave(rank_);
   }
 
@@ -68,7 +70,8 @@ class in_process final : public transport {
   std::list<sent_ahead> sent_ahead_;
 };
 
-/// An exchange among threads: each shows where its tensor lies, or a copy of it if it is small, and readers take what they need of it.
+/// An exchange among threads: each shows where its tensor lies, or a copy of it if it is small, and readers take what
+/// they need of it.
 class in_process_exchange final : public host_exchange {
  public:
   in_process_exchange(in_process& carrier, exchange_plan bound, std::shared_ptr<const void> held)
@@ -92,7 +95,8 @@ class in_process_exchange final : public host_exchange {
     }
     std::vector<int> readers;
     for (const leg& l : plan().sends)
-      if (l.peer != rank_ && std::find(readers.begin(), readers.end(), place(l.peer)) == readers.end()) readers.push_back(place(l.peer));
+      if (l.peer != rank_ && std::find(readers.begin(), readers.end(), place(l.peer)) == readers.end())
+        readers.push_back(place(l.peer));
     among_ = hub_->meet(plan(), me_, senders, readers);
     if (copy_.ahead() == 0 || plan().agrees()) return;  // what agrees is needed by all
     const activity does{.moves = &plan().moves, .element = plan().element};
@@ -182,7 +186,8 @@ class in_process_exchange final : public host_exchange {
   void complete(exchange_call& call) override {
     carrier_.insist_on_going_on([&] { hub_->refuse_if_given_up(rank_, call.does); });
     if (!ended(call))
-      carrier_.wait([&] { return ended(call); }, {among_.get(), me_, call.sequence, copy_.ahead(), {}}, [&] { return text_of(call.does); });
+      carrier_.wait([&] { return ended(call); }, {among_.get(), me_, call.sequence, copy_.ahead(), {}},
+                    [&] { return text_of(call.does); });
     forget(call);
   }
 
@@ -207,7 +212,9 @@ class in_process_exchange final : public host_exchange {
     std::erase_if(carrier_.under_way_, [&](const auto& other) { return other.second == &call; });
   }
 
-  void took_from(const source& s, in_process_call& c) { c.shown->taken(s.place).store(c.sequence + 1, std::memory_order_release); }
+  void took_from(const source& s, in_process_call& c) {
+    c.shown->taken(s.place).store(c.sequence + 1, std::memory_order_release);
+  }
 
   // Combines the terms of all sources, when all have begun.
   void add_up(in_process_call& c) {
@@ -231,8 +238,8 @@ class in_process_exchange final : public host_exchange {
   int rank_;
   std::size_t me_ = 0;
   std::vector<source> sources_;
-  std::vector<std::size_t> places_;    // of who sends each receive
-  std::vector<strided> shown_;         // by place, while terms are combined
+  std::vector<std::size_t> places_;  // of who sends each receive
+  std::vector<strided> shown_;       // by place, while terms are combined
   detail::reader_copy copy_;
   std::optional<std::list<in_process::sent_ahead>::iterator> sent_ahead_;
   std::shared_ptr<detail::shared_exchange> among_;

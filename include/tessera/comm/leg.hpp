@@ -11,7 +11,8 @@ struct leg {
   box_vector there;  ///< and in the peer's
   box_vector extents;
 
-  /// The dimension along which another box of the same peer begins where this one ends, in both tensors; -1 if it does not.
+  /// The dimension along which another box of the same peer begins where this one ends, in both tensors; -1 if it does
+  /// not.
   int ends_at(const leg& next) const {
     if (peer != next.peer) return -1;
     int along = -1;

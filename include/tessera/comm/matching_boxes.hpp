@@ -19,7 +19,11 @@ struct strided {
 class matching_boxes {
  public:
   matching_boxes(const box_vector& extents, std::vector<box_vector> begins)
-      : extents_(extents), begins_(std::move(begins)), strides_(begins_.size(), extents), offsets_(begins_.size()), at_(begins_.size()) {}
+      : extents_(extents),
+        begins_(std::move(begins)),
+        strides_(begins_.size(), extents),
+        offsets_(begins_.size()),
+        at_(begins_.size()) {}
 
   /// Says where the tensor of a box lies.
   void lies(std::size_t i, const strided& tensor, index_t size) {

@@ -7,7 +7,8 @@
 
 namespace tessera {
 
-/// A transport between workers that share no memory: beside boxes they tell one another whom they wait for, how they end and what stops them all.
+/// A transport between workers that share no memory: beside boxes they tell one another whom they wait for, how they
+/// end and what stops them all.
 class message_transport : public transport {
  public:
   int rank() const final { return rank_; }
@@ -20,9 +21,9 @@ class message_transport : public transport {
     if (waiting_.failure()) throw *waiting_.failure();
   }
 
-  /// This worker's program threw: all others stop with the same error. Whether this one is to say it: a lower worker that
-  /// computes and hears nothing is not waited for any longer than some seconds. Where another one met it, whose program may
-  /// have caught it, this one says it after some seconds more, each later than the lower ones.
+  /// This worker's program threw: all others stop with the same error. Whether this one is to say it: a lower worker
+  /// that computes and hears nothing is not waited for any longer than some seconds. Where another one met it, whose
+  /// program may have caught it, this one says it after some seconds more, each later than the lower ones.
   bool abandon(const error& why) {
     read();
     waiting_.stop(why);
@@ -34,7 +35,8 @@ class message_transport : public transport {
   /// Whether another worker has said the error which this one heard of, or has stopped with it.
   bool told_of() const { return waiting_.told_of(); }
 
-  /// Tells all others that this worker's program ended, and waits until they have ended too: one that stays silent is stuck.
+  /// Tells all others that this worker's program ended, and waits until they have ended too: one that stays silent is
+  /// stuck.
   void leave() {
     waiting_.end();
     int watched = -1;
@@ -48,7 +50,8 @@ class message_transport : public transport {
         until = detail::deadline_after(time_limit);
       }
       if (clock::now() > until)
-        waiting_.fail(refusal{code::time_limit, rank(), other, time_limit.count()}, told(rank(), has_ended) + "; " + told(other, in_no_call));
+        waiting_.fail(refusal{code::time_limit, rank(), other, time_limit.count()},
+                      told(rank(), has_ended) + "; " + told(other, in_no_call));
       if (clock::now() > next_hail) {
         next_hail = clock::now() + a_while;
         waiting_.hail(other);
@@ -59,10 +62,12 @@ class message_transport : public transport {
 
  protected:
   using clock = std::chrono::steady_clock;
-  static constexpr std::chrono::milliseconds a_moment{1};        // between two looks for messages
-  static constexpr std::chrono::milliseconds a_while{200};       // after which a worker that waits asks
-  static constexpr std::chrono::milliseconds for_answers{2000};  // of all that hear: who gives none computes, or is stuck
-  static constexpr std::chrono::milliseconds for_others{3000};   // to say what they met, and end all: longer than for answers
+  static constexpr std::chrono::milliseconds a_moment{1};   // between two looks for messages
+  static constexpr std::chrono::milliseconds a_while{200};  // after which a worker that waits asks
+  // of all that hear: who gives none computes, or is stuck
+  static constexpr std::chrono::milliseconds for_answers{2000};
+  // to say what they met, and end all: longer than for answers
+  static constexpr std::chrono::milliseconds for_others{3000};
 
   message_transport(int rank, int size)
       : rank_(rank),

@@ -15,7 +15,8 @@ class message_wait {
  public:
   using needs = std::function<detail::needs()>;
 
-  message_wait(message_transport& carrier, std::uint64_t exchange, const exchange_call& call, needs of) : carrier_(carrier), call_(call) {
+  message_wait(message_transport& carrier, std::uint64_t exchange, const exchange_call& call, needs of)
+      : carrier_(carrier), call_(call) {
     until_ = detail::deadline_after(carrier_.time_limit);
     next_question_ = clock::now() + message_transport::a_while;
     carrier_.needs_ = std::move(of);

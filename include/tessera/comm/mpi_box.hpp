@@ -8,7 +8,8 @@
 
 namespace tessera {
 
-/// A box as MPI carries it: bytes in a row, or a type of what lies apart, which MPI packs piece by piece while others travel.
+/// A box as MPI carries it: bytes in a row, or a type of what lies apart, which MPI packs piece by piece while others
+/// travel.
 class mpi_box {
  public:
   index_t offset = 0;  ///< where it begins in its tensor, in bytes
@@ -34,7 +35,8 @@ class mpi_box {
     }
     MPI_Type_commit(&own_);
   }
-  mpi_box(mpi_box&& other) noexcept : offset(other.offset), count(other.count), own_(std::exchange(other.own_, MPI_DATATYPE_NULL)) {}
+  mpi_box(mpi_box&& other) noexcept
+      : offset(other.offset), count(other.count), own_(std::exchange(other.own_, MPI_DATATYPE_NULL)) {}
   mpi_box& operator=(mpi_box&& other) noexcept {
     offset = other.offset;
     count = other.count;

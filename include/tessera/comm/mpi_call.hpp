@@ -8,12 +8,13 @@
 
 namespace tessera {
 
-/// A call among processes and its messages to workers that are not near: a box travels from where it lies to where it belongs, but terms of a
-/// Fold, which are kept until all are there, and small boxes, which are copied sooner than described, and whose requests serve wherever the tensors lie.
+/// A call among processes and its messages to workers that are not near: a box travels from where it lies to where it
+/// belongs, but terms of a Fold, which are kept until all are there, and small boxes, which are copied sooner than
+/// described, and whose requests serve wherever the tensors lie.
 struct mpi_call final : exchange_call {
   /// A message: one end of it.
   struct letter {
-    mpi_box travels{};    // in the tensor, or beside it
+    mpi_box travels{};  // in the tensor, or beside it
     bool beside = false;
     bool keeps = true;    // its request, for further calls from the same memory
     bool read = false;    // where it lies: only the place travels
@@ -22,7 +23,7 @@ struct mpi_call final : exchange_call {
     index_t lies = 0;     // and where it begins in the tensor, in bytes
   };
 
-  std::vector<letter> receives;       // as the plan has them
+  std::vector<letter> receives;  // as the plan has them
   std::vector<letter> sends;
   std::vector<MPI_Request> requests;  // of receives, then of sends
   std::vector<MPI_Status> statuses;
@@ -31,17 +32,21 @@ struct mpi_call final : exchange_call {
   bool posted = false;
   std::size_t rounds_begun = 0;  // whose receives are posted
   std::size_t rounds_taken = 0;  // whose boxes are where they belong
-  bool all_came = false;  // of the messages, and all were sent
-  bool again = false;  // what kept requests name lies where it lay in the call before
+  bool all_came = false;         // of the messages, and all were sent
+  bool again = false;            // what kept requests name lies where it lay in the call before
 
   static constexpr std::size_t at_once = 2;  // rounds under way
 
-  mpi_call(const exchange_plan& plan, std::size_t rounds) : requests(plan.receives.size() + plan.sends.size(), MPI_REQUEST_NULL), statuses(requests.size()), rounds_(rounds) {}
+  mpi_call(const exchange_plan& plan, std::size_t rounds)
+      : requests(plan.receives.size() + plan.sends.size(), MPI_REQUEST_NULL),
+        statuses(requests.size()),
+        rounds_(rounds) {}
   ~mpi_call() override {
     if (!posted) drop_requests();
   }
 
-  /// Finds how each message travels, unless the tensors are strided as those of the call before; travels(worker) says to and from whom they go.
+  /// Finds how each message travels, unless the tensors are strided as those of the call before; travels(worker) says
+  /// to and from whom they go.
   template <class Travels>
   void describe(const exchange_plan& plan, Travels&& travels) {
     if (described_ && in.strides == strides_in_ && out.strides == strides_out_) return;
@@ -76,7 +81,8 @@ struct mpi_call final : exchange_call {
   }
   /// Looks whether requests that were kept serve again; if not, they go.
   void look_again() {
-    const std::array<std::byte*, 3> now{reads_in_place_ ? in.data : nullptr, writes_in_place_ ? out.data : nullptr, beside.data()};
+    const std::array<std::byte*, 3> now{reads_in_place_ ? in.data : nullptr, writes_in_place_ ? out.data : nullptr,
+                                        beside.data()};
     again = now == lay_;
     if (again) return;
     lay_ = now;
@@ -92,7 +98,9 @@ struct mpi_call final : exchange_call {
     if (requests[request] != MPI_REQUEST_NULL) MPI_Request_get_status(requests[request], &done, MPI_STATUS_IGNORE);
     return done != 0;
   }
-  int test(int& done) { return MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, statuses.data()); }
+  int test(int& done) {
+    return MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, statuses.data());
+  }
 
  private:
   static constexpr std::size_t largest_kept = std::size_t{1} << 16;

@@ -10,14 +10,17 @@
 
 namespace tessera {
 
-/// An exchange among processes: boxes go where they belong, and a Fold combines terms in rounds, each while the next is on its way.
+/// An exchange among processes: boxes go where they belong, and a Fold combines terms in rounds, each while the next is
+/// on its way.
 ///
-/// Workers of one node take their boxes from where the tensors of the others lie; to and from all others they are messages.
+/// Workers of one node take their boxes from where the tensors of the others lie; to and from all others they are
+/// messages.
 class mpi_exchange final : public host_exchange {
  public:
   mpi_exchange(mpi_transport& carrier, exchange_plan bound, std::shared_ptr<const void> held)
-      : host_exchange(all_near(carrier, bound) ? std::move(bound) : detail::in_pieces(std::move(bound), carrier.options_.smallest_piece), carrier.rank(),
-                      std::move(held)),
+      : host_exchange(all_near(carrier, bound) ? std::move(bound)
+                                               : detail::in_pieces(std::move(bound), carrier.options_.smallest_piece),
+                      carrier.rank(), std::move(held)),
         carrier_(carrier),
         begun_(carrier.waiting_.begun(plan().id)),
         rounds_(detail::rounds_of(plan())) {
@@ -50,7 +53,8 @@ class mpi_exchange final : public host_exchange {
     return detail::near_workers::share_boards(carrier.node_, plan, carrier.rank_, worker);
   }
   static bool all_near(const mpi_transport& carrier, const exchange_plan& plan) {
-    return std::all_of(plan.workers.begin(), plan.workers.end(), [&](int w) { return w == carrier.rank_ || is_near(carrier, plan, w); });
+    return std::all_of(plan.workers.begin(), plan.workers.end(),
+                       [&](int w) { return w == carrier.rank_ || is_near(carrier, plan, w); });
   }
   // Whether boxes to and from a worker are messages.
   bool travels(int worker) const { return worker != carrier_.rank() && !is_near(carrier_, plan(), worker); }
@@ -86,8 +90,8 @@ class mpi_exchange final : public host_exchange {
     }
   }
 
-  // Takes rounds that have come and begins others. Boxes of one sender come in the order in which they are received, so a call begins to receive
-  // when all before it have begun the last.
+  // Takes rounds that have come and begins others. Boxes of one sender come in the order in which they are received, so
+  // a call begins to receive when all before it have begun the last.
   bool go_on() {
     bool first = true;
     const auto goes = [&](mpi_call* c) {
@@ -101,7 +105,9 @@ class mpi_exchange final : public host_exchange {
     return open_.empty();
   }
   // The last round has begun, and nobody waits until this worker has read.
-  bool goes_by_itself(const mpi_call& c) const { return (near_ && near_->has_sources() ? c.rounds_taken : c.rounds_begun) == rounds_; }
+  bool goes_by_itself(const mpi_call& c) const {
+    return (near_ && near_->has_sources() ? c.rounds_taken : c.rounds_begun) == rounds_;
+  }
   void begin_rounds(mpi_call& c) {
     for (; c.rounds_begun < std::min(rounds_, c.rounds_taken + mpi_call::at_once); ++c.rounds_begun)
       for (std::size_t i = c.rounds_begun; i < c.receives.size(); i += rounds_)
@@ -122,12 +128,15 @@ class mpi_exchange final : public host_exchange {
   }
 
   template <class Call>
-  void begin(mpi_call& c, const leg& l, const letter& x, std::byte* tensor, MPI_Request& request, Call anew, Call to_keep) {
+  void begin(mpi_call& c, const leg& l, const letter& x, std::byte* tensor, MPI_Request& request, Call anew,
+             Call to_keep) {
     if (x.travels.count == 0) return;
     const bool keep = c.again && x.keeps;
     if (request == MPI_REQUEST_NULL) {
       std::byte* const from = x.beside ? c.beside.data() : tensor;
-      insist((keep ? to_keep : anew)(from + x.travels.offset, x.travels.count, x.travels.type(), l.peer, tag_, carrier_.world_, &request), c, l.peer);
+      insist((keep ? to_keep : anew)(from + x.travels.offset, x.travels.count, x.travels.type(), l.peer, tag_,
+                                     carrier_.world_, &request),
+             c, l.peer);
     }
     if (keep) insist(MPI_Start(&request), c, l.peer);
   }
@@ -139,7 +148,8 @@ class mpi_exchange final : public host_exchange {
     int length = 0;
     MPI_Error_class(status, &kind);
     MPI_Error_string(status, says, &length);
-    const reason& why = kind == MPI_ERR_TRUNCATE || kind == MPI_ERR_IN_STATUS ? code::workers_disagree : code::worker_lost;
+    const reason& why =
+        kind == MPI_ERR_TRUNCATE || kind == MPI_ERR_IN_STATUS ? code::workers_disagree : code::worker_lost;
     carrier_.waiting_.fail(refusal{why, carrier_.rank(), peer}, told(carrier_.rank(), text_of(c.does)) + "; " + says);
   }
 
@@ -149,7 +159,8 @@ class mpi_exchange final : public host_exchange {
     return receives_all(c) && take_rounds(c);
   }
   bool take_rounds(mpi_call& c) {
-    while (c.rounds_taken < rounds_ && has_come(c) && take_round(c)) {}
+    while (c.rounds_taken < rounds_ && has_come(c) && take_round(c)) {
+    }
     return c.rounds_taken == rounds_;
   }
 
@@ -173,7 +184,8 @@ class mpi_exchange final : public host_exchange {
     mpi_call& c = mine(*call);
     open_.clear();
     if (!c.posted) return;
-    const auto until = clock::now() + (carrier_.waiting_.failure() ? mpi_transport::a_while : mpi_transport::for_readers);
+    const auto until =
+        clock::now() + (carrier_.waiting_.failure() ? mpi_transport::a_while : mpi_transport::for_readers);
     if (near_) near_->give_up(c.shows, c, until);
     for (std::size_t i = 0; i < plan().receives.size(); ++i)
       if (!c.is_done(i)) MPI_Cancel(&c.requests[i]);
@@ -193,7 +205,8 @@ class mpi_exchange final : public host_exchange {
     const std::size_t round = c.rounds_taken;
     const auto term = [&](std::size_t i) -> strided {
       if (near_ && near_->is_source(i)) return near_->term(i, legs[i], bytes_of(plan().element));
-      if (legs[i].peer == carrier_.rank()) return {c.in.part(legs[i].there, legs[i].extents).data, c.in.strides.begin()};
+      if (legs[i].peer == carrier_.rank())
+        return {c.in.part(legs[i].there, legs[i].extents).data, c.in.strides.begin()};
       return {c.beside.data() + c.receives[i].travels.offset, c.receives[i].packed.begin()};
     };
     const auto combine = [&] {
@@ -204,11 +217,13 @@ class mpi_exchange final : public host_exchange {
     if (++c.rounds_taken == rounds_ && plan().fold && near_) near_->took_all();
     if (plan().fold) return true;
     for (const letter& x : c.receives)
-      if (x.beside) copy_rows(x.rows, bytes_of(plan().element), c.beside.data() + x.travels.offset, c.out.data + x.lies);
+      if (x.beside)
+        copy_rows(x.rows, bytes_of(plan().element), c.beside.data() + x.travels.offset, c.out.data + x.lies);
     return true;
   }
   bool all_done(mpi_call& c) {
-    return receives_all(c) && all_came(c) && take_rounds(c) && (!near_ || near_->let_end(c.shows, c, carrier_.crowded_ ? 0 : looks_before_copies));
+    return receives_all(c) && all_came(c) && take_rounds(c) &&
+           (!near_ || near_->let_end(c.shows, c, carrier_.crowded_ ? 0 : looks_before_copies));
   }
   bool all_came(mpi_call& c) {
     if (c.all_came) return true;
@@ -221,14 +236,16 @@ class mpi_exchange final : public host_exchange {
       if (status == MPI_ERR_IN_STATUS) insist(c.statuses[i].MPI_ERROR, c, l.peer);
       MPI_Count came = 0;
       MPI_Get_elements_x(&c.statuses[i], MPI_BYTE, &came);
-      if (status == MPI_SUCCESS && came != count_of(l.extents) * bytes_of(plan().element)) insist(MPI_ERR_TRUNCATE, c, l.peer);
+      if (status == MPI_SUCCESS && came != count_of(l.extents) * bytes_of(plan().element))
+        insist(MPI_ERR_TRUNCATE, c, l.peer);
     }
     insist(status, c, carrier_.rank());
     return c.all_came = true;
   }
 
   using needs = detail::needs;
-  // Whom a call needs (mpi_needs.hpp): to begin it; to take one, too; and of a Fold that this worker began, to give its terms.
+  // Whom a call needs (mpi_needs.hpp): to begin it; to take one, too; and of a Fold that this worker began, to give its
+  // terms.
   needs missing(const mpi_call& c) const;
   needs needed(const mpi_call& c) const;
   needs missing(std::uint64_t sequence) const;
@@ -236,7 +253,8 @@ class mpi_exchange final : public host_exchange {
   void add_messages(needs& all, const mpi_call& c, const std::vector<leg>& legs, std::size_t request, bool reads) const;
   bool offers_else(int peer) const;
 
-  // Never sleeps: messages on their way go on only while somebody asks for them, and a reader of memory tells nobody that he has come.
+  // Never sleeps: messages on their way go on only while somebody asks for them, and a reader of memory tells nobody
+  // that he has come.
   void wait(mpi_call& c) {
     detail::patience p(carrier_.crowded_, sends_messages_ ? carrier_.rest_ : detail::patience::rest::yield);
     std::optional<message_wait> here;
@@ -253,9 +271,9 @@ class mpi_exchange final : public host_exchange {
   static constexpr unsigned looks_before_copies = 100;
 
   mpi_transport& carrier_;
-  std::uint64_t& begun_;  // calls
-  std::size_t rounds_;    // of each
-  std::deque<mpi_call*> open_;  // that do not go by themselves
+  std::uint64_t& begun_;                        // calls
+  std::size_t rounds_;                          // of each
+  std::deque<mpi_call*> open_;                  // that do not go by themselves
   std::unique_ptr<detail::near_workers> near_;  // where there are any
   bool sends_messages_ = false;                 // or receives some
   int tag_ = 0;

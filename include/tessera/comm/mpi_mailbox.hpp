@@ -7,9 +7,11 @@
 
 namespace tessera::detail {
 
-/// Messages of one plain type between the processes of a communicator: sending waits for nobody, and reading takes what is there.
+/// Messages of one plain type between the processes of a communicator: sending waits for nobody, and reading takes what
+/// is there.
 ///
-/// What an earlier mailbox left unread on the way is not taken for its own: each has a number, which is the messages' tag.
+/// What an earlier mailbox left unread on the way is not taken for its own: each has a number, which is the messages'
+/// tag.
 template <class Message>
 class mpi_mailbox {
  public:

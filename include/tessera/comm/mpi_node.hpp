@@ -18,8 +18,8 @@ namespace tessera::detail {
 /// The processes that run on one node, and the heaps that they read of one another: all of a node's, or none.
 class mpi_node {
  public:
-  /// A process that has no heap to share, or whose system refuses that others see it, has its node share none. `per_node` processes
-  /// count as a node of their own where it is not 0. All of the world call it.
+  /// A process that has no heap to share, or whose system refuses that others see it, has its node share none.
+  /// `per_node` processes count as a node of their own where it is not 0. All of the world call it.
   mpi_node(const boost::mpi::communicator& world, node_heap* mine, int per_node) : mine_(mine) {
     const boost::mpi::communicator machine(split(world, MPI_COMM_TYPE_SHARED), boost::mpi::comm_take_ownership);
     on_machine_ = machine.size();
@@ -43,7 +43,9 @@ class mpi_node {
   const std::string& why() const { return why_; }
 
   /// Whether two workers read one another's heaps.
-  bool near(int a, int b) const { return std::max(at(a), at(b)) < nodes_.size() && nodes_[at(a)] >= 0 && nodes_[at(a)] == nodes_[at(b)]; }
+  bool near(int a, int b) const {
+    return std::max(at(a), at(b)) < nodes_.size() && nodes_[at(a)] >= 0 && nodes_[at(a)] == nodes_[at(b)];
+  }
 
   node_heap& heap() const { return *mine_; }
   /// Where this worker sees the heap of one that is near, and may read it.
@@ -77,7 +79,8 @@ class mpi_node {
     words said{};
     std::copy_n(why.begin(), std::min(why.size(), said.size() - 1), said.begin());
     std::vector<words> each(ranks.size());
-    MPI_Allgather(said.data(), static_cast<int>(said.size()), MPI_CHAR, each.data(), static_cast<int>(said.size()), MPI_CHAR, here);
+    MPI_Allgather(said.data(), static_cast<int>(said.size()), MPI_CHAR, each.data(), static_cast<int>(said.size()),
+                  MPI_CHAR, here);
     for (const words& w : each)
       if (why_.empty() && here.rank() == 0) why_ = w.data();
     int everybody = 0;
@@ -85,15 +88,17 @@ class mpi_node {
     MPI_Allreduce(&i_do, &everybody, 1, MPI_INT, MPI_MIN, here);
     return everybody != 0;
   }
-  // Whoever may look at a process's files may open them; another one with its number, as other containers have, is not taken for it.
+  // Whoever may look at a process's files may open them; another one with its number, as other containers have, is not
+  // taken for it.
   static bool map(const node_heap::card& of, view& where, std::string& why) {
     const std::string path = "/proc/" + std::to_string(of.process) + "/fd/" + std::to_string(of.file);
     const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    struct stat is {};
+    struct stat is{};
     void* pages = MAP_FAILED;
     if (file >= 0 && fstat(file, &is) == 0) {
       errno = EINVAL;
-      if (static_cast<std::uint64_t>(is.st_size) == of.bytes) pages = mmap(nullptr, of.bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, file, 0);
+      if (static_cast<std::uint64_t>(is.st_size) == of.bytes)
+        pages = mmap(nullptr, of.bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, file, 0);
     }
     if (pages == MAP_FAILED) why = path + ": " + std::strerror(errno);
     if (file >= 0) close(file);

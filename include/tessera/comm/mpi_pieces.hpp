@@ -7,7 +7,8 @@
 
 namespace tessera::detail {
 
-/// Cuts a box by its outermost extent: into at most 64 pieces of so many bytes or more. Both its ends find the same ones.
+/// Cuts a box by its outermost extent: into at most 64 pieces of so many bytes or more. Both its ends find the same
+/// ones.
 inline void cut_into_pieces(const leg& whole, index_t bytes, index_t smallest, std::vector<leg>& pieces) {
   const index_t wanted = std::min(index_t{64}, bytes / smallest);
   if (wanted < 2) return pieces.push_back(whole);
@@ -35,8 +36,8 @@ inline exchange_plan in_pieces(exchange_plan plan, index_t smallest) {
   return plan;
 }
 
-/// How many rounds a Fold has. Where all terms are cut alike, cell i of n adds the receives i, n + i, 2n + i, ..., and each is a round; else
-/// there is one.
+/// How many rounds a Fold has. Where all terms are cut alike, cell i of n adds the receives i, n + i, 2n + i, ..., and
+/// each is a round; else there is one.
 inline std::size_t rounds_of(const exchange_plan& plan) {
   const std::size_t n = plan.cells.size();
   for (std::size_t c = 0; c < n; ++c) {

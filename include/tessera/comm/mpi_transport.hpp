@@ -53,11 +53,13 @@ class mpi_transport final : public message_transport {
 
   /// Whether a worker reads this one's memory, and this one reads its.
   bool near(int worker) const { return node_.near(rank(), worker); }
-  /// Why workers of this one's node do not read one another's memory, where they were to; the first one of the node knows.
+  /// Why workers of this one's node do not read one another's memory, where they were to; the first one of the node
+  /// knows.
   const std::string& shares_nothing() const { return node_.why(); }
 
   std::uint64_t offer(const exchange_plan& plan) override {
-    const bool any = std::any_of(plan.workers.begin(), plan.workers.end(), [this](int w) { return w != rank() && near(w); });
+    const bool any =
+        std::any_of(plan.workers.begin(), plan.workers.end(), [this](int w) { return w != rank() && near(w); });
     return any ? detail::board::offer(*options_.heap, plan.workers.size()) : 0;
   }
   inline std::shared_ptr<bound_exchange> bind(exchange_plan plan) override;
@@ -91,7 +93,8 @@ class mpi_transport final : public message_transport {
     return value != 0;
   }
 
-  // Agreements between two workers are made one after the other, so that two of them may share a tag; other exchanges have one each.
+  // Agreements between two workers are made one after the other, so that two of them may share a tag; other exchanges
+  // have one each.
   int tag_of(std::uint64_t id) const {
     if ((id & exchange_plan::agreement) != 0) return first_tag + static_cast<int>(id % agreement_tags);
     return first_tag + static_cast<int>(agreement_tags + id % (tags_ - agreement_tags));
@@ -105,18 +108,20 @@ class mpi_transport final : public message_transport {
 
   boost::mpi::communicator world_;
   mpi_options options_;
-  detail::mpi_mailbox<detail::wait_message> mailbox_;  // made before the node: what the last one left on its way may come to who has its place in MPI
+  // made before the node: what the last one left on its way may come to who has its place in MPI
+  detail::mpi_mailbox<detail::wait_message> mailbox_;
   detail::mpi_node node_;
   std::uint64_t tags_ = 30000;
   bool crowded_ = false;
   detail::patience::rest rest_ = detail::patience::rest::none;  // of who waits
   unsigned posts_ = 0;
-  std::set<int> used_;  // tags
-  std::vector<mpi_exchange*> going_on_;  // that have calls which somebody has to go on with
+  std::set<int> used_;                         // tags
+  std::vector<mpi_exchange*> going_on_;        // that have calls which somebody has to go on with
   std::vector<std::vector<std::byte>> spare_;  // memory beside the tensors, from calls that ended
   std::vector<std::unique_ptr<exchange_call>> given_up_;
   std::vector<const mpi_exchange*> with_sources_;  // that are near
-  std::vector<std::unique_ptr<detail::near_workers>> left_behind_;  // of exchanges that are gone: what their readers have not read
+  // of exchanges that are gone: what their readers have not read
+  std::vector<std::unique_ptr<detail::near_workers>> left_behind_;
 };
 
 }  // namespace tessera

@@ -13,25 +13,33 @@
 
 namespace tessera::detail {
 
-/// The workers of an exchange that run on this one's node: each shows where its tensor lies, and its readers take their boxes from there.
+/// The workers of an exchange that run on this one's node: each shows where its tensor lies, and its readers take their
+/// boxes from there.
 ///
-/// Boxes of one worker are taken in the order of its calls. A reader that finds, when it has read, that a copy is shown now, reads once more: so
-/// a tensor is copied only for a reader that does not come, and nobody tells before he reads that he does.
+/// Boxes of one worker are taken in the order of its calls. A reader that finds, when it has read, that a copy is shown
+/// now, reads once more: so a tensor is copied only for a reader that does not come, and nobody tells before he reads
+/// that he does.
 class near_workers {
  public:
   near_workers(const mpi_node& node, const exchange_plan& plan, int rank)
-      : heap_(node.heap()), me_(plan.place_of(rank)), copy_(plan, [&](int worker) { return share_boards(node, plan, rank, worker); }) {
-    const auto board_of = [&](int worker) { return peer_board(node.heap_of(worker), plan.offers[plan.place_of(worker)], plan.workers.size()); };
+      : heap_(node.heap()),
+        me_(plan.place_of(rank)),
+        copy_(plan, [&](int worker) { return share_boards(node, plan, rank, worker); }) {
+    const auto board_of = [&](int worker) {
+      return peer_board(node.heap_of(worker), plan.offers[plan.place_of(worker)], plan.workers.size());
+    };
     for (const leg& l : plan.receives) {
       source_of_.push_back(none);
       if (!share_boards(node, plan, rank, l.peer)) continue;
       auto known = std::find_if(sources_.begin(), sources_.end(), [&](const source& s) { return s.worker == l.peer; });
-      if (known == sources_.end()) known = sources_.insert(sources_.end(), {l.peer, plan.place_of(l.peer), board_of(l.peer), {}});
+      if (known == sources_.end())
+        known = sources_.insert(sources_.end(), {l.peer, plan.place_of(l.peer), board_of(l.peer), {}});
       source_of_.back() = static_cast<std::size_t>(known - sources_.begin());
       known->boxes.push_back({l.extents, {l.there, l.here}});
     }
     for (const leg& l : plan.sends)
-      if (share_boards(node, plan, rank, l.peer) && std::none_of(readers_.begin(), readers_.end(), [&](const reader& r) { return r.worker == l.peer; }))
+      if (share_boards(node, plan, rank, l.peer) &&
+          std::none_of(readers_.begin(), readers_.end(), [&](const reader& r) { return r.worker == l.peer; }))
         readers_.push_back({l.peer, board_of(l.peer)});
     board_ = std::make_unique<board>(heap_, plan.offers[me_], plan.workers.size());
   }
@@ -62,7 +70,8 @@ class near_workers {
     if (heap_.holds(c.in.data)) board_->show(*s.place, c.sequence, c.in);
     else show_copy(*s.place, c);
   }
-  /// Whether the tensor of a call may be changed: all have read it, or find a copy of it, which is made when this was asked `patience` times.
+  /// Whether the tensor of a call may be changed: all have read it, or find a copy of it, which is made when this was
+  /// asked `patience` times.
   bool let_end(shown& s, const exchange_call& c, unsigned patience) {
     if (readers_.empty() || is_read(c.sequence)) return true;
     if (copy_.ahead() == 0 || (c.sequence >= copy_.ahead() && !is_read(c.sequence - copy_.ahead()))) return false;
@@ -89,7 +98,8 @@ class near_workers {
   void give_up(shown& s, const exchange_call& c, std::chrono::steady_clock::time_point until) noexcept {
     if (s.place == nullptr) return;
     try {
-      for (bool is_shown = s.place->used && s.place->call == c.sequence; is_shown && !let_end(s, c, 0); std::this_thread::yield())
+      for (bool is_shown = s.place->used && s.place->call == c.sequence; is_shown && !let_end(s, c, 0);
+           std::this_thread::yield())
         if (std::chrono::steady_clock::now() > until) {
           board_->hide(*s.place);
           is_shown = false;
@@ -115,7 +125,8 @@ class near_workers {
 
   /// Whether all have begun a Fold, so that their terms can be read.
   bool begun(const exchange_call& c) {
-    return std::all_of(sources_.begin(), sources_.end(), [&](source& s) { return s.taken == c.sequence && see(s, c.sequence); });
+    return std::all_of(sources_.begin(), sources_.end(),
+                       [&](source& s) { return s.taken == c.sequence && see(s, c.sequence); });
   }
   /// Calls combine() when all have begun, until what it read is what they show; false where one does not.
   template <class Combine>
@@ -145,12 +156,14 @@ class near_workers {
   }
   /// Whether a worker shows a call of this number.
   bool shows(int worker, std::uint64_t call) const {
-    return std::any_of(sources_.begin(), sources_.end(), [&](const source& s) { return s.worker == worker && s.board.find(call) != nullptr; });
+    return std::any_of(sources_.begin(), sources_.end(),
+                       [&](const source& s) { return s.worker == worker && s.board.find(call) != nullptr; });
   }
 
   /// Whether readers are done with all that is shown.
   bool is_read() const {
-    return std::all_of(board_->places().begin(), board_->places().end(), [this](const board::place& p) { return is_free(p); });
+    return std::all_of(board_->places().begin(), board_->places().end(),
+                       [this](const board::place& p) { return is_free(p); });
   }
   /// What is shown stays as long as the process.
   void stay() { static_cast<void>(board_.release()); }

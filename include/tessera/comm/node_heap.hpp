@@ -18,10 +18,11 @@
 
 namespace tessera {
 
-/// Memory of a process that the others of its node read: one mapping of a file without a name, whose pages are there when they are touched.
+/// Memory of a process that the others of its node read: one mapping of a file without a name, whose pages are there
+/// when they are touched.
 ///
-/// Nothing is left of it when its process ends, however that ends, and no size of /dev/shm bounds it. Its pages are not those of a process
-/// that is forked: both would write to one tensor.
+/// Nothing is left of it when its process ends, however that ends, and no size of /dev/shm bounds it. Its pages are not
+/// those of a process that is forked: both would write to one tensor.
 class node_heap final : public page_source {
  public:
   node_heap() = default;
@@ -39,11 +40,13 @@ class node_heap final : public page_source {
     return *one;
   }
 
-  /// Makes the mapping, once, with room for so many bytes or as many as a file may have. If it cannot, `why` says what refused.
+  /// Makes the mapping, once, with room for so many bytes or as many as a file may have. If it cannot, `why` says what
+  /// refused.
   void open(std::size_t room = usual_room()) {
     if (is_open()) return;
     rlimit file{};
-    if (getrlimit(RLIMIT_FSIZE, &file) == 0) room = std::min<std::size_t>(room, file.rlim_cur);  // one byte more would be a signal
+    // one byte more would be a signal
+    if (getrlimit(RLIMIT_FSIZE, &file) == 0) room = std::min<std::size_t>(room, file.rlim_cur);
     room = room / page * page;
     if (room < smallest_room) return refuse("ulimit -f", EFBIG);
     if (file_ < 0) file_ = memfd_create("tessera", MFD_CLOEXEC);
@@ -106,14 +109,17 @@ class node_heap final : public page_source {
  private:
   static constexpr std::size_t smallest_room = std::size_t{1} << 20;
 
-  // Addresses, not memory: twice what the machine has, so that gaps between tensors never fill it, where all processes can map that.
+  // Addresses, not memory: twice what the machine has, so that gaps between tensors never fill it, where all processes
+  // can map that.
   static std::size_t usual_room() {
-    const auto memory = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    const auto memory =
+        static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
     return std::min(2 * memory, (std::size_t{1} << 46) / std::max(1u, std::thread::hardware_concurrency()));
   }
   void refuse(const char* what, int number) { why_ = std::string(what) + ": " + std::strerror(number); }
 
-  const std::uint64_t mark_ = static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count()) ^ static_cast<std::uint64_t>(getpid()) << 40;
+  const std::uint64_t mark_ = static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count()) ^
+                              static_cast<std::uint64_t>(getpid()) << 40;
   int file_ = -1;
   std::byte* begin_ = nullptr;
   std::size_t bytes_ = 0;

@@ -25,9 +25,11 @@ class placement {
     }
     for (int d = 0; d < layout_.dims.count; ++d) {
       const index_t*& bounds = layout_.dims[d].bounds;
-      if (bounds != nullptr && bounds != learned) bounds = bounds_.emplace_back(bounds, bounds + layout_.part_count(d) + 1).data();
+      if (bounds != nullptr && bounds != learned)
+        bounds = bounds_.emplace_back(bounds, bounds + layout_.part_count(d) + 1).data();
     }
-    if (lowest < 0 || highest >= world) why_ = refusal{code::mesh_larger_than_world, mesh.size(), world};  // every worker of a mesh was started
+    // every worker of a mesh was started
+    if (lowest < 0 || highest >= world) why_ = refusal{code::mesh_larger_than_world, mesh.size(), world};
     if (why_.ok()) why_ = first_of(check_known(layout_), check(layout_));
     if (!why_.ok()) return;
     for (const intervals& held : held_by(layout_, rank)) extents_.push(size_of(held));

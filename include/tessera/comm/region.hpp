@@ -21,7 +21,8 @@ inline index_t count_of(const box_vector& extents) {
   return n;
 }
 
-/// A box of elements in memory: where it begins, its extents and the distance of neighbours in each dimension, in elements.
+/// A box of elements in memory: where it begins, its extents and the distance of neighbours in each dimension, in
+/// elements.
 struct region {
   std::byte* data = nullptr;
   tessera::element element = tessera::element::float32;
@@ -64,8 +65,8 @@ struct region {
   }
 };
 
-/// The rows of boxes of equal extents, whatever memory they lie in: dimensions of extent 1 are left out, and rows that follow each other
-/// without gap in all of them are one.
+/// The rows of boxes of equal extents, whatever memory they lie in: dimensions of extent 1 are left out, and rows that
+/// follow each other without gap in all of them are one.
 class common_rows {
  public:
   common_rows() = default;

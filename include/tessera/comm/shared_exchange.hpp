@@ -19,8 +19,8 @@ struct alignas(64) taken_line {
 
 /// What a worker shows of one call to its readers, and what its own reading of the call came to.
 ///
-/// Only the worker itself writes here, so nobody waits for a lock, and a line of cache goes once each way: what others never read
-/// has lines of its own.
+/// Only the worker itself writes here, so nobody waits for a lock, and a line of cache goes once each way: what others
+/// never read has lines of its own.
 struct alignas(64) shown_call {
   std::atomic<std::uint64_t> begun{0};  ///< the call's number and one: what follows may be read
   std::vector<taken_line> lines;        ///< what was taken from each worker, by place: likewise
@@ -30,11 +30,13 @@ struct alignas(64) shown_call {
   std::vector<std::byte> copy;  ///< what is shown, if the tensor itself is not
 
   strided where() const { return {data, strides}; }
-  std::atomic<std::uint64_t>& taken(std::size_t from) { return lines[from / taken_line::size].from[from % taken_line::size]; }
+  std::atomic<std::uint64_t>& taken(std::size_t from) {
+    return lines[from / taken_line::size].from[from % taken_line::size];
+  }
 };
 
-/// The calls of one worker: each that is under way has a place of its own. Places are as many as were ever taken at once, up to the
-/// next power of two.
+/// The calls of one worker: each that is under way has a place of its own. Places are as many as were ever taken at
+/// once, up to the next power of two.
 class shown_calls {
  public:
   explicit shown_calls(std::size_t workers) : workers_(workers) { grow(); }
@@ -58,7 +60,8 @@ class shown_calls {
   shown_call& of(std::uint64_t call) const { return *place_of(call); }
 
   bool begun(std::uint64_t call) const {
-    return find(call, [call](const shown_call& c) { return c.begun.load(std::memory_order_acquire) > call; }) != nullptr;
+    return find(call, [call](const shown_call& c) { return c.begun.load(std::memory_order_acquire) > call; }) !=
+           nullptr;
   }
   /// A call that was begun and is shown no more has ended.
   bool taken(std::uint64_t call, std::size_t from) const {

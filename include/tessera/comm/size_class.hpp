@@ -7,7 +7,8 @@ namespace tessera {
 
 /// The sizes that blocks of memory have: multiples of 64 to 256 bytes, then four between a power of two and the next.
 ///
-/// A request is rounded up by less than a quarter, and whatever lies less than four classes higher is less than twice as large.
+/// A request is rounded up by less than a quarter, and whatever lies less than four classes higher is less than twice
+/// as large.
 struct size_class {
   static constexpr std::size_t largest = std::size_t{1} << 47;  ///< what a process can address
   static constexpr int count = 4 * (47 - 7);

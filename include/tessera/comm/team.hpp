@@ -14,7 +14,8 @@ class team {
  public:
   using mesh_type = M;
 
-  explicit team(std::shared_ptr<transport> carrier) : team(std::make_shared<team_state>(std::move(carrier), M::value)) {}
+  explicit team(std::shared_ptr<transport> carrier)
+      : team(std::make_shared<team_state>(std::move(carrier), M::value)) {}
   /// The typed face of a team on this mesh.
   explicit team(std::shared_ptr<team_state> state) : state_(std::move(state)) {}
 
@@ -33,7 +34,8 @@ class team {
   /// Whether this worker is the first of the mesh: the one that prints what all know.
   bool first() const { return inside() && state_->mesh().number(state_->at()) == 0; }
 
-  /// Another mesh over the workers of the same launch, checked as this one, with one observer and one count; all of them call it.
+  /// Another mesh over the workers of the same launch, checked as this one, with one observer and one count; all of
+  /// them call it.
   template <Mesh Other>
   team<Other> over() const {
     return team<Other>(state_->over(Other::value));
@@ -56,7 +58,8 @@ inline constexpr kind kind_of<team<M>> = kind::team;
 
 /// The same on a mesh that types know.
 template <Mesh M>
-void print_in_order(const team<M>& t, const std::string& text, std::FILE* to = stdout, call_site at = call_site::here()) {
+void print_in_order(const team<M>& t, const std::string& text, std::FILE* to = stdout,
+                    call_site at = call_site::here()) {
   print_in_order(t.state(), text, to, at);
 }
 

@@ -41,7 +41,8 @@ class team_state {
   team_state(std::shared_ptr<transport> carrier, const mesh_value& mesh, const char* what = "making a team",
              std::shared_ptr<exchange_record> record = std::make_shared<exchange_record>());
 
-  /// Another mesh over the workers of the same launch, checked as this one, with one observer and one count; all of them call it.
+  /// Another mesh over the workers of the same launch, checked as this one, with one observer and one count; all of
+  /// them call it.
   std::shared_ptr<team_state> over(const mesh_value& mesh) const;
 
   const mesh_value& mesh() const { return over_->layout().mesh; }
@@ -69,22 +70,27 @@ class team_state {
     return *static_cast<Kept*>(slot.get());
   }
 
-  /// The workers of a mesh, or of two, the first one's before the others, each in row-major order. A layer's are those of its own mesh: no
-  /// worker outside waits for what they agree on.
+  /// The workers of a mesh, or of two, the first one's before the others, each in row-major order. A layer's are those
+  /// of its own mesh: no worker outside waits for what they agree on.
   crew& crew_of(const mesh_value& of);
   crew& crew_of(const mesh_value& of, const mesh_value& and_of);
 
-  /// The numbers that each worker of a crew hands in, equally many, on all of them, in the order of the crew. `what` it is for is the same
-  /// literal on all.
+  /// The numbers that each worker of a crew hands in, equally many, on all of them, in the order of the crew. `what` it
+  /// is for is the same literal on all.
   std::vector<std::uint64_t> collect(const crew& workers, std::vector<std::uint64_t> mine, const char* what);
   /// The same of the workers of the team's mesh, in row-major order.
-  std::vector<std::uint64_t> collect(std::vector<std::uint64_t> mine, const char* what) { return collect(everybody_, std::move(mine), what); }
-  std::vector<std::uint64_t> collect(std::uint64_t mine, const char* what = "collecting numbers") { return collect(std::vector{mine}, what); }
+  std::vector<std::uint64_t> collect(std::vector<std::uint64_t> mine, const char* what) {
+    return collect(everybody_, std::move(mine), what);
+  }
+  std::vector<std::uint64_t> collect(std::uint64_t mine, const char* what = "collecting numbers") {
+    return collect(std::vector{mine}, what);
+  }
 
   /// The text that each worker of the mesh hands in, on all of them, in row-major order.
   std::vector<std::string> collect_text(const std::string& mine);
 
-  /// Throws on every worker of the mesh unless all hand in the same number; describe() says, where they differ, what stands for it.
+  /// Throws on every worker of the mesh unless all hand in the same number; describe() says, where they differ, what
+  /// stands for it.
   template <class Describe>
   void agree(std::uint64_t mine, const char* what, Describe&& describe) {
     everybody_.among().insist(collect(mine, what), 1, agreeing(what), describe);
@@ -93,20 +99,24 @@ class team_state {
     agree(mine, what, [&] { return fmt::format("{}: {}", what, mine); });
   }
 
-  /// Throws on every worker of a crew unless all do the same now, by a fingerprint of it, and says what each does; gives the number that each of
-  /// them hands in besides, in the order of the crew.
-  std::vector<std::uint64_t> agree(const crew& workers, std::uint64_t does, std::uint64_t besides, const activity& what);
+  /// Throws on every worker of a crew unless all do the same now, by a fingerprint of it, and says what each does;
+  /// gives the number that each of them hands in besides, in the order of the crew.
+  std::vector<std::uint64_t> agree(const crew& workers, std::uint64_t does, std::uint64_t besides,
+                                   const activity& what);
 
   /// Throws on every worker of the mesh unless all give these dimensions of a tensor the same extents.
   void agree_on_extents(const std::vector<int>& dimensions, const std::vector<std::uint64_t>& mine);
 
-  /// Throws on every worker of a layout's mesh unless copies along replicate and invariant axes have the same fingerprint.
+  /// Throws on every worker of a layout's mesh unless copies along replicate and invariant axes have the same
+  /// fingerprint.
   void agree_on_copies(const layout& x, std::uint64_t mine, const activity& before);
 
-  /// The same of numbers that a crew collected before, to which the mesh's workers belong: `theirs(i)` is that of its i-th worker.
+  /// The same of numbers that a crew collected before, to which the mesh's workers belong: `theirs(i)` is that of its
+  /// i-th worker.
   template <class Theirs>
   void compare_copies(const crew& workers, const layout& x, Theirs&& theirs, const activity& before) {
-    if (const auto two = differing_copies(workers, x, theirs)) workers.among().disagree(error(refusal{code::copies_differ, two->first, two->second}, text_of(before)));
+    if (const auto two = differing_copies(workers, x, theirs))
+      workers.among().disagree(error(refusal{code::copies_differ, two->first, two->second}, text_of(before)));
   }
   /// The first two workers of a crew whose copies such numbers tell apart, if any.
   template <class Theirs>
@@ -117,7 +127,8 @@ class team_state {
         if (x.roles[a].kind == role::replicate || x.roles[a].kind == role::invariant) first[a] = 0;
       const int one = x.mesh.rank(first);
       const int other = x.mesh.rank(x.mesh.at(i));
-      if (workers.has(one) && workers.has(other) && theirs(workers.place_of(one)) != theirs(workers.place_of(other))) return std::make_pair(one, other);
+      if (workers.has(one) && workers.has(other) && theirs(workers.place_of(one)) != theirs(workers.place_of(other)))
+        return std::make_pair(one, other);
     }
     return std::nullopt;
   }
@@ -131,8 +142,8 @@ class team_state {
   /// This worker by its coordinates: "row 0 col 1".
   std::string label() const { return label_of(mesh(), rank()); }
 
-  observer& watch = record_->watch;   ///< of this team and those over other meshes that were made of it
-  received& total = record_->total;  ///< bytes and messages that their exchanges brought
+  observer& watch = record_->watch;          ///< of this team and those over other meshes that were made of it
+  received& total = record_->total;          ///< bytes and messages that their exchanges brought
   tessera::checks checks = checks::sampled;  ///< how often workers compare what they do and hold
 
  private:
@@ -180,9 +191,10 @@ class during {
   activity before_;
 };
 
-/// Prints the text of each worker of the mesh as a line, in row-major order, by the first of them, so that none stands inside another; nothing
-/// for one without text. All of them call it, and nobody goes on before all is printed.
-void print_in_order(const team_handle& team, const std::string& text, std::FILE* to = stdout, call_site at = call_site::here());
+/// Prints the text of each worker of the mesh as a line, in row-major order, by the first of them, so that none stands
+/// inside another; nothing for one without text. All of them call it, and nobody goes on before all is printed.
+void print_in_order(const team_handle& team, const std::string& text, std::FILE* to = stdout,
+                    call_site at = call_site::here());
 
 }  // namespace tessera
 

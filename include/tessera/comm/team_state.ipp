@@ -12,7 +12,8 @@ TESSERA_INLINE std::string label_of(const mesh_value& mesh, int rank) {
   std::string label;
   for (int a = 0; a < mesh.axes.count; ++a) {
     const text& name = mesh.axes[a].name;
-    label += fmt::format("{}{} {}", a == 0 ? "" : " ", std::string_view(name.data, static_cast<std::size_t>(name.size)), at[a]);
+    label += fmt::format("{}{} {}", a == 0 ? "" : " ", std::string_view(name.data, static_cast<std::size_t>(name.size)),
+                         at[a]);
   }
   return label;
 }
@@ -20,7 +21,8 @@ TESSERA_INLINE std::string label_of(const mesh_value& mesh, int rank) {
 TESSERA_INLINE std::string words_of(const mesh_value& mesh) {
   std::string words;
   for (const axis_value& a : mesh.axes)
-    words += fmt::format("{}{} {}", words.empty() ? "" : " ", std::string_view(a.name.data, static_cast<std::size_t>(a.name.size)), a.extent);
+    words += fmt::format("{}{} {}", words.empty() ? "" : " ",
+                         std::string_view(a.name.data, static_cast<std::size_t>(a.name.size)), a.extent);
   return words;
 }
 
@@ -98,13 +100,16 @@ TESSERA_INLINE crew& team_state::crew_of(const mesh_value& of, const mesh_value&
   return known != crews_.end() ? known->second : crews_.try_emplace(ranks, *carrier_, ranks).first->second;
 }
 
-TESSERA_INLINE std::vector<std::uint64_t> team_state::collect(const crew& workers, std::vector<std::uint64_t> mine, const char* what) {
+TESSERA_INLINE std::vector<std::uint64_t> team_state::collect(const crew& workers, std::vector<std::uint64_t> mine,
+                                                              const char* what) {
   check_thread();
   return workers.among().gather(std::move(mine), said(what), agreeing(what));
 }
 
-TESSERA_INLINE std::vector<std::uint64_t> team_state::agree(const crew& workers, std::uint64_t does, std::uint64_t besides, const activity& what) {
-  const char* const purpose = "comparing";  // one for all that is compared, so that those who compare other things meet, and say which
+TESSERA_INLINE std::vector<std::uint64_t> team_state::agree(const crew& workers, std::uint64_t does,
+                                                            std::uint64_t besides, const activity& what) {
+  // one for all that is compared, so that those who compare other things meet, and say which
+  const char* const purpose = "comparing";
   const std::vector<std::uint64_t> all = collect(workers, {does, besides}, purpose);
   workers.among().insist(all, 2, agreeing(purpose), [&] { return text_of(what); });
   std::vector<std::uint64_t> each;
@@ -117,12 +122,14 @@ TESSERA_INLINE std::vector<std::string> team_state::collect_text(const std::stri
   return everybody_.among().gather(mine, agreeing("telling the others"));
 }
 
-TESSERA_INLINE void team_state::agree_on_extents(const std::vector<int>& dimensions, const std::vector<std::uint64_t>& mine) {
+TESSERA_INLINE void team_state::agree_on_extents(const std::vector<int>& dimensions,
+                                                 const std::vector<std::uint64_t>& mine) {
   const std::vector<std::uint64_t> all = collect(mine, "comparing extents");
   for (std::size_t i = 0; i < all.size(); ++i) {
     const std::size_t d = i % mine.size();
     if (all[i] != all[d])
-      everybody_.among().disagree(error(refusal{code::extents_disagree, dimensions[d], all[d], mesh().rank(mesh().at(static_cast<int>(i / mine.size()))), all[i]}));
+      everybody_.among().disagree(error(refusal{code::extents_disagree, dimensions[d], all[d],
+                                                mesh().rank(mesh().at(static_cast<int>(i / mine.size()))), all[i]}));
   }
 }
 
@@ -146,7 +153,8 @@ TESSERA_INLINE void print_in_order(const team_handle& team, const std::string& t
 }
 
 TESSERA_INLINE void team_state::check_thread() const {
-  if (std::this_thread::get_id() != owner_ && !carrier_->ended()) throw error(refusal{code::other_thread, rank()}, label());
+  if (std::this_thread::get_id() != owner_ && !carrier_->ended())
+    throw error(refusal{code::other_thread, rank()}, label());
 }
 
 }  // namespace tessera

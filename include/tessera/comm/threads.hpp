@@ -19,8 +19,8 @@ class worker_threads {
 
   /// Runs work(rank) in a thread for each worker; false if the system has not as many threads.
   ///
-  /// When the first worker has ended and nothing more comes of the others for as long as the time limit, the process ends:
-  /// nothing else stops a thread. After an error that is about a worker which is stuck it ends at once.
+  /// When the first worker has ended and nothing more comes of the others for as long as the time limit, the process
+  /// ends: nothing else stops a thread. After an error that is about a worker which is stuck it ends at once.
   template <class Work>
   bool run(Work&& work) {
     std::vector<std::thread> threads;
@@ -87,7 +87,8 @@ class worker_threads {
     const auto stuck = static_cast<int>(std::find(running_.begin(), running_.end(), true) - running_.begin());
     const auto ended = static_cast<int>(std::find(running_.begin(), running_.end(), false) - running_.begin());
     if (!told_already())
-      complain("launch", error(refusal{code::time_limit, ended, stuck, limit_.count()}, told(ended, has_ended) + "; " + told(stuck, in_no_call)));
+      complain("launch", error(refusal{code::time_limit, ended, stuck, limit_.count()},
+                               told(ended, has_ended) + "; " + told(stuck, in_no_call)));
     end_process();
   }
 

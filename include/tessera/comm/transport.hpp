@@ -20,11 +20,12 @@ struct tensor_place {
 /// What a transport can do, as data.
 struct transport_traits {
   const char* name;
-  bool shares_memory;  ///< receivers read the sender's box themselves: no staging
+  bool shares_memory;      ///< receivers read the sender's box themselves: no staging
   tensor_place tensors{};  ///< where the tensors lie that it serves
 };
 
-/// Carries boxes between the workers of one launch; seen from one of them. Its exchanges keep it alive, so a std::shared_ptr owns it.
+/// Carries boxes between the workers of one launch; seen from one of them. Its exchanges keep it alive, so a
+/// std::shared_ptr owns it.
 class transport : public std::enable_shared_from_this<transport> {
  public:
   transport() = default;
@@ -39,10 +40,12 @@ class transport : public std::enable_shared_from_this<transport> {
   /// Makes ready for calls of a plan that its workers agreed on, all of them now (see `bind_exchange`).
   virtual std::shared_ptr<bound_exchange> bind(exchange_plan plan) = 0;
 
-  /// What this worker's transport tells the others of a plan when they agree on it; they have it in `exchange_plan::offers`.
+  /// What this worker's transport tells the others of a plan when they agree on it; they have it in
+  /// `exchange_plan::offers`.
   virtual std::uint64_t offer(const exchange_plan&) { return 0; }
 
-  /// What carries numbers in the host's memory between the same workers, by which they agree; of a transport for a device another one.
+  /// What carries numbers in the host's memory between the same workers, by which they agree; of a transport for a
+  /// device another one.
   virtual transport& host() { return *this; }
   /// Waits until the host may read what calls brought: those of tensors on a device end in the order of its stream.
   virtual void synchronise() {}
@@ -68,17 +71,22 @@ class transport : public std::enable_shared_from_this<transport> {
     if (!fault) fault = why;
   }
 
-  std::chrono::seconds time_limit{600};  ///< how long a worker waits for another one
+  std::chrono::seconds time_limit{600};      ///< how long a worker waits for another one
   tessera::checks checks = checks::sampled;  ///< how often teams compare what workers do and hold
-  double edges_apart = 0;                ///< the share of a worker's outputs up to which those whose windows read a halo come behind the others
-  std::optional<error> fault;            ///< the launch fails with it, even if the program goes on (`fail_with`)
-  std::function<void(const error&)> went_on;  ///< is told what stopped this worker, where its program calls again behind it
-  std::function<void()> meanwhile;       ///< what this worker goes on with while it waits in a call
-  std::deque<std::function<void()>> endings;  ///< what workers do together when their programs ended well, before they leave
+  /// the share of a worker's outputs up to which those whose windows read a halo come behind the others
+  double edges_apart = 0;
+  std::optional<error> fault;  ///< the launch fails with it, even if the program goes on (`fail_with`)
+  /// is told what stopped this worker, where its program calls again behind it
+  std::function<void(const error&)> went_on;
+  std::function<void()> meanwhile;  ///< what this worker goes on with while it waits in a call
+  /// what workers do together when their programs ended well, before they leave
+  std::deque<std::function<void()>> endings;
 
  protected:
   /// What an exchange holds of its transport. Those of agreements hold nothing: the transport itself has them.
-  std::shared_ptr<const void> held_by(const exchange_plan& plan) const { return plan.agrees() ? nullptr : shared_from_this(); }
+  std::shared_ptr<const void> held_by(const exchange_plan& plan) const {
+    return plan.agrees() ? nullptr : shared_from_this();
+  }
   /// Lets them go, where they need what a transport has.
   void forget_agreements() { agreements_.clear(); }
 

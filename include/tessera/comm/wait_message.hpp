@@ -32,17 +32,18 @@ struct wait_message {
     said       ///< but now it does, since nobody else has
   };
   kinds kind = question;
-  int from = 0;    ///< who waits, or says it: another may have sent it on
-  int first = 0;   ///< who asked first
+  int from = 0;   ///< who waits, or says it: another may have sent it on
+  int first = 0;  ///< who asked first
   int waits_for = -1;
-  bool offered_else = false;      ///< the reader sent the sender a box that none of the sender's calls takes
-  bool reads = false;             ///< it is asked about a call that it has to take too, not only to begin
-  std::uint64_t asked = 0;        ///< the first one's number for its question
-  std::uint64_t exchange = 0;     ///< the id of the one that the sender waits in,
-  std::uint64_t sequence = 0;     ///< and which of its calls
+  bool offered_else = false;   ///< the reader sent the sender a box that none of the sender's calls takes
+  bool reads = false;          ///< it is asked about a call that it has to take too, not only to begin
+  std::uint64_t asked = 0;     ///< the first one's number for its question
+  std::uint64_t exchange = 0;  ///< the id of the one that the sender waits in,
+  std::uint64_t sequence = 0;  ///< and which of its calls
   words<192> does;
-  bool disagreement = false;      ///< what it is when the question comes back to who asked: workers that disagree, or a ring
-  words<1024> told;               ///< that error, or a failure
+  /// what it is when the question comes back to who asked: workers that disagree, or a ring
+  bool disagreement = false;
+  words<1024> told;  ///< that error, or a failure
 };
 
 }  // namespace tessera::detail

@@ -16,25 +16,34 @@ namespace tessera::detail {
 
 /// How workers that share no memory find out that they wait for ever: by edge chasing (Chandy, Misra and Haas 1983).
 ///
-/// A worker that has waited for a while asks those that it needs to begin its call. One that began it says only whom it waits for, as
-/// it may not have taken its box yet, and sends nothing on: its own box is on its way. But if it has to take the call as well, which it can as soon as
-/// it has all terms, it sends the question on for who asks, to those whose terms are missing. One that computes reads the question when it
-/// waits itself, so it may compute as long as it likes. One that waits sends the question on to those that it needs in its turn. A
-/// question that comes back to who asked it went round workers of which each waits for the next, and no other could have moved them
-/// meanwhile: all stop. The last that began to wait in a ring finds all the others waiting, so one question a wait is enough.
+/// A worker that has waited for a while asks those that it needs to begin its call. One that began it says only whom it
+/// waits for, as it may not have taken its box yet, and sends nothing on: its own box is on its way. But if it has to
+/// take the call as well, which it can as soon as it has all terms, it sends the question on for who asks, to those
+/// whose terms are missing. One that computes reads the question when it waits itself, so it may compute as long as it
+/// likes. One that waits sends the question on to those that it needs in its turn. A question that comes back to who
+/// asked it went round workers of which each waits for the next, and no other could have moved them meanwhile: all
+/// stop. The last that began to wait in a ring finds all the others waiting, so one question a wait is enough.
 class waiting {
  public:
   using post = std::function<void(int to, const wait_message&)>;
   using now_needed = std::function<needs()>;
   using terms = std::function<needs(std::uint64_t exchange, std::uint64_t sequence)>;
 
-  /// now() says whom the call needs that this worker waits in, and missing(exchange, call) whose terms it lacks of one that it began.
+  /// now() says whom the call needs that this worker waits in, and missing(exchange, call) whose terms it lacks of one
+  /// that it began.
   waiting(int me, int size, post send, now_needed now, terms missing)
-      : me_(me), send_(std::move(send)), needs_(std::move(now)), missing_(std::move(missing)), left_(static_cast<std::size_t>(size), false), heard_(left_.size(), 0), silent_(left_) {}
+      : me_(me),
+        send_(std::move(send)),
+        needs_(std::move(now)),
+        missing_(std::move(missing)),
+        left_(static_cast<std::size_t>(size), false),
+        heard_(left_.size(), 0),
+        silent_(left_) {}
 
   /// How many calls of an exchange the worker began.
   std::uint64_t& begun(std::uint64_t exchange) { return begun_[exchange]; }
-  /// An exchange that workers agreed on is bound: their calls of those that this one let go before have ended, or were begun by all.
+  /// An exchange that workers agreed on is bound: their calls of those that this one let go before have ended, or were
+  /// begun by all.
   void bind(const exchange_plan& plan) {
     bound_ = std::max(bound_, plan.id);
     std::erase_if(let_go_, [&](const let_go_exchange& e) {
@@ -105,11 +114,13 @@ class waiting {
   }
   std::uint64_t heard_of(int worker) const { return heard_[at(worker)]; }
 
-  /// The error that all stop with, and whether another worker says it: of those that met one together the lowest does. Until
-  /// each lower one has heard of it, or met its own, nobody knows which that is.
+  /// The error that all stop with, and whether another worker says it: of those that met one together the lowest does.
+  /// Until each lower one has heard of it, or met its own, nobody knows which that is.
   const std::optional<error>& failure() const { return failure_; }
   bool failed_elsewhere() const { return elsewhere_; }
-  bool settled() const { return elsewhere_ || std::all_of(silent_.begin(), silent_.begin() + me_, [](bool s) { return s; }); }
+  bool settled() const {
+    return elsewhere_ || std::all_of(silent_.begin(), silent_.begin() + me_, [](bool s) { return s; });
+  }
 
   /// Whether the first worker that told an error has stopped, or another one has said it.
   bool told_of() const { return said_ || (teller_ >= 0 && silent_[at(teller_)]); }
@@ -134,13 +145,16 @@ class waiting {
   }
   [[noreturn]] void fail(const refusal& why, const std::string& where) { fail(error(why, where)); }
 
-  /// Nothing more can come of a worker: its process died, unless both programs ended or it stops with an error that is on its way from another.
+  /// Nothing more can come of a worker: its process died, unless both programs ended or it stops with an error that is
+  /// on its way from another.
   void lose(int worker) {
     const bool excused = silent_[at(worker)] || (ended_ && left_[at(worker)]);
     silent_[at(worker)] = true;
-    if (!failure_ && !excused) stop(error(refusal{code::worker_lost, me_, worker}, told(me_, doing()) + "; " + told(worker, has_died)));
+    if (!failure_ && !excused)
+      stop(error(refusal{code::worker_lost, me_, worker}, told(me_, doing()) + "; " + told(worker, has_died)));
   }
-  /// Tells all that this worker stops, where it does so with another's error: then those that see it go have not lost it.
+  /// Tells all that this worker stops, where it does so with another's error: then those that see it go have not lost
+  /// it.
   void excuse() const {
     if (elsewhere_) to_all(message(wait_message::heard));
   }
@@ -157,7 +171,8 @@ class waiting {
         return;
       case wait_message::never:
         if (call_ != nullptr && m.exchange == exchange_ && m.sequence <= call_->sequence)
-          fail(refusal{code::worker_lost, me_, m.from}, told(me_, text_of(call_->does)) + "; " + told(m.from, has_ended));
+          fail(refusal{code::worker_lost, me_, m.from},
+               told(me_, text_of(call_->does)) + "; " + told(m.from, has_ended));
         return;
       case wait_message::hail: return send_(m.from, message(wait_message::answer));
       case wait_message::goodbye: left_[at(m.from)] = true; return;
@@ -250,7 +265,8 @@ class waiting {
     on.told = q.told.view();
     if (on.told.view().empty() || on.disagreement != q.disagreement) {
       const reason& found = on.disagreement ? code::workers_disagree : code::workers_wait_in_a_ring;
-      on.told = error(refusal{found, q.from, me_}, told(q.from, q.does.view()) + "; " + told(me_, on.does.view())).packed();
+      on.told =
+          error(refusal{found, q.from, me_}, told(q.from, q.does.view()) + "; " + told(me_, on.does.view())).packed();
     }
     if (q.first == me_) {
       if (q.asked == asked_) fail(error::unpacked(on.told.view()));
@@ -265,24 +281,24 @@ class waiting {
   now_needed needs_;
   terms missing_;
   std::unordered_map<std::uint64_t, std::uint64_t> begun_;  // calls of each exchange
-  std::vector<let_go_exchange> let_go_;                // whose calls are still counted
-  std::uint64_t bound_ = 0;                            // the largest id of an exchange: its workers' ids grow
-  std::uint64_t exchange_ = 0;                         // that it waits in,
-  const exchange_call* call_ = nullptr;                // and which call of it
+  std::vector<let_go_exchange> let_go_;                     // whose calls are still counted
+  std::uint64_t bound_ = 0;                                 // the largest id of an exchange: its workers' ids grow
+  std::uint64_t exchange_ = 0;                              // that it waits in,
+  const exchange_call* call_ = nullptr;                     // and which call of it
   std::uint64_t questions_ = 0;
-  std::uint64_t asked_ = 0;                            // the question of this wait
-  std::map<int, int> waits_for_;                       // what was answered to it
-  std::set<std::pair<int, std::uint64_t>> passed_;     // questions of others that were sent on in this wait
-  std::vector<wait_message> unread_;                   // questions that came while it computed
+  std::uint64_t asked_ = 0;                         // the question of this wait
+  std::map<int, int> waits_for_;                    // what was answered to it
+  std::set<std::pair<int, std::uint64_t>> passed_;  // questions of others that were sent on in this wait
+  std::vector<wait_message> unread_;                // questions that came while it computed
   std::vector<bool> left_;
-  std::vector<std::uint64_t> heard_;                   // messages of each worker
-  std::set<int> hailed_;                               // asked whether they are alive, not answered yet
+  std::vector<std::uint64_t> heard_;  // messages of each worker
+  std::set<int> hailed_;              // asked whether they are alive, not answered yet
   bool ended_ = false;
   std::optional<error> failure_;
   bool elsewhere_ = false;
-  int teller_ = -1;                                    // who told it
-  bool said_ = false;                                  // by one who only heard of it
-  std::vector<bool> silent_;                           // who stops with another's error
+  int teller_ = -1;           // who told it
+  bool said_ = false;         // by one who only heard of it
+  std::vector<bool> silent_;  // who stops with another's error
 };
 
 }  // namespace tessera::detail

@@ -20,15 +20,23 @@ using transport_layer = std::function<worker_program(worker_program)>;
 
 /// How to start the workers of a program.
 struct launch_options {
-  std::string transport = "auto";          ///< auto, in-process, mpi or tcp
-  std::chrono::seconds time_limit{600};    ///< how long a worker waits for another one before it gives up
-  tessera::checks checks = checks::sampled;  ///< how often workers compare what they do and hold: never, sampled (by each line's 1st, 2nd, 4th, 8th … call) or always
-  bool checked = false;                    ///< short for `checks::always`
-  double edges_apart = most_edges;         ///< outputs whose windows read a halo are computed behind the others, which do not wait for it, if they are no larger a share
-  bool binds_workers = true;               ///< keep each worker that is a thread to its own part of the cores
-  bool caches_memory = !detail::watches_addresses;  ///< keep the memory that tensors give back for the next ones; the address sanitizer sees the use of freed memory only where it is freed
-  std::size_t memory_cap = no_memory_cap;           ///< the most that this process holds for them, in bytes, where it is kept
-  bool shares_memory = true;  ///< processes of one node read one another's tensors, where memory is kept; TESSERA_SHARES_MEMORY=0 says no
+  std::string transport = "auto";        ///< auto, in-process, mpi or tcp
+  std::chrono::seconds time_limit{600};  ///< how long a worker waits for another one before it gives up
+  /// how often workers compare what they do and hold: never, sampled (by each line's 1st, 2nd, 4th, 8th … call) or
+  /// always
+  tessera::checks checks = checks::sampled;
+  bool checked = false;  ///< short for `checks::always`
+  /// outputs whose windows read a halo are computed behind the others, which do not wait for it, if they are no larger
+  /// a share
+  double edges_apart = most_edges;
+  bool binds_workers = true;  ///< keep each worker that is a thread to its own part of the cores
+  /// keep the memory that tensors give back for the next ones; the address sanitizer sees the use of freed memory only
+  /// where it is freed
+  bool caches_memory = !detail::watches_addresses;
+  /// the most that this process holds for them, in bytes, where it is kept
+  std::size_t memory_cap = no_memory_cap;
+  /// processes of one node read one another's tensors, where memory is kept; TESSERA_SHARES_MEMORY=0 says no
+  bool shares_memory = true;
   int processes_per_node = 0;  ///< so many count as a node in this, instead of all that run on the machine
   rendezvous meet{};           ///< where processes meet that have no MPI; of a launch of tensors it is LibTorch's store
   transport_layer over{};      ///< what carries tensors that lie on devices, on top of what carries the host's
@@ -39,10 +47,11 @@ bool shares_memory(const launch_options& options);
 
 /// Runs `program(transport)` on every worker of a mesh and returns the exit status of the whole.
 ///
-/// Under a launcher of several processes each is a worker, otherwise each is a thread; `options.transport` forces one. The mesh is the
-/// world: any other number of processes is refused. A worker that is stuck ends all of them after the time limit: threads with
-/// their process.
-int run_workers(int argc, char** argv, const launch_options& options, const mesh_value& mesh, const worker_program& program);
+/// Under a launcher of several processes each is a worker, otherwise each is a thread; `options.transport` forces one.
+/// The mesh is the world: any other number of processes is refused. A worker that is stuck ends all of them after the
+/// time limit: threads with their process.
+int run_workers(int argc, char** argv, const launch_options& options, const mesh_value& mesh,
+                const worker_program& program);
 
 /// The same for a mesh that is a type: `program(team)`.
 template <Mesh M, class Program>

@@ -24,8 +24,8 @@ inline constexpr bool has_mpi = false;
 
 // An error that the program caught ends the worker all the same: the others met it too.
 // Where it calls again all the same, went_on is told.
-inline void run_worker(const std::shared_ptr<transport>& carrier, const launch_options& options, const worker_program& program,
-                       std::function<void(const error&)> went_on = {}) {
+inline void run_worker(const std::shared_ptr<transport>& carrier, const launch_options& options,
+                       const worker_program& program, std::function<void(const error&)> went_on = {}) {
   struct until_ended {
     transport& carrier;
     ~until_ended() { carrier.went_on = nullptr; }
@@ -86,7 +86,8 @@ inline std::shared_ptr<tcp_transport>& connected_launch() {
 }
 
 // A worker failed: of those that met one error together the lowest says it, and all of them stop.
-inline void stop_connected(tcp_transport& carrier, const std::string& who, const std::exception& e, const error& others) {
+inline void stop_connected(tcp_transport& carrier, const std::string& who, const std::exception& e,
+                           const error& others) {
   bool says = carrier.abandon(others);
   while (!says && !carrier.told_of()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -105,7 +106,8 @@ inline void end_connected() {
 }
 
 // Processes that meet without MPI. The first worker that fails says why; the others stop with it.
-inline int run_tcp(const launch_options& options, const launch_environment& started, const mesh_value& mesh, const worker_program& program) {
+inline int run_tcp(const launch_options& options, const launch_environment& started, const mesh_value& mesh,
+                   const worker_program& program) {
   if (const refusal why = check_world(mesh, started.world); !why.ok()) {
     if (started.rank == 0) complain("launch", error(why));
     return 1;
@@ -151,18 +153,21 @@ inline void end_job() {
 
 // A worker failed: of those that met one error together the lowest says it, and all of them stop.
 inline void stop_job(mpi_transport& carrier, const std::string& who, const std::exception& e, const error& others) {
-  while (!carrier.abandon(others)) std::this_thread::sleep_for(std::chrono::milliseconds(10));  // until another worker says it
+  // until another worker says it
+  while (!carrier.abandon(others)) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   complain(who, e);
   end_job();
 }
 
-/// The launch that runs. The job itself is one around all others: any launch begins on all workers of the one around it or on none.
+/// The launch that runs. The job itself is one around all others: any launch begins on all workers of the one around it
+/// or on none.
 inline std::shared_ptr<mpi_transport>& running_launch() {
   static std::shared_ptr<mpi_transport> running;
   return running;
 }
 
-// Ends the job's own launch, as MPI does first of all when it ends: a process that launches once more than this one has lost it.
+// Ends the job's own launch, as MPI does first of all when it ends: a process that launches once more than this one has
+// lost it.
 inline int leave_job(MPI_Comm, int, void*, void*) {
   const auto job = std::exchange(running_launch(), nullptr);
   try {
@@ -173,7 +178,8 @@ inline int leave_job(MPI_Comm, int, void*, void*) {
   return MPI_SUCCESS;
 }
 
-// Starts MPI, once in a process, and with it the job's own launch: both end with the process, so a program may launch again.
+// Starts MPI, once in a process, and with it the job's own launch: both end with the process, so a program may launch
+// again.
 inline void start_job(int argc, char** argv) {
   std::shared_ptr<mpi_transport>& job = running_launch();
   static const boost::mpi::environment environment(argc, argv, boost::mpi::threading::funneled, false);
@@ -187,7 +193,8 @@ inline void start_job(int argc, char** argv) {
 }
 
 // Waits until all workers of a launch begin another one.
-inline void begin_together(const std::shared_ptr<mpi_transport>& around, const std::string& who, std::chrono::seconds limit) {
+inline void begin_together(const std::shared_ptr<mpi_transport>& around, const std::string& who,
+                           std::chrono::seconds limit) {
   const auto before = std::exchange(around->time_limit, limit);
   mesh_value everybody;
   everybody.axes.push({text{"worker"}, around->size(), 1});
@@ -208,9 +215,11 @@ inline int run_mpi(const launch_options& options, const mesh_value& mesh, const 
     return 1;
   }
   node_heap* const heap = shares_memory(options) ? &node_heap::of_process() : nullptr;
-  const auto carrier = std::make_shared<mpi_transport>(boost::mpi::communicator{}, mpi_options{.heap = heap, .per_node = options.processes_per_node});
+  const auto carrier = std::make_shared<mpi_transport>(
+      boost::mpi::communicator{}, mpi_options{.heap = heap, .per_node = options.processes_per_node});
   if (!carrier->shares_nothing().empty())
-    std::fprintf(stderr, "tessera: launch: processes of this node share no memory and send messages [%s]\n", carrier->shares_nothing().c_str());
+    std::fprintf(stderr, "tessera: launch: processes of this node share no memory and send messages [%s]\n",
+                 carrier->shares_nothing().c_str());
   const auto outer = std::exchange(running, carrier);
   const std::string who = label_of(mesh, carrier->rank());
   const error lost(refusal{code::worker_lost, carrier->rank(), carrier->rank()});
@@ -238,7 +247,9 @@ inline int run_mpi(const launch_options& options, const mesh_value& mesh, const 
 
 TESSERA_INLINE bool shares_memory(const launch_options& options) {
   const char* const said = std::getenv("TESSERA_SHARES_MEMORY");
-  if (!options.shares_memory || !detail::has_mpi || options.transport == "in-process" || options.transport == "tcp" || (said != nullptr && std::string_view(said) == "0")) return false;
+  if (!options.shares_memory || !detail::has_mpi || options.transport == "in-process" || options.transport == "tcp" ||
+      (said != nullptr && std::string_view(said) == "0"))
+    return false;
   try {
     const launch_environment started = read_environment();
     return started.by != launcher::none && started.by != launcher::torchrun && started.world > 1;
@@ -247,7 +258,8 @@ TESSERA_INLINE bool shares_memory(const launch_options& options) {
   }
 }
 
-TESSERA_INLINE int run_workers(int argc, char** argv, const launch_options& options, const mesh_value& mesh, const worker_program& program) {
+TESSERA_INLINE int run_workers(int argc, char** argv, const launch_options& options, const mesh_value& mesh,
+                               const worker_program& program) {
   const std::string& transport = options.transport;
   if (transport != "auto" && transport != "in-process" && transport != "mpi" && transport != "tcp") {
     std::fprintf(stderr, "tessera: transport '%s' is unknown; say auto, in-process, mpi or tcp\n", transport.c_str());
@@ -279,7 +291,8 @@ TESSERA_INLINE int run_workers(int argc, char** argv, const launch_options& opti
     return 2;
   }
 #endif
-  if (options.time_limit.count() <= 0) return refused(error(refusal{code::limit_not_positive, options.time_limit.count()}));
+  if (options.time_limit.count() <= 0)
+    return refused(error(refusal{code::limit_not_positive, options.time_limit.count()}));
   if (by == connection::tcp) return detail::run_tcp(options, started, mesh, program);
 #ifdef TESSERA_HAS_MPI
   if (by == connection::mpi) return detail::run_mpi(options, mesh, program);

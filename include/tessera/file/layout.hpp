@@ -49,7 +49,8 @@ inline mesh_value read_mesh(const place& here, index_t world, lists& keep) {
     if (rank < 0 || rank >= world) refuse(what, code::mesh_larger_than_world, rank < 0 ? rank : rank + 1, world);
   };
   if (here.has("ranks")) {
-    if (here.has("first") || here.has("strides")) here.fault("has \"ranks\" and \"first\" or \"strides\"; one of them places it");
+    if (here.has("first") || here.has("strides"))
+      here.fault("has \"ranks\" and \"first\" or \"strides\"; one of them places it");
     const place given = here.at("ranks").list();
     std::vector<int>& ranks = keep.ranks.emplace_back();
     for (std::size_t i = 0; i < given.size(); ++i) {
@@ -139,12 +140,14 @@ class layout_reader {
       const place given = here.at("lengths").list();
       for (std::size_t i = 0; i < axes.size(); ++i) x_.cut_by(d, take(axes.item(i), axes.item(i).word()));
       const int parts = x_.part_count(d);
-      if (given.size() != static_cast<std::size_t>(parts)) refuse(given, code::wrong_number_of_lengths, d, parts, given.size());
+      if (given.size() != static_cast<std::size_t>(parts))
+        refuse(given, code::wrong_number_of_lengths, d, parts, given.size());
       std::vector<index_t>& bounds = keep_.bounds.emplace_back(1, 0);
       index_t sum = 0;
       for (std::size_t i = 0; i < given.size(); ++i) {
         const index_t length = given.item(i).number(INT64_MIN, INT64_MAX);
-        if (length < 0 || length > n - sum) refuse(given, code::lengths_do_not_add_up, d, n, length < 0 ? length : n + 1);
+        if (length < 0 || length > n - sum)
+          refuse(given, code::lengths_do_not_add_up, d, n, length < 0 ? length : n + 1);
         bounds.push_back(sum += length);
       }
       if (sum != n) refuse(given, code::lengths_do_not_add_up, d, n, sum);
@@ -156,8 +159,9 @@ class layout_reader {
 
   void read_cover(const place& here, int d, index_t n) {
     if (!here.has("haloed")) return read_tiles(here, d, n);
-    const place w =
-        here.only({"haloed"}).at("haloed").only({"outputs", "extent", "kernel", "stride", "padding", "dilation", "boundary"});
+    const place w = here.only({"haloed"})
+                        .at("haloed")
+                        .only({"outputs", "extent", "kernel", "stride", "padding", "dilation", "boundary"});
     const place padding = w.at("padding").list();
     if (padding.size() != 2) padding.fault("is no [left, right]");
     const sliding s{w.at("kernel").number(),  w.at("stride").number(),   padding.item(0).number(),
@@ -184,7 +188,8 @@ class layout_reader {
         r.kind = role::invariant;
       } else if (what.has("on")) {
         const index_t c = what.only({"on"}).at("on").number();
-        if (c < 0 || c >= x_.mesh.axes[a].extent) refuse(what, code::coordinate_outside_axis, x_.mesh.axes[a].name, x_.mesh.axes[a].extent, c);
+        if (c < 0 || c >= x_.mesh.axes[a].extent)
+          refuse(what, code::coordinate_outside_axis, x_.mesh.axes[a].name, x_.mesh.axes[a].extent, c);
         r = held_on(static_cast<int>(c));
       } else {
         what.fault("is none of replicate, partial, invariant and {\"on\": coordinate}");
@@ -198,7 +203,8 @@ class layout_reader {
   std::vector<bool> used_;
 };
 
-/// A tensor by its "shape", in which a word is a dynamic extent, its "element", float unless said, its "dims" and "meaning".
+/// A tensor by its "shape", in which a word is a dynamic extent, its "element", float unless said, its "dims" and
+/// "meaning".
 inline tensor_value read_tensor(const place& here, const mesh_value& mesh, lists& keep) {
   const place shape = here.at("shape").list();
   if (shape.size() > max_dimensions) refuse(shape, code::too_many, shape.size());

@@ -23,7 +23,9 @@ class place {
   std::size_t size() const { return value_->size(); }
   bool has(const char* name) const { return value_->is_object() && value_->contains(name); }
 
-  [[noreturn]] void fault(std::string_view what) const { throw error(refusal{code::file_misread}, fmt::format("{}: {}", path_, what)); }
+  [[noreturn]] void fault(std::string_view what) const {
+    throw error(refusal{code::file_misread}, fmt::format("{}: {}", path_, what));
+  }
 
   /// A field that must be there.
   place at(const char* name) const {

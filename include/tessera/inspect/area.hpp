@@ -14,7 +14,8 @@ struct area {
 inline area area_of(const view& v, const interval& rows, const interval& columns) {
   const interval y = v.rows.shown(rows), x = v.columns.shown(columns);
   if (x.empty() || y.empty()) return {};
-  return {v.columns.at(x.lo), v.rows.at(y.lo), v.columns.at(x.hi) - v.columns.at(x.lo), v.rows.at(y.hi) - v.rows.at(y.lo)};
+  return {v.columns.at(x.lo), v.rows.at(y.lo), v.columns.at(x.hi) - v.columns.at(x.lo),
+          v.rows.at(y.hi) - v.rows.at(y.lo)};
 }
 
 inline area area_of(const view& v, const box& b) {

@@ -82,8 +82,8 @@ inline void draw_edges(const sheet& s, const layout& x, double x0, double y0, bo
       const std::string name = part_name(p, x, k, full);
       if (across) s.to.text(x0 + (from + to) / 2, y0 - tick_room, name, 11, drawing::ink, "middle");
       else
-        s.to.text(x0 - 10 - drawing::width_of(fmt::format("{}", e.hi), 10), y0 + (from + to) / 2 + 4, name, 11, drawing::ink,
-                  "end");
+        s.to.text(x0 - 10 - drawing::width_of(fmt::format("{}", e.hi), 10), y0 + (from + to) / 2 + 4, name, 11,
+                  drawing::ink, "end");
     });
     if (x.dims[e.dim].kind != cover::tiled) tick(0);
     tick(e.hi);
@@ -109,8 +109,10 @@ inline const char* sign_of(const layout& x) {
   return "";
 }
 
-/// A map of who holds what, for parts that do not overlap: each in the colour of its first worker, with all workers' numbers.
-inline void draw_tiles(const sheet& s, const layout& x, const holders& held, double x0, double y0, double opacity = 0.55) {
+/// A map of who holds what, for parts that do not overlap: each in the colour of its first worker, with all workers'
+/// numbers.
+inline void draw_tiles(const sheet& s, const layout& x, const holders& held, double x0, double y0,
+                       double opacity = 0.55) {
   s.to.rect(x0, y0, s.v.columns.size, s.v.rows.size, drawing::paper);
   for (const held_alike& g : held.groups)
     for (const area& a : areas_of(s.v, g.rows, g.columns))
@@ -132,7 +134,8 @@ inline std::vector<interval> beyond(const intervals& held, const interval& own) 
   return rest;
 }
 
-/// Tiles as the same axes cut them without windows, and over them what the windows hold beyond: hatched in the reader's colour.
+/// Tiles as the same axes cut them without windows, and over them what the windows hold beyond: hatched in the reader's
+/// colour.
 inline void draw_halos(const sheet& s, const layout& x, double x0, double y0) {
   const layout tiles = without_windows(x);
   draw_tiles(s, tiles, holders_of(s.v, tiles), x0, y0, 0.35);
@@ -174,7 +177,8 @@ inline void draw_lanes(const sheet& s, const layout& x, const holders& held, dou
     }
     s.to.chips(x0 - 24, y + 9, g.ranks, s.colours, 44, sign_of(x));
   }
-  if (held.groups.size() > 24) s.to.text(x0, y + 12, fmt::format("and {} more", held.groups.size() - 24), 11, drawing::faint);
+  if (held.groups.size() > 24)
+    s.to.text(x0, y + 12, fmt::format("and {} more", held.groups.size() - 24), 11, drawing::faint);
 }
 
 /// Numbers of workers in a row: "3, 5, 7"; many are cut short.
@@ -196,13 +200,16 @@ inline std::vector<std::string> notes_of(const view& v, const layout& x, const h
     const char* means[]{"equal copies, each used on its own", terms.c_str(), "equal copies, all used alike", "", ""};
     if (x.mesh.axes[a].extent == 1) continue;
     const std::string name(view_of(x.mesh.axes[a].name));
-    if (x.roles[a].kind == role::on) lines.push_back(fmt::format("{} = {} alone holds it", name, x.roles[a].coordinate));
+    if (x.roles[a].kind == role::on)
+      lines.push_back(fmt::format("{} = {} alone holds it", name, x.roles[a].coordinate));
     else if (x.roles[a].kind != role::cut)
-      lines.push_back(fmt::format("along {}: {} ({})", name, means[static_cast<int>(x.roles[a].kind)], role_text(x.roles[a].kind)));
+      lines.push_back(
+          fmt::format("along {}: {} ({})", name, means[static_cast<int>(x.roles[a].kind)], role_text(x.roles[a].kind)));
   }
   if (overlaps_drawn(v, x)) lines.push_back("hatched: what a window holds beyond the blocks of its axes");
   if (!held.idle.empty()) lines.push_back("holding nothing: " + ranks_text(held.idle));
-  if (held.elsewhere.size() > 12) lines.push_back(fmt::format("{} workers hold only what is not drawn", held.elsewhere.size()));
+  if (held.elsewhere.size() > 12)
+    lines.push_back(fmt::format("{} workers hold only what is not drawn", held.elsewhere.size()));
   else if (!held.elsewhere.empty()) lines.push_back("holding only what is not drawn: " + ranks_text(held.elsewhere));
   if (const std::string s = hidden_text(v, x); !s.empty()) lines.push_back(s);
   return lines;
@@ -216,7 +223,8 @@ inline std::vector<std::string> wrapped(const std::vector<std::string>& lines, d
     for (std::size_t at = 0; at < line.size();) {
       const std::size_t end = std::min(line.find(' ', at), line.size());
       const std::string word = line.substr(at, end - at);
-      if (!now.empty() && drawing::width_of(now + ' ' + word, 11) > room) all.push_back(std::exchange(now, "  " + word));
+      if (!now.empty() && drawing::width_of(now + ' ' + word, 11) > room)
+        all.push_back(std::exchange(now, "  " + word));
       else now += (now.empty() ? "" : " ") + word;
       at = end + 1;
     }

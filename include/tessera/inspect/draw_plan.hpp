@@ -71,8 +71,10 @@ inline area draw_one_map(const sheet& s, const layout& x, const std::vector<comp
     for (const area& a : areas_of(s.v, g.rows, g.columns)) {
       s.to.outline(left + a.x, top + a.y, a.w, a.h, drawing::ink, 1.6);
       const double wide = drawing::chip_width(g.ranks[0]);
-      if (a.h > 30 && a.w > wide + 3) s.to.chip(left + a.x + wide / 2 + 2, top + a.y + 10, g.ranks[0], s.colours.of(g.ranks[0]));
-      else if (s.v.flat()) s.to.chip(left + a.x + a.w / 2, top + s.v.rows.size + 12, g.ranks[0], s.colours.of(g.ranks[0]));
+      if (a.h > 30 && a.w > wide + 3)
+        s.to.chip(left + a.x + wide / 2 + 2, top + a.y + 10, g.ranks[0], s.colours.of(g.ranks[0]));
+      else if (s.v.flat())
+        s.to.chip(left + a.x + a.w / 2, top + s.v.rows.size + 12, g.ranks[0], s.colours.of(g.ranks[0]));
     }
   draw_edges(s, x, left, top);
   return {left, top, s.v.columns.size, s.v.rows.size + (s.v.flat() ? 20 : 0)};
@@ -91,7 +93,8 @@ inline area draw_rows(const sheet& s, const layout& tiles, const std::vector<com
     draw_pieces({s.to, row, s.colours}, all[i], left, y);
     s.to.chip(left - 20, y + 9, all[i].rank, s.colours.of(all[i].rank));
   }
-  if (all.size() > most) s.to.text(left, (y += 16) - 4, fmt::format("and {} more workers", all.size() - most), 11, drawing::faint);
+  if (all.size() > most)
+    s.to.text(left, (y += 16) - 4, fmt::format("and {} more workers", all.size() - most), 11, drawing::faint);
   return {left, top, s.v.columns.size, y - top};
 }
 
@@ -105,7 +108,8 @@ inline area draw_small_maps(const sheet& s, const char* what, const std::vector<
   const std::size_t across = all.size() <= 4 ? 2 : all.size() <= 9 ? 3 : 4, shown = std::min(all.size(), most);
   const double step_x = std::max(small.columns.size, 60.0) + 18, step_y = small.rows.size + 36, top = y0 + 16;
   for (std::size_t i = 0; i < shown; ++i) {
-    const double x = x0 + step_x * static_cast<double>(i % across), y = top + 18 + step_y * static_cast<double>(i / across);
+    const double x = x0 + step_x * static_cast<double>(i % across),
+                 y = top + 18 + step_y * static_cast<double>(i / across);
     const double wide = drawing::chip_width(all[i].rank);
     s.to.rect(x, y, small.columns.size, small.rows.size, drawing::paper);
     draw_pieces({s.to, small, s.colours}, all[i], x, y);
@@ -114,7 +118,8 @@ inline area draw_small_maps(const sheet& s, const char* what, const std::vector<
     s.to.text(x + wide + 5, y - 6, what, 10, drawing::faint);
   }
   double high = step_y * static_cast<double>((shown + across - 1) / across) - 18;
-  if (all.size() > most) s.to.text(x0, top + (high += 18), fmt::format("and {} more workers", all.size() - most), 11, drawing::faint);
+  if (all.size() > most)
+    s.to.text(x0, top + (high += 18), fmt::format("and {} more workers", all.size() - most), 11, drawing::faint);
   return {x0, top, step_x * static_cast<double>(std::min(shown, across)) - 18, high};
 }
 

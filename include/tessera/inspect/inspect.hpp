@@ -22,31 +22,29 @@ inline int world_of(const change& c) {
 }  // namespace detail
 
 /// A primitive with one plan: not a composition, whose parts have one each.
-template<class F>
-concept PlannedPrimitive = Primitive<F> && requires {
-  F::verb;
-};
+template <class F>
+concept PlannedPrimitive = Primitive<F> && requires { F::verb; };
 
 // The same from types: `svg_of<tensor_type>()`, `svg_of<primitive<from, to>>(bind<batch>(64))`.
 
-template<TensorType T, class... Bindings>
+template <TensorType T, class... Bindings>
 std::string picture(const Bindings&... bindings) {
   return picture(detail::bound_all(value_of<T>.layout, bindings...));
 }
-template<TensorType T, class... Bindings>
+template <TensorType T, class... Bindings>
 std::string svg_of(const Bindings&... bindings) {
   return svg_of(detail::bound_all(value_of<T>.layout, bindings...));
 }
-template<PlannedPrimitive F, class... Bindings>
+template <PlannedPrimitive F, class... Bindings>
 std::string plan_text(const Bindings&... bindings) {
   return plan_text(detail::bound_all(value_of<typename F::domain>.layout, bindings...),
                    detail::bound_all(value_of<typename F::codomain>.layout, bindings...));
 }
-template<PlannedPrimitive F, class... Bindings>
+template <PlannedPrimitive F, class... Bindings>
 std::string svg_of(const Bindings&... bindings) {
   return svg_of(F::plan(bindings...));
 }
-template<PlannedPrimitive F, class... Bindings>
+template <PlannedPrimitive F, class... Bindings>
 std::string plan_json(const Bindings&... bindings) {
   const change c = F::plan(bindings...);
   return plan_json(c, detail::world_of(c), bytes_of(value_of<typename F::domain>.element));

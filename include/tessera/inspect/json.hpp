@@ -31,7 +31,8 @@ inline std::string json_of(const box& b) {
 /// "[3, 0, [[5, 10], [0, 2]]]": sender, receiver, box.
 inline std::string json_of(const message& m) { return fmt::format("[{}, {}, {}]", m.from, m.to, json_of(m.where)); }
 
-/// What a plan is, what it moves in bytes and its messages, in one line: the fields of an answer in the format of plan files.
+/// What a plan is, what it moves in bytes and its messages, in one line: the fields of an answer in the format of plan
+/// files.
 ///
 /// bytes_received has an entry for each rank of the world; `first` are fields that come before, such as the case's id.
 inline std::string plan_json(const transfer& plan, int world, index_t element_bytes, std::string_view first = {}) {
@@ -47,16 +48,18 @@ inline std::string plan_json(const transfer& plan, int world, index_t element_by
   std::string by_rank;
   for (index_t bytes : received) by_rank += fmt::format("{}{}", by_rank.empty() ? "" : ", ", bytes);
   return fmt::format(
-      "{{{}{}\"kind\": \"{}\", \"bytes_received\": [{}], \"bytes_total\": {}, \"lower_bound\": {}, \"messages\": [{}]}}", first,
-      first.empty() ? "" : ", ", name_of(collective_of(plan)), by_rank, total, cost_of(plan).lower_bound * element_bytes, messages);
+      "{{{}{}\"kind\": \"{}\", \"bytes_received\": [{}], \"bytes_total\": {}, \"lower_bound\": {}, \"messages\": "
+      "[{}]}}",
+      first, first.empty() ? "" : ", ", name_of(collective_of(plan)), by_rank, total,
+      cost_of(plan).lower_bound * element_bytes, messages);
 }
 
 /// A change of layout: its transfers in order, each as above, also where two go in one phase.
 inline std::string plan_json(const change& c, int world, index_t element_bytes) {
   std::string s;
   for (const step& one : c.steps)
-    s += (s.empty() ? "" : ", ") +
-         plan_json(one.plan(), world, element_bytes, fmt::format("\"map\": \"{}\"", one.what == map::move ? "move" : "fold"));
+    s += (s.empty() ? "" : ", ") + plan_json(one.plan(), world, element_bytes,
+                                             fmt::format("\"map\": \"{}\"", one.what == map::move ? "move" : "fold"));
   return "[" + s + "]";
 }
 

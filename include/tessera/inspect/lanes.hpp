@@ -8,8 +8,8 @@ namespace tessera {
 
 /// Where the values of a program run beside its rows: inputs, nodes and outputs, one under the other.
 ///
-/// What only the next row reads goes straight down; what is read later has a lane of its own from where it is made to where it is read
-/// last, so at each row one sees what lives.
+/// What only the next row reads goes straight down; what is read later has a lane of its own from where it is made to
+/// where it is read last, so at each row one sees what lives.
 struct lanes {
   /// From a row to one that reads what it gives, on a lane.
   struct strand {
@@ -18,15 +18,15 @@ struct lanes {
     int lane = 0;
   };
 
-  std::vector<int> row_lane;    ///< where each row has its mark
+  std::vector<int> row_lane;  ///< where each row has its mark
   std::vector<strand> strands;
   int count = 0;
 
   /// `reads[r]`: the rows whose values row r reads; each is above it.
   explicit lanes(const std::vector<std::vector<int>>& reads) {
     const int rows = static_cast<int>(reads.size());
-    std::vector<int> busy;     // until which row each lane is taken
-    std::vector<int> coming;   // the lane that brings what row r reads first
+    std::vector<int> busy;    // until which row each lane is taken
+    std::vector<int> coming;  // the lane that brings what row r reads first
     std::vector<std::vector<int>> readers(reads.size());
     for (int r = 0; r < rows; ++r)
       for (const int from : reads[at(r)])
@@ -54,7 +54,8 @@ struct lanes {
         const int lane = reader == r + 1 ? mine : side;
         strands.push_back({r, reader, lane});
         // A mark stands where a lane ends that comes to it, the leftmost of several.
-        if (busy[at(lane)] == reader && (coming[at(reader)] < 0 || lane < coming[at(reader)])) coming[at(reader)] = lane;
+        if (busy[at(lane)] == reader && (coming[at(reader)] < 0 || lane < coming[at(reader)]))
+          coming[at(reader)] = lane;
       }
     }
     count = static_cast<int>(busy.size());

@@ -23,7 +23,7 @@ inline const mesh_value& receivers_of(const transfer& plan) {
 /// Calls take(message) for every box that goes from one worker to another: by receiver, then by sender, then by place.
 ///
 /// What a worker takes from itself is no message.
-template<class Take>
+template <class Take>
 void each_message(const transfer& plan, Take&& take) {
   std::vector<message> arriving;
   for (int rank : ranks_of(receivers_of(plan))) {

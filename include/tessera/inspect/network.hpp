@@ -12,8 +12,9 @@ inline std::string grouped(index_t n) {
   return s;
 }
 
-/// A network as a table, from its type alone: what each node reads and gives, its parameters, how they lie, the bytes that it moves, and those
-/// that live in a worker's memory while it computes, forward or backward. Marks stand on lines where what is not read at once runs on.
+/// A network as a table, from its type alone: what each node reads and gives, its parameters, how they lie, the bytes
+/// that it moves, and those that live in a worker's memory while it computes, forward or backward. Marks stand on lines
+/// where what is not read at once runs on.
 template <class Network, class... Bindings>
 std::string network_table(const Bindings&... bindings) {
   const network_rows<Network> all(bindings...);
@@ -27,8 +28,9 @@ std::string network_table(const Bindings&... bindings) {
     for (const layout& x : r.lies) shapes = std::max(shapes, shape_text(x).size() + 2);
   }
   std::string s;
-  const auto line = [&](const std::string& number, const std::string& marks, const std::string& name, const std::string& read, const std::string& shape,
-                        const std::string& lies, const std::vector<std::string>& bytes) {
+  const auto line = [&](const std::string& number, const std::string& marks, const std::string& name,
+                        const std::string& read, const std::string& shape, const std::string& lies,
+                        const std::vector<std::string>& bytes) {
     std::string row = chain ? "" : fmt::format("{:>3} {:<{}}", number, marks, 2 * drawn.count + 1);
     row += fmt::format("{:<{}}{:<{}}{:<{}}{:<{}}", name, names, read, reads, shape, shapes, lies, covers);
     for (const std::string& b : bytes) row += fmt::format("{:>12}", b);
@@ -37,7 +39,8 @@ std::string network_table(const Bindings&... bindings) {
   const auto marks = [&](std::size_t r, bool between) {
     std::string m(static_cast<std::size_t>(2 * drawn.count), ' ');
     for (const lanes::strand& t : drawn.strands) {
-      const bool runs = t.from < static_cast<int>(r) ? static_cast<int>(r) < t.to : between && t.from == static_cast<int>(r);
+      const bool runs =
+          t.from < static_cast<int>(r) ? static_cast<int>(r) < t.to : between && t.from == static_cast<int>(r);
       if (runs) m[static_cast<std::size_t>(2 * t.lane)] = '|';
     }
     if (!between) m[static_cast<std::size_t>(2 * drawn.row_lane[r])] = '*';
@@ -55,33 +58,38 @@ std::string network_table(const Bindings&... bindings) {
                grouped(std::max(row.lives.forward, row.lives.backward))};
     const std::string name = row.path.empty() ? row.name : fmt::format("{} {}", row.path, row.name);
     const bool gives = !row.lies.empty();
-    line(number, marks(r, false), name, chain ? "" : all.reads(row), gives ? shape_text(row.lies[0]) : "", gives ? covers_text(row.lies[0]) : "", bytes);
+    line(number, marks(r, false), name, chain ? "" : all.reads(row), gives ? shape_text(row.lies[0]) : "",
+         gives ? covers_text(row.lies[0]) : "", bytes);
     for (std::size_t k = 1; k < row.lies.size(); ++k)
       line("", marks(r, true), "  and", "", shape_text(row.lies[k]), covers_text(row.lies[k]), {});
     for (int i = 0; i < row.plan.parameters(); ++i)
-      line("", marks(r, true), fmt::format("  {}", row.plan.parameter(i).name), "", shape_text(row.plan.stored(i)), covers_text(row.plan.stored(i)), {});
+      line("", marks(r, true), fmt::format("  {}", row.plan.parameter(i).name), "", shape_text(row.plan.stored(i)),
+           covers_text(row.plan.stored(i)), {});
   }
   const auto sum = [&](const std::string& what, const std::vector<std::string>& bytes) {
-    const std::size_t before = names + reads + shapes + covers + (chain ? 0 : static_cast<std::size_t>(2 * drawn.count + 5));
+    const std::size_t before =
+        names + reads + shapes + covers + (chain ? 0 : static_cast<std::size_t>(2 * drawn.count + 5));
     s += fmt::format("{:<{}}", what, before);
     for (const std::string& b : bytes) s += fmt::format("{:>12}", b);
     s += '\n';
   };
   const traffic_value& t = all.traffic;
-  sum("in all, bytes received by all workers",
-      {grouped(t.forward.bytes), grouped(t.backward.bytes), grouped(t.forward.lower_bound_bytes + t.backward.lower_bound_bytes)});
+  sum("in all, bytes received by all workers", {grouped(t.forward.bytes), grouped(t.backward.bytes),
+                                                grouped(t.forward.lower_bound_bytes + t.backward.lower_bound_bytes)});
   sum("by the busiest worker", {grouped(t.forward.busiest_worker_bytes), grouped(t.backward.busiest_worker_bytes)});
   if (t.gathered.messages > 0)
     sum("of held parameters, gathered once and reduced once",
-        {grouped(t.gathered.bytes), grouped(t.reduced.bytes), grouped(t.gathered.lower_bound_bytes + t.reduced.lower_bound_bytes)});
+        {grouped(t.gathered.bytes), grouped(t.reduced.bytes),
+         grouped(t.gathered.lower_bound_bytes + t.reduced.lower_bound_bytes)});
   sum("memory of a worker: forward alone, with backward, parameters",
       {grouped(all.memory.forward), grouped(all.memory.training), grouped(all.memory.parameters)});
   if (all.memory.held > 0) sum("what is held, with its gradients", {grouped(all.memory.held)});
   return s;
 }
 
-/// The same as JSON: for each layer its path, what it reads, its results, its parameters, its traffic in both directions and what lives
-/// meanwhile; then the sums. What is read is a node's place among the layers, or an input's name.
+/// The same as JSON: for each layer its path, what it reads, its results, its parameters, its traffic in both
+/// directions and what lives meanwhile; then the sums. What is read is a node's place among the layers, or an input's
+/// name.
 ///
 /// Extents are numbers, or names where nothing binds them; traffic needs all of them.
 template <class Network, class... Bindings>
@@ -95,10 +103,12 @@ std::string network_json(const Bindings&... bindings) {
   };
   const auto both = [](const traffic_value& t) {
     const auto way = [](const direction& d) {
-      return fmt::format("{{\"bytes\": {}, \"busiest_worker_bytes\": {}, \"lower_bound_bytes\": {}, \"messages\": {}}}", d.bytes,
-                         d.busiest_worker_bytes, d.lower_bound_bytes, d.messages);
+      return fmt::format("{{\"bytes\": {}, \"busiest_worker_bytes\": {}, \"lower_bound_bytes\": {}, \"messages\": {}}}",
+                         d.bytes, d.busiest_worker_bytes, d.lower_bound_bytes, d.messages);
     };
-    const std::string held = t.gathered.messages > 0 ? fmt::format(", \"gathered\": {}, \"reduced\": {}", way(t.gathered), way(t.reduced)) : "";
+    const std::string held = t.gathered.messages > 0
+                                 ? fmt::format(", \"gathered\": {}, \"reduced\": {}", way(t.gathered), way(t.reduced))
+                                 : "";
     return fmt::format("\"forward\": {}, \"backward\": {}{}", way(t.forward), way(t.backward), held);
   };
   const auto listed = [](const auto& of, const auto& text) {
@@ -112,20 +122,26 @@ std::string network_json(const Bindings&... bindings) {
   };
   std::string inputs, layers, outputs;
   for (const network_row& r : all.rows) {
-    if (r.what == network_row::kind::input) inputs += fmt::format("{}{{{}}}", inputs.empty() ? "" : ", ", lies(r.lies[0]));
+    if (r.what == network_row::kind::input)
+      inputs += fmt::format("{}{{{}}}", inputs.empty() ? "" : ", ", lies(r.lies[0]));
     if (r.what == network_row::kind::output) outputs += (outputs.empty() ? "" : ", ") + reference(r.reads[0]);
     if (r.what != network_row::kind::node) continue;
     std::string parameters;
     for (int i = 0; i < r.plan.parameters(); ++i)
-      parameters += fmt::format("{}{{\"name\": {}, {}}}", parameters.empty() ? "" : ", ", json_string(r.plan.parameter(i).name), lies(r.plan.stored(i)));
-    layers += fmt::format("{}{{\"path\": {}, \"layer\": {}, \"reads\": [{}], \"results\": [{}], \"parameters\": [{}], {}, \"memory\": {{\"forward\": {}, \"backward\": {}}}}}",
-                          layers.empty() ? "" : ", ", json_string(r.path), json_string(r.name), listed(r.reads, reference),
-                          listed(r.lies, [&](const layout& x) { return "{" + lies(x) + "}"; }), parameters, both(r.traffic), r.lives.forward,
-                          r.lives.backward);
+      parameters += fmt::format("{}{{\"name\": {}, {}}}", parameters.empty() ? "" : ", ",
+                                json_string(r.plan.parameter(i).name), lies(r.plan.stored(i)));
+    layers += fmt::format(
+        "{}{{\"path\": {}, \"layer\": {}, \"reads\": [{}], \"results\": [{}], \"parameters\": [{}], {}, \"memory\": "
+        "{{\"forward\": {}, \"backward\": {}}}}}",
+        layers.empty() ? "" : ", ", json_string(r.path), json_string(r.name), listed(r.reads, reference),
+        listed(r.lies, [&](const layout& x) { return "{" + lies(x) + "}"; }), parameters, both(r.traffic),
+        r.lives.forward, r.lives.backward);
   }
-  return fmt::format("{{\"mesh\": {}, \"inputs\": [{}], \"layers\": [{}], \"outputs\": [{}], {}, \"memory\": {{\"forward\": {}, \"training\": {}, \"parameters\": {}}}}}",
-                     json_string(text_of(all.rows[0].lies[0].mesh)), inputs, layers, outputs, both(all.traffic), all.memory.forward,
-                     all.memory.training, all.memory.parameters);
+  return fmt::format(
+      "{{\"mesh\": {}, \"inputs\": [{}], \"layers\": [{}], \"outputs\": [{}], {}, \"memory\": {{\"forward\": {}, "
+      "\"training\": {}, \"parameters\": {}}}}}",
+      json_string(text_of(all.rows[0].lies[0].mesh)), inputs, layers, outputs, both(all.traffic), all.memory.forward,
+      all.memory.training, all.memory.parameters);
 }
 
 }  // namespace tessera

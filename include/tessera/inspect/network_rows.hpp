@@ -9,17 +9,17 @@
 
 namespace tessera {
 
-/// A node of a network for given values of its dynamic extents: what it is, what it reads, how its results lie, what it moves, and what
-/// lives in a worker's memory while it computes.
+/// A node of a network for given values of its dynamic extents: what it is, what it reads, how its results lie, what it
+/// moves, and what lives in a worker's memory while it computes.
 struct network_row {
   enum class kind : signed char { input, node, output };
 
   kind what = kind::node;
-  std::string name;        ///< of the layer
-  std::string path;        ///< in the keys of the serial model, or of the scope of what it has not
+  std::string name;  ///< of the layer
+  std::string path;  ///< in the keys of the serial model, or of the scope of what it has not
   int scope = -1;
-  int number = -1;         ///< in its scope, or −1
-  std::vector<int> reads;  ///< rows
+  int number = -1;           ///< in its scope, or −1
+  std::vector<int> reads;    ///< rows
   std::vector<layout> lies;  ///< results
   layer_plan plan;
   traffic_value traffic;

@@ -16,18 +16,21 @@ struct layer_span {
   bool backward = false;
   double begin = 0;  ///< in seconds since the profile began
   double end = 0;
-  std::int64_t bytes = 0;     ///< received
+  std::int64_t bytes = 0;  ///< received
   std::int64_t messages = 0;
-  std::int64_t memory = 0;    ///< the most that lived meanwhile of what was made since the profile began, in bytes
+  std::int64_t memory = 0;  ///< the most that lived meanwhile of what was made since the profile began, in bytes
 };
 
-/// What each layer of a network takes while it runs, on all workers: time, bytes and memory, by path, forward and backward.
+/// What each layer of a network takes while it runs, on all workers: time, bytes and memory, by path, forward and
+/// backward.
 ///
-/// It lives on the worker's thread, around what it is to see. `table` and `chrome_trace` are called by all workers together, and all get them.
+/// It lives on the worker's thread, around what it is to see. `table` and `chrome_trace` are called by all workers
+/// together, and all get them.
 class profile {
  public:
   /// Observes a network until it ends; all workers begin together.
-  explicit profile(nn::running_program& of) : of_(of), team_(of.team()), seen_(std::make_shared<recorder>(*team_, count_)) {
+  explicit profile(nn::running_program& of)
+      : of_(of), team_(of.team()), seen_(std::make_shared<recorder>(*team_, count_)) {
     team_->collect(0, "beginning a profile");
     seen_->zero = std::chrono::steady_clock::now();
     of_.observe(seen_);
@@ -63,7 +66,8 @@ class profile {
         at->memory[v.backward] = std::max(at->memory[v.backward], v.memory);
       }
       for (const sum& m : mine) {
-        auto at = std::find_if(rows.begin(), rows.end(), [&](const sum& s) { return s.path == m.path && s.name == m.name; });
+        auto at =
+            std::find_if(rows.begin(), rows.end(), [&](const sum& s) { return s.path == m.path && s.name == m.name; });
         if (at == rows.end()) at = rows.insert(at, {m.path, m.name});
         for (const int way : {0, 1}) {
           at->seconds[way] = std::max(at->seconds[way], m.seconds[way]);
@@ -75,20 +79,26 @@ class profile {
     }
     std::size_t names = 12;
     for (const sum& r : rows) names = std::max(names, r.path.size() + r.name.size() + 3);
-    std::string s = fmt::format("{:<{}}{:>8}{:>12}{:>13}{:>12}{:>12}{:>12}\n", "layer", names, "visits", "forward ms", "backward ms", "forward B",
-                                "backward B", "memory B");
+    std::string s = fmt::format("{:<{}}{:>8}{:>12}{:>13}{:>12}{:>12}{:>12}\n", "layer", names, "visits", "forward ms",
+                                "backward ms", "forward B", "backward B", "memory B");
     double seconds[2]{};
-    const auto each = [](auto total, std::int64_t visits) { return visits == 0 ? 0 : total / static_cast<decltype(total)>(visits); };
+    const auto each = [](auto total, std::int64_t visits) {
+      return visits == 0 ? 0 : total / static_cast<decltype(total)>(visits);
+    };
     for (const sum& r : rows) {
-      s += fmt::format("{:<{}}{:>8}{:>12.3f}{:>13.3f}{:>12}{:>12}{:>12}\n", r.path.empty() ? r.name : r.path + " " + r.name, names, r.visits[0],
-                       1e3 * each(r.seconds[0], r.visits[0]), 1e3 * each(r.seconds[1], r.visits[1]), grouped(each(r.bytes[0], r.visits[0])),
-                       grouped(each(r.bytes[1], r.visits[1])), grouped(std::max(r.memory[0], r.memory[1])));
+      s += fmt::format("{:<{}}{:>8}{:>12.3f}{:>13.3f}{:>12}{:>12}{:>12}\n",
+                       r.path.empty() ? r.name : r.path + " " + r.name, names, r.visits[0],
+                       1e3 * each(r.seconds[0], r.visits[0]), 1e3 * each(r.seconds[1], r.visits[1]),
+                       grouped(each(r.bytes[0], r.visits[0])), grouped(each(r.bytes[1], r.visits[1])),
+                       grouped(std::max(r.memory[0], r.memory[1])));
       for (const int way : {0, 1}) seconds[way] += r.seconds[way];
     }
-    return s + fmt::format("{:<{}}{:>12.3f}{:>13.3f}\n", "in all visits, ms", names + 8, 1e3 * seconds[0], 1e3 * seconds[1]);
+    return s + fmt::format("{:<{}}{:>12.3f}{:>13.3f}\n", "in all visits, ms", names + 8, 1e3 * seconds[0],
+                           1e3 * seconds[1]);
   }
 
-  /// All visits in the Chrome trace format, which chrome://tracing and ui.perfetto.dev show: a row for each worker, and its memory.
+  /// All visits in the Chrome trace format, which chrome://tracing and ui.perfetto.dev show: a row for each worker, and
+  /// its memory.
   std::string chrome_trace() const {
     const std::vector<std::vector<layer_span>> all = gathered();
     std::string events;
@@ -101,9 +111,11 @@ class profile {
       for (const layer_span& v : all[i]) {
         add(fmt::format(R"("name": {}, "cat": "{}", "ph": "X", "ts": {:.3f}, "dur": {:.3f}, "pid": 0, "tid": {}, )"
                         R"("args": {{"path": {}, "bytes": {}, "messages": {}, "memory": {}}})",
-                        json_string(v.name + (v.backward ? " backward" : "")), v.backward ? "backward" : "forward", 1e6 * v.begin,
-                        1e6 * (v.end - v.begin), rank, json_string(v.path), v.bytes, v.messages, v.memory));
-        add(fmt::format(R"("name": "memory of worker {}", "ph": "C", "ts": {:.3f}, "pid": 0, "args": {{"bytes": {}}})", rank, 1e6 * v.begin, v.memory));
+                        json_string(v.name + (v.backward ? " backward" : "")), v.backward ? "backward" : "forward",
+                        1e6 * v.begin, 1e6 * (v.end - v.begin), rank, json_string(v.path), v.bytes, v.messages,
+                        v.memory));
+        add(fmt::format(R"("name": "memory of worker {}", "ph": "C", "ts": {:.3f}, "pid": 0, "args": {{"bytes": {}}})",
+                        rank, 1e6 * v.begin, v.memory));
       }
     }
     return "{\"traceEvents\": [" + events + "\n]}\n";
@@ -126,7 +138,8 @@ class profile {
     void left(const nn::layer_visit& v) override {
       if (count_ == nullptr) return;
       const received& got = team_->total;
-      spans.push_back({v.path, v.name, v.direction == purpose::backward, begin_, now(), static_cast<std::int64_t>(got.bytes - before_.bytes),
+      spans.push_back({v.path, v.name, v.direction == purpose::backward, begin_, now(),
+                       static_cast<std::int64_t>(got.bytes - before_.bytes),
                        static_cast<std::int64_t>(got.messages - before_.messages), count_->peak()});
     }
     // A graph may outlive the profile.
@@ -145,7 +158,8 @@ class profile {
   std::vector<std::vector<layer_span>> gathered() const {
     std::string mine;
     for (const layer_span& v : seen_->spans)
-      mine += fmt::format("{}\t{}\t{} {:.9f} {:.9f} {} {} {}\n", v.path, v.name, static_cast<int>(v.backward), v.begin, v.end, v.bytes, v.messages, v.memory);
+      mine += fmt::format("{}\t{}\t{} {:.9f} {:.9f} {} {} {}\n", v.path, v.name, static_cast<int>(v.backward), v.begin,
+                          v.end, v.bytes, v.messages, v.memory);
     std::vector<std::vector<layer_span>> all;
     for (const std::string& text : team_->collect_text(mine)) {
       std::istringstream lines(text);

@@ -24,7 +24,8 @@ inline std::string xml_text(std::string_view text) {
   return safe;
 }
 
-/// A colour for each of some workers, the same in every part of a picture: twelve by hand, then around the circle of hues.
+/// A colour for each of some workers, the same in every part of a picture: twelve by hand, then around the circle of
+/// hues.
 class palette {
  public:
   explicit palette(std::vector<int> ranks) : ranks_(std::move(ranks)) {
@@ -66,25 +67,29 @@ class drawing {
     return static_cast<double>(characters) * size * 0.56;
   }
 
-  void rect(double x, double y, double w, double h, std::string_view fill, double opacity = 1, std::string_view more = "") {
-    body_ +=
-        fmt::format("<rect x='{}' y='{}' width='{}' height='{}' fill='{}'{}{}{}/>\n", pixels(x), pixels(y), pixels(w), pixels(h),
-                    fill, opacity == 1 ? "" : fmt::format(" fill-opacity='{:g}'", opacity), more.empty() ? "" : " ", more);
+  void rect(double x, double y, double w, double h, std::string_view fill, double opacity = 1,
+            std::string_view more = "") {
+    body_ += fmt::format("<rect x='{}' y='{}' width='{}' height='{}' fill='{}'{}{}{}/>\n", pixels(x), pixels(y),
+                         pixels(w), pixels(h), fill, opacity == 1 ? "" : fmt::format(" fill-opacity='{:g}'", opacity),
+                         more.empty() ? "" : " ", more);
     reach(x + w, y + h);
   }
-  void outline(double x, double y, double w, double h, std::string_view stroke, double width, std::string_view more = "") {
+  void outline(double x, double y, double w, double h, std::string_view stroke, double width,
+               std::string_view more = "") {
     rect(x, y, w, h, "none", 1, fmt::format("stroke='{}' stroke-width='{:g}' {}", stroke, width, more));
   }
   void line(double x, double y, double x2, double y2, std::string_view stroke, double width = 1) {
-    body_ += fmt::format("<line x1='{}' y1='{}' x2='{}' y2='{}' stroke='{}' stroke-width='{:g}'/>\n", pixels(x), pixels(y),
-                         pixels(x2), pixels(y2), stroke, width);
+    body_ += fmt::format("<line x1='{}' y1='{}' x2='{}' y2='{}' stroke='{}' stroke-width='{:g}'/>\n", pixels(x),
+                         pixels(y), pixels(x2), pixels(y2), stroke, width);
     reach(x2, y2);
   }
   void curve(std::string_view d, std::string_view stroke, double width) {
-    body_ += fmt::format("<path d='{}' fill='none' stroke='{}' stroke-width='{:g}' stroke-linecap='round'/>\n", d, stroke, width);
+    body_ += fmt::format("<path d='{}' fill='none' stroke='{}' stroke-width='{:g}' stroke-linecap='round'/>\n", d,
+                         stroke, width);
   }
   void circle(double x, double y, double r, std::string_view fill, std::string_view stroke) {
-    body_ += fmt::format("<circle cx='{}' cy='{}' r='{:g}' fill='{}' stroke='{}' stroke-width='2'/>\n", pixels(x), pixels(y), r, fill, stroke);
+    body_ += fmt::format("<circle cx='{}' cy='{}' r='{:g}' fill='{}' stroke='{}' stroke-width='2'/>\n", pixels(x),
+                         pixels(y), r, fill, stroke);
     reach(x + r, y + r);
   }
   void path(std::string_view d, std::string_view fill) { body_ += fmt::format("<path d='{}' fill='{}'/>\n", d, fill); }
@@ -92,9 +97,9 @@ class drawing {
   /// anchor: start, middle or end; y is the line that letters stand on.
   void text(double x, double y, std::string_view what, double size = 12, std::string_view colour = ink,
             std::string_view anchor = "start", bool bold = false) {
-    body_ += fmt::format("<text x='{}' y='{}' font-size='{:g}' fill='{}'{}{}>{}</text>\n", pixels(x), pixels(y), size, colour,
-                         anchor == "start" ? "" : fmt::format(" text-anchor='{}'", anchor), bold ? " font-weight='600'" : "",
-                         xml_text(what));
+    body_ += fmt::format("<text x='{}' y='{}' font-size='{:g}' fill='{}'{}{}>{}</text>\n", pixels(x), pixels(y), size,
+                         colour, anchor == "start" ? "" : fmt::format(" text-anchor='{}'", anchor),
+                         bold ? " font-weight='600'" : "", xml_text(what));
     const double w = width_of(what, size);
     reach(anchor == "start" ? x + w : anchor == "middle" ? x + w / 2 : x, y + 4);
   }
@@ -107,7 +112,8 @@ class drawing {
     text(x, y + 4, fmt::format("{}", rank), 11, "#ffffff", "middle", true);
   }
   /// Several of them in a row around (x, y), with signs between: as many as `room` pixels take, then how many more.
-  void chips(double x, double y, const std::vector<int>& ranks, const palette& colours, double room, std::string_view sign = "") {
+  void chips(double x, double y, const std::vector<int>& ranks, const palette& colours, double room,
+             std::string_view sign = "") {
     const double gap = sign.empty() ? 3 : 11;
     std::size_t shown = 0;
     double w = 0;
@@ -135,7 +141,8 @@ class drawing {
     if (fresh)
       definitions_ += fmt::format(
           "<pattern id='{0}' width='6' height='6' patternUnits='userSpaceOnUse' patternTransform='rotate({1})'>"
-          "<rect width='6' height='6' fill='{2}' fill-opacity='0.12'/><rect width='1.8' height='6' fill='{2}'/></pattern>\n",
+          "<rect width='6' height='6' fill='{2}' fill-opacity='0.12'/><rect width='1.8' height='6' "
+          "fill='{2}'/></pattern>\n",
           entry->second, hatches_.size() % 2 == 0 ? 45 : -45, colour);
     return fmt::format("url(#{})", entry->second);
   }
@@ -153,7 +160,8 @@ class drawing {
     const double w = std::ceil(width_ + margin), h = std::ceil(height_ + margin);
     return fmt::format(
         "<svg xmlns='http://www.w3.org/2000/svg' width='{0}' height='{1}' viewBox='0 0 {0} {1}' "
-        "font-family='Helvetica, Arial, DejaVu Sans, sans-serif'>\n{2}<rect width='{0}' height='{1}' fill='#ffffff'/>\n{3}</svg>\n",
+        "font-family='Helvetica, Arial, DejaVu Sans, sans-serif'>\n{2}<rect width='{0}' height='{1}' "
+        "fill='#ffffff'/>\n{3}</svg>\n",
         pixels(w), pixels(h), definitions_.empty() ? "" : "<defs>\n" + definitions_ + "</defs>\n", body_);
   }
 

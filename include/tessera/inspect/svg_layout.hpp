@@ -6,7 +6,8 @@ namespace tessera {
 
 namespace detail {
 
-// A layout at (x0, y0), with the names of its parts and notes on `given`, which it was made drawable from: where it ends.
+// A layout at (x0, y0), with the names of its parts and notes on `given`, which it was made drawable from: where it
+// ends.
 inline area draw_layout(const sheet& s, const layout& x, const layout& given, double x0, double y0) {
   const holders held = holders_of(s.v, x);
   const bool lanes = s.v.flat() && overlaps_drawn(s.v, x);
@@ -22,7 +23,8 @@ inline area draw_layout(const sheet& s, const layout& x, const layout& given, do
     draw_tiles(s, x, held, left, top);
   }
   draw_edges(s, without_windows(x), left, top);
-  const area notes = draw_notes(s.to, notes_of(s.v, given, held), left, top + height + 20, std::max(360.0, s.v.columns.size));
+  const area notes =
+      draw_notes(s.to, notes_of(s.v, given, held), left, top + height + 20, std::max(360.0, s.v.columns.size));
   return {left, top, std::max(s.v.columns.size, notes.w), height + 20 + notes.h};
 }
 
@@ -30,7 +32,8 @@ inline area draw_layout(const sheet& s, const layout& x, const layout& given, do
 
 /// Who holds what of a tensor, as SVG: at most two dimensions are drawn, the others named.
 ///
-/// Tiles carry the numbers of all workers that hold them; a window's halo is hatched in its reader's colour over the owner's tile.
+/// Tiles carry the numbers of all workers that hold them; a window's halo is hatched in its reader's colour over the
+/// owner's tile.
 inline std::string svg_of(const layout& given) {
   const layout x = drawable(given);
   const view v = choose_view({&given}, detail::windowed(x), 360, 280, 10);

@@ -11,7 +11,8 @@ namespace detail {
 template <class Network>
 class network_drawing {
  public:
-  explicit network_drawing(const network_rows<Network>& all) : all_(all), lanes_(all.drawn()), colours_(ranks_of_all(all)) {
+  explicit network_drawing(const network_rows<Network>& all)
+      : all_(all), lanes_(all.drawn()), colours_(ranks_of_all(all)) {
     double y = 52;
     for (const network_row& r : all.rows) {
       top_.push_back(y);
@@ -22,7 +23,9 @@ class network_drawing {
     double widest = 60;
     for (const network_row& r : all.rows) {
       widest = std::max({widest, drawing::width_of(r.name, 14), drawing::width_of(r.path, 11)});
-      for (const layout& x : r.lies) widest_lies_ = std::max({widest_lies_, drawing::width_of(covers_text(x), 11), drawing::width_of(shape_text(x), 12)});
+      for (const layout& x : r.lies)
+        widest_lies_ =
+            std::max({widest_lies_, drawing::width_of(covers_text(x), 11), drawing::width_of(shape_text(x), 12)});
       most_moved_ = std::max({most_moved_, r.traffic.forward.bytes, r.traffic.backward.bytes});
       most_lives_ = std::max({most_lives_, r.lives.forward, r.lives.backward});
     }
@@ -70,7 +73,8 @@ class network_drawing {
         const double inset = 4 + 5.0 * depth;
         const double y = top_[r] - 8 + 3.0 * depth;
         const double height = top_[end] + row_height - 14 - 3.0 * depth - y;
-        to_.rect(inset, y, lies_ - 12 - inset - 5.0 * depth, height, "#e8eef5", 0.55, "rx='8' stroke='#c9d5e3' stroke-width='1'");
+        to_.rect(inset, y, lies_ - 12 - inset - 5.0 * depth, height, "#e8eef5", 0.55,
+                 "rx='8' stroke='#c9d5e3' stroke-width='1'");
       }
     }
   }
@@ -107,7 +111,8 @@ class network_drawing {
     std::string d = fmt::format("M{} {}", pixels(x0), pixels(y0));
     const auto curve = [&](double xa, double ya, double xb, double yb) {
       d += xa == xb ? fmt::format("V{}", pixels(yb))
-                    : fmt::format("C{} {} {} {} {} {}", pixels(xa), pixels((ya + yb) / 2), pixels(xb), pixels((ya + yb) / 2), pixels(xb), pixels(yb));
+                    : fmt::format("C{} {} {} {} {} {}", pixels(xa), pixels((ya + yb) / 2), pixels(xb),
+                                  pixels((ya + yb) / 2), pixels(xb), pixels(yb));
     };
     curve(x0, y0, x1, y0 + bend);
     if (y2 - bend > y0 + bend) d += fmt::format("V{}", pixels(y2 - bend));
@@ -129,8 +134,11 @@ class network_drawing {
     if (!now.path.empty()) to_.text(names_, y + 20, now.path, 11, drawing::faint);
     std::string parameters;
     for (int i = 0; i < now.plan.parameters(); ++i)
-      parameters += fmt::format("{}{} {}", i == 0 ? "" : ", ", now.plan.parameter(i).name, shape_text(now.plan.stored(i)));
-    to_.text(lies_, y + 1, shape_text(now.lies[0]) + (now.lies.size() > 1 ? fmt::format(" and {} more", now.lies.size() - 1) : ""), 12);
+      parameters +=
+          fmt::format("{}{} {}", i == 0 ? "" : ", ", now.plan.parameter(i).name, shape_text(now.plan.stored(i)));
+    to_.text(lies_, y + 1,
+             shape_text(now.lies[0]) + (now.lies.size() > 1 ? fmt::format(" and {} more", now.lies.size() - 1) : ""),
+             12);
     to_.text(lies_, y + 16, covers_text(now.lies[0]), 11, drawing::faint);
     if (!parameters.empty()) to_.text(lies_, y + 31, parameters, 11, drawing::faint);
     const layout shown = drawable(now.lies[0]);
@@ -147,20 +155,22 @@ class network_drawing {
   void bar(double x, double y, index_t bytes, index_t most, const char* fill) {
     const double w = bar_room * static_cast<double>(bytes) / static_cast<double>(most);
     if (bytes > 0) to_.rect(x, y, std::max(w, 1.5), 12, fill, bytes == most ? 1 : 0.7, "rx='2'");
-    to_.text(x + w + (bytes > 0 ? 6 : 0), y + 10, bytes == 0 ? "nothing" : grouped(bytes), 11, bytes == most ? drawing::ink : drawing::faint);
+    to_.text(x + w + (bytes > 0 ? 6 : 0), y + 10, bytes == 0 ? "nothing" : grouped(bytes), 11,
+             bytes == most ? drawing::ink : drawing::faint);
   }
 
   void sums() {
     const traffic_value& t = all_.traffic;
     const double y = bottom_ + 16;
     to_.text(16, y,
-             fmt::format("forward {} bytes, at least {}; backward {}, at least {}; busiest worker {} and {}", grouped(t.forward.bytes),
-                         grouped(t.forward.lower_bound_bytes), grouped(t.backward.bytes), grouped(t.backward.lower_bound_bytes),
-                         grouped(t.forward.busiest_worker_bytes), grouped(t.backward.busiest_worker_bytes)),
+             fmt::format("forward {} bytes, at least {}; backward {}, at least {}; busiest worker {} and {}",
+                         grouped(t.forward.bytes), grouped(t.forward.lower_bound_bytes), grouped(t.backward.bytes),
+                         grouped(t.backward.lower_bound_bytes), grouped(t.forward.busiest_worker_bytes),
+                         grouped(t.backward.busiest_worker_bytes)),
              11);
     to_.text(16, y + 16,
-             fmt::format("a worker's memory: forward alone {} bytes, with backward {}, parameters {}", grouped(all_.memory.forward),
-                         grouped(all_.memory.training), grouped(all_.memory.parameters)),
+             fmt::format("a worker's memory: forward alone {} bytes, with backward {}, parameters {}",
+                         grouped(all_.memory.forward), grouped(all_.memory.training), grouped(all_.memory.parameters)),
              11);
   }
 
@@ -178,8 +188,8 @@ class network_drawing {
 
 }  // namespace detail
 
-/// A network as SVG, from its type alone: what reads what, skips and branches as lines, scopes as boxes, how each result lies, the bytes
-/// that a node moves and those that live on a worker while it computes, forward and backward.
+/// A network as SVG, from its type alone: what reads what, skips and branches as lines, scopes as boxes, how each
+/// result lies, the bytes that a node moves and those that live on a worker while it computes, forward and backward.
 ///
 /// `bindings` give dynamic extents their values; traffic needs all of them.
 template <class Network, class... Bindings>

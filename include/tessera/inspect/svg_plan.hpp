@@ -18,7 +18,8 @@ inline double draw_messages(drawing& to, const transfer& plan, const palette& co
   }
   double step = 0;
   for (const message& m : all) step = std::max(step, 74 + drawing::width_of(text_of(m.where), 11));
-  const std::size_t across = std::max<std::size_t>(1, static_cast<std::size_t>((std::max(to.width(), 560.0) - x0) / (step + 24)));
+  const std::size_t across =
+      std::max<std::size_t>(1, static_cast<std::size_t>((std::max(to.width(), 560.0) - x0) / (step + 24)));
   const std::size_t rows = (all.size() + across - 1) / across;
   for (std::size_t i = 0; i < all.size(); ++i) {
     const double x = x0 + (step + 24) * static_cast<double>(i / rows), y = y0 + 12 + 20 * static_cast<double>(i % rows);
@@ -42,8 +43,8 @@ inline double draw_transfer(drawing& to, const transfer& plan, double y0) {
   const sheet s{to, v, colours};
   const cost c = cost_of(plan);
 
-  to.text(16, y0 + 16, fmt::format("{}: {}", move ? "Move" : "Fold", name_of(collective_of(plan))), 15, drawing::ink, "start",
-          true);
+  to.text(16, y0 + 16, fmt::format("{}: {}", move ? "Move" : "Fold", name_of(collective_of(plan))), 15, drawing::ink,
+          "start", true);
   to.text(16, y0 + 34,
           fmt::format("{} elements in {} {}, the busiest worker receives {}, lower bound {}", c.total, c.messages,
                       c.messages == 1 ? "message" : "messages", c.busiest, c.lower_bound),
@@ -81,15 +82,16 @@ inline double draw_transfer(drawing& to, const transfer& plan, double y0) {
     x += 48 + drawing::width_of(says, 11);
   };
   if (c.total > 0)
-    key(1, "0", move ? "arrives: colour and number of the sender" : "is sent and added: colour and number of the receiver");
+    key(1, "0",
+        move ? "arrives: colour and number of the sender" : "is sent and added: colour and number of the receiver");
   key(0.3, "", move ? "held already" : "kept");
   return draw_messages(to, plan, colours, 16, bottom + 30);
 }
 
 }  // namespace detail
 
-/// What a plan moves, as SVG: source and target side by side, boxes in the colour of the worker at the other end, and the
-/// messages below where they are few.
+/// What a plan moves, as SVG: source and target side by side, boxes in the colour of the worker at the other end, and
+/// the messages below where they are few.
 inline std::string svg_of(const transfer& plan, std::string_view title = {}) {
   drawing to;
   if (!title.empty()) to.text(16, 24, title, 12, drawing::faint);

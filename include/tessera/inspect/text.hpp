@@ -28,12 +28,16 @@ inline std::string text_of(const box& b) {
 inline std::string text_of(const mesh_value& m, bool names = true) {
   std::string s;
   for (int a = 0; a < m.axes.count; ++a)
-    s += (a == 0 ? "" : names ? " x " : "x") +
-         (names ? fmt::format("{} {}", view_of(m.axes[a].name), m.axes[a].extent) : fmt::format("{}", m.axes[a].extent));
+    s +=
+        (a == 0  ? ""
+         : names ? " x "
+                 : "x") +
+        (names ? fmt::format("{} {}", view_of(m.axes[a].name), m.axes[a].extent) : fmt::format("{}", m.axes[a].extent));
   return m.axes.empty() ? "1 worker" : s;
 }
 
-/// Where a mesh sits in the world, if not row-major from 0: "from worker 2", "from worker 4 by 1, 2", "on workers 3, 1".
+/// Where a mesh sits in the world, if not row-major from 0: "from worker 2", "from worker 4 by 1, 2", "on workers 3,
+/// 1".
 inline std::string placement_text(const mesh_value& m, int most = 8) {
   const auto list = [&](int n, const auto& item) {
     std::string s;
@@ -89,7 +93,8 @@ inline const char* combine_sign(combine c) {
   return signs[static_cast<int>(c)];
 }
 
-/// What stands behind an axis in its role: the coordinate that holds the tensor, or how terms combine unless they are added.
+/// What stands behind an axis in its role: the coordinate that holds the tensor, or how terms combine unless they are
+/// added.
 inline std::string role_detail(const axis_role& r) {
   if (r.kind == role::on) return fmt::format(" = {}", r.coordinate);
   return r.kind == role::partial && r.with != combine::sum ? fmt::format(" {}", combine_text(r.with)) : "";
@@ -124,7 +129,8 @@ inline std::string text_of(const layout& x) {
   std::string s = fmt::format("{} over {}{}{} =", shape_text(x), text_of(x.mesh), where.empty() ? "" : " ", where);
   for (int d = 0; d < x.dims.count; ++d) {
     s += d == 0 ? " " : ", ";
-    const bool shown = (x.levels(d) > 0 || x.dims[d].kind != cover::tiled) && x.dims[d].extent != dynamic && x.dims[d].bounds != learned;
+    const bool shown = (x.levels(d) > 0 || x.dims[d].kind != cover::tiled) && x.dims[d].extent != dynamic &&
+                       x.dims[d].bounds != learned;
     s += shown ? fmt::format("{} {}", cover_text(x, d), parts_text(x, d)) : cover_text(x, d);
   }
   if (x.dims.empty()) s += " a number";
@@ -159,19 +165,24 @@ inline std::string messages_text(const transfer& plan, int most = 64) {
 inline std::string transfer_text(const transfer& plan, int most = 64) {
   const cost c = cost_of(plan);
   return fmt::format("{} ({}): {} elements in {} messages, busiest worker {}, lower bound {}\n",
-                     plan.what() == map::move ? "move" : "fold", name_of(collective_of(plan)), c.total, c.messages, c.busiest,
-                     c.lower_bound) +
+                     plan.what() == map::move ? "move" : "fold", name_of(collective_of(plan)), c.total, c.messages,
+                     c.busiest, c.lower_bound) +
          messages_text(plan, most);
 }
 
-/// A plan: its verb, its transfers with what they are and cost in elements, and their messages; what two of them cost that go in one phase.
+/// A plan: its verb, its transfers with what they are and cost in elements, and their messages; what two of them cost
+/// that go in one phase.
 inline std::string plan_text(const layout& from, const layout& to) {
-  std::string s = fmt::format("{}\n  from {}\n  to   {}\n", name_of(verb_between(from, to)), text_of(from), text_of(to));
+  std::string s =
+      fmt::format("{}\n  from {}\n  to   {}\n", name_of(verb_between(from, to)), text_of(from), text_of(to));
   const change c = change_between(from, to);
   for (const step& st : c.steps) s += transfer_text(st.plan());
   if (phases_of(c).count == c.steps.count) return s;
   const cost both = cost_of(c);
-  return s + fmt::format("both in one phase, each worker adds up what it will have: {} elements in {} messages, busiest worker {}\n", both.total, both.messages, both.busiest);
+  return s + fmt::format(
+                 "both in one phase, each worker adds up what it will have: {} elements in {} messages, busiest worker "
+                 "{}\n",
+                 both.total, both.messages, both.busiest);
 }
 
 }  // namespace tessera

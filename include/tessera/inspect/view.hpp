@@ -41,7 +41,8 @@ struct view {
   }
 };
 
-/// Gives a dynamic extent that nothing bound a grain for each part, and lengths that are not known balanced ones: to be drawn.
+/// Gives a dynamic extent that nothing bound a grain for each part, and lengths that are not known balanced ones: to be
+/// drawn.
 inline layout drawable(layout x) {
   for (int d = 0; d < x.dims.count; ++d) {
     dimension& dim = x.dims[d];
@@ -72,7 +73,8 @@ inline bool overlaps_drawn(const view& v, const layout& x) {
   return false;
 }
 
-// The elements of a dimension, or those of the first parts of the finest cut where there are too many parts to tell apart.
+// The elements of a dimension, or those of the first parts of the finest cut where there are too many parts to tell
+// apart.
 inline edge_view edge_of(const std::vector<const layout*>& all, int d, int most) {
   edge_view e;
   e.dim = d;
@@ -93,9 +95,11 @@ inline edge_view edge_of(const std::vector<const layout*>& all, int d, int most)
 
 }  // namespace detail
 
-/// Chooses what to draw of layouts of one tensor: the dimensions that are cut, those with more parts first; then the largest.
+/// Chooses what to draw of layouts of one tensor: the dimensions that are cut, those with more parts first; then the
+/// largest.
 ///
-/// `narrow` draws one dimension where only one is cut. Of a dimension with more than 2·`most` parts the first `most` are drawn.
+/// `narrow` draws one dimension where only one is cut. Of a dimension with more than 2·`most` parts the first `most`
+/// are drawn.
 inline view choose_view(const std::vector<const layout*>& all, bool narrow, double widest = 360, double highest = 250,
                         int most = 12) {
   const layout& first = *all[0];
@@ -105,14 +109,16 @@ inline view choose_view(const std::vector<const layout*>& all, bool narrow, doub
   for (int d = 0; d < first.dims.count; ++d) {
     index_t w = 0;
     for (const layout* x : all)
-      if (detail::is_cut(*x, d) || x->dims[d].kind != cover::tiled) w = detail::larger(w, (index_t{1} << 40) + x->part_count(d));
+      if (detail::is_cut(*x, d) || x->dims[d].kind != cover::tiled)
+        w = detail::larger(w, (index_t{1} << 40) + x->part_count(d));
     cut += w > 0;
     for (const layout* x : all) w = w > 0 ? w : x->dims[d].extent;
     weight.push_back(w);
     order.push_back(d);
   }
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int a, int b) { return weight[static_cast<std::size_t>(a)] > weight[static_cast<std::size_t>(b)]; });
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+    return weight[static_cast<std::size_t>(a)] > weight[static_cast<std::size_t>(b)];
+  });
   std::size_t drawn = std::min<std::size_t>(2, order.size());
   if (narrow && cut == 1) drawn = 1;
   while (drawn > 1 && weight[static_cast<std::size_t>(order[drawn - 1])] == 1) --drawn;
@@ -122,7 +128,8 @@ inline view choose_view(const std::vector<const layout*>& all, bool narrow, doub
   std::sort(order.begin(), order.begin() + static_cast<long>(drawn));
   if (drawn > 0) v.columns = detail::edge_of(all, order[drawn - 1], most);
   if (drawn > 1) v.rows = detail::edge_of(all, order[0], most);
-  const double cell = std::min({26.0, widest / static_cast<double>(v.columns.hi), highest / static_cast<double>(v.rows.hi)});
+  const double cell =
+      std::min({26.0, widest / static_cast<double>(v.columns.hi), highest / static_cast<double>(v.rows.hi)});
   v.columns.size = std::clamp(static_cast<double>(v.columns.hi) * cell, std::min(120.0, widest), widest);
   v.rows.size = v.flat() ? 34 : std::clamp(static_cast<double>(v.rows.hi) * cell, std::min(90.0, highest), highest);
   if (v.flat()) v.columns.size = std::clamp(static_cast<double>(v.columns.hi) * 26, 200.0, 1.4 * widest);

@@ -19,10 +19,10 @@ struct tensor_value;
 /// The last ones are never wanted: they say what was given.
 enum class kind : signed char {
   axis,
-  group,           ///< along<…>, except<…>
+  group,  ///< along<…>, except<…>
   mesh,
-  cover,           ///< one that is a tiling
-  halo,            ///< a cover of copies or terms: haloed<…>, pending<…>
+  cover,  ///< one that is a tiling
+  halo,   ///< a cover of copies or terms: haloed<…>, pending<…>
   meaning,
   combine,
   partition,
@@ -36,19 +36,19 @@ enum class kind : signed char {
   binding,
   primitive,
   verb,
-  function,        ///< of tensors, as a value: functions::relu
+  function,  ///< of tensors, as a value: functions::relu
   operation,
   option,
   layer,
-  module,          ///< a function of flows
+  module,  ///< a function of flows
   network,
   team,
   seed,
-  libtorch_tensor, ///< a LibTorch tensor: one worker's part, or what everybody has
-  call,            ///< a function: its place 0 is the type that it is told, bind<…>, take<…>, and its arguments follow
+  libtorch_tensor,  ///< a LibTorch tensor: one worker's part, or what everybody has
+  call,             ///< a function: its place 0 is the type that it is told, bind<…>, take<…>, and its arguments follow
   nothing,
   incomplete_class,
-  private_axis,    ///< derives from an axis or an extent, but not publicly
+  private_axis,  ///< derives from an axis or an extent, but not publicly
   private_extent,
   something_else
 };
@@ -71,9 +71,28 @@ constexpr kind kind_by_members() {
   else if constexpr (derives<T, kind::function>) return kind::function;
   else if constexpr (std::is_base_of_v<is_a<kind::axis>, T>) return kind::private_axis;
   else if constexpr (std::is_base_of_v<is_a<kind::extent>, T>) return kind::private_extent;
-  else if constexpr (requires { typename T::domain; typename T::codomain; typename T::adjoint; }) return kind::primitive;
-  else if constexpr (requires { typename T::input; typename T::output; T::program; }) return kind::network;
-  else if constexpr (requires { T::name; &T::plan; } || requires(const tensor_value& x) { T::plan(x); T::name; }) return kind::layer;
+  else if constexpr (requires {
+                       typename T::domain;
+                       typename T::codomain;
+                       typename T::adjoint;
+                     })
+    return kind::primitive;
+  else if constexpr (requires {
+                       typename T::input;
+                       typename T::output;
+                       T::program;
+                     })
+    return kind::network;
+  else if constexpr (
+      requires {
+        T::name;
+        &T::plan;
+      } ||
+      requires(const tensor_value& x) {
+        T::plan(x);
+        T::name;
+      })
+    return kind::layer;
   else return kind::something_else;
 }
 
@@ -85,8 +104,8 @@ inline constexpr kind kind_of = detail::kind_by_members<T>();
 template <>
 inline constexpr kind kind_of<at::Tensor> = kind::libtorch_tensor;
 
-/// The verdict on an argument of another kind than its place takes: of what it is an argument, at which place (from 0), the kind
-/// that is wanted there and the one that is given.
+/// The verdict on an argument of another kind than its place takes: of what it is an argument, at which place (from 0),
+/// the kind that is wanted there and the one that is given.
 template <kind Of, int Place, kind Wanted, kind Given>
 struct wrong_argument : wrong_kind<> {
   static constexpr bool ok = false;
@@ -97,8 +116,8 @@ namespace detail {
 template <>
 struct verdict_for<&code::wrong_kind> {
   template <class Why>
-  using type = wrong_argument<static_cast<kind>(Why::number(0)), static_cast<int>(Why::number(1)), static_cast<kind>(Why::number(2)),
-                              static_cast<kind>(Why::number(3))>;
+  using type = wrong_argument<static_cast<kind>(Why::number(0)), static_cast<int>(Why::number(1)),
+                              static_cast<kind>(Why::number(2)), static_cast<kind>(Why::number(3))>;
 };
 
 template <kind Of, kind Wanted>
@@ -108,7 +127,8 @@ constexpr refusal refused_kind(int place, kind given) {
 
 /// The verdict on one argument.
 template <kind Of, int Place, kind Wanted, class Given>
-using argument_verdict = std::conditional_t<kind_of<Given> == Wanted, fits, wrong_argument<Of, Place, Wanted, kind_of<Given>>>;
+using argument_verdict =
+    std::conditional_t<kind_of<Given> == Wanted, fits, wrong_argument<Of, Place, Wanted, kind_of<Given>>>;
 
 /// Refuses the first of these arguments of an `Of` that is not of the wanted kind; they stand at `place` and behind it.
 template <kind Of, kind Wanted, class... Given>

@@ -7,11 +7,12 @@
 
 namespace tessera {
 
-/// Why something is refused: a code to search for, the names of what is told with it, and a sentence: what is wrong; what to do.
+/// Why something is refused: a code to search for, the names of what is told with it, and a sentence: what is wrong;
+/// what to do.
 ///
 /// There is one constant for each, in namespace `code`: `FLOOR/refusals.hpp` lists those that a floor makes, and
-/// scripts/make_verdicts writes their verdict types into `FLOOR/verdicts.hpp`. What is called "axis" is one's name, all else are
-/// numbers: what ends in "element" or "verb" numbers one, and what ends in "or none" may be -1.
+/// scripts/make_verdicts writes their verdict types into `FLOOR/verdicts.hpp`. What is called "axis" is one's name, all
+/// else are numbers: what ends in "element" or "verb" numbers one, and what ends in "or none" may be -1.
 struct reason {
   const char* code;
   const char* names;
@@ -25,10 +26,11 @@ inline constexpr reason refused_before{"", "", ""};
 
 }  // namespace code
 
-/// A verdict as a value: the reason, none of which means that it is accepted, and the axis and the numbers that do not fit.
+/// A verdict as a value: the reason, none of which means that it is accepted, and the axis and the numbers that do not
+/// fit.
 ///
-/// The same predicate serves the compiler, which turns the value into a verdict type (`verdict_of`), and run time, which
-/// throws it as an `error`.
+/// The same predicate serves the compiler, which turns the value into a verdict type (`verdict_of`), and run time,
+/// which throws it as an `error`.
 struct refusal {
   const reason* because = nullptr;
   text axis;

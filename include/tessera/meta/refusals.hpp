@@ -5,9 +5,9 @@
 /// What this floor refuses: the code, what is wrong and what to do, and what is told with it.
 namespace tessera::code {
 
-inline constexpr reason wrong_kind{
-    "tessera.argument.kind", "of, place, wanted, given",
-    "a template takes another kind of type here; give it the one that the verdict wants, in place of the one it was given"};
+inline constexpr reason wrong_kind{"tessera.argument.kind", "of, place, wanted, given",
+                                   "a template takes another kind of type here; give it the one that the verdict "
+                                   "wants, in place of the one it was given"};
 inline constexpr reason list_full{
     "tessera.list.full", "most",
     "a list of fixed length is full (axes, dimensions, operands, parameters, windows); name fewer"};

@@ -6,8 +6,8 @@ namespace tessera {
 
 /// The verdict of everything that fits.
 ///
-/// A verdict type says by `ok` whether the thing it names is accepted. In `refuse` the compiler stops where it is not: it prints the
-/// sentence, and `Where`, which is the verdict with what it tells and the place it was found at.
+/// A verdict type says by `ok` whether the thing it names is accepted. In `refuse` the compiler stops where it is not:
+/// it prints the sentence, and `Where`, which is the verdict with what it tells and the place it was found at.
 struct fits {
   static constexpr bool ok = true;
   template <class>
@@ -67,6 +67,7 @@ struct verdict_for<&code::refused_before> {
 
 /// The verdict type of a constant refusal `Source::value`; its axis is one that `Source` or the other types name.
 template <class Source, class... Named>
-using verdict_of = typename detail::verdict_for<Source::value.because>::template type<detail::constant_refusal<Source, Named...>>;
+using verdict_of =
+    typename detail::verdict_for<Source::value.because>::template type<detail::constant_refusal<Source, Named...>>;
 
 }  // namespace tessera

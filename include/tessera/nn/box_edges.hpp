@@ -10,8 +10,9 @@
 
 namespace tessera::detail {
 
-/// A worker's part of a box, which an operation takes where it lies while the halo is on its way, and edges of what is held then, each taken by
-/// itself: what they give takes the place of what the part gave there, or is added to it. Nothing else of the part is copied, forward or backward.
+/// A worker's part of a box, which an operation takes where it lies while the halo is on its way, and edges of what is
+/// held then, each taken by itself: what they give takes the place of what the part gave there, or is added to it.
+/// Nothing else of the part is copied, forward or backward.
 struct box_edges {
   /// What lies at one end of a dimension, in the frame, and the outputs that it gives.
   struct edge {
@@ -64,14 +65,17 @@ struct box_edges {
 
 /// A gradient to write into: itself where nobody else has it, else a copy.
 inline at::Tensor writable(at::Tensor g) {
-  const bool ours = g.use_count() == 1 && g.storage().use_count() == 1 && g.is_non_overlapping_and_dense() && !g.is_conj() && !g.is_neg();
+  const bool ours = g.use_count() == 1 && g.storage().use_count() == 1 && g.is_non_overlapping_and_dense() &&
+                    !g.is_conj() && !g.is_neg();
   return ours ? g : g.clone(at::MemoryFormat::Contiguous);
 }
 
-/// The gradient of a part and of what its edges read: that of the part, to which this worker and others add at the edges.
+/// The gradient of a part and of what its edges read: that of the part, to which this worker and others add at the
+/// edges.
 class edges_backward final : public torch::autograd::Node {
  public:
-  edges_backward(change_call forward, std::shared_ptr<const box_edges> edges) : forward_(std::move(forward)), edges_(std::move(edges)) {}
+  edges_backward(change_call forward, std::shared_ptr<const box_edges> edges)
+      : forward_(std::move(forward)), edges_(std::move(edges)) {}
 
   torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {
     const during here(*forward_.team, forward_.backward());
@@ -113,7 +117,8 @@ class edges_backward final : public torch::autograd::Node {
   std::shared_ptr<const box_edges> edges_;
 };
 
-/// The gradients of outputs whose edges were put in their place: what was there before has none, unless they were added to it.
+/// The gradients of outputs whose edges were put in their place: what was there before has none, unless they were added
+/// to it.
 class placed_backward final : public torch::autograd::Node {
  public:
   explicit placed_backward(std::shared_ptr<const box_edges> edges) : edges_(std::move(edges)) {}
@@ -150,7 +155,8 @@ class box_by_edges {
       : edges_(std::move(edges)),
         input_(input),
         frame_(edges_->room(input.options())),
-        call_(team, bound_change_of(*team, x.from, x.to, element_of_scalar(input.scalar_type()), team->doing()), input, {}),
+        call_(team, bound_change_of(*team, x.from, x.to, element_of_scalar(input.scalar_type()), team->doing()), input,
+              {}),
         halo_(*call_.change, edges_->around.inside(frame_), input.detach(), call_.what) {
     if (!call_.tracked) return;
     node_ = make_node<edges_backward>(call_, edges_);

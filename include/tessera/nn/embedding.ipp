@@ -13,10 +13,11 @@ inline at::Tensor times_looked_up(const nn::call& c, const lookup& what, const a
   return c.exchanged(mine.narrow(0, 0, c.layer.exchanges[0].from->extents()[0]), 0);
 }
 
-/// Makes rows that are longer than they may be as long as that, as LibTorch does, in what is stored and in what the layer took of it.
+/// Makes rows that are longer than they may be as long as that, as LibTorch does, in what is stored and in what the
+/// layer took of it.
 ///
-/// A worker that has some columns of a row has a term of its norm. Autograd is told of what it sees changed behind the look-up, which
-/// keeps no weight: before, it would take what was gathered for stale.
+/// A worker that has some columns of a row has a term of its norm. Autograd is told of what it sees changed behind the
+/// look-up, which keeps no weight: before, it would take what was gathered for stale.
 inline void renormalise(const nn::call& c, const lookup& what, const at::Tensor& taken, const at::Tensor& times) {
   const nn::parameter& weight = c.state.parameters[0];
   const int rank = c.layer.team->rank();
@@ -40,7 +41,8 @@ inline void renormalise(const nn::call& c, const lookup& what, const at::Tensor&
     const double norm = largest ? sum[r] : std::pow(sum[r], 1 / what.norm_type);
     if (!(norm > what.max_norm.as())) continue;
     const double factor = what.max_norm.as() / (norm + 1e-7);
-    if (const index_t global = rows.lo + r; kept.lo <= global && global < kept.hi) stored[global - kept.lo].mul_(factor);
+    if (const index_t global = rows.lo + r; kept.lo <= global && global < kept.hi)
+      stored[global - kept.lo].mul_(factor);
     if (!w.is_alias_of(stored)) w[r].mul_(factor);
   }
 }
@@ -50,7 +52,8 @@ inline void renormalise(const nn::call& c, const lookup& what, const at::Tensor&
 namespace tessera::nn {
 
 TESSERA_INLINE at::Tensor forward(const call& c, const lookup& what) {
-  tessera::detail::check_indices(c.layer.team, c.layer.workers(), c.operand(), what.rows, code::index_out_of_range, c.compares_indices);
+  tessera::detail::check_indices(c.layer.team, c.layer.workers(), c.operand(), what.rows, code::index_out_of_range,
+                                 c.compares_indices);
   const at::Tensor indices = c.used();
   const at::Tensor w = c.weight(0);
   const at::Tensor times = what.counts() ? tessera::detail::times_looked_up(c, what, indices) : at::Tensor();
@@ -58,7 +61,8 @@ TESSERA_INLINE at::Tensor forward(const call& c, const lookup& what) {
   const at::Tensor y = [&] {
     if (c.layer.is_empty) return tessera::detail::empty_result(c.layer.outputs, {w});
     const interval mine = box_of(c.state.parameters[0].used(), c.layer.team->rank())[0];
-    const index_t padding = mine.lo <= what.padding_row() && what.padding_row() < mine.hi ? what.padding_row() - mine.lo : -1;
+    const index_t padding =
+        mine.lo <= what.padding_row() && what.padding_row() < mine.hi ? what.padding_row() - mine.lo : -1;
     const bool all = mine.size() == what.rows;
     const at::Tensor elsewhere = all ? at::Tensor() : at::logical_or(indices < mine.lo, indices >= mine.hi);
     const at::Tensor place = all ? indices : (indices - mine.lo).masked_fill_(elsewhere, 0);

@@ -25,7 +25,8 @@ namespace tessera::detail {
 class file {
  public:
   /// Opens it to read. Nothing else than a regular file is waited for.
-  explicit file(const std::filesystem::path& path) : file(path, ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
+  explicit file(const std::filesystem::path& path)
+      : file(path, ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
     if (descriptor_ < 0) refuse_file(code::file_missing, path_, errno);
     struct stat is;
     if (::fstat(descriptor_, &is) != 0) refuse_file(code::file_missing, path_, errno);
@@ -66,8 +67,8 @@ class file {
   std::uint64_t size_ = 0;
 };
 
-/// A file that takes another one's place when it is whole: it is written beside that one under a name of its own, so that neither
-/// a reader nor another job sees half of it, and goes where it is not kept.
+/// A file that takes another one's place when it is whole: it is written beside that one under a name of its own, so
+/// that neither a reader nor another job sees half of it, and goes where it is not kept.
 class replacement : file {
  public:
   explicit replacement(const std::filesystem::path& path) : file(target_of(path), -1) {

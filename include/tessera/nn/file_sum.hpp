@@ -28,7 +28,8 @@ class fnv1a64 {
   std::uint64_t value_ = 14695981039346656037u;
 };
 
-/// XXH64 (Collet 2014) of bytes that come in any pieces: four chains of eight bytes side by side, so that a processor multiplies without waiting.
+/// XXH64 (Collet 2014) of bytes that come in any pieces: four chains of eight bytes side by side, so that a processor
+/// multiplies without waiting.
 class xxh64 {
  public:
   static constexpr const char* name = "xxh64";

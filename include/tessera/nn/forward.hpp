@@ -16,9 +16,10 @@
 
 namespace tessera::nn {
 
-/// (raw → output) ∘ (x · w) ∘ (input → used), plus the bias: every linear layer and convolution. Products and bias of half types are
-/// added in a wider type and rounded once; terms that other workers add are rounded before they go.
-at::Tensor forward_contraction(const bound_layer& b, const contraction& what, const at::Tensor& input, const std::vector<parameter>& parameters);
+/// (raw → output) ∘ (x · w) ∘ (input → used), plus the bias: every linear layer and convolution. Products and bias of
+/// half types are added in a wider type and rounded once; terms that other workers add are rounded before they go.
+at::Tensor forward_contraction(const bound_layer& b, const contraction& what, const at::Tensor& input,
+                               const std::vector<parameter>& parameters);
 
 /// Padding and slices ∘ (blocks → what is kept).
 at::Tensor forward_widened(const bound_layer& b, const static_vector<sliding, 8>& widths, const at::Tensor& input);
@@ -45,16 +46,26 @@ at::Tensor forward_rrelu(const call& c, const drawn_slopes& what);
 at::Tensor forward_prelu(const call& c);
 
 // The families of layers, by what their types say that they are.
-inline at::Tensor forward(const call& c, const contraction& what) { return forward_contraction(c.layer, what, c.operand(), c.state.parameters); }
-inline at::Tensor forward(const call& c, const pooling& what) { return forward_pooling(c.layer, what, c.operand()).values; }
-inline at::Tensor forward(const call& c, const adaptive_maximum& what) { return forward_pooling(c.layer, what, c.operand()).values; }
-inline at::Tensor forward(const call& c, const upsampling& what) { return forward_upsampled(c.layer, what, c.operand()); }
+inline at::Tensor forward(const call& c, const contraction& what) {
+  return forward_contraction(c.layer, what, c.operand(), c.state.parameters);
+}
+inline at::Tensor forward(const call& c, const pooling& what) {
+  return forward_pooling(c.layer, what, c.operand()).values;
+}
+inline at::Tensor forward(const call& c, const adaptive_maximum& what) {
+  return forward_pooling(c.layer, what, c.operand()).values;
+}
+inline at::Tensor forward(const call& c, const upsampling& what) {
+  return forward_upsampled(c.layer, what, c.operand());
+}
 inline at::Tensor forward(const call& c, const shuffling& what) { return forward_shuffled(c, what); }
 inline at::Tensor forward(const call& c, const unfolding& what) { return forward_unfolded(c.layer, what, c.operand()); }
 inline at::Tensor forward(const call& c, const folding& what) { return forward_folded(c.layer, what, c.operand()); }
 inline at::Tensor forward(const call& c, const dropping& what) { return forward_dropout(c, what); }
 inline at::Tensor forward(const call& c, const drawn_slopes& what) { return forward_rrelu(c, what); }
-inline at::Tensor forward(const call& c, const widening& what) { return forward_widened(c.layer, what.widths, c.operand()); }
+inline at::Tensor forward(const call& c, const widening& what) {
+  return forward_widened(c.layer, what.widths, c.operand());
+}
 inline at::Tensor forward(const call& c, const slicing& what) {
   return forward_widened(c.layer, what.of(c.layer.inputs[0].from->layout()).widths, c.operand());
 }
@@ -63,7 +74,9 @@ inline at::Tensor forward(const call& c, const flattening&) { return c.operand()
 inline at::Tensor forward(const call& c, const moving&) { return c.layer.leaving(c.used()); }
 inline at::Tensor forward(const call& c, const free_parameter&) { return c.weight(0); }
 inline at::Tensor forward(const call& c, const free_buffer&) { return c.layer.leaving(c.buffer(0).value()); }
-inline at::Tensor forward(const call& c, const casting& what) { return c.operand().to(tessera::detail::scalar_type(what.element)); }
+inline at::Tensor forward(const call& c, const casting& what) {
+  return c.operand().to(tessera::detail::scalar_type(what.element));
+}
 inline at::Tensor forward(const call& c, const learned_slope&) { return forward_prelu(c); }
 inline at::Tensor forward(const call& c, const rectifying&) { return at::relu(c.operand()); }
 
@@ -75,7 +88,8 @@ at::Tensor forward_function(const F& f, const call& c, tessera::detail::indices<
     if constexpr (requires { f.what(c.layer.inputs[Place].to->layout()...); }) {
       const tessera::detail::computing<F> compute{f};
       if (where.result.empty()) return tessera::detail::empty_result(where.result.held, c.operands, c.layer.gives[0]);
-      if constexpr (std::is_invocable_v<decltype(compute), const local_boxes&, decltype(c.operand(Place))...>) return compute(where, c.operand(Place)...);
+      if constexpr (std::is_invocable_v<decltype(compute), const local_boxes&, decltype(c.operand(Place))...>)
+        return compute(where, c.operand(Place)...);
       else return compute(c.operand(Place)...);
     } else {
       return compute(f, bound_exchanges{c.layer.team, where, c.layer.exchanges}, c.operand(Place)...);

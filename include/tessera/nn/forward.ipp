@@ -26,9 +26,11 @@ struct convolving {
   }
 };
 
-/// A convolution of any element: LibTorch's kernels are of real numbers, so one of complex ones is three of these, as its own function for them has it.
-/// Parts are taken of the operands in their order, so that backward has their gradients in the order in which other workers have them.
-inline at::Tensor convolved(const at::Tensor& x, const at::Tensor& w, const std::optional<at::Tensor>& bias, const convolving& how) {
+/// A convolution of any element: LibTorch's kernels are of real numbers, so one of complex ones is three of these, as
+/// its own function for them has it. Parts are taken of the operands in their order, so that backward has their
+/// gradients in the order in which other workers have them.
+inline at::Tensor convolved(const at::Tensor& x, const at::Tensor& w, const std::optional<at::Tensor>& bias,
+                            const convolving& how) {
   if (!x.is_complex()) return how.of(x, w, bias);
   const auto of = [&](const auto& part, bool biased) {
     const at::Tensor of_x = part(x), of_w = part(w);
@@ -44,11 +46,15 @@ inline at::Tensor convolved(const at::Tensor& x, const at::Tensor& w, const std:
 
 namespace tessera::nn {
 
-TESSERA_INLINE at::Tensor forward_contraction(const bound_layer& b, const contraction& what, const at::Tensor& input, const std::vector<parameter>& parameters) {
+TESSERA_INLINE at::Tensor forward_contraction(const bound_layer& b, const contraction& what, const at::Tensor& input,
+                                              const std::vector<parameter>& parameters) {
   const bool slides = !what.kernels.empty();
   const int first = what.feature + 1;  // of what kernels slide over
-  const detail::window_reading* reading = slides && !what.transposed ? &b.reads(first, what.kernels, 0, own_padding::any) : nullptr;
-  auto edges = reading != nullptr ? b.by_edges<detail::window_edges>(input, first, what.kernels, own_padding::any, *reading) : std::nullopt;
+  const detail::window_reading* reading =
+      slides && !what.transposed ? &b.reads(first, what.kernels, 0, own_padding::any) : nullptr;
+  auto edges = reading != nullptr
+                   ? b.by_edges<detail::window_edges>(input, first, what.kernels, own_padding::any, *reading)
+                   : std::nullopt;
   auto added = what.transposed ? b.by_edges<detail::given_edges>(input, first, what.kernels) : std::nullopt;
   const at::Tensor x = edges || added ? input : reading != nullptr ? b.ready(input, *reading) : b.ready(input);
   const at::ScalarType e = x.scalar_type();
@@ -71,7 +77,8 @@ TESSERA_INLINE at::Tensor forward_contraction(const bound_layer& b, const contra
     y = detail::empty_result(b.outputs, {x, w}, sums);
     if (adds_bias) y = y + along(y, operands[2]);
   } else if (what.transposed) {
-    const index_t groups = what.groups == 1 ? 1 : x.size(what.feature) * what.groups / b.boxes().operands[0].extents[what.feature];
+    const index_t groups =
+        what.groups == 1 ? 1 : x.size(what.feature) * what.groups / b.boxes().operands[0].extents[what.feature];
     const auto given = [&](const at::Tensor& read, const detail::window_giving& g, bool biased) {
       const bool inside = biased && g.takes_bias();
       const detail::convolving how{g.lists().step, g.cut(), g.lists().dilation, true, g.further(), groups};
@@ -81,12 +88,16 @@ TESSERA_INLINE at::Tensor forward_contraction(const bound_layer& b, const contra
       if (biased && !g.complete()) all.add_(along(all, *bias));
       return all;
     };
-    const auto of_part = [&](const at::Tensor& read, const detail::window_giving& g) { return given(read, g, adds_bias); };
-    y = added ? added->give(of_part, [&](const at::Tensor& read, const detail::window_giving& g) { return given(read, g, false); })
+    const auto of_part = [&](const at::Tensor& read, const detail::window_giving& g) {
+      return given(read, g, adds_bias);
+    };
+    y = added ? added->give(of_part, [&](const at::Tensor& read,
+                                         const detail::window_giving& g) { return given(read, g, false); })
               : of_part(x, b.gives_by(first, what.kernels));
   } else if (slides) {
     const auto convolved = [&](const at::Tensor& read, const detail::kernel_lists& k) {
-      return detail::convolved(read.to(sums), w, bias, {k.step, k.padding, k.dilation, false, k.zero, x.size(what.feature) / w.size(1)});
+      return detail::convolved(read.to(sums), w, bias,
+                               {k.step, k.padding, k.dilation, false, k.zero, x.size(what.feature) / w.size(1)});
     };
     y = edges ? edges->give(convolved, convolved) : convolved(x, reading->lists());
   } else if (what.by_expert()) {
@@ -98,7 +109,8 @@ TESSERA_INLINE at::Tensor forward_contraction(const bound_layer& b, const contra
   return adds_bias || !what.bias ? y.to(e) : (y.to(sums) + along(y, weight(1))).to(e);
 }
 
-TESSERA_INLINE at::Tensor forward_widened(const bound_layer& b, const static_vector<sliding, 8>& widths, const at::Tensor& input) {
+TESSERA_INLINE at::Tensor forward_widened(const bound_layer& b, const static_vector<sliding, 8>& widths,
+                                          const at::Tensor& input) {
   const at::Tensor x = b.ready(input, b.reads(b.inputs[0].to->layout().dims.count - widths.count, widths, 0));
   if (b.is_empty) return detail::empty_result(b.outputs, {x});
   return x.clone();
@@ -117,7 +129,8 @@ TESSERA_INLINE at::Tensor forward_shuffled(const call& c, const shuffling& what)
   const at::Tensor x = c.used();
   const bool back = what.back;
   const index_t r = what.factor, space = x.dim() - 2;
-  std::vector<index_t> apart{x.size(0), back ? x.size(1) : x.size(1) / what.channels(static_cast<int>(space))}, order{0, 1};
+  std::vector<index_t> apart{x.size(0), back ? x.size(1) : x.size(1) / what.channels(static_cast<int>(space))},
+      order{0, 1};
   if (!back) apart.insert(apart.end(), static_cast<std::size_t>(space), r);
   for (index_t i = 0; i < space; ++i) {
     apart.push_back(back ? x.size(2 + i) / r : x.size(2 + i));
@@ -150,7 +163,8 @@ TESSERA_INLINE at::Tensor forward_folded(const bound_layer& b, const folding& wh
     const std::size_t line = 2 - reach.kernel.size();
     for (std::size_t i = 0; i < reach.kernel.size(); ++i) {
       cut[line + i] = gives.cut()[i];
-      size[line + i] = (read.size(static_cast<index_t>(2 + i)) - 1) * reach.step[i] + reach.kernel[i] - 2 * gives.cut()[i] + gives.further()[i];
+      size[line + i] = (read.size(static_cast<index_t>(2 + i)) - 1) * reach.step[i] + reach.kernel[i] -
+                       2 * gives.cut()[i] + gives.further()[i];
       sizes.push_back(size[line + i]);
     }
     return gives.placed(at::col2im(read.to(sums).flatten(2), size, k.kernel, k.dilation, cut, k.step).view(sizes));
@@ -178,7 +192,8 @@ TESSERA_INLINE at::Tensor forward_dropout(const call& c, const dropping& what) {
   if (!c.training || what.probability == 0) return x;
   const double kept = 1 - what.probability;
   const double least = what.alpha ? -1.7580993408473766 : 0;  // of a selu, −λα
-  const double scale = kept > 0 ? 1 / (what.alpha ? std::sqrt((least * least * what.probability + 1) * kept) : kept) : 0;
+  const double scale =
+      kept > 0 ? 1 / (what.alpha ? std::sqrt((least * least * what.probability + 1) * kept) : kept) : 0;
   const layout over = detail::drawn_over(c.layer.inputs[0].to->layout(), what);
   const at::Tensor dropped = detail::drawn(c).below(over, c.layer.team->rank(), what.probability);
   const at::Tensor y = x.masked_fill(dropped, least).mul_(scale);

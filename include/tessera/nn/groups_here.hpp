@@ -11,7 +11,11 @@ namespace tessera::detail {
 class groups_here {
  public:
   groups_here(const nn::bound_layer& layer, const normalisation& what)
-      : of_(what.groups), sent_(what.sent()), team_(layer.team), exchanges_(layer.exchanges), whole_(layer.inputs[0].to->layout()),
+      : of_(what.groups),
+        sent_(what.sent()),
+        team_(layer.team),
+        exchanges_(layer.exchanges),
+        whole_(layer.inputs[0].to->layout()),
         cut_(is_cut(parts_of_groups(whole_, of_, sent_), sent_)) {
     for (int d = 0; d < whole_.dims.count; ++d)
       if (of_.over(d, whole_.dims.count)) over_.push_back(d);
@@ -30,7 +34,8 @@ class groups_here {
       here_ = elements_at(mine).clamp_min(1);
       if (cut_ && silent_[0].empty()) counts_ = counts(mine, layer.exchanges[0].to->layout().dims[0].extent / sent_);
     }
-    if (const box_vector& box = layer.inputs[0].to->extents(); cut_ || what.averages()) find_lines({box.begin(), box.end()});
+    if (const box_vector& box = layer.inputs[0].to->extents(); cut_ || what.averages())
+      find_lines({box.begin(), box.end()});
     const c10::Device device = device_of(*team_);
     here_ = here_.to(device);
     if (counts_.defined()) counts_ = counts_.to(device);
@@ -49,7 +54,9 @@ class groups_here {
   /// Rows and columns of this worker's box, for loops on the host.
   const line_groups& lines() const { return lines_; }
   /// The extents of a group here, as LibTorch's kernels take them.
-  std::vector<index_t> sizes(const at::Tensor& x) const { return x.sizes().slice(x.sizes().size() - over_.size()).vec(); }
+  std::vector<index_t> sizes(const at::Tensor& x) const {
+    return x.sizes().slice(x.sizes().size() - over_.size()).vec();
+  }
   /// What groups have, for each of their channels.
   at::Tensor spread(const at::Tensor& of_groups) const {
     if (!of_.channels.said()) return of_groups;
@@ -66,10 +73,13 @@ class groups_here {
     return {mean, summed(elements.squares + at::square(elements.mean - spread(mean)))};
   }
   /// What a part of each group sends.
-  at::Tensor sent(const moments& part) const { return sent_ == 2 ? at::stack({part.squares, part.mean}) : part.squares.unsqueeze(0); }
+  at::Tensor sent(const moments& part) const {
+    return sent_ == 2 ? at::stack({part.squares, part.mean}) : part.squares.unsqueeze(0);
+  }
   /// What this worker sent, and what all did.
   at::Tensor exchanged(const at::Tensor& parts, std::size_t i = 0) const {
-    return change_layout(team_, exchanges_[i].from, exchanges_[i].to, silent_[i].empty() ? parts : empty_result(silent_[i], {parts}));
+    return change_layout(team_, exchanges_[i].from, exchanges_[i].to,
+                         silent_[i].empty() ? parts : empty_result(silent_[i], {parts}));
   }
   /// Those of all workers' elements, of what this worker's are and of what all sent.
   moments whole(const moments& part, const at::Tensor& sent_by_all) const {
@@ -83,7 +93,9 @@ class groups_here {
   }
   /// The sums of what all workers have of groups, by the way back of what they sent: to each part all of them.
   at::Tensor all_sums(const at::Tensor& mine, torch::autograd::Node& back) const {
-    if (counts_.defined()) return back({at::stack(std::vector<at::Tensor>(static_cast<std::size_t>(counts_.size(0)), mine)).flatten(0, 1)})[0];
+    if (counts_.defined())
+      return back(
+          {at::stack(std::vector<at::Tensor>(static_cast<std::size_t>(counts_.size(0)), mine)).flatten(0, 1)})[0];
     const box_vector& none = exchanges_[0].to->extents();
     back({at::zeros(at::IntArrayRef(none.begin(), none.end()), mine.options())});
     return mine;
@@ -134,7 +146,10 @@ class groups_here {
     for (const index_t d : over_) lines_.extents[static_cast<std::size_t>(d)] = 1;
     if (of_.channels.said()) lines_.extents[1] = ranges_;
     if (of_.channels.said() || box != lines_.extents) {
-      const at::Tensor group = spread(at::arange(c10::multiply_integers(lines_.extents), options).view(lines_.extents)).expand(box).cpu().contiguous();
+      const at::Tensor group = spread(at::arange(c10::multiply_integers(lines_.extents), options).view(lines_.extents))
+                                   .expand(box)
+                                   .cpu()
+                                   .contiguous();
       lines_.group.assign(group.const_data_ptr<index_t>(), group.const_data_ptr<index_t>() + group.numel());
     }
     const auto counts = [&](const at::Tensor& x) {
@@ -166,7 +181,8 @@ class groups_here {
     if (ranges_whole(whole_, of_)) each.assign(each.size(), n * static_cast<double>(of_.range(whole_)));
     else
       for (const interval& i : cuts.held(1, c))
-        for (index_t channel = i.lo; channel < i.hi; ++channel) each[static_cast<std::size_t>(channel / of_.range(whole_))] += n;
+        for (index_t channel = i.lo; channel < i.hi; ++channel)
+          each[static_cast<std::size_t>(channel / of_.range(whole_))] += n;
     return a_channel(at::tensor(each, at::kDouble));
   }
   /// The same of each part, in their order.
@@ -194,10 +210,10 @@ class groups_here {
   std::vector<index_t> over_;
   double count_ = 1;
   index_t ranges_ = 0;
-  index_t widest_ = 1;          ///< how many channels a range has
-  at::Tensor places_;           ///< of each channel here among those of all ranges, where it has not all of them
+  index_t widest_ = 1;  ///< how many channels a range has
+  at::Tensor places_;   ///< of each channel here among those of all ranges, where it has not all of them
   at::Tensor here_ = at::ones({}, at::kDouble);
-  at::Tensor counts_;           ///< of the parts of each group
+  at::Tensor counts_;  ///< of the parts of each group
   line_groups lines_;
   std::vector<holding> silent_;  ///< what this worker sends in each exchange, where it has nothing to
 };

@@ -8,16 +8,18 @@
 
 namespace tessera::nn {
 
-/// What is gathered of a parameter that is held: leaves of autograd's graph, one for each layout in which layers take it
-/// and each element to which what is sent is rounded. Where nothing is sent a leaf lies in the stored form's memory.
+/// What is gathered of a parameter that is held: leaves of autograd's graph, one for each layout in which layers take
+/// it and each element to which what is sent is rounded. Where nothing is sent a leaf lies in the stored form's memory.
 ///
-/// Their gradients add up where they lie, terms of the stored form's, which they become when that is asked: Σ over calls first, then over
-/// workers. Until then the stored form has a gradient without memory, which refuses whoever reads it: no optimizer steps past what waits.
+/// Their gradients add up where they lie, terms of the stored form's, which they become when that is asked: Σ over
+/// calls first, then over workers. Until then the stored form has a gradient without memory, which refuses whoever
+/// reads it: no optimizer steps past what waits.
 class held_forms : public std::enable_shared_from_this<held_forms> {
  public:
   held_forms(tensor<dyn> stored, std::string path) : stored_(std::move(stored)), path_(std::move(path)) {}
 
-  /// What a layer takes in this layout: gathered by the first call since the last reduction, or since the stored form was assigned.
+  /// What a layer takes in this layout: gathered by the first call since the last reduction, or since the stored form
+  /// was assigned.
   at::Tensor use(const placement_handle& used, element as);
   /// The same for who runs again between a forward and its backward; refused where it has gone.
   at::Tensor kept(const placement_handle& used, element as) const;

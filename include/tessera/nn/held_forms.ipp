@@ -21,9 +21,10 @@ TESSERA_INLINE at::Tensor held_forms::use(const placement_handle& used, element 
     const at::Tensor x = change_layout_rounded(stored_.team(), stored_.where(), used, stored.detach(), as);
     // No view, which LibTorch would make anew when its base is written to.
     now = forms_.insert(forms_.end(), {used, as, x.detach()});
-    now->gathered.set_requires_grad(true).register_hook([of = weak_from_this(), leaf = now->gathered.unsafeGetTensorImpl()](const at::Tensor&) {
-      if (const auto held = of.lock()) held->arrives(leaf);
-    });
+    now->gathered.set_requires_grad(true).register_hook(
+        [of = weak_from_this(), leaf = now->gathered.unsafeGetTensorImpl()](const at::Tensor&) {
+          if (const auto held = of.lock()) held->arrives(leaf);
+        });
   }
   if (now->gathered.requires_grad() != stored.requires_grad()) now->gathered.set_requires_grad(stored.requires_grad());
   return now->gathered;
@@ -41,8 +42,10 @@ TESSERA_INLINE void held_forms::keep(const placement_handle& used, element as, c
 }
 
 TESSERA_INLINE void held_forms::arrives(const c10::TensorImpl* gathered) {
-  const auto to = std::find_if(forms_.begin(), forms_.end(), [&](const form& f) { return f.gathered.unsafeGetTensorImpl() == gathered; });
-  if (to == forms_.end() || stored_.local()._version() != version_) throw error(refusal{code::parameter_changed}, path_);
+  const auto to = std::find_if(forms_.begin(), forms_.end(),
+                               [&](const form& f) { return f.gathered.unsafeGetTensorImpl() == gathered; });
+  if (to == forms_.end() || stored_.local()._version() != version_)
+    throw error(refusal{code::parameter_changed}, path_);
   if (!waits()) {
     for (form& f : forms_) {
       f.gathered.mutable_grad().reset();
@@ -59,7 +62,9 @@ TESSERA_INLINE void held_forms::arrives(const c10::TensorImpl* gathered) {
   to->has_gradient = true;
 }
 
-TESSERA_INLINE bool held_forms::waits() const { return refusing_.defined() && stored_.local().grad().is_same(refusing_); }
+TESSERA_INLINE bool held_forms::waits() const {
+  return refusing_.defined() && stored_.local().grad().is_same(refusing_);
+}
 
 TESSERA_INLINE void held_forms::check_reduced() const {
   if (waits()) throw error(refusal{code::gradient_not_reduced}, path_);

@@ -14,8 +14,8 @@ Real step_of(const resampling& r) {
   return r.factor > 0 ? static_cast<Real>(1 / r.factor) : static_cast<Real>(r.n) / static_cast<Real>(r.m);
 }
 
-/// The input below the place of an output, and how far the place is from it. That of the nearest neighbours is found in float whatever
-/// the element is, as LibTorch's gradient finds it.
+/// The input below the place of an output, and how far the place is from it. That of the nearest neighbours is found in
+/// float whatever the element is, as LibTorch's gradient finds it.
 template <class Real>
 struct placed {
   index_t below = 0;
@@ -23,9 +23,12 @@ struct placed {
 };
 template <class Real>
 placed<Real> place_of(const resampling& r, index_t y) {
-  const auto below = [&](auto at) { return smaller(static_cast<index_t>(std::floor(static_cast<float>(at))), r.n - 1); };
+  const auto below = [&](auto at) {
+    return smaller(static_cast<index_t>(std::floor(static_cast<float>(at))), r.n - 1);
+  };
   if (r.mode == interpolation::nearest) return {below(step_of<float>(r) * static_cast<float>(y))};
-  if (r.mode == interpolation::nearest_exact) return {below((static_cast<double>(y) + 0.5) * static_cast<double>(step_of<float>(r)))};
+  if (r.mode == interpolation::nearest_exact)
+    return {below((static_cast<double>(y) + 0.5) * static_cast<double>(step_of<float>(r)))};
   const Real half = static_cast<Real>(0.5), step = step_of<Real>(r);
   Real at = r.align_corners ? step * static_cast<Real>(y) : std::fma(step, static_cast<Real>(y) + half, -half);
   if (r.mode == interpolation::linear) at = std::max(at, Real{0});
@@ -44,7 +47,8 @@ constexpr double weight_at(interpolation mode, index_t tap, double beyond) {
   return mode == interpolation::cubic ? cubic_weight(distance) : 1 - distance;
 }
 
-/// The outputs of a range as rows of the inputs of another; an input that is not among them is replaced by the nearest that is.
+/// The outputs of a range as rows of the inputs of another; an input that is not among them is replaced by the nearest
+/// that is.
 template <class Real>
 weighted_rows<Real> rows_of(const resampling& r, const interval& inputs, const interval& outputs) {
   const bool kept = r.keeps();
@@ -59,7 +63,8 @@ weighted_rows<Real> rows_of(const resampling& r, const interval& inputs, const i
     }
     const placed<Real> p = kept ? placed<Real>{y} : place_of<Real>(r, y);
     for (index_t t = -reached.before; t <= reached.after; ++t)
-      rows.add(clamp(clamp(p.below + t, 0, r.n - 1), inputs.lo, inputs.hi - 1) - inputs.lo, static_cast<Real>(weight_at(r.mode, t, p.beyond)));
+      rows.add(clamp(clamp(p.below + t, 0, r.n - 1), inputs.lo, inputs.hi - 1) - inputs.lo,
+               static_cast<Real>(weight_at(r.mode, t, p.beyond)));
     rows.end_row();
   }
   return rows;
@@ -80,7 +85,11 @@ shared_combining<Real> combining_of(const upsampling& what, const local_boxes& w
 /// x by by(Real{}): what interpolates elements of double or of float, as which half types are added.
 template <class By>
 at::Tensor interpolated(const at::Tensor& x, const By& by) {
-  return in_float([&](const at::Tensor& in) { return in.scalar_type() == at::kDouble ? combined(by(double{}), in) : combined(by(float{}), in); }, x);
+  return in_float(
+      [&](const at::Tensor& in) {
+        return in.scalar_type() == at::kDouble ? combined(by(double{}), in) : combined(by(float{}), in);
+      },
+      x);
 }
 
 /// Refuses a tensor that is not the box of the inputs, and outputs that have none.
@@ -89,7 +98,8 @@ inline refusal check_window(const at::Tensor& x, const upsampling& what, const l
   if (const refusal r = first_of(what.check(), check_plain(x)); !r.ok()) return r;
   for (index_t dims : {x.dim(), index_t{has.held.count}, index_t{makes.held.count}})
     if (dims != what.count() + 2) return refusal{code::layer_takes_other_dimensions, what.count() + 2, dims};
-  if (!x.is_floating_point()) return refusal{code::no_function_of_element, static_cast<int>(element_of_scalar(x.scalar_type()))};
+  if (!x.is_floating_point())
+    return refusal{code::no_function_of_element, static_cast<int>(element_of_scalar(x.scalar_type()))};
   for (int d = 0; d < has.held.count; ++d) {
     if (x.size(d) != has.size(d)) return refusal{code::wrong_local_shape, d, has.size(d), x.size(d)};
     if (d < 2) continue;
@@ -105,7 +115,8 @@ namespace tessera::nn {
 
 TESSERA_INLINE at::Tensor interpolate(const at::Tensor& x, const upsampling& what, const local_boxes& where) {
   check(tessera::detail::check_window(x, what, where));
-  return tessera::detail::interpolated(x, [&](auto real) { return tessera::detail::combining_of<decltype(real)>(what, where, x.device()); });
+  return tessera::detail::interpolated(
+      x, [&](auto real) { return tessera::detail::combining_of<decltype(real)>(what, where, x.device()); });
 }
 
 TESSERA_INLINE at::Tensor forward_upsampled(const bound_layer& b, const upsampling& what, const at::Tensor& input) {

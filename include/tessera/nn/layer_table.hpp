@@ -25,7 +25,8 @@ class layer_table {
   /// Those of the library.
   layer_table();
 
-  /// Adds a layer, which `make(options)` gives as a value: `table.layer("gain", [](const node_options&) { return gain{}; })`.
+  /// Adds a layer, which `make(options)` gives as a value: `table.layer("gain", [](const node_options&) { return
+  /// gain{}; })`.
   template <class Make>
   void layer(const std::string& name, Make make) {
     const auto tell = [make, name] { return told(name, [&](const node_options& o) { return operands_of(make(o)); }); };
@@ -39,12 +40,15 @@ class layer_table {
         if (o.has("path")) return under(o.here().at("path").word(), made)(flows...);
         return tessera::detail::added(made, flows...);
       };
-      const auto on = [&](const dynamic_flow& first, const auto&... rest) { return first.in->stored_over(over, [&] { return placed(first, rest...); }); };
+      const auto on = [&](const dynamic_flow& first, const auto&... rest) {
+        return first.in->stored_over(over, [&] { return placed(first, rest...); });
+      };
       return called(on, made.name, x);
     };
     layers_[name] = {add, tell};
   }
-  /// Adds a function of one to four flows: `table.function("scaled", [](const node_options& o, const dynamic_flow& x) { return x * o.real("by"); })`.
+  /// Adds a function of one to four flows: `table.function("scaled", [](const node_options& o, const dynamic_flow& x) {
+  /// return x * o.real("by"); })`.
   template <class F>
   void function(const std::string& name, F f) {
     const auto tell = [f, name] { return told(name, [&](const node_options& o) { return tried(f, o); }); };
@@ -126,7 +130,9 @@ class layer_table {
     program p;
     const dynamic_flow x = p.input({any, element::float32});
     try {
-      const auto ask = [&]<int... Place>(tessera::detail::indices<Place...>) { static_cast<void>(f(o, (static_cast<void>(Place), x)...)); };
+      const auto ask = [&]<int... Place>(tessera::detail::indices<Place...>) {
+        static_cast<void>(f(o, (static_cast<void>(Place), x)...));
+      };
       ask(tessera::detail::indices_below<least<F>()>{});
     } catch (const std::exception&) {
     }
@@ -141,8 +147,9 @@ class layer_table {
   static std::vector<dynamic_flow> listed(const dynamic_flow& y) { return {y}; }
   template <class... F>
   static std::vector<dynamic_flow> listed(const flows<F...>& all) {
-    return [&]<int... Place>(tessera::detail::indices<Place...>) { return std::vector<dynamic_flow>{get<Place>(all)...}; }(
-               tessera::detail::indices_below<sizeof...(F)>{});
+    return [&]<int... Place>(tessera::detail::indices<Place...>) {
+      return std::vector<dynamic_flow>{get<Place>(all)...};
+    }(tessera::detail::indices_below<sizeof...(F)>{});
   }
   template <class On>
   static std::vector<dynamic_flow> called(const On& on, const char* name, const std::vector<dynamic_flow>& x) {

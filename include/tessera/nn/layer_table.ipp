@@ -175,7 +175,8 @@ TESSERA_INLINE layer_table::layer_table() {
                            o.flag("sparse", false)};
   });
   layer("heads", [](options o) {
-    return heads_layer{o.number("heads"), o.number("key_heads"), o.number("features"), o.flag("bias", true), o.axes("cut_out"), o.chosen_element("weights_as")};
+    return heads_layer{o.number("heads"),    o.number("key_heads"), o.number("features"),
+                       o.flag("bias", true), o.axes("cut_out"),     o.chosen_element("weights_as")};
   });
   layer("gated", [](options o) {
     return gated_layer{o.number("out_features"), o.flag("bias", true), o.axes("cut_out"),
@@ -189,7 +190,9 @@ TESSERA_INLINE layer_table::layer_table() {
   function("attention", [](options o, flow_of q, flow_of k, flow_of v) {
     return o.flag("is_causal", false) ? attention<causal>{}(q, k, v) : attention<>{}(q, k, v);
   });
-  layer("dropout", [](options o) { return dropout_layer{o.real("p", 0.5), o.flag("channelwise", false), o.flag("alpha", false)}; });
+  layer("dropout", [](options o) {
+    return dropout_layer{o.real("p", 0.5), o.flag("channelwise", false), o.flag("alpha", false)};
+  });
   layer("constant", [](options o) { return constant_layer{o.tensor(), o.initial("values")}; });
   layer("pad", [](options o) { return pad_layer{o.pairs("widths"), o.edges("padding_mode")}; });
   layer("slice", [](options o) {
@@ -201,10 +204,12 @@ TESSERA_INLINE layer_table::layer_table() {
   layer("flatten", [](options) { return flatten{}; });
   layer("repartition", [](options o) { return repartition_layer{o.partition("to")}; });
 
-#define TESSERA_FUNCTION(called, kind, elements, result, saves, computed) function(#called, [](options, flow_of x) { return tessera::called(x); });
+#define TESSERA_FUNCTION(called, kind, elements, result, saves, computed) \
+  function(#called, [](options, flow_of x) { return tessera::called(x); });
   TESSERA_FUNCTIONS_OF_ONE(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
-#define TESSERA_FUNCTION(called, kind, elements, result, saves, computed) function(#called, [](options, flow_of x, flow_of y) { return tessera::called(x, y); });
+#define TESSERA_FUNCTION(called, kind, elements, result, saves, computed) \
+  function(#called, [](options, flow_of x, flow_of y) { return tessera::called(x, y); });
   TESSERA_FUNCTIONS_OF_TWO(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 #define TESSERA_FUNCTION(named, called, kind, elements, result, saves, computed) \
@@ -223,23 +228,29 @@ TESSERA_INLINE layer_table::layer_table() {
   TESSERA_ACTIVATIONS_OF_TWO_NUMBERS(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
   function("concat", [](options o, flow_of x, flow_of y) {
-    return tessera::detail::with_dimension(o, [&]<int Dim>(std::integral_constant<int, Dim>) { return tessera::concat<Dim>(x, y); });
+    return tessera::detail::with_dimension(
+        o, [&]<int Dim>(std::integral_constant<int, Dim>) { return tessera::concat<Dim>(x, y); });
   });
   function("softmax", [](options o, flow_of x) {
-    return tessera::detail::with_dimension(o, [&]<int Dim>(std::integral_constant<int, Dim>) { return tessera::softmax<Dim>(x); });
+    return tessera::detail::with_dimension(
+        o, [&]<int Dim>(std::integral_constant<int, Dim>) { return tessera::softmax<Dim>(x); });
   });
   function("tanhshrink", [](options, flow_of x) { return tessera::tanhshrink(x); });
   function("softmin", [](options o, flow_of x) {
-    return tessera::detail::with_dimension(o, [&]<int Dim>(std::integral_constant<int, Dim>) { return tessera::softmin<Dim>(x); });
+    return tessera::detail::with_dimension(
+        o, [&]<int Dim>(std::integral_constant<int, Dim>) { return tessera::softmin<Dim>(x); });
   });
   function("log_softmax", [](options o, flow_of x) {
-    return tessera::detail::with_dimension(o, [&]<int Dim>(std::integral_constant<int, Dim>) { return tessera::log_softmax<Dim>(x); });
+    return tessera::detail::with_dimension(
+        o, [&]<int Dim>(std::integral_constant<int, Dim>) { return tessera::log_softmax<Dim>(x); });
   });
 
   namespace f = functions;
   using tessera::detail::loss_in;
   const auto none = [](options) { return f::number(); };
-  const auto real = [](const char* called, double otherwise) { return [=](options o) { return f::number(o.real(called, otherwise)); }; };
+  const auto real = [](const char* called, double otherwise) {
+    return [=](options o) { return f::number(o.real(called, otherwise)); };
+  };
   const auto labels = [](options o) {
     f::number n;
     n.whole = o.number("ignore_index", -100);
@@ -255,7 +266,8 @@ TESSERA_INLINE layer_table::layer_table() {
              n.whole = log_input + 2 * full;
              return n;
            }));
-  function("kl_div", loss_in<f::kl_div>([](options o) { return f::number(static_cast<int>(o.flag("log_target", false))); }));
+  function("kl_div",
+           loss_in<f::kl_div>([](options o) { return f::number(static_cast<int>(o.flag("log_target", false))); }));
   function("binary_cross_entropy", loss_in<f::binary_cross_entropy, 2, 3>(none));
   function("binary_cross_entropy_with_logits", loss_in<f::binary_cross_entropy_with_logits, 2, 3>(none));
   function("binary_cross_entropy_with_pos_weight", loss_in<f::binary_cross_entropy_with_pos_weight, 3, 4>(none));
@@ -269,20 +281,24 @@ TESSERA_INLINE layer_table::layer_table() {
            }));
 }
 
-TESSERA_INLINE std::vector<dynamic_flow> layer_table::add(const node_options& o, const std::vector<dynamic_flow>& x) const {
+TESSERA_INLINE std::vector<dynamic_flow> layer_table::add(const node_options& o,
+                                                          const std::vector<dynamic_flow>& x) const {
   const bool is_layer = o.has("layer");
   if (is_layer == o.has("function")) o.here().fault("names a \"layer\" or a \"function\", one of them");
   const std::string name = o.here().at(is_layer ? "layer" : "function").word();
   const auto& table = is_layer ? layers_ : functions_;
   const auto found = table.find(name);
   if (found == table.end()) throw error(refusal{code::program_layer_unknown}, o.here().path() + ": " + name);
-  if (!is_layer && (o.has("path") || o.has("shared"))) o.here().fault("is a function, which has no parameters and no path");
+  if (!is_layer && (o.has("path") || o.has("shared")))
+    o.here().fault("is a function, which has no parameters and no path");
   try {
     if (o.has("recompute") && !x.empty())
       return x[0].in->recomputed_under(o.here().at("recompute").word(), [&] { return found->second.add(o, x); });
     return found->second.add(o, x);
   } catch (const error& e) {
-    throw e.where().rfind(o.here().path(), 0) == 0 ? e : e.at(o.here().path() + (e.where().empty() ? "" : ": " + e.where()));
+    throw e.where().rfind(o.here().path(), 0) == 0
+        ? e
+        : e.at(o.here().path() + (e.where().empty() ? "" : ": " + e.where()));
   }
 }
 

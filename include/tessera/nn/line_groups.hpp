@@ -9,22 +9,24 @@
 
 namespace tessera::detail {
 
-/// Means of groups and squares from them, with a dimension of one element for each that a group has: of a part the squares' sum, of all their mean.
+/// Means of groups and squares from them, with a dimension of one element for each that a group has: of a part the
+/// squares' sum, of all their mean.
 struct moments {
   at::Tensor mean;
   at::Tensor squares;
 };
 
-/// What normalised elements are made by, a number for each row or column: (x − origin) · scale + shift. A mean that is much larger than deviations has
-/// more digits than an element: the origin has the first ones, the shift the others.
+/// What normalised elements are made by, a number for each row or column: (x − origin) · scale + shift. A mean that is
+/// much larger than deviations has more digits than an element: the origin has the first ones, the shift the others.
 struct standard {
   at::Tensor origin;
   at::Tensor scale;
   at::Tensor shift;
 };
 
-/// The lines of a worker's box on the host, its rows or columns, by their groups: what lines have is added up, from the first line to the last, and what
-/// groups have is handed to lines. Functions of LibTorch's would take a microsecond each, whatever the box.
+/// The lines of a worker's box on the host, its rows or columns, by their groups: what lines have is added up, from the
+/// first line to the last, and what groups have is handed to lines. Functions of LibTorch's would take a microsecond
+/// each, whatever the box.
 struct line_groups {
   /// A number for each group, or one that all have.
   struct counts {
@@ -37,8 +39,9 @@ struct line_groups {
   std::vector<index_t> extents;  ///< of a number for each group
   counts here{{1}};              ///< elements of a group on this worker, 1 where it has none
   std::vector<counts> parts;     ///< elements of a group in each part; none where groups are not cut
-  index_t sent = 1;              ///< numbers that a part sends of each group: the sum of squares from its mean, and that mean
-  double all = 1;                ///< elements of a group on all workers
+  /// numbers that a part sends of each group: the sum of squares from its mean, and that mean
+  index_t sent = 1;
+  double all = 1;  ///< elements of a group on all workers
 
   std::size_t lines() const { return static_cast<std::size_t>(form.numbers()); }
   std::size_t groups() const { return static_cast<std::size_t>(c10::multiply_integers(extents)); }
@@ -101,7 +104,8 @@ struct line_groups {
   at::Tensor scale(const at::Tensor& squares, double eps) const {
     const at::Tensor made = empty_box(extents, at::kDouble);
     const double* const from = squares.const_data_ptr<double>();
-    std::transform(from, from + groups(), made.mutable_data_ptr<double>(), [&](double s) { return 1 / std::sqrt(s + eps); });
+    std::transform(from, from + groups(), made.mutable_data_ptr<double>(),
+                   [&](double s) { return 1 / std::sqrt(s + eps); });
     return made;
   }
 
@@ -110,7 +114,8 @@ struct line_groups {
     const standard by{of_lines<Real>(), of_lines<Real>(), of_lines<Real>()};
     const double* const means = mean.const_data_ptr<double>();
     const double* const scales = scale.const_data_ptr<double>();
-    Real* const to[]{by.origin.mutable_data_ptr<Real>(), by.scale.mutable_data_ptr<Real>(), by.shift.mutable_data_ptr<Real>()};
+    Real* const to[]{by.origin.mutable_data_ptr<Real>(), by.scale.mutable_data_ptr<Real>(),
+                     by.shift.mutable_data_ptr<Real>()};
     for (std::size_t i = 0; i < lines(); ++i) {
       const double m = means[at(i)], s = scales[at(i)];
       to[0][i] = static_cast<Real>(m);
@@ -123,7 +128,8 @@ struct line_groups {
   /// The sums over groups of what lines have, by a weight for each line where there is one, added to `sums`.
   template <class Real>
   void add_up(const double* of_lines, const Real* weights, double* sums) const {
-    for (std::size_t i = 0; i < lines(); ++i) sums[at(i)] += weights == nullptr ? of_lines[i] : of_lines[i] * static_cast<double>(weights[i]);
+    for (std::size_t i = 0; i < lines(); ++i)
+      sums[at(i)] += weights == nullptr ? of_lines[i] : of_lines[i] * static_cast<double>(weights[i]);
   }
 
   /// For each line what its group has, times `by` of the group.

@@ -18,7 +18,9 @@ struct running {
     static layer_plan plan(std::span<const tensor_value* const> x, indices<Place...>) {
       return L::plan(*x[Place]...);
     }
-    static layer_plan plan_for(const void*, std::span<const tensor_value* const> x) { return plan(x, indices_below<sizeof...(In)>{}); }
+    static layer_plan plan_for(const void*, std::span<const tensor_value* const> x) {
+      return plan(x, indices_below<sizeof...(In)>{});
+    }
     static std::vector<at::Tensor> forward(const void*, const nn::call& c) {
       static const nn::running_layer<L> layer{L{}};
       return layer(c);
@@ -53,8 +55,8 @@ class network_between<tessera::detail::type_list<In...>, tessera::detail::type_l
   };
 
  public:
-  /// The network's outputs: a tensor, or a tuple of them. An operand may be spelled in any way that means the input's partition; where
-  /// one is a tensor whose layout is a value, so are the outputs.
+  /// The network's outputs: a tensor, or a tuple of them. An operand may be spelled in any way that means the input's
+  /// partition; where one is a tensor whose layout is a value, so are the outputs.
   template <class A>
     requires(sizeof...(In) == 1)
   auto operator()(const A& a, call_site at = call_site::here()) const {
@@ -93,7 +95,8 @@ class network_between<tessera::detail::type_list<In...>, tessera::detail::type_l
   }
   /// All inputs as a list of tensors whose layouts are values, however many there are; the outputs are such a list too.
   std::vector<tensor<dyn>> operator()(const std::vector<tensor<dyn>>& x, call_site at = call_site::here()) const {
-    if (x.size() != sizeof...(In)) throw error(refusal{code::wrong_number_of_operands, sizeof...(In), x.size()}, this->team()->label());
+    if (x.size() != sizeof...(In))
+      throw error(refusal{code::wrong_number_of_operands, sizeof...(In), x.size()}, this->team()->label());
     std::vector<const tensor<dyn>*> given;
     (given.push_back(&dynamic_of<In>(x[given.size()])), ...);
     return this->forward(given, at);
@@ -108,7 +111,8 @@ class network_between<tessera::detail::type_list<In...>, tessera::detail::type_l
     static constexpr refusal value = [] {
       if constexpr (kind_of<T> == kind::dynamic_tensor) return refusal{};
       else if constexpr (!TensorType<T>) return refusal{code::tensor_wanted};
-      else if constexpr (!tessera::detail::described<T>::verdict::ok) return tessera::detail::described<T>::verdict_source::value;
+      else if constexpr (!tessera::detail::described<T>::verdict::ok)
+        return tessera::detail::described<T>::verdict_source::value;
       else return check_same(value_of<T>, value_of<Wanted>);
     }();
   };
@@ -156,20 +160,23 @@ namespace tessera::detail {
 template <class Module, class... In>
 using running_module = module_program<running, Module, canonical_tensor<In>...>;
 template <class Module, class... In>
-using running_between = nn::network_between<type_list<In...>, typename module_call<running, Module, canonical_tensor<In>...>::results::types>;
+using running_between =
+    nn::network_between<type_list<In...>,
+                        typename module_call<running, Module, canonical_tensor<In>...>::results::types>;
 
 }  // namespace tessera::detail
 
 namespace tessera::nn {
 
-/// What a network is made of: a team or a seed, but not one thing alone (kind::nothing). Anything converts to it, and what is of another
-/// kind is refused at the line that makes the network, where compilers name no layer.
+/// What a network is made of: a team or a seed, but not one thing alone (kind::nothing). Anything converts to it, and
+/// what is of another kind is refused at the line that makes the network, where compilers name no layer.
 template <kind Wanted, class Value>
 struct made_of {
   Value value{};
   template <class Given>
   made_of(const Given& given) {
-    constexpr bool is_value = Wanted != kind::nothing && std::is_same_v<Given, Value>;  // a team's handle, where only run time knows the mesh
+    // a team's handle, where only run time knows the mesh
+    constexpr bool is_value = Wanted != kind::nothing && std::is_same_v<Given, Value>;
     using verdict = std::conditional_t<is_value || kind_of<Given> == Wanted, fits, network_made_otherwise<>>;
     verdict::template refuse<verdict>();
     if constexpr (is_value) value = given;
@@ -192,11 +199,14 @@ class network_of : public tessera::detail::running_between<Module, In...> {
   static constexpr const program_view<running_facts>& program = read::view;
 
   /// Makes the parameters; all workers of the team do, and compare what they make.
-  network_of(const made_of<kind::team, team_handle>& team, const made_of<kind::seed, seed>& s) : between(team.value, s.value, program) {}
-  /// Shares the parameters and buffers of a part of another network, under their keys: `network<encoder, image> front{whole.at("encoder")}`.
+  network_of(const made_of<kind::team, team_handle>& team, const made_of<kind::seed, seed>& s)
+      : between(team.value, s.value, program) {}
+  /// Shares the parameters and buffers of a part of another network, under their keys: `network<encoder, image>
+  /// front{whole.at("encoder")}`.
   explicit network_of(const network_part& of) : between(of, program) {}
   explicit network_of(const made_of<kind::nothing, int>&) {}
-  network_of() = delete;  // [tessera.network.arguments] a network is made of its team and a seed; write net{team, seed{7}}
+  // [tessera.network.arguments] a network is made of its team and a seed; write net{team, seed{7}}
+  network_of() = delete;
   network_of(network_of&&) = default;
   network_of& operator=(network_of&&) = default;
   network_of(const network_of&) = delete;             // [tessera.network.copy] two would step the same weights;
@@ -211,7 +221,8 @@ class network_of : public tessera::detail::running_between<Module, In...> {
 
 /// A network with a mistake: the one error at its first use, and nothing else that could fail.
 template <class Verdict, class In>
-class refused_network : public network_between<tessera::detail::type_list<In>, tessera::detail::type_list<tessera::detail::refused_like<In>>> {
+class refused_network : public network_between<tessera::detail::type_list<In>,
+                                               tessera::detail::type_list<tessera::detail::refused_like<In>>> {
  public:
   using verdict = Verdict;
   using inputs = tessera::detail::type_list<In>;
@@ -233,11 +244,14 @@ class refused_network : public network_between<tessera::detail::type_list<In>, t
 template <class Module = void, class... In>
 using network = typename tessera::detail::network_named<
     tessera::detail::running, network_of, refused_network, 1, Module,
-    decltype(std::declval<tessera::detail::module_of<Module>>()(typename tessera::detail::input_flow<In, tessera::detail::running>::type{}...)), In...>::type;
+    decltype(std::declval<tessera::detail::module_of<Module>>()(
+        typename tessera::detail::input_flow<In, tessera::detail::running>::type{}...)),
+    In...>::type;
 
 /// Layers one after the other.
 template <class In = void, class... Layers>
-using sequential = typename tessera::detail::network_named<tessera::detail::running, network_of, refused_network, 0, chain<Layers...>,
-                                                           typename tessera::detail::given_by_chain<tessera::detail::running, In, Layers...>::type, In>::type;
+using sequential = typename tessera::detail::network_named<
+    tessera::detail::running, network_of, refused_network, 0, chain<Layers...>,
+    typename tessera::detail::given_by_chain<tessera::detail::running, In, Layers...>::type, In>::type;
 
 }  // namespace tessera::nn

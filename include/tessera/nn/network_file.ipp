@@ -18,7 +18,8 @@ inline std::vector<std::string> words_of(const file::place& here) {
 /// A network in a file while it is read.
 class network_reader {
  public:
-  network_reader(nn::program& p, const file::place& all, const mesh_value& mesh, const nn::layer_table& table, file::lists& keep)
+  network_reader(nn::program& p, const file::place& all, const mesh_value& mesh, const nn::layer_table& table,
+                 file::lists& keep)
       : mesh_(mesh), table_(table), keep_(keep), nodes_(all.only({"inputs", "nodes", "outputs"}).at("nodes").list()) {
     const file::place inputs = all.at("inputs").list();
     for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -28,7 +29,8 @@ class network_reader {
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       const file::place node = nodes_.item(i);
       const std::string named = node.at("name").word();
-      if (values_.count(named) > 0 || !places_.emplace(named, i).second) node.fault(fmt::format("is a second \"{}\"", named));
+      if (values_.count(named) > 0 || !places_.emplace(named, i).second)
+        node.fault(fmt::format("is a second \"{}\"", named));
     }
     for (std::size_t i = 0; i < nodes_.size(); ++i) add(nodes_.item(i).at("name").word(), nodes_.item(i));
     const file::place outputs = all.at("outputs");
@@ -37,7 +39,8 @@ class network_reader {
 
  private:
   void name(const file::place& here, const nn::dynamic_flow& x) {
-    if (!values_.emplace(here.at("name").word(), x).second) here.fault(fmt::format("is a second \"{}\"", here.at("name").word()));
+    if (!values_.emplace(here.at("name").word(), x).second)
+      here.fault(fmt::format("is a second \"{}\"", here.at("name").word()));
   }
 
   // What a name stands for; of a node with several results "node.0" is the first.
@@ -76,7 +79,8 @@ class network_reader {
 
 namespace tessera::nn {
 
-TESSERA_INLINE void read_network(program& p, const std::string& text, const mesh_value& mesh, const std::string& from, const layer_table& table) {
+TESSERA_INLINE void read_network(program& p, const std::string& text, const mesh_value& mesh, const std::string& from,
+                                 const layer_table& table) {
   file::json all;
   try {
     all = file::json::parse(text);
@@ -90,7 +94,8 @@ TESSERA_INLINE void read_network(program& p, const std::string& text, const mesh
   tessera::detail::network_reader(p, file::place(all, from), mesh, table, *keep);
 }
 
-TESSERA_INLINE void load_network(program& p, const std::filesystem::path& path, const mesh_value& mesh, const layer_table& table) {
+TESSERA_INLINE void load_network(program& p, const std::filesystem::path& path, const mesh_value& mesh,
+                                 const layer_table& table) {
   std::ifstream in(path);
   std::ostringstream all;
   if (!in || !(all << in.rdbuf())) throw error(refusal{code::file_missing}, path.string());

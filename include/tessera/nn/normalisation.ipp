@@ -25,8 +25,8 @@ struct cut_normalisation {
   bool centred = true;
   bool ties = false;  ///< some worker has an empty box
 
-  /// The moments and the result in double, by functions of LibTorch wherever tensors lie, with a graph of them: what the kernels compute, and its
-  /// derivatives of every order.
+  /// The moments and the result in double, by functions of LibTorch wherever tensors lie, with a graph of them: what
+  /// the kernels compute, and its derivatives of every order.
   std::pair<moments, at::Tensor> composed(const std::vector<at::Tensor>& operands) const {
     const at::Tensor wide = operands[0].to(at::kDouble);
     const at::Tensor nothing = at::zeros({}, wide.options());
@@ -36,7 +36,9 @@ struct cut_normalisation {
     if (operands[1].defined()) y = y * groups->along(operands[1].to(at::kDouble));
     if (operands[2].defined()) y = y + groups->along(operands[2].to(at::kDouble));
     y = y.to(operands[0].scalar_type());
-    if (ties) y = tied(y, {operands.begin(), std::find_if(operands.begin(), operands.end(), [](const at::Tensor& x) { return !x.defined(); })});
+    if (ties)
+      y = tied(y, {operands.begin(),
+                   std::find_if(operands.begin(), operands.end(), [](const at::Tensor& x) { return !x.defined(); })});
     return {m, y};
   }
 };
@@ -74,11 +76,13 @@ inline at::Tensor gradient_of_parameter(const double* sums, index_t lines, const
   return made.to(w.scalar_type());
 }
 
-/// The gradient of a normalisation: sums over groups of the result's gradient and of its products with what was standardised, exchanged once by the way
-/// back of what the forward exchanged. A gradient that is itself differentiated is that of `composed`.
+/// The gradient of a normalisation: sums over groups of the result's gradient and of its products with what was
+/// standardised, exchanged once by the way back of what the forward exchanged. A gradient that is itself differentiated
+/// is that of `composed`.
 class normalised_backward final : public torch::autograd::Node {
  public:
-  normalised_backward(cut_normalisation of, const std::vector<at::Tensor>& operands, at::Tensor mean, at::Tensor scale, decltype(torch::autograd::Edge::function) exchange)
+  normalised_backward(cut_normalisation of, const std::vector<at::Tensor>& operands, at::Tensor mean, at::Tensor scale,
+                      decltype(torch::autograd::Edge::function) exchange)
       : of_(std::move(of)), mean_(std::move(mean)), scale_(std::move(scale)), exchange_(std::move(exchange)) {
     for (const at::Tensor& x : operands) {
       saved_.emplace_back(x, false);
@@ -116,7 +120,8 @@ class normalised_backward final : public torch::autograd::Node {
     torch::autograd::variable_list all(3);
     for (const std::size_t i : {std::size_t{1}, std::size_t{2}})
       if (operands[i].defined())
-        all[i] = gradient_of_parameter(of_parameters.const_data_ptr<double>() + (i == 1 ? of_parameters.size(1) : 0), of_parameters.size(1), operands[i]);
+        all[i] = gradient_of_parameter(of_parameters.const_data_ptr<double>() + (i == 1 ? of_parameters.size(1) : 0),
+                                       of_parameters.size(1), operands[i]);
     if (!task_should_compute_output(0)) return all;
     const index_t sent = of_.centred ? 2 : 1;
     at::Tensor parts = lines.numbers(sent);
@@ -124,19 +129,23 @@ class normalised_backward final : public torch::autograd::Node {
     std::fill_n(sums, parts.numel(), 0.0);
     const Real* const weights = along || !w.defined() ? nullptr : w.const_data_ptr<Real>();
     for (index_t k = 0; k < sent; ++k)  // of products, and of the gradient
-      lines.add_up(of_groups.const_data_ptr<double>() + (1 - k) * of_groups.size(1), weights, sums + k * static_cast<index_t>(lines.groups()));
+      lines.add_up(of_groups.const_data_ptr<double>() + (1 - k) * of_groups.size(1), weights,
+                   sums + k * static_cast<index_t>(lines.groups()));
     if (exchange_) parts = groups.all_sums(parts, *exchange_).contiguous();
     std::vector<double> share(lines.groups());
-    for (std::size_t i = 0; i < share.size(); ++i) share[i] = scale_.const_data_ptr<double>()[i] / -std::max(1.0, groups.count());
+    for (std::size_t i = 0; i < share.size(); ++i)
+      share[i] = scale_.const_data_ptr<double>()[i] / -std::max(1.0, groups.count());
     const double* const of_all = parts.const_data_ptr<double>();
     const at::Tensor slope = lines.handed_out<Real>(of_all, share.data());
-    const at::Tensor offset = of_.centred ? lines.handed_out<Real>(of_all + lines.groups(), share.data()) : at::Tensor();
+    const at::Tensor offset =
+        of_.centred ? lines.handed_out<Real>(of_all + lines.groups(), share.data()) : at::Tensor();
     all[0] = kernels.gradient(x, g, by, w, slope, offset).to(gradient.scalar_type());
     return all;
   }
 
   torch::autograd::variable_list differentiated(const std::vector<at::Tensor>& operands, const at::Tensor& gradient) {
-    return gradients_of([this](const std::vector<at::Tensor>& x) { return of_.composed(x).second; }, operands, gradient);
+    return gradients_of([this](const std::vector<at::Tensor>& x) { return of_.composed(x).second; }, operands,
+                        gradient);
   }
 
   cut_normalisation of_;
@@ -151,7 +160,9 @@ inline std::pair<moments, at::Tensor> normalised(const cut_normalisation& of, co
   const at::Tensor& x = operands[0];
   if (x._fw_grad(0).defined()) throw error(refusal{code::forward_mode});
   if (!x.device().is_cpu()) return of.composed(operands);
-  const bool tracked = c10::GradMode::is_enabled() && std::any_of(operands.begin(), operands.end(), [](const at::Tensor& t) { return t.defined() && t.requires_grad(); });
+  const bool tracked =
+      c10::GradMode::is_enabled() && std::any_of(operands.begin(), operands.end(),
+                                                 [](const at::Tensor& t) { return t.defined() && t.requires_grad(); });
   const bool returns = tracked && x.requires_grad();
   const c10::AutoGradMode no_record(false);
   const groups_here& groups = *of.groups;
@@ -173,9 +184,13 @@ inline std::pair<moments, at::Tensor> normalised(const cut_normalisation& of, co
     const moments found = lines.whole(sent);
     scale = lines.scale(found.squares, of.eps);
     const standard by = lines.standardising<Real>(found.mean, scale);
-    return std::pair(found, kernels.result(box, by, parameter_of_lines<Real>(lines, operands[1], 1), parameter_of_lines<Real>(lines, operands[2], 0)).to(x.scalar_type()));
+    return std::pair(found, kernels
+                                .result(box, by, parameter_of_lines<Real>(lines, operands[1], 1),
+                                        parameter_of_lines<Real>(lines, operands[2], 0))
+                                .to(x.scalar_type()));
   });
-  if (tracked) torch::autograd::set_history(y, make_node<normalised_backward>(of, operands, m.mean, scale, std::move(back)));
+  if (tracked)
+    torch::autograd::set_history(y, make_node<normalised_backward>(of, operands, m.mean, scale, std::move(back)));
   return {m, y};
 }
 
@@ -187,10 +202,12 @@ TESSERA_INLINE at::Tensor forward(const call& c, const normalisation& what) {
   const at::Tensor& x = c.operand();
   using tessera::detail::groups_here;
   using shared_groups = std::shared_ptr<const groups_here>;
-  const shared_groups& shared = c.layer.once<shared_groups>([&] { return std::make_shared<const groups_here>(c.layer, what); });
+  const shared_groups& shared =
+      c.layer.once<shared_groups>([&] { return std::make_shared<const groups_here>(c.layer, what); });
   const groups_here& groups = *shared;
   const bool running = what.tracked && !c.training;
-  if (what.groups.by_channel && !what.groups.channels.said() && !running && groups.count() == 1) throw error(refusal{code::one_value_a_channel}, c.layer.team->label());
+  if (what.groups.by_channel && !what.groups.channels.said() && !running && groups.count() == 1)
+    throw error(refusal{code::one_value_a_channel}, c.layer.team->label());
   std::vector<at::Tensor> operands{x};
   for (std::size_t i = 0; i < c.state.parameters.size(); ++i) operands.push_back(c.weight(i));
   const auto given = [&](std::size_t i) { return i < operands.size() ? std::optional(operands[i]) : std::nullopt; };
@@ -205,8 +222,10 @@ TESSERA_INLINE at::Tensor forward(const call& c, const normalisation& what) {
     const auto alone = [&] {
       if (!what.centred) return at::rms_norm(x, groups.sizes(x), given(1), eps);
       if (!what.groups.by_channel) return at::layer_norm(x, groups.sizes(x), given(1), given(2), eps);
-      if (what.groups.by_sample && !running) return at::group_norm(x, groups.of_channels(x), given(1), given(2), eps, false);
-      // Where extents of 1 let strides pass as channels-last ones, LibTorch's backward takes those of the gradient for them too.
+      if (what.groups.by_sample && !running)
+        return at::group_norm(x, groups.of_channels(x), given(1), given(2), eps, false);
+      // Where extents of 1 let strides pass as channels-last ones, LibTorch's backward takes those of the gradient for
+      // them too.
       return at::batch_norm(x.contiguous(), given(1), given(2), kept(0), kept(1), !running, share, eps, false);
     };
     return c.layer.tied(x.numel() > 0 ? alone() : tessera::detail::empty_result(c.layer.outputs, operands), operands);

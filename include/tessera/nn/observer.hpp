@@ -20,8 +20,8 @@ struct layer_visit {
 
 /// Is told of each layer of a network when this worker enters it and leaves it, forward and backward: `net.observe(…)`.
 ///
-/// Visits are not nested. A backward visit ends where that of another layer begins or backward ends: what happens between two layers counts
-/// for the first of them.
+/// Visits are not nested. A backward visit ends where that of another layer begins or backward ends: what happens
+/// between two layers counts for the first of them.
 class layer_observer {
  public:
   layer_observer() = default;
@@ -39,8 +39,8 @@ struct observed_place {
   const char* name = nullptr;
 };
 
-/// Tells the observer of one layer's forward while it lives, which in backward is a part of that, and of the backward of
-/// what it gives; nobody is told where there is none.
+/// Tells the observer of one layer's forward while it lives, which in backward is a part of that, and of the backward
+/// of what it gives; nobody is told where there is none.
 class observed_layer {
  public:
   observed_layer(const std::shared_ptr<const observed_place>& place, purpose direction) {
@@ -65,7 +65,7 @@ class observed_layer {
   std::shared_ptr<const observed_place> place_;
   std::shared_ptr<layer_observer> told_;
   purpose direction_ = purpose::forward;  // backward where the layer is recomputed
-  std::uint64_t first_ = 0;  // of the graph's nodes that the layer makes
+  std::uint64_t first_ = 0;               // of the graph's nodes that the layer makes
 };
 
 }  // namespace tessera::nn

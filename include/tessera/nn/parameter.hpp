@@ -9,8 +9,8 @@ namespace tessera::nn {
 
 /// A learnable tensor: the stored form that the optimizer steps, and how layers see it.
 ///
-/// use : stored → used is a primitive, so its backward adds into the stored form's gradient: from replicate to invariant it is
-/// the sum over the copies.
+/// use : stored → used is a primitive, so its backward adds into the stored form's gradient: from replicate to
+/// invariant it is the sum over the copies.
 class parameter : public state_tensor {
  public:
   /// Begins with its initial values, by path and global index.
@@ -19,7 +19,8 @@ class parameter : public state_tensor {
   /// Another parameter of the same values.
   parameter clone() const { return {copy(), used_, comes_as_, times_, frozen_}; }
 
-  /// The same parameter as another layer takes it, rounded to an element, which lets it go behind forward, keeps it or holds it.
+  /// The same parameter as another layer takes it, rounded to an element, which lets it go behind forward, keeps it or
+  /// holds it.
   parameter used_as(const layout& used, element as, gathered times) const {
     return {*this, stored().team()->place(used), as, times, frozen_, held_};
   }
@@ -34,12 +35,12 @@ class parameter : public state_tensor {
   gathered times() const { return times_; }
   bool frozen() const { return frozen_; }  ///< it has no gradient
 
-  /// What the layer's local operation takes, converted to elements one after the other: rounded to its operand's, then widened to that of
-  /// its sums. Checked mode compares the copies first: a step by hand may have made them differ.
+  /// What the layer's local operation takes, converted to elements one after the other: rounded to its operand's, then
+  /// widened to that of its sums. Checked mode compares the copies first: a step by hand may have made them differ.
   at::Tensor use(std::initializer_list<at::ScalarType> to = {}) const;
 
-  /// The layer has given its results: the memory of what it took goes, if the parameter is released, until the first of their gradients
-  /// comes back. Who stepped the parameter meanwhile gets one error in backward.
+  /// The layer has given its results: the memory of what it took goes, if the parameter is released, until the first of
+  /// their gradients comes back. Who stepped the parameter meanwhile gets one error in backward.
   void let_go(const std::vector<at::Tensor>& results) const;
   /// The layer threw: nobody reads what it took.
   void drop() const noexcept { taken_ = {}; }
@@ -47,7 +48,8 @@ class parameter : public state_tensor {
   /// Where it is held: what waits becomes the stored form's gradient. A norm of it is refused before.
   void reduce_gradient() const { held_->reduce(); }
   void check_reduced() const { held_->check_reduced(); }
-  /// A layer changed the stored form and what it took alike, in place: who saved either is told, and what is held stays.
+  /// A layer changed the stored form and what it took alike, in place: who saved either is told, and what is held
+  /// stays.
   void changed_in_place() const;
 
  private:

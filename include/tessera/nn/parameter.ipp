@@ -20,8 +20,8 @@ at::Tensor converted(at::Tensor x, const Elements& to) {
   return x;
 }
 
-/// A used form of a parameter, as a layer converted it, whose memory goes between forward and backward. LibTorch's graph holds its storage,
-/// empty meanwhile.
+/// A used form of a parameter, as a layer converted it, whose memory goes between forward and backward. LibTorch's
+/// graph holds its storage, empty meanwhile.
 class released_form {
  public:
   released_form(const tensor<dyn>& stored, placement_handle used, element as, std::vector<at::ScalarType> to,
@@ -42,14 +42,16 @@ class released_form {
     fill(at::DataPtr(nullptr, stored_.local().device()), 0);
     gone_ = true;
   }
-  /// Before the layer's backward reads it, which a graph of that backward does again. All workers gather, whoever still reads.
+  /// Before the layer's backward reads it, which a graph of that backward does again. All workers gather, whoever still
+  /// reads.
   void gather(bool read_again) {
     read_again_ = read_again_ || read_again;
     if (!gone_ || done_in_ == torch::autograd::get_current_graph_task_id()) return;
     if (stored_.local()._version() != version_) throw error(refusal{code::parameter_changed}, path_);
     const at::NoGradGuard no_graph;
     const during here(*stored_.team(), again_);
-    const at::Tensor came = change_layout_rounded(stored_.team(), stored_.where(), used_, stored_.local().detach(), comes_as_);
+    const at::Tensor came =
+        change_layout_rounded(stored_.team(), stored_.where(), used_, stored_.local().detach(), comes_as_);
     const at::Tensor again = converted(came, converted_).contiguous();
     fill(again.storage().unsafeGetStorageImpl()->set_data_ptr(at::DataPtr(nullptr, again.device())), again.nbytes());
     gone_ = false;
@@ -75,7 +77,7 @@ class released_form {
   std::string path_;
   c10::weak_intrusive_ptr<c10::StorageImpl> storage_;
   std::int64_t version_;
-  activity again_;  ///< what the second gathering is for
+  activity again_;    ///< what the second gathering is for
   int done_in_ = -1;  ///< a backward
   bool gone_ = false;
   bool read_again_ = false;
@@ -85,7 +87,8 @@ class released_form {
 
 namespace tessera::nn {
 
-TESSERA_INLINE parameter::parameter(const team_handle& team, std::string_view name, const parameter_value& of, element e, const seed& s)
+TESSERA_INLINE parameter::parameter(const team_handle& team, std::string_view name, const parameter_value& of,
+                                    element e, const seed& s)
     : state_tensor(team, name, of.stored, of.initial, e, s, tessera::detail::serial_key(name, of), of.serial),
       used_(team->place(of.used)),
       comes_as_(e),
@@ -122,7 +125,9 @@ TESSERA_INLINE void parameter::let_go(const std::vector<at::Tensor>& results) co
   const auto [taken, to] = std::exchange(taken_, {});
   const auto in_its_memory = [&of = taken](const at::Tensor& y) { return y.storage().is_alias_of(of.storage()); };
   const auto has_graph = [](const at::Tensor& y) { return y.requires_grad(); };
-  if (!taken.defined() || std::none_of(results.begin(), results.end(), has_graph) || std::any_of(results.begin(), results.end(), in_its_memory)) return;
+  if (!taken.defined() || std::none_of(results.begin(), results.end(), has_graph) ||
+      std::any_of(results.begin(), results.end(), in_its_memory))
+    return;
   const auto form = std::make_shared<detail::released_form>(stored(), used_, comes_as_, to, path(), taken);
   form->let_go();
   for (const at::Tensor& y : results)

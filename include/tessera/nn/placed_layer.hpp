@@ -8,7 +8,8 @@
 
 namespace tessera::detail {
 
-/// A layer as a value, at its place in a program, with what comes in there, and the axes that its parameters are stored over.
+/// A layer as a value, at its place in a program, with what comes in there, and the axes that its parameters are stored
+/// over.
 template <class L, int Operands>
 class placed_layer {
  public:

@@ -16,7 +16,8 @@ struct pooled {
 pooled forward_pooling(const bound_layer& b, const pooling& what, const at::Tensor& input, bool indices = false);
 
 /// max ∘ (blocks → what the outputs cover).
-pooled forward_pooling(const bound_layer& b, const adaptive_maximum& what, const at::Tensor& input, bool indices = false);
+pooled forward_pooling(const bound_layer& b, const adaptive_maximum& what, const at::Tensor& input,
+                       bool indices = false);
 
 }  // namespace tessera::nn
 

@@ -33,11 +33,12 @@ struct program_end {
   tensor_value is;
 };
 
-/// A network that is put together while the program runs: the list of nodes that the compiler makes of a module, from layers that are values.
+/// A network that is put together while the program runs: the list of nodes that the compiler makes of a module, from
+/// layers that are values.
 ///
-/// `program p; auto x = p.input(value); p.output(x | conv_layer{.out = 6, .kernel = {3, 3}} | relu{});`. Flows go through layers, values
-/// or types, through modules and through functions as a module's do; what does not fit is thrown where it is added, and the program stays
-/// as it was. A program does not move, since its flows name it.
+/// `program p; auto x = p.input(value); p.output(x | conv_layer{.out = 6, .kernel = {3, 3}} | relu{});`. Flows go
+/// through layers, values or types, through modules and through functions as a module's do; what does not fit is thrown
+/// where it is added, and the program stays as it was. A program does not move, since its flows name it.
 class program {
  public:
   program() = default;
@@ -115,7 +116,8 @@ class program {
     return writes_.begin_recomputed();
   }
   void end_recomputed(int which) { writes_.end_recomputed(which); }
-  /// Runs `f`, which adds to the program what is recomputed, together with what was added just before under the same name.
+  /// Runs `f`, which adds to the program what is recomputed, together with what was added just before under the same
+  /// name.
   template <class F>
   auto recomputed_under(const std::string& name, const F& f) {
     const bool goes_on = name == recomputed_as_ && recomputed_until_ == writes_.node_count;
@@ -143,7 +145,8 @@ class program {
   void refuse(const refusal& why, const char* name) const {
     if (why.ok()) return;
     const auto here = writes_.here();
-    tessera::check(why, tessera::detail::layer_at(tessera::detail::path_of(kept_->scopes.data(), here.scope, here.next), name));
+    tessera::check(
+        why, tessera::detail::layer_at(tessera::detail::path_of(kept_->scopes.data(), here.scope, here.next), name));
   }
 
   /// The program as an executor takes it, and what owns it.
@@ -203,9 +206,11 @@ class program {
 
   template <class L, class... F>
   int add_node(const L& layer, bool numbered, int results, const F&... x) {
-    const auto placed = std::make_shared<const tessera::detail::placed_layer<L, sizeof...(F)>>(layer, std::vector<tensor_value>{value_of(x)...}, over_);
+    const auto placed = std::make_shared<const tessera::detail::placed_layer<L, sizeof...(F)>>(
+        layer, std::vector<tensor_value>{value_of(x)...}, over_);
     const layer_plan p = placed->plan();
-    refuse(p.why.ok() && p.outputs() != results ? refusal{code::other_results, p.outputs(), results} : p.why, layer.name);
+    refuse(p.why.ok() && p.outputs() != results ? refusal{code::other_results, p.outputs(), results} : p.why,
+           layer.name);
     std::vector<tensor_value> y;
     for (int i = 0; i < results; ++i) y.push_back({p.output(i), p.element_of(i, placed->facts.elements[0])});
     make_room(sizeof...(F));
@@ -225,7 +230,8 @@ class program {
 class dynamic_network : public running_program {
  public:
   /// Makes the parameters; all workers of the team do, and compare what they make.
-  dynamic_network(const made_of<kind::team, team_handle>& team, const seed& s, const program& p) : dynamic_network(team.value, s, p.finish()) {}
+  dynamic_network(const made_of<kind::team, team_handle>& team, const seed& s, const program& p)
+      : dynamic_network(team.value, s, p.finish()) {}
   /// Shares the parameters and buffers of a part of another network, under their keys.
   dynamic_network(const network_part& of, const program& p) : dynamic_network(of, p.finish()) {}
 

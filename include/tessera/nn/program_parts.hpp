@@ -29,8 +29,8 @@ auto called_here(const Part& part, const auto&... x) {
 
 namespace tessera::nn {
 
-/// A part under a name that is a value, in the keys of its parameters: `x | under("encoder", linear_layer{.out = 6})`. Those that are
-/// shared under one name have one set of parameters.
+/// A part under a name that is a value, in the keys of its parameters: `x | under("encoder", linear_layer{.out = 6})`.
+/// Those that are shared under one name have one set of parameters.
 template <class Part>
 struct named_part {
   static constexpr bool sees_to_its_scope = true;
@@ -55,7 +55,8 @@ named_part<Part> shared_under(std::string name, const Part& part) {
   return {std::move(name), part, true};
 }
 
-/// `stored_over` with a part and axes that are values: `x | stored({"data"}, linear_layer{.out = 6})`, or `stored({"data"}, layer, gathered::held)`.
+/// `stored_over` with a part and axes that are values: `x | stored({"data"}, linear_layer{.out = 6})`, or
+/// `stored({"data"}, layer, gathered::held)`.
 template <class Part>
 struct stored_part {
   using wraps = Part;

@@ -11,7 +11,8 @@ inline std::string path_of(const program_scope* scopes, int scope, int number) {
   std::string path = number < 0 ? "" : std::to_string(number);
   for (; scope >= 0; scope = scopes[scope].parent) {
     const program_scope& s = scopes[scope];
-    const std::string part = s.name.size > 0 ? std::string(s.name.data, static_cast<std::size_t>(s.name.size)) : std::to_string(s.number);
+    const std::string part =
+        s.name.size > 0 ? std::string(s.name.data, static_cast<std::size_t>(s.name.size)) : std::to_string(s.number);
     path = path.empty() ? part : part + '.' + path;
   }
   return path;

@@ -25,13 +25,16 @@ class running_program::run : public std::enable_shared_from_this<run> {
       : my_(std::move(of)), bound_(std::move(bound)), at_(at), training_(my_->training) {}
 
   /// All steps, from the program's inputs.
-  void all(std::vector<at::Tensor>& values) const { steps(0, my_->steps.size(), 0, values, my_->states.data(), purpose::forward); }
+  void all(std::vector<at::Tensor>& values) const {
+    steps(0, my_->steps.size(), 0, values, my_->states.data(), purpose::forward);
+  }
 
  private:
   class again;
 
   /// Steps [first, end) with their states; what is recomputed, from `next` on, keeps what comes in alone.
-  void steps(std::size_t first, std::size_t end, std::size_t next, std::vector<at::Tensor>& values, const layer_state* states, purpose why) const {
+  void steps(std::size_t first, std::size_t end, std::size_t next, std::vector<at::Tensor>& values,
+             const layer_state* states, purpose why) const {
     for (std::size_t i = first; i < end;) {
       while (next < my_->recomputed.size() && my_->recomputed[next].first < i) ++next;
       if (c10::GradMode::is_enabled() && next < my_->recomputed.size() && my_->recomputed[next].first == i) {
@@ -56,7 +59,8 @@ class running_program::run : public std::enable_shared_from_this<run> {
   bool training_;
 };
 
-TESSERA_INLINE void running_program::run::one(std::size_t i, std::vector<at::Tensor>& values, const layer_state& mine, purpose why) const {
+TESSERA_INLINE void running_program::run::one(std::size_t i, std::vector<at::Tensor>& values, const layer_state& mine,
+                                              purpose why) const {
   const step& node = my_->steps[i];
   const during activity_now(*my_->team, {.why = why, .what = node.called, .at = at_});
   for (const parameter& w : mine.parameters) w.check_element();
@@ -91,11 +95,13 @@ TESSERA_INLINE void running_program::run::one(std::size_t i, std::vector<at::Ten
   }
 }
 
-/// The gradient of steps that are recomputed: they run again from what came in, with the buffers as they were, and what they assign to those
-/// is nobody's. It sees inputs and parameters through aliases, whose gradients it gives on, so hooks on them hear of one gradient.
+/// The gradient of steps that are recomputed: they run again from what came in, with the buffers as they were, and what
+/// they assign to those is nobody's. It sees inputs and parameters through aliases, whose gradients it gives on, so
+/// hooks on them hear of one gradient.
 class running_program::run::again final : public torch::autograd::Node {
  public:
-  again(std::shared_ptr<const run> of, std::size_t which, const std::vector<at::Tensor>& values, std::vector<layer_state> states)
+  again(std::shared_ptr<const run> of, std::size_t which, const std::vector<at::Tensor>& values,
+        std::vector<layer_state> states)
       : of_(std::move(of)), which_(which), states_(std::move(states)) {
     for (const std::size_t v : part().reads) {
       inputs_.emplace_back(values[v], false);
@@ -147,7 +153,8 @@ class running_program::run::again final : public torch::autograd::Node {
     states.clear();
     torch::autograd::variable_list all(num_outputs());
     if (from.empty()) return all;
-    const auto found = torch::autograd::Engine::get_default_engine().execute(from, given, differentiated, differentiated, false, to);
+    const auto found =
+        torch::autograd::Engine::get_default_engine().execute(from, given, differentiated, differentiated, false, to);
     auto next = found.begin();
     for (std::size_t i = 0; i < all.size(); ++i)
       if (next_edge(i).is_valid()) all[i] = *next++;
@@ -164,11 +171,12 @@ class running_program::run::again final : public torch::autograd::Node {
   std::shared_ptr<const run> of_;
   std::size_t which_;
   std::vector<torch::autograd::SavedVariable> inputs_;
-  std::vector<layer_state> states_;  // with buffers of their own
+  std::vector<layer_state> states_;     // with buffers of their own
   std::vector<std::int64_t> versions_;  // of the parameters
 };
 
-TESSERA_INLINE void running_program::run::recomputed(std::size_t which, std::vector<at::Tensor>& values, const layer_state* states, purpose why) const {
+TESSERA_INLINE void running_program::run::recomputed(std::size_t which, std::vector<at::Tensor>& values,
+                                                     const layer_state* states, purpose why) const {
   const recomputed_steps& part = my_->recomputed[which];
   const auto has_graph = [](const at::Tensor& x) { return x.requires_grad(); };
   bool tracked = std::any_of(part.reads.begin(), part.reads.end(), [&](std::size_t v) { return has_graph(values[v]); });
@@ -184,7 +192,8 @@ TESSERA_INLINE void running_program::run::recomputed(std::size_t which, std::vec
     for (const std::size_t v : part.reads) local[v] = values[v].detach();
     steps(part.first, part.end, which + 1, local, states, why);
   }
-  const auto node = tracked ? tessera::detail::make_node<again>(shared_from_this(), which, values, std::move(before)) : nullptr;
+  const auto node =
+      tracked ? tessera::detail::make_node<again>(shared_from_this(), which, values, std::move(before)) : nullptr;
   for (const std::size_t v : part.gives) {
     const at::Tensor& y = local[v];
     if (!tracked) {

@@ -5,27 +5,26 @@
 /// What this floor refuses: the code, what is wrong and what to do, and what is told with it.
 namespace tessera::code {
 
-inline constexpr reason not_a_maximum{
-    "tessera.layer.indices", "",
-    "only a maximum lies somewhere; ask a max_pool for indices"};
-inline constexpr reason shared_differ{
-    "tessera.network.shared", "",
-    "what is shared has parameters of different shapes, elements or layouts; make them alike, or give it a name and parameters of its own"};
+inline constexpr reason not_a_maximum{"tessera.layer.indices", "",
+                                      "only a maximum lies somewhere; ask a max_pool for indices"};
+inline constexpr reason shared_differ{"tessera.network.shared", "",
+                                      "what is shared has parameters of different shapes, elements or layouts; make "
+                                      "them alike, or give it a name and parameters of its own"};
 inline constexpr reason parameter_changed{
     "tessera.parameter.changed", "",
-    "a parameter was stepped between a forward and its backward, which gathers it or computes with it again, or the gradient of one that is held was reduced there; step and reduce behind backward"};
+    "a parameter was stepped between a forward and its backward, which gathers it or computes with it again, or the "
+    "gradient of one that is held was reduced there; step and reduce behind backward"};
 inline constexpr reason gradient_not_reduced{
     "tessera.gradient.unreduced", "",
-    "gradients of a parameter that is held wait to be reduced; call nn::reduce_gradients(net) behind the last backward, or let them go by zero_grad()"};
-inline constexpr reason parameter_not_shared{
-    "tessera.network.part", "",
-    "the network has nothing under this key that another could share; name the part's path as the keys of the state dict do, at(path)"};
-inline constexpr reason flow_of_another_program{
-    "tessera.network.flow", "",
-    "a flow of another program comes in; let flows of one program meet"};
-inline constexpr reason program_without_output{
-    "tessera.network.output", "",
-    "the program has no output; name what it gives by output(flow)"};
+    "gradients of a parameter that is held wait to be reduced; call nn::reduce_gradients(net) behind the last "
+    "backward, or let them go by zero_grad()"};
+inline constexpr reason parameter_not_shared{"tessera.network.part", "",
+                                             "the network has nothing under this key that another could share; name "
+                                             "the part's path as the keys of the state dict do, at(path)"};
+inline constexpr reason flow_of_another_program{"tessera.network.flow", "",
+                                                "a flow of another program comes in; let flows of one program meet"};
+inline constexpr reason program_without_output{"tessera.network.output", "",
+                                               "the program has no output; name what it gives by output(flow)"};
 inline constexpr reason program_layer_unknown{
     "tessera.program.layer", "",
     "the file names a layer or a function that there is not; correct it, or add it to the table of layers"};
@@ -35,42 +34,31 @@ inline constexpr reason program_value_unknown{
 inline constexpr reason program_cycle{
     "tessera.program.cycle", "",
     "the nodes of the file wait for one another in a circle; let one of them read something else"};
-inline constexpr reason layer_threw{
-    "tessera.network.layer", "",
-    "a layer threw an exception; look at what it says"};
+inline constexpr reason layer_threw{"tessera.network.layer", "", "a layer threw an exception; look at what it says"};
 inline constexpr reason other_results{
     "tessera.network.results", "has, says",
     "a layer that is a value has as many results as its type says; write static constexpr int results in it"};
-inline constexpr reason file_missing{
-    "tessera.file.missing", "",
-    "the file cannot be read; look at its path and at the reason"};
-inline constexpr reason file_not_written{
-    "tessera.file.write", "",
-    "the file cannot be written; look at its path and at the reason"};
-inline constexpr reason disk_full{
-    "tessera.file.space", "",
-    "there is no room for the file; free some, or save it elsewhere"};
-inline constexpr reason not_a_file{
-    "tessera.file.kind", "",
-    "this is no regular file; name one, not a folder or a device"};
-inline constexpr reason file_truncated{
-    "tessera.file.truncated", "expected, found",
-    "the file ends too early; write or copy it again"};
+inline constexpr reason file_missing{"tessera.file.missing", "",
+                                     "the file cannot be read; look at its path and at the reason"};
+inline constexpr reason file_not_written{"tessera.file.write", "",
+                                         "the file cannot be written; look at its path and at the reason"};
+inline constexpr reason disk_full{"tessera.file.space", "",
+                                  "there is no room for the file; free some, or save it elsewhere"};
+inline constexpr reason not_a_file{"tessera.file.kind", "",
+                                   "this is no regular file; name one, not a folder or a device"};
+inline constexpr reason file_truncated{"tessera.file.truncated", "expected, found",
+                                       "the file ends too early; write or copy it again"};
 inline constexpr reason file_altered{
-    "tessera.file.altered", "",
-    "the file's contents do not fit its checksum or its header; write or copy it again"};
-inline constexpr reason file_not_ours{
-    "tessera.file.format", "",
-    "the file is in no safetensors format; name another"};
+    "tessera.file.altered", "", "the file's contents do not fit its checksum or its header; write or copy it again"};
+inline constexpr reason file_not_ours{"tessera.file.format", "", "the file is in no safetensors format; name another"};
 inline constexpr reason file_of_other_elements{
-    "tessera.file.element", "",
-    "the file holds elements that no tensor here has; convert them where it was written"};
+    "tessera.file.element", "", "the file holds elements that no tensor here has; convert them where it was written"};
 inline constexpr reason other_parameters{
     "tessera.network.parameters", "expected, found",
     "these are other parameters than the network's; load those that the same network saved"};
-inline constexpr reason serial_view_wrong{
-    "tessera.network.serial", "",
-    "the parts of a serial tensor overlap, leave a gap, or disagree about its shape; correct the serial views in the layers' plans"};
+inline constexpr reason serial_view_wrong{"tessera.network.serial", "",
+                                          "the parts of a serial tensor overlap, leave a gap, or disagree about its "
+                                          "shape; correct the serial views in the layers' plans"};
 inline constexpr reason nothing_renamed{
     "tessera.network.renamed", "",
     "the table of renamed keys names what is not there, or gives two tensors one key; name each key that differs once"};
@@ -80,17 +68,16 @@ inline constexpr reason norm_of_no_order{
 inline constexpr reason norm_not_finite{
     "tessera.gradient.finite", "",
     "the norm of the gradients is no finite number; look for what overflowed, or clip without asking"};
-inline constexpr reason network_made_otherwise{
-    "tessera.network.arguments", "",
-    "a network is made of its team and a seed, or of a part of another one; write net{team, seed{7}}, or net{whole.at(path)}"};
-inline constexpr reason network_moved_from{
-    "tessera.network.moved", "",
-    "the network was moved from; use the one that it was moved to"};
+inline constexpr reason network_made_otherwise{"tessera.network.arguments", "",
+                                               "a network is made of its team and a seed, or of a part of another one; "
+                                               "write net{team, seed{7}}, or net{whole.at(path)}"};
+inline constexpr reason network_moved_from{"tessera.network.moved", "",
+                                           "the network was moved from; use the one that it was moved to"};
 inline constexpr reason network_copied{
     "tessera.network.copy", "",
     "a network moves and does not copy, since two would step the same weights; move it, or write clone()"};
-inline constexpr reason parameter_named_twice{
-    "tessera.network.keys", "",
-    "two parameters have one key; give each part a name of its own, each network of yours a path, as in seed{7}.at(name)"};
+inline constexpr reason parameter_named_twice{"tessera.network.keys", "",
+                                              "two parameters have one key; give each part a name of its own, each "
+                                              "network of yours a path, as in seed{7}.at(name)"};
 
 }  // namespace tessera::code

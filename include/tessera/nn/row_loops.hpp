@@ -14,11 +14,12 @@
 
 namespace tessera::detail {
 
-/// A box as rows of neighbours in memory. Its groups have a number for each row, or for each column; so have its parameters, by the same or by columns.
+/// A box as rows of neighbours in memory. Its groups have a number for each row, or for each column; so have its
+/// parameters, by the same or by columns.
 struct row_form {
   index_t rows = 0;
   index_t columns = 0;
-  bool groups_along = false;      ///< a number for each column
+  bool groups_along = false;  ///< a number for each column
   bool parameters_along = false;
 
   index_t numbers() const { return groups_along ? columns : rows; }
@@ -35,14 +36,14 @@ struct row_operands {
   const Real* origin = nullptr;
   const Real* scale = nullptr;
   const Real* shift = nullptr;
-  const Real* weight = nullptr;    ///< where one of rows is missing, it is 1; bias and offset are 0
+  const Real* weight = nullptr;  ///< where one of rows is missing, it is 1; bias and offset are 0
   const Real* bias = nullptr;
   const Real* slope = nullptr;
   const Real* offset = nullptr;
 };
 
-/// What a normalisation does with rows [begin, end) of a box, each in one pass over memory, by one set of instructions. Sums of rows are written, two
-/// numbers each, sums of columns are added to those that are there.
+/// What a normalisation does with rows [begin, end) of a box, each in one pass over memory, by one set of instructions.
+/// Sums of rows are written, two numbers each, sums of columns are added to those that are there.
 template <class Real>
 struct row_loops {
   using operands = row_operands<Real>;

@@ -36,7 +36,8 @@ V read(const Real* at, index_t i) {
     typename lanes_like<Real, V>::type v;
     std::memcpy(&v, at + i, sizeof v);
 #if defined(__x86_64__) && !defined(__clang__)
-    if constexpr (sizeof(V) == 32 && sizeof v == 16) return __builtin_ia32_cvtps2pd256(v);  // which g++ makes of two halves
+    // which g++ makes of two halves
+    if constexpr (sizeof(V) == 32 && sizeof v == 16) return __builtin_ia32_cvtps2pd256(v);
 #endif
     return __builtin_convertvector(v, V);
   }
@@ -59,7 +60,8 @@ void stream(Real* at, V v) {
   typedef float stored __attribute__((vector_size(16)));
   stored parts[sizeof(V) / sizeof(stored)];
   std::memcpy(parts, &v, sizeof v);
-  for (std::size_t k = 0; k < std::size(parts); ++k) __builtin_ia32_movntps(reinterpret_cast<float*>(at) + 4 * k, parts[k]);
+  for (std::size_t k = 0; k < std::size(parts); ++k)
+    __builtin_ia32_movntps(reinterpret_cast<float*>(at) + 4 * k, parts[k]);
 #else
   write(at, 0, v);
 #endif
@@ -81,7 +83,8 @@ template <class Real, class Of>
 // How many terms are added in their own type before their sum goes to the others in double.
 inline constexpr index_t terms_at_once = 64;
 
-/// Adds what `terms` gives of each element of a row: two terms to those of columns, and the same by its third number to `all`.
+/// Adds what `terms` gives of each element of a row: two terms to those of columns, and the same by its third number to
+/// `all`.
 template <bool OfRows, bool OfColumns, class Real, class Terms>
 void add_row(index_t n, const Terms& terms, double (&all)[2], Real* columns) {
   using wide = typename lanes_like<double, lanes<Real>>::type;
@@ -111,7 +114,8 @@ void add_row(index_t n, const Terms& terms, double (&all)[2], Real* columns) {
 
 /// The sums of rows [begin, end), each added in `Sum`; and of their columns, of some rows at a time.
 template <bool OfRows, bool OfColumns, class Sum, class Terms>
-void add_rows(const row_form& form, index_t begin, index_t end, const Terms& terms, double* of_rows, double* of_columns) {
+void add_rows(const row_form& form, index_t begin, index_t end, const Terms& terms, double* of_rows,
+              double* of_columns) {
   std::vector<Sum> added(static_cast<std::size_t>(OfColumns ? 2 * form.columns : 0));
   for (index_t r = begin; r < end;) {
     for (const index_t last = std::min(end, r + terms_at_once); r < last; ++r) {
@@ -136,11 +140,12 @@ void with_form(const row_form& form, const F& f) {
 /// The elements of a row from the mean, in deviations.
 template <bool Along, class Real>
 auto standardised_row(const row_operands<Real>& of, index_t r) {
-  return [row = of.x + r * of.form.columns, origin = in_row<Along>(of.origin, r, Real{}), scale = in_row<Along>(of.scale, r, Real{}),
-          shift = in_row<Along>(of.shift, r, Real{})](auto zero, index_t i) {
-    using V = decltype(zero);
-    return (read<V>(row, i) - read<V>(origin, i)) * read<V>(scale, i) + read<V>(shift, i);
-  };
+  return
+      [row = of.x + r * of.form.columns, origin = in_row<Along>(of.origin, r, Real{}),
+       scale = in_row<Along>(of.scale, r, Real{}), shift = in_row<Along>(of.shift, r, Real{})](auto zero, index_t i) {
+        using V = decltype(zero);
+        return (read<V>(row, i) - read<V>(origin, i)) * read<V>(scale, i) + read<V>(shift, i);
+      };
 }
 
 template <class Real>
@@ -193,7 +198,8 @@ template <class Real>
 void result(const row_operands<Real>& of, index_t begin, index_t end, Real* to) {
   with_form(of.form, [&](auto groups, auto parameters) {
     write_rows(of.form, begin, end, to, [&](index_t r) {
-      return [standardised = standardised_row<decltype(groups)::value>(of, r), w = in_row<decltype(parameters)::value>(of.weight, r, Real{1}),
+      return [standardised = standardised_row<decltype(groups)::value>(of, r),
+              w = in_row<decltype(parameters)::value>(of.weight, r, Real{1}),
               b = in_row<decltype(parameters)::value>(of.bias, r, Real{0})](auto zero, index_t i) {
         using V = decltype(zero);
         return standardised(zero, i) * read<V>(w, i) + read<V>(b, i);
@@ -207,10 +213,13 @@ void gradient(const row_operands<Real>& of, index_t begin, index_t end, Real* to
   with_form(of.form, [&](auto groups, auto parameters) {
     constexpr bool along = decltype(groups)::value;
     write_rows(of.form, begin, end, to, [&](index_t r) {
-      return [standardised = standardised_row<along>(of, r), row = of.gradient + r * of.form.columns, w = in_row<decltype(parameters)::value>(of.weight, r, Real{1}),
-              scale = in_row<along>(of.scale, r, Real{}), slope = in_row<along>(of.slope, r, Real{}), offset = in_row<along>(of.offset, r, Real{})](auto zero, index_t i) {
+      return [standardised = standardised_row<along>(of, r), row = of.gradient + r * of.form.columns,
+              w = in_row<decltype(parameters)::value>(of.weight, r, Real{1}),
+              scale = in_row<along>(of.scale, r, Real{}), slope = in_row<along>(of.slope, r, Real{}),
+              offset = in_row<along>(of.offset, r, Real{})](auto zero, index_t i) {
         using V = decltype(zero);
-        return read<V>(row, i) * read<V>(w, i) * read<V>(scale, i) + (standardised(zero, i) * read<V>(slope, i) + read<V>(offset, i));
+        return read<V>(row, i) * read<V>(w, i) * read<V>(scale, i) +
+               (standardised(zero, i) * read<V>(slope, i) + read<V>(offset, i));
       };
     });
   });

@@ -24,8 +24,8 @@ struct running_facts : layer_facts {
 
 /// A program while it runs: parameters, plans for the extents at hand, forward. Which program is a value.
 ///
-/// Initial values depend on seed, path and global index alone: every partition starts from the same bits. A network moves and does
-/// not copy; one that was moved from refuses every use.
+/// Initial values depend on seed, path and global index alone: every partition starts from the same bits. A network
+/// moves and does not copy; one that was moved from refuses every use.
 class running_program {
  public:
   /// The stored forms that an optimizer steps: local leaves.
@@ -49,8 +49,8 @@ class running_program {
     });
   }
 
-  /// What another network is made of that shares the parameters and buffers of a part of this one, or of all: those whose keys begin with
-  /// the path, as the other's with nothing.
+  /// What another network is made of that shares the parameters and buffers of a part of this one, or of all: those
+  /// whose keys begin with the path, as the other's with nothing.
   network_part at(std::string_view path = {}) const {
     network_part all{team(), path.empty() ? here().begun : here().begun.at(path), {}, {}};
     each_parameter([&](const parameter& p) { all.parameters.emplace(p.path(), p); });
@@ -66,13 +66,14 @@ class running_program {
   /// Tells an observer of each layer that this worker enters and leaves, from now on; nobody where it is null.
   void observe(std::shared_ptr<layer_observer> observer) { *here().observer = std::move(observer); }
 
-  /// Compares the copies of all parameters at every so many calls that train, and names the first that differs (`agree_on_copies`): one
-  /// exchange of a number a parameter. Unless said, and unless the launch compares nothing, at the 1st, 2nd, 4th, 8th … call and at every 100th; 0
-  /// is never.
+  /// Compares the copies of all parameters at every so many calls that train, and names the first that differs
+  /// (`agree_on_copies`): one exchange of a number a parameter. Unless said, and unless the launch compares nothing, at
+  /// the 1st, 2nd, 4th, 8th … call and at every 100th; 0 is never.
   void compare_copies_every(index_t calls) { here().compared_every = calls; }
 
-  /// Whether workers tell each other of an index of no row before an embedding looks it up, which is an exchange of a number a call: on
-  /// unless said. Else only the worker that has it throws, and the others end where they wait for that one.
+  /// Whether workers tell each other of an index of no row before an embedding looks it up, which is an exchange of a
+  /// number a call: on unless said. Else only the worker that has it throws, and the others end where they wait for
+  /// that one.
   void compare_indices(bool on) { here().compares_indices = on; }
 
   const team_handle& team() const { return here().team; }
@@ -81,7 +82,8 @@ class running_program {
   using program_type = program_view<running_facts>;
 
   /// Makes the parameters; all workers of the team do, and compare what they make.
-  running_program(const team_handle& team, const seed& s, const program_type& program, std::shared_ptr<const void> kept = {});
+  running_program(const team_handle& team, const seed& s, const program_type& program,
+                  std::shared_ptr<const void> kept = {});
   /// Takes those of a part of another network.
   running_program(const network_part& of, const program_type& program, std::shared_ptr<const void> kept = {});
   running_program() = default;
@@ -97,13 +99,13 @@ class running_program {
   /// A node among the values of a program, which are its inputs, then the results of its nodes in turn.
   struct step {
     const running_facts* what;
-    std::string path;                  ///< "encoder.2", in the keys of the serial model
-    std::size_t owner;                 ///< the step whose parameters it has: itself, or another that is shared with it
+    std::string path;   ///< "encoder.2", in the keys of the serial model
+    std::size_t owner;  ///< the step whose parameters it has: itself, or another that is shared with it
     std::vector<std::size_t> operands;
     std::size_t first_result;
     std::vector<std::size_t> done_with;  ///< values that nobody reads behind it
     functions::number number;
-    const char* called = nullptr;      ///< "layer encoder.2 (conv)", by messages
+    const char* called = nullptr;  ///< "layer encoder.2 (conv)", by messages
     std::shared_ptr<const observed_place> seen;
   };
   /// The program bound for inputs that lie alike.
@@ -127,7 +129,7 @@ class running_program {
     std::shared_ptr<const void> kept;  ///< what owns the program, where it is no constant
     std::vector<step> steps;
     std::vector<std::size_t> outputs;
-    std::vector<layer_state> states;  // of each step
+    std::vector<layer_state> states;           // of each step
     std::vector<recomputed_steps> recomputed;  // outer ones first
     std::list<std::shared_ptr<const bound_program>> bound;
     bool training = true;
@@ -140,14 +142,16 @@ class running_program {
     // Graphs have it too.
     std::shared_ptr<std::shared_ptr<layer_observer>> observer = std::make_shared<std::shared_ptr<layer_observer>>();
 
-    std::shared_ptr<std::vector<tessera::detail::hashed_copy>> left = std::make_shared<std::vector<tessera::detail::hashed_copy>>();
+    std::shared_ptr<std::vector<tessera::detail::hashed_copy>> left =
+        std::make_shared<std::vector<tessera::detail::hashed_copy>>();
 
     state(team_handle of, const program_type& p, std::shared_ptr<const void> owner);
     state(const state&) = delete;
     state& operator=(const state&) = delete;
     ~state();
 
-    // Notes the copies that workers compare when the launch ends, if it was trained: a step behind the last call may have made them differ.
+    // Notes the copies that workers compare when the launch ends, if it was trained: a step behind the last call may
+    // have made them differ.
     void note_copies() const;
   };
 
@@ -173,8 +177,8 @@ class running_program {
       if (my.steps[i].owner == i) visit(my.states[i]);
   }
 
-  // The program bound for the inputs at hand, planned by the functions that the compiler used when they first come in; those that came
-  // last are kept.
+  // The program bound for the inputs at hand, planned by the functions that the compiler used when they first come in;
+  // those that came last are kept.
   std::shared_ptr<const bound_program> bound_for(std::span<const tensor<dyn>* const> inputs) const;
 
   std::shared_ptr<state> state_;  // which graphs keep that run a part again

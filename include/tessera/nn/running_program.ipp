@@ -10,7 +10,8 @@
 
 namespace tessera::detail {
 
-/// What a layer is called by messages, those of a backward too that comes when its network is gone: kept as long as the program runs.
+/// What a layer is called by messages, those of a backward too that comes when its network is gone: kept as long as the
+/// program runs.
 inline const char* kept_name(const std::string& name) {
   static std::mutex one_at_a_time;
   static std::set<std::string> all;
@@ -30,7 +31,8 @@ TESSERA_INLINE running_program::state::state(team_handle of, const program_type&
   };
   for (const auto& node : p) {
     step s{node.what, tessera::detail::path_of(p, node), steps.size(), {}, values, {}, node.held, nullptr, nullptr};
-    for (std::size_t i = 0; i < steps.size() && node.scope >= 0 && p.scopes[node.scope].shared && s.owner == steps.size(); ++i)
+    for (std::size_t i = 0;
+         i < steps.size() && node.scope >= 0 && p.scopes[node.scope].shared && s.owner == steps.size(); ++i)
       if (p.nodes[i].scope == node.scope && p.nodes[i].number == node.number) s.owner = i;
     for (int i = 0; i < node.operands; ++i) s.operands.push_back(place_of(p.operand(node, i)));
     s.called = tessera::detail::kept_name(tessera::detail::layer_at(s.path, s.what->name));
@@ -47,7 +49,8 @@ TESSERA_INLINE running_program::state::state(team_handle of, const program_type&
       read[v] = true;
     }
   for (int i = 0; i < p.recomputed_count; ++i) {
-    recomputed_steps part{static_cast<std::size_t>(p.recomputed[i].first), static_cast<std::size_t>(p.recomputed[i].end), {}, {}};
+    recomputed_steps part{
+        static_cast<std::size_t>(p.recomputed[i].first), static_cast<std::size_t>(p.recomputed[i].end), {}, {}};
     if (part.first == part.end) continue;
     const std::size_t begin = steps[part.first].first_result;
     const std::size_t end = part.end < steps.size() ? steps[part.end].first_result : values;
@@ -82,12 +85,14 @@ TESSERA_INLINE running_program::state::~state() {
   }
 }
 
-TESSERA_INLINE running_program::running_program(const team_handle& team, const seed& s, const program_type& program, std::shared_ptr<const void> kept)
+TESSERA_INLINE running_program::running_program(const team_handle& team, const seed& s, const program_type& program,
+                                                std::shared_ptr<const void> kept)
     : state_(std::make_shared<state>(team, program, std::move(kept))) {
   begin(s, nullptr);
 }
 
-TESSERA_INLINE running_program::running_program(const network_part& of, const program_type& program, std::shared_ptr<const void> kept)
+TESSERA_INLINE running_program::running_program(const network_part& of, const program_type& program,
+                                                std::shared_ptr<const void> kept)
     : state_(std::make_shared<state>(of.team, program, std::move(kept))) {
   begin(of.begun, &of);
 }
@@ -102,15 +107,18 @@ TESSERA_INLINE void running_program::begin(const seed& s, const network_part* of
   for (std::size_t i = 0; i < my.steps.size(); ++i) {
     const step& now = my.steps[i];
     const layer_plan p = now.what->plan();
-    const auto take = [&](auto& all, const char* name, const layout& stored, element e, const auto& make) -> const auto& {
+    const auto take = [&](auto& all, const char* name, const layout& stored, element e,
+                          const auto& make) -> const auto& {
       const std::string place = one_layer ? std::string() : now.path;
       const std::string path = place + (place.empty() || *name == 0 ? "" : ".") + name;
       const std::string key = s.key(path);
       if (now.owner == i && !paths.insert(path).second) throw error(refusal{code::parameter_named_twice}, path);
       if (now.owner == i && of == nullptr) all.emplace(key, make(path));
       const auto found = all.find(key);
-      if (found == all.end()) throw error(refusal{of == nullptr ? code::shared_differ : code::parameter_not_shared}, key);
-      if (!(found->second.stored().layout() == stored) || found->second.stored().type() != e) throw error(refusal{code::shared_differ}, key);
+      if (found == all.end())
+        throw error(refusal{of == nullptr ? code::shared_differ : code::parameter_not_shared}, key);
+      if (!(found->second.stored().layout() == stored) || found->second.stored().type() != e)
+        throw error(refusal{code::shared_differ}, key);
       f << stored;
       return found->second;
     };
@@ -119,10 +127,13 @@ TESSERA_INLINE void running_program::begin(const seed& s, const network_part* of
       const parameter_value w = p.parameter(k);
       const element e = p.parameter_element(k, now.what->elements[0]);
       const element comes = p.parameter_comes_as(k, now.what->elements[0]);
-      const auto make = [&](const std::string& path) { return parameter(my.team, path, w, e, s).used_as(w.used, comes, p.times(k)); };
+      const auto make = [&](const std::string& path) {
+        return parameter(my.team, path, w, e, s).used_as(w.used, comes, p.times(k));
+      };
       const parameter& kept = take(known.parameters, w.name, w.stored, e, make);
       const bool held = p.held(k);
-      if (kept.frozen() != w.frozen || (kept.times() == gathered::held) != held) throw error(refusal{code::shared_differ}, kept.path());
+      if (kept.frozen() != w.frozen || (kept.times() == gathered::held) != held)
+        throw error(refusal{code::shared_differ}, kept.path());
       own.parameters.push_back(kept.used_as(w.used, comes, p.times(k)));
       f << w.used;
     }
@@ -137,7 +148,9 @@ TESSERA_INLINE void running_program::begin(const seed& s, const network_part* of
   f << s.value << text(s.path.data(), static_cast<int>(s.path.size())).hash;
   my.lineage = tessera::detail::next_lineage(*my.team, my.team->mesh());
   if (my.team->inside())
-    my.team->agree(f.value(), "making a network", [&] { return fmt::format("making a network of {} layers, seed {} {}", my.program.count, s.value, s.path); });
+    my.team->agree(f.value(), "making a network", [&] {
+      return fmt::format("making a network of {} layers, seed {} {}", my.program.count, s.value, s.path);
+    });
   if (of == nullptr) compare_at_the_end();
 }
 
@@ -157,13 +170,15 @@ TESSERA_INLINE running_program::running_program(const running_program& other, co
   };
   for (const layer_state& layer : other.state_->states) {
     layer_state& mine = state_->states.emplace_back();
-    for (const parameter& p : layer.parameters) mine.parameters.push_back(cloned(known.parameters, p).used_as(p.used(), p.comes_as(), p.times()));
+    for (const parameter& p : layer.parameters)
+      mine.parameters.push_back(cloned(known.parameters, p).used_as(p.used(), p.comes_as(), p.times()));
     for (const buffer& b : layer.buffers) mine.buffers.push_back(cloned(known.buffers, b));
   }
   compare_at_the_end();
 }
 
-TESSERA_INLINE auto running_program::bound_for(std::span<const tensor<dyn>* const> inputs) const -> std::shared_ptr<const bound_program> {
+TESSERA_INLINE auto running_program::bound_for(std::span<const tensor<dyn>* const> inputs) const
+    -> std::shared_ptr<const bound_program> {
   state& my = here();
   const auto is_for = [&](const std::shared_ptr<const bound_program>& b) {
     for (std::size_t i = 0; i < inputs.size(); ++i)
@@ -217,10 +232,12 @@ TESSERA_INLINE bool running_program::compares_now() const {
   return every > 0 && ((my.training && calls % every == 0) || compares(how, static_cast<std::uint64_t>(calls)));
 }
 
-TESSERA_INLINE std::vector<tensor<dyn>> running_program::forward(std::span<const tensor<dyn>* const> inputs, call_site at) const {
+TESSERA_INLINE std::vector<tensor<dyn>> running_program::forward(std::span<const tensor<dyn>* const> inputs,
+                                                                 call_site at) const {
   state& my = here();
   for (const tensor<dyn>* x : inputs)
-    if (x->team()->shared_carrier() != my.team->shared_carrier()) throw error(refusal{code::other_team}, my.team->label());
+    if (x->team()->shared_carrier() != my.team->shared_carrier())
+      throw error(refusal{code::other_team}, my.team->label());
   const std::shared_ptr<const bound_program> bound = bound_for(inputs);
   std::vector<at::Tensor> values(bound->values.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) values[i] = inputs[i]->local();
@@ -231,7 +248,8 @@ TESSERA_INLINE std::vector<tensor<dyn>> running_program::forward(std::span<const
   from << my.lineage;
   for (const tensor<dyn>* x : inputs) from << x->lineage();
   for (const std::size_t v : my.outputs)
-    outputs.push_back(tessera::detail::tensor_of(my.team, bound->where[v], values[v], tessera::detail::lineage_of(v, {from.value()})));
+    outputs.push_back(tessera::detail::tensor_of(my.team, bound->where[v], values[v],
+                                                 tessera::detail::lineage_of(v, {from.value()})));
   return outputs;
 }
 

@@ -17,10 +17,12 @@ namespace tessera::detail {
 
 /// Whether something is a network, or a class that shows its parameters as one does.
 template <class Network>
-using shows_parameters = std::conditional_t<requires(const Network& net, void (*visit)(const nn::parameter&)) { net.each_parameter(visit); },
-                                            fits, wrong_argument<kind::call, 1, kind::network, kind_of<Network>>>;
+using shows_parameters = std::conditional_t<requires(const Network& net, void (*visit)(const nn::parameter&)) {
+  net.each_parameter(visit);
+}, fits, wrong_argument<kind::call, 1, kind::network, kind_of<Network>>>;
 
-/// What a state dict saves, under the serial model's keys: parameters and buffers, several where they are parts of one serial tensor.
+/// What a state dict saves, under the serial model's keys: parameters and buffers, several where they are parts of one
+/// serial tensor.
 using keyed_state = std::map<std::string, std::vector<const nn::state_tensor*>>;
 
 /// Refuses parts that do not make up their serial tensor.
@@ -84,8 +86,10 @@ void agree_on_state(const team_handle& team, const nn::state_dict& state, const 
 /// The serial tensors on every worker, where its own lie, or on the host.
 nn::state_dict state_of(const keyed_state& state, bool on_host = false);
 
-/// Gives what is kept the values of a state dict that the workers compare first; `from` stands before what an error says of it.
-void assign_from(const team_handle& team, const keyed_state& kept, const nn::state_dict& state, const std::string& from);
+/// Gives what is kept the values of a state dict that the workers compare first; `from` stands before what an error
+/// says of it.
+void assign_from(const team_handle& team, const keyed_state& kept, const nn::state_dict& state,
+                 const std::string& from);
 
 }  // namespace tessera::detail
 
@@ -100,8 +104,8 @@ state_dict state_of(const Network& net, call_site at = call_site::here()) {
   return tessera::detail::state_of(kept);
 }
 
-/// Gives a network the parameters and buffers of a state dict that every worker has, and all have alike; keys, shapes and element types must
-/// be its own. Nothing changes when it is refused.
+/// Gives a network the parameters and buffers of a state dict that every worker has, and all have alike; keys, shapes
+/// and element types must be its own. Nothing changes when it is refused.
 template <class Network>
 void assign(Network& net, const state_dict& state, call_site at = call_site::here()) {
   const team_handle team = tessera::detail::team_of(net);

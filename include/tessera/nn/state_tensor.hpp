@@ -5,11 +5,13 @@
 
 namespace tessera::nn {
 
-/// A tensor that belongs to a layer and that the state dict saves. A copy is a handle to the same values, as of LibTorch's tensors.
+/// A tensor that belongs to a layer and that the state dict saves. A copy is a handle to the same values, as of
+/// LibTorch's tensors.
 class state_tensor {
  public:
   const std::string& path() const { return path_; }  ///< its place in the network: "0.weight", behind the seed's path
-  const std::string& key() const { return key_; }    ///< the serial model's: its path, unless it is a view of another tensor
+  /// the serial model's: its path, unless it is a view of another tensor
+  const std::string& key() const { return key_; }
   const tensor<dyn>& stored() const { return stored_; }
 
   /// Assigns this worker's box of a global tensor that everybody has.
@@ -21,7 +23,7 @@ class state_tensor {
 
   const serial_view& serial() const { return serial_; }
   bool only_here() const { return only_here_; }  ///< the serial model has none, so a state dict may lack it
-  index_t serial_end() const;  ///< behind its last element in the serial tensor
+  index_t serial_end() const;                    ///< behind its last element in the serial tensor
 
   /// Throws on every worker of its mesh unless the copies of it have the same bits; names it.
   void compare_copies() const;
@@ -34,11 +36,13 @@ class state_tensor {
 
  protected:
   /// Begins with its initial values, by path and global index; `key` is the serial model's for its name.
-  state_tensor(const team_handle& team, std::string_view name, const layout& stored, const initial_value& initial, element e, const seed& s,
-               std::string_view key, const serial_view& serial = {}, bool only_here = false);
+  state_tensor(const team_handle& team, std::string_view name, const layout& stored, const initial_value& initial,
+               element e, const seed& s, std::string_view key, const serial_view& serial = {}, bool only_here = false);
 
   /// The same values in memory of their own.
-  state_tensor copy() const { return with(stored_.local().detach().clone().set_requires_grad(stored_.local().requires_grad())); }
+  state_tensor copy() const {
+    return with(stored_.local().detach().clone().set_requires_grad(stored_.local().requires_grad()));
+  }
   /// The same tensor of the network in another one of LibTorch.
   state_tensor with(const at::Tensor& local) const;
 

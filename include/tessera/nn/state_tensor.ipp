@@ -9,13 +9,16 @@
 
 namespace tessera::nn {
 
-TESSERA_INLINE state_tensor::state_tensor(const team_handle& team, std::string_view name, const layout& stored, const initial_value& initial, element e,
-                                          const seed& s, std::string_view key, const serial_view& serial, bool only_here)
+TESSERA_INLINE state_tensor::state_tensor(const team_handle& team, std::string_view name, const layout& stored,
+                                          const initial_value& initial, element e, const seed& s, std::string_view key,
+                                          const serial_view& serial, bool only_here)
     : path_(s.key(name)), key_(s.key(key)), element_(e), serial_(serial), only_here_(only_here) {
   check(check_known(stored), path_);
-  const bool inside = serial.dimension >= 0 && serial.factors >= 0 && serial.dimension + std::max(serial.factors, 1) <= stored.dims.count;
+  const bool inside = serial.dimension >= 0 && serial.factors >= 0 &&
+                      serial.dimension + std::max(serial.factors, 1) <= stored.dims.count;
   check(inside || serial == serial_view{} ? refusal{} : refusal{code::serial_view_wrong}, path_);
-  stored_ = tessera::detail::tensor_of(team, stored, tessera::detail::initial_box(initial, stored, e, team->rank(), s, name).to(device_of(*team)));
+  stored_ = tessera::detail::tensor_of(
+      team, stored, tessera::detail::initial_box(initial, stored, e, team->rank(), s, name).to(device_of(*team)));
 }
 
 TESSERA_INLINE std::vector<index_t> state_tensor::sizes() const {
@@ -47,7 +50,8 @@ TESSERA_INLINE std::vector<index_t> state_tensor::serial_sizes() const {
 
 TESSERA_INLINE at::Tensor state_tensor::part_of(const at::Tensor& serial) const {
   if (serial_ == serial_view{}) return serial;
-  return serial.narrow(serial_.dimension, serial_.begin, serial_end() - serial_.begin).unflatten(serial_.dimension, factors());
+  return serial.narrow(serial_.dimension, serial_.begin, serial_end() - serial_.begin)
+      .unflatten(serial_.dimension, factors());
 }
 
 TESSERA_INLINE state_tensor state_tensor::with(const at::Tensor& local) const {

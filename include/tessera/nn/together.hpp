@@ -28,8 +28,9 @@ void on_first(const team_handle& team, const reason& otherwise, F&& f) {
   throw error::unpacked(team->collect_text(mine).front());
 }
 
-/// Runs f on this worker. What one worker meets is thrown on every worker of the team, so that none goes on alone; where they did
-/// not all meet the same, it says which worker that was. What LibTorch or the standard library throws gets the code `otherwise`.
+/// Runs f on this worker. What one worker meets is thrown on every worker of the team, so that none goes on alone;
+/// where they did not all meet the same, it says which worker that was. What LibTorch or the standard library throws
+/// gets the code `otherwise`.
 template <class F>
 void together(const team_handle& team, const reason& otherwise, F&& f) {
   const std::string mine = packed_failure(otherwise, f);
@@ -39,7 +40,8 @@ void together(const team_handle& team, const reason& otherwise, F&& f) {
   const std::vector<std::string> all = team->collect_text(mine);
   const error first = error::unpacked(all[failed]);
   if (std::all_of(all.begin(), all.end(), [&](const std::string& other) { return other == all[failed]; })) throw first;
-  throw first.at(label_of(team->mesh(), team->mesh().rank(team->mesh().at(static_cast<int>(failed)))) + ": " + first.where());
+  throw first.at(label_of(team->mesh(), team->mesh().rank(team->mesh().at(static_cast<int>(failed)))) + ": " +
+                 first.where());
 }
 
 }  // namespace tessera::detail

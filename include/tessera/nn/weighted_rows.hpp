@@ -11,7 +11,8 @@
 
 namespace tessera::detail {
 
-/// A sparse matrix that acts along one dimension of a tensor: y[…, i, …] = Σ weight · x[…, from, …] over the entries of row i.
+/// A sparse matrix that acts along one dimension of a tensor: y[…, i, …] = Σ weight · x[…, from, …] over the entries of
+/// row i.
 template <class Real>
 class weighted_rows {
  public:
@@ -34,7 +35,8 @@ class weighted_rows {
     std::size_t k = 0;
     for (index_t i = 0; i < rows(); ++i)
       for (; k < ends_[static_cast<std::size_t>(i) + 1]; ++k)
-        t.entries_[next[static_cast<std::size_t>(entries_[k].from)]++] = {static_cast<std::int32_t>(i), entries_[k].weight};
+        t.entries_[next[static_cast<std::size_t>(entries_[k].from)]++] = {static_cast<std::int32_t>(i),
+                                                                          entries_[k].weight};
     return t;
   }
 
@@ -43,7 +45,8 @@ class weighted_rows {
   void each_entry(const F& f) const {
     std::size_t k = 0;
     for (index_t i = 0; i < rows(); ++i)
-      for (const std::size_t first = k; k < ends_[static_cast<std::size_t>(i) + 1]; ++k) f(i, k - first, index_t{entries_[k].from}, entries_[k].weight);
+      for (const std::size_t first = k; k < ends_[static_cast<std::size_t>(i) + 1]; ++k)
+        f(i, k - first, index_t{entries_[k].from}, entries_[k].weight);
   }
 
   /// Writes the product with x[outer, columns, inner].
@@ -91,8 +94,7 @@ class weighted_rows {
       for (bool first = true; e != end; ++e, first = false) {
         const Real* const row = x + e->from * inner;
         const Real w = e->weight;
-        if (first && w == 1)
-          std::copy(row, row + inner, y);
+        if (first && w == 1) std::copy(row, row + inner, y);
         else if (first)
           for (index_t j = 0; j < inner; ++j) y[j] = w * row[j];
         else
@@ -110,7 +112,8 @@ class weighted_rows {
 template <class Real>
 using matrices = std::vector<weighted_rows<Real>>;
 
-/// The product, without a record for backward: of all other indices one after the other, so that what lies between stays in the cache.
+/// The product, without a record for backward: of all other indices one after the other, so that what lies between
+/// stays in the cache.
 template <class Real>
 at::Tensor product(const matrices<Real>& along, const at::Tensor& given) {
   const at::Tensor x = given.contiguous();
@@ -142,7 +145,8 @@ at::Tensor product(const matrices<Real>& along, const at::Tensor& given) {
   return y;
 }
 
-/// A sparse matrix for tensors that lie anywhere, by LibTorch's functions: of all rows the first entries, then the second ones, and so on.
+/// A sparse matrix for tensors that lie anywhere, by LibTorch's functions: of all rows the first entries, then the
+/// second ones, and so on.
 class row_taps {
  public:
   template <class Real>
@@ -160,7 +164,8 @@ class row_taps {
     });
     const auto there = [&](const auto& numbers) { return at::tensor(numbers).to(device); };
     for (const list& l : lists)
-      taps_.push_back({static_cast<index_t>(l.rows.size()) == rows_ ? at::Tensor() : there(l.rows), there(l.from), there(l.weights)});
+      taps_.push_back({static_cast<index_t>(l.rows.size()) == rows_ ? at::Tensor() : there(l.rows), there(l.from),
+                       there(l.weights)});
   }
 
   /// The product along a dimension. No element is written twice by one function, so its terms have one order.

@@ -11,7 +11,8 @@ namespace tessera::detail {
 
 /// What lies under keys, under others: each first of a pair becomes its second.
 template <class Value>
-std::map<std::string, Value> under_other_keys(std::map<std::string, Value> state, const std::vector<std::pair<std::string, std::string>>& pairs,
+std::map<std::string, Value> under_other_keys(std::map<std::string, Value> state,
+                                              const std::vector<std::pair<std::string, std::string>>& pairs,
                                               const std::string& from) {
   std::map<std::string, Value> moved;
   std::string wrong;
@@ -31,7 +32,8 @@ std::map<std::string, Value> under_other_keys(std::map<std::string, Value> state
 inline void agree_on_file(team_state& team, const std::filesystem::path& path, const nn::renamed& names) {
   std::string all = path.native();
   for (const auto& [foreign, own] : names.keys) all += fmt::format("\n{}\n{}", foreign, own);
-  team.agree(text(all.data(), static_cast<int>(all.size())).hash, "comparing paths", [&] { return fmt::format("{} {}", team.doing().what, path.native()); });
+  team.agree(text(all.data(), static_cast<int>(all.size())).hash, "comparing paths",
+             [&] { return fmt::format("{} {}", team.doing().what, path.native()); });
 }
 
 /// Throws on every worker of the team unless the copies of everything kept are alike; names the first that is not.
@@ -79,8 +81,10 @@ inline at::Tensor gathered_on_first(const team_handle& team, const std::vector<c
   return serial;
 }
 
-// Only the first worker holds a whole tensor, and one at a time. If it cannot write, it gathers what is left all the same: the others know nothing of it.
-TESSERA_INLINE void save(const team_handle& team, const keyed_state& kept, const std::filesystem::path& path, const nn::renamed& names) {
+// Only the first worker holds a whole tensor, and one at a time. If it cannot write, it gathers what is left all the
+// same: the others know nothing of it.
+TESSERA_INLINE void save(const team_handle& team, const keyed_state& kept, const std::filesystem::path& path,
+                         const nn::renamed& names) {
   const at::NoGradGuard no_record;
   std::map<std::string, const std::vector<const nn::state_tensor*>*> tensors;
   for (const auto& [key, parts] : kept) tensors.emplace(key, &parts);
@@ -95,7 +99,8 @@ TESSERA_INLINE void save(const team_handle& team, const keyed_state& kept, const
     on_first(team, code::file_not_written, [&] {
       std::vector<stored_tensor> places;
       for (const auto& [key, parts] : tensors)
-        places.push_back({0, 0, key, element_of_scalar((*parts)[0]->stored().local().scalar_type()), (*parts)[0]->serial_sizes()});
+        places.push_back(
+            {0, 0, key, element_of_scalar((*parts)[0]->stored().local().scalar_type()), (*parts)[0]->serial_sizes()});
       writer.emplace(path, std::move(places));
     });
   } else {
@@ -118,7 +123,8 @@ TESSERA_INLINE void save(const team_handle& team, const keyed_state& kept, const
 }
 
 // The first worker reads the file, each tensor once to see that all is well and once to hand out its parts.
-TESSERA_INLINE void load(const team_handle& team, const keyed_state& kept, const std::filesystem::path& path, const nn::renamed& names) {
+TESSERA_INLINE void load(const team_handle& team, const keyed_state& kept, const std::filesystem::path& path,
+                         const nn::renamed& names) {
   if (!team->inside()) return;  // it holds no part of any
   const at::NoGradGuard no_record;
   agree_on_file(*team, path, names);
@@ -129,7 +135,8 @@ TESSERA_INLINE void load(const team_handle& team, const keyed_state& kept, const
     reader->verify();
     for (const stored_tensor& t : reader->tensors()) found.emplace(t.key, &t);
     found = under_other_keys(std::move(found), names.keys, path.string() + ": ");
-    check_state(kept, found, path.string() + ": ", [](const stored_tensor* t) { return c10::str(scalar_type(t->type), at::IntArrayRef(t->shape)); });
+    check_state(kept, found, path.string() + ": ",
+                [](const stored_tensor* t) { return c10::str(scalar_type(t->type), at::IntArrayRef(t->shape)); });
   });
   std::vector<std::uint64_t> has;
   for (const auto& [key, parts] : kept) has.push_back(found.count(key));
@@ -141,7 +148,9 @@ TESSERA_INLINE void load(const team_handle& team, const keyed_state& kept, const
     for (const nn::state_tensor* p : parts) {
       const placement_handle where = team->place(on_first_worker(*team, p->stored().layout()));
       const at::TensorOptions options = p->stored().local().options().requires_grad(false);
-      const at::Tensor whole = reader ? p->part_of(serial).to(options.device()) : at::empty(at::IntArrayRef(where->extents().begin(), where->extents().end()), options);
+      const at::Tensor whole =
+          reader ? p->part_of(serial).to(options.device())
+                 : at::empty(at::IntArrayRef(where->extents().begin(), where->extents().end()), options);
       p->stored().local().copy_(to(p->stored().layout(), tensor_of(team, where, whole)).local());
     }
   }
@@ -153,7 +162,8 @@ namespace tessera::nn {
 
 TESSERA_INLINE state_dict read_state(const std::filesystem::path& path) {
   state_dict state;
-  tessera::detail::weights_reader(path).read_all([&](const auto& t, const at::Tensor& values) { state[t.key] = values; });
+  tessera::detail::weights_reader(path).read_all(
+      [&](const auto& t, const at::Tensor& values) { state[t.key] = values; });
   return state;
 }
 
@@ -161,7 +171,9 @@ TESSERA_INLINE void write_state(const std::filesystem::path& path, const state_d
   namespace td = tessera::detail;
   std::vector<td::stored_tensor> places;
   for (const auto& [key, t] : state) {
-    if (!td::readable(t)) throw error(refusal{code::file_not_written}, fmt::format("{}: {} is {}", path.string(), key, td::described_tensor(t)));
+    if (!td::readable(t))
+      throw error(refusal{code::file_not_written},
+                  fmt::format("{}: {} is {}", path.string(), key, td::described_tensor(t)));
     places.push_back({0, 0, key, td::element_of_scalar(t.scalar_type()), t.sizes().vec()});
   }
   td::weights_writer file(path, std::move(places));

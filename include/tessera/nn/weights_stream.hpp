@@ -13,11 +13,13 @@
 namespace tessera::detail {
 
 inline const char* file_type(element e) {
-  constexpr const char* names[]{"F64", "F32", "I64", "I32", "I16", "I8", "U8", "BOOL", "F16", "BF16", "C64", "C128", "U16", "U32", "U64"};
+  constexpr const char* names[]{"F64", "F32",  "I64", "I32",  "I16", "I8",  "U8", "BOOL",
+                                "F16", "BF16", "C64", "C128", "U16", "U32", "U64"};
   return names[static_cast<int>(e)];
 }
 
-/// The header of a safetensors file. What goes deeper than one, lists more than a shape, or names something twice, is none.
+/// The header of a safetensors file. What goes deeper than one, lists more than a shape, or names something twice, is
+/// none.
 inline nlohmann::json header_of(const std::string& text) {
   using nlohmann::json;
   bool sound = text.starts_with('{') && text.find('\0') == text.npos;
@@ -34,7 +36,8 @@ inline nlohmann::json header_of(const std::string& text) {
   sound = sound && header.is_object();
   if (sound && header.contains("__metadata__")) {
     const json& words = header["__metadata__"];
-    sound = words.is_object() && std::all_of(words.begin(), words.end(), [](const json& value) { return value.is_string(); });
+    sound = words.is_object() &&
+            std::all_of(words.begin(), words.end(), [](const json& value) { return value.is_string(); });
   }
   return sound ? header : json();
 }
@@ -55,8 +58,9 @@ inline stored_tensor stored_tensor_of(const std::string& key, const nlohmann::js
     return entry.contains(name) && entry[name].is_array() &&
            std::all_of(entry[name].begin(), entry[name].end(), [](const auto& n) { return n.is_number_unsigned(); });
   };
-  insist(entry.is_object() && entry.size() == 3 && is_list("shape") && is_list("data_offsets") && entry["data_offsets"].size() == 2 &&
-         entry.contains("dtype") && entry["dtype"].is_string() && entry["shape"].size() <= max_dimensions);
+  insist(entry.is_object() && entry.size() == 3 && is_list("shape") && is_list("data_offsets") &&
+         entry["data_offsets"].size() == 2 && entry.contains("dtype") && entry["dtype"].is_string() &&
+         entry["shape"].size() <= max_dimensions);
   stored_tensor t{entry["data_offsets"][0], entry["data_offsets"][1], key, {}, {}};
   const std::string type = entry["dtype"];
   int e = 0;
@@ -80,7 +84,8 @@ inline stored_tensor stored_tensor_of(const std::string& key, const nlohmann::js
 inline std::vector<stored_tensor> stored_tensors_of(const nlohmann::json& entries) {
   std::vector<stored_tensor> all;
   for (const auto& [key, entry] : entries.items()) all.push_back(stored_tensor_of(key, entry));
-  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return std::tie(a.from, a.to) < std::tie(b.from, b.to); });
+  std::sort(all.begin(), all.end(),
+            [](const auto& a, const auto& b) { return std::tie(a.from, a.to) < std::tie(b.from, b.to); });
   std::uint64_t end = 0;
   for (const stored_tensor& t : all) {
     if (t.from != end) throw error(refusal{code::file_altered}, t.key);
@@ -176,7 +181,8 @@ class weights_reader {
 class weights_writer {
  public:
   /// Refuses keys that no file can have. The tensors come in this order; their places are found here.
-  weights_writer(const std::filesystem::path& path, std::vector<stored_tensor> tensors) : header_(header_for(path, tensors)), file_(path) {
+  weights_writer(const std::filesystem::path& path, std::vector<stored_tensor> tensors)
+      : header_(header_for(path, tensors)), file_(path) {
     sum_.add(header_.dump());
     write_header();
   }
@@ -196,7 +202,8 @@ class weights_writer {
     nlohmann::json header = nlohmann::json::object();
     std::uint64_t end = 0;
     for (stored_tensor& t : tensors) {
-      if (t.key == "__metadata__") throw error(refusal{code::file_not_written}, fmt::format("{}: {} is no key", path.string(), t.key));
+      if (t.key == "__metadata__")
+        throw error(refusal{code::file_not_written}, fmt::format("{}: {} is no key", path.string(), t.key));
       t.from = end;
       end += static_cast<std::uint64_t>(c10::multiply_integers(t.shape) * bytes_of(t.type));
       t.to = end;
@@ -218,7 +225,8 @@ class weights_writer {
     std::string text = header.dump();
     text.resize((text.size() + 7) / 8 * 8, ' ');
     std::string all(8, '\0');
-    for (std::size_t i = 0; i < 8; ++i) all[i] = static_cast<char>(static_cast<std::uint64_t>(text.size()) >> 8 * i & 0xff);
+    for (std::size_t i = 0; i < 8; ++i)
+      all[i] = static_cast<char>(static_cast<std::uint64_t>(text.size()) >> 8 * i & 0xff);
     file_.begin_with(all + text);
   }
 

@@ -8,14 +8,15 @@
 
 namespace tessera::detail {
 
-/// The positions that the outputs of one worker read along a dimension, those beyond the edge included: one stretch, counted
-/// on around the end where the outputs run around it.
+/// The positions that the outputs of one worker read along a dimension, those beyond the edge included: one stretch,
+/// counted on around the end where the outputs run around it.
 inline interval stretch(const intervals& outputs, const window& w) {
   const index_t lo = outputs[0].lo;
   return {w.first(lo), w.last(lo + size_of(outputs) - 1) + 1};
 }
 
-/// Where each position of a stretch lies in memory: positions beyond the edge of n elements read what the boundary says.
+/// Where each position of a stretch lies in memory: positions beyond the edge of n elements read what the boundary
+/// says.
 inline std::vector<index_t> places(const interval& read, const intervals& held, boundary edge, index_t n) {
   std::vector<index_t> all;
   for (index_t i = read.lo; i < read.hi; ++i) {
@@ -56,11 +57,12 @@ struct picture_lists : kernel_lists {
   bool lines_;
 };
 
-/// How a worker reads what its outputs need under kernels that slide over the last dimensions of a layout: a frame around its box, and
-/// of what is in it exactly the positions that are read.
+/// How a worker reads what its outputs need under kernels that slide over the last dimensions of a layout: a frame
+/// around its box, and of what is in it exactly the positions that are read.
 class window_reading {
  public:
-  window_reading(const layout& of, const team_state& team, const holding& outputs, int first, const static_vector<sliding, 8>& kernels, const at::Scalar& outside, own_padding by)
+  window_reading(const layout& of, const team_state& team, const holding& outputs, int first,
+                 const static_vector<sliding, 8>& kernels, const at::Scalar& outside, own_padding by)
       : around_{{}, {}, outside}, lists_(kernels) {
     const int rank = team.rank();
     const holding mine = held_by(of, rank);
@@ -71,10 +73,12 @@ class window_reading {
     for (int i = 0; i < kernels.count; ++i) {
       const int d = first + i;
       if (kernels[i].edge != boundary::zero) {
-        gather(d, places(stretch(outputs[d], kernels[i].needs()), mine[d], kernels[i].edge, of.dims[d].extent), device_of(team));
+        gather(d, places(stretch(outputs[d], kernels[i].needs()), mine[d], kernels[i].edge, of.dims[d].extent),
+               device_of(team));
         continue;
       }
-      const framing f = framing_of(kernels[i], mine[d][0], {outputs[d][0].lo, outputs[d][0].lo + size_of(outputs[d])}, by);
+      const framing f =
+          framing_of(kernels[i], mine[d][0], {outputs[d][0].lo, outputs[d][0].lo + size_of(outputs[d])}, by);
       around_.before[d] = f.before;
       around_.behind[d] = f.behind;
       lists_.padding[static_cast<std::size_t>(i)] = f.padded;
@@ -89,7 +93,8 @@ class window_reading {
 
   /// A box in its frame as it is read.
   at::Tensor trimmed(at::Tensor x) const {
-    for (const part& p : parts_) x = p.places.defined() ? x.index_select(p.dimension, p.places) : narrowed(x, p.dimension, p.begin, p.size);
+    for (const part& p : parts_)
+      x = p.places.defined() ? x.index_select(p.dimension, p.places) : narrowed(x, p.dimension, p.begin, p.size);
     return x;
   }
 
@@ -104,7 +109,8 @@ class window_reading {
   void gather(int d, const std::vector<index_t>& at, c10::Device device) {
     bool in_order = true;
     for (std::size_t k = 1; k < at.size(); ++k) in_order = in_order && at[k] == at[k - 1] + 1;
-    parts_.push_back({d, at[0], static_cast<index_t>(at.size()), in_order ? at::Tensor() : at::tensor(at, at::kLong).to(device)});
+    parts_.push_back(
+        {d, at[0], static_cast<index_t>(at.size()), in_order ? at::Tensor() : at::tensor(at, at::kLong).to(device)});
   }
 
   frame around_;
@@ -115,7 +121,8 @@ class window_reading {
 /// How a worker's inputs give its outputs under transposed kernels that slide over the last dimensions of a result.
 class window_giving {
  public:
-  window_giving(const holding& given, const holding& outputs, int first, const static_vector<sliding, 8>& kernels) : lists_(kernels) {
+  window_giving(const holding& given, const holding& outputs, int first, const static_vector<sliding, 8>& kernels)
+      : lists_(kernels) {
     around_.before.resize(given.count);
     around_.behind.resize(given.count);
     for (int i = 0; i < kernels.count; ++i) {
@@ -134,9 +141,11 @@ class window_giving {
   const kernel_lists& lists() const { return lists_; }
   const std::vector<index_t>& cut() const { return cut_; }
   const std::vector<index_t>& further() const { return further_; }
-  /// Whether the operation itself adds a bias well: zeros that are filled in would lack it, and one beside padding at the far end alone takes
-  /// LibTorch a slow way.
-  bool takes_bias() const { return complete() && std::all_of(further_.begin(), further_.end(), [](index_t n) { return n == 0; }); }
+  /// Whether the operation itself adds a bias well: zeros that are filled in would lack it, and one beside padding at
+  /// the far end alone takes LibTorch a slow way.
+  bool takes_bias() const {
+    return complete() && std::all_of(further_.begin(), further_.end(), [](index_t n) { return n == 0; });
+  }
   /// Whether inputs give all outputs.
   bool complete() const { return around_.empty(); }
 
@@ -161,11 +170,14 @@ class window_giving {
 /// The element in which sums of one are added, to be rounded once.
 inline at::ScalarType added_in(at::ScalarType e) { return at::isReducedFloatingType(e) ? at::kFloat : e; }
 
-/// The element in which products of boxes are added, to be rounded once: a device's kernels add those of half types in float themselves.
-inline at::ScalarType multiplied_in(const at::Tensor& x) { return x.device().is_cpu() ? added_in(x.scalar_type()) : x.scalar_type(); }
+/// The element in which products of boxes are added, to be rounded once: a device's kernels add those of half types in
+/// float themselves.
+inline at::ScalarType multiplied_in(const at::Tensor& x) {
+  return x.device().is_cpu() ? added_in(x.scalar_type()) : x.scalar_type();
+}
 
-/// The same of a convolution. On the host it is float where oneDNN adds them one by one, else double, as LibTorch's other kernel for float is
-/// Winograd's, and a half type shows its errors.
+/// The same of a convolution. On the host it is float where oneDNN adds them one by one, else double, as LibTorch's
+/// other kernel for float is Winograd's, and a half type shows its errors.
 inline at::ScalarType convolved_in(const at::Tensor& x) {
   const at::ScalarType e = x.scalar_type();
   if (!at::isReducedFloatingType(e) || !x.device().is_cpu()) return e;

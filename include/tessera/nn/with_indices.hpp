@@ -26,9 +26,12 @@ struct dynamic_values_and_indices {
   tensor<dyn> indices;
 };
 
-/// The same of a layer that is a value: `with_indices(max_pool_layer{.kernel = {2, 2}}, x)`. What does not fit, or is an average, is thrown.
+/// The same of a layer that is a value: `with_indices(max_pool_layer{.kernel = {2, 2}}, x)`. What does not fit, or is
+/// an average, is thrown.
 template <class L>
-  requires requires(const bound_layer& b, const L& layer, const at::Tensor& local) { forward_pooling(b, layer.what(), local, true); }
+  requires requires(const bound_layer& b, const L& layer, const at::Tensor& local) {
+    forward_pooling(b, layer.what(), local, true);
+  }
 dynamic_values_and_indices with_indices(const L& layer, const tensor<dyn>& x, call_site at = call_site::here()) {
   const auto what = layer.what();
   const layer_plan p = layer.plan(tensor_value{x.layout(), x.type()});
@@ -36,15 +39,16 @@ dynamic_values_and_indices with_indices(const L& layer, const tensor<dyn>& x, ca
   const during now(*x.team(), {.what = "maxima with indices", .at = at});
   const pooled y = forward_pooling({x.team(), p}, what, x.local(), true);
   const auto given = [&](const at::Tensor& local, const char* called) {
-    return tessera::detail::tensor_of(x.team(), p.output(), local, tessera::detail::lineage_of(text(called).hash, {x.lineage()}));
+    return tessera::detail::tensor_of(x.team(), p.output(), local,
+                                      tessera::detail::lineage_of(text(called).hash, {x.lineage()}));
   };
   return {given(y.values, "maxima"), given(y.indices, "indices")};
 }
 
 /// A maximum pooling that also says where each maximum lies: `with_indices<max_pool<kernel<2, 2>>>(x)`.
 ///
-/// An index is flat over the pooled dimensions of the global tensor, as LibTorch's is of a tensor in one process, so it says the
-/// same on any partition. Gradients pass through the values alone.
+/// An index is flat over the pooled dimensions of the global tensor, as LibTorch's is of a tensor in one process, so it
+/// says the same on any partition. Gradients pass through the values alone.
 template <class L, class P, class S, class E>
   requires requires(const bound_layer& b, const at::Tensor& local) { forward_pooling(b, L::what(), local, true); }
 auto with_indices(const tensor<P, S, E>& x, call_site at = call_site::here()) {

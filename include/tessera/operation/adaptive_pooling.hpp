@@ -31,7 +31,8 @@ constexpr layer_plan plan_adaptive_maximum(const tensor_value& x, const adaptive
 
 namespace nn {
 
-/// The dimensions behind the first two pooled to so many elements each, y the mean of [⌊y·n/m⌋, ⌈(y + 1)·n/m⌉): `adaptive_avg_pool<4, 4>`.
+/// The dimensions behind the first two pooled to so many elements each, y the mean of [⌊y·n/m⌋, ⌈(y + 1)·n/m⌉):
+/// `adaptive_avg_pool<4, 4>`.
 template <index_t... Extents>
 struct adaptive_avg_pool : layer<adaptive_avg_pool<Extents...>> {
   static constexpr const char* name = "adaptive_avg_pool";

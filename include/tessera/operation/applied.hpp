@@ -44,9 +44,11 @@ inline constexpr layer_plan constant_plan = planned_on<L>(described<In>::value..
 template <class L, class First, class... Rest>
 struct applied {
   using layer = L;
-  static constexpr operand_elements elements{{described<First>::value.element, described<Rest>::value.element...}, 1 + sizeof...(Rest)};
+  static constexpr operand_elements elements{{described<First>::value.element, described<Rest>::value.element...},
+                                             1 + sizeof...(Rest)};
   static constexpr const layer_plan& planned = constant_plan<L, First, Rest...>;
-  /// The same for those who know no type; while the program runs it is made anew, since as a constant it would lie in the program.
+  /// The same for those who know no type; while the program runs it is made anew, since as a constant it would lie in
+  /// the program.
   static constexpr layer_plan plan(const void* = nullptr) {
     if (__builtin_is_constant_evaluated()) return planned;
     const layer_plan p = planned_on<L>(described<First>::value, described<Rest>::value...);
@@ -66,7 +68,8 @@ struct applied {
       using mesh = typename mesh_after<L, First>::type;
       constexpr bool stays = std::is_same_v<mesh, typename described<First>::mesh_type>;
       if constexpr (stays && value == described<First>::value) return std::type_identity<First>{};
-      else if constexpr (stays && cut_alike(value.layout, described<First>::value.layout)) return resized<First, result>{};
+      else if constexpr (stays && cut_alike(value.layout, described<First>::value.layout))
+        return resized<First, result>{};
       else return tensor_named<First, result, mesh>{};
     }
     using type = typename decltype(named())::type;

@@ -12,8 +12,9 @@ struct attending {
 
 namespace detail {
 
-// What LibTorch's fused kernel holds: what it reads and gives, and a number for each query; keys and values are copied out for each query
-// of theirs. A gradient that is differentiated reads the same. `heads` is the result before its heads are joined.
+// What LibTorch's fused kernel holds: what it reads and gives, and a number for each query; keys and values are copied
+// out for each query of theirs. A gradient that is differentiated reads the same. `heads` is the result before its
+// heads are joined.
 constexpr void hold_attention(layer_plan& p, layout heads, element e) {
   const int dims = heads.dims.count;
   heads.dims[dims - 1].extent = 1;
@@ -27,13 +28,15 @@ constexpr void hold_attention(layer_plan& p, layout heads, element e) {
 
 }  // namespace detail
 
-/// Plans attention of queries [n…, t, g, r, d] on keys [n…, s, g, d] and values [n…, s, g, e]: the result is [n…, t, g · r · e], and a cut of
-/// the heads g is one in grains. Samples and heads may be cut, alike; the sequence is whole.
-constexpr layer_plan plan_attention(const tensor_value& q, const tensor_value& k, const tensor_value& v, const attending& what) {
+/// Plans attention of queries [n…, t, g, r, d] on keys [n…, s, g, d] and values [n…, s, g, e]: the result is [n…, t, g
+/// · r · e], and a cut of the heads g is one in grains. Samples and heads may be cut, alike; the sequence is whole.
+constexpr layer_plan plan_attention(const tensor_value& q, const tensor_value& k, const tensor_value& v,
+                                    const attending& what) {
   if (!what.why.ok()) return refused_layer(what.why);
   const int batch = q.layout.dims.count - 4;
   if (batch < 0) return refused_layer(refusal{code::layer_takes_other_dimensions, 4, q.layout.dims.count});
-  if (is_complex(q.element) || !has_cotangent(q.element)) return refused_layer(refusal{code::no_function_of_element, static_cast<int>(q.element)});
+  if (is_complex(q.element) || !has_cotangent(q.element))
+    return refused_layer(refusal{code::no_function_of_element, static_cast<int>(q.element)});
   for (element e : {k.element, v.element})
     if (e != q.element) return refused_layer(refusal{code::wrong_element, q.element, e});
   signature s;
@@ -50,7 +53,8 @@ constexpr layer_plan plan_attention(const tensor_value& q, const tensor_value& k
   const inferred y = infer(s, operands);
   if (!y.why.ok()) return refused_layer(y.why);
   if (what.causal && q.layout.dims[batch].extent != k.layout.dims[batch].extent)
-    return refused_layer(refusal{code::extents_differ, batch, q.layout.dims[batch].extent, k.layout.dims[batch].extent});
+    return refused_layer(
+        refusal{code::extents_differ, batch, q.layout.dims[batch].extent, k.layout.dims[batch].extent});
 
   signature join;
   join.kind = linearity::additive;
@@ -80,7 +84,9 @@ struct attention : layer<attention<Options...>> {
     return {o.causal, o.weights.why};
   }
   static constexpr bool only_here = true;  ///< a function of the serial model: it takes no number in its keys
-  static constexpr layer_plan plan(const tensor_value& q, const tensor_value& k, const tensor_value& v) { return plan_attention(q, k, v, what()); }
+  static constexpr layer_plan plan(const tensor_value& q, const tensor_value& k, const tensor_value& v) {
+    return plan_attention(q, k, v, what());
+  }
 };
 
 }  // namespace nn

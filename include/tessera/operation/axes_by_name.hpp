@@ -6,8 +6,8 @@
 namespace tessera::detail {
 
 // The places of named axes in the mesh; `used` has a bit for each that was named already.
-constexpr static_vector<int, max_axes> found(const mesh_value& mesh, const static_vector<text, max_axes>& names, unsigned& used,
-                                             refusal& why) {
+constexpr static_vector<int, max_axes> found(const mesh_value& mesh, const static_vector<text, max_axes>& names,
+                                             unsigned& used, refusal& why) {
   static_vector<int, max_axes> axes;
   for (int i = 0; i < names.count; ++i) {
     const int a = mesh.find(names[i]);

@@ -5,26 +5,30 @@
 
 namespace tessera::detail {
 
-// A cut dimension serves a window when it holds its halo, or that of a composed window whose first step it is; a tiling serves
-// none but its own, and one that reads of each place that place.
+// A cut dimension serves a window when it holds its halo, or that of a composed window whose first step it is; a tiling
+// serves none but its own, and one that reads of each place that place.
 constexpr bool holds_halo(const dimension& d, const window& needs, index_t outputs) {
   return d.kind != cover::tiled && d.needs == needs && d.outputs == outputs;
 }
 constexpr bool serves(const dimension& d, const window& needs, index_t outputs) {
   const bool in_place = needs == window{1, 0, 0, 1} && outputs == d.extent;
-  return holds_halo(d, needs, outputs) || ((!d.tiles() || (in_place && d.kind != cover::tiled)) && divides(d.needs, needs, outputs, d.extent));
+  return holds_halo(d, needs, outputs) ||
+         ((!d.tiles() || (in_place && d.kind != cover::tiled)) && divides(d.needs, needs, outputs, d.extent));
 }
 
 // A range is left where it is, whatever is held of it, unless that goes around the edge or the extent is not known.
 constexpr bool narrows(const dimension& d) {
-  if (d.extent == dynamic) return d.kind != cover::tiled && d.needs.edge == boundary::zero && d.needs.unreached_after == 0;
+  if (d.extent == dynamic)
+    return d.kind != cover::tiled && d.needs.edge == boundary::zero && d.needs.unreached_after == 0;
   return d.needs.edge == boundary::zero;
 }
 
-// Whether every part of a dimension is whole inner ones of so many elements: by its grain, or because it comes out even.
+// Whether every part of a dimension is whole inner ones of so many elements: by its grain, or because it comes out
+// even.
 constexpr bool splits(const dimension& d, index_t inner, int parts) {
   if (d.kind != cover::tiled || d.grain() % inner == 0) return d.kind == cover::tiled;
-  return d.bounds == nullptr && d.extent != dynamic && d.extent % (d.grain() * parts) == 0 && d.extent / parts % inner == 0;
+  return d.bounds == nullptr && d.extent != dynamic && d.extent % (d.grain() * parts) == 0 &&
+         d.extent / parts % inner == 0;
 }
 
 // The outer dimension of one that is split so.
@@ -38,7 +42,8 @@ constexpr dimension outer_of(dimension d, index_t inner) {
 // What an operation does with a dimension of which workers have parts, or the only worker has no more than a part.
 class part_rule {
  public:
-  constexpr part_rule(const signature& what, const static_vector<operand, 4>& operands) : what_(what), operands_(operands) {}
+  constexpr part_rule(const signature& what, const static_vector<operand, 4>& operands)
+      : what_(what), operands_(operands) {}
 
   // The rule of a dimension that nothing cuts: what holds all of it is whole; what its window leaves out nobody has.
   constexpr refusal of_uncut(int first, int dim) const {
@@ -48,7 +53,8 @@ class part_rule {
     if (const refusal r = parted(how, first, dim, 1); !r.ok()) return r;
     bool fits = kept(how) >= 0 || d.kind == cover::pending;  // a sum lacks no terms
     for (int o = 0; o < operands_.count; ++o)
-      if (const int has = counterpart(how, o); has >= 0) fits = fits && lies_beside(how, o, d, operands_[o].layout.dims[has], 1);
+      if (const int has = counterpart(how, o); has >= 0)
+        fits = fits && lies_beside(how, o, d, operands_[o].layout.dims[has], 1);
     return fits ? served(how, first, dim) : refusal{code::dimension_needed_whole, first, dim};
   }
 
@@ -56,19 +62,24 @@ class part_rule {
   // Whether the operation takes parts of a dimension at all.
   constexpr refusal parted(const treated& how, int first, int dim, int parts) const {
     const dimension& d = operands_[first].layout.dims[dim];
-    if (how.how == treatment::split && !splits(d, how.extent, parts)) return refusal{code::split_through_part, first, dim, how.extent};
-    if (!cuttable(how, d) || !lies_beside(how, first, d, d, parts)) return refusal{code::dimension_needed_whole, first, dim};
+    if (how.how == treatment::split && !splits(d, how.extent, parts))
+      return refusal{code::split_through_part, first, dim, how.extent};
+    if (!cuttable(how, d) || !lies_beside(how, first, d, d, parts))
+      return refusal{code::dimension_needed_whole, first, dim};
     return {};
   }
   // Whether parts are what its windows need.
   constexpr refusal served(const treated& how, int first, int dim) const {
     const dimension& d = operands_[first].layout.dims[dim];
-    return how.windows() && !serves(d, how.needs(), how.outputs(d.extent)) ? refusal{code::window_without_halo, first, dim} : refusal{};
+    return how.windows() && !serves(d, how.needs(), how.outputs(d.extent))
+               ? refusal{code::window_without_halo, first, dim}
+               : refusal{};
   }
   // Where the result has a dimension.
   constexpr int kept(const treated& how) const { return place(what_.result, how.into != 0 ? how.into : how.letter); }
 
-  // The dimension of an operand that is treated together with another: the one of its letter, or what is concatenated with it.
+  // The dimension of an operand that is treated together with another: the one of its letter, or what is concatenated
+  // with it.
   constexpr int counterpart(const treated& t, int o) const {
     int at = place(what_.operands[o], t.letter);
     if (at >= 0 || t.how != treatment::concatenated) return at;
@@ -76,8 +87,8 @@ class part_rule {
       if (at < 0 && other.how == t.how && other.into == t.into) at = place(what_.operands[o], other.letter);
     return at;
   }
-  // Whether that dimension is cut as it must be beside one that is cut as d: alike, or in its range of the tiling that all which are
-  // concatenated have.
+  // Whether that dimension is cut as it must be beside one that is cut as d: alike, or in its range of the tiling that
+  // all which are concatenated have.
   constexpr bool lies_beside(const treated& t, int o, const dimension& d, const dimension& its, int parts) const {
     return same_intervals(t.how == treatment::concatenated ? beside(t, o, d) : d, its, parts);
   }
@@ -137,7 +148,8 @@ class part_rule {
 // What one axis of the mesh is to an operation's operands.
 class axis_rule : part_rule {
  public:
-  constexpr axis_rule(const signature& what, const static_vector<operand, 4>& operands, int axis) : part_rule(what, operands), axis_(axis) {}
+  constexpr axis_rule(const signature& what, const static_vector<operand, 4>& operands, int axis)
+      : part_rule(what, operands), axis_(axis) {}
 
   // Sets the axis's role in the result; the sum over a cut dimension is partial.
   constexpr refusal apply(layout& result) const {
@@ -163,8 +175,8 @@ class axis_rule : part_rule {
       const int has = counterpart(how, o);
       if (has >= 0) {
         const dimension& other = operands_[o].layout.dims[has];
-        const bool alike = kind(o) == role::cut && of(o).dimension == has && of(o).level == lead.level && of(o).joined == lead.joined &&
-                           lies_beside(how, o, d, other, parts);
+        const bool alike = kind(o) == role::cut && of(o).dimension == has && of(o).level == lead.level &&
+                           of(o).joined == lead.joined && lies_beside(how, o, d, other, parts);
         if (!alike) return refusal{code::cut_unalike, name(), o, has};
         terms += other.kind == cover::pending && !other.tiles() ? 1 : 0;
         continue;
@@ -185,19 +197,21 @@ class axis_rule : part_rule {
       return {};
     }
     if (!d.tiles() && terms == 0) return refusal{code::haloed_summed, first, lead.dimension};
-    if (what_.kind == linearity::nonlinear && what_.with == combine::sum) return refusal{code::dimension_needed_whole, first, lead.dimension};
+    if (what_.kind == linearity::nonlinear && what_.with == combine::sum)
+      return refusal{code::dimension_needed_whole, first, lead.dimension};
     result.roles[axis_] = partial_by(what_.with);
     return {};
   }
 
-  // Terms pass linear operations alone: a sum takes all operands as terms, a product takes one; what lacks a dimension that is
-  // terms, or that a sum sums over, would be added once for each part.
+  // Terms pass linear operations alone: a sum takes all operands as terms, a product takes one; what lacks a dimension
+  // that is terms, or that a sum sums over, would be added once for each part.
   constexpr refusal check_terms(int terms, int lacking, int kept, int first, int dim) const {
     if (what_.kind == linearity::additive && lacking > 0 && (terms > 0 || kept < 0))
       return refusal{code::replicate_added_to_partial, name(), first};
     if (terms == 0) return {};
     if (what_.kind == linearity::nonlinear) return refusal{code::pending_not_linear, first, dim};
-    if (what_.kind == linearity::additive && terms + lacking < operands_.count) return refusal{code::pending_not_linear, first, dim};
+    if (what_.kind == linearity::additive && terms + lacking < operands_.count)
+      return refusal{code::pending_not_linear, first, dim};
     if (what_.kind == linearity::multilinear && terms > 1) return refusal{code::product_of_partials, name(), first};
     return {};
   }
@@ -239,7 +253,8 @@ class axis_rule : part_rule {
       if (invariants > 0) return refusal{code::invariant_mixed, name(), a_partial};
       if (what_.kind == linearity::additive && partials < operands_.count)
         return refusal{code::replicate_added_to_partial, name(), not_partial()};
-      if (what_.kind == linearity::multilinear && partials > 1) return refusal{code::product_of_partials, name(), a_partial};
+      if (what_.kind == linearity::multilinear && partials > 1)
+        return refusal{code::product_of_partials, name(), a_partial};
       result.roles[axis_] = of(a_partial);
       return {};
     }

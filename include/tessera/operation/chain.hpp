@@ -45,7 +45,8 @@ constexpr auto one_more(const X& x) {
   else return x;
 }
 
-// Eight parts a level, as calls and instantiations are nested no deeper than compilers allow; a refused flow passes the rest by.
+// Eight parts a level, as calls and instantiations are nested no deeper than compilers allow; a refused flow passes the
+// rest by.
 template <int Index, class... Parts>
 struct parts_from {
   template <class X>
@@ -115,8 +116,8 @@ struct chain {
   }
 };
 
-/// A part under a name in the keys of its parameters, in place of a number: `named<struct encoder, stage<16>>`. One that is shared has
-/// the parameters of every other part under this name.
+/// A part under a name in the keys of its parameters, in place of a number: `named<struct encoder, stage<16>>`. One
+/// that is shared has the parameters of every other part under this name.
 template <class Tag, class Part, bool Shared = false>
 struct named {
   static constexpr bool sees_to_its_scope = true;

@@ -4,28 +4,32 @@
 
 namespace tessera {
 
-/// What linear layers and convolutions have in common: a weight [out, in, kernel…] summed over the input's features. A transposed
-/// convolution is the adjoint of a convolution of its result, so its weight is [in, out, kernel…]. Experts have a weight each, [experts, in, out].
+/// What linear layers and convolutions have in common: a weight [out, in, kernel…] summed over the input's features. A
+/// transposed convolution is the adjoint of a convolution of its result, so its weight is [in, out, kernel…]. Experts
+/// have a weight each, [experts, in, out].
 struct contraction {
-  int feature = -1;                     ///< the dimension of the features; −1 is the last
-  index_t out = 0;                        ///< features of the result
-  index_t groups = 1;                     ///< groups of features that see only each other
-  index_t experts = none;                 ///< how many the input's first dimension has, each with a weight and a bias of its own
-  static_vector<sliding, 8> kernels;    ///< windows of the dimensions behind it
-  bool transposed = false;              ///< these are windows of the result
-  static_vector<index_t, 3> output_padding;  ///< transposed: how much further the result goes on at its end; 0 unless said
-  static_vector<index_t, 3> output_size;     ///< transposed: the extents of the result, where they are given instead
+  int feature = -1;    ///< the dimension of the features; −1 is the last
+  index_t out = 0;     ///< features of the result
+  index_t groups = 1;  ///< groups of features that see only each other
+  /// how many the input's first dimension has, each with a weight and a bias of its own
+  index_t experts = none;
+  static_vector<sliding, 8> kernels;  ///< windows of the dimensions behind it
+  bool transposed = false;            ///< these are windows of the result
+  /// transposed: how much further the result goes on at its end; 0 unless said
+  static_vector<index_t, 3> output_padding;
+  static_vector<index_t, 3> output_size;  ///< transposed: the extents of the result, where they are given instead
   bool bias = true;
-  bool chosen = false;                  ///< the weight's cut is given, not the cheapest
+  bool chosen = false;                    ///< the weight's cut is given, not the cheapest
   static_vector<text, max_axes> cut_out;  ///< axes that cut the weight's outputs, outermost first
   static_vector<text, max_axes> cut_in;   ///< axes that cut the weight's inputs
   index_t grain_out = 1;                  ///< elements of the outputs that are never split
   bool has_output = false;
-  tessera::layout output;               ///< the result's partition, where it is given (extents are filled in)
-  bool round_terms = false;             ///< terms of a half type are rounded to it before they travel, not behind their sum
-  bool has_element = false;             ///< the weights are stored in one of their own, not that of the input
+  tessera::layout output;  ///< the result's partition, where it is given (extents are filled in)
+  /// terms of a half type are rounded to it before they travel, not behind their sum
+  bool round_terms = false;
+  bool has_element = false;  ///< the weights are stored in one of their own, not that of the input
   tessera::element element{};
-  refusal why;                          ///< what does not fit in the options themselves
+  refusal why;  ///< what does not fit in the options themselves
 
   static constexpr index_t none = -1;
   constexpr bool by_expert() const { return experts >= 0; }
@@ -45,7 +49,9 @@ struct contraction {
     s.after -= padding_of(i, n);
     return s;
   }
-  constexpr index_t outputs(int i, index_t n) const { return transposed ? over(i, n).spread(n) : kernels[i].outputs(n); }
+  constexpr index_t outputs(int i, index_t n) const {
+    return transposed ? over(i, n).spread(n) : kernels[i].outputs(n);
+  }
   /// The inputs that an output needs.
   constexpr window needs(int i) const { return transposed ? kernels[i].transposed() : kernels[i].needs(); }
 
@@ -59,11 +65,13 @@ struct contraction {
     if (const refusal r = s.check(dimension, dynamic); !r.ok()) return r;
     if (n == dynamic && !output_size.empty()) return refusal{code::extent_not_static, dimension};
     if (n != dynamic && n >= INT64_MAX / 4 / s.stride) return refusal{code::count_overflows, dimension, n};
-    if (!output_size.empty() && output_size[i] < 1) return refusal{code::padding_leaves_nothing, dimension, n, output_size[i]};
+    if (!output_size.empty() && output_size[i] < 1)
+      return refusal{code::padding_leaves_nothing, dimension, n, output_size[i]};
     const index_t more = padding_of(i, n);
     const index_t bound = detail::larger(s.stride, s.dilation);
     if (more < 0 || more >= bound) return refusal{code::output_padding_too_large, dimension, more, bound};
-    if (n != dynamic && (n < 1 || outputs(i, n) < 1)) return refusal{code::padding_leaves_nothing, dimension, n, outputs(i, n)};
+    if (n != dynamic && (n < 1 || outputs(i, n) < 1))
+      return refusal{code::padding_leaves_nothing, dimension, n, outputs(i, n)};
     return {};
   }
 

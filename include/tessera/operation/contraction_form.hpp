@@ -18,7 +18,10 @@ struct sharing {
 class contraction_form {
  public:
   constexpr contraction_form(const layout& x, const contraction& what)
-      : x_(x), what_(what), feature_(what.feature < 0 ? x.dims.count + what.feature : what.feature), letters_(x, what, feature_) {}
+      : x_(x),
+        what_(what),
+        feature_(what.feature < 0 ? x.dims.count + what.feature : what.feature),
+        letters_(x, what, feature_) {}
 
   /// Axes that cut the features of the input, outermost first.
   constexpr static_vector<int, max_axes> feature_axes() const {
@@ -27,7 +30,8 @@ class contraction_form {
     return k;
   }
 
-  /// The kernels, a bit each, whose dimension may stay as it is cut, so that workers have terms of the result: transposed ones.
+  /// The kernels, a bit each, whose dimension may stay as it is cut, so that workers have terms of the result:
+  /// transposed ones.
   constexpr unsigned spreading() const {
     unsigned all = 0;
     for (int i = 0; i < what_.kernels.count; ++i) {
@@ -133,7 +137,8 @@ class contraction_form {
       const index_t n = x.dims[d].extent;
       if (const refusal r = what_.check(i, d, n); !r.ok()) return r;
       if ((spread >> i & 1u) == 0) {
-        if (const refusal r = hold_window(x, d, what_.needs(i), what_.outputs(i, n), what_.keeps(i, n)); !r.ok()) return r;
+        if (const refusal r = hold_window(x, d, what_.needs(i), what_.outputs(i, n), what_.keeps(i, n)); !r.ok())
+          return r;
       } else if (x.dims[d].kind != cover::tiled) {
         x.dims[d].tile();
         x.dims[d].balance(1);
@@ -221,7 +226,9 @@ class contraction_form {
   }
 
   // Whether an axis cuts the experts, who have their weights where they are.
-  constexpr bool cuts_experts(const axis_role& r) const { return what_.by_expert() && r.kind == role::cut && r.dimension == 0; }
+  constexpr bool cuts_experts(const axis_role& r) const {
+    return what_.by_expert() && r.kind == role::cut && r.dimension == 0;
+  }
 
   constexpr layout biases(const layout& y) const {
     layout b;
@@ -235,14 +242,15 @@ class contraction_form {
     b.dims.push(y.dims[feature_]);
     const auto outputs = static_cast<signed char>(b.dims.count - 1);
     for (const axis_role& r : y.roles)
-      b.roles.push(cuts_experts(r)                                   ? r
+      b.roles.push(cuts_experts(r)                                  ? r
                    : r.kind == role::cut && r.dimension == feature_ ? axis_role{role::cut, outputs, r.level, r.joined}
-                   : r.kind == role::cut                             ? axis_role{}
-                                                                     : r);
+                   : r.kind == role::cut                            ? axis_role{}
+                                                                    : r);
     return b;
   }
 
-  // The input's partition without grain: what cut its features cuts the result's, partial axes too; terms of windows are added.
+  // The input's partition without grain: what cut its features cuts the result's, partial axes too; terms of windows
+  // are added.
   constexpr layout usual_output(layout y, const sharing& how) const {
     for (int i = 0; i < what_.kernels.count; ++i) {
       if ((how.spread >> i & 1u) == 0) continue;
@@ -252,7 +260,8 @@ class contraction_form {
     }
     static_vector<int, max_axes> cutters;
     for (int a : joined_lists(how.cut_out, how.cut_in))
-      if (y.roles[a].kind == role::partial || (y.roles[a].kind == role::cut && y.roles[a].dimension == feature_)) cutters.push(a);
+      if (y.roles[a].kind == role::partial || (y.roles[a].kind == role::cut && y.roles[a].dimension == feature_))
+        cutters.push(a);
     for (int a : cutters) y.set_meaning(a, {});
     y.dims[feature_].balance(cutters.empty() ? 1 : what_.grain_out);
     for (int i = 0; i < cutters.count; ++i) {

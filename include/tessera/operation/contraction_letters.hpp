@@ -7,14 +7,16 @@ namespace tessera::detail {
 /// What a contraction does to each dimension: the signatures of its product and of the sum with its bias.
 class contraction_letters {
  public:
-  constexpr contraction_letters(const layout& x, const contraction& what, int feature) : x_(x), what_(what), feature_(feature) {
-    for (int i = 0; i < feature; ++i) in_.push(static_cast<char>(1 + i));  // no letter: these are as many as there are dimensions
+  constexpr contraction_letters(const layout& x, const contraction& what, int feature)
+      : x_(x), what_(what), feature_(feature) {
+    // no letter: these are as many as there are dimensions
+    for (int i = 0; i < feature; ++i) in_.push(static_cast<char>(1 + i));
     in_.push('f');
     for (int i = 0; i < what.kernels.count; ++i) in_.push(static_cast<char>('s' + i));
   }
 
-  /// x[…, f, s…] w[o, f, k…] → y[…, o, s…]; with groups x[…, g, f, s…] w[g, o, f, k…] → y[…, g, o, s…]. Transposed: w[f, o, k…]. By experts:
-  /// x[e, …, f] w[e, f, o] → y[e, …, o].
+  /// x[…, f, s…] w[o, f, k…] → y[…, o, s…]; with groups x[…, g, f, s…] w[g, o, f, k…] → y[…, g, o, s…]. Transposed:
+  /// w[f, o, k…]. By experts: x[e, …, f] w[e, f, o] → y[e, …, o].
   constexpr signature multiply(unsigned spread) const {
     signature s;
     s.kind = linearity::multilinear;
@@ -67,7 +69,8 @@ class contraction_letters {
     const char letter = in_[feature_ + 1 + i];
     if (!what_.transposed) return {letter, treatment::windowed, what_.kernels[i]};
     const index_t n = x_.dims[feature_ + 1 + i].extent;
-    if ((spread >> i & 1u) != 0) return {letter, treatment::spread, {}, 0, 0, what_.outputs(i, n), what_.kernels[i].needs()};
+    if ((spread >> i & 1u) != 0)
+      return {letter, treatment::spread, {}, 0, 0, what_.outputs(i, n), what_.kernels[i].needs()};
     return {letter, treatment::resampled, {}, 0, 0, what_.outputs(i, n), what_.needs(i)};
   }
 

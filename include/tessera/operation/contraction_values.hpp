@@ -14,8 +14,8 @@ constexpr void store_as(auto& what, const chosen<element>& weights) {
   if (weights.said()) what.why = first_of(what.why, check_gradient(weights.as()));
 }
 
-constexpr void choose(contraction& c, const axis_names& cut_out, const axis_names& cut_in, const chosen<layout>& output, index_t grain_out,
-                      const chosen<element>& weights, bool round_terms) {
+constexpr void choose(contraction& c, const axis_names& cut_out, const axis_names& cut_in, const chosen<layout>& output,
+                      index_t grain_out, const chosen<element>& weights, bool round_terms) {
   store_as(c, weights);
   c.round_terms = round_terms;
   c.grain_out = grain_out;
@@ -114,7 +114,8 @@ struct conv_layer {
   constexpr layer_plan plan(const tensor_value& x) const { return plan_contraction(x.layout, what(), x.element); }
 };
 
-/// `conv_transpose` as a value: `conv_transpose_layer{.out = 6, .kernel = {3, 3}, .stride = {2}, .output_padding = {1}}`.
+/// `conv_transpose` as a value: `conv_transpose_layer{.out = 6, .kernel = {3, 3}, .stride = {2}, .output_padding =
+/// {1}}`.
 struct conv_transpose_layer {
   static constexpr const char* name = "conv_transpose";
   index_t out = 0;

@@ -5,9 +5,10 @@
 
 namespace tessera {
 
-/// How what a transposed kernel gives of some inputs becomes the outputs that are wanted. LibTorch cuts off as much at both ends and goes on by
-/// less than a step at the far one; what is more than wanted is cut off behind it, and what no input gives is zeros. Nor is it asked for more than a
-/// step where steps are longer than one: its backward in three dimensions then writes outside its memory.
+/// How what a transposed kernel gives of some inputs becomes the outputs that are wanted. LibTorch cuts off as much at
+/// both ends and goes on by less than a step at the far one; what is more than wanted is cut off behind it, and what no
+/// input gives is zeros. Nor is it asked for more than a step where steps are longer than one: its backward in three
+/// dimensions then writes outside its memory.
 struct cropping {
   index_t cut = 0;      ///< at both ends
   index_t further = 0;  ///< at the far one

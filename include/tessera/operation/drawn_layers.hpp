@@ -6,8 +6,8 @@ namespace tessera {
 
 /// Zeros in place of elements, or of whole channels of a sample, with a probability.
 ///
-/// With `alpha` they become −α, the least value of a selu, and all are then scaled and shifted so that a mean of 0 and a variance of 1 stay
-/// (Klambauer et al. 2017).
+/// With `alpha` they become −α, the least value of a selu, and all are then scaled and shifted so that a mean of 0 and
+/// a variance of 1 stay (Klambauer et al. 2017).
 struct dropping {
   double probability = 0;
   bool channelwise = false;
@@ -25,7 +25,8 @@ constexpr layout drawn_over(const layout& x, const dropping& what) {
 /// How many more tensors of an element the numbers take that are drawn.
 constexpr index_t scratch_of_draws(element e) { return larger(0, bytes_of(element::float64) / bytes_of(e) - 1); }
 
-/// A layer that draws keeps how often it did, and by which key: a number of 53 bits that is drawn itself, as an initial value.
+/// A layer that draws keeps how often it did, and by which key: a number of 53 bits that is drawn itself, as an initial
+/// value.
 constexpr void keep_draws(layer_plan& p) {
   p.keep({"draws", one_number(p.given().mesh), init::zeros(), element::int64, true});
   p.keep({"key", one_number(p.given().mesh), init::uniform(0, 0x1p53), element::int64, true});
@@ -37,8 +38,10 @@ constexpr void keep_draws(layer_plan& p) {
 constexpr layer_plan plan_dropout(const tensor_value& x, const dropping& what) {
   if (!what.why.ok()) return refused_layer(what.why);
   if (!(what.probability >= 0 && what.probability <= 1)) return refused_layer(refusal{code::no_probability});
-  if (what.channelwise && x.layout.dims.count < 2) return refused_layer(refusal{code::layer_takes_other_dimensions, 2, x.layout.dims.count});
-  if (!has_cotangent(x.element)) return refused_layer(refusal{code::no_function_of_element, static_cast<int>(x.element)});
+  if (what.channelwise && x.layout.dims.count < 2)
+    return refused_layer(refusal{code::layer_takes_other_dimensions, 2, x.layout.dims.count});
+  if (!has_cotangent(x.element))
+    return refused_layer(refusal{code::no_function_of_element, static_cast<int>(x.element)});
   layer_plan p = plan_elementwise(x.layout, what.alpha ? linearity::nonlinear : linearity::additive);
   if (!p.why.ok()) return p;
   p.holds = footprint::saving(0);
@@ -57,8 +60,10 @@ struct drawn_slopes {
 /// Plans one: each element times its slope, or 1.
 constexpr layer_plan plan_rrelu(const tensor_value& x, const drawn_slopes& what) {
   if (!what.why.ok()) return refused_layer(what.why);
-  if (!(what.lower <= what.upper && what.upper - what.lower < 1e300)) return refused_layer(refusal{code::activation_undefined});
-  if (!has_cotangent(x.element) || is_complex(x.element)) return refused_layer(refusal{code::no_function_of_element, static_cast<int>(x.element)});
+  if (!(what.lower <= what.upper && what.upper - what.lower < 1e300))
+    return refused_layer(refusal{code::activation_undefined});
+  if (!has_cotangent(x.element) || is_complex(x.element))
+    return refused_layer(refusal{code::no_function_of_element, static_cast<int>(x.element)});
   layer_plan p = plan_elementwise(x.layout);
   if (!p.why.ok()) return p;
   p.holds = footprint::saving(0);

@@ -23,7 +23,9 @@ namespace detail {
 
 template <index_t Numerator, index_t Denominator>
 struct option<probability<Numerator, Denominator>> : option_about<topic::probability> {
-  static constexpr void apply(layer_options& o) { o.drop.probability = fraction(Numerator, Denominator, o.weights.why); }
+  static constexpr void apply(layer_options& o) {
+    o.drop.probability = fraction(Numerator, Denominator, o.weights.why);
+  }
 };
 template <>
 struct option<channelwise> : option_about<topic::channelwise> {
@@ -49,8 +51,9 @@ struct dropout_layer {
   constexpr layer_plan plan(const tensor_value& x) const { return plan_dropout(x, what()); }
 };
 
-/// In training, zeros in place of some elements, and the others larger so that their mean stays (Srivastava et al. 2014). Which, follows
-/// from seed, path, global index and how often it drew before, which is in the state dict: the same on any partition, and behind a loading.
+/// In training, zeros in place of some elements, and the others larger so that their mean stays (Srivastava et al.
+/// 2014). Which, follows from seed, path, global index and how often it drew before, which is in the state dict: the
+/// same on any partition, and behind a loading.
 ///
 /// Options: `probability<n, d>` (1/2), `channelwise`, `alpha`.
 template <class... Options>

@@ -19,7 +19,8 @@ constexpr layout one_a_row(layout w, const axis_role& features) {
   return w;
 }
 
-/// How often all workers look up each row, and the norms of rows that are cut. Both are numbers a row, where the gradient has `features` of them.
+/// How often all workers look up each row, and the norms of rows that are cut. Both are numbers a row, where the
+/// gradient has `features` of them.
 constexpr void exchange_counts(layer_plan& p, const layout& indices, const layout& weight, const lookup& what) {
   const layout rows = one_a_row(weight, {role::invariant});
   signature s;
@@ -43,11 +44,14 @@ constexpr void exchange_counts(layer_plan& p, const layout& indices, const layou
 
 /// Plans a look-up: (raw → output) ∘ rows of w ∘ (indices → used), w[rows, features] cut by rows, features or neither.
 ///
-/// Where rows are cut each worker looks up those that it has, and the results are terms of a sum. Unless it is said otherwise a result lies
-/// as the indices do, its features cut as the weight's. Where rows are counted the counts of all workers are summed, and norms of cut rows too.
+/// Where rows are cut each worker looks up those that it has, and the results are terms of a sum. Unless it is said
+/// otherwise a result lies as the indices do, its features cut as the weight's. Where rows are counted the counts of
+/// all workers are summed, and norms of cut rows too.
 constexpr layer_plan plan_lookup(const tensor_value& x, const lookup& what) {
-  if (const refusal why = first_of(what.why, what.check(), check_gradient(what.element)); !why.ok()) return refused_layer(why);
-  if (x.element != element::int64 && x.element != element::int32) return refused_layer(refusal{code::indices_wanted, static_cast<int>(x.element)});
+  if (const refusal why = first_of(what.why, what.check(), check_gradient(what.element)); !why.ok())
+    return refused_layer(why);
+  if (x.element != element::int64 && x.element != element::int32)
+    return refused_layer(refusal{code::indices_wanted, static_cast<int>(x.element)});
   const int features = x.layout.dims.count;
   if (features == max_dimensions) return refused_layer(refusal{code::too_many, features + 1});
   layer_plan p = plan_elementwise(x.layout);  // a term of an index is none
@@ -67,7 +71,8 @@ constexpr layer_plan plan_lookup(const tensor_value& x, const lookup& what) {
   for (int a : cut_in) weight.used.cut_by(0, a);
   for (int a : cut_out) weight.used.cut_by(1, a);
   weight.stored = stored_form(weight.used);
-  weight.initial = what.padding.said() ? init::with_zeros(init::normal(), what.padding_row(), what.padding_row() + 1) : init::normal();
+  weight.initial = what.padding.said() ? init::with_zeros(init::normal(), what.padding_row(), what.padding_row() + 1)
+                                       : init::normal();
   weight.frozen = what.frozen;
   weight.has_element = true;
   weight.element = what.element;
@@ -92,7 +97,8 @@ constexpr layer_plan plan_lookup(const tensor_value& x, const lookup& what) {
     }
   }
   if (p.why = first_of(raw.why, check(weight.used)); !p.why.ok()) return p;
-  if (given.dims.count != features + 1) return refused_layer(refusal{code::wrong_number_of_dimensions, given.dims.count, features + 1});
+  if (given.dims.count != features + 1)
+    return refused_layer(refusal{code::wrong_number_of_dimensions, given.dims.count, features + 1});
   for (int d = 0; d <= features; ++d) {
     given.dims[d].extent = raw.layout.dims[d].extent;
     given.dims[d].tag = raw.layout.dims[d].tag;
@@ -151,7 +157,8 @@ template <index_t Numerator, index_t Denominator>
 struct option<norm_type<Numerator, Denominator>> : option_about<topic::norm_type> {
   static constexpr void apply(layer_options& o) {
     const bool infinite = Numerator > 0 && Denominator == 0;
-    o.look.norm_type = infinite ? std::numeric_limits<double>::infinity() : fraction(Numerator, Denominator, o.weights.why);
+    o.look.norm_type =
+        infinite ? std::numeric_limits<double>::infinity() : fraction(Numerator, Denominator, o.weights.why);
   }
 };
 template <>
@@ -173,13 +180,14 @@ namespace nn {
 
 /// y[…, Features] = w[x[…]], a row of w[Rows, Features] for each index of an integer tensor.
 ///
-/// Options: `cut_out<axes…>` cuts the features, `cut_in<axes…>` the rows, `output_as<partition>`, `weights_as<element>` (float unless said),
-/// `padding_idx<index>`, `max_norm<n, d>` with `norm_type<n, d>`, `scale_grad_by_freq`, `frozen`.
+/// Options: `cut_out<axes…>` cuts the features, `cut_in<axes…>` the rows, `output_as<partition>`, `weights_as<element>`
+/// (float unless said), `padding_idx<index>`, `max_norm<n, d>` with `norm_type<n, d>`, `scale_grad_by_freq`, `frozen`.
 template <index_t Rows, index_t Features, class... Options>
 struct embedding : layer<embedding<Rows, Features, Options...>>, tessera::detail::mesh_of_options<Options...> {
   static constexpr const char* name = "embedding";
-  static constexpr option_set takes{topic::cut_out,  topic::cut_in,    topic::output,       topic::weights, topic::padding_idx,
-                                    topic::max_norm, topic::norm_type, topic::by_frequency, topic::frozen,  topic::sparse};
+  static constexpr option_set takes{topic::cut_out,     topic::cut_in,   topic::output,    topic::weights,
+                                    topic::padding_idx, topic::max_norm, topic::norm_type, topic::by_frequency,
+                                    topic::frozen,      topic::sparse};
   static constexpr lookup what() {
     const tessera::detail::layer_options o = tessera::detail::read_options<Options...>(takes);
     const contraction& c = o.weights;

@@ -13,14 +13,16 @@ template <class T, int Dim>
 struct extent_check {
   static constexpr int dims = described<T>::value.layout.dims.count;
   static constexpr bool refused = !described<T>::verdict_source::value.ok();
-  static constexpr refusal value = refused || (Dim >= 0 && Dim < dims) ? refusal{} : refusal{code::dimension_not_there, Dim, dims};
+  static constexpr refusal value =
+      refused || (Dim >= 0 && Dim < dims) ? refusal{} : refusal{code::dimension_not_there, Dim, dims};
 };
 
 }  // namespace detail
 
 /// A tensor that has no elements yet: what a module is called with to learn its program.
 ///
-/// `T` is its tensor type, canonical. `Reading` says what is noted of each layer: what types know, what runs, what it moves.
+/// `T` is its tensor type, canonical. `Reading` says what is noted of each layer: what types know, what runs, what it
+/// moves.
 template <class T, class Reading, class Verdict = fits>
 struct flow {
   using type = T;
@@ -33,7 +35,8 @@ struct flow {
   detail::recorder<typename Reading::fact>* in = nullptr;
   program_value from;
 
-  /// The extent of a dimension of the whole tensor, a constant; `dynamic` where only run time knows it, and 1 of what was refused.
+  /// The extent of a dimension of the whole tensor, a constant; `dynamic` where only run time knows it, and 1 of what
+  /// was refused.
   template <int Dim>
   static constexpr index_t extent() {
     using checked = verdict_of<detail::extent_check<T, Dim>>;
@@ -82,7 +85,8 @@ concept FlowType = kind_of<F> == kind::flow;
 template <class F>
 concept DynamicFlow = FlowType<F> && kind_of<typename F::type> == kind::dynamic_tensor;
 
-/// Several flows: what a module or a layer with several results gives. `return flows{y, z};`, `auto [values, indices] = x | layer;`
+/// Several flows: what a module or a layer with several results gives. `return flows{y, z};`, `auto [values, indices] =
+/// x | layer;`
 template <class... F>
 struct flows;
 template <class First, class... Rest>
@@ -193,7 +197,8 @@ auto added(const Part& part, const First& first, const Rest&... rest) {
     const auto inside = [&](const auto&... x) { return added(part.inside(), x...); };
     return first.in->whole([&] { return part.around(inside, first, rest...); });
   } else {
-    using verdict = std::conditional_t<is_callable<Part>(), fits, wrong_argument<kind::flow, 1, kind::layer, kind_of<Part>>>;
+    using verdict =
+        std::conditional_t<is_callable<Part>(), fits, wrong_argument<kind::flow, 1, kind::layer, kind_of<Part>>>;
     verdict::template refuse<verdict>();
     if constexpr (verdict::ok) return first.in->whole([&] { return called_in_scope(part, first, rest...); });
     else return first;
@@ -219,7 +224,8 @@ constexpr auto passed_on(const First& first, const Rest&... rest) {
   } else if constexpr (kind_of<Part> == kind::layer) {
     return flowed_through<Part>(!requires { Part::only_here; }, first, rest...);
   } else if constexpr (!is_callable<Part>()) {
-    return refused_flow<typename First::reading, typename First::type, wrong_argument<kind::flow, 1, kind::layer, kind_of<Part>>>();
+    return refused_flow<typename First::reading, typename First::type,
+                        wrong_argument<kind::flow, 1, kind::layer, kind_of<Part>>>();
   } else if constexpr (Wrapper<Part>) {
     return Part{}.around(passing_on<typename Part::wraps>{}, first, rest...);
   } else {
@@ -234,7 +240,8 @@ constexpr auto passing_on<Part>::operator()(const F&... x) const {
 
 // A layer, or what is no module, as one.
 template <class Module>
-using module_of = std::conditional_t<kind_of<Module> != kind::layer && is_callable<Module>(), Module, passing_on<Module>>;
+using module_of =
+    std::conditional_t<kind_of<Module> != kind::layer && is_callable<Module>(), Module, passing_on<Module>>;
 
 /// How many results a layer has: one, unless its type says `results`.
 template <class L>
@@ -254,7 +261,8 @@ constexpr auto several(indices<Place...>) {
 template <class Part, class Y>
 constexpr auto silent(const Y& y) {
   if constexpr (Y::verdict::ok) return y;
-  else return several<flow<typename Y::type, typename Y::reading, refused_before>>(indices_below<results_said<Part>()>{});
+  else
+    return several<flow<typename Y::type, typename Y::reading, refused_before>>(indices_below<results_said<Part>()>{});
 }
 
 }  // namespace detail

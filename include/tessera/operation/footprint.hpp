@@ -1,14 +1,14 @@
 #pragma once
 
+#include <tessera/meta/static_vector.hpp>
 #include <tessera/operation/framing.hpp>
 #include <tessera/topology/window.hpp>
-#include <tessera/meta/static_vector.hpp>
 
 namespace tessera {
 
-/// What a layer's local operation holds in a worker's memory besides operands and results: what LibTorch saves for the backward of the
-/// functions that it is made of, and what they take while they run. A layer says so in its plan (`holds`), and which tensors it makes
-/// besides (`make`, `remember`).
+/// What a layer's local operation holds in a worker's memory besides operands and results: what LibTorch saves for the
+/// backward of the functions that it is made of, and what they take while they run. A layer says so in its plan
+/// (`holds`), and which tensors it makes besides (`make`, `remember`).
 ///
 /// One that says nothing is taken to save all that it reads and gives.
 struct footprint {
@@ -20,10 +20,13 @@ struct footprint {
   bool passes = false;      ///< the gradients of the operands are that of the result
   index_t scratch = 0;      ///< how many more tensors as the first result there are at once while it runs
   index_t returning = 0;    ///< the same while its backward runs
-  static_vector<sliding, 8> windows;  ///< over the last dimensions of the first operand: it reads a frame of padding around its box
+  /// over the last dimensions of the first operand: it reads a frame of padding around its box
+  static_vector<sliding, 8> windows;
   own_padding pads = own_padding::none;  ///< what of that frame the operation pads itself
-  bool spreads = false;  ///< over the first result, to which each element gives what lies under them
-  index_t columns = 0;  ///< it copies out what each output reads of so many features at a time, as LibTorch's convolution does; or what each input gives
+  bool spreads = false;                  ///< over the first result, to which each element gives what lies under them
+  /// it copies out what each output reads of so many features at a time, as LibTorch's convolution does; or what each
+  /// input gives
+  index_t columns = 0;
 
   /// Saves these operands, parameters and results, each a bit.
   static constexpr footprint saving(unsigned operands, unsigned weights = 0, unsigned results = 0) {

@@ -10,8 +10,8 @@ enum class own_padding : signed char { none, half, any };
 
 namespace detail {
 
-/// How wide it pads a part of a dimension. LibTorch's maxima under dilated windows may read beyond their operand where they pad, and its averages
-/// over space take none that is smaller than a window.
+/// How wide it pads a part of a dimension. LibTorch's maxima under dilated windows may read beyond their operand where
+/// they pad, and its averages over space take none that is smaller than a window.
 constexpr index_t widest_padding(own_padding by, const sliding& kernel, index_t held) {
   if (by == own_padding::any) return INT64_MAX / 4;
   return by == own_padding::half && kernel.dilation == 1 && held >= kernel.kernel ? kernel.kernel / 2 : 0;
@@ -19,14 +19,14 @@ constexpr index_t widest_padding(own_padding by, const sliding& kernel, index_t 
 
 }  // namespace detail
 
-/// How a worker's part of a dimension becomes what windows over it read, where zeros lie beyond the edge. LibTorch pads as much at both ends
-/// and leaves out what is no whole step at the far one: where that gives just the outputs wanted, the part is read where it lies. Else it is
-/// copied into a frame, of which only some may be read.
+/// How a worker's part of a dimension becomes what windows over it read, where zeros lie beyond the edge. LibTorch pads
+/// as much at both ends and leaves out what is no whole step at the far one: where that gives just the outputs wanted,
+/// the part is read where it lies. Else it is copied into a frame, of which only some may be read.
 struct framing {
   index_t padded = 0;  ///< by the operation, at both ends
   index_t before = 0;
   index_t behind = 0;
-  interval read;       ///< of the part in its frame
+  interval read;  ///< of the part in its frame
 
   constexpr bool trims(index_t held) const { return read.lo > 0 || read.hi < before + held + behind; }
 };
@@ -35,7 +35,8 @@ constexpr framing framing_of(const sliding& kernel, const interval& held, const 
   const interval read{needs.first(outputs.lo), needs.last(outputs.hi - 1) + 1};
   const index_t padded = held.lo - read.lo;
   framing f;
-  if (padded >= 0 && padded <= detail::widest_padding(by, kernel, held.size()) && held.size() + 2 * padded >= kernel.reach() &&
+  if (padded >= 0 && padded <= detail::widest_padding(by, kernel, held.size()) &&
+      held.size() + 2 * padded >= kernel.reach() &&
       (held.size() + 2 * padded - kernel.reach()) / kernel.stride + 1 == outputs.size()) {
     f.padded = padded;
     f.read = {0, held.size()};

@@ -61,21 +61,26 @@ namespace nn {
 /// A parameter that a module uses as it likes: `const auto factors = x | nn::named<struct scale, nn::weight<T>>{};`
 /// is a flow of this tensor, and its key is the name.
 ///
-/// `T` says how it is used: replicate along the axes that cut what it meets. It begins as zeros, or as `Begins::initial`. What `x` holds
-/// does not matter.
+/// `T` says how it is used: replicate along the axes that cut what it meets. It begins as zeros, or as
+/// `Begins::initial`. What `x` holds does not matter.
 template <class T, class Begins = void>
 struct weight : layer<weight<T, Begins>>, tessera::detail::mesh_of_tensor<T> {
   static constexpr const char* name = "weight";
   static constexpr free_parameter what() { return {}; }
-  static constexpr layer_plan plan(const tensor_value& x) { return tessera::detail::plan_free<T, Begins, plan_free_parameter>(x); }
+  static constexpr layer_plan plan(const tensor_value& x) {
+    return tessera::detail::plan_free<T, Begins, plan_free_parameter>(x);
+  }
 };
 
-/// The same as a buffer, which has no gradient and is in the state dict: class weights of a loss, `x | nn::named<struct classes, nn::constant<T, begins>>{}`.
+/// The same as a buffer, which has no gradient and is in the state dict: class weights of a loss, `x | nn::named<struct
+/// classes, nn::constant<T, begins>>{}`.
 template <class T, class Begins = void>
 struct constant : layer<constant<T, Begins>>, tessera::detail::mesh_of_tensor<T> {
   static constexpr const char* name = "constant";
   static constexpr free_buffer what() { return {}; }
-  static constexpr layer_plan plan(const tensor_value& x) { return tessera::detail::plan_free<T, Begins, plan_free_buffer>(x); }
+  static constexpr layer_plan plan(const tensor_value& x) {
+    return tessera::detail::plan_free<T, Begins, plan_free_buffer>(x);
+  }
 };
 
 }  // namespace nn

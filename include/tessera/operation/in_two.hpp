@@ -31,7 +31,8 @@ constexpr inferred merged_from_two(const layout& x, int dim) {
   return reshaped(x, in_two(one, dim), one, signature{}.merged("GF", one[dim]));
 }
 
-/// One where a dimension has one element for each `inner` of it: of those that become one, an operation puts the others elsewhere.
+/// One where a dimension has one element for each `inner` of it: of those that become one, an operation puts the others
+/// elsewhere.
 constexpr inferred outer_part(const layout& x, int dim, index_t inner) {
   const inferred two = split_in_two(x, dim, inner);
   if (!two.why.ok()) return two;

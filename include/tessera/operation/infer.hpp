@@ -14,7 +14,8 @@ struct inferred {
 namespace detail {
 
 // A dimension that no operand has: a role makes it of others, merged, concatenated or split ones, or adds it.
-constexpr refusal make_dimension(const signature& what, const static_vector<operand, 4>& operands, char letter, dimension& result) {
+constexpr refusal make_dimension(const signature& what, const static_vector<operand, 4>& operands, char letter,
+                                 dimension& result) {
   index_t extent = 1;  // of the merged ones behind this one
   int merged = 0;
   const dimension* cut = nullptr;  // the range of a tiling that a concatenated one is
@@ -112,8 +113,7 @@ constexpr refusal infer_dimension(const signature& what, const static_vector<ope
     const dimension input = result;
     result.extent = how.outputs(n);
     result.tag = {};
-    if (input.kind == cover::tiled || holds_halo(input, how.needs(), result.extent))
-      result.tile();
+    if (input.kind == cover::tiled || holds_halo(input, how.needs(), result.extent)) result.tile();
     else  // a halo for windows to come is left
       result.needs = quotient(input.needs, how.needs(), result.extent, n);
   }
@@ -124,10 +124,10 @@ constexpr refusal infer_dimension(const signature& what, const static_vector<ope
 
 /// Applies the rules for local operations, axis by axis, and gives the layout of the result.
 ///
-/// Sums take operands alike; products and contractions take at most one partial operand, and a sum over a cut dimension is
-/// partial; non-linear operations take no partial one; an invariant operand meets only invariant ones. Anything else is
-/// refused. Operands may lie on meshes that differ by axes of extent 1; the result lies on that of the first. The same function
-/// serves the compiler and run time.
+/// Sums take operands alike; products and contractions take at most one partial operand, and a sum over a cut dimension
+/// is partial; non-linear operations take no partial one; an invariant operand meets only invariant ones. Anything else
+/// is refused. Operands may lie on meshes that differ by axes of extent 1; the result lies on that of the first. The
+/// same function serves the compiler and run time.
 constexpr inferred infer(const signature& what, const static_vector<operand, 4>& operands) {
   inferred out;
   if (out.why = what.check(); !out.why.ok()) return out;
@@ -159,7 +159,9 @@ constexpr inferred infer(const signature& what, const static_vector<operand, 4>&
   out.layout.roles.resize(out.layout.mesh.axes.count);
   out.layout.dims.resize(what.result.count);
   for (int d = 0; d < what.result.count; ++d)
-    if (out.why = detail::infer_dimension(what, operands, what.result.items[d], out.layout.dims.items[d]); !out.why.ok()) return out;
+    if (out.why = detail::infer_dimension(what, operands, what.result.items[d], out.layout.dims.items[d]);
+        !out.why.ok())
+      return out;
   for (int o = 0; o < what.operands.count; ++o)
     for (int d = 0; d < what.operands.items[o].count; ++d) {
       const char letter = what.operands.items[o].items[d];

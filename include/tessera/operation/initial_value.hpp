@@ -17,22 +17,24 @@ enum class fan : signed char { none, in, out, mean };
 
 }  // namespace init
 
-/// How a tensor begins: values that follow from seed, path and global index alone, so any partition begins with the same bits.
+/// How a tensor begins: values that follow from seed, path and global index alone, so any partition begins with the
+/// same bits.
 ///
-/// The functions of namespace `init` make them, named and meant as those of torch::nn::init. Fans are those of the serial parameter.
+/// The functions of namespace `init` make them, named and meant as those of torch::nn::init. Fans are those of the
+/// serial parameter.
 struct initial_value {
   enum class law : signed char { constant, uniform, normal, eye, dirac, orthogonal, sparse, listed };
 
   law is{};
-  init::fan over{};    ///< variance is scale / fan, where there is one
+  init::fan over{};  ///< variance is scale / fan, where there is one
   double scale = 0;
   index_t fan_in = 0;  ///< 0: of the tensor's own shape, as fan_out
   index_t fan_out = 0;
   index_t groups = 0;
-  double mean = 0;     ///< a constant's value
-  double spread = 0;   ///< a standard deviation; an orthogonal matrix's gain; how much of a sparse one is zero
-  double lowest = 0;   ///< no value is below
-  double highest = 0;  ///< nor above
+  double mean = 0;         ///< a constant's value
+  double spread = 0;       ///< a standard deviation; an orthogonal matrix's gain; how much of a sparse one is zero
+  double lowest = 0;       ///< no value is below
+  double highest = 0;      ///< nor above
   index_t zeros_from = 0;  ///< zeros in place of these of the first dimension
   index_t zeros_to = 0;
   const double* list = nullptr;  ///< listed: the values in row-major order, which whoever made it keeps
@@ -116,10 +118,15 @@ constexpr initial_value scaled(initial_value v, fan over, double scale) {
 /// Glorot and Bengio 2010: variance gain² / mean fan; a nonlinearity names its gain.
 constexpr initial_value xavier_uniform(double gain = 1) { return scaled(uniform(), fan::mean, gain * gain); }
 constexpr initial_value xavier_normal(double gain = 1) { return scaled(normal(), fan::mean, gain * gain); }
-constexpr initial_value xavier_uniform(nonlinearity of, double slope = 0.01) { return scaled(uniform(), fan::mean, squared_gain(of, slope)); }
-constexpr initial_value xavier_normal(nonlinearity of, double slope = 0.01) { return scaled(normal(), fan::mean, squared_gain(of, slope)); }
+constexpr initial_value xavier_uniform(nonlinearity of, double slope = 0.01) {
+  return scaled(uniform(), fan::mean, squared_gain(of, slope));
+}
+constexpr initial_value xavier_normal(nonlinearity of, double slope = 0.01) {
+  return scaled(normal(), fan::mean, squared_gain(of, slope));
+}
 
-/// He et al. 2015: variance gain² / fan, with the gain of a leaky_relu of slope `a` unless another nonlinearity is named.
+/// He et al. 2015: variance gain² / fan, with the gain of a leaky_relu of slope `a` unless another nonlinearity is
+/// named.
 constexpr initial_value kaiming_uniform(double a = 0, fan over = fan::in, nonlinearity of = nonlinearity::leaky_relu) {
   return scaled(uniform(), over, squared_gain(of, a));
 }
@@ -127,7 +134,8 @@ constexpr initial_value kaiming_normal(double a = 0, fan over = fan::in, nonline
   return scaled(normal(), over, squared_gain(of, a));
 }
 
-/// LibTorch's default for weights and biases: uniform in ±1/√fan_in, which is kaiming_uniform with a = √5; without terms zeros.
+/// LibTorch's default for weights and biases: uniform in ±1/√fan_in, which is kaiming_uniform with a = √5; without
+/// terms zeros.
 constexpr initial_value usual(index_t fan_in) {
   if (fan_in == 0) return zeros();
   initial_value v = scaled(uniform(), fan::in, 1.0 / 3);
@@ -149,7 +157,8 @@ constexpr initial_value dirac(index_t groups = 1) {
   return v;
 }
 
-/// Rows, or columns where they are fewer, that are orthogonal and as long as the gain (Saxe et al. 2013). Every worker makes the whole.
+/// Rows, or columns where they are fewer, that are orthogonal and as long as the gain (Saxe et al. 2013). Every worker
+/// makes the whole.
 constexpr initial_value orthogonal(double gain = 1) {
   initial_value v = normal();
   v.is = initial_value::law::orthogonal;
@@ -178,7 +187,9 @@ constexpr index_t receptive_field(const layout& x) {
 
 /// The fan that a variance is divided by, of the serial parameter where the value names it, else of this weight.
 constexpr double fan_of(const initial_value& v, const layout& x) {
-  const auto or_own = [&](index_t given, int d) { return static_cast<double>(given > 0 ? given : capped_product(x.dims[d].extent, receptive_field(x))); };
+  const auto or_own = [&](index_t given, int d) {
+    return static_cast<double>(given > 0 ? given : capped_product(x.dims[d].extent, receptive_field(x)));
+  };
   if (v.over == init::fan::in) return or_own(v.fan_in, 1);
   if (v.over == init::fan::out) return or_own(v.fan_out, 0);
   return (or_own(v.fan_in, 1) + or_own(v.fan_out, 0)) / 2;
@@ -207,7 +218,8 @@ constexpr refusal check(const initial_value& v, const layout& x) {
     return v.count == wanted ? refusal{} : refusal{code::initial_of_other_count, wanted, v.count};
   }
   const bool wants_matrix = v.is == law::orthogonal || (v.over != init::fan::none && !detail::names_fans(v));
-  if ((wants_matrix && dims < 2) || ((v.is == law::eye || v.is == law::sparse) && dims != 2) || (v.is == law::dirac && (dims < 3 || dims > 5)))
+  if ((wants_matrix && dims < 2) || ((v.is == law::eye || v.is == law::sparse) && dims != 2) ||
+      (v.is == law::dirac && (dims < 3 || dims > 5)))
     return refusal{code::initial_of_other_dimensions, dims};
   if (v.is == law::dirac && (v.groups < 1 || x.dims[0].extent % v.groups != 0))
     return refusal{code::initial_groups_do_not_divide, x.dims[0].extent, v.groups};
@@ -222,7 +234,8 @@ constexpr refusal check(const initial_value& v, const layout& x) {
   if (!detail::finite(v.mean) || !detail::finite(v.spread) || v.spread < 0) return refusal{code::initial_spread_wrong};
   if (v.is == law::sparse) return v.scale >= 0 && v.scale <= 1 ? refusal{} : refusal{code::initial_ends_wrong};
   const bool reached = v.spread == 0 ? v.lowest <= v.mean && v.mean <= v.highest
-                                     : v.lowest - v.mean < detail::reach_of_normal * v.spread && v.mean - v.highest < detail::reach_of_normal * v.spread;
+                                     : v.lowest - v.mean < detail::reach_of_normal * v.spread &&
+                                           v.mean - v.highest < detail::reach_of_normal * v.spread;
   return v.lowest < v.highest && reached ? refusal{} : refusal{code::initial_ends_wrong};
 }
 

@@ -7,9 +7,10 @@
 
 namespace tessera {
 
-/// Of which inputs an output is made: of the one at its place (`nearest_exact` rounds the place, `nearest` takes what is below it), or
-/// of the two or four around it in each dimension: `linear` is LibTorch's linear, bilinear and trilinear, `cubic` its bicubic (a = −3/4).
-/// Of `area` it is the mean of all that the output covers, [⌊y·n/m⌋, ⌈(y + 1)·n/m⌉): LibTorch's adaptive average pooling.
+/// Of which inputs an output is made: of the one at its place (`nearest_exact` rounds the place, `nearest` takes what
+/// is below it), or of the two or four around it in each dimension: `linear` is LibTorch's linear, bilinear and
+/// trilinear, `cubic` its bicubic (a = −3/4). Of `area` it is the mean of all that the output covers, [⌊y·n/m⌋, ⌈(y +
+/// 1)·n/m⌉): LibTorch's adaptive average pooling.
 enum class interpolation : signed char { nearest, nearest_exact, linear, cubic, area };
 
 /// The inputs that an output is made of, beside the one below its place: [−before, after].
@@ -36,7 +37,8 @@ struct ratio {
   index_t under = 1;
 };
 
-/// The fraction that a number stands for: its continued fraction, up to the accuracy of numbers or to what windows can count.
+/// The fraction that a number stands for: its continued fraction, up to the accuracy of numbers or to what windows can
+/// count.
 constexpr ratio ratio_of(double number) {
   ratio now{1, 0}, before{0, 1};
   double rest = number;
@@ -65,9 +67,10 @@ constexpr ratio reduced(ratio r) {
 
 }  // namespace detail
 
-/// One dimension of n elements made into m: output y stands at the place y·n/m of the inputs, measured from their first edges
-/// (`nearest`), with centres on centres, (y + ½)·n/m − ½, or, with corners aligned, y·(n − 1)/(m − 1). A factor f that is given
-/// takes the place of m/n, which its m = ⌊n·f⌋ only rounds.
+/// One dimension of n elements made into m: output y stands at the place y·n/m of the inputs, measured from their first
+/// edges
+/// (`nearest`), with centres on centres, (y + ½)·n/m − ½, or, with corners aligned, y·(n − 1)/(m − 1). A factor f that
+/// is given takes the place of m/n, which its m = ⌊n·f⌋ only rounds.
 struct resampling {
   index_t n = 0;
   index_t m = 0;
@@ -97,7 +100,8 @@ struct resampling {
  private:
   // From the place of an output to that of the next.
   constexpr detail::ratio step() const {
-    if (align_corners) return n > 1 ? detail::reduced({n - 1, detail::larger(m - 1, 1)}) : detail::ratio{1, detail::larger(m, 1)};
+    if (align_corners)
+      return n > 1 ? detail::reduced({n - 1, detail::larger(m - 1, 1)}) : detail::ratio{1, detail::larger(m, 1)};
     if (factor <= 0) return detail::reduced({n, m});
     const detail::ratio f = detail::ratio_of(factor);
     return {f.under, f.over};
@@ -128,13 +132,15 @@ struct upsampling {
 
   constexpr int count() const { return sizes.empty() ? factors.count : sizes.count; }
 
-  /// The i-th of them, of n elements; of an unknown extent only the factor counts. LibTorch looks at extents alone where they stay (linear,
-  /// nearest) and where the nearest neighbours double them.
+  /// The i-th of them, of n elements; of an unknown extent only the factor counts. LibTorch looks at extents alone
+  /// where they stay (linear, nearest) and where the nearest neighbours double them.
   constexpr resampling over(int i, index_t n) const {
     if (!sizes.empty()) return {n == dynamic ? 1 : n, n == dynamic ? 1 : sizes[i], 0, mode, align_corners};
     const index_t known = n == dynamic ? 1 : n;
     const index_t m = detail::larger(1, static_cast<index_t>(static_cast<double>(known) * factors[i]));
-    const bool by_extents = mode == interpolation::area || (m == known && (mode == interpolation::nearest || mode == interpolation::linear)) || (m == 2 * known && mode == interpolation::nearest);
+    const bool by_extents = mode == interpolation::area ||
+                            (m == known && (mode == interpolation::nearest || mode == interpolation::linear)) ||
+                            (m == 2 * known && mode == interpolation::nearest);
     return {known, m, by_extents && n != dynamic ? 0 : factors[i], mode, align_corners};
   }
   /// How many elements there are then.
@@ -146,10 +152,12 @@ struct upsampling {
   /// Whether the i-th of them keeps its elements, however many.
   constexpr bool keeps(int i) const { return sizes.empty() && factors[i] == 1; }
 
-  /// Refuses options that do not go together, a factor that is none, and what is made of nothing, is nothing or cannot be counted.
+  /// Refuses options that do not go together, a factor that is none, and what is made of nothing, is nothing or cannot
+  /// be counted.
   constexpr refusal check() const {
     if (!why.ok()) return why;
-    if (mode != interpolation::linear && mode != interpolation::cubic && align_corners) return refusal{code::nearest_has_no_corners};
+    if (mode != interpolation::linear && mode != interpolation::cubic && align_corners)
+      return refusal{code::nearest_has_no_corners};
     for (int i = 0; i < factors.count; ++i) {
       constexpr index_t far = index_t{1} << 31;
       const double f = factors[i];
@@ -160,7 +168,8 @@ struct upsampling {
   }
   constexpr refusal check(int i, index_t n) const {
     constexpr index_t far = index_t{1} << 30;
-    const bool counts = n < far && (!sizes.empty() || n == dynamic || static_cast<double>(n) * factors[i] < static_cast<double>(far));
+    const bool counts =
+        n < far && (!sizes.empty() || n == dynamic || static_cast<double>(n) * factors[i] < static_cast<double>(far));
     const index_t m = counts ? outputs(i, n) : far;
     if (mode == interpolation::area && n == dynamic) return refusal{code::extent_not_static, 2 + i};
     const auto none = [](index_t extent) { return extent != dynamic && extent < 1; };

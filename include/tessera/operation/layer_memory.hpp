@@ -65,20 +65,20 @@ struct layer_memory {
   static_vector<way_memory, 4> operands;
   static_vector<way_memory, 4> results;
   static_vector<way_memory, 8> parameters;
-  index_t stored = 0;     ///< by its parameters
-  index_t learned = 0;    ///< by those of them that have gradients
-  index_t held = 0;       ///< by what is gathered of them and held, with its gradient
+  index_t stored = 0;   ///< by its parameters
+  index_t learned = 0;  ///< by those of them that have gradients
+  index_t held = 0;     ///< by what is gathered of them and held, with its gradient
   index_t buffers = 0;
-  index_t beside = 0;     ///< what its operation makes besides its results, and keeps
-  index_t remembered = 0; ///< what it makes on its way to them, and keeps for its backward alone
-  index_t scratch = 0;    ///< what it takes while it runs
-  index_t returning = 0;  ///< what its backward does
+  index_t beside = 0;           ///< what its operation makes besides its results, and keeps
+  index_t remembered = 0;       ///< what it makes on its way to them, and keeps for its backward alone
+  index_t scratch = 0;          ///< what it takes while it runs
+  index_t returning = 0;        ///< what its backward does
   bool differentiable = false;  ///< its result has a gradient
   footprint holds;
 };
 
-// What windows that are read in parts take for a frame, of which the edges alone are filled, and keep of those, where any worker reads so and none
-// reads a frame as a whole; else nothing.
+// What windows that are read in parts take for a frame, of which the edges alone are filled, and keep of those, where
+// any worker reads so and none reads a frame as a whole; else nothing.
 struct edge_memory {
   index_t frame = 0;
   index_t kept = 0;
@@ -99,7 +99,8 @@ constexpr edge_memory edges_of(const layer_plan& p, element e) {
       const intervals part = own.held(k), all = held.held(k), outputs = made.held(k);
       if (size_of(part) == 0 || size_of(outputs) == 0 || part.count != 1 || all.count != 1) return {};
       const sliding& window = p.holds.windows[d - first];
-      const edging at = p.holds.spreads ? adding_of(window, part[0], all[0], outputs[0]) : edging_of(window, part[0], all[0], outputs[0], p.holds.pads);
+      const edging at = p.holds.spreads ? adding_of(window, part[0], all[0], outputs[0])
+                                        : edging_of(window, part[0], all[0], outputs[0], p.holds.pads);
       if (!at.serves) return {};
       index_t reads = 0, gives = 0;
       for (const edging::edge& one : at.edges) {
@@ -128,7 +129,9 @@ constexpr void add_windows(const layer_plan& p, element e, layer_memory& m) {
     const parts held(used, d);
     const parts given(raw, d);
     index_t most = longest(held);
-    copied = capped_product(copied, d >= first ? longest(given) : d == first - 1 ? smaller(most, p.holds.columns) : most);
+    copied = capped_product(copied, d >= first       ? longest(given)
+                                    : d == first - 1 ? smaller(most, p.holds.columns)
+                                                     : most);
     if (d >= first) {
       const sliding& s = p.holds.windows[d - first];
       copied = capped_product(copied, s.kernel);
@@ -137,7 +140,8 @@ constexpr void add_windows(const layer_plan& p, element e, layer_memory& m) {
         const intervals has = held.held(k);
         if (outputs.empty() || size_of(has) == 0) continue;
         const framing f = framing_of(s, has[0], outputs, p.holds.pads);
-        const index_t wanted = s.edge == boundary::zero ? f.before + has[0].size() + f.behind : (outputs.size() - 1) * s.stride + s.reach();
+        const index_t wanted = s.edge == boundary::zero ? f.before + has[0].size() + f.behind
+                                                        : (outputs.size() - 1) * s.stride + s.reach();
         framed = framed || wanted > size_of(has);
         most = larger(most, wanted);
       }
@@ -157,17 +161,20 @@ constexpr void add_windows(const layer_plan& p, element e, layer_memory& m) {
     m.scratch = capped_sum(m.scratch, copied);
     m.returning = capped_sum(m.returning, copied);
   }
-  if (edges.frame > 0) m.returning = larger(m.returning, larger(read, edges.frame));  // behind the operation's own backward
+  // behind the operation's own backward
+  if (edges.frame > 0) m.returning = larger(m.returning, larger(read, edges.frame));
 }
 
-// What each input gives under transposed windows, before it is added: LibTorch keeps all samples' forward under one or two, else one's.
+// What each input gives under transposed windows, before it is added: LibTorch keeps all samples' forward under one or
+// two, else one's.
 constexpr void add_given(const layer_plan& p, element e, layer_memory& m) {
   const int first = p.used().dims.count - p.holds.windows.count;
   index_t copied = capped_product(bytes_of(e), p.holds.columns);
   for (int d = first; d < p.used().dims.count; ++d)
     copied = capped_product(copied, capped_product(longest(parts(p.used(), d)), p.holds.windows[d - first].kernel));
   m.returning = capped_sum(m.returning, copied);
-  for (int d = 0; d < first - 1 && p.holds.windows.count < 3; ++d) copied = capped_product(copied, longest(parts(p.used(), d)));
+  for (int d = 0; d < first - 1 && p.holds.windows.count < 3; ++d)
+    copied = capped_product(copied, longest(parts(p.used(), d)));
   m.scratch = capped_sum(m.scratch, copied);
   if (const edge_memory edges = edges_of(p, e); edges.frame > 0) {
     m.operands[0].fresh = false;
@@ -176,7 +183,8 @@ constexpr void add_given(const layer_plan& p, element e, layer_memory& m) {
     m.returning = larger(m.returning, edges.frame);
     return;
   }
-  // The result may be a view of more. Its gradient is padded to that, one dimension after the other, the first one last.
+  // The result may be a view of more. Its gradient is padded to that, one dimension after the other, the first one
+  // last.
   way_memory& y = m.results[0];
   index_t whole = bytes_of(e);
   index_t padding = bytes_of(e);
@@ -224,7 +232,8 @@ constexpr layer_memory memory_of(const layer_plan& p, const operand_elements& e)
     // What is held and its gradient, but for copies, which are there already.
     if (p.held(i)) m.held = capped_sum(m.held, capped_product(gathers.fresh + !p.frozen(i), gathers.behind));
   }
-  for (int i = 0; i < p.buffers(); ++i) m.buffers = capped_sum(m.buffers, bytes_held(p.buffer(i).stored, p.buffer(i).element));
+  for (int i = 0; i < p.buffers(); ++i)
+    m.buffers = capped_sum(m.buffers, bytes_held(p.buffer(i).stored, p.buffer(i).element));
   if (p.outputs() == 0) return m;
   for (int i = 0; i < p.exchanges(); ++i) {
     const way_memory x = memory_of(p.from(i), p.to(i), p.exchanged_element(i));

@@ -150,7 +150,9 @@ struct option<align_corners> : option_about<topic::corners> {
 };
 template <>
 struct option<antialias> : option_about<topic::antialias> {
-  static constexpr void apply(layer_options& o) { o.weights.why = first_of(o.weights.why, refusal{code::antialias_not_there}); }
+  static constexpr void apply(layer_options& o) {
+    o.weights.why = first_of(o.weights.why, refusal{code::antialias_not_there});
+  }
 };
 template <>
 struct option<ceil_mode> : option_about<topic::ceil_mode> {
@@ -228,7 +230,8 @@ struct option<weights_as<E>> : option_about<topic::weights> {
   static constexpr void apply(layer_options& o) {
     o.weights.has_element = true;
     o.weights.element = element_of<E>;
-    o.weights.why = first_of(o.weights.why, check_kinds<kind::option, kind::element, E>(), check_gradient(element_of<E>));
+    o.weights.why =
+        first_of(o.weights.why, check_kinds<kind::option, kind::element, E>(), check_gradient(element_of<E>));
   }
 };
 
@@ -253,7 +256,8 @@ constexpr layer_options read_options(const option_set& taken, layer_options o = 
   o.weights.why = check_options<Options...>(taken);
   if (!o.weights.why.ok()) return o;
   (option<Options>::kernel_of(o), ...);
-  if (taken.takes(topic::kernel) && o.kernels.empty()) o.weights.why = first_of(o.weights.why, refusal{code::wrong_kernel, 0});
+  if (taken.takes(topic::kernel) && o.kernels.empty())
+    o.weights.why = first_of(o.weights.why, refusal{code::wrong_kernel, 0});
   if (o.weights.why.ok()) (option<Options>::apply(o), ...);
   return o;
 }

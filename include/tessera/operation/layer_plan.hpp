@@ -23,11 +23,11 @@ constexpr bool has_terms(const layout& x) {
 
 }  // namespace detail
 
-/// A layer as what it is, a composition: (raw → output) ∘ local operations ∘ (given → used), with the exchanges between its local
-/// operations, its parameters and its buffers.
+/// A layer as what it is, a composition: (raw → output) ∘ local operations ∘ (given → used), with the exchanges between
+/// its local operations, its parameters and its buffers.
 ///
-/// It is computed by one ordinary function of the operands' values, for the compiler and for run time alike. Layouts are held once, since
-/// compilers pay for each.
+/// It is computed by one ordinary function of the operands' values, for the compiler and for run time alike. Layouts
+/// are held once, since compilers pay for each.
 class layer_plan {
  public:
   refusal why;
@@ -36,19 +36,29 @@ class layer_plan {
   /// Adds an operand as it comes and as the local operation takes it.
   constexpr void take(const layout& given, const layout& used) { inputs_.push(both(given, used)); }
   constexpr void take(const layout& x) { take(x, x); }
-  /// Adds a result as the local operation gives it and as it leaves; its element is the first operand's unless it is said.
+  /// Adds a result as the local operation gives it and as it leaves; its element is the first operand's unless it is
+  /// said.
   constexpr void give(const layout& raw, const layout& output) { outputs_.push({both(raw, output), false, {}, false}); }
-  constexpr void give(const layout& raw, const layout& output, element e) { outputs_.push({both(raw, output), true, e, false}); }
+  constexpr void give(const layout& raw, const layout& output, element e) {
+    outputs_.push({both(raw, output), true, e, false});
+  }
   constexpr void give(const layout& y) { give(y, y); }
   constexpr void give(const layout& y, element e) { give(y, y, e); }
-  constexpr void own(const parameter_value& w) { parameters_.push({w.name, both(w.stored, w.used), w.initial, w.has_element, w.element, w.serial, w.frozen, w.as_operand, gathered::once}); }
+  constexpr void own(const parameter_value& w) {
+    parameters_.push({w.name, both(w.stored, w.used), w.initial, w.has_element, w.element, w.serial, w.frozen,
+                      w.as_operand, gathered::once});
+  }
   /// Adds a change of layout between local operations, of an element of its own; gradients may not pass it.
-  constexpr void exchange(const layout& from, const layout& to, element e, bool returns = true) { exchanges_.push({both(from, to), e, returns}); }
+  constexpr void exchange(const layout& from, const layout& to, element e, bool returns = true) {
+    exchanges_.push({both(from, to), e, returns});
+  }
   /// Adds a tensor that the local operation makes besides its results and keeps for its backward.
   constexpr void make(const layout& x, element e) { made_.push({one(x), e, true}); }
   /// Adds one that it makes on its way to them: kept for its backward, and gone at once where there is none.
   constexpr void remember(const layout& x, element e) { made_.push({one(x), e, false}); }
-  constexpr void keep(const buffer_value& b) { buffers_.push({b.name, one(b.stored), b.initial, b.element, b.only_here}); }
+  constexpr void keep(const buffer_value& b) {
+    buffers_.push({b.name, one(b.stored), b.initial, b.element, b.only_here});
+  }
 
   constexpr int inputs() const { return inputs_.count; }
   constexpr const layout& given(int i = 0) const { return layouts_[inputs_[i].before].taken; }
@@ -59,7 +69,8 @@ class layer_plan {
   constexpr const layout& output(int i = 0) const { return layouts_[outputs_[i].at.behind].taken; }
   /// The element of a result, of a layer whose first operand has this one.
   constexpr element element_of(int i, element first) const { return outputs_[i].has_element ? outputs_[i].own : first; }
-  /// The element in which a result travels from how the operation gives it to how it leaves: terms of half types in float, and their sum is rounded once.
+  /// The element in which a result travels from how the operation gives it to how it leaves: terms of half types in
+  /// float, and their sum is rounded once.
   constexpr element travels_in(int i, element first) const {
     const element e = element_of(i, first);
     const output_place& y = outputs_[i];
@@ -74,7 +85,9 @@ class layer_plan {
     return {w.name, stored(i), weight(i), w.initial, w.has_element, w.own, w.serial, w.frozen, w.as_operand};
   }
   /// The element of a parameter, of a layer whose first operand has this one.
-  constexpr element parameter_element(int i, element first) const { return parameters_[i].has_element ? parameters_[i].own : first; }
+  constexpr element parameter_element(int i, element first) const {
+    return parameters_[i].has_element ? parameters_[i].own : first;
+  }
   /// The element in which it comes to those that take it: rounding commutes with a Move, so it is rounded first.
   constexpr element parameter_comes_as(int i, element first) const {
     const element own = parameter_element(i, first);
@@ -82,10 +95,14 @@ class layer_plan {
   }
   constexpr bool frozen(int i) const { return parameters_[i].frozen; }
   /// Whether what the local operation takes of a parameter goes behind forward and is made again for backward.
-  constexpr bool released(int i) const { return parameters_[i].times == gathered::twice && (holds.weights >> i & 1u) != 0; }
+  constexpr bool released(int i) const {
+    return parameters_[i].times == gathered::twice && (holds.weights >> i & 1u) != 0;
+  }
   /// Whether it stays, and the gradient in its layout, until that is reduced.
   constexpr bool held(int i) const { return parameters_[i].times == gathered::held; }
-  constexpr gathered times(int i) const { return released(i) ? gathered::twice : held(i) ? gathered::held : gathered::once; }
+  constexpr gathered times(int i) const {
+    return released(i) ? gathered::twice : held(i) ? gathered::held : gathered::once;
+  }
 
   constexpr int exchanges() const { return exchanges_.count; }
   constexpr const layout& from(int i) const { return layouts_[exchanges_[i].at.before].taken; }
@@ -237,8 +254,8 @@ constexpr traffic_value traffic_of(const layer_plan& p, const operand_elements& 
 
 namespace detail {
 
-/// Lets a cut dimension hold what the windows of so many outputs need, which `keep` its parts or are cut evenly; one that holds a wider halo
-/// keeps it.
+/// Lets a cut dimension hold what the windows of so many outputs need, which `keep` its parts or are cut evenly; one
+/// that holds a wider halo keeps it.
 constexpr refusal hold_window(layout& x, int d, const window& needs, index_t outputs, bool keep) {
   dimension& dim = x.dims[d];
   if (x.levels(d) == 0 || serves(dim, needs, outputs)) return {};
@@ -254,13 +271,15 @@ constexpr refusal hold_windows(layout& x, int first, const sliding* kernels, int
     const int d = first + i;
     const index_t n = x.dims[d].extent;
     if (const refusal r = kernels[i].check(d, n); !r.ok()) return r;
-    if (const refusal r = hold_window(x, d, kernels[i].needs(), kernels[i].outputs(n), kernels[i].keeps()); !r.ok()) return r;
+    if (const refusal r = hold_window(x, d, kernels[i].needs(), kernels[i].outputs(n), kernels[i].keeps()); !r.ok())
+      return r;
   }
   return {};
 }
 
 /// The plan of a layer that is one local operation on an operand, which others join: what comes out is its result.
-constexpr layer_plan one_operation(const layout& given, const layout& used, const signature& what, const static_vector<operand, 4>& operands) {
+constexpr layer_plan one_operation(const layout& given, const layout& used, const signature& what,
+                                   const static_vector<operand, 4>& operands) {
   const inferred y = infer(what, operands);
   layer_plan p;
   p.take(given, used);
@@ -271,7 +290,8 @@ constexpr layer_plan one_operation(const layout& given, const layout& used, cons
 
 }  // namespace detail
 
-/// A weight of these extents that nobody cuts, as it meets x in a local operation: copies of the kind that x has along each axis.
+/// A weight of these extents that nobody cuts, as it meets x in a local operation: copies of the kind that x has along
+/// each axis.
 template <class Extents = std::initializer_list<index_t>>
 constexpr layout weight_for(const layout& x, const Extents& extents) {
   layout w;
@@ -298,7 +318,8 @@ constexpr layout one_along(layout x, const Along& along) {
   return x;
 }
 
-/// Stored forms are invariant wherever they are not cut or on one coordinate, and hold no halos: every worker that holds a copy steps it alike.
+/// Stored forms are invariant wherever they are not cut or on one coordinate, and hold no halos: every worker that
+/// holds a copy steps it alike.
 constexpr layout stored_form(layout used) {
   for (int a = 0; a < used.roles.count; ++a)
     if (used.roles[a].kind == role::replicate || used.roles[a].kind == role::partial) used.roles[a] = {role::invariant};

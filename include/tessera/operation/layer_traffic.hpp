@@ -23,8 +23,8 @@ constexpr traffic_value bound_traffic(layer_plan p, const operand_elements& e, c
   return traffic_of(p, e);
 }
 
-/// What a layer moves, as it is counted while compiling: the changes of its first operand and result, which other layers have too, and
-/// all else.
+/// What a layer moves, as it is counted while compiling: the changes of its first operand and result, which other
+/// layers have too, and all else.
 struct layer_exchanges {
   reduced_change before;
   reduced_change after;
@@ -42,7 +42,8 @@ constexpr layer_exchanges exchanges_of(layer_plan p, const operand_elements& e, 
     if (into == nullptr || into->times == 0) x.others += traffic_of(from, to, of);
   };
   for (int i = 0; i < p.inputs(); ++i) count(p.given(i), p.used(i), e[i], i == 0 ? &x.before : nullptr);
-  for (int i = 0; i < p.outputs(); ++i) count(p.raw(i), p.output(i), p.travels_in(i, e[0]), i == 0 ? &x.after : nullptr);
+  for (int i = 0; i < p.outputs(); ++i)
+    count(p.raw(i), p.output(i), p.travels_in(i, e[0]), i == 0 ? &x.after : nullptr);
   for (int i = 0; i < p.exchanges(); ++i) x.others += traffic_of_exchange(p, i);
   for (int i = 0; i < p.parameters(); ++i) x.others += traffic_of_parameter(p, i, e);
   return x;
@@ -65,8 +66,10 @@ constexpr traffic_value in_bytes(const cost_both_ways& c, index_t times, element
 template <class X, element Operand>
 constexpr traffic_value counted_traffic() {
   traffic_value all = X::of.others;
-  if constexpr (X::of.before.times > 0) all += in_bytes(reduced_cost<X::of.before.from, X::of.before.to>, X::of.before.times, Operand);
-  if constexpr (X::of.after.times > 0) all += in_bytes(reduced_cost<X::of.after.from, X::of.after.to>, X::of.after.times, X::of.result);
+  if constexpr (X::of.before.times > 0)
+    all += in_bytes(reduced_cost<X::of.before.from, X::of.before.to>, X::of.before.times, Operand);
+  if constexpr (X::of.after.times > 0)
+    all += in_bytes(reduced_cost<X::of.after.from, X::of.after.to>, X::of.after.times, X::of.result);
   return all;
 }
 

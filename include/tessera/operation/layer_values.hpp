@@ -17,7 +17,8 @@ namespace tessera {
 
 namespace nn {
 
-// The layers as values, for programs that are put together while they run: what the options of a layer's type say are members.
+// The layers as values, for programs that are put together while they run: what the options of a layer's type say are
+// members.
 
 /// `max_pool` as a value.
 struct max_pool_layer {
@@ -94,11 +95,13 @@ struct pad_layer {
 
   constexpr widening what() const {
     widening w;
-    for (int i = 0; i + 1 < widths.count(); i += 2) w.widths.push(widened(widths[i], widths[i + 1], padding_mode.at(i / 2)));
+    for (int i = 0; i + 1 < widths.count(); i += 2)
+      w.widths.push(widened(widths[i], widths[i + 1], padding_mode.at(i / 2)));
     return w;
   }
   constexpr layer_plan plan(const tensor_value& x) const {
-    if (widths.count() % 2 != 0) return refused_layer(refusal{code::option_of_other_dimensions, widths.count() + 1, widths.count()});
+    if (widths.count() % 2 != 0)
+      return refused_layer(refusal{code::option_of_other_dimensions, widths.count() + 1, widths.count()});
     if (const refusal r = padding_mode.check(widths.count() / 2); !r.ok()) return refused_layer(r);
     return plan_widened(x.layout, what());
   }
@@ -162,8 +165,9 @@ struct embedding_layer {
   bool sparse = false;
 
   constexpr lookup what() const {
-    return {rows,        features, weights_as, cut_out.list(),     cut_in.list(), output_as.said(), output_as.as(),
-            padding_idx, max_norm, norm_type,  scale_grad_by_freq, frozen,        sparse};
+    return {rows,           features,    weights_as, cut_out.list(), cut_in.list(),      output_as.said(),
+            output_as.as(), padding_idx, max_norm,   norm_type,      scale_grad_by_freq, frozen,
+            sparse};
   }
   constexpr layer_plan plan(const tensor_value& x) const { return plan_lookup(x, what()); }
 };

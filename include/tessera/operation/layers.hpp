@@ -1,14 +1,14 @@
 #pragma once
 
-#include <tessera/operation/flow.hpp>
 #include <tessera/operation/dropout.hpp>
+#include <tessera/operation/flow.hpp>
 #include <tessera/operation/plan_contraction.hpp>
 
 namespace tessera {
 
-/// A layer says what it is by one function of its operands' values: plan(tensor_value, …) → layer_plan. One whose results lie on another
-/// mesh than its first operand names that `mesh_type`. What it computes on a worker is its `forward(call)`, or that of the family whose
-/// value `what()` is (docs/adding-operations.md).
+/// A layer says what it is by one function of its operands' values: plan(tensor_value, …) → layer_plan. One whose
+/// results lie on another mesh than its first operand names that `mesh_type`. What it computes on a worker is its
+/// `forward(call)`, or that of the family whose value `what()` is (docs/adding-operations.md).
 template <class L>
 concept Layer = kind_of<L> == kind::layer;
 
@@ -16,12 +16,13 @@ namespace nn {
 
 /// y = x wᵀ + b over the last dimension, x[…, in], w[Out, in], b[Out].
 ///
-/// Options: `cut_out<axes…>`, `cut_in<axes…>` (the weight's cut; the cheapest unless said), `output_as<partition>`, `no_bias`, `weights_as<element>`,
-/// `round_terms`.
+/// Options: `cut_out<axes…>`, `cut_in<axes…>` (the weight's cut; the cheapest unless said), `output_as<partition>`,
+/// `no_bias`, `weights_as<element>`, `round_terms`.
 template <index_t Out, class... Options>
 struct linear : layer<linear<Out, Options...>>, detail::mesh_of_options<Options...> {
   static constexpr const char* name = "linear";
-  static constexpr option_set takes{topic::cut_out, topic::cut_in, topic::output, topic::bias, topic::weights, topic::terms};
+  static constexpr option_set takes{topic::cut_out, topic::cut_in,  topic::output,
+                                    topic::bias,    topic::weights, topic::terms};
   static constexpr contraction what() {
     contraction c = detail::read_options<Options...>(takes).weights;
     c.out = Out;
@@ -30,8 +31,9 @@ struct linear : layer<linear<Out, Options...>>, detail::mesh_of_options<Options.
   static constexpr layer_plan plan(const tensor_value& x) { return plan_contraction(x.layout, what(), x.element); }
 };
 
-/// y[e, …, o] = b[e, 0, o] + Σ x[e, …, i] w[e, i, o]: a linear layer of each expert, x[Experts, …, in], w[Experts, in, Out], b[Experts, 1, Out].
-/// Where the experts are cut their weights lie with them (Shazeer et al. 2017; Lepikhin et al. 2021).
+/// y[e, …, o] = b[e, 0, o] + Σ x[e, …, i] w[e, i, o]: a linear layer of each expert, x[Experts, …, in], w[Experts, in,
+/// Out], b[Experts, 1, Out]. Where the experts are cut their weights lie with them (Shazeer et al. 2017; Lepikhin et
+/// al. 2021).
 ///
 /// Options: those of `linear`.
 template <index_t Experts, index_t Out, class... Options>
@@ -49,28 +51,30 @@ struct experts : layer<experts<Experts, Out, Options...>>, detail::mesh_of_optio
 
 /// y[n, o, …] = b[o] + Σ x[n, i, stride·… + dilation·k − padding] w[o, i, k] over a kernel of 1 to 3 dimensions.
 ///
-/// Options in any order: `kernel<…>`, `stride`, `padding`, `padding_at`, `padding_same`, `padding_valid`, `padding_mode`, `dilation`, `groups` and
-/// those of `linear`.
+/// Options in any order: `kernel<…>`, `stride`, `padding`, `padding_at`, `padding_same`, `padding_valid`,
+/// `padding_mode`, `dilation`, `groups` and those of `linear`.
 template <index_t Out, class... Options>
 struct conv : layer<conv<Out, Options...>>, detail::mesh_of_options<Options...> {
   static constexpr const char* name = "conv";
-  static constexpr option_set takes{topic::kernel, topic::stride, topic::padding, topic::padding_rule,
-                                    topic::padding_mode, topic::dilation, topic::groups, topic::cut_out, topic::cut_in,
-                                    topic::output, topic::bias, topic::weights, topic::terms};
+  static constexpr option_set takes{topic::kernel,       topic::stride,   topic::padding, topic::padding_rule,
+                                    topic::padding_mode, topic::dilation, topic::groups,  topic::cut_out,
+                                    topic::cut_in,       topic::output,   topic::bias,    topic::weights,
+                                    topic::terms};
   static constexpr contraction what() { return detail::read_convolution<Options...>(takes, Out); }
   static constexpr layer_plan plan(const tensor_value& x) { return plan_contraction(x.layout, what(), x.element); }
 };
 
-/// The transpose of a convolution: y[n, o, stride·i + dilation·k − padding] = b[o] + Σ x[n, i, …] w[i, o, k]; of n elements it gives
-/// (n − 1)·stride − 2·padding + dilation·(kernel − 1) + output_padding + 1.
+/// The transpose of a convolution: y[n, o, stride·i + dilation·k − padding] = b[o] + Σ x[n, i, …] w[i, o, k]; of n
+/// elements it gives (n − 1)·stride − 2·padding + dilation·(kernel − 1) + output_padding + 1.
 ///
-/// Options in any order: `kernel<…>`, `stride`, `padding`, `padding_at`, `output_padding` or `output_size`, `dilation`, `groups` and those of
-/// `linear`.
+/// Options in any order: `kernel<…>`, `stride`, `padding`, `padding_at`, `output_padding` or `output_size`, `dilation`,
+/// `groups` and those of `linear`.
 template <index_t Out, class... Options>
 struct conv_transpose : layer<conv_transpose<Out, Options...>>, detail::mesh_of_options<Options...> {
   static constexpr const char* name = "conv_transpose";
-  static constexpr option_set takes{topic::kernel, topic::stride, topic::padding, topic::output_padding, topic::dilation, topic::groups,
-                                    topic::cut_out, topic::cut_in, topic::output, topic::bias, topic::weights, topic::terms};
+  static constexpr option_set takes{topic::kernel,   topic::stride, topic::padding, topic::output_padding,
+                                    topic::dilation, topic::groups, topic::cut_out, topic::cut_in,
+                                    topic::output,   topic::bias,   topic::weights, topic::terms};
   static constexpr contraction what() {
     contraction c = detail::read_convolution<Options...>(takes, Out);
     c.transposed = true;
@@ -85,8 +89,7 @@ struct conv_transpose : layer<conv_transpose<Out, Options...>>, detail::mesh_of_
 template <class... Options>
 struct max_pool : layer<max_pool<Options...>> {
   static constexpr const char* name = "max_pool";
-  static constexpr option_set takes{topic::kernel, topic::stride, topic::padding,
-                                    topic::dilation, topic::ceil_mode};
+  static constexpr option_set takes{topic::kernel, topic::stride, topic::padding, topic::dilation, topic::ceil_mode};
   static constexpr pooling what() { return detail::read_pooling<Options...>(takes, pooling::kind::max); }
   static constexpr layer_plan plan(const tensor_value& x) { return plan_maximum(x, what()); }
 };
@@ -97,8 +100,8 @@ struct max_pool : layer<max_pool<Options...>> {
 template <class... Options>
 struct avg_pool : layer<avg_pool<Options...>> {
   static constexpr const char* name = "avg_pool";
-  static constexpr option_set takes{topic::kernel, topic::stride, topic::padding,
-                                    topic::dilation, topic::ceil_mode, topic::exclude_padding, topic::divisor};
+  static constexpr option_set takes{topic::kernel,    topic::stride,          topic::padding, topic::dilation,
+                                    topic::ceil_mode, topic::exclude_padding, topic::divisor};
   static constexpr pooling what() { return detail::read_pooling<Options...>(takes, pooling::kind::average); }
   static constexpr layer_plan plan(const tensor_value& x) { return plan_average(x, what()); }
 };
@@ -110,16 +113,19 @@ struct global_avg_pool : layer<global_avg_pool> {
   static constexpr layer_plan plan(const tensor_value& x) { return plan_global_average(x); }
 };
 
-/// The dimensions behind the first two made larger or smaller, each output of the inputs around its place (`resampling`).
+/// The dimensions behind the first two made larger or smaller, each output of the inputs around its place
+/// (`resampling`).
 ///
-/// Options: `factor<…>` (with `divisor<d>` each of them over d) or `size<…>`, one each of 1 to 3 dimensions; `mode<interpolation::…>`
-/// (nearest), `align_corners`.
+/// Options: `factor<…>` (with `divisor<d>` each of them over d) or `size<…>`, one each of 1 to 3 dimensions;
+/// `mode<interpolation::…>` (nearest), `align_corners`.
 template <class... Options>
 struct upsample : layer<upsample<Options...>> {
   static constexpr const char* name = "upsample";
-  static constexpr option_set all{topic::factor, topic::divisor, topic::interpolation, topic::corners, topic::antialias};
+  static constexpr option_set all{topic::factor, topic::divisor, topic::interpolation, topic::corners,
+                                  topic::antialias};
   static constexpr bool to_sizes = !detail::read_options<Options...>(all).up.sizes.empty();
-  static constexpr option_set takes = to_sizes ? option_set{topic::factor, topic::interpolation, topic::corners, topic::antialias} : all;
+  static constexpr option_set takes =
+      to_sizes ? option_set{topic::factor, topic::interpolation, topic::corners, topic::antialias} : all;
   static constexpr upsampling what() {
     detail::layer_options o = detail::read_options<Options...>(takes);
     if (o.pool.divisor > 1)
@@ -130,7 +136,8 @@ struct upsample : layer<upsample<Options...>> {
   static constexpr layer_plan plan(const tensor_value& x) { return plan_upsampling(x, what()); }
 };
 
-/// Widens the last dimensions by what their padding says, or cuts off where it is negative: `pad<padding_at<1, 1, 0, -2>>`.
+/// Widens the last dimensions by what their padding says, or cuts off where it is negative: `pad<padding_at<1, 1, 0,
+/// -2>>`.
 ///
 /// Widths before and after each dimension, in order; options: `padding_mode`.
 template <class Widths = void, class... Options>

@@ -5,7 +5,8 @@
 
 namespace tessera {
 
-/// What a worker holds of one tensor: the extents of the whole, and its own elements in global indices, both by dimension.
+/// What a worker holds of one tensor: the extents of the whole, and its own elements in global indices, both by
+/// dimension.
 struct local_box {
   static_vector<index_t, max_dimensions> extents;
   holding held;

@@ -33,10 +33,10 @@ struct pooling {
 
   static_vector<sliding, 8> kernels;
   kind what = kind::max;
-  bool ceil_mode = false;       ///< a last window that only begins inside the tensor or its padding counts too
-  bool counts_padding = true;   ///< average: padding counts into the divisor, as far as it was asked for
-  index_t divisor = 0;          ///< average: the divisor, where it is given
-  refusal why;                  ///< what does not fit in the options themselves
+  bool ceil_mode = false;      ///< a last window that only begins inside the tensor or its padding counts too
+  bool counts_padding = true;  ///< average: padding counts into the divisor, as far as it was asked for
+  index_t divisor = 0;         ///< average: the divisor, where it is given
+  refusal why;                 ///< what does not fit in the options themselves
 
   /// The kernel over a dimension of n elements; ceil_mode is padding at the far end.
   constexpr sliding over(int i, index_t n) const {
@@ -102,7 +102,8 @@ constexpr layer_plan plan_average(const tensor_value& x, const pooling& what) {
 /// The mean over all dimensions behind the first two.
 struct averaging {};
 
-/// Plans it, each of these dimensions of one element then: where they are cut workers have terms of the mean, which are summed.
+/// Plans it, each of these dimensions of one element then: where they are cut workers have terms of the mean, which are
+/// summed.
 constexpr layer_plan plan_global_average(const tensor_value& x) {
   const int dims = x.layout.dims.count;
   if (dims < 3) return refused_layer(refusal{code::layer_takes_other_dimensions, 3, dims});
@@ -130,12 +131,15 @@ constexpr layer_plan plan_global_average(const tensor_value& x) {
 }
 
 /// Plans an upsampling: interpolation ∘ (blocks → what the outputs' parts need).
-constexpr layer_plan plan_upsampling(const tensor_value& in, const upsampling& what, linearity kind = linearity::additive) {
+constexpr layer_plan plan_upsampling(const tensor_value& in, const upsampling& what,
+                                     linearity kind = linearity::additive) {
   const layout& x = in.layout;
   const int count = what.count();
   if (const refusal r = what.check(); !r.ok()) return refused_layer(r);
-  if (count < 1 || x.dims.count != count + 2) return refused_layer(refusal{code::layer_takes_other_dimensions, count + 2, x.dims.count});
-  if (!has_cotangent(in.element) || is_complex(in.element)) return refused_layer(refusal{code::no_function_of_element, static_cast<int>(in.element)});
+  if (count < 1 || x.dims.count != count + 2)
+    return refused_layer(refusal{code::layer_takes_other_dimensions, count + 2, x.dims.count});
+  if (!has_cotangent(in.element) || is_complex(in.element))
+    return refused_layer(refusal{code::no_function_of_element, static_cast<int>(in.element)});
   layout used = x;
   signature s;
   s.kind = kind;
@@ -147,7 +151,8 @@ constexpr layer_plan plan_upsampling(const tensor_value& in, const upsampling& w
     if (const refusal r = what.check(i, n); !r.ok()) return refused_layer(r);
     const resampling made = what.over(i, n);
     const index_t m = what.outputs(i, n);
-    if (const refusal r = detail::hold_window(used, d, made.reads(), m, what.keeps(i)); !r.ok()) return refused_layer(r);
+    if (const refusal r = detail::hold_window(used, d, made.reads(), m, what.keeps(i)); !r.ok())
+      return refused_layer(r);
     s.special.push({s.result[d], treatment::resampled, {}, 0, 0, m, made.reads()});
   }
   layer_plan p = detail::local(used, s, x);
@@ -190,7 +195,8 @@ struct rectifying {};
 struct flattening {};
 struct moving {};
 
-/// Plans a padding or slicing of the last dimensions: what is kept of other workers' parts is moved, the rest filled in here.
+/// Plans a padding or slicing of the last dimensions: what is kept of other workers' parts is moved, the rest filled in
+/// here.
 constexpr layer_plan plan_widened(const layout& x, const widening& what) {
   const static_vector<sliding, 8>& widths = what.widths;
   layer_plan p;
@@ -216,7 +222,8 @@ constexpr layer_plan plan_widened(const layout& x, const widening& what) {
 /// Plans a slice.
 constexpr layer_plan plan_slice(const layout& x, const slicing& what) {
   const int dims = x.dims.count;
-  if (what.dimension < 0 || what.dimension >= dims) return refused_layer(refusal{code::dimension_not_there, what.dimension, dims});
+  if (what.dimension < 0 || what.dimension >= dims)
+    return refused_layer(refusal{code::dimension_not_there, what.dimension, dims});
   if (dims - what.dimension > 8) return refused_layer(refusal{code::list_full, 8});
   const index_t n = x.dims[what.dimension].extent;
   const index_t end = what.end >= 0 || n == dynamic ? what.end : n + what.end;

@@ -15,8 +15,9 @@ struct lookup {
   static_vector<text, max_axes> cut_out = {};            ///< axes that cut the features
   static_vector<text, max_axes> cut_in = {};             ///< axes that cut the rows
   bool has_output = false;
-  layout output = {};            ///< the result's partition, where it is given (extents are filled in)
-  chosen<index_t> padding = {};  ///< the index of a row that begins as zeros and gets no gradient; below 0 from the far end
+  layout output = {};  ///< the result's partition, where it is given (extents are filled in)
+  /// the index of a row that begins as zeros and gets no gradient; below 0 from the far end
+  chosen<index_t> padding = {};
   chosen<double> max_norm = {};  ///< rows that are looked up and longer are made as long as this before, in place
   double norm_type = 2;          ///< the p of that norm, infinity too
   bool by_frequency = false;     ///< the gradient of a row is divided by how often it was looked up
@@ -25,7 +26,9 @@ struct lookup {
   refusal why = {};              ///< what does not fit in the options themselves
 
   /// That row, or -1.
-  constexpr index_t padding_row() const { return !padding.said() ? -1 : padding.as() < 0 ? padding.as() + rows : padding.as(); }
+  constexpr index_t padding_row() const {
+    return !padding.said() ? -1 : padding.as() < 0 ? padding.as() + rows : padding.as();
+  }
   /// Whether the workers count how often each row is looked up.
   constexpr bool counts() const { return max_norm.said() || by_frequency; }
 

@@ -4,7 +4,8 @@
 
 namespace tessera::detail {
 
-/// What lives in memory while a program runs in numbers: boxes of values by who holds them, gradients, and all else by its bytes.
+/// What lives in memory while a program runs in numbers: boxes of values by who holds them, gradients, and all else by
+/// its bytes.
 template <int Values>
 class memory_ledger {
  protected:

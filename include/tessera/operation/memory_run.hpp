@@ -60,13 +60,16 @@ class memory_run : memory_ledger<Values>, program_values<Nodes, Values> {
   using ledger::gradient_, ledger::gradient_holders_, ledger::gradient_bytes_;
   using values = program_values<Nodes, Values>;
   using values::first_reading, values::each_input;
-  using values::of_, values::first_, values::results_, values::operand_, values::owner_, values::root_, values::last_, values::outputs_, values::output_count_;
+  using values::of_, values::first_, values::results_, values::operand_, values::owner_, values::root_, values::last_,
+      values::outputs_, values::output_count_;
 
-
-  // Runs nodes forward. What is recomputed, from `next` on, keeps what comes in where others keep what their backward reads.
+  // Runs nodes forward. What is recomputed, from `next` on, keeps what comes in where others keep what their backward
+  // reads.
   constexpr void run(int first, int end, int next, bool saves) {
     for (int i = first; i < end;) {
-      while (next < recomputed_count_ && recomputed_[next].first <= i && !(recomputed_[next].first == i && recomputed_[next].has(i))) ++next;
+      while (next < recomputed_count_ && recomputed_[next].first <= i &&
+             !(recomputed_[next].first == i && recomputed_[next].has(i)))
+        ++next;
       if (saves && next < recomputed_count_ && recomputed_[next].first == i) {
         const recomputed_nodes& part = recomputed_[next];
         each_input(part, [&](int v) { hold(root_[v]); });
@@ -121,8 +124,8 @@ class memory_run : memory_ledger<Values>, program_values<Nodes, Values> {
       }
     }
   }
-  // The backward of what is recomputed: forward once more beside what still lives of the first time, then back. Its results' gradients
-  // stay as long, and those of parameters go on when all are there.
+  // The backward of what is recomputed: forward once more beside what still lives of the first time, then back. Its
+  // results' gradients stay as long, and those of parameters go on when all are there.
   constexpr void back_again(int which) {
     const recomputed_nodes& part = recomputed_[which];
     if (!needs(part)) return;
@@ -185,7 +188,8 @@ class memory_run : memory_ledger<Values>, program_values<Nodes, Values> {
       else hold(root_[operand_[i][k]]);
     }
     for (int k = 0; k < now.parameters.count; ++k)
-      if ((now.holds.weights >> k & 1u) != 0 && now.parameters[k].fresh && !now.parameters[k].released) own_[i] = capped_sum(own_[i], now.parameters[k].behind);
+      if ((now.holds.weights >> k & 1u) != 0 && now.parameters[k].fresh && !now.parameters[k].released)
+        own_[i] = capped_sum(own_[i], now.parameters[k].behind);
     for (int k = 0; k < results_[i]; ++k) {
       if ((now.holds.results >> k & 1u) == 0) continue;
       if (now.results[k].fresh) own_[i] = capped_sum(own_[i], now.results[k].before);
@@ -284,8 +288,8 @@ class memory_run : memory_ledger<Values>, program_values<Nodes, Values> {
 
   const recomputed_nodes* recomputed_ = nullptr;
   int recomputed_count_ = 0;
-  int again_from_ = 0;     // the first value of what is recomputed now, of which there is at least an input before
-  index_t awaited_ = 0;    // by parameters, of the gradients in it
+  int again_from_ = 0;   // the first value of what is recomputed now, of which there is at least an input before
+  index_t awaited_ = 0;  // by parameters, of the gradients in it
   node_memory at_[Nodes + 1]{};
   index_t collected_[Nodes + 1]{};
   bool needs_[Nodes + 1]{};

@@ -26,7 +26,9 @@ struct flows_of<flow<T, Reading, Verdict>> {
   using verdict = Verdict;
   using types = type_list<T>;
   static constexpr int count = 1;
-  static constexpr void write(recorder<typename Reading::fact>& in, const flow<T, Reading, Verdict>& y) { in.add(y.from); }
+  static constexpr void write(recorder<typename Reading::fact>& in, const flow<T, Reading, Verdict>& y) {
+    in.add(y.from);
+  }
 };
 template <class... T, class Reading, class... Verdict>
 struct flows_of<flows<flow<T, Reading, Verdict>...>> {
@@ -37,7 +39,8 @@ struct flows_of<flows<flow<T, Reading, Verdict>...>> {
     write(in, y, indices_below<count>{});
   }
   template <int... Place>
-  static constexpr void write(recorder<typename Reading::fact>& in, const flows<flow<T, Reading, Verdict>...>& y, indices<Place...>) {
+  static constexpr void write(recorder<typename Reading::fact>& in, const flows<flow<T, Reading, Verdict>...>& y,
+                              indices<Place...>) {
     (in.add(get<Place>(y).from), ...);
   }
 };

@@ -21,7 +21,10 @@ struct layer_facts {
 namespace detail {
 
 template <class On>
-inline constexpr layer_facts facts_of{On::layer::name, requires { On::layer::only_here; }, &On::plan, On::elements};
+inline constexpr layer_facts facts_of{On::layer::name, requires {On::layer::only_here;
+}
+, &On::plan, On::elements
+};  // namespace tessera
 
 /// Notes what types know.
 struct planning {
@@ -60,9 +63,11 @@ constexpr auto network_verdict() {
   using inputs = verdict_of<inputs_check<Place, In...>>;
   using given = typename flows_of<Y>::verdict;
   if constexpr (!inputs::ok) return inputs{};
-  else if constexpr (kind_of<Module> != kind::layer && !is_callable<Module>()) return wrong_argument<kind::network, 0, kind::module, kind_of<Module>>{};
+  else if constexpr (kind_of<Module> != kind::layer && !is_callable<Module>())
+    return wrong_argument<kind::network, 0, kind::module, kind_of<Module>>{};
   else if constexpr (!given::ok) return given{};
-  else if constexpr (!module_call<Reading, Module, canonical_tensor<In>...>::is_constant) return module_not_constant<>{};
+  else if constexpr (!module_call<Reading, Module, canonical_tensor<In>...>::is_constant)
+    return module_not_constant<>{};
   else return verdict_of<typename module_call<Reading, Module, canonical_tensor<In>...>::counted>{};
 }
 
@@ -77,10 +82,12 @@ struct network_of {
   using input = detail::only_type<inputs>;    ///< where there is one
   using output = detail::only_type<outputs>;  ///< where there is one
 
-  static constexpr const program_view<layer_facts>& program = detail::module_program<detail::planning, Module, canonical_tensor<In>...>::view;
+  static constexpr const program_view<layer_facts>& program =
+      detail::module_program<detail::planning, Module, canonical_tensor<In>...>::view;
 };
 
-/// A network with a mistake, in few words: compilers print the name of what they refuse, and that of all layers would be long.
+/// A network with a mistake, in few words: compilers print the name of what they refuse, and that of all layers would
+/// be long.
 ///
 /// Its first use is the one error; what it takes and gives is accepted everywhere without another.
 template <class Verdict, class In>
@@ -102,7 +109,8 @@ struct given_by_chain {
   using type = decltype(nn::chain<Layers...>{}(typename input_flow<In, Reading>::type{}));
 };
 // `Accepted` where the layers fit one another, else `Refused`, neither of them instantiated.
-template <class Reading, template <class, class...> class Accepted, template <class, class> class Refused, int Place, class Module, class Y, class... In>
+template <class Reading, template <class, class...> class Accepted, template <class, class> class Refused, int Place,
+          class Module, class Y, class... In>
 struct network_named {
   using verdict = decltype(network_verdict<Reading, Place, Module, Y, In...>());
   template <class First = void, class...>
@@ -116,17 +124,20 @@ struct network_named {
 
 /// A module on tensor types, as far as types know it: shapes, partitions, parameters and traffic, without LibTorch.
 ///
-/// A module is a function of flows: `struct residual { constexpr auto operator()(auto x) const { return x + (x | nn::relu{}); } };`. A
-/// mistake in it is one error at its line.
+/// A module is a function of flows: `struct residual { constexpr auto operator()(auto x) const { return x + (x |
+/// nn::relu{}); } };`. A mistake in it is one error at its line.
 template <class Module = void, class... In>
 using network = typename detail::network_named<detail::planning, network_of, refused_network, 1, Module,
-                                               decltype(std::declval<detail::module_of<Module>>()(typename detail::input_flow<In, detail::planning>::type{}...)),
+                                               decltype(std::declval<detail::module_of<Module>>()(
+                                                   typename detail::input_flow<In, detail::planning>::type{}...)),
                                                In...>::type;
 
-/// Layers one after the other; one that refuses what comes in is named, with its place, in one error at the network's first use.
+/// Layers one after the other; one that refuses what comes in is named, with its place, in one error at the network's
+/// first use.
 template <class In = void, class... Layers>
-using sequential = typename detail::network_named<detail::planning, network_of, refused_network, 0, nn::chain<Layers...>,
-                                                  typename detail::given_by_chain<detail::planning, In, Layers...>::type, In>::type;
+using sequential =
+    typename detail::network_named<detail::planning, network_of, refused_network, 0, nn::chain<Layers...>,
+                                   typename detail::given_by_chain<detail::planning, In, Layers...>::type, In>::type;
 
 template <class Module, class... In>
 inline constexpr kind kind_of<network_of<Module, In...>> = kind::network;
@@ -165,7 +176,8 @@ struct constant_exchanges {
   static constexpr layer_exchanges of = exchanges_of(Facts->plan(), Facts->elements, extents_bound(Bindings...));
 };
 template <const auto* Facts, auto... Bindings>
-inline constexpr traffic_value layer_traffic = counted_traffic<constant_exchanges<Facts, Bindings...>, Facts->elements[0]>();
+inline constexpr traffic_value layer_traffic =
+    counted_traffic<constant_exchanges<Facts, Bindings...>, Facts->elements[0]>();
 
 template <const auto& Program, class Places = indices_below<Program.count>>
 struct program_traffic;
@@ -181,7 +193,9 @@ struct program_traffic<Program, indices<Place...>> {
     return all;
   }
   static constexpr traffic_value under(const bound_extents& known) {
-    return sum({bound_traffic(Program.nodes[Place].what->plan(), Program.nodes[Place].what->elements, known).again(Program.times_again(Place))..., {}});
+    return sum({bound_traffic(Program.nodes[Place].what->plan(), Program.nodes[Place].what->elements, known)
+                    .again(Program.times_again(Place))...,
+                {}});
   }
   template <auto... Bindings>
   static constexpr traffic_value constant() {
@@ -221,15 +235,16 @@ constexpr traffic_value traffic(const Bindings&... bindings) {
   return {};
 }
 
-/// The same where these values are constants: `traffic<net, bind<batch>(64)>()`. Each layer's is counted by itself, so a budget
-/// may be set to a network of any length.
+/// The same where these values are constants: `traffic<net, bind<batch>(64)>()`. Each layer's is counted by itself, so
+/// a budget may be set to a network of any length.
 template <class Network, auto First, auto... Bindings>
 constexpr traffic_value traffic() {
   using given = detail::argument_verdict<kind::call, 0, kind::network, Network>;
   given::template refuse<given>();
   if constexpr (given::ok) {
     if constexpr (Network::verdict::ok) {
-      using known = detail::traffic_bindings<Network, std::remove_const_t<decltype(First)>, std::remove_const_t<decltype(Bindings)>...>;
+      using known = detail::traffic_bindings<Network, std::remove_const_t<decltype(First)>,
+                                             std::remove_const_t<decltype(Bindings)>...>;
       known::template refuse<known>();
       if constexpr (known::ok) {
         using counted = verdict_of<detail::constant_traffic<Network, First, Bindings...>>;

@@ -6,7 +6,7 @@ namespace tessera {
 
 /// What lives at once of activations while one node of a network computes, in bytes.
 struct node_memory {
-  index_t forward = 0;   ///< in training
+  index_t forward = 0;  ///< in training
   index_t backward = 0;
 };
 

@@ -8,8 +8,8 @@ namespace tessera {
 /// The eps that stands for the distance of 1 from the next number of the element.
 inline constexpr double eps_of_element = -1;
 
-/// Which elements are normalised together: those that share all but the last dimensions, or those of a channel or of neighbouring ones, of
-/// all samples or of one.
+/// Which elements are normalised together: those that share all but the last dimensions, or those of a channel or of
+/// neighbouring ones, of all samples or of one.
 struct grouping {
   bool by_channel = false;
   bool by_sample = false;
@@ -32,7 +32,7 @@ struct grouping {
 /// y = (x − mean) / √(variance + eps) · weight + bias over groups of elements. A root mean square has no mean.
 struct normalisation {
   grouping groups = grouping::of_channels();
-  bool centred = true;      ///< from the mean
+  bool centred = true;  ///< from the mean
   double eps = 1e-5;
   bool weight = true;
   bool bias = true;         ///< none without a weight
@@ -58,11 +58,13 @@ constexpr refusal check_normalisation(const tensor_value& x, const normalisation
   if (least < 1) return refusal{code::dimension_not_there, g.last, dims};
   if (dims < least || dims > most) return refusal{code::layer_takes_other_dimensions, clamp(dims, least, most), dims};
   if (!(what.eps >= 0) && !(what.eps == eps_of_element && !what.centred)) return refusal{code::eps_below_zero};
-  if (!has_cotangent(x.element) || is_complex(x.element)) return refusal{code::no_function_of_element, static_cast<int>(x.element)};
+  if (!has_cotangent(x.element) || is_complex(x.element))
+    return refusal{code::no_function_of_element, static_cast<int>(x.element)};
   if (g.channels.said()) {
     const index_t c = x.layout.dims[1].extent;
     if (c == dynamic) return refusal{code::extent_not_static, 1};
-    if (g.channels.as() < 1 || c < 1 || c % g.channels.as() != 0) return refusal{code::groups_do_not_divide, c, c, g.channels.as()};
+    if (g.channels.as() < 1 || c < 1 || c % g.channels.as() != 0)
+      return refusal{code::groups_do_not_divide, c, c, g.channels.as()};
   }
   for (int d = 0; d < dims; ++d) {
     const bool summed = g.over(d, dims) || g.over_ranges(d) || (what.averages() && d == 0);
@@ -72,7 +74,9 @@ constexpr refusal check_normalisation(const tensor_value& x, const normalisation
 }
 
 // Whether no worker has a part of a range of channels.
-constexpr bool ranges_whole(const layout& x, const grouping& g) { return x.levels(1) == 0 || splits(x.dims[1], g.range(x), x.part_count(1)); }
+constexpr bool ranges_whole(const layout& x, const grouping& g) {
+  return x.levels(1) == 0 || splits(x.dims[1], g.range(x), x.part_count(1));
+}
 
 // A number for each group: where its elements are, or, of ranges that are cut, on all workers that have some channels.
 constexpr layout groups_of(const layout& x, const grouping& g) {
@@ -84,7 +88,8 @@ constexpr layout groups_of(const layout& x, const grouping& g) {
   return y;
 }
 
-// The parts of groups over the workers that share them: behind one another in a first dimension, each worker with what it has.
+// The parts of groups over the workers that share them: behind one another in a first dimension, each worker with what
+// it has.
 constexpr layout parts_of_groups(const layout& x, const grouping& g, index_t sent) {
   layout parts = groups_of(x, g);
   dimension behind;
@@ -105,7 +110,9 @@ constexpr layout parts_of_groups(const layout& x, const grouping& g, index_t sen
 }
 
 // The parts of running statistics that are means over samples.
-constexpr layout parts_of_means(const layout& x, const grouping& g) { return parts_of_groups(groups_of(x, g), grouping::of_channels(), 2); }
+constexpr layout parts_of_means(const layout& x, const grouping& g) {
+  return parts_of_groups(groups_of(x, g), grouping::of_channels(), 2);
+}
 
 // What every worker knows of groups once parts are gathered.
 constexpr layout all_parts(layout parts) {
@@ -114,8 +121,8 @@ constexpr layout all_parts(layout parts) {
   return parts;
 }
 
-// What it holds: what it reads and the numbers of groups, by LibTorch's own kernels in the operand's element. Where groups are cut, or means of their
-// statistics are kept, numbers are double, and half types are computed in float.
+// What it holds: what it reads and the numbers of groups, by LibTorch's own kernels in the operand's element. Where
+// groups are cut, or means of their statistics are kept, numbers are double, and half types are computed in float.
 constexpr void hold_normalisation(layer_plan& p, const tensor_value& x, const normalisation& what) {
   const layout groups = groups_of(x.layout, what.groups);
   p.holds = footprint::saving(1, 0xff);
@@ -130,7 +137,8 @@ constexpr void hold_normalisation(layer_plan& p, const tensor_value& x, const no
   const bool centred = what.centred;
   for (int i = 0; i < 1 + centred; ++i) p.make(groups, x.element);
   if (centred) {
-    p.holds.returning = what.groups.by_channel && !what.groups.by_sample;  // LibTorch's batch norm makes the operand's gradient in two
+    // LibTorch's batch norm makes the operand's gradient in two
+    p.holds.returning = what.groups.by_channel && !what.groups.by_sample;
     return;
   }
   if (what.weight) p.remember(x.layout, x.element);  // the scale of a group by the weight of an element
@@ -140,8 +148,8 @@ constexpr void hold_normalisation(layer_plan& p, const tensor_value& x, const no
 
 }  // namespace detail
 
-/// Plans a normalisation. Of a group that is cut each worker sends what it has: its mean and the squares from it, of which all then make
-/// those of the whole; sums of squares would lose what a large mean leaves of them.
+/// Plans a normalisation. Of a group that is cut each worker sends what it has: its mean and the squares from it, of
+/// which all then make those of the whole; sums of squares would lose what a large mean leaves of them.
 constexpr layer_plan plan_normalisation(const tensor_value& in, const normalisation& what) {
   const layout& x = in.layout;
   const int dims = x.dims.count;
@@ -165,7 +173,8 @@ constexpr layer_plan plan_normalisation(const tensor_value& in, const normalisat
   detail::hold_normalisation(p, in, what);
   if (!what.tracked) return p;
   if (what.averages())
-    if (const layout means = detail::parts_of_means(x, what.groups); means.dims[0].extent > 2) p.exchange(means, detail::all_parts(means), element::float64, false);
+    if (const layout means = detail::parts_of_means(x, what.groups); means.dims[0].extent > 2)
+      p.exchange(means, detail::all_parts(means), element::float64, false);
   layout channels;
   if (p.why = detail::meet_parameter(x, s.result, of, channels); !p.why.ok()) return p;
   p.keep({"running_mean", stored_form(channels), init::zeros(), in.element});
@@ -198,7 +207,9 @@ struct group_norm_layer {
   double eps = 1e-5;
   bool affine = true;
 
-  constexpr normalisation what() const { return {grouping::of_samples(groups), true, eps, affine, true, false, false, 0, {}}; }
+  constexpr normalisation what() const {
+    return {grouping::of_samples(groups), true, eps, affine, true, false, false, 0, {}};
+  }
   constexpr layer_plan plan(const tensor_value& x) const { return plan_normalisation(x, what()); }
 };
 
@@ -211,7 +222,9 @@ struct instance_norm_layer {
   bool affine = false;
   bool tracked = false;
 
-  constexpr normalisation what() const { return {grouping::of_samples(), true, eps, affine, true, tracked, cumulative, momentum, {}}; }
+  constexpr normalisation what() const {
+    return {grouping::of_samples(), true, eps, affine, true, tracked, cumulative, momentum, {}};
+  }
   constexpr layer_plan plan(const tensor_value& x) const { return plan_normalisation(x, what()); }
 };
 
@@ -223,7 +236,9 @@ struct layer_norm_layer {
   bool affine = true;
   bool bias = true;
 
-  constexpr normalisation what() const { return {grouping::of_last(last), true, eps, affine, bias, false, false, 0, {}}; }
+  constexpr normalisation what() const {
+    return {grouping::of_last(last), true, eps, affine, bias, false, false, 0, {}};
+  }
   constexpr layer_plan plan(const tensor_value& x) const { return plan_normalisation(x, what()); }
 };
 
@@ -234,7 +249,9 @@ struct rms_norm_layer {
   double eps = eps_of_element;
   bool affine = true;
 
-  constexpr normalisation what() const { return {grouping::of_last(last), false, eps, affine, false, false, false, 0, {}}; }
+  constexpr normalisation what() const {
+    return {grouping::of_last(last), false, eps, affine, false, false, false, 0, {}};
+  }
   constexpr layer_plan plan(const tensor_value& x) const { return plan_normalisation(x, what()); }
 };
 

@@ -103,38 +103,45 @@ constexpr normalisation read_normalisation(const option_set& taken, const normal
 
 namespace nn {
 
-/// Each channel (the second of two to five dimensions) with mean 0 and variance 1, times weight plus bias. Training uses the batch's
-/// statistics, of all workers, and keeps running ones, which are used else.
+/// Each channel (the second of two to five dimensions) with mean 0 and variance 1, times weight plus bias. Training
+/// uses the batch's statistics, of all workers, and keeps running ones, which are used else.
 ///
 /// Options: `eps` (1e-5), `momentum` (0.1) or `cumulative`, `no_affine`, `no_tracking`.
 template <class... Options>
 struct batch_norm : layer<batch_norm<Options...>> {
   static constexpr const char* name = "batch_norm";
   static constexpr option_set takes{topic::eps, topic::momentum, topic::affine, topic::tracking};
-  static constexpr normalisation what() { return tessera::detail::read_normalisation<Options...>(takes, batch_norm_layer{}.what()); }
+  static constexpr normalisation what() {
+    return tessera::detail::read_normalisation<Options...>(takes, batch_norm_layer{}.what());
+  }
   static constexpr layer_plan plan(const tensor_value& x) { return plan_normalisation(x, what()); }
 };
 
-/// Each of so many ranges of neighbouring channels of each sample with mean 0 and variance 1, times weight plus bias of each channel (Wu and
-/// He 2018).
+/// Each of so many ranges of neighbouring channels of each sample with mean 0 and variance 1, times weight plus bias of
+/// each channel (Wu and He 2018).
 ///
 /// Options: `eps` (1e-5), `no_affine`.
 template <index_t Groups, class... Options>
 struct group_norm : layer<group_norm<Groups, Options...>> {
   static constexpr const char* name = "group_norm";
   static constexpr option_set takes{topic::eps, topic::affine};
-  static constexpr normalisation what() { return tessera::detail::read_normalisation<Options...>(takes, group_norm_layer{Groups}.what()); }
+  static constexpr normalisation what() {
+    return tessera::detail::read_normalisation<Options...>(takes, group_norm_layer{Groups}.what());
+  }
   static constexpr layer_plan plan(const tensor_value& x) { return plan_normalisation(x, what()); }
 };
 
-/// Each channel of each sample with mean 0 and variance 1. Running statistics, where they are kept, are means over samples.
+/// Each channel of each sample with mean 0 and variance 1. Running statistics, where they are kept, are means over
+/// samples.
 ///
 /// Options: `eps` (1e-5), `affine`, `tracking`, `momentum` (0.1) or `cumulative`.
 template <class... Options>
 struct instance_norm : layer<instance_norm<Options...>> {
   static constexpr const char* name = "instance_norm";
   static constexpr option_set takes{topic::eps, topic::momentum, topic::affine, topic::tracking};
-  static constexpr normalisation what() { return tessera::detail::read_normalisation<Options...>(takes, instance_norm_layer{}.what()); }
+  static constexpr normalisation what() {
+    return tessera::detail::read_normalisation<Options...>(takes, instance_norm_layer{}.what());
+  }
   static constexpr layer_plan plan(const tensor_value& x) { return plan_normalisation(x, what()); }
 };
 
@@ -145,7 +152,9 @@ template <class... Options>
 struct layer_norm : layer<layer_norm<Options...>> {
   static constexpr const char* name = "layer_norm";
   static constexpr option_set takes{topic::over_last, topic::eps, topic::affine, topic::bias};
-  static constexpr normalisation what() { return tessera::detail::read_normalisation<Options...>(takes, layer_norm_layer{}.what()); }
+  static constexpr normalisation what() {
+    return tessera::detail::read_normalisation<Options...>(takes, layer_norm_layer{}.what());
+  }
   static constexpr layer_plan plan(const tensor_value& x) { return plan_normalisation(x, what()); }
 };
 
@@ -156,7 +165,9 @@ template <class... Options>
 struct rms_norm : layer<rms_norm<Options...>> {
   static constexpr const char* name = "rms_norm";
   static constexpr option_set takes{topic::over_last, topic::eps, topic::affine};
-  static constexpr normalisation what() { return tessera::detail::read_normalisation<Options...>(takes, rms_norm_layer{}.what()); }
+  static constexpr normalisation what() {
+    return tessera::detail::read_normalisation<Options...>(takes, rms_norm_layer{}.what());
+  }
   static constexpr layer_plan plan(const tensor_value& x) { return plan_normalisation(x, what()); }
 };
 

@@ -5,7 +5,8 @@
 
 namespace tessera {
 
-/// One layer of a chain that shares a halo: its windows over the dimensions from `first` on; an elementwise layer has none.
+/// One layer of a chain that shares a halo: its windows over the dimensions from `first` on; an elementwise layer has
+/// none.
 struct halo_step {
   int first = 0;
   pooling windows;
@@ -14,8 +15,8 @@ struct halo_step {
 
 /// Plans the one wide halo of a chain of layers: blocks → what all their windows need, one after the other.
 ///
-/// What lies between two of the layers is held in copies and computed by all who need it; beyond its own global edge it is
-/// padding again. Bytes: the ghost elements of the composed window, once.
+/// What lies between two of the layers is held in copies and computed by all who need it; beyond its own global edge it
+/// is padding again. Bytes: the ghost elements of the composed window, once.
 constexpr layer_plan plan_one_halo(const layout& x, const static_vector<halo_step, 16>& steps) {
   layer_plan p;
   layout out = x;
@@ -104,7 +105,8 @@ struct shared_halo {
 
 namespace nn {
 
-/// Layers that exchange one wide halo instead of one each: `one_halo<conv<8, kernel<3, 3>>, relu, conv<8, kernel<3, 3>>>`.
+/// Layers that exchange one wide halo instead of one each: `one_halo<conv<8, kernel<3, 3>>, relu, conv<8, kernel<3,
+/// 3>>>`.
 ///
 /// Fewer messages for more bytes and some work done twice; results are those of the layers by themselves. Convolutions,
 /// poolings and elementwise layers (`L::elementwise`) share one; at most 16.

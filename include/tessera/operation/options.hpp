@@ -31,8 +31,8 @@ struct output_size {};
 /// Distances of a kernel's taps; 1 unless said.
 template <index_t... Distances>
 struct dilation {};
-/// What lies in the padding: `padding_mode<boundary::reflect>`, or one boundary for each dimension, `padding_mode<boundary::periodic, boundary::zero>`;
-/// zeros unless said.
+/// What lies in the padding: `padding_mode<boundary::reflect>`, or one boundary for each dimension,
+/// `padding_mode<boundary::periodic, boundary::zero>`; zeros unless said.
 template <boundary... Edges>
 struct padding_mode {};
 /// Groups of features that see only each other; 1 unless said.
@@ -61,7 +61,8 @@ struct divisor {};
 
 /// Leaves out the bias of a linear layer or a convolution.
 struct no_bias {};
-/// The axes that cut a weight's outputs: the input is gathered over them. `cut_out<grains<8, model>>` splits no 8 of them.
+/// The axes that cut a weight's outputs: the input is gathered over them. `cut_out<grains<8, model>>` splits no 8 of
+/// them.
 template <class... Axes>
 struct cut_out {};
 /// The axes that cut a weight's inputs: the result is reduced over them.
@@ -74,7 +75,8 @@ struct output_as {};
 template <class Element = void>
 struct weights_as {};
 
-/// Terms of a half type are rounded to it before they travel, in half the bytes. Unless said they travel in float, and their sum is rounded once.
+/// Terms of a half type are rounded to it before they travel, in half the bytes. Unless said they travel in float, and
+/// their sum is rounded once.
 struct round_terms {};
 
 /// The index of an embedding's row that begins as zeros and gets no gradient; below 0 it counts from the far end.

@@ -9,9 +9,10 @@ namespace tessera {
 struct serial_view {
   const char* name = nullptr;  ///< the serial tensor's, where it is not the parameter's own
   int dimension = 0;           ///< of the serial tensor, which has all others as the parameter
-  int factors = 0;             ///< as many of the parameter's dimensions as it is the product of, outermost first; 0: one
-  index_t begin = 0;           ///< where the parameter begins in it
-  index_t whole = 0;           ///< its extent; 0: the parameter's
+  /// as many of the parameter's dimensions as it is the product of, outermost first; 0: one
+  int factors = 0;
+  index_t begin = 0;  ///< where the parameter begins in it
+  index_t whole = 0;  ///< its extent; 0: the parameter's
 
   friend constexpr bool operator==(const serial_view&, const serial_view&) = default;
 };
@@ -26,13 +27,13 @@ enum class gathered : unsigned char {
 /// Where one parameter of a layer lives and how the layer sees it.
 struct parameter_value {
   const char* name = nullptr;
-  layout stored;  ///< what the optimizer steps and the state dict saves
-  layout used;    ///< what the layer's local operation takes
-  initial_value initial;  ///< with the fans of the serial layer: initial values do not depend on the partition
+  layout stored;             ///< what the optimizer steps and the state dict saves
+  layout used;               ///< what the layer's local operation takes
+  initial_value initial;     ///< with the fans of the serial layer: initial values do not depend on the partition
   bool has_element = false;  ///< one of its own, not that of the layer's first operand
   tessera::element element{};
   serial_view serial = {};
-  bool frozen = false;  ///< it has no gradient
+  bool frozen = false;      ///< it has no gradient
   bool as_operand = false;  ///< the local operation takes it rounded to the element of the layer's first operand
 };
 

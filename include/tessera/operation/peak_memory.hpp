@@ -7,21 +7,23 @@ namespace tessera {
 
 /// The memory of a network on one worker, in bytes: each tensor counts as on the worker that has most of it.
 ///
-/// `forward` and `training` are what lives at once of activations: the inputs and outputs, which the caller holds, the values that somebody
-/// still reads, what a layer makes of its operands and parameters before it computes, and what it computes in. With `training` it is that
-/// of forward, which keeps what backward reads, and of backward, from given gradients of the outputs to those of the parameters, which
-/// have their memory already; inputs have none. Each is at least what LibTorch's allocator is asked for.
+/// `forward` and `training` are what lives at once of activations: the inputs and outputs, which the caller holds, the
+/// values that somebody still reads, what a layer makes of its operands and parameters before it computes, and what it
+/// computes in. With `training` it is that of forward, which keeps what backward reads, and of backward, from given
+/// gradients of the outputs to those of the parameters, which have their memory already; inputs have none. Each is at
+/// least what LibTorch's allocator is asked for.
 ///
-/// What transports hold is not of LibTorch's memory and not counted, nor are the wider copies in which operations on half types compute.
-/// A convolution is counted as LibTorch's own kernel computes it; where that hands it to oneDNN, less is asked for. Attention is counted as
-/// its fused kernel computes it, which wants queries and values of one number of features.
+/// What transports hold is not of LibTorch's memory and not counted, nor are the wider copies in which operations on
+/// half types compute. A convolution is counted as LibTorch's own kernel computes it; where that hands it to oneDNN,
+/// less is asked for. Attention is counted as its fused kernel computes it, which wants queries and values of one
+/// number of features.
 struct memory_value {
   index_t forward = 0;     ///< without gradients: a value is gone behind its last reader
   index_t training = 0;    ///< forward and backward
   index_t parameters = 0;  ///< as they are stored
   index_t gradients = 0;   ///< theirs
   index_t buffers = 0;
-  index_t held = 0;        ///< by what is gathered of held parameters, and its gradients, until these are reduced
+  index_t held = 0;  ///< by what is gathered of held parameters, and its gradients, until these are reduced
 
   friend constexpr bool operator==(const memory_value&, const memory_value&) = default;
 };
@@ -55,7 +57,8 @@ constexpr layer_memory bound_memory(layer_plan p, const operand_elements& e, con
 
 // What a layer takes, as a constant of its own.
 template <const auto* Facts, auto... Bindings>
-inline constexpr layer_memory constant_memory = bound_memory(Facts->plan(), Facts->elements, extents_bound(Bindings...));
+inline constexpr layer_memory constant_memory =
+    bound_memory(Facts->plan(), Facts->elements, extents_bound(Bindings...));
 
 template <const auto& Program, class Inputs, class Places = indices_below<Program.count>>
 struct program_memory;
@@ -81,24 +84,28 @@ struct program_memory<Program, type_list<In...>, indices<Place...>> {
     return all;
   }
   static constexpr memory_value under(const bound_extents& known, node_memory* nodes = nullptr) {
-    return sum({bound_memory(Program.nodes[Place].what->plan(), Program.nodes[Place].what->elements, known)..., layer_memory()}, known,
-               nodes);
+    return sum({bound_memory(Program.nodes[Place].what->plan(), Program.nodes[Place].what->elements, known)...,
+                layer_memory()},
+               known, nodes);
   }
   template <auto... Bindings>
   static constexpr memory_value constant() {
-    return sum({constant_memory<Program.nodes[Place].what, Bindings...>..., layer_memory()}, extents_bound(Bindings...));
+    return sum({constant_memory<Program.nodes[Place].what, Bindings...>..., layer_memory()},
+               extents_bound(Bindings...));
   }
 };
 
 template <class Network, auto... Bindings>
 struct constant_peak {
-  static constexpr memory_value of = program_memory<Network::program, typename Network::inputs>::template constant<Bindings...>();
+  static constexpr memory_value of =
+      program_memory<Network::program, typename Network::inputs>::template constant<Bindings...>();
   static constexpr refusal value = check(of);
 };
 
 }  // namespace detail
 
-/// What a network takes of a worker's memory for given values of its dynamic extents: `peak_memory<net>(bind<batch>(64)).training`.
+/// What a network takes of a worker's memory for given values of its dynamic extents:
+/// `peak_memory<net>(bind<batch>(64)).training`.
 template <class Network, class... Bindings>
 constexpr memory_value peak_memory(const Bindings&... bindings) {
   using given = detail::argument_verdict<kind::call, 0, kind::network, Network>;
@@ -112,7 +119,8 @@ constexpr memory_value peak_memory(const Bindings&... bindings) {
         counted::template refuse<counted>();
         return detail::constant_peak<Network>::of;
       } else if constexpr (known::ok) {
-        const memory_value m = detail::program_memory<Network::program, typename Network::inputs>::under(detail::extents_bound(bindings...));
+        const memory_value m = detail::program_memory<Network::program, typename Network::inputs>::under(
+            detail::extents_bound(bindings...));
         if (!check(m).ok()) stop(check(m));  // [tessera.cost.overflow] more elements or bytes move than can be counted
         return m;
       }
@@ -128,7 +136,8 @@ constexpr memory_value peak_memory() {
   given::template refuse<given>();
   if constexpr (given::ok) {
     if constexpr (Network::verdict::ok) {
-      using known = detail::traffic_bindings<Network, std::remove_const_t<decltype(First)>, std::remove_const_t<decltype(Bindings)>...>;
+      using known = detail::traffic_bindings<Network, std::remove_const_t<decltype(First)>,
+                                             std::remove_const_t<decltype(Bindings)>...>;
       known::template refuse<known>();
       if constexpr (known::ok) {
         using counted = verdict_of<detail::constant_peak<Network, First, Bindings...>>;

@@ -18,11 +18,13 @@ struct shuffling {
   }
 };
 
-/// Plans a pixel shuffle or its inverse: what goes together lies on one worker, so a cut that goes through it moves to where it does not.
+/// Plans a pixel shuffle or its inverse: what goes together lies on one worker, so a cut that goes through it moves to
+/// where it does not.
 constexpr layer_plan plan_shuffling(const layout& x, const shuffling& what) {
   const int space = x.dims.count - 2;
   if (space < 1 || space > 3) return refused_layer(refusal{code::layer_takes_other_dimensions, 4, x.dims.count});
-  if (what.factor < 1 || what.factor >= index_t{1} << 31) return refused_layer(refusal{code::factor_not_positive, 1, what.factor});
+  if (what.factor < 1 || what.factor >= index_t{1} << 31)
+    return refused_layer(refusal{code::factor_not_positive, 1, what.factor});
   const index_t channels = what.channels(space);
   const letters own = letters_of(x.dims.count);
   inferred y{x, {}};
@@ -48,8 +50,8 @@ constexpr layer_plan plan_shuffling(const layout& x, const shuffling& what) {
 
 namespace nn {
 
-/// [n, c·r², h, w] → [n, c, h·r, w·r], y[n, c, h·r + i, w·r + j] = x[n, (c·r + i)·r + j, h, w] (Shi et al. 2016); likewise of one and of three
-/// dimensions of space, with r and r³.
+/// [n, c·r², h, w] → [n, c, h·r, w·r], y[n, c, h·r + i, w·r + j] = x[n, (c·r + i)·r + j, h, w] (Shi et al. 2016);
+/// likewise of one and of three dimensions of space, with r and r³.
 template <index_t Factor>
 struct pixel_shuffle : layer<pixel_shuffle<Factor>> {
   static constexpr const char* name = "pixel_shuffle";

@@ -40,8 +40,7 @@ constexpr sharing cheapest(const contraction_form& form, const contraction& what
   const unsigned may = form.spreading();
   if (cuts.count == 1 && may == 0) return best;
   index_t least = INT64_MAX;
-  for (sharing s : cuts)
-    do {
+  for (sharing s : cuts) do {
       const layer_plan p = form.plan(s);
       if (const index_t all = p.why.ok() ? moved(p, e) : INT64_MAX; all < least) {
         least = all;
@@ -56,9 +55,10 @@ constexpr sharing cheapest(const contraction_form& form, const contraction& what
 
 /// Plans a contraction: (raw → output) ∘ (x · w) ∘ (input → used) + bias.
 ///
-/// Where the weight's cut is not given it is the cheapest, by the bytes of one sample forward and backward: of the axes that
-/// cut the features, the inner ones gather the input and the outer ones reduce the result; ties go to gathering. So is, for each cut
-/// dimension of a transposed convolution, whether a halo of the input comes or the result's terms are added; ties go to the halo.
+/// Where the weight's cut is not given it is the cheapest, by the bytes of one sample forward and backward: of the axes
+/// that cut the features, the inner ones gather the input and the outer ones reduce the result; ties go to gathering.
+/// So is, for each cut dimension of a transposed convolution, whether a halo of the input comes or the result's terms
+/// are added; ties go to the halo.
 constexpr layer_plan plan_contraction(const layout& x, const contraction& what, element e = element::float32) {
   layer_plan refused;
   refused.why = what.why;
@@ -66,11 +66,12 @@ constexpr layer_plan plan_contraction(const layout& x, const contraction& what, 
   const int feature = what.feature < 0 ? x.dims.count + what.feature : what.feature;
   const int least = what.by_expert() ? 1 : 0;  // dimensions before the features
   if (feature < least || feature + what.kernels.count + 1 != x.dims.count || what.kernels.count > 3) {
-    refused.why = refusal{code::layer_takes_other_dimensions, what.feature < 0 ? least + 1 : what.feature + what.kernels.count + 1,
-                          x.dims.count};
+    refused.why = refusal{code::layer_takes_other_dimensions,
+                          what.feature < 0 ? least + 1 : what.feature + what.kernels.count + 1, x.dims.count};
     return refused;
   }
-  const bool one_way = !what.transposed && (what.chosen || what.groups > 1 || x.levels(feature) == 0);  // to cut the weight: nothing is counted
+  // to cut the weight: nothing is counted
+  const bool one_way = !what.transposed && (what.chosen || what.groups > 1 || x.levels(feature) == 0);
   for (int d = 0; d < x.dims.count; ++d) {
     const bool kept = one_way && d > feature && what.keeps(d - feature - 1, x.dims[d].extent);
     if (d == feature && x.dims[d].extent == dynamic) refused.why = refusal{code::extent_not_static, d};
@@ -91,7 +92,8 @@ constexpr layer_plan plan_contraction(const layout& x, const contraction& what, 
     if (!refused.why.ok()) return refused;
   }
   const layout sample = detail::of_one_sample(x, feature);
-  return detail::contraction_form(x, what).plan(detail::cheapest(detail::contraction_form(sample, what), what, e, shared));
+  return detail::contraction_form(x, what).plan(
+      detail::cheapest(detail::contraction_form(sample, what), what, e, shared));
 }
 
 }  // namespace tessera

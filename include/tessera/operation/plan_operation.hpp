@@ -12,7 +12,8 @@ struct own_parameter {
 
 namespace detail {
 
-// The layout in which a parameter with some of x's dimensions meets x: cut where x is, copies of the same kind elsewhere.
+// The layout in which a parameter with some of x's dimensions meets x: cut where x is, copies of the same kind
+// elsewhere.
 constexpr refusal meet_parameter(const layout& x, const letters& input, const letters& of, layout& used) {
   used.mesh = x.mesh;
   used.roles.resize(x.roles.count);
@@ -37,15 +38,17 @@ constexpr refusal meet_parameter(const layout& x, const letters& input, const le
 
 }  // namespace detail
 
-/// Plans a layer that is one local operation: its signature's first operand is the input, the others are parameters, each with
-/// dimensions of the input. They lie cut where the input is, and their gradients are summed over whatever else cuts it.
+/// Plans a layer that is one local operation: its signature's first operand is the input, the others are parameters,
+/// each with dimensions of the input. They lie cut where the input is, and their gradients are summed over whatever
+/// else cuts it.
 template <class... Parameters>
 constexpr layer_plan plan_operation(const signature& what, const layout& x, const Parameters&... own) {
   layer_plan p;
   p.why = what.check();
   if (!p.why.ok()) return p;
   constexpr int given = 1 + static_cast<int>(sizeof...(own));
-  if (given > decltype(signature::operands)::capacity) return refused_layer(refusal{code::signature_too_large, given, 0});
+  if (given > decltype(signature::operands)::capacity)
+    return refused_layer(refusal{code::signature_too_large, given, 0});
   if (what.operands.count != given) {
     p.why = refusal{code::wrong_number_of_operands, what.operands.count, given};
     return p;

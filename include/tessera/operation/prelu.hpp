@@ -11,12 +11,15 @@ struct learned_slope {
   double init = 0.25;
 };
 
-/// Plans one: a slope of each channel lies cut where the channels are, and its gradient is summed over whatever else cuts x.
+/// Plans one: a slope of each channel lies cut where the channels are, and its gradient is summed over whatever else
+/// cuts x.
 constexpr layer_plan plan_prelu(const tensor_value& x, const learned_slope& what) {
-  if (!has_cotangent(x.element) || is_complex(x.element)) return refused_layer(refusal{code::no_function_of_element, static_cast<int>(x.element)});
+  if (!has_cotangent(x.element) || is_complex(x.element))
+    return refused_layer(refusal{code::no_function_of_element, static_cast<int>(x.element)});
   layout w = weight_for(x.layout, {1});
   if (what.channelwise) {
-    if (x.layout.dims.count < 2) return refused_layer(refusal{code::layer_takes_other_dimensions, 2, x.layout.dims.count});
+    if (x.layout.dims.count < 2)
+      return refused_layer(refusal{code::layer_takes_other_dimensions, 2, x.layout.dims.count});
     const letters all = letters_of(x.layout.dims.count);
     letters channel;
     channel.push(all[1]);
@@ -42,7 +45,8 @@ struct prelu_layer {
   constexpr layer_plan plan(const tensor_value& x) const { return plan_prelu(x, what()); }
 };
 
-/// max(x, 0) + w·min(x, 0), with one slope w that is learned, from 1/4, or `channelwise` one of each channel (He et al. 2015).
+/// max(x, 0) + w·min(x, 0), with one slope w that is learned, from 1/4, or `channelwise` one of each channel (He et al.
+/// 2015).
 template <class... Options>
 struct prelu : layer<prelu<Options...>> {
   static constexpr const char* name = "prelu";

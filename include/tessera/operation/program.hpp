@@ -18,11 +18,12 @@ struct program_scope {
   int parent = -1;  ///< −1: the program
   int number = 0;   ///< where it has no name
   text name;
-  bool shared = false;  ///< entered again it and those in it are the same scopes, so their nodes have the same parameters
+  /// entered again it and those in it are the same scopes, so their nodes have the same parameters
+  bool shared = false;
 };
 
-/// Nodes [first, end) of a program that run again for their backward: what comes in is all that stays of them. They stand apart or in one
-/// another, the outer ones first.
+/// Nodes [first, end) of a program that run again for their backward: what comes in is all that stays of them. They
+/// stand apart or in one another, the outer ones first.
 struct recomputed_nodes {
   int first = 0;
   int end = 0;
@@ -38,7 +39,7 @@ struct program_node {
   int operands = 0;
   int results = 0;
   int scope = -1;
-  int number = -1;  ///< in its scope; −1: no layer of the serial model
+  int number = -1;         ///< in its scope; −1: no layer of the serial model
   functions::number held;  ///< by a function that holds one
 };
 
@@ -77,7 +78,8 @@ constexpr int owner_of(const auto& program, int i) {
   return i;
 }
 
-// Whether a node before takes the parameters that a node shares with it in the same layouts: what is held is there for both.
+// Whether a node before takes the parameters that a node shares with it in the same layouts: what is held is there for
+// both.
 constexpr bool taken_before(const auto& program, int i) {
   for (int before = owner_of(program, i); before < i; ++before) {
     if (owner_of(program, before) != owner_of(program, i)) continue;
@@ -95,7 +97,8 @@ template <class Fact>
 class recorder {
  public:
   constexpr recorder() = default;
-  constexpr recorder(program_node<Fact>* nodes, program_value* values, program_scope* scopes, recomputed_nodes* recomputed)
+  constexpr recorder(program_node<Fact>* nodes, program_value* values, program_scope* scopes,
+                     recomputed_nodes* recomputed)
       : nodes_(nodes), values_(values), scopes_(scopes), recomputed_(recomputed) {}
 
   int node_count = 0;
@@ -107,7 +110,8 @@ class recorder {
   /// Adds a node and says its number.
   constexpr int add(const Fact* what, std::initializer_list<program_value> operands, int results, bool numbered) {
     if (nodes_ != nullptr)
-      nodes_[node_count] = {what, value_count, static_cast<int>(operands.size()), results, scope_, numbered ? next_ : -1, held_};
+      nodes_[node_count] = {
+          what, value_count, static_cast<int>(operands.size()), results, scope_, numbered ? next_ : -1, held_};
     held_ = {};
     for (const program_value& x : operands) add(x);
     next_ += numbered;
@@ -119,7 +123,8 @@ class recorder {
   }
 
   /// Writes on elsewhere, where as much was written already.
-  constexpr void go_on_in(program_node<Fact>* nodes, program_value* values, program_scope* scopes, recomputed_nodes* recomputed) {
+  constexpr void go_on_in(program_node<Fact>* nodes, program_value* values, program_scope* scopes,
+                          recomputed_nodes* recomputed) {
     nodes_ = nodes;
     values_ = values;
     scopes_ = scopes;
@@ -144,7 +149,9 @@ class recorder {
     const program_scope wanted{scope_, name.size == 0 ? next_ : 0, name, shared || in_shared};
     int scope = scope_count;
     for (int i = 0; scopes_ != nullptr && wanted.shared && i < scope_count; ++i)
-      if (scopes_[i].shared && scopes_[i].name == name && (shared || (scopes_[i].parent == scope_ && scopes_[i].number == wanted.number))) scope = i;
+      if (scopes_[i].shared && scopes_[i].name == name &&
+          (shared || (scopes_[i].parent == scope_ && scopes_[i].number == wanted.number)))
+        scope = i;
     if (scope == scope_count) {
       if (scopes_ != nullptr) scopes_[scope] = wanted;
       ++scope_count;

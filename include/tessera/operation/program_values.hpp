@@ -17,7 +17,8 @@ class program_values {
       first_[i] = values;
       owner_[i] = owner_of(program, i);
       for (int k = 0; k < of[i].operands.count; ++k) operand_[i][k] = place_of(program.operand(node, k));
-      for (int k = 0; k < node.results; ++k, ++values) root_[values] = k == 0 && views(of[i]) ? root_[operand_[i][0]] : values;
+      for (int k = 0; k < node.results; ++k, ++values)
+        root_[values] = k == 0 && views(of[i]) ? root_[operand_[i][0]] : values;
       results_[i] = node.results;
     }
     first_[Nodes] = values;
@@ -49,17 +50,19 @@ class program_values {
 
   static constexpr int most = 4;
   const layer_memory* of_ = nullptr;
-  int first_[Nodes + 1]{};         // results of a node
+  int first_[Nodes + 1]{};  // results of a node
   int results_[Nodes + 1]{};
   int operand_[Nodes + 1][most]{};
   int owner_[Nodes + 1]{};
-  int root_[Values + 1]{};         // the value in whose memory it lies
-  int last_[Values + 1]{};         // the node that reads it last; Nodes: it stays
+  int root_[Values + 1]{};  // the value in whose memory it lies
+  int last_[Values + 1]{};  // the node that reads it last; Nodes: it stays
   int outputs_[Values + 1]{};
   int output_count_ = 0;
 
  private:
-  static constexpr bool views(const layer_memory& m) { return m.holds.view && !m.results[0].fresh && !m.operands[0].fresh; }
+  static constexpr bool views(const layer_memory& m) {
+    return m.holds.view && !m.results[0].fresh && !m.operands[0].fresh;
+  }
 };
 
 }  // namespace tessera::detail

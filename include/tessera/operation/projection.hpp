@@ -66,7 +66,8 @@ constexpr projection gate_of_each(index_t experts, index_t out) {
   if (experts < 0) p.why = refusal{code::extent_negative, 0, experts};
   return p;
 }
-/// The dimensions of a weight, as extents or as letters: [outputs…, input], by expert [expert, input, outputs…]; null: it has none.
+/// The dimensions of a weight, as extents or as letters: [outputs…, input], by expert [expert, input, outputs…]; null:
+/// it has none.
 template <class List, class Outputs, class One>
 constexpr List dims_of_weight(const Outputs& outputs, const One* expert, const One* input) {
   List all;
@@ -90,8 +91,8 @@ constexpr projection read_projection(const option_set& taken, projection p) {
 
 }  // namespace detail
 
-/// Plans a projection: x[…, in] (x → used) with w[outputs…, in] gives y[…, outputs…] for each part, cut by its first output. By experts:
-/// x[e, …, in] with w[e, in, outputs…] gives y[e, …, outputs…].
+/// Plans a projection: x[…, in] (x → used) with w[outputs…, in] gives y[…, outputs…] for each part, cut by its first
+/// output. By experts: x[e, …, in] with w[e, in, outputs…] gives y[e, …, outputs…].
 constexpr layer_plan plan_projection(const layout& x, const projection& what) {
   if (!what.why.ok()) return refused_layer(what.why);
   const int features = x.dims.count - 1;
@@ -128,7 +129,8 @@ constexpr layer_plan plan_projection(const layout& x, const projection& what) {
   const index_t in = x.dims[features].extent;
   const index_t one = 1;
   const auto lies = [&](const projection::part& part, const index_t* inputs) {
-    const auto extents = detail::dims_of_weight<static_vector<index_t, 6>>(part.outputs, what.by_expert() ? &what.experts : nullptr, inputs);
+    const auto extents = detail::dims_of_weight<static_vector<index_t, 6>>(
+        part.outputs, what.by_expert() ? &what.experts : nullptr, inputs);
     layout w = what.by_expert() ? detail::weight_of_each(used, extents) : weight_for(used, extents);
     for (int a : axes) w.cut_by(first, a);
     return w;
@@ -186,8 +188,9 @@ constexpr layer_plan plan_projection(const layout& x, const projection& what) {
 
 namespace nn {
 
-/// Queries [n, t, KeyHeads, Heads / KeyHeads, Features], keys and values [n, t, KeyHeads, Features] of x[n, t, in], for attention: heads of
-/// one key stand together, and are cut together. In the serial model they are one linear layer with the rows q | k | v.
+/// Queries [n, t, KeyHeads, Heads / KeyHeads, Features], keys and values [n, t, KeyHeads, Features] of x[n, t, in], for
+/// attention: heads of one key stand together, and are cut together. In the serial model they are one linear layer with
+/// the rows q | k | v.
 ///
 /// Options: `cut_out<axes…>` cuts the heads, `no_bias`, `weights_as<element>`.
 template <index_t Heads, index_t KeyHeads, index_t Features, class... Options>
@@ -195,12 +198,14 @@ struct heads : layer<heads<Heads, KeyHeads, Features, Options...>> {
   static constexpr const char* name = "heads";
   static constexpr int results = 3;
   static constexpr option_set takes{topic::cut_out, topic::bias, topic::weights};
-  static constexpr projection what() { return tessera::detail::read_projection<Options...>(takes, tessera::detail::heads_of(Heads, KeyHeads, Features)); }
+  static constexpr projection what() {
+    return tessera::detail::read_projection<Options...>(takes, tessera::detail::heads_of(Heads, KeyHeads, Features));
+  }
   static constexpr layer_plan plan(const tensor_value& x) { return plan_projection(x.layout, what()); }
 };
 
-/// A gate and what it lets through, each [n, …, Out], of x[n, …, in]: `auto [gate, up] = x | gated<64>{}; silu(gate) * up`. In the serial model
-/// they are one linear layer of 2 · Out outputs, the gate's first.
+/// A gate and what it lets through, each [n, …, Out], of x[n, …, in]: `auto [gate, up] = x | gated<64>{}; silu(gate) *
+/// up`. In the serial model they are one linear layer of 2 · Out outputs, the gate's first.
 ///
 /// Options: `cut_out<axes…>`, `no_bias`, `weights_as<element>`.
 template <index_t Out, class... Options>
@@ -208,12 +213,14 @@ struct gated : layer<gated<Out, Options...>> {
   static constexpr const char* name = "gated";
   static constexpr int results = 2;
   static constexpr option_set takes{topic::cut_out, topic::bias, topic::weights};
-  static constexpr projection what() { return tessera::detail::read_projection<Options...>(takes, tessera::detail::gate_of(Out)); }
+  static constexpr projection what() {
+    return tessera::detail::read_projection<Options...>(takes, tessera::detail::gate_of(Out));
+  }
   static constexpr layer_plan plan(const tensor_value& x) { return plan_projection(x.layout, what()); }
 };
 
-/// The same of each expert, each [Experts, …, Out], of x[Experts, …, in]: a `gated` layer where the expert's slots are. In the serial model they
-/// are one layer of `experts` with 2 · Out outputs, the gate's first.
+/// The same of each expert, each [Experts, …, Out], of x[Experts, …, in]: a `gated` layer where the expert's slots are.
+/// In the serial model they are one layer of `experts` with 2 · Out outputs, the gate's first.
 ///
 /// Options: those of `gated`.
 template <index_t Experts, index_t Out, class... Options>
@@ -221,7 +228,9 @@ struct gated_experts : layer<gated_experts<Experts, Out, Options...>> {
   static constexpr const char* name = "gated_experts";
   static constexpr int results = 2;
   static constexpr option_set takes = gated<Out>::takes;
-  static constexpr projection what() { return tessera::detail::read_projection<Options...>(takes, tessera::detail::gate_of_each(Experts, Out)); }
+  static constexpr projection what() {
+    return tessera::detail::read_projection<Options...>(takes, tessera::detail::gate_of_each(Experts, Out));
+  }
   static constexpr layer_plan plan(const tensor_value& x) { return plan_projection(x.layout, what()); }
 };
 

@@ -4,10 +4,12 @@
 
 namespace tessera::nn {
 
-/// A layer or a module of which forward keeps only what comes in, and which runs again for its backward: `recompute<transformer_block>`.
+/// A layer or a module of which forward keeps only what comes in, and which runs again for its backward:
+/// `recompute<transformer_block>`.
 ///
-/// Activations within the part live one part at a time, and its forward costs twice, its exchanges too (Chen et al. 2016, arXiv 1604.06174).
-/// Keys, values and gradients are those of the part itself, of every order; a dropout in it draws the same mask, and buffers are assigned once.
+/// Activations within the part live one part at a time, and its forward costs twice, its exchanges too (Chen et al.
+/// 2016, arXiv 1604.06174). Keys, values and gradients are those of the part itself, of every order; a dropout in it
+/// draws the same mask, and buffers are assigned once.
 template <class Part>
 struct recompute {
   using wraps = Part;

@@ -5,9 +5,8 @@
 /// What this floor refuses: the code, what is wrong and what to do, and what is told with it.
 namespace tessera::code {
 
-inline constexpr reason meshes_differ{
-    "tessera.rule.mesh", "operand",
-    "the operands of a local operation live on different meshes; repartition one"};
+inline constexpr reason meshes_differ{"tessera.rule.mesh", "operand",
+                                      "the operands of a local operation live on different meshes; repartition one"};
 inline constexpr reason nonlinear_on_partial{
     "tessera.rule.nonlinear", "axis, operand",
     "only a linear operation acts on single terms, and only on those of a sum; all_reduce them first"};
@@ -20,9 +19,8 @@ inline constexpr reason invariant_mixed{
 inline constexpr reason held_on_one_coordinate{
     "tessera.rule.on", "axis, operand",
     "one operand is held on a single coordinate of this axis and another is not; broadcast it first"};
-inline constexpr reason cut_unalike{
-    "tessera.rule.cut", "axis, operand, dimension",
-    "the operands are cut differently along this axis; repartition one of them"};
+inline constexpr reason cut_unalike{"tessera.rule.cut", "axis, operand, dimension",
+                                    "the operands are cut differently along this axis; repartition one of them"};
 inline constexpr reason haloed_summed{
     "tessera.rule.haloed", "operand, dimension",
     "a haloed dimension does not hold each element once, so it must not be summed over; accumulate it to blocks first"};
@@ -38,9 +36,8 @@ inline constexpr reason pending_not_linear{
 inline constexpr reason signature_unreadable{
     "tessera.signature.text", "character or none",
     "a signature reads as in nk,mk->nm, a letter for each dimension, one arrow; correct it at this character"};
-inline constexpr reason signature_too_large{
-    "tessera.signature.size", "operands, dimensions",
-    "an operation has at most 4 operands of 16 dimensions each; merge some"};
+inline constexpr reason signature_too_large{"tessera.signature.size", "operands, dimensions",
+                                            "an operation has at most 4 operands of 16 dimensions each; merge some"};
 inline constexpr reason letter_named_twice{
     "tessera.signature.twice", "operand, dimension",
     "an operand or the result names a dimension twice; give each a letter of its own"};
@@ -56,18 +53,17 @@ inline constexpr reason wrong_number_of_operands{
 inline constexpr reason operand_of_other_dimensions{
     "tessera.signature.dimensions", "operand, takes, is given",
     "the operation takes another number of dimensions of this operand; reshape it, or choose another operation"};
-inline constexpr reason split_through_part{
-    "tessera.rule.split", "operand, dimension, inner extent",
-    "the cut goes through what becomes one inner dimension; cut in grains of that extent: grains<inner extent, axes...>"};
-inline constexpr reason ranges_not_known{
-    "tessera.concat.extent", "dimension",
-    "tensors are put end to end along a cut dimension whose extents are known; write dim<n> in the shapes, or repartition it whole first"};
-inline constexpr reason split_uneven{
-    "tessera.signature.split", "dimension, extent, inner extent",
-    "the extent is no multiple of the inner extent; choose one that divides it"};
-inline constexpr reason windows_do_not_compose{
-    "tessera.window.compose", "dimension, layer",
-    "these layers share no halo: windows compose where all see zeros beyond the edge or go around it; exchange one for each"};
+inline constexpr reason split_through_part{"tessera.rule.split", "operand, dimension, inner extent",
+                                           "the cut goes through what becomes one inner dimension; cut in grains of "
+                                           "that extent: grains<inner extent, axes...>"};
+inline constexpr reason ranges_not_known{"tessera.concat.extent", "dimension",
+                                         "tensors are put end to end along a cut dimension whose extents are known; "
+                                         "write dim<n> in the shapes, or repartition it whole first"};
+inline constexpr reason split_uneven{"tessera.signature.split", "dimension, extent, inner extent",
+                                     "the extent is no multiple of the inner extent; choose one that divides it"};
+inline constexpr reason windows_do_not_compose{"tessera.window.compose", "dimension, layer",
+                                               "these layers share no halo: windows compose where all see zeros beyond "
+                                               "the edge or go around it; exchange one for each"};
 inline constexpr reason layer_has_no_window{
     "tessera.layer.one_halo", "layer",
     "only convolutions, poolings and elementwise layers share a halo; move this layer out of one_halo"};
@@ -77,45 +73,40 @@ inline constexpr reason padding_wider_than_half_kernel{
 inline constexpr reason mean_of_integers{
     "tessera.layer.element", "given element",
     "a mean of integers is no integer; convert the tensor to a floating element first"};
-inline constexpr reason indices_wanted{
-    "tessera.embedding.element", "given element",
-    "an embedding takes indices, int32 or int64; convert the tensor first"};
+inline constexpr reason indices_wanted{"tessera.embedding.element", "given element",
+                                       "an embedding takes indices, int32 or int64; convert the tensor first"};
 inline constexpr reason index_out_of_range{
     "tessera.embedding.index", "index, rows",
     "an index names a row that does not exist; correct the indices, or give the embedding more rows"};
 inline constexpr reason sparse_not_there{
     "tessera.embedding.sparse", "",
     "the gradient of an embedding is dense, as its sum over workers is; leave out sparse"};
-inline constexpr reason max_norm_below_zero{
-    "tessera.embedding.max_norm", "",
-    "the largest norm of a row is a number from 0 on; write a larger one"};
+inline constexpr reason max_norm_below_zero{"tessera.embedding.max_norm", "",
+                                            "the largest norm of a row is a number from 0 on; write a larger one"};
 inline constexpr reason no_function_of_element{
     "tessera.function.element", "given element",
     "the function takes no tensor of this element; convert the tensor first"};
-inline constexpr reason label_out_of_range{
-    "tessera.loss.label", "label, classes",
-    "a label names a class that does not exist; correct the labels"};
-inline constexpr reason class_weights_differ{
-    "tessera.loss.weight", "has, classes",
-    "a loss has one weight for each class; give as many as there are classes"};
+inline constexpr reason label_out_of_range{"tessera.loss.label", "label, classes",
+                                           "a label names a class that does not exist; correct the labels"};
+inline constexpr reason class_weights_differ{"tessera.loss.weight", "has, classes",
+                                             "a loss has one weight for each class; give as many as there are classes"};
 inline constexpr reason class_weights_in_module{
     "tessera.loss.module", "",
     "a module keeps no list of class weights; give them as a tensor, as nn::constant is one"};
-inline constexpr reason loss_option_out_of_range{
-    "tessera.loss.option", "",
-    "the delta of a loss lies above 0, its beta from 0 on; correct it"};
+inline constexpr reason loss_option_out_of_range{"tessera.loss.option", "",
+                                                 "the delta of a loss lies above 0, its beta from 0 on; correct it"};
 inline constexpr reason loss_of_no_probability{
     "tessera.loss.probability", "elements",
     "some operands of a binary cross-entropy are not from 0 to 1; take their sigmoid, or the loss with logits"};
 inline constexpr reason not_single{
     "tessera.function.single", "dimension, extent",
     "only a dimension of one element is dropped or repeated; sum over it, or slice it first"};
-inline constexpr reason norm_not_positive{
-    "tessera.function.norm", "",
-    "the p of a norm is above 0; write a larger one, or infinity"};
+inline constexpr reason norm_not_positive{"tessera.function.norm", "",
+                                          "the p of a norm is above 0; write a larger one, or infinity"};
 inline constexpr reason activation_undefined{
     "tessera.function.options", "",
-    "the activation is nothing for these options: celu and softplus divide by their first, softshrink's is not below 0, and those of hardtanh and rrelu do not fall"};
+    "the activation is nothing for these options: celu and softplus divide by their first, softshrink's is not below "
+    "0, and those of hardtanh and rrelu do not fall"};
 inline constexpr reason number_does_not_fit{
     "tessera.tensor.number", "expected element",
     "the number is none of the tensor's element, as a fraction is no integer; convert the tensor or the number"};
@@ -124,7 +115,8 @@ inline constexpr reason groups_do_not_divide{
     "the features are no multiple of the groups; choose groups that divide both"};
 inline constexpr reason output_padding_too_large{
     "tessera.layer.output_padding", "dimension, output padding, bound",
-    "output padding lies from 0 to below its bound: a fold's stride, of a transposed convolution the larger of stride and dilation; write another, or an output_size as near"};
+    "output padding lies from 0 to below its bound: a fold's stride, of a transposed convolution the larger of stride "
+    "and dilation; write another, or an output_size as near"};
 inline constexpr reason padding_leaves_nothing{
     "tessera.layer.nothing_left", "dimension, extent, result",
     "a transposed convolution gives one element or more of one or more; make its padding smaller or its kernel larger"};
@@ -134,27 +126,24 @@ inline constexpr reason same_padding_steps{
 inline constexpr reason heads_do_not_divide{
     "tessera.layer.heads", "heads, key heads",
     "the heads are no multiple of those of keys and values, or have no features; choose numbers that divide"};
-inline constexpr reason module_not_constant{
-    "tessera.network.module", "",
-    "a module is called while compiling; write constexpr auto operator()(auto x) const, and nothing in it that only run time can do"};
-inline constexpr reason flow_of_another_type{
-    "tessera.network.assigned", "",
-    "a flow is of one shape and partition, so it takes no other's place; give the result of each layer a name of its own"};
+inline constexpr reason module_not_constant{"tessera.network.module", "",
+                                            "a module is called while compiling; write constexpr auto operator()(auto "
+                                            "x) const, and nothing in it that only run time can do"};
+inline constexpr reason flow_of_another_type{"tessera.network.assigned", "",
+                                             "a flow is of one shape and partition, so it takes no other's place; give "
+                                             "the result of each layer a name of its own"};
 inline constexpr reason part_holds_values{
     "tessera.network.value", "",
     "a part of a module is known by its type, so what its object holds would be lost; make it template parameters"};
 inline constexpr reason layer_takes_other_dimensions{
     "tessera.layer.dimensions", "takes, is given",
     "the layer takes a tensor of another number of dimensions; flatten or reshape before it"};
-inline constexpr reason wrong_kernel{
-    "tessera.layer.kernel", "extents",
-    "the layer takes a kernel of 1 to 3 extents; name it, as in kernel<3, 3>"};
-inline constexpr reason dimension_not_there{
-    "tessera.layer.dimension", "dimension, dimensions",
-    "the input has no such dimension; name one from 0 on"};
-inline constexpr reason divisor_not_positive{
-    "tessera.layer.divisor", "divisor",
-    "a divisor is at least 1; write a larger one"};
+inline constexpr reason wrong_kernel{"tessera.layer.kernel", "extents",
+                                     "the layer takes a kernel of 1 to 3 extents; name it, as in kernel<3, 3>"};
+inline constexpr reason dimension_not_there{"tessera.layer.dimension", "dimension, dimensions",
+                                            "the input has no such dimension; name one from 0 on"};
+inline constexpr reason divisor_not_positive{"tessera.layer.divisor", "divisor",
+                                             "a divisor is at least 1; write a larger one"};
 inline constexpr reason factor_not_positive{
     "tessera.layer.factor", "dimension, factor",
     "an upsampling makes more than 0 elements of each, and less than 2^31; write another factor"};
@@ -167,21 +156,18 @@ inline constexpr reason nearest_has_no_corners{
 inline constexpr reason antialias_not_there{
     "tessera.layer.antialias", "",
     "an upsampling does not smooth what it leaves out; leave out antialias, or pool before it"};
-inline constexpr reason no_probability{
-    "tessera.layer.probability", "",
-    "a probability lies from 0 to 1; write another"};
-inline constexpr reason eps_below_zero{
-    "tessera.layer.eps", "",
-    "what is added to a variance is a number from 0 on; write a larger one"};
+inline constexpr reason no_probability{"tessera.layer.probability", "",
+                                       "a probability lies from 0 to 1; write another"};
+inline constexpr reason eps_below_zero{"tessera.layer.eps", "",
+                                       "what is added to a variance is a number from 0 on; write a larger one"};
 inline constexpr reason one_value_a_channel{
     "tessera.layer.one_value", "",
     "one value a channel has no variance to train on; take more samples or more space, or call eval"};
 inline constexpr reason fraction_without_divisor{
     "tessera.layer.fraction", "numerator, denominator",
     "an option that is a fraction has a denominator from 1 on; write 0.1 as 1, 10"};
-inline constexpr reason option_not_taken{
-    "tessera.layer.not_taken", "option",
-    "the layer does not take this option; docs/layers.md lists what each takes"};
+inline constexpr reason option_not_taken{"tessera.layer.not_taken", "option",
+                                         "the layer does not take this option; docs/layers.md lists what each takes"};
 inline constexpr reason option_given_twice{
     "tessera.layer.twice", "option, option again",
     "two options of the layer speak of the same thing, as padding and padding_at do; drop one"};
@@ -190,19 +176,19 @@ inline constexpr reason option_of_other_dimensions{
     "an option of the layer names another number of dimensions than its kernel; name one value for all or one each"};
 inline constexpr reason initial_of_other_dimensions{
     "tessera.initial.dimensions", "dimensions",
-    "this initial value is one of another number of dimensions: eye and sparse 2, dirac 3 to 5, with fans and orthogonal from 2 on; choose another"};
+    "this initial value is one of another number of dimensions: eye and sparse 2, dirac 3 to 5, with fans and "
+    "orthogonal from 2 on; choose another"};
 inline constexpr reason initial_groups_do_not_divide{
     "tessera.initial.groups", "extent, groups",
     "the first extent is no multiple of dirac's groups; choose groups that divide it"};
-inline constexpr reason initial_of_other_count{
-    "tessera.initial.count", "expected, given",
-    "a list of values has one for each element of the tensor; give as many"};
+inline constexpr reason initial_of_other_count{"tessera.initial.count", "expected, given",
+                                               "a list of values has one for each element of the tensor; give as many"};
 inline constexpr reason initial_spread_wrong{
     "tessera.initial.spread", "",
     "a standard deviation is a number from 0 on, and a mean and a gain are finite; correct them"};
-inline constexpr reason initial_ends_wrong{
-    "tessera.initial.ends", "",
-    "values lie from a finite end to a higher one, a sparsity from 0 to 1, and ends that truncate within 30 standard deviations; correct them"};
+inline constexpr reason initial_ends_wrong{"tessera.initial.ends", "",
+                                           "values lie from a finite end to a higher one, a sparsity from 0 to 1, and "
+                                           "ends that truncate within 30 standard deviations; correct them"};
 inline constexpr reason nonlinearity_has_no_gain{
     "tessera.initial.nonlinearity", "",
     "the nonlinearity has no gain; name linear, sigmoid, tanh, relu, leaky_relu or selu"};

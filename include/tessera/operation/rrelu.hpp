@@ -41,8 +41,8 @@ struct rrelu_layer {
   constexpr layer_plan plan(const tensor_value& x) const { return plan_rrelu(x, what()); }
 };
 
-/// max(x, 0) + r·min(x, 0), with a slope r of each element that is drawn anew in training, and is the mean of the bounds else (Xu et al. 2015).
-/// It is drawn as `dropout` draws: the same on any partition, and behind a loading.
+/// max(x, 0) + r·min(x, 0), with a slope r of each element that is drawn anew in training, and is the mean of the
+/// bounds else (Xu et al. 2015). It is drawn as `dropout` draws: the same on any partition, and behind a loading.
 ///
 /// Options: `lower<n, d>` (1/8), `upper<n, d>` (1/3).
 template <class... Options>

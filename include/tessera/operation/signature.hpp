@@ -32,10 +32,13 @@ struct treated {
   char letter = 0;
   treatment how = treatment::plain;
   sliding kernel = {};  ///< windowed and narrowed: which inputs an output needs
-  char into = 0;       ///< merged and concatenated: the letter of the joint dimension; split: of the outer one; added: its own
-  char inner = 0;      ///< split: the letter of the inner dimension
-  index_t extent = 0;  ///< narrowed: of the range; scaled: how many for each; split: of the inner dimension; added: its own; resampled and spread: of the result
-  window reads = {};   ///< resampled: which inputs an output needs; spread: to which outputs an input gives
+  /// merged and concatenated: the letter of the joint dimension; split: of the outer one; added: its own
+  char into = 0;
+  char inner = 0;  ///< split: the letter of the inner dimension
+  /// narrowed: of the range; scaled: how many for each; split: of the inner dimension; added: its own; resampled and
+  /// spread: of the result
+  index_t extent = 0;
+  window reads = {};  ///< resampled: which inputs an output needs; spread: to which outputs an input gives
 
   constexpr bool windows() const { return how == treatment::windowed || how == treatment::resampled; }
   constexpr window needs() const { return how == treatment::windowed ? kernel.needs() : reads; }
@@ -74,7 +77,8 @@ struct signature {
   static_vector<letters, 4> operands;
   letters result;
   static_vector<treated, 16> special = no_items<treated, 16>;
-  combine with = combine::sum;  ///< how dimensions that the result lacks are put together; what is not summed is not linear
+  /// how dimensions that the result lacks are put together; what is not summed is not linear
+  combine with = combine::sum;
   refusal why;  ///< what cannot be read in its text or roles
 
   constexpr treated of(char letter) const {
@@ -99,16 +103,20 @@ struct signature {
   constexpr signature whole(const char* dims) const { return each(dims, treatment::whole); }
 
   /// Every output needs a window: a cut dimension must hold the halo of just this kernel.
-  constexpr signature windowed(char dim, const sliding& kernel) const { return with_role({dim, treatment::windowed, kernel, 0, 0, 0}); }
+  constexpr signature windowed(char dim, const sliding& kernel) const {
+    return with_role({dim, treatment::windowed, kernel, 0, 0, 0});
+  }
 
   /// The result has n elements of which each needs what this window says: a cut dimension must hold just that.
   constexpr signature resampled(char dim, const window& reads, index_t n) const {
     return with_role({dim, treatment::resampled, {}, 0, 0, n, reads});
   }
 
-  /// The transpose of a window: the result has n elements, and each of the dimension gives terms to those that this window says. Of a cut
-  /// dimension every worker has the terms that its part gives: the result is pending.
-  constexpr signature spread(char dim, const window& gives, index_t n) const { return with_role({dim, treatment::spread, {}, 0, 0, n, gives}); }
+  /// The transpose of a window: the result has n elements, and each of the dimension gives terms to those that this
+  /// window says. Of a cut dimension every worker has the terms that its part gives: the result is pending.
+  constexpr signature spread(char dim, const window& gives, index_t n) const {
+    return with_role({dim, treatment::spread, {}, 0, 0, n, gives});
+  }
 
   /// The result has the elements [begin, end). Each worker keeps what it held of them, so of 10 over 3 from 2 on it has
   /// `haloed<blocks<axis>, 10, 1, -2, -2>`: [0,2) [2,5) [5,8). That is a tiling, which a change balances.
@@ -117,17 +125,21 @@ struct signature {
   }
 
   /// The result has `times` elements for each; a cut grows with it, in grains of as many.
-  constexpr signature scaled(char dim, index_t times) const { return with_role({dim, treatment::scaled, {}, 0, 0, times}); }
+  constexpr signature scaled(char dim, index_t times) const {
+    return with_role({dim, treatment::scaled, {}, 0, 0, times});
+  }
 
   /// The result has neighbours as one dimension, outermost first; a cut of the outermost becomes a cut in grains.
   constexpr signature merged(const char* dims, char into) const { return each(dims, treatment::merged, into); }
 
-  /// The result has these one behind the other, in the order of the operands; where they are cut, each is cut as its range of the result,
-  /// so that the parts of a worker, end to end, are one part of it.
-  constexpr signature concatenated(const char* dims, char into) const { return each(dims, treatment::concatenated, into); }
+  /// The result has these one behind the other, in the order of the operands; where they are cut, each is cut as its
+  /// range of the result, so that the parts of a worker, end to end, are one part of it.
+  constexpr signature concatenated(const char* dims, char into) const {
+    return each(dims, treatment::concatenated, into);
+  }
 
-  /// The result has n elements as n / extent times extent; a cut whose parts are whole multiples of extent becomes a cut of the outer ones:
-  /// one in grains of a multiple, or one that comes out even.
+  /// The result has n elements as n / extent times extent; a cut whose parts are whole multiples of extent becomes a
+  /// cut of the outer ones: one in grains of a multiple, or one that comes out even.
   constexpr signature split(char dim, char outer, char inner, index_t extent) const {
     return with_role({dim, treatment::split, {}, outer, inner, extent});
   }
@@ -186,8 +198,11 @@ constexpr bool role_fits(const signature& s, int t) {
     case treatment::whole: return true;
     case treatment::windowed: return kept;
     case treatment::scaled: return kept && role.extent > 0;
-    case treatment::resampled: return kept && role.reads.a > 0 && role.reads.c > 0 && role.reads.c > role.reads.b - role.reads.b2;
-    case treatment::spread: return kept && s.kind != linearity::nonlinear && role.reads.a > 0 && role.reads.c == 1 && role.reads.b <= role.reads.b2;
+    case treatment::resampled:
+      return kept && role.reads.a > 0 && role.reads.c > 0 && role.reads.c > role.reads.b - role.reads.b2;
+    case treatment::spread:
+      return kept && s.kind != linearity::nonlinear && role.reads.a > 0 && role.reads.c == 1 &&
+             role.reads.b <= role.reads.b2;
     case treatment::narrowed: return kept && role.extent >= 0 && role.kernel.before <= 0;
     case treatment::merged: {
       if (kept || s.operands.count > 1 || in_operands(role.into) || place(s.result, role.into) < 0) return false;
@@ -255,8 +270,8 @@ constexpr refusal signature::check() const {
   return {};
 }
 
-/// Reads a signature: `operation("nchw,oc->nohw")`, a letter for each dimension, commas between operands; spaces are free. It is
-/// non-linear until it is given another kind.
+/// Reads a signature: `operation("nchw,oc->nohw")`, a letter for each dimension, commas between operands; spaces are
+/// free. It is non-linear until it is given another kind.
 ///
 /// What cannot be read is refused where the operation is used, and by `check()`.
 constexpr signature operation(const char* text) {
@@ -290,7 +305,8 @@ constexpr signature operation(const char* text) {
   return s;
 }
 
-/// One operand: its layout, and whether it is constant (it has no cotangent, so it counts as replicate or invariant as needed).
+/// One operand: its layout, and whether it is constant (it has no cotangent, so it counts as replicate or invariant as
+/// needed).
 struct operand {
   tessera::layout layout;
   bool constant = false;

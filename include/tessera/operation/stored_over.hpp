@@ -5,7 +5,8 @@
 
 namespace tessera {
 
-/// Axes over which what was gathered stays between forward and backward, which moves a third less: `stored_over<block, gathered_once<data>>`.
+/// Axes over which what was gathered stays between forward and backward, which moves a third less: `stored_over<block,
+/// gathered_once<data>>`.
 template <class... Axes>
 struct gathered_once {};
 template <class... Axes>
@@ -26,9 +27,10 @@ struct tiles_over {
 
 namespace detail {
 
-/// Stores the parameters of a layer as tiles over these axes, as far as an axis holds copies of them: along it the dimension is cut that its
-/// workers share most evenly; what is too small for that lies on coordinate 0. What the layer takes stays as it is, but goes behind forward
-/// and is gathered again for backward, unless it is gathered once or held. Of a layer that is held all parameters are, copies as well.
+/// Stores the parameters of a layer as tiles over these axes, as far as an axis holds copies of them: along it the
+/// dimension is cut that its workers share most evenly; what is too small for that lies on coordinate 0. What the layer
+/// takes stays as it is, but goes behind forward and is gathered again for backward, unless it is gathered once or
+/// held. Of a layer that is held all parameters are, copies as well.
 constexpr layer_plan stored_as_tiles(layer_plan p, const tiles_over& over) {
   for (int i = 0; p.why.ok() && i < p.parameters(); ++i) {
     layout stored = p.stored(i);
@@ -50,7 +52,9 @@ constexpr layer_plan stored_as_tiles(layer_plan p, const tiles_over& over) {
 // The axes by name, or why they are none.
 template <class... Axes>
 struct tiles_named {
-  static constexpr refusal why = first_of(check_axes<kind::module, Axes...>(), sizeof...(Axes) > max_axes ? refusal{code::too_many, sizeof...(Axes)} : refusal{});
+  static constexpr refusal why =
+      first_of(check_axes<kind::module, Axes...>(),
+               sizeof...(Axes) > max_axes ? refusal{code::too_many, sizeof...(Axes)} : refusal{});
   static constexpr tiles_over over(gathered times = gathered::twice) {
     tiles_over t;
     t.times = times;
@@ -97,7 +101,9 @@ constexpr flow<T, Reading, Verdict> read_by(const flow<T, Before, Verdict>& x) {
 }
 template <class Reading, class... F>
 constexpr auto read_by(const flows<F...>& all) {
-  return [&]<int... Place>(indices<Place...>) { return flows(read_by<Reading>(get<Place>(all))...); }(indices_below<sizeof...(F)>{});
+  return [&]<int... Place>(indices<Place...>) {
+    return flows(read_by<Reading>(get<Place>(all))...);
+  }(indices_below<sizeof...(F)>{});
 }
 
 }  // namespace detail
@@ -107,14 +113,15 @@ inline constexpr kind kind_of<detail::layer_in_tiles<L, Axes...>> = kind::layer;
 
 namespace nn {
 
-/// A layer or a module whose parameters are stored as tiles over axes that hold copies of them, which is ZeRO-3 over data:
-/// `stored_over<linear<64>, data>`.
+/// A layer or a module whose parameters are stored as tiles over axes that hold copies of them, which is ZeRO-3 over
+/// data: `stored_over<linear<64>, data>`.
 ///
-/// use : stored → used gathers a parameter, and its adjoint scatters the sum of the gradients. What was gathered goes behind forward and is
-/// gathered again for backward, so p workers move (p − 1)/p of a parameter three times, where an all_reduce does twice, while each
-/// holds, and its optimizer steps, a p-th (Rajbhandari et al. 2020); with `gathered_once<axes…>` it stays, and moves twice; with `held_over<axes…>`
-/// it stays for any number of calls, whose gradients add up where it lies, and moves twice in all. Initial values, keys and results are
-/// those of the part itself.
+/// use : stored → used gathers a parameter, and its adjoint scatters the sum of the gradients. What was gathered goes
+/// behind forward and is gathered again for backward, so p workers move (p − 1)/p of a parameter three times, where an
+/// all_reduce does twice, while each holds, and its optimizer steps, a p-th (Rajbhandari et al. 2020); with
+/// `gathered_once<axes…>` it stays, and moves twice; with `held_over<axes…>` it stays for any number of calls, whose
+/// gradients add up where it lies, and moves twice in all. Initial values, keys and results are those of the part
+/// itself.
 template <class Part, class... Axes>
 struct stored_over {
   using wraps = Part;

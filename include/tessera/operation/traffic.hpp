@@ -22,8 +22,8 @@ struct direction {
   friend constexpr bool operator==(const direction&, const direction&) = default;
 };
 
-/// What a layer or a network moves: activations and parameters on the way there, their cotangents on the way back. What parameters move that
-/// are held counts apart, since that is not once a call.
+/// What a layer or a network moves: activations and parameters on the way there, their cotangents on the way back. What
+/// parameters move that are held counts apart, since that is not once a call.
 struct traffic_value {
   direction forward{};
   direction backward{};
@@ -49,7 +49,8 @@ struct traffic_value {
 /// Refuses more bytes than can be counted.
 constexpr refusal check(const traffic_value& t) {
   for (const direction* d : {&t.forward, &t.backward, &t.gathered, &t.reduced})
-    if (d->bytes == INT64_MAX || d->lower_bound_bytes == INT64_MAX || d->messages == INT64_MAX) return refusal{code::cost_overflows};
+    if (d->bytes == INT64_MAX || d->lower_bound_bytes == INT64_MAX || d->messages == INT64_MAX)
+      return refusal{code::cost_overflows};
   return {};
 }
 
@@ -63,7 +64,8 @@ constexpr traffic_value traffic_of(const layout& from, const layout& to, element
   if (&from == &to) return {};
   traffic_value t;
   t.forward = in_bytes(cost_between(from, to), e);
-  if (has_cotangent(e) && only_sums(from) && only_sums(to)) t.backward = in_bytes(cost_between(cotangent(to), cotangent(from)), e);
+  if (has_cotangent(e) && only_sums(from) && only_sums(to))
+    t.backward = in_bytes(cost_between(cotangent(to), cotangent(from)), e);
   return t;
 }
 

@@ -16,7 +16,8 @@ struct constant_signature : function {
   }
   template <class... Values>
   constexpr function_value on(const tensor_value& first, const Values&... rest) const {
-    if (sizeof...(rest) >= decltype(signature::operands)::capacity) return {{}, refusal{code::signature_too_large, 1 + sizeof...(rest), 0}};
+    if (sizeof...(rest) >= decltype(signature::operands)::capacity)
+      return {{}, refusal{code::signature_too_large, 1 + sizeof...(rest), 0}};
     return infer_own(S, first, rest...);
   }
 };
@@ -24,7 +25,8 @@ struct constant_signature : function {
 // The kinds of an operation's arguments, and the first operand that is refused.
 template <class F, class... Operands>
 constexpr refusal check_operands() {
-  return first_of(check_kinds<kind::operation, kind::function, F>(), check_kinds<kind::operation, kind::tensor, Operands...>(1),
+  return first_of(check_kinds<kind::operation, kind::function, F>(),
+                  check_kinds<kind::operation, kind::tensor, Operands...>(1),
                   described<as_tensor<Operands>>::verdict_source::value...);
 }
 
@@ -48,12 +50,16 @@ struct widest {
 };
 template <class First, class Second, class... Rest>
 struct widest<First, Second, Rest...>
-    : widest<std::conditional_t<(described<First>::value.layout.dims.count < described<Second>::value.layout.dims.count), Second, First>, Rest...> {};
+    : widest<
+          std::conditional_t<(described<First>::value.layout.dims.count < described<Second>::value.layout.dims.count),
+                             Second, First>,
+          Rest...> {};
 
 /// The same as a verdict and a type.
 template <class F, class First = void, class... Rest>
 struct typed_result
-    : named_result<typename widest<as_tensor<First>, as_tensor<Rest>...>::type, function_result<F, First, Rest...>, typename described<as_tensor<First>>::mesh_type> {};
+    : named_result<typename widest<as_tensor<First>, as_tensor<Rest>...>::type, function_result<F, First, Rest...>,
+                   typename described<as_tensor<First>>::mesh_type> {};
 
 // Refuses apart from the operands, whose types would be printed once more.
 template <class Verdict, class Type>
@@ -64,16 +70,17 @@ struct type_unless_refused {
 
 }  // namespace detail
 
-/// The type that a function gives of operands, as in `result_type<functions::relu, X>`; an illegal one does not compile.
+/// The type that a function gives of operands, as in `result_type<functions::relu, X>`; an illegal one does not
+/// compile.
 template <class F, class... Operands>
-using result_type =
-    typename detail::type_unless_refused<typename detail::typed_result<F, Operands...>::verdict,
-                                         typename detail::typed_result<F, Operands...>::type>::type;
+using result_type = typename detail::type_unless_refused<typename detail::typed_result<F, Operands...>::verdict,
+                                                         typename detail::typed_result<F, Operands...>::type>::type;
 
-/// The same for a signature that is a constant: `operation_type<scaled, X, W>` with `constexpr auto scaled = operation(...)`.
+/// The same for a signature that is a constant: `operation_type<scaled, X, W>` with `constexpr auto scaled =
+/// operation(...)`.
 template <const signature& S, class... Operands>
-using operation_type =
-    typename detail::type_unless_refused<typename detail::typed_result<detail::constant_signature<S>, Operands...>::verdict,
-                                         typename detail::typed_result<detail::constant_signature<S>, Operands...>::type>::type;
+using operation_type = typename detail::type_unless_refused<
+    typename detail::typed_result<detail::constant_signature<S>, Operands...>::verdict,
+    typename detail::typed_result<detail::constant_signature<S>, Operands...>::type>::type;
 
 }  // namespace tessera

@@ -19,8 +19,10 @@ struct unfolding {
   }
   constexpr refusal check(const tensor_value& x) const {
     if (!why.ok()) return why;
-    if (kernels.count < 1 || kernels.count > 2) return refusal{code::layer_takes_other_dimensions, 4, kernels.count + 2};
-    if (x.layout.dims.count != kernels.count + 2) return refusal{code::layer_takes_other_dimensions, kernels.count + 2, x.layout.dims.count};
+    if (kernels.count < 1 || kernels.count > 2)
+      return refusal{code::layer_takes_other_dimensions, 4, kernels.count + 2};
+    if (x.layout.dims.count != kernels.count + 2)
+      return refusal{code::layer_takes_other_dimensions, kernels.count + 2, x.layout.dims.count};
     for (int i = 0; i < kernels.count; ++i)
       if (const refusal r = kernels[i].check(2 + i, dynamic); !r.ok()) return r;
     return has_cotangent(x.element) ? refusal{} : refusal{code::no_function_of_element, static_cast<int>(x.element)};
@@ -39,7 +41,8 @@ constexpr layer_plan plan_unfolding(const tensor_value& in, const unfolding& wha
   const layout& x = in.layout;
   layout used = x;
   if (const refusal r = detail::hold_together(used, 1, 1); !r.ok()) return refused_layer(r);
-  if (const refusal r = detail::hold_windows(used, 2, what.kernels.items, what.kernels.count); !r.ok()) return refused_layer(r);
+  if (const refusal r = detail::hold_windows(used, 2, what.kernels.items, what.kernels.count); !r.ok())
+    return refused_layer(r);
   if (const refusal r = check_change(x, used); !r.ok()) return refused_layer(r);
   const letters own = letters_of(x.dims.count);
   signature s = signature{}.linear().scaled(own[1], what.taps());
@@ -103,7 +106,8 @@ constexpr unfolding unfolded(const kernel_options& k) {
   return u;
 }
 
-// The windows of a folding, and what they give: as far beyond the last of them as `output_size` or `output_padding` says, within a step.
+// The windows of a folding, and what they give: as far beyond the last of them as `output_size` or `output_padding`
+// says, within a step.
 constexpr folding folded(const unfolding& windows, const contraction& more) {
   folding f{windows, more};
   f.gives.transposed = true;
@@ -119,8 +123,8 @@ constexpr folding folded(const unfolding& windows, const contraction& more) {
 
 namespace nn {
 
-/// The windows of a convolution as channels: y[n, c·k + t, …] = x[n, c, stride·… + dilation·t − padding], t the tap of k, over one or two
-/// dimensions. Flattened behind the channels it is im2col.
+/// The windows of a convolution as channels: y[n, c·k + t, …] = x[n, c, stride·… + dilation·t − padding], t the tap of
+/// k, over one or two dimensions. Flattened behind the channels it is im2col.
 ///
 /// Options: `kernel<…>`, `stride`, `padding`, `padding_at`, `dilation`.
 template <class... Options>
@@ -134,14 +138,15 @@ struct unfold : layer<unfold<Options...>> {
   static constexpr layer_plan plan(const tensor_value& x) { return plan_unfolding(x, what()); }
 };
 
-/// Its transpose, the sum of windows that overlap, y[n, c, stride·i + dilation·t − padding] = Σ x[n, c·k + t, i]; it gives as much as
-/// `conv_transpose` does. Behind `unflatten` it is col2im.
+/// Its transpose, the sum of windows that overlap, y[n, c, stride·i + dilation·t − padding] = Σ x[n, c·k + t, i]; it
+/// gives as much as `conv_transpose` does. Behind `unflatten` it is col2im.
 ///
 /// Options: those of `unfold`, and `output_size` or `output_padding`.
 template <class... Options>
 struct fold : layer<fold<Options...>> {
   static constexpr const char* name = "fold";
-  static constexpr option_set takes{topic::kernel, topic::stride, topic::padding, topic::dilation, topic::output_padding};
+  static constexpr option_set takes{topic::kernel, topic::stride, topic::padding, topic::dilation,
+                                    topic::output_padding};
   static constexpr folding what() {
     const auto o = tessera::detail::read_options<Options...>(takes);
     return tessera::detail::folded({o.kernels, o.weights.why}, o.weights);

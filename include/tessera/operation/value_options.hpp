@@ -23,7 +23,9 @@ class numbers_per_dimension {
 
   /// Refuses another number of them than `wanted`, unless it is one for all.
   constexpr refusal check(int wanted) const {
-    return numbers_.count <= 1 || numbers_.count == wanted ? refusal{} : refusal{code::option_of_other_dimensions, wanted, numbers_.count};
+    return numbers_.count <= 1 || numbers_.count == wanted
+               ? refusal{}
+               : refusal{code::option_of_other_dimensions, wanted, numbers_.count};
   }
 
  private:
@@ -31,7 +33,8 @@ class numbers_per_dimension {
 };
 using per_dimension = numbers_per_dimension<index_t>;
 
-/// What lies beyond the edges of the dimensions that a kernel slides over: `boundary::reflect` of all of them, or one for each,
+/// What lies beyond the edges of the dimensions that a kernel slides over: `boundary::reflect` of all of them, or one
+/// for each,
 /// `{boundary::periodic, boundary::zero}`; zeros unless said.
 class boundaries : public numbers_per_dimension<boundary> {
  public:
@@ -67,7 +70,8 @@ struct kernel_options {
   constexpr refusal check() const {
     const int count = kernel.count();
     return count < 1 || count > 3 ? refusal{code::wrong_kernel, count}
-                                  : first_of(stride.check(count), at_ends(count) ? refusal{} : padding.check(count), dilation.check(count), edge.check(count));
+                                  : first_of(stride.check(count), at_ends(count) ? refusal{} : padding.check(count),
+                                             dilation.check(count), edge.check(count));
   }
   constexpr static_vector<sliding, 8> list() const {
     static_vector<sliding, 8> all;

@@ -10,9 +10,9 @@ namespace tessera::detail {
 
 // Counts what a plan on one mesh moves.
 //
-// Dimensions that share an axis form a group: totals are products over groups, and the busiest worker is among the products of
-// each group's best few. The axes of a group are walked one inside the other, over runs of coordinates that nothing tells apart,
-// and a dimension's factor is formed as soon as the axes that it depends on are fixed.
+// Dimensions that share an axis form a group: totals are products over groups, and the busiest worker is among the
+// products of each group's best few. The axes of a group are walked one inside the other, over runs of coordinates that
+// nothing tells apart, and a dimension's factor is formed as soon as the axes that it depends on are fixed.
 class aligned_cost {
  public:
   constexpr explicit aligned_cost(const transfer& plan)
@@ -67,7 +67,8 @@ class aligned_cost {
 
   static constexpr bool uncut(const parts& p) { return p.axes.empty() && p.of.kind == cover::tiled; }
 
-  // A dimension and all that share its axes, unless they are in a group; one that nobody cuts is a factor of every intake.
+  // A dimension and all that share its axes, unless they are in a group; one that nobody cuts is a factor of every
+  // intake.
   constexpr void collect(group& g, int d) {
     if (dims_seen_ >> d & 1u) return;
     dims_seen_ |= 1u << d;
@@ -143,13 +144,15 @@ class aligned_cost {
       if (!cuts(r)) continue;
       const parts& tiles = source_.dims[r.dimension];
       const parts& readers = target_.dims[r.dimension];
-      until = smaller(until, readers.slides_over(tiles) ? readers.alike_over(tiles, x) : side->dims[r.dimension].alike_until(r.level, x));
+      until = smaller(until, readers.slides_over(tiles) ? readers.alike_over(tiles, x)
+                                                        : side->dims[r.dimension].alike_until(r.level, x));
     }
     return static_cast<int>(until);
   }
 
-  // What an axis multiplies at a coordinate: by nothing for who holds nothing; in a Fold by the readers there that a tile serves,
-  // which where the source has copies are those at its own coordinate. Readers whose parts the axis cuts are counted by dimension.
+  // What an axis multiplies at a coordinate: by nothing for who holds nothing; in a Fold by the readers there that a
+  // tile serves, which where the source has copies are those at its own coordinate. Readers whose parts the axis cuts
+  // are counted by dimension.
   constexpr intake along(int a, int x) const {
     const axis_role& s = source_.of.roles[a];
     const axis_role& t = target_.of.roles[a];
@@ -160,18 +163,16 @@ class aligned_cost {
     return {times, tile && reads, times, tile && reads};
   }
 
-  // What a worker receives in a dimension: of a Move what it needs, in a box from each tile; of a Fold what readers have of its
-  // tile.
+  // What a worker receives in a dimension: of a Move what it needs, in a box from each tile; of a Fold what readers
+  // have of its tile.
   constexpr intake received(int d) const {
     const parts& theirs = (folds_ ? target_ : source_).dims[d];
     bool once = theirs.of.kind == cover::tiled;
     for (int a : theirs.axes) once = once && !copies(source_.of.roles[a]);
     intake s{0, 1, 0, 1};
     for (const interval& mine : (folds_ ? source_ : target_).held(d, at_))
-      if (once)
-        s += {mine.size(), 0, theirs.holders(mine), 0};
-      else
-        s += overlaps(theirs, mine);
+      if (once) s += {mine.size(), 0, theirs.holders(mine), 0};
+      else s += overlaps(theirs, mine);
     return s;
   }
 

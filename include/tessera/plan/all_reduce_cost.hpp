@@ -8,24 +8,26 @@ namespace tessera {
 
 namespace detail {
 
-// Whether a change only gives axes another meaning, and makes no terms: then it is free but for the terms that it adds up, an
-// all_reduce. Dimensions are cut evenly, by single elements.
+// Whether a change only gives axes another meaning, and makes no terms: then it is free but for the terms that it adds
+// up, an all_reduce. Dimensions are cut evenly, by single elements.
 constexpr bool only_reduces(const layout& from, const layout& to) {
   if (workers_adding(from, to) == 0 || from.dims.count != to.dims.count) return false;
   for (int d = 0; d < from.dims.count; ++d)
     for (const dimension* x : {&from.dims[d], &to.dims[d]})
-      if (x->kind != cover::tiled || x->bounds != nullptr || x->turned != 0 || x->glued != 0 || x->extent != from.dims[d].extent) return false;
+      if (x->kind != cover::tiled || x->bounds != nullptr || x->turned != 0 || x->glued != 0 ||
+          x->extent != from.dims[d].extent)
+        return false;
   return true;
 }
 
 // What such a change moves, in closed form.
 //
-// Of p workers that add up a box each is given a tile of it, along the dimensions that are shared most evenly at the time (`spread`). It
-// receives p − 1 terms of its tile, then the rest of the box; of two, the other's box.
+// Of p workers that add up a box each is given a tile of it, along the dimensions that are shared most evenly at the
+// time (`spread`). It receives p − 1 terms of its tile, then the rest of the box; of two, the other's box.
 constexpr cost reduction_cost(const layout& from, const layout& to) {
   const index_t workers = workers_adding(from, to);  // that add up one box
   if (workers == 2) return boxes_cost(to);
-  index_t copies = 1;   // of all that
+  index_t copies = 1;  // of all that
   index_t boxes[max_dimensions]{};
   index_t tiles[max_dimensions]{};  // in each box
   for (int d = 0; d < from.dims.count; ++d) {
@@ -78,7 +80,8 @@ constexpr cost reduction_cost(const layout& from, const layout& to) {
 
 }  // namespace detail
 
-/// What the change from one layout to another moves: of an all_reduce, which every parameter's gradient is, in closed form.
+/// What the change from one layout to another moves: of an all_reduce, which every parameter's gradient is, in closed
+/// form.
 constexpr cost cost_between(const layout& from, const layout& to) {
   return detail::only_reduces(from, to) ? detail::reduction_cost(from, to) : cost_of(change_between(from, to));
 }

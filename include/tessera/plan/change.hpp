@@ -18,8 +18,8 @@ struct step {
   constexpr transfer plan() const { return {what, from, to}; }
 };
 
-/// A change of layout as a product of transfers: Fold what is partial, Move, Fold into what becomes partial, Move to its halo.
-/// Most changes are one of them.
+/// A change of layout as a product of transfers: Fold what is partial, Move, Fold into what becomes partial, Move to
+/// its halo. Most changes are one of them.
 ///
 /// Its adjoint is the change from to* to from*.
 struct change {
@@ -36,7 +36,8 @@ constexpr axis_role twin_role(const layout& x, const layout& of, int a) {
 
 // Terms along an axis stay terms only on the same mesh, and only of the same combine.
 constexpr bool ends(const layout& from, const layout& to, int axis) {
-  return !(from.mesh == to.mesh) || to.roles[axis].kind != role::partial || to.roles[axis].with != from.roles[axis].with;
+  return !(from.mesh == to.mesh) || to.roles[axis].kind != role::partial ||
+         to.roles[axis].with != from.roles[axis].with;
 }
 
 // An axis along which terms of `from` are pending that `to` does not have.
@@ -91,8 +92,8 @@ constexpr double largest_over_whole(index_t now, index_t parts_more) {
   return now < 2 ? 2 : static_cast<double>((now - 1) / parts_more + 1) / static_cast<double>(now);
 }
 
-// The dimension that parts cut once more, by `parts_more`, share most evenly, the outermost of several, so that parts are one piece of
-// memory where they can be; -1 when none can be cut.
+// The dimension that parts cut once more, by `parts_more`, share most evenly, the outermost of several, so that parts
+// are one piece of memory where they can be; -1 when none can be cut.
 constexpr int most_even(const layout& x, int parts_more) {
   int best = -1;
   double least = 2;
@@ -161,15 +162,14 @@ constexpr layout folded(const layout& from, const layout& to) {
   for (int level = 0; level < max_axes; ++level)
     for (int a : open) {
       const axis_role wanted = twin_role(to, from, a);
-      if (wanted.kind == role::cut && wanted.level == level) cut_as(mid, wanted.dimension, a, to.dims[wanted.dimension]);
+      if (wanted.kind == role::cut && wanted.level == level)
+        cut_as(mid, wanted.dimension, a, to.dims[wanted.dimension]);
     }
   for (int a : open) {
     const axis_role wanted = twin_role(to, from, a);
     if (wanted.kind == role::cut) continue;
-    if (wanted.kind == role::on)
-      mid.roles[a] = wanted;
-    else
-      spread(mid, a);
+    if (wanted.kind == role::on) mid.roles[a] = wanted;
+    else spread(mid, a);
   }
   deal_as(mid, to);
   return mid;
@@ -209,8 +209,7 @@ constexpr bool makes_haloed_terms(const layout& from, const layout& to) {
   bool haloed = false;
   bool terms = false;
   for (int d = 0; d < to.dims.count; ++d) haloed = haloed || !to.dims[d].tiles();
-  for (int a = 0; a < to.roles.count; ++a)
-    terms = terms || ends_terms(to, from, a);
+  for (int a = 0; a < to.roles.count; ++a) terms = terms || ends_terms(to, from, a);
   return haloed && terms;
 }
 
@@ -251,13 +250,14 @@ constexpr change change_between(const layout& from, const layout& to) {
 
 /// Refuses a change between tensors of different extents, and a start from haloed copies.
 constexpr refusal check_change(const layout& from, const layout& to) {
-  if (from.dims.count != to.dims.count)
-    return refusal{code::ranks_differ, from.dims.count, to.dims.count};
+  if (from.dims.count != to.dims.count) return refusal{code::ranks_differ, from.dims.count, to.dims.count};
   for (int d = 0; d < from.dims.count; ++d) {
     if (from.dims[d].extent != to.dims[d].extent)
       return refusal{code::extents_differ, d, from.dims[d].extent, to.dims[d].extent};
-    if (from.dims[d].kind == cover::haloed && !from.dims[d].tiles() && !same(from, to)) return refusal{code::not_a_tiling, text(), d};
-    if (to.dims[d].kind == cover::pending && !to.dims[d].tiles() && !same(from, to)) return refusal{code::not_a_tiling, text(), d};
+    if (from.dims[d].kind == cover::haloed && !from.dims[d].tiles() && !same(from, to))
+      return refusal{code::not_a_tiling, text(), d};
+    if (to.dims[d].kind == cover::pending && !to.dims[d].tiles() && !same(from, to))
+      return refusal{code::not_a_tiling, text(), d};
   }
   return {};
 }

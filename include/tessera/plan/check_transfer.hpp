@@ -8,13 +8,14 @@ namespace tessera {
 
 /// Refuses what one Move or one Fold does not do, so that a plan which needs several is not taken for one.
 ///
-/// A Move starts from a tiling and a Fold ends in one, where copies are the same on every line of their axis; a Fold adds terms,
-/// never equal copies.
+/// A Move starts from a tiling and a Fold ends in one, where copies are the same on every line of their axis; a Fold
+/// adds terms, never equal copies.
 constexpr refusal check_transfer(map what, const layout& from, const layout& to) {
   if (from.dims.count != to.dims.count) return refusal{code::ranks_differ, from.dims.count, to.dims.count};
   const bool move = what == map::move;
   for (int d = 0; d < from.dims.count; ++d) {
-    if (from.dims[d].extent != to.dims[d].extent) return refusal{code::extents_differ, d, from.dims[d].extent, to.dims[d].extent};
+    if (from.dims[d].extent != to.dims[d].extent)
+      return refusal{code::extents_differ, d, from.dims[d].extent, to.dims[d].extent};
     if (!(move ? from : to).dims[d].tiles()) return refusal{code::not_a_tiling, text(), d};
   }
   if (move ? detail::moves(from, to) : detail::folds(from, to)) return {};

@@ -50,7 +50,8 @@ constexpr bool only_neighbours(const transfer& plan) {
 /// Recognises what a transfer is, so that a transport can use its best method.
 constexpr collective collective_of(const transfer& given) {
   if (cost_of(given).total == 0) return collective::nothing;
-  const auto bare = [](const layout& x) { return over(x, without_ones(x.mesh)); };  // axes of extent 1 do not change what it is
+  // axes of extent 1 do not change what it is
+  const auto bare = [](const layout& x) { return over(x, without_ones(x.mesh)); };
   const layout source = bare(given.source().of);
   const layout target = bare(given.target().of);
   const bool folds = given.what() == map::fold;
@@ -68,7 +69,8 @@ constexpr collective collective_of(const transfer& given) {
     const axis_role& t = to.roles[a];
     const bool copies = t.kind == role::replicate || t.kind == role::invariant || t.kind == role::partial;
     if (s.kind == role::cut && copies) gathered = true;
-    if (s.kind == role::cut && t.kind == role::cut && (s.dimension != t.dimension || s.level != t.level)) exchanged = true;
+    if (s.kind == role::cut && t.kind == role::cut && (s.dimension != t.dimension || s.level != t.level))
+      exchanged = true;
     if (s.kind == role::on && copies) spread = true;
     if (s.kind == role::on && t.kind == role::cut) scattered = true;
     if (s.kind == role::cut && t.kind == role::on) collected = true;

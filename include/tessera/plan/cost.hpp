@@ -4,8 +4,8 @@
 
 namespace tessera {
 
-/// What a plan moves, in elements and messages; what a worker takes from itself counts for neither. A figure that is the largest
-/// index stands for more than can be counted, which `check` refuses.
+/// What a plan moves, in elements and messages; what a worker takes from itself counts for neither. A figure that is
+/// the largest index stands for more than can be counted, which `check` refuses.
 struct cost {
   index_t total = 0;             ///< elements received by all workers
   index_t busiest = 0;           ///< elements received by the worker that receives most
@@ -32,7 +32,8 @@ struct cost {
 };
 
 constexpr refusal check(const cost& c) {
-  return c.total < INT64_MAX && c.lower_bound < INT64_MAX && c.messages < INT64_MAX ? refusal{} : refusal{code::cost_overflows};
+  return c.total < INT64_MAX && c.lower_bound < INT64_MAX && c.messages < INT64_MAX ? refusal{}
+                                                                                    : refusal{code::cost_overflows};
 }
 
 }  // namespace tessera

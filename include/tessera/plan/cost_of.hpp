@@ -50,9 +50,8 @@ constexpr void insist_on_lengths(const layout& x) {
 
 /// What a plan moves.
 ///
-/// On one mesh the figures are closed form: workers that nothing tells apart are counted once; between two meshes they are counted
-/// worker by worker.
-/// Refuses the value when an extent or lengths are not known.
+/// On one mesh the figures are closed form: workers that nothing tells apart are counted once; between two meshes they
+/// are counted worker by worker. Refuses the value when an extent or lengths are not known.
 constexpr cost cost_of(const transfer& plan) {
   insist_on_lengths(plan.source().of);
   insist_on_lengths(plan.target().of);
@@ -71,7 +70,8 @@ constexpr cost cost_of(const transfer& plan) {
   const auto& receivers = (plan.what() == map::move ? plan.target() : plan.source()).of.mesh;
   for (int i = 0; i < receivers.size(); ++i) add(receivers.rank(receivers.at(i)));
   const mesh_value& readers = plan.target().of.mesh;
-  for (int i = 0; i < readers.size(); ++i) c.lower_bound = detail::capped_sum(c.lower_bound, lower_bound(plan, readers.rank(readers.at(i))));
+  for (int i = 0; i < readers.size(); ++i)
+    c.lower_bound = detail::capped_sum(c.lower_bound, lower_bound(plan, readers.rank(readers.at(i))));
   return c;
 }
 

@@ -5,7 +5,8 @@
 
 namespace tessera {
 
-/// A number that two workers have alike when they mean the same thing: 64 bits, multiplied by an odd number a word, and folded.
+/// A number that two workers have alike when they mean the same thing: 64 bits, multiplied by an odd number a word, and
+/// folded.
 class fingerprint {
  public:
   constexpr fingerprint& operator<<(std::uint64_t word) {
@@ -30,7 +31,8 @@ class fingerprint {
       const window& w = dim.needs;
       *this << dim.extent << dim.grain() << dim.turned << static_cast<int>(dim.kind);
       if (dim.kind != cover::tiled)
-        *this << dim.outputs << w.a << w.b << w.b2 << w.c << w.unreached_before << w.unreached_after << static_cast<int>(w.edge);
+        *this << dim.outputs << w.a << w.b << w.b2 << w.c << w.unreached_before << w.unreached_after
+              << static_cast<int>(w.edge);
       if (dim.bounds == learned) *this << dynamic;
       else if (dim.bounds != nullptr)
         for (int i = 0; i <= x.part_count(d); ++i) *this << dim.bounds[i];
@@ -47,7 +49,8 @@ class fingerprint {
 /// The fingerprint of what is carried in one phase of one element type.
 constexpr std::uint64_t fingerprint_of(const phase& p, element e) {
   fingerprint f;
-  for (int i = 0; i < p.count; ++i) f << static_cast<int>(p.steps[i].what) << p.steps[i].from << p.steps[i].to << static_cast<int>(p.steps[i].with);
+  for (int i = 0; i < p.count; ++i)
+    f << static_cast<int>(p.steps[i].what) << p.steps[i].from << p.steps[i].to << static_cast<int>(p.steps[i].with);
   f << static_cast<int>(e);
   return f.value();
 }

@@ -5,10 +5,11 @@
 
 namespace tessera {
 
-/// Which of n elements a window reads when it reaches over [need.lo, need.hi), edges or not: the image under its boundary.
+/// Which of n elements a window reads when it reaches over [need.lo, need.hi), edges or not: the image under its
+/// boundary.
 ///
-/// One interval but where a periodic one runs around the end: then the far part comes first, so the image lies in the order in
-/// which it is read.
+/// One interval but where a periodic one runs around the end: then the far part comes first, so the image lies in the
+/// order in which it is read.
 constexpr intervals image(const interval& need, const window& w, index_t n) {
   const index_t low = w.unreached_before;
   const index_t high = n - w.unreached_after;
@@ -28,7 +29,8 @@ constexpr intervals image(const interval& need, const window& w, index_t n) {
     return list;
   }
   interval held{detail::clamp(need.lo, low, high), detail::clamp(need.hi, low, high)};
-  if (w.edge == boundary::replicate) held = {detail::clamp(need.lo, 0, n - 1), detail::clamp(need.hi - 1, 0, n - 1) + 1};
+  if (w.edge == boundary::replicate)
+    held = {detail::clamp(need.lo, 0, n - 1), detail::clamp(need.hi - 1, 0, n - 1) + 1};
   if (w.edge == boundary::reflect) {
     const auto join = [&](index_t lo, index_t hi) {
       if (hi <= lo) return;
@@ -42,7 +44,8 @@ constexpr intervals image(const interval& need, const window& w, index_t n) {
   return list;
 }
 
-/// The stretches of positions, edges included, that read an element of `wanted`: x is in the image of one that touches them.
+/// The stretches of positions, edges included, that read an element of `wanted`: x is in the image of one that touches
+/// them.
 constexpr static_vector<interval, 3> preimages(const interval& wanted, const window& w, index_t n, index_t outputs) {
   static_vector<interval, 3> list;
   list.push(wanted);

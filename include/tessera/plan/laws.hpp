@@ -17,10 +17,8 @@ constexpr bool delivers_once(const transfer& plan, int rank) {
       inside = inside && position(target[d], m.where[d].lo) >= 0 &&
                position(target[d], m.where[d].hi - 1) == position(target[d], m.where[d].lo) + m.where[d].size() - 1;
   };
-  if (move)
-    plan.receives(rank, add);
-  else
-    plan.sends(rank, add);
+  if (move) plan.receives(rank, add);
+  else plan.sends(rank, add);
   return inside && arrived == plan.target().elements_of(rank);
 }
 

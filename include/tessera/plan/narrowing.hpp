@@ -17,8 +17,8 @@ constexpr bool narrows_dimension(const layout& from, const layout& to, int d) {
 
 }  // namespace detail
 
-/// Whether a Move leaves each worker one box of what it has, so that nothing moves and a view will do: axes keep their roles or give
-/// up copies. Asked of layouts alone, it holds on all workers or on none.
+/// Whether a Move leaves each worker one box of what it has, so that nothing moves and a view will do: axes keep their
+/// roles or give up copies. Asked of layouts alone, it holds on all workers or on none.
 constexpr bool narrows(const step& s) {
   if (s.what != map::move || !(s.from.mesh == s.to.mesh)) return false;
   for (int a = 0; a < s.from.roles.count; ++a) {

@@ -10,14 +10,15 @@ namespace tessera {
 
 /// The parts of one dimension of a layout, in the order of their elements.
 ///
-/// Part k is found from k, the coordinates that hold it from k, and the parts that touch an interval from the interval, all in
-/// closed form (by bisection where the bounds are a list).
+/// Part k is found from k, the coordinates that hold it from k, and the parts that touch an interval from the interval,
+/// all in closed form (by bisection where the bounds are a list).
 struct parts {
   dimension of;
   int place = 0;                         ///< which dimension of the layout
   static_vector<int, max_axes> axes;     ///< which axes cut it, outermost first
   static_vector<int, max_axes> extents;  ///< and their extents
-  static_vector<int, max_axes> cuts;     ///< into how many parts it is cut, one cut after the other: joined axes cut at once
+  /// into how many parts it is cut, one cut after the other: joined axes cut at once
+  static_vector<int, max_axes> cuts;
 
   constexpr parts() = default;
   constexpr parts(const layout& x, int dim) : of(x.dims[dim]), place(dim) {
@@ -28,10 +29,8 @@ struct parts {
       const int p = x.mesh.axes[a].extent;
       axes.push(a);
       extents.push(p);
-      if (l > 0 && x.roles[a].joined)
-        cuts[cuts.count - 1] *= p;
-      else
-        cuts.push(p);
+      if (l > 0 && x.roles[a].joined) cuts[cuts.count - 1] *= p;
+      else cuts.push(p);
     }
   }
 
@@ -94,7 +93,8 @@ struct parts {
     if (wanted.empty()) return 0;
     const range near{holder(of.extent, wanted.lo), holder(of.extent, wanted.hi - 1) + 1};
     if (of.bounds == nullptr)
-      return detail::smaller(near.last - near.first, detail::ceil_divide(wanted.hi, of.grain()) - wanted.lo / of.grain());
+      return detail::smaller(near.last - near.first,
+                             detail::ceil_divide(wanted.hi, of.grain()) - wanted.lo / of.grain());
     index_t n = 0;
     for (int k = near.first; k < near.last; ++k) n += !tile(of.extent, k).empty();
     return n;
@@ -107,7 +107,8 @@ struct parts {
     return n;
   }
 
-  /// Whether each part here is a part of `outer` or lies in one, at the same coordinates: cut as it is, and perhaps further.
+  /// Whether each part here is a part of `outer` or lies in one, at the same coordinates: cut as it is, and perhaps
+  /// further.
   constexpr bool refines(const parts& outer) const {
     if (!even() || !outer.even() || axes.count < outer.axes.count || cuts.count < outer.cuts.count) return false;
     bool alike = outer.axes.empty() || of.grain() == outer.of.grain();
@@ -118,16 +119,18 @@ struct parts {
 
   /// Whether each part here is what a window needs for balanced outputs, over balanced tiles along the same axis.
   constexpr bool slides_over(const parts& tiles) const {
-    const auto plain = [](const parts& p) { return p.axes.count == 1 && p.of.bounds == nullptr && p.of.turned == 0 && p.of.glued == 0; };
+    const auto plain = [](const parts& p) {
+      return p.axes.count == 1 && p.of.bounds == nullptr && p.of.turned == 0 && p.of.glued == 0;
+    };
     const bool reaches_all = of.needs.unreached_before == 0 && of.needs.unreached_after == 0;
-    return plain(*this) && plain(tiles) && axes[0] == tiles.axes[0] && tiles.of.kind == cover::tiled && of.kind != cover::tiled &&
-           of.needs.edge == boundary::zero && of.needs.c == 1 && reaches_all;
+    return plain(*this) && plain(tiles) && axes[0] == tiles.axes[0] && tiles.of.kind == cover::tiled &&
+           of.kind != cover::tiled && of.needs.edge == boundary::zero && of.needs.c == 1 && reaches_all;
   }
 
   /// Up to which coordinate such parts lie alike over the tiles around them.
   ///
-  /// Lengths of tiles and of outputs change once each. Between, where the windows of one part advance as far as its tile does, all
-  /// parts are alike whose windows reach no tile beyond.
+  /// Lengths of tiles and of outputs change once each. Between, where the windows of one part advance as far as its
+  /// tile does, all parts are alike whose windows reach no tile beyond.
   constexpr index_t alike_over(const parts& tiles, int x) const {
     const index_t p = extents[0];
     index_t first = 0;
@@ -145,8 +148,8 @@ struct parts {
     return x >= first + margin && x < last - margin ? last - margin : x + 1;
   }
 
-  /// Up to which coordinate of level l parts have the lengths that they have at x, whatever the other coordinates are; of even
-  /// tiles.
+  /// Up to which coordinate of level l parts have the lengths that they have at x, whatever the other coordinates are;
+  /// of even tiles.
   ///
   /// Inside P parts a cut finds ⌊u/P⌋ or ⌈u/P⌉ units, so lengths change where a remainder of these two ends.
   constexpr index_t alike_until(int l, index_t x) const {
@@ -180,17 +183,15 @@ struct parts {
     int kept = 0;
     for (int i = 0; i < list.count; ++i) {
       const range other = list[i];
-      if (other.last < r.first || r.last < other.first)
-        list[kept++] = other;
-      else
-        r = {other.first < r.first ? other.first : r.first, other.last > r.last ? other.last : r.last};
+      if (other.last < r.first || r.last < other.first) list[kept++] = other;
+      else r = {other.first < r.first ? other.first : r.first, other.last > r.last ? other.last : r.last};
     }
     list.resize(kept);
     list.push(r);
   }
 
-  // Parts of outputs whose window reaches a stretch; between two windows lie elements that only a hull holds, so the ends may
-  // come in either order.
+  // Parts of outputs whose window reaches a stretch; between two windows lie elements that only a hull holds, so the
+  // ends may come in either order.
   constexpr range serving(const interval& read) const {
     const window& w = of.needs;
     const index_t from = detail::ceil_divide(w.c * read.lo - w.b2, w.a);
@@ -198,7 +199,8 @@ struct parts {
     const index_t low = detail::smaller(from, to);
     const index_t high = detail::larger(from, to);
     if (w.edge != boundary::zero && (high < 0 || low >= of.outputs)) return {};
-    return {holder(of.outputs, detail::clamp(low, 0, of.outputs - 1)), holder(of.outputs, detail::clamp(high, 0, of.outputs - 1)) + 1};
+    return {holder(of.outputs, detail::clamp(low, 0, of.outputs - 1)),
+            holder(of.outputs, detail::clamp(high, 0, of.outputs - 1)) + 1};
   }
 
   // Balanced tiles of whole grains, dealt in order.
@@ -213,7 +215,8 @@ struct parts {
 
   // Each cut cuts what the cut before it left, in units of a grain.
   constexpr interval tile(index_t n, int k) const {
-    if (of.bounds != nullptr) return {detail::smaller(n, bound(k) * of.grain()), detail::smaller(n, bound(k + 1) * of.grain())};
+    if (of.bounds != nullptr)
+      return {detail::smaller(n, bound(k) * of.grain()), detail::smaller(n, bound(k + 1) * of.grain())};
     index_t lo = 0;
     index_t hi = detail::ceil_divide(n, of.grain());
     int inner = count();

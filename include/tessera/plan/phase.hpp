@@ -4,8 +4,8 @@
 
 namespace tessera {
 
-/// What workers do of a change between two meetings: one of its steps, or, where two add up what both will have, the Fold and the Move together.
-/// It points to the steps, which whoever made the change keeps.
+/// What workers do of a change between two meetings: one of its steps, or, where two add up what both will have, the
+/// Fold and the Move together. It points to the steps, which whoever made the change keeps.
 struct phase {
   const step* steps = nullptr;
   int count = 0;
@@ -21,23 +21,26 @@ struct phase {
   constexpr combine with() const { return steps[0].with; }
 };
 
-/// The plan of a phase; that of a Fold and a Move is the product of theirs, where whoever will have an element adds up its terms himself. It
-/// delivers each term once, because they deliver each element once.
+/// The plan of a phase; that of a Fold and a Move is the product of theirs, where whoever will have an element adds up
+/// its terms himself. It delivers each term once, because they deliver each element once.
 ///
 ///  (M F)(r ← s) = Σ_m M(r ← m) F(m ← s)
 class phase_plan {
  public:
-  constexpr explicit phase_plan(const phase& p) : first_(p.steps[0].plan()), then_(p.is_product() ? p.steps[1].plan() : transfer()), both_(p.is_product()) {}
+  constexpr explicit phase_plan(const phase& p)
+      : first_(p.steps[0].plan()), then_(p.is_product() ? p.steps[1].plan() : transfer()), both_(p.is_product()) {}
 
   /// Who holds what before it, and after it.
   constexpr const cutting& before() const { return first_.what() == map::fold ? first_.target() : first_.source(); }
-  constexpr const cutting& after() const { return both_ ? then_.target() : first_.what() == map::fold ? first_.source() : first_.target(); }
+  constexpr const cutting& after() const {
+    return both_ ? then_.target() : first_.what() == map::fold ? first_.source() : first_.target();
+  }
 
   /// Whether one of its maps moves anything between workers.
   constexpr bool carries() const { return cost_of(first_).messages > 0 || (both_ && cost_of(then_).messages > 0); }
 
-  /// Calls take(message) for every box that arrives at a world rank. In a product of `phases_of`, the boxes of one sender come as he sends them:
-  /// by who has them in between.
+  /// Calls take(message) for every box that arrives at a world rank. In a product of `phases_of`, the boxes of one
+  /// sender come as he sends them: by who has them in between.
   template <class Take>
   constexpr void receives(int rank, Take&& take) const {
     if (!both_) return first_.receives(rank, take);
@@ -73,7 +76,8 @@ class phase_plan {
 
 namespace detail {
 
-// How many workers add up each element, where a change does nothing else to axes than that, and than giving copies another meaning; else 0.
+// How many workers add up each element, where a change does nothing else to axes than that, and than giving copies
+// another meaning; else 0.
 constexpr index_t workers_adding(const layout& from, const layout& to) {
   if (!(from.mesh == to.mesh)) return 0;
   index_t workers = 1;
@@ -101,7 +105,8 @@ constexpr bool adds_in_pairs(const step& fold, const step& move) {
 constexpr cost boxes_cost(const layout& x) {
   index_t copies = 1;
   for (int a = 0; a < x.roles.count; ++a)
-    if (x.roles[a].kind != role::cut && x.roles[a].kind != role::on) copies = capped_product(copies, x.mesh.axes[a].extent);
+    if (x.roles[a].kind != role::cut && x.roles[a].kind != role::on)
+      copies = capped_product(copies, x.mesh.axes[a].extent);
   cost c{copies, 1, copies, copies, 1};
   for (int d = 0; d < x.dims.count; ++d) {
     const index_t n = x.dims[d].extent;
@@ -131,8 +136,8 @@ constexpr phases phases_of(const step* steps, int count) {
 
 }  // namespace detail
 
-/// Each step is a phase, but a sum of two workers for both is one: they send each other their boxes, which are as many elements as in two, and meet
-/// once. The phases point into the change.
+/// Each step is a phase, but a sum of two workers for both is one: they send each other their boxes, which are as many
+/// elements as in two, and meet once. The phases point into the change.
 constexpr phases phases_of(const change& c) { return detail::phases_of(c.steps.begin(), c.steps.count); }
 phases phases_of(change&&) = delete;
 

@@ -6,7 +6,8 @@
 
 namespace tessera::laws {
 
-/// Parts first … last − 1 of n items over p lie end to end and `owner` finds each: the part of the proof for one stretch.
+/// Parts first … last − 1 of n items over p lie end to end and `owner` finds each: the part of the proof for one
+/// stretch.
 constexpr bool tiles(index_t n, index_t p, index_t first, index_t last) {
   for (index_t i = first; i < last; ++i) {
     const index_t lo = cut(n, p, i);
@@ -33,8 +34,8 @@ constexpr bool all_stretches(tessera::detail::indices<I...>) {
 
 /// Proves while compiling that n items over p parts are a tiling; one proof serves every plan that cuts n by p.
 ///
-/// A layout is a product of such cuts over its dimensions, so it holds each element once; a plan is a product of overlaps of
-/// such cuts, found by `owner`, so it delivers each element once.
+/// A layout is a product of such cuts over its dimensions, so it holds each element once; a plan is a product of
+/// overlaps of such cuts, found by `owner`, so it delivers each element once.
 template <index_t N, index_t P>
 inline constexpr bool proved =
     detail::all_stretches<N, P>(tessera::detail::indices_below<(P + detail::stretch - 1) / detail::stretch>{});

@@ -6,9 +6,11 @@
 
 namespace tessera {
 
-/// A change without what its cost does not depend on: names, and dimensions that are cut nowhere, whose extents are a factor.
+/// A change without what its cost does not depend on: names, and dimensions that are cut nowhere, whose extents are a
+/// factor.
 ///
-/// Changes that differ in nothing else are one, so that what they move is counted once: cost = `times` · cost of the reduced one.
+/// Changes that differ in nothing else are one, so that what they move is counted once: cost = `times` · cost of the
+/// reduced one.
 struct reduced_change {
   layout from;
   layout to;
@@ -22,7 +24,8 @@ constexpr bool spreads(const layout& from, const layout& to) {
   for (int a = 0; a < from.roles.count; ++a) {
     const role f = from.roles[a].kind;
     const role t = to.roles[a].kind;
-    const bool adds = f == role::partial || f == role::invariant;  // there or, as the cotangent of copies, on the way back
+    // there or, as the cotangent of copies, on the way back
+    const bool adds = f == role::partial || f == role::invariant;
     if (adds && t != role::cut && t != role::on && !(from.roles[a] == to.roles[a])) return true;
   }
   return false;

@@ -15,7 +15,8 @@ constexpr bool contiguous(const box& inner, const holding& storage) {
   return true;
 }
 
-/// Elements that a world rank packs and unpacks while a plan runs: those of boxes that are not contiguous in its storage.
+/// Elements that a world rank packs and unpacks while a plan runs: those of boxes that are not contiguous in its
+/// storage.
 constexpr index_t staging(const transfer& plan, int rank) {
   const bool fold = plan.what() == map::fold;
   const holding in = (fold ? plan.target() : plan.source()).held_by(rank);

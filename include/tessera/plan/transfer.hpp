@@ -23,8 +23,8 @@ struct message {
 
 /// The plan of a Move or a Fold: who sends which box to whom, by closed form and for one worker at a time.
 ///
-/// `receives(r)` and `sends(r)` walk the messages of a world rank, its own box included; what sends(s) gives with to = r is
-/// what receives(r) gives with from = s.
+/// `receives(r)` and `sends(r)` walk the messages of a world rank, its own box included; what sends(s) gives with to =
+/// r is what receives(r) gives with from = s.
 class transfer {
  public:
   constexpr transfer() = default;
@@ -48,19 +48,15 @@ class transfer {
   /// Calls take(message) for every box that arrives at a world rank, by coordinate of the sender.
   template <class Take>
   constexpr void receives(int rank, Take&& take) const {
-    if (what_ == map::move)
-      pulls(rank, take);
-    else
-      pushes(rank, [&](const message& m) { take(message{m.to, m.from, m.where}); });
+    if (what_ == map::move) pulls(rank, take);
+    else pushes(rank, [&](const message& m) { take(message{m.to, m.from, m.where}); });
   }
 
   /// Calls take(message) for every box that leaves a world rank, by coordinate of the receiver.
   template <class Take>
   constexpr void sends(int rank, Take&& take) const {
-    if (what_ == map::move)
-      pushes(rank, take);
-    else
-      pulls(rank, [&](const message& m) { take(message{m.to, m.from, m.where}); });
+    if (what_ == map::move) pushes(rank, take);
+    else pulls(rank, [&](const message& m) { take(message{m.to, m.from, m.where}); });
   }
 
   /// The worker that a reader takes a tile from: itself, else the copy at its own coordinates, else copies take turns.
@@ -70,8 +66,7 @@ class transfer {
       coordinates own;
       if (source_.locate(reader, own)) {
         bool holds = true;
-        for (int a = 0; a < s.roles.count && holds; ++a)
-          holds = s.roles[a].kind != role::cut || own[a] == tile[a];
+        for (int a = 0; a < s.roles.count && holds; ++a) holds = s.roles[a].kind != role::cut || own[a] == tile[a];
         if (holds) return reader;
       }
     }
@@ -134,9 +129,7 @@ class transfer {
     tile.resize(source_.of.mesh.axes.count);
     box where;
     where.resize(target_.dims.count);
-    auto each = [&](const coordinates& found, const box& b) {
-      take(message{copy_for(rank, at, found), rank, b});
-    };
+    auto each = [&](const coordinates& found, const box& b) { take(message{copy_for(rank, at, found), rank, b}); };
     overlaps(target_, at, source_, 0, tile, where, each);
   }
 
@@ -170,7 +163,8 @@ class transfer {
       who[axis] = t.roles[axis].coordinate;
       copies(axis + 1, rank, at, who, b, take);
     } else {
-      const bool pinned = aligned_ && source_.of.roles[axis].kind != role::cut && source_.of.roles[axis].kind != role::on;
+      const bool pinned =
+          aligned_ && source_.of.roles[axis].kind != role::cut && source_.of.roles[axis].kind != role::on;
       const int first = pinned ? at[axis] : 0;
       const int last = pinned ? at[axis] + 1 : t.mesh.axes[axis].extent;
       for (who[axis] = first; who[axis] < last; ++who[axis]) copies(axis + 1, rank, at, who, b, take);

@@ -12,7 +12,9 @@ inline constexpr kind kind_of<composition<F, Fs...>> = kind::primitive;
 namespace detail {
 
 template <class F>
-inline constexpr kind kind_of_map = Primitive<F> ? kind::primitive : kind_of<F> == kind::primitive ? kind::something_else : kind_of<F>;
+inline constexpr kind kind_of_map = Primitive<F>                    ? kind::primitive
+                                    : kind_of<F> == kind::primitive ? kind::something_else
+                                                                    : kind_of<F>;
 
 // Whether a map is not refused, as far as it says.
 template <class F>
@@ -35,15 +37,20 @@ struct chained<F, G, Rest...> {
   using domain = typename F::domain;
   using codomain = typename chained<G, Rest...>::codomain;
   static constexpr int behind = chained<G, Rest...>::gap;
-  static constexpr int gap = !same(described<typename F::codomain>::value.layout, described<typename G::domain>::value.layout) ? 0
-                             : behind < 0 ? -1
-                                          : behind + 1;
+  static constexpr int gap =
+      !same(described<typename F::codomain>::value.layout, described<typename G::domain>::value.layout) ? 0
+      : behind < 0                                                                                      ? -1
+                                                                                                        : behind + 1;
 };
 
 // Why a map has no adjoint, which a composition would be made of.
 template <class F>
 constexpr refusal adjoint_refusal() {
-  if constexpr (requires { F::has_adjoint; F::verdict::ok; }) return F::verdict::ok ? adjoint_check<typename F::domain, typename F::codomain>::value : refusal{};
+  if constexpr (requires {
+                  F::has_adjoint;
+                  F::verdict::ok;
+                })
+    return F::verdict::ok ? adjoint_check<typename F::domain, typename F::codomain>::value : refusal{};
   else return {};
 }
 
@@ -87,7 +94,8 @@ struct ends_of<true, Fs...> {
 /// Primitives one after the other, first to last: its adjoint is the adjoints, last to first.
 template <class... Fs>
 struct composition {
-  static_assert(((sizeof(std::conditional_t<kind_of<Fs> == kind::primitive, Fs, char>) > 0) && ...));  // what a map refuses, it refuses here
+  // what a map refuses, it refuses here
+  static_assert(((sizeof(std::conditional_t<kind_of<Fs> == kind::primitive, Fs, char>) > 0) && ...));
   using verdict = verdict_of<detail::composition_check<Fs...>>;
   using domain = typename detail::ends_of<verdict::ok, Fs...>::domain;
   using codomain = typename detail::ends_of<verdict::ok, Fs...>::codomain;
@@ -105,8 +113,9 @@ struct composition {
     return cost(bindings...).total * bytes_of(detail::described<domain>::value.element);
   }
 
-  static_assert(detail::leads_back_if<verdict::ok, composition, domain, codomain, adjoint>::value,
-                "[tessera.primitive.law] the adjoint does not lead back between the cotangents; this is a fault of the library");
+  static_assert(
+      detail::leads_back_if<verdict::ok, composition, domain, codomain, adjoint>::value,
+      "[tessera.primitive.law] the adjoint does not lead back between the cotangents; this is a fault of the library");
   static_assert((verdict::template refuse<verdict>(), true));
 };
 template <>

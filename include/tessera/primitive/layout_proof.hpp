@@ -16,8 +16,8 @@ struct levels_proved<Least, Most, P, Inner...> {
   static constexpr bool lengths(indices<I...>) {
     return (laws::proved<Least + I, P> && ...);
   }
-  static constexpr bool value = lengths(indices_below<Most - Least + 1>{}) &&
-                                levels_proved<Least / P, (Most + P - 1) / P, Inner...>::value;
+  static constexpr bool value =
+      lengths(indices_below<Most - Least + 1>{}) && levels_proved<Least / P, (Most + P - 1) / P, Inner...>::value;
 };
 
 template <class Source>

@@ -50,11 +50,13 @@ namespace detail {
 template <class From, class To>
 struct primitive_verdict {
   static constexpr refusal value = [] {
-    const refusal r = first_of(tensor_check<kind::primitive, 0, From>::value, tensor_check<kind::primitive, 1, To>::value);
+    const refusal r =
+        first_of(tensor_check<kind::primitive, 0, From>::value, tensor_check<kind::primitive, 1, To>::value);
     if (!r.ok()) return r;
     const tensor_value& from = described<as_tensor<From>>::value;
     const tensor_value& to = described<as_tensor<To>>::value;
-    if (from.element != to.element) return refusal{code::wrong_element, static_cast<int>(from.element), static_cast<int>(to.element)};
+    if (from.element != to.element)
+      return refusal{code::wrong_element, static_cast<int>(from.element), static_cast<int>(to.element)};
     return check_change(from.layout, to.layout);
   }();
 };
@@ -66,7 +68,8 @@ struct static_cost {
   static constexpr refusal value = check(of);
 };
 
-// F* leads back between the cotangents, and F** = F. A map asks this of its parts while it is defined, so F is here by name alone.
+// F* leads back between the cotangents, and F** = F. A map asks this of its parts while it is defined, so F is here by
+// name alone.
 template <class F, class Domain, class Codomain, class Adjoint>
 inline constexpr bool leads_back = std::is_same_v<typename Adjoint::domain, cotangent_type<Codomain>> &&
                                    std::is_same_v<typename Adjoint::codomain, cotangent_type<Domain>> &&
@@ -76,15 +79,18 @@ inline constexpr bool leads_back = std::is_same_v<typename Adjoint::domain, cota
 template <bool Accepted, class F, class Domain, class Codomain, class Adjoint>
 struct leads_back_if : std::true_type {};
 template <class F, class Domain, class Codomain, class Adjoint>
-struct leads_back_if<true, F, Domain, Codomain, Adjoint> : std::bool_constant<leads_back<F, Domain, Codomain, Adjoint>> {};
+struct leads_back_if<true, F, Domain, Codomain, Adjoint>
+    : std::bool_constant<leads_back<F, Domain, Codomain, Adjoint>> {};
 
 // A maximum, a minimum, a product, any and all are for values only.
 template <class From, class To>
 struct adjoint_check {
-  static constexpr refusal value = first_of(check_combines_gradient(described<as_tensor<From>>::value.layout), check_combines_gradient(described<as_tensor<To>>::value.layout));
+  static constexpr refusal value = first_of(check_combines_gradient(described<as_tensor<From>>::value.layout),
+                                            check_combines_gradient(described<as_tensor<To>>::value.layout));
 };
 
-// The adjoint of a change that combines terms otherwise than by a sum: there is none, which whoever asks for it is told.
+// The adjoint of a change that combines terms otherwise than by a sum: there is none, which whoever asks for it is
+// told.
 template <class From, class To>
 struct no_adjoint : refused_primitive<To, From> {
   using verdict = verdict_of<adjoint_check<From, To>>;
@@ -93,17 +99,18 @@ struct no_adjoint : refused_primitive<To, From> {
 
 }  // namespace detail
 
-/// Anything with a domain, a codomain and an adjoint that leads back between their cotangents; whatever is named as a primitive or
-/// a composition is held to it.
+/// Anything with a domain, a codomain and an adjoint that leads back between their cotangents; whatever is named as a
+/// primitive or a composition is held to it.
 template <class F>
-concept Primitive = kind_of<F> == kind::primitive && detail::leads_back<F, typename F::domain, typename F::codomain, typename F::adjoint>;
+concept Primitive = kind_of<F> == kind::primitive &&
+                    detail::leads_back<F, typename F::domain, typename F::codomain, typename F::adjoint>;
 
 /// A linear map between two tensor types: every verb is one, and so is its adjoint.
 ///
 ///   adjoint::domain == cotangent<codomain>,  adjoint::codomain == cotangent<domain>,  F** == F,  ⟨F x, y⟩ = ⟨x, F* y⟩
 ///
-/// The plan of a primitive with static extents is a constant, its cuts proved while compiling; with dynamic ones `bound`
-/// gives it.
+/// The plan of a primitive with static extents is a constant, its cuts proved while compiling; with dynamic ones
+/// `bound` gives it.
 template <class From = void, class To = void>
 class primitive {
   static constexpr const layout& from_ = detail::described<detail::as_tensor<From>>::value.layout;
@@ -114,8 +121,10 @@ class primitive {
   using codomain = canonical_tensor<detail::as_tensor<To>>;
   using verdict = verdict_of<detail::primitive_verdict<From, To>>;
   static constexpr bool has_adjoint = verdict::ok && detail::adjoint_check<From, To>::value.ok();
-  using adjoint = std::conditional_t<!verdict::ok, detail::refused_primitive<cotangent_type<codomain>, cotangent_type<domain>>,
-                                     std::conditional_t<has_adjoint, primitive<cotangent_type<codomain>, cotangent_type<domain>>, detail::no_adjoint<domain, codomain>>>;
+  using adjoint =
+      std::conditional_t<!verdict::ok, detail::refused_primitive<cotangent_type<codomain>, cotangent_type<domain>>,
+                         std::conditional_t<has_adjoint, primitive<cotangent_type<codomain>, cotangent_type<domain>>,
+                                            detail::no_adjoint<domain, codomain>>>;
 
   static constexpr tessera::verb verb = verdict::ok ? verb_between(from_, to_) : tessera::verb::nothing;
   static constexpr bool is_static = detail::is_static(from_) && detail::is_static(to_);
@@ -126,7 +135,8 @@ class primitive {
     if constexpr (verdict::ok) {
       using known = verdict_of<detail::bindings_check<domain, codomain, Bindings...>>;
       known::template refuse<known>();
-      if constexpr (known::ok) return change_between(detail::bound_all(from_, bindings...), detail::bound_all(to_, bindings...));
+      if constexpr (known::ok)
+        return change_between(detail::bound_all(from_, bindings...), detail::bound_all(to_, bindings...));
     }
     return change{};
   }
@@ -157,10 +167,12 @@ class primitive {
   }
 
  private:
-  static_assert(std::disjunction_v<std::bool_constant<!verdict::ok>, detail::both_proved<detail::as_tensor<From>, detail::as_tensor<To>>>,
+  static_assert(std::disjunction_v<std::bool_constant<!verdict::ok>,
+                                   detail::both_proved<detail::as_tensor<From>, detail::as_tensor<To>>>,
                 "[tessera.plan.proof] the parts of a dimension do not tile it; this is a fault of the library");
-  static_assert(detail::leads_back_if<has_adjoint, primitive, domain, codomain, adjoint>::value,
-                "[tessera.primitive.law] the adjoint does not lead back between the cotangents; this is a fault of the library");
+  static_assert(
+      detail::leads_back_if<has_adjoint, primitive, domain, codomain, adjoint>::value,
+      "[tessera.primitive.law] the adjoint does not lead back between the cotangents; this is a fault of the library");
   static_assert((verdict::template refuse<verdict>(), true));
 };
 
@@ -179,7 +191,9 @@ template <verb Verb, class From, class To>
 struct named_verdict {
   static constexpr refusal value = [] {
     const refusal leads_nowhere = primitive_verdict<From, To>::value;
-    return leads_nowhere.ok() ? check_verb(Verb, described<as_tensor<From>>::value.layout, described<as_tensor<To>>::value.layout) : leads_nowhere;
+    return leads_nowhere.ok()
+               ? check_verb(Verb, described<as_tensor<From>>::value.layout, described<as_tensor<To>>::value.layout)
+               : leads_nowhere;
   }();
 };
 
@@ -213,6 +227,7 @@ struct adjoint_of {
 
 /// The adjoint of a map; of one that combines terms otherwise than by a sum there is none.
 template <class F>
-using adjoint = typename detail::adjoint_of<std::conditional_t<kind_of<F> == kind::primitive, F, detail::no_map<F>>>::type;
+using adjoint =
+    typename detail::adjoint_of<std::conditional_t<kind_of<F> == kind::primitive, F, detail::no_map<F>>>::type;
 
 }  // namespace tessera

@@ -32,10 +32,10 @@ enum class verb : signed char {
 };
 
 constexpr const char* name_of(verb v) {
-  constexpr const char* names[]{"nothing",     "broadcast",       "sum_reduce", "all_reduce", "all_gather", "reduce_scatter",
-                                "scatter",     "gather",          "all_to_all", "repartition", "halo_exchange",
-                                "halo_accumulate", "copy_in",     "share",      "take",        "put",      "keep",
-                                "as_term",     "several"};
+  constexpr const char* names[]{"nothing", "broadcast", "sum_reduce", "all_reduce",  "all_gather",    "reduce_scatter",
+                                "scatter", "gather",    "all_to_all", "repartition", "halo_exchange", "halo_accumulate",
+                                "copy_in", "share",     "take",       "put",         "keep",          "as_term",
+                                "several"};
   return names[static_cast<int>(v)];
 }
 
@@ -55,14 +55,16 @@ constexpr verb verb_of_axis(role from, role to) {
   return table[static_cast<int>(from)][static_cast<int>(to)];
 }
 
-// An axis that goes on cutting its dimension cuts other parts when the axes outside it, the grain or the lengths change.
+// An axis that goes on cutting its dimension cuts other parts when the axes outside it, the grain or the lengths
+// change.
 constexpr bool parts_move(const layout& from, const layout& to) {
   for (int d = 0; d < from.dims.count; ++d) {
     const dimension& s = from.dims[d];
     const dimension& t = to.dims[d];
     const bool tiles = s.tiles() && t.tiles();
     const bool listed = s.bounds != nullptr || t.bounds != nullptr;
-    bool alike = !tiles || ((!listed || from.part_count(d) == to.part_count(d)) && same_intervals(s, t, from.part_count(d)));
+    bool alike =
+        !tiles || ((!listed || from.part_count(d) == to.part_count(d)) && same_intervals(s, t, from.part_count(d)));
     const auto joins = [d](const layout& x, int level) {
       const int a = x.cutter(d, level);
       return a >= 0 && x.roles[a].joined;
@@ -120,8 +122,8 @@ constexpr verb verb_between(const layout& from, const layout& to) {
 
 namespace detail {
 
-// The name of the change from one layout to another, where axes of extent 1 count as longer ones: so a program that is templated
-// over meshes names what it does.
+// The name of the change from one layout to another, where axes of extent 1 count as longer ones: so a program that is
+// templated over meshes names what it does.
 constexpr verb verb_of_longer_axes(layout from, layout to) {
   if (!meet(from.mesh, to.mesh)) return verb::several;
   for (layout* x : {&from, &to}) {

@@ -17,7 +17,8 @@ inline std::vector<std::vector<index_t>> gather_sizes(team_state& team, const at
 }
 
 /// The length of every part of a dimension, from the boxes of those who hold it; -1 for a part that nobody holds.
-inline std::vector<index_t> lengths_of(const team_state& team, const cutting& of, int dim, const std::vector<std::vector<index_t>>& sizes) {
+inline std::vector<index_t> lengths_of(const team_state& team, const cutting& of, int dim,
+                                       const std::vector<std::vector<index_t>>& sizes) {
   std::vector<index_t> lengths(static_cast<std::size_t>(of.dims[dim].count()), -1);
   for (int w = 0; w < team.mesh().size(); ++w) {
     const int rank = team.mesh().rank(team.mesh().at(w));
@@ -33,16 +34,20 @@ inline std::vector<index_t> lengths_of(const team_state& team, const cutting& of
 
 }  // namespace detail
 
-/// Makes a tensor of the boxes that workers have, where nobody knows the others' extents: `x` says how they lie together.
+/// Makes a tensor of the boxes that workers have, where nobody knows the others' extents: `x` says how they lie
+/// together.
 ///
-/// The lengths of parts are learned by gathering Σ_d p integers, and dynamic extents are their sums. Boxes whose lengths are no
-/// product over the dimensions are refused on every worker, as are lengths that the layout does not allow. All workers of the
-/// team call it, those outside the layout's mesh with a tensor of as many dimensions.
+/// The lengths of parts are learned by gathering Σ_d p integers, and dynamic extents are their sums. Boxes whose
+/// lengths are no product over the dimensions are refused on every worker, as are lengths that the layout does not
+/// allow. All workers of the team call it, those outside the layout's mesh with a tensor of as many dimensions.
 inline tensor<dyn> adopt(const team_handle& team, layout x, const at::Tensor& local, call_site at = call_site::here()) {
   if (!local.defined()) throw error(refusal{code::undefined_tensor}, team->label());
   const during now(*team, {.at = at});
-  team->agree(static_cast<std::uint64_t>(local.dim()) << 8 | static_cast<std::uint64_t>(local.scalar_type()), "adopting a box",
-              [&] { return fmt::format("adopting a box of {} dimensions of {}", local.dim(), at::toString(local.scalar_type())); });
+  team->agree(static_cast<std::uint64_t>(local.dim()) << 8 | static_cast<std::uint64_t>(local.scalar_type()),
+              "adopting a box", [&] {
+                return fmt::format("adopting a box of {} dimensions of {}", local.dim(),
+                                   at::toString(local.scalar_type()));
+              });
   if (local.dim() != x.dims.count) throw error(refusal{code::ranks_differ, x.dims.count, local.dim()}, team->label());
   const auto sizes = detail::gather_sizes(*team, local, x.dims.count);
   std::vector<std::vector<index_t>> bounds(static_cast<std::size_t>(x.dims.count));
@@ -65,7 +70,9 @@ inline tensor<dyn> adopt(const team_handle& team, layout x, const at::Tensor& lo
     for (int d = 0; d < x.dims.count; ++d) {
       const auto i = static_cast<std::size_t>(d);
       const index_t given = sizes[static_cast<std::size_t>(w)][i];
-      if (given != wanted[i]) throw error(refusal{code::wrong_local_shape, d, wanted[i], given}, label_of(team->mesh(), team->mesh().rank(team->mesh().at(w))));
+      if (given != wanted[i])
+        throw error(refusal{code::wrong_local_shape, d, wanted[i], given},
+                    label_of(team->mesh(), team->mesh().rank(team->mesh().at(w))));
     }
   }
   const tensor<dyn> adopted = detail::tensor_of(team, x, local, detail::next_lineage(*team, x.mesh));

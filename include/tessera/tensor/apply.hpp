@@ -19,7 +19,8 @@ void check_call(const function_value& gives, std::initializer_list<const tensor<
 class local_operation {
  public:
   /// `made_by` tells its results from those of another operation on the same operands.
-  local_operation(linearity kind, const function_value& gives, std::initializer_list<const tensor<dyn>*> operands, std::uint64_t made_by);
+  local_operation(linearity kind, const function_value& gives, std::initializer_list<const tensor<dyn>*> operands,
+                  std::uint64_t made_by);
 
   const local_boxes& where() const { return where_; }
   /// The result, of this worker's box of it.
@@ -28,12 +29,14 @@ class local_operation {
   template <class Compute, class... Boxes>
   tensor<dyn> run(const Compute& compute, const Boxes&... boxes) const {
     if (where_.result.empty()) return result(empty_result(where_.result.held, {boxes...}, scalar_type(gives_.element)));
-    if constexpr (std::is_invocable_v<const Compute&, const local_boxes&, const Boxes&...>) return result(compute(where_, boxes...));
+    if constexpr (std::is_invocable_v<const Compute&, const local_boxes&, const Boxes&...>)
+      return result(compute(where_, boxes...));
     else return result(compute(boxes...));
   }
   /// Of several operations with exchanges between them: every worker takes part, also without elements.
   template <class Compute>
-  tensor<dyn> exchanging(const char* name, const exchange_values& between, const Compute& compute, const call_site& at = {}) const {
+  tensor<dyn> exchanging(const char* name, const exchange_values& between, const Compute& compute,
+                         const call_site& at = {}) const {
     const team_handle& team = operands_[0]->team();
     const during now(*team, {.what = name, .at = at});
     std::vector<way> ways;
@@ -64,18 +67,21 @@ inline tensor_value value_at_hand(const tensor<dyn>& x) { return {x.layout(), x.
 
 }  // namespace detail
 
-/// Applies a local operation: its signature decides what is legal and how the result lies, `compute` gets the local boxes.
+/// Applies a local operation: its signature decides what is legal and how the result lies, `compute` gets the local
+/// boxes.
 ///
 ///   apply(s, [](const at::Tensor& x, …) { … }, x, …)
 ///   apply(s, [](const local_boxes& where, const at::Tensor& x, …) { … }, x, …)
 ///
-/// `compute` gives this worker's box of the result, in the element of the operands that have gradients; constants, as indices and masks, have any.
-/// Its gradient is LibTorch's, so it is made of differentiable functions of all operands, and does the same on every worker.
+/// `compute` gives this worker's box of the result, in the element of the operands that have gradients; constants, as
+/// indices and masks, have any. Its gradient is LibTorch's, so it is made of differentiable functions of all operands,
+/// and does the same on every worker.
 template <class Compute, class... Operands>
 tensor<dyn> apply(const signature& what, Compute&& compute, const tensor<dyn>& first, const Operands&... rest) {
   static_assert(1 + sizeof...(rest) <= decltype(signature::operands)::capacity, "an operation has at most 4 operands");
   const function_value gives = infer_own(what, detail::value_at_hand(first), detail::value_at_hand(rest)...);
-  return detail::local_operation(what.kind, gives, {&first, &rest...}, detail::number_of_type<Compute>()).run(compute, first.local(), rest.local()...);
+  return detail::local_operation(what.kind, gives, {&first, &rest...}, detail::number_of_type<Compute>())
+      .run(compute, first.local(), rest.local()...);
 }
 
 namespace detail {
@@ -91,8 +97,8 @@ struct applied_to<F, Operands...> : typed_result<F, Operands...> {};
 
 }  // namespace detail
 
-/// The same on typed tensors: `apply<scaled>(compute, x, w)` with a constant `scaled`. The result's type follows from its
-/// signature; an illegal operation does not compile.
+/// The same on typed tensors: `apply<scaled>(compute, x, w)` with a constant `scaled`. The result's type follows from
+/// its signature; an illegal operation does not compile.
 template <const signature& S, class Compute, class... Operands>
   requires(((kind_of<Operands> != kind::flow) && ...))
 auto apply(Compute&& compute, const Operands&... x) {

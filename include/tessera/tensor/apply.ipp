@@ -6,7 +6,8 @@
 
 namespace tessera::detail {
 
-/// The copies of a leaf that is trained are compared, also where nothing moves: a step by hand with gradients that are terms makes them differ.
+/// The copies of a leaf that is trained are compared, also where nothing moves: a step by hand with gradients that are
+/// terms makes them differ.
 inline void agree_on_leaf(const tensor<dyn>& x) {
   team_state& team = *x.team();
   const at::Tensor& local = x.local();
@@ -23,8 +24,8 @@ TESSERA_INLINE void check_call(const function_value& gives, std::initializer_lis
   for (const tensor<dyn>* x : operands) agree_on_leaf(*x);
 }
 
-TESSERA_INLINE local_operation::local_operation(linearity kind, const function_value& gives, std::initializer_list<const tensor<dyn>*> given,
-                                                std::uint64_t made_by)
+TESSERA_INLINE local_operation::local_operation(linearity kind, const function_value& gives,
+                                                std::initializer_list<const tensor<dyn>*> given, std::uint64_t made_by)
     : kind_(kind), gives_(gives.result) {
   check_call(gives, given);
   fingerprint from;

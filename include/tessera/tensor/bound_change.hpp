@@ -4,14 +4,21 @@
 #include <tessera/plan/phase.hpp>
 #include <tessera/tensor/frame.hpp>
 
-
 namespace tessera {
 
-/// A change of layout of one element bound to a team: plan, exchanges and extents are found once, so that a call derives nothing.
+/// A change of layout of one element bound to a team: plan, exchanges and extents are found once, so that a call
+/// derives nothing.
 class bound_change {
  public:
   bound_change(team_state& team, placement_handle from, placement_handle to, element e, const activity& what)
-      : team_(team), from_(std::move(from)), to_(std::move(to)), workers_(team.crew_of(from_->layout().mesh, to_->layout().mesh)), element_(e), options_(detail::options_of(team, detail::scalar_type(e))), why_(what.why), what_(what.what) {
+      : team_(team),
+        from_(std::move(from)),
+        to_(std::move(to)),
+        workers_(team.crew_of(from_->layout().mesh, to_->layout().mesh)),
+        element_(e),
+        options_(detail::options_of(team, detail::scalar_type(e))),
+        why_(what.why),
+        what_(what.what) {
     const layout& a = from_->layout();
     const layout& b = to_->layout();
     check(first_of(from_->why(), to_->why(), check_change(a, b)), team);
@@ -81,7 +88,9 @@ class bound_change {
     std::shared_ptr<bound_exchange> exchange;
   };
 
-  static at::Tensor stored(const at::Tensor& x) { return x.is_conj() || x.is_neg() ? detail::as_stored(x.detach()) : x; }
+  static at::Tensor stored(const at::Tensor& x) {
+    return x.is_conj() || x.is_neg() ? detail::as_stored(x.detach()) : x;
+  }
   at::Tensor room_for(const bound_phase& p) const {
     return detail::empty_box(at::IntArrayRef(p.sizes.begin(), p.sizes.end()), options_);
   }
@@ -97,7 +106,8 @@ class bound_change {
     if (!p.exchange || p.exchange->retired) p.exchange = team_.bound(p.what, element_, what);
     return p.exchange;
   }
-  in_flight begin(const bound_phase& p, bound_exchange& exchange, const at::Tensor& x, const at::Tensor& y, const activity& what, bool has_own = false) {
+  in_flight begin(const bound_phase& p, bound_exchange& exchange, const at::Tensor& x, const at::Tensor& y,
+                  const activity& what, bool has_own = false) {
     if (team_.watch.exchange_started != nullptr) team_.watch.exchange_started(team_.watch.self, p.what, element_);
     return exchange.start(detail::region_of(x, element_), detail::region_of(y, element_, true), what, has_own);
   }
@@ -105,13 +115,15 @@ class bound_change {
     const received got = call.finish();
     team_.total.bytes += got.bytes;
     team_.total.messages += got.messages;
-    if (team_.watch.exchange_finished != nullptr) team_.watch.exchange_finished(team_.watch.self, p.what, element_, got);
+    if (team_.watch.exchange_finished != nullptr)
+      team_.watch.exchange_finished(team_.watch.self, p.what, element_, got);
   }
 
   // The part of this worker's box that stays.
   at::Tensor kept(const at::Tensor& x) const {
     at::Tensor y = at::alias(x);
-    for (int d = 0; d < ends_.count; ++d) if (ends_[d] - begins_[d] < y.size(d)) y = y.narrow(d, begins_[d], ends_[d] - begins_[d]);
+    for (int d = 0; d < ends_.count; ++d)
+      if (ends_[d] - begins_[d] < y.size(d)) y = y.narrow(d, begins_[d], ends_[d] - begins_[d]);
     return y;
   }
 

@@ -11,9 +11,11 @@ namespace detail {
 /// The changes that a team has bound, found by the addresses of their placements; those used last are kept.
 class bound_changes {
  public:
-  std::shared_ptr<bound_change> find(team_state& team, const placement_handle& from, const placement_handle& to, element e, const activity& what) {
+  std::shared_ptr<bound_change> find(team_state& team, const placement_handle& from, const placement_handle& to,
+                                     element e, const activity& what) {
     fingerprint f;
-    f << address(from.get()) << address(to.get()) << address(what.what) << (static_cast<int>(e) | static_cast<int>(what.why) << 8);
+    f << address(from.get()) << address(to.get()) << address(what.what)
+      << (static_cast<int>(e) | static_cast<int>(what.why) << 8);
     kept& k = kept_[f.value()];
     if (!k.change) {
       try {
@@ -59,7 +61,8 @@ class bound_changes {
   std::uint64_t uses_ = 0;
 };
 
-inline std::shared_ptr<bound_change> bound_change_of(team_state& team, const placement_handle& from, const placement_handle& to, element e, const activity& what) {
+inline std::shared_ptr<bound_change> bound_change_of(team_state& team, const placement_handle& from,
+                                                     const placement_handle& to, element e, const activity& what) {
   return team.kept<bound_changes>().find(team, from, to, e, what);
 }
 
@@ -71,7 +74,8 @@ inline std::shared_ptr<bound_change> bound_change::adjoint() {
   activity back;
   back.why = purpose::backward;
   back.what = what_;
-  known = detail::bound_change_of(team_, team_.place(cotangent(to_->layout())), team_.place(cotangent(from_->layout())), element_, back);
+  known = detail::bound_change_of(team_, team_.place(cotangent(to_->layout())), team_.place(cotangent(from_->layout())),
+                                  element_, back);
   adjoint_ = known;
   return known;
 }

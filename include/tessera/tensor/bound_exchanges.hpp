@@ -16,7 +16,9 @@ struct bound_exchanges {
   const local_boxes& boxes;
   const std::vector<way>& ways;
 
-  at::Tensor exchanged(const at::Tensor& x, std::size_t i) const { return change_layout(team, ways[i].from, ways[i].to, x, {}, {}); }
+  at::Tensor exchanged(const at::Tensor& x, std::size_t i) const {
+    return change_layout(team, ways[i].from, ways[i].to, x, {}, {});
+  }
 };
 
 }  // namespace tessera

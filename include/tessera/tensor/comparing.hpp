@@ -9,14 +9,15 @@ class tensor<dyn>;
 
 namespace detail {
 
-/// Where it is due, compares on a tensor's workers which one comes in there, and its copies; or what each of them takes its part of, if that is given.
+/// Where it is due, compares on a tensor's workers which one comes in there, and its copies; or what each of them takes
+/// its part of, if that is given.
 void compare_entry(const tensor<dyn>& x, const call_site& line, const at::Tensor& whole = {});
 
 /// A local operation takes a leaf that is trained; its copies are compared with the next backward.
 void note_leaf(const tensor<dyn>& x);
 
-/// Where it is due, compares on a loss's workers which one begins a backward, and the copies of the leaves that local operations took before.
-/// A leaf that one worker alone took is left out: it may do so for itself.
+/// Where it is due, compares on a loss's workers which one begins a backward, and the copies of the leaves that local
+/// operations took before. A leaf that one worker alone took is left out: it may do so for itself.
 void compare_backward(const tensor<dyn>& loss, const call_site& line);
 
 }  // namespace detail

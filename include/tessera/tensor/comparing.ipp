@@ -18,11 +18,13 @@ TESSERA_INLINE void compare_entry(const tensor<dyn>& x, const call_site& line, c
   fingerprint f;
   f << lies << static_cast<int>(x.type()) << x.lineage();
   const bool copied = whole.defined() || has_copies(lies);
-  const std::vector<std::uint64_t> hashes = team.agree(workers, f.value(), copied ? content_hash(whole.defined() ? whole : x.local()) : 0, what);
+  const std::vector<std::uint64_t> hashes =
+      team.agree(workers, f.value(), copied ? content_hash(whole.defined() ? whole : x.local()) : 0, what);
   if (!whole.defined()) return team.compare_copies(workers, lies, [&](std::size_t i) { return hashes[i]; }, what);
   for (std::size_t i = 1; i < hashes.size(); ++i)
     if (hashes[i] != hashes[0])
-      workers.among().disagree(error(refusal{code::wholes_differ, workers.ranks()[0], workers.ranks()[i]}, text_of(what)));
+      workers.among().disagree(
+          error(refusal{code::wholes_differ, workers.ranks()[0], workers.ranks()[i]}, text_of(what)));
 }
 
 /// A leaf of autograd's graph that a local operation took; nobody keeps it for that.
@@ -31,7 +33,8 @@ struct taken_leaf {
   placement_handle where;
   c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> local;
 
-  explicit taken_leaf(const tensor<dyn>& x) : lineage(x.lineage()), where(x.where()), local(x.local().getIntrusivePtr()) {}
+  explicit taken_leaf(const tensor<dyn>& x)
+      : lineage(x.lineage()), where(x.where()), local(x.local().getIntrusivePtr()) {}
 };
 
 /// Those that local operations of one worker took since it last began a backward.
@@ -57,7 +60,9 @@ TESSERA_INLINE void compare_backward(const tensor<dyn>& loss, const call_site& l
   crew& workers = team.crew_of(loss.layout().mesh);
   std::vector<taken_leaf> leaves = team.kept<taken_leaves>().begin();
   if (!workers.takes_part() || !compares(team.checks, workers.began_backward.next(line))) return;
-  std::erase_if(leaves, [&](const taken_leaf& one) { return !has_copies(one.where->layout()) || !(one.where->layout().mesh == loss.layout().mesh); });
+  std::erase_if(leaves, [&](const taken_leaf& one) {
+    return !has_copies(one.where->layout()) || !(one.where->layout().mesh == loss.layout().mesh);
+  });
   fingerprint from, of;
   from << loss.layout() << loss.lineage();
   for (const taken_leaf& one : leaves) of << one.lineage;
@@ -73,7 +78,8 @@ TESSERA_INLINE void compare_backward(const tensor<dyn>& loss, const call_site& l
   if (mine.empty()) return;
   const std::vector<std::uint64_t> theirs = team.collect(workers, mine, "comparing leaves");
   for (std::size_t k = 0; k < mine.size(); ++k)
-    team.compare_copies(workers, leaves[k].where->layout(), [&](std::size_t i) { return theirs[i * mine.size() + k]; }, what);
+    team.compare_copies(
+        workers, leaves[k].where->layout(), [&](std::size_t i) { return theirs[i * mine.size() + k]; }, what);
 }
 
 }  // namespace tessera::detail

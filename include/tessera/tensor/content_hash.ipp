@@ -29,7 +29,9 @@ class block_hash {
   }
 
  private:
-  static std::uint64_t step(std::uint64_t h, std::uint64_t word) { return std::rotl(h ^ word, 31) * 0x9e3779b97f4a7c15u; }
+  static std::uint64_t step(std::uint64_t h, std::uint64_t word) {
+    return std::rotl(h ^ word, 31) * 0x9e3779b97f4a7c15u;
+  }
 
   void mix(const std::byte* bytes) {
     std::array<std::uint64_t, 4> words;

@@ -30,7 +30,8 @@ inline void below(bool* to, index_t n, std::uint64_t at, std::uint64_t share) {
       words bytes{};  // byte k of word l is of the element 8 l + k
       for (unsigned k = 0; k < 8; ++k) {
         const words z = mixed(first + k * step_of_draws) >> 11;
-        bytes |= reinterpret_cast<words>(reinterpret_cast<compared>(z) < static_cast<std::int64_t>(share)) & (std::uint64_t{1} << 8 * k);
+        bytes |= reinterpret_cast<words>(reinterpret_cast<compared>(z) < static_cast<std::int64_t>(share)) &
+                 (std::uint64_t{1} << 8 * k);
       }
       std::memcpy(to + i, &bytes, sizeof bytes);
     }
@@ -51,5 +52,6 @@ inline void uniform(double* to, index_t n, std::uint64_t at) {
     const lane u = (high + low) * 0x1p-53;
     std::memcpy(to + i, &u, sizeof u);
   }
-  for (; i < n; ++i) to[i] = static_cast<double>(mixed(at + static_cast<std::uint64_t>(i) * step_of_draws) >> 11) * 0x1p-53;
+  for (; i < n; ++i)
+    to[i] = static_cast<double>(mixed(at + static_cast<std::uint64_t>(i) * step_of_draws) >> 11) * 0x1p-53;
 }

@@ -9,8 +9,9 @@ namespace tessera {
 namespace detail {
 
 constexpr at::ScalarType scalar_type(element e) {
-  constexpr at::ScalarType known[]{at::kDouble, at::kFloat,    at::kLong,         at::kInt,           at::kShort,  at::kChar,   at::kByte, at::kBool,
-                                   at::kHalf,   at::kBFloat16, at::kComplexFloat, at::kComplexDouble, at::kUInt16, at::kUInt32, at::kUInt64};
+  constexpr at::ScalarType known[]{at::kDouble,       at::kFloat,         at::kLong,   at::kInt,    at::kShort,
+                                   at::kChar,         at::kByte,          at::kBool,   at::kHalf,   at::kBFloat16,
+                                   at::kComplexFloat, at::kComplexDouble, at::kUInt16, at::kUInt32, at::kUInt64};
   return known[static_cast<int>(e)];
 }
 
@@ -52,7 +53,8 @@ at::Tensor in_float(const F& f, const at::Tensor& first, const Boxes&... rest) {
 /// The memory of a LibTorch tensor, with its strides as they are; to be read alone, where another tensor may share it.
 inline region region_of(const at::Tensor& t, element e, bool written = false) {
   region r;
-  if (t.numel() > 0) r.data = static_cast<std::byte*>(written ? t.mutable_data_ptr() : const_cast<void*>(t.const_data_ptr()));
+  if (t.numel() > 0)
+    r.data = static_cast<std::byte*>(written ? t.mutable_data_ptr() : const_cast<void*>(t.const_data_ptr()));
   r.element = e;
   for (index_t n : t.sizes()) r.extents.push(n);
   for (index_t s : t.strides()) r.strides.push(s);
@@ -95,9 +97,12 @@ c10::Device device_of(const team<M>& workers) {
 namespace detail {
 
 /// How the boxes of a team are made: where they lie, of which element.
-inline at::TensorOptions options_of(const team_state& team, at::ScalarType type) { return at::TensorOptions(type).device(device_of(team)); }
+inline at::TensorOptions options_of(const team_state& team, at::ScalarType type) {
+  return at::TensorOptions(type).device(device_of(team));
+}
 
-/// Refuses a local tensor that is not this worker's box of the element type, on the team's device; says what the worker does with it.
+/// Refuses a local tensor that is not this worker's box of the element type, on the team's device; says what the worker
+/// does with it.
 inline void check_local(const at::Tensor& local, const placement& where, element e, const team_state& team) {
   const auto refuse = [&](const refusal& why, const std::string& more = {}) {
     const std::string does = text_of(team.doing());
@@ -106,8 +111,12 @@ inline void check_local(const at::Tensor& local, const placement& where, element
   if (const refusal why = check_plain(local); !why.ok()) refuse(why);
   if (local._fw_grad(0).defined()) refuse(refusal{code::forward_mode});
   if (const c10::Device device = device_of(team); local.device() != device)
-    refuse(refusal{code::wrong_device, static_cast<int>(local.device().type())}, ": " + local.device().str() + " instead of " + device.str());
-  if (const refusal why = first_of(check_element(e, local.scalar_type()), where.why(), check_combines(where.layout(), e)); !why.ok()) refuse(why);
+    refuse(refusal{code::wrong_device, static_cast<int>(local.device().type())},
+           ": " + local.device().str() + " instead of " + device.str());
+  if (const refusal why =
+          first_of(check_element(e, local.scalar_type()), where.why(), check_combines(where.layout(), e));
+      !why.ok())
+    refuse(why);
   const box_vector& sizes = where.extents();
   if (local.dim() != sizes.count) refuse(refusal{code::ranks_differ, sizes.count, local.dim()});
   for (int d = 0; d < sizes.count; ++d)

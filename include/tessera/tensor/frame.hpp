@@ -13,12 +13,13 @@ namespace detail {
 
 /// Room for a box; the host's is taken past LibTorch's dispatcher.
 inline at::Tensor empty_box(at::IntArrayRef sizes, const at::TensorOptions& options) {
-  if (options.device().is_cpu()) return at::detail::empty_cpu(sizes, c10::typeMetaToScalarType(options.dtype()), false, std::nullopt);
+  if (options.device().is_cpu())
+    return at::detail::empty_cpu(sizes, c10::typeMetaToScalarType(options.dtype()), false, std::nullopt);
   return at::empty(sizes, options);
 }
 
-/// n elements of a dimension from one on: the tensor itself where these are all of them. Where no gradient is recorded the view is made past
-/// LibTorch's dispatcher, which takes most of a microsecond.
+/// n elements of a dimension from one on: the tensor itself where these are all of them. Where no gradient is recorded
+/// the view is made past LibTorch's dispatcher, which takes most of a microsecond.
 inline at::Tensor narrowed(const at::Tensor& x, index_t d, index_t begin, index_t n) {
   if (n == x.size(d)) return x;
   if (x.requires_grad() || !x.has_storage()) return x.narrow(d, begin, n);
@@ -29,14 +30,17 @@ inline at::Tensor narrowed(const at::Tensor& x, index_t d, index_t begin, index_
 
 }  // namespace detail
 
-/// What lies around a box that a local operation reads: so many elements before and behind it in each dimension, of one value.
+/// What lies around a box that a local operation reads: so many elements before and behind it in each dimension, of one
+/// value.
 struct frame {
   box_vector before;
   box_vector behind;
   at::Scalar value = 0;
 
   bool empty() const {
-    const auto none = [](const box_vector& v) { return std::all_of(v.begin(), v.end(), [](index_t n) { return n == 0; }); };
+    const auto none = [](const box_vector& v) {
+      return std::all_of(v.begin(), v.end(), [](index_t n) { return n == 0; });
+    };
     return none(before) && none(behind);
   }
   /// The box inside.

@@ -8,7 +8,8 @@ namespace tessera {
 namespace functions {
 
 // What each function computes of this worker's boxes.
-#define TESSERA_FUNCTION(function, kind, elements, result, saves, computed) at::Tensor compute(const function&, const at::Tensor& x);
+#define TESSERA_FUNCTION(function, kind, elements, result, saves, computed) \
+  at::Tensor compute(const function&, const at::Tensor& x);
 TESSERA_FUNCTIONS_OF_ONE(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 #define TESSERA_FUNCTION(function, kind, elements, result, saves, computed) \
@@ -160,7 +161,8 @@ template <class F, class... Operands>
 tensor<dyn> run(const F& f, const Operands&... x) {
   const function_value gives = f.on(value_at_hand(x)...);
   if constexpr (requires { f.what(x.layout()...); }) {
-    return local_operation(f.what(x.layout()...).kind, gives, {&x...}, number_of_function(f)).run(computing<F>{f}, x.local()...);
+    return local_operation(f.what(x.layout()...).kind, gives, {&x...}, number_of_function(f))
+        .run(computing<F>{f}, x.local()...);
   } else {
     const local_operation here(linearity::nonlinear, gives, {&x...}, number_of_function(f));
     const auto computed = [&](const bound_exchanges& by) { return compute(f, by, x.local()...); };
@@ -173,8 +175,8 @@ tensor<dyn> run(const F& f, const Operands&... x) {
 
 namespace functions {
 
-/// The door of all functions: every call is this. It refuses while compiling what the function makes of operands that are typed; on
-/// `tensor<dyn>` the same refusals are thrown.
+/// The door of all functions: every call is this. It refuses while compiling what the function makes of operands that
+/// are typed; on `tensor<dyn>` the same refusals are thrown.
 template <class F, class... Operands>
   requires(kind_of<F> == kind::function && ((kind_of<Operands> != kind::flow) && ...))
 auto call(const F& f, const Operands&... x) {

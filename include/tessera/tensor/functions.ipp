@@ -14,7 +14,8 @@ namespace tessera::detail {
 
 // LibTorch has its first derivative alone.
 inline at::Tensor hardsigmoid(const at::Tensor& x) {
-  return recomposed(at::hardsigmoid(x), {x}, [](const std::vector<at::Tensor>& of) { return at::hardtanh(of[0] + 3, 0, 6) / 6; });
+  return recomposed(at::hardsigmoid(x), {x},
+                    [](const std::vector<at::Tensor>& of) { return at::hardtanh(of[0] + 3, 0, 6) / 6; });
 }
 
 }  // namespace tessera::detail
@@ -41,10 +42,10 @@ TESSERA_INLINE at::Scalar scalar_for(const number& n, number_kind kind, const at
 TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 
-#define TESSERA_FUNCTION(function, saves, first, otherwise, holds, computed)        \
-  TESSERA_INLINE at::Tensor compute(const function& f, const at::Tensor& x) {       \
-    const double a = f.n.re;                                                        \
-    return computed;                                                                \
+#define TESSERA_FUNCTION(function, saves, first, otherwise, holds, computed)  \
+  TESSERA_INLINE at::Tensor compute(const function& f, const at::Tensor& x) { \
+    const double a = f.n.re;                                                  \
+    return computed;                                                          \
   }
 TESSERA_ACTIVATIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
@@ -57,19 +58,25 @@ TESSERA_ACTIVATIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 TESSERA_ACTIVATIONS_OF_TWO_NUMBERS(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 
-TESSERA_INLINE at::Tensor compute(const where&, const at::Tensor& holds, const at::Tensor& x, const at::Tensor& y) { return at::where(holds, x, y); }
+TESSERA_INLINE at::Tensor compute(const where&, const at::Tensor& holds, const at::Tensor& x, const at::Tensor& y) {
+  return at::where(holds, x, y);
+}
 
 /// The element in which something is counted, as LibTorch does: int64 of integers and booleans.
-inline at::ScalarType counted_in(const at::Tensor& x) { return at::isIntegralType(x.scalar_type(), true) ? at::kLong : x.scalar_type(); }
+inline at::ScalarType counted_in(const at::Tensor& x) {
+  return at::isIntegralType(x.scalar_type(), true) ? at::kLong : x.scalar_type();
+}
 
 // Terms of half types are added in float.
 TESSERA_INLINE at::Tensor compute_sum(const local_boxes&, const at::Tensor& x, at::IntArrayRef dims) {
-  return tessera::detail::in_float([dims](const at::Tensor& a) { return dims.empty() ? a.to(counted_in(a)) : at::sum(a, dims); }, x);
+  return tessera::detail::in_float(
+      [dims](const at::Tensor& a) { return dims.empty() ? a.to(counted_in(a)) : at::sum(a, dims); }, x);
 }
 TESSERA_INLINE at::Tensor compute_mean(const local_boxes& boxes, const at::Tensor& x, at::IntArrayRef dims) {
   double count = 1;
   for (const index_t d : dims) count *= static_cast<double>(boxes.operands[0].extents[static_cast<int>(d)]);
-  return tessera::detail::in_float([&](const at::Tensor& a) { return (dims.empty() ? a : at::sum(a, dims)) / count; }, x);
+  return tessera::detail::in_float([&](const at::Tensor& a) { return (dims.empty() ? a : at::sum(a, dims)) / count; },
+                                   x);
 }
 
 /// What no element at all combines to.
@@ -92,15 +99,19 @@ TESSERA_INLINE at::Tensor compute_amin(const local_boxes& boxes, const at::Tenso
 TESSERA_INLINE at::Tensor compute_prod_over(const local_boxes&, const at::Tensor& x, at::IntArrayRef dims) {
   std::vector<index_t> inward(dims.begin(), dims.end());
   std::sort(inward.begin(), inward.end(), std::greater<>());
-  return tessera::detail::in_float([&](at::Tensor a) {
-    a = a.to(counted_in(a));
-    if (a.dim() == static_cast<index_t>(dims.size())) return at::prod(a);
-    for (const index_t d : inward) a = at::prod(a, d);
-    return a;
-  }, x);
+  return tessera::detail::in_float(
+      [&](at::Tensor a) {
+        a = a.to(counted_in(a));
+        if (a.dim() == static_cast<index_t>(dims.size())) return at::prod(a);
+        for (const index_t d : inward) a = at::prod(a, d);
+        return a;
+      },
+      x);
 }
 /// What is asked of all, in LibTorch's element.
-inline at::Tensor answered(const at::Tensor& y, const at::Tensor& of) { return of.scalar_type() == at::kByte ? y.to(at::kByte) : y; }
+inline at::Tensor answered(const at::Tensor& y, const at::Tensor& of) {
+  return of.scalar_type() == at::kByte ? y.to(at::kByte) : y;
+}
 TESSERA_INLINE at::Tensor compute_any_over(const local_boxes&, const at::Tensor& x, at::IntArrayRef dims) {
   const at::Tensor b = x.to(at::kBool);
   return answered(dims.empty() ? b : at::any(b, dims, false), x);
@@ -125,12 +136,14 @@ TESSERA_INLINE at::Tensor sum_of_products(const signature& what, at::TensorList 
   for (const at::Tensor& one : x) wide.push_back(one.to(sums));
   return at::einsum(text, wide).to(e);
 }
-TESSERA_INLINE at::Tensor compute_pad(const bound_exchanges& by, const at::Tensor& x, int dim, index_t before, const at::Scalar& n) {
+TESSERA_INLINE at::Tensor compute_pad(const bound_exchanges& by, const at::Tensor& x, int dim, index_t before,
+                                      const at::Scalar& n) {
   const at::Tensor used = by.exchanged(x, 0);
   const local_box& result = by.boxes.result;
   if (result.empty()) return tessera::detail::empty_result(result.held, {used}, x.scalar_type());
   const index_t lo = result.first(dim) - before;
-  const interval reads{lo, lo + result.size(dim)}, has = tessera::held_by(by.ways[0].to->layout(), by.team->rank())[dim][0], taken = overlap(reads, has);
+  const interval reads{lo, lo + result.size(dim)},
+      has = tessera::held_by(by.ways[0].to->layout(), by.team->rank())[dim][0], taken = overlap(reads, has);
   frame around{{}, {}, n};
   around.before.resize(result.held.count);
   around.behind.resize(result.held.count);
@@ -138,7 +151,9 @@ TESSERA_INLINE at::Tensor compute_pad(const bound_exchanges& by, const at::Tenso
   around.behind[dim] = taken.empty() ? 0 : reads.hi - taken.hi;
   return around.around(used.narrow(dim, taken.empty() ? 0 : taken.lo - has.lo, taken.size()));
 }
-TESSERA_INLINE at::Tensor reshaped(const local_boxes& boxes, const at::Tensor& x) { return x.reshape(tessera::detail::sizes_of(boxes.result.held)); }
+TESSERA_INLINE at::Tensor reshaped(const local_boxes& boxes, const at::Tensor& x) {
+  return x.reshape(tessera::detail::sizes_of(boxes.result.held));
+}
 
 /// A dimension of one element for each that was reduced.
 inline at::Tensor kept(at::Tensor y, at::IntArrayRef dims) {
@@ -154,7 +169,8 @@ inline double count_of(const local_boxes& boxes, at::IntArrayRef dims) {
 inline at::Tensor summed(const bound_exchanges& by, std::size_t i, const at::Tensor& x, at::IntArrayRef dims) {
   return by.exchanged(dims.empty() ? x : x.sum(dims), i);
 }
-inline at::Tensor extreme(const bound_exchanges& by, std::size_t i, const at::Tensor& x, at::IntArrayRef dims, combine with) {
+inline at::Tensor extreme(const bound_exchanges& by, std::size_t i, const at::Tensor& x, at::IntArrayRef dims,
+                          combine with) {
   const box_vector& sizes = by.ways[i].from->extents();
   return by.exchanged(most(x, dims, at::IntArrayRef(sizes.begin(), sizes.end()), with), i);
 }
@@ -164,7 +180,8 @@ TESSERA_INLINE at::Tensor compute_argument(const bound_exchanges& by, const at::
   const index_t dims[]{dim};
   const at::Tensor best = kept(extreme(by, 0, local, dims, largest ? combine::max : combine::min), dims);
   std::vector<at::Tensor> places{at::empty({0}, local.options().dtype(at::kLong))};
-  for (const interval& i : by.boxes.operands[0].held[dim]) places.push_back(at::arange(i.lo, i.hi, places[0].options()));
+  for (const interval& i : by.boxes.operands[0].held[dim])
+    places.push_back(at::arange(i.lo, i.hi, places[0].options()));
   std::vector<index_t> along(static_cast<std::size_t>(local.dim()), 1);
   along[static_cast<std::size_t>(dim)] = -1;
   at::Tensor hit = local == best;
@@ -173,25 +190,32 @@ TESSERA_INLINE at::Tensor compute_argument(const bound_exchanges& by, const at::
   return extreme(by, 1, at::where(hit, at::cat(places).view(along), nowhere), dims, combine::min);
 }
 
-TESSERA_INLINE at::Tensor compute_var(const bound_exchanges& by, const at::Tensor& x, at::IntArrayRef dims, index_t correction) {
+TESSERA_INLINE at::Tensor compute_var(const bound_exchanges& by, const at::Tensor& x, at::IntArrayRef dims,
+                                      index_t correction) {
   const double n = count_of(by.boxes, dims);
   const at::Tensor wide = x.to(at::kDouble);
   const at::Tensor from_mean = wide - kept(summed(by, 0, wide, dims) / n, dims);
-  return (summed(by, 1, at::square(from_mean), dims) / std::max(0.0, n - static_cast<double>(correction))).to(x.scalar_type());
+  return (summed(by, 1, at::square(from_mean), dims) / std::max(0.0, n - static_cast<double>(correction)))
+      .to(x.scalar_type());
 }
 
-TESSERA_INLINE at::Tensor compute_norm(const bound_exchanges& by, const at::Tensor& x, at::IntArrayRef dims, double p, combine with) {
+TESSERA_INLINE at::Tensor compute_norm(const bound_exchanges& by, const at::Tensor& x, at::IntArrayRef dims, double p,
+                                       combine with) {
   const at::Tensor size = at::abs(x.to(at::kDouble));
-  if (with == combine::max) {  // all that are as large share the gradient: y = most + (n − n) / n, where n counts them and has the gradient of their sum
+  // all that are as large share the gradient: y = most + (n − n) / n, where n counts them and has the gradient of their
+  // sum
+  if (with == combine::max) {
     const at::Tensor most = extreme(by, 0, size.detach(), dims, with), all = kept(most, dims);
     const at::Tensor hit = (size == all).logical_or(at::isnan(all).logical_and(at::isnan(size))).to(at::kDouble);
-    const at::Tensor count = summed(by, 1, hit * tessera::detail::with_gradient(at::ones_like(hit), size), dims), n = count.detach();
+    const at::Tensor count = summed(by, 1, hit * tessera::detail::with_gradient(at::ones_like(hit), size), dims),
+                     n = count.detach();
     return (most + (count - n) / n.clamp_min(1)).to(x.scalar_type());
   }
   if (p == 1) return summed(by, 0, size, dims).to(x.scalar_type());
   const auto powers = [&] {
     if (p >= 1) return at::pow(size, p);
-    const at::Tensor is_there = (size != 0).to(size.scalar_type());  // at zero a root has no gradient, and its own is 0 of what comes
+    // at zero a root has no gradient, and its own is 0 of what comes
+    const at::Tensor is_there = (size != 0).to(size.scalar_type());
     return at::pow(size + (1 - is_there), p) * is_there;
   };
   const at::Tensor total = summed(by, 0, powers(), dims);
@@ -201,7 +225,8 @@ TESSERA_INLINE at::Tensor compute_norm(const bound_exchanges& by, const at::Tens
 
 TESSERA_INLINE at::Tensor compute_softmax(const bound_exchanges& by, const at::Tensor& x, int dim, bool log) {
   const at::Tensor local = at::isReducedFloatingType(x.scalar_type()) ? x.to(at::kFloat) : x;
-  if (by.ways[0].from == by.ways[0].to) return (log ? at::log_softmax(local, dim) : at::softmax(local, dim)).to(x.scalar_type());
+  if (by.ways[0].from == by.ways[0].to)
+    return (log ? at::log_softmax(local, dim) : at::softmax(local, dim)).to(x.scalar_type());
   const index_t dims[]{dim};
   const at::Tensor below = local - kept(extreme(by, 0, local.detach(), dims, combine::max), dims);
   const at::Tensor powers = at::exp(below);

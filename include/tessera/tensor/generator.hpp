@@ -11,7 +11,8 @@ namespace detail {
 
 /// A generator of LibTorch's where the tensors of a team lie, which begins at the n-th of the streams of a seed.
 inline at::Generator generator_of(const team_state& team, const seed& s, std::uint64_t n) {
-  const std::uint64_t begins = stream_of(s, "generator") + n;  // LibTorch's on the host looks at the low half alone: that differs too
+  // LibTorch's on the host looks at the low half alone: that differs too
+  const std::uint64_t begins = stream_of(s, "generator") + n;
   const c10::Device device = device_of(team);
   if (device.is_cpu()) return at::make_generator<at::CPUGeneratorImpl>(begins);
   at::Generator own = at::globalContext().defaultGenerator(device).clone();
@@ -21,8 +22,8 @@ inline at::Generator generator_of(const team_state& team, const seed& s, std::ui
 
 }  // namespace detail
 
-/// A generator of random numbers for this worker alone, by seed, path and place in the mesh: workers draw different numbers, the same in
-/// every run. LibTorch's default one is the process's, and workers that are threads share it.
+/// A generator of random numbers for this worker alone, by seed, path and place in the mesh: workers draw different
+/// numbers, the same in every run. LibTorch's default one is the process's, and workers that are threads share it.
 ///
 ///   at::Generator own = ts::worker_generator(team, ts::seed{7}.at("augmentation"));
 ///   const auto shift = at::randint(-2, 3, {n}, own);
@@ -33,7 +34,9 @@ inline at::Generator worker_generator(const team_handle& team, const seed& s) {
 }
 
 /// A generator that draws the same numbers on every worker, as long as all of them draw alike: what copies are made of.
-inline at::Generator common_generator(const team_handle& team, const seed& s) { return detail::generator_of(*team, s, 0); }
+inline at::Generator common_generator(const team_handle& team, const seed& s) {
+  return detail::generator_of(*team, s, 0);
+}
 
 template <Mesh M>
 at::Generator worker_generator(const team<M>& workers, const seed& s) {

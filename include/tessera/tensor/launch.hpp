@@ -6,10 +6,11 @@ namespace tessera {
 
 /// Runs `program(team)` on every worker of a mesh and returns the exit status of the whole.
 ///
-/// Under a launcher of several processes each is a worker, otherwise each is a thread of this process. Every worker gets the same share of
-/// the cores, at least one and at most OMP_NUM_THREADS, and runs its backward in its own thread. Memory that tensors give back is kept
-/// for the next ones until the launch ends.
-int launch(int argc, char** argv, const launch_options& options, const mesh_value& mesh, const std::function<void(const team_handle&)>& program);
+/// Under a launcher of several processes each is a worker, otherwise each is a thread of this process. Every worker
+/// gets the same share of the cores, at least one and at most OMP_NUM_THREADS, and runs its backward in its own thread.
+/// Memory that tensors give back is kept for the next ones until the launch ends.
+int launch(int argc, char** argv, const launch_options& options, const mesh_value& mesh,
+           const std::function<void(const team_handle&)>& program);
 
 /// The same for a mesh that is a type.
 template <Mesh M, class Program>

@@ -15,7 +15,8 @@ namespace tessera {
 
 namespace detail {
 
-/// LibTorch's settings of the thread that launches: what workers change is restored, so no launch depends on an earlier one.
+/// LibTorch's settings of the thread that launches: what workers change is restored, so no launch depends on an earlier
+/// one.
 class torch_settings {
  public:
   torch_settings() = default;

@@ -9,10 +9,12 @@
 
 namespace tessera {
 
-/// LibTorch's memory on the CPU while a launch runs: what one tensor gives back the next one takes, without a page fault.
+/// LibTorch's memory on the CPU while a launch runs: what one tensor gives back the next one takes, without a page
+/// fault.
 ///
-/// There is one in a process and it never ends, so a tensor may outlive its launch and be freed by any thread. LibTorch's own
-/// allocator is back when the last launch has ended. One that the program set with a priority of its own stays.
+/// There is one in a process and it never ends, so a tensor may outlive its launch and be freed by any thread.
+/// LibTorch's own allocator is back when the last launch has ended. One that the program set with a priority of its own
+/// stays.
 class caching_allocator final : public c10::Allocator {
  public:
   static caching_allocator& of_process() {
@@ -84,7 +86,9 @@ class caching_allocator final : public c10::Allocator {
   /// Those that the node's processes see, from when they are there.
   struct pages final : page_source {
     std::byte* take(std::size_t bytes) override { return seen.is_open() ? seen.take(bytes) : own.take(bytes); }
-    void give_back(std::byte* at, std::size_t bytes) override { seen.holds(at) ? seen.give_back(at, bytes) : own.give_back(at, bytes); }
+    void give_back(std::byte* at, std::size_t bytes) override {
+      seen.holds(at) ? seen.give_back(at, bytes) : own.give_back(at, bytes);
+    }
 
     private_pages own;
     node_heap& seen = node_heap::of_process();

@@ -38,12 +38,14 @@ struct steers {
 };
 
 inline void check_held(const tensor<dyn>& x) {
-  if (!x.layout().mesh.contains(x.team()->rank())) throw error(refusal{code::holds_nothing, x.team()->rank()}, x.team()->label());
+  if (!x.layout().mesh.contains(x.team()->rank()))
+    throw error(refusal{code::holds_nothing, x.team()->rank()}, x.team()->label());
 }
 
 }  // namespace detail
 
-/// Reads a scalar that steers the program; only tensors that all workers hold alike have one, so no two decide differently.
+/// Reads a scalar that steers the program; only tensors that all workers hold alike have one, so no two decide
+/// differently.
 template <class P, class S, class E>
 auto value(const tensor<P, S, E>& x) {
   using verdict = verdict_of<detail::steers<tensor<P, S, E>>>;
@@ -66,14 +68,15 @@ N value(const tensor<dyn>& x) {
   return x.local().item<N>();
 }
 
-/// ⟨x, y⟩: local products summed over the workers in double, an invariant axis counted once; every worker gets the number. Of
-/// complex tensors it is the real part of Σ x ȳ.
+/// ⟨x, y⟩: local products summed over the workers in double, an invariant axis counted once; every worker gets the
+/// number. Of complex tensors it is the real part of Σ x ȳ.
 inline double pairing(const tensor<dyn>& x, const tensor<dyn>& y, call_site at = call_site::here()) {
   check(check_same({y.layout(), y.type()}, {cotangent(x.layout()), y.type()}), *x.team());
   const at::NoGradGuard no_record;
   const layout& l = x.layout();
   at::Tensor own = at::zeros({}, detail::options_of(*x.team(), at::kDouble));
-  if (detail::is_first_copy(x, role::invariant)) own = (detail::in_double(x.local()) * detail::in_double(y.local())).sum();
+  if (detail::is_first_copy(x, role::invariant))
+    own = (detail::in_double(x.local()) * detail::in_double(y.local())).sum();
   layout terms;
   terms.mesh = l.mesh;
   for (int a = 0; a < l.roles.count; ++a) terms.roles.push({role::partial});

@@ -5,16 +5,20 @@
 
 namespace tessera::detail {
 
-/// y as a tensor whose memory is its own, where it lies in that of x: they share it until one of them is written (copy on write).
+/// y as a tensor whose memory is its own, where it lies in that of x: they share it until one of them is written (copy
+/// on write).
 ///
-/// So what a verb gives may be written, and that changes nothing else, whether many workers exchanged it or one kept what it had. Memory that no
-/// allocator of LibTorch's gave, such as a caller's array, cannot be shared so; it is copied.
+/// So what a verb gives may be written, and that changes nothing else, whether many workers exchanged it or one kept
+/// what it had. Memory that no allocator of LibTorch's gave, such as a caller's array, cannot be shared so; it is
+/// copied.
 inline at::Tensor in_own_memory(const at::Tensor& y, const at::Tensor& x) {
   if (!y.is_alias_of(x)) return y;
-  const bool shares = c10::impl::cow::has_simple_data_ptr(*y.storage().unsafeGetStorageImpl()) || c10::impl::cow::is_cow_data_ptr(y.storage().data_ptr());
+  const bool shares = c10::impl::cow::has_simple_data_ptr(*y.storage().unsafeGetStorageImpl()) ||
+                      c10::impl::cow::is_cow_data_ptr(y.storage().data_ptr());
   if (!shares) return y.clone();
   if (!y.is_complex() || !y.requires_grad()) return at::_lazy_clone(y);
-  return at::view_as_complex(at::_lazy_clone(at::view_as_real(y.resolve_conj())));  // LibTorch has a gradient of real ones alone
+  // LibTorch has a gradient of real ones alone
+  return at::view_as_complex(at::_lazy_clone(at::view_as_real(y.resolve_conj())));
 }
 
 }  // namespace tessera::detail

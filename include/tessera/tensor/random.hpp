@@ -12,8 +12,9 @@ namespace tessera {
 
 /// The seed of everything random in a network: numbers are drawn by (seed, path, global index).
 ///
-/// Two networks of one seed begin with equal weights. A path tells them apart, and stands before the keys of their parameters:
-/// those of `net{team, seed{7}.at("encoder")}` are "encoder.0.weight" and so on, as in a serial model with a part of that name.
+/// Two networks of one seed begin with equal weights. A path tells them apart, and stands before the keys of their
+/// parameters: those of `net{team, seed{7}.at("encoder")}` are "encoder.0.weight" and so on, as in a serial model with
+/// a part of that name.
 struct seed {
   std::uint64_t value = 0;
   std::string path{};
@@ -21,7 +22,9 @@ struct seed {
   /// The same seed for the part of this name.
   seed at(std::string_view part) const { return {value, key(part)}; }
   /// What a name within the path is called outside of it.
-  std::string key(std::string_view name) const { return path.empty() ? std::string(name) : path + '.' + std::string(name); }
+  std::string key(std::string_view name) const {
+    return path.empty() ? std::string(name) : path + '.' + std::string(name);
+  }
 };
 template <>
 inline constexpr kind kind_of<seed> = kind::seed;
@@ -80,26 +83,33 @@ class drawn_numbers {
 };
 
 /// This worker's box of a tensor that begins so.
-at::Tensor initial_box(const initial_value& v, const layout& x, element e, int rank, const seed& s, std::string_view name);
+at::Tensor initial_box(const initial_value& v, const layout& x, element e, int rank, const seed& s,
+                       std::string_view name);
 
 template <class T, class Team, class... Bindings>
 struct begins {
-  static constexpr refusal value = first_of(check_kinds<kind::call, kind::tensor, T>(0), check_kinds<kind::call, kind::team, Team>(1),
-                                            check_kinds<kind::call, kind::binding, Bindings...>(5));
+  static constexpr refusal value =
+      first_of(check_kinds<kind::call, kind::tensor, T>(0), check_kinds<kind::call, kind::team, Team>(1),
+               check_kinds<kind::call, kind::binding, Bindings...>(5));
 };
 
 }  // namespace detail
 
-/// A tensor that begins with these values, keyed by (seed, path, global index): the same bits on any partition. Nothing moves. They are
-/// drawn in double and rounded to the element; of terms the first has them, the others what adds nothing.
-tensor<dyn> initial(const team_handle& team, const layout& x, element e, const initial_value& v, const seed& s, std::string_view name);
+/// A tensor that begins with these values, keyed by (seed, path, global index): the same bits on any partition. Nothing
+/// moves. They are drawn in double and rounded to the element; of terms the first has them, the others what adds
+/// nothing.
+tensor<dyn> initial(const team_handle& team, const layout& x, element e, const initial_value& v, const seed& s,
+                    std::string_view name);
 
 /// The same on a type: `initial<T>(team, init::normal(0, 0.02), seed{7}, "noise", bind<batch>(64))`.
 template <class T = void, class Team, class... Bindings>
-auto initial(const Team& team, const initial_value& v, const seed& s, std::string_view name, const Bindings&... bindings) {
+auto initial(const Team& team, const initial_value& v, const seed& s, std::string_view name,
+             const Bindings&... bindings) {
   using verdict = verdict_of<detail::begins<T, Team, Bindings...>>;
   verdict::template refuse<verdict>();
-  if constexpr (verdict::ok) return T(initial(team.state(), detail::bound_all(value_of<T>.layout, bindings...), value_of<T>.element, v, s, name));
+  if constexpr (verdict::ok)
+    return T(
+        initial(team.state(), detail::bound_all(value_of<T>.layout, bindings...), value_of<T>.element, v, s, name));
   else return detail::refused_like<detail::as_tensor<T>>();
 }
 

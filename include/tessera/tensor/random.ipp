@@ -15,9 +15,11 @@ namespace detail {
 /// Draws from one distribution by numbers in [0, 1): by inversion, in the tail where shares are small and exact.
 class inversion {
  public:
-  explicit inversion(const initial_value& v) : v_(v), mirrored_(v.is == initial_value::law::normal && v.lowest > v.mean) {
+  explicit inversion(const initial_value& v)
+      : v_(v), mirrored_(v.is == initial_value::law::normal && v.lowest > v.mean) {
     if (v.is != initial_value::law::normal || v.spread == 0) return;
-    const double ends[]{normal_share(standard(mirrored_ ? v.highest : v.lowest)), normal_share(standard(mirrored_ ? v.lowest : v.highest))};
+    const double ends[]{normal_share(standard(mirrored_ ? v.highest : v.lowest)),
+                        normal_share(standard(mirrored_ ? v.lowest : v.highest))};
     first_ = ends[0];
     share_ = ends[1] - ends[0];
   }
@@ -51,8 +53,8 @@ inline initial_value resolved(initial_value v, const layout& x) {
   return v;
 }
 
-/// Normal numbers by position, rows made orthogonal one after the other (columns where they are fewer): twice, which is enough
-/// (Kahan and Parlett). Sums are plain loops, so that they round alike wherever they run.
+/// Normal numbers by position, rows made orthogonal one after the other (columns where they are fewer): twice, which is
+/// enough (Kahan and Parlett). Sums are plain loops, so that they round alike wherever they run.
 inline std::vector<double> orthogonal_whole(index_t rows, index_t columns, double gain, std::uint64_t stream) {
   const bool tall = rows > columns;
   const index_t count = tall ? columns : rows;
@@ -62,7 +64,8 @@ inline std::vector<double> orthogonal_whole(index_t rows, index_t columns, doubl
   const auto place = [&](index_t i, index_t k) { return tall ? k * columns + i : i * columns + k; };
   for (index_t i = 0; i < count; ++i)
     for (index_t k = 0; k < length; ++k)
-      vectors[static_cast<std::size_t>(i * length + k)] = normal(uniform_at(stream, static_cast<std::uint64_t>(place(i, k))));
+      vectors[static_cast<std::size_t>(i * length + k)] =
+          normal(uniform_at(stream, static_cast<std::uint64_t>(place(i, k))));
   for (index_t i = 0; i < count; ++i) {
     double* v = &vectors[static_cast<std::size_t>(i * length)];
     const auto along = [&](const double* w) { return std::inner_product(v, v + length, w, 0.0); };
@@ -77,7 +80,8 @@ inline std::vector<double> orthogonal_whole(index_t rows, index_t columns, doubl
   }
   std::vector<double> whole(vectors.size());
   for (index_t i = 0; i < count; ++i)
-    for (index_t k = 0; k < length; ++k) whole[static_cast<std::size_t>(place(i, k))] = gain * vectors[static_cast<std::size_t>(i * length + k)];
+    for (index_t k = 0; k < length; ++k)
+      whole[static_cast<std::size_t>(place(i, k))] = gain * vectors[static_cast<std::size_t>(i * length + k)];
   return whole;
 }
 
@@ -91,9 +95,12 @@ inline std::vector<double> sparse_whole(index_t rows, index_t columns, const ini
   std::vector<index_t> order(static_cast<std::size_t>(rows));
   for (index_t c = 0; c < columns; ++c) {
     std::iota(order.begin(), order.end(), 0);
-    const auto key = [&](index_t r) { return std::make_pair(uniform_at(other, static_cast<std::uint64_t>(r * columns + c)), r); };
+    const auto key = [&](index_t r) {
+      return std::make_pair(uniform_at(other, static_cast<std::uint64_t>(r * columns + c)), r);
+    };
     std::sort(order.begin(), order.end(), [&](index_t a, index_t b) { return key(a) < key(b); });
-    std::for_each(order.begin(), order.begin() + zeros, [&](index_t r) { whole[static_cast<std::size_t>(r * columns + c)] = 0; });
+    std::for_each(order.begin(), order.begin() + zeros,
+                  [&](index_t r) { whole[static_cast<std::size_t>(r * columns + c)] = 0; });
   }
   return whole;
 }
@@ -135,7 +142,8 @@ class box_runs {
     else length_ = size_of(held_[row_]) * behind_[row_];
   }
 
-  /// Calls run(first, n, position) for elements [begin, end) of the box: n of them from one on, which is at this position of the whole.
+  /// Calls run(first, n, position) for elements [begin, end) of the box: n of them from one on, which is at this
+  /// position of the whole.
   template <class Run>
   void each(index_t begin, index_t end, const Run& run) const {
     if (row_ < 0 && begin < end) run(index_t{0}, index_t{1}, std::uint64_t{0});
@@ -153,7 +161,8 @@ class box_runs {
       index_t before = first;
       for (const interval& part : held_[row_]) {
         const index_t from = std::max(begin, before), to = std::min(end, before + part.size() * behind_[row_]);
-        if (from < to) run(from, to - from, static_cast<std::uint64_t>(position + part.lo * behind_[row_] + from - before));
+        if (from < to)
+          run(from, to - from, static_cast<std::uint64_t>(position + part.lo * behind_[row_] + from - before));
         before += part.size() * behind_[row_];
       }
       for (int d = row_ - 1; d >= 0 && ++at[d] == size_of(held_[d]); --d) at[d] = 0;
@@ -166,8 +175,8 @@ class box_runs {
  private:
   holding held_;
   global_index behind_;
-  int row_ = 0;        // the dimension of which a run has several elements
-  index_t length_ = 0; // of what lies in it and those behind
+  int row_ = 0;         // the dimension of which a run has several elements
+  index_t length_ = 0;  // of what lies in it and those behind
 };
 
 /// Fills a box with draw(to, n, at) of its runs, `at` being where in the stream they begin.
@@ -206,8 +215,8 @@ TESSERA_INLINE drawn_numbers::drawn_numbers(const at::Tensor& key, const at::Ten
   else there_ = mixed(at::add(draw, 1).mul_(wrapped(step_of_draws)).add_(key));
 }
 
-/// The first 53 bits of each number, as whole numbers on the device: what a global index adds to a place in the stream is
-/// a sum over dimensions.
+/// The first 53 bits of each number, as whole numbers on the device: what a global index adds to a place in the stream
+/// is a sum over dimensions.
 TESSERA_INLINE at::Tensor drawn_numbers::on_device(const layout& x, int rank) const {
   const box_runs runs(x, rank);
   at::Tensor places = at::add(there_, wrapped(step_of_draws));
@@ -232,7 +241,9 @@ TESSERA_INLINE at::Tensor drawn_numbers::uniform(const layout& x, int rank) cons
 TESSERA_INLINE at::Tensor drawn_numbers::below(const layout& x, int rank, double share) const {
   const std::uint64_t most = share_of_draws(share);
   if (there_.defined()) return at::lt(on_device(x, rank), wrapped(most));
-  const auto run = [most, below = draw_loops_here().below](bool* to, index_t n, std::uint64_t at) { below(to, n, at, most); };
+  const auto run = [most, below = draw_loops_here().below](bool* to, index_t n, std::uint64_t at) {
+    below(to, n, at, most);
+  };
   return box_of_draws<bool>(x, rank, stream_, at::kBool, run);
 }
 
@@ -250,13 +261,16 @@ inline refusal check_constant(double value, element e) {
   return kept.item<double>() == value ? refusal{} : refusal{code::number_does_not_fit, static_cast<int>(e)};
 }
 
-TESSERA_INLINE at::Tensor initial_box(const initial_value& given, const layout& x, element e, int rank, const seed& s, std::string_view name) {
+TESSERA_INLINE at::Tensor initial_box(const initial_value& given, const layout& x, element e, int rank, const seed& s,
+                                      std::string_view name) {
   using law = initial_value::law;
   tessera::check(first_of(check_known(x), tessera::check(given, x)), s.key(name));
   const initial_value v = resolved(given, x);
   const std::uint64_t stream = stream_of(s, name);
   const auto box = [&](auto&& value) {
-    const auto or_zero = [&](std::uint64_t k, const global_index& i) { return given.zeros_from <= i[0] && i[0] < given.zeros_to ? 0.0 : value(k, i); };
+    const auto or_zero = [&](std::uint64_t k, const global_index& i) {
+      return given.zeros_from <= i[0] && i[0] < given.zeros_to ? 0.0 : value(k, i);
+    };
     return box_of_values(x, rank, or_zero).to(scalar_type(e));
   };
   switch (v.is) {
@@ -268,21 +282,26 @@ TESSERA_INLINE at::Tensor initial_box(const initial_value& given, const layout& 
       for (index_t i = 0; i < v.count; ++i) tessera::check(check_constant(v.list[i], e), s.key(name));
       return box([&](std::uint64_t k, const global_index&) { return v.list[k]; });
     case law::eye: return box([](std::uint64_t, const global_index& i) { return i[0] == i[1] ? 1.0 : 0.0; });
-    case law::dirac: return box([&](std::uint64_t, const global_index& i) { return hands_on(x, i, v.groups) ? 1.0 : 0.0; });
+    case law::dirac:
+      return box([&](std::uint64_t, const global_index& i) { return hands_on(x, i, v.groups) ? 1.0 : 0.0; });
     case law::uniform:
-    case law::normal: return box([&, draw = inversion(v)](std::uint64_t k, const global_index&) { return draw(uniform_at(stream, k)); });
+    case law::normal:
+      return box(
+          [&, draw = inversion(v)](std::uint64_t k, const global_index&) { return draw(uniform_at(stream, k)); });
     case law::orthogonal:
     case law::sparse: break;
   }
   const index_t rows = x.dims[0].extent;
   const index_t columns = x.dims[1].extent * receptive_field(x);
-  const std::vector<double> whole = v.is == law::sparse ? sparse_whole(rows, columns, v, stream) : orthogonal_whole(rows, columns, v.spread, stream);
+  const std::vector<double> whole =
+      v.is == law::sparse ? sparse_whole(rows, columns, v, stream) : orthogonal_whole(rows, columns, v.spread, stream);
   return box([&](std::uint64_t k, const global_index&) { return whole[k]; });
 }
 
 }  // namespace detail
 
-TESSERA_INLINE tensor<dyn> initial(const team_handle& team, const layout& x, element e, const initial_value& v, const seed& s, std::string_view name) {
+TESSERA_INLINE tensor<dyn> initial(const team_handle& team, const layout& x, element e, const initial_value& v,
+                                   const seed& s, std::string_view name) {
   const at::Tensor drawn = detail::initial_box(v, x, e, team->rank(), s, name).to(device_of(*team));
   return detail::first_term(detail::tensor_of(team, x, e, drawn, detail::next_lineage(*team, x.mesh)));
 }

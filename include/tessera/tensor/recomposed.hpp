@@ -14,8 +14,10 @@ namespace tessera::detail {
 /// A function of tensors as LibTorch's differentiable ones compose it; operands that are undefined are none.
 using composition_of_tensors = std::function<at::Tensor(const std::vector<at::Tensor>&)>;
 
-/// The gradients of the operands of y = f(operands) for a gradient of y, in a graph of their own; undefined of what has none.
-inline torch::autograd::variable_list gradients_of(const composition_of_tensors& f, std::vector<at::Tensor> operands, const at::Tensor& gradient) {
+/// The gradients of the operands of y = f(operands) for a gradient of y, in a graph of their own; undefined of what has
+/// none.
+inline torch::autograd::variable_list gradients_of(const composition_of_tensors& f, std::vector<at::Tensor> operands,
+                                                   const at::Tensor& gradient) {
   torch::autograd::edge_list to;
   for (at::Tensor& x : operands) {
     if (!x.defined() || !x.requires_grad()) continue;
@@ -23,7 +25,8 @@ inline torch::autograd::variable_list gradients_of(const composition_of_tensors&
     to.push_back(torch::autograd::impl::gradient_edge(x));
   }
   const at::Tensor y = f(operands);
-  const auto found = torch::autograd::Engine::get_default_engine().execute({torch::autograd::impl::gradient_edge(y)}, {gradient}, true, true, false, to);
+  const auto found = torch::autograd::Engine::get_default_engine().execute({torch::autograd::impl::gradient_edge(y)},
+                                                                           {gradient}, true, true, false, to);
   torch::autograd::variable_list all(operands.size());
   auto next = found.begin();
   for (std::size_t i = 0; i < all.size(); ++i)
@@ -31,10 +34,12 @@ inline torch::autograd::variable_list gradients_of(const composition_of_tensors&
   return all;
 }
 
-/// The gradient of y passes to the kernel that made it; one that is differentiated itself goes past it, to the operands, by f.
+/// The gradient of y passes to the kernel that made it; one that is differentiated itself goes past it, to the
+/// operands, by f.
 class recomposed_backward final : public torch::autograd::Node {
  public:
-  recomposed_backward(const at::Tensor& y, const std::vector<at::Tensor>& operands, composition_of_tensors f) : f_(std::move(f)) {
+  recomposed_backward(const at::Tensor& y, const std::vector<at::Tensor>& operands, composition_of_tensors f)
+      : f_(std::move(f)) {
     add_next_edge(torch::autograd::impl::gradient_edge(y));
     for (const at::Tensor& x : operands) {
       saved_.emplace_back(x, false);
@@ -64,8 +69,8 @@ class recomposed_backward final : public torch::autograd::Node {
   std::vector<torch::autograd::SavedVariable> saved_;
 };
 
-/// y, which a kernel of LibTorch's made of operands whose gradient it has and cannot differentiate: derivatives of higher order are those of f, the same
-/// function of functions that have them.
+/// y, which a kernel of LibTorch's made of operands whose gradient it has and cannot differentiate: derivatives of
+/// higher order are those of f, the same function of functions that have them.
 inline at::Tensor recomposed(const at::Tensor& y, const std::vector<at::Tensor>& operands, composition_of_tensors f) {
   if (!c10::GradMode::is_enabled() || !y.requires_grad()) return y;
   const at::Tensor result = y.is_view() ? at::alias(y) : y.variable_data();

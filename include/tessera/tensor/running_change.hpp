@@ -9,11 +9,12 @@
 
 namespace tessera {
 
-/// A run of a bound change that exchanges something, between its start and its end. Each of its exchanges begins when the one before has arrived and
-/// the worker asks what has, or waits for anything.
+/// A run of a bound change that exchanges something, between its start and its end. Each of its exchanges begins when
+/// the one before has arrived and the worker asks what has, or waits for anything.
 class running_change final : private owing {
  public:
-  running_change(bound_change& of, const at::Tensor& x, const activity& what) : of_(of), what_(what), x_(bound_change::stored(x)), parts_(of.phases_.size()) {
+  running_change(bound_change& of, const at::Tensor& x, const activity& what)
+      : of_(of), what_(what), x_(bound_change::stored(x)), parts_(of.phases_.size()) {
     for (std::size_t i = 0; i < parts_.size(); ++i) {
       parts_[i].exchange = of_.bound(of_.phases_[i], what);
       parts_[i].y = of_.room_for(of_.phases_[i]);
@@ -31,7 +32,7 @@ class running_change final : private owing {
   running_change& operator=(const running_change&) = delete;
   ~running_change() {
     if (parts_.size() > 1) owed_exchanges::here().remove(*this);  // where another one threw it may be there still
-    while (!parts_.empty()) parts_.pop_back();  // each reads what the one before gave
+    while (!parts_.empty()) parts_.pop_back();                    // each reads what the one before gave
   }
 
   /// Whether the result is there; waits for nobody.
@@ -79,7 +80,8 @@ class running_change final : private owing {
     return false;
   }
   void go_on(const std::vector<owing*>& before) override {
-    while (owes() && !owed_exchanges::owe(before, *parts_[begun_].exchange) && parts_[begun_ - 1].call->arrived()) begin();
+    while (owes() && !owed_exchanges::owe(before, *parts_[begun_].exchange) && parts_[begun_ - 1].call->arrived())
+      begin();
   }
   void begin_all() override {
     while (owes()) {

@@ -18,13 +18,15 @@ inline layout turned(layout x, int axis, int steps) {
 /// Whether all parts of a dimension have one length.
 constexpr bool even(const layout& x, int dim) {
   const parts p(x, dim);
-  if (p.of.kind == cover::tiled && p.of.bounds == nullptr) return p.of.extent % capped_product(p.of.grain(), p.count()) == 0;
+  if (p.of.kind == cover::tiled && p.of.bounds == nullptr)
+    return p.of.extent % capped_product(p.of.grain(), p.count()) == 0;
   bool all = true;
   for (int k = 1; k < p.count(); ++k) all = all && size_of(p.held(k)) == size_of(p.held(0));
   return all;
 }
 
-/// Refuses a ring along what is no outermost cut of parts of one length; lengths that a type does not know are asked of the value.
+/// Refuses a ring along what is no outermost cut of parts of one length; lengths that a type does not know are asked of
+/// the value.
 constexpr refusal check_shift(const layout& x, const text& name) {
   const int axis = x.mesh.find(name);
   if (axis < 0) return refusal{code::axis_not_in_mesh, name, x.mesh.axes.count};
@@ -33,25 +35,29 @@ constexpr refusal check_shift(const layout& x, const text& name) {
   if (r.kind != role::cut || r.level != 0 || r.joined) return refusal{code::shift_inside, name};
   const dimension& d = x.dims[r.dimension];
   const bool known = d.extent != dynamic && d.bounds != learned;
-  return known && !even(x, r.dimension) ? refusal{code::uneven_shift, r.dimension, x.part_count(r.dimension)} : refusal{};
+  return known && !even(x, r.dimension) ? refusal{code::uneven_shift, r.dimension, x.part_count(r.dimension)}
+                                        : refusal{};
 }
 
 template <class T, class Axis>
 struct shifts {
   static constexpr refusal value = [] {
     const layout& x = described<T>::value.layout;
-    return first_of(described<T>::verdict_source::value, check_axes<kind::call, Axis>(), check_shift(x, short_name_of<bare_axis<Axis>>()));
+    return first_of(described<T>::verdict_source::value, check_axes<kind::call, Axis>(),
+                    check_shift(x, short_name_of<bare_axis<Axis>>()));
   }();
 };
 
 }  // namespace detail
 
-/// One or more steps of a ring along an axis: coordinate i gets what coordinate i + steps holds, the last ones what the first hold.
+/// One or more steps of a ring along an axis: coordinate i gets what coordinate i + steps holds, the last ones what the
+/// first hold.
 ///
 ///  y is the Move to the turned deal, read under the old name: y[g] = x[(g + steps·length) mod n]
 ///
-/// Its adjoint is the shift the other way. Parts must be equally long (else they cannot take each other's place): a tensor with
-/// uneven parts is moved to `rotated<…>` instead, which keeps its name. Bytes: all that a worker holds, from one neighbour.
+/// Its adjoint is the shift the other way. Parts must be equally long (else they cannot take each other's place): a
+/// tensor with uneven parts is moved to `rotated<…>` instead, which keeps its name. Bytes: all that a worker holds,
+/// from one neighbour.
 inline tensor<dyn> shift(const tensor<dyn>& x, const text& axis, int steps = 1, call_site at = call_site::here()) {
   check(detail::check_shift(x.layout(), axis), *x.team());
   const int a = x.layout().mesh.find(axis);

@@ -23,14 +23,18 @@ struct staged_call final : exchange_call {
   bool brought = false;             // to the device
 };
 
-/// An exchange between tensors on devices that the hosts of their workers carry: boxes of other workers travel through the memory of both hosts, and
-/// what a worker takes from itself alone stays on its device.
+/// An exchange between tensors on devices that the hosts of their workers carry: boxes of other workers travel through
+/// the memory of both hosts, and what a worker takes from itself alone stays on its device.
 ///
 /// Terms of a Fold are combined by the host, in its order and its precision.
 class staged_exchange final : public bound_exchange {
  public:
-  staged_exchange(exchange_plan bound, std::shared_ptr<bound_exchange> between_hosts, int rank, c10::Device device, std::shared_ptr<const void> held)
-      : bound_exchange(std::move(bound), std::move(held)), between_hosts_(std::move(between_hosts)), rank_(rank), device_(device) {
+  staged_exchange(exchange_plan bound, std::shared_ptr<bound_exchange> between_hosts, int rank, c10::Device device,
+                  std::shared_ptr<const void> held)
+      : bound_exchange(std::move(bound), std::move(held)),
+        between_hosts_(std::move(between_hosts)),
+        rank_(rank),
+        device_(device) {
     for (const leg& l : plan().sends)
       if (l.peer != rank_) leave({l.here, l.extents});
     if (!plan().fold) {
@@ -73,7 +77,8 @@ class staged_exchange final : public bound_exchange {
     const c10::DeviceGuard here(device_);
     if (!plan().covered && !c.has_own) detail::fill_neutral(on_device(c.out), c.out.element, plan().with);
     if (!c.has_own)
-      for (const leg& l : stay_) on_device(c.out.part(l.here, l.extents)).copy_(on_device(c.in.part(l.there, l.extents)));
+      for (const leg& l : stay_)
+        on_device(c.out.part(l.here, l.extents)).copy_(on_device(c.in.part(l.there, l.extents)));
     c.begun.emplace(device_.type());
     c.begun->record(c10::impl::VirtualGuardImpl(device_.type()).getStream(device_));
     const region in = beside(c.in, leave_, c.in_host);

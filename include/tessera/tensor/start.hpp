@@ -20,7 +20,8 @@ struct begun_change {
   std::shared_ptr<begun_change> back;
 };
 
-/// The beginning of a change stands for its end in autograd's graph: a number, whose gradient is that the backward was begun.
+/// The beginning of a change stands for its end in autograd's graph: a number, whose gradient is that the backward was
+/// begun.
 struct started {
   at::Tensor token;
   std::shared_ptr<begun_change> change;
@@ -32,8 +33,8 @@ at::Tensor end_change(const started& b);
 
 }  // namespace detail
 
-/// A tensor on its way to another layout, between `start` and `finish`. One that is dropped unfinished gives its exchange up, which
-/// no worker may do alone.
+/// A tensor on its way to another layout, between `start` and `finish`. One that is dropped unfinished gives its
+/// exchange up, which no worker may do alone.
 template <class T>
 class awaited {
  public:
@@ -67,15 +68,17 @@ class awaited {
 ///
 ///   auto later = ts::start<Q>(x);  …  auto y = ts::finish(std::move(later));
 ///
-/// Any number may be under way; all workers begin them in one order and end them in any. x must not be written meanwhile. A change of several
-/// exchanges, as a sum of three workers for all, begins each when the one before has arrived and its worker asks `arrived`, or waits for anything.
-/// The backward of `finish` begins the adjoint, that of `start` ends it.
+/// Any number may be under way; all workers begin them in one order and end them in any. x must not be written
+/// meanwhile. A change of several exchanges, as a sum of three workers for all, begins each when the one before has
+/// arrived and its worker asks `arrived`, or waits for anything. The backward of `finish` begins the adjoint, that of
+/// `start` ends it.
 template <class Q = void, class P, class S, class E>
 auto start(const tensor<P, S, E>& x, call_site at = call_site::here()) {
   using To = detail::moved_type<tensor<P, S, E>, Q>;
   using verdict = detail::led<verb::several, tensor<P, S, E>, Q>;
   verdict::template refuse<verdict>();
-  if constexpr (verdict::ok) return awaited<To>(detail::begin({value_of<To>, detail::number_of_verb<tensor<P, S, E>, To>}, x.dynamic(), at));
+  if constexpr (verdict::ok)
+    return awaited<To>(detail::begin({value_of<To>, detail::number_of_verb<tensor<P, S, E>, To>}, x.dynamic(), at));
   else return detail::refused_like<tensor<P, S, E>>();
 }
 
@@ -87,7 +90,8 @@ template <class T>
 T finish(awaited<T>&& later) {
   const std::shared_ptr<detail::begun_change> begun = later.begun_here();
   at::Tensor y = detail::end_change(std::exchange(later.started_, {}));
-  tensor<dyn> arrived = detail::tensor_of(begun->call.team, begun->call.change->to(), std::move(y), detail::lineage_of(text("change").hash, {begun->call.lineage}));
+  tensor<dyn> arrived = detail::tensor_of(begun->call.team, begun->call.change->to(), std::move(y),
+                                          detail::lineage_of(text("change").hash, {begun->call.lineage}));
   if constexpr (std::is_same_v<T, tensor<dyn>>) return arrived;
   else return T(std::move(arrived), detail::proved{});
 }

@@ -50,7 +50,8 @@ class start_backward final : public torch::autograd::Node {
 inline started begin_change(change_call call, const at::Tensor& x) {
   const bool tracked = call.tracked;
   const auto begun = std::make_shared<begun_change>(std::move(call));
-  started b{at::zeros({}, options_of(*begun->call.team, at::kDouble)), begun};  // where x lies: autograd goes through it on that device's stream
+  // where x lies: autograd goes through it on that device's stream
+  started b{at::zeros({}, options_of(*begun->call.team, at::kDouble)), begun};
   bound_change& change = *begun->call.change;
   if (change.stays()) {
     begun->x = x;
@@ -80,7 +81,8 @@ TESSERA_INLINE started begin(const running_verb& v, const tensor<dyn>& x, call_s
 }  // namespace detail
 
 TESSERA_INLINE awaited<tensor<dyn>> start(const layout& target, const tensor<dyn>& x, call_site at) {
-  const auto change = detail::bound_change_of(*x.team(), x.where(), x.team()->place(target), x.type(), x.team()->doing());
+  const auto change =
+      detail::bound_change_of(*x.team(), x.where(), x.team()->place(target), x.type(), x.team()->doing());
   return awaited<tensor<dyn>>(detail::begin_change({x.team(), change, x.local(), at, x.lineage()}, x.local()));
 }
 

@@ -7,9 +7,11 @@ namespace tessera {
 
 /// Where processes meet that torchrun or SLURM started: LibTorch's TCPStore at the launcher's address and port.
 ///
-/// torchrun's agent serves it where it says so (`TORCHELASTIC_USE_AGENT_STORE`), else the first process does. Texts stand under the job, its
-/// attempt and the launch's number, so that launches after one another, and after a restart, do not meet.
-std::vector<std::string> store_rendezvous(const launch_environment& started, const std::string& mine, std::chrono::seconds limit);
+/// torchrun's agent serves it where it says so (`TORCHELASTIC_USE_AGENT_STORE`), else the first process does. Texts
+/// stand under the job, its attempt and the launch's number, so that launches after one another, and after a restart,
+/// do not meet.
+std::vector<std::string> store_rendezvous(const launch_environment& started, const std::string& mine,
+                                          std::chrono::seconds limit);
 
 }  // namespace tessera
 

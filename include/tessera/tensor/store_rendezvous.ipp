@@ -27,7 +27,8 @@ inline std::string variable(const char* name, const char* otherwise) {
 inline std::chrono::milliseconds left_until(std::chrono::steady_clock::time_point until) {
   using std::chrono::milliseconds;
   constexpr milliseconds most = std::chrono::hours(24);  // LibTorch does not count to a month
-  return std::clamp(std::chrono::duration_cast<milliseconds>(until - std::chrono::steady_clock::now()), milliseconds(1), most);
+  return std::clamp(std::chrono::duration_cast<milliseconds>(until - std::chrono::steady_clock::now()), milliseconds(1),
+                    most);
 }
 
 // Waits until somebody listens there: LibTorch would print what it sees of each attempt.
@@ -46,7 +47,8 @@ inline void wait_for_store(const launch_environment& started, std::chrono::stead
 }
 
 // The process keeps it, as later launches meet there too, and others may ask when this one has what it wants.
-inline c10d::TCPStore& store_of_process(const launch_environment& started, std::chrono::steady_clock::time_point until) {
+inline c10d::TCPStore& store_of_process(const launch_environment& started,
+                                        std::chrono::steady_clock::time_point until) {
   static auto* const store = [&] {
     c10d::TCPStoreOptions options;
     options.port = static_cast<std::uint16_t>(*started.port);
@@ -62,17 +64,20 @@ inline c10d::TCPStore& store_of_process(const launch_environment& started, std::
 
 }  // namespace detail
 
-TESSERA_INLINE std::vector<std::string> store_rendezvous(const launch_environment& started, const std::string& mine, std::chrono::seconds limit) {
+TESSERA_INLINE std::vector<std::string> store_rendezvous(const launch_environment& started, const std::string& mine,
+                                                         std::chrono::seconds limit) {
   if (!started.port) throw error(refusal{code::nowhere_to_meet, started.world}, "no port");
   static int launches = 0;
-  const std::string job = detail::variable("TORCHELASTIC_RUN_ID", "job"), attempt = detail::variable("TORCHELASTIC_RESTART_COUNT", "0");
+  const std::string job = detail::variable("TORCHELASTIC_RUN_ID", "job"),
+                    attempt = detail::variable("TORCHELASTIC_RESTART_COUNT", "0");
   const std::string place = fmt::format("tessera/{}/{}/{}/", job, attempt, launches++);
   const auto until = detail::deadline_after(limit);
   std::vector<std::string> all;
   const auto fail = [&](const char* why) {
     const std::string where = fmt::format("{}:{}: {}", started.address, *started.port, why);
     const auto missing = static_cast<index_t>(all.size());
-    if (std::chrono::steady_clock::now() >= until) throw error(refusal{code::time_limit, started.rank, missing, limit.count()}, where);
+    if (std::chrono::steady_clock::now() >= until)
+      throw error(refusal{code::time_limit, started.rank, missing, limit.count()}, where);
     throw error(refusal{code::not_connected, started.rank}, where);
   };
   try {
@@ -92,7 +97,8 @@ TESSERA_INLINE std::vector<std::string> store_rendezvous(const launch_environmen
   return all;
 }
 #else
-TESSERA_INLINE std::vector<std::string> store_rendezvous(const launch_environment&, const std::string&, std::chrono::seconds) {
+TESSERA_INLINE std::vector<std::string> store_rendezvous(const launch_environment&, const std::string&,
+                                                         std::chrono::seconds) {
   throw error(refusal{code::store_missing});
 }
 #endif

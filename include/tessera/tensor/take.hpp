@@ -22,7 +22,8 @@ using untyped = std::conditional_t<UntypedTensor<X>, tensor_wanted<Asked..., X>,
 /// What is wrong with a call that makes a tensor of type T on a team of a LibTorch tensor.
 template <class T, class Team, class Box, class... Bindings>
 constexpr refusal check_entry() {
-  return first_of(check_kinds<kind::call, kind::tensor, T>(0), check_kinds<kind::call, kind::team, Team>(1), check_kinds<kind::call, kind::libtorch_tensor, Box>(2),
+  return first_of(check_kinds<kind::call, kind::tensor, T>(0), check_kinds<kind::call, kind::team, Team>(1),
+                  check_kinds<kind::call, kind::libtorch_tensor, Box>(2),
                   check_kinds<kind::call, kind::binding, Bindings...>(3));
 }
 
@@ -38,7 +39,8 @@ struct enters {
   }();
 };
 
-/// Compares the dynamic extents of a tensor that enters once over the team: no exchange that follows need see a difference.
+/// Compares the dynamic extents of a tensor that enters once over the team: no exchange that follows need see a
+/// difference.
 void agree_on_open(const tensor<dyn>& x, const layout& typed);
 /// Stands for the line that assumes a tensor of this type.
 template <class T>
@@ -54,8 +56,8 @@ T entered(tensor<dyn> x) {
 
 }  // namespace detail
 
-/// Wraps this worker's box in a type: shape, element and device are checked, dynamic extents compared. Bindings give those that are
-/// cut: `assume<T>(team, box, bind<batch>(64))`.
+/// Wraps this worker's box in a type: shape, element and device are checked, dynamic extents compared. Bindings give
+/// those that are cut: `assume<T>(team, box, bind<batch>(64))`.
 template <class T = void, class Team, class Box, class... Bindings>
 auto assume(const Team& team, const Box& local, const Bindings&... bindings) {
   using verdict = verdict_of<detail::enters<T, Team, Box, Bindings...>>;
@@ -63,9 +65,11 @@ auto assume(const Team& team, const Box& local, const Bindings&... bindings) {
   if constexpr (verdict::ok) {
     layout x = detail::bound_all(value_of<T>.layout, bindings...);
     for (int d = 0; d < x.dims.count; ++d)  // what nothing cuts is seen from the box
-      if (x.dims[d].extent == dynamic && x.levels(d) == 0 && local.defined() && d < local.dim() && x.mesh.contains(team.rank()))
+      if (x.dims[d].extent == dynamic && x.levels(d) == 0 && local.defined() && d < local.dim() &&
+          x.mesh.contains(team.rank()))
         x.dims[d].extent = local.size(d);
-    T entered = detail::entered<T>(detail::tensor_of(team.state(), x, value_of<T>.element, local, detail::next_lineage(*team.state(), x.mesh)));
+    T entered = detail::entered<T>(
+        detail::tensor_of(team.state(), x, value_of<T>.element, local, detail::next_lineage(*team.state(), x.mesh)));
     detail::compare_entry(entered.dynamic(), detail::line_of_type<T>);
     return entered;
   } else {
@@ -75,9 +79,10 @@ auto assume(const Team& team, const Box& local, const Bindings&... bindings) {
 
 namespace detail {
 
-/// This worker's box of a tensor that everybody has, on the team's device or, if that is said, anywhere; no worker gives another one anything.
-/// Of pending terms coordinate 0 has it all, the others what adds nothing.
-tensor<dyn> take_value(const team_handle& team, layout x, element e, const at::Tensor& global, bool from_anywhere = false);
+/// This worker's box of a tensor that everybody has, on the team's device or, if that is said, anywhere; no worker
+/// gives another one anything. Of pending terms coordinate 0 has it all, the others what adds nothing.
+tensor<dyn> take_value(const team_handle& team, layout x, element e, const at::Tensor& global,
+                       bool from_anywhere = false);
 /// The same under a layout that is a value, which workers compare.
 tensor<dyn> take_value(const team_handle& team, const layout& x, const at::Tensor& global, const call_site& line);
 
@@ -86,7 +91,8 @@ tensor<dyn> first_term(tensor<dyn> x);
 
 }  // namespace detail
 
-/// My part of a global tensor that every worker has: nothing moves but the dynamic extents, which are compared, and now and then a hash of the whole.
+/// My part of a global tensor that every worker has: nothing moves but the dynamic extents, which are compared, and now
+/// and then a hash of the whole.
 template <class T = void, class Team, class Box>
 auto take(const Team& team, const Box& global, call_site at = call_site::here()) {
   using verdict = verdict_of<detail::enters<T, Team, Box>>;
@@ -101,7 +107,8 @@ auto take(const Team& team, const Box& global, call_site at = call_site::here())
 }
 
 /// The same under a layout that is a value; the workers compare it.
-inline tensor<dyn> take(const team_handle& team, const layout& x, const at::Tensor& global, call_site at = call_site::here()) {
+inline tensor<dyn> take(const team_handle& team, const layout& x, const at::Tensor& global,
+                        call_site at = call_site::here()) {
   return detail::take_value(team, x, global, at);
 }
 template <class Team>

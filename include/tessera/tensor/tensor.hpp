@@ -30,9 +30,7 @@ class tensor<dyn> {
   /// Takes this worker's box; all workers of the team do, and compare the layout.
   tensor(const team_handle& team, const tessera::layout& layout, at::Tensor local, call_site at = call_site::here());
 
-  const tessera::layout& layout() const {
-    return where()->layout();
-  }
+  const tessera::layout& layout() const { return where()->layout(); }
   /// The layout as all tensors of the team share it.
   const placement_handle& where() const {
     static_cast<void>(local());
@@ -58,7 +56,8 @@ class tensor<dyn> {
   void backward(bool keep_graph = false, bool create_graph = false, call_site at = call_site::here()) const;
 
  private:
-  friend tensor<dyn> detail::tensor_of(const team_handle& team, placement_handle where, at::Tensor local, std::uint64_t lineage);
+  friend tensor<dyn> detail::tensor_of(const team_handle& team, placement_handle where, at::Tensor local,
+                                       std::uint64_t lineage);
 
   team_handle team_;
   placement_handle where_;
@@ -68,7 +67,8 @@ class tensor<dyn> {
 
 namespace detail {
 
-/// Everything that a tensor type fixes must hold of a value at run time; dynamic extents and learned lengths take the value's.
+/// Everything that a tensor type fixes must hold of a value at run time; dynamic extents and learned lengths take the
+/// value's.
 refusal check_fits(const tensor_value& given, tensor_value typed);
 
 /// Whether backward may start from a tensor.
@@ -82,10 +82,12 @@ struct differentiable {
 };
 template <class T>
 struct starts_backward {
-  static constexpr refusal value = first_of(described<T>::verdict_source::value, check_start(value_of<T>.layout, value_of<T>.element));
+  static constexpr refusal value =
+      first_of(described<T>::verdict_source::value, check_start(value_of<T>.layout, value_of<T>.element));
 };
 
-/// Whether a tensor type converts to another freely: both spell one layout, or the first is what something refused gives.
+/// Whether a tensor type converts to another freely: both spell one layout, or the first is what something refused
+/// gives.
 template <class From, class To>
 inline constexpr bool converts = [] {
   const refusal& why = described<From>::verdict_source::value;
@@ -94,7 +96,8 @@ inline constexpr bool converts = [] {
 
 }  // namespace detail
 
-/// A distributed tensor with partition, global shape and element in its type; dynamic extents are values that it carries.
+/// A distributed tensor with partition, global shape and element in its type; dynamic extents are values that it
+/// carries.
 template <class Partition, class Shape, class Element>
 class tensor {
  public:
@@ -118,7 +121,8 @@ class tensor {
              detail::converts<tensor<P, S, Element>, tensor>)
   tensor(const tensor<P, S, Element>& other) : of_(other.dynamic()) {}
 
-  /// What is no such tensor is not assigned; said here, lest a compiler print the class once for each assignment that there is.
+  /// What is no such tensor is not assigned; said here, lest a compiler print the class once for each assignment that
+  /// there is.
   template <class Other>
     requires(!std::is_convertible_v<const Other&, tensor>)
   tensor& operator=(const Other&) = delete;
@@ -139,8 +143,9 @@ class tensor {
   /// The gradient that backward left, in the type of the cotangent; an error where there is none.
   auto grad() const { return cotangent_type<tensor>(of_.grad()); }
 
-  /// Back-propagates from a scalar, seeded in its cotangent: 1 everywhere along invariant and partial axes, and along replicate
-  /// ones and those of one coordinate 1 there and 0 elsewhere, so no replica counts twice. A graph of the gradient keeps this one.
+  /// Back-propagates from a scalar, seeded in its cotangent: 1 everywhere along invariant and partial axes, and along
+  /// replicate ones and those of one coordinate 1 there and 0 elsewhere, so no replica counts twice. A graph of the
+  /// gradient keeps this one.
   void backward(bool keep_graph = false, bool create_graph = false, call_site at = call_site::here()) const;
 
  private:
@@ -167,14 +172,16 @@ void tensor<P, S, E>::backward(bool keep_graph, bool create_graph, call_site at)
 }
 
 /// x apart from what it was computed from: what follows has no gradient in it.
-inline tensor<dyn> detach(const tensor<dyn>& x) { return detail::tensor_of(x.team(), x.where(), x.local().detach(), x.lineage()); }
+inline tensor<dyn> detach(const tensor<dyn>& x) {
+  return detail::tensor_of(x.team(), x.where(), x.local().detach(), x.lineage());
+}
 template <class P, class S, class E>
 tensor<P, S, E> detach(const tensor<P, S, E>& x) {
   return tensor<P, S, E>(detach(x.dynamic()));
 }
 
-/// The global tensor on every worker of x's team: what is partial is summed, what is cut is gathered. No gradient passes. A worker outside of the
-/// team's mesh, which may call it too, is refused.
+/// The global tensor on every worker of x's team: what is partial is summed, what is cut is gathered. No gradient
+/// passes. A worker outside of the team's mesh, which may call it too, is refused.
 at::Tensor global(const tensor<dyn>& x, call_site at = call_site::here());
 template <class P, class S, class E>
 at::Tensor global(const tensor<P, S, E>& x, call_site at = call_site::here()) {

@@ -5,7 +5,8 @@
 
 namespace tessera {
 
-TESSERA_INLINE tensor<dyn>::tensor(const team_handle& team, const tessera::layout& layout, at::Tensor local, call_site at)
+TESSERA_INLINE tensor<dyn>::tensor(const team_handle& team, const tessera::layout& layout, at::Tensor local,
+                                   call_site at)
     : tensor(detail::tensor_of(team, layout, std::move(local))) {
   detail::agree_on_layout(*this);
   lineage_ = detail::next_lineage(*team, layout.mesh);
@@ -32,7 +33,8 @@ TESSERA_INLINE void tensor<dyn>::backward(bool keep_graph, bool create_graph, ca
 
 namespace detail {
 
-TESSERA_INLINE tensor<dyn> tensor_of(const team_handle& team, placement_handle where, at::Tensor local, std::uint64_t lineage) {
+TESSERA_INLINE tensor<dyn> tensor_of(const team_handle& team, placement_handle where, at::Tensor local,
+                                     std::uint64_t lineage) {
   tensor<dyn> t;
   t.lineage_ = lineage;
   t.team_ = team;
@@ -40,12 +42,14 @@ TESSERA_INLINE tensor<dyn> tensor_of(const team_handle& team, placement_handle w
   t.local_ = std::move(local);
   return t;
 }
-TESSERA_INLINE tensor<dyn> tensor_of(const team_handle& team, const layout& x, element e, at::Tensor local, std::uint64_t lineage) {
+TESSERA_INLINE tensor<dyn> tensor_of(const team_handle& team, const layout& x, element e, at::Tensor local,
+                                     std::uint64_t lineage) {
   placement_handle where = team->place(x);
   check_local(local, *where, e, *team);
   return tensor_of(team, std::move(where), std::move(local), lineage);
 }
-TESSERA_INLINE tensor<dyn> tensor_of(const team_handle& team, const layout& x, at::Tensor local, std::uint64_t lineage) {
+TESSERA_INLINE tensor<dyn> tensor_of(const team_handle& team, const layout& x, at::Tensor local,
+                                     std::uint64_t lineage) {
   if (!team) throw error(refusal{code::undefined_tensor});
   if (!local.defined()) throw error(refusal{code::undefined_tensor}, team->label());
   const element e = element_of_scalar(local.scalar_type());

@@ -25,8 +25,8 @@ struct outline {
   }
 };
 
-/// The gradient of y passes; those of the operands are zeros that depend on all operands and on the cotangent. A backward that
-/// is not differentiated needs them of an empty y alone, whose other gradients may be none.
+/// The gradient of y passes; those of the operands are zeros that depend on all operands and on the cotangent. A
+/// backward that is not differentiated needs them of an empty y alone, whose other gradients may be none.
 class tied_backward final : public torch::autograd::Node {
  public:
   tied_backward(const at::Tensor& y, const std::vector<at::Tensor>& operands) : empty_(y.numel() == 0) {
@@ -55,13 +55,16 @@ class tied_backward final : public torch::autograd::Node {
   bool empty_;
 };
 
-/// y as the result of a local operation that is not linear, so that a backward which is itself differentiated depends on the same
-/// tensors on every worker: one whose box is empty would otherwise not meet the others at the exchanges behind the operands.
+/// y as the result of a local operation that is not linear, so that a backward which is itself differentiated depends
+/// on the same tensors on every worker: one whose box is empty would otherwise not meet the others at the exchanges
+/// behind the operands.
 inline at::Tensor tied(const at::Tensor& y, const std::vector<at::Tensor>& operands) {
-  const bool tracked = std::any_of(operands.begin(), operands.end(), [](const at::Tensor& x) { return x.requires_grad(); });
+  const bool tracked =
+      std::any_of(operands.begin(), operands.end(), [](const at::Tensor& x) { return x.requires_grad(); });
   if (!tracked || !c10::GradMode::is_enabled()) return y;
   if (y._fw_grad(0).defined()) throw error(refusal{code::forward_mode});
-  const bool shared = y.is_view() || std::any_of(operands.begin(), operands.end(), [&](const at::Tensor& x) { return y.is_same(x); });
+  const bool shared =
+      y.is_view() || std::any_of(operands.begin(), operands.end(), [&](const at::Tensor& x) { return y.is_same(x); });
   const at::Tensor result = shared ? at::alias(y) : y.variable_data();
   if (shared) refuse_writing(result);
   else torch::autograd::impl::set_version_counter(result, torch::autograd::impl::version_counter(y));

@@ -20,7 +20,8 @@ namespace detail {
 template <class Guard>
 CUstream_st* current_stream_of(const Guard& guard) {
   const c10::Stream now = guard.getStream(guard.getDevice());
-  if constexpr (requires { guard.getStreamNativeHandle(now); }) return static_cast<CUstream_st*>(guard.getStreamNativeHandle(now));
+  if constexpr (requires { guard.getStreamNativeHandle(now); })
+    return static_cast<CUstream_st*>(guard.getStreamNativeHandle(now));
   else throw error(refusal{code::stream_untold});
 }
 
@@ -49,7 +50,9 @@ class torch_boxes final : public device_boxes {
       return;
     }
     const at::ScalarType wide = terms.size() > 2 ? detail::signed_type(sums_in(to.element)) : result.scalar_type();
-    const auto term = [&](std::size_t i) { return logical ? view(terms[i]).ne(0) : ordered(view(terms[i]).to(wide), to.element, with); };
+    const auto term = [&](std::size_t i) {
+      return logical ? view(terms[i]).ne(0) : ordered(view(terms[i]).to(wide), to.element, with);
+    };
     at::Tensor sum = combined(term(0), term(1), with);
     for (std::size_t i = 2; i < terms.size(); ++i) sum = combined(sum, term(i), with);
     result.copy_(ordered(sum, to.element, with), true);
@@ -63,7 +66,8 @@ class torch_boxes final : public device_boxes {
  private:
   // LibTorch knows a stream that it did not make by its address.
   c10::Stream stream(CUstream_st* on) const {
-    return c10::Stream(c10::Stream::UNSAFE, c10::impl::VirtualGuardImpl(kind_).getDevice(), reinterpret_cast<c10::StreamId>(on));
+    return c10::Stream(c10::Stream::UNSAFE, c10::impl::VirtualGuardImpl(kind_).getDevice(),
+                       reinterpret_cast<c10::StreamId>(on));
   }
 
   // LibTorch makes 0 and 1 of the bits of a truth value, which a Move leaves as they are.

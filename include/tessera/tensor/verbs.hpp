@@ -24,10 +24,11 @@ struct verb_between_types<verb::several, From, To> {
   using verdict_source = primitive_verdict<From, To>;
 };
 
-// Why a verb does not lead a tensor to Q, asked before a primitive is instantiated: compilers print a few lines for each class on the
-// way to a refusal.
+// Why a verb does not lead a tensor to Q, asked before a primitive is instantiated: compilers print a few lines for
+// each class on the way to a refusal.
 template <verb Verb, class From, class Q>
-using led = std::conditional_t<PartitionType<Q>, verdict_of<typename verb_between_types<Verb, From, moved_type<From, Q>>::verdict_source>,
+using led = std::conditional_t<PartitionType<Q>,
+                               verdict_of<typename verb_between_types<Verb, From, moved_type<From, Q>>::verdict_source>,
                                argument_verdict<kind::call, 0, kind::partition, Q>>;
 
 }  // namespace detail
@@ -77,7 +78,8 @@ auto lead(const change_to<Verb, Q>&, const X& x, call_site at) {
     if constexpr (verdict::ok) {
       using To = tessera::detail::moved_type<X, Q>;
       static_assert(sizeof(typename tessera::detail::verb_between_types<Verb, X, To>::type) > 0);
-      return To(tessera::detail::carry({value_of<To>, tessera::detail::number_of_verb<X, To>}, x.dynamic(), at), tessera::detail::proved{});
+      return To(tessera::detail::carry({value_of<To>, tessera::detail::number_of_verb<X, To>}, x.dynamic(), at),
+                tessera::detail::proved{});
     } else {
       return tessera::detail::refused_like<X>();
     }
@@ -110,13 +112,14 @@ struct takes {
 
 }  // namespace detail
 
-/// Applies a primitive, a composition or a type made of one, by name: `apply<F>(x)`, x in any spelling of F's domain. Its
-/// backward applies F*.
+/// Applies a primitive, a composition or a type made of one, by name: `apply<F>(x)`, x in any spelling of F's domain.
+/// Its backward applies F*.
 template <Primitive F, TensorType T>
 auto apply(const T& x, call_site at = call_site::here()) {
   using verdict = verdict_of<detail::takes<F, T>>;
   verdict::template refuse<verdict>();
-  if constexpr (verdict::ok) return typename F::codomain(detail::through(static_cast<const F*>(nullptr), x.dynamic(), at));
+  if constexpr (verdict::ok)
+    return typename F::codomain(detail::through(static_cast<const F*>(nullptr), x.dynamic(), at));
   else return detail::refused_like<T>();
 }
 

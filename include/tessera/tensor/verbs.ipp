@@ -14,7 +14,8 @@ inline tensor<dyn> carry(const std::shared_ptr<bound_change>& change, const tens
   return tensor_of(x.team(), change->to(), y, lineage_of(text("change").hash, {x.lineage()}));
 }
 
-/// The layout of a type for a tensor that is to go there: extents and lengths that the type does not know are the tensor's.
+/// The layout of a type for a tensor that is to go there: extents and lengths that the type does not know are the
+/// tensor's.
 inline layout target_of(layout target, const tensor<dyn>& x) {
   for (int d = 0; d < target.dims.count; ++d) {
     const dimension& here = x.layout().dims[d];
@@ -54,7 +55,8 @@ TESSERA_INLINE tensor<dyn> carry(const running_verb& v, const tensor<dyn>& x, ca
 
 TESSERA_INLINE tensor<dyn> to(const layout& target, const tensor<dyn>& x, call_site at) {
   const placement_handle there = x.team()->place(target);
-  const std::shared_ptr<bound_change> change = detail::bound_change_of(*x.team(), x.where(), there, x.type(), x.team()->doing());
+  const std::shared_ptr<bound_change> change =
+      detail::bound_change_of(*x.team(), x.where(), there, x.type(), x.team()->doing());
   return detail::carry(change, x, at);
 }
 

@@ -56,7 +56,8 @@ struct all_factors {
   using type = Done;
 };
 template <class Done, class First, class... Rest>
-struct all_factors<Done, First, Rest...> : all_factors<typename join_axes<Done, typename factors<First>::type>::type, Rest...> {};
+struct all_factors<Done, First, Rest...>
+    : all_factors<typename join_axes<Done, typename factors<First>::type>::type, Rest...> {};
 
 template <class... Axes>
 typename all_factors<axes_are<>, Axes...>::type flat(axes_are<Axes...>);
@@ -102,12 +103,16 @@ constexpr refusal check_axes(int place = 0);
 // What an axis is made of: the factors of a product, and what a mesh gives another extent.
 template <class A>
 constexpr refusal check_axis() {
-  if constexpr (factors<A>::is_product) return []<class... Factors>(axes_are<Factors...>) { return check_axes<kind::axis, Factors...>(); }(typename factors<A>::made_of{});
+  if constexpr (factors<A>::is_product)
+    return []<class... Factors>(axes_are<Factors...>) {
+      return check_axes<kind::axis, Factors...>();
+    }(typename factors<A>::made_of{});
   else if constexpr (!std::is_same_v<bare_axis<A>, A>) return check_axes<kind::axis, bare_axis<A>>();
   else return {};
 }
 
-/// Refuses what is no axis among these arguments of an `Of`, products and extents that are made of something else included.
+/// Refuses what is no axis among these arguments of an `Of`, products and extents that are made of something else
+/// included.
 template <kind Of, class... Axes>
 constexpr refusal check_axes(int place) {
   refusal why = check_kinds<Of, kind::axis, Axes...>(place);

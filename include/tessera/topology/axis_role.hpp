@@ -11,18 +11,18 @@ namespace tessera {
 ///  cut        each coordinate holds its part of a dimension
 enum class role : signed char { replicate, partial, invariant, on, cut };
 
-/// How terms combine; every one but `sum` is for values only and has no gradient. `any` and `all` are logical or and and: they
-/// give 1 or 0.
+/// How terms combine; every one but `sum` is for values only and has no gradient. `any` and `all` are logical or and
+/// and: they give 1 or 0.
 enum class combine : signed char { sum, max, min, prod, any, all };
 
 /// The role of one axis, with what belongs to it.
 struct axis_role {
   role kind = role::replicate;
-  signed char dimension = 0;   ///< cut: which dimension
-  signed char level = 0;       ///< cut: its place among the axes that cut this dimension, outermost 0
-  bool joined = false;         ///< cut: it cuts together with the axis one level further out, as one axis (a product)
-  combine with = combine::sum; ///< partial: how the terms combine
-  int coordinate = 0;          ///< on: which coordinate
+  signed char dimension = 0;    ///< cut: which dimension
+  signed char level = 0;        ///< cut: its place among the axes that cut this dimension, outermost 0
+  bool joined = false;          ///< cut: it cuts together with the axis one level further out, as one axis (a product)
+  combine with = combine::sum;  ///< partial: how the terms combine
+  int coordinate = 0;           ///< on: which coordinate
 
   friend constexpr bool operator==(const axis_role&, const axis_role&) = default;
 };

@@ -27,8 +27,8 @@ struct indexed_from<axes_are<Axes...>> {
 };
 
 template <class M, int I>
-using axis_type_at =
-    typename decltype(axis_at<I>(static_cast<const typename indexed_from<typename axis_list<M>::type>::type*>(nullptr)))::type;
+using axis_type_at = typename decltype(axis_at<I>(
+    static_cast<const typename indexed_from<typename axis_list<M>::type>::type*>(nullptr)))::type;
 
 // Axes that act as one.
 template <class Axes>
@@ -78,9 +78,11 @@ struct cover_named<M, Source, Dim, indices<Level...>> {
   }
   static auto cut() {
     if constexpr (sizeof...(Level) == 0) return whole{};
-    else if constexpr (d.bounds == learned) return lengths<one_axis<axes_are<axis_type_at<M, Source::value.cutter(Dim, Level)>...>>>{};
+    else if constexpr (d.bounds == learned)
+      return lengths<one_axis<axes_are<axis_type_at<M, Source::value.cutter(Dim, Level)>...>>>{};
     else if constexpr (d.bounds != nullptr) return cut_at(indices_below<Source::value.part_count(Dim)>{});
-    else if constexpr (joined) return cut_by(cutters<M, Source, Dim, static_cast<int>(sizeof...(Level)) - 1>(axes_are<>{}, axes_are<>{}));
+    else if constexpr (joined)
+      return cut_by(cutters<M, Source, Dim, static_cast<int>(sizeof...(Level)) - 1>(axes_are<>{}, axes_are<>{}));
     else return cut_by(axes_are<axis_type_at<M, Source::value.cutter(Dim, Level)>...>{});
   }
   static auto dealt() {
@@ -113,7 +115,8 @@ template <class Source, role Kind, combine With>
 constexpr auto axes_meaning() {
   static_vector<int, max_axes> axes;
   for (int a = 0; a < Source::value.roles.count; ++a)
-    if (Source::value.roles[a].kind == Kind && Source::value.roles[a].with == With && Source::value.mesh.axes[a].extent > 1)
+    if (Source::value.roles[a].kind == Kind && Source::value.roles[a].with == With &&
+        Source::value.mesh.axes[a].extent > 1)
       axes.push(a);
   return axes;
 }
@@ -171,8 +174,7 @@ template <class M, class Source, class Dims>
 struct partition_named;
 template <class M, class Source, int... Dim>
 struct partition_named<M, Source, indices<Dim...>> {
-  using covers = entries<
-      typename cover_named<M, Source, Dim, indices_below<Source::value.levels(Dim)>>::type...>;
+  using covers = entries<typename cover_named<M, Source, Dim, indices_below<Source::value.levels(Dim)>>::type...>;
   using partials = typename partials_named<M, Source>::type;
   using invariants = typename meaning_named<M, Source, role::invariant, combine::sum, invariant>::type;
   using type = typename partition_with<
@@ -182,7 +184,6 @@ struct partition_named<M, Source, indices<Dim...>> {
 
 /// The partition type over mesh type `M` whose layout value is `Source::value`.
 template <class M, class Source>
-using partition_from =
-    typename partition_named<M, Source, indices_below<Source::value.dims.count>>::type;
+using partition_from = typename partition_named<M, Source, indices_below<Source::value.dims.count>>::type;
 
 }  // namespace tessera::detail

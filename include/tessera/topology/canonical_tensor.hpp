@@ -39,7 +39,8 @@ template <class S, class Source, class Dims>
 struct shape_named;
 template <class... Tags, class Source, int... Dim>
 struct shape_named<shape<Tags...>, Source, indices<Dim...>> {
-  using type = shape<typename dim_named<Source::value.dims[Dim].extent, tag_place<Tags...>(Source::value.dims[Dim].tag), Tags...>::type...>;
+  using type = shape<typename dim_named<Source::value.dims[Dim].extent, tag_place<Tags...>(Source::value.dims[Dim].tag),
+                                        Tags...>::type...>;
 };
 
 template <class T, class Source>
@@ -47,8 +48,8 @@ struct layout_only {
   static constexpr const layout& value = Source::value.layout;
 };
 
-// Whether two layouts differ in nothing but extents, so that one partition names both: neither has windows or lists of lengths,
-// which speak of extents.
+// Whether two layouts differ in nothing but extents, so that one partition names both: neither has windows or lists of
+// lengths, which speak of extents.
 constexpr bool cut_alike(const layout& a, const layout& b) {
   if (!(a.mesh == b.mesh) || !(a.roles == b.roles) || a.dims.count != b.dims.count) return false;
   for (int d = 0; d < a.dims.count; ++d) {
@@ -64,9 +65,10 @@ constexpr bool cut_alike(const layout& a, const layout& b) {
 template <class Like, class Source>
 struct resized {
   using plain = layout_only<Like, Source>;
-  using type = tensor<typename described<Like>::partition_type,
-                      typename shape_named<typename described<Like>::shape_type, plain, indices_below<plain::value.dims.count>>::type,
-                      tessera::element_type<Source::value.element>>;
+  using type = tensor<
+      typename described<Like>::partition_type,
+      typename shape_named<typename described<Like>::shape_type, plain, indices_below<plain::value.dims.count>>::type,
+      tessera::element_type<Source::value.element>>;
 };
 
 /// The tensor type whose value is `Source::value`, on a mesh type and with the names of extents of tensor type `Like`.
@@ -75,8 +77,7 @@ struct tensor_named {
   using plain = layout_only<Like, Source>;
   using type = tensor<
       partition_from<Mesh, plain>,
-      typename shape_named<typename described<Like>::shape_type, plain,
-                           indices_below<plain::value.dims.count>>::type,
+      typename shape_named<typename described<Like>::shape_type, plain, indices_below<plain::value.dims.count>>::type,
       tessera::element_type<Source::value.element>>;
 };
 
@@ -104,8 +105,8 @@ struct named_or_refused<Like, Source, Mesh, false> {
   using type = refused_like<Like>;
 };
 
-// What an operation or a layer gives, as types: `Result` has its value and why it is refused, if it is; the names of extents,
-// and of the mesh unless it is given, are those of tensor type `Like`.
+// What an operation or a layer gives, as types: `Result` has its value and why it is refused, if it is; the names of
+// extents, and of the mesh unless it is given, are those of tensor type `Like`.
 template <class Like, class Result, class Mesh = typename described<Like>::mesh_type>
 struct named_result {
   struct verdict_source {
@@ -119,12 +120,12 @@ struct named_result {
 
 /// The canonical spelling of a tensor type: equal values give equal types.
 template <class T>
-using canonical_tensor =
-    typename detail::named_unless_refused<typename detail::named_tensor<T>::type, detail::itself<detail::as_tensor<T>>>::type;
+using canonical_tensor = typename detail::named_unless_refused<typename detail::named_tensor<T>::type,
+                                                               detail::itself<detail::as_tensor<T>>>::type;
 
 /// The type of the cotangent: replicate and partial, haloed and pending change places.
 template <class T>
-using cotangent_type =
-    typename detail::named_unless_refused<typename detail::named_tensor<T>::type, detail::cotangent_source<detail::as_tensor<T>>>::type;
+using cotangent_type = typename detail::named_unless_refused<typename detail::named_tensor<T>::type,
+                                                             detail::cotangent_source<detail::as_tensor<T>>>::type;
 
 }  // namespace tessera

@@ -11,7 +11,8 @@ constexpr refusal check_one_combine(const layout& x) {
   int first = -1;
   for (int a = 0; a < x.roles.count; ++a) {
     if (x.roles[a].kind != role::partial || x.mesh.axes[a].extent == 1) continue;
-    if (first >= 0 && x.roles[a].with != x.roles[first].with) return refusal{code::mixed_combines, x.mesh.axes[a].name, -1};
+    if (first >= 0 && x.roles[a].with != x.roles[first].with)
+      return refusal{code::mixed_combines, x.mesh.axes[a].name, -1};
     first = a;
   }
   if (first < 0 || x.roles[first].with == combine::sum) return {};
@@ -20,7 +21,8 @@ constexpr refusal check_one_combine(const layout& x) {
   return {};
 }
 
-// A window steps forwards, outputs that lie side by side read neighbours or nothing, and no number that is computed from it overflows.
+// A window steps forwards, outputs that lie side by side read neighbours or nothing, and no number that is computed
+// from it overflows.
 constexpr refusal check_window(int d, const dimension& dim) {
   const window& w = dim.needs;
   constexpr index_t far = INT64_MAX / 4;
@@ -35,8 +37,9 @@ constexpr refusal check_window(int d, const dimension& dim) {
 
 }  // namespace detail
 
-/// Refuses a layout value that no partition means: explicit parts that do not lie end to end over the extent, windows that
-/// step backwards or reflect more than there is, more elements than can be counted, terms that combine in two ways.
+/// Refuses a layout value that no partition means: explicit parts that do not lie end to end over the extent, windows
+/// that step backwards or reflect more than there is, more elements than can be counted, terms that combine in two
+/// ways.
 constexpr refusal check(const layout& x) {
   for (int d = 0; d < x.dims.count; ++d) {
     const dimension& dim = x.dims[d];

@@ -57,9 +57,9 @@ struct type_list {
 };
 
 /// The C++ type of each element, in the order of the enumeration.
-using element_types = type_list<double, float, std::int64_t, std::int32_t, std::int16_t, std::int8_t, std::uint8_t, bool, half,
-                                tessera::bfloat16, tessera::complex64, tessera::complex128, std::uint16_t, std::uint32_t,
-                                std::uint64_t>;
+using element_types =
+    type_list<double, float, std::int64_t, std::int32_t, std::int16_t, std::int8_t, std::uint8_t, bool, half,
+              tessera::bfloat16, tessera::complex64, tessera::complex128, std::uint16_t, std::uint32_t, std::uint64_t>;
 static_assert(element_types::size == number_of_elements);
 
 template <class T>
@@ -132,7 +132,9 @@ constexpr index_t bytes_at(int place, type_list<T...>) {
 constexpr index_t bytes_of(element e) { return detail::bytes_at(static_cast<int>(e), detail::element_types{}); }
 
 /// LibTorch computes with no unsigned integers but bytes. Their bits serve, as integers wrap.
-constexpr bool is_wide_unsigned(element e) { return e == element::uint16 || e == element::uint32 || e == element::uint64; }
+constexpr bool is_wide_unsigned(element e) {
+  return e == element::uint16 || e == element::uint32 || e == element::uint64;
+}
 constexpr bool is_half(element e) { return e == element::float16 || e == element::bfloat16; }
 constexpr bool is_complex(element e) { return e == element::complex64 || e == element::complex128; }
 
@@ -141,7 +143,8 @@ constexpr bool has_cotangent(element e) {
   return e == element::float64 || e == element::float32 || is_half(e) || is_complex(e);
 }
 
-/// In what terms of this element are combined: the next wider type, so that a sum is rounded once however many terms it has.
+/// In what terms of this element are combined: the next wider type, so that a sum is rounded once however many terms it
+/// has.
 constexpr element sums_in(element e) {
   if (is_half(e)) return element::float32;
   if (e == element::float32) return element::float64;
@@ -156,7 +159,8 @@ constexpr const char* name_of(element e) {
 
 /// The element value of a C++ type; of one that no tensor can hold, bool.
 template <class T>
-inline constexpr element element_of = detail::is_element<T> ? static_cast<element>(detail::place_in<T>(detail::element_types{})) : element::boolean;
+inline constexpr element element_of =
+    detail::is_element<T> ? static_cast<element>(detail::place_in<T>(detail::element_types{})) : element::boolean;
 
 /// The C++ type of an element value.
 template <element E>

@@ -30,8 +30,8 @@ struct rotated {};
 
 /// What a window needs for the outputs that `Cover` gives a worker; workers hold copies, which may overlap.
 ///
-/// Output y of `Outputs` needs the inputs [⌊(A·y + B)/C⌋, ⌊(A·y + B2)/C⌋ + 1), beyond the edge what the boundary says; a
-/// composed window reaches none of the first `Before` and the last `After` elements.
+/// Output y of `Outputs` needs the inputs [⌊(A·y + B)/C⌋, ⌊(A·y + B2)/C⌋ + 1), beyond the edge what the boundary says;
+/// a composed window reaches none of the first `Before` and the last `After` elements.
 template <class Cover, index_t Outputs, index_t A, index_t B, index_t B2, index_t C = 1, boundary Edge = boundary::zero,
           index_t Before = 0, index_t After = 0>
 struct haloed {};

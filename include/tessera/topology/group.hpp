@@ -35,11 +35,15 @@ struct group_names {
 };
 template <class... Axes>
 struct group_names<along<Axes...>> : axes_check<kind::group, Axes...> {
-  static constexpr bool has(const text& axis) { return one_is(typename all_factors<axes_are<>, Axes...>::type{}, axis); }
+  static constexpr bool has(const text& axis) {
+    return one_is(typename all_factors<axes_are<>, Axes...>::type{}, axis);
+  }
 };
 template <class... Axes>
 struct group_names<except<Axes...>> : axes_check<kind::group, Axes...> {
-  static constexpr bool has(const text& axis) { return !one_is(typename all_factors<axes_are<>, Axes...>::type{}, axis); }
+  static constexpr bool has(const text& axis) {
+    return !one_is(typename all_factors<axes_are<>, Axes...>::type{}, axis);
+  }
 };
 
 }  // namespace detail
@@ -73,7 +77,8 @@ constexpr mesh_value line_through(const mesh_value& mesh, const coordinates& at)
 
 namespace detail {
 
-// The coordinates `steps` further along axes that act as one, the last one fastest; false beyond the ends unless `ring`.
+// The coordinates `steps` further along axes that act as one, the last one fastest; false beyond the ends unless
+// `ring`.
 constexpr bool walk(const mesh_value& mesh, const group& axes, int steps, bool ring, coordinates& at) {
   index_t place = 0;
   index_t extent = 1;
@@ -98,13 +103,16 @@ constexpr group places_of(const mesh_value& mesh) {
   const auto add = [&](int a) {
     if (a >= 0) g.push(a);
   };
-  [&]<class... Factors>(axes_are<Factors...>) { (add(mesh.find(short_name_of<bare_axis<Factors>>())), ...); }(typename factors<A>::type{});
+  [&]<class... Factors>(axes_are<Factors...>) {
+    (add(mesh.find(short_name_of<bare_axis<Factors>>())), ...);
+  }(typename factors<A>::type{});
   return g;
 }
 
 }  // namespace detail
 
-/// The coordinate of a worker along an axis, or its row-major number along the factors of a product; 0 where the mesh lacks them.
+/// The coordinate of a worker along an axis, or its row-major number along the factors of a product; 0 where the mesh
+/// lacks them.
 template <class A>
 constexpr int coordinate_along(const mesh_value& mesh, const coordinates& at) {
   using verdict = verdict_of<detail::axes_check<kind::call, A>>;

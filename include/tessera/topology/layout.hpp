@@ -9,7 +9,8 @@ namespace tessera {
 /// How the parts of a dimension relate to its elements.
 ///
 ///  tiled    each element is in one part
-///  haloed   parts are what a window needs for the parts of its outputs: copies, they may overlap; a range of a cut dimension,
+///  haloed   parts are what a window needs for the parts of its outputs: copies, they may overlap; a range of a cut
+///  dimension,
 ///           whose workers keep what they held of it, is that of a window of one tap: a tiling again
 ///  pending  the cotangent of haloed: the same intervals, but terms until they are folded
 enum class cover : signed char { tiled, haloed, pending };
@@ -17,13 +18,13 @@ enum class cover : signed char { tiled, haloed, pending };
 /// One dimension of a tensor: its extent and how it is cut.
 struct dimension {
   index_t extent = 0;
-  text tag;                          ///< the name of a dynamic extent
-  index_t glued = 0;                 ///< elements that are never split from the one before them: grain − 1
-  const index_t* bounds = nullptr;   ///< explicit parts: part k is units [bounds[k], bounds[k + 1]); owned elsewhere
-  int turned = 0;                    ///< the part that coordinate 0 holds: coordinate i holds part i + turned
+  text tag;                         ///< the name of a dynamic extent
+  index_t glued = 0;                ///< elements that are never split from the one before them: grain − 1
+  const index_t* bounds = nullptr;  ///< explicit parts: part k is units [bounds[k], bounds[k + 1]); owned elsewhere
+  int turned = 0;                   ///< the part that coordinate 0 holds: coordinate i holds part i + turned
   cover kind = cover::tiled;
-  index_t outputs = 0;               ///< haloed: extent of the dimension whose parts the window serves
-  window needs;                    ///< haloed: which inputs an output needs
+  index_t outputs = 0;  ///< haloed: extent of the dimension whose parts the window serves
+  window needs;         ///< haloed: which inputs an output needs
 
   /// How many elements are never split.
   constexpr index_t grain() const { return glued + 1; }
@@ -36,10 +37,12 @@ struct dimension {
     needs = {};
   }
 
-  /// Whether each element is in one part: a window of one tap that steps by one, over all of the dimension, gives each once.
+  /// Whether each element is in one part: a window of one tap that steps by one, over all of the dimension, gives each
+  /// once.
   constexpr bool tiles() const {
     const window one_tap{1, needs.b, needs.b, 1};
-    return kind == cover::tiled || (needs == one_tap && needs.b <= 0 && extent != dynamic && outputs + needs.b >= extent);
+    return kind == cover::tiled ||
+           (needs == one_tap && needs.b <= 0 && extent != dynamic && outputs + needs.b >= extent);
   }
 
   /// Whether one part of all outputs has every element: a window that ends before the last one leaves some out.
@@ -52,7 +55,8 @@ struct dimension {
   /// Whether its windows lie end to end over all of it, as those of most poolings: then its parts are tiles.
   constexpr bool windows_are_tiles() const {
     const bool end_to_end = needs.a > 0 && needs == window{needs.a, 0, needs.a - 1, 1, 0, 0, needs.edge};
-    return kind != cover::tiled && end_to_end && extent != dynamic && extent % needs.a == 0 && extent / needs.a == outputs;
+    return kind != cover::tiled && end_to_end && extent != dynamic && extent % needs.a == 0 &&
+           extent / needs.a == outputs;
   }
 
   /// Keeps the elements [begin, begin + length) where they are, under their indices in the range.
@@ -65,13 +69,14 @@ struct dimension {
     needs.b -= begin * needs.c;
     needs.b2 -= begin * needs.c;
     needs.unreached_before = detail::larger(0, needs.unreached_before - begin);
-    needs.unreached_after = extent == dynamic ? 0 : detail::larger(0, needs.unreached_after - (extent - begin - length));
+    needs.unreached_after =
+        extent == dynamic ? 0 : detail::larger(0, needs.unreached_after - (extent - begin - length));
     extent = length;
     if (needs == window{1, 0, 0, 1} && outputs == extent) tile();
   }
 
-  /// Holds of a tiling what windows of n outputs need. Outputs that `keep` its parts lie as its elements do, be they a range of a longer
-  /// dimension; others are cut evenly.
+  /// Holds of a tiling what windows of n outputs need. Outputs that `keep` its parts lie as its elements do, be they a
+  /// range of a longer dimension; others are cut evenly.
   constexpr void hold(const window& w, index_t n, bool keep) {
     const bool range = kind != cover::tiled;
     if (keep && range && composes(w, needs, n, extent)) {
@@ -100,8 +105,9 @@ inline constexpr index_t learned[]{dynamic};
 /// An axis has exactly one role, so no axis can be used twice.
 struct layout {
   mesh_value mesh;
-  static_vector<axis_role, max_axes> roles = no_items<axis_role, max_axes>;        ///< one for each axis of the mesh
-  static_vector<dimension, max_dimensions> dims = no_items<dimension, max_dimensions>;  ///< one for each dimension of the tensor
+  static_vector<axis_role, max_axes> roles = no_items<axis_role, max_axes>;  ///< one for each axis of the mesh
+  /// one for each dimension of the tensor
+  static_vector<dimension, max_dimensions> dims = no_items<dimension, max_dimensions>;
 
   constexpr int rank() const { return dims.count; }
 
@@ -119,8 +125,8 @@ struct layout {
     return -1;
   }
 
-  /// Numbers the axes that cut a dimension 0, 1, … in the order they have, where some were left out; an axis joins none that
-  /// was left out.
+  /// Numbers the axes that cut a dimension 0, 1, … in the order they have, where some were left out; an axis joins none
+  /// that was left out.
   constexpr void close_levels(int dim) {
     const int count = levels(dim);
     for (int next = 0, level = 0; next < count; ++level) {
@@ -190,8 +196,8 @@ struct layout {
 
 namespace detail {
 
-/// Writes one deal in one way: whole turns are none, and a joint cut that comes out even is one cut after the other, of single elements where
-/// the last grain is whole.
+/// Writes one deal in one way: whole turns are none, and a joint cut that comes out even is one cut after the other, of
+/// single elements where the last grain is whole.
 constexpr void tidy(layout& x, int d) {
   dimension& dim = x.dims[d];
   const int parts = x.part_count(d);
@@ -205,9 +211,9 @@ constexpr void tidy(layout& x, int d) {
 
 }  // namespace detail
 
-/// Drops what makes no difference: axes of extent 1, axes held on one coordinate (their sub-mesh says it), the grain and
-/// the window of dimensions that nothing cuts and that it reaches all of, or whose windows lie end to end, and whether elements held once are
-/// copies or terms.
+/// Drops what makes no difference: axes of extent 1, axes held on one coordinate (their sub-mesh says it), the grain
+/// and the window of dimensions that nothing cuts and that it reaches all of, or whose windows lie end to end, and
+/// whether elements held once are copies or terms.
 constexpr layout canonical(layout x) {
   for (int a = x.mesh.axes.count - 1; a >= 0; --a) {
     const bool one = x.mesh.axes[a].extent == 1;
@@ -272,10 +278,8 @@ constexpr bool same(const layout& a, const layout& b) {
 /// The layout of the cotangent: replicate and partial, haloed and pending change places; the rest keeps its own.
 constexpr layout cotangent(layout x) {
   for (int a = 0; a < x.roles.count; ++a) {
-    if (x.roles[a].kind == role::replicate)
-      x.roles[a] = {role::partial};
-    else if (x.roles[a].kind == role::partial)
-      x.roles[a] = {role::replicate};
+    if (x.roles[a].kind == role::replicate) x.roles[a] = {role::partial};
+    else if (x.roles[a].kind == role::partial) x.roles[a] = {role::replicate};
   }
   for (int d = 0; d < x.dims.count; ++d)
     if (!x.dims[d].tiles()) x.dims[d].kind = x.dims[d].kind == cover::haloed ? cover::pending : cover::haloed;

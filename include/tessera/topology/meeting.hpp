@@ -15,9 +15,7 @@ constexpr mesh_value without_ones(const mesh_value& mesh) {
 }
 
 /// Two meshes meet when they are the same but for axes of extent 1: an axis that a mesh lacks counts as extent 1.
-constexpr bool meet(const mesh_value& a, const mesh_value& b) {
-  return without_ones(a) == without_ones(b);
-}
+constexpr bool meet(const mesh_value& a, const mesh_value& b) { return without_ones(a) == without_ones(b); }
 
 /// The same layout over a mesh that meets its own; axes of extent 1 cut nothing and have no meaning there.
 constexpr layout over(layout x, const mesh_value& mesh) {

@@ -86,7 +86,8 @@ struct described_mesh<placed<M, First, Strides...>> {
     constexpr int given = sizeof...(Strides);
     const int strides[]{Strides..., 0};
     mesh_value m = row_major(of.made, First);
-    if (given != 0 && given != m.axes.count) return mesh_draft{refusal{code::wrong_number_of_strides, m.axes.count, given}};
+    if (given != 0 && given != m.axes.count)
+      return mesh_draft{refusal{code::wrong_number_of_strides, m.axes.count, given}};
     for (int i = 0; i < given; ++i) m.axes[i].stride = strides[i];
     return mesh_draft{m};
   }();
@@ -112,7 +113,8 @@ struct described_mesh<fixed<M, A, Coordinate>> {
     const int a = of.made.find(name);
     if (a < 0) return mesh_draft{refusal{code::axis_not_in_mesh, name, of.made.axes.count}};
     const int extent = of.made.axes[a].extent;
-    if (Coordinate < 0 || Coordinate >= extent) return mesh_draft{refusal{code::coordinate_outside_axis, name, extent, Coordinate}};
+    if (Coordinate < 0 || Coordinate >= extent)
+      return mesh_draft{refusal{code::coordinate_outside_axis, name, extent, Coordinate}};
     return mesh_draft{without_axis(of.made, a, Coordinate)};
   }();
 };
@@ -141,7 +143,8 @@ struct mesh {
   static constexpr const mesh_value& value = detail::accepted_mesh<mesh>::value;
 };
 
-/// A mesh placed elsewhere in the world: world rank = First + Σ Stride·coordinate (row-major where no strides are given).
+/// A mesh placed elsewhere in the world: world rank = First + Σ Stride·coordinate (row-major where no strides are
+/// given).
 template <class M, int First, int... Strides>
 struct placed {
   static constexpr const mesh_value& value = detail::accepted_mesh<placed>::value;

@@ -23,8 +23,8 @@ struct axis_value {
 
 /// A Cartesian topology and where it sits in the world, as a value.
 ///
-/// world rank = first + Σ stride·coordinate; where a list of ranks is given (it is owned elsewhere) that is the place in the
-/// list, so a part of a list is a part of the list.
+/// world rank = first + Σ stride·coordinate; where a list of ranks is given (it is owned elsewhere) that is the place
+/// in the list, so a part of a list is a part of the list.
 struct mesh_value {
   static_vector<axis_value, max_axes> axes = no_items<axis_value, max_axes>;
   int first = 0;
@@ -106,7 +106,8 @@ struct mesh_value {
   constexpr bool same_axes(const mesh_value& other) const {
     if (axes.count != other.axes.count) return false;
     for (int i = 0; i < axes.count; ++i)
-      if (axes.items[i].extent != other.axes.items[i].extent || axes.items[i].name != other.axes.items[i].name) return false;
+      if (axes.items[i].extent != other.axes.items[i].extent || axes.items[i].name != other.axes.items[i].name)
+        return false;
     return true;
   }
 
@@ -173,13 +174,15 @@ constexpr refusal check_ranks(const mesh_value& mesh) {
 
 }  // namespace detail
 
-/// Refuses extents below 1, axes named twice, more workers than can be numbered and placements that put two coordinates on one.
+/// Refuses extents below 1, axes named twice, more workers than can be numbered and placements that put two coordinates
+/// on one.
 constexpr refusal check(const mesh_value& mesh) {
   index_t workers = 1;
   for (int i = 0; i < mesh.axes.count; ++i) {
     if (mesh.axes[i].extent < 1) return refusal{code::extent_not_positive, mesh.axes[i].name, mesh.axes[i].extent};
     if (mesh.find(mesh.axes[i].name) != i) return refusal{code::axis_named_twice, mesh.axes[i].name};
-    if (workers *= mesh.axes[i].extent; workers > INT32_MAX) return refusal{code::mesh_too_large, mesh.axes[i].name, mesh.axes[i].extent};
+    if (workers *= mesh.axes[i].extent; workers > INT32_MAX)
+      return refusal{code::mesh_too_large, mesh.axes[i].name, mesh.axes[i].extent};
   }
   if (const refusal outside = detail::check_ranks(mesh); !outside.ok()) return outside;
   if (mesh.ranks == nullptr) {

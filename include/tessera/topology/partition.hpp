@@ -74,7 +74,9 @@ constexpr void set_meaning(draft& x, axis_role what) {
     if constexpr (kind_of<A> == kind::group) {
       for (int a : group_in<A>(x.value.mesh)) one(x.value.mesh.axes[a].name, x.value.mesh.axes[a].extent);
     } else if constexpr (!is_combine<A>) {
-      [&]<class... Factors>(axes_are<Factors...>) { (one(short_name_of<bare_axis<Factors>>(), extent_along<Factors>()), ...); }(typename factors<A>::type{});
+      [&]<class... Factors>(axes_are<Factors...>) {
+        (one(short_name_of<bare_axis<Factors>>(), extent_along<Factors>()), ...);
+      }(typename factors<A>::type{});
     }
   };
   (each(std::type_identity<Axes>{}), ...);
@@ -119,7 +121,8 @@ struct entry<lengths<Axis, Lengths...>> {
     const int d = x.value.dims.count - 1;
     if (d < 0 || !x.why.ok()) return;
     constexpr int given = sizeof...(Lengths);
-    if (const int parts = x.value.part_count(d); given != 0 && given != parts) x.why = refusal{code::wrong_number_of_lengths, d, parts, given};
+    if (const int parts = x.value.part_count(d); given != 0 && given != parts)
+      x.why = refusal{code::wrong_number_of_lengths, d, parts, given};
     static_cast<void>(((x.why = first_of(x.why, check_length<Lengths>(d))).ok() && ...));
     x.value.dims[d].bounds = given == 0 ? learned : bounds.items;
   }
@@ -143,8 +146,8 @@ struct entry<rotated<Cover, Parts>> {
     }
   }
 };
-template <class Cover, cover Kind, index_t Outputs, index_t A, index_t B, index_t B2, index_t C, boundary Edge, index_t Before,
-          index_t After>
+template <class Cover, cover Kind, index_t Outputs, index_t A, index_t B, index_t B2, index_t C, boundary Edge,
+          index_t Before, index_t After>
 struct windowed_entry {
   static constexpr refusal kinds() { return check_inner_cover<Cover>(); }
   static constexpr void write(draft& x) {
@@ -210,7 +213,8 @@ struct entry<on<Axis, Coordinate>> {
         left /= extent;
         all *= extent;
       }
-      if (Coordinate < 0 || Coordinate >= all) x.why = refusal{code::coordinate_outside_axis, x.value.mesh.axes[places[0]].name, all, Coordinate};
+      if (Coordinate < 0 || Coordinate >= all)
+        x.why = refusal{code::coordinate_outside_axis, x.value.mesh.axes[places[0]].name, all, Coordinate};
     }(typename factors<Axis>::type{});
   }
 };
@@ -239,7 +243,9 @@ constexpr draft drafted() {
   x.value.mesh = described_mesh<M>::value.made;
   x.value.roles.resize(x.value.mesh.axes.count);
   x.used.resize(x.value.mesh.axes.count);
-  [&]<class... Axes>(axes_are<Axes...>) { (x.declared.push(extent_along<Axes>()), ...); }(typename axis_list<M>::type{});
+  [&]<class... Axes>(axes_are<Axes...>) {
+    (x.declared.push(extent_along<Axes>()), ...);
+  }(typename axis_list<M>::type{});
   (entry<Entries>::write(x), ...);
   return x;
 }

@@ -102,7 +102,8 @@ constexpr refusal check_extents() {
   const text* const types[]{&full_tag_of<Dims>..., nullptr};
   for (int i = 0; i < count; ++i)
     for (int other = 0; tags[i]->size > 0 && other < count; ++other)
-      if (*tags[i] == *tags[other] && !(*types[i] == *types[other])) return refusal{code::extents_of_one_name, i, other};
+      if (*tags[i] == *tags[other] && !(*types[i] == *types[other]))
+        return refusal{code::extents_of_one_name, i, other};
   return {};
 }
 

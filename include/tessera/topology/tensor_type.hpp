@@ -33,24 +33,33 @@ constexpr refusal check_combine(combine with, element e, const text& axis = {}) 
 /// The same for every pending combine of a layout.
 constexpr refusal check_combines(const layout& x, element e) {
   for (int a = 0; a < x.roles.count; ++a)
-    if (const refusal why = check_combine(x.roles[a].with, e, x.mesh.axes[a].name); x.roles[a].kind == role::partial && !why.ok()) return why;
+    if (const refusal why = check_combine(x.roles[a].with, e, x.mesh.axes[a].name);
+        x.roles[a].kind == role::partial && !why.ok())
+      return why;
   return {};
 }
 
 /// Refuses a gradient where there is none: of integers, and of terms that are no sum.
-constexpr refusal check_gradient(element e) { return has_cotangent(e) ? refusal{} : refusal{code::element_has_no_cotangent}; }
+constexpr refusal check_gradient(element e) {
+  return has_cotangent(e) ? refusal{} : refusal{code::element_has_no_cotangent};
+}
 constexpr refusal check_combines_gradient(const layout& x) {
   for (int a = 0; a < x.roles.count; ++a)
-    if (x.roles[a].kind == role::partial && x.roles[a].with != combine::sum) return refusal{code::combine_has_no_gradient, x.mesh.axes[a].name};
+    if (x.roles[a].kind == role::partial && x.roles[a].with != combine::sum)
+      return refusal{code::combine_has_no_gradient, x.mesh.axes[a].name};
   return {};
 }
-constexpr refusal check_gradient(const layout& x, element e) { return first_of(check_gradient(e), check_combines_gradient(x)); }
+constexpr refusal check_gradient(const layout& x, element e) {
+  return first_of(check_gradient(e), check_combines_gradient(x));
+}
 
 namespace detail {
 
 template <class P, class S, class E>
 constexpr refusal check_tensor() {
-  if (const refusal why = first_of(check_kinds<kind::tensor, kind::partition, P>(0), check_kinds<kind::tensor, kind::shape, S>(1)); !why.ok())
+  if (const refusal why =
+          first_of(check_kinds<kind::tensor, kind::partition, P>(0), check_kinds<kind::tensor, kind::shape, S>(1));
+      !why.ok())
     return why;
   if constexpr (kind_of<P> == kind::partition && kind_of<S> == kind::shape) {
     if (const refusal why = first_of(partition_check<P>::value, extents_of<S>::why); !why.ok()) return why;
@@ -168,7 +177,8 @@ template <class From, class To, class... Bindings>
 struct bindings_check {
   static constexpr refusal bound_in(const layout& x) {
     for (int d = 0; d < x.dims.count; ++d) {
-      if (x.dims[d].extent == dynamic && !((x.dims[d].tag == Bindings::tag) || ...)) return refusal{code::extent_not_bound, d};
+      if (x.dims[d].extent == dynamic && !((x.dims[d].tag == Bindings::tag) || ...))
+        return refusal{code::extent_not_bound, d};
       if (x.dims[d].bounds == learned) return refusal{code::lengths_not_known, d};
     }
     return {};
@@ -203,7 +213,8 @@ constexpr refusal check_same(const tensor_value& given, const tensor_value& want
   const layout x = canonical(given.layout);
   const layout y = canonical(wanted.layout);
   for (int d = 0; d < rank; ++d) {
-    bool alike = x.levels(d) == y.levels(d) && x.dims[d].kind == y.dims[d].kind && x.dims[d].grain() == y.dims[d].grain();
+    bool alike =
+        x.levels(d) == y.levels(d) && x.dims[d].kind == y.dims[d].kind && x.dims[d].grain() == y.dims[d].grain();
     for (int level = 0; alike && level < x.levels(d); ++level)
       alike = x.mesh.axes[x.cutter(d, level)].name == y.mesh.axes[y.cutter(d, level)].name;
     if (!alike) return refusal{code::wrong_partition, text(), d};

@@ -91,7 +91,8 @@ struct clique {
   }
   bool ended() {
     for (int r = 0; r < size && beyond; ++r)
-      if (!ending[static_cast<std::size_t>(r)]) ending[static_cast<std::size_t>(r)] = beyond->has(fmt::format("end of {}", r));
+      if (!ending[static_cast<std::size_t>(r)])
+        ending[static_cast<std::size_t>(r)] = beyond->has(fmt::format("end of {}", r));
     return std::all_of(ending.begin(), ending.end(), [](bool has) { return has; });
   }
 
@@ -107,8 +108,8 @@ struct ncclComm {
   int rank = 0;
   bool blocking = false;
   bool ending = false;
-  int busy = 0;                                 // so many times it says that it is at it
-  std::vector<std::function<void()>> handing;   // to streams, when it no longer is
+  int busy = 0;                                // so many times it says that it is at it
+  std::vector<std::function<void()>> handing;  // to streams, when it no longer is
   std::uint64_t launched = 0;
   std::shared_ptr<std::uint64_t> finished = std::make_shared<std::uint64_t>(0);
   std::shared_ptr<bool> aborted = std::make_shared<bool>(false);
@@ -127,7 +128,7 @@ struct machine {
   std::vector<CUstream_st*> streams;
   std::array<CUstream_st, most_devices> defaults;  // of each device
   CUstream_st letting_go;                          // of streams that have work left
-  int devices;  // that a process sees
+  int devices;                                     // that a process sees
   dice roll{1};
   bool ends = false;
   int kept = 0;
@@ -209,15 +210,20 @@ std::size_t bytes_of_type(ncclDataType_t t) {
   return bytes[t];
 }
 element element_of_type(ncclDataType_t t) {
-  constexpr element elements[]{element::int8,   element::uint8,   element::int32,   element::uint32,  element::int64,
-                               element::uint64, element::float16, element::float32, element::float64, element::bfloat16};
+  constexpr element elements[]{element::int8,    element::uint8,   element::int32,   element::uint32,
+                               element::int64,   element::uint64,  element::float16, element::float32,
+                               element::float64, element::bfloat16};
   return elements[t];
 }
 
-// Every rank's terms, or those of its place, are combined for it: the last rank's first, each sum rounded, which is not what the library does.
+// Every rank's terms, or those of its place, are combined for it: the last rank's first, each sum rounded, which is not
+// what the library does.
 void reduce(const std::vector<shared_part>& ranks, bool scatters) {
   const ncclRedOp_t op = ranks.front()->with;
-  const combine with = op == ncclSum ? combine::sum : op == ncclProd ? combine::prod : op == ncclMax ? combine::max : combine::min;
+  const combine with = op == ncclSum    ? combine::sum
+                       : op == ncclProd ? combine::prod
+                       : op == ncclMax  ? combine::max
+                                        : combine::min;
   const element e = element_of_type(ranks.front()->type);
   const std::size_t each = ranks.front()->bytes;
   const index_t n = static_cast<index_t>(each) / bytes_of(e);
@@ -246,11 +252,13 @@ void run_collective(clique& c, const std::vector<shared_part>& ranks) {
   const part& first = *ranks.front();
   for (const shared_part& p : ranks) {
     p->done = true;
-    if (std::strcmp(p->call, first.call) != 0 || p->bytes != first.bytes || p->peer != first.peer) c.status = ncclInvalidUsage;
+    if (std::strcmp(p->call, first.call) != 0 || p->bytes != first.bytes || p->peer != first.peer)
+      c.status = ncclInvalidUsage;
   }
   if (c.status != ncclSuccess) return;
   const std::string call = first.call;
-  if (call == "ncclReduceScatter" || call == "ncclAllReduce" || call == "ncclReduce") return reduce(ranks, call == "ncclReduceScatter");
+  if (call == "ncclReduceScatter" || call == "ncclAllReduce" || call == "ncclReduce")
+    return reduce(ranks, call == "ncclReduceScatter");
   for (const shared_part& p : ranks)
     for (std::size_t r = 0; r < ranks.size() && p->to != nullptr; ++r) {
       const bool gathers = call == "ncclAllGather";
@@ -276,7 +284,9 @@ void meet_beyond(clique& c, int rank) {
   const shared_folder& there = *c.beyond;
   for (auto& [pair, posted] : c.between) {
     if (pair.first == pair.second) continue;
-    const auto next = [&, &between = pair] { return fmt::format("{} to {}, {}", between.first, between.second, c.passed[between]); };
+    const auto next = [&, &between = pair] {
+      return fmt::format("{} to {}, {}", between.first, between.second, c.passed[between]);
+    };
     auto& [sends, receives] = posted;
     for (; !sends.empty(); sends.pop_front(), ++c.passed[pair]) {
       there.put(next(), sends.front()->from, sends.front()->bytes);
@@ -295,7 +305,8 @@ void meet_beyond(clique& c, int rank) {
     const shared_part& mine = ranks[static_cast<std::size_t>(rank)];
     if (mine == nullptr || mine->done) continue;
     const std::size_t parts = mine->call == std::string("ncclReduceScatter") ? ranks.size() : 1;
-    if (!there.has(of(round, rank))) there.put(of(round, rank), mine->from, mine->from == nullptr ? 0 : parts * mine->bytes);
+    if (!there.has(of(round, rank)))
+      there.put(of(round, rank), mine->from, mine->from == nullptr ? 0 : parts * mine->bytes);
     std::vector<std::vector<char>> theirs;
     for (int r = 0; r < c.size; ++r) {
       if (!there.has(of(round, r))) return;
@@ -313,9 +324,10 @@ void meet_beyond(clique& c, int rank) {
 }
 
 // What one group does on one stream: nothing before what the communicator did before, and then all at once.
-std::function<bool()> group_of(const ncclComm& comm, std::vector<shared_part> parts, std::uint64_t number, std::uint64_t round) {
-  return [of = comm.of, rank = comm.rank, finished = comm.finished, aborted = comm.aborted, parts = std::move(parts), number, round,
-          posted = false]() mutable {
+std::function<bool()> group_of(const ncclComm& comm, std::vector<shared_part> parts, std::uint64_t number,
+                               std::uint64_t round) {
+  return [of = comm.of, rank = comm.rank, finished = comm.finished, aborted = comm.aborted, parts = std::move(parts),
+          number, round, posted = false]() mutable {
     if (*aborted || of->status != ncclSuccess) return true;
     if (*finished < number) return false;
     for (const shared_part& p : parts) {
@@ -331,7 +343,8 @@ std::function<bool()> group_of(const ncclComm& comm, std::vector<shared_part> pa
         auto& ranks = of->rounds[round];
         ranks.resize(static_cast<std::size_t>(of->size));
         ranks[static_cast<std::size_t>(rank)] = p;
-        if (std::all_of(ranks.begin(), ranks.end(), [](const shared_part& r) { return r != nullptr; })) run_collective(*of, ranks);
+        if (std::all_of(ranks.begin(), ranks.end(), [](const shared_part& r) { return r != nullptr; }))
+          run_collective(*of, ranks);
       }
     }
     posted = true;
@@ -399,7 +412,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   return cuda("cudaStreamWaitEvent", [&] {
-    of(stream).steps.push_back([state = event->state, until = event->state->recorded] { return state->passed >= until; });
+    of(stream).steps.push_back(
+        [state = event->state, until = event->state->recorded] { return state->passed >= until; });
     here->more.notify_all();
     return cudaSuccess;
   });
@@ -429,14 +443,16 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   });
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  return cuda("cudaEventQuery", [&] { return event->state->passed == event->state->recorded ? cudaSuccess : cudaErrorNotReady; });
+  return cuda("cudaEventQuery",
+              [&] { return event->state->passed == event->state->recorded ? cudaSuccess : cudaErrorNotReady; });
 }
 cudaError_t cudaMallocAsync(void** memory, std::size_t bytes, cudaStream_t) {
   return cuda("cudaMallocAsync", [&] {
     auto* const fresh = new std::byte[bytes + sizeof(std::max_align_t)];
     std::memcpy(fresh, &bytes, sizeof bytes);
     std::memset(fresh + sizeof(std::max_align_t), 0xcb, bytes);
-    *memory = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(fresh + sizeof(std::max_align_t)) | std::uintptr_t{1} << 62);
+    *memory = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(fresh + sizeof(std::max_align_t)) |
+                                      std::uintptr_t{1} << 62);
     ++here->kept;
     return cudaSuccess;
   });
@@ -469,14 +485,17 @@ cudaError_t cudaFreeHost(void* memory) {
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind how, cudaStream_t stream) {
   return cudaMemcpy2DAsync(to, bytes, from, bytes, bytes, 1, how, stream);
 }
-cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, std::size_t width, std::size_t height,
-                              cudaMemcpyKind how, cudaStream_t stream) {
-  if (says_otherwise(to, how == cudaMemcpyHostToDevice || how == cudaMemcpyDeviceToDevice)) return cudaErrorInvalidValue;
-  if (says_otherwise(from, how == cudaMemcpyDeviceToHost || how == cudaMemcpyDeviceToDevice)) return cudaErrorInvalidValue;
-  return push("cudaMemcpy2DAsync", stream, [=, to = static_cast<std::byte*>(behind(to)), from = static_cast<const std::byte*>(behind(from))] {
-    for (std::size_t i = 0; i < height; ++i) std::memcpy(to + i * to_pitch, from + i * from_pitch, width);
-    return true;
-  });
+cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
+                              std::size_t width, std::size_t height, cudaMemcpyKind how, cudaStream_t stream) {
+  if (says_otherwise(to, how == cudaMemcpyHostToDevice || how == cudaMemcpyDeviceToDevice))
+    return cudaErrorInvalidValue;
+  if (says_otherwise(from, how == cudaMemcpyDeviceToHost || how == cudaMemcpyDeviceToDevice))
+    return cudaErrorInvalidValue;
+  return push("cudaMemcpy2DAsync", stream,
+              [=, to = static_cast<std::byte*>(behind(to)), from = static_cast<const std::byte*>(behind(from))] {
+                for (std::size_t i = 0; i < height; ++i) std::memcpy(to + i * to_pitch, from + i * from_pitch, width);
+                return true;
+              });
 }
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t run, void* with) {
   return push("cudaLaunchHostFunc", stream, [=] {
@@ -549,7 +568,8 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
   if (fails("ncclCommGetAsyncError")) comm->of->status = ncclRemoteError;
   *error = comm->of->status;
   if (*error != ncclSuccess) return ncclSuccess;
-  const bool busy = !comm->of->complete() || (comm->busy > 0 && --comm->busy > 0) || (comm->ending && !comm->of->ended());
+  const bool busy =
+      !comm->of->complete() || (comm->busy > 0 && --comm->busy > 0) || (comm->ending && !comm->of->ended());
   if (busy) *error = ncclInProgress;
   else comm->hand_all();
   return ncclSuccess;
@@ -568,40 +588,73 @@ ncclResult_t ncclGroupEnd() {
   bool goes_on = false;
   for (auto& [where, parts] : by_stream) {
     const auto [comm, stream] = where;
-    const bool collective = parts.front()->call != std::string("ncclSend") && parts.front()->call != std::string("ncclRecv");
-    comm->handing.push_back([stream = stream, step = group_of(*comm, parts, comm->launched++, collective ? comm->collectives++ : 0)] {
-      of(stream).steps.push_back(step);
-      here->more.notify_all();
-    });
+    const bool collective =
+        parts.front()->call != std::string("ncclSend") && parts.front()->call != std::string("ncclRecv");
+    comm->handing.push_back(
+        [stream = stream, step = group_of(*comm, parts, comm->launched++, collective ? comm->collectives++ : 0)] {
+          of(stream).steps.push_back(step);
+          here->more.notify_all();
+        });
     if (comm->blocking) comm->hand_all();
     else comm->busy = here->roll.roll(1, 3);
     goes_on = goes_on || !comm->blocking;
   }
   return goes_on ? ncclInProgress : ncclSuccess;
 }
-ncclResult_t ncclSend(const void* from, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
-  return add({.call = "ncclSend", .from = behind(from), .bytes = count * bytes_of_type(type), .peer = peer}, comm, stream);
+ncclResult_t ncclSend(const void* from, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
+  return add({.call = "ncclSend", .from = behind(from), .bytes = count * bytes_of_type(type), .peer = peer}, comm,
+             stream);
 }
-ncclResult_t ncclRecv(void* to, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t ncclRecv(void* to, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
   return add({.call = "ncclRecv", .to = behind(to), .bytes = count * bytes_of_type(type), .peer = peer}, comm, stream);
 }
-ncclResult_t ncclAllGather(const void* from, void* to, std::size_t count, ncclDataType_t type, ncclComm_t comm, cudaStream_t stream) {
-  return add({.call = "ncclAllGather", .from = behind(from), .to = behind(to), .bytes = count * bytes_of_type(type)}, comm, stream);
+ncclResult_t ncclAllGather(const void* from, void* to, std::size_t count, ncclDataType_t type, ncclComm_t comm,
+                           cudaStream_t stream) {
+  return add({.call = "ncclAllGather", .from = behind(from), .to = behind(to), .bytes = count * bytes_of_type(type)},
+             comm, stream);
 }
-ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDataType_t type, ncclRedOp_t with, ncclComm_t comm, cudaStream_t stream) {
-  return add({.call = "ncclAllReduce", .from = behind(from), .to = behind(to), .bytes = count * bytes_of_type(type), .type = type, .with = with}, comm, stream);
+ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDataType_t type, ncclRedOp_t with,
+                           ncclComm_t comm, cudaStream_t stream) {
+  return add({.call = "ncclAllReduce",
+              .from = behind(from),
+              .to = behind(to),
+              .bytes = count * bytes_of_type(type),
+              .type = type,
+              .with = with},
+             comm, stream);
 }
-ncclResult_t ncclReduce(const void* from, void* to, std::size_t count, ncclDataType_t type, ncclRedOp_t with, int root, ncclComm_t comm,
-                        cudaStream_t stream) {
+ncclResult_t ncclReduce(const void* from, void* to, std::size_t count, ncclDataType_t type, ncclRedOp_t with, int root,
+                        ncclComm_t comm, cudaStream_t stream) {
   void* const there = comm->rank == root ? behind(to) : nullptr;
-  return add({.call = "ncclReduce", .from = behind(from), .to = there, .bytes = count * bytes_of_type(type), .peer = root, .type = type, .with = with}, comm, stream);
+  return add({.call = "ncclReduce",
+              .from = behind(from),
+              .to = there,
+              .bytes = count * bytes_of_type(type),
+              .peer = root,
+              .type = type,
+              .with = with},
+             comm, stream);
 }
-ncclResult_t ncclBroadcast(const void* from, void* to, std::size_t count, ncclDataType_t type, int root, ncclComm_t comm, cudaStream_t stream) {
-  return add({.call = "ncclBroadcast", .from = behind(from), .to = behind(to), .bytes = count * bytes_of_type(type), .peer = root}, comm, stream);
+ncclResult_t ncclBroadcast(const void* from, void* to, std::size_t count, ncclDataType_t type, int root,
+                           ncclComm_t comm, cudaStream_t stream) {
+  return add({.call = "ncclBroadcast",
+              .from = behind(from),
+              .to = behind(to),
+              .bytes = count * bytes_of_type(type),
+              .peer = root},
+             comm, stream);
 }
-ncclResult_t ncclReduceScatter(const void* from, void* to, std::size_t count, ncclDataType_t type, ncclRedOp_t with, ncclComm_t comm,
-                               cudaStream_t stream) {
-  return add({.call = "ncclReduceScatter", .from = behind(from), .to = behind(to), .bytes = count * bytes_of_type(type), .type = type, .with = with}, comm, stream);
+ncclResult_t ncclReduceScatter(const void* from, void* to, std::size_t count, ncclDataType_t type, ncclRedOp_t with,
+                               ncclComm_t comm, cudaStream_t stream) {
+  return add({.call = "ncclReduceScatter",
+              .from = behind(from),
+              .to = behind(to),
+              .bytes = count * bytes_of_type(type),
+              .type = type,
+              .with = with},
+             comm, stream);
 }
 }
 
@@ -610,7 +663,7 @@ namespace tessera::testing {
 device_machine::device_machine(std::uint64_t seed, int devices) { here = new machine(seed, devices); }
 device_machine::~device_machine() {
   static_cast<void>(kept());  // a stream that its owner let go ends what it has to do
-  delete here;  // what its thread still does asks for it
+  delete here;                // what its thread still does asks for it
   here = nullptr;
 }
 void device_machine::fail(const std::string& function, int which) {

@@ -1,6 +1,7 @@
 #pragma once
-// A machine of devices that are none: streams run on a thread of their own, late and one before the other at will. Memory is the host's under
-// addresses at which the host finds nothing, so that what reads a device's memory itself ends there.
+// A machine of devices that are none: streams run on a thread of their own, late and one before the other at will.
+// Memory is the host's under addresses at which the host finds nothing, so that what reads a device's memory itself
+// ends there.
 
 #include <tessera/comm/device_boxes.hpp>
 

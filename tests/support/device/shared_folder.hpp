@@ -13,7 +13,8 @@ namespace tessera::testing {
 /// A folder of the node, which is there as long as one of its users is, unless a process is killed.
 class shared_folder {
  public:
-  shared_folder(const std::string& name, std::string user) : path_(std::filesystem::temp_directory_path() / ("tessera machine " + name)), user_("user " + user) {
+  shared_folder(const std::string& name, std::string user)
+      : path_(std::filesystem::temp_directory_path() / ("tessera machine " + name)), user_("user " + user) {
     std::filesystem::create_directories(path_);
     put(user_, nullptr, 0);
   }

@@ -19,7 +19,9 @@ inline const std::pair<const char*, carried> ways[]{
        const nccl_options options{.stream = [] { return torch_boxes(torch_device(0).type()).current(); }};
        return std::make_shared<nccl_transport>(host, std::make_shared<late_boxes>(), options);
      }},
-    {"through the hosts", [](const std::shared_ptr<transport>& host) { return std::make_shared<staged_transport>(host, torch_device(0).type()); }}};
+    {"through the hosts", [](const std::shared_ptr<transport>& host) {
+       return std::make_shared<staged_transport>(host, torch_device(0).type());
+     }}};
 
 /// f(team, device) on four workers with a device each, whatever carries their boxes: what each finds wrong.
 template <class F>

@@ -57,7 +57,8 @@ struct guard final : c10::impl::DeviceGuardImplInterface {
     if (to.has_index()) static_cast<void>(cudaSetDevice(to.index()));
   }
   c10::Stream getStream(c10::Device of) const override {
-    return c10::Stream(c10::Stream::UNSAFE, of, streams[static_cast<std::size_t>(of.has_index() ? of.index() : index_now())]);
+    return c10::Stream(c10::Stream::UNSAFE, of,
+                       streams[static_cast<std::size_t>(of.has_index() ? of.index() : index_now())]);
   }
   c10::Stream getDefaultStream(c10::Device of) const override { return c10::Stream(c10::Stream::UNSAFE, of, 0); }
   c10::Stream exchangeStream(c10::Stream to) const override {
@@ -72,17 +73,21 @@ struct guard final : c10::impl::DeviceGuardImplInterface {
       tessera::detail::insist(cudaEventCreateWithFlags(&fresh, cudaEventDisableTiming), "an event");
       *event = fresh;
     }
-    tessera::detail::insist(cudaEventRecord(static_cast<cudaEvent_t>(*event), reinterpret_cast<cudaStream_t>(on.id())), "an event");
+    tessera::detail::insist(cudaEventRecord(static_cast<cudaEvent_t>(*event), reinterpret_cast<cudaStream_t>(on.id())),
+                            "an event");
   }
   void block(void* event, const c10::Stream& behind) const override {
     const tessera::current_device here(behind.device_index());
-    tessera::detail::insist(cudaStreamWaitEvent(reinterpret_cast<cudaStream_t>(behind.id()), static_cast<cudaEvent_t>(event), 0), "an event");
+    tessera::detail::insist(
+        cudaStreamWaitEvent(reinterpret_cast<cudaStream_t>(behind.id()), static_cast<cudaEvent_t>(event), 0),
+        "an event");
   }
   void destroyEvent(void* event, c10::DeviceIndex) const noexcept override {
     if (event != nullptr) static_cast<void>(cudaEventDestroy(static_cast<cudaEvent_t>(event)));
   }
   void recordDataPtrOnStream(const c10::DataPtr& memory, const c10::Stream& on) const override {
-    if (memory.get_context() != nullptr) static_cast<lent*>(memory.get_context())->read_on.push_back(reinterpret_cast<cudaStream_t>(on.id()));
+    if (memory.get_context() != nullptr)
+      static_cast<lent*>(memory.get_context())->read_on.push_back(reinterpret_cast<cudaStream_t>(on.id()));
   }
   void synchronizeStream(const c10::Stream& on) const override {
     while (cudaStreamQuery(reinterpret_cast<cudaStream_t>(on.id())) == cudaErrorNotReady) std::this_thread::yield();
@@ -96,7 +101,8 @@ struct hooks final : at::PrivateUse1HooksInterface {
   bool isBuilt() const override { return true; }
   bool isAvailable() const override { return true; }
   bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
-  c10::Device getDeviceFromPtr(void*) const override { return torch_device(index_now()); }  // memory of one is asked for where it is current
+  // memory of one is asked for where it is current
+  c10::Device getDeviceFromPtr(void*) const override { return torch_device(index_now()); }
 };
 const bool hooked = [] {
   static hooks all;
@@ -138,15 +144,17 @@ const bool set = (c10::SetAllocator(kind, &tensors), true);
 
 int index_of(std::optional<c10::Device> given) { return given && given->has_index() ? given->index() : index_now(); }
 
-at::Tensor empty(at::IntArrayRef sizes, std::optional<at::ScalarType> type, std::optional<at::Layout>, std::optional<c10::Device> on, std::optional<bool>,
-                 std::optional<at::MemoryFormat> format) {
+at::Tensor empty(at::IntArrayRef sizes, std::optional<at::ScalarType> type, std::optional<at::Layout>,
+                 std::optional<c10::Device> on, std::optional<bool>, std::optional<at::MemoryFormat> format) {
   const tessera::current_device here(index_of(on));
-  return at::detail::empty_generic(sizes, &tensors, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), c10::dtype_or_default(type), format);
+  return at::detail::empty_generic(sizes, &tensors, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
+                                   c10::dtype_or_default(type), format);
 }
-at::Tensor empty_strided(at::IntArrayRef sizes, at::IntArrayRef strides, std::optional<at::ScalarType> type, std::optional<at::Layout>,
-                         std::optional<c10::Device> on, std::optional<bool>) {
+at::Tensor empty_strided(at::IntArrayRef sizes, at::IntArrayRef strides, std::optional<at::ScalarType> type,
+                         std::optional<at::Layout>, std::optional<c10::Device> on, std::optional<bool>) {
   const tessera::current_device here(index_of(on));
-  return at::detail::empty_strided_generic(sizes, strides, &tensors, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), c10::dtype_or_default(type));
+  return at::detail::empty_strided_generic(sizes, strides, &tensors, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
+                                           c10::dtype_or_default(type));
 }
 
 // The same memory as the host's.
@@ -162,43 +170,59 @@ at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool) {
   on_host(to).copy_(on_host(from));
   return to;
 }
-at::Tensor as_strided(const at::Tensor& x, at::IntArrayRef sizes, at::IntArrayRef strides, std::optional<std::int64_t> from) {
+at::Tensor as_strided(const at::Tensor& x, at::IntArrayRef sizes, at::IntArrayRef strides,
+                      std::optional<std::int64_t> from) {
   return at::native::as_strided_tensorimpl(x, sizes, strides, from);
 }
 at::Tensor view(const at::Tensor& x, at::IntArrayRef sizes) { return at::native::view(x, sizes); }
-at::Tensor reshape_alias(const at::Tensor& x, at::IntArrayRef sizes, at::IntArrayRef strides) { return at::native::_reshape_alias(x, sizes, strides); }
+at::Tensor reshape_alias(const at::Tensor& x, at::IntArrayRef sizes, at::IntArrayRef strides) {
+  return at::native::_reshape_alias(x, sizes, strides);
+}
 
-// Convolutions and sums of batches have kernels of each device's own. As those of devices do, they add half types in float, and write in place what
-// LibTorch's schema does not name.
-at::Tensor widely(const at::Tensor& x) { return on_host(x).to(at::isReducedFloatingType(x.scalar_type()) ? at::kDouble : x.scalar_type()); }
+// Convolutions and sums of batches have kernels of each device's own. As those of devices do, they add half types in
+// float, and write in place what LibTorch's schema does not name.
+at::Tensor widely(const at::Tensor& x) {
+  return on_host(x).to(at::isReducedFloatingType(x.scalar_type()) ? at::kDouble : x.scalar_type());
+}
 at::Tensor back_to(const at::Tensor& like, const at::Tensor& y) { return y.defined() ? y.to(like.device()) : y; }
-std::optional<at::Tensor> on_host(const std::optional<at::Tensor>& x) { return x && x->defined() ? std::optional(on_host(*x)) : std::nullopt; }
-at::Tensor convolution(const at::Tensor& x, const at::Tensor& w, const std::optional<at::Tensor>& bias, at::IntArrayRef stride, at::IntArrayRef padding, at::IntArrayRef dilation,
-                       bool transposed, at::IntArrayRef further, std::int64_t groups) {
+std::optional<at::Tensor> on_host(const std::optional<at::Tensor>& x) {
+  return x && x->defined() ? std::optional(on_host(*x)) : std::nullopt;
+}
+at::Tensor convolution(const at::Tensor& x, const at::Tensor& w, const std::optional<at::Tensor>& bias,
+                       at::IntArrayRef stride, at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed,
+                       at::IntArrayRef further, std::int64_t groups) {
   const std::optional<at::Tensor> b = bias && bias->defined() ? std::optional(widely(*bias)) : std::nullopt;
-  return back_to(x, at::convolution(widely(x), widely(w), b, stride, padding, dilation, transposed, further, groups).to(x.scalar_type()));
+  return back_to(x, at::convolution(widely(x), widely(w), b, stride, padding, dilation, transposed, further, groups)
+                        .to(x.scalar_type()));
 }
 using three_tensors = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
 three_tensors back_to(const at::Tensor& like, const three_tensors& all) {
   return {back_to(like, std::get<0>(all)), back_to(like, std::get<1>(all)), back_to(like, std::get<2>(all))};
 }
-three_tensors convolution_backward(const at::Tensor& g, const at::Tensor& x, const at::Tensor& w, at::IntArrayRef stride, at::IntArrayRef padding, at::IntArrayRef dilation,
-                                   bool transposed, at::IntArrayRef further, std::int64_t groups, std::array<bool, 3> wanted) {
+three_tensors convolution_backward(const at::Tensor& g, const at::Tensor& x, const at::Tensor& w,
+                                   at::IntArrayRef stride, at::IntArrayRef padding, at::IntArrayRef dilation,
+                                   bool transposed, at::IntArrayRef further, std::int64_t groups,
+                                   std::array<bool, 3> wanted) {
   const at::OptionalIntArrayRef bias(g.sizes().slice(1, 1));
-  three_tensors all = at::convolution_backward(widely(g), widely(x), widely(w), bias, stride, padding, dilation, transposed, further, groups, wanted);
+  three_tensors all = at::convolution_backward(widely(g), widely(x), widely(w), bias, stride, padding, dilation,
+                                               transposed, further, groups, wanted);
   const auto narrow = [&](at::Tensor& t) { t = t.defined() ? t.to(x.scalar_type()) : t; };
   std::apply([&](auto&... each) { (narrow(each), ...); }, all);
   return back_to(x, all);
 }
-three_tensors native_batch_norm(const at::Tensor& x, const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>& bias, const std::optional<at::Tensor>& mean,
+three_tensors native_batch_norm(const at::Tensor& x, const std::optional<at::Tensor>& weight,
+                                const std::optional<at::Tensor>& bias, const std::optional<at::Tensor>& mean,
                                 const std::optional<at::Tensor>& variance, bool training, double momentum, double eps) {
-  return back_to(x, at::native_batch_norm(on_host(x), on_host(weight), on_host(bias), on_host(mean), on_host(variance), training, momentum, eps));
+  return back_to(x, at::native_batch_norm(on_host(x), on_host(weight), on_host(bias), on_host(mean), on_host(variance),
+                                          training, momentum, eps));
 }
 const at::Tensor& resized(const at::Tensor& x, at::IntArrayRef sizes, std::optional<at::MemoryFormat> format) {
   const tessera::current_device here(x.device().index());
   return at::native::resize_(x, sizes, format);
 }
-at::Tensor copy_from_and_resize(const at::Tensor& from, const at::Tensor& to) { return copy_from(from, resized(to, from.sizes(), std::nullopt), false); }
+at::Tensor copy_from_and_resize(const at::Tensor& from, const at::Tensor& to) {
+  return copy_from(from, resized(to, from.sizes(), std::nullopt), false);
+}
 
 // Every other operation is the host's, of tensors that lie on one device; a number may come from anywhere.
 void computed(const c10::OperatorHandle& what, torch::jit::Stack* stack) {

@@ -1,6 +1,6 @@
 #pragma once
-// LibTorch on the machine of no devices: its kind of device that is left to others, whose tensors lie in the machine's memory. They mix with
-// the host's as little as CUDA's do, so what forgets a device throws.
+// LibTorch on the machine of no devices: its kind of device that is left to others, whose tensors lie in the machine's
+// memory. They mix with the host's as little as CUDA's do, so what forgets a device throws.
 
 #include "machine.hpp"
 
@@ -9,6 +9,8 @@
 namespace tessera::testing {
 
 /// One of the machine's devices; its tensors are gone before the machine is.
-inline c10::Device torch_device(int index) { return {c10::DeviceType::PrivateUse1, static_cast<c10::DeviceIndex>(index)}; }
+inline c10::Device torch_device(int index) {
+  return {c10::DeviceType::PrivateUse1, static_cast<c10::DeviceIndex>(index)};
+}
 
 }  // namespace tessera::testing

@@ -11,7 +11,8 @@
 
 namespace tessera {
 
-/// How NCCL carries a plan: by sends and receives, or, where the plan is one, by a collective. A broadcast has its root's place added.
+/// How NCCL carries a plan: by sends and receives, or, where the plan is one, by a collective. A broadcast has its
+/// root's place added.
 enum class carriage : std::uint64_t { messages, all_gather, reduce_scatter, all_reduce, broadcast };
 
 /// Numbers as NCCL adds them.
@@ -60,7 +61,8 @@ inline bool is_whole(const leg& l, const box_vector& extents) {
 }
 /// Whether legs are of each worker once, in their order.
 inline bool of_each(const std::vector<leg>& legs, const std::vector<int>& workers) {
-  return std::equal(legs.begin(), legs.end(), workers.begin(), workers.end(), [](const leg& l, int w) { return l.peer == w; });
+  return std::equal(legs.begin(), legs.end(), workers.begin(), workers.end(),
+                    [](const leg& l, int w) { return l.peer == w; });
 }
 /// Whether legs are the equal parts of a tensor, in the order of memory.
 inline bool are_parts(const std::vector<leg>& legs, const box_vector& extents) {
@@ -85,9 +87,12 @@ inline bool are_parts(const std::vector<leg>& legs, const box_vector& extents) {
 
 /// How this worker would carry a plan; it is carried so if all of them say the same. `sums` says whether NCCL may add.
 inline std::uint64_t carriage_of(const exchange_plan& plan, int rank, bool sums) {
-  const auto number = [](carriage c, std::ptrdiff_t more = 0) { return static_cast<std::uint64_t>(c) + static_cast<std::uint64_t>(more); };
+  const auto number = [](carriage c, std::ptrdiff_t more = 0) {
+    return static_cast<std::uint64_t>(c) + static_cast<std::uint64_t>(more);
+  };
   const auto all_whole = [](const std::vector<leg>& legs, const box_vector& extents) {
-    return count_of(extents) > 0 && std::all_of(legs.begin(), legs.end(), [&](const leg& l) { return detail::is_whole(l, extents); });
+    return count_of(extents) > 0 &&
+           std::all_of(legs.begin(), legs.end(), [&](const leg& l) { return detail::is_whole(l, extents); });
   };
   const std::vector<int>& workers = plan.workers;
   if (workers.size() < 2) return number(carriage::messages);
@@ -98,15 +103,21 @@ inline std::uint64_t carriage_of(const exchange_plan& plan, int rank, bool sums)
     if (adds_all && detail::are_parts(plan.sends, plan.in)) return number(carriage::reduce_scatter);
     return number(adds_all && all_whole(plan.sends, plan.in) ? carriage::all_reduce : carriage::messages);
   }
-  if (to_each && from_each && all_whole(plan.sends, plan.in) && detail::are_parts(plan.receives, plan.out)) return number(carriage::all_gather);
-  const auto broadcast_by = [&](int root) { return number(carriage::broadcast, std::find(workers.begin(), workers.end(), root) - workers.begin()); };
+  if (to_each && from_each && all_whole(plan.sends, plan.in) && detail::are_parts(plan.receives, plan.out))
+    return number(carriage::all_gather);
+  const auto broadcast_by = [&](int root) {
+    return number(carriage::broadcast, std::find(workers.begin(), workers.end(), root) - workers.begin());
+  };
   const auto others = std::count_if(plan.sends.begin(), plan.sends.end(), [&](const leg& l) { return l.peer != rank; });
-  if (others + 1 == static_cast<std::ptrdiff_t>(workers.size()) && all_whole(plan.sends, plan.in)) return broadcast_by(rank);
-  if (plan.sends.empty() && plan.receives.size() == 1 && all_whole(plan.receives, plan.out)) return broadcast_by(plan.receives.front().peer);
+  if (others + 1 == static_cast<std::ptrdiff_t>(workers.size()) && all_whole(plan.sends, plan.in))
+    return broadcast_by(rank);
+  if (plan.sends.empty() && plan.receives.size() == 1 && all_whole(plan.receives, plan.out))
+    return broadcast_by(plan.receives.front().peer);
   return number(carriage::messages);
 }
 
-/// The plan as it is carried: by a collective the tensor goes to nobody, or comes from nobody, in particular, as a whole.
+/// The plan as it is carried: by a collective the tensor goes to nobody, or comes from nobody, in particular, as a
+/// whole.
 inline exchange_plan carried_by(std::uint64_t how, exchange_plan plan) {
   const auto is = [&](carriage c) { return how == static_cast<std::uint64_t>(c); };
   const auto whole = [&](const box_vector& extents) {

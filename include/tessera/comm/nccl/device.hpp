@@ -13,7 +13,8 @@ namespace detail {
 
 /// What CUDA or NCCL cannot do is told in its words.
 inline void insist(cudaError_t status, const char* what) {
-  if (status != cudaSuccess) throw error(refusal{code::device_failed, status}, fmt::format("{}: {}", what, cudaGetErrorString(status)));
+  if (status != cudaSuccess)
+    throw error(refusal{code::device_failed, status}, fmt::format("{}: {}", what, cudaGetErrorString(status)));
 }
 inline void insist(ncclResult_t status, const char* what) {
   if (status != ncclSuccess && status != ncclInProgress)

@@ -10,13 +10,16 @@ namespace tessera {
 struct ordered_call {
   std::uint64_t id = 0;     ///< of its exchange
   std::uint64_t begun = 0;  ///< this worker began so many calls of the communicator with it,
-  std::uint64_t last = 0;   ///< and the worker that began it last so many; 0 as long as one has not, as far as this worker knows
+  /// and the worker that began it last so many; 0 as long as one has not, as far as this worker knows
+  std::uint64_t last = 0;
 };
 
-/// In which order a worker hands the calls of a communicator to its device: NCCL tells them apart by nothing else, so it is one on all workers.
+/// In which order a worker hands the calls of a communicator to its device: NCCL tells them apart by nothing else, so
+/// it is one on all workers.
 ///
-/// Calls are ordered by (last, id), which all their workers know alike. Where all begin them in one order that is this order, and a call may go
-/// as soon as all have begun it. (The agreement on a largest place is Skeen's; Birman and Joseph 1987.)
+/// Calls are ordered by (last, id), which all their workers know alike. Where all begin them in one order that is this
+/// order, and a call may go as soon as all have begun it. (The agreement on a largest place is Skeen's; Birman and
+/// Joseph 1987.)
 class launch_order {
  public:
   void begin(ordered_call& call, std::uint64_t id) {
@@ -50,7 +53,9 @@ class launch_order {
   }
 
  private:
-  static bool before(const ordered_call& a, const ordered_call& b) { return a.last < b.last || (a.last == b.last && a.id < b.id); }
+  static bool before(const ordered_call& a, const ordered_call& b) {
+    return a.last < b.last || (a.last == b.last && a.id < b.id);
+  }
 
   std::uint64_t begun_ = 0;
   std::vector<ordered_call*> waiting_;

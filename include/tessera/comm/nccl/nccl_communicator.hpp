@@ -44,12 +44,14 @@ class nccl_communicator {
     if (rank == workers.front()) detail::insist(ncclGetUniqueId(&name), "naming a communicator");
     std::vector<std::uint64_t> mine(words);
     std::memcpy(mine.data(), &name, sizeof name);
-    const std::vector<std::uint64_t> all = among.gather(std::move(mine), "meeting over NCCL", {.why = purpose::agreement, .what = making});
+    const std::vector<std::uint64_t> all =
+        among.gather(std::move(mine), "meeting over NCCL", {.why = purpose::agreement, .what = making});
     std::memcpy(&name, all.data(), sizeof name);
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;  // a worker that waits for others hears of those that ended
     try {
-      detail::insist(ncclCommInitRankConfig(&own_, static_cast<int>(workers.size()), name, place_of(rank), &config), making);
+      detail::insist(ncclCommInitRankConfig(&own_, static_cast<int>(workers.size()), name, place_of(rank), &config),
+                     making);
       settle(making);
     } catch (...) {
       abort();
@@ -77,7 +79,9 @@ class nccl_communicator {
   }
 
   ncclComm_t get() const { return own_; }
-  int place_of(int rank) const { return static_cast<int>(std::find(workers.begin(), workers.end(), rank) - workers.begin()); }
+  int place_of(int rank) const {
+    return static_cast<int>(std::find(workers.begin(), workers.end(), rank) - workers.begin());
+  }
 
   /// Whether nothing went wrong, and NCCL does nothing on the host any more.
   bool settled() const {
@@ -85,7 +89,8 @@ class nccl_communicator {
     if (own_ == nullptr) return true;
     detail::insist(ncclCommGetAsyncError(own_, &status), "asking a communicator");
     if (status != ncclSuccess && status != ncclInProgress)
-      throw error(refusal{code::device_failed, status}, fmt::format("{}: {}", ncclGetErrorString(status), ncclGetLastError(own_)));
+      throw error(refusal{code::device_failed, status},
+                  fmt::format("{}: {}", ncclGetErrorString(status), ncclGetLastError(own_)));
     return status == ncclSuccess;
   }
   void settle(const char* does) const {

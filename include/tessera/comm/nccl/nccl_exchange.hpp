@@ -18,14 +18,14 @@ struct nccl_call final : exchange_call, ordered_call {
   };
 
   nccl_exchange* of = nullptr;
-  std::uint64_t mine = 0;              // what this worker tells the others,
-  std::vector<std::uint64_t> places;   // and all tell it
+  std::uint64_t mine = 0;             // what this worker tells the others,
+  std::vector<std::uint64_t> places;  // and all tell it
   std::optional<in_flight> telling;
-  device_event ready;                  // the tensors, for the exchange,
-  device_event done;                   // and for who reads them
+  device_event ready;  // the tensors, for the exchange,
+  device_event done;   // and for who reads them
   bool launched = false;
-  cudaStream_t current = nullptr;      // on which it was begun
-  std::vector<letter> receives;        // as the plan has them
+  cudaStream_t current = nullptr;  // on which it was begun
+  std::vector<letter> receives;    // as the plan has them
   std::vector<letter> sends;
   index_t bytes_beside = 0;
 
@@ -34,13 +34,16 @@ struct nccl_call final : exchange_call, ordered_call {
   box_vector strides_out;
 };
 
-/// An exchange between devices. Boxes without gaps travel from where they lie to where they belong; others, and the terms of a Fold, which are
-/// combined in the order of coordinates when all are there, are packed beside.
+/// An exchange between devices. Boxes without gaps travel from where they lie to where they belong; others, and the
+/// terms of a Fold, which are combined in the order of coordinates when all are there, are packed beside.
 class nccl_exchange final : public bound_exchange {
  public:
-  nccl_exchange(nccl_transport& carrier, exchange_plan bound, std::uint64_t how, std::shared_ptr<nccl_communicator> among,
-                std::shared_ptr<const void> held)
-      : bound_exchange(carried_by(how, std::move(bound)), std::move(held)), carrier_(carrier), how_(how), among_(std::move(among)) {
+  nccl_exchange(nccl_transport& carrier, exchange_plan bound, std::uint64_t how,
+                std::shared_ptr<nccl_communicator> among, std::shared_ptr<const void> held)
+      : bound_exchange(carried_by(how, std::move(bound)), std::move(held)),
+        carrier_(carrier),
+        how_(how),
+        among_(std::move(among)) {
     if (!among_) return;
     exchange_plan tells = exchange_plan::gathering(plan().workers, carrier.rank(), 1, plan().key);
     tells.id = plan().id;
@@ -127,7 +130,8 @@ class nccl_exchange final : public bound_exchange {
         nccl_call& o = static_cast<nccl_call&>(*other);
         o.of->meet(o);
       } else if (among_->order.needs_more(first)) {
-        const int late = among_->workers[static_cast<std::size_t>(std::max_element(c.places.begin(), c.places.end()) - c.places.begin())];
+        const int late = among_->workers[static_cast<std::size_t>(std::max_element(c.places.begin(), c.places.end()) -
+                                                                  c.places.begin())];
         throw error(refusal{code::order_unknown, carrier_.rank(), late}, told(carrier_.rank(), text_of(c.does)));
       }
     }
@@ -162,7 +166,8 @@ class nccl_exchange final : public bound_exchange {
     const device_memory beside(c.bytes_beside, on);
     if (!plan().covered && !c.has_own) boxes.fill_neutral(c.out, plan().with, on);
     for (std::size_t i = 0; i < c.sends.size(); ++i)
-      if (const leg& l = plan().sends[i]; c.sends[i].packed >= 0) boxes.copy(c.in.part(l.here, l.extents), packed(c.sends[i], c.in, l, beside), on);
+      if (const leg& l = plan().sends[i]; c.sends[i].packed >= 0)
+        boxes.copy(c.in.part(l.here, l.extents), packed(c.sends[i], c.in, l, beside), on);
     if (!alone()) carry(c, beside, on);
     for (std::size_t i = 0; i < plan().cells.size(); ++i) combine_cell(plan().cells[i], c, beside, on);
     if (plan().cells.empty()) {
@@ -181,7 +186,9 @@ class nccl_exchange final : public bound_exchange {
   bool own(const leg& l) const { return l.peer == carrier_.rank(); }
 
   void carry(nccl_call& c, const device_memory& beside, cudaStream_t on) {
-    const auto at = [&](const letter& x, const region& tensor) { return x.packed >= 0 ? beside.data() + x.packed : tensor.data + x.lies; };
+    const auto at = [&](const letter& x, const region& tensor) {
+      return x.packed >= 0 ? beside.data() + x.packed : tensor.data + x.lies;
+    };
     const ncclComm_t comm = among_->get();
     if (is(carriage::messages)) {
       nccl_group together;
@@ -189,12 +196,17 @@ class nccl_exchange final : public bound_exchange {
         for (std::size_t i = 0; i < legs.size(); ++i)
           if (!own(legs[i]) && of_legs[i].bytes > 0) ask(of_legs[i], among_->place_of(legs[i].peer));
       };
-      each(plan().sends, c.sends, [&](const letter& x, int to) { detail::insist(ncclSend(at(x, c.in), x.bytes, ncclUint8, to, comm, on), "sending"); });
-      each(plan().receives, c.receives,
-           [&](const letter& x, int from) { detail::insist(ncclRecv(at(x, c.out), x.bytes, ncclUint8, from, comm, on), "receiving"); });
+      each(plan().sends, c.sends, [&](const letter& x, int to) {
+        detail::insist(ncclSend(at(x, c.in), x.bytes, ncclUint8, to, comm, on), "sending");
+      });
+      each(plan().receives, c.receives, [&](const letter& x, int from) {
+        detail::insist(ncclRecv(at(x, c.out), x.bytes, ncclUint8, from, comm, on), "receiving");
+      });
       together.end();
     } else if (is(carriage::all_gather)) {
-      detail::insist(ncclAllGather(at(c.sends[0], c.in), at(c.receives[0], c.out), c.sends[0].bytes, ncclUint8, comm, on), "gathering");
+      detail::insist(
+          ncclAllGather(at(c.sends[0], c.in), at(c.receives[0], c.out), c.sends[0].bytes, ncclUint8, comm, on),
+          "gathering");
     } else if (is(carriage::reduce_scatter) || is(carriage::all_reduce)) {
       const nccl_numbers numbers = *nccl_numbers_of(plan().element);
       const auto n = static_cast<std::size_t>(count_of(plan().out) * numbers.of_each);
@@ -205,7 +217,8 @@ class nccl_exchange final : public bound_exchange {
       const int root = static_cast<int>(how_ - static_cast<std::uint64_t>(carriage::broadcast));
       const bool sends = among_->workers[static_cast<std::size_t>(root)] == carrier_.rank();
       std::byte* const whole = sends ? at(c.sends[0], c.in) : at(c.receives[0], c.out);
-      detail::insist(ncclBroadcast(whole, whole, (sends ? c.sends : c.receives)[0].bytes, ncclUint8, root, comm, on), "broadcasting");
+      detail::insist(ncclBroadcast(whole, whole, (sends ? c.sends : c.receives)[0].bytes, ncclUint8, root, comm, on),
+                     "broadcasting");
     }
     among_->settle("handing a call to the device");
   }
@@ -260,7 +273,8 @@ inline std::shared_ptr<bound_exchange> nccl_transport::bind(exchange_plan plan) 
   const current_device here(device_);
   if (plan.agrees()) return host_->bind(std::move(plan));
   if (options_.library_sums && plan.fold && !nccl_knows(plan.with, plan.element))
-    throw error(refusal{code::sum_unknown_to_nccl}, fmt::format("{} of {}", name_of(plan.moves.how), name_of(plan.element)));
+    throw error(refusal{code::sum_unknown_to_nccl},
+                fmt::format("{} of {}", name_of(plan.moves.how), name_of(plan.element)));
   auto held = held_by(plan);
   std::shared_ptr<nccl_communicator> of;
   std::uint64_t how = 0;
@@ -268,7 +282,8 @@ inline std::shared_ptr<bound_exchange> nccl_transport::bind(exchange_plan plan) 
     const agreement workers(*host_, plan.workers);
     of = among(workers);
     const activity does{.why = purpose::agreement, .what = "choosing a collective"};
-    const std::vector<std::uint64_t> all = workers.gather({carriage_of(plan, rank(), options_.library_sums)}, "choosing a collective", does);
+    const std::vector<std::uint64_t> all =
+        workers.gather({carriage_of(plan, rank(), options_.library_sums)}, "choosing a collective", does);
     if (std::all_of(all.begin(), all.end(), [&](std::uint64_t h) { return h == all.front(); })) how = all.front();
   }
   return std::make_shared<nccl_exchange>(*this, std::move(plan), how, std::move(of), std::move(held));

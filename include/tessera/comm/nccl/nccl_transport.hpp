@@ -20,20 +20,27 @@ class nccl_exchange;
 /// How a worker uses its device.
 struct nccl_options {
   std::optional<int> device{};  ///< of those that this process sees; else its local rank mod their number
-  std::function<cudaStream_t()> stream{};  ///< on which tensors are made and read, asked at every call; else what their boxes say
-  bool host_waits = false;    ///< the end of a call waits for the device, so that the host may read what it brought
-  bool library_sums = false;  ///< sums by NCCL, in an order and a precision of its own, where an exchange is a reduce_scatter or an all_reduce
+  /// on which tensors are made and read, asked at every call; else what their boxes say
+  std::function<cudaStream_t()> stream{};
+  bool host_waits = false;  ///< the end of a call waits for the device, so that the host may read what it brought
+  /// sums by NCCL, in an order and a precision of its own, where an exchange is a reduce_scatter or an all_reduce
+  bool library_sums = false;
 };
 
-/// Carries boxes between tensors on devices over NCCL, one device a worker; workers agree over another transport, their host's.
+/// Carries boxes between tensors on devices over NCCL, one device a worker; workers agree over another transport, their
+/// host's.
 ///
-/// A call begins there: who has begun it tells the others how many calls before. When all have, they hand it to their devices, in one order
-/// (`launch_order`). So no device ever waits for a worker that has not begun, and who waits for ever is found by the host's transport.
-/// What a call brings is ready in the order of the stream on which its worker ends it.
+/// A call begins there: who has begun it tells the others how many calls before. When all have, they hand it to their
+/// devices, in one order
+/// (`launch_order`). So no device ever waits for a worker that has not begun, and who waits for ever is found by the
+/// host's transport. What a call brings is ready in the order of the stream on which its worker ends it.
 class nccl_transport final : public device_transport {
  public:
   nccl_transport(std::shared_ptr<transport> host, std::shared_ptr<device_boxes> boxes, nccl_options options)
-      : device_transport(std::move(host)), boxes_(std::move(boxes)), options_(std::move(options)), device_(device_among(devices(), options_.device)) {
+      : device_transport(std::move(host)),
+        boxes_(std::move(boxes)),
+        options_(std::move(options)),
+        device_(device_among(devices(), options_.device)) {
     host_->meanwhile = [this] { go_on(); };
   }
   /// Where a tensor keeps it longer than its worker's thread, nobody is waited for.
@@ -43,7 +50,9 @@ class nccl_transport final : public device_transport {
     host_->meanwhile = nullptr;
   }
 
-  transport_traits traits() const override { return {"nccl", false, {boxes_->kind(), boxes_->kind() == 0 ? -1 : device_}}; }
+  transport_traits traits() const override {
+    return {"nccl", false, {boxes_->kind(), boxes_->kind() == 0 ? -1 : device_}};
+  }
 
   int device() const { return device_; }
 
@@ -87,7 +96,8 @@ class nccl_transport final : public device_transport {
   std::shared_ptr<nccl_communicator> among(const agreement& workers) {
     const auto known = communicators_.find(workers.workers());
     if (known != communicators_.end()) return known->second;
-    auto fresh = std::make_shared<nccl_communicator>(workers, rank(), [this](const auto& done, const char* does) { wait(done, does); });
+    auto fresh = std::make_shared<nccl_communicator>(workers, rank(),
+                                                     [this](const auto& done, const char* does) { wait(done, does); });
     return communicators_.emplace(workers.workers(), std::move(fresh)).first->second;
   }
 
@@ -101,7 +111,8 @@ class nccl_transport final : public device_transport {
       go_on();
       if (!p.pause()) continue;
       listen();
-      if (detail::patience::clock::now() > until) throw error(refusal{code::time_limit, rank(), rank(), time_limit.count()}, told(rank(), does));
+      if (detail::patience::clock::now() > until)
+        throw error(refusal{code::time_limit, rank(), rank(), time_limit.count()}, told(rank(), does));
     }
   }
 

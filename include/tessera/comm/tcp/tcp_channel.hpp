@@ -29,13 +29,13 @@ struct tcp_channel {
 
   explicit tcp_channel(std::uint64_t begun) : calls(begun) {}
 
-  std::uint64_t calls;       ///< that this worker began
+  std::uint64_t calls;  ///< that this worker began
   tcp_exchange* bound = nullptr;
   bool gone = false;         ///< it was bound
   std::vector<int> readers;  ///< of its boxes
   std::map<int, progress> others;
   std::vector<early_box> early;
-  std::string does;          ///< for whoever asks when it is gone
+  std::string does;  ///< for whoever asks when it is gone
 
   std::uint64_t begun_by(int worker) const {
     const auto found = others.find(worker);
@@ -47,7 +47,8 @@ struct tcp_channel {
   }
   /// Whether nothing more comes of it: nobody began a call that this worker did not begin.
   bool is_done() const {
-    return gone && is_read() && std::all_of(others.begin(), others.end(), [this](const auto& o) { return o.second.begun <= calls; });
+    return gone && is_read() &&
+           std::all_of(others.begin(), others.end(), [this](const auto& o) { return o.second.begun <= calls; });
   }
 };
 

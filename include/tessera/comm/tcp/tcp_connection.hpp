@@ -77,7 +77,8 @@ class tcp_connection {
     while (!leaves_.empty()) {
       std::array<iovec, 16> parts;
       std::size_t n = 0;
-      for (; n < parts.size() && n < leaves_.size(); ++n) parts[n] = {const_cast<std::byte*>(leaves_[n].from()), leaves_[n].left()};
+      for (; n < parts.size() && n < leaves_.size(); ++n)
+        parts[n] = {const_cast<std::byte*>(leaves_[n].from()), leaves_[n].left()};
       std::ptrdiff_t gone = line_.give({parts.data(), n});
       if (gone < 0) leaves_.clear();  // whoever reads finds out why
       if (gone <= 0) return;
@@ -100,7 +101,8 @@ class tcp_connection {
     const exchange_call* of = nullptr;
   };
 
-  /// Reads what has come: place(frame) says where what follows belongs; came(frame, beside) that it is there, or, if it had no place, beside.
+  /// Reads what has come: place(frame) says where what follows belongs; came(frame, beside) that it is there, or, if it
+  /// had no place, beside.
   template <class Place, class Came>
   void read(Place&& place, Came&& came) {
     for (bool more = true; !ended_;) {
@@ -127,7 +129,8 @@ class tcp_connection {
     }
   }
 
-  /// Says that nothing more will be sent, when all has gone; whether the other end has not said so, whose words are passed over.
+  /// Says that nothing more will be sent, when all has gone; whether the other end has not said so, whose words are
+  /// passed over.
   bool hang_up() {
     if (line_.get() < 0) return false;
     write();

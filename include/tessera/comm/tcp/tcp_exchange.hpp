@@ -9,7 +9,8 @@
 
 namespace tessera {
 
-/// An exchange over connections: what comes is read to where it belongs as soon as its call has begun, whichever call its worker waits in.
+/// An exchange over connections: what comes is read to where it belongs as soon as its call has begun, whichever call
+/// its worker waits in.
 class tcp_exchange final : public host_exchange {
  public:
   tcp_exchange(tcp_transport& carrier, exchange_plan bound, std::shared_ptr<const void> held)
@@ -20,7 +21,8 @@ class tcp_exchange final : public host_exchange {
     sends_ = ends_of(plan().sends, true);
     receives_ = ends_of(plan().receives, false);
     for (const end& s : sends_)
-      if (s.peer != carrier_.rank() && std::find(channel_.readers.begin(), channel_.readers.end(), s.peer) == channel_.readers.end())
+      if (s.peer != carrier_.rank() &&
+          std::find(channel_.readers.begin(), channel_.readers.end(), s.peer) == channel_.readers.end())
         channel_.readers.push_back(s.peer);
     channel_.bound = this;
     channel_.does = text_of({.moves = &plan().moves, .element = plan().element});
@@ -38,16 +40,17 @@ class tcp_exchange final : public host_exchange {
   friend class tcp_transport;
   using frame = detail::tcp_frame;
 
-  static constexpr std::size_t largest_ahead = std::size_t{1} << 15;  // bytes of a box that goes before its reader has begun,
-  static constexpr std::uint64_t most_ahead = 3;                      // and how many calls before
+  // bytes of a box that goes before its reader has begun,
+  static constexpr std::size_t largest_ahead = std::size_t{1} << 15;
+  static constexpr std::uint64_t most_ahead = 3;  // and how many calls before
 
   /// The box of a leg at this worker's end.
   struct end {
     int peer;
     std::uint32_t number;  // among the boxes between the two
     std::size_t bytes;
-    matching_boxes part;   // between the tensor and memory without gaps
-    box_vector packed;     // the strides there
+    matching_boxes part;  // between the tensor and memory without gaps
+    box_vector packed;    // the strides there
   };
 
   static tcp_call& mine(exchange_call& call) { return static_cast<tcp_call&>(call); }
@@ -60,7 +63,11 @@ class tcp_exchange final : public host_exchange {
       for (index_t& b : begin) b = 0;
       const region packed = region{nullptr, plan().element, l.extents, l.extents}.packed_at(nullptr);
       std::vector<box_vector> begins{sent ? l.here : begin, sent ? begin : l.here};
-      all.push_back({l.peer, static_cast<std::uint32_t>(number), static_cast<std::size_t>(packed.bytes()), {l.extents, std::move(begins)}, packed.strides});
+      all.push_back({l.peer,
+                     static_cast<std::uint32_t>(number),
+                     static_cast<std::size_t>(packed.bytes()),
+                     {l.extents, std::move(begins)},
+                     packed.strides});
     }
     return all;
   }
@@ -78,8 +85,10 @@ class tcp_exchange final : public host_exchange {
     c.terms.resize(plan().fold ? receives_.size() : 0);
     c.gone.assign(sends_.size(), false);
     c.packed.resize(sends_.size());
-    c.missing = static_cast<std::size_t>(std::count_if(receives_.begin(), receives_.end(), [me](const end& r) { return r.peer != me; }));
-    c.unsent = static_cast<std::size_t>(std::count_if(sends_.begin(), sends_.end(), [me](const end& s) { return s.peer != me; }));
+    c.missing = static_cast<std::size_t>(
+        std::count_if(receives_.begin(), receives_.end(), [me](const end& r) { return r.peer != me; }));
+    c.unsent = static_cast<std::size_t>(
+        std::count_if(sends_.begin(), sends_.end(), [me](const end& s) { return s.peer != me; }));
     c.added = !plan().fold;
     open_.push_back(&c);
     begin_with_peers(c);
@@ -133,11 +142,13 @@ class tcp_exchange final : public host_exchange {
   }
 
   tcp_call* call_of(const frame& f) const {
-    const auto found = std::find_if(open_.begin(), open_.end(), [&](const tcp_call* c) { return c->sequence == f.sequence; });
+    const auto found =
+        std::find_if(open_.begin(), open_.end(), [&](const tcp_call* c) { return c->sequence == f.sequence; });
     return found == open_.end() ? nullptr : *found;
   }
   std::size_t receive_of(int from, const frame& f) const {
-    const auto found = std::find_if(receives_.begin(), receives_.end(), [&](const end& r) { return r.peer == from && r.number == f.leg; });
+    const auto found = std::find_if(receives_.begin(), receives_.end(),
+                                    [&](const end& r) { return r.peer == from && r.number == f.leg; });
     return static_cast<std::size_t>(found - receives_.begin());
   }
 
@@ -163,8 +174,9 @@ class tcp_exchange final : public host_exchange {
     }
     const std::size_t i = receive_of(from, f);
     if (i == receives_.size() || f.bytes != receives_[i].bytes)
-      return carrier_.waiting_.stop(error(refusal{code::workers_disagree, carrier_.rank(), from},
-                                          told(carrier_.rank(), text_of(c->does)) + "; " + told(from, fmt::format("sends {} bytes", f.bytes))));
+      return carrier_.waiting_.stop(
+          error(refusal{code::workers_disagree, carrier_.rank(), from},
+                told(carrier_.rank(), text_of(c->does)) + "; " + told(from, fmt::format("sends {} bytes", f.bytes))));
     if (beside != nullptr && plan().fold) c->terms[i] = std::move(*beside);
     else if (beside != nullptr) receives_[i].part.copy({beside->data(), receives_[i].packed.begin()}, c->out);
     c->here[i] = true;
@@ -205,7 +217,8 @@ class tcp_exchange final : public host_exchange {
     detail::needs all;
     const auto add = [&](const std::vector<end>& ends, const std::vector<bool>& done) {
       for (std::size_t i = 0; i < ends.size(); ++i)
-        if (ends[i].peer != carrier_.rank() && !done[i]) all.add(ends[i].peer, [this](int peer) { return carrier_.is_offered_else(peer); });
+        if (ends[i].peer != carrier_.rank() && !done[i])
+          all.add(ends[i].peer, [this](int peer) { return carrier_.is_offered_else(peer); });
     };
     add(receives_, c.here);
     add(sends_, c.gone);
@@ -239,7 +252,8 @@ inline std::shared_ptr<bound_exchange> tcp_transport::bind(exchange_plan plan) {
 inline detail::tcp_connection::destination tcp_transport::place_of(int from, const detail::tcp_frame& f) {
   if (f.kind != detail::tcp_frame::box) return {};
   const auto found = channels_.find(f.exchange);
-  return found == channels_.end() || found->second.bound == nullptr ? detail::tcp_connection::destination{} : found->second.bound->place_of(from, f);
+  return found == channels_.end() || found->second.bound == nullptr ? detail::tcp_connection::destination{}
+                                                                    : found->second.bound->place_of(from, f);
 }
 
 inline void tcp_transport::hear(int from, const detail::tcp_frame& f, std::vector<std::byte>* beside) {

@@ -14,14 +14,15 @@
 
 namespace tessera::detail {
 
-/// How the workers of a launch come to have a connection between every two: each listens, tells the others where by the rendezvous, calls those
-/// of lower rank and is called by the others.
+/// How the workers of a launch come to have a connection between every two: each listens, tells the others where by the
+/// rendezvous, calls those of lower rank and is called by the others.
 ///
-/// Whoever calls shows the word that the called one made up for this launch, and is shown its own, so a stranger at the port is sent away, and
-/// one that says nothing holds up nobody.
+/// Whoever calls shows the word that the called one made up for this launch, and is shown its own, so a stranger at the
+/// port is sent away, and one that says nothing holds up nobody.
 class tcp_meeting {
  public:
-  tcp_meeting(const launch_environment& started, const rendezvous& meet, std::chrono::seconds limit) : me_(started.rank), limit_(limit) {
+  tcp_meeting(const launch_environment& started, const rendezvous& meet, std::chrono::seconds limit)
+      : me_(started.rank), limit_(limit) {
     try {
       tcp_socket listens = listen_at(address_of(started));
       std::ostringstream mine;
@@ -62,7 +63,9 @@ class tcp_meeting {
     std::uint64_t word = 0;
   };
 
-  [[noreturn]] static void fail(const std::string& what, int status) { throw std::runtime_error(fmt::format("{}: {}", what, std::strerror(status))); }
+  [[noreturn]] static void fail(const std::string& what, int status) {
+    throw std::runtime_error(fmt::format("{}: {}", what, std::strerror(status)));
+  }
 
   // This worker's own, by which it reaches the first one.
   static tcp_address address_of(const launch_environment& started) {
@@ -70,7 +73,8 @@ class tcp_meeting {
     tcp_address there(started.address, started.port.value_or(any), SOCK_DGRAM);
     const tcp_socket probe(::socket(there.family(), SOCK_DGRAM, 0));
     tcp_address here;
-    if (::connect(probe.get(), there.get(), there.size) != 0 || ::getsockname(probe.get(), here.get(), &here.size) != 0) fail(started.address, errno);
+    if (::connect(probe.get(), there.get(), there.size) != 0 || ::getsockname(probe.get(), here.get(), &here.size) != 0)
+      fail(started.address, errno);
     return here.is_loopback() && started.local_world < started.world ? another(here) : here;
   }
   // A host may know its own name as an address that no other host reaches.
@@ -79,7 +83,8 @@ class tcp_meeting {
     if (::getifaddrs(&found) != 0) return here;
     const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> all(found, &::freeifaddrs);
     for (const ifaddrs* i = found; i != nullptr; i = i->ifa_next)
-      if (i->ifa_addr != nullptr && i->ifa_addr->sa_family == here.family() && (i->ifa_flags & IFF_LOOPBACK) == 0 && (i->ifa_flags & IFF_UP) != 0) {
+      if (i->ifa_addr != nullptr && i->ifa_addr->sa_family == here.family() && (i->ifa_flags & IFF_LOOPBACK) == 0 &&
+          (i->ifa_flags & IFF_UP) != 0) {
         std::memcpy(&here.where, i->ifa_addr, here.size);
         break;
       }
@@ -101,13 +106,15 @@ class tcp_meeting {
 
   // Where the others listen, from their texts.
   void read(const std::vector<std::string>& texts, int world) {
-    if (static_cast<int>(texts.size()) != world) throw std::runtime_error(fmt::format("{} of {} workers met", texts.size(), world));
+    if (static_cast<int>(texts.size()) != world)
+      throw std::runtime_error(fmt::format("{} of {} workers met", texts.size(), world));
     for (const std::string& t : texts) {
       std::istringstream text(t);
       std::string host;
       int port = 0;
       place p;
-      if (!(text >> host >> port >> std::hex >> p.word)) throw std::runtime_error("a worker says that it listens at " + t);
+      if (!(text >> host >> port >> std::hex >> p.word))
+        throw std::runtime_error("a worker says that it listens at " + t);
       p.at = tcp_address(host, port);
       on_machine_ += host == listening_.host();
       places_.push_back(p);
@@ -119,14 +126,18 @@ class tcp_meeting {
     for (int r = 0; r < me_; ++r) call(r);
     const auto until = deadline_after(limit_);
     for (int next; (next = missing()) >= 0;) {
-      if (clock::now() > until) throw error(refusal{code::time_limit, me_, next, limit_.count()}, told(me_, "connecting"));
+      if (clock::now() > until)
+        throw error(refusal{code::time_limit, me_, next, limit_.count()}, told(me_, "connecting"));
       std::vector<pollfd> all{{listens.get(), POLLIN, 0}};
-      for (const candidate& c : candidates_) all.push_back({c.line.get(), static_cast<short>(c.rank >= 0 && !c.greeted ? POLLOUT : POLLIN), 0});
+      for (const candidate& c : candidates_)
+        all.push_back({c.line.get(), static_cast<short>(c.rank >= 0 && !c.greeted ? POLLOUT : POLLIN), 0});
       ::poll(all.data(), all.size(), 100);
       for (std::size_t i = candidates_.size(); i-- > 0;)
-        if (all[i + 1].revents != 0 && !goes_on(candidates_[i])) candidates_.erase(candidates_.begin() + static_cast<std::ptrdiff_t>(i));
+        if (all[i + 1].revents != 0 && !goes_on(candidates_[i]))
+          candidates_.erase(candidates_.begin() + static_cast<std::ptrdiff_t>(i));
       if (all[0].revents == 0) continue;
-      if (tcp_socket line(::accept(listens.get(), nullptr, nullptr)); line.get() >= 0) candidates_.push_back({std::move(line)});
+      if (tcp_socket line(::accept(listens.get(), nullptr, nullptr)); line.get() >= 0)
+        candidates_.push_back({std::move(line)});
     }
   }
   int missing() const {
@@ -138,11 +149,13 @@ class tcp_meeting {
   void call(int rank) {
     const tcp_address& there = places_[static_cast<std::size_t>(rank)].at;
     tcp_socket line(::socket(there.family(), SOCK_STREAM, 0));
-    if (line.get() < 0 || (::connect(line.get(), there.get(), there.size) != 0 && errno != EINPROGRESS)) lost(rank, errno);
+    if (line.get() < 0 || (::connect(line.get(), there.get(), there.size) != 0 && errno != EINPROGRESS))
+      lost(rank, errno);
     candidates_.push_back({std::move(line), rank});
   }
   [[noreturn]] void lost(int rank, int status) const {
-    throw error(refusal{code::worker_lost, me_, rank}, told(me_, "connecting") + "; " + told(rank, std::strerror(status)));
+    throw error(refusal{code::worker_lost, me_, rank},
+                told(me_, "connecting") + "; " + told(rank, std::strerror(status)));
   }
 
   // Speaks and listens; whether the candidate stays one.
@@ -170,7 +183,8 @@ class tcp_meeting {
     const std::int64_t who = c.says.rank;
     if (c.says.begins != greeting{}.begins || c.says.word != word_) return false;
     if (c.rank >= 0) return who == c.rank;
-    return who > me_ && who < static_cast<std::int64_t>(connected_.size()) && connected_[static_cast<std::size_t>(who)].get() < 0;
+    return who > me_ && who < static_cast<std::int64_t>(connected_.size()) &&
+           connected_[static_cast<std::size_t>(who)].get() < 0;
   }
   void greet(candidate& c) const {
     greeting mine{.word = places_[static_cast<std::size_t>(c.rank)].word, .rank = me_};

@@ -17,8 +17,9 @@ class tcp_exchange;
 
 /// One worker a process, with a connection to every other one: for processes that have no MPI.
 ///
-/// A worker that begins a call tells all whose boxes it takes or that take its: a small box goes at once, up to three calls ahead of its reader, and
-/// a large one when the reader has begun the call, so that it is read straight to where it belongs.
+/// A worker that begins a call tells all whose boxes it takes or that take its: a small box goes at once, up to three
+/// calls ahead of its reader, and a large one when the reader has begun the call, so that it is read straight to where
+/// it belongs.
 class tcp_transport final : public message_transport {
  public:
   tcp_transport(const launch_environment& started, const rendezvous& meet, std::chrono::seconds limit)
@@ -40,7 +41,8 @@ class tcp_transport final : public message_transport {
   /// Closes the connections when the others have what was said last, or after some seconds.
   void hang_up() {
     waiting_.excuse();
-    for (const auto until = clock::now() + for_answers; clock::now() < until; std::this_thread::sleep_for(std::chrono::microseconds(200))) {
+    for (const auto until = clock::now() + for_answers; clock::now() < until;
+         std::this_thread::sleep_for(std::chrono::microseconds(200))) {
       bool more = false;
       for (detail::tcp_connection& line : lines_) more = line.hang_up() || more;
       if (!more) return;
@@ -62,7 +64,8 @@ class tcp_transport final : public message_transport {
 
   detail::tcp_channel& channel_of(std::uint64_t exchange) {
     const auto known = channels_.find(exchange);
-    return known != channels_.end() ? known->second : channels_.try_emplace(exchange, waiting_.begun(exchange)).first->second;
+    return known != channels_.end() ? known->second
+                                    : channels_.try_emplace(exchange, waiting_.begun(exchange)).first->second;
   }
   void drop_if_done(std::uint64_t exchange, const detail::tcp_channel& channel) {
     if (channel.is_done()) channels_.erase(exchange);
@@ -71,7 +74,8 @@ class tcp_transport final : public message_transport {
   detail::tcp_connection& line_to(int worker) { return lines_[static_cast<std::size_t>(worker)]; }
 
   void tell(int to, const detail::wait_message& m) override {
-    line_to(to).send({.kind = detail::tcp_frame::message, .bytes = sizeof(m)}, [&](std::byte* at) { std::memcpy(at, &m, sizeof(m)); });
+    line_to(to).send({.kind = detail::tcp_frame::message, .bytes = sizeof(m)},
+                     [&](std::byte* at) { std::memcpy(at, &m, sizeof(m)); });
   }
   void read() override { go_on({}); }
 

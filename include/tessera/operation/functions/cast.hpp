@@ -7,7 +7,8 @@ namespace tessera {
 
 namespace functions {
 
-/// x in another element: rounded, or truncated to integers, which have no gradient. Terms do not pass: a sum of rounded ones is rounded otherwise.
+/// x in another element: rounded, or truncated to integers, which have no gradient. Terms do not pass: a sum of rounded
+/// ones is rounded otherwise.
 struct cast_value : function {
   static constexpr const char* name = "cast";
   static constexpr saved saves = saved::nothing;
@@ -17,7 +18,9 @@ struct cast_value : function {
 
   constexpr signature what(const layout& x) const { return element_by_element(linearity::nonlinear, x); }
   constexpr function_value on(const tensor_value& x) const {
-    const refusal lost = is_complex(x.element) && !is_complex(to) ? refusal{code::no_function_of_element, static_cast<int>(x.element)} : refusal{};
+    const refusal lost = is_complex(x.element) && !is_complex(to)
+                             ? refusal{code::no_function_of_element, static_cast<int>(x.element)}
+                             : refusal{};
     if (const refusal first = first_of(why, lost); !first.ok()) return {{}, first};
     return infer_values(what(x.layout), to, x.element, false, x);
   }

@@ -7,8 +7,8 @@ namespace tessera {
 
 namespace detail {
 
-/// How tensors lie to be put one behind the other: along the dimension each in its range of one tiling, so that every worker has its
-/// part of the result when it puts its boxes end to end.
+/// How tensors lie to be put one behind the other: along the dimension each in its range of one tiling, so that every
+/// worker has its part of the result when it puts its boxes end to end.
 struct end_to_end {
   refusal why;
   static_vector<layout, 4> used = no_items<layout, 4>;
@@ -47,7 +47,8 @@ constexpr end_to_end ranges_as(const static_vector<tensor_value, 4>& x, int dim,
     const index_t length = used.dims[dim].extent;
     for (int a = 0; a < used.roles.count; ++a) {
       const role kept = like.roles[a].kind;
-      if (used.roles[a].kind == role::cut && used.roles[a].dimension == dim) used.roles[a] = {kept == role::invariant ? kept : role::replicate};
+      if (used.roles[a].kind == role::cut && used.roles[a].dimension == dim)
+        used.roles[a] = {kept == role::invariant ? kept : role::replicate};
     }
     used.dims[dim] = tiling;
     for (int level = 0; level < like.levels(dim); ++level) {
@@ -99,8 +100,8 @@ constexpr index_t moved(const static_vector<tensor_value, 4>& x, const end_to_en
 
 namespace functions {
 
-/// Tensors one behind the other along a dimension. Where one of them cuts it each is taken to its range of the result, which is balanced
-/// and cut as that operand is whose cut moves least; or which lies in partition Q.
+/// Tensors one behind the other along a dimension. Where one of them cuts it each is taken to its range of the result,
+/// which is balanced and cut as that operand is whose cut moves least; or which lies in partition Q.
 template <int Dim, class Q = void>
 struct concat : function {
   static constexpr const char* name = "concat";
@@ -152,8 +153,10 @@ struct concat : function {
     const int rank = x[0].layout.dims.count;
     bool cuts = false;
     for (int o = 0; o < x.count; ++o) {
-      if (x[o].element != x[0].element) return {refusal{code::wrong_element, static_cast<int>(x[0].element), static_cast<int>(x[o].element)}};
-      if (x[o].layout.dims.count != rank) return {refusal{code::operand_of_other_dimensions, o, rank, x[o].layout.dims.count}};
+      if (x[o].element != x[0].element)
+        return {refusal{code::wrong_element, static_cast<int>(x[0].element), static_cast<int>(x[o].element)}};
+      if (x[o].layout.dims.count != rank)
+        return {refusal{code::operand_of_other_dimensions, o, rank, x[o].layout.dims.count}};
       if (const refusal why = check_dims<Dim>(rank); !why.ok()) return {why};
       cuts = cuts || x[o].layout.levels(Dim) > 0;
     }
@@ -164,9 +167,11 @@ struct concat : function {
     } else if constexpr (PartitionType<Q>) {
       const auto& named = tessera::detail::partition_draft<Q>::value;
       if (!named.why.ok()) return {named.why};
-      if (named.value.dims.count != rank) return {refusal{code::wrong_number_of_dimensions, named.value.dims.count, rank}};
+      if (named.value.dims.count != rank)
+        return {refusal{code::wrong_number_of_dimensions, named.value.dims.count, rank}};
       if (!(named.value.mesh == x[0].layout.mesh)) return {refusal{code::meshes_differ, 0}};
-      if (named.value.levels(Dim) > 0 && tessera::detail::extent_of_all(x, Dim) == dynamic) return {refusal{code::ranges_not_known, Dim}};
+      if (named.value.levels(Dim) > 0 && tessera::detail::extent_of_all(x, Dim) == dynamic)
+        return {refusal{code::ranges_not_known, Dim}};
       return tessera::detail::ranges_of(x, Dim, named.value);
     } else {
       return {tessera::detail::check_kinds<kind::call, kind::partition, Q>()};

@@ -7,13 +7,15 @@ namespace tessera {
 
 namespace functions {
 
-/// x[…, i, k] y[…, k, j] → [… i, j]. Dimensions before the last two are compared from the last one on, as those of elementwise functions.
+/// x[…, i, k] y[…, k, j] → [… i, j]. Dimensions before the last two are compared from the last one on, as those of
+/// elementwise functions.
 struct matmul : function {
   static constexpr const char* name = "matmul";
   static constexpr saved saves = saved::operands;
   constexpr signature what(const layout& x, const layout& y) const {
     for (const layout* each : {&x, &y})
-      if (each->dims.count < 2) return refused(refusal{code::operand_of_other_dimensions, each == &y, 2, each->dims.count});
+      if (each->dims.count < 2)
+        return refused(refusal{code::operand_of_other_dimensions, each == &y, 2, each->dims.count});
     const layout* const both[]{&x, &y};
     signature s = detail::element_by_element(linearity::multilinear, both, 2, 2);
     for (char c : {'x', 'z'}) s.operands[0].push(c);
@@ -53,15 +55,16 @@ struct einsum : function {
 
 }  // namespace functions
 
-/// x[…, i, k] y[…, k, j]; a contraction over a dimension that both have cut alike is partial. Of the dimensions before them, one that an operand lacks or has
-/// one uncut element of is repeated.
+/// x[…, i, k] y[…, k, j]; a contraction over a dimension that both have cut alike is partial. Of the dimensions before
+/// them, one that an operand lacks or has one uncut element of is repeated.
 template <class X, class Y>
   requires(DistributedTensor<X> || DistributedTensor<Y>)
 constexpr auto matmul(const X& x, const Y& y) {
   return call(functions::matmul{}, x, y);
 }
 
-/// Σ of products over the letters that the result lacks: `einsum<scores>(q, k)` with `constexpr auto scores = operation("bqd,bkd->bqk")`.
+/// Σ of products over the letters that the result lacks: `einsum<scores>(q, k)` with `constexpr auto scores =
+/// operation("bqd,bkd->bqk")`.
 template <const signature& S, AnyTensor X, AnyTensor... Rest>
 constexpr auto einsum(const X& x, const Rest&... rest) {
   return call(functions::einsum<S>{}, x, rest...);

@@ -30,7 +30,8 @@ constexpr signature element_by_element(linearity kind, const layout* const* x, i
     letters own;
     for (int d = 0; d < x[o]->dims.count - without; ++d) {
       bool once = false;
-      for (int other = 0; other < count; ++other) once = once || repeated(*x[o], d, *x[other], d + lacking - most + x[other]->dims.count - without);
+      for (int other = 0; other < count; ++other)
+        once = once || repeated(*x[o], d, *x[other], d + lacking - most + x[other]->dims.count - without);
       own.push(static_cast<char>((once ? 'A' : 'a') + lacking + d));
     }
     s.operands.push(own);
@@ -40,8 +41,8 @@ constexpr signature element_by_element(linearity kind, const layout* const* x, i
 
 }  // namespace detail
 
-/// The signature of a function that acts element by element. Dimensions are compared from the last one on; an operand that lacks
-/// some, or has one uncut element there, is repeated along them.
+/// The signature of a function that acts element by element. Dimensions are compared from the last one on; an operand
+/// that lacks some, or has one uncut element there, is repeated along them.
 template <class... Layouts>
 constexpr signature element_by_element(linearity kind, const Layouts&... x) {
   const layout* const all[]{&x...};
@@ -71,7 +72,8 @@ struct of_a_number : function {
   constexpr explicit of_a_number(const number& given) : n(given) {}
   constexpr signature what(const layout& x) const { return element_by_element(Kind, x); }
   constexpr function_value on(const tensor_value& x) const {
-    if (const refusal why = first_of(check_takes(Elements, x.element), check_number(Of, n, x.element)); !why.ok()) return {{}, why};
+    if (const refusal why = first_of(check_takes(Elements, x.element), check_number(Of, n, x.element)); !why.ok())
+      return {{}, why};
     return local(what(x.layout), Elements, Result, x);
   }
 };
@@ -114,21 +116,21 @@ struct activation : function {
   }
 };
 
-#define TESSERA_FUNCTION(function, saves, first, otherwise, holds, computed)                                                 \
-  struct function : activation<saved::saves> {                                                                               \
-    static constexpr const char* name = #function;                                                                           \
-    constexpr explicit function(double a = otherwise) : activation(a, 0) {}                                                  \
-    static constexpr bool defined([[maybe_unused]] double a) { return holds; }                                               \
-    constexpr function_value on(const tensor_value& x) const { return activation::on(x, defined(n.re)); }                    \
+#define TESSERA_FUNCTION(function, saves, first, otherwise, holds, computed)                              \
+  struct function : activation<saved::saves> {                                                            \
+    static constexpr const char* name = #function;                                                        \
+    constexpr explicit function(double a = otherwise) : activation(a, 0) {}                               \
+    static constexpr bool defined([[maybe_unused]] double a) { return holds; }                            \
+    constexpr function_value on(const tensor_value& x) const { return activation::on(x, defined(n.re)); } \
   };
 TESSERA_ACTIVATIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
-#define TESSERA_FUNCTION(function, saves, first, otherwise, second, or_else, holds, computed)                                \
-  struct function : activation<saved::saves> {                                                                               \
-    static constexpr const char* name = #function;                                                                           \
-    constexpr explicit function(double a = otherwise, double b = or_else) : activation(a, b) {}                              \
-    static constexpr bool defined([[maybe_unused]] double a, [[maybe_unused]] double b) { return holds; }                    \
-    constexpr function_value on(const tensor_value& x) const { return activation::on(x, defined(n.re, n.im)); }              \
+#define TESSERA_FUNCTION(function, saves, first, otherwise, second, or_else, holds, computed)                   \
+  struct function : activation<saved::saves> {                                                                  \
+    static constexpr const char* name = #function;                                                              \
+    constexpr explicit function(double a = otherwise, double b = or_else) : activation(a, b) {}                 \
+    static constexpr bool defined([[maybe_unused]] double a, [[maybe_unused]] double b) { return holds; }       \
+    constexpr function_value on(const tensor_value& x) const { return activation::on(x, defined(n.re, n.im)); } \
   };
 TESSERA_ACTIVATIONS_OF_TWO_NUMBERS(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION

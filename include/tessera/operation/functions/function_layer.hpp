@@ -65,7 +65,9 @@ template <class F, FlowType First, FlowType... Rest>
   requires(kind_of<F> == kind::function && !DynamicFlow<First>)
 constexpr auto call([[maybe_unused]] const F& f, const First& first, const Rest&... rest) {
   if constexpr (tessera::detail::HoldsNumber<F> && (First::verdict::ok && ... && Rest::verdict::ok)) {
-    first.in->refuse(f.on(tessera::detail::described<typename First::type>::value, tessera::detail::described<typename Rest::type>::value...).why);
+    first.in->refuse(f.on(tessera::detail::described<typename First::type>::value,
+                          tessera::detail::described<typename Rest::type>::value...)
+                         .why);
     if constexpr (requires { f.not_kept(); }) first.in->refuse(f.not_kept());
     first.in->hold(f.n);
   }
@@ -82,8 +84,10 @@ auto call([[maybe_unused]] const F& f, const First& first, const Rest&... rest) 
   return first.in->whole([&] {
     constexpr int operands = 1 + sizeof...(Rest);
     if constexpr (requires { f.not_kept(); }) first.in->refuse(f.not_kept(), F::name);
-    if constexpr (requires { typename F::held; }) return tessera::detail::added(tessera::detail::held_function<typename F::held, operands>{f}, first, rest...);
-    else if constexpr (tessera::detail::HoldsNumber<F>) return tessera::detail::added(tessera::detail::held_function<F, operands>{f}, first, rest...);
+    if constexpr (requires { typename F::held; })
+      return tessera::detail::added(tessera::detail::held_function<typename F::held, operands>{f}, first, rest...);
+    else if constexpr (tessera::detail::HoldsNumber<F>)
+      return tessera::detail::added(tessera::detail::held_function<F, operands>{f}, first, rest...);
     else return tessera::detail::added(tessera::detail::function_layer<F, operands>{}, first, rest...);
   });
 }

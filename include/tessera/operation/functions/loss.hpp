@@ -4,8 +4,9 @@
 #include <tessera/operation/functions/elementwise.hpp>
 #include <tessera/operation/functions/reductions.hpp>
 
-// The losses of single elements, each in one line: name, whether both operands are probabilities, which numbers it holds, and what it computes
-// of boxes x and y and its number n, `each` for each element.
+// The losses of single elements, each in one line: name, whether both operands are probabilities, which numbers it
+// holds, and what it computes of boxes x and y and its number n, `each` for each element.
+// clang-format off
 #define TESSERA_LOSSES(f)                                                                                          \
   f(l1_loss, false, true, at::l1_loss(x, y, each))                                                                 \
   f(mse_loss, false, true, at::mse_loss(x, y, each))                                                               \
@@ -16,12 +17,14 @@
   f(binary_cross_entropy, true, true, at::binary_cross_entropy(x, y, {}, each))                                    \
   f(binary_cross_entropy_with_logits, false, true, at::binary_cross_entropy_with_logits(x, y, {}, {}, each))       \
   f(hinge_embedding_loss, false, true, at::hinge_embedding_loss(x, y, n.re, each))
+// clang-format on
 
 namespace tessera {
 
 namespace nn {
 
-/// What becomes of the losses of elements or samples: they stay, or all workers get their mean, their sum, their sum over the batch's extent.
+/// What becomes of the losses of elements or samples: they stay, or all workers get their mean, their sum, their sum
+/// over the batch's extent.
 enum class reduction : signed char { none, mean, sum, batch_mean };
 
 }  // namespace nn
@@ -62,7 +65,8 @@ constexpr layout in_rows(const layout& x, index_t count) {
 constexpr exchange_value summing(const layout& each, index_t rows) {
   layout terms = one_number(each.mesh);
   const layout all = in_rows(terms, rows);
-  for (int a = 0; a < each.roles.count; ++a) terms.roles[a] = each.roles[a].kind == role::cut ? axis_role{role::partial} : each.roles[a];
+  for (int a = 0; a < each.roles.count; ++a)
+    terms.roles[a] = each.roles[a].kind == role::cut ? axis_role{role::partial} : each.roles[a];
   return {in_rows(terms, rows), all, element::float64};
 }
 
@@ -70,7 +74,8 @@ constexpr element wide(element e) { return bytes_of(e) < bytes_of(element::float
 
 /// The exchange of a few numbers a sample, of each of which workers have terms where the classes are cut.
 constexpr exchange_value over_classes(const tensor_value& x, index_t rows) {
-  return {in_rows(per_sample(x.layout, {role::partial}), rows), in_rows(per_sample(x.layout, {role::invariant}), rows), wide(x.element)};
+  return {in_rows(per_sample(x.layout, {role::partial}), rows), in_rows(per_sample(x.layout, {role::invariant}), rows),
+          wide(x.element)};
 }
 
 /// What elements that some worker has twice do not let sum.
@@ -84,13 +89,15 @@ constexpr refusal check_sums(const signature& what, const layout& x) {
 constexpr letters letters_of_weights(const layout& w, const layout& x) {
   const int lacking = x.dims.count - w.dims.count;
   letters l;
-  for (int d = 0; d < w.dims.count; ++d) l.push(static_cast<char>((repeated(w, d, x, d + lacking) ? 'A' : 'a') + lacking + d));
+  for (int d = 0; d < w.dims.count; ++d)
+    l.push(static_cast<char>((repeated(w, d, x, d + lacking) ? 'A' : 'a') + lacking + d));
   return l;
 }
 
 }  // namespace detail
 
-/// Losses of the elements of x and of a target that lies like it; weights, which are constants, are cut alike or repeated.
+/// Losses of the elements of x and of a target that lies like it; weights, which are constants, are cut alike or
+/// repeated.
 struct loss_of_elements : function {
   static constexpr bool divides = false;
   number n = 1.0;
@@ -107,7 +114,8 @@ struct loss_of_elements : function {
       const layout& l = one->layout;
       const bool weighs = operands.count > 1;
       if (one->element != x.element) why = first_of(why, refusal{code::wrong_element, x.element, one->element});
-      if (weighs && l.dims.count > dims) why = first_of(why, refusal{code::operand_of_other_dimensions, operands.count, dims, l.dims.count});
+      if (weighs && l.dims.count > dims)
+        why = first_of(why, refusal{code::operand_of_other_dimensions, operands.count, dims, l.dims.count});
       if (!why.ok()) return {{}, why};
       s.operands.push(weighs ? detail::letters_of_weights(l, x.layout) : s.result);
       operands.push({l, weighs});
@@ -153,8 +161,8 @@ struct class_numbers {
   index_t count = 0;
 };
 
-/// −Σ t x over the classes of x[n, c, d…], of scores by their log_softmax; t is 1 at a label, or a tensor of probabilities, and each class may weigh more,
-/// by a list or by a tensor w[c] that every worker has.
+/// −Σ t x over the classes of x[n, c, d…], of scores by their log_softmax; t is 1 at a label, or a tensor of
+/// probabilities, and each class may weigh more, by a list or by a tensor w[c] that every worker has.
 template <bool OfScores>
 struct loss_of_classes : loss_of_samples {
   static constexpr bool divides = true;
@@ -172,11 +180,14 @@ struct loss_of_classes : loss_of_samples {
     refusal why = check_takes(takes::reals, x.element);
     if (y.element != wanted) why = first_of(why, refusal{code::wrong_element, wanted, y.element});
     const index_t classes = x.layout.dims[1].extent;
-    if (weight.count != 0 && classes != dynamic && weight.count != classes) why = first_of(why, refusal{code::class_weights_differ, weight.count, classes});
+    if (weight.count != 0 && classes != dynamic && weight.count != classes)
+      why = first_of(why, refusal{code::class_weights_differ, weight.count, classes});
     for (const tensor_value* one : std::initializer_list<const tensor_value*>{&w...}) {
       if (one->element != x.element) why = first_of(why, refusal{code::wrong_element, x.element, one->element});
-      if (one->layout.dims.count != 1) why = first_of(why, refusal{code::operand_of_other_dimensions, 2, 1, one->layout.dims.count});
-      else if (one->layout.dims[0].extent != classes) why = first_of(why, refusal{code::class_weights_differ, one->layout.dims[0].extent, classes});
+      if (one->layout.dims.count != 1)
+        why = first_of(why, refusal{code::operand_of_other_dimensions, 2, 1, one->layout.dims.count});
+      else if (one->layout.dims[0].extent != classes)
+        why = first_of(why, refusal{code::class_weights_differ, one->layout.dims[0].extent, classes});
     }
     if (!(n.re >= 0 && n.re <= 1)) why = first_of(why, refusal{code::no_probability});
     if (!why.ok()) return {{}, why};
@@ -192,7 +203,8 @@ struct loss_of_classes : loss_of_samples {
   template <class... Weights>
   constexpr void parts(exchange_values& all, const tensor_value& x, const tensor_value& y, const Weights&...) const {
     if (OfScores)
-      all.push({detail::per_sample(x.layout, partial_by(combine::max)), detail::per_sample(x.layout, {}), detail::wide(x.element)});
+      all.push({detail::per_sample(x.layout, partial_by(combine::max)), detail::per_sample(x.layout, {}),
+                detail::wide(x.element)});
     all.push(detail::over_classes(x, 1 + OfScores + of_probabilities(x, y)));
   }
   /// Of what only a value says a program keeps one number.
@@ -226,8 +238,10 @@ struct cosine_embedding_loss : loss_of_samples {
   constexpr function_value each(const tensor_value& x, const tensor_value& y, const tensor_value& target) const {
     refusal why = check_takes(takes::reals, x.element);
     if (y.element != x.element) why = first_of(why, refusal{code::wrong_element, x.element, y.element});
-    if (target.element != x.element && target.element != element::int64) why = first_of(why, refusal{code::wrong_element, element::int64, target.element});
-    if (x.layout.dims.count != 2) why = first_of(why, refusal{code::layer_takes_other_dimensions, 2, x.layout.dims.count});
+    if (target.element != x.element && target.element != element::int64)
+      why = first_of(why, refusal{code::wrong_element, element::int64, target.element});
+    if (x.layout.dims.count != 2)
+      why = first_of(why, refusal{code::layer_takes_other_dimensions, 2, x.layout.dims.count});
     if (!why.ok()) return {{}, why};
     signature s = letters_for(2);
     s.operands.push(s.result);
@@ -235,18 +249,23 @@ struct cosine_embedding_loss : loss_of_samples {
     return samples(s, x, y, target);
   }
   /// Σ x y, Σ x², Σ y².
-  constexpr void parts(exchange_values& all, const tensor_value& x, const tensor_value&, const tensor_value&) const { all.push(detail::over_classes(x, 3)); }
+  constexpr void parts(exchange_values& all, const tensor_value& x, const tensor_value&, const tensor_value&) const {
+    all.push(detail::over_classes(x, 3));
+  }
 };
 
-/// A loss and its reduction: what is reduced, what a mean divides by where only the elements say it, and how many targets are none are summed in
-/// one exchange, in double, to an invariant; so backward moves nothing for it. Half types are float before, and the result alone is rounded.
+/// A loss and its reduction: what is reduced, what a mean divides by where only the elements say it, and how many
+/// targets are none are summed in one exchange, in double, to an invariant; so backward moves nothing for it. Half
+/// types are float before, and the result alone is rounded.
 template <class Of>
 struct reduced_loss : Of {
   using held = reduced_loss;  ///< what a program that is put together while it runs holds: one for all reductions
   nn::reduction how = nn::reduction::mean;
   call_site at;
 
-  constexpr int rows() const { return (how != nn::reduction::none) + (how == nn::reduction::mean && Of::divides) + Of::judges; }
+  constexpr int rows() const {
+    return (how != nn::reduction::none) + (how == nn::reduction::mean && Of::divides) + Of::judges;
+  }
 
   template <class... Values>
   constexpr function_value on(const Values&... x) const {

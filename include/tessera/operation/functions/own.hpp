@@ -8,7 +8,8 @@ namespace tessera {
 
 namespace functions {
 
-/// An operation of one's own, all of which its type says: a constant signature, and what computes it of boxes, a lambda without captures.
+/// An operation of one's own, all of which its type says: a constant signature, and what computes it of boxes, a lambda
+/// without captures.
 template <const signature& S, class Compute>
 struct own : tessera::detail::constant_signature<S> {
   static constexpr const char* name = "apply";
@@ -24,7 +25,8 @@ auto compute(const own<S, Compute>&, const Boxes&... x) {
 /// An operation of one's own on flows: `apply<scaled>([](const at::Tensor& x, const at::Tensor& w) { … }, x, w)`.
 template <const signature& S, class Compute, FlowType First, FlowType... Rest>
 constexpr auto apply(const Compute&, const First& first, const Rest&... rest) {
-  using verdict = std::conditional_t<std::is_empty_v<Compute> && std::is_default_constructible_v<Compute>, fits, part_holds_values<>>;
+  using verdict = std::conditional_t<std::is_empty_v<Compute> && std::is_default_constructible_v<Compute>, fits,
+                                     part_holds_values<>>;
   verdict::template refuse<verdict>();
   if constexpr (verdict::ok) return call(functions::own<S, Compute>{}, first, rest...);
   else return detail::refused_flow<typename First::reading, typename First::type, refused_before>();

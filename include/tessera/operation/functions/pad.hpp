@@ -9,7 +9,8 @@ namespace tessera {
 
 namespace functions {
 
-/// A number before and behind a dimension, so many times. Of a cut one the result is balanced, and what of others' parts is needed is exchanged inside.
+/// A number before and behind a dimension, so many times. Of a cut one the result is balanced, and what of others'
+/// parts is needed is exchanged inside.
 template <int Dim, index_t Before, index_t After, number_kind Of>
 struct pad : function {
   static constexpr const char* name = "pad";

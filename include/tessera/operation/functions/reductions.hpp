@@ -6,8 +6,9 @@
 
 #include <limits>
 
-// The functions that reduce dimensions, each in one line: name, how it depends on its operand, which elements it takes, which it gives,
-// what backward reads, and what combines the terms that workers have of a cut dimension.
+// The functions that reduce dimensions, each in one line: name, how it depends on its operand, which elements it takes,
+// which it gives, what backward reads, and what combines the terms that workers have of a cut dimension.
+// clang-format off
 #define TESSERA_REDUCTIONS(f)                                   \
   f(sum, multilinear, everything, counts, nothing, sum)         \
   f(mean, multilinear, fractions, same, nothing, sum)           \
@@ -16,6 +17,7 @@
   f(prod_over, nonlinear, everything, counts, everything, prod) \
   f(any_over, nonlinear, everything, answers, nothing, any)     \
   f(all_over, nonlinear, everything, answers, nothing, all)
+// clang-format on
 
 namespace tessera {
 
@@ -34,14 +36,16 @@ constexpr signature reduced(const layout& x, linearity kind, combine with = comb
   return s;
 }
 
-/// What is counted of x, unless x is terms that are counted in a wider element: of integers that wrap, and of booleans, the count of a sum is no sum
-/// of counts.
+/// What is counted of x, unless x is terms that are counted in a wider element: of integers that wrap, and of booleans,
+/// the count of a sum is no sum of counts.
 constexpr function_value counted(function_value y, const tensor_value& x) {
   if (!y.why.ok() || x.element == y.result.element || y.result.element == element::boolean) return y;
   for (int a = 0; a < x.layout.roles.count; ++a)
-    if (x.layout.roles[a].kind == role::partial && x.layout.mesh.axes[a].extent > 1) y.why = refusal{code::nonlinear_on_partial, x.layout.mesh.axes[a].name, 0};
+    if (x.layout.roles[a].kind == role::partial && x.layout.mesh.axes[a].extent > 1)
+      y.why = refusal{code::nonlinear_on_partial, x.layout.mesh.axes[a].name, 0};
   for (int d = 0; d < x.layout.dims.count; ++d)
-    if (x.layout.dims[d].kind == cover::pending && !x.layout.dims[d].tiles()) y.why = refusal{code::pending_not_linear, 0, d};
+    if (x.layout.dims[d].kind == cover::pending && !x.layout.dims[d].tiles())
+      y.why = refusal{code::pending_not_linear, 0, d};
   return y;
 }
 
@@ -71,7 +75,8 @@ constexpr function_value reduced_by_exchange(const tensor_value& x, takes elemen
   return y;
 }
 
-/// The exchange of what such a function has of one worker's part: terms along the axes that cut the dimensions, whole values behind it.
+/// The exchange of what such a function has of one worker's part: terms along the axes that cut the dimensions, whole
+/// values behind it.
 template <int... Dims>
 constexpr exchange_value combining(const layout& x, const layout& whole, combine with, element e) {
   exchange_value y{whole, whole, e};
@@ -88,7 +93,9 @@ template <int Dim, bool Largest>
 struct argument : function {
   static constexpr const char* name = Largest ? "argmax" : "argmin";
   static constexpr saved saves = saved::nothing;
-  constexpr function_value on(const tensor_value& x) const { return reduced_by_exchange<Dim>(x, takes::ordered, gives::indices); }
+  constexpr function_value on(const tensor_value& x) const {
+    return reduced_by_exchange<Dim>(x, takes::ordered, gives::indices);
+  }
   /// The best element, then the least index of one.
   constexpr exchange_values exchanges(const tensor_value& x) const {
     const layout whole = on(x).result.layout;
@@ -104,7 +111,9 @@ template <int... Dims>
 struct var : function {
   static constexpr const char* name = "var";
   number n = 1;
-  constexpr function_value on(const tensor_value& x) const { return reduced_by_exchange<Dims...>(x, takes::reals, gives::same); }
+  constexpr function_value on(const tensor_value& x) const {
+    return reduced_by_exchange<Dims...>(x, takes::reals, gives::same);
+  }
   /// The distances from the mean, and their squares.
   constexpr void hold(layer_plan& p, const tensor_value& x) const {
     p.holds = footprint::saving(0);
@@ -113,12 +122,14 @@ struct var : function {
   /// The sum of x, then that of squares.
   constexpr exchange_values exchanges(const tensor_value& x) const {
     exchange_values all = no_items<exchange_value, 4>;
-    for (int i = 0; i < 2; ++i) all.push(combining<Dims...>(x.layout, on(x).result.layout, combine::sum, element::float64));
+    for (int i = 0; i < 2; ++i)
+      all.push(combining<Dims...>(x.layout, on(x).result.layout, combine::sum, element::float64));
     return all;
   }
 };
 
-/// (Σ |x|ᵖ)^(1/p); the largest |x| where p is infinite: a maximum is exchanged, and how many there are, which share its gradient.
+/// (Σ |x|ᵖ)^(1/p); the largest |x| where p is infinite: a maximum is exchanged, and how many there are, which share its
+/// gradient.
 template <combine With, int... Dims>
 struct norm : function {
   static constexpr const char* name = "norm";
@@ -135,7 +146,8 @@ struct norm : function {
   constexpr exchange_values exchanges(const tensor_value& x) const {
     exchange_values all = no_items<exchange_value, 4>;
     all.push(combining<Dims...>(x.layout, on(x).result.layout, With, element::float64));
-    if (With == combine::max) all.push(combining<Dims...>(x.layout, on(x).result.layout, combine::sum, element::float64));
+    if (With == combine::max)
+      all.push(combining<Dims...>(x.layout, on(x).result.layout, combine::sum, element::float64));
     return all;
   }
 };
@@ -173,8 +185,8 @@ struct softmax : function {
 struct keep_dims_t {};
 inline constexpr keep_dims_t keep_dims;
 
-// Over the named dimensions, over all when none is named; of a cut dimension they give terms, which any change of layout combines.
-// Those of no element at all are neutral: 0 for a sum, the least number for a maximum.
+// Over the named dimensions, over all when none is named; of a cut dimension they give terms, which any change of
+// layout combines. Those of no element at all are neutral: 0 for a sum, the least number for a maximum.
 #define TESSERA_FUNCTION(function, kind, elements, result, reads, with) \
   template <int... Dims, AnyTensor X>                                   \
   constexpr auto function(const X& x) {                                 \
@@ -198,7 +210,8 @@ constexpr auto argmin(const X& x) {
   return call(functions::argument<Dim, false>{}, x);
 }
 
-/// The variance over the named dimensions, over all when none is named: exact over cut ones too, by two sums of all workers in double.
+/// The variance over the named dimensions, over all when none is named: exact over cut ones too, by two sums of all
+/// workers in double.
 template <int... Dims, AnyTensor X>
 constexpr auto var(const X& x, index_t correction = 1) {
   return call(functions::var<Dims...>{{}, correction}, x);
@@ -208,7 +221,8 @@ constexpr auto var(const X& x, index_t correction = 1) {
 template <int... Dims, AnyTensor X>
 constexpr auto norm(const X& x, double p = 2) {
   const bool infinite = p == std::numeric_limits<double>::infinity();
-  return infinite ? call(functions::norm<combine::max, Dims...>{{}, p}, x) : call(functions::norm<combine::sum, Dims...>{{}, p}, x);
+  return infinite ? call(functions::norm<combine::max, Dims...>{{}, p}, x)
+                  : call(functions::norm<combine::sum, Dims...>{{}, p}, x);
 }
 
 /// exp x / Σ exp x along a dimension, cut or not.

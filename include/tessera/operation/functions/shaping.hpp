@@ -30,7 +30,8 @@ constexpr bool among(int dim) {
   return found;
 }
 
-/// What only shapes one tensor, so that it passes terms of any combine: `write` makes the signature, told the operand's letters.
+/// What only shapes one tensor, so that it passes terms of any combine: `write` makes the signature, told the operand's
+/// letters.
 template <class Write>
 constexpr signature shaped(const layout& x, const refusal& why, const Write& write) {
   signature s;
@@ -50,10 +51,14 @@ struct permute : function {
   static constexpr saved saves = saved::view;
   constexpr signature what(const layout& x) const {
     constexpr int given = sizeof...(Dims);
-    const refusal count = given == x.dims.count ? refusal{} : refusal{code::operand_of_other_dimensions, 0, given, x.dims.count};
-    return shaped(x, first_of(count, check_dims<Dims...>(x)), [](signature& s, const letters& own) { (s.result.push(own[Dims]), ...); });
+    const refusal count =
+        given == x.dims.count ? refusal{} : refusal{code::operand_of_other_dimensions, 0, given, x.dims.count};
+    return shaped(x, first_of(count, check_dims<Dims...>(x)),
+                  [](signature& s, const letters& own) { (s.result.push(own[Dims]), ...); });
   }
-  constexpr function_value on(const tensor_value& x) const { return local(what(x.layout), takes::everything, gives::same, x); }
+  constexpr function_value on(const tensor_value& x) const {
+    return local(what(x.layout), takes::everything, gives::same, x);
+  }
 };
 
 /// Two dimensions exchanged.
@@ -68,7 +73,9 @@ struct transpose : function {
       s.result[Second] = own[First];
     });
   }
-  constexpr function_value on(const tensor_value& x) const { return local(what(x.layout), takes::everything, gives::same, x); }
+  constexpr function_value on(const tensor_value& x) const {
+    return local(what(x.layout), takes::everything, gives::same, x);
+  }
 };
 
 /// New dimensions of one element; they are those of the result.
@@ -87,7 +94,9 @@ struct unsqueeze : function {
       }
     });
   }
-  constexpr function_value on(const tensor_value& x) const { return local(what(x.layout), takes::everything, gives::same, x); }
+  constexpr function_value on(const tensor_value& x) const {
+    return local(what(x.layout), takes::everything, gives::same, x);
+  }
 };
 
 /// Without these dimensions, which have one element each.
@@ -107,7 +116,9 @@ struct squeeze : function {
       }
     });
   }
-  constexpr function_value on(const tensor_value& x) const { return local(what(x.layout), takes::everything, gives::same, x); }
+  constexpr function_value on(const tensor_value& x) const {
+    return local(what(x.layout), takes::everything, gives::same, x);
+  }
 };
 
 /// A dimension of one element repeated.
@@ -125,7 +136,9 @@ struct expand : function {
       s = s.whole(letter).added('Z', Extent);
     });
   }
-  constexpr function_value on(const tensor_value& x) const { return local(what(x.layout), takes::everything, gives::same, x); }
+  constexpr function_value on(const tensor_value& x) const {
+    return local(what(x.layout), takes::everything, gives::same, x);
+  }
 };
 
 /// Neighbouring dimensions as one; a cut of the first becomes a cut in grains.
@@ -144,7 +157,9 @@ struct flatten : function {
       }
     });
   }
-  constexpr function_value on(const tensor_value& x) const { return local(what(x.layout), takes::everything, gives::same, x); }
+  constexpr function_value on(const tensor_value& x) const {
+    return local(what(x.layout), takes::everything, gives::same, x);
+  }
 };
 
 /// A dimension as two, the inner one of an extent; a cut in grains of a multiple of it becomes a cut of the outer one.
@@ -162,10 +177,13 @@ struct unflatten : function {
       s = s.split(own[Dim], 'Y', 'Z', Inner);
     });
   }
-  constexpr function_value on(const tensor_value& x) const { return local(what(x.layout), takes::everything, gives::same, x); }
+  constexpr function_value on(const tensor_value& x) const {
+    return local(what(x.layout), takes::everything, gives::same, x);
+  }
 };
 
-/// The elements [Begin, End) of a dimension; an End below 0 counts from the far end. Of a cut one each worker keeps what it held.
+/// The elements [Begin, End) of a dimension; an End below 0 counts from the far end. Of a cut one each worker keeps
+/// what it held.
 template <int Dim, index_t Begin, index_t End>
 struct slice : function {
   static constexpr const char* name = "slice";
@@ -180,7 +198,9 @@ struct slice : function {
       s = s.narrowed(own[Dim], Begin, end);
     });
   }
-  constexpr function_value on(const tensor_value& x) const { return local(what(x.layout), takes::everything, gives::same, x); }
+  constexpr function_value on(const tensor_value& x) const {
+    return local(what(x.layout), takes::everything, gives::same, x);
+  }
 };
 
 }  // namespace functions

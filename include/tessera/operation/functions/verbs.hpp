@@ -14,7 +14,8 @@ template <verb Verb, class Q>
 struct change_to : nn::repartition<Q> {
   static constexpr const char* name = Verb == verb::several ? "to" : name_of(Verb);
   static constexpr layer_plan plan(const tensor_value& x) {
-    if constexpr (!PartitionType<Q>) return refused_layer(tessera::detail::check_kinds<kind::call, kind::partition, Q>());
+    if constexpr (!PartitionType<Q>)
+      return refused_layer(tessera::detail::check_kinds<kind::call, kind::partition, Q>());
     layer_plan p = nn::repartition<Q>::plan(x);
     if (Verb != verb::several && p.why.ok()) p.why = check_verb(Verb, x.layout, p.output());
     return p;
@@ -39,10 +40,10 @@ constexpr auto to(const X& x, call_site at = call_site::here()) {
 }
 
 // The named verbs: each refuses a pair of partitions that it does not lead between. Beside each its adjoint.
-#define TESSERA_VERB(name)                                              \
-  template <class Q = void, AnyTensor X>                                \
-  constexpr auto name(const X& x, call_site at = call_site::here()) {   \
-    return lead(functions::change_to<verb::name, Q>{}, x, at);          \
+#define TESSERA_VERB(name)                                            \
+  template <class Q = void, AnyTensor X>                              \
+  constexpr auto name(const X& x, call_site at = call_site::here()) { \
+    return lead(functions::change_to<verb::name, Q>{}, x, at);        \
   }
 TESSERA_VERB(broadcast)
 TESSERA_VERB(sum_reduce)
