@@ -3,8 +3,8 @@
 #include "tests/gpu/here.hpp"
 
 #include <tessera/comm/nccl/over_nccl.hpp>
-#include <tessera/tensor/staged_transport.hpp>
-#include <tessera/tensor/torch_boxes.hpp>
+#include <tessera/tensor/device/staged_transport.hpp>
+#include <tessera/tensor/device/torch_boxes.hpp>
 
 namespace conformance {
 

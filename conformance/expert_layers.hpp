@@ -3,7 +3,7 @@
 
 #include "layers.hpp"
 
-#include <tessera/operation/stored_over.hpp>
+#include <tessera/operation/network/sharded_parameters.hpp>
 
 namespace conformance {
 

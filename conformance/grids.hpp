@@ -3,7 +3,7 @@
 
 #include "phrases.hpp"
 
-#include <tessera/comm/error.hpp>
+#include <tessera/comm/base/error.hpp>
 
 #include <algorithm>
 #include <deque>

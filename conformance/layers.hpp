@@ -3,7 +3,7 @@
 
 #include "halos.hpp"
 
-#include <tessera/operation/plan_contraction.hpp>
+#include <tessera/operation/layer/contraction_plan.hpp>
 
 namespace conformance {
 

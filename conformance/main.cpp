@@ -2,7 +2,7 @@
 #include "readers.hpp"
 #include "training/readers.hpp"
 
-#include <tessera/comm/environment.hpp>
+#include <tessera/comm/launch/environment.hpp>
 
 #include <CLI/CLI.hpp>
 

@@ -4,8 +4,8 @@
 #include "evaluate.hpp"
 #include "serial.hpp"
 
-#include <tessera/nn/forward.hpp>
-#include <tessera/nn/losses.hpp>
+#include <tessera/nn/layer/forward.hpp>
+#include <tessera/nn/layer/losses.hpp>
 #include <tessera/tensor/launch.hpp>
 #include <tessera/tensor/verbs.hpp>
 

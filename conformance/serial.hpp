@@ -4,7 +4,7 @@
 #include "grids.hpp"
 #include "trial.hpp"
 
-#include <tessera/tensor/element_type.hpp>
+#include <tessera/tensor/box/element_type.hpp>
 
 #include <ATen/CPUGeneratorImpl.h>
 

@@ -1,12 +1,12 @@
 #pragma once
 // A case as the library spells it: what the readers hand to the workers. Neither JSON nor LibTorch is seen here.
 
-#include <tessera/operation/contraction.hpp>
-#include <tessera/operation/embedding.hpp>
-#include <tessera/operation/functions/loss.hpp>
-#include <tessera/operation/local_boxes.hpp>
-#include <tessera/operation/local_layers.hpp>
-#include <tessera/operation/normalisation.hpp>
+#include <tessera/operation/function/loss.hpp>
+#include <tessera/operation/layer/contraction.hpp>
+#include <tessera/operation/layer/embedding.hpp>
+#include <tessera/operation/layer/local_layers.hpp>
+#include <tessera/operation/layer/normalisation.hpp>
+#include <tessera/operation/rule/local_boxes.hpp>
 
 #include <limits>
 #include <string>

@@ -1,7 +1,7 @@
 #pragma once
 // How examples hold a network against the LibTorch module that it came from.
 
-#include <tessera/nn/module_state.hpp>
+#include <tessera/nn/parameter/module_state.hpp>
 #include <tessera/tessera.hpp>
 
 #include <torch/optim/sgd.h>

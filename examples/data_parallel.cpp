@@ -3,7 +3,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <torch/nn/utils/clip_grad.h>
 #include <torch/optim/sgd.h>
-#include <tessera/nn/weights_file.hpp>
+#include <tessera/nn/file/weights_file.hpp>
 #include <tessera/tessera.hpp>
 
 #include <filesystem>

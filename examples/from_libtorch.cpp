@@ -1,6 +1,6 @@
 // The programs of docs/from-libtorch.md that no other example has, each held against the LibTorch program that it came
 // from.
-#include <tessera/nn/program.hpp>
+#include <tessera/nn/network/program.hpp>
 #include <tessera/tessera.hpp>
 
 #include <torch/nn/modules/activation.h>

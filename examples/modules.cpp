@@ -1,5 +1,5 @@
 // Modules: networks that are no line, held against one process.
-#include <tessera/nn/network_file.hpp>
+#include <tessera/nn/file/network_file.hpp>
 #include <tessera/tessera.hpp>
 namespace ts = tessera;
 

@@ -3,11 +3,11 @@ import re
 
 
 def refusals_of(root):
-    """By floor, (name, code, names of what is told, sentence) of each refusal."""
+    """By floor, the header as it is included, and (name, code, names of what is told, sentence) of each refusal in it."""
     found = {}
     for path in sorted(root.glob("include/tessera/**/refusals.hpp")):
         text = re.sub(r'"\s*\n\s*"', "", path.read_text())  # a literal in several lines is one
         rows = re.findall(r'reason (\w+)\{\s*"([^"]+)",\s*"([^"]*)",\s*"([^"]+)"\};', text)
         assert len(rows) == text.count("inline constexpr reason"), f"a row of {path.relative_to(root)} could not be read"
-        found[path.relative_to(root / "include/tessera").parts[0]] = rows
+        found[path.relative_to(root / "include/tessera").parts[0]] = path.relative_to(root / "include").as_posix(), rows
     return found

@@ -1,5 +1,5 @@
 #include <tessera/core.hpp>
 
-#include <tessera/comm/error.ipp>
-#include <tessera/comm/team_state.ipp>
-#include <tessera/comm/workers.ipp>
+#include <tessera/comm/base/error_impl.hpp>
+#include <tessera/comm/team_state_impl.hpp>
+#include <tessera/comm/workers_impl.hpp>

@@ -1,14 +1,14 @@
 #include <tessera/tessera.hpp>
 
-#include <tessera/tensor/apply.ipp>
-#include <tessera/tensor/change.ipp>
-#include <tessera/tensor/comparing.ipp>
-#include <tessera/tensor/content_hash.ipp>
-#include <tessera/tensor/functions.ipp>
-#include <tessera/tensor/launch.ipp>
-#include <tessera/tensor/random.ipp>
-#include <tessera/tensor/start.ipp>
-#include <tessera/tensor/store_rendezvous.ipp>
-#include <tessera/tensor/take.ipp>
-#include <tessera/tensor/tensor.ipp>
-#include <tessera/tensor/verbs.ipp>
+#include <tessera/tensor/apply_impl.hpp>
+#include <tessera/tensor/box/content_hash_impl.hpp>
+#include <tessera/tensor/change/change_impl.hpp>
+#include <tessera/tensor/comparing_impl.hpp>
+#include <tessera/tensor/distribute_impl.hpp>
+#include <tessera/tensor/functions_impl.hpp>
+#include <tessera/tensor/launch_impl.hpp>
+#include <tessera/tensor/overlap_impl.hpp>
+#include <tessera/tensor/random_impl.hpp>
+#include <tessera/tensor/store_rendezvous_impl.hpp>
+#include <tessera/tensor/tensor_impl.hpp>
+#include <tessera/tensor/verbs_impl.hpp>

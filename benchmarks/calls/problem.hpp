@@ -2,7 +2,7 @@
 // What is measured: verbs on a matrix of doubles, as the boxes of each worker for what is written by hand and as
 // layouts.
 
-#include <tessera/comm/node_heap.hpp>
+#include <tessera/comm/memory/shared_heap.hpp>
 #include <tessera/topology/layout.hpp>
 
 #include <algorithm>

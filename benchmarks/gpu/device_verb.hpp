@@ -4,7 +4,7 @@
 #include "tools/fabric/bandwidth.hpp"
 #include "tools/fabric/boxes.hpp"
 
-#include <tessera/comm/nccl/nccl_exchange.hpp>
+#include <tessera/comm/nccl/exchange.hpp>
 
 #include <deque>
 

@@ -8,9 +8,9 @@
 // worker's beginning to its last one's end.
 #include "benchmarks/calls/crew.hpp"
 
-#include <tessera/comm/environment.hpp>
-#include <tessera/nn/program.hpp>
-#include <tessera/operation/layer_values.hpp>
+#include <tessera/comm/launch/environment.hpp>
+#include <tessera/nn/network/program.hpp>
+#include <tessera/operation/layer/layer_values.hpp>
 #include <tessera/tessera.hpp>
 
 #include <ATen/Parallel.h>

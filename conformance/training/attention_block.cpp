@@ -1,10 +1,10 @@
 #include "subjects.hpp"
 
-#include <tessera/nn/program_parts.hpp>
-#include <tessera/nn/state_dict.hpp>
-#include <tessera/operation/attention.hpp>
-#include <tessera/operation/layer_values.hpp>
-#include <tessera/operation/normalisation_layers.hpp>
+#include <tessera/nn/network/program_parts.hpp>
+#include <tessera/nn/parameter/state_dict.hpp>
+#include <tessera/operation/layer/attention.hpp>
+#include <tessera/operation/layer/layer_values.hpp>
+#include <tessera/operation/layer/normalisation_layers.hpp>
 
 namespace conformance::training {
 namespace {

@@ -1,7 +1,7 @@
 #include "subjects.hpp"
 
-#include <tessera/tensor/adopt.hpp>
-#include <tessera/tensor/start.hpp>
+#include <tessera/tensor/from_local_boxes.hpp>
+#include <tessera/tensor/overlap.hpp>
 
 namespace conformance::training {
 namespace {

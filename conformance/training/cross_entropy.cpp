@@ -1,7 +1,7 @@
 #include "subjects.hpp"
 
-#include <tessera/nn/cross_entropy.hpp>
-#include <tessera/tensor/memory_count.hpp>
+#include <tessera/nn/layer/cross_entropy.hpp>
+#include <tessera/tensor/memory/memory_count.hpp>
 
 namespace conformance::training {
 namespace {

@@ -1,9 +1,9 @@
 #include "subjects.hpp"
 #include "token_slots.hpp"
 
-#include <tessera/nn/program_parts.hpp>
-#include <tessera/nn/state_dict.hpp>
-#include <tessera/operation/layer_values.hpp>
+#include <tessera/nn/network/program_parts.hpp>
+#include <tessera/nn/parameter/state_dict.hpp>
+#include <tessera/operation/layer/layer_values.hpp>
 
 #include <cmath>
 

@@ -1,6 +1,6 @@
 #include "subjects.hpp"
 
-#include <tessera/nn/parameter.hpp>
+#include <tessera/nn/parameter/parameter.hpp>
 
 namespace conformance::training {
 namespace {

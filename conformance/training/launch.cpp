@@ -1,6 +1,6 @@
 #include "subjects.hpp"
 
-#include <tessera/comm/environment.hpp>
+#include <tessera/comm/launch/environment.hpp>
 
 namespace conformance::training {
 namespace {

@@ -1,6 +1,6 @@
 #include "subjects.hpp"
 
-#include <tessera/nn/cross_entropy.hpp>
+#include <tessera/nn/layer/cross_entropy.hpp>
 
 #include <cmath>
 

@@ -1,6 +1,6 @@
 #include "subjects.hpp"
 
-#include <tessera/comm/connection.hpp>
+#include <tessera/comm/launch/transport_choice.hpp>
 #include <tessera/topology/group.hpp>
 
 namespace conformance::training {

@@ -1,7 +1,7 @@
 #include "parameter_set.hpp"
 #include "subjects.hpp"
 
-#include <tessera/nn/grad_norm.hpp>
+#include <tessera/nn/parameter/grad_norm.hpp>
 
 #include <cmath>
 

@@ -3,7 +3,7 @@
 
 #include "attempt.hpp"
 
-#include <tessera/nn/parameter.hpp>
+#include <tessera/nn/parameter/parameter.hpp>
 
 #include <deque>
 

@@ -3,7 +3,7 @@
 #include "../grids.hpp"
 
 #include <tessera/plan/cutting.hpp>
-#include <tessera/tensor/element_type.hpp>
+#include <tessera/tensor/box/element_type.hpp>
 
 #include <cmath>
 #include <functional>

@@ -2,7 +2,7 @@
 
 #include "linear_parts.hpp"
 
-#include <tessera/operation/embedding.hpp>
+#include <tessera/operation/layer/embedding.hpp>
 
 namespace conformance::training {
 

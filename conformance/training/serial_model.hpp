@@ -4,7 +4,7 @@
 #include "recipe.hpp"
 #include "world.hpp"
 
-#include <tessera/operation/lookup.hpp>
+#include <tessera/operation/layer/lookup.hpp>
 
 namespace conformance::training {
 

@@ -2,9 +2,9 @@
 #include "small_network.hpp"
 #include "subjects.hpp"
 
-#include <tessera/nn/grad_norm.hpp>
-#include <tessera/nn/reduce_gradients.hpp>
-#include <tessera/operation/stored_over.hpp>
+#include <tessera/nn/parameter/grad_norm.hpp>
+#include <tessera/nn/parameter/reduce_gradients.hpp>
+#include <tessera/operation/network/sharded_parameters.hpp>
 #include <tessera/tensor/operations.hpp>
 
 #include <cmath>

@@ -2,9 +2,9 @@
 
 #include "../serial.hpp"
 
-#include <tessera/nn/cross_entropy.hpp>
-#include <tessera/nn/losses.hpp>
-#include <tessera/operation/layer_values.hpp>
+#include <tessera/nn/layer/cross_entropy.hpp>
+#include <tessera/nn/layer/losses.hpp>
+#include <tessera/operation/layer/layer_values.hpp>
 #include <tessera/tensor/functions.hpp>
 
 namespace conformance::training {

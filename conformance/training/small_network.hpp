@@ -3,8 +3,8 @@
 
 #include "reading.hpp"
 
-#include <tessera/nn/program_parts.hpp>
-#include <tessera/nn/state_dict.hpp>
+#include <tessera/nn/network/program_parts.hpp>
+#include <tessera/nn/parameter/state_dict.hpp>
 
 namespace conformance::training {
 

@@ -2,8 +2,8 @@
 #include "serial_model.hpp"
 #include "subjects.hpp"
 
-#include <tessera/nn/weights_file.hpp>
-#include <tessera/tensor/memory_count.hpp>
+#include <tessera/nn/file/weights_file.hpp>
+#include <tessera/tensor/memory/memory_count.hpp>
 
 #include <unistd.h>
 

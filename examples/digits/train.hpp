@@ -1,7 +1,7 @@
 #pragma once
 
 #include <tessera/inspect/network.hpp>
-#include <tessera/nn/weights_file.hpp>
+#include <tessera/nn/file/weights_file.hpp>
 #include <tessera/tessera.hpp>
 
 #include <optional>

@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 #include <fmt/core.h>
-#include <tessera/nn/file.hpp>
+#include <tessera/nn/file/atomic_file.hpp>
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <fmt/core.h>
-#include <tessera/nn/file.hpp>
+#include <tessera/nn/file/atomic_file.hpp>
 
 #include <algorithm>
 #include <filesystem>

@@ -1,6 +1,6 @@
 #include "tests/support/catch.hpp"
 
-#include <tessera/comm/board.hpp>
+#include <tessera/comm/node/shared_slot.hpp>
 
 #include <algorithm>
 #include <numeric>

@@ -1,6 +1,6 @@
 #include "tests/support/catch.hpp"
 
-#include <tessera/comm/copy_bytes.hpp>
+#include <tessera/comm/box/copy_bytes.hpp>
 
 #include <vector>
 

@@ -1,7 +1,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/in_workers.hpp"
 
-#include <tessera/comm/cores.hpp>
+#include <tessera/comm/thread/cpu_affinity.hpp>
 #include <tessera/comm/workers.hpp>
 
 using namespace tessera;

@@ -1,6 +1,6 @@
 #include "tests/support/catch.hpp"
 
-#include <tessera/comm/environment.hpp>
+#include <tessera/comm/launch/environment.hpp>
 #ifdef TESSERA_HAS_MPI
 #include <tessera/comm/from_cartesian.hpp>
 #endif

@@ -1,7 +1,7 @@
 #include "tests/support/by_sockets.hpp"
 #include "tests/support/catch.hpp"
 
-#include <tessera/comm/waiting.hpp>
+#include <tessera/comm/wait/deadlock_detector.hpp>
 #include <tessera/primitive/refusals.hpp>
 
 using namespace tessera;

@@ -1,6 +1,6 @@
 #include "tests/support/catch.hpp"
 
-#include <tessera/comm/node_heap.hpp>
+#include <tessera/comm/memory/shared_heap.hpp>
 
 #include <fcntl.h>
 

@@ -2,7 +2,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/flights.hpp"
 
-#include <tessera/comm/connection.hpp>
+#include <tessera/comm/launch/transport_choice.hpp>
 
 #include <sstream>
 

@@ -4,7 +4,7 @@
 
 #include <tessera/functions.hpp>
 #include <tessera/inspect/inspect.hpp>
-#include <tessera/operation/stored_over.hpp>
+#include <tessera/operation/network/sharded_parameters.hpp>
 
 #include <sstream>
 

@@ -5,7 +5,7 @@
 
 #include <tessera/functions.hpp>
 #include <tessera/network.hpp>
-#include <tessera/operation/layer_values.hpp>
+#include <tessera/operation/layer/layer_values.hpp>
 
 #include <cctype>
 #include <cmath>

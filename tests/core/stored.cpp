@@ -1,7 +1,7 @@
 #include "tests/support/catch.hpp"
 
 #include <tessera/network.hpp>
-#include <tessera/nn/program_path.hpp>
+#include <tessera/nn/network/program_path.hpp>
 
 #include <string>
 #include <vector>

@@ -1,7 +1,7 @@
 #include "exchanges.hpp"
 #include "tests/support/device/machine.hpp"
 
-#include <tessera/comm/nccl/nccl_exchange.hpp>
+#include <tessera/comm/nccl/exchange.hpp>
 
 namespace tessera::testing::fuzz {
 

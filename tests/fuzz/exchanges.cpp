@@ -3,7 +3,7 @@
 #include "boxes.hpp"
 #include "crew.hpp"
 
-#include <tessera/tensor/change.hpp>
+#include <tessera/tensor/change/change.hpp>
 
 namespace tessera::testing::fuzz {
 namespace {

@@ -1,9 +1,9 @@
 #include "layers.hpp"
 #include "tests/support/device/torch_device.hpp"
 
-#include <tessera/comm/nccl/nccl_exchange.hpp>
-#include <tessera/tensor/staged_transport.hpp>
-#include <tessera/tensor/torch_boxes.hpp>
+#include <tessera/comm/nccl/exchange.hpp>
+#include <tessera/tensor/device/staged_transport.hpp>
+#include <tessera/tensor/device/torch_boxes.hpp>
 
 namespace tessera::testing::fuzz {
 

@@ -1,6 +1,6 @@
 #include "family.hpp"
 
-#include <tessera/nn/cross_entropy.hpp>
+#include <tessera/nn/layer/cross_entropy.hpp>
 
 namespace tessera::testing::fuzz {
 namespace {

@@ -6,8 +6,8 @@
 #include "family.hpp"
 #include "roll.hpp"
 
-#include <tessera/nn/layer_table.hpp>
-#include <tessera/nn/program.hpp>
+#include <tessera/nn/file/layer_table.hpp>
+#include <tessera/nn/network/program.hpp>
 
 #include <numeric>
 #include <set>

@@ -1,8 +1,8 @@
 #pragma once
 // Boxes without kernels, for what is to be tried on a device with nothing but CUDA's runtime.
 
-#include <tessera/comm/device_boxes.hpp>
-#include <tessera/comm/folding.hpp>
+#include <tessera/comm/box/combine_rows.hpp>
+#include <tessera/comm/device/device_boxes.hpp>
 #include <tessera/comm/nccl/device.hpp>
 
 #include <deque>

@@ -2,7 +2,7 @@
 // Exchanges of tensors of the host, which are brought to a device and back: what is tried of all transports may so be
 // tried between devices.
 
-#include <tessera/comm/nccl/nccl_exchange.hpp>
+#include <tessera/comm/nccl/exchange.hpp>
 
 #include <optional>
 

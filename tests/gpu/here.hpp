@@ -2,8 +2,8 @@
 // The devices that a program finds, and LibTorch on them: those of the computer, or of the machine of none where it is
 // linked with that.
 
-#include <tessera/comm/environment.hpp>
-#include <tessera/tensor/torch_boxes.hpp>
+#include <tessera/comm/launch/environment.hpp>
+#include <tessera/tensor/device/torch_boxes.hpp>
 
 #include <cuda_runtime_api.h>
 #include <fmt/core.h>

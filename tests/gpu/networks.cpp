@@ -7,9 +7,9 @@
 #include "tests/support/trained_network.hpp"
 
 #include <tessera/comm/nccl/over_nccl.hpp>
+#include <tessera/tensor/device/staged_transport.hpp>
+#include <tessera/tensor/device/torch_boxes.hpp>
 #include <tessera/tensor/launch.hpp>
-#include <tessera/tensor/staged_transport.hpp>
-#include <tessera/tensor/torch_boxes.hpp>
 
 #include <ATen/Parallel.h>
 

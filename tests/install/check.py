@@ -65,10 +65,11 @@ def build_and_run(folder, program):
 
 
 def check_headers(prefix):
-    floors = {"comm": ["comm"], "inspect": ["inspect"], "torch": ["tensor"], "tessera": ["nn", "train", "tessera.hpp"]}
+    floors = {"comm": ["comm"], "inspect": ["inspect"], "torch": ["tensor"], "tessera": ["nn", "file", "tessera.hpp"]}
     left_out = {name for floor, names in floors.items() if floor not in have for name in names}
-    ours = {h.relative_to(source / "include") for h in (source / "include").rglob("*.[hi]pp")}
-    ours = {h for h in ours if h.parts[1] not in left_out and ("nccl" in have or h.parts[1:3] != ("comm", "nccl"))}
+    ours = {h.relative_to(source / "include") for h in (source / "include").rglob("*") if h.suffix in (".hpp", ".inc")}
+    floor_of = {h: h.name.split("_")[0] if h.parts[1] == "generated" else h.parts[1] for h in ours}
+    ours = {h for h in ours if floor_of[h] not in left_out and ("nccl" in have or h.parts[1:3] != ("comm", "nccl"))}
     theirs = {h.relative_to(prefix / "include") for h in (prefix / "include").rglob("*")
               if not h.is_dir()}
     if ours != theirs or not theirs:

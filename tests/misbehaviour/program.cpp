@@ -2,8 +2,8 @@
 // say in the course of what: FAULT VERB forward|backward begun|before.
 #include "verbs.hpp"
 
-#include <tessera/comm/environment.hpp>
-#include <tessera/comm/node_heap.hpp>
+#include <tessera/comm/launch/environment.hpp>
+#include <tessera/comm/memory/shared_heap.hpp>
 #include <tessera/comm/workers.hpp>
 
 #include <pthread.h>

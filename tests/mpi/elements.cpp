@@ -1,6 +1,6 @@
 #include "tests/support/tensors.hpp"
 
-#include <tessera/comm/mpi_exchange.hpp>
+#include <tessera/comm/mpi/exchange.hpp>
 
 #include "tests/support/elements.hpp"
 #include "tests/support/everywhere.hpp"

@@ -1,8 +1,8 @@
 #include "tests/support/training.hpp"
 
-#include <tessera/comm/mpi_exchange.hpp>
-#include <tessera/nn/weights_file.hpp>
-#include <tessera/tensor/staged_transport.hpp>
+#include <tessera/comm/mpi/exchange.hpp>
+#include <tessera/nn/file/weights_file.hpp>
+#include <tessera/tensor/device/staged_transport.hpp>
 
 #include <unistd.h>
 #include <boost/mpi/collectives/broadcast.hpp>

@@ -4,7 +4,7 @@
 #include "tests/support/elements.hpp"
 #include "tests/support/exchanged.hpp"
 
-#include <tessera/comm/nccl/nccl_exchange.hpp>
+#include <tessera/comm/nccl/exchange.hpp>
 
 using namespace tessera;
 using namespace tessera::testing;

@@ -1,6 +1,6 @@
 #include "tests/support/layers.hpp"
 
-#include <tessera/operation/layer_values.hpp>
+#include <tessera/operation/layer/layer_values.hpp>
 
 using namespace tessera;
 using namespace tessera::testing;

@@ -1,4 +1,4 @@
-#include <tessera/nn/network_file.hpp>
+#include <tessera/nn/file/network_file.hpp>
 
 #include "tests/support/tensors.hpp"
 

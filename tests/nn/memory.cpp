@@ -1,6 +1,6 @@
 #include "tests/support/tensors.hpp"
 
-#include <tessera/tensor/memory_count.hpp>
+#include <tessera/tensor/memory/memory_count.hpp>
 
 using namespace tessera;
 using namespace tessera::testing;

@@ -2,7 +2,7 @@
 
 #include <torch/optim/sgd.h>
 #include <unistd.h>
-#include <tessera/nn/weights_file.hpp>
+#include <tessera/nn/file/weights_file.hpp>
 
 #include <filesystem>
 

@@ -1,9 +1,9 @@
 #include "tests/support/layers.hpp"
 
 #include <torch/optim/sgd.h>
-#include <tessera/nn/network_file.hpp>
-#include <tessera/nn/program.hpp>
-#include <tessera/operation/layer_values.hpp>
+#include <tessera/nn/file/network_file.hpp>
+#include <tessera/nn/network/program.hpp>
+#include <tessera/operation/layer/layer_values.hpp>
 
 using namespace tessera;
 using namespace tessera::testing;

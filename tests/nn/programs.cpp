@@ -1,6 +1,6 @@
 #include "tests/support/tensors.hpp"
 
-#include <tessera/nn/network_file.hpp>
+#include <tessera/nn/file/network_file.hpp>
 
 using namespace tessera;
 using namespace tessera::testing;

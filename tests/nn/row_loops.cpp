@@ -1,6 +1,6 @@
 #include "tests/support/catch.hpp"
 
-#include <tessera/nn/row_loops.hpp>
+#include <tessera/nn/kernel/row_loops.hpp>
 
 #include <cmath>
 #include <random>

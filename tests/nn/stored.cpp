@@ -1,7 +1,7 @@
 #include "tests/support/tensors.hpp"
 
-#include <tessera/nn/network_file.hpp>
-#include <tessera/tensor/memory_count.hpp>
+#include <tessera/nn/file/network_file.hpp>
+#include <tessera/tensor/memory/memory_count.hpp>
 
 #include <torch/nn/utils/clip_grad.h>
 #include <torch/optim/adam.h>

@@ -7,11 +7,11 @@
 #include <unistd.h>
 #include <csignal>
 #include <nlohmann/json.hpp>
-#include <tessera/nn/file.hpp>
-#include <tessera/nn/together.hpp>
-#include <tessera/nn/weights_file.hpp>
-#include <tessera/nn/weights_stream.hpp>
-#include <tessera/tensor/memory_count.hpp>
+#include <tessera/nn/file/atomic_file.hpp>
+#include <tessera/nn/file/throw_on_all.hpp>
+#include <tessera/nn/file/weights_file.hpp>
+#include <tessera/nn/file/weights_stream.hpp>
+#include <tessera/tensor/memory/memory_count.hpp>
 
 #include <array>
 #include <fstream>

@@ -5,9 +5,9 @@
 #include "tests/support/device/torch_device.hpp"
 
 #include <tessera/comm/nccl/over_nccl.hpp>
-#include <tessera/tensor/staged_transport.hpp>
+#include <tessera/tensor/device/staged_transport.hpp>
+#include <tessera/tensor/device/torch_boxes.hpp>
 #include <tessera/tensor/store_rendezvous.hpp>
-#include <tessera/tensor/torch_boxes.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include <csignal>

@@ -5,7 +5,7 @@
 
 #include "tests/support/tensors.hpp"
 
-#include <tessera/nn/program_parts.hpp>
+#include <tessera/nn/network/program_parts.hpp>
 
 #include <functional>
 

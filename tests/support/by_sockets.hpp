@@ -3,7 +3,7 @@
 
 #include "in_workers.hpp"
 
-#include <tessera/comm/tcp/tcp_exchange.hpp>
+#include <tessera/comm/tcp/exchange.hpp>
 
 #include <condition_variable>
 #include <mutex>

@@ -3,7 +3,7 @@
 
 #include "generate.hpp"
 
-#include <tessera/comm/exchanges.hpp>
+#include <tessera/comm/exchange/exchanges.hpp>
 
 #include <fmt/core.h>
 

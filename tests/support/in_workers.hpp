@@ -1,7 +1,7 @@
 #pragma once
 // Runs a function on the workers of a world and hands back what each came to, so that one thread judges.
 
-#include <tessera/comm/in_process.hpp>
+#include <tessera/comm/thread/in_process.hpp>
 #include <tessera/comm/workers.hpp>
 
 #include <functional>

@@ -2,8 +2,8 @@
 // A network that is trained, saved, loaded and assigned on four workers, wherever their tensors lie.
 
 #include <torch/optim/adam.h>
-#include <tessera/nn/weights_file.hpp>
-#include <tessera/tensor/take.hpp>
+#include <tessera/nn/file/weights_file.hpp>
+#include <tessera/tensor/distribute.hpp>
 
 #include <filesystem>
 #include <stdexcept>

@@ -1,7 +1,7 @@
 #include "tests/support/elements.hpp"
 #include "tests/support/tensors.hpp"
 
-#include <tessera/tensor/torch_boxes.hpp>
+#include <tessera/tensor/device/torch_boxes.hpp>
 
 #include <complex>
 

@@ -1,6 +1,6 @@
 #include "tests/support/functions.hpp"
 
-#include <tessera/tensor/memory_count.hpp>
+#include <tessera/tensor/memory/memory_count.hpp>
 
 #include <complex>
 #include <map>

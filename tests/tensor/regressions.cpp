@@ -1,7 +1,7 @@
 #include "tests/support/tensors.hpp"
 
-#include <tessera/nn/program.hpp>
-#include <tessera/tensor/torch_boxes.hpp>
+#include <tessera/nn/network/program.hpp>
+#include <tessera/tensor/device/torch_boxes.hpp>
 
 namespace tessera::testing {
 namespace {

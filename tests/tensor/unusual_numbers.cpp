@@ -2,7 +2,7 @@
 // ties, infinities and NaN.
 #include "tests/support/functions.hpp"
 
-#include <tessera/tensor/scaled_gradient.hpp>
+#include <tessera/tensor/autograd/scaled_gradient.hpp>
 
 #include <set>
 

@@ -1,6 +1,6 @@
 #include "tests/support/tensors.hpp"
 
-#include <tessera/tensor/lasting_view.hpp>
+#include <tessera/tensor/change/cached_view.hpp>
 
 namespace tessera::testing {
 namespace {

@@ -3,7 +3,7 @@
 // A LibTorch that was built without its store, in a program that has one.
 #undef USE_DISTRIBUTED
 #define store_rendezvous store_rendezvous_without_one
-#include <tessera/tensor/store_rendezvous.ipp>
+#include <tessera/tensor/store_rendezvous_impl.hpp>
 
 TEST_CASE("a LibTorch without the store by which processes meet is refused") {
   using namespace tessera;

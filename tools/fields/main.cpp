@@ -1,7 +1,7 @@
 // Prints docs/network-files.md: every field that files may say of a layer or a function, from the table by which they
 // are read.
 
-#include <tessera/nn/layer_table.hpp>
+#include <tessera/nn/file/layer_table.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -13,7 +13,7 @@ using namespace tessera;
 constexpr const char* begins = R"(# Networks from files
 
 A network is a JSON text: what comes in, nodes, what goes out. `nn::load_network(p, path, mesh)` and
-`nn::read_network(p, text, mesh, name)` (in `nn/network_file.hpp`) add it to an `nn::program`, as [programs that are
+`nn::read_network(p, text, mesh, name)` (in `nn/file/network_file.hpp`) add it to an `nn::program`, as [programs that are
 put together while they run](layers.md#programs-that-are-put-together-while-they-run) are. `scripts/make_field_page`
 prints this page from the table by which files are read.
 

@@ -3,7 +3,7 @@
 
 #include <tessera/inspect/text.hpp>
 #include <tessera/network.hpp>
-#include <tessera/operation/layer_values.hpp>
+#include <tessera/operation/layer/layer_values.hpp>
 
 #include <fmt/core.h>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/comm/mpi_exchange.hpp>
+#include <tessera/comm/mpi/exchange.hpp>
 #include <tessera/comm/team.hpp>
 
 #include <initializer_list>

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <tessera/comm/checks.hpp>
-#include <tessera/comm/crew.hpp>
-#include <tessera/comm/exchanges.hpp>
-#include <tessera/comm/placement.hpp>
+#include <tessera/comm/base/checks.hpp>
+#include <tessera/comm/exchange/crew.hpp>
+#include <tessera/comm/exchange/exchanges.hpp>
+#include <tessera/comm/exchange/placement.hpp>
 
 #include <cstdio>
 #include <map>
@@ -199,5 +199,5 @@ void print_in_order(const team_handle& team, const std::string& text, std::FILE*
 }  // namespace tessera
 
 #ifndef TESSERA_COMPILED
-#include <tessera/comm/team_state.ipp>
+#include <tessera/comm/team_state_impl.hpp>
 #endif

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <tessera/comm/form.hpp>
-#include <tessera/comm/tcp/rendezvous.hpp>
+#include <tessera/comm/base/header_or_compiled.hpp>
+#include <tessera/comm/launch/rendezvous.hpp>
 #include <tessera/comm/team.hpp>
 #include <tessera/meta/sanitizers.hpp>
 
@@ -65,5 +65,5 @@ int run_workers(int argc, char** argv, const launch_options& options, Program&& 
 }  // namespace tessera
 
 #ifndef TESSERA_COMPILED
-#include <tessera/comm/workers.ipp>
+#include <tessera/comm/workers_impl.hpp>
 #endif

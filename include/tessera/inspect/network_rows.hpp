@@ -2,8 +2,8 @@
 
 #include <tessera/inspect/lanes.hpp>
 #include <tessera/inspect/text.hpp>
-#include <tessera/nn/program_path.hpp>
-#include <tessera/operation/peak_memory.hpp>
+#include <tessera/nn/network/program_path.hpp>
+#include <tessera/operation/network/peak_memory.hpp>
 
 #include <array>
 

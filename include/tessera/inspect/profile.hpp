@@ -1,8 +1,8 @@
 #pragma once
 
 #include <tessera/inspect/network.hpp>
-#include <tessera/nn/running_program.hpp>
-#include <tessera/tensor/memory_count.hpp>
+#include <tessera/nn/network/executor.hpp>
+#include <tessera/tensor/memory/memory_count.hpp>
 
 #include <chrono>
 #include <sstream>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/comm/format_text.hpp>
+#include <tessera/comm/base/format_text.hpp>
 #include <tessera/inspect/messages.hpp>
 #include <tessera/plan/phase.hpp>
 #include <tessera/primitive/verb.hpp>

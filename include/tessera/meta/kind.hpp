@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/meta/verdicts.hpp>
+#include <tessera/generated/meta_verdicts.hpp>
 
 #include <type_traits>
 

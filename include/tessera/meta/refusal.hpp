@@ -11,8 +11,8 @@ namespace tessera {
 /// what to do.
 ///
 /// There is one constant for each, in namespace `code`: `FLOOR/refusals.hpp` lists those that a floor makes, and
-/// scripts/make_verdicts writes their verdict types into `FLOOR/verdicts.hpp`. What is called "axis" is one's name, all
-/// else are numbers: what ends in "element" or "verb" numbers one, and what ends in "or none" may be -1.
+/// scripts/make_verdicts writes their verdict types into `generated/FLOOR_verdicts.hpp`. What is called "axis" is one's
+/// name, all else are numbers: what ends in "element" or "verb" numbers one, and what ends in "or none" may be -1.
 struct reason {
   const char* code;
   const char* names;

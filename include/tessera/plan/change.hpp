@@ -1,7 +1,7 @@
 #pragma once
 
+#include <tessera/generated/plan_verdicts.hpp>
 #include <tessera/plan/collective.hpp>
-#include <tessera/plan/verdicts.hpp>
 #include <tessera/topology/meeting.hpp>
 
 #include <initializer_list>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/plan/verdicts.hpp>
+#include <tessera/generated/plan_verdicts.hpp>
 
 namespace tessera {
 

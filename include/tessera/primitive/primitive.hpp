@@ -1,9 +1,9 @@
 #pragma once
 
+#include <tessera/generated/primitive_verdicts.hpp>
 #include <tessera/plan/phase.hpp>
 #include <tessera/primitive/layout_proof.hpp>
 #include <tessera/primitive/verb.hpp>
-#include <tessera/primitive/verdicts.hpp>
 #include <tessera/topology/canonical_tensor.hpp>
 
 namespace tessera {

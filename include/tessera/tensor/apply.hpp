@@ -1,8 +1,8 @@
 #pragma once
 
-#include <tessera/operation/typed.hpp>
-#include <tessera/tensor/bound_exchanges.hpp>
-#include <tessera/tensor/empty_result.hpp>
+#include <tessera/operation/function/typed.hpp>
+#include <tessera/tensor/autograd/empty_result.hpp>
+#include <tessera/tensor/change/bound_exchanges.hpp>
 #include <tessera/tensor/tensor.hpp>
 
 #include <string_view>
@@ -111,5 +111,5 @@ auto apply(Compute&& compute, const Operands&... x) {
 }  // namespace tessera
 
 #ifndef TESSERA_COMPILED
-#include <tessera/tensor/apply.ipp>
+#include <tessera/tensor/apply_impl.hpp>
 #endif

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/tensor/lineage.hpp>
+#include <tessera/tensor/change/lineage.hpp>
 
 namespace tessera {
 
@@ -24,5 +24,5 @@ void compare_backward(const tensor<dyn>& loss, const call_site& line);
 }  // namespace tessera
 
 #ifndef TESSERA_COMPILED
-#include <tessera/tensor/comparing.ipp>
+#include <tessera/tensor/comparing_impl.hpp>
 #endif

@@ -211,5 +211,5 @@ auto map_elements(const X& x, const F& f) {
 }  // namespace tessera
 
 #ifndef TESSERA_COMPILED
-#include <tessera/tensor/functions.ipp>
+#include <tessera/tensor/functions_impl.hpp>
 #endif

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/tensor/memory.hpp>
+#include <tessera/tensor/memory/caching_allocator.hpp>
 
 namespace tessera {
 
@@ -36,5 +36,5 @@ int launch(int, char**, Given&&...) {
 }  // namespace tessera
 
 #ifndef TESSERA_COMPILED
-#include <tessera/tensor/launch.ipp>
+#include <tessera/tensor/launch_impl.hpp>
 #endif

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <tessera/operation/initial_value.hpp>
-#include <tessera/tensor/draw_loops.hpp>
-#include <tessera/tensor/take.hpp>
+#include <tessera/operation/plan/initial_value.hpp>
+#include <tessera/tensor/distribute.hpp>
+#include <tessera/tensor/random/draw_loops.hpp>
 
 #include <cmath>
 #include <string>
@@ -116,5 +116,5 @@ auto initial(const Team& team, const initial_value& v, const seed& s, std::strin
 }  // namespace tessera
 
 #ifndef TESSERA_COMPILED
-#include <tessera/tensor/random.ipp>
+#include <tessera/tensor/random_impl.hpp>
 #endif

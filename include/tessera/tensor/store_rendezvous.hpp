@@ -1,7 +1,7 @@
 #pragma once
 
-#include <tessera/comm/form.hpp>
-#include <tessera/comm/tcp/rendezvous.hpp>
+#include <tessera/comm/base/header_or_compiled.hpp>
+#include <tessera/comm/launch/rendezvous.hpp>
 
 namespace tessera {
 
@@ -16,5 +16,5 @@ std::vector<std::string> store_rendezvous(const launch_environment& started, con
 }  // namespace tessera
 
 #ifndef TESSERA_COMPILED
-#include <tessera/tensor/store_rendezvous.ipp>
+#include <tessera/tensor/store_rendezvous_impl.hpp>
 #endif

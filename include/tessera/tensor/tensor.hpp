@@ -1,7 +1,7 @@
 #pragma once
 
 #include <tessera/primitive/primitive.hpp>
-#include <tessera/tensor/lineage.hpp>
+#include <tessera/tensor/change/lineage.hpp>
 
 namespace tessera {
 
@@ -191,5 +191,5 @@ at::Tensor global(const tensor<P, S, E>& x, call_site at = call_site::here()) {
 }  // namespace tessera
 
 #ifndef TESSERA_COMPILED
-#include <tessera/tensor/tensor.ipp>
+#include <tessera/tensor/tensor_impl.hpp>
 #endif

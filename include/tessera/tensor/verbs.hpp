@@ -1,8 +1,8 @@
 #pragma once
 
-#include <tessera/operation/functions/verbs.hpp>
+#include <tessera/operation/function/verbs.hpp>
 #include <tessera/primitive/composition.hpp>
-#include <tessera/tensor/take.hpp>
+#include <tessera/tensor/distribute.hpp>
 
 namespace tessera {
 
@@ -141,5 +141,5 @@ auto apply(const X&) {
 }  // namespace tessera
 
 #ifndef TESSERA_COMPILED
-#include <tessera/tensor/verbs.ipp>
+#include <tessera/tensor/verbs_impl.hpp>
 #endif

@@ -1,7 +1,7 @@
 #pragma once
 
+#include <tessera/generated/topology_verdicts.hpp>
 #include <tessera/meta/kind.hpp>
-#include <tessera/topology/verdicts.hpp>
 
 #include <cstdint>
 #include <type_traits>

@@ -1,8 +1,8 @@
 #pragma once
 
+#include <tessera/generated/topology_verdicts.hpp>
 #include <tessera/meta/static_vector.hpp>
 #include <tessera/meta/text.hpp>
-#include <tessera/topology/verdicts.hpp>
 
 namespace tessera {
 

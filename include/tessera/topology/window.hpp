@@ -1,7 +1,7 @@
 #pragma once
 
+#include <tessera/generated/topology_verdicts.hpp>
 #include <tessera/meta/integer.hpp>
-#include <tessera/topology/verdicts.hpp>
 
 #include <initializer_list>
 

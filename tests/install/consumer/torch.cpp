@@ -1,4 +1,4 @@
-#include <tessera/tensor/take.hpp>
+#include <tessera/tensor/distribute.hpp>
 
 namespace ts = tessera;
 

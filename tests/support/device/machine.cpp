@@ -4,9 +4,9 @@
 
 #include "tests/support/generate.hpp"
 
-#include <tessera/comm/environment.hpp>
-#include <tessera/comm/error.hpp>
-#include <tessera/comm/folding.hpp>
+#include <tessera/comm/base/error.hpp>
+#include <tessera/comm/box/combine_rows.hpp>
+#include <tessera/comm/launch/environment.hpp>
 
 #include <nccl.h>
 

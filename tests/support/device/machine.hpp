@@ -3,7 +3,7 @@
 // Memory is the host's under addresses at which the host finds nothing, so that what reads a device's memory itself
 // ends there.
 
-#include <tessera/comm/device_boxes.hpp>
+#include <tessera/comm/device/device_boxes.hpp>
 
 #include <cuda_runtime_api.h>
 

@@ -6,9 +6,9 @@
 #include "tests/support/tensors.hpp"
 #include "tests/support/trained_network.hpp"
 
-#include <tessera/comm/nccl/nccl_exchange.hpp>
-#include <tessera/tensor/staged_transport.hpp>
-#include <tessera/tensor/torch_boxes.hpp>
+#include <tessera/comm/nccl/exchange.hpp>
+#include <tessera/tensor/device/staged_transport.hpp>
+#include <tessera/tensor/device/torch_boxes.hpp>
 
 namespace tessera::testing {
 

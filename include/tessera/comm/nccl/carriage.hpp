@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/comm/exchange_plan.hpp>
+#include <tessera/comm/exchange/exchange_plan.hpp>
 
 #include <nccl.h>
 

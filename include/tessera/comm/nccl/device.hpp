@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/comm/error.hpp>
+#include <tessera/comm/base/error.hpp>
 
 #include <cuda_runtime_api.h>
 #include <nccl.h>

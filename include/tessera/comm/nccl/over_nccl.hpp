@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/comm/nccl/nccl_exchange.hpp>
+#include <tessera/comm/nccl/exchange.hpp>
 #include <tessera/comm/workers.hpp>
 
 #include <memory>

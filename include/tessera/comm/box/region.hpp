@@ -1,0 +1,183 @@
+#pragma once
+
+#include <tessera/comm/box/arithmetic.hpp>
+#include <tessera/comm/box/copy_bytes.hpp>
+#include <tessera/meta/static_vector.hpp>
+
+#include <cstddef>
+#include <cstring>
+#include <span>
+#include <vector>
+
+namespace tessera {
+
+/// The extents of a box, or where it begins in a tensor.
+using box_vector = static_vector<index_t, max_dimensions>;
+
+/// How many elements a box of these extents has.
+inline index_t count_of(const box_vector& extents) {
+  index_t n = 1;
+  for (const index_t e : extents) n *= e;
+  return n;
+}
+
+/// A box of elements in memory: where it begins, its extents and the distance of neighbours in each dimension, in
+/// elements.
+struct region {
+  std::byte* data = nullptr;
+  tessera::element element = tessera::element::float32;
+  box_vector extents;
+  box_vector strides;
+
+  index_t count() const { return count_of(extents); }
+  index_t bytes() const { return count() * bytes_of(element); }
+
+  /// Whether its elements lie row-major without gaps.
+  bool contiguous() const {
+    index_t expected = 1;
+    for (int d = extents.count - 1; d >= 0; --d) {
+      if (extents[d] != 1 && strides[d] != expected) return false;
+      expected *= extents[d];
+    }
+    return true;
+  }
+
+  /// A box of it: where that begins, and how far it goes.
+  region part(const box_vector& offset, const box_vector& size) const {
+    region r = *this;
+    index_t before = 0;
+    for (int d = 0; d < offset.count; ++d) before += offset[d] * strides[d];
+    r.data += before * bytes_of(element);
+    r.extents = size;
+    return r;
+  }
+
+  /// The same extents in row-major storage elsewhere.
+  region packed_at(std::byte* where) const {
+    region r = *this;
+    r.data = where;
+    index_t stride = 1;
+    for (int d = extents.count - 1; d >= 0; --d) {
+      r.strides[d] = stride;
+      stride *= extents[d];
+    }
+    return r;
+  }
+};
+
+/// The rows of boxes of equal extents, whatever memory they lie in: dimensions of extent 1 are left out, and rows that
+/// follow each other without gap in all of them are one.
+class common_rows {
+ public:
+  common_rows() = default;
+  common_rows(const box_vector& extents, const std::vector<const index_t*>& strides) : steps_(strides.size()) {
+    for (int d = 0; d < extents.count; ++d) {
+      empty_ = empty_ || extents[d] == 0;
+      if (extents[d] == 1) continue;
+      const int last = n_.count - 1;
+      bool follow = last >= 0;
+      for (std::size_t i = 0; follow && i < strides.size(); ++i) follow = steps_[i][last] == strides[i][d] * extents[d];
+      if (follow) n_[last] *= extents[d];
+      else n_.push(extents[d]);
+      for (std::size_t i = 0; i < strides.size(); ++i) {
+        steps_[i].resize(n_.count);
+        steps_[i][n_.count - 1] = strides[i][d];
+      }
+    }
+    if (!n_.empty()) return;
+    n_.push(1);
+    for (box_vector& s : steps_) s.push(1);
+  }
+
+  /// The elements of a row.
+  index_t length() const { return n_[n_.count - 1]; }
+  /// The distance of neighbours in it, in elements.
+  index_t step(std::size_t of) const { return steps_[of][n_.count - 1]; }
+
+  /// Calls row() with `at` on the next row of every box, elements having `size` bytes; afterwards it is where it was.
+  template <class Row>
+  void each(std::span<std::byte*> at, index_t size, Row&& row) const {
+    if (empty_) return;
+    const int inner = n_.count - 1;
+    if (inner == 0) return row();
+    const auto go = [&](int d, index_t by) {
+      for (std::size_t i = 0; i < at.size(); ++i) at[i] += by * steps_[i][d] * size;
+    };
+    box_vector done;
+    done.resize(inner);
+    while (true) {
+      row();
+      int d = inner - 1;
+      for (; d >= 0; --d) {
+        go(d, 1);
+        if (++done[d] < n_[d]) break;
+        go(d, -n_[d]);
+        done[d] = 0;
+      }
+      if (d < 0) return;
+    }
+  }
+
+ private:
+  box_vector n_;
+  std::vector<box_vector> steps_;  // by box
+  bool empty_ = false;
+};
+
+namespace detail {
+
+template <class Visit, class... T>
+void with_type_at(int place, Visit& visit, type_list<T...>) {
+  int i = 0;
+  static_cast<void>(((i++ == place && (visit(T{}), true)) || ...));
+}
+
+template <class Visit>
+void with_type(element e, Visit&& visit) {
+  with_type_at(static_cast<int>(e), visit, element_types{});
+}
+
+// Calls visit with unsigned integers of this size, or a pair of them: what moves is bytes.
+template <class Visit>
+void with_bytes(index_t size, Visit&& visit) {
+  switch (size) {
+    case 1: return visit(std::uint8_t{});
+    case 2: return visit(std::uint16_t{});
+    case 4: return visit(std::uint32_t{});
+    case 8: return visit(std::uint64_t{});
+    default: return visit(complex128{});
+  }
+}
+
+}  // namespace detail
+
+/// Copies the rows of the first of two boxes to those of the second; elements of `size` bytes.
+inline void copy_rows(const common_rows& rows, index_t size, std::byte* from, std::byte* to) {
+  detail::with_bytes(size, [&](auto zero) {
+    constexpr index_t bytes = sizeof(zero);
+    std::byte* at[]{from, to};
+    const index_t n = rows.length();
+    const index_t steps[]{rows.step(0) * bytes, rows.step(1) * bytes};
+    const bool whole = steps[0] == bytes && steps[1] == bytes;
+    rows.each(at, bytes, [&] {
+      if (whole) copy_bytes(at[1], at[0], static_cast<std::size_t>(n * bytes));
+      else
+        for (index_t i = 0; i < n; ++i) std::memcpy(at[1] + i * steps[1], at[0] + i * steps[0], bytes);
+    });
+  });
+}
+
+/// Fills a region with the neutral element of a combine: 0 for sums.
+inline void fill_neutral(const region& to, combine with) {
+  detail::with_type(to.element, [&](auto zero) {
+    using T = decltype(zero);
+    const T value = detail::stored<T>(detail::neutral<decltype(detail::widened(zero))>(with));
+    const common_rows rows(to.extents, {to.strides.begin()});
+    std::byte* at[]{to.data};
+    rows.each(at, sizeof(T), [&] {
+      for (index_t i = 0; i < rows.length(); ++i) reinterpret_cast<T*>(at[0])[i * rows.step(0)] = value;
+    });
+  });
+}
+
+}  // namespace tessera

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <tessera/comm/box/box_transfer.hpp>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace tessera {
+
+/// A part of an output where the same terms meet: which receives bring them, in the order in which they are added.
+struct cell {
+  box_vector here;
+  box_vector extents;
+  std::vector<int> terms;
+};
+
+namespace detail {
+
+inline bool apart(const cell& c, const box_vector& begin, const box_vector& extents) {
+  for (int d = 0; d < begin.count; ++d)
+    if (c.here[d] + c.extents[d] <= begin[d] || begin[d] + extents[d] <= c.here[d]) return true;
+  return false;
+}
+
+// Adds what of a cell lies outside a box to `rest`, as boxes; `shared` becomes what lies inside.
+inline void without(cell c, const box_vector& begin, const box_vector& extents, std::vector<cell>& rest, cell* shared) {
+  if (apart(c, begin, extents)) {
+    rest.push_back(std::move(c));
+    return;
+  }
+  for (int d = 0; d < begin.count; ++d) {
+    const index_t lo = std::max(c.here[d], begin[d]);
+    const index_t hi = std::min(c.here[d] + c.extents[d], begin[d] + extents[d]);
+    for (const auto& [from, to] : {std::pair{c.here[d], lo}, std::pair{hi, c.here[d] + c.extents[d]}}) {
+      if (from >= to) continue;
+      cell side = c;
+      side.here[d] = from;
+      side.extents[d] = to - from;
+      rest.push_back(std::move(side));
+    }
+    c.here[d] = lo;
+    c.extents[d] = hi - lo;
+  }
+  if (shared != nullptr) *shared = std::move(c);
+}
+
+}  // namespace detail
+
+/// An output of sums, cut where the set of its terms changes: what a box shares with a cell becomes a cell with one
+/// term more.
+inline std::vector<cell> cells_of(const std::vector<leg>& receives) {
+  std::vector<cell> cells;
+  for (int i = 0; i < static_cast<int>(receives.size()); ++i) {
+    const leg& l = receives[static_cast<std::size_t>(i)];
+    if (count_of(l.extents) == 0) continue;
+    std::vector<cell> fresh{{l.here, l.extents, {i}}};  // what of the box meets no cell
+    std::vector<cell> all;
+    for (const cell& c : cells) {
+      if (detail::apart(c, l.here, l.extents)) {
+        all.push_back(c);
+        continue;
+      }
+      cell shared = c;
+      detail::without(c, l.here, l.extents, all, &shared);
+      shared.terms.push_back(i);
+      all.push_back(shared);
+      std::vector<cell> rest;
+      for (const cell& f : fresh) detail::without(f, c.here, c.extents, rest, nullptr);
+      fresh = std::move(rest);
+    }
+    all.insert(all.end(), fresh.begin(), fresh.end());
+    cells = std::move(all);
+  }
+  return cells;
+}
+
+}  // namespace tessera

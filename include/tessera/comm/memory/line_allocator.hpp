@@ -1,0 +1,55 @@
+#pragma once
+
+#include <tessera/comm/memory/pages.hpp>
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace tessera {
+
+/// Lines of cache out of pages that are used for nothing else and never go back, in runs: what was one run is handed
+/// out as that run again.
+///
+/// So whoever looks at a run that was given back finds there what is like it. One thread asks.
+class heap_lines {
+ public:
+  static constexpr std::size_t line = 64;
+
+  explicit heap_lines(page_source& source) : source_(source) {}
+
+  /// So many in a row, zero when they are new; nullptr where there are no more pages.
+  std::byte* take(std::size_t lines) {
+    ++taken_;
+    std::vector<std::byte*>& free = free_[lines];
+    if (!free.empty()) {
+      std::byte* const at = free.back();
+      free.pop_back();
+      return at;
+    }
+    if (left_ < lines * line) {
+      const std::size_t bytes = (lines * line + chunk - 1) / chunk * chunk;
+      at_ = source_.take(bytes);
+      left_ = at_ == nullptr ? 0 : bytes;
+      if (at_ == nullptr) return nullptr;
+    }
+    left_ -= lines * line;
+    return std::exchange(at_, at_ + lines * line);
+  }
+  void give_back(std::byte* at, std::size_t lines) { free_[lines].push_back(at); }
+
+  /// How many runs were ever taken.
+  std::uint64_t taken() const { return taken_; }
+
+ private:
+  static constexpr std::size_t chunk = 16 * page_source::page;
+
+  page_source& source_;
+  std::byte* at_ = nullptr;  // what no run has been cut from yet
+  std::size_t left_ = 0;
+  std::map<std::size_t, std::vector<std::byte*>> free_;  // runs, by length
+  std::uint64_t taken_ = 0;
+};
+
+}  // namespace tessera

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <tessera/comm/message/message_transport.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace tessera {
+
+/// While it lives, the worker waits in a call long enough to be asked, and asks, for whom.
+class message_wait {
+ public:
+  using needs = std::function<detail::needs()>;
+
+  message_wait(message_transport& carrier, std::uint64_t exchange, const exchange_call& call, needs of)
+      : carrier_(carrier), call_(call) {
+    until_ = detail::deadline_after(carrier_.time_limit);
+    next_question_ = clock::now() + message_transport::a_while;
+    carrier_.needs_ = std::move(of);
+    carrier_.waiting_.enter(exchange, call);
+  }
+  message_wait(const message_wait&) = delete;
+  message_wait& operator=(const message_wait&) = delete;
+  ~message_wait() { carrier_.waiting_.leave(); }
+
+  /// Hears and asks, when it is time; throws what is wrong.
+  void look() {
+    const auto now = clock::now();
+    if (now < next_look_) return;
+    next_look_ = now + message_transport::a_moment;
+    carrier_.listen();
+    if (now > until_ && !last_) {  // those that only wait answer once more
+      last_ = now + message_transport::for_answers;
+      carrier_.waiting_.ask();
+    } else if (last_ && now > *last_) {
+      const int stuck = carrier_.waiting_.behind();
+      carrier_.waiting_.fail(refusal{code::time_limit, carrier_.rank(), stuck, carrier_.time_limit.count()},
+                             told(carrier_.rank(), text_of(call_.does)) + "; " + told(stuck, in_no_call));
+    } else if (!last_ && now > next_question_) {
+      next_question_ = clock::time_point::max();
+      carrier_.waiting_.ask();
+    }
+  }
+
+ private:
+  using clock = message_transport::clock;
+
+  message_transport& carrier_;
+  const exchange_call& call_;
+  clock::time_point until_;
+  clock::time_point next_look_;
+  clock::time_point next_question_;
+  std::optional<clock::time_point> last_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,305 @@
+#pragma once
+
+#include <tessera/functions.hpp>
+#include <tessera/nn/file/layer_table.hpp>
+#include <tessera/nn/layer/losses.hpp>
+
+#include <optional>
+
+namespace tessera::detail {
+
+/// f for a dimension that a file names.
+template <class F, int... Dim>
+nn::dynamic_flow with_dimension(const nn::node_options& o, const F& f, indices<Dim...>) {
+  const index_t d = o.number("dim");
+  std::optional<nn::dynamic_flow> y;
+  ((d == Dim ? void(y = f(std::integral_constant<int, Dim>{})) : void()), ...);
+  if (!y) throw error(refusal{code::dimension_not_there, d, static_cast<int>(sizeof...(Dim))}, o.here().path());
+  return *y;
+}
+template <class F>
+nn::dynamic_flow with_dimension(const nn::node_options& o, const F& f) {
+  return with_dimension(o, f, indices_below<5>{});
+}
+
+/// A loss of a file: of so many operands, with the number that its options say.
+template <class Of, int Least, int Most, class Number>
+struct loss_in_file {
+  Number number;
+  template <std::same_as<nn::dynamic_flow>... Flows>
+    requires(Least <= sizeof...(Flows) && sizeof...(Flows) <= Most)
+  nn::dynamic_flow operator()(const nn::node_options& o, const Flows&... x) const {
+    functions::reduced_loss<Of> f;
+    f.how = o.reduction("reduction");
+    f.n = number(o);
+    return call(f, x...);
+  }
+};
+template <class Of, int Least = 2, int Most = Least, class Number>
+loss_in_file<Of, Least, Most, Number> loss_in(Number number) {
+  return {number};
+}
+
+}  // namespace tessera::detail
+
+namespace tessera::nn {
+
+TESSERA_INLINE layer_table::layer_table() {
+  using options = const node_options&;
+  using flow_of = const dynamic_flow&;
+  layer("linear", [](options o) {
+    return linear_layer{o.number("out_features"),
+                        o.flag("bias", true),
+                        o.axes("cut_out"),
+                        o.axes("cut_in"),
+                        o.chosen_partition("output_as"),
+                        o.number("grain_out", 1),
+                        o.chosen_element("weights_as"),
+                        o.flag("round_terms", false)};
+  });
+  layer("experts", [](options o) {
+    return experts_layer{o.number("experts"),
+                         o.number("out_features"),
+                         o.flag("bias", true),
+                         o.axes("cut_out"),
+                         o.axes("cut_in"),
+                         o.chosen_partition("output_as"),
+                         o.number("grain_out", 1),
+                         o.chosen_element("weights_as"),
+                         o.flag("round_terms", false)};
+  });
+  layer("conv", [](options o) {
+    const index_t out = o.number("out_channels");
+    const per_dimension kernel = o.numbers("kernel_size"), stride = o.numbers("stride", "1");
+    const std::string rule = o.padding_rule("padding");
+    return conv_layer{out,
+                      kernel,
+                      stride,
+                      rule.empty() ? o.widths("padding", "0") : per_dimension{},
+                      o.numbers("dilation", "1"),
+                      o.edges("padding_mode"),
+                      o.number("groups", 1),
+                      o.flag("bias", true),
+                      o.axes("cut_out"),
+                      o.axes("cut_in"),
+                      o.chosen_partition("output_as"),
+                      o.number("grain_out", 1),
+                      o.chosen_element("weights_as"),
+                      rule == "same",
+                      o.flag("round_terms", false)};
+  });
+  layer("conv_transpose", [](options o) {
+    return conv_transpose_layer{o.number("out_channels"),
+                                o.numbers("kernel_size"),
+                                o.numbers("stride", "1"),
+                                o.widths("padding", "0"),
+                                o.numbers("output_padding", "0"),
+                                o.numbers("output_size", "by `output_padding`"),
+                                o.numbers("dilation", "1"),
+                                o.number("groups", 1),
+                                o.flag("bias", true),
+                                o.axes("cut_out"),
+                                o.axes("cut_in"),
+                                o.chosen_partition("output_as"),
+                                o.number("grain_out", 1),
+                                o.chosen_element("weights_as"),
+                                o.flag("round_terms", false)};
+  });
+  layer("max_pool", [](options o) {
+    return max_pool_layer{o.numbers("kernel_size"), o.numbers("stride", "the kernel's"), o.widths("padding", "0"),
+                          o.numbers("dilation", "1"), o.flag("ceil_mode", false)};
+  });
+  layer("avg_pool", [](options o) {
+    return avg_pool_layer{o.numbers("kernel_size"),
+                          o.numbers("stride", "the kernel's"),
+                          o.widths("padding", "0"),
+                          o.numbers("dilation", "1"),
+                          o.flag("ceil_mode", false),
+                          o.flag("count_include_pad", true),
+                          o.number("divisor_override", 0, "the window's size")};
+  });
+  layer("global_avg_pool", [](options) { return global_avg_pool{}; });
+  layer("adaptive_avg_pool", [](options o) { return adaptive_avg_pool_layer{o.numbers("output_size")}; });
+  layer("adaptive_max_pool", [](options o) { return adaptive_max_pool_layer{o.numbers("output_size")}; });
+  layer("pixel_shuffle", [](options o) { return pixel_shuffle_layer{o.number("upscale_factor")}; });
+  layer("pixel_unshuffle", [](options o) { return pixel_unshuffle_layer{o.number("downscale_factor")}; });
+  layer("unfold", [](options o) {
+    return unfold_layer{o.numbers("kernel_size"), o.numbers("stride", "1"), o.widths("padding", "0"),
+                        o.numbers("dilation", "1")};
+  });
+  layer("fold", [](options o) {
+    return fold_layer{o.numbers("kernel_size"),
+                      o.numbers("stride", "1"),
+                      o.widths("padding", "0"),
+                      o.numbers("output_padding", "0"),
+                      o.numbers("output_size", "by `output_padding`"),
+                      o.numbers("dilation", "1")};
+  });
+  layer("upsample", [](options o) {
+    return upsample_layer{o.reals("scale_factor", "`size` says it"), o.numbers("size", "`scale_factor` says it"),
+                          o.interpolated("mode"), o.flag("align_corners", false), o.flag("antialias", false)};
+  });
+  layer("batch_norm", [](options o) {
+    const chosen<double> momentum = o.real_or_null("momentum", 0.1, "means over all calls");
+    return batch_norm_layer{o.real("eps", 1e-5), momentum.said() ? momentum.as() : 0.1, !momentum.said(),
+                            o.flag("affine", true), o.flag("track_running_stats", true)};
+  });
+  layer("group_norm", [](options o) {
+    return group_norm_layer{o.number("num_groups"), o.real("eps", 1e-5), o.flag("affine", true)};
+  });
+  layer("instance_norm", [](options o) {
+    const chosen<double> momentum = o.real_or_null("momentum", 0.1, "means over all calls");
+    return instance_norm_layer{o.real("eps", 1e-5), momentum.said() ? momentum.as() : 0.1, !momentum.said(),
+                               o.flag("affine", false), o.flag("track_running_stats", false)};
+  });
+  layer("layer_norm", [](options o) {
+    return layer_norm_layer{static_cast<int>(o.number("normalized_dims", 1)), o.real("eps", 1e-5),
+                            o.flag("elementwise_affine", true), o.flag("bias", true)};
+  });
+  layer("rms_norm", [](options o) {
+    return rms_norm_layer{static_cast<int>(o.number("normalized_dims", 1)),
+                          o.real("eps", eps_of_element, "the element's own"), o.flag("elementwise_affine", true)};
+  });
+  layer("embedding", [](options o) {
+    return embedding_layer{o.number("num_embeddings"),
+                           o.number("embedding_dim"),
+                           o.element("weights_as", element::float32),
+                           o.axes("cut_out"),
+                           o.axes("cut_in"),
+                           o.chosen_partition("output_as"),
+                           o.chosen_number("padding_idx"),
+                           o.chosen_real("max_norm"),
+                           o.real_or_infinite("norm_type", 2),
+                           o.flag("scale_grad_by_freq", false),
+                           o.flag("frozen", false),
+                           o.flag("sparse", false)};
+  });
+  layer("heads", [](options o) {
+    return heads_layer{o.number("heads"),    o.number("key_heads"), o.number("features"),
+                       o.flag("bias", true), o.axes("cut_out"),     o.chosen_element("weights_as")};
+  });
+  layer("gated", [](options o) {
+    return gated_layer{o.number("out_features"), o.flag("bias", true), o.axes("cut_out"),
+                       o.chosen_element("weights_as")};
+  });
+  layer("gated_experts", [](options o) {
+    return gated_experts_layer{o.number("experts"), o.number("out_features"), o.flag("bias", true), o.axes("cut_out"),
+                               o.chosen_element("weights_as")};
+  });
+  layer("cast", [](options o) { return cast_layer{o.element("to")}; });
+  function("attention", [](options o, flow_of q, flow_of k, flow_of v) {
+    return o.flag("is_causal", false) ? attention<causal>{}(q, k, v) : attention<>{}(q, k, v);
+  });
+  layer("dropout", [](options o) {
+    return dropout_layer{o.real("p", 0.5), o.flag("channelwise", false), o.flag("alpha", false)};
+  });
+  layer("constant", [](options o) { return constant_layer{o.tensor(), o.initial("values")}; });
+  layer("pad", [](options o) { return pad_layer{o.pairs("widths"), o.edges("padding_mode")}; });
+  layer("slice", [](options o) {
+    return slice_layer{static_cast<int>(o.number("dim")), o.number("start", 0), o.number("end")};
+  });
+  layer("relu", [](options) { return relu{}; });
+  layer("rrelu", [](options o) { return rrelu_layer{o.real("lower", 1.0 / 8), o.real("upper", 1.0 / 3)}; });
+  layer("prelu", [](options o) { return prelu_layer{o.flag("channelwise", false), o.real("init", 0.25)}; });
+  layer("flatten", [](options) { return flatten{}; });
+  layer("repartition", [](options o) { return repartition_layer{o.partition("to")}; });
+
+#define TESSERA_FUNCTION(called, kind, elements, result, saves, computed) \
+  function(#called, [](options, flow_of x) { return tessera::called(x); });
+  TESSERA_FUNCTIONS_OF_ONE(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
+#define TESSERA_FUNCTION(called, kind, elements, result, saves, computed) \
+  function(#called, [](options, flow_of x, flow_of y) { return tessera::called(x, y); });
+  TESSERA_FUNCTIONS_OF_TWO(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
+#define TESSERA_FUNCTION(named, called, kind, elements, result, saves, computed) \
+  function(#named, [](options o, flow_of x) { return tessera::called(x, o.real("number")); });
+  TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
+#define TESSERA_FUNCTION(called, saves, first, otherwise, holds, computed) \
+  function(#called, [](options o, flow_of x) { return tessera::called(x, o.real(#first, otherwise)); });
+  TESSERA_ACTIVATIONS_OF_A_NUMBER(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
+#define TESSERA_FUNCTION(called, saves, first, otherwise, second, or_else, holds, computed)          \
+  function(#called, [](options o, flow_of x) {                                                       \
+    const double first_number = o.real(#first, otherwise), second_number = o.real(#second, or_else); \
+    return tessera::called(x, first_number, second_number);                                          \
+  });
+  TESSERA_ACTIVATIONS_OF_TWO_NUMBERS(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
+  function("concat", [](options o, flow_of x, flow_of y) {
+    return tessera::detail::with_dimension(
+        o, [&]<int Dim>(std::integral_constant<int, Dim>) { return tessera::concat<Dim>(x, y); });
+  });
+  function("softmax", [](options o, flow_of x) {
+    return tessera::detail::with_dimension(
+        o, [&]<int Dim>(std::integral_constant<int, Dim>) { return tessera::softmax<Dim>(x); });
+  });
+  function("tanhshrink", [](options, flow_of x) { return tessera::tanhshrink(x); });
+  function("softmin", [](options o, flow_of x) {
+    return tessera::detail::with_dimension(
+        o, [&]<int Dim>(std::integral_constant<int, Dim>) { return tessera::softmin<Dim>(x); });
+  });
+  function("log_softmax", [](options o, flow_of x) {
+    return tessera::detail::with_dimension(
+        o, [&]<int Dim>(std::integral_constant<int, Dim>) { return tessera::log_softmax<Dim>(x); });
+  });
+
+  namespace f = functions;
+  using tessera::detail::loss_in;
+  const auto none = [](options) { return f::number(); };
+  const auto real = [](const char* called, double otherwise) {
+    return [=](options o) { return f::number(o.real(called, otherwise)); };
+  };
+  const auto labels = [](options o) {
+    f::number n;
+    n.whole = o.number("ignore_index", -100);
+    return n;
+  };
+  function("l1_loss", loss_in<f::l1_loss>(none));
+  function("mse_loss", loss_in<f::mse_loss>(none));
+  function("smooth_l1_loss", loss_in<f::smooth_l1_loss>(real("beta", 1)));
+  function("huber_loss", loss_in<f::huber_loss>(real("delta", 1)));
+  function("poisson_nll_loss", loss_in<f::poisson_nll_loss>([](options o) {
+             f::number n(o.real("eps", 1e-8));
+             const bool log_input = o.flag("log_input", true), full = o.flag("full", false);
+             n.whole = log_input + 2 * full;
+             return n;
+           }));
+  function("kl_div",
+           loss_in<f::kl_div>([](options o) { return f::number(static_cast<int>(o.flag("log_target", false))); }));
+  function("binary_cross_entropy", loss_in<f::binary_cross_entropy, 2, 3>(none));
+  function("binary_cross_entropy_with_logits", loss_in<f::binary_cross_entropy_with_logits, 2, 3>(none));
+  function("binary_cross_entropy_with_pos_weight", loss_in<f::binary_cross_entropy_with_pos_weight, 3, 4>(none));
+  function("hinge_embedding_loss", loss_in<f::hinge_embedding_loss>(real("margin", 1)));
+  function("cosine_embedding_loss", loss_in<f::cosine_embedding_loss, 3>(real("margin", 0)));
+  function("nll_loss", loss_in<f::nll_loss, 2, 3>(labels));
+  function("cross_entropy", loss_in<f::cross_entropy, 2, 3>([=](options o) {
+             f::number n = labels(o);
+             n.re = o.real("label_smoothing", 0);
+             return n;
+           }));
+}
+
+TESSERA_INLINE std::vector<dynamic_flow> layer_table::add(const node_options& o,
+                                                          const std::vector<dynamic_flow>& x) const {
+  const bool is_layer = o.has("layer");
+  if (is_layer == o.has("function")) o.here().fault("names a \"layer\" or a \"function\", one of them");
+  const std::string name = o.here().at(is_layer ? "layer" : "function").word();
+  const auto& table = is_layer ? layers_ : functions_;
+  const auto found = table.find(name);
+  if (found == table.end()) throw error(refusal{code::program_layer_unknown}, o.here().path() + ": " + name);
+  if (!is_layer && (o.has("path") || o.has("shared")))
+    o.here().fault("is a function, which has no parameters and no path");
+  try {
+    if (o.has("recompute") && !x.empty())
+      return x[0].in->recomputed_under(o.here().at("recompute").word(), [&] { return found->second.add(o, x); });
+    return found->second.add(o, x);
+  } catch (const error& e) {
+    throw e.where().rfind(o.here().path(), 0) == 0
+        ? e
+        : e.at(o.here().path() + (e.where().empty() ? "" : ": " + e.where()));
+  }
+}
+
+}  // namespace tessera::nn

@@ -1,0 +1,105 @@
+#pragma once
+
+#include <tessera/nn/file/network_file.hpp>
+
+#include <fstream>
+#include <sstream>
+
+namespace tessera::detail {
+
+/// The words of a list, or a word alone.
+inline std::vector<std::string> words_of(const file::place& here) {
+  if (here.value().is_string()) return {here.word()};
+  std::vector<std::string> all;
+  for (std::size_t i = 0; i < here.list().size(); ++i) all.push_back(here.item(i).word());
+  return all;
+}
+
+/// A network in a file while it is read.
+class network_reader {
+ public:
+  network_reader(nn::program& p, const file::place& all, const mesh_value& mesh, const nn::layer_table& table,
+                 file::lists& keep)
+      : mesh_(mesh), table_(table), keep_(keep), nodes_(all.only({"inputs", "nodes", "outputs"}).at("nodes").list()) {
+    const file::place inputs = all.at("inputs").list();
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const file::place x = inputs.item(i).only({"name", "shape", "element", "dims", "meaning"});
+      name(x, p.input(file::read_tensor(x, mesh, keep), x.at("name").word()));
+    }
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      const file::place node = nodes_.item(i);
+      const std::string named = node.at("name").word();
+      if (values_.count(named) > 0 || !places_.emplace(named, i).second)
+        node.fault(fmt::format("is a second \"{}\"", named));
+    }
+    for (std::size_t i = 0; i < nodes_.size(); ++i) add(nodes_.item(i).at("name").word(), nodes_.item(i));
+    const file::place outputs = all.at("outputs");
+    for (const std::string& y : words_of(outputs)) p.output(value(y, outputs), y);
+  }
+
+ private:
+  void name(const file::place& here, const nn::dynamic_flow& x) {
+    if (!values_.emplace(here.at("name").word(), x).second)
+      here.fault(fmt::format("is a second \"{}\"", here.at("name").word()));
+  }
+
+  // What a name stands for; of a node with several results "node.0" is the first.
+  nn::dynamic_flow value(const std::string& wanted, const file::place& by) {
+    if (values_.count(wanted) == 0) add(places_.count(wanted) > 0 ? wanted : wanted.substr(0, wanted.rfind('.')), by);
+    const auto known = values_.find(wanted);
+    if (known == values_.end()) throw error(refusal{code::program_value_unknown}, by.path() + ": " + wanted);
+    return known->second;
+  }
+
+  // Adds a node behind those that it reads.
+  void add(const std::string& named, const file::place& by) {
+    const auto found = places_.find(named);
+    if (found == places_.end()) throw error(refusal{code::program_value_unknown}, by.path() + ": " + named);
+    if (added_.count(named) > 0) return;
+    if (!begun_.insert(named).second) throw error(refusal{code::program_cycle}, by.path() + ": " + named);
+    const file::place node = nodes_.item(found->second);
+    std::vector<nn::dynamic_flow> operands;
+    for (const std::string& x : words_of(node.at("of"))) operands.push_back(value(x, node));
+    const std::vector<nn::dynamic_flow> y = table_.add(nn::node_options(node, mesh_, keep_), operands);
+    added_.insert(named);
+    if (y.size() == 1) values_.emplace(named, y[0]);
+    for (std::size_t i = 0; i < y.size() && y.size() > 1; ++i) values_.emplace(fmt::format("{}.{}", named, i), y[i]);
+  }
+
+  const mesh_value& mesh_;
+  const nn::layer_table& table_;
+  file::lists& keep_;
+  file::place nodes_;
+  std::map<std::string, nn::dynamic_flow> values_;
+  std::map<std::string, std::size_t> places_;
+  std::set<std::string> begun_, added_;
+};
+
+}  // namespace tessera::detail
+
+namespace tessera::nn {
+
+TESSERA_INLINE void read_network(program& p, const std::string& text, const mesh_value& mesh, const std::string& from,
+                                 const layer_table& table) {
+  file::json all;
+  try {
+    all = file::json::parse(text);
+  } catch (const file::json::parse_error& e) {
+    throw error(refusal{code::file_misread}, from + ": is not JSON: " + e.what());
+  }
+  const auto keep = std::make_shared<file::lists>();
+  program trial;  // what is refused half way leaves nothing behind
+  tessera::detail::network_reader(trial, file::place(all, from), mesh, table, *keep);
+  p.keep(keep);
+  tessera::detail::network_reader(p, file::place(all, from), mesh, table, *keep);
+}
+
+TESSERA_INLINE void load_network(program& p, const std::filesystem::path& path, const mesh_value& mesh,
+                                 const layer_table& table) {
+  std::ifstream in(path);
+  std::ostringstream all;
+  if (!in || !(all << in.rdbuf())) throw error(refusal{code::file_missing}, path.string());
+  read_network(p, all.str(), mesh, path.filename().string(), table);
+}
+
+}  // namespace tessera::nn

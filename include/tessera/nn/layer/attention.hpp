@@ -1,0 +1,15 @@
+#pragma once
+
+#include <tessera/nn/layer/call.hpp>
+#include <tessera/operation/layer/attention.hpp>
+
+namespace tessera::nn {
+
+/// LibTorch's kernel on the heads that this worker has.
+at::Tensor forward(const call& c, const attending& what);
+
+}  // namespace tessera::nn
+
+#ifndef TESSERA_COMPILED
+#include <tessera/nn/layer/attention_impl.hpp>
+#endif

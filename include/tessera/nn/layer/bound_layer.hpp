@@ -1,0 +1,129 @@
+#pragma once
+
+#include <tessera/nn/window/window_edges.hpp>
+#include <tessera/operation/plan/layer_plan.hpp>
+#include <tessera/tensor/autograd/graph_dependence.hpp>
+#include <tessera/tensor/change/bound_exchanges.hpp>
+
+#include <any>
+#include <forward_list>
+#include <optional>
+#include <utility>
+
+namespace tessera::nn {
+
+/// A layer's plan bound to a worker: what its calls need is found once.
+class bound_layer {
+ public:
+  bound_layer(team_handle of, const layer_plan& plan, element first = element::float64)
+      : team(std::move(of)), outputs(held_by(plan.raw(), team->rank())), sizes(tessera::detail::sizes_of(outputs)) {
+    for (int i = 0; i < plan.inputs(); ++i) inputs.push_back({team->place(plan.given(i)), team->place(plan.used(i))});
+    for (int i = 0; i < plan.exchanges(); ++i)
+      exchanges.push_back({team->place(plan.from(i)), team->place(plan.to(i))});
+    for (int i = 0; i < plan.outputs(); ++i) {
+      results.push_back({team->place(plan.raw(i)), team->place(plan.output(i))});
+      gives.push_back(tessera::detail::scalar_type(plan.element_of(i, first)));
+      travels.push_back(tessera::detail::scalar_type(plan.travels_in(i, first)));
+    }
+    for (int r = 0; r < team->carrier().size(); ++r) {
+      const auto empty = [r](const layout& x) { return cutting{x}.elements_of(r) == 0; };
+      bool none = empty(plan.raw());
+      for (int i = 0; i < plan.inputs(); ++i) none = none || empty(plan.used(i));
+      if (plan.parameters() > 0) none = none || empty(plan.weight(0));  // others are added to what it gives
+      some_are_empty = some_are_empty || none;
+      if (r == team->rank()) is_empty = none;
+    }
+  }
+
+  team_handle team;
+  std::vector<way> inputs;              ///< as they come → as the local operation takes them
+  std::vector<way> exchanges;           ///< between local operations
+  std::vector<way> results;             ///< as it gives them → as they leave
+  holding outputs;                      ///< what the local operation gives on this worker, of the first result
+  std::vector<index_t> sizes;           ///< of it
+  std::vector<at::ScalarType> gives;    ///< the elements of the results
+  std::vector<at::ScalarType> travels;  ///< those in which they leave
+  bool is_empty = false;                ///< this worker lacks what the operation takes, its weight, or what it gives
+  bool some_are_empty = false;          ///< some worker does
+
+  /// What follows from the binding and from what the layer is, one of each type: asked at every call, found at the
+  /// first.
+  template <class Found, class Find>
+  const Found& once(const Find& find) const {
+    for (const std::any& one : found_)
+      if (const auto* it = std::any_cast<Found>(&one)) return *it;
+    return std::any_cast<const Found&>(found_.emplace_front(find()));
+  }
+  /// What this worker's outputs read under kernels, which are the layer's.
+  const tessera::detail::window_reading& reads(int first, const static_vector<sliding, 8>& kernels,
+                                               const at::Scalar& outside, own_padding by = own_padding::none) const {
+    using reading = tessera::detail::window_reading;
+    return once<reading>([&] { return reading(inputs[0].to->layout(), *team, outputs, first, kernels, outside, by); });
+  }
+  /// The first operand by its edges, which follow from `of`, where they serve: not where copies are compared, as then
+  /// all of them must be there.
+  template <class Edges, class... Of>
+  std::optional<tessera::detail::box_by_edges<Edges>> by_edges(const at::Tensor& x, const Of&... of) const {
+    using found = std::shared_ptr<const Edges>;
+    if (some_are_empty || team->checks == checks::always) return {};
+    const found& edges = once<found>([&]() -> found {
+      const auto made =
+          std::make_shared<const Edges>(inputs[0], team->rank(), outputs, team->carrier().edges_apart, of...);
+      return made->serve() ? made : nullptr;
+    });
+    if (!edges) return {};
+    return std::optional<tessera::detail::box_by_edges<Edges>>(std::in_place, team, inputs[0], x, edges);
+  }
+  /// What this worker's inputs give under transposed kernels, which are the layer's.
+  const tessera::detail::window_giving& gives_by(int first, const static_vector<sliding, 8>& kernels) const {
+    using giving = tessera::detail::window_giving;
+    return once<giving>([&] { return giving(boxes().operands[0].held, boxes().result.held, first, kernels); });
+  }
+  /// Where the boxes of the local operation lie.
+  const local_boxes& boxes() const {
+    return once<local_boxes>([&] {
+      local_boxes all;
+      for (const way& x : inputs) all.operands.push({x.to->layout(), team->rank()});
+      all.result = {results[0].from->layout(), team->rank()};
+      return all;
+    });
+  }
+  /// Those who run it: the workers of what the local operation takes, or gives where it takes nothing.
+  const crew& workers() const {
+    return *once<const crew*>([&]() -> const crew* {
+      return &team->crew_of((inputs.empty() ? results[0].from : inputs[0].to)->layout().mesh);
+    });
+  }
+  /// An operand as the local operation takes it.
+  at::Tensor ready(const at::Tensor& x, std::size_t i = 0) const { return carried(x, inputs[i]); }
+  at::Tensor ready(const at::Tensor& x, const tessera::detail::window_reading& reading) const {
+    return is_empty ? ready(x) : reading.trimmed(carried(x, inputs[0], reading.around()));
+  }
+  /// What goes between local operations.
+  at::Tensor exchanged(const at::Tensor& x, std::size_t i) const { return carried(x, exchanges[i]); }
+  /// A result as it leaves; one of a half type may be given in a wider element.
+  at::Tensor leaving(const at::Tensor& y, std::size_t i = 0) const { return rounded(left(y, i), gives[i]); }
+  /// The same before it is rounded: in the element in which it travels, or as it is given where it does not.
+  at::Tensor left(const at::Tensor& y, std::size_t i = 0) const {
+    return carried(results[i].from == results[i].to ? y : rounded(y, travels[i]), results[i]);
+  }
+  /// The result of a local operation that is not linear in all its operands.
+  at::Tensor tied(const at::Tensor& y, const std::vector<at::Tensor>& operands) const {
+    return some_are_empty ? tessera::detail::tied(y, operands) : y;
+  }
+
+ private:
+  // Of numbers that float; what another element means is refused where it is checked.
+  static at::Tensor rounded(const at::Tensor& y, at::ScalarType to) {
+    return y.is_floating_point() && at::isFloatingType(to) ? y.to(to) : y;
+  }
+  // What changes nothing is asked no more: tensors were checked before they came here, results are when they leave.
+  at::Tensor carried(const at::Tensor& x, const way& by, const frame& around = {}) const {
+    if (by.from != by.to || team->checks == checks::always) return change_layout(team, by.from, by.to, x, around, {});
+    return around.empty() ? x : around.around(x);
+  }
+
+  mutable std::forward_list<std::any> found_;
+};
+
+}  // namespace tessera::nn

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <tessera/nn/layer/bound_layer.hpp>
+#include <tessera/nn/parameter/buffer.hpp>
+#include <tessera/nn/parameter/parameter.hpp>
+#include <tessera/operation/plan/number.hpp>
+
+#include <span>
+
+namespace tessera::nn {
+
+/// The parameters and buffers of a layer on this worker.
+struct layer_state {
+  std::vector<parameter> parameters;
+  std::vector<buffer> buffers;
+};
+
+/// What a layer's forward is told: its operands and state on this worker, and how it is bound. A layer reads nothing
+/// else.
+struct call {
+  const bound_layer& layer;
+  const std::vector<at::Tensor>& operands;  ///< this worker's boxes, as they come
+  const layer_state& state;
+  bool training = true;
+  functions::number number = {};  ///< that its function holds
+  bool compares_indices = true;   ///< workers tell each other of an index of no row before it is looked up
+
+  const at::Tensor& operand(std::size_t i = 0) const { return operands[i]; }
+  /// An operand as the local operation takes it.
+  at::Tensor used(std::size_t i = 0) const { return layer.ready(operands[i], i); }
+  /// A parameter as the local operation takes it, converted to elements one after the other.
+  at::Tensor weight(std::size_t i, std::initializer_list<at::ScalarType> to = {}) const {
+    return state.parameters[i].use(to);
+  }
+  /// What the layer keeps from call to call.
+  const nn::buffer& buffer(std::size_t i) const { return state.buffers[i]; }
+  /// What lies under one layout between local operations, under the next.
+  at::Tensor exchanged(const at::Tensor& x, std::size_t i = 0) const { return layer.exchanged(x, i); }
+};
+
+}  // namespace tessera::nn

@@ -1,0 +1,139 @@
+#pragma once
+
+#include <tessera/nn/layer/attention.hpp>
+#include <tessera/nn/layer/embedding.hpp>
+#include <tessera/nn/layer/interpolate.hpp>
+#include <tessera/nn/layer/normalisation.hpp>
+#include <tessera/nn/layer/pooling.hpp>
+#include <tessera/nn/layer/projection.hpp>
+#include <tessera/operation/function/function_layer.hpp>
+#include <tessera/operation/layer/cast.hpp>
+#include <tessera/operation/layer/free_weight.hpp>
+#include <tessera/operation/layer/pixel_shuffle.hpp>
+#include <tessera/operation/layer/prelu.hpp>
+#include <tessera/operation/layer/unfold.hpp>
+#include <tessera/tensor/functions.hpp>
+
+namespace tessera::nn {
+
+/// (raw → output) ∘ (x · w) ∘ (input → used), plus the bias: every linear layer and convolution. Products and bias of
+/// half types are added in a wider type and rounded once; terms that other workers add are rounded before they go.
+at::Tensor forward_contraction(const bound_layer& b, const contraction& what, const at::Tensor& input,
+                               const std::vector<parameter>& parameters);
+
+/// Padding and slices ∘ (blocks → what is kept).
+at::Tensor forward_widened(const bound_layer& b, const static_vector<sliding, 8>& widths, const at::Tensor& input);
+
+/// The sums of this worker's part of each channel over the extents of the whole, put together.
+at::Tensor forward_averaging(const call& c);
+
+/// Channels as space, or space as channels.
+at::Tensor forward_shuffled(const call& c, const shuffling& what);
+
+/// Windows as channels ∘ (blocks → haloed).
+at::Tensor forward_unfolded(const bound_layer& b, const unfolding& what, const at::Tensor& input);
+
+/// (terms → blocks) ∘ sums of windows.
+at::Tensor forward_folded(const bound_layer& b, const folding& what, const at::Tensor& input);
+
+/// In training the operand with zeros for what is dropped, by the call's key, how often it drew, and global index.
+at::Tensor forward_dropout(const call& c, const dropping& what);
+
+/// x where it is above 0, elsewhere x times a slope: in training one that is drawn as dropout draws.
+at::Tensor forward_rrelu(const call& c, const drawn_slopes& what);
+
+/// x where it is above 0, elsewhere the weight times x.
+at::Tensor forward_prelu(const call& c);
+
+// The families of layers, by what their types say that they are.
+inline at::Tensor forward(const call& c, const contraction& what) {
+  return forward_contraction(c.layer, what, c.operand(), c.state.parameters);
+}
+inline at::Tensor forward(const call& c, const pooling& what) {
+  return forward_pooling(c.layer, what, c.operand()).values;
+}
+inline at::Tensor forward(const call& c, const adaptive_maximum& what) {
+  return forward_pooling(c.layer, what, c.operand()).values;
+}
+inline at::Tensor forward(const call& c, const upsampling& what) {
+  return forward_upsampled(c.layer, what, c.operand());
+}
+inline at::Tensor forward(const call& c, const shuffling& what) { return forward_shuffled(c, what); }
+inline at::Tensor forward(const call& c, const unfolding& what) { return forward_unfolded(c.layer, what, c.operand()); }
+inline at::Tensor forward(const call& c, const folding& what) { return forward_folded(c.layer, what, c.operand()); }
+inline at::Tensor forward(const call& c, const dropping& what) { return forward_dropout(c, what); }
+inline at::Tensor forward(const call& c, const drawn_slopes& what) { return forward_rrelu(c, what); }
+inline at::Tensor forward(const call& c, const widening& what) {
+  return forward_widened(c.layer, what.widths, c.operand());
+}
+inline at::Tensor forward(const call& c, const slicing& what) {
+  return forward_widened(c.layer, what.of(c.layer.inputs[0].from->layout()).widths, c.operand());
+}
+inline at::Tensor forward(const call& c, const averaging&) { return forward_averaging(c); }
+inline at::Tensor forward(const call& c, const flattening&) { return c.operand().reshape(c.layer.sizes); }
+inline at::Tensor forward(const call& c, const moving&) { return c.layer.leaving(c.used()); }
+inline at::Tensor forward(const call& c, const free_parameter&) { return c.weight(0); }
+inline at::Tensor forward(const call& c, const free_buffer&) { return c.layer.leaving(c.buffer(0).value()); }
+inline at::Tensor forward(const call& c, const casting& what) {
+  return c.operand().to(tessera::detail::scalar_type(what.element));
+}
+inline at::Tensor forward(const call& c, const learned_slope&) { return forward_prelu(c); }
+inline at::Tensor forward(const call& c, const rectifying&) { return at::relu(c.operand()); }
+
+/// A function of tensors: a local one on the boxes, another with its exchanges.
+template <class F, int... Place>
+at::Tensor forward_function(const F& f, const call& c, tessera::detail::indices<Place...>) {
+  const local_boxes& where = c.layer.boxes();
+  const at::Tensor y = [&] {
+    if constexpr (requires { f.what(c.layer.inputs[Place].to->layout()...); }) {
+      const tessera::detail::computing<F> compute{f};
+      if (where.result.empty()) return tessera::detail::empty_result(where.result.held, c.operands, c.layer.gives[0]);
+      if constexpr (std::is_invocable_v<decltype(compute), const local_boxes&, decltype(c.operand(Place))...>)
+        return compute(where, c.operand(Place)...);
+      else return compute(c.operand(Place)...);
+    } else {
+      return compute(f, bound_exchanges{c.layer.team, where, c.layer.exchanges}, c.operand(Place)...);
+    }
+  }();
+  return y.is_floating_point() || y.is_complex() ? c.layer.tied(y, c.operands) : y;
+}
+template <class F, int Operands>
+at::Tensor forward(const call& c, const tessera::detail::function_layer<F, Operands>&) {
+  F f{};
+  if constexpr (tessera::detail::HoldsNumber<F>) f.n = c.number;
+  return forward_function(f, c, tessera::detail::indices_below<Operands>{});
+}
+template <class F, int Operands>
+at::Tensor forward(const call& c, const tessera::detail::held_function<F, Operands>& held) {
+  return forward_function(held.f, c, tessera::detail::indices_below<Operands>{});
+}
+
+/// What a layer computes, as run time keeps it: the value of its family, or a layer with a forward of its own.
+template <class L>
+class running_layer {
+  static constexpr bool has_forward = requires(const L& layer, const call& c) { layer.forward(c); };
+  static auto kept(const L& layer) {
+    if constexpr (has_forward) return layer;
+    else return layer.what();
+  }
+
+ public:
+  explicit running_layer(const L& layer) : value_(kept(layer)) {}
+
+  std::vector<at::Tensor> operator()(const call& c) const {
+    if constexpr (has_forward) return listed(value_.forward(c));
+    else return listed(nn::forward(c, value_));
+  }
+
+ private:
+  static std::vector<at::Tensor> listed(at::Tensor y) { return {std::move(y)}; }
+  static std::vector<at::Tensor> listed(std::vector<at::Tensor> all) { return all; }
+
+  decltype(kept(std::declval<const L&>())) value_;
+};
+
+}  // namespace tessera::nn
+
+#ifndef TESSERA_COMPILED
+#include <tessera/nn/layer/forward_impl.hpp>
+#endif

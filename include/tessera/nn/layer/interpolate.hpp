@@ -1,0 +1,24 @@
+#pragma once
+
+#include <tessera/nn/layer/bound_layer.hpp>
+#include <tessera/operation/rule/local_boxes.hpp>
+#include <tessera/operation/window/interpolation.hpp>
+
+namespace tessera::nn {
+
+/// The outputs of a box, interpolated from the inputs of another: `where` says which elements of the wholes they are.
+///
+/// Places and weights are those that LibTorch finds for the wholes, in its own arithmetic, so each output is what it is
+/// there, wherever the boxes are cut; an input that is not in the box is replaced by the nearest that is. Along each
+/// dimension, from the last to the third, rows are taken and added by weight; half types are added as float and rounded
+/// once.
+at::Tensor interpolate(const at::Tensor& x, const upsampling& what, const local_boxes& where);
+
+/// Interpolation ∘ (blocks → what the outputs' parts need).
+at::Tensor forward_upsampled(const bound_layer& b, const upsampling& what, const at::Tensor& input);
+
+}  // namespace tessera::nn
+
+#ifndef TESSERA_COMPILED
+#include <tessera/nn/layer/interpolate_impl.hpp>
+#endif

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <tessera/nn/layer/call.hpp>
+#include <tessera/operation/layer/projection.hpp>
+
+namespace tessera::nn {
+
+/// y[e, …, o] = Σ x[e, …, i] w[e, i, o] + b[e, 0, o].
+at::Tensor linear_of_each(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias);
+
+/// (x · w + b) ∘ (x → used) for each part; half types are added in float and rounded once.
+std::vector<at::Tensor> forward(const call& c, const projection& what);
+
+}  // namespace tessera::nn
+
+#ifndef TESSERA_COMPILED
+#include <tessera/nn/layer/projection_impl.hpp>
+#endif

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <tessera/nn/layer/projection.hpp>
+
+namespace tessera::nn {
+
+TESSERA_INLINE at::Tensor linear_of_each(const at::Tensor& x, const at::Tensor& weight,
+                                         const std::optional<at::Tensor>& bias) {
+  const at::Tensor slots = x.unsqueeze(1).flatten(1, -2);
+  // no bias: nothing to add it to
+  const at::Tensor y = bias && bias->numel() > 0 ? at::baddbmm(*bias, slots, weight) : at::bmm(slots, weight);
+  std::vector<index_t> sizes = x.sizes().vec();
+  sizes.back() = weight.size(2);
+  return y.reshape(sizes);
+}
+
+TESSERA_INLINE std::vector<at::Tensor> forward(const call& c, const projection& what) {
+  const at::Tensor x = c.used();
+  const at::ScalarType e = x.scalar_type();
+  const at::ScalarType sums = at::isReducedFloatingType(e) ? at::kFloat : e;
+  std::vector<at::Tensor> all;
+  std::size_t next = 0;
+  for (int i = 0; i < what.parts.count; ++i) {
+    std::vector<at::Tensor> operands{x, c.weight(next++, {e, sums})};
+    const at::IntArrayRef outputs =
+        operands[1].sizes().slice(what.by_expert() ? 2 : 0, static_cast<std::size_t>(what.parts[i].outputs.count));
+    const at::Tensor w = operands[1];
+    if (what.bias) operands.push_back(c.weight(next++, {e, sums}));
+    const std::optional<at::Tensor> bias = what.bias ? std::optional(operands[2]) : std::nullopt;
+    const at::Tensor y =
+        what.by_expert()
+            ? linear_of_each(x.to(sums), w.flatten(2), bias ? std::optional(bias->flatten(2)) : std::nullopt)
+            : at::linear(x.to(sums), w.flatten(0, -2), bias ? std::optional(bias->flatten()) : std::nullopt);
+    all.push_back(c.layer.tied(y.to(e).unflatten(-1, outputs), operands));
+  }
+  return all;
+}
+
+}  // namespace tessera::nn

@@ -1,0 +1,192 @@
+#pragma once
+
+#include <tessera/generated/nn_verdicts.hpp>
+#include <tessera/nn/layer/forward.hpp>
+#include <tessera/nn/network/check_replicas.hpp>
+#include <tessera/nn/network/network_part.hpp>
+#include <tessera/nn/network/observer.hpp>
+#include <tessera/operation/network/network.hpp>
+
+#include <list>
+#include <memory>
+#include <optional>
+
+namespace tessera::nn {
+
+/// What run time knows of a layer: what types know, its plan for the operands at hand, and what it computes.
+struct running_facts : layer_facts {
+  layer_plan (*planned_for)(const void* layer, std::span<const tensor_value* const> operands) = nullptr;
+  std::vector<at::Tensor> (*run)(const void* layer, const call&) = nullptr;
+
+  layer_plan plan_for(std::span<const tensor_value* const> operands) const { return planned_for(layer, operands); }
+  std::vector<at::Tensor> forward(const call& c) const { return run(layer, c); }
+};
+
+/// A program while it runs: parameters, plans for the extents at hand, forward. Which program is a value.
+///
+/// Initial values depend on seed, path and global index alone: every partition starts from the same bits. A network
+/// moves and does not copy; one that was moved from refuses every use.
+class running_program {
+ public:
+  /// The stored forms that an optimizer steps: local leaves.
+  std::vector<at::Tensor> parameters() const {
+    std::vector<at::Tensor> all;
+    each_parameter([&](const parameter& p) { all.push_back(p.stored().local()); });
+    return all;
+  }
+
+  template <class Visit>
+  void each_parameter(Visit&& visit) const {
+    each_state([&](const layer_state& layer) {
+      for (const parameter& p : layer.parameters) visit(p);
+    });
+  }
+  /// What forward assigns: running statistics, counters.
+  template <class Visit>
+  void each_buffer(Visit&& visit) const {
+    each_state([&](const layer_state& layer) {
+      for (const buffer& b : layer.buffers) visit(b);
+    });
+  }
+
+  /// What another network is made of that shares the parameters and buffers of a part of this one, or of all: those
+  /// whose keys begin with the path, as the other's with nothing.
+  network_part at(std::string_view path = {}) const {
+    network_part all{team(), path.empty() ? here().begun : here().begun.at(path), {}, {}};
+    each_parameter([&](const parameter& p) { all.parameters.emplace(p.path(), p); });
+    each_buffer([&](const buffer& b) { all.buffers.emplace(b.path(), b); });
+    return all;
+  }
+
+  /// Whether layers behave as in training.
+  bool training() const { return here().training; }
+  void train(bool on = true) { here().training = on; }
+  void eval() { train(false); }
+
+  /// Tells an observer of each layer that this worker enters and leaves, from now on; nobody where it is null.
+  void observe(std::shared_ptr<layer_observer> observer) { *here().observer = std::move(observer); }
+
+  /// Compares the copies of all parameters at every so many calls that train, and names the first that differs
+  /// (`agree_on_copies`): one exchange of a number a parameter. Unless said, and unless the launch compares nothing, at
+  /// the 1st, 2nd, 4th, 8th … call and at every 100th; 0 is never.
+  void compare_copies_every(index_t calls) { here().compared_every = calls; }
+
+  /// Whether workers tell each other of an index of no row before an embedding looks it up, which is an exchange of a
+  /// number a call: on unless said. Else only the worker that has it throws, and the others end where they wait for
+  /// that one.
+  void compare_indices(bool on) { here().compares_indices = on; }
+
+  const team_handle& team() const { return here().team; }
+
+ protected:
+  using program_type = program_view<running_facts>;
+
+  /// Makes the parameters; all workers of the team do, and compare what they make.
+  running_program(const team_handle& team, const seed& s, const program_type& program,
+                  std::shared_ptr<const void> kept = {});
+  /// Takes those of a part of another network.
+  running_program(const network_part& of, const program_type& program, std::shared_ptr<const void> kept = {});
+  running_program() = default;
+
+  struct copying {};
+  /// A network like another one, whose parameters begin with the values of that one's.
+  running_program(const running_program& other, copying);
+
+  /// The program's outputs for tensors like its inputs.
+  std::vector<tensor<dyn>> forward(std::span<const tensor<dyn>* const> inputs, call_site at) const;
+
+ private:
+  /// A node among the values of a program, which are its inputs, then the results of its nodes in turn.
+  struct step {
+    const running_facts* what;
+    std::string path;   ///< "encoder.2", in the keys of the serial model
+    std::size_t owner;  ///< the step whose parameters it has: itself, or another that is shared with it
+    std::vector<std::size_t> operands;
+    std::size_t first_result;
+    std::vector<std::size_t> done_with;  ///< values that nobody reads behind it
+    functions::number number;
+    const char* called = nullptr;  ///< "layer encoder.2 (conv)", by messages
+    std::shared_ptr<const observed_place> seen;
+  };
+  /// The program bound for inputs that lie alike.
+  struct bound_program {
+    std::vector<tensor_value> values;
+    std::vector<placement_handle> where;
+    std::vector<bound_layer> layers;
+  };
+  static constexpr std::size_t most_kept = 64;
+  static constexpr index_t usual = 100;  // calls between comparisons of all copies
+  /// Steps that run again for their backward, with the values that come in and those that others read.
+  struct recomputed_steps {
+    std::size_t first, end;
+    std::vector<std::size_t> reads, gives;
+  };
+  class run;
+
+  struct state {
+    team_handle team;
+    program_type program;
+    std::shared_ptr<const void> kept;  ///< what owns the program, where it is no constant
+    std::vector<step> steps;
+    std::vector<std::size_t> outputs;
+    std::vector<layer_state> states;           // of each step
+    std::vector<recomputed_steps> recomputed;  // outer ones first
+    std::list<std::shared_ptr<const bound_program>> bound;
+    bool training = true;
+    seed begun;
+    std::uint64_t lineage = 0;
+    index_t calls = 0;  ///< that train
+    index_t calls_without_training = 0;
+    std::optional<index_t> compared_every;
+    bool compares_indices = true;
+    // Graphs have it too.
+    std::shared_ptr<std::shared_ptr<layer_observer>> observer = std::make_shared<std::shared_ptr<layer_observer>>();
+
+    std::shared_ptr<std::vector<tessera::detail::hashed_copy>> left =
+        std::make_shared<std::vector<tessera::detail::hashed_copy>>();
+
+    state(team_handle of, const program_type& p, std::shared_ptr<const void> owner);
+    state(const state&) = delete;
+    state& operator=(const state&) = delete;
+    ~state();
+
+    // Notes the copies that workers compare when the launch ends, if it was trained: a step behind the last call may
+    // have made them differ.
+    void note_copies() const;
+  };
+
+  state& here() const {
+    if (!state_) throw error(refusal{code::network_moved_from});
+    return *state_;
+  }
+
+  // Makes the state of each layer, or takes it of another network.
+  void begin(const seed& s, const network_part* of);
+
+  // Lets workers compare, when the launch ends, the copies that this network has then, or had when it ended.
+  void compare_at_the_end() const;
+
+  // Whether this call, which it counts, compares the copies of all parameters.
+  bool compares_now() const;
+
+  // The states that steps do not share with one before.
+  template <class Visit>
+  void each_state(Visit&& visit) const {
+    const state& my = here();
+    for (std::size_t i = 0; i < my.steps.size(); ++i)
+      if (my.steps[i].owner == i) visit(my.states[i]);
+  }
+
+  // The program bound for the inputs at hand, planned by the functions that the compiler used when they first come in;
+  // those that came last are kept.
+  std::shared_ptr<const bound_program> bound_for(std::span<const tensor<dyn>* const> inputs) const;
+
+  std::shared_ptr<state> state_;  // which graphs keep that run a part again
+};
+
+}  // namespace tessera::nn
+
+#ifndef TESSERA_COMPILED
+#include <tessera/nn/network/executor_impl.hpp>
+#include <tessera/nn/network/executor_run_impl.hpp>
+#endif

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <tessera/comm/base/activity.hpp>
+#include <tessera/comm/base/header_or_compiled.hpp>
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace tessera::nn {
+
+/// A visit of a worker to a layer: forward, or the backward of it.
+struct layer_visit {
+  const std::string& path;  ///< "encoder.2", in the keys of the serial model; of what it has not, that of its scope
+  const char* name = nullptr;
+  purpose direction = purpose::forward;
+};
+
+/// Is told of each layer of a network when this worker enters it and leaves it, forward and backward: `net.observe(…)`.
+///
+/// Visits are not nested. A backward visit ends where that of another layer begins or backward ends: what happens
+/// between two layers counts for the first of them.
+class layer_observer {
+ public:
+  layer_observer() = default;
+  layer_observer(const layer_observer&) = delete;
+  layer_observer& operator=(const layer_observer&) = delete;
+  virtual ~layer_observer() = default;
+  virtual void entered(const layer_visit& visit) = 0;
+  virtual void left(const layer_visit& visit) = 0;
+};
+
+/// A layer at its place in a network, as graphs keep it: whoever observes the network when they run is told.
+struct observed_place {
+  std::shared_ptr<const std::shared_ptr<layer_observer>> by;  ///< the network's observer, or null in its place
+  std::string path;
+  const char* name = nullptr;
+};
+
+/// Tells the observer of one layer's forward while it lives, which in backward is a part of that, and of the backward
+/// of what it gives; nobody is told where there is none.
+class observed_layer {
+ public:
+  observed_layer(const std::shared_ptr<const observed_place>& place, purpose direction) {
+    if (*place->by) enter(place, direction);
+  }
+  observed_layer(const observed_layer&) = delete;
+  observed_layer& operator=(const observed_layer&) = delete;
+  ~observed_layer() {
+    if (told_) told_->left({place_->path, place_->name, direction_});
+  }
+
+  void gave(const std::vector<at::Tensor>& results) {
+    if (told_) follow(results);
+  }
+
+ private:
+  class on_the_way;
+
+  void enter(const std::shared_ptr<const observed_place>& place, purpose direction);
+  void follow(const std::vector<at::Tensor>& results) const;
+
+  std::shared_ptr<const observed_place> place_;
+  std::shared_ptr<layer_observer> told_;
+  purpose direction_ = purpose::forward;  // backward where the layer is recomputed
+  std::uint64_t first_ = 0;               // of the graph's nodes that the layer makes
+};
+
+}  // namespace tessera::nn
+
+#ifndef TESSERA_COMPILED
+#include <tessera/nn/network/observer_impl.hpp>
+#endif

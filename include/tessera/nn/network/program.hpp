@@ -1,0 +1,283 @@
+#pragma once
+
+#include <tessera/nn/network/placed_layer.hpp>
+#include <tessera/nn/network/program_path.hpp>
+
+#include <memory>
+
+namespace tessera::nn {
+
+class program;
+
+}  // namespace tessera::nn
+
+namespace tessera::detail {
+
+/// Notes what run time needs of layers that are values.
+struct building {
+  using fact = nn::running_facts;
+  using program_type = nn::program;
+};
+
+}  // namespace tessera::detail
+
+namespace tessera::nn {
+
+/// A flow of a program that is put together while it runs.
+using dynamic_flow = flow<tensor<dyn>, tessera::detail::building>;
+
+/// An input or an output of a network: its name, where it was given one, and the tensor, whose lists live as long as
+/// the program or a network of it.
+struct program_end {
+  std::string name;
+  tensor_value is;
+};
+
+/// A network that is put together while the program runs: the list of nodes that the compiler makes of a module, from
+/// layers that are values.
+///
+/// `program p; auto x = p.input(value); p.output(x | conv_layer{.out = 6, .kernel = {3, 3}} | relu{});`. Flows go
+/// through layers, values or types, through modules and through functions as a module's do; what does not fit is thrown
+/// where it is added, and the program stays as it was. A program does not move, since its flows name it.
+class program {
+ public:
+  program() = default;
+  program(const program&) = delete;
+  program& operator=(const program&) = delete;
+
+  /// An input like this tensor; its extents may be dynamic.
+  dynamic_flow input(const tensor_value& x, std::string name = {}) {
+    tessera::check(tessera::check(x.layout), "an input");
+    kept_->inputs.push_back({std::move(name), x});
+    return {this, {-1, static_cast<int>(kept_->inputs.size()) - 1}};
+  }
+  template <TensorType T>
+  dynamic_flow input(std::string name = {}) {
+    return input(tessera::value_of<T>, std::move(name));
+  }
+  /// What the network gives, one after the other.
+  void output(const dynamic_flow& y, std::string name = {}) {
+    const tensor_value& is = value_of(y);
+    kept_->ends.push_back({std::move(name), is});
+    kept_->outputs.push_back(y.from);
+  }
+  template <class... F>
+  void output(const flows<F...>& all) {
+    output(all, tessera::detail::indices_below<sizeof...(F)>{});
+  }
+
+  /// Lets something live as long as the program: names and lists that its layouts point to.
+  void keep(std::shared_ptr<const void> owner) { kept_->owners.push_back(std::move(owner)); }
+
+  /// What a network of it is called with, and what it gives, in order.
+  const std::vector<program_end>& inputs() const { return kept_->inputs; }
+  const std::vector<program_end>& outputs() const { return kept_->ends; }
+
+  /// The tensor that a flow stands for.
+  const tensor_value& value_of(const dynamic_flow& x) const {
+    own(x);
+    return x.from.node < 0
+               ? kept_->inputs[static_cast<std::size_t>(x.from.place)].is
+               : kept_->results[static_cast<std::size_t>(x.from.node)][static_cast<std::size_t>(x.from.place)];
+  }
+
+  // What flows ask of their program.
+  template <class L, class... F>
+  auto add(const L& layer, bool numbered, const F&... x) {
+    constexpr int results = tessera::detail::results_said<L>();
+    const int node = add_node(layer, numbered, results, x...);
+    return flows_of(node, tessera::detail::indices_below<results>{});
+  }
+  /// Runs `f`, which adds to the program; where it throws nothing of it stays.
+  template <class F>
+  auto whole(const F& f) {
+    const auto before = writes_;
+    try {
+      return f();
+    } catch (...) {
+      writes_ = before;
+      kept_->facts.resize(static_cast<std::size_t>(before.node_count));
+      kept_->results.resize(static_cast<std::size_t>(before.node_count));
+      throw;
+    }
+  }
+  /// Runs `f`, which adds to the program, with parameters stored as tiles.
+  template <class F>
+  auto stored_over(const tiles_over& over, const F& f) {
+    struct outside {
+      std::vector<tiles_over>& all;
+      ~outside() { all.pop_back(); }
+    } const again{over_};
+    over_.push_back(over);
+    return f();
+  }
+  int begin_recomputed() {
+    make_room(0);
+    return writes_.begin_recomputed();
+  }
+  void end_recomputed(int which) { writes_.end_recomputed(which); }
+  /// Runs `f`, which adds to the program what is recomputed, together with what was added just before under the same
+  /// name.
+  template <class F>
+  auto recomputed_under(const std::string& name, const F& f) {
+    const bool goes_on = name == recomputed_as_ && recomputed_until_ == writes_.node_count;
+    const int which = goes_on ? writes_.recomputed_count - 1 : begin_recomputed();
+    auto y = f();
+    end_recomputed(which);
+    recomputed_as_ = name;
+    recomputed_until_ = writes_.node_count;
+    return y;
+  }
+  auto enter(const text& name = {}, bool shared = false) {
+    make_room(0);
+    return writes_.enter(name, shared);
+  }
+  auto enter(const std::string& name, bool shared) {
+    const auto own = std::make_shared<const std::string>(name);
+    keep(own);
+    return enter(text(own->data(), static_cast<int>(name.size())), shared);
+  }
+  template <class Position>
+  void leave(const Position& back) {
+    writes_.leave(back);
+  }
+  /// Throws a refusal of what comes next.
+  void refuse(const refusal& why, const char* name) const {
+    if (why.ok()) return;
+    const auto here = writes_.here();
+    tessera::check(
+        why, tessera::detail::layer_at(tessera::detail::path_of(kept_->scopes.data(), here.scope, here.next), name));
+  }
+
+  /// The program as an executor takes it, and what owns it.
+  struct finished {
+    std::shared_ptr<const void> owner;
+    program_view<running_facts> view;
+    std::vector<program_end> inputs;
+    std::vector<program_end> outputs;
+  };
+  finished finish() const {
+    if (kept_->outputs.empty()) throw error(refusal{code::program_without_output});
+    const auto own = std::make_shared<parts>(*kept_);
+    own->values.resize(static_cast<std::size_t>(writes_.value_count));
+    own->values.insert(own->values.end(), own->outputs.begin(), own->outputs.end());
+    return {own,
+            {own->nodes.data(), writes_.node_count, own->values.data(), writes_.value_count,
+             static_cast<int>(own->outputs.size()), own->scopes.data(), static_cast<int>(own->inputs.size()),
+             own->recomputed.data(), writes_.recomputed_count},
+            own->inputs,
+            own->ends};
+  }
+
+ private:
+  struct parts {
+    std::vector<program_node<running_facts>> nodes;
+    std::vector<program_value> values;
+    std::vector<program_scope> scopes;
+    std::vector<recomputed_nodes> recomputed;
+    std::vector<program_end> inputs;
+    std::vector<program_value> outputs;
+    std::vector<program_end> ends;                   // the same as tensors
+    std::vector<std::vector<tensor_value>> results;  // of each node
+    std::vector<std::shared_ptr<const running_facts>> facts;
+    std::vector<std::shared_ptr<const void>> owners;
+  };
+
+  void own(const dynamic_flow& x) const {
+    if (x.in != this) throw error(refusal{code::flow_of_another_program});
+  }
+  template <class F, int... Place>
+  void output(const F& all, tessera::detail::indices<Place...>) {
+    (output(get<Place>(all)), ...);
+  }
+  template <int... Place>
+  auto flows_of(int node, tessera::detail::indices<Place...>) {
+    if constexpr (sizeof...(Place) == 1) return dynamic_flow{this, {node, 0}};
+    else return flows(dynamic_flow{this, {node, Place}}...);
+  }
+
+  void make_room(std::size_t operands) {
+    kept_->nodes.resize(static_cast<std::size_t>(writes_.node_count) + 1);
+    kept_->values.resize(static_cast<std::size_t>(writes_.value_count) + operands);
+    kept_->scopes.resize(static_cast<std::size_t>(writes_.scope_count) + 1);
+    kept_->recomputed.resize(static_cast<std::size_t>(writes_.recomputed_count) + 1);
+    writes_.go_on_in(kept_->nodes.data(), kept_->values.data(), kept_->scopes.data(), kept_->recomputed.data());
+  }
+
+  template <class L, class... F>
+  int add_node(const L& layer, bool numbered, int results, const F&... x) {
+    const auto placed = std::make_shared<const tessera::detail::placed_layer<L, sizeof...(F)>>(
+        layer, std::vector<tensor_value>{value_of(x)...}, over_);
+    const layer_plan p = placed->plan();
+    refuse(p.why.ok() && p.outputs() != results ? refusal{code::other_results, p.outputs(), results} : p.why,
+           layer.name);
+    std::vector<tensor_value> y;
+    for (int i = 0; i < results; ++i) y.push_back({p.output(i), p.element_of(i, placed->facts.elements[0])});
+    make_room(sizeof...(F));
+    kept_->facts.emplace_back(placed, &placed->facts);
+    kept_->results.push_back(std::move(y));
+    return writes_.add(&placed->facts, {x.from...}, results, numbered);
+  }
+
+  std::shared_ptr<parts> kept_ = std::make_shared<parts>();
+  tessera::detail::recorder<running_facts> writes_;
+  std::string recomputed_as_;  // the name of the part that was recomputed last, and where it ended
+  int recomputed_until_ = -1;
+  std::vector<tiles_over> over_;  // how parameters of what is added now are stored, the outermost first
+};
+
+/// A network of a program that was put together while the program runs; what is added to that later is not in it.
+class dynamic_network : public running_program {
+ public:
+  /// Makes the parameters; all workers of the team do, and compare what they make.
+  dynamic_network(const made_of<kind::team, team_handle>& team, const seed& s, const program& p)
+      : dynamic_network(team.value, s, p.finish()) {}
+  /// Shares the parameters and buffers of a part of another network, under their keys.
+  dynamic_network(const network_part& of, const program& p) : dynamic_network(of, p.finish()) {}
+
+  /// What it is called with, and what it gives, in order.
+  const std::vector<program_end>& inputs() const { return inputs_; }
+  const std::vector<program_end>& outputs() const { return outputs_; }
+
+  /// The outputs for tensors that lie like the inputs, however many there are.
+  std::vector<tensor<dyn>> operator()(std::initializer_list<tensor<dyn>> x, call_site at = call_site::here()) const {
+    return called({x.begin(), x.size()}, at);
+  }
+  std::vector<tensor<dyn>> operator()(const std::vector<tensor<dyn>>& x, call_site at = call_site::here()) const {
+    return called(x, at);
+  }
+  /// The first output, of a network with one input.
+  tensor<dyn> operator()(const tensor<dyn>& x, call_site at = call_site::here()) const { return (*this)({x}, at)[0]; }
+  template <TensorType T>
+  tensor<dyn> operator()(const T& x, call_site at = call_site::here()) const {
+    return (*this)(x.dynamic(), at);
+  }
+
+  /// Another network whose parameters begin with the values of this one.
+  dynamic_network clone() const { return {*this, copying{}}; }
+
+ private:
+  dynamic_network(const team_handle& team, const seed& s, program::finished p)
+      : running_program(team, s, p.view, std::move(p.owner)),
+        inputs_(std::move(p.inputs)),
+        outputs_(std::move(p.outputs)) {}
+  dynamic_network(const network_part& of, program::finished p)
+      : running_program(of, p.view, std::move(p.owner)), inputs_(std::move(p.inputs)), outputs_(std::move(p.outputs)) {}
+  dynamic_network(const dynamic_network& other, copying how)
+      : running_program(other, how), inputs_(other.inputs_), outputs_(other.outputs_) {}
+
+  std::vector<tensor<dyn>> called(std::span<const tensor<dyn>> x, call_site at) const {
+    if (x.size() != inputs_.size())
+      throw error(refusal{code::wrong_number_of_operands, inputs_.size(), x.size()}, team()->label());
+    std::vector<const tensor<dyn>*> all;
+    for (const tensor<dyn>& one : x) {
+      check(tessera::detail::check_fits({one.layout(), one.type()}, inputs_[all.size()].is), *one.team());
+      all.push_back(&one);
+    }
+    return forward(all, at);
+  }
+
+  std::vector<program_end> inputs_, outputs_;
+};
+
+}  // namespace tessera::nn

@@ -1,0 +1,145 @@
+#pragma once
+
+#include <tessera/nn/network/program.hpp>
+#include <tessera/operation/layer/layer_values.hpp>
+
+#include <limits>
+
+namespace tessera::detail {
+
+// A part in a scope that is its own.
+template <class Part, DynamicFlow First, DynamicFlow... Rest>
+auto added_alone(const Part& part, const First& first, const Rest&... rest) {
+  if constexpr (kind_of<Part> == kind::layer) return first.in->add(part, false, first, rest...);
+  else if constexpr (Wrapper<Part>) {
+    return part.around([&](const auto&... x) { return added_alone(part.inside(), x...); }, first, rest...);
+  } else {
+    return part(first, rest...);
+  }
+}
+
+// A part that somebody calls himself: a layer has its place, a module is what it adds.
+template <class Part>
+auto called_here(const Part& part, const auto&... x) {
+  if constexpr (kind_of<Part> == kind::layer) return added(part, x...);
+  else return part(x...);
+}
+
+}  // namespace tessera::detail
+
+namespace tessera::nn {
+
+/// A part under a name that is a value, in the keys of its parameters: `x | under("encoder", linear_layer{.out = 6})`.
+/// Those that are shared under one name have one set of parameters.
+template <class Part>
+struct named_part {
+  static constexpr bool sees_to_its_scope = true;
+  std::string name;
+  Part part;
+  bool shared = false;
+
+  template <DynamicFlow First, DynamicFlow... Rest>
+  auto operator()(const First& first, const Rest&... rest) const {
+    const auto back = first.in->enter(name, shared);
+    const auto y = tessera::detail::added_alone(part, first, rest...);
+    first.in->leave(back);
+    return y;
+  }
+};
+template <class Part>
+named_part<Part> under(std::string name, const Part& part) {
+  return {std::move(name), part};
+}
+template <class Part>
+named_part<Part> shared_under(std::string name, const Part& part) {
+  return {std::move(name), part, true};
+}
+
+/// `stored_over` with a part and axes that are values: `x | stored({"data"}, linear_layer{.out = 6})`, or
+/// `stored({"data"}, layer, gathered::held)`.
+template <class Part>
+struct stored_part {
+  using wraps = Part;
+  tiles_over over;
+  Part part;
+
+  const Part& inside() const { return part; }
+  template <class Call, DynamicFlow First, DynamicFlow... Rest>
+  auto around(const Call& call, const First& first, const Rest&... rest) const {
+    return first.in->stored_over(over, [&] { return call(first, rest...); });
+  }
+  template <DynamicFlow... F>
+  auto operator()(const F&... x) const {
+    return around([&](const auto&... y) { return tessera::detail::called_here(part, y...); }, x...);
+  }
+};
+template <class Part>
+stored_part<Part> stored(const axis_names& over, const Part& part, gathered times = gathered::twice) {
+  return {{over.list(), times}, part};
+}
+
+/// `recompute` of a part that is a value: `x | recomputed(linear_layer{.out = 6})`.
+template <class Part>
+struct recomputed_part {
+  using wraps = Part;
+  Part part;
+
+  const Part& inside() const { return part; }
+  template <class Call, DynamicFlow First, DynamicFlow... Rest>
+  auto around(const Call& call, const First& first, const Rest&... rest) const {
+    const int which = first.in->begin_recomputed();
+    const auto y = call(first, rest...);
+    first.in->end_recomputed(which);
+    return y;
+  }
+  template <DynamicFlow... F>
+  auto operator()(const F&... x) const {
+    return around([&](const auto&... y) { return tessera::detail::called_here(part, y...); }, x...);
+  }
+};
+template <class Part>
+recomputed_part<Part> recomputed(const Part& part) {
+  return {part};
+}
+
+}  // namespace tessera::nn
+
+namespace tessera::detail {
+
+/// A change of a flow's layout, by whatever verbs lead there or by one that is named. Extents that the layout leaves
+/// open are the flow's.
+struct change_to_layout : nn::repartition_layer {
+  static constexpr const char* name = "to";
+  verb by = verb::several;
+
+  constexpr layer_plan plan(const tensor_value& x) const {
+    for (int d = 0; d < to.dims.count && d < x.layout.dims.count; ++d) {
+      const index_t wanted = to.dims[d].extent, has = x.layout.dims[d].extent;
+      if (wanted != dynamic && has != dynamic && wanted != has)
+        return refused_layer(refusal{code::extents_differ, d, has, wanted});
+    }
+    layer_plan p = nn::repartition_layer::plan(x);
+    if (by != verb::several && p.why.ok()) p.why = check_verb(by, x.layout, p.output());
+    return p;
+  }
+};
+
+}  // namespace tessera::detail
+
+namespace tessera {
+
+/// Takes a flow of a program to another layout by a verb, as it takes a tensor whose layout is a value; what the verb
+/// does not lead to is thrown.
+template <DynamicFlow F>
+auto to(verb called, const layout& target, const F& x) {
+  const auto own = std::make_shared<const placement>(target, 0, std::numeric_limits<int>::max());
+  x.in->keep(own);  // its lists live as long as the program
+  return x | detail::change_to_layout{{own->layout()}, called};
+}
+/// The same by whatever verbs lead there.
+template <DynamicFlow F>
+auto to(const layout& target, const F& x) {
+  return to(verb::several, target, x);
+}
+
+}  // namespace tessera

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <tessera/nn/parameter/gathered_parameter.hpp>
+#include <tessera/nn/refusals.hpp>
+#include <tessera/tensor/change/change.hpp>
+
+#include <algorithm>
+
+namespace tessera::nn {
+
+TESSERA_INLINE at::Tensor held_forms::use(const placement_handle& used, element as) {
+  const at::Tensor& stored = stored_.local();
+  if (stored._version() != version_) {
+    check_reduced();
+    forms_.clear();
+    version_ = stored._version();
+  }
+  auto now = std::find_if(forms_.begin(), forms_.end(), [&](const form& f) { return f.used == used && f.as == as; });
+  if (now == forms_.end()) {
+    const at::NoGradGuard no_graph;
+    const at::Tensor x = change_layout_rounded(stored_.team(), stored_.where(), used, stored.detach(), as);
+    // No view, which LibTorch would make anew when its base is written to.
+    now = forms_.insert(forms_.end(), {used, as, x.detach()});
+    now->gathered.set_requires_grad(true).register_hook(
+        [of = weak_from_this(), leaf = now->gathered.unsafeGetTensorImpl()](const at::Tensor&) {
+          if (const auto held = of.lock()) held->arrives(leaf);
+        });
+  }
+  if (now->gathered.requires_grad() != stored.requires_grad()) now->gathered.set_requires_grad(stored.requires_grad());
+  return now->gathered;
+}
+
+TESSERA_INLINE at::Tensor held_forms::kept(const placement_handle& used, element as) const {
+  for (const form& f : forms_)
+    if (f.used == used && f.as == as && stored_.local()._version() == version_) return f.gathered;
+  throw error(refusal{code::parameter_changed}, path_);
+}
+
+TESSERA_INLINE void held_forms::keep(const placement_handle& used, element as, const at::Tensor& alias) {
+  forms_.push_back({used, as, alias});
+  version_ = stored_.local()._version();
+}
+
+TESSERA_INLINE void held_forms::arrives(const c10::TensorImpl* gathered) {
+  const auto to = std::find_if(forms_.begin(), forms_.end(),
+                               [&](const form& f) { return f.gathered.unsafeGetTensorImpl() == gathered; });
+  if (to == forms_.end() || stored_.local()._version() != version_)
+    throw error(refusal{code::parameter_changed}, path_);
+  if (!waits()) {
+    for (form& f : forms_) {
+      f.gathered.mutable_grad().reset();
+      f.has_gradient = false;
+    }
+    if (!refusing_.defined()) {
+      const std::string words = error(refusal{code::gradient_not_reduced}, path_).what();
+      refusing_ = at::empty({0}, stored_.local().options().requires_grad(false));
+      refusing_.unsafeGetTensorImpl()->set_sizes_contiguous(stored_.local().sizes());
+      refusing_.storage().unsafeGetStorageImpl()->release_data_and_set_meta_custom_data_ptr_error_msg_(words);
+    }
+    before_ = std::exchange(stored_.local().mutable_grad(), refusing_);
+  }
+  to->has_gradient = true;
+}
+
+TESSERA_INLINE bool held_forms::waits() const {
+  return refusing_.defined() && stored_.local().grad().is_same(refusing_);
+}
+
+TESSERA_INLINE void held_forms::check_reduced() const {
+  if (waits()) throw error(refusal{code::gradient_not_reduced}, path_);
+}
+
+TESSERA_INLINE void held_forms::reduce() {
+  const std::vector<form> gone = std::exchange(forms_, {});
+  if (!waits()) return;
+  at::Tensor sum = std::exchange(before_, {});
+  for (const form& f : gone) {
+    if (!f.has_gradient) continue;
+    const at::Tensor& came = f.gathered.grad();
+    const at::Tensor g = came.defined() ? came : at::zeros_like(f.gathered);
+    const at::Tensor part = change_layout(stored_.team(), cotangent(f.used->layout()), cotangent(stored_.layout()), g);
+    sum = sum.defined() ? sum + part : part;
+  }
+  stored_.local().mutable_grad() = sum;
+}
+
+}  // namespace tessera::nn

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <tessera/nn/parameter/gathered_parameter.hpp>
+#include <tessera/nn/parameter/state_tensor.hpp>
+#include <tessera/plan/narrowing.hpp>
+#include <tessera/tensor/change/cached_view.hpp>
+
+namespace tessera::nn {
+
+/// A learnable tensor: the stored form that the optimizer steps, and how layers see it.
+///
+/// use : stored → used is a primitive, so its backward adds into the stored form's gradient: from replicate to
+/// invariant it is the sum over the copies.
+class parameter : public state_tensor {
+ public:
+  /// Begins with its initial values, by path and global index.
+  parameter(const team_handle& team, std::string_view name, const parameter_value& of, element e, const seed& s);
+
+  /// Another parameter of the same values.
+  parameter clone() const { return {copy(), used_, comes_as_, times_, frozen_}; }
+
+  /// The same parameter as another layer takes it, rounded to an element, which lets it go behind forward, keeps it or
+  /// holds it.
+  parameter used_as(const layout& used, element as, gathered times) const {
+    return {*this, stored().team()->place(used), as, times, frozen_, held_};
+  }
+
+  /// The same parameter seen through an alias, whose gradient a part that is recomputed finds by itself.
+  parameter alias() const;
+  /// Where the gradients of its uses come to: the stored form, or where it is held what was gathered of that.
+  at::Tensor leaf() const { return times_ == gathered::held ? held_->kept(used_, comes_as_) : stored().local(); }
+
+  const layout& used() const { return used_->layout(); }
+  element comes_as() const { return comes_as_; }  ///< what is sent of it is rounded to this
+  gathered times() const { return times_; }
+  bool frozen() const { return frozen_; }  ///< it has no gradient
+
+  /// What the layer's local operation takes, converted to elements one after the other: rounded to its operand's, then
+  /// widened to that of its sums. Checked mode compares the copies first: a step by hand may have made them differ.
+  at::Tensor use(std::initializer_list<at::ScalarType> to = {}) const;
+
+  /// The layer has given its results: the memory of what it took goes, if the parameter is released, until the first of
+  /// their gradients comes back. Who stepped the parameter meanwhile gets one error in backward.
+  void let_go(const std::vector<at::Tensor>& results) const;
+  /// The layer threw: nobody reads what it took.
+  void drop() const noexcept { taken_ = {}; }
+
+  /// Where it is held: what waits becomes the stored form's gradient. A norm of it is refused before.
+  void reduce_gradient() const { held_->reduce(); }
+  void check_reduced() const { held_->check_reduced(); }
+  /// A layer changed the stored form and what it took alike, in place: who saved either is told, and what is held
+  /// stays.
+  void changed_in_place() const;
+
+ private:
+  parameter(state_tensor values, placement_handle used, element as, gathered times, bool frozen,
+            std::shared_ptr<held_forms> held = {})
+      : state_tensor(std::move(values)),
+        used_(std::move(used)),
+        comes_as_(stays(change_between(stored().layout(), used_->layout())) ? stored().type() : as),
+        times_(times),
+        frozen_(frozen),
+        held_(held ? std::move(held) : std::make_shared<held_forms>(stored(), path())) {}
+
+  // What the layer that runs now took, and the elements that it was converted to.
+  struct used_form {
+    at::Tensor x;
+    std::vector<at::ScalarType> to;
+  };
+
+  placement_handle used_;
+  element comes_as_;
+  gathered times_ = gathered::once;
+  bool frozen_ = false;
+  std::shared_ptr<held_forms> held_;
+  mutable used_form taken_;
+  mutable tessera::detail::lasting_view view_;
+};
+
+}  // namespace tessera::nn
+
+#ifndef TESSERA_COMPILED
+#include <tessera/nn/parameter/parameter_impl.hpp>
+#endif

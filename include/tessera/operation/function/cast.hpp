@@ -1,0 +1,54 @@
+#pragma once
+
+#include <tessera/operation/function/elementwise.hpp>
+#include <tessera/operation/function/function_layer.hpp>
+
+namespace tessera {
+
+namespace functions {
+
+/// x in another element: rounded, or truncated to integers, which have no gradient. Terms do not pass: a sum of rounded
+/// ones is rounded otherwise.
+struct cast_value : function {
+  static constexpr const char* name = "cast";
+  static constexpr saved saves = saved::nothing;
+  using held = cast_value;  ///< what a program that is put together while it runs holds
+  element to = element::float32;
+  refusal why;
+
+  constexpr signature what(const layout& x) const { return element_by_element(linearity::nonlinear, x); }
+  constexpr function_value on(const tensor_value& x) const {
+    const refusal lost = is_complex(x.element) && !is_complex(to)
+                             ? refusal{code::no_function_of_element, static_cast<int>(x.element)}
+                             : refusal{};
+    if (const refusal first = first_of(why, lost); !first.ok()) return {{}, first};
+    return infer_values(what(x.layout), to, x.element, false, x);
+  }
+};
+
+/// The same to an element that a type names.
+template <class Element>
+struct cast : cast_value {
+  constexpr cast() {
+    to = element_of<Element>;
+    why = tessera::detail::check_kinds<kind::call, kind::element, Element>();
+  }
+};
+
+}  // namespace functions
+
+/// x in another element: `cast<float>(mask)`.
+template <class Element, AnyTensor X>
+constexpr auto cast(const X& x) {
+  return call(functions::cast<Element>{}, x);
+}
+/// The same to an element that only run time knows.
+template <class X>
+  requires(kind_of<X> == kind::dynamic_tensor || DynamicFlow<X>)
+auto cast(const X& x, element to) {
+  functions::cast_value f;
+  f.to = to;
+  return call(f, x);
+}
+
+}  // namespace tessera

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <tessera/operation/function/elementwise.hpp>
+#include <tessera/operation/function/operands.hpp>
+
+namespace tessera {
+
+namespace functions {
+
+/// x[…, i, k] y[…, k, j] → [… i, j]. Dimensions before the last two are compared from the last one on, as those of
+/// elementwise functions.
+struct matmul : function {
+  static constexpr const char* name = "matmul";
+  static constexpr saved saves = saved::operands;
+  constexpr signature what(const layout& x, const layout& y) const {
+    for (const layout* each : {&x, &y})
+      if (each->dims.count < 2)
+        return refused(refusal{code::operand_of_other_dimensions, each == &y, 2, each->dims.count});
+    const layout* const both[]{&x, &y};
+    signature s = detail::element_by_element(linearity::multilinear, both, 2, 2);
+    for (char c : {'x', 'z'}) s.operands[0].push(c);
+    for (char c : {'z', 'y'}) s.operands[1].push(c);
+    for (char c : {'x', 'y'}) s.result.push(c);
+    return s;
+  }
+  constexpr function_value on(const tensor_value& x, const tensor_value& y) const {
+    return local(what(x.layout, y.layout), takes::numbers, gives::same, x, y);
+  }
+
+ private:
+  static constexpr signature refused(const refusal& why) {
+    signature s;
+    s.why = why;
+    return s;
+  }
+};
+
+/// The sum of products that a constant signature names.
+template <const signature& S>
+struct einsum : function {
+  static constexpr const char* name = "einsum";
+  static constexpr saved saves = saved::operands;
+  template <class... Layouts>
+  constexpr signature what(const Layouts&...) const {
+    signature s = S;
+    s.kind = linearity::multilinear;
+    if (!s.special.empty()) s.why = refusal{code::role_does_not_fit, 0};
+    return s;
+  }
+  template <class... Values>
+  constexpr function_value on(const tensor_value& x, const Values&... rest) const {
+    return local(what(), takes::numbers, gives::same, x, rest...);
+  }
+};
+
+}  // namespace functions
+
+/// x[…, i, k] y[…, k, j]; a contraction over a dimension that both have cut alike is partial. Of the dimensions before
+/// them, one that an operand lacks or has one uncut element of is repeated.
+template <class X, class Y>
+  requires(DistributedTensor<X> || DistributedTensor<Y>)
+constexpr auto matmul(const X& x, const Y& y) {
+  return call(functions::matmul{}, x, y);
+}
+
+/// Σ of products over the letters that the result lacks: `einsum<scores>(q, k)` with `constexpr auto scores =
+/// operation("bqd,bkd->bqk")`.
+template <const signature& S, AnyTensor X, AnyTensor... Rest>
+constexpr auto einsum(const X& x, const Rest&... rest) {
+  return call(functions::einsum<S>{}, x, rest...);
+}
+
+}  // namespace tessera

@@ -1,0 +1,281 @@
+#pragma once
+
+#include <tessera/operation/function/elementwise_list.hpp>
+#include <tessera/operation/function/operands.hpp>
+#include <tessera/operation/plan/number.hpp>
+
+namespace tessera {
+
+namespace functions {
+
+namespace detail {
+
+// Whether a dimension of one element is repeated for an operand that has more of them, or has them cut.
+constexpr bool repeated(const layout& x, int dim, const layout& other, int at) {
+  if (x.dims[dim].extent != 1 || x.part_count(dim) > 1 || at < 0) return false;
+  const bool one_extent = x.dims[dim].tag.size > 0 && x.dims[dim].tag == other.dims[at].tag;
+  return !one_extent && (other.dims[at].extent != 1 || other.part_count(at) > 1);
+}
+
+// Of all dimensions but so many at the end.
+constexpr signature element_by_element(linearity kind, const layout* const* x, int count, int without = 0) {
+  signature s;
+  s.kind = kind;
+  int most = 0;
+  for (int o = 0; o < count; ++o)
+    if (x[o]->dims.count - without > most) most = x[o]->dims.count - without;
+  s.result = letters_of(most);
+  for (int o = 0; o < count; ++o) {
+    const int lacking = most - x[o]->dims.count + without;
+    letters own;
+    for (int d = 0; d < x[o]->dims.count - without; ++d) {
+      bool once = false;
+      for (int other = 0; other < count; ++other)
+        once = once || repeated(*x[o], d, *x[other], d + lacking - most + x[other]->dims.count - without);
+      own.push(static_cast<char>((once ? 'A' : 'a') + lacking + d));
+    }
+    s.operands.push(own);
+  }
+  return s;
+}
+
+}  // namespace detail
+
+/// The signature of a function that acts element by element. Dimensions are compared from the last one on; an operand
+/// that lacks some, or has one uncut element there, is repeated along them.
+template <class... Layouts>
+constexpr signature element_by_element(linearity kind, const Layouts&... x) {
+  const layout* const all[]{&x...};
+  return detail::element_by_element(kind, all, sizeof...(x));
+}
+
+template <linearity Kind, takes Elements, gives Result, saved Saves = saved::everything>
+struct of_one : function {
+  static constexpr saved saves = Saves;
+  constexpr signature what(const layout& x) const { return element_by_element(Kind, x); }
+  constexpr function_value on(const tensor_value& x) const { return local(what(x.layout), Elements, Result, x); }
+};
+template <linearity Kind, takes Elements, gives Result, saved Saves>
+struct of_two : function {
+  static constexpr saved saves = Saves;
+  constexpr signature what(const layout& x, const layout& y) const { return element_by_element(Kind, x, y); }
+  constexpr function_value on(const tensor_value& x, const tensor_value& y) const {
+    return local(what(x.layout, y.layout), Elements, Result, x, y);
+  }
+};
+template <linearity Kind, takes Elements, gives Result, saved Saves, number_kind Of>
+struct of_a_number : function {
+  static constexpr saved saves = Saves;
+  number n;
+
+  constexpr of_a_number() = default;
+  constexpr explicit of_a_number(const number& given) : n(given) {}
+  constexpr signature what(const layout& x) const { return element_by_element(Kind, x); }
+  constexpr function_value on(const tensor_value& x) const {
+    if (const refusal why = first_of(check_takes(Elements, x.element), check_number(Of, n, x.element)); !why.ok())
+      return {{}, why};
+    return local(what(x.layout), Elements, Result, x);
+  }
+};
+
+#define TESSERA_FUNCTION(function, kind, elements, result, saves, computed)                 \
+  struct function : of_one<linearity::kind, takes::elements, gives::result, saved::saves> { \
+    static constexpr const char* name = #function;                                          \
+  };
+TESSERA_FUNCTIONS_OF_ONE(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
+#define TESSERA_FUNCTION(function, kind, elements, result, saves, computed)                 \
+  struct function : of_two<linearity::kind, takes::elements, gives::result, saved::saves> { \
+    static constexpr const char* name = #function;                                          \
+  };
+TESSERA_FUNCTIONS_OF_TWO(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
+#define TESSERA_FUNCTION(function, called, kind, elements, result, saves, computed)                    \
+  template <number_kind Of>                                                                            \
+  struct function : of_a_number<linearity::kind, takes::elements, gives::result, saved::saves, Of> {   \
+    static constexpr const char* name = #function;                                                     \
+    using of_a_number<linearity::kind, takes::elements, gives::result, saved::saves, Of>::of_a_number; \
+  };
+TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
+
+/// An activation whose options are numbers, the first and the second of n.
+template <saved Saves>
+struct activation : function {
+  static constexpr saved saves = Saves;
+  number n;
+
+  constexpr activation(double a, double b) {
+    n.re = a;
+    n.im = b;
+  }
+  constexpr signature what(const layout& x) const { return element_by_element(linearity::nonlinear, x); }
+  constexpr function_value on(const tensor_value& x, bool defined) const {
+    if (!defined) return {{}, refusal{code::activation_undefined}};
+    return local(what(x.layout), takes::reals, gives::same, x);
+  }
+};
+
+#define TESSERA_FUNCTION(function, saves, first, otherwise, holds, computed)                              \
+  struct function : activation<saved::saves> {                                                            \
+    static constexpr const char* name = #function;                                                        \
+    constexpr explicit function(double a = otherwise) : activation(a, 0) {}                               \
+    static constexpr bool defined([[maybe_unused]] double a) { return holds; }                            \
+    constexpr function_value on(const tensor_value& x) const { return activation::on(x, defined(n.re)); } \
+  };
+TESSERA_ACTIVATIONS_OF_A_NUMBER(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
+#define TESSERA_FUNCTION(function, saves, first, otherwise, second, or_else, holds, computed)                   \
+  struct function : activation<saved::saves> {                                                                  \
+    static constexpr const char* name = #function;                                                              \
+    constexpr explicit function(double a = otherwise, double b = or_else) : activation(a, b) {}                 \
+    static constexpr bool defined([[maybe_unused]] double a, [[maybe_unused]] double b) { return holds; }       \
+    constexpr function_value on(const tensor_value& x) const { return activation::on(x, defined(n.re, n.im)); } \
+  };
+TESSERA_ACTIVATIONS_OF_TWO_NUMBERS(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
+
+/// x where a boolean tensor holds, else y.
+struct where : function {
+  static constexpr const char* name = "where";
+  constexpr signature what(const layout& holds, const layout& x, const layout& y) const {
+    return element_by_element(linearity::nonlinear, holds, x, y);
+  }
+  constexpr function_value on(const tensor_value& holds, const tensor_value& x, const tensor_value& y) const {
+    if (holds.element != element::boolean) return {{}, refusal{code::wrong_element, element::boolean, holds.element}};
+    if (x.element != y.element) return {{}, refusal{code::wrong_element, x.element, y.element}};
+    if (const refusal why = check_takes(takes::arithmetic, x.element); !why.ok()) return {{}, why};
+    static_vector<operand, 4> operands = no_items<operand, 4>;
+    for (const tensor_value* v : {&holds, &x, &y}) operands.push({v->layout, !has_cotangent(v->element)});
+    const inferred chosen = infer(what(holds.layout, x.layout, y.layout), operands);
+    return {{chosen.layout, x.element}, chosen.why};
+  }
+};
+
+}  // namespace functions
+
+// The calls: f(x), f(x, y), f(x, n), f(x, options…), for tensors of any kind.
+#define TESSERA_FUNCTION(function, kind, elements, result, saves, computed) \
+  template <AnyTensor X>                                                    \
+  constexpr auto function(const X& x) {                                     \
+    return call(functions::function{}, x);                                  \
+  }
+TESSERA_FUNCTIONS_OF_ONE(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
+#define TESSERA_FUNCTION(function, kind, elements, result, saves, computed) \
+  template <AnyTensor X, AnyTensor Y>                                       \
+  constexpr auto function(const X& x, const Y& y) {                         \
+    return call(functions::function{}, x, y);                               \
+  }
+TESSERA_FUNCTIONS_OF_TWO(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
+
+#define TESSERA_FUNCTION(function, called, kind, elements, result, saves, computed) \
+  template <AnyTensor X, Number N>                                                  \
+  constexpr auto called(const X& x, const N& n) {                                   \
+    return call(functions::function<functions::kind_of_number<N>>(n), x);           \
+  }
+TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
+#define TESSERA_FUNCTION(function, saves, first, otherwise, holds, computed) \
+  template <AnyTensor X>                                                     \
+  constexpr auto function(const X& x, double first = otherwise) {            \
+    return call(functions::function(first), x);                              \
+  }
+TESSERA_ACTIVATIONS_OF_A_NUMBER(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
+#define TESSERA_FUNCTION(function, saves, first, otherwise, second, or_else, holds, computed) \
+  template <AnyTensor X>                                                                      \
+  constexpr auto function(const X& x, double first = otherwise, double second = or_else) {    \
+    return call(functions::function(first, second), x);                                       \
+  }
+TESSERA_ACTIVATIONS_OF_TWO_NUMBERS(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
+
+/// x where a boolean tensor holds, else y.
+template <AnyTensor C, AnyTensor X, AnyTensor Y>
+constexpr auto where(const C& holds, const X& x, const Y& y) {
+  return call(functions::where{}, holds, x, y);
+}
+
+/// x between two numbers of its element.
+template <AnyTensor X, Number N, Number M>
+constexpr auto clamp(const X& x, const N& least, const M& most) {
+  return clamp_max(clamp_min(x, least), most);
+}
+
+/// x − tanh x.
+template <AnyTensor X>
+constexpr auto tanhshrink(const X& x) {
+  return call(functions::sub{}, x, tanh(x));
+}
+
+/// x + y: operands alike along every axis, so terms meet terms and copies meet copies.
+template <class X, class Y>
+  requires(DistributedTensor<X> || DistributedTensor<Y>)
+constexpr auto operator+(const X& x, const Y& y) {
+  return call(functions::add{}, x, y);
+}
+
+/// x − y, under the rules of a sum.
+template <class X, class Y>
+  requires(DistributedTensor<X> || DistributedTensor<Y>)
+constexpr auto operator-(const X& x, const Y& y) {
+  return call(functions::sub{}, x, y);
+}
+
+/// x · y, element by element: at most one of them partial.
+template <class X, class Y>
+  requires(DistributedTensor<X> || DistributedTensor<Y>)
+constexpr auto operator*(const X& x, const Y& y) {
+  return call(functions::mul{}, x, y);
+}
+
+/// x / y, element by element; not of terms, since only x * reciprocal(y) says which of them may be partial.
+template <class X, class Y>
+  requires(DistributedTensor<X> || DistributedTensor<Y>)
+constexpr auto operator/(const X& x, const Y& y) {
+  return call(functions::div{}, x, y);
+}
+
+/// −x.
+template <DistributedTensor X>
+constexpr auto operator-(const X& x) {
+  return call(functions::neg{}, x);
+}
+
+/// x with a number of its element: products and quotients of terms too.
+template <DistributedTensor X, Number N>
+constexpr auto operator*(const X& x, const N& n) {
+  return call(functions::times<functions::kind_of_number<N>>(n), x);
+}
+template <Number N, DistributedTensor X>
+constexpr auto operator*(const N& n, const X& x) {
+  return call(functions::times<functions::kind_of_number<N>>(n), x);
+}
+template <DistributedTensor X, Number N>
+constexpr auto operator/(const X& x, const N& n) {
+  return call(functions::divided<functions::kind_of_number<N>>(n), x);
+}
+template <Number N, DistributedTensor X>
+constexpr auto operator/(const N& n, const X& x) {
+  return call(functions::dividing<functions::kind_of_number<N>>(n), x);
+}
+template <DistributedTensor X, Number N>
+constexpr auto operator+(const X& x, const N& n) {
+  return call(functions::plus<functions::kind_of_number<N>>(n), x);
+}
+template <Number N, DistributedTensor X>
+constexpr auto operator+(const N& n, const X& x) {
+  return call(functions::plus<functions::kind_of_number<N>>(n), x);
+}
+template <DistributedTensor X, Number N>
+constexpr auto operator-(const X& x, const N& n) {
+  return call(functions::minus<functions::kind_of_number<N>>(n), x);
+}
+template <Number N, DistributedTensor X>
+constexpr auto operator-(const N& n, const X& x) {
+  return call(functions::taken_from<functions::kind_of_number<N>>(n), x);
+}
+
+}  // namespace tessera

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <tessera/operation/plan/function.hpp>
+#include <tessera/operation/program/flow.hpp>
+
+namespace tessera {
+
+namespace detail {
+
+/// What a function of tensors is as a layer, which the serial model has not.
+template <class F, class... Values>
+constexpr layer_plan plan_function(const F& f, const Values&... x) {
+  const function_value y = f.on(x...);
+  layer_plan p;
+  if (p.why = y.why; !p.why.ok()) return p;
+  (p.take(x.layout), ...);
+  p.give(y.result.layout, y.result.element);
+  if constexpr (requires { f.exchanges(x...); })
+    for (const exchange_value& e : f.exchanges(x...)) p.exchange(e.from, e.to, e.element);
+  if constexpr (requires { F::saves; }) p.holds = functions::footprint_of(F::saves);
+  if constexpr (requires { f.hold(p, x...); }) f.hold(p, x...);
+  return p;
+}
+
+/// A function as a layer. Of the number that it holds only the program knows.
+template <class F, int Operands>
+struct function_layer {
+  static constexpr const char* name = F::name;
+  static constexpr bool only_here = true;
+  static constexpr function_layer what() { return {}; }
+  template <class... Values>
+  static constexpr layer_plan plan(const Values&... x) {
+    return plan_function(F{}, x...);
+  }
+};
+
+/// The same of a function that holds something, in a program that is put together while it runs and keeps it.
+template <class F, int Operands>
+struct held_function {
+  static constexpr const char* name = F::name;
+  static constexpr bool only_here = true;
+  F f;
+
+  held_function what() const { return *this; }
+  template <class... Values>
+  layer_plan plan(const Values&... x) const {
+    return plan_function(f, x...);
+  }
+};
+
+template <class F>
+concept HoldsNumber = requires(const F& f) { functions::number(f.n); };
+
+}  // namespace detail
+
+template <class F, int Operands>
+inline constexpr kind kind_of<detail::function_layer<F, Operands>> = kind::layer;
+template <class F, int Operands>
+inline constexpr kind kind_of<detail::held_function<F, Operands>> = kind::layer;
+
+namespace functions {
+
+/// The door for flows: a node of the program.
+template <class F, FlowType First, FlowType... Rest>
+  requires(kind_of<F> == kind::function && !DynamicFlow<First>)
+constexpr auto call([[maybe_unused]] const F& f, const First& first, const Rest&... rest) {
+  if constexpr (tessera::detail::HoldsNumber<F> && (First::verdict::ok && ... && Rest::verdict::ok)) {
+    first.in->refuse(f.on(tessera::detail::described<typename First::type>::value,
+                          tessera::detail::described<typename Rest::type>::value...)
+                         .why);
+    if constexpr (requires { f.not_kept(); }) first.in->refuse(f.not_kept());
+    first.in->hold(f.n);
+  }
+  const auto y = tessera::detail::passed_on<tessera::detail::function_layer<F, 1 + sizeof...(Rest)>>(first, rest...);
+  using verdict = typename decltype(y)::verdict;
+  verdict::template refuse<verdict>();
+  return tessera::detail::silent<F>(y);
+}
+
+/// The same in a program that is put together while it runs.
+template <class F, DynamicFlow First, DynamicFlow... Rest>
+  requires(kind_of<F> == kind::function)
+auto call([[maybe_unused]] const F& f, const First& first, const Rest&... rest) {
+  return first.in->whole([&] {
+    constexpr int operands = 1 + sizeof...(Rest);
+    if constexpr (requires { f.not_kept(); }) first.in->refuse(f.not_kept(), F::name);
+    if constexpr (requires { typename F::held; })
+      return tessera::detail::added(tessera::detail::held_function<typename F::held, operands>{f}, first, rest...);
+    else if constexpr (tessera::detail::HoldsNumber<F>)
+      return tessera::detail::added(tessera::detail::held_function<F, operands>{f}, first, rest...);
+    else return tessera::detail::added(tessera::detail::function_layer<F, operands>{}, first, rest...);
+  });
+}
+
+}  // namespace functions
+}  // namespace tessera

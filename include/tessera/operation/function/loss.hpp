@@ -1,0 +1,300 @@
+#pragma once
+
+#include <tessera/meta/call_site.hpp>
+#include <tessera/operation/function/elementwise.hpp>
+#include <tessera/operation/function/reductions.hpp>
+
+// The losses of single elements, each in one line: name, whether both operands are probabilities, which numbers it
+// holds, and what it computes of boxes x and y and its number n, `each` for each element.
+// clang-format off
+#define TESSERA_LOSSES(f)                                                                                          \
+  f(l1_loss, false, true, at::l1_loss(x, y, each))                                                                 \
+  f(mse_loss, false, true, at::mse_loss(x, y, each))                                                               \
+  f(smooth_l1_loss, false, n.re >= 0, at::smooth_l1_loss(x, y, each, n.re))                                        \
+  f(huber_loss, false, n.re > 0, at::huber_loss(x, y, each, n.re))                                                 \
+  f(poisson_nll_loss, false, true, at::poisson_nll_loss(x, y, (n.whole & 1) != 0, (n.whole & 2) != 0, n.re, each)) \
+  f(kl_div, false, true, at::kl_div(x, y, each, n.whole != 0))                                                     \
+  f(binary_cross_entropy, true, true, at::binary_cross_entropy(x, y, {}, each))                                    \
+  f(binary_cross_entropy_with_logits, false, true, at::binary_cross_entropy_with_logits(x, y, {}, {}, each))       \
+  f(hinge_embedding_loss, false, true, at::hinge_embedding_loss(x, y, n.re, each))
+// clang-format on
+
+namespace tessera {
+
+namespace nn {
+
+/// What becomes of the losses of elements or samples: they stay, or all workers get their mean, their sum, their sum
+/// over the batch's extent.
+enum class reduction : signed char { none, mean, sum, batch_mean };
+
+}  // namespace nn
+
+namespace functions {
+
+namespace detail {
+
+/// What is left of a layout for one number a sample; what cut the classes, dimension 1, gets another role.
+constexpr layout per_sample(const layout& x, const axis_role& classes) {
+  layout y;
+  y.mesh = x.mesh;
+  for (int d = 0; d < x.dims.count; ++d)
+    if (d != 1) y.dims.push(x.dims[d]);
+  for (axis_role r : x.roles) {
+    if (r.kind == role::cut && r.dimension == 1) r = classes;
+    else if (r.kind == role::cut && r.dimension > 1) --r.dimension;
+    y.roles.push(r);
+  }
+  return y;
+}
+
+/// A few numbers in place of each, side by side: one exchange serves them all.
+constexpr layout in_rows(const layout& x, index_t count) {
+  layout y;
+  y.mesh = x.mesh;
+  y.dims.push({});
+  y.dims[0].extent = count;
+  for (const dimension& d : x.dims) y.dims.push(d);
+  for (axis_role r : x.roles) {
+    if (r.kind == role::cut) ++r.dimension;
+    y.roles.push(r);
+  }
+  return y;
+}
+
+/// The sums of a few numbers over all elements, which every worker gets.
+constexpr exchange_value summing(const layout& each, index_t rows) {
+  layout terms = one_number(each.mesh);
+  const layout all = in_rows(terms, rows);
+  for (int a = 0; a < each.roles.count; ++a)
+    terms.roles[a] = each.roles[a].kind == role::cut ? axis_role{role::partial} : each.roles[a];
+  return {in_rows(terms, rows), all, element::float64};
+}
+
+constexpr element wide(element e) { return bytes_of(e) < bytes_of(element::float32) ? element::float32 : e; }
+
+/// The exchange of a few numbers a sample, of each of which workers have terms where the classes are cut.
+constexpr exchange_value over_classes(const tensor_value& x, index_t rows) {
+  return {in_rows(per_sample(x.layout, {role::partial}), rows), in_rows(per_sample(x.layout, {role::invariant}), rows),
+          wide(x.element)};
+}
+
+/// What elements that some worker has twice do not let sum.
+constexpr refusal check_sums(const signature& what, const layout& x) {
+  static_vector<operand, 4> one = no_items<operand, 4>;
+  one.push({x, false});
+  return infer(what, one).why;
+}
+
+/// The letters of weights, which are repeated where they lack a dimension of x or have one element there.
+constexpr letters letters_of_weights(const layout& w, const layout& x) {
+  const int lacking = x.dims.count - w.dims.count;
+  letters l;
+  for (int d = 0; d < w.dims.count; ++d)
+    l.push(static_cast<char>((repeated(w, d, x, d + lacking) ? 'A' : 'a') + lacking + d));
+  return l;
+}
+
+}  // namespace detail
+
+/// Losses of the elements of x and of a target that lies like it; weights, which are constants, are cut alike or
+/// repeated.
+struct loss_of_elements : function {
+  static constexpr bool divides = false;
+  number n = 1.0;
+
+  template <class... Weights>
+  constexpr function_value each(const tensor_value& x, const tensor_value& y, const Weights&... w) const {
+    const int dims = x.layout.dims.count;
+    signature s;
+    s.kind = linearity::nonlinear;
+    s.result = letters_of(dims);
+    static_vector<operand, 4> operands = no_items<operand, 4>;
+    refusal why = check_takes(takes::reals, x.element);
+    for (const tensor_value* one : std::initializer_list<const tensor_value*>{&x, &y, &w...}) {
+      const layout& l = one->layout;
+      const bool weighs = operands.count > 1;
+      if (one->element != x.element) why = first_of(why, refusal{code::wrong_element, x.element, one->element});
+      if (weighs && l.dims.count > dims)
+        why = first_of(why, refusal{code::operand_of_other_dimensions, operands.count, dims, l.dims.count});
+      if (!why.ok()) return {{}, why};
+      s.operands.push(weighs ? detail::letters_of_weights(l, x.layout) : s.result);
+      operands.push({l, weighs});
+    }
+    const inferred alike = infer(s, operands);
+    return {{alike.layout, x.element}, alike.why};
+  }
+};
+
+/// Losses of samples: of what each has along dimension 1.
+struct loss_of_samples : function {
+  number n;
+  static constexpr bool holds(const number&) { return true; }
+
+  /// What one number for each sample of x is, whose other operands these letters say.
+  template <class... Rest>
+  static constexpr function_value samples(const signature& s, const tensor_value& x, const Rest&... rest) {
+    static_vector<operand, 4> operands = no_items<operand, 4>;
+    operands.push({x.layout, false});
+    (operands.push({rest.layout, operands.count > 1 || !has_cotangent(rest.element)}), ...);
+    const inferred alike = infer(s, operands);
+    return {{alike.why.ok() ? detail::per_sample(alike.layout, {role::invariant}) : layout(), x.element},
+            first_of(alike.why, detail::check_sums(reduced<1>(x.layout, linearity::multilinear), x.layout))};
+  }
+  static constexpr signature letters_for(int dims) {
+    signature s;
+    s.kind = linearity::nonlinear;
+    s.result = letters_of(dims);
+    s.operands.push(s.result);
+    return s;
+  }
+  static constexpr letters without_classes(const letters& x) {
+    letters y;
+    for (int d = 0; d < x.count; ++d)
+      if (d != 1) y.push(x[d]);
+    return y;
+  }
+};
+
+/// A number for each class, which whoever calls keeps.
+struct class_numbers {
+  const double* first = nullptr;
+  index_t count = 0;
+};
+
+/// −Σ t x over the classes of x[n, c, d…], of scores by their log_softmax; t is 1 at a label, or a tensor of
+/// probabilities, and each class may weigh more, by a list or by a tensor w[c] that every worker has.
+template <bool OfScores>
+struct loss_of_classes : loss_of_samples {
+  static constexpr bool divides = true;
+  static constexpr bool judges = true;
+  class_numbers weight;
+
+  static constexpr bool of_probabilities(const tensor_value& x, const tensor_value& y) {
+    return OfScores && has_cotangent(y.element) && y.layout.dims.count == x.layout.dims.count;
+  }
+  template <class... Weights>
+  constexpr function_value each(const tensor_value& x, const tensor_value& y, const Weights&... w) const {
+    const int dims = x.layout.dims.count;
+    if (dims < 2) return {{}, refusal{code::layer_takes_other_dimensions, 2, dims}};
+    const element wanted = of_probabilities(x, y) ? x.element : element::int64;
+    refusal why = check_takes(takes::reals, x.element);
+    if (y.element != wanted) why = first_of(why, refusal{code::wrong_element, wanted, y.element});
+    const index_t classes = x.layout.dims[1].extent;
+    if (weight.count != 0 && classes != dynamic && weight.count != classes)
+      why = first_of(why, refusal{code::class_weights_differ, weight.count, classes});
+    for (const tensor_value* one : std::initializer_list<const tensor_value*>{&w...}) {
+      if (one->element != x.element) why = first_of(why, refusal{code::wrong_element, x.element, one->element});
+      if (one->layout.dims.count != 1)
+        why = first_of(why, refusal{code::operand_of_other_dimensions, 2, 1, one->layout.dims.count});
+      else if (one->layout.dims[0].extent != classes)
+        why = first_of(why, refusal{code::class_weights_differ, one->layout.dims[0].extent, classes});
+    }
+    if (!(n.re >= 0 && n.re <= 1)) why = first_of(why, refusal{code::no_probability});
+    if (!why.ok()) return {{}, why};
+    signature s = letters_for(dims);
+    s.operands.push(of_probabilities(x, y) ? s.result : without_classes(s.result));
+    if constexpr (sizeof...(w) > 0) {
+      s.operands.push(named("W"));
+      s = s.whole("W");
+    }
+    return samples(s, x, y, w...);
+  }
+  /// The largest score, then Σ exp, Σ t x and of probabilities Σ t.
+  template <class... Weights>
+  constexpr void parts(exchange_values& all, const tensor_value& x, const tensor_value& y, const Weights&...) const {
+    if (OfScores)
+      all.push({detail::per_sample(x.layout, partial_by(combine::max)), detail::per_sample(x.layout, {}),
+                detail::wide(x.element)});
+    all.push(detail::over_classes(x, 1 + OfScores + of_probabilities(x, y)));
+  }
+  /// Of what only a value says a program keeps one number.
+  constexpr refusal not_kept() const { return weight.count == 0 ? refusal{} : refusal{code::class_weights_in_module}; }
+};
+
+#define TESSERA_LOSS(loss, of_probabilities, numbers, computed)                       \
+  struct loss : loss_of_elements {                                                    \
+    static constexpr const char* name = #loss;                                        \
+    static constexpr bool judges = of_probabilities;                                  \
+    static constexpr bool holds([[maybe_unused]] const number& n) { return numbers; } \
+  };
+TESSERA_LOSSES(TESSERA_LOSS)
+#undef TESSERA_LOSS
+
+/// The same with a weight for the elements whose target is 1, the last operand.
+struct binary_cross_entropy_with_pos_weight : binary_cross_entropy_with_logits {};
+struct nll_loss : loss_of_classes<false> {
+  static constexpr const char* name = "nll_loss";
+};
+struct cross_entropy : loss_of_classes<true> {
+  static constexpr const char* name = "cross_entropy";
+};
+
+/// 1 − cos of the rows of x and y whose target is 1, max(0, cos − margin) where it is −1.
+struct cosine_embedding_loss : loss_of_samples {
+  static constexpr const char* name = "cosine_embedding_loss";
+  static constexpr bool divides = false;
+  static constexpr bool judges = false;
+
+  constexpr function_value each(const tensor_value& x, const tensor_value& y, const tensor_value& target) const {
+    refusal why = check_takes(takes::reals, x.element);
+    if (y.element != x.element) why = first_of(why, refusal{code::wrong_element, x.element, y.element});
+    if (target.element != x.element && target.element != element::int64)
+      why = first_of(why, refusal{code::wrong_element, element::int64, target.element});
+    if (x.layout.dims.count != 2)
+      why = first_of(why, refusal{code::layer_takes_other_dimensions, 2, x.layout.dims.count});
+    if (!why.ok()) return {{}, why};
+    signature s = letters_for(2);
+    s.operands.push(s.result);
+    s.operands.push(without_classes(s.result));
+    return samples(s, x, y, target);
+  }
+  /// Σ x y, Σ x², Σ y².
+  constexpr void parts(exchange_values& all, const tensor_value& x, const tensor_value&, const tensor_value&) const {
+    all.push(detail::over_classes(x, 3));
+  }
+};
+
+/// A loss and its reduction: what is reduced, what a mean divides by where only the elements say it, and how many
+/// targets are none are summed in one exchange, in double, to an invariant; so backward moves nothing for it. Half
+/// types are float before, and the result alone is rounded.
+template <class Of>
+struct reduced_loss : Of {
+  using held = reduced_loss;  ///< what a program that is put together while it runs holds: one for all reductions
+  nn::reduction how = nn::reduction::mean;
+  call_site at;
+
+  constexpr int rows() const {
+    return (how != nn::reduction::none) + (how == nn::reduction::mean && Of::divides) + Of::judges;
+  }
+
+  template <class... Values>
+  constexpr function_value on(const Values&... x) const {
+    if (!Of::holds(Of::n)) return {{}, refusal{code::loss_option_out_of_range}};
+    const function_value each = Of::each(x...);
+    if (!each.why.ok() || how == nn::reduction::none) return each;
+    const layout& l = each.result.layout;
+    return {{one_number(l.mesh), each.result.element}, detail::check_sums(reduced<>(l, linearity::multilinear), l)};
+  }
+  template <class... Values>
+  constexpr exchange_values exchanges(const Values&... x) const {
+    exchange_values all = no_items<exchange_value, 4>;
+    if constexpr (requires { Of::parts(all, x...); }) Of::parts(all, x...);
+    if (rows() > 0) all.push(detail::summing(Of::each(x...).result.layout, rows()));
+    return all;
+  }
+  /// The operands, and one tensor like the first.
+  template <class... Rest>
+  constexpr void hold(layer_plan& p, const tensor_value& x, const Rest&...) const {
+    p.holds = footprint::saving(0xf);
+    p.make(x.layout, detail::wide(x.element));
+  }
+};
+
+/// The same with a reduction that types know.
+template <class Of, nn::reduction By>
+struct loss : reduced_loss<Of> {
+  constexpr loss() { this->how = By; }
+};
+
+}  // namespace functions
+}  // namespace tessera

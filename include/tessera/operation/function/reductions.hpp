@@ -1,0 +1,244 @@
+#pragma once
+
+#include <tessera/operation/function/shaping.hpp>
+#include <tessera/operation/plan/layer_plan.hpp>
+#include <tessera/operation/plan/number.hpp>
+
+#include <limits>
+
+// The functions that reduce dimensions, each in one line: name, how it depends on its operand, which elements it takes,
+// which it gives, what backward reads, and what combines the terms that workers have of a cut dimension.
+// clang-format off
+#define TESSERA_REDUCTIONS(f)                                   \
+  f(sum, multilinear, everything, counts, nothing, sum)         \
+  f(mean, multilinear, fractions, same, nothing, sum)           \
+  f(amax, nonlinear, ordered, same, everything, max)            \
+  f(amin, nonlinear, ordered, same, everything, min)            \
+  f(prod_over, nonlinear, everything, counts, everything, prod) \
+  f(any_over, nonlinear, everything, answers, nothing, any)     \
+  f(all_over, nonlinear, everything, answers, nothing, all)
+// clang-format on
+
+namespace tessera {
+
+namespace functions {
+
+/// The signature of what reduces named dimensions, all when none is named.
+template <int... Dims>
+constexpr signature reduced(const layout& x, linearity kind, combine with = combine::sum) {
+  signature s;
+  s.kind = kind;
+  s.with = with;
+  s.why = check_dims<Dims...>(x);
+  s.operands.push(letters_of(x.dims.count));
+  for (int d = 0; d < x.dims.count; ++d)
+    if (sizeof...(Dims) > 0 && !among<Dims...>(d)) s.result.push(s.operands[0][d]);
+  return s;
+}
+
+/// What is counted of x, unless x is terms that are counted in a wider element: of integers that wrap, and of booleans,
+/// the count of a sum is no sum of counts.
+constexpr function_value counted(function_value y, const tensor_value& x) {
+  if (!y.why.ok() || x.element == y.result.element || y.result.element == element::boolean) return y;
+  for (int a = 0; a < x.layout.roles.count; ++a)
+    if (x.layout.roles[a].kind == role::partial && x.layout.mesh.axes[a].extent > 1)
+      y.why = refusal{code::nonlinear_on_partial, x.layout.mesh.axes[a].name, 0};
+  for (int d = 0; d < x.layout.dims.count; ++d)
+    if (x.layout.dims[d].kind == cover::pending && !x.layout.dims[d].tiles())
+      y.why = refusal{code::pending_not_linear, 0, d};
+  return y;
+}
+
+#define TESSERA_FUNCTION(function_name, kind, elements, result, reads, with)                                        \
+  template <int... Dims>                                                                                            \
+  struct function_name : function {                                                                                 \
+    static constexpr const char* name = #function_name;                                                             \
+    static constexpr saved saves = saved::reads;                                                                    \
+    constexpr signature what(const layout& x) const { return reduced<Dims...>(x, linearity::kind, combine::with); } \
+    constexpr function_value on(const tensor_value& x) const {                                                      \
+      return counted(local(what(x.layout), takes::elements, gives::result, x), x);                                  \
+    }                                                                                                               \
+  };
+TESSERA_REDUCTIONS(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
+
+/// What reduces dimensions by exchanges: whole values along the axes that cut them.
+template <int... Dims>
+constexpr function_value reduced_by_exchange(const tensor_value& x, takes elements, gives result) {
+  function_value y = local(reduced<Dims...>(x.layout, linearity::nonlinear, combine::max), elements, result, x);
+  for (int a = 0; y.why.ok() && a < y.result.layout.roles.count; ++a) {
+    axis_role& r = y.result.layout.roles[a];
+    if (x.layout.roles[a].kind == role::partial && r.kind == role::partial)
+      y.why = refusal{code::nonlinear_on_partial, x.layout.mesh.axes[a].name, 0};
+    if (r.kind == role::partial) r = {};
+  }
+  return y;
+}
+
+/// The exchange of what such a function has of one worker's part: terms along the axes that cut the dimensions, whole
+/// values behind it.
+template <int... Dims>
+constexpr exchange_value combining(const layout& x, const layout& whole, combine with, element e) {
+  exchange_value y{whole, whole, e};
+  for (int a = 0; a < x.roles.count; ++a) {
+    const axis_role& r = x.roles[a];
+    const bool reduced = r.kind == role::cut && (sizeof...(Dims) == 0 || among<Dims...>(r.dimension));
+    if (reduced && x.mesh.axes[a].extent > 1) y.from.roles[a] = partial_by(with);
+  }
+  return y;
+}
+
+/// Where along a dimension the largest or the smallest element is; of a cut one, the workers find it together.
+template <int Dim, bool Largest>
+struct argument : function {
+  static constexpr const char* name = Largest ? "argmax" : "argmin";
+  static constexpr saved saves = saved::nothing;
+  constexpr function_value on(const tensor_value& x) const {
+    return reduced_by_exchange<Dim>(x, takes::ordered, gives::indices);
+  }
+  /// The best element, then the least index of one.
+  constexpr exchange_values exchanges(const tensor_value& x) const {
+    const layout whole = on(x).result.layout;
+    exchange_values all = no_items<exchange_value, 4>;
+    all.push(combining<Dim>(x.layout, whole, Largest ? combine::max : combine::min, x.element));
+    all.push(combining<Dim>(x.layout, whole, combine::min, element::int64));
+    return all;
+  }
+};
+
+/// The mean of (x − mean x)², its divisor smaller by a correction.
+template <int... Dims>
+struct var : function {
+  static constexpr const char* name = "var";
+  number n = 1;
+  constexpr function_value on(const tensor_value& x) const {
+    return reduced_by_exchange<Dims...>(x, takes::reals, gives::same);
+  }
+  /// The distances from the mean, and their squares.
+  constexpr void hold(layer_plan& p, const tensor_value& x) const {
+    p.holds = footprint::saving(0);
+    for (int i = 0; i < 2; ++i) p.make(x.layout, element::float64);
+  }
+  /// The sum of x, then that of squares.
+  constexpr exchange_values exchanges(const tensor_value& x) const {
+    exchange_values all = no_items<exchange_value, 4>;
+    for (int i = 0; i < 2; ++i)
+      all.push(combining<Dims...>(x.layout, on(x).result.layout, combine::sum, element::float64));
+    return all;
+  }
+};
+
+/// (Σ |x|ᵖ)^(1/p); the largest |x| where p is infinite: a maximum is exchanged, and how many there are, which share its
+/// gradient.
+template <combine With, int... Dims>
+struct norm : function {
+  static constexpr const char* name = "norm";
+  number n = 2;
+  constexpr function_value on(const tensor_value& x) const {
+    if (!(n.re > 0)) return {{}, refusal{code::norm_not_positive}};
+    return reduced_by_exchange<Dims...>(x, takes::reals, gives::same);
+  }
+  /// The absolute values, and their powers.
+  constexpr void hold(layer_plan& p, const tensor_value& x) const {
+    p.holds = footprint::saving(1);
+    for (int i = 0; i < 2; ++i) p.make(x.layout, element::float64);
+  }
+  constexpr exchange_values exchanges(const tensor_value& x) const {
+    exchange_values all = no_items<exchange_value, 4>;
+    all.push(combining<Dims...>(x.layout, on(x).result.layout, With, element::float64));
+    if (With == combine::max)
+      all.push(combining<Dims...>(x.layout, on(x).result.layout, combine::sum, element::float64));
+    return all;
+  }
+};
+
+/// exp x / Σ exp x along a dimension, or its logarithm; of a cut one, the workers find it together.
+template <int Dim, bool Log>
+struct softmax : function {
+  static constexpr const char* name = Log ? "log_softmax" : "softmax";
+  constexpr function_value on(const tensor_value& x) const {
+    const refusal why = reduced_by_exchange<Dim>(x, takes::reals, gives::same).why;
+    return why.ok() ? function_value{x, {}} : function_value{{}, why};
+  }
+  /// Of a whole dimension the result is kept, of a cut one what is summed.
+  constexpr void hold(layer_plan& p, const tensor_value& x) const {
+    const bool cut = !same(p.from(1), p.to(1));
+    p.holds = footprint::saving(0, 0, !cut);
+    if (!cut) return;
+    p.make(x.layout, p.exchanged_element(1));
+    p.holds.scratch = 1;
+  }
+  /// The largest element, then the sum; of half types in float.
+  constexpr exchange_values exchanges(const tensor_value& x) const {
+    const layout whole = reduced_by_exchange<Dim>(x, takes::reals, gives::same).result.layout;
+    const element e = bytes_of(x.element) < bytes_of(element::float32) ? element::float32 : x.element;
+    exchange_values all = no_items<exchange_value, 4>;
+    all.push(combining<Dim>(x.layout, whole, combine::max, e));
+    all.push(combining<Dim>(x.layout, whole, combine::sum, e));
+    return all;
+  }
+};
+
+}  // namespace functions
+
+/// Asks a reduction for dimensions of one element in place of those that it reduces.
+struct keep_dims_t {};
+inline constexpr keep_dims_t keep_dims;
+
+// Over the named dimensions, over all when none is named; of a cut dimension they give terms, which any change of
+// layout combines. Those of no element at all are neutral: 0 for a sum, the least number for a maximum.
+#define TESSERA_FUNCTION(function, kind, elements, result, reads, with) \
+  template <int... Dims, AnyTensor X>                                   \
+  constexpr auto function(const X& x) {                                 \
+    return call(functions::function<Dims...>{}, x);                     \
+  }                                                                     \
+  template <int... Dims, AnyTensor X>                                   \
+  constexpr auto function(const X& x, keep_dims_t) {                    \
+    return unsqueeze<Dims...>(function<Dims...>(x));                    \
+  }
+TESSERA_REDUCTIONS(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
+
+/// The index of the first largest element along a dimension.
+template <int Dim, AnyTensor X>
+constexpr auto argmax(const X& x) {
+  return call(functions::argument<Dim, true>{}, x);
+}
+/// The index of the first smallest element along a dimension.
+template <int Dim, AnyTensor X>
+constexpr auto argmin(const X& x) {
+  return call(functions::argument<Dim, false>{}, x);
+}
+
+/// The variance over the named dimensions, over all when none is named: exact over cut ones too, by two sums of all
+/// workers in double.
+template <int... Dims, AnyTensor X>
+constexpr auto var(const X& x, index_t correction = 1) {
+  return call(functions::var<Dims...>{{}, correction}, x);
+}
+
+/// The p-norm over the named dimensions, over all when none is named.
+template <int... Dims, AnyTensor X>
+constexpr auto norm(const X& x, double p = 2) {
+  const bool infinite = p == std::numeric_limits<double>::infinity();
+  return infinite ? call(functions::norm<combine::max, Dims...>{{}, p}, x)
+                  : call(functions::norm<combine::sum, Dims...>{{}, p}, x);
+}
+
+/// exp x / Σ exp x along a dimension, cut or not.
+template <int Dim, AnyTensor X>
+constexpr auto softmax(const X& x) {
+  return call(functions::softmax<Dim, false>{}, x);
+}
+/// exp −x / Σ exp −x.
+template <int Dim, AnyTensor X>
+constexpr auto softmin(const X& x) {
+  return softmax<Dim>(neg(x));
+}
+/// The logarithm of softmax, without its loss of small numbers.
+template <int Dim, AnyTensor X>
+constexpr auto log_softmax(const X& x) {
+  return call(functions::softmax<Dim, true>{}, x);
+}
+
+}  // namespace tessera

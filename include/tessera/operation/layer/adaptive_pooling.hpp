@@ -1,0 +1,76 @@
+#pragma once
+
+#include <tessera/operation/layer/layers.hpp>
+#include <tessera/operation/layer/value_options.hpp>
+
+namespace tessera {
+
+/// The maximum of all that each output covers, of which there are so many whatever the extents are.
+struct adaptive_maximum {
+  upsampling covers;
+};
+
+namespace detail {
+
+constexpr upsampling covering(const per_dimension& sizes) {
+  upsampling u;
+  u.mode = interpolation::area;
+  if (sizes.count() < 1 || sizes.count() > u.sizes.capacity) u.why = refusal{code::wrong_kernel, sizes.count()};
+  for (int i = 0; i < sizes.count() && u.why.ok(); ++i) u.sizes.push(sizes[i]);
+  return u;
+}
+
+}  // namespace detail
+
+/// Plans an adaptive maximum: the windows are those of the mean (`interpolation::area`).
+constexpr layer_plan plan_adaptive_maximum(const tensor_value& x, const adaptive_maximum& what) {
+  layer_plan p = plan_upsampling(x, what.covers, linearity::nonlinear);
+  if (p.why.ok()) p.make(p.raw(), element::int64);  // where each maximum is
+  return p;
+}
+
+namespace nn {
+
+/// The dimensions behind the first two pooled to so many elements each, y the mean of [⌊y·n/m⌋, ⌈(y + 1)·n/m⌉):
+/// `adaptive_avg_pool<4, 4>`.
+template <index_t... Extents>
+struct adaptive_avg_pool : layer<adaptive_avg_pool<Extents...>> {
+  static constexpr const char* name = "adaptive_avg_pool";
+  static constexpr upsampling what() { return tessera::detail::covering({Extents...}); }
+  static constexpr layer_plan plan(const tensor_value& x) { return plan_upsampling(x, what()); }
+};
+
+/// The same of maxima; `with_indices` says where they lie.
+template <index_t... Extents>
+struct adaptive_max_pool : layer<adaptive_max_pool<Extents...>> {
+  static constexpr const char* name = "adaptive_max_pool";
+  static constexpr adaptive_maximum what() { return {tessera::detail::covering({Extents...})}; }
+  static constexpr layer_plan plan(const tensor_value& x) { return plan_adaptive_maximum(x, what()); }
+};
+
+/// `adaptive_avg_pool` as a value: `adaptive_avg_pool_layer{.sizes = {4, 4}}`.
+struct adaptive_avg_pool_layer {
+  static constexpr const char* name = "adaptive_avg_pool";
+  per_dimension sizes{};
+
+  constexpr upsampling what() const { return tessera::detail::covering(sizes); }
+  constexpr layer_plan plan(const tensor_value& x) const { return plan_upsampling(x, what()); }
+};
+
+/// `adaptive_max_pool` as a value.
+struct adaptive_max_pool_layer {
+  static constexpr const char* name = "adaptive_max_pool";
+  per_dimension sizes{};
+
+  constexpr adaptive_maximum what() const { return {tessera::detail::covering(sizes)}; }
+  constexpr layer_plan plan(const tensor_value& x) const { return plan_adaptive_maximum(x, what()); }
+};
+
+}  // namespace nn
+
+template <index_t... Extents>
+inline constexpr kind kind_of<nn::adaptive_avg_pool<Extents...>> = kind::layer;
+template <index_t... Extents>
+inline constexpr kind kind_of<nn::adaptive_max_pool<Extents...>> = kind::layer;
+
+}  // namespace tessera

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <tessera/operation/layer/layers.hpp>
+
+namespace tessera {
+
+/// A change of element.
+struct casting {
+  tessera::element element = tessera::element::float32;
+  refusal why = {};
+};
+
+/// Plans a change of element: no terms pass it, since a sum of rounded ones is rounded otherwise.
+constexpr layer_plan plan_cast(const tensor_value& x, const casting& what) {
+  const bool fits = has_cotangent(what.element) && (!is_complex(x.element) || is_complex(what.element));
+  layer_plan p;
+  p.take(x.layout);
+  p.give(x.layout, what.element);
+  p.holds = what.element == x.element ? footprint::viewing() : footprint::saving(0);
+  p.why = first_of(what.why, fits ? refusal{} : refusal{code::no_function_of_element, static_cast<int>(x.element)},
+                   plan_elementwise(x.layout).why);
+  return p;
+}
+
+namespace nn {
+
+/// x rounded to an element, its gradient to that of x: `cast<bfloat16>`. What follows computes in it;
+/// `weights_as<float>` says that a layer's weights are stored wider.
+template <class Element = void>
+struct cast : layer<cast<Element>> {
+  static constexpr const char* name = "cast";
+  static constexpr bool only_here = true;  ///< the serial network has no such layer: it takes no number in its keys
+  static constexpr casting what() {
+    return {element_of<Element>, tessera::detail::check_kinds<kind::layer, kind::element, Element>()};
+  }
+  static constexpr layer_plan plan(const tensor_value& x) { return plan_cast(x, what()); }
+};
+
+}  // namespace nn
+
+template <class Element>
+inline constexpr kind kind_of<nn::cast<Element>> = kind::layer;
+
+}  // namespace tessera

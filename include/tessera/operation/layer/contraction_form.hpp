@@ -1,0 +1,296 @@
+#pragma once
+
+#include <tessera/operation/layer/contraction_letters.hpp>
+#include <tessera/operation/plan/expert_rule.hpp>
+#include <tessera/operation/rule/split_dimension.hpp>
+
+namespace tessera {
+
+namespace detail {
+
+/// How the workers share a contraction.
+struct sharing {
+  static_vector<int, max_axes> cut_out;  ///< axes that cut the weight's outputs: the input is gathered over them
+  static_vector<int, max_axes> cut_in;   ///< axes that cut its inputs: the result is reduced over them
+  unsigned spread = 0;  ///< bit i: the windows of kernel i are added to the result, not held of the input
+};
+
+class contraction_form {
+ public:
+  constexpr contraction_form(const layout& x, const contraction& what)
+      : x_(x),
+        what_(what),
+        feature_(what.feature < 0 ? x.dims.count + what.feature : what.feature),
+        letters_(x, what, feature_) {}
+
+  /// Axes that cut the features of the input, outermost first.
+  constexpr static_vector<int, max_axes> feature_axes() const {
+    static_vector<int, max_axes> k;
+    for (int l = 0; l < x_.levels(feature_); ++l) k.push(x_.cutter(feature_, l));
+    return k;
+  }
+
+  /// The kernels, a bit each, whose dimension may stay as it is cut, so that workers have terms of the result:
+  /// transposed ones.
+  constexpr unsigned spreading() const {
+    unsigned all = 0;
+    for (int i = 0; i < what_.kernels.count; ++i) {
+      const int d = feature_ + 1 + i;
+      if (what_.transposed && x_.levels(d) > 0 && x_.dims[d].extent != dynamic) all |= 1u << i;
+    }
+    return all;
+  }
+
+  /// The layer when it is shared like this.
+  constexpr layer_plan plan(const sharing& how) const {
+    const auto& [cut_out, cut_in, spread] = how;
+    layer_plan p;
+    layout used = x_;
+    if (what_.by_expert()) tile_experts(used);
+    if (p.why = check_groups(); !p.why.ok()) return p;
+    const bool grouped = what_.groups > 1;
+    const static_vector<int, max_axes> group_cut = grouped ? joined_lists(cut_out, cut_in) : cut_out;
+    if (grouped) {
+      cut_groups(used, group_cut);
+    } else {
+      for (int a : cut_out) used.set_meaning(a, {});
+      if (!(cut_in == feature_axes())) cut_features(used, cut_in);
+    }
+    if (p.why = hold(used, spread); !p.why.ok()) return p;
+    if (p.why = check_change(x_, used); !p.why.ok()) return p;
+
+    parameter_value weight;
+    weight.name = "weight";
+    weight.used = grouped ? group_weights(used, group_cut) : weights(used, cut_out, cut_in);
+    weight.stored = stored_form(weight.used);
+    if (p.why = check_count(weight.used); !p.why.ok()) return p;
+    index_t fan_in = weight.used.dims[1].extent;
+    for (const sliding& s : what_.kernels) fan_in *= s.kernel;
+    weight.initial = init::usual(fan_in);
+    weight.has_element = what_.has_element;
+    weight.element = what_.element;
+    weight.as_operand = true;
+    p.own(weight);
+
+    inferred x{used, {}};
+    inferred w{weight.used, {}};
+    if (grouped) {
+      x = split_in_two(used, feature_, group_in());
+      w = split_in_two(weight.used, 0, rows_of_group());
+      if (p.why = first_of(x.why, w.why); !p.why.ok()) return p;
+    }
+    inferred y = infer(letters_.multiply(spread), two(x.layout, w.layout));
+    if (y.why.ok() && grouped) y = merged_from_two(y.layout, feature_);
+    if (p.why = first_of(y.why, check_count(y.layout)); !p.why.ok()) return p;
+    const layout& raw = y.layout;
+    if (what_.has_output && what_.output.dims.count != raw.dims.count) {
+      p.why = refusal{code::wrong_number_of_dimensions, what_.output.dims.count, raw.dims.count};
+      return p;
+    }
+    const layout given = what_.has_output ? given_output(raw) : usual_output(raw, how);
+    if (p.why = first_of(check(given), check_change(raw, given)); !p.why.ok()) return p;
+    p.take(x_, used);
+    p.give(raw, given);
+    if (what_.round_terms) p.round_terms();
+    p.holds = memory(same(raw, given));
+    if (what_.bias) {
+      parameter_value bias;
+      bias.name = "bias";
+      bias.used = biases(given);
+      bias.stored = stored_form(bias.used);
+      bias.initial = weight.initial;
+      bias.has_element = what_.has_element;
+      bias.element = what_.element;
+      bias.as_operand = true;
+      const inferred sum = infer(letters_.add(), two(given, bias.used));
+      if (p.why = sum.why; !p.why.ok()) return p;
+      p.own(bias);
+    }
+    return p;
+  }
+
+ private:
+  // Input and weight are saved; a bias behind an exchange is added to a copy.
+  constexpr footprint memory(bool leaves) const {
+    footprint f = footprint::saving(1, 1);
+    f.scratch = what_.bias && !leaves;
+    f.spreads = what_.transposed;
+    f.pads = own_padding::any;
+    for (const sliding& s : what_.kernels) {
+      f.windows.push(s);
+      if (f.spreads) f.columns = group_out();
+      else if (s.kernel > 1 || s.stride > 1 || s.before != 0 || s.after != 0) f.columns = group_in();
+    }
+    return f;
+  }
+  static constexpr static_vector<operand, 4> two(const layout& a, const layout& b) {
+    static_vector<operand, 4> o = no_items<operand, 4>;
+    o.push({a, false});
+    o.push({b, false});
+    return o;
+  }
+
+  // Lets a cut dimension hold what its windows need, or where it stays a tiling that gives terms.
+  constexpr refusal hold(layout& x, unsigned spread) const {
+    for (int i = 0; i < what_.kernels.count; ++i) {
+      const int d = feature_ + 1 + i;
+      const index_t n = x.dims[d].extent;
+      if (const refusal r = what_.check(i, d, n); !r.ok()) return r;
+      if ((spread >> i & 1u) == 0) {
+        if (const refusal r = hold_window(x, d, what_.needs(i), what_.outputs(i, n), what_.keeps(i, n)); !r.ok())
+          return r;
+      } else if (x.dims[d].kind != cover::tiled) {
+        x.dims[d].tile();
+        x.dims[d].balance(1);
+      }
+    }
+    return {};
+  }
+
+  // Lets `cut_in` cut the features, and nothing else.
+  constexpr void cut_features(layout& x, const static_vector<int, max_axes>& cut_in) const {
+    for (int a : feature_axes()) x.set_meaning(a, {});
+    x.dims[feature_].balance(cut_in.empty() ? 1 : x.dims[feature_].grain());
+    for (int a : cut_in) {
+      x.set_meaning(a, {});
+      x.cut_by(feature_, a);
+    }
+  }
+
+  constexpr layout weights(const layout& used, const static_vector<int, max_axes>& cut_out,
+                           const static_vector<int, max_axes>& cut_in) const {
+    layout w = what_.by_expert() ? weight_of_each(used, {what_.experts}) : weight_for(used, {});
+    dimension out;
+    out.extent = what_.out;
+    out.set_grain(cut_out.empty() ? 1 : what_.grain_out);
+    dimension in = used.dims[feature_];
+    in.tag = {};
+    const int inputs = what_.inputs_at();
+    w.dims.push(inputs < what_.outputs_at() ? in : out);
+    w.dims.push(inputs < what_.outputs_at() ? out : in);
+    for (const sliding& s : what_.kernels) {
+      dimension k;
+      k.extent = s.kernel;
+      w.dims.push(k);
+    }
+    for (int a : cut_out) w.cut_by(what_.outputs_at(), a);
+    for (int a : cut_in) w.cut_by(inputs, a, used.roles[a].joined);
+    w.dims[inputs].bounds = in.bounds;
+    w.dims[inputs].turned = in.turned;
+    return w;
+  }
+
+  constexpr index_t group_in() const { return x_.dims[feature_].extent / what_.groups; }
+  constexpr index_t group_out() const { return what_.out / what_.groups; }
+  constexpr index_t rows_of_group() const { return what_.transposed ? group_in() : group_out(); }
+
+  constexpr refusal check_groups() const {
+    const index_t in = x_.dims[feature_].extent;
+    const bool some = what_.groups == 1 || (in > 0 && what_.out > 0);
+    const bool divides = what_.groups >= 1 && some && in % what_.groups == 0 && what_.out % what_.groups == 0;
+    return divides ? refusal{} : refusal{code::groups_do_not_divide, in, what_.out, what_.groups};
+  }
+
+  // The axes that cut the features, then what else was named.
+  constexpr static_vector<int, max_axes> joined_lists(const static_vector<int, max_axes>& one,
+                                                      const static_vector<int, max_axes>& other) const {
+    static_vector<int, max_axes> all = feature_axes();
+    for (const auto* list : {&one, &other})
+      for (int a : *list) {
+        bool known = false;
+        for (int k : all) known = known || k == a;
+        if (!known) all.push(a);
+      }
+    return all;
+  }
+
+  // Whole groups on every worker: a group is a batch label, so nothing is summed over a cut.
+  constexpr void cut_groups(layout& x, const static_vector<int, max_axes>& axes) const {
+    dimension& f = x.dims[feature_];
+    if (axes == feature_axes() && f.kind == cover::tiled && f.grain() % group_in() == 0) return;
+    for (int a : axes) x.set_meaning(a, {});
+    f.balance(group_in());
+    for (int a : axes) x.cut_by(feature_, a);
+  }
+
+  constexpr layout group_weights(const layout& used, const static_vector<int, max_axes>& axes) const {
+    layout w = weights(used, {}, {});
+    w.dims[1] = {};
+    w.dims[1].extent = what_.transposed ? group_out() : group_in();
+    const dimension& f = used.dims[feature_];
+    for (int a : axes) w.cut_by(0, a, used.roles[a].joined);
+    w.dims[0].set_grain(axes.empty() ? 1 : f.grain() / group_in() * rows_of_group());
+    w.dims[0].bounds = f.bounds;
+    w.dims[0].turned = f.turned;
+    return w;
+  }
+
+  // Whether an axis cuts the experts, who have their weights where they are.
+  constexpr bool cuts_experts(const axis_role& r) const {
+    return what_.by_expert() && r.kind == role::cut && r.dimension == 0;
+  }
+
+  constexpr layout biases(const layout& y) const {
+    layout b;
+    b.mesh = y.mesh;
+    dimension one;
+    one.extent = 1;
+    if (what_.by_expert()) {
+      b.dims.push(y.dims[0]);
+      b.dims.push(one);
+    }
+    b.dims.push(y.dims[feature_]);
+    const auto outputs = static_cast<signed char>(b.dims.count - 1);
+    for (const axis_role& r : y.roles)
+      b.roles.push(cuts_experts(r)                                  ? r
+                   : r.kind == role::cut && r.dimension == feature_ ? axis_role{role::cut, outputs, r.level, r.joined}
+                   : r.kind == role::cut                            ? axis_role{}
+                                                                    : r);
+    return b;
+  }
+
+  // The input's partition without grain: what cut its features cuts the result's, partial axes too; terms of windows
+  // are added.
+  constexpr layout usual_output(layout y, const sharing& how) const {
+    for (int i = 0; i < what_.kernels.count; ++i) {
+      if ((how.spread >> i & 1u) == 0) continue;
+      dimension& d = y.dims[feature_ + 1 + i];
+      d.tile();
+      if (!what_.keeps(i, x_.dims[feature_ + 1 + i].extent)) d.balance(1);
+    }
+    static_vector<int, max_axes> cutters;
+    for (int a : joined_lists(how.cut_out, how.cut_in))
+      if (y.roles[a].kind == role::partial || (y.roles[a].kind == role::cut && y.roles[a].dimension == feature_))
+        cutters.push(a);
+    for (int a : cutters) y.set_meaning(a, {});
+    y.dims[feature_].balance(cutters.empty() ? 1 : what_.grain_out);
+    for (int i = 0; i < cutters.count; ++i) {
+      const axis_role& was = x_.roles[cutters[i]];
+      y.cut_by(feature_, cutters[i], was.kind == role::cut && was.joined && i > 0 && joins(cutters[i - 1], was));
+    }
+    return y;
+  }
+
+  // The axis one level further out than `inner` in the features of the input.
+  constexpr bool joins(int axis, const axis_role& inner) const {
+    const axis_role& outer = x_.roles[axis];
+    return outer.kind == role::cut && outer.dimension == inner.dimension && outer.level + 1 == inner.level;
+  }
+
+  constexpr layout given_output(const layout& y) const {
+    layout out = what_.output;
+    for (int d = 0; d < out.dims.count; ++d) {
+      out.dims[d].extent = y.dims[d].extent;
+      out.dims[d].tag = y.dims[d].tag;
+    }
+    return out;
+  }
+
+  const layout& x_;
+  const contraction& what_;
+  int feature_;
+  contraction_letters letters_;
+};
+
+}  // namespace detail
+}  // namespace tessera

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <tessera/operation/layer/contraction_form.hpp>
+#include <tessera/operation/rule/axes_by_name.hpp>
+
+namespace tessera {
+
+namespace detail {
+
+// One sample: dimensions before the features and dynamic ones behind it have extent 1, so a batch never changes a type.
+constexpr layout of_one_sample(layout x, int feature) {
+  for (int d = 0; d < x.dims.count; ++d) {
+    if (d < feature || x.dims[d].extent == dynamic) x.dims[d].extent = 1;
+    if (d < feature) x.dims[d].bounds = nullptr;
+  }
+  return x;
+}
+
+// What goes both ways for a layer, in bytes.
+constexpr index_t moved(const layer_plan& p, element e) {
+  traffic_value t = traffic_of(p.given(), p.used(), e);
+  t += traffic_of(p.raw(), p.output(), p.travels_in(0, e));
+  return capped_sum(t.forward.bytes, t.backward.bytes);
+}
+
+// The way to share a contraction that moves least; `as` where what is given leaves one.
+constexpr sharing cheapest(const contraction_form& form, const contraction& what, element e, const sharing& as) {
+  static_vector<sharing, max_axes + 1> cuts;
+  if (what.chosen) {
+    cuts.push(as);
+  } else {
+    const auto axes = form.feature_axes();
+    for (int gathered = axes.count; gathered >= (what.groups == 1 ? 0 : axes.count); --gathered) {
+      sharing s;
+      for (int i = 0; i < axes.count; ++i) (i < axes.count - gathered ? s.cut_in : s.cut_out).push(axes[i]);
+      cuts.push(s);
+    }
+  }
+  sharing best = cuts[0];
+  const unsigned may = form.spreading();
+  if (cuts.count == 1 && may == 0) return best;
+  index_t least = INT64_MAX;
+  for (sharing s : cuts) do {
+      const layer_plan p = form.plan(s);
+      if (const index_t all = p.why.ok() ? moved(p, e) : INT64_MAX; all < least) {
+        least = all;
+        best = s;
+      }
+      s.spread = (s.spread - may) & may;  // the next of its subsets
+    } while (s.spread != 0);
+  return best;
+}
+
+}  // namespace detail
+
+/// Plans a contraction: (raw → output) ∘ (x · w) ∘ (input → used) + bias.
+///
+/// Where the weight's cut is not given it is the cheapest, by the bytes of one sample forward and backward: of the axes
+/// that cut the features, the inner ones gather the input and the outer ones reduce the result; ties go to gathering.
+/// So is, for each cut dimension of a transposed convolution, whether a halo of the input comes or the result's terms
+/// are added; ties go to the halo.
+constexpr layer_plan plan_contraction(const layout& x, const contraction& what, element e = element::float32) {
+  layer_plan refused;
+  refused.why = what.why;
+  if (!refused.why.ok()) return refused;
+  const int feature = what.feature < 0 ? x.dims.count + what.feature : what.feature;
+  const int least = what.by_expert() ? 1 : 0;  // dimensions before the features
+  if (feature < least || feature + what.kernels.count + 1 != x.dims.count || what.kernels.count > 3) {
+    refused.why = refusal{code::layer_takes_other_dimensions,
+                          what.feature < 0 ? least + 1 : what.feature + what.kernels.count + 1, x.dims.count};
+    return refused;
+  }
+  // to cut the weight: nothing is counted
+  const bool one_way = !what.transposed && (what.chosen || what.groups > 1 || x.levels(feature) == 0);
+  for (int d = 0; d < x.dims.count; ++d) {
+    const bool kept = one_way && d > feature && what.keeps(d - feature - 1, x.dims[d].extent);
+    if (d == feature && x.dims[d].extent == dynamic) refused.why = refusal{code::extent_not_static, d};
+    else if (d >= feature && !kept && x.dims[d].bounds == learned) refused.why = refusal{code::lengths_not_known, d};
+    if (!refused.why.ok()) return refused;
+  }
+  if (what.by_expert()) refused.why = detail::check_experts(x, what.experts);
+  if (!refused.why.ok()) return refused;
+  if (what.out < 0) {
+    refused.why = refusal{code::extent_negative, feature, what.out};
+    return refused;
+  }
+  detail::sharing shared;
+  if (what.chosen) {
+    unsigned used = 0;
+    shared.cut_out = detail::found(x.mesh, what.cut_out, used, refused.why);
+    shared.cut_in = detail::found(x.mesh, what.cut_in, used, refused.why);
+    if (!refused.why.ok()) return refused;
+  }
+  const layout sample = detail::of_one_sample(x, feature);
+  return detail::contraction_form(x, what).plan(
+      detail::cheapest(detail::contraction_form(sample, what), what, e, shared));
+}
+
+}  // namespace tessera

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <tessera/operation/layer/normalisation_layers.hpp>
+
+namespace tessera {
+
+/// With which probability an element is dropped: `probability<1, 4>`.
+template <index_t Numerator, index_t Denominator>
+struct probability {};
+/// Whole channels of a sample are dropped, not single elements.
+struct channelwise {};
+/// What is dropped becomes the least value of a selu, and mean and variance stay.
+struct alpha {};
+
+template <index_t Numerator, index_t Denominator>
+inline constexpr kind kind_of<probability<Numerator, Denominator>> = kind::option;
+template <>
+inline constexpr kind kind_of<channelwise> = kind::option;
+template <>
+inline constexpr kind kind_of<alpha> = kind::option;
+
+namespace detail {
+
+template <index_t Numerator, index_t Denominator>
+struct option<probability<Numerator, Denominator>> : option_about<topic::probability> {
+  static constexpr void apply(layer_options& o) {
+    o.drop.probability = fraction(Numerator, Denominator, o.weights.why);
+  }
+};
+template <>
+struct option<channelwise> : option_about<topic::channelwise> {
+  static constexpr void apply(layer_options& o) { o.drop.channelwise = true; }
+};
+template <>
+struct option<alpha> : option_about<topic::alpha> {
+  static constexpr void apply(layer_options& o) { o.drop.alpha = true; }
+};
+
+}  // namespace detail
+
+namespace nn {
+
+/// `dropout` with options that are values.
+struct dropout_layer {
+  static constexpr const char* name = "dropout";
+  double probability = 0.5;
+  bool channelwise = false;
+  bool alpha = false;
+
+  constexpr dropping what() const { return {probability, channelwise, alpha, {}}; }
+  constexpr layer_plan plan(const tensor_value& x) const { return plan_dropout(x, what()); }
+};
+
+/// In training, zeros in place of some elements, and the others larger so that their mean stays (Srivastava et al.
+/// 2014). Which, follows from seed, path, global index and how often it drew before, which is in the state dict: the
+/// same on any partition, and behind a loading.
+///
+/// Options: `probability<n, d>` (1/2), `channelwise`, `alpha`.
+template <class... Options>
+struct dropout : layer<dropout<Options...>> {
+  static constexpr const char* name = "dropout";
+  static constexpr option_set takes{topic::probability, topic::channelwise, topic::alpha};
+  static constexpr dropping what() {
+    tessera::detail::layer_options o;
+    o.drop = dropout_layer{}.what();
+    o = tessera::detail::read_options<Options...>(takes, o);
+    o.drop.why = o.weights.why;
+    return o.drop;
+  }
+  static constexpr layer_plan plan(const tensor_value& x) { return plan_dropout(x, what()); }
+};
+
+}  // namespace nn
+
+template <class... Options>
+inline constexpr kind kind_of<nn::dropout<Options...>> = kind::layer;
+
+}  // namespace tessera

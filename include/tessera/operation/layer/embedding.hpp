@@ -1,0 +1,213 @@
+#pragma once
+
+#include <tessera/operation/layer/layers.hpp>
+#include <tessera/operation/layer/lookup.hpp>
+
+#include <limits>
+
+namespace tessera {
+
+namespace detail {
+
+/// One number for each row of a weight, on all who have a part of the row.
+constexpr layout one_a_row(layout w, const axis_role& features) {
+  w.dims.resize(1);
+  for (axis_role& r : w.roles) {
+    if (r.kind == role::cut && r.dimension == 1) r = features;
+    else if (r.kind == role::replicate) r = {role::invariant};
+  }
+  return w;
+}
+
+/// How often all workers look up each row, and the norms of rows that are cut. Both are numbers a row, where the
+/// gradient has `features` of them.
+constexpr void exchange_counts(layer_plan& p, const layout& indices, const layout& weight, const lookup& what) {
+  const layout rows = one_a_row(weight, {role::invariant});
+  signature s;
+  s.kind = linearity::additive;
+  s.operands.push(letters_of(indices.dims.count));
+  s.result = named("R");
+  static_vector<operand, 4> operands = no_items<operand, 4>;
+  operands.push({indices, true});
+  inferred mine = infer(s.added('R', what.rows), operands);
+  for (axis_role& r : mine.layout.roles)
+    if (r.kind == role::replicate) r = {role::invariant};
+  p.why = first_of(p.why, mine.why);
+  if (!p.why.ok()) return;
+  p.exchange(mine.layout, rows, element::int64, false);
+  if (!what.max_norm.said()) return;
+  const bool largest = what.norm_type == std::numeric_limits<double>::infinity();
+  p.exchange(one_a_row(weight, partial_by(largest ? combine::max : combine::sum)), rows, element::float64, false);
+}
+
+}  // namespace detail
+
+/// Plans a look-up: (raw → output) ∘ rows of w ∘ (indices → used), w[rows, features] cut by rows, features or neither.
+///
+/// Where rows are cut each worker looks up those that it has, and the results are terms of a sum. Unless it is said
+/// otherwise a result lies as the indices do, its features cut as the weight's. Where rows are counted the counts of
+/// all workers are summed, and norms of cut rows too.
+constexpr layer_plan plan_lookup(const tensor_value& x, const lookup& what) {
+  if (const refusal why = first_of(what.why, what.check(), check_gradient(what.element)); !why.ok())
+    return refused_layer(why);
+  if (x.element != element::int64 && x.element != element::int32)
+    return refused_layer(refusal{code::indices_wanted, static_cast<int>(x.element)});
+  const int features = x.layout.dims.count;
+  if (features == max_dimensions) return refused_layer(refusal{code::too_many, features + 1});
+  layer_plan p = plan_elementwise(x.layout);  // a term of an index is none
+  if (!p.why.ok()) return p;
+  unsigned taken = 0;
+  const auto cut_out = detail::found(x.layout.mesh, what.cut_out, taken, p.why);
+  const auto cut_in = detail::found(x.layout.mesh, what.cut_in, taken, p.why);
+  if (!p.why.ok()) return p;
+
+  layout used = x.layout;
+  for (const auto* axes : {&cut_out, &cut_in})
+    for (int a : *axes)
+      if (used.roles[a].kind == role::cut) used.set_meaning(a, {});
+  parameter_value weight;
+  weight.name = "weight";
+  weight.used = weight_for(used, {what.rows, what.features});
+  for (int a : cut_in) weight.used.cut_by(0, a);
+  for (int a : cut_out) weight.used.cut_by(1, a);
+  weight.stored = stored_form(weight.used);
+  weight.initial = what.padding.said() ? init::with_zeros(init::normal(), what.padding_row(), what.padding_row() + 1)
+                                       : init::normal();
+  weight.frozen = what.frozen;
+  weight.has_element = true;
+  weight.element = what.element;
+
+  signature s;
+  s.kind = linearity::multilinear;
+  s.operands.push(letters_of(features));
+  s.operands.push(named("RF"));
+  s.result = s.operands[0];
+  s.result.push('F');
+  static_vector<operand, 4> operands = no_items<operand, 4>;
+  operands.push({used, true});
+  operands.push({weight.used, false});
+  const inferred raw = infer(s, operands);
+  layout given = what.output;
+  if (!what.has_output) {
+    given = x.layout;
+    given.dims.push(raw.layout.dims[features]);
+    for (int a : cut_out) {
+      given.set_meaning(a, {});
+      given.cut_by(features, a);
+    }
+  }
+  if (p.why = first_of(raw.why, check(weight.used)); !p.why.ok()) return p;
+  if (given.dims.count != features + 1)
+    return refused_layer(refusal{code::wrong_number_of_dimensions, given.dims.count, features + 1});
+  for (int d = 0; d <= features; ++d) {
+    given.dims[d].extent = raw.layout.dims[d].extent;
+    given.dims[d].tag = raw.layout.dims[d].tag;
+  }
+  p = {};
+  p.why = first_of(check(given), check_change(x.layout, used), check_change(raw.layout, given));
+  p.take(x.layout, used);
+  p.give(raw.layout, given, what.element);
+  p.round_terms();  // all but one are zeros
+  p.own(weight);
+  p.holds = footprint::saving(1);
+  if (what.counts()) detail::exchange_counts(p, used, weight.used, what);
+  if (what.by_frequency) {
+    p.holds.returning = 1;
+    p.make(used, what.element);
+  }
+  if (weight.used.levels(0) > 0) {  // which indices are of other workers' rows
+    p.holds.returning = 1;
+    p.make(used, x.element);
+    p.make(used, element::boolean);
+  }
+  return p;
+}
+
+/// Before they are looked up rows of a larger norm than this are made as long as it, in place: `max_norm<3, 2>` is 1.5.
+template <index_t Numerator, index_t Denominator = 1>
+struct max_norm {};
+/// The p of that norm, 2 unless said; `norm_type<1, 0>` is infinity.
+template <index_t Numerator, index_t Denominator = 1>
+struct norm_type {};
+/// The gradient of a row is divided by how often all workers looked it up.
+struct scale_grad_by_freq {};
+/// The weights have no gradient.
+struct frozen {};
+/// Asks for gradients of some rows alone, which is refused.
+struct sparse {};
+
+template <index_t Numerator, index_t Denominator>
+inline constexpr kind kind_of<max_norm<Numerator, Denominator>> = kind::option;
+template <index_t Numerator, index_t Denominator>
+inline constexpr kind kind_of<norm_type<Numerator, Denominator>> = kind::option;
+template <>
+inline constexpr kind kind_of<scale_grad_by_freq> = kind::option;
+template <>
+inline constexpr kind kind_of<frozen> = kind::option;
+template <>
+inline constexpr kind kind_of<sparse> = kind::option;
+
+namespace detail {
+
+template <index_t Numerator, index_t Denominator>
+struct option<max_norm<Numerator, Denominator>> : option_about<topic::max_norm> {
+  static constexpr void apply(layer_options& o) { o.look.max_norm = fraction(Numerator, Denominator, o.weights.why); }
+};
+template <index_t Numerator, index_t Denominator>
+struct option<norm_type<Numerator, Denominator>> : option_about<topic::norm_type> {
+  static constexpr void apply(layer_options& o) {
+    const bool infinite = Numerator > 0 && Denominator == 0;
+    o.look.norm_type =
+        infinite ? std::numeric_limits<double>::infinity() : fraction(Numerator, Denominator, o.weights.why);
+  }
+};
+template <>
+struct option<scale_grad_by_freq> : option_about<topic::by_frequency> {
+  static constexpr void apply(layer_options& o) { o.look.by_frequency = true; }
+};
+template <>
+struct option<frozen> : option_about<topic::frozen> {
+  static constexpr void apply(layer_options& o) { o.look.frozen = true; }
+};
+template <>
+struct option<sparse> : option_about<topic::sparse> {
+  static constexpr void apply(layer_options& o) { o.look.sparse = true; }
+};
+
+}  // namespace detail
+
+namespace nn {
+
+/// y[…, Features] = w[x[…]], a row of w[Rows, Features] for each index of an integer tensor.
+///
+/// Options: `cut_out<axes…>` cuts the features, `cut_in<axes…>` the rows, `output_as<partition>`, `weights_as<element>`
+/// (float unless said), `padding_idx<index>`, `max_norm<n, d>` with `norm_type<n, d>`, `scale_grad_by_freq`, `frozen`.
+template <index_t Rows, index_t Features, class... Options>
+struct embedding : layer<embedding<Rows, Features, Options...>>, tessera::detail::mesh_of_options<Options...> {
+  static constexpr const char* name = "embedding";
+  static constexpr option_set takes{topic::cut_out,     topic::cut_in,   topic::output,    topic::weights,
+                                    topic::padding_idx, topic::max_norm, topic::norm_type, topic::by_frequency,
+                                    topic::frozen,      topic::sparse};
+  static constexpr lookup what() {
+    const tessera::detail::layer_options o = tessera::detail::read_options<Options...>(takes);
+    const contraction& c = o.weights;
+    lookup l = o.look;
+    l.rows = Rows;
+    l.features = Features;
+    if (c.has_element) l.element = c.element;
+    l.cut_out = c.cut_out;
+    l.cut_in = c.cut_in;
+    l.has_output = c.has_output;
+    l.output = c.output;
+    l.why = c.why;
+    return l;
+  }
+  static constexpr layer_plan plan(const tensor_value& x) { return plan_lookup(x, what()); }
+};
+
+}  // namespace nn
+
+template <index_t Rows, index_t Features, class... Options>
+inline constexpr kind kind_of<nn::embedding<Rows, Features, Options...>> = kind::layer;
+
+}  // namespace tessera

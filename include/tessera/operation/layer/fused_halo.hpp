@@ -1,0 +1,123 @@
+#pragma once
+
+#include <tessera/operation/layer/layers.hpp>
+#include <tessera/operation/program/chain.hpp>
+
+namespace tessera {
+
+/// One layer of a chain that shares a halo: its windows over the dimensions from `first` on; an elementwise layer has
+/// none.
+struct halo_step {
+  int first = 0;
+  pooling windows;
+  bool fits = false;  ///< the layer has windows or works element by element
+};
+
+/// Plans the one wide halo of a chain of layers: blocks → what all their windows need, one after the other.
+///
+/// What lies between two of the layers is held in copies and computed by all who need it; beyond its own global edge it
+/// is padding again. Bytes: the ghost elements of the composed window, once.
+constexpr layer_plan plan_one_halo(const layout& x, const static_vector<halo_step, 16>& steps) {
+  layer_plan p;
+  layout out = x;
+  for (int i = 0; i < steps.count; ++i)
+    if (!steps[i].fits) {
+      p.why = refusal{code::layer_has_no_window, i};
+      return p;
+    }
+  for (int d = 0; d < x.dims.count; ++d) {
+    if (x.levels(d) == 0) continue;
+    static_vector<sliding, 16> slides;
+    static_vector<index_t, 17> extents;
+    bool keep = true;
+    extents.push(x.dims[d].extent);
+    for (const halo_step& s : steps) {
+      const int i = d - s.first;
+      if (i < 0 || i >= s.windows.kernels.count) continue;
+      const index_t n = extents[extents.count - 1];
+      if (p.why = s.windows.kernels[i].check(d, dynamic); !p.why.ok()) return p;
+      slides.push(s.windows.over(i, n));
+      if (p.why = slides[slides.count - 1].check(d, n); !p.why.ok()) return p;
+      extents.push(slides[slides.count - 1].outputs(n));
+      keep = keep && slides[slides.count - 1].keeps();
+    }
+    if (slides.empty()) continue;
+    window w = slides[slides.count - 1].needs();
+    for (int i = slides.count - 2; i >= 0; --i) {
+      if (!composes(slides[i].needs(), w, extents[i + 1], extents[i])) {
+        p.why = refusal{code::windows_do_not_compose, d, i};
+        return p;
+      }
+      w = composed(slides[i].needs(), w, extents[i + 1], extents[i]);
+    }
+    out.dims[d].hold(w, extents[extents.count - 1], keep);
+  }
+  p.take(x);
+  p.give(x, out);
+  p.holds = footprint::viewing();
+  p.why = check_change(x, out);
+  return p;
+}
+
+namespace detail {
+
+constexpr halo_step step_of(const rectifying&) {
+  halo_step s;
+  s.fits = true;
+  return s;
+}
+constexpr halo_step step_of(const pooling& what) {
+  halo_step s = step_of(rectifying{});
+  s.first = 2;
+  s.windows = what;
+  return s;
+}
+constexpr halo_step step_of(const contraction& what) {
+  halo_step s;
+  s.first = what.feature + 1;
+  s.windows.kernels = what.kernels;
+  s.fits = what.feature >= 0 && !what.transposed;
+  return s;
+}
+
+template <class L>
+constexpr halo_step halo_step_of() {
+  if constexpr (requires { L::elementwise; }) return step_of(rectifying{});
+  else if constexpr (requires { step_of(L::what()); }) return step_of(L::what());
+  else return halo_step{};
+}
+
+/// The exchange in front of layers that share a halo.
+template <class... Layers>
+struct shared_halo {
+  static constexpr const char* name = "halo";
+  static constexpr moving what() { return {}; }
+  static constexpr bool only_here = true;
+  static constexpr layer_plan plan(const tensor_value& x) {
+    static_vector<halo_step, 16> steps;
+    if (sizeof...(Layers) > steps.capacity) return refused_layer(refusal{code::list_full, steps.capacity});
+    (steps.push(halo_step_of<Layers>()), ...);
+    return plan_one_halo(x.layout, steps);
+  }
+};
+
+}  // namespace detail
+
+namespace nn {
+
+/// Layers that exchange one wide halo instead of one each: `one_halo<conv<8, kernel<3, 3>>, relu, conv<8, kernel<3,
+/// 3>>>`.
+///
+/// Fewer messages for more bytes and some work done twice; results are those of the layers by themselves. Convolutions,
+/// poolings and elementwise layers (`L::elementwise`) share one; at most 16.
+template <class... Layers>
+struct one_halo {
+  static constexpr bool sees_to_its_scope = true;
+  template <FlowType F>
+  constexpr auto operator()(const F& x) const {
+    return tessera::detail::parts_from<0, tessera::detail::shared_halo<Layers...>, Layers...>::call(x);
+  }
+};
+
+}  // namespace nn
+}  // namespace tessera

@@ -1,0 +1,260 @@
+#pragma once
+
+#include <tessera/operation/layer/setting.hpp>
+#include <tessera/operation/plan/plan_operation.hpp>
+
+namespace tessera {
+
+/// The eps that stands for the distance of 1 from the next number of the element.
+inline constexpr double eps_of_element = -1;
+
+/// Which elements are normalised together: those that share all but the last dimensions, or those of a channel or of
+/// neighbouring ones, of all samples or of one.
+struct grouping {
+  bool by_channel = false;
+  bool by_sample = false;
+  chosen<index_t> channels;  ///< by channel: how many groups channels make; each is one unless said
+  int last = 0;              ///< otherwise: how many dimensions a group has
+
+  static constexpr grouping of_channels() { return {true, false, {}, 0}; }
+  static constexpr grouping of_samples(const chosen<index_t>& channels = {}) { return {true, true, channels, 0}; }
+  static constexpr grouping of_last(int dims) { return {false, false, {}, dims}; }
+
+  /// Whether a group has all of dimension d of a tensor of so many, or a range of it.
+  constexpr bool over(int d, int dims) const { return by_channel ? d > 1 || (d == 0 && !by_sample) : d >= dims - last; }
+  constexpr bool over_ranges(int d) const { return channels.said() && d == 1; }
+  /// Whether parameters have dimension d.
+  constexpr bool scaled(int d, int dims) const { return by_channel ? d == 1 : over(d, dims); }
+  /// How many of a tensor's channels a group has, where it has a range of them.
+  constexpr index_t range(const layout& x) const { return x.dims[1].extent / channels.as(); }
+};
+
+/// y = (x − mean) / √(variance + eps) · weight + bias over groups of elements. A root mean square has no mean.
+struct normalisation {
+  grouping groups = grouping::of_channels();
+  bool centred = true;  ///< from the mean
+  double eps = 1e-5;
+  bool weight = true;
+  bool bias = true;         ///< none without a weight
+  bool tracked = true;      ///< by channel: keeps running statistics, which it uses where it does not train
+  bool cumulative = false;  ///< running statistics are means over all calls
+  double momentum = 0.1;    ///< what a call counts in running statistics
+  refusal why;              ///< what does not fit in the options themselves
+
+  /// How many numbers a part of a group sends: the sum of squares from its mean, and that mean.
+  constexpr index_t sent() const { return centred ? 2 : 1; }
+  /// Whether running statistics are means over samples.
+  constexpr bool averages() const { return tracked && groups.by_sample; }
+};
+
+namespace detail {
+
+constexpr refusal check_normalisation(const tensor_value& x, const normalisation& what) {
+  const grouping& g = what.groups;
+  const int dims = x.layout.dims.count;
+  const int least = g.by_channel ? 2 : g.last;
+  const int most = g.by_channel ? 5 : max_dimensions - 1;
+  if (!what.why.ok()) return what.why;
+  if (least < 1) return refusal{code::dimension_not_there, g.last, dims};
+  if (dims < least || dims > most) return refusal{code::layer_takes_other_dimensions, clamp(dims, least, most), dims};
+  if (!(what.eps >= 0) && !(what.eps == eps_of_element && !what.centred)) return refusal{code::eps_below_zero};
+  if (!has_cotangent(x.element) || is_complex(x.element))
+    return refusal{code::no_function_of_element, static_cast<int>(x.element)};
+  if (g.channels.said()) {
+    const index_t c = x.layout.dims[1].extent;
+    if (c == dynamic) return refusal{code::extent_not_static, 1};
+    if (g.channels.as() < 1 || c < 1 || c % g.channels.as() != 0)
+      return refusal{code::groups_do_not_divide, c, c, g.channels.as()};
+  }
+  for (int d = 0; d < dims; ++d) {
+    const bool summed = g.over(d, dims) || g.over_ranges(d) || (what.averages() && d == 0);
+    if (summed && !x.layout.has_each_once(d)) return refusal{code::haloed_summed, 0, d};
+  }
+  return {};
+}
+
+// Whether no worker has a part of a range of channels.
+constexpr bool ranges_whole(const layout& x, const grouping& g) {
+  return x.levels(1) == 0 || splits(x.dims[1], g.range(x), x.part_count(1));
+}
+
+// A number for each group: where its elements are, or, of ranges that are cut, on all workers that have some channels.
+constexpr layout groups_of(const layout& x, const grouping& g) {
+  if (!g.channels.said()) return one_along(x, [&](int d) { return g.over(d, x.dims.count); });
+  const bool whole = ranges_whole(x, g);
+  layout y = one_along(x, [&](int d) { return g.over(d, x.dims.count) || (g.over_ranges(d) && !whole); });
+  if (whole) y.dims[1] = outer_of(x.dims[1], g.range(x));
+  else y.dims[1].extent = g.channels.as();
+  return y;
+}
+
+// The parts of groups over the workers that share them: behind one another in a first dimension, each worker with what
+// it has.
+constexpr layout parts_of_groups(const layout& x, const grouping& g, index_t sent) {
+  layout parts = groups_of(x, g);
+  dimension behind;
+  behind.extent = sent;
+  signed char level = 0;
+  for (int a = 0; a < parts.roles.count; ++a) {
+    axis_role& r = parts.roles[a];
+    if (r.kind == role::cut) ++r.dimension;
+    if (r.kind == role::cut || x.roles[a].kind != role::cut) continue;
+    r = {role::cut, 0, level++};
+    behind.extent *= x.mesh.axes[a].extent;
+  }
+  const auto each = parts.dims;
+  parts.dims = no_items<dimension, max_dimensions>;
+  parts.dims.push(behind);
+  for (const dimension& d : each) parts.dims.push(d);
+  return parts;
+}
+
+// The parts of running statistics that are means over samples.
+constexpr layout parts_of_means(const layout& x, const grouping& g) {
+  return parts_of_groups(groups_of(x, g), grouping::of_channels(), 2);
+}
+
+// What every worker knows of groups once parts are gathered.
+constexpr layout all_parts(layout parts) {
+  for (axis_role& r : parts.roles)
+    if (r.kind == role::cut && r.dimension == 0) r = {};
+  return parts;
+}
+
+// What it holds: what it reads and the numbers of groups, by LibTorch's own kernels in the operand's element. Where
+// groups are cut, or means of their statistics are kept, numbers are double, and half types are computed in float.
+constexpr void hold_normalisation(layer_plan& p, const tensor_value& x, const normalisation& what) {
+  const layout groups = groups_of(x.layout, what.groups);
+  p.holds = footprint::saving(1, 0xff);
+  if (p.exchanges() > 0 || what.averages()) {
+    for (int i = 0; i < 1 + what.centred; ++i) p.make(groups, element::float64);
+    const bool half = bytes_of(x.element) < bytes_of(element::float32);
+    p.holds.exchanges = false;
+    p.holds.scratch = half ? 4 : 0;
+    p.holds.returning = half ? 6 : 0;
+    return;
+  }
+  const bool centred = what.centred;
+  for (int i = 0; i < 1 + centred; ++i) p.make(groups, x.element);
+  if (centred) {
+    // LibTorch's batch norm makes the operand's gradient in two
+    p.holds.returning = what.groups.by_channel && !what.groups.by_sample;
+    return;
+  }
+  if (what.weight) p.remember(x.layout, x.element);  // the scale of a group by the weight of an element
+  p.holds.scratch = 1;
+  p.holds.returning = 3;
+}
+
+}  // namespace detail
+
+/// Plans a normalisation. Of a group that is cut each worker sends what it has: its mean and the squares from it, of
+/// which all then make those of the whole; sums of squares would lose what a large mean leaves of them.
+constexpr layer_plan plan_normalisation(const tensor_value& in, const normalisation& what) {
+  const layout& x = in.layout;
+  const int dims = x.dims.count;
+  if (const refusal r = detail::check_normalisation(in, what); !r.ok()) return refused_layer(r);
+  signature s;
+  s.operands.push(letters_of(dims));
+  s.result = s.operands[0];
+  letters of;
+  for (int d = 0; d < dims; ++d)
+    if (what.groups.scaled(d, dims)) of.push(s.result[d]);
+  if (what.weight) s.operands.push(of);
+  if (what.weight && what.bias) s.operands.push(of);
+  const own_parameter weight{"weight", init::ones()};
+  const own_parameter bias{"bias", init::zeros()};
+  layer_plan p = s.operands.count == 1   ? plan_operation(s, x)
+                 : s.operands.count == 2 ? plan_operation(s, x, weight)
+                                         : plan_operation(s, x, weight, bias);
+  if (!p.why.ok()) return p;
+  const layout parts = detail::parts_of_groups(x, what.groups, what.sent());
+  if (parts.dims[0].extent > what.sent()) p.exchange(parts, detail::all_parts(parts), element::float64);
+  detail::hold_normalisation(p, in, what);
+  if (!what.tracked) return p;
+  if (what.averages())
+    if (const layout means = detail::parts_of_means(x, what.groups); means.dims[0].extent > 2)
+      p.exchange(means, detail::all_parts(means), element::float64, false);
+  layout channels;
+  if (p.why = detail::meet_parameter(x, s.result, of, channels); !p.why.ok()) return p;
+  p.keep({"running_mean", stored_form(channels), init::zeros(), in.element});
+  p.keep({"running_var", stored_form(channels), init::ones(), in.element});
+  p.keep({"num_batches_tracked", one_number(x.mesh), init::zeros(), element::int64});
+  return p;
+}
+
+namespace nn {
+
+/// `batch_norm` with options that are values.
+struct batch_norm_layer {
+  static constexpr const char* name = "batch_norm";
+  double eps = 1e-5;
+  double momentum = 0.1;
+  bool cumulative = false;
+  bool affine = true;
+  bool tracked = true;
+
+  constexpr normalisation what() const {
+    return {grouping::of_channels(), true, eps, affine, affine, tracked, cumulative, momentum, {}};
+  }
+  constexpr layer_plan plan(const tensor_value& x) const { return plan_normalisation(x, what()); }
+};
+
+/// `group_norm` with options that are values.
+struct group_norm_layer {
+  static constexpr const char* name = "group_norm";
+  index_t groups = 1;
+  double eps = 1e-5;
+  bool affine = true;
+
+  constexpr normalisation what() const {
+    return {grouping::of_samples(groups), true, eps, affine, true, false, false, 0, {}};
+  }
+  constexpr layer_plan plan(const tensor_value& x) const { return plan_normalisation(x, what()); }
+};
+
+/// `instance_norm` with options that are values.
+struct instance_norm_layer {
+  static constexpr const char* name = "instance_norm";
+  double eps = 1e-5;
+  double momentum = 0.1;
+  bool cumulative = false;
+  bool affine = false;
+  bool tracked = false;
+
+  constexpr normalisation what() const {
+    return {grouping::of_samples(), true, eps, affine, true, tracked, cumulative, momentum, {}};
+  }
+  constexpr layer_plan plan(const tensor_value& x) const { return plan_normalisation(x, what()); }
+};
+
+/// `layer_norm` with options that are values.
+struct layer_norm_layer {
+  static constexpr const char* name = "layer_norm";
+  int last = 1;
+  double eps = 1e-5;
+  bool affine = true;
+  bool bias = true;
+
+  constexpr normalisation what() const {
+    return {grouping::of_last(last), true, eps, affine, bias, false, false, 0, {}};
+  }
+  constexpr layer_plan plan(const tensor_value& x) const { return plan_normalisation(x, what()); }
+};
+
+/// `rms_norm` with options that are values.
+struct rms_norm_layer {
+  static constexpr const char* name = "rms_norm";
+  int last = 1;
+  double eps = eps_of_element;
+  bool affine = true;
+
+  constexpr normalisation what() const {
+    return {grouping::of_last(last), false, eps, affine, false, false, false, 0, {}};
+  }
+  constexpr layer_plan plan(const tensor_value& x) const { return plan_normalisation(x, what()); }
+};
+
+}  // namespace nn
+
+}  // namespace tessera

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <tessera/operation/layer/layers.hpp>
+#include <tessera/operation/rule/split_dimension.hpp>
+
+namespace tessera {
+
+/// Elements that change places between channels and space: r to a side.
+struct shuffling {
+  index_t factor = 1;
+  bool back = false;  ///< from space to channels
+
+  /// How many channels share a place in space, of so many dimensions.
+  constexpr index_t channels(int space) const {
+    index_t all = 1;
+    for (int i = 0; i < space; ++i) all = detail::capped_product(all, factor);
+    return all;
+  }
+};
+
+/// Plans a pixel shuffle or its inverse: what goes together lies on one worker, so a cut that goes through it moves to
+/// where it does not.
+constexpr layer_plan plan_shuffling(const layout& x, const shuffling& what) {
+  const int space = x.dims.count - 2;
+  if (space < 1 || space > 3) return refused_layer(refusal{code::layer_takes_other_dimensions, 4, x.dims.count});
+  if (what.factor < 1 || what.factor >= index_t{1} << 31)
+    return refused_layer(refusal{code::factor_not_positive, 1, what.factor});
+  const index_t channels = what.channels(space);
+  const letters own = letters_of(x.dims.count);
+  inferred y{x, {}};
+  signature grows;
+  for (int d = 1; d < x.dims.count && y.why.ok(); ++d) {
+    const index_t n = d == 1 ? channels : what.factor;
+    const bool splits = what.back == (d > 1);
+    y.why = detail::hold_together(y.layout, d, splits ? n : 1);
+    if (!splits) grows = grows.scaled(own[d], n);
+  }
+  if (y.why.ok()) y.why = check_change(x, y.layout);
+  const layout used = y.layout;
+  for (int d = 1; d < x.dims.count && y.why.ok(); ++d)
+    if (what.back == (d > 1)) y = detail::outer_part(y.layout, d, d == 1 ? channels : what.factor);
+  if (y.why.ok()) y = detail::reshaped(y.layout, own, own, grows);
+  layer_plan p;
+  p.why = y.why;
+  p.take(x, used);
+  p.give(y.layout);
+  p.holds = footprint::saving(0);
+  return p;
+}
+
+namespace nn {
+
+/// [n, c·r², h, w] → [n, c, h·r, w·r], y[n, c, h·r + i, w·r + j] = x[n, (c·r + i)·r + j, h, w] (Shi et al. 2016);
+/// likewise of one and of three dimensions of space, with r and r³.
+template <index_t Factor>
+struct pixel_shuffle : layer<pixel_shuffle<Factor>> {
+  static constexpr const char* name = "pixel_shuffle";
+  static constexpr shuffling what() { return {Factor}; }
+  static constexpr layer_plan plan(const tensor_value& x) { return plan_shuffling(x.layout, what()); }
+};
+
+/// Its inverse, [n, c, h·r, w·r] → [n, c·r², h, w].
+template <index_t Factor>
+struct pixel_unshuffle : layer<pixel_unshuffle<Factor>> {
+  static constexpr const char* name = "pixel_unshuffle";
+  static constexpr shuffling what() { return {Factor, true}; }
+  static constexpr layer_plan plan(const tensor_value& x) { return plan_shuffling(x.layout, what()); }
+};
+
+/// `pixel_shuffle` as a value.
+struct pixel_shuffle_layer {
+  static constexpr const char* name = "pixel_shuffle";
+  index_t factor = 1;
+
+  constexpr shuffling what() const { return {factor}; }
+  constexpr layer_plan plan(const tensor_value& x) const { return plan_shuffling(x.layout, what()); }
+};
+
+/// `pixel_unshuffle` as a value.
+struct pixel_unshuffle_layer {
+  static constexpr const char* name = "pixel_unshuffle";
+  index_t factor = 1;
+
+  constexpr shuffling what() const { return {factor, true}; }
+  constexpr layer_plan plan(const tensor_value& x) const { return plan_shuffling(x.layout, what()); }
+};
+
+}  // namespace nn
+
+template <index_t Factor>
+inline constexpr kind kind_of<nn::pixel_shuffle<Factor>> = kind::layer;
+template <index_t Factor>
+inline constexpr kind kind_of<nn::pixel_unshuffle<Factor>> = kind::layer;
+
+}  // namespace tessera

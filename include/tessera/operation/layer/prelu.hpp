@@ -1,0 +1,69 @@
+#pragma once
+
+#include <tessera/operation/layer/layers.hpp>
+#include <tessera/operation/plan/plan_operation.hpp>
+
+namespace tessera {
+
+/// A rectifier whose slope below 0 is learned.
+struct learned_slope {
+  bool channelwise = false;  ///< one of each channel, else one of all
+  double init = 0.25;
+};
+
+/// Plans one: a slope of each channel lies cut where the channels are, and its gradient is summed over whatever else
+/// cuts x.
+constexpr layer_plan plan_prelu(const tensor_value& x, const learned_slope& what) {
+  if (!has_cotangent(x.element) || is_complex(x.element))
+    return refused_layer(refusal{code::no_function_of_element, static_cast<int>(x.element)});
+  layout w = weight_for(x.layout, {1});
+  if (what.channelwise) {
+    if (x.layout.dims.count < 2)
+      return refused_layer(refusal{code::layer_takes_other_dimensions, 2, x.layout.dims.count});
+    const letters all = letters_of(x.layout.dims.count);
+    letters channel;
+    channel.push(all[1]);
+    w = {};
+    if (const refusal why = detail::meet_parameter(x.layout, all, channel, w); !why.ok()) return refused_layer(why);
+  }
+  layer_plan p = plan_elementwise(x.layout);
+  p.holds = footprint::saving(1, 1);
+  p.holds.returning = 1;  // each element's part of the weight's gradient
+  p.own({"weight", stored_form(w), w, init::constant(what.init)});
+  return p;
+}
+
+namespace nn {
+
+/// `prelu` with options that are values.
+struct prelu_layer {
+  static constexpr const char* name = "prelu";
+  bool channelwise = false;
+  double init = 0.25;
+
+  constexpr learned_slope what() const { return {channelwise, init}; }
+  constexpr layer_plan plan(const tensor_value& x) const { return plan_prelu(x, what()); }
+};
+
+/// max(x, 0) + w·min(x, 0), with one slope w that is learned, from 1/4, or `channelwise` one of each channel (He et al.
+/// 2015).
+template <class... Options>
+struct prelu : layer<prelu<Options...>> {
+  static constexpr const char* name = "prelu";
+  static constexpr option_set takes{topic::channelwise};
+  static constexpr learned_slope what() { return {options().drop.channelwise}; }
+  static constexpr layer_plan plan(const tensor_value& x) {
+    const refusal why = options().weights.why;
+    return why.ok() ? plan_prelu(x, what()) : refused_layer(why);
+  }
+
+ private:
+  static constexpr tessera::detail::layer_options options() { return tessera::detail::read_options<Options...>(takes); }
+};
+
+}  // namespace nn
+
+template <class... Options>
+inline constexpr kind kind_of<nn::prelu<Options...>> = kind::layer;
+
+}  // namespace tessera

@@ -1,0 +1,302 @@
+#pragma once
+
+#include <tessera/operation/layer/contraction.hpp>
+#include <tessera/operation/layer/local_layers.hpp>
+#include <tessera/operation/layer/lookup.hpp>
+#include <tessera/operation/layer/normalisation.hpp>
+#include <tessera/operation/layer/option_set.hpp>
+#include <tessera/operation/layer/options.hpp>
+#include <tessera/operation/layer/random_layers.hpp>
+
+namespace tessera {
+
+namespace detail {
+
+/// What the options of a layer say; `weights.why` is the first thing that does not fit.
+struct layer_options {
+  static_vector<sliding, 8> kernels;
+  bool has_stride = false;
+  bool same = false;  ///< padding that keeps the extents
+  contraction weights;
+  pooling pool;
+  normalisation norm;
+  upsampling up;
+  dropping drop;
+  drawn_slopes slopes;
+  bool causal = false;
+  lookup look;
+};
+
+// One value for all dimensions, or one each; `at(i)` is the i-th.
+template <index_t... Values>
+struct values {
+  static constexpr int count = sizeof...(Values);
+  static constexpr index_t at(int i) {
+    const index_t all[]{Values..., 0};
+    return all[count == 1 ? 0 : i];
+  }
+  static constexpr bool fit(layer_options& o, int each) {
+    const int wanted = o.kernels.count * each;
+    if (count == 1 || count == wanted) return true;
+    if (o.weights.why.ok()) o.weights.why = refusal{code::option_of_other_dimensions, wanted, count};
+    return false;
+  }
+};
+
+// The kernel is read before all other options, whatever their order.
+template <topic What>
+struct option_about {
+  static constexpr topic what = What;
+  static constexpr void kernel_of(layer_options&) {}
+  static constexpr void apply(layer_options&) {}
+};
+template <class Option>
+struct option : option_about<topic::nothing> {};
+template <index_t... K>
+struct option<kernel<K...>> : option_about<topic::kernel> {
+  static constexpr void kernel_of(layer_options& o) {
+    constexpr int count = sizeof...(K);
+    if (count > 3) o.weights.why = refusal{code::wrong_kernel, count};
+    else (o.kernels.push({K, 1, 0, 0, 1}), ...);
+  }
+};
+template <index_t... S>
+struct option<stride<S...>> : option_about<topic::stride> {
+  static constexpr void apply(layer_options& o) {
+    if (!values<S...>::fit(o, 1)) return;
+    for (int i = 0; i < o.kernels.count; ++i) o.kernels[i].stride = values<S...>::at(i);
+    o.has_stride = true;
+  }
+};
+template <index_t... P>
+struct option<padding<P...>> : option_about<topic::padding> {
+  static constexpr void apply(layer_options& o) {
+    if (!values<P...>::fit(o, 1)) return;
+    for (int i = 0; i < o.kernels.count; ++i) o.kernels[i].before = o.kernels[i].after = values<P...>::at(i);
+  }
+};
+template <index_t... P>
+struct option<padding_at<P...>> : option_about<topic::padding> {
+  static constexpr void apply(layer_options& o) {
+    if (!values<P...>::fit(o, 2)) return;
+    for (int i = 0; i < o.kernels.count; ++i) {
+      o.kernels[i].before = values<P...>::at(2 * i);
+      o.kernels[i].after = values<P...>::at(2 * i + 1);
+    }
+  }
+};
+template <index_t... D>
+struct option<dilation<D...>> : option_about<topic::dilation> {
+  static constexpr void apply(layer_options& o) {
+    if (!values<D...>::fit(o, 1)) return;
+    for (int i = 0; i < o.kernels.count; ++i) o.kernels[i].dilation = values<D...>::at(i);
+  }
+};
+template <>
+struct option<padding_same> : option_about<topic::padding_rule> {
+  static constexpr void apply(layer_options& o) { o.same = true; }
+};
+template <>
+struct option<padding_valid> : option_about<topic::padding_rule> {};
+template <index_t... Widths>
+struct option<output_padding<Widths...>> : option_about<topic::output_padding> {
+  static constexpr void apply(layer_options& o) {
+    if (!values<Widths...>::fit(o, 1)) return;
+    for (int i = 0; i < o.kernels.count; ++i) o.weights.output_padding.push(values<Widths...>::at(i));
+  }
+};
+template <index_t... Extents>
+struct option<output_size<Extents...>> : option_about<topic::output_padding> {
+  static constexpr void apply(layer_options& o) {
+    if (!values<Extents...>::fit(o, 1)) return;
+    for (int i = 0; i < o.kernels.count; ++i) o.weights.output_size.push(values<Extents...>::at(i));
+  }
+};
+template <boundary... Edges>
+struct option<padding_mode<Edges...>> : option_about<topic::padding_mode> {
+  static constexpr void apply(layer_options& o) {
+    using edges = values<static_cast<index_t>(Edges)...>;
+    if (!edges::fit(o, 1)) return;
+    for (int i = 0; i < o.kernels.count; ++i) o.kernels[i].edge = static_cast<boundary>(edges::at(i));
+  }
+};
+template <index_t Count>
+struct option<groups<Count>> : option_about<topic::groups> {
+  static constexpr void apply(layer_options& o) { o.weights.groups = Count; }
+};
+template <index_t... Times>
+struct option<factor<Times...>> : option_about<topic::factor> {
+  static constexpr void apply(layer_options& o) {
+    constexpr int count = sizeof...(Times);
+    if (count > o.up.factors.capacity) o.weights.why = first_of(o.weights.why, refusal{code::wrong_kernel, count});
+    else (o.up.factors.push(static_cast<double>(Times)), ...);
+  }
+};
+template <index_t... Extents>
+struct option<size<Extents...>> : option_about<topic::factor> {
+  static constexpr void apply(layer_options& o) {
+    constexpr int count = sizeof...(Extents);
+    if (count > o.up.sizes.capacity) o.weights.why = first_of(o.weights.why, refusal{code::wrong_kernel, count});
+    else (o.up.sizes.push(Extents), ...);
+  }
+};
+template <interpolation How>
+struct option<mode<How>> : option_about<topic::interpolation> {
+  static constexpr void apply(layer_options& o) { o.up.mode = How; }
+};
+template <>
+struct option<align_corners> : option_about<topic::corners> {
+  static constexpr void apply(layer_options& o) { o.up.align_corners = true; }
+};
+template <>
+struct option<antialias> : option_about<topic::antialias> {
+  static constexpr void apply(layer_options& o) {
+    o.weights.why = first_of(o.weights.why, refusal{code::antialias_not_there});
+  }
+};
+template <>
+struct option<ceil_mode> : option_about<topic::ceil_mode> {
+  static constexpr void apply(layer_options& o) { o.pool.ceil_mode = true; }
+};
+template <>
+struct option<exclude_padding> : option_about<topic::exclude_padding> {
+  static constexpr void apply(layer_options& o) { o.pool.counts_padding = false; }
+};
+template <index_t By>
+struct option<divisor<By>> : option_about<topic::divisor> {
+  static constexpr void apply(layer_options& o) {
+    o.pool.divisor = By;
+    if (By < 1) o.weights.why = first_of(o.weights.why, refusal{code::divisor_not_positive, By});
+  }
+};
+template <>
+struct option<no_bias> : option_about<topic::bias> {
+  static constexpr void apply(layer_options& o) { o.weights.bias = false; }
+};
+template <>
+struct option<round_terms> : option_about<topic::terms> {
+  static constexpr void apply(layer_options& o) { o.weights.round_terms = true; }
+};
+template <index_t Index>
+struct option<padding_idx<Index>> : option_about<topic::padding_idx> {
+  static constexpr void apply(layer_options& o) { o.look.padding = Index; }
+};
+
+template <>
+struct option<causal> : option_about<topic::causal> {
+  static constexpr void apply(layer_options& o) { o.causal = true; }
+};
+
+// The axes that an option names.
+template <class... Axes>
+constexpr void name_axes(layer_options& o, static_vector<text, max_axes>& names) {
+  constexpr int count = sizeof...(Axes);
+  const refusal many = count > max_axes ? refusal{code::too_many, count} : refusal{};
+  o.weights.chosen = true;
+  o.weights.why = first_of(o.weights.why, check_axes<kind::option, Axes...>(), many);
+  if (many.ok()) (names.push(short_name_of<bare_axis<Axes>>()), ...);
+}
+template <class... Axes>
+struct option<cut_out<Axes...>> : option_about<topic::cut_out> {
+  static constexpr void apply(layer_options& o) { name_axes<Axes...>(o, o.weights.cut_out); }
+};
+template <index_t Grain, class... Axes>
+struct option<cut_out<grains<Grain, Axes...>>> : option_about<topic::cut_out> {
+  static constexpr void apply(layer_options& o) {
+    name_axes<Axes...>(o, o.weights.cut_out);
+    o.weights.grain_out = Grain;
+    if (Grain < 1) o.weights.why = first_of(o.weights.why, refusal{code::grain_not_positive, 0, Grain});
+  }
+};
+template <class... Axes>
+struct option<cut_in<Axes...>> : option_about<topic::cut_in> {
+  static constexpr void apply(layer_options& o) { name_axes<Axes...>(o, o.weights.cut_in); }
+};
+template <class P>
+struct option<output_as<P>> : option_about<topic::output> {
+  static constexpr void apply(layer_options& o) {
+    if constexpr (PartitionType<P>) {
+      o.weights.has_output = true;
+      o.weights.output = partition_draft<P>::value.value;
+      o.weights.why = first_of(o.weights.why, partition_check<P>::value);
+    } else {
+      o.weights.why = first_of(o.weights.why, check_kinds<kind::option, kind::partition, P>());
+    }
+  }
+};
+
+template <class E>
+struct option<weights_as<E>> : option_about<topic::weights> {
+  static constexpr void apply(layer_options& o) {
+    o.weights.has_element = true;
+    o.weights.element = element_of<E>;
+    o.weights.why =
+        first_of(o.weights.why, check_kinds<kind::option, kind::element, E>(), check_gradient(element_of<E>));
+  }
+};
+
+// What an option says is one thing with what those say that lead to the same subject.
+constexpr topic subject_of(topic t) { return t == topic::padding_rule ? topic::padding : t; }
+
+// Refuses an option that the layer does not take, and a second one on the same subject.
+template <class... Options>
+constexpr refusal check_options(const option_set& taken) {
+  const topic given[]{option<Options>::what..., topic::nothing};
+  for (int i = 0; i < static_cast<int>(sizeof...(Options)); ++i) {
+    if (!taken.takes(given[i])) return refusal{code::option_not_taken, i};
+    for (int before = 0; before < i; ++before)
+      if (subject_of(given[before]) == subject_of(given[i])) return refusal{code::option_given_twice, before, i};
+  }
+  return {};
+}
+
+// What options say to a layer that takes these; `o` is what it has before they speak.
+template <class... Options>
+constexpr layer_options read_options(const option_set& taken, layer_options o = layer_options()) {
+  o.weights.why = check_options<Options...>(taken);
+  if (!o.weights.why.ok()) return o;
+  (option<Options>::kernel_of(o), ...);
+  if (taken.takes(topic::kernel) && o.kernels.empty())
+    o.weights.why = first_of(o.weights.why, refusal{code::wrong_kernel, 0});
+  if (o.weights.why.ok()) (option<Options>::apply(o), ...);
+  return o;
+}
+
+// A convolution with what options say of it.
+template <class... Options>
+constexpr contraction read_convolution(const option_set& taken, index_t out) {
+  const layer_options o = read_options<Options...>(taken);
+  contraction c = o.weights;
+  c.feature = 1;
+  c.out = out;
+  c.kernels = o.kernels;
+  if (o.same) c.keep_extents();
+  return c;
+}
+
+// A pooling steps by its kernel unless told otherwise.
+template <class... Options>
+constexpr pooling read_pooling(const option_set& taken, pooling::kind what) {
+  layer_options o = read_options<Options...>(taken);
+  if (!o.has_stride)
+    for (sliding& s : o.kernels) s.stride = s.kernel;
+  pooling p = o.pool;
+  p.what = what;
+  p.kernels = o.kernels;
+  p.why = o.weights.why;
+  return p;
+}
+
+// The mesh that options name, in `output_as`.
+template <class... Options>
+struct mesh_of_options {};
+template <class Option, class... Rest>
+struct mesh_of_options<Option, Rest...> : mesh_of_options<Rest...> {};
+template <PartitionType P, class... Rest>
+struct mesh_of_options<output_as<P>, Rest...> {
+  using mesh_type = typename P::mesh_type;
+};
+
+}  // namespace detail
+
+}  // namespace tessera

@@ -1,0 +1,193 @@
+#pragma once
+
+#include <tessera/operation/layer/contraction_values.hpp>
+#include <tessera/operation/layer/layers.hpp>
+#include <tessera/operation/layer/value_options.hpp>
+#include <tessera/operation/rule/split_dimension.hpp>
+
+namespace tessera {
+
+/// Every window of one or two dimensions of space, its taps behind one another as channels.
+struct unfolding {
+  static_vector<sliding, 8> kernels;
+  refusal why;  ///< what does not fit in the options themselves
+
+  constexpr index_t taps() const {
+    index_t all = 1;
+    for (const sliding& s : kernels) all *= s.kernel;
+    return all;
+  }
+  constexpr refusal check(const tensor_value& x) const {
+    if (!why.ok()) return why;
+    if (kernels.count < 1 || kernels.count > 2)
+      return refusal{code::layer_takes_other_dimensions, 4, kernels.count + 2};
+    if (x.layout.dims.count != kernels.count + 2)
+      return refusal{code::layer_takes_other_dimensions, kernels.count + 2, x.layout.dims.count};
+    for (int i = 0; i < kernels.count; ++i)
+      if (const refusal r = kernels[i].check(2 + i, dynamic); !r.ok()) return r;
+    return has_cotangent(x.element) ? refusal{} : refusal{code::no_function_of_element, static_cast<int>(x.element)};
+  }
+};
+
+/// The sum of windows that overlap.
+struct folding {
+  unfolding windows;
+  contraction gives;  ///< where the windows of a transposed convolution lie: they reach as far without gaps
+};
+
+/// Plans it: windows ∘ (blocks → haloed).
+constexpr layer_plan plan_unfolding(const tensor_value& in, const unfolding& what) {
+  if (const refusal r = what.check(in); !r.ok()) return refused_layer(r);
+  const layout& x = in.layout;
+  layout used = x;
+  if (const refusal r = detail::hold_together(used, 1, 1); !r.ok()) return refused_layer(r);
+  if (const refusal r = detail::hold_windows(used, 2, what.kernels.items, what.kernels.count); !r.ok())
+    return refused_layer(r);
+  if (const refusal r = check_change(x, used); !r.ok()) return refused_layer(r);
+  const letters own = letters_of(x.dims.count);
+  signature s = signature{}.linear().scaled(own[1], what.taps());
+  s.operands.push(own);
+  s.result = own;
+  for (int i = 0; i < what.kernels.count; ++i) s = s.windowed(own[2 + i], what.kernels[i]);
+  layer_plan p = detail::local(used, s, x);
+  p.holds = footprint::saving(0);
+  p.holds.windows = what.kernels;
+  return p;
+}
+
+/// Plans its transpose: (terms → blocks) ∘ sums of windows; each worker adds what its own windows give.
+constexpr layer_plan plan_folding(const tensor_value& in, const folding& what) {
+  if (const refusal r = first_of(what.gives.why, what.windows.check(in)); !r.ok()) return refused_layer(r);
+  const layout& x = in.layout;
+  const letters own = letters_of(x.dims.count);
+  layout used = x;
+  layer_plan p;
+  p.why = detail::hold_together(used, 1, what.windows.taps());
+  signature s;
+  for (int i = 0; i < what.gives.kernels.count && p.why.ok(); ++i) {
+    const int d = 2 + i;
+    const index_t n = x.dims[d].extent;
+    p.why = what.gives.check(i, d, n);
+    if (!p.why.ok()) break;
+    const index_t m = what.gives.outputs(i, n);
+    if (n == dynamic) {  // terms of what nobody can count do not lie anywhere
+      p.why = detail::hold_window(used, d, what.gives.needs(i), m, what.gives.keeps(i, n));
+      s = s.resampled(own[d], what.gives.needs(i), m);
+    } else {
+      p.why = detail::hold_together(used, d, 1);
+      s = s.spread(own[d], what.gives.kernels[i].needs(), m);
+    }
+  }
+  if (p.why.ok()) p.why = check_change(x, used);
+  if (!p.why.ok()) return p;
+  inferred y = detail::outer_part(used, 1, what.windows.taps());
+  if (y.why.ok()) y = detail::reshaped(y.layout, own, own, s.linear());
+  layout whole = y.layout;
+  for (int d = 2; d < whole.dims.count; ++d) {
+    if (whole.dims[d].kind == cover::tiled) continue;
+    whole.dims[d].tile();
+    if (!what.gives.keeps(d - 2, x.dims[d].extent)) whole.dims[d].balance(1);
+  }
+  p.why = y.why;
+  p.take(x, used);
+  p.give(y.layout, whole);
+  p.holds = footprint::saving(0);
+  p.holds.spreads = true;
+  p.holds.windows = what.gives.kernels;
+  return p;
+}
+
+namespace detail {
+
+constexpr unfolding unfolded(const kernel_options& k) {
+  unfolding u;
+  u.why = k.check();
+  if (u.why.ok()) u.kernels = k.list();
+  return u;
+}
+
+// The windows of a folding, and what they give: as far beyond the last of them as `output_size` or `output_padding`
+// says, within a step.
+constexpr folding folded(const unfolding& windows, const contraction& more) {
+  folding f{windows, more};
+  f.gives.transposed = true;
+  f.gives.kernels = windows.kernels;
+  for (sliding& s : f.gives.kernels) {
+    s.kernel = s.reach();
+    s.dilation = 1;
+  }
+  return f;
+}
+
+}  // namespace detail
+
+namespace nn {
+
+/// The windows of a convolution as channels: y[n, c·k + t, …] = x[n, c, stride·… + dilation·t − padding], t the tap of
+/// k, over one or two dimensions. Flattened behind the channels it is im2col.
+///
+/// Options: `kernel<…>`, `stride`, `padding`, `padding_at`, `dilation`.
+template <class... Options>
+struct unfold : layer<unfold<Options...>> {
+  static constexpr const char* name = "unfold";
+  static constexpr option_set takes{topic::kernel, topic::stride, topic::padding, topic::dilation};
+  static constexpr unfolding what() {
+    const auto o = tessera::detail::read_options<Options...>(takes);
+    return {o.kernels, o.weights.why};
+  }
+  static constexpr layer_plan plan(const tensor_value& x) { return plan_unfolding(x, what()); }
+};
+
+/// Its transpose, the sum of windows that overlap, y[n, c, stride·i + dilation·t − padding] = Σ x[n, c·k + t, i]; it
+/// gives as much as `conv_transpose` does. Behind `unflatten` it is col2im.
+///
+/// Options: those of `unfold`, and `output_size` or `output_padding`.
+template <class... Options>
+struct fold : layer<fold<Options...>> {
+  static constexpr const char* name = "fold";
+  static constexpr option_set takes{topic::kernel, topic::stride, topic::padding, topic::dilation,
+                                    topic::output_padding};
+  static constexpr folding what() {
+    const auto o = tessera::detail::read_options<Options...>(takes);
+    return tessera::detail::folded({o.kernels, o.weights.why}, o.weights);
+  }
+  static constexpr layer_plan plan(const tensor_value& x) { return plan_folding(x, what()); }
+};
+
+/// `unfold` as a value.
+struct unfold_layer {
+  static constexpr const char* name = "unfold";
+  per_dimension kernel{};
+  per_dimension stride{};
+  per_dimension padding{};
+  per_dimension dilation{};
+
+  constexpr unfolding what() const { return tessera::detail::unfolded({kernel, stride, padding, dilation}); }
+  constexpr layer_plan plan(const tensor_value& x) const { return plan_unfolding(x, what()); }
+};
+
+/// `fold` as a value: `fold_layer{.kernel = {3, 3}, .stride = {2}, .output_size = {9, 8}}`.
+struct fold_layer {
+  static constexpr const char* name = "fold";
+  per_dimension kernel{};
+  per_dimension stride{};
+  per_dimension padding{};
+  per_dimension output_padding{};
+  per_dimension output_size{};  ///< instead of it
+  per_dimension dilation{};
+
+  constexpr folding what() const {
+    const conv_transpose_layer ends{1, kernel, stride, padding, output_padding, output_size, dilation};
+    return tessera::detail::folded(tessera::detail::unfolded({kernel, stride, padding, dilation}), ends.what());
+  }
+  constexpr layer_plan plan(const tensor_value& x) const { return plan_folding(x, what()); }
+};
+
+}  // namespace nn
+
+template <class... Options>
+inline constexpr kind kind_of<nn::unfold<Options...>> = kind::layer;
+template <class... Options>
+inline constexpr kind kind_of<nn::fold<Options...>> = kind::layer;
+
+}  // namespace tessera

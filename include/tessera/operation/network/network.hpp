@@ -1,0 +1,259 @@
+#pragma once
+
+#include <tessera/operation/layer/fused_halo.hpp>
+#include <tessera/operation/network/recompute.hpp>
+#include <tessera/operation/program/module.hpp>
+
+namespace tessera {
+
+/// What types know of a layer at its layouts.
+struct layer_facts {
+  const char* name = nullptr;
+  bool only_here = false;  ///< no layer of the serial network: it takes no number in its keys
+  layer_plan (*planned)(const void* layer) = nullptr;
+  operand_elements elements;
+  const void* layer = nullptr;  ///< where it is a value; else its type says all
+
+  /// For the operands that it was read with.
+  constexpr layer_plan plan() const { return planned(layer); }
+};
+
+namespace detail {
+
+template <class On>
+inline constexpr layer_facts facts_of{On::layer::name, requires {On::layer::only_here;
+}
+, &On::plan, On::elements
+};  // namespace tessera
+
+/// Notes what types know.
+struct planning {
+  using fact = layer_facts;
+  template <class On>
+  static constexpr const fact* fact_of() {
+    return &facts_of<On>;
+  }
+};
+
+// The tensor types stand at a place of the template and behind it.
+template <int Place, class... In>
+struct inputs_check {
+  static constexpr refusal value = [] {
+    constexpr refusal kinds = check_kinds<kind::network, kind::tensor, In...>(Place);
+    if constexpr (kinds.ok()) return first_of(refusal{}, described<In>::verdict_source::value...);
+    else return kinds;
+  }();
+};
+
+// The one type of a list.
+template <class List>
+struct only_type_of {
+  using type = void;
+};
+template <class T>
+struct only_type_of<type_list<T>> {
+  using type = T;
+};
+template <class List>
+using only_type = typename only_type_of<List>::type;
+
+// Why a module on tensor types, which gives Y, is no network, if it is none.
+template <class Reading, int Place, class Module, class Y, class... In>
+constexpr auto network_verdict() {
+  using inputs = verdict_of<inputs_check<Place, In...>>;
+  using given = typename flows_of<Y>::verdict;
+  if constexpr (!inputs::ok) return inputs{};
+  else if constexpr (kind_of<Module> != kind::layer && !is_callable<Module>())
+    return wrong_argument<kind::network, 0, kind::module, kind_of<Module>>{};
+  else if constexpr (!given::ok) return given{};
+  else if constexpr (!module_call<Reading, Module, canonical_tensor<In>...>::is_constant)
+    return module_not_constant<>{};
+  else return verdict_of<typename module_call<Reading, Module, canonical_tensor<In>...>::counted>{};
+}
+
+}  // namespace detail
+
+/// A network whose layers fit one another: what `network` names.
+template <class Module, class... In>
+struct network_of {
+  using verdict = fits;
+  using inputs = detail::type_list<In...>;
+  using outputs = typename detail::module_call<detail::planning, Module, canonical_tensor<In>...>::results::types;
+  using input = detail::only_type<inputs>;    ///< where there is one
+  using output = detail::only_type<outputs>;  ///< where there is one
+
+  static constexpr const program_view<layer_facts>& program =
+      detail::module_program<detail::planning, Module, canonical_tensor<In>...>::view;
+};
+
+/// A network with a mistake, in few words: compilers print the name of what they refuse, and that of all layers would
+/// be long.
+///
+/// Its first use is the one error; what it takes and gives is accepted everywhere without another.
+template <class Verdict, class In>
+struct refused_network {
+  using verdict = Verdict;
+  using inputs = detail::type_list<In>;
+  using outputs = detail::type_list<detail::refused_like<In>>;
+  using input = In;
+  using output = detail::refused_like<In>;
+  static constexpr program_view<layer_facts> program{};
+  static_assert((Verdict::template refuse<Verdict>(), true));
+};
+
+namespace detail {
+
+// What a chain gives of a tensor type.
+template <class Reading, class In, class... Layers>
+struct given_by_chain {
+  using type = decltype(nn::chain<Layers...>{}(typename input_flow<In, Reading>::type{}));
+};
+// `Accepted` where the layers fit one another, else `Refused`, neither of them instantiated.
+template <class Reading, template <class, class...> class Accepted, template <class, class> class Refused, int Place,
+          class Module, class Y, class... In>
+struct network_named {
+  using verdict = decltype(network_verdict<Reading, Place, Module, Y, In...>());
+  template <class First = void, class...>
+  struct first {
+    using type = as_tensor<First>;
+  };
+  using type = std::conditional_t<verdict::ok, Accepted<Module, In...>, Refused<verdict, typename first<In...>::type>>;
+};
+
+}  // namespace detail
+
+/// A module on tensor types, as far as types know it: shapes, partitions, parameters and traffic, without LibTorch.
+///
+/// A module is a function of flows: `struct residual { constexpr auto operator()(auto x) const { return x + (x |
+/// nn::relu{}); } };`. A mistake in it is one error at its line.
+template <class Module = void, class... In>
+using network = typename detail::network_named<detail::planning, network_of, refused_network, 1, Module,
+                                               decltype(std::declval<detail::module_of<Module>>()(
+                                                   typename detail::input_flow<In, detail::planning>::type{}...)),
+                                               In...>::type;
+
+/// Layers one after the other; one that refuses what comes in is named, with its place, in one error at the network's
+/// first use.
+template <class In = void, class... Layers>
+using sequential =
+    typename detail::network_named<detail::planning, network_of, refused_network, 0, nn::chain<Layers...>,
+                                   typename detail::given_by_chain<detail::planning, In, Layers...>::type, In>::type;
+
+template <class Module, class... In>
+inline constexpr kind kind_of<network_of<Module, In...>> = kind::network;
+template <class Verdict, class In>
+inline constexpr kind kind_of<refused_network<Verdict, In>> = kind::network;
+
+namespace detail {
+
+template <class List, class... Bindings>
+struct list_bindings_check;
+template <class... T, class... Bindings>
+struct list_bindings_check<type_list<T...>, Bindings...> {
+  static constexpr refusal value = first_of(bindings_check<T, T, Bindings...>::value...);
+};
+
+// The bindings with which a network's traffic is asked.
+template <class Network, class... Bindings>
+struct traffic_bindings_check {
+  static constexpr refusal value = first_of(list_bindings_check<typename Network::inputs, Bindings...>::value,
+                                            list_bindings_check<typename Network::outputs, Bindings...>::value);
+};
+// The values of bindings, by their names.
+template <class... Bindings>
+constexpr bound_extents extents_bound(const Bindings&... bindings) {
+  bound_extents all;
+  (all.push({Bindings::tag, bindings.extent}), ...);
+  return all;
+}
+
+template <class Network, class... Bindings>
+using traffic_bindings = verdict_of<traffic_bindings_check<Network, Bindings...>>;
+
+// What a layer moves, as constants of its own: a network's are many, however long it is.
+template <const auto* Facts, auto... Bindings>
+struct constant_exchanges {
+  static constexpr layer_exchanges of = exchanges_of(Facts->plan(), Facts->elements, extents_bound(Bindings...));
+};
+template <const auto* Facts, auto... Bindings>
+inline constexpr traffic_value layer_traffic =
+    counted_traffic<constant_exchanges<Facts, Bindings...>, Facts->elements[0]>();
+
+template <const auto& Program, class Places = indices_below<Program.count>>
+struct program_traffic;
+template <const auto& Program, int... Place>
+struct program_traffic<Program, indices<Place...>> {
+  static constexpr traffic_value sum(const traffic_value (&each)[sizeof...(Place) + 1]) {
+    traffic_value all;
+    for (int i = 0; i <= Program.count; ++i) {
+      traffic_value t = each[i];
+      if (t.gathered.messages > 0 && taken_before(Program, i)) t.gathered = t.reduced = {};
+      all += t;
+    }
+    return all;
+  }
+  static constexpr traffic_value under(const bound_extents& known) {
+    return sum({bound_traffic(Program.nodes[Place].what->plan(), Program.nodes[Place].what->elements, known)
+                    .again(Program.times_again(Place))...,
+                {}});
+  }
+  template <auto... Bindings>
+  static constexpr traffic_value constant() {
+    return sum({layer_traffic<Program.nodes[Place].what, Bindings...>.again(Program.times_again(Place))..., {}});
+  }
+};
+
+// What a network moves, as a constant.
+template <class Network, auto... Bindings>
+struct constant_traffic {
+  static constexpr traffic_value of = program_traffic<Network::program>::template constant<Bindings...>();
+  static constexpr refusal value = check(of);
+};
+
+}  // namespace detail
+
+/// Bytes that a network moves for given values of its dynamic extents: `traffic<net>(bind<batch>(64)).forward`.
+template <class Network, class... Bindings>
+constexpr traffic_value traffic(const Bindings&... bindings) {
+  using given = detail::argument_verdict<kind::call, 0, kind::network, Network>;
+  given::template refuse<given>();
+  if constexpr (given::ok) {
+    if constexpr (Network::verdict::ok) {
+      using known = detail::traffic_bindings<Network, Bindings...>;
+      known::template refuse<known>();
+      if constexpr (known::ok && sizeof...(Bindings) == 0) {
+        using counted = verdict_of<detail::constant_traffic<Network>>;
+        counted::template refuse<counted>();
+        return detail::constant_traffic<Network>::of;
+      } else if constexpr (known::ok) {
+        const traffic_value t = detail::program_traffic<Network::program>::under(detail::extents_bound(bindings...));
+        if (!check(t).ok()) stop(check(t));  // [tessera.cost.overflow] more elements or bytes move than can be counted
+        return t;
+      }
+    }
+  }
+  return {};
+}
+
+/// The same where these values are constants: `traffic<net, bind<batch>(64)>()`. Each layer's is counted by itself, so
+/// a budget may be set to a network of any length.
+template <class Network, auto First, auto... Bindings>
+constexpr traffic_value traffic() {
+  using given = detail::argument_verdict<kind::call, 0, kind::network, Network>;
+  given::template refuse<given>();
+  if constexpr (given::ok) {
+    if constexpr (Network::verdict::ok) {
+      using known = detail::traffic_bindings<Network, std::remove_const_t<decltype(First)>,
+                                             std::remove_const_t<decltype(Bindings)>...>;
+      known::template refuse<known>();
+      if constexpr (known::ok) {
+        using counted = verdict_of<detail::constant_traffic<Network, First, Bindings...>>;
+        counted::template refuse<counted>();
+        return detail::constant_traffic<Network, First, Bindings...>::of;
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace tessera

@@ -1,0 +1,152 @@
+#pragma once
+
+#include <tessera/operation/memory/simulated_run.hpp>
+#include <tessera/operation/network/network.hpp>
+
+namespace tessera {
+
+/// The memory of a network on one worker, in bytes: each tensor counts as on the worker that has most of it.
+///
+/// `forward` and `training` are what lives at once of activations: the inputs and outputs, which the caller holds, the
+/// values that somebody still reads, what a layer makes of its operands and parameters before it computes, and what it
+/// computes in. With `training` it is that of forward, which keeps what backward reads, and of backward, from given
+/// gradients of the outputs to those of the parameters, which have their memory already; inputs have none. Each is at
+/// least what LibTorch's allocator is asked for.
+///
+/// What transports hold is not of LibTorch's memory and not counted, nor are the wider copies in which operations on
+/// half types compute. A convolution is counted as LibTorch's own kernel computes it; where that hands it to oneDNN,
+/// less is asked for. Attention is counted as its fused kernel computes it, which wants queries and values of one
+/// number of features.
+struct memory_value {
+  index_t forward = 0;     ///< without gradients: a value is gone behind its last reader
+  index_t training = 0;    ///< forward and backward
+  index_t parameters = 0;  ///< as they are stored
+  index_t gradients = 0;   ///< theirs
+  index_t buffers = 0;
+  index_t held = 0;  ///< by what is gathered of held parameters, and its gradients, until these are reduced
+
+  friend constexpr bool operator==(const memory_value&, const memory_value&) = default;
+};
+
+/// Refuses more bytes than can be counted.
+constexpr refusal check(const memory_value& m) {
+  for (const index_t bytes : {m.forward, m.training, m.parameters, m.held})
+    if (bytes == INT64_MAX) return refusal{code::cost_overflows};
+  return {};
+}
+
+namespace detail {
+
+// How many values a program has: inputs, then the results of its nodes.
+constexpr int values_of(const auto& program) {
+  int n = program.inputs;
+  for (const auto& node : program) n += node.results;
+  return n;
+}
+
+// The bytes of a tensor whose dynamic extents are bound.
+constexpr index_t bytes_bound(tensor_value x, const bound_extents& known) {
+  for (const bound_extent& k : known) bind_extent(x.layout, k.tag, k.extent);
+  return bytes_held(x.layout, x.element);
+}
+
+constexpr layer_memory bound_memory(layer_plan p, const operand_elements& e, const bound_extents& known) {
+  bind_all(p, known);
+  return memory_of(p, e);
+}
+
+// What a layer takes, as a constant of its own.
+template <const auto* Facts, auto... Bindings>
+inline constexpr layer_memory constant_memory =
+    bound_memory(Facts->plan(), Facts->elements, extents_bound(Bindings...));
+
+template <const auto& Program, class Inputs, class Places = indices_below<Program.count>>
+struct program_memory;
+template <const auto& Program, class... In, int... Place>
+struct program_memory<Program, type_list<In...>, indices<Place...>> {
+  using run = memory_run<Program.count, values_of(Program)>;
+  using layers = const layer_memory (&)[sizeof...(Place) + 1];
+
+  static constexpr memory_value sum(layers each, const bound_extents& known, node_memory* nodes = nullptr) {
+    const index_t inputs[]{bytes_bound(described<In>::value, known)..., 0};
+    memory_value all;
+    all.forward = run(Program, each, inputs).forward(false);
+    run training(Program, each, inputs);
+    all.training = training.training();
+    for (int i = 0; i < Program.count && nodes != nullptr; ++i) nodes[i] = training.at(i);
+    for (int i = 0; i < Program.count; ++i) {
+      if (each[i].held > 0 && !taken_before(Program, i)) all.held = capped_sum(all.held, each[i].held);
+      if (owner_of(Program, i) != i) continue;
+      all.parameters = capped_sum(all.parameters, each[i].stored);
+      all.gradients = capped_sum(all.gradients, each[i].learned);
+      all.buffers = capped_sum(all.buffers, each[i].buffers);
+    }
+    return all;
+  }
+  static constexpr memory_value under(const bound_extents& known, node_memory* nodes = nullptr) {
+    return sum({bound_memory(Program.nodes[Place].what->plan(), Program.nodes[Place].what->elements, known)...,
+                layer_memory()},
+               known, nodes);
+  }
+  template <auto... Bindings>
+  static constexpr memory_value constant() {
+    return sum({constant_memory<Program.nodes[Place].what, Bindings...>..., layer_memory()},
+               extents_bound(Bindings...));
+  }
+};
+
+template <class Network, auto... Bindings>
+struct constant_peak {
+  static constexpr memory_value of =
+      program_memory<Network::program, typename Network::inputs>::template constant<Bindings...>();
+  static constexpr refusal value = check(of);
+};
+
+}  // namespace detail
+
+/// What a network takes of a worker's memory for given values of its dynamic extents:
+/// `peak_memory<net>(bind<batch>(64)).training`.
+template <class Network, class... Bindings>
+constexpr memory_value peak_memory(const Bindings&... bindings) {
+  using given = detail::argument_verdict<kind::call, 0, kind::network, Network>;
+  given::template refuse<given>();
+  if constexpr (given::ok) {
+    if constexpr (Network::verdict::ok) {
+      using known = detail::traffic_bindings<Network, Bindings...>;
+      known::template refuse<known>();
+      if constexpr (known::ok && sizeof...(Bindings) == 0) {
+        using counted = verdict_of<detail::constant_peak<Network>>;
+        counted::template refuse<counted>();
+        return detail::constant_peak<Network>::of;
+      } else if constexpr (known::ok) {
+        const memory_value m = detail::program_memory<Network::program, typename Network::inputs>::under(
+            detail::extents_bound(bindings...));
+        if (!check(m).ok()) stop(check(m));  // [tessera.cost.overflow] more elements or bytes move than can be counted
+        return m;
+      }
+    }
+  }
+  return {};
+}
+
+/// The same where these values are constants: `peak_memory<net, bind<batch>(64)>()`.
+template <class Network, auto First, auto... Bindings>
+constexpr memory_value peak_memory() {
+  using given = detail::argument_verdict<kind::call, 0, kind::network, Network>;
+  given::template refuse<given>();
+  if constexpr (given::ok) {
+    if constexpr (Network::verdict::ok) {
+      using known = detail::traffic_bindings<Network, std::remove_const_t<decltype(First)>,
+                                             std::remove_const_t<decltype(Bindings)>...>;
+      known::template refuse<known>();
+      if constexpr (known::ok) {
+        using counted = verdict_of<detail::constant_peak<Network, First, Bindings...>>;
+        counted::template refuse<counted>();
+        return detail::constant_peak<Network, First, Bindings...>::of;
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace tessera

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <tessera/operation/program/chain.hpp>
+
+namespace tessera::nn {
+
+/// A layer or a module of which forward keeps only what comes in, and which runs again for its backward:
+/// `recompute<transformer_block>`.
+///
+/// Activations within the part live one part at a time, and its forward costs twice, its exchanges too (Chen et al.
+/// 2016, arXiv 1604.06174). Keys, values and gradients are those of the part itself, of every order; a dropout in it
+/// draws the same mask, and buffers are assigned once.
+template <class Part>
+struct recompute {
+  using wraps = Part;
+  static constexpr int results = tessera::detail::results_said<Part>();
+  static constexpr Part inside() { return {}; }
+  template <class Call, FlowType First, FlowType... Rest>
+  constexpr auto around(const Call& call, const First& first, const Rest&... rest) const {
+    const int which = first.in->begin_recomputed();
+    const auto y = call(first, rest...);
+    first.in->end_recomputed(which);
+    return y;
+  }
+  template <FlowType... F>
+  constexpr auto operator()(const F&... x) const {
+    return around(tessera::detail::module_of<Part>{}, x...);
+  }
+};
+
+}  // namespace tessera::nn

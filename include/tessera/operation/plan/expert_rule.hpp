@@ -1,0 +1,33 @@
+#pragma once
+
+#include <tessera/operation/plan/layer_plan.hpp>
+
+namespace tessera::detail {
+
+/// Refuses an input whose first dimension is not that of so many experts, in parts that are known.
+constexpr refusal check_experts(const layout& x, index_t experts) {
+  const dimension& first = x.dims[0];
+  if (first.extent == dynamic) return refusal{code::extent_not_static, 0};
+  if (first.bounds == learned) return refusal{code::lengths_not_known, 0};
+  return first.extent == experts ? refusal{} : refusal{code::extents_differ, 0, first.extent, experts};
+}
+
+/// Lets each expert be on one worker along an axis.
+constexpr void tile_experts(layout& x) {
+  if (x.dims[0].tiles()) return;
+  x.dims[0].tile();
+  x.dims[0].balance(1);
+}
+
+/// A weight of these extents, the first of which is the experts', whose cut is that of x: each has its own where its
+/// slots are.
+template <class Extents = std::initializer_list<index_t>>
+constexpr layout weight_of_each(const layout& x, const Extents& extents) {
+  layout w = weight_for(x, extents);
+  w.dims[0] = x.dims[0];
+  for (int a = 0; a < x.roles.count; ++a)
+    if (x.roles[a].kind == role::cut && x.roles[a].dimension == 0) w.roles[a] = x.roles[a];
+  return w;
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,125 @@
+#pragma once
+
+#include <tessera/operation/plan/saved_tensors.hpp>
+#include <tessera/operation/rule/infer.hpp>
+#include <tessera/topology/tensor_type.hpp>
+
+namespace tessera {
+
+/// What a function gives of tensors as values, or why it is refused.
+struct function_value {
+  tensor_value result;
+  refusal why;
+};
+
+/// A change of layout that a function makes between its local operations.
+struct exchange_value {
+  layout from;
+  layout to;
+  tessera::element element{};
+};
+using exchange_values = static_vector<exchange_value, 4>;
+
+/// A function of tensors is a value: it has a `name`, and `on(values…)` says what it gives. One that is a local
+/// operation has its signature, `what(layouts…)`, too, another its `exchanges(values…)`; what it computes of boxes is
+/// `compute(f, boxes…)` on the tensor floor. What it holds in memory it says by `saves`, or by `hold(plan, values…)`
+/// where that depends on its operands.
+///
+/// What a function of types gives and moves follows from its own type; the numbers that it holds can only be refused.
+using function = detail::is_a<kind::function>;
+
+/// What a local operation gives, with an element of its own. Operands have one element, `of`; of operations of one's
+/// own only those that have a gradient need it, and constants have theirs.
+template <class... Values>
+constexpr function_value infer_values(const signature& what, element gives, element of, bool constants_differ,
+                                      const Values&... x) {
+  static_vector<operand, 4> operands = no_items<operand, 4>;
+  (operands.push({x.layout, !has_cotangent(x.element)}), ...);
+  const inferred y = infer(what, operands);
+  function_value all{{y.layout, gives}, y.why};
+  const auto agrees = [&](element e) {
+    if (all.why.ok() && e != of && (has_cotangent(e) || !constants_differ))
+      all.why = refusal{code::wrong_element, of, e};
+  };
+  (agrees(x.element), ...);
+  return all;
+}
+
+/// What an operation of one's own gives: the element of the operands that have gradients, of constants alone that of
+/// the first.
+template <class... Values>
+constexpr function_value infer_own(const signature& what, const tensor_value& first, const Values&... rest) {
+  element e = first.element;
+  [[maybe_unused]] const auto leads = [&](element other) {
+    if (!has_cotangent(e) && has_cotangent(other)) e = other;
+  };
+  (leads(rest.element), ...);
+  return infer_values(what, e, e, true, first, rest...);
+}
+
+namespace functions {
+
+/// Which elements a function takes.
+enum class takes : signed char {
+  everything,
+  arithmetic,  ///< all but unsigned integers wider than bytes, with which LibTorch hardly computes
+  numbers,     ///< these without booleans
+  ordered,     ///< these without complex numbers: integers and fractions
+  fractions,   ///< what floats, complex numbers too
+  reals        ///< what floats and is real
+};
+
+/// Which element a function gives: that of its operands, booleans, indices, the real numbers that complex ones are made
+/// of; of what is counted int64 in place of integers and booleans, and of what is asked of all booleans, but bytes of
+/// bytes.
+enum class gives : signed char { same, booleans, indices, reals, counts, answers };
+
+/// What LibTorch saves for the backward of a function; a function that does not say is taken to save everything.
+enum class saved : signed char {
+  nothing,
+  operands,
+  result,
+  everything,
+  passes,  ///< nothing: the gradients of the operands are that of the result
+  view,    ///< nothing: the result is its operand seen otherwise, and so are their gradients
+  operand  ///< nothing: the result is its operand, and its gradient another
+};
+
+constexpr footprint footprint_of(saved what) {
+  if (what == saved::view) return footprint::viewing();
+  const bool operands = what == saved::operands || what == saved::everything;
+  const bool result = what == saved::result || what == saved::everything;
+  footprint f = footprint::saving(operands ? 0xf : 0, 0, result ? 1 : 0);
+  f.passes = what == saved::passes;
+  f.view = what == saved::operand;
+  return f;
+}
+
+constexpr refusal check_takes(takes what, element e) {
+  const bool number = !is_wide_unsigned(e) && e != element::boolean;
+  const bool fits = what == takes::everything || (what == takes::arithmetic && !is_wide_unsigned(e)) ||
+                    (what == takes::numbers && number) || (what == takes::ordered && number && !is_complex(e)) ||
+                    (what == takes::fractions && has_cotangent(e)) ||
+                    (what == takes::reals && has_cotangent(e) && !is_complex(e));
+  return fits ? refusal{} : refusal{code::no_function_of_element, static_cast<int>(e)};
+}
+
+constexpr element element_given(gives what, element of) {
+  if (what == gives::booleans || (what == gives::answers && of != element::uint8)) return element::boolean;
+  if (what == gives::counts && !has_cotangent(of)) return element::int64;
+  if (what == gives::indices) return element::int64;
+  if (what == gives::reals && is_complex(of)) return of == element::complex64 ? element::float32 : element::float64;
+  return of;
+}
+
+/// What a local function gives of operands of one element, by its signature.
+template <class... Values>
+constexpr function_value local(const signature& what, takes elements, gives result, const tensor_value& x,
+                               const Values&... rest) {
+  if (const refusal why = check_takes(elements, x.element); !why.ok()) return {{}, why};
+  return infer_values(what, element_given(result, x.element), x.element, false, x, rest...);
+}
+
+}  // namespace functions
+
+}  // namespace tessera

@@ -1,0 +1,342 @@
+#pragma once
+
+#include <tessera/operation/plan/parameter_value.hpp>
+#include <tessera/operation/plan/saved_tensors.hpp>
+#include <tessera/operation/plan/traffic.hpp>
+#include <tessera/operation/rule/infer.hpp>
+#include <tessera/topology/tensor_type.hpp>
+
+#include <initializer_list>
+
+namespace tessera {
+
+namespace detail {
+
+/// Whether workers have terms of sums.
+constexpr bool has_terms(const layout& x) {
+  for (int a = 0; a < x.roles.count; ++a)
+    if (x.roles.items[a].kind == role::partial && x.mesh.axes[a].extent > 1) return true;
+  for (const dimension& d : x.dims)
+    if (d.kind == cover::pending) return true;
+  return false;
+}
+
+}  // namespace detail
+
+/// A layer as what it is, a composition: (raw → output) ∘ local operations ∘ (given → used), with the exchanges between
+/// its local operations, its parameters and its buffers.
+///
+/// It is computed by one ordinary function of the operands' values, for the compiler and for run time alike. Layouts
+/// are held once, since compilers pay for each.
+class layer_plan {
+ public:
+  refusal why;
+  footprint holds;  ///< of the local operation, in memory
+
+  /// Adds an operand as it comes and as the local operation takes it.
+  constexpr void take(const layout& given, const layout& used) { inputs_.push(both(given, used)); }
+  constexpr void take(const layout& x) { take(x, x); }
+  /// Adds a result as the local operation gives it and as it leaves; its element is the first operand's unless it is
+  /// said.
+  constexpr void give(const layout& raw, const layout& output) { outputs_.push({both(raw, output), false, {}, false}); }
+  constexpr void give(const layout& raw, const layout& output, element e) {
+    outputs_.push({both(raw, output), true, e, false});
+  }
+  constexpr void give(const layout& y) { give(y, y); }
+  constexpr void give(const layout& y, element e) { give(y, y, e); }
+  constexpr void own(const parameter_value& w) {
+    parameters_.push({w.name, both(w.stored, w.used), w.initial, w.has_element, w.element, w.serial, w.frozen,
+                      w.as_operand, gathered::once});
+  }
+  /// Adds a change of layout between local operations, of an element of its own; gradients may not pass it.
+  constexpr void exchange(const layout& from, const layout& to, element e, bool returns = true) {
+    exchanges_.push({both(from, to), e, returns});
+  }
+  /// Adds a tensor that the local operation makes besides its results and keeps for its backward.
+  constexpr void make(const layout& x, element e) { made_.push({one(x), e, true}); }
+  /// Adds one that it makes on its way to them: kept for its backward, and gone at once where there is none.
+  constexpr void remember(const layout& x, element e) { made_.push({one(x), e, false}); }
+  constexpr void keep(const buffer_value& b) {
+    buffers_.push({b.name, one(b.stored), b.initial, b.element, b.only_here});
+  }
+
+  constexpr int inputs() const { return inputs_.count; }
+  constexpr const layout& given(int i = 0) const { return layouts_[inputs_[i].before].taken; }
+  constexpr const layout& used(int i = 0) const { return layouts_[inputs_[i].behind].taken; }
+
+  constexpr int outputs() const { return outputs_.count; }
+  constexpr const layout& raw(int i = 0) const { return layouts_[outputs_[i].at.before].taken; }
+  constexpr const layout& output(int i = 0) const { return layouts_[outputs_[i].at.behind].taken; }
+  /// The element of a result, of a layer whose first operand has this one.
+  constexpr element element_of(int i, element first) const { return outputs_[i].has_element ? outputs_[i].own : first; }
+  /// The element in which a result travels from how the operation gives it to how it leaves: terms of half types in
+  /// float, and their sum is rounded once.
+  constexpr element travels_in(int i, element first) const {
+    const element e = element_of(i, first);
+    const output_place& y = outputs_[i];
+    return is_half(e) && !y.rounds && y.at.before != y.at.behind && detail::has_terms(raw(i)) ? element::float32 : e;
+  }
+
+  constexpr int parameters() const { return parameters_.count; }
+  constexpr const layout& stored(int i) const { return layouts_[parameters_[i].at.before].taken; }
+  constexpr const layout& weight(int i) const { return layouts_[parameters_[i].at.behind].taken; }
+  constexpr parameter_value parameter(int i) const {
+    const parameter_place& w = parameters_[i];
+    return {w.name, stored(i), weight(i), w.initial, w.has_element, w.own, w.serial, w.frozen, w.as_operand};
+  }
+  /// The element of a parameter, of a layer whose first operand has this one.
+  constexpr element parameter_element(int i, element first) const {
+    return parameters_[i].has_element ? parameters_[i].own : first;
+  }
+  /// The element in which it comes to those that take it: rounding commutes with a Move, so it is rounded first.
+  constexpr element parameter_comes_as(int i, element first) const {
+    const element own = parameter_element(i, first);
+    return parameters_[i].as_operand && bytes_of(first) < bytes_of(own) ? first : own;
+  }
+  constexpr bool frozen(int i) const { return parameters_[i].frozen; }
+  /// Whether what the local operation takes of a parameter goes behind forward and is made again for backward.
+  constexpr bool released(int i) const {
+    return parameters_[i].times == gathered::twice && (holds.weights >> i & 1u) != 0;
+  }
+  /// Whether it stays, and the gradient in its layout, until that is reduced.
+  constexpr bool held(int i) const { return parameters_[i].times == gathered::held; }
+  constexpr gathered times(int i) const {
+    return released(i) ? gathered::twice : held(i) ? gathered::held : gathered::once;
+  }
+
+  constexpr int exchanges() const { return exchanges_.count; }
+  constexpr const layout& from(int i) const { return layouts_[exchanges_[i].at.before].taken; }
+  constexpr const layout& to(int i) const { return layouts_[exchanges_[i].at.behind].taken; }
+  constexpr element exchanged_element(int i) const { return exchanges_[i].own; }
+  constexpr bool returns(int i) const { return exchanges_[i].returns; }
+
+  constexpr int made() const { return made_.count; }
+  constexpr const layout& made(int i) const { return layouts_[made_[i].at].taken; }
+  constexpr element made_element(int i) const { return made_[i].own; }
+  constexpr bool made_always(int i) const { return made_[i].always; }
+
+  constexpr int buffers() const { return buffers_.count; }
+  constexpr buffer_value buffer(int i) const {
+    const buffer_place& b = buffers_[i];
+    return {b.name, layouts_[b.at].taken, b.initial, b.own, b.only_here};
+  }
+
+  /// Another way for an operand to come, for a result to leave, for a parameter to be stored.
+  constexpr void come(const layout& given, int i = 0) { inputs_[i].before = one(given); }
+  constexpr void leave(const layout& output, int i = 0) { outputs_[i].at.behind = one(output); }
+  /// Lets the terms of a half type travel rounded to it.
+  constexpr void round_terms(int i = 0) { outputs_[i].rounds = true; }
+  constexpr void store(const layout& stored, int i) { parameters_[i].at.before = one(stored); }
+  /// How often what is used of a parameter is gathered: twice if its backward reads it.
+  constexpr void gather(gathered times, int i) { parameters_[i].times = times; }
+
+  /// Calls visit(layout) with each layout, to change it.
+  template <class Visit>
+  constexpr void each_layout(const Visit& visit) {
+    for (int i = 0; i < count_; ++i) visit(layouts_[i].taken);
+  }
+
+ private:
+  // A place for a layout: an empty layout has room for all axes and dimensions, and compilers pay for that room.
+  union place {
+    char free = 0;
+    layout taken;
+
+    constexpr place() {}
+    constexpr explicit place(const layout& x) : taken(x) {}
+  };
+  struct pair {
+    signed char before, behind;
+  };
+  struct output_place {
+    pair at;
+    bool has_element;
+    element own;
+    bool rounds;  ///< its terms, before they travel
+  };
+  struct parameter_place {
+    const char* name;
+    pair at;
+    initial_value initial;
+    bool has_element;
+    element own;
+    serial_view serial;
+    bool frozen;
+    bool as_operand;
+    gathered times;
+  };
+  struct exchange_place {
+    pair at;
+    element own;
+    bool returns;
+  };
+  struct made_place {
+    signed char at;
+    element own;
+    bool always;
+  };
+  struct buffer_place {
+    const char* name;
+    signed char at;
+    initial_value initial;
+    element own;
+    bool only_here;
+  };
+
+  constexpr signed char one(const layout& x) {
+    int i = 0;
+    while (i < count_ && !(layouts_[i].taken == x)) ++i;
+    if (i == room) stop(refusal{code::list_full, room});
+    if (i == count_) layouts_[count_++] = place(x);
+    return static_cast<signed char>(i);
+  }
+  constexpr pair both(const layout& before, const layout& behind) {
+    const signed char at = one(before);
+    return {at, &before == &behind ? at : one(behind)};
+  }
+
+  static constexpr int room = 16;
+  place layouts_[room];
+  int count_ = 0;
+  static_vector<pair, 4> inputs_;
+  static_vector<output_place, 4> outputs_;
+  static_vector<parameter_place, 8> parameters_;
+  static_vector<exchange_place, 4> exchanges_;
+  static_vector<made_place, 4> made_;
+  static_vector<buffer_place, 4> buffers_;
+};
+
+/// The plan of a layer that is refused.
+constexpr layer_plan refused_layer(const refusal& why) {
+  layer_plan p;
+  p.why = why;
+  return p;
+}
+
+/// Refuses parameters of an element that has no gradient, of a layer whose first operand has this one.
+constexpr refusal check_parameters(const layer_plan& p, element first) {
+  for (int i = 0; i < p.parameters(); ++i)
+    if (const refusal r = check_gradient(p.parameter_element(i, first)); !r.ok()) return r;
+  return {};
+}
+
+/// The elements of a layer's operands.
+using operand_elements = static_vector<element, 4>;
+
+/// The traffic of a parameter of a layer: one that is released is gathered a second time, for backward; of one that is
+/// held no call moves anything. Terms of its gradient move in its own element, and so are added in that.
+constexpr traffic_value traffic_of_parameter(const layer_plan& p, int i, const operand_elements& e) {
+  const element own = p.parameter_element(i, e[0]), comes = p.parameter_comes_as(i, e[0]);
+  traffic_value t = traffic_of(p.stored(i), p.weight(i), own);
+  if (comes != own) t.forward = traffic_of(p.stored(i), p.weight(i), comes).forward;
+  if (p.frozen(i)) t.backward = {};
+  if (p.released(i)) t.backward += t.forward;
+  if (p.held(i)) return {{}, {}, t.forward, t.backward};
+  return t;
+}
+
+/// The traffic of an exchange of a layer.
+constexpr traffic_value traffic_of_exchange(const layer_plan& p, int i) {
+  traffic_value t = traffic_of(p.from(i), p.to(i), p.exchanged_element(i));
+  if (!p.returns(i)) t.backward = {};
+  return t;
+}
+
+/// The traffic of a layer.
+constexpr traffic_value traffic_of(const layer_plan& p, const operand_elements& e) {
+  traffic_value t;
+  for (int i = 0; i < p.inputs(); ++i) t += traffic_of(p.given(i), p.used(i), e[i]);
+  for (int i = 0; i < p.outputs(); ++i) t += traffic_of(p.raw(i), p.output(i), p.travels_in(i, e[0]));
+  for (int i = 0; i < p.exchanges(); ++i) t += traffic_of_exchange(p, i);
+  for (int i = 0; i < p.parameters(); ++i) t += traffic_of_parameter(p, i, e);
+  return t;
+}
+
+namespace detail {
+
+/// Lets a cut dimension hold what the windows of so many outputs need, which `keep` its parts or are cut evenly; one
+/// that holds a wider halo keeps it.
+constexpr refusal hold_window(layout& x, int d, const window& needs, index_t outputs, bool keep) {
+  dimension& dim = x.dims[d];
+  if (x.levels(d) == 0 || serves(dim, needs, outputs)) return {};
+  if (!dim.tiles()) return refusal{code::window_without_halo, 0, d};
+  if (dim.bounds == learned && !keep) return refusal{code::lengths_not_known, d};
+  dim.hold(needs, outputs, keep);
+  return {};
+}
+
+/// The same for dimensions that kernels slide over.
+constexpr refusal hold_windows(layout& x, int first, const sliding* kernels, int count) {
+  for (int i = 0; i < count; ++i) {
+    const int d = first + i;
+    const index_t n = x.dims[d].extent;
+    if (const refusal r = kernels[i].check(d, n); !r.ok()) return r;
+    if (const refusal r = hold_window(x, d, kernels[i].needs(), kernels[i].outputs(n), kernels[i].keeps()); !r.ok())
+      return r;
+  }
+  return {};
+}
+
+/// The plan of a layer that is one local operation on an operand, which others join: what comes out is its result.
+constexpr layer_plan one_operation(const layout& given, const layout& used, const signature& what,
+                                   const static_vector<operand, 4>& operands) {
+  const inferred y = infer(what, operands);
+  layer_plan p;
+  p.take(given, used);
+  p.give(y.layout);
+  p.why = y.why;
+  return p;
+}
+
+}  // namespace detail
+
+/// A weight of these extents that nobody cuts, as it meets x in a local operation: copies of the kind that x has along
+/// each axis.
+template <class Extents = std::initializer_list<index_t>>
+constexpr layout weight_for(const layout& x, const Extents& extents) {
+  layout w;
+  w.mesh = x.mesh;
+  for (const axis_role& r : x.roles) w.roles.push(r.kind == role::cut || r.kind == role::partial ? axis_role{} : r);
+  for (index_t n : extents) {
+    dimension d;
+    d.extent = n;
+    w.dims.push(d);
+  }
+  return w;
+}
+
+/// One number for all elements that differ along such dimensions alone, where those elements are: a statistic, a draw.
+template <class Along>
+constexpr layout one_along(layout x, const Along& along) {
+  for (axis_role& r : x.roles)
+    if (r.kind == role::cut && along(r.dimension)) r = {};
+  for (int d = 0; d < x.dims.count; ++d) {
+    if (!along(d)) continue;
+    x.dims[d] = {};
+    x.dims[d].extent = 1;
+  }
+  return x;
+}
+
+/// Stored forms are invariant wherever they are not cut or on one coordinate, and hold no halos: every worker that
+/// holds a copy steps it alike.
+constexpr layout stored_form(layout used) {
+  for (int a = 0; a < used.roles.count; ++a)
+    if (used.roles[a].kind == role::replicate || used.roles[a].kind == role::partial) used.roles[a] = {role::invariant};
+  for (dimension& d : used.dims) {
+    if (d.tiles()) continue;
+    d.tile();
+    d.balance(1);
+  }
+  return used;
+}
+
+/// A number that all workers of a mesh have, as the counters of layers are.
+constexpr layout one_number(const mesh_value& mesh) {
+  layout x;
+  x.mesh = mesh;
+  for (int a = 0; a < mesh.axes.count; ++a) x.roles.push({role::invariant});
+  return x;
+}
+
+}  // namespace tessera

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <tessera/operation/plan/layer_plan.hpp>
+
+namespace tessera {
+
+/// A parameter of a layer of one's own: its serial name, and how it begins (as zeros unless said).
+struct own_parameter {
+  const char* name = nullptr;
+  initial_value initial{};
+};
+
+namespace detail {
+
+// The layout in which a parameter with some of x's dimensions meets x: cut where x is, copies of the same kind
+// elsewhere.
+constexpr refusal meet_parameter(const layout& x, const letters& input, const letters& of, layout& used) {
+  used.mesh = x.mesh;
+  used.roles.resize(x.roles.count);
+  for (char letter : of) {
+    const int d = place(input, letter);
+    if (d < 0) return refusal{code::letter_from_nowhere, place(of, letter)};
+    if (x.dims[d].extent == dynamic) return refusal{code::extent_not_static, d};
+    if (!x.has_each_once(d)) return refusal{code::dimension_needed_whole, 0, d};
+    used.dims.push(x.dims[d]);
+  }
+  for (int a = 0; a < x.roles.count; ++a) {
+    const axis_role& r = x.roles[a];
+    used.roles[a] = r;
+    if (r.kind == role::partial) used.roles[a] = {};
+    if (r.kind == role::cut) {
+      used.roles[a].dimension = static_cast<signed char>(place(of, input[r.dimension]));
+      if (used.roles[a].dimension < 0) used.roles[a] = {};
+    }
+  }
+  return {};
+}
+
+}  // namespace detail
+
+/// Plans a layer that is one local operation: its signature's first operand is the input, the others are parameters,
+/// each with dimensions of the input. They lie cut where the input is, and their gradients are summed over whatever
+/// else cuts it.
+template <class... Parameters>
+constexpr layer_plan plan_operation(const signature& what, const layout& x, const Parameters&... own) {
+  layer_plan p;
+  p.why = what.check();
+  if (!p.why.ok()) return p;
+  constexpr int given = 1 + static_cast<int>(sizeof...(own));
+  if (given > decltype(signature::operands)::capacity)
+    return refused_layer(refusal{code::signature_too_large, given, 0});
+  if (what.operands.count != given) {
+    p.why = refusal{code::wrong_number_of_operands, what.operands.count, given};
+    return p;
+  }
+  if (what.operands[0].count != x.dims.count) {
+    p.why = refusal{code::layer_takes_other_dimensions, what.operands[0].count, x.dims.count};
+    return p;
+  }
+  static_vector<operand, 4> operands = no_items<operand, 4>;
+  operands.push({x, false});
+  static_vector<parameter_value, 3> parameters;
+  [[maybe_unused]] const auto add = [&](const own_parameter& w) {
+    layout used;
+    if (p.why.ok()) p.why = detail::meet_parameter(x, what.operands[0], what.operands[operands.count], used);
+    parameters.push({w.name, stored_form(used), used, w.initial});
+    operands.push({used, false});
+  };
+  (add(own), ...);
+  if (!p.why.ok()) return p;
+  p = detail::one_operation(x, x, what, operands);
+  for (const parameter_value& w : parameters) p.own(w);
+  return p;
+}
+
+}  // namespace tessera

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <tessera/meta/static_vector.hpp>
+#include <tessera/operation/window/padding_plan.hpp>
+#include <tessera/topology/window.hpp>
+
+namespace tessera {
+
+/// What a layer's local operation holds in a worker's memory besides operands and results: what LibTorch saves for the
+/// backward of the functions that it is made of, and what they take while they run. A layer says so in its plan
+/// (`holds`), and which tensors it makes besides (`make`, `remember`).
+///
+/// One that says nothing is taken to save all that it reads and gives.
+struct footprint {
+  unsigned operands = 0xf;  ///< bit i: operand i is saved, as it is used
+  unsigned weights = 0xff;  ///< bit i: parameter i is saved, as it is used
+  unsigned results = 0xf;   ///< bit i: result i is saved, as the operation gives it
+  bool exchanges = true;    ///< what goes between local operations is saved, where anything is
+  bool view = false;        ///< the first result lies in the memory of the first operand
+  bool passes = false;      ///< the gradients of the operands are that of the result
+  index_t scratch = 0;      ///< how many more tensors as the first result there are at once while it runs
+  index_t returning = 0;    ///< the same while its backward runs
+  /// over the last dimensions of the first operand: it reads a frame of padding around its box
+  static_vector<sliding, 8> windows;
+  own_padding pads = own_padding::none;  ///< what of that frame the operation pads itself
+  bool spreads = false;                  ///< over the first result, to which each element gives what lies under them
+  /// it copies out what each output reads of so many features at a time, as LibTorch's convolution does; or what each
+  /// input gives
+  index_t columns = 0;
+
+  /// Saves these operands, parameters and results, each a bit.
+  static constexpr footprint saving(unsigned operands, unsigned weights = 0, unsigned results = 0) {
+    footprint f;
+    f.operands = operands;
+    f.weights = weights;
+    f.results = results;
+    return f;
+  }
+  /// Computes nothing: what it gives is the first operand seen otherwise, and so are their gradients.
+  static constexpr footprint viewing() {
+    footprint f = saving(0);
+    f.view = f.passes = true;
+    return f;
+  }
+};
+
+}  // namespace tessera

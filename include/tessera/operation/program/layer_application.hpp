@@ -1,0 +1,79 @@
+#pragma once
+
+#include <tessera/operation/plan/layer_traffic.hpp>
+#include <tessera/topology/canonical_tensor.hpp>
+
+namespace tessera::detail {
+
+// The mesh type of a layer's results: the one it names, else that of its first operand.
+template <class L, class In>
+struct mesh_after {
+  using type = typename described<In>::mesh_type;
+};
+template <class L, class In>
+  requires requires { typename L::mesh_type; }
+struct mesh_after<L, In> {
+  using type = typename L::mesh_type;
+};
+
+// A result of a layer, where its plan has it.
+struct result_value {
+  const tessera::layout& layout;
+  tessera::element element;
+
+  constexpr bool operator==(const tensor_value& x) const { return layout == x.layout && element == x.element; }
+};
+
+// What a layer plans on these operands.
+template <class L, class First, class... Rest>
+constexpr layer_plan planned_on(const First& first, const Rest&... rest) {
+  if constexpr (requires { L::plan(first, rest...); }) {
+    layer_plan p = L::plan(first, rest...);
+    if (p.why.ok()) p.why = check_parameters(p, first.element);
+    return p;
+  } else {
+    return refused_layer(refusal{code::wrong_number_of_operands, -1, 1 + sizeof...(rest)});
+  }
+}
+
+// The plan of a layer on canonical tensor types: one constant, from which all is taken that types know of the layer.
+template <class L, class... In>
+inline constexpr layer_plan constant_plan = planned_on<L>(described<In>::value...);
+
+/// A layer applied to canonical tensor types: its plan and the types of its results.
+template <class L, class First, class... Rest>
+struct applied {
+  using layer = L;
+  static constexpr operand_elements elements{{described<First>::value.element, described<Rest>::value.element...},
+                                             1 + sizeof...(Rest)};
+  static constexpr const layer_plan& planned = constant_plan<L, First, Rest...>;
+  /// The same for those who know no type; while the program runs it is made anew, since as a constant it would lie in
+  /// the program.
+  static constexpr layer_plan plan(const void* = nullptr) {
+    if (__builtin_is_constant_evaluated()) return planned;
+    const layer_plan p = planned_on<L>(described<First>::value, described<Rest>::value...);
+    return p;
+  }
+  struct verdict_source {
+    static constexpr const refusal& value = planned.why;
+  };
+  using verdict = verdict_of<verdict_source, L, First, Rest...>;
+
+  template <int Place>
+  struct result {
+    static constexpr result_value value{planned.output(Place), planned.element_of(Place, elements.items[0])};
+
+    // What stays as it was keeps its type, which is canonical already; what is cut as it was keeps its partition.
+    static auto named() {
+      using mesh = typename mesh_after<L, First>::type;
+      constexpr bool stays = std::is_same_v<mesh, typename described<First>::mesh_type>;
+      if constexpr (stays && value == described<First>::value) return std::type_identity<First>{};
+      else if constexpr (stays && cut_alike(value.layout, described<First>::value.layout))
+        return resized<First, result>{};
+      else return tensor_named<First, result, mesh>{};
+    }
+    using type = typename decltype(named())::type;
+  };
+};
+
+}  // namespace tessera::detail

@@ -1,0 +1,187 @@
+#pragma once
+
+#include <tessera/operation/rule/axis_rule.hpp>
+#include <tessera/topology/meeting.hpp>
+
+namespace tessera {
+
+/// The layout of an operation's result, or why the operation is illegal on these operands.
+struct inferred {
+  tessera::layout layout;
+  refusal why;
+};
+
+namespace detail {
+
+// A dimension that no operand has: a role makes it of others, merged, concatenated or split ones, or adds it.
+constexpr refusal make_dimension(const signature& what, const static_vector<operand, 4>& operands, char letter,
+                                 dimension& result) {
+  index_t extent = 1;  // of the merged ones behind this one
+  int merged = 0;
+  const dimension* cut = nullptr;  // the range of a tiling that a concatenated one is
+  for (int s = what.special.count - 1; s >= 0; --s) {
+    const treated& t = what.special[s];
+    if (t.into != letter && t.inner != letter) continue;
+    if (t.how == treatment::added) {
+      result.extent = t.extent;
+      return {};
+    }
+    int o = 0;
+    while (place(what.operands[o], t.letter) < 0) ++o;
+    const int at = place(what.operands[o], t.letter);
+    const dimension& d = operands[o].layout.dims[at];
+    if (t.how == treatment::split) {
+      if (d.extent != dynamic && d.extent % t.extent != 0) return refusal{code::split_uneven, at, d.extent, t.extent};
+      if (letter == t.inner) {
+        result.extent = t.extent;
+      } else {
+        result = outer_of(d, t.extent);
+      }
+    } else if (t.how == treatment::concatenated) {
+      if (result.extent != dynamic) result.extent = d.extent == dynamic ? dynamic : result.extent + d.extent;
+      if (operands[o].layout.levels(at) > 0) cut = &d;
+    } else if (merged++ == 0) {
+      result = d;
+      extent = d.extent;
+    } else {
+      const index_t after = extent;
+      if (extent == dynamic || d.extent == dynamic) extent = dynamic;
+      else if (!product_fits(extent, d.extent)) return refusal{code::count_overflows, s, d.extent};
+      else extent *= d.extent;
+      result = d;
+      result.extent = extent;
+      result.tag = {};
+      result.set_grain(after == dynamic ? d.grain() : d.grain() * after);
+    }
+  }
+  if (cut != nullptr) {
+    const index_t n = result.extent;
+    result = *cut;
+    result.tile();
+    result.tag = {};
+    result.extent = n;
+  }
+  return {};
+}
+
+// Extent, grain and cover of a dimension of the result.
+constexpr refusal infer_dimension(const signature& what, const static_vector<operand, 4>& operands, char letter,
+                                  dimension& result) {
+  int source = -1;  // the operand whose cover the result has
+  for (int o = 0; o < operands.count; ++o) {
+    const int at = place(what.operands.items[o], letter);
+    if (at < 0) continue;
+    const dimension& d = operands.items[o].layout.dims.items[at];
+    if (source >= 0 && result.extent != d.extent) return refusal{code::extents_differ, at, result.extent, d.extent};
+    if (source >= 0 && (operands[o].layout.levels(at) == 0 || result.kind == cover::pending)) continue;
+    result = d;
+    source = o;
+  }
+  if (source < 0) return make_dimension(what, operands, letter, result);
+  const treated how = what.of(letter);
+  const int at = place(what.result, letter);
+  const index_t n = result.extent;
+  if (how.how == treatment::narrowed) {
+    const index_t begin = -how.kernel.before;
+    if (n != dynamic && begin + how.extent > n) return refusal{code::range_outside, at, n, begin, begin + how.extent};
+    const int from = place(what.operands[source], letter);
+    if (operands[source].layout.levels(from) > 0 || result.kind != cover::tiled) {
+      if (!narrows(result)) return refusal{code::window_without_halo, source, from};
+      result.narrow(begin, how.extent);
+    }
+    result.extent = how.extent;
+    result.tag = {};
+  }
+  if (how.how == treatment::scaled) {
+    if (n != dynamic && !product_fits(n, how.extent)) return refusal{code::count_overflows, at, n};
+    result.extent = n == dynamic ? dynamic : n * how.extent;
+    result.tag = {};
+    result.set_grain(result.grain() * how.extent);
+  }
+  if (how.how == treatment::spread) {
+    if (operands[source].layout.levels(place(what.operands[source], letter)) > 0) {
+      result.kind = cover::pending;
+      result.outputs = n;
+      result.needs = how.reads;
+    }
+    result.extent = how.extent;
+    result.tag = {};
+  }
+  if (how.windows()) {
+    if (how.how == treatment::windowed)
+      if (const refusal r = how.kernel.check(at, n); !r.ok()) return r;
+    const dimension input = result;
+    result.extent = how.outputs(n);
+    result.tag = {};
+    if (input.kind == cover::tiled || holds_halo(input, how.needs(), result.extent)) result.tile();
+    else  // a halo for windows to come is left
+      result.needs = quotient(input.needs, how.needs(), result.extent, n);
+  }
+  return {};
+}
+
+}  // namespace detail
+
+/// Applies the rules for local operations, axis by axis, and gives the layout of the result.
+///
+/// Sums take operands alike; products and contractions take at most one partial operand, and a sum over a cut dimension
+/// is partial; non-linear operations take no partial one; an invariant operand meets only invariant ones. Anything else
+/// is refused. Operands may lie on meshes that differ by axes of extent 1; the result lies on that of the first. The
+/// same function serves the compiler and run time.
+constexpr inferred infer(const signature& what, const static_vector<operand, 4>& operands) {
+  inferred out;
+  if (out.why = what.check(); !out.why.ok()) return out;
+  if (operands.count != what.operands.count) {
+    out.why = refusal{code::wrong_number_of_operands, what.operands.count, operands.count};
+    return out;
+  }
+  const mesh_value& mesh = operands[0].layout.mesh;
+  bool aligned = true;
+  for (int o = 0; o < operands.count; ++o) {
+    const layout& x = operands[o].layout;
+    if (x.dims.count != what.operands[o].count) {
+      out.why = refusal{code::operand_of_other_dimensions, o, what.operands[o].count, x.dims.count};
+      return out;
+    }
+    const bool alike = o == 0 || x.mesh == mesh;
+    if (!alike && !meet(x.mesh, mesh)) {
+      out.why = refusal{code::meshes_differ, o};
+      return out;
+    }
+    aligned = aligned && alike && ones_idle(x);
+  }
+  if (!aligned) {
+    static_vector<operand, 4> on_one_mesh = operands;
+    for (operand& o : on_one_mesh) o.layout = over(o.layout, mesh);
+    return infer(what, on_one_mesh);
+  }
+  out.layout.mesh = operands[0].layout.mesh;
+  out.layout.roles.resize(out.layout.mesh.axes.count);
+  out.layout.dims.resize(what.result.count);
+  for (int d = 0; d < what.result.count; ++d)
+    if (out.why = detail::infer_dimension(what, operands, what.result.items[d], out.layout.dims.items[d]);
+        !out.why.ok())
+      return out;
+  for (int o = 0; o < what.operands.count; ++o)
+    for (int d = 0; d < what.operands.items[o].count; ++d) {
+      const char letter = what.operands.items[o].items[d];
+      if (place(what.result, letter) >= 0) continue;
+      dimension summed;
+      if (out.why = detail::infer_dimension(what, operands, letter, summed); !out.why.ok()) return out;
+    }
+  for (int o = 0; o < operands.count; ++o)
+    for (int d = 0; d < operands.items[o].layout.dims.count; ++d)
+      if (operands.items[o].layout.dims.items[d].kind != cover::tiled)
+        if (out.why = detail::part_rule(what, operands).of_uncut(o, d); !out.why.ok()) return out;
+  for (int a = 0; a < out.layout.roles.count; ++a) {
+    if (out.layout.mesh.axes[a].extent == 1) continue;
+    if (out.why = detail::axis_rule(what, operands, a).apply(out.layout); !out.why.ok()) return out;
+  }
+  for (int d = 0; d < out.layout.dims.count; ++d) {
+    out.layout.close_levels(d);
+    if (out.layout.levels(d) == 0) out.layout.dims[d].balance(1);
+  }
+  return out;
+}
+
+}  // namespace tessera

@@ -1,0 +1,315 @@
+#pragma once
+
+#include <tessera/generated/operation_verdicts.hpp>
+#include <tessera/topology/layout.hpp>
+
+namespace tessera {
+
+/// How an operation depends on its operands.
+enum class linearity : signed char {
+  additive,     ///< linear in all operands together: sums, differences, reshapes
+  multilinear,  ///< linear in each operand: products and contractions
+  nonlinear     ///< anything else
+};
+
+/// What an operation does along one of its dimensions besides keeping or summing it.
+enum class treatment : signed char {
+  plain,         ///< kept where the result names it, summed where it does not
+  whole,         ///< needs all of it at once: softmax, sort, FFT
+  windowed,      ///< each output needs a window of it, under a kernel
+  resampled,     ///< the result has another number of elements, each of which needs a window of it
+  spread,        ///< the result has another number of elements; each of it gives terms to a window of them
+  merged,        ///< the result joins it with the dimensions that follow, outermost first
+  narrowed,      ///< the result has a range of it
+  scaled,        ///< the result has several elements for each of it
+  concatenated,  ///< the result has it behind those of other operands
+  split,         ///< the result has it as two dimensions, the inner one of a given extent
+  added          ///< no operand has it: the result repeats what it has
+};
+
+/// A special treatment of the dimension with this letter.
+struct treated {
+  char letter = 0;
+  treatment how = treatment::plain;
+  sliding kernel = {};  ///< windowed and narrowed: which inputs an output needs
+  /// merged and concatenated: the letter of the joint dimension; split: of the outer one; added: its own
+  char into = 0;
+  char inner = 0;  ///< split: the letter of the inner dimension
+  /// narrowed: of the range; scaled: how many for each; split: of the inner dimension; added: its own; resampled and
+  /// spread: of the result
+  index_t extent = 0;
+  window reads = {};  ///< resampled: which inputs an output needs; spread: to which outputs an input gives
+
+  constexpr bool windows() const { return how == treatment::windowed || how == treatment::resampled; }
+  constexpr window needs() const { return how == treatment::windowed ? kernel.needs() : reads; }
+  constexpr index_t outputs(index_t n) const { return how == treatment::windowed ? kernel.outputs(n) : extent; }
+};
+
+/// The letters of an operand's dimensions, outermost first: "nchw".
+using letters = static_vector<char, max_dimensions>;
+
+constexpr letters named(const char* from) {
+  letters l;
+  for (int i = 0; from[i] != '\0'; ++i) l.push(from[i]);
+  return l;
+}
+
+/// One letter a dimension, in order: "abc" for three.
+constexpr letters letters_of(int dims, char first = 'a') {
+  letters l;
+  for (int i = 0; i < dims; ++i) l.push(static_cast<char>(first + i));
+  return l;
+}
+
+/// Where a letter is among others, or -1.
+constexpr int place(const letters& in, char letter) {
+  for (int i = 0; i < in.count; ++i)
+    if (in.items[i] == letter) return i;
+  return -1;
+}
+
+/// What a local operation does to named dimensions: with it, its result's layout, its legality and the meanings of its
+/// gradients follow. A letter of the operands that the result lacks is summed over.
+///
+/// `operation("nk,mk->nm").multilinear()` writes one; each of the functions below gives it one more role.
+struct signature {
+  linearity kind = linearity::nonlinear;
+  static_vector<letters, 4> operands;
+  letters result;
+  static_vector<treated, 16> special = no_items<treated, 16>;
+  /// how dimensions that the result lacks are put together; what is not summed is not linear
+  combine with = combine::sum;
+  refusal why;  ///< what cannot be read in its text or roles
+
+  constexpr treated of(char letter) const {
+    for (int i = 0; i < special.count; ++i)
+      if (special.items[i].letter == letter) return special.items[i];
+    return {letter, treatment::plain};
+  }
+
+  /// Linear in all operands together, linear in each, or neither; neither unless said.
+  constexpr signature linear() const { return of_kind(linearity::additive); }
+  constexpr signature multilinear() const { return of_kind(linearity::multilinear); }
+  constexpr signature nonlinear() const { return of_kind(linearity::nonlinear); }
+
+  /// What the result lacks is combined, not summed: a maximum over a cut dimension gives terms of a maximum.
+  constexpr signature combined(combine how) const {
+    signature s = *this;
+    s.with = how;
+    return s;
+  }
+
+  /// Each of these dimensions is needed at once, so none may be cut: `.whole("c")`.
+  constexpr signature whole(const char* dims) const { return each(dims, treatment::whole); }
+
+  /// Every output needs a window: a cut dimension must hold the halo of just this kernel.
+  constexpr signature windowed(char dim, const sliding& kernel) const {
+    return with_role({dim, treatment::windowed, kernel, 0, 0, 0});
+  }
+
+  /// The result has n elements of which each needs what this window says: a cut dimension must hold just that.
+  constexpr signature resampled(char dim, const window& reads, index_t n) const {
+    return with_role({dim, treatment::resampled, {}, 0, 0, n, reads});
+  }
+
+  /// The transpose of a window: the result has n elements, and each of the dimension gives terms to those that this
+  /// window says. Of a cut dimension every worker has the terms that its part gives: the result is pending.
+  constexpr signature spread(char dim, const window& gives, index_t n) const {
+    return with_role({dim, treatment::spread, {}, 0, 0, n, gives});
+  }
+
+  /// The result has the elements [begin, end). Each worker keeps what it held of them, so of 10 over 3 from 2 on it has
+  /// `haloed<blocks<axis>, 10, 1, -2, -2>`: [0,2) [2,5) [5,8). That is a tiling, which a change balances.
+  constexpr signature narrowed(char dim, index_t begin, index_t end) const {
+    return with_role({dim, treatment::narrowed, {1, 1, -begin, 0, 1, boundary::zero}, 0, 0, end - begin});
+  }
+
+  /// The result has `times` elements for each; a cut grows with it, in grains of as many.
+  constexpr signature scaled(char dim, index_t times) const {
+    return with_role({dim, treatment::scaled, {}, 0, 0, times});
+  }
+
+  /// The result has neighbours as one dimension, outermost first; a cut of the outermost becomes a cut in grains.
+  constexpr signature merged(const char* dims, char into) const { return each(dims, treatment::merged, into); }
+
+  /// The result has these one behind the other, in the order of the operands; where they are cut, each is cut as its
+  /// range of the result, so that the parts of a worker, end to end, are one part of it.
+  constexpr signature concatenated(const char* dims, char into) const {
+    return each(dims, treatment::concatenated, into);
+  }
+
+  /// The result has n elements as n / extent times extent; a cut whose parts are whole multiples of extent becomes a
+  /// cut of the outer ones: one in grains of a multiple, or one that comes out even.
+  constexpr signature split(char dim, char outer, char inner, index_t extent) const {
+    return with_role({dim, treatment::split, {}, outer, inner, extent});
+  }
+
+  /// The result has another dimension of n equal elements, which nothing cuts.
+  constexpr signature added(char dim, index_t n) const { return with_role({dim, treatment::added, {}, dim, 0, n}); }
+
+  /// Refuses letters and roles that say nothing, whatever the operands are.
+  constexpr refusal check() const;
+
+ private:
+  constexpr signature of_kind(linearity k) const {
+    signature s = *this;
+    s.kind = k;
+    return s;
+  }
+  constexpr signature with_role(const treated& role) const {
+    signature s = *this;
+    if (s.special.count < s.special.capacity) s.special.push(role);
+    else s.why = refusal{code::role_does_not_fit, s.special.count};
+    return s;
+  }
+  constexpr signature each(const char* dims, treatment how, char into = 0) const {
+    signature s = *this;
+    for (; *dims != '\0'; ++dims) s = s.with_role({*dims, how, {}, into, 0, 0});
+    return s;
+  }
+};
+
+namespace detail {
+
+// Whether role t of a signature fits the letters around it.
+constexpr bool role_fits(const signature& s, int t) {
+  const treated& role = s.special[t];
+  if (role.how == treatment::added) {
+    for (const letters& o : s.operands)
+      if (place(o, role.letter) >= 0) return false;
+    for (int other = 0; other < s.special.count; ++other)
+      if (other != t && (s.special[other].into == role.letter || s.special[other].inner == role.letter)) return false;
+    return role.extent >= 0 && place(s.result, role.letter) >= 0;
+  }
+  int owner = -1;
+  for (int o = 0; o < s.operands.count; ++o)
+    if (place(s.operands[o], role.letter) >= 0) owner = o;
+  if (owner < 0) return false;
+  for (int before = 0; before < t; ++before)
+    if (s.special[before].letter == role.letter) return false;
+  const auto in_operands = [&s](char letter) {
+    for (const letters& o : s.operands)
+      if (place(o, letter) >= 0) return true;
+    return false;
+  };
+  const bool kept = place(s.result, role.letter) >= 0;
+  switch (role.how) {
+    case treatment::plain:
+    case treatment::whole: return true;
+    case treatment::windowed: return kept;
+    case treatment::scaled: return kept && role.extent > 0;
+    case treatment::resampled:
+      return kept && role.reads.a > 0 && role.reads.c > 0 && role.reads.c > role.reads.b - role.reads.b2;
+    case treatment::spread:
+      return kept && s.kind != linearity::nonlinear && role.reads.a > 0 && role.reads.c == 1 &&
+             role.reads.b <= role.reads.b2;
+    case treatment::narrowed: return kept && role.extent >= 0 && role.kernel.before <= 0;
+    case treatment::merged: {
+      if (kept || s.operands.count > 1 || in_operands(role.into) || place(s.result, role.into) < 0) return false;
+      const bool first = t == 0 || s.special[t - 1].how != treatment::merged || s.special[t - 1].into != role.into;
+      for (int before = 0; first && before < t; ++before)
+        if (s.special[before].into == role.into) return false;
+      return first || place(s.operands[0], s.special[t - 1].letter) + 1 == place(s.operands[0], role.letter);
+    }
+    case treatment::concatenated:
+      for (int o = 0; o < owner; ++o)
+        if (place(s.operands[o], role.letter) >= 0) return false;
+      for (int other = 0; other < s.special.count; ++other)
+        if (other != t && s.special[other].into == role.into &&
+            (s.special[other].how != treatment::concatenated || place(s.operands[owner], s.special[other].letter) >= 0))
+          return false;
+      return !kept && !in_operands(role.into) && place(s.result, role.into) >= 0;
+    case treatment::split:
+      for (int other = 0; other < s.special.count; ++other)
+        if (other != t && (s.special[other].into == role.into || s.special[other].into == role.inner)) return false;
+      return !kept && s.operands.count == 1 && role.extent > 0 && role.into != role.inner && !in_operands(role.into) &&
+             !in_operands(role.inner) && place(s.result, role.into) >= 0 && place(s.result, role.inner) >= 0;
+    case treatment::added: return false;
+  }
+  return false;
+}
+
+// Which letters there are: asked for in one step, as every operation is checked.
+struct letter_set {
+  std::uint64_t quarters[4]{};
+
+  constexpr bool has(char letter) const { return (quarters[place(letter) / 64] >> place(letter) % 64 & 1u) != 0; }
+  constexpr void add(char letter) { quarters[place(letter) / 64] |= std::uint64_t{1} << place(letter) % 64; }
+
+ private:
+  static constexpr unsigned place(char letter) { return static_cast<unsigned char>(letter); }
+};
+
+constexpr int named_twice(const letters& l) {
+  letter_set before;
+  for (int i = 0; i < l.count; ++i) {
+    if (before.has(l.items[i])) return i;
+    before.add(l.items[i]);
+  }
+  return -1;
+}
+
+}  // namespace detail
+
+constexpr refusal signature::check() const {
+  if (!why.ok()) return why;
+  for (int o = 0; o < operands.count; ++o)
+    if (const int d = detail::named_twice(operands[o]); d >= 0) return refusal{code::letter_named_twice, o, d};
+  if (const int d = detail::named_twice(result); d >= 0) return refusal{code::letter_named_twice, operands.count, d};
+  for (int t = 0; t < special.count; ++t)
+    if (!detail::role_fits(*this, t)) return refusal{code::role_does_not_fit, t};
+  detail::letter_set known;
+  for (const letters& o : operands)
+    for (char letter : o) known.add(letter);
+  for (const treated& t : special) {
+    known.add(t.into);
+    known.add(t.inner);
+  }
+  for (int d = 0; d < result.count; ++d)
+    if (!known.has(result[d])) return refusal{code::letter_from_nowhere, d};
+  return {};
+}
+
+/// Reads a signature: `operation("nchw,oc->nohw")`, a letter for each dimension, commas between operands; spaces are
+/// free. It is non-linear until it is given another kind.
+///
+/// What cannot be read is refused where the operation is used, and by `check()`.
+constexpr signature operation(const char* text) {
+  signature s;
+  letters now;
+  bool arrow = false;
+  const auto finish = [&s](const letters& done) {
+    if (s.operands.count < s.operands.capacity) s.operands.push(done);
+    else s.why = refusal{code::signature_too_large, s.operands.count + 1, done.count};
+  };
+  for (int i = 0; text[i] != '\0' && s.why.ok(); ++i) {
+    const char c = text[i];
+    if (c == ' ') continue;
+    if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) {
+      if (now.count < now.capacity) now.push(c);
+      else s.why = refusal{code::signature_too_large, s.operands.count + 1, now.count + 1};
+    } else if (c == ',' && !arrow) {
+      finish(now);
+      now = {};
+    } else if (c == '-' && text[i + 1] == '>' && !arrow) {
+      finish(now);
+      now = {};
+      arrow = true;
+      ++i;
+    } else {
+      s.why = refusal{code::signature_unreadable, i};
+    }
+  }
+  if (s.why.ok() && !arrow) s.why = refusal{code::signature_unreadable, -1};
+  s.result = now;
+  return s;
+}
+
+/// One operand: its layout, and whether it is constant (it has no cotangent, so it counts as replicate or invariant as
+/// needed).
+struct operand {
+  tessera::layout layout;
+  bool constant = false;
+};
+
+}  // namespace tessera

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <tessera/operation/rule/local_boxes.hpp>
+#include <tessera/tensor/change/change.hpp>
+
+namespace tessera {
+
+/// A change of layout that is bound to a team.
+struct way {
+  placement_handle from, to;
+};
+
+/// What a function with exchanges is told: where its boxes lie, and its changes of layout in order.
+struct bound_exchanges {
+  const team_handle& team;
+  const local_boxes& boxes;
+  const std::vector<way>& ways;
+
+  at::Tensor exchanged(const at::Tensor& x, std::size_t i) const {
+    return change_layout(team, ways[i].from, ways[i].to, x, {}, {});
+  }
+};
+
+}  // namespace tessera

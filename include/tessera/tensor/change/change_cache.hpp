@@ -1,0 +1,83 @@
+#pragma once
+
+#include <tessera/tensor/change/bound_change.hpp>
+
+#include <unordered_map>
+
+namespace tessera {
+
+namespace detail {
+
+/// The changes that a team has bound, found by the addresses of their placements; those used last are kept.
+class bound_changes {
+ public:
+  std::shared_ptr<bound_change> find(team_state& team, const placement_handle& from, const placement_handle& to,
+                                     element e, const activity& what) {
+    fingerprint f;
+    f << address(from.get()) << address(to.get()) << address(what.what)
+      << (static_cast<int>(e) | static_cast<int>(what.why) << 8);
+    kept& k = kept_[f.value()];
+    if (!k.change) {
+      try {
+        k.change = std::make_shared<bound_change>(team, from, to, e, what);
+      } catch (...) {
+        kept_.erase(f.value());
+        throw;
+      }
+      k.last_used = ++uses_;
+      const std::shared_ptr<bound_change> fresh = k.change;
+      if (kept_.size() > most) forget();
+      return fresh;
+    }
+    k.last_used = ++uses_;
+    return k.change;
+  }
+
+  /// Where the change of a typed verb is kept, by its number.
+  std::shared_ptr<bound_change>& of_verb(std::size_t number) {
+    if (number >= of_verbs_.size()) of_verbs_.resize(number + 1);
+    return of_verbs_[number];
+  }
+
+ private:
+  static constexpr std::size_t most = 1024;
+  struct kept {
+    std::shared_ptr<bound_change> change;
+    std::uint64_t last_used = 0;
+  };
+
+  static std::uint64_t address(const void* p) { return reinterpret_cast<std::uintptr_t>(p); }
+
+  // The half that was not used for longest.
+  void forget() {
+    std::vector<std::uint64_t> uses;
+    for (const auto& [key, k] : kept_) uses.push_back(k.last_used);
+    std::nth_element(uses.begin(), uses.begin() + most / 2, uses.end());
+    std::erase_if(kept_, [&](const auto& k) { return k.second.last_used < uses[most / 2]; });
+  }
+
+  std::unordered_map<std::uint64_t, kept> kept_;
+  std::vector<std::shared_ptr<bound_change>> of_verbs_;
+  std::uint64_t uses_ = 0;
+};
+
+inline std::shared_ptr<bound_change> bound_change_of(team_state& team, const placement_handle& from,
+                                                     const placement_handle& to, element e, const activity& what) {
+  return team.kept<bound_changes>().find(team, from, to, e, what);
+}
+
+}  // namespace detail
+
+inline std::shared_ptr<bound_change> bound_change::adjoint() {
+  std::shared_ptr<bound_change> known = adjoint_.lock();
+  if (known) return known;
+  activity back;
+  back.why = purpose::backward;
+  back.what = what_;
+  known = detail::bound_change_of(team_, team_.place(cotangent(to_->layout())), team_.place(cotangent(from_->layout())),
+                                  element_, back);
+  adjoint_ = known;
+  return known;
+}
+
+}  // namespace tessera
