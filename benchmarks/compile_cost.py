@@ -55,7 +55,7 @@ struct col : ts::axis<2> {};
 struct batch : ts::dyn {};
 using grid = ts::mesh<row, col>;
 using image = ts::partition<grid, ts::whole, ts::whole, ts::blocks<row>, ts::blocks<col>>;
-using net = ts::sequential<ts::tensor<image, ts::shape<batch, ts::dim<6>, ts::dim<8>, ts::dim<8>>>,
+using net = ts::sequential_type<ts::tensor<image, ts::shape<batch, ts::dim<6>, ts::dim<8>, ts::dim<8>>>,
   %s ts::nn::relu>;
 static_assert(ts::TensorType<net::output>);
 """

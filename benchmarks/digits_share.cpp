@@ -30,8 +30,8 @@ int main(int argc, char** argv) {
   return tessera::launch<model::grid>(argc, argv, [&](tessera::team<model::grid>& team) {
     model::network net{team, tessera::seed{7}};
     const at::Tensor images = at::sin(at::arange(64 * 64, at::kDouble)).view({64, 1, 8, 8});
-    const auto x = tessera::take<model::network::input>(team, images);
-    const auto y = tessera::take<model::labels>(team, at::arange(64, at::kLong).remainder(10));
+    const auto x = tessera::distribute<model::network::input>(team, images);
+    const auto y = tessera::distribute<model::labels>(team, at::arange(64, at::kLong).remainder(10));
     const auto step = [&] {
       tessera::nn::cross_entropy(net(x), y).backward();
       for (const at::Tensor& p : net.parameters()) p.mutable_grad().reset();

@@ -17,7 +17,7 @@ ts::layout tiles(int rows, int columns, index_t n) {
   x.mesh.axes.push({ts::text{"row"}, rows, 0});
   x.mesh.axes.push({ts::text{"col"}, columns, 0});
   x.mesh = ts::row_major(x.mesh);
-  x.roles.resize(2);
+  x.placements.resize(2);
   ts::dimension d;
   d.extent = n;
   x.dims.push(d);

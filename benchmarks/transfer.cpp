@@ -64,7 +64,8 @@ void measure(const char* name, index_t bytes, const ts::layout& from, const ts::
       ratios.push_back(move / copy);
     }
   };
-  ts::run_workers<grid>(0, nullptr, {"in-process", std::chrono::seconds(60), false}, worker);
+  ts::run_workers<grid>(
+      0, nullptr, {.transport = ts::transport_choice::in_process, .time_limit = std::chrono::seconds(60)}, worker);
   std::printf(
       "{\"name\": \"in_process.%s.%lldMiB\", \"ratio\": %.3f, \"bar\": null, \"ok\": true, \"microseconds\": %.1f, "
       "\"memcpy_microseconds\": %.1f}\n",
@@ -78,7 +79,7 @@ int main() {
     const auto n = static_cast<index_t>(std::sqrt(static_cast<double>(bytes) / sizeof(double)));
     ts::layout tiles;
     tiles.mesh = grid::value;
-    tiles.roles.resize(2);
+    tiles.placements.resize(2);
     ts::dimension d;
     d.extent = n;
     tiles.dims.push(d);

@@ -136,7 +136,7 @@ class run {
     const at::Tensor x = leaf();
     const at::Tensor dx = gradient(x);
     const layout& lies = t_.leaf < 0 ? domain() : t_.links[0].plan.stored(t_.leaf);
-    const bool counts = tessera::detail::is_first_copy({team_, lies, x.detach()}, role::invariant);
+    const bool counts = tessera::detail::is_first_copy({team_, lies, x.detach()}, placement::invariant);
     const double one = counts ? 1 : 0;
     const auto n = over_workers(team_,
                                 {squares(y_.local()), squares(dy_), one * squares(x), one * squares(dx),
@@ -274,7 +274,7 @@ std::string on_workers(int workers, bool under_mpi, const transport_layer& over,
   mesh_value world;
   world.axes.push({text{"worker"}, workers, 1});
   launch_options options;
-  options.transport = under_mpi ? "mpi" : "in-process";
+  options.transport = under_mpi ? transport_choice::mpi : transport_choice::in_process;
   options.time_limit = std::chrono::seconds{60};
   options.over = over;
   std::mutex mutex;

@@ -33,7 +33,8 @@ inline index_t volume_of(const integers& of) {
   return std::accumulate(of.begin(), of.end(), index_t{1}, std::multiplies<>());
 }
 
-/// A grid of these extents over these world ranks, row-major; an affine placement where the ranks are in equal steps.
+/// A grid of these extents over these world ranks, row-major; an affine placement where the ranks are in equal
+/// steps.
 inline mesh_value grid_over(const std::vector<int>& ranks, const integers& shape, char name) {
   for (int r : ranks)
     if (r < 0 || r >= most_workers) throw unbuilt(fmt::format("a worker {} of at most {}", r, most_workers));
@@ -70,7 +71,7 @@ inline mesh_value grid_of(values& given, const std::string& name, char letter) {
 inline layout whole(const mesh_value& mesh, const integers& shape) {
   layout x;
   x.mesh = mesh;
-  x.roles.resize(mesh.axes.count);
+  x.placements.resize(mesh.axes.count);
   for (index_t n : shape) x.dims.push(uncut(n));
   return x;
 }
@@ -107,7 +108,7 @@ inline int first_copy(const layout& x, int rank) {
   coordinates at;
   if (!x.mesh.locate(rank, at)) return rank;
   for (int a = 0; a < at.count; ++a)
-    if (x.roles[a].kind == role::replicate || x.roles[a].kind == role::invariant) at[a] = 0;
+    if (x.placements[a].kind == placement::replicate || x.placements[a].kind == placement::invariant) at[a] = 0;
   return x.mesh.rank(at);
 }
 

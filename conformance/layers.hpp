@@ -23,8 +23,8 @@ inline link contraction_on(const layout& x, const contraction& what) {
 inline void store_as_tiling(layer_plan& p, int dim) {
   for (int i = 0; i < p.parameters(); ++i) {
     layout stored = p.stored(i);
-    for (int a = 0; a < stored.roles.count; ++a)
-      if (p.weight(i).roles[a].kind == role::replicate) stored.cut_by(stored.dims.count == 1 ? 0 : dim, a);
+    for (int a = 0; a < stored.placements.count; ++a)
+      if (p.weight(i).placements[a].kind == placement::replicate) stored.cut_by(stored.dims.count == 1 ? 0 : dim, a);
     p.store(stored, i);
   }
 }
@@ -61,9 +61,9 @@ inline link contraction_over(const three_grids& on, contraction what) {
   b.name = "bias";
   b.initial = l.plan.parameter(0).initial;
   b.stored = whole(on.weight, {what.out});
-  for (auto& r : b.stored.roles) r = {role::invariant};
-  b.stored.roles[1] = held_on(0);
-  b.stored.roles[0] = {};
+  for (auto& r : b.stored.placements) r = {placement::invariant};
+  b.stored.placements[1] = held_on(0);
+  b.stored.placements[0] = {};
   b.stored.cut_by(0, 0);
   b.used = whole(on.result, {what.out});
   b.used.cut_by(0, feature);

@@ -14,10 +14,10 @@ inline at::Tensor on_host(const at::Tensor& x) { return x.detach().to(at::kCPU, 
 inline std::vector<double> over_workers(const team_handle& team, const std::vector<double>& mine, combine with) {
   layout terms;
   terms.mesh = team->mesh();
-  terms.roles.push(partial_by(with));
+  terms.placements.push(partial_by(with));
   terms.dims.push(uncut(static_cast<index_t>(mine.size())));
   layout all = terms;
-  all.roles[0] = {};
+  all.placements[0] = {};
   const at::Tensor sum =
       on_host(to(all, tensor<dyn>(team, terms, at::tensor(mine, at::kDouble).to(device_of(*team)))).local());
   return {sum.data_ptr<double>(), sum.data_ptr<double>() + sum.numel()};

@@ -14,11 +14,11 @@ inline void run_change(trial& t, const layout& from, const layout& to) {
 
 /// Every worker's own tensor of this shape, stacked: one more dimension K in front, cut jointly by the named axes.
 inline layout stacked(const mesh_value& mesh, const std::vector<int>& axes, const integers& shape,
-                      axis_role others = {}) {
+                      axis_placement others = {}) {
   integers all{1};
   all.insert(all.end(), shape.begin(), shape.end());
   layout x = whole(mesh, all);
-  for (auto& r : x.roles) r = others;
+  for (auto& r : x.placements) r = others;
   for (int a : axes) {
     x.dims[0].extent *= mesh.axes[a].extent;
     x.cut_by(0, a);
@@ -54,7 +54,7 @@ inline std::pair<layout, layout> spread(const mesh_value& from, const mesh_value
     return {stacked(from, p.few, shape), stacked(to, p.many, shape)};
   }
   const auto p = pair_axes(to, dst, from, src);
-  return {stacked(from, p.many, shape, {role::partial}), stacked(to, p.few, shape)};
+  return {stacked(from, p.many, shape, {placement::partial}), stacked(to, p.few, shape)};
 }
 
 /// A grid whose shape pairs with `few`, the larger grid's own shape where it already does: the fault mended.
@@ -111,7 +111,7 @@ inline trial all_sum_reduce(test_case& c) {
   for (int a = 0; a < grid.axes.count; ++a)
     if ((std::find(named.begin(), named.end(), a) != named.end()) == keeps) kept_axes.push_back(a);
   const integers shape = c.given.has("x_global_shape") ? c.given.list("x_global_shape") : integers{2};
-  const layout terms = stacked(grid, kept_axes, shape, {role::partial});
+  const layout terms = stacked(grid, kept_axes, shape, {placement::partial});
   const layout sums = stacked(grid, kept_axes, shape);
   run_change(t, terms, sums);
   if (c.expected.is_object() && c.expected.contains("y_every_entry")) {
@@ -139,7 +139,7 @@ inline trial along_axes(test_case& c, bool gathers) {
   for (index_t axis : axes) {
     if (axis < 0 || axis >= grid.axes.count) throw unbuilt(fmt::format("axis {} of {}", axis, grid.axes.count));
     const auto a = static_cast<int>(axis);
-    all.set_meaning(a, {gathers ? role::replicate : role::partial});
+    all.set_placement(a, {gathers ? placement::replicate : placement::partial});
     counted[static_cast<std::size_t>(a)] *= grid.axes[a].extent;
     group *= grid.axes[a].extent;
     remainder = parts.dims[a].extent % grid.axes[a].extent;

@@ -50,7 +50,7 @@ double apart_in_five_steps(const Team& team, Serial& serial, const torch::optim:
   double worst = 0;
   for (int step = 0; step < 5; ++step) {
     const at::Tensor whole = samples(step).requires_grad_(true);
-    auto x = tessera::take<typename Net::input>(team, whole.detach());
+    auto x = tessera::distribute<typename Net::input>(team, whole.detach());
     x.requires_grad();
     ours.zero_grad();
     theirs.zero_grad();
@@ -58,12 +58,13 @@ double apart_in_five_steps(const Team& team, Serial& serial, const torch::optim:
     const at::Tensor z = serial.forward(whole);
     losses.ours(y).backward();
     losses.theirs(z).backward();
-    worst =
-        std::max({worst, largest(tessera::global(y), z.detach()), largest(tessera::global(x.grad()), whole.grad())});
+    worst = std::max(
+        {worst, largest(tessera::full_tensor(y), z.detach()), largest(tessera::full_tensor(x.grad()), whole.grad())});
     net.each_parameter([&](const tessera::nn::parameter& p) {
       const tessera::tensor<tessera::dyn> gradient(p.stored().team(), tessera::cotangent(p.stored().layout()),
                                                    p.stored().local().grad());
-      worst = std::max(worst, largest(tessera::global(gradient), p.part_of(serial.named_parameters()[p.key()].grad())));
+      worst = std::max(worst,
+                       largest(tessera::full_tensor(gradient), p.part_of(serial.named_parameters()[p.key()].grad())));
     });
     ours.step();
     theirs.step();

@@ -16,10 +16,10 @@ struct batch : ts::dyn {};
 
 // One network, for images that lie in any way.
 template <class Cut>
-using convnet = ts::sequential<ts::tensor<Cut, ts::shape<batch, ts::dim<3>, ts::dim<64>, ts::dim<64>>>,
-                               nn::conv<32, ts::kernel<3, 3>, ts::padding<1>>, nn::relu, nn::max_pool<ts::kernel<2, 2>>,
-                               nn::conv<64, ts::kernel<3, 3>, ts::padding<1>>, nn::relu, nn::global_avg_pool,
-                               nn::flatten, nn::linear<10>>;
+using convnet = ts::sequential_type<ts::tensor<Cut, ts::shape<batch, ts::dim<3>, ts::dim<64>, ts::dim<64>>>,
+                                    nn::conv<32, ts::kernel<3, 3>, ts::padding<1>>, nn::relu,
+                                    nn::max_pool<ts::kernel<2, 2>>, nn::conv<64, ts::kernel<3, 3>, ts::padding<1>>,
+                                    nn::relu, nn::global_avg_pool, nn::flatten, nn::linear<10>>;
 // [end]
 
 // [candidates]
@@ -38,13 +38,13 @@ using on_both = ts::partition<grid, ts::blocks<row>, ts::whole, ts::invariant<co
 
 template <class Cut>
 using features = ts::tensor<Cut, ts::shape<batch, ts::dim<1024>>>;
-using data_parallel = ts::sequential<features<by_sample>, nn::linear<4096>, nn::relu, nn::linear<1024>>;
-using sharded = ts::network<nn::stored_over<nn::chain<nn::linear<4096>, nn::relu, nn::linear<1024>>, row, col>,
-                            features<by_sample>>;
-using tensor_parallel = ts::sequential<features<on_all>, nn::linear<4096, ts::cut_out<row, col>>, nn::relu,
-                                       nn::linear<1024, ts::cut_in<row, col>, ts::output_as<on_all>>>;
-using two_ways = ts::sequential<features<on_both>, nn::linear<4096, ts::cut_out<col>>, nn::relu,
-                                nn::linear<1024, ts::cut_in<col>, ts::output_as<on_both>>>;
+using data_parallel = ts::sequential_type<features<by_sample>, nn::linear<4096>, nn::relu, nn::linear<1024>>;
+using sharded = ts::network_type<nn::sharded_over<nn::chain<nn::linear<4096>, nn::relu, nn::linear<1024>>, row, col>,
+                                 features<by_sample>>;
+using tensor_parallel = ts::sequential_type<features<on_all>, nn::linear<4096, ts::cut_out<row, col>>, nn::relu,
+                                            nn::linear<1024, ts::cut_in<row, col>, ts::output_as<on_all>>>;
+using two_ways = ts::sequential_type<features<on_both>, nn::linear<4096, ts::cut_out<col>>, nn::relu,
+                                     nn::linear<1024, ts::cut_in<col>, ts::output_as<on_both>>>;
 // [end]
 
 // [budget]

@@ -49,13 +49,13 @@ std::vector<double> trained(const ts::team<crew>& team, const net_type& net, con
       // the last one is shorter
       const at::Tensor picks = order.narrow(0, begin, std::min(batch_size, order.size(0) - begin));
       optimizer.zero_grad();
-      const auto x = ts::take<samples>(team, all.x.index_select(0, picks));
-      const auto y = ts::take<labels>(team, all.y.index_select(0, picks));
+      const auto x = ts::distribute<samples>(team, all.x.index_select(0, picks));
+      const auto y = ts::distribute<labels>(team, all.y.index_select(0, picks));
       const auto loss = nn::cross_entropy(net(x), y);  // the mean over the whole batch, on every worker
       loss.backward();                                 // gradients of the whole batch, summed over data
       nn::clip_grad_norm(net, 1.0);                    // of all gradients, as one process does
       optimizer.step();
-      losses.push_back(ts::value(loss));
+      losses.push_back(ts::item(loss));
     }
   }
   return losses;
@@ -68,9 +68,9 @@ void accumulated(const ts::team<crew>& team, const net_type& net, const sets& al
   const std::int64_t n = all.x.size(0);
   for (std::int64_t begin = 0; begin < n; begin += part) {
     const std::int64_t count = std::min(part, n - begin);
-    const auto x = ts::take<samples>(team, all.x.narrow(0, begin, count));
+    const auto x = ts::distribute<samples>(team, all.x.narrow(0, begin, count));
     const auto loss =
-        nn::cross_entropy<nn::reduction::sum>(net(x), ts::take<labels>(team, all.y.narrow(0, begin, count)));
+        nn::cross_entropy<nn::reduction::sum>(net(x), ts::distribute<labels>(team, all.y.narrow(0, begin, count)));
     (loss / static_cast<double>(n)).backward();
   }
 }
@@ -80,7 +80,7 @@ void accumulated(const ts::team<crew>& team, const net_type& net, const sets& al
 /// The share of labels that are found.
 double accuracy(const ts::team<crew>& team, net_type& net, const sets& all) {
   net.eval();
-  const at::Tensor scores = ts::global(net(ts::take<samples>(team, all.x)));  // gathered, on every worker
+  const at::Tensor scores = ts::full_tensor(net(ts::distribute<samples>(team, all.x)));  // gathered, on every worker
   net.train();
   return scores.argmax(1).eq(all.y).to(at::kDouble).mean().item<double>();
 }

@@ -60,15 +60,15 @@ void values(const ts::team<grid>& team) {
 
   ts::layout cut;  // [8, 2], the first dimension cut: 3 3 2
   cut.mesh = mesh;
-  cut.roles.resize(1);  // one for each axis, replicate unless said
+  cut.placements.resize(1);  // one for each axis, replicate unless said
   cut.dims.resize(2);
   cut.dims[0].extent = 8;
   cut.dims[1].extent = 2;
   cut.cut_by(0, 0);
   ts::layout copies = cut;
-  copies.set_meaning(0, {});  // replicate
+  copies.set_placement(0, {});  // replicate
   ts::layout terms = cut;
-  terms.set_meaning(0, {ts::role::partial});
+  terms.set_placement(0, {ts::placement::partial});
 
   const auto workers = std::make_shared<ts::team_state>(transport, mesh);  // a team keeps a list of ranks of its own
   // global indices of this worker's part; empty on rank 1
@@ -97,9 +97,10 @@ void broadcast_and_sum_reduce(const ts::team<grid>& team) {
   const int rank = team.rank();
   // [broadcast-run]
   const at::Tensor own = rank < 2 ? at::full({1, 3}, 10.0 * rank, at::kDouble) : at::empty({0, 0}, at::kDouble);
-  auto x = ts::assume<roots>(few_team, own.set_requires_grad(true));  // on all workers, so all take part in backward
-  const auto y = ts::to<to_rows>(x);                                  // Broadcast(P_x, P_y)
-  const auto z = ts::to<to_cols>(x);                                  // Broadcast(P_x, P_y, transpose_src=True)
+  auto x =
+      ts::from_local<roots>(few_team, own.set_requires_grad(true));  // on all workers, so all take part in backward
+  const auto y = ts::to<to_rows>(x);                                 // Broadcast(P_x, P_y)
+  const auto z = ts::to<to_cols>(x);                                 // Broadcast(P_x, P_y, transpose_src=True)
   // [end]
   expect_equal(y.local(), at::full({1, 3}, rank / 2 * 10.0, at::kDouble), "a broadcast along columns");
   expect_equal(z.local(), at::full({1, 3}, rank % 2 * 10.0, at::kDouble), "a transposed broadcast");
@@ -107,7 +108,7 @@ void broadcast_and_sum_reduce(const ts::team<grid>& team) {
   // [sum-reduce]
   using terms =
       ts::tensor<ts::partition<grid, ts::blocks<row>, ts::whole, ts::partial<col>>, ts::shape_of<2, 3>, double>;
-  const auto t = ts::assume<terms>(team, at::full({1, 3}, 1.0 + rank, at::kDouble));
+  const auto t = ts::from_local<terms>(team, at::full({1, 3}, 1.0 + rank, at::kDouble));
   const auto s = ts::to<roots::partition_type>(t);  // SumReduce: the adjoint of the broadcast
   // [end]
   expect_equal(s.local(),
@@ -148,14 +149,14 @@ void sums_over_axes(const ts::team<grid>& team) {
   const at::Tensor ones = at::full({3}, 1.0 + rank, at::kDouble);
   // [all-sum-reduce]
   using terms = ts::tensor<ts::partition<grid, ts::whole, ts::partial<row, col>>, ts::shape_of<3>, double>;
-  const auto t = ts::assume<terms>(team, ones);
+  const auto t = ts::from_local<terms>(team, ones);
   const auto everywhere = ts::all_reduce<ts::partition<grid, ts::whole>>(t);  // AllSumReduce over both axes
 
   // Over row alone the workers of one column have terms of one sum: one more dimension, cut over col, keeps columns
   // apart.
   using of_columns =
       ts::tensor<ts::partition<grid, ts::blocks<col>, ts::whole, ts::partial<row>>, ts::shape_of<2, 3>, double>;
-  const auto u = ts::assume<of_columns>(team, ones.view({1, 3}));
+  const auto u = ts::from_local<of_columns>(team, ones.view({1, 3}));
   const auto down = ts::all_reduce<ts::partition<grid, ts::blocks<col>, ts::whole>>(u);
   // [end]
   expect_equal(everywhere.local(), at::full({3}, 10.0, at::kDouble), "a sum over all workers");
@@ -167,12 +168,12 @@ void gathered(const ts::team<grid>& team) {
   // [all-gather]
   using tiles = ts::tensor<ts::partition<grid, ts::blocks<row>, ts::blocks<col>>, ts::shape_of<5, 7>, double>;
   using rows = ts::partition<grid, ts::blocks<row>, ts::whole>;
-  const auto x = ts::take<tiles>(team, whole);  // 7 columns over 2: 4 and 3
-  const auto y = ts::all_gather<rows>(x);       // AllGather(P_x, axis 1)
+  const auto x = ts::distribute<tiles>(team, whole);  // 7 columns over 2: 4 and 3
+  const auto y = ts::all_gather<rows>(x);             // AllGather(P_x, axis 1)
 
   using row_terms =
       ts::tensor<ts::partition<grid, ts::blocks<row>, ts::whole, ts::partial<col>>, ts::shape_of<5, 7>, double>;
-  const auto t = ts::assume<row_terms>(team, y.local());
+  const auto t = ts::from_local<row_terms>(team, y.local());
   const auto z = ts::reduce_scatter<tiles::partition_type>(t);  // ReduceScatter(P_x, axis 1)
   // [end]
   const int r = team.coordinate<row>();
@@ -184,7 +185,7 @@ void gathered(const ts::team<grid>& team) {
   using uneven = ts::tensor<ts::partition<grid, ts::lengths<row, ts::dim<4>, ts::dim<1>>, ts::blocks<col>>,
                             ts::shape_of<5, 7>, double>;
   using columns = ts::partition<pair, ts::whole, ts::blocks<few>>;
-  const auto v = ts::take<uneven>(team, whole);
+  const auto v = ts::distribute<uneven>(team, whole);
   const auto w = ts::to<columns>(v);  // Repartition(P_x, P_y)
   // [end]
   const at::Tensor none = at::empty({0, 0}, at::kDouble);
@@ -202,7 +203,7 @@ void halos(const ts::team<grid>& team) {
   constexpr ts::window w = kernel.needs();
   using parts = ts::tensor<ts::partition<strip, ts::blocks<line>>, ts::shape_of<10>, double>;
   using held = ts::partition<strip, ts::haloed<ts::blocks<line>, kernel.outputs(10), w.a, w.b, w.b2>>;
-  const auto x = ts::take<parts>(team.over<strip>(), whole);
+  const auto x = ts::distribute<parts>(team.over<strip>(), whole);
   const auto y = ts::halo_exchange<held>(x);  // HaloExchange
   // [end]
   const ts::index_t lo[4]{0, 4, 6, 8};
@@ -217,28 +218,28 @@ void facts_about_workers(const ts::team<grid>& team) {
   // allgather_data: a vector of integers of each worker, on all of them.
   using facts = ts::tensor<ts::partition<grid, ts::blocks<row, col>, ts::whole>, ts::shape_of<4, 2>, std::int64_t>;
   using known = ts::partition<grid, ts::whole, ts::whole, ts::invariant<row, col>>;
-  const auto mine = ts::assume<facts>(team, at::full({1, 2}, rank, at::kLong));
+  const auto mine = ts::from_local<facts>(team, at::full({1, 2}, rank, at::kLong));
   const at::Tensor table = ts::all_gather<known>(mine).local();  // row r is that of rank r
 
   // allreduce_data: sum, max, min, prod, and the logical any and all.
   using largest = ts::tensor<ts::partition<grid, ts::partial<row, col, ts::max>>, ts::shape<>, std::int64_t>;
   const auto most = ts::all_reduce<ts::partition<grid, ts::invariant<row, col>>>(
-      ts::assume<largest>(team, at::full({}, rank, at::kLong)));
+      ts::from_local<largest>(team, at::full({}, rank, at::kLong)));
 
   // broadcast_data of unknown shape: a header of fixed size first, then the tensor with its extents bound.
   struct length : ts::dyn {};
   using on_first = ts::partition<grid, ts::whole, ts::on<ts::product<row, col>>>;
   using everywhere = ts::partition<grid, ts::whole, ts::invariant<row, col>>;
   const bool has = rank == 0;
-  const ts::index_t n = ts::broadcast<everywhere>(ts::assume<ts::tensor<on_first, ts::shape_of<1>, std::int64_t>>(
+  const ts::index_t n = ts::broadcast<everywhere>(ts::from_local<ts::tensor<on_first, ts::shape_of<1>, std::int64_t>>(
                                                       team, at::full({has ? 1 : 0}, 5, at::kLong)))
                             .local()
                             .item<ts::index_t>();
-  const auto data = ts::broadcast<everywhere>(ts::assume<ts::tensor<on_first, ts::shape<length>, double>>(
+  const auto data = ts::broadcast<everywhere>(ts::from_local<ts::tensor<on_first, ts::shape<length>, double>>(
       team, has ? at::arange(n, at::kDouble) : at::empty({0}, at::kDouble), ts::bind<length>(n)));
   // [end]
   expect_equal(table, at::arange(4, at::kLong).unsqueeze(1).expand({4, 2}), "a table of facts");
-  expect(ts::value(most) == 3, "the largest rank");
+  expect(ts::item(most) == 3, "the largest rank");
   expect_equal(data.local(), at::arange(5, at::kDouble), "a tensor of unknown shape");
 }
 
@@ -251,7 +252,7 @@ void unknown_lengths(const ts::team<grid>& team) {
   struct samples : ts::dyn {};
   using some_rows =
       ts::tensor<ts::partition<grid, ts::lengths<row>, ts::blocks<col>>, ts::shape<samples, ts::dim<4>>, double>;
-  const auto x = ts::adopt<some_rows>(team, box);
+  const auto x = ts::from_local<some_rows>(team, box);
   const auto balanced = ts::repartition<ts::partition<grid, ts::blocks<row>, ts::blocks<col>>>(x);
   // [end]
   expect(x.layout().dims[0].extent == 5, "a learned extent");
@@ -270,8 +271,8 @@ void linear_on_three_meshes(const ts::team<grid>& team) {
   using p_w = grid;           // row cuts the outputs, col the inputs
   using input = ts::tensor<ts::partition<p_x, ts::whole, ts::blocks<few>>, ts::shape_of<3, 7>, double>;
   using weight = ts::tensor<ts::partition<p_w, ts::blocks<col>, ts::blocks<row>>, ts::shape_of<7, 5>, double>;
-  const auto x = ts::take<input>(team.over<p_x>(), xs);
-  const auto w = ts::take<weight>(team, ws.t());
+  const auto x = ts::distribute<input>(team.over<p_x>(), xs);
+  const auto w = ts::distribute<weight>(team, ws.t());
 
   const auto used = ts::to<ts::partition<p_w, ts::whole, ts::blocks<col>>>(x);   // copies along row
   const auto terms = ts::matmul(used, w);                                        // whole, blocks<row>, partial<col>
@@ -363,40 +364,42 @@ void layers(const ts::team<grid>& team) {
   using middle = ts::nn::slice<2, 1, -2>;  // [:, :, 1:-2]
   // One exchange for the chain; what lies between its layers is computed by all who need it.
   using chain =
-      ts::nn::one_halo<ts::nn::conv<6, kernel, ts::padding<1>>, ts::nn::relu, ts::nn::max_pool<ts::kernel<3, 3>>>;
+      ts::nn::fused_halo<ts::nn::conv<6, kernel, ts::padding<1>>, ts::nn::relu, ts::nn::max_pool<ts::kernel<3, 3>>>;
   // [end]
   const auto compare = [](const auto& net, const auto& x, auto&& serial, const char* what) {
     const auto state = ts::nn::state_of(net);
-    expect_equal(ts::global(net(x)), serial(state), what);
+    expect_equal(ts::full_tensor(net(x)), serial(state), what);
   };
   const at::Tensor xs = at::sin(at::arange(60, at::kDouble)).view({6, 10});
   const auto linear = [&](const ts::nn::state_dict& s) { return at::addmm(s.at("0.bias"), xs, s.at("0.weight").t()); };
   const auto dm_team = team.over<dm>();
-  compare(all_gather_form(dm_team, ts::seed{1}), ts::take<cut>(dm_team, xs), linear, "the all-gather form");
-  compare(reduce_scatter_form(dm_team, ts::seed{1}), ts::take<cut>(dm_team, xs), linear, "the reduce-scatter form");
+  compare(all_gather_form(dm_team, ts::seed{1}), ts::distribute<cut>(dm_team, xs), linear, "the all-gather form");
+  compare(reduce_scatter_form(dm_team, ts::seed{1}), ts::distribute<cut>(dm_team, xs), linear,
+          "the reduce-scatter form");
   const at::Tensor words = at::sin(at::arange(120, at::kDouble)).view({4, 5, 6});
   const auto two = [&](const ts::nn::state_dict& s) {
     return at::linear(at::relu(at::linear(words, s.at("0.weight"), s.at("0.bias"))), s.at("2.weight"), s.at("2.bias"));
   };
-  compare(block(dm_team, ts::seed{1}), ts::take<block::input>(dm_team, words), two, "a block with its sequence cut");
+  compare(block(dm_team, ts::seed{1}), ts::distribute<block::input>(dm_team, words), two,
+          "a block with its sequence cut");
   const at::Tensor tokens = at::sin(at::arange(144, at::kDouble)).view({3, 4, 2, 6});
   const auto of_each = [&](const ts::nn::state_dict& s) {
     const at::Tensor hidden = at::relu(at::baddbmm(s.at("0.bias"), tokens.flatten(1, 2), s.at("0.weight")));
     return at::baddbmm(s.at("2.bias"), hidden, s.at("2.weight")).view({3, 4, 2, 6});
   };
   const auto em_team = team.over<em>();
-  compare(feed(em_team, ts::seed{1}), ts::take<slots>(em_team, tokens), of_each, "experts");
+  compare(feed(em_team, ts::seed{1}), ts::distribute<slots>(em_team, tokens), of_each, "experts");
   const at::Tensor image = at::sin(at::arange(576, at::kDouble)).view({2, 4, 9, 8});
   const auto conv = [&](const ts::nn::state_dict& s) {
     return at::conv2d(image, s.at("0.weight"), s.at("0.bias"), 1, 1);
   };
-  compare(feature(team, ts::seed{1}), ts::take<feature::input>(team, image), conv, "a convolution, pixels cut");
-  compare(channel(team, ts::seed{1}), ts::take<channel::input>(team, image), conv, "a convolution, channels cut");
-  compare(general(team, ts::seed{1}), ts::take<general::input>(team, image), conv, "a convolution, both cut");
+  compare(feature(team, ts::seed{1}), ts::distribute<feature::input>(team, image), conv, "a convolution, pixels cut");
+  compare(channel(team, ts::seed{1}), ts::distribute<channel::input>(team, image), conv, "a convolution, channels cut");
+  compare(general(team, ts::seed{1}), ts::distribute<general::input>(team, image), conv, "a convolution, both cut");
   const auto run = [&]<class L, class P>(std::type_identity<L>, std::type_identity<P>, auto&& serial,
                                          const char* what) {
     using net = ts::nn::sequential<ts::tensor<P, extents, double>, L>;
-    compare(net(team, ts::seed{1}), ts::take<typename net::input>(team, image), serial, what);
+    compare(net(team, ts::seed{1}), ts::distribute<typename net::input>(team, image), serial, what);
   };
   constexpr std::type_identity<pixels> on_pixels;
   constexpr std::type_identity<channels> on_channels;
@@ -442,7 +445,7 @@ void layers(const ts::team<grid>& team) {
       std::type_identity<chain>{}, on_pixels, [&](state_dict s) { return at::max_pool2d(at::relu(conv(s)), 3); },
       "one halo");
   compare(
-      pooled(team, ts::seed{1}), ts::take<pooled::input>(team, image),
+      pooled(team, ts::seed{1}), ts::distribute<pooled::input>(team, image),
       [&](state_dict) { return at::max_pool2d(image, 2); }, "a pooling");
 }
 
@@ -456,8 +459,8 @@ void zero(const ts::team<grid>& team) {
   // scattered back.
   using samples = ts::tensor<ts::partition<ring, ts::blocks<data>, ts::whole>, ts::shape_of<6, 10>, double>;
   using stack = ts::nn::chain<ts::nn::linear<8>, ts::nn::relu, ts::nn::linear<7>>;
-  const ts::nn::network<ts::nn::stored_over<stack, data>, samples> net{workers, ts::seed{7}};
-  const auto y = net(ts::take<samples>(workers, xs));
+  const ts::nn::network<ts::nn::sharded_over<stack, data>, samples> net{workers, ts::seed{7}};
+  const auto y = net(ts::distribute<samples>(workers, xs));
   ts::sum(y).backward();
   // each a quarter, and so are their gradients
   const auto held = net.parameters();
@@ -465,12 +468,13 @@ void zero(const ts::team<grid>& team) {
   const auto state = ts::nn::state_of(net);
   const at::Tensor serial = at::linear(at::relu(at::linear(xs, state.at("0.weight"), state.at("0.bias"))),
                                        state.at("2.weight"), state.at("2.bias"));
-  expect_equal(ts::global(y), serial, "parameters that are stored in quarters");
+  expect_equal(ts::full_tensor(y), serial, "parameters that are stored in quarters");
   expect(held[0].numel() == 20 && held[0].grad().numel() == 20, "a quarter of a weight and of its gradient");
   // [held]
   // Of three micro-batches each parameter is gathered once, and its gradient is scattered once.
-  const ts::nn::network<ts::nn::stored_over<stack, ts::held_over<data>>, samples> accumulating{workers, ts::seed{7}};
-  for (int part = 0; part < 3; ++part) ts::sum(accumulating(ts::take<samples>(workers, xs))).backward();
+  const ts::nn::network<ts::nn::sharded_over<stack, data, ts::gathered<ts::gathering::held>>, samples> accumulating{
+      workers, ts::seed{7}};
+  for (int part = 0; part < 3; ++part) ts::sum(accumulating(ts::distribute<samples>(workers, xs))).backward();
   ts::nn::reduce_gradients(accumulating);  // then a step
   // [end]
   expect_equal(accumulating.parameters()[0].grad(), 3 * held[0].grad(), "three micro-batches");
@@ -481,13 +485,13 @@ void loss(const ts::team<grid>& team) {
   const at::Tensor ys = at::cos(at::arange(15, at::kDouble)).view({3, 5});
   // [loss]
   using cut = ts::tensor<ts::partition<grid, ts::blocks<row>, ts::blocks<col>>, ts::shape_of<3, 5>, double>;
-  auto x = ts::take<cut>(team, xs);
+  auto x = ts::distribute<cut>(team, xs);
   x.requires_grad();
-  const auto mse = ts::nn::mse_loss(x, ts::take<cut>(team, ys));  // one number, on every worker
-  mse.backward();                                                 // nothing moves
+  const auto mse = ts::nn::mse_loss(x, ts::distribute<cut>(team, ys));  // one number, on every worker
+  mse.backward();                                                       // nothing moves
   // [end]
-  expect(std::abs(ts::value(mse) - (xs - ys).square().mean().item<double>()) < 1e-14, "a mean squared error");
-  expect_equal(ts::global(x.grad()), 2.0 / 15 * (xs - ys), "its gradient");
+  expect(std::abs(ts::item(mse) - (xs - ys).square().mean().item<double>()) < 1e-14, "a mean squared error");
+  expect_equal(ts::full_tensor(x.grad()), 2.0 / 15 * (xs - ys), "its gradient");
 }
 
 void adjoint(const ts::team<grid>& team) {
@@ -496,10 +500,10 @@ void adjoint(const ts::team<grid>& team) {
   // ⟨F x, y⟩ = ⟨x, F* y⟩, summed over the workers in double: what DistDL's tests check for every layer.
   using tiles = ts::tensor<ts::partition<grid, ts::blocks<row>, ts::blocks<col>>, ts::shape_of<5, 7>, double>;
   using slabs = ts::tensor<ts::partition<grid, ts::blocks<row>, ts::whole>, ts::shape_of<5, 7>, double>;
-  auto x = ts::take<tiles>(team, xs);
+  auto x = ts::distribute<tiles>(team, xs);
   x.requires_grad();
   const auto fx = ts::all_gather<slabs::partition_type>(x);
-  const auto y = ts::assume<ts::cotangent_type<slabs>>(team, at::cos(fx.local().detach() + team.rank()));
+  const auto y = ts::from_local<ts::cotangent_type<slabs>>(team, at::cos(fx.local().detach() + team.rank()));
   fx.local().backward(y.local());
   const double left = ts::pairing(fx, y);
   const double right = ts::pairing(x, x.grad());

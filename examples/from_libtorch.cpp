@@ -74,13 +74,13 @@ std::vector<double> trained(const ts::team<data_model>& team, perceptron_type& n
   std::vector<double> losses;
   for (std::int64_t i = 0; i < samples.size(0); i += 16) {
     const std::int64_t n = std::min<std::int64_t>(16, samples.size(0) - i);
-    const auto x = ts::take<samples_type>(team, samples.narrow(0, i, n));
-    const auto y = ts::take<classes_type>(team, classes.narrow(0, i, n));
+    const auto x = ts::distribute<samples_type>(team, samples.narrow(0, i, n));
+    const auto y = ts::distribute<classes_type>(team, classes.narrow(0, i, n));
     optimizer.zero_grad();
     const auto loss = nn::cross_entropy(net(x), y);
     loss.backward();
     optimizer.step();
-    losses.push_back(ts::value(loss));
+    losses.push_back(ts::item(loss));
   }
   return losses;
 }
@@ -152,7 +152,7 @@ field warmed(const field& u, std::int64_t steps) {
 }
 
 std::vector<double> searched(const ts::team<grid>& team, field& start, const at::Tensor& measured_everywhere) {
-  const auto measured = ts::take<field>(team, measured_everywhere);
+  const auto measured = ts::distribute<field>(team, measured_everywhere);
   start.requires_grad();
   torch::optim::SGD optimizer({start.local()}, torch::optim::SGDOptions(0.4).momentum(0.9));
   std::vector<double> losses;
@@ -162,7 +162,7 @@ std::vector<double> searched(const ts::team<grid>& team, field& start, const at:
     const auto loss = ts::all_reduce<ts::partition<grid, ts::invariant<row, col>>>(ts::sum(gap * gap));
     loss.backward();
     optimizer.step();
-    losses.push_back(ts::value(loss));
+    losses.push_back(ts::item(loss));
   }
   return losses;
 }
@@ -238,19 +238,19 @@ double perceptrons(const ts::team<grid>& workers) {
 double heat(const ts::team<grid>& team) {
   const at::Tensor measured = at::sin(at::arange(21 * 17, at::kDouble)).view({21, 17});
   at::Tensor serial = at::zeros({21, 17}, at::kDouble);
-  auto start = ts::take<field>(team, serial);
+  auto start = ts::distribute<field>(team, serial);
   const std::vector<double> losses = searched(team, start, measured);
   const double far = largest(losses, searched(serial, measured));
   // [adjoint]
-  auto u = ts::take<field>(team, measured);
+  auto u = ts::distribute<field>(team, measured);
   u.requires_grad();
   const auto later = warmed(u, 12);
-  const auto v = ts::take<field>(team, at::cos(measured));
+  const auto v = ts::distribute<field>(team, at::cos(measured));
   later.local().backward(v.local());
   const double there = ts::pairing(later, v);    // ⟨F u, v⟩
   const double back = ts::pairing(u, u.grad());  // ⟨u, F* v⟩
   // [end]
-  return std::max({far, largest(ts::global(start), serial.detach()), std::abs(there - back)});
+  return std::max({far, largest(ts::full_tensor(start), serial.detach()), std::abs(there - back)});
 }
 
 double networks_of_a_file(const ts::team<grid>& team) {
@@ -272,8 +272,8 @@ double networks_of_a_file(const ts::team<grid>& team) {
     // [file.step]
     using labels = ts::tensor<ts::partition<grid, ts::whole, ts::invariant<row, col>>, ts::shape<batch>, std::int64_t>;
     optimizer.zero_grad();
-    const ts::tensor<ts::dyn> y = net(ts::take<pictures>(team, images));
-    const ts::tensor<ts::dyn> loss = nn::cross_entropy(y, ts::take<labels>(team, digits).dynamic());
+    const ts::tensor<ts::dyn> y = net(ts::distribute<pictures>(team, images));
+    const ts::tensor<ts::dyn> loss = nn::cross_entropy(y, ts::distribute<labels>(team, digits).dynamic());
     loss.backward();
     optimizer.step();
     // [end]
@@ -281,7 +281,7 @@ double networks_of_a_file(const ts::team<grid>& team) {
     const at::Tensor expected = at::cross_entropy_loss(serial->forward(images), digits);
     expected.backward();
     theirs.step();
-    far = std::max(far, std::abs(ts::value(loss) - expected.item<double>()));
+    far = std::max(far, std::abs(ts::item(loss) - expected.item<double>()));
   }
   return std::max(far, apart(nn::state_of(net), nn::state_of(*serial)));
 }

@@ -87,7 +87,7 @@ bool on_a_grid(MPI_Comm communicator) {
   using net_type = ts::nn::sequential<with_ghosts, smoothing>;
   static_assert(ts::traffic<net_type>().forward.bytes == 0);
   const net_type net{workers, ts::seed{7}};
-  const auto held = ts::assume<with_ghosts>(workers, framed);
+  const auto held = ts::from_local<with_ghosts>(workers, framed);
   const field result = net(held);
   inside.copy_(result.local().detach());  // and back: the field is one step further
   // [end]
@@ -102,7 +102,7 @@ bool on_a_grid(MPI_Comm communicator) {
   // A gradient goes into an array of this code, beside an exchange that the layer makes itself.
   std::vector<double> gradient(static_cast<std::size_t>(u.height * u.width));
   const at::Tensor collects = at::from_blob(gradient.data(), {1, 1, u.height, u.width}, at::kDouble);
-  field begin = ts::assume<field>(workers, part(serial).clone());
+  field begin = ts::from_local<field>(workers, part(serial).clone());
   begin.requires_grad();
   begin.local().mutable_grad() = collects;
   const ts::nn::sequential<field, smoothing> step{net.at()};  // the same weights
@@ -132,9 +132,9 @@ bool on_some(MPI_Comm world) {
   {
     const ts::team<line> workers(
         std::make_shared<ts::mpi_transport>(boost::mpi::communicator(some, boost::mpi::comm_attach)));
-    const auto all = ts::take<numbers>(workers, at::arange(8, at::kDouble));
+    const auto all = ts::distribute<numbers>(workers, at::arange(8, at::kDouble));
     const auto total = ts::all_reduce<ts::partition<line, ts::invariant<along>>>(ts::sum(all));
-    right = workers.rank() == 2 - rank && ts::value(total) == 28;
+    right = workers.rank() == 2 - rank && ts::item(total) == 28;
     workers.state()->carrier().synchronise();
   }
   MPI_Comm_free(&some);

@@ -16,9 +16,9 @@ struct batch : ts::dyn {};
 using image = ts::partition<grid, ts::whole, ts::whole, ts::blocks<row>, ts::blocks<col>>;
 using channels = ts::partition<grid, ts::whole, ts::blocks<row, col>, ts::whole, ts::whole>;
 using pixels = ts::tensor<image, ts::shape<batch, ts::dim<1>, ts::dim<8>, ts::dim<8>>, double>;
-using digits = ts::sequential<pixels, ts::nn::conv<6, ts::kernel<3, 3>, ts::padding<1, 1>>, ts::nn::relu,
-                              ts::nn::max_pool<ts::kernel<2, 2>>, ts::nn::repartition<channels>, ts::nn::flatten,
-                              ts::nn::linear<32>, ts::nn::relu, ts::nn::linear<10>>;
+using digits = ts::sequential_type<pixels, ts::nn::conv<6, ts::kernel<3, 3>, ts::padding<1, 1>>, ts::nn::relu,
+                                   ts::nn::max_pool<ts::kernel<2, 2>>, ts::nn::repartition<channels>, ts::nn::flatten,
+                                   ts::nn::linear<32>, ts::nn::relu, ts::nn::linear<10>>;
 
 // Two depths, joined: what skips lives until it is read.
 template <ts::index_t Out>
@@ -41,7 +41,7 @@ struct two_depths {
   }
 };
 using colours = ts::tensor<image, ts::shape<batch, ts::dim<3>, ts::dim<32>, ts::dim<32>>, float>;
-using masks = ts::network<two_depths, colours>;
+using masks = ts::network_type<two_depths, colours>;
 
 using spread = ts::tensor<ts::partition<grid, ts::blocks<row>, ts::blocks<col>>, ts::shape_of<12, 10>, float>;
 using around = ts::tensor<

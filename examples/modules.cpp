@@ -43,7 +43,7 @@ constexpr const char* from_a_file = R"({
 int main(int argc, char** argv) {
   return ts::launch<grid>(argc, argv, [](ts::team<grid>& team) {
     const at::Tensor images = at::sin(at::arange(2 * 3 * 9 * 7, at::kDouble)).view({2, 3, 9, 7});
-    const auto x = ts::take<image>(team, images);
+    const auto x = ts::distribute<image>(team, images);
     // [call]
     net_type net{team, ts::seed{7}};
     auto [mask, features] = net(x);
@@ -84,8 +84,8 @@ int main(int argc, char** argv) {
                         at::IntArrayRef({pad, pad}));
     };
     const at::Tensor through = at::relu(conv(at::relu(conv(images, "body.0", 1)), "0.0", 1));
-    if (!at::allclose(ts::global(mask), conv(through, "1", 0)) ||
-        !at::allclose(ts::global(features), at::relu(conv(through, "2.0", 1))))
+    if (!at::allclose(ts::full_tensor(mask), conv(through, "1", 0)) ||
+        !at::allclose(ts::full_tensor(features), at::relu(conv(through, "2.0", 1))))
       throw std::runtime_error("the network differs from one process");
     if (team.first()) fmt::print("a body and two heads agree with one process\n");
   });

@@ -79,8 +79,9 @@ struct film {
     ts::parameter_value w;
     w.name = "weight";
     w.used = ts::weight_for(x.layout, {2, x.layout.dims[1].extent, y.layout.dims[1].extent});
-    for (int a = 0; a < x.layout.roles.count; ++a)
-      if (x.layout.roles[a].kind == ts::role::cut && x.layout.roles[a].dimension == 1) w.used.cut_by(1, a);
+    for (int a = 0; a < x.layout.placements.count; ++a)
+      if (x.layout.placements[a].kind == ts::placement::cut && x.layout.placements[a].dimension == 1)
+        w.used.cut_by(1, a);
     w.stored = ts::stored_form(w.used);
     w.initial = ts::init::usual(y.layout.dims[1].extent);
     w.serial.factors = 2;  // [2, f, c] is [2 · f, c] in the serial model
@@ -114,18 +115,18 @@ int main(int argc, char** argv) {
     };
 
     const at::Tensor s = at::sin(at::arange(100, at::kDouble)).view({10, 10}).set_requires_grad(true);
-    auto cut = ts::take<scores>(team, s);  // 10 queries over 4 workers: 3 2 3 2
+    auto cut = ts::distribute<scores>(team, s);  // 10 queries over 4 workers: 3 2 3 2
     cut.requires_grad();
     const auto a = attention(cut);
     ts::sum(a * a).backward();
     at::square(serial_attention(s)).sum().backward();
-    same("attention", ts::global(a), serial_attention(s));
-    same("its gradient", ts::global(cut.grad()), s.grad());
+    same("attention", ts::full_tensor(a), serial_attention(s));
+    same("its gradient", ts::full_tensor(cut.grad()), s.grad());
 
     const at::Tensor m = at::cos(at::arange(35, at::kDouble)).view({7, 5});
-    const auto x = ts::take<rows>(team, m);
-    const auto y = ts::take<columns>(team, at::exp(m));
-    same("the transposed cut", ts::global(ts::apply<over_the_root>(x)), m);
+    const auto x = ts::distribute<rows>(team, m);
+    const auto y = ts::distribute<columns>(team, at::exp(m));
+    same("the transposed cut", ts::full_tensor(ts::apply<over_the_root>(x)), m);
     const double there = ts::pairing(ts::apply<over_the_root>(x), y);
     const double back = ts::pairing(x, ts::apply<ts::adjoint<over_the_root>>(y));
     same("the adjoint", at::tensor(there), at::tensor(back));  // ⟨F x, y⟩ = ⟨x, F* y⟩
@@ -133,8 +134,8 @@ int main(int argc, char** argv) {
     net_type net{team, ts::seed{1}};
     const auto weights = ts::nn::state_of(net);  // global tensors, under the serial network's keys
     const at::Tensor samples = at::sin(at::arange(42, at::kDouble)).view({7, 6});
-    const auto out = net(ts::take<net_type::input>(team, samples));
-    same("the network", ts::global(out), serial_net(samples, weights));
+    const auto out = net(ts::distribute<net_type::input>(team, samples));
+    same("the network", ts::full_tensor(out), serial_net(samples, weights));
     const auto error = ts::sum(out * out);
     error.backward();
     auto leaves = weights;
@@ -142,15 +143,15 @@ int main(int argc, char** argv) {
     at::square(serial_net(samples, leaves)).sum().backward();
     net.each_parameter([&](const ts::nn::parameter& p) {
       const ts::tensor<ts::dyn> g(p.stored().team(), ts::cotangent(p.stored().layout()), p.stored().local().grad());
-      same(p.path().c_str(), ts::global(g), leaves.at(p.path()).grad());
+      same(p.path().c_str(), ts::full_tensor(g), leaves.at(p.path()).grad());
     });
 
     film_type modulated{team, ts::seed{1}};
     const auto state = ts::nn::state_of(modulated);  // "0.weight" [12, 3] and "0.samples"
     const at::Tensor by = at::cos(at::arange(21, at::kDouble)).view({7, 3});
-    const auto z = modulated(ts::take<net_type::input>(team, samples), ts::take<conditions>(team, by));
+    const auto z = modulated(ts::distribute<net_type::input>(team, samples), ts::distribute<conditions>(team, by));
     const auto both = at::linear(by, state.at("0.weight")).chunk(2, 1);
-    same("the layer with state", ts::global(z), samples * (1 + both[0]) + both[1]);
+    same("the layer with state", ts::full_tensor(z), samples * (1 + both[0]) + both[1]);
     same("its buffer", ts::nn::state_of(modulated).at("0.samples"), at::tensor(7, at::kLong));
     if (team.first()) fmt::print("an operation, a primitive and a layer agree with one process\n");
   });

@@ -33,10 +33,10 @@ int main(int argc, char** argv) {
   return ts::launch<grid>(argc, argv, [&](ts::team<grid>& team) {
     digits_net net{team, ts::seed{7}};  // the same initial bits as on one worker
     // everybody has the file: my part of it, nothing moves
-    auto x = ts::take<digits_net::input>(team, images);
-    auto y = ts::take<label_type>(team, labels);
+    auto x = ts::distribute<digits_net::input>(team, images);
+    auto y = ts::distribute<label_type>(team, labels);
     auto loss = ts::nn::cross_entropy(net(x), y);  // invariant over the grid, so its backward is free
     loss.backward();
-    if (team.first()) fmt::print("loss {:.12f}\n", ts::value(loss));
+    if (team.first()) fmt::print("loss {:.12f}\n", ts::item(loss));
   });
 }

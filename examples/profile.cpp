@@ -31,7 +31,8 @@ using net_type = ts::nn::sequential<pixels, ts::nn::conv<8, ts::kernel<3, 3>, ts
 int main(int argc, char** argv) {
   return ts::launch<grid>(argc, argv, [&](ts::team<grid>& team) {
     net_type net{team, ts::seed{7}};
-    const auto x = ts::take<pixels>(team, at::sin(at::arange(16 * 3 * 32 * 32, at::kDouble)).view({16, 3, 32, 32}));
+    const auto x =
+        ts::distribute<pixels>(team, at::sin(at::arange(16 * 3 * 32 * 32, at::kDouble)).view({16, 3, 32, 32}));
     const auto step = [&] {
       const auto y = net(x);
       ts::sum(y * y).backward();

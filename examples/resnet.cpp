@@ -164,13 +164,13 @@ int run(int argc, char** argv, const ts::launch_options& options, const task& jo
       bar.emplace("epoch", job.epochs);
     }
     const auto loss_of = [&](const at::Tensor& x, const at::Tensor& y) {
-      const auto loss = nn::cross_entropy(net(ts::take<images>(team, x)), ts::take<labels>(team, y));
+      const auto loss = nn::cross_entropy(net(ts::distribute<images>(team, x)), ts::distribute<labels>(team, y));
       loss.backward();
-      return ts::value(loss);
+      return ts::item(loss);
     };
     const history h = train(job, net.parameters(), bar ? &*bar : nullptr, loss_of, [&](const at::Tensor& x) {
       net.eval();
-      return ts::global(net(ts::take<images>(team, x)));
+      return ts::full_tensor(net(ts::distribute<images>(team, x)));
     });
     bar.reset();
     if (!speaks) return;
@@ -218,8 +218,8 @@ int main(int argc, char** argv) {
   app.add_option("--figure", job.figure, "where the loss curve and misread digits go, as SVG")
       ->default_val("resnet.svg");
   app.add_option("--transport", options.transport, "auto, in-process, mpi or tcp")
-      ->check(CLI::IsMember({"auto", "in-process", "mpi", "tcp"}))
-      ->capture_default_str();
+      ->transform(CLI::CheckedTransformer(ts::transport_names))
+      ->default_str("auto");
   app.add_flag("--no-serial", alone, "do not train the serial network for comparison");
   app.add_flag("--checked", options.checked, "compare what the workers do at every operation");
   CLI11_PARSE(app, argc, argv);

@@ -12,10 +12,11 @@ using net_type = ts::nn::sequential<samples, ts::nn::linear<16>, ts::nn::relu, t
 int main(int argc, char** argv) {
   return ts::launch<pair>(argc, argv, [](ts::team<pair>& team) {
     net_type net{team, ts::seed{1}};
-    const auto x = ts::take<samples>(team, at::sin(at::arange(28)).view({7, 4}).to(at::kFloat));  // 7 samples: 4 and 3
-    const auto y = ts::take<labels>(team, at::arange(7).remainder(3));
+    const auto x =
+        ts::distribute<samples>(team, at::sin(at::arange(28)).view({7, 4}).to(at::kFloat));  // 7 samples: 4 and 3
+    const auto y = ts::distribute<labels>(team, at::arange(7).remainder(3));
     const auto loss = ts::nn::cross_entropy(net(x), y);
     loss.backward();  // gradients of the weights are summed over data
-    if (team.first()) fmt::print("loss {}\n", ts::value(loss));
+    if (team.first()) fmt::print("loss {}\n", ts::item(loss));
   });
 }

@@ -79,11 +79,11 @@ void tensors(const ts::team<grid>& team) {
   using table = ts::tensor<tiles, ts::shape<batch, ts::dim<7>>, double>;  // float unless said
 
   const at::Tensor numbers = at::arange(35, at::kDouble).view({5, 7});  // every worker has it, from a file perhaps
-  const table x = ts::take<table>(team, numbers);                       // my part; nothing moves
+  const table x = ts::distribute<table>(team, numbers);                 // my part; nothing moves
   // boxes that workers have: my part is mine
-  const table y = ts::assume<table>(team, x.local() * 2, ts::bind<batch>(5));
+  const table y = ts::from_local<table>(team, x.local() * 2, ts::bind<batch>(5));
   expect(x.local().size(0) == (team.coordinate<row>() == 0 ? 3 : 2), "a box");
-  expect(at::equal(ts::global(y), 2 * numbers), "the global tensor, on every worker");
+  expect(at::equal(ts::full_tensor(y), 2 * numbers), "the global tensor, on every worker");
   // [end]
 }
 
@@ -104,7 +104,7 @@ static_assert(use::adjoint::cost().busiest == 2 * 36);                    // ¾ 
 void verbs(const ts::team<grid>& team) {
   const at::Tensor numbers = at::arange(35, at::kDouble).view({5, 7});
   // [verb-calls]
-  auto x = ts::take<ts::tensor<tiles, ts::shape_of<5, 7>, double>>(team, numbers);
+  auto x = ts::distribute<ts::tensor<tiles, ts::shape_of<5, 7>, double>>(team, numbers);
   x.requires_grad();
   const auto y = ts::all_gather<rows>(x);  // insists on its name
   const auto z = ts::to<columns>(x);       // finds the verbs itself: an all_gather over row
@@ -112,7 +112,7 @@ void verbs(const ts::team<grid>& team) {
   // through the verb: x.grad() is 2x, though two workers hold each y
   ts::sum(y * y).backward();
   // [end]
-  expect(at::equal(ts::global(x.grad()), 2 * numbers), "the gradient");
+  expect(at::equal(ts::full_tensor(x.grad()), 2 * numbers), "the gradient");
 
   // [halves]
   auto later = ts::start<columns>(x);               // the exchange goes on
@@ -123,7 +123,7 @@ void verbs(const ts::team<grid>& team) {
 
   // [ring]
   using strips = ts::tensor<ts::partition<grid, ts::whole, ts::blocks<row>>, ts::shape_of<5, 6>, double>;
-  const auto mine = ts::take<strips>(team, numbers.narrow(1, 0, 6));
+  const auto mine = ts::distribute<strips>(team, numbers.narrow(1, 0, 6));
   // what the next coordinate holds; the last one gets the first part
   const auto next = ts::shift<row>(mine);
   // [end]
@@ -143,18 +143,18 @@ void local_operations(const ts::team<grid>& team) {
       ts::tensor<ts::partition<grid, ts::blocks<col>, ts::whole, ts::invariant<row>>, ts::shape_of<7, 4>, double>;
   // in use: cut alike
   using weight = ts::tensor<ts::partition<grid, ts::blocks<col>, ts::whole>, ts::shape_of<7, 4>, double>;
-  const auto x = ts::take<activations>(team, numbers);
-  const auto w = ts::copy_in<weight::partition_type>(ts::take<stored>(team, factors));  // moves nothing
+  const auto x = ts::distribute<activations>(team, numbers);
+  const auto w = ts::copy_in<weight::partition_type>(ts::distribute<stored>(team, factors));  // moves nothing
   const auto y = ts::matmul(x, w);  // summed over a cut dimension: terms
   static_assert(std::is_same_v<decltype(y), const ts::tensor<terms, ts::shape_of<5, 4>, double>>);
   const auto z = ts::relu(ts::all_reduce<rows>(y));  // whole values from here on
   // [end]
-  expect(at::allclose(ts::global(z), at::relu(at::matmul(numbers, factors)), 1e-13, 1e-13), "a product");
+  expect(at::allclose(ts::full_tensor(z), at::relu(at::matmul(numbers, factors)), 1e-13, 1e-13), "a product");
 
   // [value]
   using number = ts::partition<grid, ts::invariant<row, col>>;
   const auto total = ts::all_reduce<number>(ts::sum(ts::to<tiles>(z)));
-  if (ts::value(total) > 0) expect(total.local().item<double>() > 0, "all workers take this turn, or none");
+  if (ts::item(total) > 0) expect(total.local().item<double>() > 0, "all workers take this turn, or none");
   // [end]
 }
 
@@ -215,8 +215,8 @@ using label_type = ts::tensor<ts::partition<grid, ts::whole, ts::invariant<row, 
 std::vector<double> trained(const ts::team<grid>& team, net_type& net, const samples& data, int steps) {
   std::vector<double> losses;
   for (int step = 0; step < steps; ++step) {
-    const auto x = ts::take<net_type::input>(team, data.images);
-    const auto y = ts::take<label_type>(team, data.corners);
+    const auto x = ts::distribute<net_type::input>(team, data.images);
+    const auto y = ts::distribute<label_type>(team, data.corners);
     const auto loss = ts::nn::cross_entropy(net(x), y);
     loss.backward();
     const at::NoGradGuard no_record;
@@ -224,7 +224,7 @@ std::vector<double> trained(const ts::team<grid>& team, net_type& net, const sam
       w -= 0.2 * w.grad();
       w.mutable_grad().reset();
     }
-    losses.push_back(ts::value(loss));
+    losses.push_back(ts::item(loss));
   }
   return losses;
 }
@@ -259,7 +259,7 @@ void training(const ts::team<grid>& team) {
 
   const at::NoGradGuard no_gradients;
   const samples unseen = generated(20, 60);
-  const at::Tensor read = ts::global(net(ts::take<net_type::input>(team, unseen.images))).argmax(1);
+  const at::Tensor read = ts::full_tensor(net(ts::distribute<net_type::input>(team, unseen.images))).argmax(1);
   const double right = (read == unseen.corners).to(at::kDouble).mean().item<double>();
   if (team.first())
     fmt::print("loss {:.4f}, then {:.4f}; {:.0f} % of the corners found\n", losses.front(), losses.back(), 100 * right);
@@ -313,7 +313,7 @@ void column_and_row(const ts::team<grid>& workers) {
   const auto s = ts::nn::state_of(net);
   const at::Tensor hidden = at::relu(at::linear(x, s.at("0.weight"), s.at("0.bias")));
   const at::Tensor serial = at::linear(hidden, s.at("2.weight"), s.at("2.bias"));
-  expect(at::allclose(ts::global(net(ts::take<mlp::input>(team, x))), serial, 1e-5, 1e-6), "column and row");
+  expect(at::allclose(ts::full_tensor(net(ts::distribute<mlp::input>(team, x))), serial, 1e-5, 1e-6), "column and row");
 }
 
 }  // namespace

@@ -144,7 +144,7 @@ struct loss_per_pixel {
   auto ours(const auto& y) const {
     using labels = typename Cut::labels;
     // [loss]
-    const auto known = ts::take<labels>(team, classes);  // [n, h, w], cut as the images are
+    const auto known = ts::distribute<labels>(team, classes);  // [n, h, w], cut as the images are
     const auto loss = nn::cross_entropy(y, known, {.weight = {1, 2, 0.5}, .ignore_index = 3});
     // [end]
     return loss;
@@ -255,13 +255,14 @@ int run(int argc, char** argv, const ts::launch_options& options, const task& jo
       bar.emplace("step", job.steps);
     }
     const auto loss_of = [&](const at::Tensor& x, const at::Tensor& classes) {
-      const auto loss = nn::cross_entropy(net(ts::take<space::input>(team, x)), ts::take<space::labels>(team, classes));
+      const auto loss =
+          nn::cross_entropy(net(ts::distribute<space::input>(team, x)), ts::distribute<space::labels>(team, classes));
       loss.backward();
-      return ts::value(loss);
+      return ts::item(loss);
     };
     const history h = train(job, net.parameters(), bar ? &*bar : nullptr, loss_of, [&](const at::Tensor& x) {
       net.eval();
-      const at::Tensor y = ts::global(net(ts::take<space::input>(team, x)));
+      const at::Tensor y = ts::full_tensor(net(ts::distribute<space::input>(team, x)));
       net.train();
       return y;
     });
@@ -303,8 +304,8 @@ int main(int argc, char** argv) {
   app.add_option("--seed", job.seed, "of initial weights, scenes and shuffling")->capture_default_str();
   app.add_option("--figure", job.figure, "where scenes and what was read in them go, as SVG")->default_val("unet.svg");
   app.add_option("--transport", options.transport, "auto, in-process, mpi or tcp")
-      ->check(CLI::IsMember({"auto", "in-process", "mpi", "tcp"}))
-      ->capture_default_str();
+      ->transform(CLI::CheckedTransformer(ts::transport_names))
+      ->default_str("auto");
   app.add_flag("--no-serial", alone, "do not train the serial network for comparison");
   app.add_flag("--checked", options.checked, "compare what the workers do at every operation");
   CLI11_PARSE(app, argc, argv);

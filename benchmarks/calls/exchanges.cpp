@@ -151,7 +151,7 @@ int main(int argc, char** argv) {
   row.axes.push({tessera::text{"worker"}, workers, 1});
   tessera::launch_options options;
   options.time_limit = std::chrono::seconds(60);
-  if (tessera::shares_memory(options)) tessera::node_heap::of_process().open();
+  if (tessera::shares_memory(options)) tessera::shared_heap::of_process().open();
   crew all(workers, tessera::read_environment().by == tessera::launcher::mpi);
   return tessera::run_workers(argc, argv, options, row, [&](const std::shared_ptr<tessera::transport>& carrier) {
     tessera::team_state team(carrier, row);

@@ -69,15 +69,15 @@ struct problem {
 
   tessera::layout from() const {
     tessera::layout x = uncut();
-    if (adds()) x.roles[0] = tessera::partial_by(tessera::combine::sum);
-    else if (what == verb::broadcast) x.roles[0] = tessera::held_on(0);
+    if (adds()) x.placements[0] = tessera::partial_by(tessera::combine::sum);
+    else if (what == verb::broadcast) x.placements[0] = tessera::held_on(0);
     else x.cut_by(0, 0);
     return x;
   }
   tessera::layout to() const {
     tessera::layout x = uncut();
     if (what == verb::repartition) x.cut_by(1, 0);
-    if (what == verb::sum_reduce) x.roles[0] = tessera::held_on(0);
+    if (what == verb::sum_reduce) x.placements[0] = tessera::held_on(0);
     if (what == verb::halo || what == verb::reduce_scatter) x.cut_by(0, 0);
     if (what == verb::halo) {
       x.dims[0].kind = tessera::cover::haloed;
@@ -99,7 +99,7 @@ struct problem {
   tessera::layout uncut() const {
     tessera::layout x;
     x.mesh.axes.push({tessera::text{"worker"}, workers, 1});
-    x.roles.resize(1);
+    x.placements.resize(1);
     for (const index_t n : {rows, columns}) {
       tessera::dimension d;
       d.extent = n;
@@ -112,7 +112,7 @@ struct problem {
 /// Memory that is kept when it is given back, as that of tensors; in the node's heap where there is one.
 inline tessera::block_cache& kept() {
   static tessera::private_pages alone;
-  tessera::node_heap& heap = tessera::node_heap::of_process();
+  tessera::shared_heap& heap = tessera::shared_heap::of_process();
   static auto* const cache = heap.is_open() ? new tessera::block_cache(heap) : new tessera::block_cache(alone);
   return *cache;
 }

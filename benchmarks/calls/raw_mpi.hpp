@@ -100,8 +100,10 @@ class point_to_point {
       if (to.count() != 0) sends_.push_back(leg_of(peer, piece::of(to, has, in.data()), false));
     }
     if (how_.persistent) {
-      for (leg& l : receives_) begin(l, [&](auto... x) { MPI_Recv_init(x..., l.peer, 0, MPI_COMM_WORLD, request()); });
-      for (leg& l : sends_) begin(l, [&](auto... x) { MPI_Send_init(x..., l.peer, 0, MPI_COMM_WORLD, request()); });
+      for (box_transfer& l : receives_)
+        begin(l, [&](auto... x) { MPI_Recv_init(x..., l.peer, 0, MPI_COMM_WORLD, request()); });
+      for (box_transfer& l : sends_)
+        begin(l, [&](auto... x) { MPI_Send_init(x..., l.peer, 0, MPI_COMM_WORLD, request()); });
     }
   }
   point_to_point(const point_to_point&) = delete;
@@ -114,11 +116,11 @@ class point_to_point {
   /// Puts the output elsewhere: of requests that are not persistent.
   void into(double* out) {
     const auto shift = [&](piece& p) { p.begin = out + (p.begin - out_); };
-    for (leg& l : receives_) {
+    for (box_transfer& l : receives_) {
       shift(l.where);
       if (l.staging.empty()) shift(l.travels);
     }
-    for (leg& l : own_) shift(l.travels);
+    for (box_transfer& l : own_) shift(l.travels);
     out_ = out;
   }
 
@@ -127,36 +129,38 @@ class point_to_point {
     if (how_.persistent) MPI_Startall(received, requests_.data());
     else requests_.clear();
     if (!how_.persistent)
-      for (leg& l : receives_) begin(l, [&](auto... x) { MPI_Irecv(x..., l.peer, 0, MPI_COMM_WORLD, request()); });
-    for (const leg& l : sends_)
+      for (box_transfer& l : receives_)
+        begin(l, [&](auto... x) { MPI_Irecv(x..., l.peer, 0, MPI_COMM_WORLD, request()); });
+    for (const box_transfer& l : sends_)
       if (!l.staging.empty()) copy(l.where, l.travels);
     if (how_.persistent) MPI_Startall(static_cast<int>(sends_.size()), requests_.data() + received);
     else
-      for (leg& l : sends_) begin(l, [&](auto... x) { MPI_Isend(x..., l.peer, 0, MPI_COMM_WORLD, request()); });
+      for (box_transfer& l : sends_)
+        begin(l, [&](auto... x) { MPI_Isend(x..., l.peer, 0, MPI_COMM_WORLD, request()); });
     if (!adds_)
-      for (const leg& l : own_) copy(l.where, l.travels);
+      for (const box_transfer& l : own_) copy(l.where, l.travels);
     MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE);
     if (adds_) {
       terms_.clear();
-      for (const leg& l : own_) terms_.push_back(l.where.begin);
-      for (const leg& l : receives_) terms_.push_back(l.travels.begin);
+      for (const box_transfer& l : own_) terms_.push_back(l.where.begin);
+      for (const box_transfer& l : receives_) terms_.push_back(l.travels.begin);
       if (!terms_.empty()) add_terms(terms_, out_, size_);
       return;
     }
-    for (const leg& l : receives_)
+    for (const box_transfer& l : receives_)
       if (!l.staging.empty()) copy(l.travels, l.where);
   }
 
  private:
-  struct leg {
+  struct box_transfer {
     int peer = 0;
     piece where, travels;
     std::vector<double> staging{};
     std::vector<type> types{};
   };
 
-  leg leg_of(int peer, const piece& where, bool beside) const {
-    leg l{peer, where, where};
+  box_transfer leg_of(int peer, const piece& where, bool beside) const {
+    box_transfer l{peer, where, where};
     if (beside || (!how_.typed && !where.contiguous())) {
       l.staging.resize(static_cast<std::size_t>(where.count()));
       l.travels = where.packed_at(l.staging.data());
@@ -166,7 +170,7 @@ class point_to_point {
     return l;
   }
   template <class Begin>
-  void begin(leg& l, Begin&& call) {
+  void begin(box_transfer& l, Begin&& call) {
     if (l.types.empty()) call(l.travels.begin, l.travels.count(), MPI_Datatype{MPI_DOUBLE});
     else call(l.where.begin, 1, static_cast<MPI_Datatype>(l.types[0]));
   }
@@ -176,7 +180,7 @@ class point_to_point {
   bool adds_;
   index_t size_;
   double* out_;
-  std::vector<leg> own_, sends_, receives_;
+  std::vector<box_transfer> own_, sends_, receives_;
   std::vector<MPI_Request> requests_;
   std::vector<const double*> terms_;
 };

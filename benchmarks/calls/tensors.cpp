@@ -69,7 +69,7 @@ class turns {
 
 ts::launch_options threads() {
   ts::launch_options o;
-  o.transport = "in-process";
+  o.transport = ts::transport_choice::in_process;
   return o;
 }
 
@@ -80,7 +80,7 @@ struct matrix {
   using type = ts::tensor<bands, ts::shape_of<Rows, Columns>, double>;
 
   static type of(const ts::team<ts::mesh<both>>& team) {
-    return ts::assume<type>(team, at::ones({Rows / 2, Columns}, at::kDouble));
+    return ts::from_local<type>(team, at::ones({Rows / 2, Columns}, at::kDouble));
   }
 };
 
@@ -168,7 +168,7 @@ double training(ts::checks how) {
   options.checks = how;
   const auto began = clock_type::now();
   ts::launch<ts::mesh<both>>(0, nullptr, options, [&](ts::team<ts::mesh<both>>& team) {
-    const auto images = ts::assume<batch>(team, at::ones({32, 128}));
+    const auto images = ts::from_local<batch>(team, at::ones({32, 128}));
     model net{team, ts::seed{7}};
     torch::optim::SGD optimizer(net.parameters(), 1e-3);
     for (int i = 0; i < (once ? 2 : 1000); ++i) {
@@ -210,7 +210,7 @@ void layers_over_libtorch() {
   ts::launch<model::grid>(0, nullptr, threads(), [&](ts::team<model::grid>& team) {
     model::net net{team, ts::seed{7}};
     const at::Tensor images = at::rand({4, 8});
-    const auto x = ts::take<model::net::input>(team, images);
+    const auto x = ts::distribute<model::net::input>(team, images);
     const auto parameters = net.parameters();
     const auto ours = [&] { ts::sum(net(x)).backward(); };
     std::vector<at::Tensor> plain;

@@ -60,7 +60,7 @@ struct problem {
   }
 
  private:
-  bool sums() const { return of.from.roles[0].kind == role::partial; }
+  bool sums() const { return of.from.placements[0].kind == placement::partial; }
 
   std::vector<float> values(const layout& x, index_t times) const {
     std::vector<float> all(static_cast<std::size_t>(count_of(fabric::extents_at(x, rank))));

@@ -76,7 +76,7 @@ void measure(team_state& team, team_state& by_library, const raw_nccl& raw, cons
   bound_verb library(by_library, p);
   std::vector<method> methods{{"NCCL", [&] { raw(p); }, [&] { raw.wait(); }},
                               {"tessera", [&] { own(); }, [&] { team.carrier().synchronise(); }}};
-  if (w.from.roles[0].kind == role::partial)
+  if (w.from.placements[0].kind == placement::partial)
     methods.push_back({"tessera, sums by NCCL", [&] { library(); }, [&] { by_library.carrier().synchronise(); }});
   for (const method& m : methods) {
     p.forget();

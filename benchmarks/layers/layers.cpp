@@ -181,7 +181,7 @@ double median(std::vector<double> v) {
 void measure(calls::crew& crew, const ts::team_handle& team, const layer_case& c, int batches, int times) {
   ts::layout cut;
   cut.mesh = team->mesh();
-  cut.roles.resize(1);
+  cut.placements.resize(1);
   for (const index_t n : c.extents) {
     ts::dimension d;
     d.extent = n;
@@ -191,7 +191,7 @@ void measure(calls::crew& crew, const ts::team_handle& team, const layer_case& c
   ts::nn::program p;
   p.output(c.add(p.input({cut, ts::element::float32})));
   const ts::nn::dynamic_network net(team, ts::seed{1}, p);
-  ts::tensor<ts::dyn> x = ts::take(team, cut, at::rand(c.extents, ts::common_generator(team, ts::seed{2})));
+  ts::tensor<ts::dyn> x = ts::distribute(team, cut, at::rand(c.extents, ts::common_generator(team, ts::seed{2})));
   x.requires_grad();
   const at::Tensor seed = at::ones(net(x).local().sizes());
   const std::vector<at::Tensor> parameters = net.parameters();

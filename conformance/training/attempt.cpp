@@ -31,9 +31,9 @@ void attempt::compare(const std::string& name, const tensor<dyn>& got, const std
   if (!expected && bits_ == nullptr) return;
   if (got.type() != of) fail(name + " is of another element than its operands");
   const layout& lies = got.layout();
-  const at::Tensor whole = global(got).to(at::kCPU);
+  const at::Tensor whole = full_tensor(got).to(at::kCPU);
   bool terms = false;
-  for (const axis_role& r : lies.roles) terms = terms || r.kind == role::partial;
+  for (const axis_placement& r : lies.placements) terms = terms || r.kind == placement::partial;
   if (!terms && lies.mesh.contains(team->rank()) && !got.local().is_complex()) {
     distance d;
     d.add(got.local(), part_of(whole, lies, team->rank()), 0, 0);

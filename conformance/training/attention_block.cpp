@@ -46,8 +46,8 @@ at::Tensor case_value(const at::Tensor& serial, const block_parameter& p, const 
 /// The axes that cut a parameter anywhere.
 axis_names axes_that_cut(const layout& x) {
   static_vector<text, max_axes> axes;
-  for (int a = 0; a < x.roles.count; ++a)
-    if (x.roles[a].kind == role::cut) axes.push(x.mesh.axes[a].name);
+  for (int a = 0; a < x.placements.count; ++a)
+    if (x.placements[a].kind == placement::cut) axes.push(x.mesh.axes[a].name);
   return axis_names(axes);
 }
 
@@ -106,7 +106,7 @@ struct block_gradients {
   void operator()(const nn::parameter& p) {
     const auto [of, fresh] = serial.try_emplace(p.key());
     if (fresh) of->second = at::zeros(p.serial_sizes(), p.stored().local().options().device(at::kCPU));
-    p.part_of(of->second).copy_(global(attempt::gradient(p.stored())).to(at::kCPU));
+    p.part_of(of->second).copy_(full_tensor(attempt::gradient(p.stored())).to(at::kCPU));
     stored[p.key()] += p.stored().local().numel();
   }
 };

@@ -25,8 +25,8 @@ struct passed {
 /// How a tensor lies on a stage: whole, the same on all of its workers.
 layout on_stage(const mesh_value& m, const integers& extents, int pipe, int stage) {
   layout x = whole(m, extents);
-  for (axis_role& r : x.roles) r = {role::invariant};
-  x.roles[pipe] = held_on(stage);
+  for (axis_placement& r : x.placements) r = {placement::invariant};
+  x.placements[pipe] = held_on(stage);
   return x;
 }
 
@@ -44,7 +44,7 @@ tensor<dyn> sent(const tensor<dyn>& x, int pipe, int stage, int shares) {
   layout share = flat.layout();
   share.cut_by(0, shares);
   layout there = share;
-  there.roles[pipe] = held_on(stage);
+  there.placements[pipe] = held_on(stage);
   const tensor<dyn> arrived = to(there, to(share, flat));
   return reshaped(to(on_stage(x.layout().mesh, {volume_of(extents)}, pipe, stage), arrived), extents);
 }

@@ -1,6 +1,6 @@
 #include "subjects.hpp"
 
-#include <tessera/tensor/from_local_boxes.hpp>
+#include <tessera/tensor/from_local.hpp>
 #include <tessera/tensor/overlap.hpp>
 
 namespace conformance::training {
@@ -50,10 +50,10 @@ task put_together(reading& c) {
     x.dims[dim].bounds = learned;
     for (int d = 0; d < x.dims.count; ++d) x.dims[d].tag = kept_name(fmt::format("n{}", d));
     return [=](attempt& a) {
-      const tensor<dyn> parts = adopt(
+      const tensor<dyn> parts = from_local(
           a.team, x, at::zeros(shapes.at(static_cast<std::size_t>(a.team->rank())), a.type()).to(device_of(*a.team)));
       layout all = parts.layout();
-      for (int axis = 0; axis < all.mesh.axes.count; ++axis) all.set_meaning(axis, {});
+      for (int axis = 0; axis < all.mesh.axes.count; ++axis) all.set_placement(axis, {});
       if (to(all, parts).local().size(dim) != all.dims[dim].extent) a.fail("parts are not put together");
     };
   });

@@ -33,7 +33,7 @@ class alike_over {
 
 /// Tensors of workers that differ along some axes, as one: in front of the tensor's own dimensions stands one, which
 /// these axes cut.
-layout apart_along(const mesh_value& m, unsigned alike, const integers& extents, const axis_role& others) {
+layout apart_along(const mesh_value& m, unsigned alike, const integers& extents, const axis_placement& others) {
   integers all{1};
   for (int a = 0; a < m.axes.count; ++a)
     if ((alike >> a & 1U) == 0) all[0] *= m.axes[a].extent;
@@ -41,7 +41,7 @@ layout apart_along(const mesh_value& m, unsigned alike, const integers& extents,
   layout x = whole(m, all);
   for (int a = 0; a < m.axes.count; ++a) {
     if ((alike >> a & 1U) == 0) x.cut_by(0, a);
-    else x.roles[a] = others;
+    else x.placements[a] = others;
   }
   check(check(x));
   return x;
@@ -80,14 +80,14 @@ struct given_gradient {
 std::pair<tensor<dyn>, int> reduced(const attempt& a, parameter_set& net, const std::string& name,
                                     const given_gradient& given, double divided_by) {
   layout used = given.stored;
-  for (int axis = 0; axis < used.roles.count; ++axis)
-    if ((given.alike >> axis & 1U) != 0) used.roles[axis] = {};
+  for (int axis = 0; axis < used.placements.count; ++axis)
+    if ((given.alike >> axis & 1U) != 0) used.placements[axis] = {};
   exchange_count exchanges(a.team);
   const integers sizes = tessera::detail::sizes_of(held_by(used, a.team->rank()));
   to(given.stored, tensor<dyn>(a.team, cotangent(used), at::zeros(sizes, a.type()).to(device_of(*a.team))));
   const int of_one = exchanges.take();
   const nn::parameter& kept = net.add(name, given.stored, a.element, at::zeros(extents_of(given.stored), a.type()));
-  const nn::parameter p = kept.used_as(used, a.element, gathered::held);
+  const nn::parameter p = kept.used_as(used, a.element, gathering::held);
   for (const at::Tensor& pass : given.passes(a)) {
     const at::Tensor x = p.use();
     const at::Tensor g = pass.defined() ? pass.to(x.options()).reshape(x.sizes()) : at::zeros_like(x);
@@ -134,7 +134,7 @@ task given_by_workers(reading& c, const std::string& combine) {
           mine.push_back(pass.is_null() ? at::Tensor() : nested(pass));
         return mine;
       };
-      all[name] = {apart_along(w.mesh(), alike, *shape, {role::invariant}), alike, passes};
+      all[name] = {apart_along(w.mesh(), alike, *shape, {placement::invariant}), alike, passes};
     }
     return [=](attempt& a) {
       parameter_set net(a.team);
@@ -168,8 +168,8 @@ task given_whole(reading& c, const std::string& combine) {
       const unsigned alike = over.of(name, w.mesh());
       layout stored = w.lying(name, r.shape());
       layout terms = stored;
-      for (int a = 0; a < terms.roles.count; ++a)
-        if ((alike >> a & 1U) != 0) terms.roles[a] = {role::partial};
+      for (int a = 0; a < terms.placements.count; ++a)
+        if ((alike >> a & 1U) != 0) terms.placements[a] = {placement::partial};
       const double times = combine == "mean" ? copies_along(w.mesh(), alike) : 1;
       const auto shares = [=, value = r](const attempt& a) {
         const at::Tensor each = value.box(terms, a.team->rank(), a.type()) * (times / static_cast<double>(passes));
@@ -207,8 +207,8 @@ task begun_alike(reading& c) {
       for (const auto& [name, from] : lying) {
         const at::Tensor has = nested(start.at(name).at(mine)).to(a.type());
         layout alike = from;
-        for (axis_role& r : alike.roles)
-          if (r.kind == role::on) r = {role::invariant};
+        for (axis_placement& r : alike.placements)
+          if (r.kind == placement::on) r = {placement::invariant};
         const integers sizes = tessera::detail::sizes_of(held_by(from, a.team->rank()));
         const at::Tensor box = volume_of(sizes) == 0 ? at::zeros(sizes, a.type()) : has.reshape(sizes);
         const tensor<dyn> now = to(alike, tensor<dyn>(a.team, from, box.to(device_of(*a.team))));
@@ -237,7 +237,7 @@ task of_network(reading& c) {
     return [=](attempt& a) {
       nn::program p;
       // All gradients wait for the last micro-batch; tiles are gathered until then.
-      p.output(nn::stored({}, layers_of{net, lying, 0, net.layers()}, gathered::held)(p.input({lies, a.element})));
+      p.output(nn::sharded({}, layers_of{net, lying, 0, net.layers()}, gathering::held)(p.input({lies, a.element})));
       nn::dynamic_network running{a.team, seed{1}, p};
       net.start(running, a.type());
       double all = 0;
@@ -246,7 +246,7 @@ task of_network(reading& c) {
         const double share = loss.share(rows, x.shape()[0]);
         const tensor<dyn> one = loss(running(rows_of(a, x, a.type(), lies, rows)),
                                      rows_of(a, target, loss.target_type(a.type()), beside, rows));
-        all += share * value(one);
+        all += share * item(one);
         (one * share).backward();
       }
       nn::reduce_gradients(running);

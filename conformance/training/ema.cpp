@@ -63,7 +63,7 @@ task ema(reading& c) {
         layout one = everywhere;
         for (int axis : axes) {
           tessera::detail::spread(tiles, axis);
-          one.set_meaning(axis, held_on(0));
+          one.set_placement(axis, held_on(0));
         }
         if (const auto buffer = of.buffers.find(name); buffer != of.buffers.end()) {
           const tensor<dyn> last = to(tiles, a.given(buffer->second.raised(of.updates), everywhere));

@@ -7,7 +7,7 @@ namespace {
 
 /// Whether an axis cuts samples of a tensor: any dimension but that of the features, which comes last.
 bool cuts_samples(const layout& x, int axis, int features) {
-  return x.roles[axis].kind == role::cut && x.roles[axis].dimension != features;
+  return x.placements[axis].kind == placement::cut && x.placements[axis].dimension != features;
 }
 
 /// The axes that cut a dimension of the table so that the look-up is cut; one that cuts indices and results only stores

@@ -48,15 +48,15 @@ slots_in_world slots_of(const experts_given& g, const layout& x, const layout& w
   }
   s.by_source = whole(x.mesh, {g.experts(), groups, s.form.slots, g.x.shape()[1]});
   s.terms = whole(x.mesh, {g.experts()});
-  for (int a = 0; a < x.roles.count; ++a) {
-    if (x.roles[a].kind == role::cut) s.terms.roles[a] = {role::partial};
-    else s.by_source.roles[a] = s.terms.roles[a] = x.roles[a];
+  for (int a = 0; a < x.placements.count; ++a) {
+    if (x.placements[a].kind == placement::cut) s.terms.placements[a] = {placement::partial};
+    else s.by_source.placements[a] = s.terms.placements[a] = x.placements[a];
   }
   s.by_expert = s.by_source;
   for (int level = 0; level < x.levels(0); ++level) {
     const int a = x.cutter(0, level);
     s.by_source.cut_by(1, a);
-    if (w.roles[a].kind != role::cut) s.by_expert.cut_by(1, a);
+    if (w.placements[a].kind != placement::cut) s.by_expert.cut_by(1, a);
   }
   for (int level = 0; level < w.levels(0); ++level) s.by_expert.cut_by(0, w.cutter(0, level));
   return s;
@@ -74,15 +74,15 @@ integers groups_of(const slots_in_world& s, const layout& x, int rank) {
 /// Copies to be used differently.
 tensor<dyn> used_apart(const tensor<dyn>& x) {
   layout apart = x.layout();
-  for (axis_role& r : apart.roles)
-    if (r.kind == role::invariant) r = {};
+  for (axis_placement& r : apart.placements)
+    if (r.kind == placement::invariant) r = {};
   return to(apart, x);
 }
 
 /// The sum over workers of what each has, alike on all.
 tensor<dyn> summed(const attempt& a, const layout& terms, const at::Tensor& mine) {
   layout all = terms;
-  for (axis_role& r : all.roles) r = {role::invariant};
+  for (axis_placement& r : all.placements) r = {placement::invariant};
   return to(all, tensor<dyn>(a.team, terms, mine));
 }
 
@@ -171,7 +171,7 @@ task experts(reading& c) {
       a.compare("the gradient of router", attempt::gradient(router), wanted("router"));
       net.each_parameter([&](const nn::parameter& of) {
         const bool bias = of.key() == "of.bias";
-        const at::Tensor found = global(attempt::gradient(of.stored())).to(at::kCPU);
+        const at::Tensor found = full_tensor(attempt::gradient(of.stored())).to(at::kCPU);
         a.compare_whole(bias ? "the gradient of b" : "the gradient of w", bias ? found.squeeze(1) : turned(found),
                         wanted(bias ? "b" : "w"));
         const layout& said = bias ? biases : weights;

@@ -3,8 +3,8 @@
 namespace conformance::training {
 
 layout gathered(layout x, int dim) {
-  for (int a = 0; a < x.roles.count; ++a)
-    if (x.roles[a].kind == role::cut && x.roles[a].dimension == dim) x.set_meaning(a, {});
+  for (int a = 0; a < x.placements.count; ++a)
+    if (x.placements[a].kind == placement::cut && x.placements[a].dimension == dim) x.set_placement(a, {});
   return x;
 }
 

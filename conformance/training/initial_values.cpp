@@ -105,7 +105,7 @@ task initial_values(reading& c) {
         const nn::parameter p(a.team, fmt::format("{}.values", i), of, a.element, seed{7});
         const tensor<dyn> x = detach(p.stored());
         a.compare(fmt::format("{} {}", all[i].name, i), x, all[i].values);
-        judge(a, all[i], global(x).to(at::kCPU), spread);
+        judge(a, all[i], full_tensor(x).to(at::kCPU), spread);
       }
     };
   });

@@ -7,7 +7,7 @@ namespace {
 
 /// Whether an axis cuts a dimension of samples: one before the features.
 bool cuts_samples(const layout& x, int axis) {
-  return x.roles[axis].kind == role::cut && x.roles[axis].dimension != x.dims.count - 1;
+  return x.placements[axis].kind == placement::cut && x.placements[axis].dimension != x.dims.count - 1;
 }
 
 static_vector<text, max_axes> axes_that_cut(const linear_tensors& lie, int dim) {
@@ -23,8 +23,8 @@ static_vector<text, max_axes> axes_that_cut(const linear_tensors& lie, int dim) 
 /// A layout seen with its two dimensions in the other order.
 layout transposed(layout x) {
   std::swap(x.dims[0], x.dims[1]);
-  for (axis_role& r : x.roles)
-    if (r.kind == role::cut) r.dimension = static_cast<signed char>(1 - r.dimension);
+  for (axis_placement& r : x.placements)
+    if (r.kind == placement::cut) r.dimension = static_cast<signed char>(1 - r.dimension);
   return x;
 }
 
@@ -33,10 +33,10 @@ layout beside_features(const layout& y) {
   const int features = y.dims.count - 1;
   layout b = whole(y.mesh, {y.dims[features].extent});
   b.dims[0] = y.dims[features];
-  for (int a = 0; a < b.roles.count; ++a) {
-    const axis_role& r = y.roles[a];
-    if (r.kind == role::cut && r.dimension == features) b.roles[a] = {role::cut, 0, r.level, r.joined};
-    else if (r.kind == role::invariant || r.kind == role::on) b.roles[a] = r;
+  for (int a = 0; a < b.placements.count; ++a) {
+    const axis_placement& r = y.placements[a];
+    if (r.kind == placement::cut && r.dimension == features) b.placements[a] = {placement::cut, 0, r.level, r.joined};
+    else if (r.kind == placement::invariant || r.kind == placement::on) b.placements[a] = r;
   }
   return b;
 }
@@ -61,12 +61,13 @@ layout between(const layout& x, const layout& weight) {
   const int features = x.dims.count - 1;
   layout y = x;
   y.dims[features] = weight.dims[0];
-  for (int a = 0; a < y.roles.count; ++a) {
-    const axis_role& w = weight.roles[a];
-    if (w.kind == role::cut && w.dimension == 0)
-      y.roles[a] = {role::cut, static_cast<signed char>(features), w.level, w.joined};
-    else if (x.roles[a].kind == role::partial || (x.roles[a].kind == role::cut && x.roles[a].dimension == features))
-      y.roles[a] = {};
+  for (int a = 0; a < y.placements.count; ++a) {
+    const axis_placement& w = weight.placements[a];
+    if (w.kind == placement::cut && w.dimension == 0)
+      y.placements[a] = {placement::cut, static_cast<signed char>(features), w.level, w.joined};
+    else if (x.placements[a].kind == placement::partial ||
+             (x.placements[a].kind == placement::cut && x.placements[a].dimension == features))
+      y.placements[a] = {};
   }
   for (int d = 0; d < features; ++d) y.close_levels(d);
   return y;
@@ -152,7 +153,7 @@ void run_linear(attempt& a, const std::vector<linear_part>& parts, const linear_
     const linear_part& p = parts[i];
     const auto gradient = [&](std::size_t k) { return attempt::gradient(layers[i].state.parameters[k].stored()); };
     if (p.in_out)
-      a.compare_whole("the gradient of " + p.named.weight, global(gradient(0)).t(), expected(p.named.weight));
+      a.compare_whole("the gradient of " + p.named.weight, full_tensor(gradient(0)).t(), expected(p.named.weight));
     else a.compare("the gradient of " + p.named.weight, gradient(0), expected(p.named.weight));
     if (p.bias) a.compare("the gradient of " + p.named.bias, gradient(1), expected(p.named.bias));
   }

@@ -9,8 +9,8 @@ namespace {
 
 /// Copies to be used differently, whatever they were alike along.
 layout used_apart(layout x) {
-  for (axis_role& r : x.roles)
-    if (r.kind == role::invariant) r = {};
+  for (axis_placement& r : x.placements)
+    if (r.kind == placement::invariant) r = {};
   return x;
 }
 

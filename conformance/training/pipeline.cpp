@@ -51,13 +51,14 @@ class stage_axis {
   }
 
   layout on(std::size_t chunk, layout x) const {
-    x.set_meaning(pipe_, held_on(static_cast<int>(chunk) % stages_));
+    x.set_placement(pipe_, held_on(static_cast<int>(chunk) % stages_));
     return x;
   }
   /// A flow that goes on to a chunk. In shares each worker along an axis sends its own, put together on arrival.
   nn::dynamic_flow sent(const nn::dynamic_flow& x, std::size_t chunk) const {
     const layout lies = x.in->value_of(x).layout;
-    if (shares_ < 0 || lies.roles[shares_].kind == role::cut) return x | nn::repartition_layer{on(chunk, lies)};
+    if (shares_ < 0 || lies.placements[shares_].kind == placement::cut)
+      return x | nn::repartition_layer{on(chunk, lies)};
     layout share = lies;
     share.cut_by(lies.dims.count - 1, shares_);
     return x | nn::repartition_layer{share} | nn::repartition_layer{on(chunk, share)} |
@@ -167,7 +168,7 @@ task pipeline(reading& c) {
       };
       const auto of_input = [&](const std::string& name, std::size_t k) {
         std::vector<at::Tensor> parts;
-        for (const auto& of : inputs) parts.push_back(global(attempt::gradient(of[k])).to(at::kCPU));
+        for (const auto& of : inputs) parts.push_back(full_tensor(attempt::gradient(of[k])).to(at::kCPU));
         a.compare_whole("the gradient of " + name, at::cat(parts), wanted(name));
       };
       of_input("x", 0);

@@ -14,8 +14,8 @@ namespace {
 layout turned(layout x) {
   const int last = x.dims.count - 1;
   std::swap(x.dims[last], x.dims[last - 1]);
-  for (axis_role& r : x.roles)
-    if (r.kind == role::cut && r.dimension >= last - 1)
+  for (axis_placement& r : x.placements)
+    if (r.kind == placement::cut && r.dimension >= last - 1)
       r.dimension = static_cast<signed char>(2 * last - 1 - r.dimension);
   return x;
 }
@@ -51,7 +51,7 @@ json received_of(op what, const mesh_value& m, index_t leading, index_t rows, in
   layout from = tiles;
   layout target = x;
   if (what == op::tn) {
-    for (axis_role& r : from.roles) r = {role::partial};
+    for (axis_placement& r : from.placements) r = {placement::partial};
     from.dims = x.dims;
     target = tiles;
   }

@@ -164,8 +164,8 @@ at::Tensor recipe::box(const layout& x, int rank, at::ScalarType type) const {
   const integers sizes = tessera::detail::sizes_of(held_by(x, rank));
   coordinates at;
   if (!x.mesh.locate(rank, at)) return at::zeros(sizes, type);
-  for (int a = 0; a < x.roles.count; ++a)
-    if (x.roles[a].kind == role::on && x.roles[a].coordinate != at[a]) return at::zeros(sizes, type);
+  for (int a = 0; a < x.placements.count; ++a)
+    if (x.placements[a].kind == placement::on && x.placements[a].coordinate != at[a]) return at::zeros(sizes, type);
   if (by_worker()) {
     if (static_cast<std::size_t>(rank) >= boxes_.size() || !boxes_[static_cast<std::size_t>(rank)])
       throw unbuilt(fmt::format("worker {} has no box", rank));
@@ -174,8 +174,8 @@ at::Tensor recipe::box(const layout& x, int rank, at::ScalarType type) const {
   const at::Tensor whole = whole_.reshape(extents_of(x));
   int terms = 1;
   int k = 0;
-  for (int a = 0; a < x.roles.count; ++a) {
-    if (x.roles[a].kind != role::partial) continue;
+  for (int a = 0; a < x.placements.count; ++a) {
+    if (x.placements[a].kind != placement::partial) continue;
     terms *= x.mesh.axes[a].extent;
     k = k * x.mesh.axes[a].extent + at[a];
   }

@@ -18,10 +18,10 @@ struct scaling {
 bool any_worker(const attempt& a, bool mine) {
   layout terms = whole(a.team->mesh(), {});
   layout all = terms;
-  for (int axis = 0; axis < terms.roles.count; ++axis) {
-    terms.roles[axis] = {role::partial};
-    terms.roles[axis].with = combine::any;
-    all.roles[axis] = {role::invariant};
+  for (int axis = 0; axis < terms.placements.count; ++axis) {
+    terms.placements[axis] = {placement::partial};
+    terms.placements[axis].with = combine::any;
+    all.placements[axis] = {placement::invariant};
   }
   const at::Tensor flag = at::full({}, mine, at::kBool).to(device_of(*a.team));
   return to(all, tensor<dyn>(a.team, terms, flag)).local().item<bool>();

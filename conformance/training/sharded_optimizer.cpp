@@ -110,7 +110,8 @@ std::vector<stepped> all_stepped(const nn::dynamic_network& net, sharded what, c
     }
     layout tile = p.stored().layout();
     for (const text& name : over.list())
-      if (const int a = tile.mesh.find(name); tile.roles[a].kind == role::invariant && tile.mesh.axes[a].extent > 1)
+      if (const int a = tile.mesh.find(name);
+          tile.placements[a].kind == placement::invariant && tile.mesh.axes[a].extent > 1)
         tessera::detail::spread(tile, a);
     const tensor<dyn> part = to(tile, detach(p.stored()));
     all.push_back({&p, tensor<dyn>(p.stored().team(), tile, part.local().clone().set_requires_grad(true))});
@@ -154,7 +155,7 @@ class sharded_training {
       const double share = run_.loss.share(rows, batch);
       const tensor<dyn> one = run_.loss(net_(rows_of(a_, x, a_.type(), x_, rows)),
                                         rows_of(a_, target, run_.loss.target_type(a_.type()), target_, rows));
-      all += share * value(one);
+      all += share * item(one);
       (one * share).backward();
     }
     if (what_ == sharded::gradients) nn::reduce_gradients(net_);
@@ -193,7 +194,7 @@ class sharded_training {
     const nn::dynamic_flow in = p.input({of_any_batch(x), a.element});
     const layers_of all{net, lying, 0, net.layers()};
     if (what == sharded::state) p.output(all(in));
-    else p.output(nn::stored(over, all, what == sharded::gradients ? gathered::held : gathered::twice)(in));
+    else p.output(nn::sharded(over, all, what == sharded::gradients ? gathering::held : gathering::twice)(in));
     return {a.team, seed{1}, p};
   }
 

@@ -21,12 +21,13 @@ axis_names axes_that_cut(const layout& x, int dim) {
 /// that cuts outputs.
 layout taken_by(layout x, const layout& weight) {
   const int features = x.dims.count - 1;
-  for (int a = 0; a < x.roles.count; ++a) {
-    if (x.roles[a].kind != role::cut) continue;
-    const bool cuts_features = x.roles[a].dimension == features;
-    const axis_role& w = weight.roles[a];
-    const bool stays = w.kind == role::cut && w.dimension == 1 ? cuts_features : w.kind != role::cut && !cuts_features;
-    if (!stays) x.set_meaning(a, {role::invariant});
+  for (int a = 0; a < x.placements.count; ++a) {
+    if (x.placements[a].kind != placement::cut) continue;
+    const bool cuts_features = x.placements[a].dimension == features;
+    const axis_placement& w = weight.placements[a];
+    const bool stays =
+        w.kind == placement::cut && w.dimension == 1 ? cuts_features : w.kind != placement::cut && !cuts_features;
+    if (!stays) x.set_placement(a, {placement::invariant});
   }
   return x;
 }
@@ -34,8 +35,9 @@ layout taken_by(layout x, const layout& weight) {
 /// What labels of samples lie like beside their logits.
 layout beside_samples(const layout& logits) {
   layout x = logits;
-  for (int a = 0; a < x.roles.count; ++a)
-    if (x.roles[a].kind == role::cut && x.roles[a].dimension == x.dims.count - 1) x.set_meaning(a, {role::invariant});
+  for (int a = 0; a < x.placements.count; ++a)
+    if (x.placements[a].kind == placement::cut && x.placements[a].dimension == x.dims.count - 1)
+      x.set_placement(a, {placement::invariant});
   x.dims.resize(x.dims.count - 1);
   return x;
 }
@@ -85,9 +87,9 @@ nn::dynamic_flow small_network::linear(const nn::dynamic_flow& x, const one_laye
                      .cut_in = axes_that_cut(weight, 1)};
   if (weight.levels(1) > 0) {
     layout sums = taken;
-    for (int a = 0; a < sums.roles.count; ++a)
-      if (sums.roles[a].kind == role::cut && sums.roles[a].dimension == sums.dims.count - 1)
-        sums.set_meaning(a, {role::invariant});
+    for (int a = 0; a < sums.placements.count; ++a)
+      if (sums.placements[a].kind == placement::cut && sums.placements[a].dimension == sums.dims.count - 1)
+        sums.set_placement(a, {placement::invariant});
     l.output_as = sums;
   }
   const nn::dynamic_flow in = same(lies, taken) ? x : x | nn::repartition_layer{taken};

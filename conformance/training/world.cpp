@@ -111,11 +111,12 @@ layout world::named(const json& lies, const integers& extents) const {
     const int a = axis(name);
     const bool cuts_here = cutting.count(a) != 0;
     if ((letter == "V") != cuts_here) unknown("the letters and cuts", lies);
-    if (letter == "R") x.roles[a] = {role::replicate};
-    else if (letter == "I") x.roles[a] = {role::invariant};
-    else if (letter == "P") x.roles[a] = {role::partial};
+    if (letter == "R") x.placements[a] = {placement::replicate};
+    else if (letter == "I") x.placements[a] = {placement::invariant};
+    else if (letter == "P") x.placements[a] = {placement::partial};
     else if (letter == "O")
-      x.roles[a] = held_on(lies.contains("on") && lies.at("on").contains(name) ? lies.at("on").at(name).get<int>() : 0);
+      x.placements[a] =
+          held_on(lies.contains("on") && lies.at("on").contains(name) ? lies.at("on").at(name).get<int>() : 0);
     else if (letter != "V") unknown("the letter", letter);
   }
   return x;
@@ -123,7 +124,7 @@ layout world::named(const json& lies, const integers& extents) const {
 
 layout world::lying(const std::string& tensor, const integers& extents) {
   layout x = whole(mesh_, extents);
-  for (axis_role& r : x.roles) r = {role::invariant};
+  for (axis_placement& r : x.placements) r = {placement::invariant};
   if (names(tensor)) {
     read_.insert(tensor);
     x = named(layouts_.at(tensor), extents);

@@ -47,8 +47,8 @@ int main(int argc, char** argv) {
   app.add_option("--save", job.save, "file for the trained weights");
   app.add_option("--load", job.load, "file with weights to begin with");
   app.add_option("--transport", options.transport, "auto, in-process, mpi or tcp")
-      ->check(CLI::IsMember({"auto", "in-process", "mpi", "tcp"}))
-      ->capture_default_str();
+      ->transform(CLI::CheckedTransformer(tessera::transport_names))
+      ->default_str("auto");
   app.add_flag("--no-serial", alone, "do not train the serial network for comparison");
   app.add_flag("--checked", options.checked, "compare what the workers do at every operation");
   CLI11_PARSE(app, argc, argv);

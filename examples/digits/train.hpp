@@ -62,13 +62,13 @@ history train(const Team& team, typename Model::network& net, const task& job, p
     double sum = 0;
     for (std::int64_t first = 0; first < count; first += job.how.batch) {
       const at::Tensor chosen = turns.slice(0, first, std::min(first + job.how.batch, count));
-      const auto x = ts::take<input>(team, images.index_select(0, chosen));
-      const auto y = ts::take<labels>(team, job.data.train.labels.index_select(0, chosen));
+      const auto x = ts::distribute<input>(team, images.index_select(0, chosen));
+      const auto y = ts::distribute<labels>(team, job.data.train.labels.index_select(0, chosen));
       optimizer.zero_grad();
       const auto loss = ts::nn::cross_entropy(net(x), y);
       loss.backward();
       optimizer.step();
-      sum += ts::value(loss) * static_cast<double>(chosen.size(0));
+      sum += ts::item(loss) * static_cast<double>(chosen.size(0));
     }
     h.loss_per_epoch.push_back(sum / static_cast<double>(count));
     if (bar != nullptr) {
@@ -86,8 +86,8 @@ history train(const Team& team, typename Model::network& net, const task& job, p
 template <class Model, class Team>
 at::Tensor read_test(const Team& team, const typename Model::network& net, const task& job) {
   const at::NoGradGuard no_gradients;
-  const auto x = ts::take<typename Model::network::input>(team, centred(job.data.test.images));
-  return ts::global(net(x)).argmax(1);
+  const auto x = ts::distribute<typename Model::network::input>(team, centred(job.data.test.images));
+  return ts::full_tensor(net(x)).argmax(1);
 }
 
 /// The largest difference between two runs, over the losses of every epoch and the final weights.

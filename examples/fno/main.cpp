@@ -115,17 +115,17 @@ double gradients_apart(const ts::team<grid>& team, const network& net, const wei
   for (const auto& [key, t] : initial) w[key] = t.clone().set_requires_grad(true);
   const at::Tensor in = u.clone().set_requires_grad(true);
   at::mse_loss(serial_operator(w, in), v).backward();
-  auto x = ts::take<fields>(team, u);
+  auto x = ts::distribute<fields>(team, u);
   x.requires_grad();
-  nn::mse_loss(net(x), ts::take<fields>(team, v)).backward();
+  nn::mse_loss(net(x), ts::distribute<fields>(team, v)).backward();
   const auto apart = [](const at::Tensor& ours, const at::Tensor& theirs) {
     return ((ours - theirs).abs().max() / theirs.abs().max()).item<double>();
   };
-  double worst = apart(ts::global(x.grad()), in.grad());
+  double worst = apart(ts::full_tensor(x.grad()), in.grad());
   net.each_parameter([&](const nn::parameter& p) {
     const ts::tensor<ts::dyn> gradient(p.stored().team(), ts::cotangent(p.stored().layout()),
                                        p.stored().local().grad());
-    worst = std::max(worst, apart(ts::global(gradient), w.at(p.key()).grad()));
+    worst = std::max(worst, apart(ts::full_tensor(gradient), w.at(p.key()).grad()));
   });
   for (const at::Tensor& p : net.parameters()) p.mutable_grad().reset();
   return worst;
@@ -145,12 +145,12 @@ int run(int argc, char** argv, const ts::launch_options& options, const task& jo
       bar.emplace("step", job.steps);
     }
     const auto loss_of = [&](const at::Tensor& u, const at::Tensor& v) {
-      const auto loss = nn::mse_loss(net(ts::take<fields>(team, u)), ts::take<fields>(team, v));
+      const auto loss = nn::mse_loss(net(ts::distribute<fields>(team, u)), ts::distribute<fields>(team, v));
       loss.backward();
-      return ts::value(loss);
+      return ts::item(loss);
     };
     const history h = train(job, net.parameters(), bar ? &*bar : nullptr, loss_of,
-                            [&](const at::Tensor& u) { return ts::global(net(ts::take<fields>(team, u))); });
+                            [&](const at::Tensor& u) { return ts::full_tensor(net(ts::distribute<fields>(team, u))); });
     bar.reset();
     if (!speaks) return;
     fmt::print("test error: {:.2f} %, untrained {:.0f} %\n", 100 * h.errors.back(), 100 * h.errors.front());
@@ -195,8 +195,8 @@ int main(int argc, char** argv) {
   app.add_option("--seed", job.seed, "of initial weights, fields and shuffling")->capture_default_str();
   app.add_option("--figure", job.figure, "where the fields and the error curve go, as SVG")->default_val("fno.svg");
   app.add_option("--transport", options.transport, "auto, in-process, mpi or tcp")
-      ->check(CLI::IsMember({"auto", "in-process", "mpi", "tcp"}))
-      ->capture_default_str();
+      ->transform(CLI::CheckedTransformer(tessera::transport_names))
+      ->default_str("auto");
   app.add_flag("--no-serial", alone, "do not train the serial operator for comparison");
   app.add_flag("--checked", options.checked, "compare what the workers do at every operation");
   CLI11_PARSE(app, argc, argv);

@@ -81,9 +81,10 @@ int run(int argc, char** argv, const ts::launch_options& options, const task& jo
     ts::nn::state_dict initial = ts::nn::state_of(net);
     for (const char* key : {"table.weight", "order.weight"}) initial.at(key) *= 0.02;
     ts::nn::assign(net, initial);
-    const auto where = ts::take<places>(team, at::arange(length, at::kLong));
+    const auto where = ts::distribute<places>(team, at::arange(length, at::kLong));
     const auto loss_of = [&](const batch& b) {
-      const auto [scores, labels] = net(ts::take<tokens>(team, b.inputs), where, ts::take<tokens>(team, b.labels));
+      const auto [scores, labels] =
+          net(ts::distribute<tokens>(team, b.inputs), where, ts::distribute<tokens>(team, b.labels));
       return ts::nn::cross_entropy(scores, labels);
     };
     if (speaks) {
@@ -101,7 +102,7 @@ int run(int argc, char** argv, const ts::launch_options& options, const task& jo
       const auto loss = loss_of(training_batch(job, step));
       loss.backward();
       optimizer.step();
-      h.losses.push_back(ts::value(loss));
+      h.losses.push_back(ts::item(loss));
       if (bar) bar->update(step + 1, fmt::format("loss {:.4f}", h.losses.back()));
     }
     bar.reset();
@@ -109,7 +110,7 @@ int run(int argc, char** argv, const ts::launch_options& options, const task& jo
     {
       const at::NoGradGuard no_gradients;
       for (int i = 0; i < validation_rows; ++i)
-        h.validation += ts::value(loss_of(validation_batch(job, i))) / validation_rows;
+        h.validation += ts::item(loss_of(validation_batch(job, i))) / validation_rows;
       std::mt19937_64 chance(job.seed);
       at::Tensor seen = at::zeros({rows, length}, at::kLong);
       while (sample.size() < shown) {
@@ -117,8 +118,9 @@ int run(int argc, char** argv, const ts::launch_options& options, const task& jo
         for (std::int64_t i = 0; i < known; ++i)
           seen[0][i] = static_cast<std::int64_t>(
               static_cast<unsigned char>(sample[sample.size() - static_cast<std::size_t>(known - i)]));
-        const auto [scores, labels] = net(ts::take<tokens>(team, seen), where, ts::take<tokens>(team, seen));
-        sample += printable(drawn(ts::global(scores)[known - 1], chance));
+        const auto [scores, labels] =
+            net(ts::distribute<tokens>(team, seen), where, ts::distribute<tokens>(team, seen));
+        sample += printable(drawn(ts::full_tensor(scores)[known - 1], chance));
       }
     }
     if (!speaks) return;
@@ -164,8 +166,8 @@ int main(int argc, char** argv) {
   app.add_option("--seed", job.seed, "of initial weights, batches and the sample")->capture_default_str();
   app.add_option("--figure", job.figure, "where the loss curve goes, as SVG")->default_val("gpt.svg");
   app.add_option("--transport", options.transport, "auto, in-process, mpi or tcp")
-      ->check(CLI::IsMember({"auto", "in-process", "mpi", "tcp"}))
-      ->capture_default_str();
+      ->transform(CLI::CheckedTransformer(tessera::transport_names))
+      ->default_str("auto");
   app.add_flag("--no-serial", alone, "do not train the serial network for comparison");
   app.add_flag("--checked", options.checked, "compare what the workers do at every operation");
   CLI11_PARSE(app, argc, argv);

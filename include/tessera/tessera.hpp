@@ -12,7 +12,7 @@
 #include <tessera/nn/parameter/grad_norm.hpp>
 #include <tessera/nn/parameter/reduce_gradients.hpp>
 #include <tessera/nn/parameter/state_dict.hpp>
-#include <tessera/tensor/from_local_boxes.hpp>
+#include <tessera/tensor/from_local.hpp>
 #include <tessera/tensor/generator.hpp>
 #include <tessera/tensor/launch.hpp>
 #include <tessera/tensor/operations.hpp>

@@ -152,7 +152,7 @@ TEST_CASE("complex numbers have no maximum; everything else has all combines") {
   each_element([]<class T>(T) {
     for (const combine with : combines) {
       const bool refused = is_complex_like<T> && (with == combine::max || with == combine::min);
-      const step s{map::fold, on_line(2, 3, partial_by(with)), on_line(2, 3, {role::cut}), with};
+      const step s{map::fold, on_line(2, 3, partial_by(with)), on_line(2, 3, {placement::cut}), with};
       std::string why;
       try {
         exchange_plan p(s, 0, tessera::element_of<T>, {});

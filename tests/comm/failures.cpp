@@ -27,7 +27,7 @@ mesh_value line(int size) {
 layout numbers_over(const mesh_value& mesh, index_t n, bool cut) {
   layout x;
   x.mesh = mesh;
-  x.roles.resize(1);
+  x.placements.resize(1);
   x.dims.resize(1);
   x.dims[0].extent = n;
   if (cut) x.cut_by(0, 0);
@@ -214,9 +214,6 @@ TEST_CASE("a program one of whose workers fails ends with a status that says so"
   };
   CHECK(run_workers<mesh<pair_axis>>(0, nullptr, threads_only(), program) != 0);
   CHECK(run_workers<mesh<pair_axis>>(0, nullptr, threads_only(), [](team<mesh<pair_axis>>&) {}) == 0);
-  launch_options unknown;
-  unknown.transport = "pigeon";
-  CHECK(run_workers<mesh<pair_axis>>(0, nullptr, unknown, program) != 0);
 }
 
 TEST_CASE("an error is the same behind a text that another process reads, and elsewhere") {
@@ -225,10 +222,10 @@ TEST_CASE("an error is the same behind a text that another process reads, and el
            one.numbers() == other.numbers() && one.where() == other.where();
   };
   for (const char* where : {"", "worker 3", "two\n\nlines [and brackets]"}) {
-    const error longest(refusal{code::kernel_wider_than_padded_tensor, 2, -8, 1, INT64_MAX}, where);
+    const error longest(refusal{code::kernel_too_wide, 2, -8, 1, INT64_MAX}, where);
     CHECK(alike(error::unpacked(longest.packed()), longest));
     CHECK(alike(longest.at("here").at(where), longest));
-    CHECK(longest.is(code::kernel_wider_than_padded_tensor));
+    CHECK(longest.is(code::kernel_too_wide));
     CHECK(longest.numbers() == std::vector<index_t>{2, -8, 1, INT64_MAX});
     const error shortest(refusal{code::call_finished}, where);
     CHECK(alike(error::unpacked(shortest.packed()), shortest));
@@ -281,7 +278,7 @@ TEMPLATE_TEST_CASE(
   const auto all = in_world<TestType>(3, [](const std::shared_ptr<transport>& carrier) {
     team_state team(carrier, line(3));
     const bool odd = carrier->rank() == 2;
-    const activity what{.what = odd ? "linear" : nullptr, .at = {"deep/in/train.cpp", odd ? 12 : 7}};
+    const call_context what{.what = odd ? "linear" : nullptr, .at = {"deep/in/train.cpp", odd ? 12 : 7}};
     bind_exchange(*carrier, gathering(3, odd ? 50 : 33), element::float64, what);
     return true;
   });
@@ -401,22 +398,22 @@ namespace {
 /// What workers that share no memory tell each other, one message at a time, and who waits for whom.
 class mailboxes {
  public:
-  explicit mailboxes(int size) : needs(static_cast<std::size_t>(size)), lacks(needs) {
+  explicit mailboxes(int size) : dependencies(static_cast<std::size_t>(size)), lacks(dependencies) {
     for (int w = 0; w < size; ++w)
-      workers.push_back(std::make_unique<detail::waiting>(
+      workers.push_back(std::make_unique<detail::deadlock_detector>(
           w, size, [this](int to, const detail::wait_message& m) { mail.emplace_back(to, m); },
-          [this, w] { return needs[static_cast<std::size_t>(w)]; },
+          [this, w] { return dependencies[static_cast<std::size_t>(w)]; },
           [this, w](auto, auto) { return lacks[static_cast<std::size_t>(w)]; }));
     for (int w = 0; w < size; ++w) calls.push_back(std::make_unique<exchange_call>());
   }
-  detail::waiting& at(int w) { return *workers[static_cast<std::size_t>(w)]; }
+  detail::deadlock_detector& at(int w) { return *workers[static_cast<std::size_t>(w)]; }
   void begin(int w, std::uint64_t exchange) {
     calls[static_cast<std::size_t>(w)]->sequence = begun[{w, exchange}]++;
     ++at(w).begun(exchange);
   }
-  void wait(int w, std::uint64_t exchange, std::vector<detail::need> peers) {
+  void wait(int w, std::uint64_t exchange, std::vector<detail::dependency> peers) {
     begin(w, exchange);
-    needs[static_cast<std::size_t>(w)] = std::move(peers);
+    dependencies[static_cast<std::size_t>(w)] = std::move(peers);
     at(w).enter(exchange, *calls[static_cast<std::size_t>(w)]);
   }
   /// Delivers all mail; the code of the first error.
@@ -432,11 +429,11 @@ class mailboxes {
   }
 
   std::deque<std::pair<int, detail::wait_message>> mail;
-  std::vector<std::vector<detail::need>> needs;
-  std::vector<std::vector<detail::need>> lacks;  // of calls that they began
+  std::vector<std::vector<detail::dependency>> dependencies;
+  std::vector<std::vector<detail::dependency>> lacks;  // of calls that they began
   std::vector<std::unique_ptr<exchange_call>> calls;
   std::map<std::pair<int, std::uint64_t>, std::uint64_t> begun;
-  std::vector<std::unique_ptr<detail::waiting>> workers;
+  std::vector<std::unique_ptr<detail::deadlock_detector>> workers;
 };
 
 }  // namespace
@@ -542,7 +539,7 @@ TEST_CASE("calls of an exchange that a worker let go count until its workers agr
     p.workers = std::move(workers);
     return p;
   };
-  const auto asked = [&](const std::function<void(detail::waiting&)>& meanwhile) {
+  const auto asked = [&](const std::function<void(detail::deadlock_detector&)>& meanwhile) {
     mailboxes all(2);
     all.at(1).bind(of(7, {0, 1}));
     all.begin(0, 7);
@@ -561,7 +558,7 @@ TEST_CASE("calls of an exchange that a worker let go count until its workers agr
 }
 
 TEST_CASE("of workers that met an error the lowest says it, however late its word comes") {
-  const auto stop = [](detail::waiting& w) { w.stop(error(refusal{code::worker_lost, 0, 1})); };
+  const auto stop = [](detail::deadlock_detector& w) { w.stop(error(refusal{code::worker_lost, 0, 1})); };
   mailboxes all(4);
   stop(all.at(3));
   stop(all.at(1));

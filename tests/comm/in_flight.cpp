@@ -162,7 +162,7 @@ TEST_CASE("a call that stays open beside any number of others costs one place") 
 }
 
 TEST_CASE("an exchange keeps its transport, and nothing keeps either of them longer") {
-  const auto meeting = std::make_shared<hub>(2);
+  const auto meeting = std::make_shared<thread_rendezvous>(2);
   std::array<std::string, 2> wrong;
   std::array<std::weak_ptr<transport>, 2> seen;
   std::vector<std::thread> workers;

@@ -241,11 +241,11 @@ TEST_CASE("a cap is kept, free blocks go first, and a source without pages is to
 }
 
 TEST_CASE("what lies in a heap is seen through its file, and nothing of what was given back") {
-  node_heap heap;
+  shared_heap heap;
   CHECK(!heap.is_open());
   heap.open(4 * MiB);
   REQUIRE(heap.is_open());
-  const node_heap::card card = heap.address();
+  const shared_heap::card card = heap.address();
   const int file =
       ::open(("/proc/" + std::to_string(card.process) + "/fd/" + std::to_string(card.file)).c_str(), O_RDONLY);
   const auto* const seen = static_cast<const char*>(mmap(nullptr, card.bytes, PROT_READ, MAP_SHARED, file, 0));
@@ -271,7 +271,7 @@ TEST_CASE("what lies in a heap is seen through its file, and nothing of what was
 }
 
 TEST_CASE("a heap that the system has no room for says what refused") {
-  node_heap heap;
+  shared_heap heap;
   heap.open(std::size_t{1} << 50);
   CHECK(!heap.is_open());
   CHECK(heap.why().find(": ") != std::string::npos);

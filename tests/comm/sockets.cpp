@@ -268,17 +268,17 @@ TEST_CASE("an exchange keeps its connections, and nothing keeps either of them l
 }
 
 TEST_CASE("what connects workers follows from how they were started and what the program asks for") {
-  const auto says = [](launcher by, int world, const char* asked, connections has, const char* address = "here") {
+  const auto says = [](launcher by, int world, const std::string& asked, connections has,
+                       const char* address = "here") {
     launch_environment e;
     e.by = by;
     e.world = world;
     e.address = address;
     try {
-      switch (connection_of(e, asked, has)) {
-        case connection::memory: return std::string("memory");
-        case connection::mpi: return std::string("mpi");
-        case connection::tcp: return std::string("tcp");
-      }
+      const auto named = [&](const auto& one) { return one.first == asked; };
+      const auto found = std::find_if(transport_names.begin(), transport_names.end(), named);
+      for (const auto& [name, choice] : transport_names)
+        if (choice == transport_of(e, found->second, has)) return name;
     } catch (const error& why) {
       return std::string(why.code());
     }
@@ -287,13 +287,13 @@ TEST_CASE("what connects workers follows from how they were started and what the
   constexpr connections nothing{}, mpi{true, false}, store{false, true}, both{true, true};
   const std::string no_way = "tessera.launch.processes", nowhere = "tessera.launch.meeting";
   for (const connections has : {nothing, mpi, store, both}) {
-    CHECK(says(launcher::none, 1, "auto", has) == "memory");
-    CHECK(says(launcher::torchrun, 1, "auto", has) == "memory");
-    CHECK(says(launcher::torchrun, 4, "in-process", has) == "memory");
+    CHECK(says(launcher::none, 1, "auto", has) == "in-process");
+    CHECK(says(launcher::torchrun, 1, "auto", has) == "in-process");
+    CHECK(says(launcher::torchrun, 4, "in-process", has) == "in-process");
     CHECK(says(launcher::none, 1, "mpi", has) == "mpi");
     CHECK(says(launcher::torchrun, 4, "auto", has) == (has.rendezvous ? "tcp" : no_way));
     CHECK(says(launcher::slurm, 4, "auto", has) == (has.mpi ? "mpi" : has.rendezvous ? "tcp" : no_way));
-    CHECK(says(launcher::mpi, 1, "auto", has) == (has.mpi ? "mpi" : "memory"));
+    CHECK(says(launcher::mpi, 1, "auto", has) == (has.mpi ? "mpi" : "in-process"));
     CHECK(says(launcher::mpi, 4, "tcp", has) == (has.rendezvous ? "tcp" : no_way));
     CHECK(says(launcher::mpi, 4, "tcp", has, "") == (has.rendezvous ? nowhere : no_way));
     CHECK(says(launcher::none, 1, "tcp", has) == (has.rendezvous ? nowhere : no_way));

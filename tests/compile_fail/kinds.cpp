@@ -18,8 +18,9 @@ using dynamic_copies = ts::tensor<ts::partition<grid, ts::whole>, ts::shape<batc
 using image =
     ts::tensor<ts::partition<grid, ts::whole, ts::whole, ts::blocks<row>, ts::blocks<col>>, ts::shape_of<4, 6, 9, 9>>;
 using matrix = ts::tensor<ts::partition<grid, ts::blocks<row>, ts::whole>, ts::shape_of<8, 6>>;
-using net = ts::sequential<ts::tensor<ts::partition<grid, ts::blocks<row>, ts::whole>, ts::shape<batch, ts::dim<6>>>,
-                           nn::linear<4>>;
+using net =
+    ts::sequential_type<ts::tensor<ts::partition<grid, ts::blocks<row>, ts::whole>, ts::shape<batch, ts::dim<6>>>,
+                        nn::linear<4>>;
 constexpr auto scaled = ts::operation("nf,f->nf").multilinear();
 
 // Meshes.
@@ -46,25 +47,25 @@ class hidden : ts::axis<2> {};
 using bad = T<ts::partition<ts::mesh<row, hidden>, ts::blocks<row>>>;
 static_assert(ts::primitive<bad, copies>::cost().total >= 0);
 #elif defined(MESH_ZERO_ROTATED)
-// expect: [tessera.mesh.extent] && extent_not_positive<z, tessera::its::extent<0>>
+// expect: [tessera.mesh.extent] && extent_not_positive<z, tessera::with::extent<0>>
 struct z : ts::axis<0> {};
 using bad = T<ts::partition<ts::mesh<z>, ts::rotated<ts::blocks<z>, 1>>>;
 static_assert(ts::primitive<bad, copies>::cost().total >= 0);
 #elif defined(MESH_HUGE)
-// expect: [tessera.mesh.size] && mesh_too_large<b, tessera::its::extent<65536>>
+// expect: [tessera.mesh.size] && mesh_too_large<b, tessera::with::extent<65536>>
 struct a : ts::axis<65536> {};
 struct b : ts::axis<65536> {};
 using bad = T<ts::partition<ts::mesh<a, b>, ts::blocks<a>>>;
 static_assert(ts::primitive<bad, copies>::cost().total >= 0);
 #elif defined(PRODUCT_HUGE)
-// expect: [tessera.mesh.size] && mesh_too_large<b, tessera::its::extent<65536>>
+// expect: [tessera.mesh.size] && mesh_too_large<b, tessera::with::extent<65536>>
 struct a : ts::axis<65536> {};
 struct b : ts::axis<65536> {};
 struct ab : ts::product<a, b> {};
 using bad = T<ts::partition<ts::mesh<ab>, ts::blocks<ab>>>;
 static_assert(ts::primitive<bad, copies>::cost().total >= 0);
 #elif defined(AXIS_HUGE)
-// expect: [tessera.mesh.size] && mesh_too_large<a, tessera::its::extent<2147483648>>
+// expect: [tessera.mesh.size] && mesh_too_large<a, tessera::with::extent<2147483648>>
 struct a : ts::axis<(1LL << 31)> {};
 using bad = T<ts::partition<ts::mesh<a>, ts::blocks<a>>>;
 static_assert(ts::primitive<bad, copies>::cost().total >= 0);
@@ -87,7 +88,7 @@ static_assert(ts::primitive<bad, copies>::cost().total >= 0);
 using bad = T<ts::partition<ts::placed<row, 4>, ts::whole>>;
 static_assert(ts::primitive<bad, copies>::cost().total >= 0);
 #elif defined(PLACED_NEGATIVE)
-// expect: [tessera.mesh.rank] && rank_outside<tessera::its::lowest<-4>, tessera::its::highest<1>>
+// expect: [tessera.mesh.rank] && rank_outside<tessera::with::lowest<-4>, tessera::with::highest<1>>
 using bad = T<ts::partition<ts::placed<grid, -4>, ts::whole>>;
 static_assert(ts::primitive<bad, copies>::cost().total >= 0);
 #elif defined(FIXED_MESH)
@@ -134,7 +135,7 @@ static_assert(ts::primitive<bad, copies>::cost().total >= 0);
 using bad = T<ts::partition<grid, ts::lengths<row, row, ts::dim<6>>>>;
 static_assert(ts::primitive<bad, copies>::cost().total >= 0);
 #elif defined(LENGTHS_NEGATIVE)
-// expect: [tessera.shape.negative] && extent_negative<tessera::its::dimension<0>, tessera::its::extent<-2>>
+// expect: [tessera.shape.negative] && extent_negative<tessera::with::dimension<0>, tessera::with::extent<-2>>
 using bad = T<ts::partition<grid, ts::lengths<row, ts::dim<-2>, ts::dim<12>>>>;
 static_assert(ts::primitive<bad, copies>::cost().total >= 0);
 #elif defined(ROTATED_AXIS)
@@ -147,26 +148,26 @@ using h = ts::haloed<ts::blocks<row>, 10, 1, -1, 1>;
 using bad = T<ts::partition<grid, ts::haloed<h, 10, 1, -1, 1>>>;
 static_assert(ts::primitive<bad, copies>::cost().total >= 0);
 #elif defined(HALO_NEGATIVE)
-// expect: [tessera.shape.negative] && extent_negative<tessera::its::dimension<0>, tessera::its::extent<-5>>
+// expect: [tessera.shape.negative] && extent_negative<tessera::with::dimension<0>, tessera::with::extent<-5>>
 using bad = T<ts::partition<grid, ts::haloed<ts::blocks<row>, -5, 1, -1, 1>>>;
 static_assert(ts::primitive<bad, copies>::cost().total >= 0);
 #elif defined(HALO_HUGE)
-// expect: [tessera.window.size] && window_too_large<tessera::its::dimension<0>,
-// tessera::its::kernel<9223372036854775807>, tessera::its::stride<-1>, tessera::its::dilation<1>>
+// expect: [tessera.window.size] && window_too_large<tessera::with::dimension<0>,
+// tessera::with::kernel<9223372036854775807>, tessera::with::stride<-1>, tessera::with::dilation<1>>
 using bad = T<ts::partition<grid, ts::haloed<ts::blocks<row>, 10, INT64_MAX, -1, 1>>>;
 static_assert(ts::primitive<bad, copies>::cost().total >= 0);
 #elif defined(REPLICATE_COMBINE)
-// expect: [tessera.argument.kind] && wrong_argument<tessera::kind::meaning, 1, tessera::kind::axis,
+// expect: [tessera.argument.kind] && wrong_argument<tessera::kind::placement, 1, tessera::kind::axis,
 // tessera::kind::combine>
 using bad = T<ts::partition<grid, ts::whole, ts::replicate<row, ts::max>>>;
 static_assert(ts::primitive<bad, copies>::cost().total >= 0);
 #elif defined(PARTIAL_TWO)
-// expect: [tessera.argument.kind] && wrong_argument<tessera::kind::meaning, 2, tessera::kind::axis,
+// expect: [tessera.argument.kind] && wrong_argument<tessera::kind::placement, 2, tessera::kind::axis,
 // tessera::kind::combine>
 using bad = T<ts::partition<grid, ts::whole, ts::partial<row, ts::max, ts::min>>>;
 static_assert(ts::primitive<bad, copies>::cost().total >= 0);
 #elif defined(INVARIANT_MESH)
-// expect: [tessera.argument.kind] && wrong_argument<tessera::kind::meaning, 0, tessera::kind::axis,
+// expect: [tessera.argument.kind] && wrong_argument<tessera::kind::placement, 0, tessera::kind::axis,
 // tessera::kind::mesh>
 using bad = T<ts::partition<grid, ts::whole, ts::invariant<grid>>>;
 static_assert(ts::primitive<bad, copies>::cost().total >= 0);
@@ -176,13 +177,13 @@ static_assert(ts::primitive<bad, copies>::cost().total >= 0);
 using bad = T<ts::partition<grid, ts::whole, ts::invariant<ts::along<int>>>>;
 static_assert(ts::primitive<bad, copies>::cost().total >= 0);
 #elif defined(ON_PARTITION)
-// expect: [tessera.argument.kind] && wrong_argument<tessera::kind::meaning, 0, tessera::kind::axis,
+// expect: [tessera.argument.kind] && wrong_argument<tessera::kind::placement, 0, tessera::kind::axis,
 // tessera::kind::mesh>
 using bad = T<ts::partition<grid, ts::whole, ts::on<grid, 0>>>;
 static_assert(ts::primitive<bad, copies>::cost().total >= 0);
 #elif defined(NAMES)
-// expect: [tessera.partition.name] && axes_of_one_name<row, tessera::its::extent_in_the_mesh<2>,
-// tessera::its::extent_of_the_other<3>>
+// expect: [tessera.partition.name] && axes_of_one_name<row, tessera::with::extent_in_the_mesh<2>,
+// tessera::with::extent_of_the_other<3>>
 namespace other {
 struct row : ts::axis<3> {};
 }  // namespace other
@@ -194,10 +195,11 @@ static_assert(ts::primitive<bad, copies>::cost().total >= 0);
 struct width : ts::dyn {
   explicit width(int);  // nobody makes one
 };
-static_assert(ts::sequential<ts::tensor<ts::partition<grid, ts::blocks<row>, ts::whole>, ts::shape<width, ts::dim<4>>>,
-                             nn::relu>::program.count == 1);
+static_assert(
+    ts::sequential_type<ts::tensor<ts::partition<grid, ts::blocks<row>, ts::whole>, ts::shape<width, ts::dim<4>>>,
+                        nn::relu>::program.count == 1);
 #if defined(NAMES_DYN)
-// expect: [tessera.shape.name] && extents_of_one_name<tessera::its::dimension<0>, tessera::its::other_dimension<1>>
+// expect: [tessera.shape.name] && extents_of_one_name<tessera::with::dimension<0>, tessera::with::other_dimension<1>>
 namespace other {
 struct batch : ts::dyn {};
 }  // namespace other
@@ -239,8 +241,8 @@ static_assert(ts::primitive<bad, copies>::cost().total >= 0);
 using bad = ts::tensor<P, ts::shape_of<10>, row>;
 static_assert(ts::primitive<bad, copies>::cost().total >= 0);
 #elif defined(VALUE_OF_REFUSED)
-// expect: [tessera.partition.dimensions] && wrong_number_of_dimensions<tessera::its::covers<1>,
-// tessera::its::dimensions<2>>
+// expect: [tessera.partition.dimensions] && wrong_number_of_dimensions<tessera::with::covers<1>,
+// tessera::with::dimensions<2>>
 using bad = ts::tensor<P, ts::shape_of<10, 3>>;
 constexpr int n = ts::value_of<bad>.layout.dims.count;
 #elif defined(COTANGENT_PARTITION)
@@ -295,8 +297,8 @@ static_assert(ts::TensorType<ts::operation_type<scaled>>);
 // tessera::kind::element>
 static_assert(ts::TensorType<ts::operation_type<scaled, matrix, int>>);
 #elif defined(OP_RANK)
-// expect: [tessera.signature.dimensions] && operand_of_other_dimensions<tessera::its::operand<1>,
-// tessera::its::takes<1>, tessera::its::is_given<2>>
+// expect: [tessera.signature.dimensions] && operand_of_other_dimensions<tessera::with::operand<1>,
+// tessera::with::takes<1>, tessera::with::is_given<2>>
 static_assert(ts::TensorType<ts::operation_type<scaled, matrix, matrix>>);
 #elif defined(NEIGHBOUR_INT)
 // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 0, tessera::kind::axis,
@@ -326,7 +328,7 @@ static_assert(ts::traffic<net, ts::bind<batch>(8)>().forward.bytes < 0);
 // tessera::kind::element>
 static_assert(ts::traffic<net, 8>().forward.bytes >= 0);
 #elif defined(CONSTANT_TWICE)
-// expect: [tessera.shape.bound_twice] && extent_bound_twice<tessera::its::binding<0>, tessera::its::other_binding<1>>
+// expect: [tessera.shape.bound_twice] && extent_bound_twice<tessera::with::binding<0>, tessera::with::other_binding<1>>
 static_assert(ts::traffic<net, ts::bind<batch>(8), ts::bind<batch>(9)>().forward.bytes >= 0);
 #elif defined(BIND_AXIS)
 // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 0, tessera::kind::extent, tessera::kind::axis>
@@ -339,19 +341,19 @@ static_assert(ts::traffic<net>(8).forward.bytes >= 0);
 // expect: [tessera.shape.negative]
 constexpr auto bad = ts::traffic<net>(ts::bind<batch>(-8)).forward.bytes;
 #elif defined(BIND_TWICE)
-// expect: [tessera.shape.bound_twice] && extent_bound_twice<tessera::its::binding<0>, tessera::its::other_binding<1>>
+// expect: [tessera.shape.bound_twice] && extent_bound_twice<tessera::with::binding<0>, tessera::with::other_binding<1>>
 static_assert(ts::traffic<net>(ts::bind<batch>(8), ts::bind<batch>(9)).forward.bytes >= 0);
 #elif defined(UNBOUND_PLAN)
-// expect: [tessera.shape.unbound] && extent_not_bound<tessera::its::dimension<0>>
+// expect: [tessera.shape.unbound] && extent_not_bound<tessera::with::dimension<0>>
 constexpr auto bad = ts::primitive<dynamic, dynamic_copies>::plan();
 #elif defined(LEARNED_COST)
-// expect: [tessera.lengths.unknown] && lengths_not_known<tessera::its::dimension<0>>
+// expect: [tessera.lengths.unknown] && lengths_not_known<tessera::with::dimension<0>>
 using l = T<ts::partition<grid, ts::lengths<row>>>;
 static_assert(ts::primitive<l, copies>::cost().total >= 0);
 #elif defined(LEARNED_TRAFFIC)
-// expect: [tessera.lengths.unknown] && lengths_not_known<tessera::its::dimension<0>>
+// expect: [tessera.lengths.unknown] && lengths_not_known<tessera::with::dimension<0>>
 using l = ts::tensor<ts::partition<grid, ts::lengths<row>, ts::whole>, ts::shape_of<10, 4>>;
-static_assert(ts::traffic<ts::sequential<l, nn::relu>>().forward.bytes >= 0);
+static_assert(ts::traffic<ts::sequential_type<l, nn::relu>>().forward.bytes >= 0);
 #elif defined(TRAFFIC_TENSOR)
 // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 0, tessera::kind::network,
 // tessera::kind::tensor>
@@ -361,10 +363,10 @@ static_assert(ts::traffic<good>().forward.bytes >= 0);
 // tessera::kind::tensor>
 static_assert(ts::peak_memory<good>().forward >= 0);
 #elif defined(MEMORY_UNBOUND)
-// expect: [tessera.shape.unbound] && extent_not_bound<tessera::its::dimension<0>>
+// expect: [tessera.shape.unbound] && extent_not_bound<tessera::with::dimension<0>>
 static_assert(ts::peak_memory<net>().forward >= 0);
 #elif defined(MEMORY_TWICE)
-// expect: [tessera.shape.bound_twice] && extent_bound_twice<tessera::its::binding<0>, tessera::its::other_binding<1>>
+// expect: [tessera.shape.bound_twice] && extent_bound_twice<tessera::with::binding<0>, tessera::with::other_binding<1>>
 static_assert(ts::peak_memory<net, ts::bind<batch>(8), ts::bind<batch>(9)>().forward >= 0);
 #elif defined(MEMORY_BUDGET)
 // expect: training < 0
@@ -373,106 +375,107 @@ static_assert(ts::peak_memory<net, ts::bind<batch>(8)>().training < 0);
 
 // Networks, layers and their options.
 static_assert(
-    ts::sequential<image, nn::slice<2, 1, 9>, nn::avg_pool<ts::kernel<3, 3>, ts::divisor<1>>>::program.count == 2);
+    ts::sequential_type<image, nn::slice<2, 1, 9>, nn::avg_pool<ts::kernel<3, 3>, ts::divisor<1>>>::program.count == 2);
 #if defined(NET_PARTITION)
 // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::network, 0, tessera::kind::tensor,
 // tessera::kind::partition>
-using bad = ts::sequential<P, nn::relu>;
+using bad = ts::sequential_type<P, nn::relu>;
 static_assert(bad::program.count >= 0);
 #elif defined(NET_EMPTY)
 // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::network, 0, tessera::kind::tensor,
 // tessera::kind::nothing>
-using bad = ts::sequential<>;
+using bad = ts::sequential_type<>;
 static_assert(bad::program.count >= 0);
 #elif defined(NET_TENSOR_LAYER)
 // expect: [tessera.argument.kind] && at_layer<0, && tessera::wrong_argument<tessera::kind::flow, 1,
 // tessera::kind::layer, tessera::kind::tensor>
-using bad = ts::sequential<image, image>;
+using bad = ts::sequential_type<image, image>;
 static_assert(bad::program.count >= 0);
 #elif defined(LINEAR_NEGATIVE)
-// expect: [tessera.shape.negative] && at_layer<0, && tessera::extent_negative<tessera::its::dimension<1>,
-// tessera::its::extent<-1>>
-using bad = ts::sequential<matrix, nn::linear<-1>>;
+// expect: [tessera.shape.negative] && at_layer<0, && tessera::verdicts::extent_negative<tessera::with::dimension<1>,
+// tessera::with::extent<-1>>
+using bad = ts::sequential_type<matrix, nn::linear<-1>>;
 static_assert(bad::program.count >= 0);
 #elif defined(LINEAR_OPTION_AXIS)
 // expect: [tessera.argument.kind] && at_layer<0, && tessera::wrong_argument<tessera::kind::option, 0,
 // tessera::kind::axis, tessera::kind::element>
-using bad = ts::sequential<matrix, nn::linear<4, ts::cut_out<int>>>;
+using bad = ts::sequential_type<matrix, nn::linear<4, ts::cut_out<int>>>;
 static_assert(bad::program.count >= 0);
 #elif defined(LINEAR_OUTPUT_MESH)
 // expect: [tessera.argument.kind] && at_layer<0, && tessera::wrong_argument<tessera::kind::option, 0,
 // tessera::kind::partition, tessera::kind::mesh>
-using bad = ts::sequential<matrix, nn::linear<4, ts::output_as<grid>>>;
+using bad = ts::sequential_type<matrix, nn::linear<4, ts::output_as<grid>>>;
 static_assert(bad::program.count >= 0);
 #elif defined(CONV_NO_KERNEL)
-// expect: [tessera.layer.kernel] && at_layer<0, && tessera::wrong_kernel<tessera::its::extents<0>>
-using bad = ts::sequential<image, nn::conv<4>>;
+// expect: [tessera.layer.kernel] && at_layer<0, && tessera::verdicts::wrong_kernel<tessera::with::extents<0>>
+using bad = ts::sequential_type<image, nn::conv<4>>;
 static_assert(bad::program.count >= 0);
 #elif defined(CONV_KERNEL4)
-// expect: [tessera.layer.kernel] && at_layer<0, && tessera::wrong_kernel<tessera::its::extents<4>>
-using bad = ts::sequential<image, nn::conv<4, ts::kernel<3, 3, 3, 3>>>;
+// expect: [tessera.layer.kernel] && at_layer<0, && tessera::verdicts::wrong_kernel<tessera::with::extents<4>>
+using bad = ts::sequential_type<image, nn::conv<4, ts::kernel<3, 3, 3, 3>>>;
 static_assert(bad::program.count >= 0);
 #elif defined(CONV_DILATION)
-// expect: [tessera.window.size] && at_layer<0, && tessera::window_too_large<tessera::its::dimension<2>,
-// tessera::its::kernel<3>, tessera::its::stride<1>, tessera::its::dilation<9223372036854775807>>
-using bad = ts::sequential<image, nn::conv<4, ts::kernel<3, 3>, ts::dilation<INT64_MAX>>>;
+// expect: [tessera.window.size] && at_layer<0, && tessera::verdicts::window_too_large<tessera::with::dimension<2>,
+// tessera::with::kernel<3>, tessera::with::stride<1>, tessera::with::dilation<9223372036854775807>>
+using bad = ts::sequential_type<image, nn::conv<4, ts::kernel<3, 3>, ts::dilation<INT64_MAX>>>;
 static_assert(bad::program.count >= 0);
 #elif defined(CONV_KERNEL_HUGE)
-// expect: [tessera.window.size] && at_layer<0, && tessera::window_too_large<tessera::its::dimension<2>,
-// tessera::its::kernel<9223372036854775807>, tessera::its::stride<1>, tessera::its::dilation<1>>
-using bad = ts::sequential<image, nn::conv<4, ts::kernel<INT64_MAX, 3>>>;
+// expect: [tessera.window.size] && at_layer<0, && tessera::verdicts::window_too_large<tessera::with::dimension<2>,
+// tessera::with::kernel<9223372036854775807>, tessera::with::stride<1>, tessera::with::dilation<1>>
+using bad = ts::sequential_type<image, nn::conv<4, ts::kernel<INT64_MAX, 3>>>;
 static_assert(bad::program.count >= 0);
 #elif defined(CONV_PADDING_HUGE)
-// expect: [tessera.window.size] && at_layer<0, && tessera::window_too_large<tessera::its::dimension<2>,
-// tessera::its::kernel<3>, tessera::its::stride<1>, tessera::its::dilation<1>>
-using bad = ts::sequential<image, nn::conv<4, ts::kernel<3, 3>, ts::padding<INT64_MAX>>>;
+// expect: [tessera.window.size] && at_layer<0, && tessera::verdicts::window_too_large<tessera::with::dimension<2>,
+// tessera::with::kernel<3>, tessera::with::stride<1>, tessera::with::dilation<1>>
+using bad = ts::sequential_type<image, nn::conv<4, ts::kernel<3, 3>, ts::padding<INT64_MAX>>>;
 static_assert(bad::program.count >= 0);
 #elif defined(POOL_PADDING_HUGE)
-// expect: [tessera.window.size] && at_layer<0, && tessera::window_too_large<tessera::its::dimension<2>,
-// tessera::its::kernel<3>, tessera::its::stride<3>, tessera::its::dilation<1>>
-using bad = ts::sequential<image, nn::max_pool<ts::kernel<3, 3>, ts::padding<INT64_MAX>>>;
+// expect: [tessera.window.size] && at_layer<0, && tessera::verdicts::window_too_large<tessera::with::dimension<2>,
+// tessera::with::kernel<3>, tessera::with::stride<3>, tessera::with::dilation<1>>
+using bad = ts::sequential_type<image, nn::max_pool<ts::kernel<3, 3>, ts::padding<INT64_MAX>>>;
 static_assert(bad::program.count >= 0);
 #elif defined(POOL_CEIL_STRIDE0)
-// expect: [tessera.window.positive] && at_layer<0, && tessera::window_not_positive<tessera::its::dimension<2>,
-// tessera::its::kernel<3>, tessera::its::stride<0>, tessera::its::dilation<1>>
-using bad = ts::sequential<image, nn::max_pool<ts::kernel<3, 3>, ts::stride<0>, ts::ceil_mode>>;
+// expect: [tessera.window.positive] && at_layer<0, &&
+// tessera::verdicts::window_not_positive<tessera::with::dimension<2>, tessera::with::kernel<3>,
+// tessera::with::stride<0>, tessera::with::dilation<1>>
+using bad = ts::sequential_type<image, nn::max_pool<ts::kernel<3, 3>, ts::stride<0>, ts::ceil_mode>>;
 static_assert(bad::program.count >= 0);
 #elif defined(AVG_DIVISOR0)
-// expect: [tessera.layer.divisor] && at_layer<0, && tessera::divisor_not_positive<tessera::its::divisor<0>>
-using bad = ts::sequential<image, nn::avg_pool<ts::kernel<3, 3>, ts::divisor<0>>>;
+// expect: [tessera.layer.divisor] && at_layer<0, && tessera::verdicts::divisor_not_positive<tessera::with::divisor<0>>
+using bad = ts::sequential_type<image, nn::avg_pool<ts::kernel<3, 3>, ts::divisor<0>>>;
 static_assert(bad::program.count >= 0);
 #elif defined(SLICE_NEGATIVE)
-// expect: [tessera.signature.range] && at_layer<0, && tessera::range_outside<tessera::its::dimension<2>,
-// tessera::its::extent<9>, tessera::its::begin<-1>, tessera::its::end<4>>
-using bad = ts::sequential<image, nn::slice<2, -1, 4>>;
+// expect: [tessera.signature.range] && at_layer<0, && tessera::verdicts::range_outside<tessera::with::dimension<2>,
+// tessera::with::extent<9>, tessera::with::begin<-1>, tessera::with::end<4>>
+using bad = ts::sequential_type<image, nn::slice<2, -1, 4>>;
 static_assert(bad::program.count >= 0);
 #elif defined(SLICE_BEYOND)
-// expect: [tessera.signature.range] && at_layer<0, && tessera::range_outside<tessera::its::dimension<2>,
-// tessera::its::extent<9>, tessera::its::begin<1>, tessera::its::end<12>>
-using bad = ts::sequential<image, nn::slice<2, 1, 12>>;
+// expect: [tessera.signature.range] && at_layer<0, && tessera::verdicts::range_outside<tessera::with::dimension<2>,
+// tessera::with::extent<9>, tessera::with::begin<1>, tessera::with::end<12>>
+using bad = ts::sequential_type<image, nn::slice<2, 1, 12>>;
 static_assert(bad::program.count >= 0);
 #elif defined(SLICE_DIM)
-// expect: [tessera.layer.dimension] && at_layer<0, && tessera::dimension_not_there<tessera::its::dimension<7>,
-// tessera::its::dimensions<4>>
-using bad = ts::sequential<image, nn::slice<7, 1, 2>>;
+// expect: [tessera.layer.dimension] && at_layer<0, &&
+// tessera::verdicts::dimension_not_there<tessera::with::dimension<7>, tessera::with::dimensions<4>>
+using bad = ts::sequential_type<image, nn::slice<7, 1, 2>>;
 static_assert(bad::program.count >= 0);
 #elif defined(SLICE_BACKWARDS)
-// expect: [tessera.signature.range] && at_layer<0, && tessera::range_outside<tessera::its::dimension<2>,
-// tessera::its::extent<9>, tessera::its::begin<5>, tessera::its::end<2>>
-using bad = ts::sequential<image, nn::slice<2, 5, 2>>;
+// expect: [tessera.signature.range] && at_layer<0, && tessera::verdicts::range_outside<tessera::with::dimension<2>,
+// tessera::with::extent<9>, tessera::with::begin<5>, tessera::with::end<2>>
+using bad = ts::sequential_type<image, nn::slice<2, 5, 2>>;
 static_assert(bad::program.count >= 0);
 #elif defined(PAD_KERNEL)
 // expect: [tessera.layer.not_taken] && at_layer<0, tessera::nn::pad< &&
-// tessera::option_not_taken<tessera::its::option<0>>
-using bad = ts::sequential<image, nn::pad<ts::padding<1, 1>>>;
+// tessera::verdicts::option_not_taken<tessera::with::option<0>>
+using bad = ts::sequential_type<image, nn::pad<ts::padding<1, 1>>>;
 static_assert(bad::program.count >= 0);
 #elif defined(PAD_MANY)
-// expect: [tessera.list.full] && at_layer<0, && tessera::list_full<tessera::its::most<8>>
-using bad = ts::sequential<image, nn::pad<ts::padding_at<1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1>>>;
+// expect: [tessera.list.full] && at_layer<0, && tessera::verdicts::list_full<tessera::with::most<8>>
+using bad = ts::sequential_type<image, nn::pad<ts::padding_at<1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1>>>;
 static_assert(bad::program.count >= 0);
 #elif defined(REPART_AXIS)
 // expect: [tessera.argument.kind] && at_layer<0, && tessera::wrong_argument<tessera::kind::layer, 0,
 // tessera::kind::partition, tessera::kind::axis>
-using bad = ts::sequential<image, nn::repartition<row>>;
+using bad = ts::sequential_type<image, nn::repartition<row>>;
 static_assert(bad::program.count >= 0);
 #endif

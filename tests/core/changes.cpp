@@ -10,38 +10,41 @@ namespace {
 
 struct a : axis<4> {};
 
-constexpr layout one_axis(role kind) {
+constexpr layout one_axis(placement kind) {
   layout x;
   x.mesh = mesh<a>::value;
-  x.roles.resize(1);
+  x.placements.resize(1);
   dimension d;
   d.extent = 12;
   x.dims.push(d);
-  if (kind == role::cut) x.cut_by(0, 0);
-  else x.roles[0] = {kind};
+  if (kind == placement::cut) x.cut_by(0, 0);
+  else x.placements[0] = {kind};
   return x;
 }
 
 /// Elements received by all four workers, of 12 held whole: the table of changes of meaning.
-constexpr index_t expected(role from, role to) {
+constexpr index_t expected(placement from, placement to) {
   const index_t f = 36;  // (p − 1)/p of 12, four times
-  if (from == role::partial && (to == role::replicate || to == role::invariant)) return 2 * f;
-  if (from == role::partial && (to == role::cut || to == role::on)) return f;
-  if (from == role::cut && (to == role::replicate || to == role::invariant)) return f;
-  if (from == role::on && (to == role::replicate || to == role::invariant)) return f;
-  if ((from == role::on && to == role::cut) || (from == role::cut && to == role::on)) return 9;
+  if (from == placement::partial && (to == placement::replicate || to == placement::invariant)) return 2 * f;
+  if (from == placement::partial && (to == placement::cut || to == placement::on)) return f;
+  if (from == placement::cut && (to == placement::replicate || to == placement::invariant)) return f;
+  if (from == placement::on && (to == placement::replicate || to == placement::invariant)) return f;
+  if ((from == placement::on && to == placement::cut) || (from == placement::cut && to == placement::on)) return 9;
   return 0;
 }
 
-constexpr role dual(role r) { return r == role::replicate ? role::partial : r == role::partial ? role::replicate : r; }
+constexpr placement dual(placement r) {
+  return r == placement::replicate ? placement::partial : r == placement::partial ? placement::replicate : r;
+}
 
-constexpr role meanings[]{role::replicate, role::partial, role::invariant, role::on, role::cut};
+constexpr placement meanings[]{placement::replicate, placement::partial, placement::invariant, placement::on,
+                               placement::cut};
 
 }  // namespace
 
 TEST_CASE("the table of 25 changes of meaning is closed and costs what it says") {
-  for (role from : meanings)
-    for (role to : meanings) {
+  for (placement from : meanings)
+    for (placement to : meanings) {
       INFO(static_cast<int>(from) << " to " << static_cast<int>(to));
       const layout x = one_axis(from);
       const layout y = one_axis(to);
@@ -77,7 +80,7 @@ TEST_CASE("only the innermost axes of a dimension change alone") {
   const auto cut = [](std::initializer_list<int> first, std::initializer_list<int> second, index_t grain = 1) {
     layout x;
     x.mesh = mesh<a, b, c>::value;
-    x.roles.resize(3);
+    x.placements.resize(3);
     dimension d;
     d.extent = 24;
     d.set_grain(grain);
@@ -91,7 +94,7 @@ TEST_CASE("only the innermost axes of a dimension change alone") {
   CHECK(verb_between(cut({0, 1}, {}), cut({0}, {})) == verb::all_gather);
   CHECK(verb_between(cut({0, 1, 2}, {}), cut({0}, {})) == verb::all_gather);
   CHECK(verb_between(cut({0, 1}, {}), cut({1}, {})) == verb::repartition);
-  CHECK(verb_between(cut({0}, {}), cut({0, 1}, {})) == verb::take);
+  CHECK(verb_between(cut({0}, {}), cut({0, 1}, {})) == verb::shard);
   CHECK(verb_between(cut({1}, {}), cut({0, 1}, {})) == verb::repartition);
   CHECK(verb_between(cut({0, 1}, {}), cut({1, 0}, {})) == verb::repartition);
   CHECK(verb_between(cut({0, 1}, {}), cut({0}, {1})) == verb::all_to_all);
@@ -101,10 +104,10 @@ TEST_CASE("only the innermost axes of a dimension change alone") {
   CHECK(verb_between(cut({0, 1}, {}, 4), cut({0}, {})) == verb::repartition);
   CHECK(verb_between(cut({0}, {1}, 4), cut({0}, {})) == verb::repartition);
   layout terms = cut({1}, {});
-  terms.roles[0] = {role::partial};
+  terms.placements[0] = {placement::partial};
   CHECK(verb_between(terms, cut({1, 0}, {})) == verb::reduce_scatter);
   CHECK(verb_between(terms, cut({0, 1}, {})) == verb::several);  // what b cuts moves, and terms are added
-  CHECK(verb_between(cut({1, 0}, {}), terms) == verb::put);
+  CHECK(verb_between(cut({1, 0}, {}), terms) == verb::to_partial);
 }
 
 TEST_CASE("verbs that only add to what a worker holds, or only take from it, do so") {
@@ -116,8 +119,8 @@ TEST_CASE("verbs that only add to what a worker holds, or only take from it, do 
     const layout x = roll_layout(d, mesh, extents, {true, true, false, false});
     const layout y = roll_layout(d, mesh, extents, {true, true, false, false});
     const verb v = verb_between(x, y);
-    const bool adds = v == verb::all_gather || v == verb::put || v == verb::all_reduce || v == verb::copy_in;
-    const bool takes = v == verb::take || v == verb::reduce_scatter || v == verb::all_reduce || v == verb::copy_in;
+    const bool adds = v == verb::all_gather || v == verb::to_partial || v == verb::all_reduce || v == verb::copy_in;
+    const bool takes = v == verb::shard || v == verb::reduce_scatter || v == verb::all_reduce || v == verb::copy_in;
     if (!adds && !takes) continue;
     ++seen;
     for (int n = 0; n < mesh.size(); ++n) {
@@ -139,12 +142,12 @@ TEST_CASE("partial axes come first: P(a), V(b) to R, R over 4 x 4") {
   struct b : axis<4> {};
   layout from;
   from.mesh = mesh<a, b>::value;
-  from.roles.resize(2);
+  from.placements.resize(2);
   dimension d;
   d.extent = 16;
   from.dims.push(d);
   layout to = from;
-  from.roles[0] = {role::partial};
+  from.placements[0] = {placement::partial};
   from.cut_by(0, 1);
   const change c = change_between(from, to);
   REQUIRE(c.steps.size() == 2);
@@ -158,7 +161,7 @@ TEST_CASE("gathering over the last axis of blocks<a, b> lands on blocks<a>, unev
     for (index_t grain = 1; grain < 4; ++grain) {
       layout both;
       both.mesh = mesh<a, b>::value;
-      both.roles.resize(2);
+      both.placements.resize(2);
       dimension d;
       d.extent = n;
       d.set_grain(grain);
@@ -180,22 +183,22 @@ TEST_CASE("gathering over the last axis of blocks<a, b> lands on blocks<a>, unev
 }
 
 TEST_CASE("terms that end in one combine and begin in another are combined one way after the other") {
-  const layout sums = one_axis(role::partial);
+  const layout sums = one_axis(placement::partial);
   layout most = sums;
-  most.roles[0] = partial_by(combine::max);
+  most.placements[0] = partial_by(combine::max);
   for (const auto& [from, to] : {std::pair{sums, most}, std::pair{most, sums}}) {
     const change c = change_between(from, to);
     REQUIRE(c.steps.size() == 2);  // one Fold would combine all of it in one way
     CHECK(c.steps[0].what == map::fold);
-    CHECK(c.steps[0].with == from.roles[0].with);
+    CHECK(c.steps[0].with == from.placements[0].with);
     CHECK(c.steps[1].what == map::fold);
-    CHECK(c.steps[1].with == to.roles[0].with);
+    CHECK(c.steps[1].with == to.placements[0].with);
   }
   layout haloed = most;
   haloed.mesh.axes.push({text("b"), 2, 4});
-  haloed.roles.push({});
+  haloed.placements.push({});
   layout window = haloed;
-  window.roles[0] = partial_by(combine::min);
+  window.placements[0] = partial_by(combine::min);
   window.cut_by(0, 1);
   window.dims[0].kind = cover::haloed;
   window.dims[0].outputs = 12;
@@ -206,19 +209,19 @@ TEST_CASE("terms that end in one combine and begin in another are combined one w
 }
 
 TEST_CASE("an axis of extent 1 changes no deal between meshes that do not meet") {
-  layout from = one_axis(role::partial);
+  layout from = one_axis(placement::partial);
   from.dims.push(from.dims[0]);
   from.mesh.axes.push({text("one"), 1, 1});
-  from.roles.push({});
+  from.placements.push({});
   from.cut_by(0, 1);
   layout to = from;
   to.mesh.axes[0] = {text("b"), 3, 1};
-  to.roles[0] = {};
+  to.placements[0] = {};
   to.cut_by(0, 0);
-  to.set_meaning(1, {role::partial});  // no term is made along it
+  to.set_placement(1, {placement::partial});  // no term is made along it
   to.dims[0].turned = 1;
   to.mesh.axes.push({text("c"), 2, 3});
-  to.roles.push({});
+  to.placements.push({});
   to.cut_by(1, 2);
   to.dims[1].kind = cover::haloed;
   to.dims[1].outputs = 12;
@@ -235,24 +238,24 @@ TEST_CASE("collectives are recognised") {
     const change c = change_between(x, y);
     return c.steps.empty() ? collective::nothing : collective_of(c.steps[0].plan());
   };
-  CHECK(kind(one_axis(role::cut), one_axis(role::replicate)) == collective::all_gather);
-  CHECK(kind(one_axis(role::partial), one_axis(role::cut)) == collective::reduce_scatter);
-  CHECK(kind(one_axis(role::on), one_axis(role::invariant)) == collective::broadcast);
-  CHECK(kind(one_axis(role::partial), one_axis(role::on)) == collective::reduce);
-  CHECK(kind(one_axis(role::on), one_axis(role::cut)) == collective::scatter);
-  CHECK(kind(one_axis(role::cut), one_axis(role::on)) == collective::gather);
-  CHECK(kind(one_axis(role::replicate), one_axis(role::cut)) == collective::nothing);
-  layout haloed = one_axis(role::cut);
+  CHECK(kind(one_axis(placement::cut), one_axis(placement::replicate)) == collective::all_gather);
+  CHECK(kind(one_axis(placement::partial), one_axis(placement::cut)) == collective::reduce_scatter);
+  CHECK(kind(one_axis(placement::on), one_axis(placement::invariant)) == collective::broadcast);
+  CHECK(kind(one_axis(placement::partial), one_axis(placement::on)) == collective::reduce);
+  CHECK(kind(one_axis(placement::on), one_axis(placement::cut)) == collective::scatter);
+  CHECK(kind(one_axis(placement::cut), one_axis(placement::on)) == collective::gather);
+  CHECK(kind(one_axis(placement::replicate), one_axis(placement::cut)) == collective::nothing);
+  layout haloed = one_axis(placement::cut);
   const sliding three{3, 1, 1, 1, 1};
   haloed.dims[0].kind = cover::haloed;
   haloed.dims[0].outputs = three.outputs(12);
   haloed.dims[0].needs = three.needs();
-  CHECK(kind(one_axis(role::cut), haloed) == collective::neighbours);
-  CHECK(kind(cotangent(haloed), one_axis(role::cut)) == collective::neighbours);
+  CHECK(kind(one_axis(placement::cut), haloed) == collective::neighbours);
+  CHECK(kind(cotangent(haloed), one_axis(placement::cut)) == collective::neighbours);
   const sliding wide{11, 1, 5, 5, 1};
   haloed.dims[0].outputs = wide.outputs(12);
   haloed.dims[0].needs = wide.needs();
-  CHECK(kind(one_axis(role::cut), haloed) == collective::general);
+  CHECK(kind(one_axis(placement::cut), haloed) == collective::general);
 }
 
 TEST_CASE("axes of extent 1 do not change what a transfer is") {
@@ -260,7 +263,7 @@ TEST_CASE("axes of extent 1 do not change what a transfer is") {
   const auto kind = [](const layout& x, const layout& y) { return collective_of({map::move, x, y}); };
   layout x;
   x.mesh = mesh<a, one>::value;
-  x.roles.resize(2);
+  x.placements.resize(2);
   dimension d;
   d.extent = 12;
   x.dims.push(d);
@@ -271,8 +274,8 @@ TEST_CASE("axes of extent 1 do not change what a transfer is") {
   y.cut_by(0, 1);
   y.cut_by(0, 0);  // inside the other axis, which is level 1
   CHECK(kind(x, y) == collective::neighbours);
-  CHECK(kind(one_axis(role::cut), y) == collective::nothing);
-  layout gathered = one_axis(role::replicate);
+  CHECK(kind(one_axis(placement::cut), y) == collective::nothing);
+  layout gathered = one_axis(placement::replicate);
   CHECK(kind(y, gathered) == collective::all_gather);
 }
 
@@ -280,7 +283,7 @@ TEST_CASE("what crosses an axis, and what must be staged") {
   struct b : axis<2> {};
   layout tiles;
   tiles.mesh = mesh<a, b>::value;
-  tiles.roles.resize(2);
+  tiles.placements.resize(2);
   dimension d;
   d.extent = 8;
   tiles.dims.push(d);
@@ -296,20 +299,20 @@ TEST_CASE("what crosses an axis, and what must be staged") {
   CHECK(cost_of(turn).total == 8 * 4);
   CHECK(staging(turn, 0) == 0);  // half a row is contiguous on both sides
   layout columns = tiles;
-  columns.set_meaning(0, {});
-  columns.set_meaning(1, {});
+  columns.set_placement(0, {});
+  columns.set_placement(1, {});
   columns.cut_by(1, 0);
   columns.cut_by(1, 1);
   const transfer wide{map::move, rows, columns};
   CHECK(peak_staging(wide) == 0);  // rows of one element arrive as columns of one: both lie without gaps
   layout all = rows;
-  all.set_meaning(1, {});
-  all.set_meaning(0, {});
+  all.set_placement(1, {});
+  all.set_placement(0, {});
   CHECK(peak_staging(transfer{map::fold, cotangent(all), rows}) == 7 * 8);  // every term is staged before it is added
 }
 
 TEST_CASE("the published halo of 10 over 4 with kernel 2 and stride 2") {
-  layout x = one_axis(role::cut);
+  layout x = one_axis(placement::cut);
   x.dims[0].extent = 10;
   const sliding pool{2, 2, 0, 0, 1};
   layout y = x;

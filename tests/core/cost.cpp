@@ -96,7 +96,7 @@ TEST_CASE("the busiest is found among any number of workers of which none is as 
   layout to;
   to.mesh.axes.push({axis_names[0], p, 0});
   to.mesh = row_major(to.mesh);
-  to.roles.resize(1);
+  to.placements.resize(1);
   to.dims.resize(1);
   to.dims[0].extent = needed[p];
   to.cut_by(0, 0);
@@ -171,13 +171,13 @@ TEST_CASE("an all_reduce is counted in closed form as its plan is") {
   int reduced_ones = 0;
   for (int round = 0; round < 20'000; ++round) {
     layout from = roll_long_axes(d).from;
-    for (axis_role& r : from.roles)
-      if (r.kind != role::cut && r.kind != role::on)
-        r = {d.once_in(4) ? role::invariant : d.once_in(3) ? role::replicate : role::partial};
+    for (axis_placement& r : from.placements)
+      if (r.kind != placement::cut && r.kind != placement::on)
+        r = {d.once_in(4) ? placement::invariant : d.once_in(3) ? placement::replicate : placement::partial};
     layout to = from;
-    for (axis_role& r : to.roles)
-      if (r.kind != role::cut && r.kind != role::on && !d.once_in(4))
-        r = {d.once_in(2) ? role::invariant : role::replicate};
+    for (axis_placement& r : to.placements)
+      if (r.kind != placement::cut && r.kind != placement::on && !d.once_in(4))
+        r = {d.once_in(2) ? placement::invariant : placement::replicate};
     if (!detail::only_reduces(from, to)) continue;
     const cost counted = cost_of(change_between(from, to));
     if (!(detail::reduction_cost(from, to) == counted)) FAIL("round " << round);

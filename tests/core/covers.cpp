@@ -64,8 +64,8 @@ TEST_CASE("a product of axes has a meaning, a coordinate and a place in a mesh")
   STATIC_REQUIRE(same(of<partition<grid, whole, partial<both>>, shape_of<4>>,
                       of<partition<grid, whole, partial<a, b>>, shape_of<4>>));
   constexpr layout held = of<partition<grid, whole, on<both, 4>>, shape_of<4>>;
-  STATIC_REQUIRE(held.roles[0].coordinate == 1);
-  STATIC_REQUIRE(held.roles[1].coordinate == 1);
+  STATIC_REQUIRE(held.placements[0].coordinate == 1);
+  STATIC_REQUIRE(held.placements[1].coordinate == 1);
   STATIC_REQUIRE(mesh<both>::value == grid::value);
   STATIC_REQUIRE(both::axis_extent == 6);
 }
@@ -175,7 +175,7 @@ TEST_CASE("the line through a worker is a mesh of its own") {
 
 TEST_CASE("terms combine in other ways than sums, and two ways do not mix") {
   using largest = partition<grid, whole, partial<a, max>>;
-  STATIC_REQUIRE(of<largest, shape_of<4>>.roles[0].with == combine::max);
+  STATIC_REQUIRE(of<largest, shape_of<4>>.placements[0].with == combine::max);
   STATIC_REQUIRE(spelled_back<tensor<largest, shape_of<4>>>);
   STATIC_REQUIRE(std::is_same_v<canonical_tensor<tensor<largest, shape_of<4>>>, tensor<largest, shape_of<4>>>);
   constexpr layout none = of<partition<grid, whole>, shape_of<4>>;
@@ -186,7 +186,7 @@ TEST_CASE("terms combine in other ways than sums, and two ways do not mix") {
   layout x = of<partition<grid, whole, partial<a, max>, partial<b, max>>, shape_of<4>>;
   CHECK(check(x).ok());
   for (combine other : {combine::sum, combine::min, combine::prod, combine::any, combine::all}) {
-    x.roles[1].with = other;
+    x.placements[1].with = other;
     const refusal why = check(x);
     CHECK((why.is(code::mixed_combines) && why.axis == text("b") && why.numbers[0] == -1));
   }
@@ -194,12 +194,12 @@ TEST_CASE("terms combine in other ways than sums, and two ways do not mix") {
   CHECK(check(x).ok());
   // The terms of a window are sums; its copies are no terms.
   layout window = of<partition<grid, whole, pending<blocks<b>, 4, 1, -1, 1>, partial<a>>, shape_of<2, 4>>;
-  window.roles[0].with = combine::max;
+  window.placements[0].with = combine::max;
   CHECK((check(window).is(code::mixed_combines) && check(window).axis == text("a") && check(window).numbers[0] == 1));
   window.dims[1].kind = cover::haloed;
   CHECK(check(window).ok());
   window.dims[1].kind = cover::pending;
-  window.roles[0].with = combine::sum;
+  window.placements[0].with = combine::sum;
   CHECK(check(window).ok());
 }
 

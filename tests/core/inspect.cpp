@@ -231,7 +231,7 @@ TEST_CASE("lanes: what runs from row to row crosses no mark and shares no lane w
 TEST_CASE("networks: skips, branches and scopes in the table, as JSON and in the picture") {
   using image =
       tensor<partition<grid, whole, whole, blocks<row>, blocks<col>>, shape<batch, dim<2>, dim<8>, dim<9>>, double>;
-  using net = network<branching, image, image>;
+  using net = network_type<branching, image, image>;
   const std::string table = network_table<net>(bind<batch>(4));
   INFO(table);
   for (const char* line : {"\n  0 | *    inside.0 conv  input 1 ", "\n  1 | *    inside.1 relu  0 ",
@@ -257,7 +257,7 @@ TEST_CASE("networks: skips, branches and scopes in the table, as JSON and in the
 
 TEST_CASE("networks: the same traffic in the table, as JSON and in the picture") {
   using image = tensor<partition<grid, whole, whole, blocks<row>, blocks<col>>, shape<batch, dim<1>, dim<8>, dim<9>>>;
-  using net = sequential<image, nn::conv<2, kernel<3, 3>, padding<1, 1>>, nn::relu>;
+  using net = sequential_type<image, nn::conv<2, kernel<3, 3>, padding<1, 1>>, nn::relu>;
   constexpr traffic_value t = traffic<net>(bind<batch>(4));
   const std::string forward = fmt::format("{}", t.forward.bytes), backward = fmt::format("{}", t.backward.bytes);
   const std::string table = network_table<net>(bind<batch>(4));
@@ -276,7 +276,9 @@ TEST_CASE("networks: the same traffic in the table, as JSON and in the picture")
   CHECK(well_formed(svg));
   CHECK(svg.find(">forward " + grouped(t.forward.bytes) + " bytes, at least") != std::string::npos);
   CHECK((table + json).find("gathered") == std::string::npos);
-  using held = sequential<image, nn::stored_over<nn::conv<2, kernel<3, 3>, padding<1, 1>>, held_over<row, col>>>;
+  using held =
+      sequential_type<image,
+                      nn::sharded_over<nn::conv<2, kernel<3, 3>, padding<1, 1>>, row, col, gathered<gathering::held>>>;
   CHECK(network_table<held>(bind<batch>(4)).find("reduced once") != std::string::npos);
   const std::string once = fmt::format("\"gathered\": {{\"bytes\": {},", traffic<held>(bind<batch>(4)).gathered.bytes);
   CHECK(network_json<held>(bind<batch>(4)).find(once) != std::string::npos);

@@ -16,11 +16,11 @@ constexpr std::uint64_t seed = 20261120;
 
 std::string shown(const layout& x) {
   std::string s = "mesh first " + std::to_string(x.mesh.first);
-  for (int a = 0; a < x.roles.count; ++a)
+  for (int a = 0; a < x.placements.count; ++a)
     s += " " + std::string(x.mesh.axes[a].name.data) + "=" + std::to_string(x.mesh.axes[a].extent) + "*" +
-         std::to_string(x.mesh.axes[a].stride) + ":" + std::to_string(int(x.roles[a].kind)) + "/" +
-         std::to_string(int(x.roles[a].dimension)) + "/" + std::to_string(int(x.roles[a].level)) + "/" +
-         std::to_string(x.roles[a].coordinate);
+         std::to_string(x.mesh.axes[a].stride) + ":" + std::to_string(int(x.placements[a].kind)) + "/" +
+         std::to_string(int(x.placements[a].dimension)) + "/" + std::to_string(int(x.placements[a].level)) + "/" +
+         std::to_string(x.placements[a].coordinate);
   for (const auto& d : x.dims)
     s += " [" + std::to_string(d.extent) + " g" + std::to_string(d.grain()) + " k" + std::to_string(int(d.kind)) +
          " o" + std::to_string(d.outputs) + " w" + std::to_string(d.needs.a) + "," + std::to_string(d.needs.b) + "," +
@@ -170,10 +170,11 @@ TEST_CASE("a sum of two workers for both is one phase, in which each receives th
     if (turned) to.dims[cut].turned = (from.dims[cut].turned + 1) % from.part_count(cut);
     int workers = 1;
     int axis = -1;
-    for (int a = 0; a < from.roles.count; ++a) {
-      if (from.roles[a].kind == role::cut || from.roles[a].kind == role::on || d.once_in(4)) continue;
-      const bool adds = from.roles[a].kind == role::partial;
-      if (adds || d.once_in(4)) to.roles[a] = {d.once_in(2) ? role::replicate : role::invariant};
+    for (int a = 0; a < from.placements.count; ++a) {
+      if (from.placements[a].kind == placement::cut || from.placements[a].kind == placement::on || d.once_in(4))
+        continue;
+      const bool adds = from.placements[a].kind == placement::partial;
+      if (adds || d.once_in(4)) to.placements[a] = {d.once_in(2) ? placement::replicate : placement::invariant};
       if (!adds) continue;
       workers *= from.mesh.axes[a].extent;
       if (from.mesh.axes[a].extent == 2) axis = a;

@@ -33,7 +33,7 @@ struct two_heads {
     return flows{z | head<3>{}, z | nn::named<struct other, nn::conv<2, kernel<1, 1>>>{}};
   }
 };
-using branched = network<two_heads, picture>;
+using branched = network_type<two_heads, picture>;
 
 std::string_view text_of(const text& t) { return {t.data, static_cast<std::size_t>(t.size)}; }
 
@@ -123,7 +123,7 @@ using on_all = partition<plane, whole, whole>;
 struct moving_about {
   constexpr auto operator()(auto x) const {
     const auto all = all_gather<on_all>(x);
-    const auto y = tessera::apply<halved>([](const auto& a) { return a / 2; }, tessera::take<by_columns>(all));
+    const auto y = tessera::apply<halved>([](const auto& a) { return a / 2; }, tessera::shard<by_columns>(all));
     return to<partition<plane, blocks<upper>, whole>>(y) +
            (x | nn::repartition<partition<plane, blocks<upper>, whole>>{});
   }
@@ -163,8 +163,8 @@ TEST_CASE(
 }
 
 TEST_CASE("what a module moves is what its layers move, as a constant and for a value") {
-  using alone = sequential<picture, three, nn::relu, three, nn::max_pool<kernel<2, 2>>,
-                           nn::repartition<partition<plane, whole, whole, whole, whole>>>;
+  using alone = sequential_type<picture, three, nn::relu, three, nn::max_pool<kernel<2, 2>>,
+                                nn::repartition<partition<plane, whole, whole, whole, whole>>>;
   constexpr traffic_value one = traffic<alone>(bind<many>(5));
   constexpr traffic_value all = traffic<branched>(bind<many>(5));
   STATIC_REQUIRE(all == traffic<branched, bind<many>(5)>());
@@ -179,34 +179,34 @@ TEST_CASE("functions that exchange inside are counted: sums both ways, extremes 
   constexpr index_t in_float = 4 * n * 4;
   constexpr index_t in_double = 4 * n * 8;
   const auto moved = [](const traffic_value& t) { return std::pair(t.forward.bytes, t.backward.bytes); };
-  CHECK(moved(traffic<network<normalised, cut_rows>>(bind<many>(n))) == std::pair(2 * in_float, in_float));
-  CHECK(moved(traffic<network<spread, cut_rows>>(bind<many>(n))) == std::pair(2 * in_double, 2 * in_double));
-  CHECK(moved(traffic<network<best, cut_rows>>(bind<many>(n))) == std::pair(in_float + in_double, index_t{0}));
+  CHECK(moved(traffic<network_type<normalised, cut_rows>>(bind<many>(n))) == std::pair(2 * in_float, in_float));
+  CHECK(moved(traffic<network_type<spread, cut_rows>>(bind<many>(n))) == std::pair(2 * in_double, 2 * in_double));
+  CHECK(moved(traffic<network_type<best, cut_rows>>(bind<many>(n))) == std::pair(in_float + in_double, index_t{0}));
   // and how many share the gradient
-  CHECK(moved(traffic<network<largest, cut_rows>>(bind<many>(n))) == std::pair(2 * in_double, in_double));
-  constexpr traffic_value all = traffic<network<all_of_them, cut_rows>, bind<many>(n)>();
-  STATIC_REQUIRE(all == traffic<network<all_of_them, cut_rows>>(bind<many>(n)));
+  CHECK(moved(traffic<network_type<largest, cut_rows>>(bind<many>(n))) == std::pair(2 * in_double, in_double));
+  constexpr traffic_value all = traffic<network_type<all_of_them, cut_rows>, bind<many>(n)>();
+  STATIC_REQUIRE(all == traffic<network_type<all_of_them, cut_rows>>(bind<many>(n)));
   CHECK(moved(all) == std::pair(3 * in_float + 5 * in_double, in_float + 3 * in_double));
   using alone = tensor<partition<mesh<upper, thirds>, blocks<upper>, whole>, shape<many, dim<6>>, float>;
-  CHECK(traffic<network<all_of_them, alone>>(bind<many>(n)) == traffic_value{});
+  CHECK(traffic<network_type<all_of_them, alone>>(bind<many>(n)) == traffic_value{});
 }
 
 TEST_CASE("verbs lead flows where they lead tensors, under their names") {
-  constexpr const auto& p = network<moving_about, vectors>::program;
+  constexpr const auto& p = network_type<moving_about, vectors>::program;
   STATIC_REQUIRE(p.count == 6);
-  const char* names[]{"all_gather", "take", "apply", "to", "repartition", "add"};
+  const char* names[]{"all_gather", "shard", "apply", "to", "repartition", "add"};
   for (int n = 0; n < p.count; ++n) CHECK(std::string_view(p.nodes[n].what->name) == names[n]);
-  STATIC_REQUIRE(std::is_same_v<network<moving_about, vectors>::output, canonical_tensor<vectors>>);
+  STATIC_REQUIRE(std::is_same_v<network_type<moving_about, vectors>::output, canonical_tensor<vectors>>);
   using gathered = tensor<on_all, shape<many, dim<6>>, double>;
   using columns = tensor<by_columns, shape<many, dim<6>>, double>;
-  constexpr traffic_value t = traffic<network<moving_about, vectors>, bind<many>(5)>();
+  constexpr traffic_value t = traffic<network_type<moving_about, vectors>, bind<many>(5)>();
   STATIC_REQUIRE(t.forward.bytes == primitive<vectors, gathered>::bytes(bind<many>(5)) +
                                         primitive<columns, vectors>::bytes(bind<many>(5)));
 }
 
 TEST_CASE("tensors that are put end to end along a cut dimension go to their ranges of a balanced one") {
   using columns = tensor<partition<plane, blocks<upper>, blocks<lower>>, shape<dim<10>, dim<6>>, double>;
-  using net = network<joining, columns>;
+  using net = network_type<joining, columns>;
   STATIC_REQUIRE(
       std::is_same_v<net::output,
                      tensor<partition<plane, blocks<upper>, blocks<lower>>, shape<dim<10>, dim<12>>, double>>);
@@ -216,14 +216,14 @@ TEST_CASE("tensors that are put end to end along a cut dimension go to their ran
   STATIC_REQUIRE(t.backward.bytes == t.forward.bytes);
   using rows = tensor<partition<plane, whole, blocks<lower>, on<upper>>, shape<dim<4>, dim<6>>, double>;
   STATIC_REQUIRE(
-      std::is_same_v<network<joining_rows, rows>::output,
+      std::is_same_v<network_type<joining_rows, rows>::output,
                      tensor<partition<plane, blocks<upper>, blocks<lower>>, shape<dim<12>, dim<6>>, double>>);
   // half of the twelve rows leave coordinate 0
-  STATIC_REQUIRE(traffic<network<joining_rows, rows>>().forward.bytes == 6 * 6 * 8);
+  STATIC_REQUIRE(traffic<network_type<joining_rows, rows>>().forward.bytes == 6 * 6 * 8);
 }
 
 TEST_CASE("a part that is shared stands in one scope however often it is used") {
-  using net = network<again<5>, vectors>;
+  using net = network_type<again<5>, vectors>;
   constexpr const auto& p = net::program;
   STATIC_REQUIRE(p.count == 5);
   for (const auto& node : p) CHECK((node.scope == p.nodes[0].scope && node.number == -1));
@@ -231,7 +231,7 @@ TEST_CASE("a part that is shared stands in one scope however often it is used") 
 }
 
 TEST_CASE("what stands in a part that is shared is shared with it") {
-  constexpr const auto& p = network<tied_nested, vectors>::program;
+  constexpr const auto& p = network_type<tied_nested, vectors>::program;
   STATIC_REQUIRE(p.count == 9);
   for (int n = 0; n < 3; ++n) {
     CHECK((p.nodes[n].scope == p.nodes[n + 3].scope && p.nodes[n].number == p.nodes[n + 3].number));
@@ -242,7 +242,7 @@ TEST_CASE("what stands in a part that is shared is shared with it") {
 }
 
 TEST_CASE("inputs lie on several meshes, and results are given in any order") {
-  using net = network<crossing, vectors, others>;
+  using net = network_type<crossing, vectors, others>;
   STATIC_REQUIRE((net::program.inputs == 2 && net::program.outputs == 2));
   STATIC_REQUIRE(net::program.output(0).node == 0);
   STATIC_REQUIRE(
@@ -252,7 +252,7 @@ TEST_CASE("inputs lie on several meshes, and results are given in any order") {
 }
 
 TEST_CASE("a layer of one's own takes several flows and gives several") {
-  using net = network<with_twins, vectors>;
+  using net = network_type<with_twins, vectors>;
   STATIC_REQUIRE(net::program.nodes[1].results == 2);
   STATIC_REQUIRE((net::program.output(0).place == 1 && net::program.output(1).place == 0));
   STATIC_REQUIRE(std::is_same_v<
@@ -262,13 +262,13 @@ TEST_CASE("a layer of one's own takes several flows and gives several") {
 }
 
 TEST_CASE("a layer alone is a module, and so is what a module gives back unchanged") {
-  STATIC_REQUIRE(network<nn::relu, vectors>::program.count == 1);
-  STATIC_REQUIRE(network<long_module<0>, vectors>::program.count == 0);
-  STATIC_REQUIRE(network<long_module<0>, vectors>::program.output(0).node == -1);
+  STATIC_REQUIRE(network_type<nn::relu, vectors>::program.count == 1);
+  STATIC_REQUIRE(network_type<long_module<0>, vectors>::program.count == 0);
+  STATIC_REQUIRE(network_type<long_module<0>, vectors>::program.output(0).node == -1);
 }
 
 TEST_CASE("a module of 300 layers is within the compilers' limits, its budget too") {
-  using net = network<long_module<150>, picture>;
+  using net = network_type<long_module<150>, picture>;
   STATIC_REQUIRE(net::program.count == 300);
   constexpr traffic_value t = traffic<net, bind<many>(3)>();
   STATIC_REQUIRE(t.forward.messages >= 150);

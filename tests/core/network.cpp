@@ -31,7 +31,7 @@ struct skip_of_three {
 };
 
 template <class... Layers>
-using after = typename sequential<image, Layers...>::output;
+using after = typename sequential_type<image, Layers...>::output;
 
 // Whether a sentence has a word, whole.
 bool says(std::string_view sentence, std::string_view word) {
@@ -154,12 +154,12 @@ TEST_CASE(
   for (int i = 0; i < 2; ++i)
     CHECK(
         (p.from(i) == typed.from(i) && p.to(i) == typed.to(i) && p.exchanged_element(i) == typed.exchanged_element(i)));
-  CHECK(p.from(1).roles[1] == partial_by(combine::max));
+  CHECK(p.from(1).placements[1] == partial_by(combine::max));
   // an all_reduce between the two workers of each column: 9 numbers for each
   CHECK(traffic_of_exchange(p, 0).forward.bytes == 4 * 9 * 8);
   CHECK(traffic_of_exchange(p, 1).forward.bytes == 4 * 9 * 8);
   CHECK(traffic_of(p, {{typed.exchanged_element(0)}, 1}).backward.bytes == 0);
-  const memory_value taken = peak_memory<sequential<rows, nn::embedding<9, 4, frozen>>>(bind<batch>(6));
+  const memory_value taken = peak_memory<sequential_type<rows, nn::embedding<9, 4, frozen>>>(bind<batch>(6));
   CHECK(taken.parameters == 9 * 4 * 4);
   CHECK(taken.gradients == 0);
   const auto refused = [&](const nn::embedding_layer& of, const reason& why) { return of.plan(x).why.is(why); };
@@ -181,12 +181,12 @@ TEST_CASE("shapes and partitions follow layers") {
       std::is_same_v<z, tensor<partition<grid, whole, grains<72, row, col>>, shape<batch, dim<360>>, double>>);
 }
 
-TEST_CASE("layers in one_halo exchange once and give what they give by themselves") {
+TEST_CASE("layers in fused_halo exchange once and give what they give by themselves") {
   using three = kernel<3, 3>;
-  using apart = sequential<image, nn::conv<4, three, padding<1, 1>>, nn::relu, nn::conv<2, three, padding<1, 1>>,
-                           nn::max_pool<kernel<2, 2>>>;
-  using shared = sequential<image, nn::one_halo<nn::conv<4, three, padding<1, 1>>, nn::relu,
-                                                nn::conv<2, three, padding<1, 1>>, nn::max_pool<kernel<2, 2>>>>;
+  using apart = sequential_type<image, nn::conv<4, three, padding<1, 1>>, nn::relu, nn::conv<2, three, padding<1, 1>>,
+                                nn::max_pool<kernel<2, 2>>>;
+  using shared = sequential_type<image, nn::fused_halo<nn::conv<4, three, padding<1, 1>>, nn::relu,
+                                                       nn::conv<2, three, padding<1, 1>>, nn::max_pool<kernel<2, 2>>>>;
   STATIC_REQUIRE(std::is_same_v<shared::output, apart::output>);
   STATIC_REQUIRE(shared::program.count == apart::program.count + 1);
   constexpr traffic_value one = traffic<shared>(bind<batch>(1));
@@ -195,16 +195,15 @@ TEST_CASE("layers in one_halo exchange once and give what they give by themselve
   STATIC_REQUIRE(each.forward.messages > 2 * one.forward.messages - 1);
   // Worker (0, 0) pools 2 x 2 of 4 x 4: it needs rows [0, 4 + 2), columns [0, 4 + 2) and has [0, 5) x [0, 4).
   STATIC_REQUIRE(box_of(shared::program.nodes[0].what->plan().output(), 0)[2].hi == 6);
-  STATIC_REQUIRE(
-      std::is_same_v<
-          sequential<image, nn::one_halo<nn::linear<4>>>,
-          refused_network<
-              within<0, at_layer<0, detail::shared_halo<nn::linear<4>>, layer_has_no_window<its::layer<0>>>>, image>>);
+  STATIC_REQUIRE(std::is_same_v<sequential_type<image, nn::fused_halo<nn::linear<4>>>,
+                                refused_network<within<0, at_layer<0, detail::shared_halo<nn::linear<4>>,
+                                                                   verdicts::layer_has_no_window<with::layer<0>>>>,
+                                                image>>);
   using ring = nn::conv<4, three, padding<1, 1>, padding_mode<boundary::periodic>>;
   using zeros = nn::conv<4, three, padding<1, 1>>;
-  using in_turn = windows_do_not_compose<its::dimension<2>, its::layer<0>>;
+  using in_turn = verdicts::windows_do_not_compose<with::dimension<2>, with::layer<0>>;
   STATIC_REQUIRE(
-      std::is_same_v<sequential<image, nn::one_halo<ring, zeros>>,
+      std::is_same_v<sequential_type<image, nn::fused_halo<ring, zeros>>,
                      refused_network<within<0, at_layer<0, detail::shared_halo<ring, zeros>, in_turn>>, image>>);
 }
 
@@ -212,15 +211,15 @@ namespace {
 
 // A layer, then it and a relu in turns.
 template <class L, int... I>
-sequential<image, L, std::conditional_t<I % 2 == 0, L, nn::relu>...> in_turns(std::integer_sequence<int, I...>);
+sequential_type<image, L, std::conditional_t<I % 2 == 0, L, nn::relu>...> in_turns(std::integer_sequence<int, I...>);
 
 }  // namespace
 
 TEST_CASE("a budget may be set to a network of any length") {
   using conv = nn::conv<6, kernel<3, 3>, padding<1, 1>>;
-  constexpr traffic_value one = traffic<sequential<image, conv>, bind<batch>(4)>();
-  constexpr traffic_value two = traffic<sequential<image, conv, conv>, bind<batch>(4)>();
-  STATIC_REQUIRE(two == traffic<sequential<image, conv, conv>>(bind<batch>(4)));
+  constexpr traffic_value one = traffic<sequential_type<image, conv>, bind<batch>(4)>();
+  constexpr traffic_value two = traffic<sequential_type<image, conv, conv>, bind<batch>(4)>();
+  STATIC_REQUIRE(two == traffic<sequential_type<image, conv, conv>>(bind<batch>(4)));
   using many = decltype(in_turns<conv>(std::make_integer_sequence<int, 600>()));
   STATIC_REQUIRE(many::program.count == 601);
   constexpr traffic_value all = traffic<many, bind<batch>(4)>();
@@ -235,14 +234,13 @@ TEST_CASE("what layers move is the same as constants of their own and as one val
   using tiles =
       tensor<partition<wide, blocks<row>, whole, blocks<model>, whole>, shape<batch, dim<3>, dim<19>, dim<8>>, float>;
   using features = partition<wide, blocks<row>, blocks<model>>;
-  using many =
-      sequential<tiles, nn::conv<5, kernel<3, 3>, padding<1, 1>>, nn::relu,
-                 nn::conv<4, kernel<5, 3>, stride<2, 1>, no_bias>, nn::max_pool<kernel<2, 2>>,
-                 nn::avg_pool<kernel<2, 2>, stride<1, 1>>, nn::pad<padding_at<1, 2, 0, 1>>,
-                 nn::conv_transpose<6, kernel<3, 2>, stride<2>, padding<1, 0>>, nn::conv_transpose<1, kernel<4, 3>>,
-                 nn::repartition<partition<wide, blocks<row>, blocks<model>, whole, whole>>, nn::conv<7, kernel<1, 1>>,
-                 nn::flatten, nn::linear<30, output_as<features>>, nn::relu, nn::linear<7>,
-                 nn::repartition<partition<wide, whole, whole>>>;
+  using many = sequential_type<
+      tiles, nn::conv<5, kernel<3, 3>, padding<1, 1>>, nn::relu, nn::conv<4, kernel<5, 3>, stride<2, 1>, no_bias>,
+      nn::max_pool<kernel<2, 2>>, nn::avg_pool<kernel<2, 2>, stride<1, 1>>, nn::pad<padding_at<1, 2, 0, 1>>,
+      nn::conv_transpose<6, kernel<3, 2>, stride<2>, padding<1, 0>>, nn::conv_transpose<1, kernel<4, 3>>,
+      nn::repartition<partition<wide, blocks<row>, blocks<model>, whole, whole>>, nn::conv<7, kernel<1, 1>>,
+      nn::flatten, nn::linear<30, output_as<features>>, nn::relu, nn::linear<7>,
+      nn::repartition<partition<wide, whole, whole>>>;
   STATIC_REQUIRE(traffic<many, bind<batch>(5)>() == traffic<many>(bind<batch>(5)));
   STATIC_REQUIRE(traffic<many, bind<batch>(0)>() == traffic<many>(bind<batch>(0)));
   STATIC_REQUIRE(traffic<many, bind<batch>(5)>().forward.bytes > 10'000);
@@ -253,27 +251,27 @@ TEST_CASE("a layer's result on another mesh is named on that mesh") {
   struct one : axis<1> {};
   using rows = tensor<partition<grid, blocks<row>, blocks<col>>, shape_of<8, 8>>;
   using around = partition<mesh<ring>, blocks<ring>, whole>;
-  using turned = sequential<rows, nn::relu, nn::repartition<around>, nn::relu, nn::linear<6>, nn::relu>;
+  using turned = sequential_type<rows, nn::relu, nn::repartition<around>, nn::relu, nn::linear<6>, nn::relu>;
   STATIC_REQUIRE(std::is_same_v<turned::output, tensor<around, shape_of<8, 6>>>);
-  using given = sequential<rows, nn::linear<6, output_as<around>>, nn::relu>;
+  using given = sequential_type<rows, nn::linear<6, output_as<around>>, nn::relu>;
   STATIC_REQUIRE(std::is_same_v<given::output, tensor<around, shape_of<8, 6>>>);
   using wider = partition<mesh<row, one, col>, blocks<row>, blocks<col>>;
-  using beside = sequential<rows, nn::linear<6, output_as<wider>>, nn::relu>;
+  using beside = sequential_type<rows, nn::linear<6, output_as<wider>>, nn::relu>;
   STATIC_REQUIRE(std::is_same_v<beside::output, tensor<wider, shape_of<8, 6>>>);
-  STATIC_REQUIRE(traffic<beside>() == traffic<sequential<rows, nn::linear<6>, nn::relu>>());
+  STATIC_REQUIRE(traffic<beside>() == traffic<sequential_type<rows, nn::linear<6>, nn::relu>>());
 }
 
 TEST_CASE("naming a network that is refused is no error, and what it would give goes everywhere") {
   using wide = nn::max_pool<kernel<99, 2>>;
-  using refused = sequential<image, nn::relu, nn::linear<4>, wide, nn::relu>;
-  using too_wide = kernel_wider_than_padded_tensor<its::dimension<2>, its::extent<9>, its::padding<0>, its::kernel<99>>;
+  using refused = sequential_type<image, nn::relu, nn::linear<4>, wide, nn::relu>;
+  using too_wide = verdicts::kernel_too_wide<with::dimension<2>, with::extent<9>, with::padding<0>, with::kernel<99>>;
   STATIC_REQUIRE(std::is_same_v<refused, refused_network<at_layer<2, wide, too_wide>, image>>);
   STATIC_REQUIRE(std::is_same_v<
-                 sequential<image, int>,
+                 sequential_type<image, int>,
                  refused_network<at_layer<0, int, wrong_argument<kind::flow, 1, kind::layer, kind::element>>, image>>);
   using given = detail::refused_like<image>;
-  STATIC_REQUIRE(std::is_same_v<sequential<given, nn::relu>, refused_network<refused_before, given>>);
-  STATIC_REQUIRE(std::is_same_v<typename sequential<given, nn::relu>::output, given>);
+  STATIC_REQUIRE(std::is_same_v<sequential_type<given, nn::relu>, refused_network<refused_before, given>>);
+  STATIC_REQUIRE(std::is_same_v<typename sequential_type<given, nn::relu>::output, given>);
   STATIC_REQUIRE(primitive<given, image>::cost().total == 0);
   STATIC_REQUIRE(std::is_same_v<result_type<functions::add, image, given>, given>);
 }
@@ -335,7 +333,7 @@ TEST_CASE("a window that steps by one and gives as many leaves parts as they are
       tensor<partition<line, whole, whole, lengths<up, dim<7>, dim<1>, dim<0>, dim<5>>>, shape_of<1, 2, 13>, double>;
   // The parts 7 | 1 | | 5 lack 1, 2, 0 and 1 of their neighbours' elements, of two channels.
   constexpr index_t halo = 8 * 2 * (1 + 2 + 0 + 1);
-  using net = sequential<uneven, taps, nn::relu, mean, nn::conv<2, kernel<3>, padding_same>>;
+  using net = sequential_type<uneven, taps, nn::relu, mean, nn::conv<2, kernel<3>, padding_same>>;
   STATIC_REQUIRE(std::is_same_v<net::output, uneven>);
   constexpr traffic_value all = traffic<net>();
   STATIC_REQUIRE(all.forward.bytes == 3 * halo);
@@ -343,31 +341,32 @@ TEST_CASE("a window that steps by one and gives as many leaves parts as they are
   constexpr index_t weights = 8 * 2 * (4 - 1) * (2 * 2 * 3 + 2);  // an all_reduce of each convolution's
   STATIC_REQUIRE(all.backward.bytes == 3 * halo + 2 * weights);
   // A chain that shares a halo: it reaches two beyond each part.
-  using chain = sequential<uneven, nn::one_halo<taps, nn::relu, taps>>;
+  using chain = sequential_type<uneven, nn::fused_halo<taps, nn::relu, taps>>;
   STATIC_REQUIRE(std::is_same_v<chain::output, uneven>);
   STATIC_REQUIRE(traffic<chain>().forward.bytes == 8 * 2 * (2 + 4 + 0 + 2));
   // Whatever reads a tiling so leaves it: other boundaries, transposes, factors of one; turned deals, grains, ranges,
   // parts to be learned.
   using ring = nn::conv<2, kernel<3>, padding<1>, padding_mode<boundary::periodic>>;
-  STATIC_REQUIRE(std::is_same_v<sequential<uneven, ring>::output, uneven>);
-  STATIC_REQUIRE(std::is_same_v<sequential<uneven, nn::conv_transpose<2, kernel<3>, padding<1>>>::output, uneven>);
-  STATIC_REQUIRE(std::is_same_v<sequential<uneven, nn::max_pool<kernel<3>, stride<1>, padding<1>>>::output, uneven>);
+  STATIC_REQUIRE(std::is_same_v<sequential_type<uneven, ring>::output, uneven>);
+  STATIC_REQUIRE(std::is_same_v<sequential_type<uneven, nn::conv_transpose<2, kernel<3>, padding<1>>>::output, uneven>);
   STATIC_REQUIRE(
-      std::is_same_v<sequential<uneven, nn::upsample<factor<1>, mode<interpolation::linear>>>::output, uneven>);
-  STATIC_REQUIRE(std::is_same_v<sequential<uneven, nn::pad<padding_at<1, -1>>>::output, uneven>);
+      std::is_same_v<sequential_type<uneven, nn::max_pool<kernel<3>, stride<1>, padding<1>>>::output, uneven>);
+  STATIC_REQUIRE(
+      std::is_same_v<sequential_type<uneven, nn::upsample<factor<1>, mode<interpolation::linear>>>::output, uneven>);
+  STATIC_REQUIRE(std::is_same_v<sequential_type<uneven, nn::pad<padding_at<1, -1>>>::output, uneven>);
   using turned = tensor<partition<line, whole, whole, rotated<grains<2, up>, 1>>, shape_of<1, 2, 13>, double>;
-  STATIC_REQUIRE(std::is_same_v<sequential<turned, taps, mean>::output, turned>);
+  STATIC_REQUIRE(std::is_same_v<sequential_type<turned, taps, mean>::output, turned>);
   using range = tensor<partition<line, whole, whole, haloed<blocks<up>, 13, 1, -2, -2>>, shape_of<1, 2, 10>, double>;
-  STATIC_REQUIRE(std::is_same_v<sequential<range, taps>::output, range>);
-  STATIC_REQUIRE(std::is_same_v<sequential<range, nn::conv<2, kernel<1>>>::output, range>);
-  STATIC_REQUIRE(std::is_same_v<sequential<range, nn::one_halo<taps, nn::relu, taps>>::output, range>);
+  STATIC_REQUIRE(std::is_same_v<sequential_type<range, taps>::output, range>);
+  STATIC_REQUIRE(std::is_same_v<sequential_type<range, nn::conv<2, kernel<1>>>::output, range>);
+  STATIC_REQUIRE(std::is_same_v<sequential_type<range, nn::fused_halo<taps, nn::relu, taps>>::output, range>);
   using unknown = tensor<partition<line, whole, whole, lengths<up>>, shape<dim<1>, dim<2>, batch>, double>;
-  STATIC_REQUIRE(value_of<sequential<unknown, taps, nn::relu, mean>::output>.layout.dims[2].bounds == learned);
+  STATIC_REQUIRE(value_of<sequential_type<unknown, taps, nn::relu, mean>::output>.layout.dims[2].bounds == learned);
   // Others are balanced: fewer outputs, more, or a step of two.
   using balanced = tensor<partition<line, whole, whole, blocks<up>>, shape_of<1, 2, 13>, double>;
   const auto as_even = [](auto layer) {
-    using one = sequential<uneven, decltype(layer)>;
-    return std::is_same_v<typename one::output, typename sequential<balanced, decltype(layer)>::output>;
+    using one = sequential_type<uneven, decltype(layer)>;
+    return std::is_same_v<typename one::output, typename sequential_type<balanced, decltype(layer)>::output>;
   };
   CHECK(as_even(nn::conv<2, kernel<3>>{}));
   CHECK(as_even(nn::conv<2, kernel<3>, padding<2>>{}));
@@ -384,7 +383,7 @@ TEST_CASE("each dimension of a kernel has a boundary of its own, or all have one
   constexpr layer_plan p = ring_and_ends::plan(value_of<plane>);
   STATIC_REQUIRE((p.used().dims[2].needs.edge == boundary::periodic && p.used().dims[3].needs.edge == boundary::zero));
   // In a ring of two each lacks a row at either end, and one column, of what is five rows high then.
-  STATIC_REQUIRE(traffic<sequential<plane, ring_and_ends>>().forward.bytes == 8 * 4 * ((3 + 2) * (2 + 1) - 3 * 2));
+  STATIC_REQUIRE(traffic<sequential_type<plane, ring_and_ends>>().forward.bytes == 8 * 4 * ((3 + 2) * (2 + 1) - 3 * 2));
   STATIC_REQUIRE(
       ring_and_ends::plan(value_of<plane>).used() ==
       nn::conv_layer{.out = 1, .kernel = {3, 3}, .padding = {1}, .padding_mode = {boundary::periodic, boundary::zero}}
@@ -435,22 +434,22 @@ TEST_CASE("experts have their weights where they are, and move what a linear lay
   CHECK((same(p.stored(0), value_of<weight>.layout) && same(p.stored(1), value_of<bias>.layout)));
   CHECK(p.parameter(0).initial == init::usual(6));
   CHECK(p.parameter(1).initial == init::usual(6));
-  STATIC_REQUIRE(std::is_same_v<sequential<slots, columns>::output, sequential<slots, rows>::output>);
-  STATIC_REQUIRE(std::is_same_v<sequential<slots, columns>::output,
+  STATIC_REQUIRE(std::is_same_v<sequential_type<slots, columns>::output, sequential_type<slots, rows>::output>);
+  STATIC_REQUIRE(std::is_same_v<sequential_type<slots, columns>::output,
                                 tensor<partition<cube, blocks<expert>, blocks<data>, whole, blocks<model>>,
                                        shape<dim<5>, dim<7>, dim<2>, dim<4>>, double>>);
   // Gathered: each worker lacks one half of the features of its slots; reduced: it gets a term of each of its results.
   // an all_reduce of all weights over the slots' three workers
   constexpr index_t gradients = 2 * (3 - 1) * 5 * (6 + 1) * 4;
-  constexpr traffic_value gathered = traffic<sequential<slots, columns>>();
+  constexpr traffic_value gathered = traffic<sequential_type<slots, columns>>();
   STATIC_REQUIRE(gathered.forward.bytes == 8 * 5 * 7 * 2 * 6);
   STATIC_REQUIRE(gathered.backward.bytes == 8 * (5 * 7 * 2 * 6 + gradients));
-  constexpr traffic_value reduced = traffic<sequential<slots, rows>>();
+  constexpr traffic_value reduced = traffic<sequential_type<slots, rows>>();
   STATIC_REQUIRE(reduced.forward.bytes == 8 * 5 * 7 * 2 * 4);
   STATIC_REQUIRE(reduced.backward.bytes == reduced.forward.bytes + 8 * gradients);
   // Stored over the slots' workers too: each lacks two thirds of its experts' weights, which come twice (a bias once,
   // which backward does not read), and gets two terms of its part of their gradient.
-  constexpr traffic_value stored = traffic<sequential<slots, nn::stored_over<columns, data>>>();
+  constexpr traffic_value stored = traffic<sequential_type<slots, nn::sharded_over<columns, data>>>();
   STATIC_REQUIRE(stored.forward.bytes == gathered.forward.bytes + 8 * gradients / 2);
   STATIC_REQUIRE(stored.backward.bytes == gathered.forward.bytes + 8 * (gradients / 2 + (3 - 1) * 5 * 6 * 4));
   for (const traffic_value& t : {gathered, reduced, stored})
@@ -483,12 +482,12 @@ TEST_CASE("gated experts gather their slots once, and are one serial layer of ex
   }
   using half = tensor<partition<cube, blocks<expert>, blocks<data>, whole, blocks<model>>,
                       shape<dim<5>, dim<7>, dim<2>, dim<3>>, double>;
-  STATIC_REQUIRE(std::is_same_v<sequential<slots, layer>::outputs, detail::type_list<half, half>>);
+  STATIC_REQUIRE(std::is_same_v<sequential_type<slots, layer>::outputs, detail::type_list<half, half>>);
   constexpr index_t halves = 2 * 5 * (6 + 1) * 3;  // of weight and bias
-  constexpr traffic_value gathered = traffic<sequential<slots, layer>>();
+  constexpr traffic_value gathered = traffic<sequential_type<slots, layer>>();
   STATIC_REQUIRE(gathered.forward.bytes == 8 * 5 * 7 * 2 * 6);
   STATIC_REQUIRE(gathered.backward.bytes == 8 * (5 * 7 * 2 * 6 + 2 * (3 - 1) * halves));
-  constexpr traffic_value stored = traffic<sequential<slots, nn::stored_over<layer, data>>>();
+  constexpr traffic_value stored = traffic<sequential_type<slots, nn::sharded_over<layer, data>>>();
   STATIC_REQUIRE(stored.forward.bytes == gathered.forward.bytes + 8 * (3 - 1) * halves);
   STATIC_REQUIRE(stored.backward.bytes == gathered.forward.bytes + 8 * (3 - 1) * (halves + 2 * 5 * 6 * 3));
   for (const traffic_value& t : {gathered, stored})
@@ -500,7 +499,7 @@ TEST_CASE("gated experts gather their slots once, and are one serial layer of ex
 
 TEST_CASE("outputs are cut in grains where the layer says so") {
   using features = tensor<partition<mesh<row>, whole, whole>, shape<batch, dim<6>>, double>;
-  using heads = sequential<features, nn::linear<24, cut_out<grains<8, row>>>>;
+  using heads = sequential_type<features, nn::linear<24, cut_out<grains<8, row>>>>;
   STATIC_REQUIRE(std::is_same_v<heads::output,
                                 tensor<partition<mesh<row>, whole, grains<8, row>>, shape<batch, dim<24>>, double>>);
   const layer_plan p = nn::linear<24, cut_out<grains<8, row>>>::plan(value_of<features>);
@@ -537,7 +536,7 @@ TEST_CASE("blocks that come out even are split as grains are") {
 }
 
 TEST_CASE("the average of whole images exchanges sums alone") {
-  using net = sequential<image, nn::global_avg_pool>;
+  using net = sequential_type<image, nn::global_avg_pool>;
   STATIC_REQUIRE(std::is_same_v<net::output, tensor<partition<grid, whole, whole, whole, whole>,
                                                     shape<batch, dim<3>, dim<1>, dim<1>>, double>>);
   constexpr traffic_value t = traffic<net>(bind<batch>(4));
@@ -557,10 +556,10 @@ TEST_CASE("column and row forms are spellings") {
   struct data : axis<2> {};
   using m = mesh<data, model>;
   using x = tensor<partition<m, blocks<data>, whole>, shape<batch, dim<12>>, double>;
-  using column = typename sequential<x, nn::linear<8, cut_out<model>>>::output;
+  using column = typename sequential_type<x, nn::linear<8, cut_out<model>>>::output;
   STATIC_REQUIRE(
       std::is_same_v<column, tensor<partition<m, blocks<data>, blocks<model>>, shape<batch, dim<8>>, double>>);
-  using row_form = sequential<column, nn::linear<5, cut_in<model>, output_as<partition<m, blocks<data>, whole>>>>;
+  using row_form = sequential_type<column, nn::linear<5, cut_in<model>, output_as<partition<m, blocks<data>, whole>>>>;
   STATIC_REQUIRE(std::is_same_v<typename row_form::output,
                                 tensor<partition<m, blocks<data>, whole>, shape<batch, dim<5>>, double>>);
   const traffic_value t = traffic<row_form>(bind<batch>(2));
@@ -568,7 +567,7 @@ TEST_CASE("column and row forms are spellings") {
 }
 
 TEST_CASE("traffic counts parameters and is what must be moved") {
-  using net = sequential<image, nn::conv<6, kernel<3, 3>, padding<1, 1>>>;
+  using net = sequential_type<image, nn::conv<6, kernel<3, 3>, padding<1, 1>>>;
   const traffic_value t = traffic<net>(bind<batch>(1));
   CHECK(t.forward.bytes == t.forward.lower_bound_bytes);
   CHECK(t.backward.bytes == t.backward.lower_bound_bytes);
@@ -581,7 +580,7 @@ TEST_CASE("the memory of a network: what lives at once, in bytes on the busiest 
   struct many : dyn {};
   using picture = tensor<partition<mesh<one>, whole, whole, whole, whole>, shape<many, dim<4>, dim<8>, dim<8>>, double>;
   using three = nn::conv<8, kernel<3, 3>, padding<1, 1>>;
-  using net = sequential<picture, three, nn::relu, three>;
+  using net = sequential_type<picture, three, nn::relu, three>;
   // At two pictures: the input and a box of eight features, and the windows that convolutions copy out.
   constexpr index_t input = 4096, box = 8192, first_windows = 36864, windows = 73728;
   constexpr index_t first = 8 * 4 * 9 * 8, weight = 8 * 8 * 9 * 8, bias = 8 * 8;
@@ -595,33 +594,34 @@ TEST_CASE("the memory of a network: what lives at once, in bytes on the busiest 
   CHECK(m.gradients == m.parameters);
   // Padding at one end alone, which LibTorch does not do itself: the input in a frame.
   constexpr index_t framed = 6400;
-  CHECK(peak_memory<sequential<picture, nn::conv<8, kernel<3, 3>, padding_at<0, 2, 0, 2>>>>(bind<many>(2)).forward ==
-        input + framed + box + first_windows);
+  CHECK(
+      peak_memory<sequential_type<picture, nn::conv<8, kernel<3, 3>, padding_at<0, 2, 0, 2>>>>(bind<many>(2)).forward ==
+      input + framed + box + first_windows);
   // A skip keeps its value until it is read; a view is no memory of its own.
-  CHECK(peak_memory<network<skip_of_three, picture>>(bind<many>(2)).forward == 4 * input);
-  CHECK(peak_memory<sequential<picture, nn::flatten, nn::flatten>>(bind<many>(2)) ==
+  CHECK(peak_memory<network_type<skip_of_three, picture>>(bind<many>(2)).forward == 4 * input);
+  CHECK(peak_memory<sequential_type<picture, nn::flatten, nn::flatten>>(bind<many>(2)) ==
         memory_value{input, input, 0, 0, 0});
   // Each worker has its part, and what it gathers.
   struct across : axis<4> {};
   using cut_rows = partition<mesh<across>, whole, whole, blocks<across>, whole>;
   using rows = tensor<cut_rows, shape<many, dim<4>, dim<8>, dim<8>>, double>;
-  using gathered = sequential<rows, nn::repartition<partition<mesh<across>, whole, whole, whole, whole>>>;
+  using gathered = sequential_type<rows, nn::repartition<partition<mesh<across>, whole, whole, whole, whole>>>;
   CHECK(peak_memory<gathered>(bind<many>(2)).forward == input / 4 + input);
 }
 
 TEST_CASE("rules for local operations, axis by axis") {
   struct a : axis<2> {};
-  const auto of = [](role kind, int cut_dim = 0) {
+  const auto of = [](placement kind, int cut_dim = 0) {
     layout x;
     x.mesh = mesh<a>::value;
-    x.roles.resize(1);
+    x.placements.resize(1);
     for (int i = 0; i < 2; ++i) {
       dimension d;
       d.extent = 4;
       x.dims.push(d);
     }
-    if (kind == role::cut) x.cut_by(cut_dim, 0);
-    else x.roles[0] = {kind};
+    if (kind == placement::cut) x.cut_by(cut_dim, 0);
+    else x.placements[0] = {kind};
     return x;
   };
   const auto result = [&](linearity kind, const char* left, const layout& x, const char* right, const layout& y,
@@ -636,14 +636,21 @@ TEST_CASE("rules for local operations, axis by axis") {
     operands.push({y, false});
     return infer(s, operands);
   };
-  constexpr role R = role::replicate, P = role::partial, I = role::invariant, V = role::cut, O = role::on;
-  const auto sum = [&](role x, role y) { return result(linearity::additive, "ij", of(x), "ij", of(y), "ij"); };
-  const auto product = [&](role x, role y) { return result(linearity::multilinear, "ij", of(x), "ij", of(y), "ij"); };
-  const auto other = [&](role x, role y) { return result(linearity::nonlinear, "ij", of(x), "ij", of(y), "ij"); };
+  constexpr placement R = placement::replicate, P = placement::partial, I = placement::invariant, V = placement::cut,
+                      O = placement::on;
+  const auto sum = [&](placement x, placement y) {
+    return result(linearity::additive, "ij", of(x), "ij", of(y), "ij");
+  };
+  const auto product = [&](placement x, placement y) {
+    return result(linearity::multilinear, "ij", of(x), "ij", of(y), "ij");
+  };
+  const auto other = [&](placement x, placement y) {
+    return result(linearity::nonlinear, "ij", of(x), "ij", of(y), "ij");
+  };
 
-  for (role k : {R, P, I, V, O}) {
+  for (placement k : {R, P, I, V, O}) {
     CHECK(sum(k, k).why.ok());
-    CHECK(sum(k, k).layout.roles[0].kind == k);
+    CHECK(sum(k, k).layout.placements[0].kind == k);
   }
   CHECK(sum(P, R).why.is(code::replicate_added_to_partial));
   CHECK(sum(R, P).why.is(code::replicate_added_to_partial));
@@ -651,18 +658,18 @@ TEST_CASE("rules for local operations, axis by axis") {
   CHECK(sum(I, R).why.is(code::invariant_mixed));
   CHECK(sum(V, R).why.is(code::cut_unalike));
   CHECK(sum(O, R).why.is(code::held_on_one_coordinate));
-  CHECK(product(R, R).layout.roles[0].kind == R);
-  CHECK(product(P, R).layout.roles[0].kind == P);
-  CHECK(product(R, P).layout.roles[0].kind == P);
-  CHECK(product(I, I).layout.roles[0].kind == I);
-  CHECK(product(V, V).layout.roles[0].kind == V);
+  CHECK(product(R, R).layout.placements[0].kind == R);
+  CHECK(product(P, R).layout.placements[0].kind == P);
+  CHECK(product(R, P).layout.placements[0].kind == P);
+  CHECK(product(I, I).layout.placements[0].kind == I);
+  CHECK(product(V, V).layout.placements[0].kind == V);
   CHECK(product(P, P).why.is(code::product_of_partials));
   CHECK(product(I, R).why.is(code::invariant_mixed));
   CHECK(other(R, R).why.ok());
   CHECK(other(V, V).why.ok());
   CHECK(other(P, P).why.is(code::nonlinear_on_partial));
   layout most = of(P);  // the largest term of −x is not that of x
-  most.roles[0].with = combine::max;
+  most.placements[0].with = combine::max;
   CHECK(result(linearity::multilinear, "ij", most, "ij", of(R), "ij").why.is(code::nonlinear_on_partial));
   CHECK(result(linearity::additive, "ij", of(P), "ij", most, "ij").why.is(code::nonlinear_on_partial));
   CHECK(result(linearity::additive, "ij", most, "ij", of(P), "ij").why.is(code::nonlinear_on_partial));
@@ -671,9 +678,9 @@ TEST_CASE("rules for local operations, axis by axis") {
   const auto matmul = [&](const layout& x, const layout& y) {
     return result(linearity::multilinear, "ik", x, "kj", y, "ij");
   };
-  CHECK(matmul(of(V, 1), of(V, 0)).layout.roles[0].kind == P);
-  CHECK(matmul(of(V, 0), of(R)).layout.roles[0].dimension == 0);
-  CHECK(matmul(of(R), of(V, 1)).layout.roles[0].dimension == 1);
+  CHECK(matmul(of(V, 1), of(V, 0)).layout.placements[0].kind == P);
+  CHECK(matmul(of(V, 0), of(R)).layout.placements[0].dimension == 0);
+  CHECK(matmul(of(R), of(V, 1)).layout.placements[0].dimension == 1);
   CHECK(matmul(of(V, 1), of(R)).why.is(code::cut_unalike));
   CHECK(matmul(of(V, 0), of(P)).why.is(code::product_of_partials));
   layout haloed = of(V, 1);
@@ -687,7 +694,7 @@ TEST_CASE("rules for local operations, axis by axis") {
   haloed.dims[1].kind = cover::pending;
   CHECK(matmul(haloed, beside).why.is(code::product_of_partials));  // terms times terms
   beside.dims[0].kind = cover::haloed;
-  CHECK(matmul(haloed, beside).layout.roles[0].kind == P);  // terms times copies, summed
+  CHECK(matmul(haloed, beside).layout.placements[0].kind == P);  // terms times copies, summed
   beside.dims[0].kind = cover::pending;
   CHECK(other(R, V).why.is(code::cut_unalike));
 }
@@ -741,7 +748,7 @@ TEST_CASE("operands on meshes that differ otherwise are refused") {
     for (const mesh_value* m : {&left, &right}) {
       layout x;
       x.mesh = *m;
-      x.roles.resize(m->axes.count);
+      x.placements.resize(m->axes.count);
       operands.push({x, false});
     }
     return infer(s, operands).why.because;
@@ -769,11 +776,11 @@ TEST_CASE("constants count as copies, but not among terms") {
   struct a : axis<2> {};
   layout terms;
   terms.mesh = mesh<a>::value;
-  terms.roles.push({role::partial});
+  terms.placements.push({placement::partial});
   layout copies = terms;
-  copies.roles[0] = {role::replicate};
+  copies.placements[0] = {placement::replicate};
   layout alike = terms;
-  alike.roles[0] = {role::invariant};
+  alike.placements[0] = {placement::invariant};
   const auto both = [](linearity kind, const layout& x, bool x_constant, const layout& y, bool y_constant) {
     signature s;
     s.kind = kind;
@@ -786,15 +793,15 @@ TEST_CASE("constants count as copies, but not among terms") {
   };
   CHECK(both(linearity::additive, terms, true, copies, true).why.is(code::replicate_added_to_partial));
   CHECK(both(linearity::additive, terms, false, alike, true).why.is(code::replicate_added_to_partial));
-  CHECK(both(linearity::multilinear, terms, false, copies, true).layout.roles[0].kind == role::partial);
-  CHECK(both(linearity::multilinear, alike, false, copies, true).layout.roles[0].kind == role::invariant);
+  CHECK(both(linearity::multilinear, terms, false, copies, true).layout.placements[0].kind == placement::partial);
+  CHECK(both(linearity::multilinear, alike, false, copies, true).layout.placements[0].kind == placement::invariant);
 }
 
 TEST_CASE("a windowed operation on a cut dimension needs its own halo") {
   struct a : axis<2> {};
   layout x;
   x.mesh = mesh<a>::value;
-  x.roles.resize(1);
+  x.placements.resize(1);
   dimension d;
   d.extent = 8;
   x.dims.push(d);
@@ -929,40 +936,41 @@ TEST_CASE("a normalisation gathers what workers have of its groups, an upsamplin
   constexpr auto moved = [](auto net) { return traffic<decltype(net)>(bind<batch>(5)); };
   // Of three channels each of four workers gets two numbers from the three others; back it gives as many. Weights and
   // biases are summed.
-  constexpr traffic_value channels = moved(sequential<image, nn::batch_norm<>>{});
+  constexpr traffic_value channels = moved(sequential_type<image, nn::batch_norm<>>{});
   STATIC_REQUIRE(channels.forward.bytes == 4 * 3 * 2 * 3 * 8);
   STATIC_REQUIRE(channels.forward.bytes == channels.forward.lower_bound_bytes);
   STATIC_REQUIRE(channels.backward.bytes == channels.forward.bytes + 2 * 2 * 3 * 3 * 8);
   // Rows of 8 over two workers: of each of 5 x 3 x 9 one number goes each way.
-  STATIC_REQUIRE(moved(sequential<image, nn::rms_norm<no_affine>>{}).forward.bytes == 2 * 5 * 3 * 9 * 8);
+  STATIC_REQUIRE(moved(sequential_type<image, nn::rms_norm<no_affine>>{}).forward.bytes == 2 * 5 * 3 * 9 * 8);
   STATIC_REQUIRE(
-      moved(sequential<tensor<partition<grid, blocks<row>, blocks<col>, whole>, shape<batch, dim<3>, dim<4>>>,
-                       nn::layer_norm<>>{})
+      moved(sequential_type<tensor<partition<grid, blocks<row>, blocks<col>, whole>, shape<batch, dim<3>, dim<4>>>,
+                            nn::layer_norm<>>{})
           .forward.bytes == 0);
   // Of 5 x 3 instances each of four workers gets two numbers from the three others.
-  STATIC_REQUIRE(moved(sequential<image, nn::instance_norm<>>{}).forward.bytes == 4 * 5 * 3 * 2 * 3 * 8);
+  STATIC_REQUIRE(moved(sequential_type<image, nn::instance_norm<>>{}).forward.bytes == 4 * 5 * 3 * 2 * 3 * 8);
   // Running means over samples, each of three channels two numbers, have no way back.
   using samples_cut = tensor<partition<grid, blocks<row>, whole, whole>, shape<batch, dim<3>, dim<4>>, double>;
-  constexpr traffic_value running = moved(sequential<samples_cut, nn::instance_norm<tracking>>{});
+  constexpr traffic_value running = moved(sequential_type<samples_cut, nn::instance_norm<tracking>>{});
   STATIC_REQUIRE(running.forward.bytes == 4 * 3 * 2 * 8);
   STATIC_REQUIRE(running.backward.bytes == 0);
   // Groups of channels that are whole on each of two workers stay where they are; of others, all, each gets two numbers
   // from the other.
   using halves = partition<grid, whole, blocks<row>>;
-  STATIC_REQUIRE(moved(sequential<tensor<halves, shape<batch, dim<8>>>, nn::group_norm<2>>{}).forward.bytes == 0);
-  STATIC_REQUIRE(moved(sequential<tensor<halves, shape<batch, dim<8>>>, nn::group_norm<4>>{}).forward.bytes == 0);
+  STATIC_REQUIRE(moved(sequential_type<tensor<halves, shape<batch, dim<8>>>, nn::group_norm<2>>{}).forward.bytes == 0);
+  STATIC_REQUIRE(moved(sequential_type<tensor<halves, shape<batch, dim<8>>>, nn::group_norm<4>>{}).forward.bytes == 0);
   STATIC_REQUIRE(
-      moved(sequential<tensor<halves, shape<batch, dim<6>>>, nn::group_norm<3, no_affine>>{}).forward.bytes ==
+      moved(sequential_type<tensor<halves, shape<batch, dim<6>>>, nn::group_norm<3, no_affine>>{}).forward.bytes ==
       4 * 5 * 3 * 2 * 8);
   // 9 rows are 5 and 4, 18 are 9 and 9: the second worker reads the fifth. 8 columns and 16 are halves alike.
-  STATIC_REQUIRE(moved(sequential<image, nn::upsample<factor<2, 2>>>{}).forward.bytes == 5 * 3 * 8 * 8);
-  STATIC_REQUIRE(moved(sequential<image, nn::upsample<factor<1, 4>>>{}).forward.bytes == 0);
+  STATIC_REQUIRE(moved(sequential_type<image, nn::upsample<factor<2, 2>>>{}).forward.bytes == 5 * 3 * 8 * 8);
+  STATIC_REQUIRE(moved(sequential_type<image, nn::upsample<factor<1, 4>>>{}).forward.bytes == 0);
   // To 12 rows of 9 the steps are 3/4, which are exact: 6 and 6, so the first worker reads nothing of the second, which
   // reads the fifth.
-  STATIC_REQUIRE(moved(sequential<image, nn::upsample<size<12, 16>>>{}).forward.bytes == 5 * 3 * 8 * 8);
+  STATIC_REQUIRE(moved(sequential_type<image, nn::upsample<size<12, 16>>>{}).forward.bytes == 5 * 3 * 8 * 8);
   // Steps of 2/3 are not exact: 13 rows are 7 and 6, of [0, 5) and [4, 9), and there may be one more each way: rows 3,
   // 4 and 5 move.
-  STATIC_REQUIRE(moved(sequential<image, nn::upsample<factor<3, 2>, divisor<2>>>{}).forward.bytes == 5 * 3 * 3 * 8 * 8);
+  STATIC_REQUIRE(moved(sequential_type<image, nn::upsample<factor<3, 2>, divisor<2>>>{}).forward.bytes ==
+                 5 * 3 * 3 * 8 * 8);
   STATIC_REQUIRE(
       std::is_same_v<after<nn::upsample<factor<2, 3>>>, tensor<partition<grid, whole, whole, blocks<row>, blocks<col>>,
                                                                shape<batch, dim<3>, dim<18>, dim<24>>, double>>);
@@ -987,7 +995,7 @@ index_t lacking(const layout& held, const layout& known) {
 }
 template <class... Layers>
 constexpr layer_plan plan_of_one() {
-  return sequential<image, Layers...>::program.nodes[0].what->plan();
+  return sequential_type<image, Layers...>::program.nodes[0].what->plan();
 }
 
 }  // namespace
@@ -1030,15 +1038,15 @@ TEST_CASE("a transposed convolution moves the input's halo or the result's terms
   // many as it gives.
   using wide = nn::conv_transpose<9, kernel<2, 1>, stride<2, 1>>;
   using narrow = nn::conv_transpose<1, kernel<2, 1>, stride<2, 1>>;
-  STATIC_REQUIRE(forward(sequential<image, wide>{}) == 5 * 3 * 8 * 8);
-  STATIC_REQUIRE(forward(sequential<image, narrow>{}) == 5 * 1 * 8 * 8);
+  STATIC_REQUIRE(forward(sequential_type<image, wide>{}) == 5 * 3 * 8 * 8);
+  STATIC_REQUIRE(forward(sequential_type<image, narrow>{}) == 5 * 1 * 8 * 8);
   CHECK(plan_of_one<wide>().used().dims[2].kind == cover::haloed);
   CHECK(plan_of_one<narrow>().raw().dims[2].kind == cover::pending);
   // A kernel as long as its stride over parts that come out even moves nothing.
-  STATIC_REQUIRE(forward(sequential<image, nn::conv_transpose<1, kernel<1, 2>, stride<1, 2>>>{}) == 0);
-  STATIC_REQUIRE(forward(sequential<image, nn::conv_transpose<9, kernel<1, 2>, stride<1, 2>>>{}) == 0);
+  STATIC_REQUIRE(forward(sequential_type<image, nn::conv_transpose<1, kernel<1, 2>, stride<1, 2>>>{}) == 0);
+  STATIC_REQUIRE(forward(sequential_type<image, nn::conv_transpose<9, kernel<1, 2>, stride<1, 2>>>{}) == 0);
   // Backward is the adjoint: as much goes back, and the parameters' gradients are summed.
-  constexpr traffic_value t = traffic<sequential<image, narrow>>(bind<batch>(5));
+  constexpr traffic_value t = traffic<sequential_type<image, narrow>>(bind<batch>(5));
   STATIC_REQUIRE(t.backward.bytes == t.forward.bytes + 2 * 3 * (3 * 1 * 2 + 1) * 8);
   // No other way to share moves less, rows and columns apart.
   constexpr auto best = [](auto layer) {
@@ -1178,7 +1186,7 @@ TEST_CASE("an upsampling refuses what it cannot make") {
 TEST_CASE("a linear layer takes as many dimensions as a tensor has") {
   using deep =
       tensor<partition<grid, whole, whole, whole, whole, whole, whole, whole, whole>, shape_of<1, 2, 1, 2, 1, 2, 1, 4>>;
-  STATIC_REQUIRE(sequential<deep, nn::linear<3>>::program.count == 1);
+  STATIC_REQUIRE(sequential_type<deep, nn::linear<3>>::program.count == 1);
 }
 
 }  // namespace tessera::testing

@@ -203,7 +203,7 @@ TEST_CASE("a product has coordinates of its own, and turns add up") {
   STATIC_REQUIRE(same(value_of<far>.layout, value_of<back>.layout));
   layout large;  // 2^30 parts, of which the last two are turned to the first workers
   large.mesh.axes.push({text{"a"}, 1 << 30, 1});
-  large.roles.resize(1);
+  large.placements.resize(1);
   large.dims.push({});
   large.dims[0].extent = 1 << 30;
   large.cut_by(0, 0);

@@ -67,14 +67,14 @@ TEST_CASE("what layers draw on a device is what they draw on the host") {
   const auto numbers = [] { return at::sin(at::arange(5 * 4 * 7, at::kDouble)).reshape({5, 4, 7}); };
   const auto host = in_team<ship>([&](team<ship>& t) {
     const drawing net(t, seed{9});
-    const auto x = take<deal>(t, numbers());
+    const auto x = distribute<deal>(t, numbers());
     net(x);
     return net(x).local();
   });
   REQUIRE(host.well());
   on_ship([&](team<ship>& t, c10::Device device) -> std::string {
     const drawing net(t, seed{9});
-    const auto x = take<deal>(t, numbers().to(device));
+    const auto x = distribute<deal>(t, numbers().to(device));
     net(x);
     const at::Tensor y = net(x).local();
     return y.device() == device && at::equal(y.cpu(), host.of(t.rank())) ? "" : "drawn otherwise";

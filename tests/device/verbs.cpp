@@ -21,10 +21,10 @@ at::Tensor cargo_numbers() { return at::arange(42, at::kDouble).reshape({7, 6}) 
 /// What a change brings, the gradient of its cube and the gradient of that one's square: from whole to its halves.
 template <class P, class Go>
 std::string is_there(team<ship>& t, c10::Device device, const char* name, Go&& go) {
-  auto x = take<cargo<P>>(t, cargo_numbers().to(device));
+  auto x = distribute<cargo<P>>(t, cargo_numbers().to(device));
   x.requires_grad();
   const auto y = go(x);
-  const auto wanted = take<typename std::decay_t<decltype(y)>>(t, cargo_numbers().to(device));
+  const auto wanted = distribute<typename std::decay_t<decltype(y)>>(t, cargo_numbers().to(device));
   std::string wrong;
   if (y.local().device() != device) wrong += "elsewhere; ";
   if (!at::equal(y.local().cpu(), wanted.local().cpu())) wrong += "other values; ";
@@ -62,14 +62,14 @@ TEST_CASE("backward stands in the order of the stream of its forward, whichever 
     const device_stream own;
     const c10::Stream beside(c10::Stream::UNSAFE, device, reinterpret_cast<c10::StreamId>(own.get()));
     const auto go = [&](auto&& change) {
-      auto x = take<cargo<in_rows>>(t, cargo_numbers().to(device));
+      auto x = distribute<cargo<in_rows>>(t, cargo_numbers().to(device));
       x.requires_grad();
       device_event before, behind;
       before.record(nullptr);
       before.delay(own.get());
       const auto y = [&] {
         const c10::StreamGuard here(beside);
-        return change(assume<cargo<in_rows>>(t, x.local() * 2));
+        return change(from_local<cargo<in_rows>>(t, x.local() * 2));
       }();
       behind.record(own.get());
       behind.delay(nullptr);
@@ -89,7 +89,7 @@ TEST_CASE("what is started on one stream and finished on another is ready in the
     const device_stream own;
     const c10::Stream beside(c10::Stream::UNSAFE, device, reinterpret_cast<c10::StreamId>(own.get()));
     for (int i = 0; i < 20; ++i) {
-      const auto x = take<cargo<in_rows>>(t, (cargo_numbers() + i).to(device));
+      const auto x = distribute<cargo<in_rows>>(t, (cargo_numbers() + i).to(device));
       device_event before;
       before.record(nullptr);
       before.delay(own.get());
@@ -98,7 +98,7 @@ TEST_CASE("what is started on one stream and finished on another is ready in the
         return start<in_tiles>(x);
       }();
       const auto y = finish(std::move(started));
-      if (!at::equal(y.local().cpu(), take<cargo<in_tiles>>(t, (cargo_numbers() + i).to(device)).local().cpu()))
+      if (!at::equal(y.local().cpu(), distribute<cargo<in_tiles>>(t, (cargo_numbers() + i).to(device)).local().cpu()))
         return "read before it was there";
     }
     return "";
@@ -109,12 +109,12 @@ TEST_CASE("a frame is filled around a box on a device as it is on the host") {
   on_ship([](team<ship>& t, c10::Device device) -> std::string {
     const layout& rows = value_of<cargo<in_rows>>.layout;
     const layout& tiles = value_of<cargo<in_tiles>>.layout;
-    frame around;
+    padded_box around;
     for (const index_t n : {1, 2}) around.before.push(n), around.behind.push(3 - n);
     around.value = -5;
-    const at::Tensor x = take<cargo<in_rows>>(t, cargo_numbers().to(device)).local();
+    const at::Tensor x = distribute<cargo<in_rows>>(t, cargo_numbers().to(device)).local();
     const at::Tensor framed = change_layout(t.state(), t.state()->place(rows), t.state()->place(tiles), x, around);
-    const at::Tensor wanted = around.around(take<cargo<in_tiles>>(t, cargo_numbers().to(device)).local().cpu());
+    const at::Tensor wanted = around.around(distribute<cargo<in_tiles>>(t, cargo_numbers().to(device)).local().cpu());
     return framed.device() == device && at::equal(framed.cpu(), wanted) ? "" : "another frame";
   });
 }
@@ -133,7 +133,7 @@ TEST_CASE("a tensor that does not lie on its worker's device is refused, both na
   on_ship([](team<ship>& t, c10::Device device) -> std::string {
     const auto says = [&](const at::Tensor& x) -> std::string {
       try {
-        take<cargo<in_copies>>(t, x);
+        distribute<cargo<in_copies>>(t, x);
       } catch (const error& why) {
         return std::string(why.what()).find(x.device().str() + " instead of " + device.str()) != std::string::npos
                    ? why.code()
@@ -159,8 +159,8 @@ TEST_CASE("a launch over devices gives each of its workers one, which is current
         [&](team<ship>& t) {
           const c10::Device device = torch_device(t.rank());
           const bool current = c10::impl::VirtualGuardImpl(device.type()).getDevice() == device;
-          const auto y = to<in_columns>(take<cargo<in_rows>>(t, cargo_numbers().to(device)));
-          const at::Tensor wanted = take<cargo<in_columns>>(t, cargo_numbers().to(device)).local();
+          const auto y = to<in_columns>(distribute<cargo<in_rows>>(t, cargo_numbers().to(device)));
+          const at::Tensor wanted = distribute<cargo<in_columns>>(t, cargo_numbers().to(device)).local();
           return current && device_of(t) == device && y.local().device() == device &&
                  at::equal(y.local().cpu(), wanted.cpu());
         },

@@ -664,7 +664,7 @@ void roll_attention(roller& r) {
   static_vector<index_t, max_dimensions> both;
   for (const index_t n : {r.batch(), index_t{1}, index_t{r.roll(1, 4)}}) both.push(n);
   layout q = roll_layout(r.d, r.mesh, both, {r.once_in(20), true, true, false});
-  while (q.levels(1) > 0) q.set_meaning(q.cutter(1, q.levels(1) - 1), {});
+  while (q.levels(1) > 0) q.set_placement(q.cutter(1, q.levels(1) - 1), {});
   const auto add = [](layout& x, index_t n) {
     x.dims.push({});
     x.dims[x.dims.count - 1].extent = n;

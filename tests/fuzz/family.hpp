@@ -49,7 +49,7 @@ class roller {
   /// cut_out, cut_in, output_as, weights_as: how the weight of a contraction is cut, and how `dims` dimensions of its
   /// result are.
   void say_cuts(int dims);
-  /// stored_over, gathered: parameters as tiles.
+  /// sharded_over, gathered: parameters as tiles.
   void say_stored();
   /// A partition of so many dimensions.
   file::json partition(int dims);

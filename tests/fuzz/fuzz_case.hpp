@@ -67,13 +67,13 @@ inline std::string text_of(const layout& x) {
     for (int i = 0; i < listed(x.mesh); ++i) s << (i == 0 ? " ranks:" : ",") << x.mesh.ranks[i];
   for (int a = 0; a < x.mesh.axes.count; ++a) {
     const axis_value& axis = x.mesh.axes[a];
-    const axis_role& r = x.roles[a];
+    const axis_placement& r = x.placements[a];
     s << " " << std::string(axis.name.data, static_cast<std::size_t>(axis.name.size)) << "=" << axis.extent << "*"
       << axis.stride << ":"
       << "RPIOV"[static_cast<int>(r.kind)];
-    if (r.kind == role::partial) s << combine_names[static_cast<int>(r.with)];
-    if (r.kind == role::on) s << r.coordinate;
-    if (r.kind == role::cut)
+    if (r.kind == placement::partial) s << combine_names[static_cast<int>(r.with)];
+    if (r.kind == placement::on) s << r.coordinate;
+    if (r.kind == placement::cut)
       s << static_cast<int>(r.dimension) << "." << static_cast<int>(r.level) << (r.joined ? "j" : "");
   }
   s << " on";
@@ -149,16 +149,16 @@ inline bool read_axis(reader word, layout& x) {
   word.expect("*");
   axis.stride = static_cast<int>(word.number());
   word.expect(":");
-  axis_role r;
+  axis_placement r;
   if (word.take("P")) {
-    r.kind = role::partial;
+    r.kind = placement::partial;
     r.with = static_cast<combine>(word.one_of(combine_names));
   } else if (word.take("I")) {
-    r.kind = role::invariant;
+    r.kind = placement::invariant;
   } else if (word.take("O")) {
     r = held_on(static_cast<int>(word.number()));
   } else if (word.take("V")) {
-    r.kind = role::cut;
+    r.kind = placement::cut;
     r.dimension = static_cast<signed char>(word.number());
     word.expect(".");
     r.level = static_cast<signed char>(word.number());
@@ -168,7 +168,7 @@ inline bool read_axis(reader word, layout& x) {
   }
   if (x.mesh.axes.count == max_axes) return false;
   x.mesh.axes.push(axis);
-  x.roles.push(r);
+  x.placements.push(r);
   return word.ended() && axis.extent > 0;
 }
 
@@ -205,8 +205,8 @@ inline bool read_dimension(reader word, layout& x) {
 
 // Axes cut dimensions that there are, one a level, and a list of ranks reaches as far as the mesh.
 inline bool well_formed(const layout& x, std::size_t ranks) {
-  for (const axis_role& r : x.roles)
-    if (r.kind == role::cut && (r.dimension < 0 || r.dimension >= x.dims.count)) return false;
+  for (const axis_placement& r : x.placements)
+    if (r.kind == placement::cut && (r.dimension < 0 || r.dimension >= x.dims.count)) return false;
   for (int d = 0; d < x.dims.count; ++d)
     for (int level = 0; level < x.levels(d); ++level)
       if (x.cutter(d, level) < 0) return false;

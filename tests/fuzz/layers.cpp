@@ -9,7 +9,7 @@ namespace {
 
 /// A tensor on one worker, and what it is in one process: a tensor of this name, or the part of it that a parameter is.
 struct part {
-  placement_handle where;
+  shared_layout_handle where;
   at::Tensor box;
   std::string serial;
   std::optional<nn::state_tensor> state{};
@@ -89,7 +89,7 @@ came_to worker(const layer_case& c, const nn::program& p, const std::vector<tens
       for (const nn::state_tensor& one : *all) s.kept = s.kept && at::equal(one.stored().local(), before[i++]);
     return s;
   }
-  const auto add = [&](const std::string& name, const placement_handle& where, const at::Tensor& box) {
+  const auto add = [&](const std::string& name, const shared_layout_handle& where, const at::Tensor& box) {
     s.parts[name] = {where, box.cpu(), name};
   };
   const auto back = [&](const tensor<dyn>& of) { return team->place(cotangent(of.layout())); };
@@ -180,7 +180,7 @@ tensors on_one_worker(const layer_case& c, const tensors& x) {
   for (tensor_value& operand : one.operands) {
     layout whole;
     whole.mesh.axes.push({text{"one"}, 1, 1});
-    whole.roles.resize(1);
+    whole.placements.resize(1);
     for (const dimension& d : operand.layout.dims)
       whole.dims.push({}), whole.dims[whole.dims.count - 1].extent = d.extent;
     operand = {whole, element::float64};
@@ -290,11 +290,11 @@ file::json roller::partition(int dims) {
     if (cutters.empty()) covers.push_back({{"whole", true}});
     else covers.push_back({{"blocks", cutters}, {"grain", x.dims[k].grain()}});
   }
-  for (int a = 0; a < x.roles.count; ++a) {
-    const axis_role& r = x.roles[a];
-    if (r.kind == role::partial) meanings[name(a)] = "partial";
-    if (r.kind == role::invariant) meanings[name(a)] = "invariant";
-    if (r.kind == role::on) meanings[name(a)] = {{"on", r.coordinate}};
+  for (int a = 0; a < x.placements.count; ++a) {
+    const axis_placement& r = x.placements[a];
+    if (r.kind == placement::partial) meanings[name(a)] = "partial";
+    if (r.kind == placement::invariant) meanings[name(a)] = "invariant";
+    if (r.kind == placement::on) meanings[name(a)] = {{"on", r.coordinate}};
   }
   return {{"dims", covers}, {"meaning", meanings}};
 }
@@ -315,7 +315,7 @@ void roller::say_stored() {
   if (!once_in(4)) return;
   const auto over = axes(2);
   if (over.empty()) return;
-  say("stored_over", over);
+  say("sharded_over", over);
   if (once_in(3)) say("gathered", "once");
 }
 

@@ -55,12 +55,12 @@ layout roll_weights(roller& r, const layout& x) {
     one.extent = 1;
     w.dims.push(kept[i] ? x.dims[i] : one);
   }
-  for (axis_role role_of : x.roles) {
+  for (axis_placement role_of : x.placements) {
     // constants meet anything
-    if (role_of.kind == role::cut && !kept[role_of.dimension])
-      role_of = {r.once_in(2) ? role::invariant : role::replicate};
-    if (role_of.kind == role::cut) role_of.dimension = static_cast<signed char>(role_of.dimension - lacking);
-    w.roles.push(role_of);
+    if (role_of.kind == placement::cut && !kept[role_of.dimension])
+      role_of = {r.once_in(2) ? placement::invariant : placement::replicate};
+    if (role_of.kind == placement::cut) role_of.dimension = static_cast<signed char>(role_of.dimension - lacking);
+    w.placements.push(role_of);
   }
   return w;
 }
@@ -153,10 +153,11 @@ tensors serial_elementwise(const serial_call& s) {
 
 /// How labels, or targets of rows, lie beside scores: copies along the axes that cut classes.
 layout beside(roller& r, const layout& x) {
-  layout y = functions::detail::per_sample(x, {role::invariant});
-  for (int a = 0; a < y.roles.count; ++a)
-    if (const role was = x.roles[a].kind; (was == role::cut && x.roles[a].dimension == 1) || was == role::replicate)
-      y.roles[a] = {r.once_in(2) ? role::invariant : role::replicate};
+  layout y = functions::detail::per_sample(x, {placement::invariant});
+  for (int a = 0; a < y.placements.count; ++a)
+    if (const placement was = x.placements[a].kind;
+        (was == placement::cut && x.placements[a].dimension == 1) || was == placement::replicate)
+      y.placements[a] = {r.once_in(2) ? placement::invariant : placement::replicate};
   return y;
 }
 

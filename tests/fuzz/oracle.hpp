@@ -36,7 +36,7 @@ inline std::vector<holder> holders_of(const layout& x) {
       const int k = at[static_cast<std::size_t>(a)];
       c.push(k);
       w.rank += x.mesh.axes[a].stride * k;
-      if (x.roles[a].kind == role::on && x.roles[a].coordinate != k) w.holds = false;
+      if (x.placements[a].kind == placement::on && x.placements[a].coordinate != k) w.holds = false;
     }
     if (x.mesh.ranks != nullptr) w.rank = x.mesh.ranks[w.rank];
     if (w.holds) w.numbers.push_back(0);
@@ -71,10 +71,10 @@ inline std::optional<combine> one_combine(const layout& x) {
   std::optional<combine> one;
   for (const dimension& d : x.dims)
     if (d.kind == cover::pending) one = combine::sum;
-  for (int a = 0; a < x.roles.count; ++a) {
-    if (x.roles[a].kind != role::partial || x.mesh.axes[a].extent == 1) continue;
-    if (one && *one != x.roles[a].with) return {};
-    one = x.roles[a].with;
+  for (int a = 0; a < x.placements.count; ++a) {
+    if (x.placements[a].kind != placement::partial || x.mesh.axes[a].extent == 1) continue;
+    if (one && *one != x.placements[a].with) return {};
+    one = x.placements[a].with;
   }
   return one ? one : combine::sum;
 }
@@ -83,8 +83,8 @@ inline std::optional<combine> one_combine(const layout& x) {
 inline bool has_terms(const layout& x) {
   for (const dimension& d : x.dims)
     if (d.kind == cover::pending) return true;
-  for (int a = 0; a < x.roles.count; ++a)
-    if (x.roles[a].kind == role::partial && x.mesh.axes[a].extent > 1) return true;
+  for (int a = 0; a < x.placements.count; ++a)
+    if (x.placements[a].kind == placement::partial && x.mesh.axes[a].extent > 1) return true;
   return false;
 }
 
@@ -97,35 +97,35 @@ struct meaning {
   combine with = *one_combine(of);
 
   bool has_terms_along(int axis) const {
-    const axis_role& r = of.roles[axis];
-    return r.kind == role::partial || (r.kind == role::cut && of.dims[r.dimension].kind == cover::pending);
+    const axis_placement& r = of.placements[axis];
+    return r.kind == placement::partial || (r.kind == placement::cut && of.dims[r.dimension].kind == cover::pending);
   }
   bool has_copies_along(int axis) const {
-    return of.roles[axis].kind == role::replicate || of.roles[axis].kind == role::invariant;
+    return of.placements[axis].kind == placement::replicate || of.placements[axis].kind == placement::invariant;
   }
   /// The number of a holder among those that hold terms together.
   int term(const holder& w) const {
     int n = 0;
-    for (int a = 0; a < of.roles.count; ++a)
+    for (int a = 0; a < of.placements.count; ++a)
       if (has_terms_along(a)) n = n * of.mesh.axes[a].extent + w.at[static_cast<std::size_t>(a)];
     return n;
   }
   /// The coordinates that holders of one sum have alike.
   std::vector<int> group(const holder& w) const {
     std::vector<int> g;
-    for (int a = 0; a < of.roles.count; ++a)
+    for (int a = 0; a < of.placements.count; ++a)
       if (!has_terms_along(a)) g.push_back(w.at[static_cast<std::size_t>(a)]);
     return g;
   }
   bool is_first_copy(const holder& w) const {
-    for (int a = 0; a < of.roles.count; ++a)
+    for (int a = 0; a < of.placements.count; ++a)
       if (has_copies_along(a) && w.at[static_cast<std::size_t>(a)] != 0) return false;
     return true;
   }
   /// In the pairing an invariant axis counts once.
   bool is_paired(const holder& w) const {
-    for (int a = 0; a < of.roles.count; ++a)
-      if (of.roles[a].kind == role::invariant && w.at[static_cast<std::size_t>(a)] != 0) return false;
+    for (int a = 0; a < of.placements.count; ++a)
+      if (of.placements[a].kind == placement::invariant && w.at[static_cast<std::size_t>(a)] != 0) return false;
     return true;
   }
 };

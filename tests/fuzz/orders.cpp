@@ -54,7 +54,7 @@ at::Tensor seed_of_gradient(const layer_case& c, const std::string& of, int orde
 
 /// A tensor of a worker, and what it is in one process.
 struct piece {
-  placement_handle where;
+  shared_layout_handle where;
   at::Tensor box;
   std::string serial;
   std::optional<nn::state_tensor> state{};

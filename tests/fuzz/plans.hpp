@@ -148,8 +148,8 @@ class step_judge {
       return server == reader.rank;
     const layout& x = servers_.of;
     const layout& y = readers_.of;
-    for (int a = 0; a < x.roles.count; ++a) {
-      if (x.roles[a].kind == role::cut || x.roles[a].kind == role::on) continue;
+    for (int a = 0; a < x.placements.count; ++a) {
+      if (x.placements[a].kind == placement::cut || x.placements[a].kind == placement::on) continue;
       const int b = aligned ? a : y.mesh.find(x.mesh.axes[a].name);
       if (b < 0 || y.mesh.axes[b].extent != x.mesh.axes[a].extent) continue;
       if (servers_.holders[static_cast<std::size_t>(s)].at[static_cast<std::size_t>(a)] !=

@@ -86,8 +86,8 @@ inline void roll_window(dice& d, layout& x, int dim) {
 inline layout roll_side(dice& d, const mesh_value& mesh, const static_vector<index_t, max_dimensions>& extents,
                         bool source) {
   layout x = roll_layout(d, mesh, extents, {true, true, true, true});
-  for (int a = 0; a < x.roles.count; ++a)
-    if (d.once_in(x.roles[a].kind == role::cut ? 8 : 3)) x.set_meaning(a, {});
+  for (int a = 0; a < x.placements.count; ++a)
+    if (d.once_in(x.placements[a].kind == placement::cut ? 8 : 3)) x.set_placement(a, {});
   for (int k = 0; k < x.dims.count; ++k)
     if (x.levels(k) > 0 && d.once_in(8)) roll_window(d, x, k);
   for (dimension& k : x.dims)
@@ -98,8 +98,8 @@ inline layout roll_side(dice& d, const mesh_value& mesh, const static_vector<ind
 /// Terms along all axes, or now and then along some, combine in another way; two ways are refused.
 inline void combine_with(dice& d, layout& x, combine with) {
   const bool all = !d.once_in(3);
-  for (axis_role& r : x.roles)
-    if (r.kind == role::partial && (all || d.once_in(2))) r.with = with;
+  for (axis_placement& r : x.placements)
+    if (r.kind == placement::partial && (all || d.once_in(2))) r.with = with;
 }
 
 /// A case that means something; its lists are its own.

@@ -10,15 +10,15 @@ namespace detail {
 
 /// Takes an axis out of a layout: what it cut is whole along it, and only its coordinate 0 is left.
 inline void drop_axis(layout& x, int axis) {
-  x.set_meaning(axis, {});
+  x.set_placement(axis, {});
   x.mesh = without_axis(x.mesh, axis, 0);
-  for (int i = axis; i + 1 < x.roles.count; ++i) x.roles[i] = x.roles[i + 1];
-  --x.roles.count;
+  for (int i = axis; i + 1 < x.placements.count; ++i) x.placements[i] = x.placements[i + 1];
+  --x.placements.count;
 }
 
 inline void drop_dimension(layout& x, int dim) {
-  for (axis_role& r : x.roles) {
-    if (r.kind != role::cut) continue;
+  for (axis_placement& r : x.placements) {
+    if (r.kind != placement::cut) continue;
     if (r.dimension == dim) r = {};
     else if (r.dimension > dim) --r.dimension;
   }
@@ -39,9 +39,9 @@ inline void fit_bounds(layout& x, int dim) {
 
 inline void set_axis_extent(layout& x, int axis, int extent) {
   x.mesh.axes[axis].extent = extent;
-  axis_role& r = x.roles[axis];
-  if (r.kind == role::on) r.coordinate = std::min(r.coordinate, extent - 1);
-  if (r.kind == role::cut) x.dims[r.dimension].balance(x.dims[r.dimension].grain());
+  axis_placement& r = x.placements[axis];
+  if (r.kind == placement::on) r.coordinate = std::min(r.coordinate, extent - 1);
+  if (r.kind == placement::cut) x.dims[r.dimension].balance(x.dims[r.dimension].grain());
 }
 
 /// Smaller numbers than n, the smallest first.
@@ -155,14 +155,14 @@ void each_simpler_layout(const Case& c, const With& with) {
       for (index_t n : below(was.turned, 0)) dim([&](dimension& k) { k.turned = static_cast<int>(n); });
       for (index_t n : below(was.grain(), 1)) dim([&](dimension& k) { k.set_grain(n); });
     }
-    for (int a = 0; a < x.roles.count; ++a) {
-      const axis_role& r = x.roles[a];
-      if (r.kind != role::replicate) here([&](layout& s) { s.set_meaning(a, {}); });
-      if (r.joined) here([&](layout& s) { s.roles[a].joined = false; });
-      if (r.coordinate > 0) here([&](layout& s) { s.roles[a].coordinate = 0; });
+    for (int a = 0; a < x.placements.count; ++a) {
+      const axis_placement& r = x.placements[a];
+      if (r.kind != placement::replicate) here([&](layout& s) { s.set_placement(a, {}); });
+      if (r.joined) here([&](layout& s) { s.placements[a].joined = false; });
+      if (r.coordinate > 0) here([&](layout& s) { s.placements[a].coordinate = 0; });
     }
     here([&](layout& s) {
-      for (axis_role& r : s.roles) r.with = combine::sum;
+      for (axis_placement& r : s.placements) r.with = combine::sum;
     });
   }
 }

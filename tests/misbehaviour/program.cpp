@@ -18,10 +18,10 @@ using grid = ts::mesh<line>;
 
 namespace {
 
-ts::layout numbers(ts::axis_role role, ts::index_t n = 3) {
+ts::layout numbers(ts::axis_placement how, ts::index_t n = 3) {
   ts::layout x;
   x.mesh = grid::value;
-  x.roles.push(role);
+  x.placements.push(how);
   ts::dimension d;
   d.extent = n;
   x.dims.push(d);
@@ -29,7 +29,7 @@ ts::layout numbers(ts::axis_role role, ts::index_t n = 3) {
 }
 ts::layout held_by(int worker, ts::index_t n = 3) { return numbers(ts::held_on(worker), n); }
 ts::layout copied() { return numbers({}); }
-ts::layout shared_out() { return numbers({ts::role::cut}); }
+ts::layout shared_out() { return numbers({ts::placement::cut}); }
 
 /// Carries three numbers from one layout to another.
 void move_one(ts::team_state& state, const ts::layout& from, const ts::layout& to, ts::purpose why = {}) {
@@ -46,8 +46,9 @@ void move_one(ts::team_state& state, const ts::layout& from, const ts::layout& t
 
 /// An exchange of many numbers; all workers bind it.
 std::shared_ptr<ts::bound_exchange> many(ts::team_state& state) {
-  return state.bound(ts::step{ts::map::move, numbers({ts::role::cut}, 300'000), numbers({}, 300'000), ts::combine::sum},
-                     ts::element::float64);
+  return state.bound(
+      ts::step{ts::map::move, numbers({ts::placement::cut}, 300'000), numbers({}, 300'000), ts::combine::sum},
+      ts::element::float64);
 }
 
 ts::region memory(std::vector<double>& at) {
@@ -74,7 +75,7 @@ void give_up(ts::team_state& state) {
 /// Ends a sum on the first worker, which comes late and then waits for a term of the second one, which never comes.
 void add_late(ts::team_state& state) {
   const auto e =
-      state.bound(ts::step{ts::map::fold, numbers({ts::role::partial}, 3000), held_by(0, 3000), ts::combine::sum},
+      state.bound(ts::step{ts::map::fold, numbers({ts::placement::partial}, 3000), held_by(0, 3000), ts::combine::sum},
                   ts::element::float64);
   std::vector<double> in(3000);
   std::vector<double> out(state.rank() == 0 ? 3000 : 0);
@@ -85,8 +86,8 @@ void add_late(ts::team_state& state) {
 
 /// Ends the second of two sums, whose terms over MPI travel in pieces; some worker gives up the first one.
 void add_twice(ts::team_state& state, bool gives_up) {
-  const ts::step sum{ts::map::fold, numbers({ts::role::partial}, 1'500'000), numbers({ts::role::cut}, 1'500'000),
-                     ts::combine::sum};
+  const ts::step sum{ts::map::fold, numbers({ts::placement::partial}, 1'500'000),
+                     numbers({ts::placement::cut}, 1'500'000), ts::combine::sum};
   const auto e = state.bound(sum, ts::element::float64);
   std::vector<double> in(1'500'000);
   std::vector<double> out(500'000);
@@ -104,7 +105,7 @@ void add_in_a_ring(ts::team_state& state, ts::index_t n, bool waits_elsewhere) {
   const auto bound = [&](ts::map what, const ts::layout& from, const ts::layout& to) {
     return state.bound(ts::step{what, from, to, ts::combine::sum}, ts::element::float64);
   };
-  const auto sum = bound(ts::map::fold, numbers({ts::role::partial}, n), held_by(0, n));
+  const auto sum = bound(ts::map::fold, numbers({ts::placement::partial}, n), held_by(0, n));
   const auto to_third = bound(ts::map::move, held_by(1, n), held_by(2, n));
   const auto from_third = bound(ts::map::move, held_by(2, n), held_by(0, n));
   const auto many_numbers = static_cast<std::size_t>(n);
@@ -138,7 +139,7 @@ void carry(ts::transport& carrier, int peer, bool sends) {
   plan.id = 7;
   plan.element = r.element;
   plan.workers = {carrier.rank(), peer};
-  ts::leg l{peer, {}, {}, r.extents};
+  ts::box_transfer l{peer, {}, {}, r.extents};
   l.here.push(0);
   l.there.push(0);
   (sends ? plan.sends : plan.receives).push_back(l);
@@ -160,8 +161,9 @@ void commit(const std::string& fault) {
 /// The second worker commits a fault before it begins a verb, or between its beginning and its end.
 void misbehave_in(ts::team_state& state, const std::string& fault, const std::string& verb, bool backward, bool begun) {
   const auto [from, to] = verb_named(verb, state.mesh());
-  const auto plan = from.roles[0].kind == ts::role::partial || from.dims[0].kind == ts::cover::pending ? ts::map::fold
-                                                                                                       : ts::map::move;
+  const auto plan = from.placements[0].kind == ts::placement::partial || from.dims[0].kind == ts::cover::pending
+                        ? ts::map::fold
+                        : ts::map::move;
   const ts::purpose why = backward ? ts::purpose::backward : ts::purpose::forward;
   const auto e = state.bound(ts::step{plan, from, to, ts::combine::sum}, ts::element::float64, {.why = why});
   const auto boxed = [](std::vector<double>& at, const auto& extents) {
@@ -193,8 +195,8 @@ int main(int argc, char** argv) {
     options.time_limit = std::chrono::seconds(2);
   if (how == "for ever") options.time_limit = std::chrono::seconds::max();
   if (how == "no time") options.time_limit = std::chrono::seconds(0);
-  if (ts::shares_memory(options)) ts::node_heap::of_process().open();  // then large boxes are read where they lie
-  std::shared_ptr<ts::team_state> kept;                                // longer than the launch
+  if (ts::shares_memory(options)) ts::shared_heap::of_process().open();  // then large boxes are read where they lie
+  std::shared_ptr<ts::team_state> kept;                                  // longer than the launch
   const auto program = [&](ts::team<grid>& team) {
     ts::team_state& state = *team.state();
     const int me = team.rank();

@@ -12,11 +12,11 @@ struct change_of_layout {
   tessera::layout to;
 };
 
-inline tessera::layout numbers(const tessera::mesh_value& mesh, tessera::axis_role role, int cut_dimension = 0) {
+inline tessera::layout numbers(const tessera::mesh_value& mesh, tessera::axis_placement how, int cut_dimension = 0) {
   tessera::layout x;
   x.mesh = mesh;
-  role.dimension = static_cast<signed char>(cut_dimension);
-  x.roles.push(role);
+  how.dimension = static_cast<signed char>(cut_dimension);
+  x.placements.push(how);
   for (int i = 0; i < 2; ++i) {
     tessera::dimension d;
     d.extent = 120;
@@ -26,10 +26,10 @@ inline tessera::layout numbers(const tessera::mesh_value& mesh, tessera::axis_ro
 }
 
 inline change_of_layout verb_named(std::string_view name, const tessera::mesh_value& mesh) {
-  using tessera::role, tessera::verb;
-  const auto all = [&](tessera::axis_role r, int dimension = 0) { return numbers(mesh, r, dimension); };
-  const tessera::layout copies = all({}), rows = all({role::cut}), columns = all({role::cut}, 1),
-                        terms = all({role::partial}), first = all(tessera::held_on(0));
+  using tessera::placement, tessera::verb;
+  const auto all = [&](tessera::axis_placement r, int dimension = 0) { return numbers(mesh, r, dimension); };
+  const tessera::layout copies = all({}), rows = all({placement::cut}), columns = all({placement::cut}, 1),
+                        terms = all({placement::partial}), first = all(tessera::held_on(0));
   tessera::layout dealt = rows;
   dealt.dims[0].balance(7);
   tessera::layout haloed = rows.halo(0, {3, 1, 1, 1, 1});

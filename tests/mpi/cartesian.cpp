@@ -54,14 +54,14 @@ std::string wrong_on(MPI_Comm grid, const cartesian_workers& made) {
   }
   layout tiles;  // a table, cut by the first axis and the last
   tiles.mesh = made.mesh();
-  tiles.roles.resize(dims);
+  tiles.placements.resize(dims);
   tiles.dims.resize(2);
   for (int d = 0; d < 2; ++d) tiles.dims[d].extent = 5 + d;
   tiles.cut_by(0, 0);
   if (dims > 1) tiles.cut_by(1, dims - 1);
   const at::Tensor table = global_of({5, 6}, numbers{3});
-  const tensor<dyn> x = take(made.team(), tiles, table);
-  if (!at::equal(global(x), table)) why += "other elements; ";
+  const tensor<dyn> x = distribute(made.team(), tiles, table);
+  if (!at::equal(full_tensor(x), table)) why += "other elements; ";
   made.team()->carrier().synchronise();
   return why;
 }

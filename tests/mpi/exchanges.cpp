@@ -64,7 +64,7 @@ TEST_CASE("every element arrives over MPI where it does between threads, to the 
   constexpr std::uint64_t seed = 71;
   const boost::mpi::communicator ranks;
   const caching_allocator::service memory(launch_options{});
-  node_heap& heap = node_heap::of_process();
+  shared_heap& heap = shared_heap::of_process();
   const mpi_options ways[]{{},
                            {.most_tags = 1 << 20, .smallest_piece = 16},
                            {.heap = &heap},
@@ -106,7 +106,7 @@ TEST_CASE("every element arrives over MPI where it does between threads, to the 
 
 TEST_CASE("processes of one node see one another's memory, and of two nodes not") {
   const boost::mpi::communicator ranks;
-  node_heap& heap = node_heap::of_process();
+  shared_heap& heap = shared_heap::of_process();
   heap.open();
   const auto near = [&](const mpi_options& options, auto&& wanted) {
     const mpi_transport carrier(ranks, options);
@@ -115,7 +115,7 @@ TEST_CASE("processes of one node see one another's memory, and of two nodes not"
       if (r != ranks.rank()) right = right && carrier.near(r) == wanted(r);
     return everywhere(ranks, right);
   };
-  node_heap none;  // that was not opened, on the last one
+  shared_heap none;  // that was not opened, on the last one
   CHECK(near({.heap = &heap}, [](int) { return true; }));
   CHECK(near({.heap = &heap, .per_node = 2}, [&](int r) { return r / 2 == ranks.rank() / 2; }));
   CHECK(near({}, [](int) { return false; }));
@@ -127,12 +127,12 @@ TEST_CASE("copies that an all_reduce leaves have the same bits on all ranks") {
   const auto carrier = std::make_shared<mpi_transport>(ranks);
   layout from;
   from.mesh.axes.push({text{"a"}, ranks.size(), 1});
-  from.roles.resize(1);
-  from.roles[0] = {role::partial};
+  from.placements.resize(1);
+  from.placements[0] = {placement::partial};
   from.dims.resize(1);
   from.dims[0].extent = 1000;
   layout to = from;
-  to.roles[0] = {role::invariant};
+  to.placements[0] = {placement::invariant};
   const shards x = deal(from, ranks.size(), numbers{9});
   const auto team = std::make_shared<team_state>(carrier, from.mesh);
   const at::Tensor y = change_layout(team, from, to, x.local[static_cast<std::size_t>(ranks.rank())]);
@@ -154,7 +154,7 @@ TEST_CASE("a team of part of the world leaves the others idle") {
   layout x;
   x.mesh.axes.push({text{"a"}, busy, 1});
   x.mesh = row_major(x.mesh, ranks.size() - busy);  // the last ranks
-  x.roles.resize(1);
+  x.placements.resize(1);
   x.dims.resize(1);
   x.dims[0].extent = 2 * busy + 1;
   layout everywhere_there = x;
@@ -162,14 +162,14 @@ TEST_CASE("a team of part of the world leaves the others idle") {
   const auto team = std::make_shared<team_state>(carrier, x.mesh);
   const bool inside = ranks.rank() >= ranks.size() - busy;
   const at::Tensor all = at::arange(2 * busy + 1, at::kDouble);
-  const tensor<dyn> mine = tessera::detail::take_value(team, x, element::float64, all);
+  const tensor<dyn> mine = tessera::detail::distribute_value(team, x, element::float64, all);
   const at::Tensor gathered = change_layout(team, x, everywhere_there, mine.local());
   bool right = team->inside() == inside && (inside ? at::equal(gathered, all) : gathered.numel() == 0);
   right = everywhere(ranks, right);
   CHECK(right);
   std::string says;
   try {
-    right = at::equal(global(mine), all);
+    right = at::equal(full_tensor(mine), all);
   } catch (const error& e) {
     says = e.code();
   }

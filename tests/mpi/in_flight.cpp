@@ -100,7 +100,7 @@ std::string late_rounds(transport& c) {
 
 TEST_CASE("calls under way together over MPI keep their boxes apart") {
   const auto wrong = [](transport& c) { return under_way_together(c); };
-  node_heap& heap = node_heap::of_process();
+  shared_heap& heap = shared_heap::of_process();
   heap.open();
   judge(wrong);
   judge(wrong, {.most_tags = 1 << 20, .smallest_piece = 16});
@@ -111,20 +111,20 @@ TEST_CASE("calls under way together over MPI keep their boxes apart") {
 TEST_CASE(
     "calls of small tensors end up to three ahead of their readers, who find what was sent though it is written over") {
   const caching_allocator::service memory(launch_options{});
-  judge(three_ahead, {.most_tags = 1 << 20, .heap = &node_heap::of_process()});
+  judge(three_ahead, {.most_tags = 1 << 20, .heap = &shared_heap::of_process()});
   judge(three_ahead);
 }
 
 TEST_CASE("readers that come late at times find what was sent though it is written over") {
   const caching_allocator::service memory(launch_options{});
-  judge(late_at_times, {.most_tags = 1 << 20, .heap = &node_heap::of_process()});
-  judge(late_at_times, {.most_tags = 1 << 20, .heap = &node_heap::of_process(), .per_node = 2});
+  judge(late_at_times, {.most_tags = 1 << 20, .heap = &shared_heap::of_process()});
+  judge(late_at_times, {.most_tags = 1 << 20, .heap = &shared_heap::of_process(), .per_node = 2});
 }
 
 TEST_CASE("a sum of rounds that ends leaves the one that goes on its boxes") {
   const caching_allocator::service memory(launch_options{});
-  judge(late_rounds, {.most_tags = 1 << 20, .smallest_piece = 16, .heap = &node_heap::of_process()});
-  judge(late_rounds, {.most_tags = 1 << 20, .smallest_piece = 16, .heap = &node_heap::of_process(), .per_node = 2});
+  judge(late_rounds, {.most_tags = 1 << 20, .smallest_piece = 16, .heap = &shared_heap::of_process()});
+  judge(late_rounds, {.most_tags = 1 << 20, .smallest_piece = 16, .heap = &shared_heap::of_process(), .per_node = 2});
 }
 
 TEST_CASE("exchanges that are more than MPI has tags come and go beside one that stays") {

@@ -38,7 +38,7 @@ std::string saved_and_loaded(const boost::mpi::communicator& ranks, const std::s
   typename K::net net{workers, seed{3}};
   typename L::net same{others, seed{4}};
   torch::optim::SGD optimizer(net.parameters(), torch::optim::SGDOptions(0.2));
-  const auto x = take<typename K::input>(workers, global_of({11, 7}, numbers{4}));
+  const auto x = distribute<typename K::input>(workers, global_of({11, 7}, numbers{4}));
   for (int step = 0; step < 2; ++step) {
     optimizer.zero_grad();
     const auto y = net(x);

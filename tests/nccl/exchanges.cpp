@@ -175,7 +175,8 @@ TEST_CASE("a sum of two workers for both is a message each way over NCCL, or its
     const auto all = on_devices(
         2,
         [](const std::shared_ptr<transport>& c) {
-          const change sum = change_between(on_line(2, 12, {role::partial}), on_line(2, 12, {role::invariant}));
+          const change sum =
+              change_between(on_line(2, 12, {placement::partial}), on_line(2, 12, {placement::invariant}));
           const phases both = phases_of(sum);
           return both.count == 1 ? with_gaps(*c, both[0]) : "several phases";
         },
@@ -201,7 +202,8 @@ TEST_CASE("NCCL is asked for no sum that it does not know") {
       [](const std::shared_ptr<transport>& c) {
         const auto refusal_of = [&](element e, combine with) -> std::string {
           try {
-            bind_exchange(*c, step{map::fold, on_line(2, 4, partial_by(with)), on_line(2, 4, {role::cut}), with}, e);
+            bind_exchange(*c, step{map::fold, on_line(2, 4, partial_by(with)), on_line(2, 4, {placement::cut}), with},
+                          e);
           } catch (const error& why) {
             return why.code();
           }

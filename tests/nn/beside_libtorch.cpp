@@ -46,11 +46,11 @@ double difference(const team<grid>& t, Make&& make) {
   for (int i = 0; i < 4; ++i) {
     const at::Tensor x = samples().narrow(0, i, 5);
     const at::Tensor y = classes().narrow(0, i, 5);
-    const auto loss = nn::cross_entropy(net(take<input>(t, x)), take<labels>(t, y));
+    const auto loss = nn::cross_entropy(net(distribute<input>(t, x)), distribute<labels>(t, y));
     const at::Tensor expected = serial_loss(serial, x, y);
     loss.backward();
     expected.backward();
-    ours(value(loss));
+    ours(item(loss));
     theirs(expected.item<double>());
   }
   std::size_t i = 0;
@@ -164,7 +164,7 @@ TEST_CASE(
   }));
   CHECK(satisfied<grid>([](const team<grid>& t) {
           classifier net{t, seed{5}};
-          nn::cross_entropy(net(take<input>(t, samples())), take<labels>(t, classes())).backward();
+          nn::cross_entropy(net(distribute<input>(t, samples())), distribute<labels>(t, classes())).backward();
           const double whole = nn::grad_norm(net);
           const double part = torch::nn::utils::clip_grad_norm_(net.parameters(), 1e9);
           return std::abs(part - whole) > 1e-3 * whole;
@@ -177,7 +177,7 @@ TEST_CASE("an average of the weights follows a clone, and nothing is recorded wi
           classifier average = net.clone();
           const nn::state_dict start = nn::state_of(net);
           const auto optimizer = stepping<torch::optim::SGD>(torch::optim::SGDOptions(0.5))(net.parameters());
-          nn::cross_entropy(net(take<input>(t, samples())), take<labels>(t, classes())).backward();
+          nn::cross_entropy(net(distribute<input>(t, samples())), distribute<labels>(t, classes())).backward();
           optimizer(0);
           const at::NoGradGuard no_record;
           const parameters w = net.parameters();
@@ -188,7 +188,7 @@ TEST_CASE("an average of the weights follows a clone, and nothing is recorded wi
           const nn::state_dict end = nn::state_of(net);
           for (const auto& [key, v] : nn::state_of(average))
             off = std::max(off, (v - (0.9 * start.at(key) + 0.1 * end.at(key))).abs().max().item<double>());
-          return off < 1e-15 && !net(take<input>(t, samples())).local().requires_grad();
+          return off < 1e-15 && !net(distribute<input>(t, samples())).local().requires_grad();
         }) == 4);
 }
 
@@ -198,7 +198,8 @@ TEST_CASE(
           at::Generator own = at::detail::createCPUGenerator(7);
           const at::Tensor order = at::randperm(9, own);
           return !copies_differ(t, order) &&
-                 same_bits(global(take<input>(t, samples().index_select(0, order))), samples().index_select(0, order));
+                 same_bits(full_tensor(distribute<input>(t, samples().index_select(0, order))),
+                           samples().index_select(0, order));
         }) == 4);
   CHECK(satisfied<grid>([](const team<grid>& t) { return copies_differ(t, at::randperm(1000)); }) == 4);
 }
@@ -216,7 +217,7 @@ TEST_CASE(
   using copies =
       tensor<partition<grid, whole, blocks<by_column>, invariant<by_row>>, shape<beside_batch, dim<5>>, double>;
   CHECK(satisfied<grid>([](const team<grid>& t) {
-          const auto x = take<copies>(t, samples());
+          const auto x = distribute<copies>(t, samples());
           const bool drift = copies_differ(t, at::dropout(x.local(), 0.5, true));
           const auto random =
               initial<copies>(t, init::uniform(), seed{7}.at("step 3"), "dropout", bind<beside_batch>(9));
@@ -246,7 +247,7 @@ TEST_CASE("a network compares the copies of its parameters now and then, and nam
             const at::NoGradGuard no_record;
             net.parameters()[1].add_(1);
           }
-          net(take<input>(t, samples()));
+          net(distribute<input>(t, samples()));
         }
       });
       return (code == "tessera.agree.copies" ? calls + 1 : 0) == wanted;
@@ -261,9 +262,9 @@ TEST_CASE("a network compares the copies of its parameters now and then, and nam
 
 TEST_CASE("means, norms and statistics of a box are the part's alone") {
   CHECK(satisfied<grid>([](const team<grid>& t) {
-          const auto x = take<input>(t, samples());
+          const auto x = distribute<input>(t, samples());
           const double whole = samples().mean().item<double>();
-          const double of_parts = global(sum(x)).item<double>() / 45;
+          const double of_parts = full_tensor(sum(x)).item<double>() / 45;
           return std::abs(x.local().mean().item<double>() - whole) > 1e-6 && std::abs(of_parts - whole) < 1e-12;
         }) == 4);
 }

@@ -75,7 +75,7 @@ TEST_CASE("the norm of the gradients and what it clips are the serial network's"
       for (const double most : {0.1, 1e9, 0.0}) {
         std::vector<at::Tensor> leaves = serial_leaves(w, x, 3);
         for (at::Tensor& p : net.parameters()) p.mutable_grad() = at::Tensor();
-        const auto y = net(take<input>(t, x));
+        const auto y = net(distribute<input>(t, x));
         sum(3 * (y * y)).local().sum().backward();
         if (most == 0.1) {  // a parameter without a gradient does not count
           leaves[3].mutable_grad() = at::Tensor();
@@ -98,8 +98,8 @@ TEST_CASE("the norm of the gradients and what it clips are the serial network's"
           const at::Tensor g = p.stored().local().grad();
           if (g.defined() != serial[p.path()].defined()) wrong += p.path() + " has or lacks a gradient; ";
           if (!g.defined()) return;
-          const at::Tensor mine = tessera::detail::take_value(p.stored().team(), cotangent(p.stored().layout()),
-                                                              element::float64, serial[p.path()])
+          const at::Tensor mine = tessera::detail::distribute_value(p.stored().team(), cotangent(p.stored().layout()),
+                                                                    element::float64, serial[p.path()])
                                       .local();
           if (!at::allclose(g, mine, 1e-12, 1e-14)) wrong += fmt::format("{} of order {}; ", p.path(), order);
         });
@@ -112,7 +112,7 @@ TEST_CASE("each element of a gradient counts once, whatever its parameter's layo
   judge_team<plane>([](auto& t) -> std::string {
     layout whole_one;
     whole_one.mesh = plane::value;
-    whole_one.roles.resize(2);
+    whole_one.placements.resize(2);
     for (const index_t n : {4, 3}) {
       dimension d;
       d.extent = n;
@@ -120,9 +120,9 @@ TEST_CASE("each element of a gradient counts once, whatever its parameter's layo
     }
     layout invariant_one = tessera::stored_form(whole_one);
     layout held_one = invariant_one;
-    held_one.roles[0] = held_on(1);
+    held_one.placements[0] = held_on(1);
     layout cut_one = invariant_one;
-    cut_one.roles[1] = {};
+    cut_one.placements[1] = {};
     cut_one.cut_by(1, 1);
     layout small_one = cut_one;
     small_one.dims[1].extent = 2;  // the third worker has nothing
@@ -138,7 +138,7 @@ TEST_CASE("each element of a gradient counts once, whatever its parameter's layo
                                  .to(tessera::detail::scalar_type(e)) *
                              (e == element::complex128 ? at::Scalar(c10::complex<double>(0, 2)) : at::Scalar(1));
         const nn::parameter& p = net.all.back();
-        p.stored().local().mutable_grad() = tessera::detail::take_value(t.state(), cotangent(x), e, g).local();
+        p.stored().local().mutable_grad() = tessera::detail::distribute_value(t.state(), cotangent(x), e, g).local();
         sum += g.abs().to(at::kDouble).pow(2).sum().item<double>();
         most = std::max(most, g.abs().max().item<double>());
       }

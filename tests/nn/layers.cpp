@@ -227,7 +227,7 @@ TEST_CASE("layers that share one wide halo give what they give with one each") {
       steps.push(relu_step);
       steps.push({2, pool, true});
       steps.push(over(convs[1]));
-      const layer_plan halo = plan_one_halo(x, steps);
+      const layer_plan halo = plan_fused_halo(x, steps);
       if (!halo.why.ok()) continue;
       layer_plan plans[3];
       plans[0] = plan_contraction(halo.output(), convs[0]);
@@ -285,8 +285,9 @@ TEST_CASE("a typed maximum says where it lies") {
   const at::Tensor global = global_of({2, 3, 7, 8}, numbers{3});
   const auto [y, at_index] = at::max_pool2d_with_indices(global, {3, 2}, {2, 2}, {1, 0});
   const auto run = in_team<grid>([&, y = y, at_index = at_index](team<grid>& t) {
-    const auto got = nn::with_indices<nn::max_pool<kernel<3, 2>, stride<2, 2>, padding<1, 0>>>(take<image>(t, global));
-    return at::equal(tessera::global(got.values), y) && at::equal(tessera::global(got.indices), at_index);
+    const auto got =
+        nn::with_indices<nn::max_pool<kernel<3, 2>, stride<2, 2>, padding<1, 0>>>(distribute<image>(t, global));
+    return at::equal(tessera::full_tensor(got.values), y) && at::equal(tessera::full_tensor(got.indices), at_index);
   });
   REQUIRE(run.well());
   for (int r = 0; r < 6; ++r) CHECK(run.of(r));
@@ -301,9 +302,9 @@ bool maxima_as_in_one_process(const at::Tensor& global) {
   using image = tensor<partition<grid, whole, whole, blocks<up>, blocks<across>>, shape_of<1, 2, 5, 7>, Element>;
   const auto [y, at_index] = at::max_pool2d_with_indices(global, {3, 3}, {2, 2}, {1, 1});
   const auto run = in_team<grid>([&, y = y, at_index = at_index](team<grid>& t) {
-    const image x = take<image>(t, global);
+    const image x = distribute<image>(t, global);
     const auto right = [&](const auto& got) {
-      return at::equal(tessera::global(got.values), y) && at::equal(tessera::global(got.indices), at_index);
+      return at::equal(tessera::full_tensor(got.values), y) && at::equal(tessera::full_tensor(got.indices), at_index);
     };
     const bool typed = right(nn::with_indices<nn::max_pool<kernel<3, 3>, stride<2>, padding<1>>>(x));
     return right(nn::with_indices(nn::max_pool_layer{.kernel = {3, 3}, .stride = {2}, .padding = {1}}, x.dynamic())) &&
@@ -336,14 +337,15 @@ TEST_CASE(
   const auto [y, at_index] = at::adaptive_max_pool2d(x, {3, 5});
   (y * y).sum().backward();
   const auto run = in_team<grid>([&, y = y, at_index = at_index](team<grid>& t) -> std::string {
-    image mine = take<image>(t, global);
+    image mine = distribute<image>(t, global);
     mine.requires_grad();
     const auto got = nn::with_indices(nn::adaptive_max_pool_layer{{3, 5}}, mine.dynamic());
-    std::string wrong = at::equal(tessera::global(got.indices), at_index) && at::equal(tessera::global(got.values), y)
-                            ? ""
-                            : "other maxima; ";
+    std::string wrong =
+        at::equal(tessera::full_tensor(got.indices), at_index) && at::equal(tessera::full_tensor(got.values), y)
+            ? ""
+            : "other maxima; ";
     sum(got.values * got.values).backward();
-    if (!at::allclose(tessera::global(mine.grad()), x.grad())) wrong += "other gradients; ";
+    if (!at::allclose(tessera::full_tensor(mine.grad()), x.grad())) wrong += "other gradients; ";
     const auto refused = [&](const auto& layer, const std::string& code) {
       try {
         nn::with_indices(layer, mine.dynamic());
@@ -368,7 +370,7 @@ TEST_CASE("a pooling whose windows lie end to end begins no exchange, forward or
     const auto begun = [&](auto pool) {
       int count = 0;
       const nn::sequential<image, decltype(pool)> net{t, seed{1}};
-      image x = take<image>(t, at::ones({2, 3, 8, 6}, at::kDouble));
+      image x = distribute<image>(t, at::ones({2, 3, 8, 6}, at::kDouble));
       x.requires_grad();
       t.state()->watch = {[](void* self, const phase&, element) { ++*static_cast<int*>(self); }, nullptr, &count};
       torch::autograd::backward({net(x).local().sum()});
@@ -395,7 +397,7 @@ TEST_CASE("averages of half types are summed in float and rounded once") {
     const at::Tensor serial = at::avg_pool2d(global.to(at::kFloat), {3, 3}, {1, 1}, {1, 1}).to(global.scalar_type());
     const auto run = in_team<grid>([&](team<grid>& t) {
       net pool{t, seed{1}};
-      return at::allclose(tessera::global(pool(take<image>(t, global))), serial, 1e-3, 1e-3);
+      return at::allclose(tessera::full_tensor(pool(distribute<image>(t, global))), serial, 1e-3, 1e-3);
     });
     return run.well() && run.of(0);
   };
@@ -421,7 +423,7 @@ TEST_CASE("transposed convolutions of float and half types are as near to double
         const auto wide = [&](const at::Tensor& z) { return taken(z.to(at::kDouble)); };
         return at::conv_transpose2d(wide(x), wide(w.at("0.weight")), wide(w.at("0.bias")), {2, 2}, {1, 1}, {0, 1});
       };
-      const at::Tensor y = tessera::global(grow(take<images>(t, x))).to(at::kDouble);
+      const at::Tensor y = tessera::full_tensor(grow(distribute<images>(t, x))).to(at::kDouble);
       const at::Tensor bound = serial([](const at::Tensor& z) { return z.abs(); });  // of what is added
       return ((y - serial([](const at::Tensor& z) { return z; })).abs() / bound).max().template item<double>() /
              epsilon;
@@ -445,7 +447,7 @@ TEST_CASE("batch, height and width cut together, and parts smaller than the kern
   for (const index_t n : {index_t{1}, index_t{2}, index_t{5}, index_t{7}}) {
     layout x;
     x.mesh = cube;
-    x.roles.resize(3);
+    x.placements.resize(3);
     for (const index_t e : {index_t{3}, index_t{2}, n, n}) {
       dimension one;
       one.extent = e;

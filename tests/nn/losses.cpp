@@ -28,12 +28,12 @@ TEST_CASE("classes that are masked with -inf add nothing to a cross-entropy, who
   const at::Tensor serial = at::cross_entropy_loss(serial_x, y);
   serial.backward();
   const auto run = in_team<grid>([&](team<grid>& t) {
-    auto logits = take<scores>(t, x);
+    auto logits = distribute<scores>(t, x);
     logits.requires_grad();
-    const auto loss = nn::cross_entropy(logits, take<classes>(t, y));
+    const auto loss = nn::cross_entropy(logits, distribute<classes>(t, y));
     loss.backward();
-    return std::abs(value(loss) - serial.item<double>()) < 1e-14 &&
-           at::allclose(tessera::global(logits.grad()), serial_x.grad(), 0, 1e-14);
+    return std::abs(item(loss) - serial.item<double>()) < 1e-14 &&
+           at::allclose(tessera::full_tensor(logits.grad()), serial_x.grad(), 0, 1e-14);
   });
   REQUIRE(run.well());
   for (int r = 0; r < 6; ++r) CHECK(run.of(r));
@@ -44,11 +44,11 @@ TEST_CASE("a loss without a label that counts is none, and options that do not f
   using known = tensor<partition<grid, whole, blocks<up>, blocks<across>>, shape_of<2, 3, 2>, std::int64_t>;
   const at::Tensor x = global_of({2, 4, 3, 2}, numbers{9});
   const auto loss = [&](auto& t, index_t label, const nn::cross_entropy_options& how = {}) {
-    auto logits = take<pixels>(t, x);
+    auto logits = distribute<pixels>(t, x);
     logits.requires_grad();
-    const auto y = nn::cross_entropy(logits, take<known>(t, at::full({2, 3, 2}, label, at::kLong)), how);
+    const auto y = nn::cross_entropy(logits, distribute<known>(t, at::full({2, 3, 2}, label, at::kLong)), how);
     y.backward();
-    return std::pair(value(y), tessera::global(logits.grad()));
+    return std::pair(item(y), tessera::full_tensor(logits.grad()));
   };
   CHECK(satisfied<grid>([&](auto& t) {
           const auto [mean, gradient] = loss(t, -100);
@@ -65,9 +65,9 @@ TEST_CASE("a loss without a label that counts is none, and options that do not f
 TEST_CASE("a mean over no element is none, and a sum is zero") {
   using nothing = tensor<partition<grid, blocks<up>, blocks<across>>, shape_of<0, 5>, double>;
   CHECK(satisfied<grid>([](auto& t) {
-          const auto x = take<nothing>(t, at::zeros({0, 5}, at::kDouble));
-          return std::isnan(value(nn::mse_loss(x, x))) && value(nn::mse_loss<reduction::sum>(x, x)) == 0 &&
-                 std::isnan(value(nn::kl_div<reduction::batch_mean>(x, x)));
+          const auto x = distribute<nothing>(t, at::zeros({0, 5}, at::kDouble));
+          return std::isnan(item(nn::mse_loss(x, x))) && item(nn::mse_loss<reduction::sum>(x, x)) == 0 &&
+                 std::isnan(item(nn::kl_div<reduction::batch_mean>(x, x)));
         }) == 6);
 }
 
@@ -81,21 +81,22 @@ TEST_CASE(
   const at::Tensor serial = at::binary_cross_entropy(serial_x, y, weight);
   serial.backward();
   CHECK(satisfied<grid>([&](auto& t) {
-          auto p = take<scores>(t, x);
+          auto p = distribute<scores>(t, x);
           p.requires_grad();
-          const auto loss = nn::binary_cross_entropy(p, take<scores>(t, y), take<scores>(t, weight));
+          const auto loss = nn::binary_cross_entropy(p, distribute<scores>(t, y), distribute<scores>(t, weight));
           loss.backward();
-          return std::abs(value(loss) - serial.item<double>()) < 1e-13 &&
-                 at::allclose(tessera::global(p.grad()), serial_x.grad(), 1e-12, 0);
+          return std::abs(item(loss) - serial.item<double>()) < 1e-13 &&
+                 at::allclose(tessera::full_tensor(p.grad()), serial_x.grad(), 1e-12, 0);
         }) == 6);
   for (const double wrong : {-1e-9, 1.5, std::nan("")}) {
     at::Tensor bad = x.clone();
     bad[3][6] = wrong;
     const char* const code = "tessera.loss.probability";
-    CHECK(refusals<grid>(code, [&](auto& t) { nn::binary_cross_entropy(take<scores>(t, bad), take<scores>(t, y)); }) ==
-          6);
     CHECK(refusals<grid>(code, [&](auto& t) {
-            nn::binary_cross_entropy<reduction::none>(take<scores>(t, x), take<scores>(t, bad));
+            nn::binary_cross_entropy(distribute<scores>(t, bad), distribute<scores>(t, y));
+          }) == 6);
+    CHECK(refusals<grid>(code, [&](auto& t) {
+            nn::binary_cross_entropy<reduction::none>(distribute<scores>(t, x), distribute<scores>(t, bad));
           }) == 6);
   }
 }
@@ -110,16 +111,16 @@ TEST_CASE("losses of half types are float inside and rounded once") {
     return at::equal(loss.local(), wanted.to(at::kBFloat16));
   };
   CHECK(satisfied<grid>([&](auto& t) {
-          auto a = take<halves>(t, x);
+          auto a = distribute<halves>(t, x);
           a.requires_grad();
-          const auto b = take<halves>(t, y);
+          const auto b = distribute<halves>(t, y);
           const auto loss = nn::mse_loss(a, b);
           loss.backward();
           const auto none = nn::kl_div<reduction::none>(a, b);
           return is(loss, at::mse_loss(f, y.to(at::kFloat))) && a.grad().local().scalar_type() == at::kBFloat16 &&
-                 is(nn::cross_entropy(a, take<classes>(t, labels)), at::cross_entropy_loss(f, labels)) &&
+                 is(nn::cross_entropy(a, distribute<classes>(t, labels)), at::cross_entropy_loss(f, labels)) &&
                  is(nn::cross_entropy(a, b), at::cross_entropy_loss(f, y.to(at::kFloat))) &&
-                 at::equal(tessera::global(none),
+                 at::equal(tessera::full_tensor(none),
                            at::kl_div(f, y.to(at::kFloat), at::Reduction::None).to(at::kBFloat16));
         }) == 6);
 }
@@ -151,8 +152,8 @@ TEST_CASE("a network may end in its loss, typed or put together while it runs, a
   const double expected = at::cross_entropy_loss(y, labels, {}, at::Reduction::Mean, 5, 0.25).item<double>();
   CHECK(satisfied<grid>([&](team<grid>& t) {
           typed net{t, seed{1}};
-          const auto in = take<pictures>(t, x);
-          const auto wanted = take<scores>(t, y);
+          const auto in = distribute<pictures>(t, x);
+          const auto wanted = distribute<scores>(t, y);
           const auto loss = net(in, wanted);
           loss.backward();
           const auto w = nn::state_of(net);
@@ -166,8 +167,8 @@ TEST_CASE("a network may end in its loss, typed or put together while it runs, a
           p.output(classified{}(a, b));
           const nn::dynamic_network dynamic{t, seed{1}, p};
           of_classes same{t, seed{1}};
-          const auto known = take<classes>(t, labels);
-          return std::abs(value(loss) - serial) < 1e-12 && std::abs(value(same(wanted, known)) - expected) < 1e-14 &&
+          const auto known = distribute<classes>(t, labels);
+          return std::abs(item(loss) - serial) < 1e-12 && std::abs(item(same(wanted, known)) - expected) < 1e-14 &&
                  std::abs(dynamic({wanted.dynamic(), known.dynamic()})[0].local().template item<double>() - expected) <
                      1e-14;
         }) == 6);
@@ -183,9 +184,9 @@ TEST_CASE("operands of a loss that do not fit are refused on all workers, as typ
   layout longer = x;
   longer.dims[1].extent = 8;
   layout copies = x;
-  for (axis_role& r : copies.roles) r = {};
+  for (axis_placement& r : copies.placements) r = {};
   layout terms = copies;
-  terms.roles[0] = {role::partial};
+  terms.placements[0] = {placement::partial};
   const auto refused = [&](const char* code, const auto& f) {
     return refusals<grid>(code, [&](auto& t) {
              f([&](const layout& l, element e = element::float64) { return of(l, t.state(), e); });
@@ -304,23 +305,23 @@ TEST_CASE(
             nn::program p;
             nn::read_network(p, file_of(nodes, target), t.mesh(), "loss.json");
             const nn::dynamic_network net{t, seed{1}, p};
-            auto in = take<scores>(t, x);
+            auto in = distribute<scores>(t, x);
             in.requires_grad();
-            const auto loss = net({in.dynamic(), target == "labels" ? take<classes>(t, labels).dynamic()
-                                                                    : take<scores>(t, y).dynamic()})[0];
+            const auto loss = net({in.dynamic(), target == "labels" ? distribute<classes>(t, labels).dynamic()
+                                                                    : distribute<scores>(t, y).dynamic()})[0];
             tessera::sum(loss).backward();
             const auto state = nn::state_of(net);
             const bool kept = state.count("weighed") == 0 || at::equal(state.at("weighed"), w);
             return kept && net.parameters().empty() &&
-                   at::allclose(tessera::global(loss), wanted.detach(), 1e-13, 1e-14) &&
-                   at::allclose(tessera::global(in.grad()), leaf.grad(), 1e-12, 1e-14);
+                   at::allclose(tessera::full_tensor(loss), wanted.detach(), 1e-13, 1e-14) &&
+                   at::allclose(tessera::full_tensor(in.grad()), leaf.grad(), 1e-12, 1e-14);
           }) == 6);
   }
   using typed = nn::network<weighing<copied_weights>, scores, classes>;
   CHECK(satisfied<grid>([&](team<grid>& t) {
           typed net{t, seed{1}};
           const auto given = [&](const at::Tensor& by) {
-            return std::abs(value(net(take<scores>(t, x), take<classes>(t, labels))) -
+            return std::abs(item(net(distribute<scores>(t, x), distribute<classes>(t, labels))) -
                             at::cross_entropy_loss(x, labels, by, mean, 5, 0.25).template item<double>()) < 1e-14;
           };
           const bool begun = given(w);
@@ -353,14 +354,15 @@ TEST_CASE(
   const auto of = [](const team<line>& t, const at::Tensor& all) {
     layout x;
     x.mesh = pair::value;
-    x.roles.resize(1);
+    x.placements.resize(1);
     for (const index_t n : all.sizes()) {
       dimension d;
       d.extent = n;
       x.dims.push(d);
     }
     x.cut_by(0, 0);
-    return tessera::detail::take_value(t.state(), x, all.is_floating_point() ? element::float64 : element::int64, all);
+    return tessera::detail::distribute_value(t.state(), x, all.is_floating_point() ? element::float64 : element::int64,
+                                             all);
   };
   const auto run = in_team<line>([&](team<line>& t) {
     const auto x = of(t, from_zero_to_one(global_of({4, 7}, numbers{2})));

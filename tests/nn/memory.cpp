@@ -131,7 +131,7 @@ template <class... Over>
 struct in_tiles {
   constexpr auto operator()(auto given) const {
     using wide = nn::chain<nn::linear<256>, nn::relu, nn::linear<128>>;
-    return given | nn::linear<128>{} | nn::stored_over<nn::chain<wide, wide, wide>, Over...>{};
+    return given | nn::linear<128>{} | nn::sharded_over<nn::chain<wide, wide, wide>, Over...>{};
   }
 };
 
@@ -141,7 +141,7 @@ struct feeding_experts {
   constexpr auto operator()(auto given) const {
     using feed =
         nn::chain<nn::experts<24, 96, cut_out<By>>, nn::relu, nn::experts<24, 48, cut_in<By>, output_as<Sources>>>;
-    return given | nn::stored_over<feed, Over...>{};
+    return given | nn::sharded_over<feed, Over...>{};
   }
 };
 
@@ -149,8 +149,8 @@ struct feeding_experts {
 template <class... Over>
 struct fused_in_tiles {
   constexpr auto operator()(auto given) const {
-    const auto [q, k, v] = given | nn::linear<128>{} | nn::stored_over<nn::heads<8, 8, 32>, Over...>{};
-    const auto [gate, up] = nn::attention<>{}(q, k, v) | nn::linear<32>{} | nn::stored_over<nn::gated<512>, Over...>{};
+    const auto [q, k, v] = given | nn::linear<128>{} | nn::sharded_over<nn::heads<8, 8, 32>, Over...>{};
+    const auto [gate, up] = nn::attention<>{}(q, k, v) | nn::linear<32>{} | nn::sharded_over<nn::gated<512>, Over...>{};
     return gate * up;
   }
 };
@@ -176,10 +176,10 @@ struct shares {
 // What is asked for over what is counted, while a network runs in a worker.
 template <class Module, class In, class Team>
 shares measured(const Team& t, index_t batch, const at::Tensor& image) {
-  const memory_value counted = peak_memory<network<Module, In>>(bind<pictures>(batch));
+  const memory_value counted = peak_memory<network_type<Module, In>>(bind<pictures>(batch));
   const nn::network<Module, In> net{t, seed{1}};
   memory_count count;
-  const auto x = take<In>(t, image);
+  const auto x = distribute<In>(t, image);
   const auto boxes = [](const auto& y) {
     std::vector<at::Tensor> all;
     if constexpr (requires { y.local(); }) all.push_back(y.local());
@@ -329,8 +329,8 @@ TEST_CASE("parameters stored as tiles take the memory that is counted: one layer
   using rows = tensor<partition<grid, blocks<data>, whole, invariant<model>>, shape<pictures, dim<128>>, double>;
   CHECK(differs_in_memory<in_tiles<data>, rows>({6, 128}) == "");
   CHECK(differs_in_memory<in_tiles<data, model>, rows>({6, 128}) == "");
-  CHECK(differs_in_memory<in_tiles<gathered_once<data, model>>, rows>({6, 128}) == "");
-  CHECK(differs_in_memory<in_tiles<held_over<data, model>>, rows>({6, 128}) == "");
+  CHECK(differs_in_memory<in_tiles<data, model, gathered<gathering::once>>, rows>({6, 128}) == "");
+  CHECK(differs_in_memory<in_tiles<data, model, gathered<gathering::held>>, rows>({6, 128}) == "");
   using sequences =
       tensor<partition<grid, blocks<data>, whole, whole, invariant<model>>, shape<pictures, dim<3>, dim<128>>, double>;
   // gradients of several results come one after the other
@@ -343,7 +343,8 @@ TEST_CASE("what runs again for its backward takes the memory that is counted") {
   struct data : axis<2> {};
   using rows = tensor<partition<mesh<data>, blocks<data>, whole>, shape<pictures, dim<128>>, double>;
   using wide = nn::chain<nn::linear<256>, nn::relu, nn::linear<128>, nn::relu>;
-  CHECK(differs_in_memory<nn::chain<nn::recompute<wide>, nn::recompute<nn::stored_over<wide, gathered_once<data>>>,
-                                    nn::stored_over<nn::recompute<wide>, data>>,
-                          rows>({400, 128}) == "");
+  CHECK(differs_in_memory<
+            nn::chain<nn::recompute<wide>, nn::recompute<nn::sharded_over<wide, data, gathered<gathering::once>>>,
+                      nn::sharded_over<nn::recompute<wide>, data>>,
+            rows>({400, 128}) == "");
 }

@@ -86,8 +86,8 @@ double distance_of_training(const team<typename N::grid>& workers, bool clones) 
     const at::Tensor extra = global_of({n, 5}, numbers{static_cast<std::uint64_t>(step + 9)}).set_requires_grad(true);
     ours.zero_grad();
     theirs.zero_grad();
-    auto x = take<typename N::image>(workers, image.detach());
-    auto e = take<typename N::features>(workers, extra.detach());
+    auto x = distribute<typename N::image>(workers, image.detach());
+    auto e = distribute<typename N::features>(workers, extra.detach());
     x.requires_grad();
     e.requires_grad();
     const auto [y, z] = net(x, e);
@@ -97,10 +97,10 @@ double distance_of_training(const team<typename N::grid>& workers, bool clones) 
     sum(z * z).backward();
     (serial_y * serial_y).sum().backward({}, true);
     (serial_z * serial_z).sum().backward();
-    judge(global(y), serial_y.detach());
-    judge(global(z), serial_z.detach());
-    judge(global(x.grad()), image.grad());
-    judge(global(e.grad()), extra.grad());
+    judge(full_tensor(y), serial_y.detach());
+    judge(full_tensor(z), serial_z.detach());
+    judge(full_tensor(x.grad()), image.grad());
+    judge(full_tensor(e.grad()), extra.grad());
     ours.step();
     theirs.step();
   }
@@ -181,12 +181,13 @@ struct centred {
     layout sums;
     sums.mesh = x.layout.mesh;
     sums.dims.push(x.layout.dims[1]);
-    for (const axis_role& r : x.layout.roles)
-      sums.roles.push(r.kind == role::cut && r.dimension == 1 ? axis_role{role::cut, 0, r.level, r.joined}
-                                                              : axis_role{role::partial});
+    for (const axis_placement& r : x.layout.placements)
+      sums.placements.push(r.kind == placement::cut && r.dimension == 1
+                               ? axis_placement{placement::cut, 0, r.level, r.joined}
+                               : axis_placement{placement::partial});
     layout means = sums;
-    for (axis_role& r : means.roles)
-      if (r.kind == role::partial) r = {};
+    for (axis_placement& r : means.placements)
+      if (r.kind == placement::partial) r = {};
     p.exchange(sums, means, element::float64);
     p.own({"weight", stored_form(means), means, init::uniform(1, 2), true, element::float32});
     p.keep({"running_mean", stored_form(means), init::constant(3), element::float64});
@@ -255,7 +256,7 @@ TEST_CASE("a layer has exchanges between its local operations, buffers, and para
     judge(state.at("0.running_mean"), running);
     for (int step = 0; step < 3; ++step) {
       const at::Tensor a = global_of({7, 5}, numbers{static_cast<std::uint64_t>(step)}).set_requires_grad(true);
-      auto x = take<squares_cut>(t, a.detach());
+      auto x = distribute<squares_cut>(t, a.detach());
       x.requires_grad();
       net.train(step < 2);
       const auto y = net(x);
@@ -264,8 +265,8 @@ TEST_CASE("a layer has exchanges between its local operations, buffers, and para
       const at::Tensor serial = (a - mean) * w.to(at::kDouble);
       sum(y * y).backward();
       (serial * serial).sum().backward();
-      judge(global(y), serial.detach());
-      judge(global(x.grad()), a.grad());
+      judge(full_tensor(y), serial.detach());
+      judge(full_tensor(x.grad()), a.grad());
       judge(nn::state_of(net).at("0.running_mean"), running);
     }
     centring copy = net.clone();
@@ -287,7 +288,7 @@ TEST_CASE("images grow by an operation, and are averaged, where they lie") {
     double worst = 0;
     for (const index_t n : {2, 0}) {
       const at::Tensor a = global_of({n, 2, 3, 4}, numbers{3}).set_requires_grad(true);
-      auto x = take<cut_image>(t, a.detach());
+      auto x = distribute<cut_image>(t, a.detach());
       x.requires_grad();
       const auto [mean, large] = net(x);
       const at::Tensor serial_large = a.repeat_interleave(2, 2).repeat_interleave(2, 3);
@@ -300,9 +301,9 @@ TEST_CASE("images grow by an operation, and are averaged, where they lie") {
         if (mine.sizes() != serial.sizes()) worst = 1;
         else if (mine.numel() > 0) worst = std::max(worst, (mine - serial).abs().max().template item<double>());
       };
-      judge(global(mean), serial_mean.detach());
-      judge(global(large), serial_large.detach());
-      judge(global(x.grad()), a.grad());
+      judge(full_tensor(mean), serial_mean.detach());
+      judge(full_tensor(large), serial_large.detach());
+      judge(full_tensor(x.grad()), a.grad());
     }
     return worst;
   });
@@ -317,15 +318,15 @@ TEST_CASE("verbs and operations of one's own are nodes of a module") {
     double worst = 0;
     for (const index_t n : {3, 1}) {
       const at::Tensor a = global_of({n, 5}, numbers{3}).set_requires_grad(true);
-      auto x = take<both_cut>(t, a.detach());
+      auto x = distribute<both_cut>(t, a.detach());
       x.requires_grad();
       const auto y = net(x);
       const at::Tensor serial = a * at::arange(5) * a;
-      if (!at::equal(global(tessera::apply<multiplied, &times_each_other>(x, x)), a * a)) worst = 1;
+      if (!at::equal(full_tensor(tessera::apply<multiplied, &times_each_other>(x, x)), a * a)) worst = 1;
       sum(y * y).backward();
       (serial * serial).sum().backward();
-      worst = std::max({worst, (global(y) - serial.detach()).abs().max().template item<double>(),
-                        (global(x.grad()) - a.grad()).abs().max().template item<double>()});
+      worst = std::max({worst, (full_tensor(y) - serial.detach()).abs().max().template item<double>(),
+                        (full_tensor(x.grad()) - a.grad()).abs().max().template item<double>()});
     }
     return worst;
   });
@@ -345,12 +346,13 @@ TEST_CASE("a module has parameters of its own, under names, that begin as it say
     const at::Tensor w = state.at("scale").clone().requires_grad_(true);
     const at::Tensor b = state.at("shift").clone().requires_grad_(true);
     const at::Tensor a = global_of({3, 5}, numbers{3});
-    const auto y = net(take<both_cut>(t, a));
+    const auto y = net(distribute<both_cut>(t, a));
     sum(y * y).backward();
     (a * w + b).square().sum().backward();
     net.each_parameter([&](const nn::parameter& p) {
       const tensor<dyn> g(p.stored().team(), cotangent(p.stored().layout()), p.stored().local().grad());
-      worst = std::max(worst, (global(g) - (p.path() == "scale" ? w : b).grad()).abs().max().template item<double>());
+      worst =
+          std::max(worst, (full_tensor(g) - (p.path() == "scale" ? w : b).grad()).abs().max().template item<double>());
     });
     return worst;
   });
@@ -367,8 +369,8 @@ TEST_CASE("functions of tensors are nodes of a module, numbers and exchanges inc
     for (const index_t n : {3, 1}) {
       const at::Tensor a = global_of({n, 5}, numbers{3}).set_requires_grad(true);
       const at::Tensor b = global_of({n, 5}, numbers{4}).set_requires_grad(true);
-      auto x = take<both_cut>(t, a.detach());
-      auto y = take<both_cut>(t, b.detach());
+      auto x = distribute<both_cut>(t, a.detach());
+      auto y = distribute<both_cut>(t, b.detach());
       x.requires_grad();
       y.requires_grad();
       const auto [values, spread] = net(x, y);
@@ -385,10 +387,10 @@ TEST_CASE("functions of tensors are nodes of a module, numbers and exchanges inc
       const auto judge = [&](const at::Tensor& mine, const at::Tensor& serial) {
         worst = std::max(worst, (mine - serial).abs().max().template item<double>());
       };
-      judge(global(values), serial_values.detach());
-      judge(global(spread), serial_spread.detach());
-      judge(global(x.grad()), a.grad());
-      judge(global(y.grad()), b.grad());
+      judge(full_tensor(values), serial_values.detach());
+      judge(full_tensor(spread), serial_spread.detach());
+      judge(full_tensor(x.grad()), a.grad());
+      judge(full_tensor(y.grad()), b.grad());
     }
     return worst;
   });
@@ -408,7 +410,7 @@ TEST_CASE(
 TEST_CASE("layers are told whether the network trains, and a module alone is a network") {
   const auto run = in_team<duo>([](auto& t) {
     nn::network<watching, short_rows> net{t, seed{1}};
-    const auto x = take<short_rows>(t, at::ones({3, 4}, at::kDouble));
+    const auto x = distribute<short_rows>(t, at::ones({3, 4}, at::kDouble));
     net(x);
     bool right = watching::training;
     net.eval();

@@ -131,15 +131,15 @@ training_run trained(const team<typename N::grid>& workers, index_t samples) {
     const at::Tensor labels = at::arange(n, at::kLong).mul(3).remainder(4);
     ours.zero_grad();
     theirs.zero_grad();
-    auto x = take<typename N::input>(workers, images);
+    auto x = distribute<typename N::input>(workers, images);
     x.requires_grad();
     const at::Tensor whole_images = images.clone().requires_grad_(true);
-    const auto loss = nn::cross_entropy(net(x), take<typename N::labels>(workers, labels));
+    const auto loss = nn::cross_entropy(net(x), distribute<typename N::labels>(workers, labels));
     const at::Tensor expected = serial_loss(whole_images, labels, w);
     loss.backward();
     expected.backward();
-    run.worst = std::max(run.worst, std::abs(value(loss) - expected.item<double>()));
-    const at::Tensor gradient = global(x.grad());
+    run.worst = std::max(run.worst, std::abs(item(loss) - expected.item<double>()));
+    const at::Tensor gradient = full_tensor(x.grad());
     run.worst = std::max(run.worst, (gradient - whole_images.grad()).abs().max().template item<double>());
     ours.step();
     theirs.step();
@@ -264,7 +264,7 @@ TEST_CASE("a network moves, a clone has weights of its own, and what was moved f
     if (!same_state(nn::state_of(first), start)) return "the clone shares weights";
     small::net third = std::move(first);
     if (!same_state(nn::state_of(third), start)) return "moving changed the weights";
-    const auto x = take<small::input>(t, global_of({3, 2, 7, 6}, numbers{1}));
+    const auto x = distribute<small::input>(t, global_of({3, 2, 7, 6}, numbers{1}));
     const std::function<void()> uses[]{[&] { first(x); },
                                        [&] { first(x.dynamic()); },
                                        [&] { first.parameters(); },
@@ -294,7 +294,9 @@ TEST_CASE("a plan is made for the extents at hand, refused every time, and stays
   using input = tensor<partition<pair, blocks<over>, whole, whole>, shape<sample, dim<1>, height_here>, double>;
   judge_team<pair>([](auto& t) -> std::string {
     const nn::sequential<input, nn::conv<1, kernel<4>>, plan_watcher> net{t, seed{5}};
-    const auto of = [&](index_t n, index_t height) { return take<input>(t, at::ones({n, 1, height}, at::kDouble)); };
+    const auto of = [&](index_t n, index_t height) {
+      return distribute<input>(t, at::ones({n, 1, height}, at::kDouble));
+    };
     plan_watcher::plans.clear();
     for (int again = 0; again < 2; ++again)
       if (const std::string s = said_by([&] { net(of(2, 3)); });
@@ -325,8 +327,8 @@ TEST_CASE(
       const index_t rows[]{2 + more, 0, 4};
       const at::Tensor all = global_of({6 + more, 5}, numbers{2});
       const auto elsewhere = t.template over<line>();  // its lists end with it
-      const auto x = adopt<input>(elsewhere, all.narrow(0, t.rank() == 2 ? 2 + more : 0, rows[t.rank()]).clone());
-      if (!at::allclose(global(net(x)), at::relu(at::linear(all, w.at("0.weight"), w.at("0.bias")))))
+      const auto x = from_local<input>(elsewhere, all.narrow(0, t.rank() == 2 ? 2 + more : 0, rows[t.rank()]).clone());
+      if (!at::allclose(full_tensor(net(x)), at::relu(at::linear(all, w.at("0.weight"), w.at("0.bias")))))
         return "other numbers";
     }
     for (const int more : {0, 1})
@@ -360,7 +362,7 @@ TEST_CASE(
     y = at::conv2d(at::constant_pad_nd(at::pad(y, {0, 0, 1, 1}, "circular"), {1, 1, 0, 0}), w.at("4.weight"),
                    w.at("4.bias"));
     const at::Tensor of_x = torch::autograd::grad({y.square().sum()}, {all})[0];
-    auto x = take<input>(t, all.detach());
+    auto x = distribute<input>(t, all.detach());
     x.requires_grad();
     index_t bytes = 0;
     t.state()->watch = {
@@ -370,7 +372,8 @@ TEST_CASE(
     t.state()->watch = {};
     if (bytes != traffic<net_type>().forward.bytes) return fmt::format("{} bytes", bytes);
     sum(z * z).backward();
-    const bool right = at::allclose(global(z), y, 1e-12, 1e-12) && at::allclose(global(x.grad()), of_x, 1e-12, 1e-12);
+    const bool right =
+        at::allclose(full_tensor(z), y, 1e-12, 1e-12) && at::allclose(full_tensor(x.grad()), of_x, 1e-12, 1e-12);
     return right ? "" : "other numbers";
   });
 }
@@ -411,7 +414,7 @@ void judge_drift(const std::string& key) {
         };
         n.each_parameter(drift);
         n.each_buffer(drift);
-        const std::string s = said_by([&] { n(take<Input>(t, at::ones({3, 5}, at::kDouble))); });
+        const std::string s = said_by([&] { n(distribute<Input>(t, at::ones({3, 5}, at::kDouble))); });
         if (t.rank() == 3 && drifts == key.empty()) return "it keeps no " + key;
         return key.empty() ? s : says(s, {"[tessera.agree.copies]", key.c_str()}) ? "" : "says: " + s;
       },
@@ -501,7 +504,7 @@ TEST_CASE("all workers drive a network on a sub-mesh; those outside hold nothing
     torch::optim::SGD optimizer(net.parameters(), torch::optim::SGDOptions(0.1));
     const at::Tensor images = global_of({3, 5}, numbers{1});
     const nn::state_dict start = nn::state_of(net);
-    sum(net(take<input>(below, images))).backward();
+    sum(net(distribute<input>(below, images))).backward();
     optimizer.step();
     nn::state_dict w = start;
     for (auto& [key, leaf] : w) leaf.set_requires_grad(true);
@@ -522,6 +525,7 @@ TEST_CASE("a mesh of workers that were not started is refused by tensors and net
   struct wide : axis<8> {};
   using input = tensor<partition<mesh<wide>, blocks<wide>, whole>, shape_of<9, 5>, double>;
   using grid = image_net<2, 2>::grid;
-  CHECK(refusals<grid>("tessera.launch.world", [](auto& t) { take<input>(t, at::ones({9, 5}, at::kDouble)); }) == 4);
+  CHECK(refusals<grid>("tessera.launch.world", [](auto& t) { distribute<input>(t, at::ones({9, 5}, at::kDouble)); }) ==
+        4);
   CHECK(refusals<grid>("tessera.launch.world", [](auto& t) { nn::sequential<input, nn::linear<3>>(t, seed{1}); }) == 4);
 }

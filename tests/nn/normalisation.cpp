@@ -111,7 +111,7 @@ TEST_CASE("a network of normalisations trains as the serial one") {
       net.train(training);
       const at::Tensor a =
           global_of({step == 2 ? 3 : 2, 4, 2, 5}, numbers{static_cast<std::uint64_t>(step)}).set_requires_grad(true);
-      auto x = take<picture>(t, a.detach());
+      auto x = distribute<picture>(t, a.detach());
       x.requires_grad();
       ours.zero_grad();
       theirs.zero_grad();
@@ -125,8 +125,8 @@ TEST_CASE("a network of normalisations trains as the serial one") {
       s = at::batch_norm(s, w.at("6.weight"), w.at("6.bias"), {}, {}, true, 0, 1e-5, false);
       sum(tanh(y) * x).backward();
       (at::tanh(s) * a).sum().backward();
-      judge(global(y), s.detach());
-      judge(global(x.grad()), a.grad());
+      judge(full_tensor(y), s.detach());
+      judge(full_tensor(x.grad()), a.grad());
       ours.step();
       theirs.step();
       if (training) w.at("0.num_batches_tracked") += 1;
@@ -154,7 +154,7 @@ TEST_CASE("normalisations and upsampling that are values are those that are type
              nn::rms_norm_layer{.last = 2, .eps = 0.01, .affine = false});
     const typed one{t, seed{4}};
     const nn::dynamic_network other{t, seed{4}, p};
-    const auto x = take<picture>(t, global_of({3, 4, 2, 5}, numbers{6}));
+    const auto x = distribute<picture>(t, global_of({3, 4, 2, 5}, numbers{6}));
     const bool same = at::equal(one(x).local(), other({x.dynamic()})[0].local());
     return same && nn::state_of(one).size() == nn::state_of(other).size() &&
            at::equal(nn::state_of(one).at("0.running_var"), nn::state_of(other).at("0.running_var"));
@@ -179,14 +179,14 @@ TEST_CASE("statistics of large means keep their digits, and half types are round
     nn::sequential<cut, nn::batch_norm<no_affine, no_tracking>> net{t, seed{1}};
     nn::sequential<cut_half, nn::batch_norm<no_affine, no_tracking>> half{t, seed{1}};
     const double serial = far(at::batch_norm(a, {}, {}, {}, {}, true, 0, 1e-5, false), exact(a));
-    const double mine = far(global(net(take<cut>(t, a))), exact(a));
+    const double mine = far(full_tensor(net(distribute<cut>(t, a))), exact(a));
     const at::Tensor b = global_of({9, 3, 40}, numbers{9}).to(at::kBFloat16);
     nn::sequential<cut, nn::group_norm<1, no_affine>> group{t, seed{1}};
     const at::Tensor of_samples = at::group_norm(a.to(at::kDouble), 1);
-    const double grouped = far(global(group(take<cut>(t, a))), of_samples);
+    const double grouped = far(full_tensor(group(distribute<cut>(t, a))), of_samples);
     if (grouped > 2 * far(at::group_norm(a, 1), of_samples) || grouped > 1e-6) return false;
     return mine <= 2 * serial && mine < 1e-6 &&
-           at::equal(global(half(take<cut_half>(t, b))), exact(b).to(at::kBFloat16));
+           at::equal(full_tensor(half(distribute<cut_half>(t, b))), exact(b).to(at::kBFloat16));
   });
   INFO(run.errors());
   REQUIRE(run.well());
@@ -204,15 +204,15 @@ TEST_CASE("workers outside of the mesh of a normalisation whose groups are cut h
     nn::sequential<samples_cut, nn::batch_norm<>> batch{above, seed{1}};
     const at::Tensor a = global_of({3, 5, 4}, numbers{1}).set_requires_grad(true);
     const at::Tensor b = global_of({5, 3, 4}, numbers{2}).set_requires_grad(true);
-    auto x = take<part>(above, a.detach());
-    auto z = take<samples_cut>(above, b.detach());
+    auto x = distribute<part>(above, a.detach());
+    auto z = distribute<samples_cut>(above, b.detach());
     x.requires_grad();
     z.requires_grad();
     sum(each(x) * x).backward();
     sum(batch(z) * z).backward();
     nn::sequential<channels_cut, nn::group_norm<2>, nn::instance_norm<affine, tracking>> ranges{above, seed{1}};
     const at::Tensor c = global_of({5, 6, 4}, numbers{4}).set_requires_grad(true);
-    auto u = take<channels_cut>(above, c.detach());
+    auto u = distribute<channels_cut>(above, c.detach());
     u.requires_grad();
     sum(ranges(u) * u).backward();
     if (!above.inside())
@@ -221,8 +221,8 @@ TEST_CASE("workers outside of the mesh of a normalisation whose groups are cut h
     const at::Tensor s = at::rms_norm(at::layer_norm(a, {5, 4}, {}, {}), {5, 4});
     (s * a).sum().backward();
     (at::batch_norm(b, {}, {}, {}, {}, true, 0, 1e-5, false) * b).sum().backward();
-    return at::allclose(global(x.grad()), a.grad()) && at::allclose(global(z.grad()), b.grad()) &&
-           at::allclose(global(u.grad()), c.grad());
+    return at::allclose(full_tensor(x.grad()), a.grad()) && at::allclose(full_tensor(z.grad()), b.grad()) &&
+           at::allclose(full_tensor(u.grad()), c.grad());
   });
   INFO(run.errors());
   REQUIRE(run.well());
@@ -232,14 +232,17 @@ TEST_CASE("workers outside of the mesh of a normalisation whose groups are cut h
 TEST_CASE("one value a channel is refused in training on all workers, and taken in eval") {
   using single = tensor<partition<plane, whole, blocks<across>>, shape<samples, dim<4>>, double>;
   using narrow = nn::sequential<single, nn::batch_norm<>>;
-  CHECK(refusals<plane>("tessera.layer.one_value",
-                        [](auto& t) { narrow{t, seed{1}}(take<single>(t, at::ones({1, 4}, at::kDouble))); }) == 6);
+  CHECK(refusals<plane>("tessera.layer.one_value", [](auto& t) {
+          narrow{t, seed{1}}(distribute<single>(t, at::ones({1, 4}, at::kDouble)));
+        }) == 6);
   CHECK(satisfied<plane>([](auto& t) {
           narrow net{t, seed{1}};
           net.eval();
           const at::Tensor x = global_of({1, 4}, numbers{3});
-          return (global(net(take<single>(t, x))) - x / std::sqrt(1 + 1e-5)).abs().max().template item<double>() <
-                 1e-15;
+          return (full_tensor(net(distribute<single>(t, x))) - x / std::sqrt(1 + 1e-5))
+                     .abs()
+                     .max()
+                     .template item<double>() < 1e-15;
         }) == 6);
 }
 
@@ -276,7 +279,7 @@ TEST_CASE(
       other.train(training);
       file.train(training);
       const at::Tensor a = global_of({3, 6, 3, 5}, numbers{training ? 6u : 7u}).set_requires_grad(true);
-      auto x = take<wide>(t, a.detach());
+      auto x = distribute<wide>(t, a.detach());
       x.requires_grad();
       const auto y = one(x);
       at::Tensor s =
@@ -287,8 +290,8 @@ TEST_CASE(
       (at::tanh(s) * a).sum().backward();
       same = same && at::equal(y.local(), other({x.dynamic()})[0].local()) &&
              at::equal(y.local(), file({x.dynamic()})[0].local()) &&
-             at::allclose(global(y), s.detach(), 1e-12, 1e-12) &&
-             at::allclose(global(x.grad()), a.grad(), 1e-11, 1e-11);
+             at::allclose(full_tensor(y), s.detach(), 1e-12, 1e-12) &&
+             at::allclose(full_tensor(x.grad()), a.grad(), 1e-11, 1e-11);
     }
     for (const auto& [key, value] : nn::state_of(one))
       same = same && at::allclose(value, w.at(key).detach(), 1e-12, 1e-12) &&
@@ -305,14 +308,17 @@ TEST_CASE(
     "are") {
   using single = tensor<partition<plane, whole, blocks<across>, whole>, shape<samples, dim<4>, dim<1>>, double>;
   CHECK(refusals<plane>("tessera.layer.one_value", [](auto& t) {
-          nn::sequential<single, nn::instance_norm<>>{t, seed{1}}(take<single>(t, at::ones({3, 4, 1}, at::kDouble)));
+          nn::sequential<single, nn::instance_norm<>>{t,
+                                                      seed{1}}(distribute<single>(t, at::ones({3, 4, 1}, at::kDouble)));
         }) == 6);
   CHECK(satisfied<plane>([](auto& t) {
           nn::sequential<single, nn::instance_norm<tracking>> net{t, seed{1}};
           net.eval();
           const at::Tensor x = global_of({3, 4, 1}, numbers{3});
-          return (global(net(take<single>(t, x))) - x / std::sqrt(1 + 1e-5)).abs().max().template item<double>() <
-                 1e-15;
+          return (full_tensor(net(distribute<single>(t, x))) - x / std::sqrt(1 + 1e-5))
+                     .abs()
+                     .max()
+                     .template item<double>() < 1e-15;
         }) == 6);
   for (const index_t groups : {0, 3, 5})
     CHECK(nn::group_norm_layer{.groups = groups}.plan(value_of<single>).why.is(code::groups_do_not_divide));
@@ -346,15 +352,16 @@ struct dropping_net {
     const auto all = in_team<grid>([](auto& t) {
       nn::network<keeping, image> net{t, seed{6}};
       auto x = initial<image>(t, init::normal(), seed{4}, "x");
-      std::vector<at::Tensor> seen{global(x)};
+      std::vector<at::Tensor> seen{full_tensor(x)};
       x.requires_grad();
       const auto [elements, channels, none] = net(x);
-      for (const auto& y : {elements.dynamic(), channels.dynamic(), none.dynamic()}) seen.push_back(global(y));
+      for (const auto& y : {elements.dynamic(), channels.dynamic(), none.dynamic()}) seen.push_back(full_tensor(y));
       sum(elements).backward();
-      seen.push_back(global(x.grad()));
+      seen.push_back(full_tensor(x.grad()));
       net.eval();
       const auto [whole, also, all_of_it] = net(x);
-      for (const auto& y : {whole.dynamic(), also.dynamic(), all_of_it.dynamic()}) seen.push_back(global(y).detach());
+      for (const auto& y : {whole.dynamic(), also.dynamic(), all_of_it.dynamic()})
+        seen.push_back(full_tensor(y).detach());
       return seen;
     });
     INFO(all.errors());
@@ -367,15 +374,15 @@ struct dropping_net {
     const auto all = in_team<grid>([](auto& t) {
       nn::network<model, image> net{t, seed{6}};
       std::vector<at::Tensor> seen;
-      auto x = take<image>(t, at::ones({7, 6, 50}, at::kDouble));
+      auto x = distribute<image>(t, at::ones({7, 6, 50}, at::kDouble));
       x.requires_grad();
       const auto look = [&] {
         const auto [elements, channels, twice] = net(x);
-        for (const auto& y : {elements.dynamic(), channels.dynamic(), twice.dynamic()}) seen.push_back(global(y));
+        for (const auto& y : {elements.dynamic(), channels.dynamic(), twice.dynamic()}) seen.push_back(full_tensor(y));
         return elements;
       };
       sum(look()).backward();
-      seen.push_back(global(x.grad()));
+      seen.push_back(full_tensor(x.grad()));
       look();
       net.eval();
       look();
@@ -431,7 +438,7 @@ TEST_CASE(
   // LibTorch's goes there too
   CHECK(at::allclose(at::alpha_dropout(x, 0.999999999, true), at::full_like(x, 0), 1, 1e-3));
   tensor_value terms{value_of<typename dropping_net<2, 3>::image>.layout, element::float64};
-  for (axis_role& r : terms.layout.roles) r = {role::partial};
+  for (axis_placement& r : terms.layout.placements) r = {placement::partial};
   CHECK(nn::dropout_layer{}.plan(terms).why.ok());
   CHECK(nn::dropout_layer{.alpha = true}.plan(terms).why.is(code::nonlinear_on_partial));
 }

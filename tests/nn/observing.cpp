@@ -26,7 +26,7 @@ struct watched_module {
            nn::flatten{} | nn::linear<6>{};
   }
 };
-using watched_types = network<watched_module, watched_image>;
+using watched_types = network_type<watched_module, watched_image>;
 using watched_net = nn::network<watched_module, watched_image>;
 
 // [diary]
@@ -72,7 +72,7 @@ inline constexpr tessera::kind tessera::kind_of<failing> = tessera::kind::layer;
 TEST_CASE("an observer is told of each layer, forward and backward, and of nothing when it is gone") {
   const auto run = in_team<watched_grid>([](auto& t) {
     watched_net net{t, seed{3}};
-    const auto x = take<watched_image>(t, global_of({3, 4, 12, 12}, numbers{1}));
+    const auto x = distribute<watched_image>(t, global_of({3, 4, 12, 12}, numbers{1}));
     const auto written = std::make_shared<diary>();
     net(x).local().sum().backward();
     net.observe(written);
@@ -99,7 +99,7 @@ TEST_CASE("an observer is told of each layer, forward and backward, and of nothi
 TEST_CASE("each step is told once, however many came before, and of a graph that outlives its observer nobody hears") {
   const auto run = in_team<watched_grid>([](auto& t) {
     watched_net net{t, seed{3}};
-    const auto x = take<watched_image>(t, global_of({3, 4, 12, 12}, numbers{1}));
+    const auto x = distribute<watched_image>(t, global_of({3, 4, 12, 12}, numbers{1}));
     const auto first = std::make_shared<diary>(), second = std::make_shared<diary>();
     net.observe(first);
     std::vector<std::size_t> each;
@@ -135,7 +135,7 @@ TEST_CASE("a layer that throws is left, and so is the backward that it interrupt
     nn::sequential<line, nn::relu, failing> net{t, seed{}};
     const auto written = std::make_shared<diary>();
     net.observe(written);
-    told([&] { net(take<line>(t, at::ones({4}, at::kDouble))); });
+    told([&] { net(distribute<line>(t, at::ones({4}, at::kDouble))); });
     return written->lines;
   });
   REQUIRE(run.well());
@@ -148,7 +148,7 @@ TEST_CASE("a profile of several steps says of each layer what its plan moves, ti
     watched_net net{t, seed{3}};
     const at::Tensor image = global_of({3, 4, 12, 12}, numbers{1});
     const auto step = [&] {
-      auto x = take<watched_image>(t, image);
+      auto x = distribute<watched_image>(t, image);
       x.requires_grad();
       const auto y = net(x);
       torch::autograd::backward({y.local()}, {at::ones_like(y.local())});
@@ -193,7 +193,7 @@ TEST_CASE("a profile weighs what was counted: bytes and memory of every layer, o
     watched_net net{t, seed{3}};
     const at::Tensor image = global_of({3, 4, 12, 12}, numbers{1});
     const auto step = [&](bool to_input) {
-      auto x = take<watched_image>(t, image);
+      auto x = distribute<watched_image>(t, image);
       if (to_input) x.requires_grad();
       const auto y = net(x);
       torch::autograd::backward({y.local()}, {at::ones_like(y.local())});

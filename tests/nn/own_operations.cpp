@@ -247,8 +247,8 @@ TEST_CASE("typed tensors: two operands one behind the other; a primitive by its 
   const at::Tensor a = global_of({4, 5}, numbers{1});  // two of six workers have no row
   const at::Tensor b = global_of({4, 5}, numbers{2});
   const auto all = in_team<world>([&](const team<world>& t) {
-    auto x = take<rows>(t, a);
-    auto y = take<rows>(t, b);
+    auto x = distribute<rows>(t, a);
+    auto y = distribute<rows>(t, b);
     x.requires_grad();
     y.requires_grad();
     int asked = 0;
@@ -260,23 +260,23 @@ TEST_CASE("typed tensors: two operands one behind the other; a primitive by its 
         x, y);
     if (asked != (x.local().numel() > 0 ? 1 : 0)) return false;
     sum(z * z).backward();
-    bool good = at::equal(global(z), at::cat({a, b}, 1)) && at::allclose(global(x.grad()), 2 * a) &&
-                at::allclose(global(y.grad()), 2 * b);
+    bool good = at::equal(full_tensor(z), at::cat({a, b}, 1)) && at::allclose(full_tensor(x.grad()), 2 * a) &&
+                at::allclose(full_tensor(y.grad()), 2 * b);
 
-    auto u = take<rows>(t, a);
+    auto u = distribute<rows>(t, a);
     u.requires_grad();
     const auto v = apply<over_the_root>(u);
     static_assert(std::is_same_v<std::remove_const_t<decltype(v)>, columns>);
-    sum(v * take<columns>(t, b)).backward();
-    good = good && at::equal(global(v), a) && at::allclose(global(u.grad()), b);
-    good = good && at::equal(global(apply<adjoint<over_the_root>>(take<columns>(t, b))), b);
+    sum(v * distribute<columns>(t, b)).backward();
+    good = good && at::equal(full_tensor(v), a) && at::allclose(full_tensor(u.grad()), b);
+    good = good && at::equal(full_tensor(apply<adjoint<over_the_root>>(distribute<columns>(t, b))), b);
 
     nn::sequential<rows, own_layer, nn::linear<3>> net{t, seed{3}};
     const auto w = nn::state_of(net);
-    const auto out = net(take<rows>(t, a));
+    const auto out = net(distribute<rows>(t, a));
     const at::Tensor serial =
         at::linear(at::sigmoid(a * w.at("0.weight") + w.at("0.bias")), w.at("1.weight"), w.at("1.bias"));
-    return good && at::allclose(global(out), serial) && w.at("0.weight").abs().max().item<double>() <= 0.5 &&
+    return good && at::allclose(full_tensor(out), serial) && w.at("0.weight").abs().max().item<double>() <= 0.5 &&
            w.at("0.weight").abs().max().item<double>() > 0 && w.at("0.bias").abs().max().item<double>() == 0;
   });
   INFO(all.errors());
@@ -309,24 +309,25 @@ TEST_CASE("an operation takes constants of other elements: indices and masks, ty
                    marks = at::arange(6).remainder(4);
   const at::Tensor table = global_of({6, 5}, numbers{3});
   const auto all = in_team<world>([&](const team<world>& t) -> std::string {
-    auto x = take<six_rows<double, 5>>(t, a);
+    auto x = distribute<six_rows<double, 5>>(t, a);
     x.requires_grad();
-    const auto m = take<six_rows<bool, 5>>(t, mask);
+    const auto m = distribute<six_rows<bool, 5>>(t, mask);
     const auto y = apply<kept_where>(kept, m, x);
     static_assert(std::is_same_v<std::remove_const_t<decltype(y)>, six_rows<double, 5>>);
     sum(y * y).backward();
-    if (!at::equal(global(y), a * mask) || !at::allclose(global(x.grad()), 2 * a * mask)) return "typed";
+    if (!at::equal(full_tensor(y), a * mask) || !at::allclose(full_tensor(x.grad()), 2 * a * mask)) return "typed";
     const tensor<dyn> z = apply(kept_where, kept, m.dynamic(), x.dynamic());
-    if (z.type() != element::float64 || !at::equal(global(z), a * mask)) return "dynamic";
-    auto w = take<tensor<partition<world, whole, whole>, shape_of<6, 5>, double>>(t, table);
+    if (z.type() != element::float64 || !at::equal(full_tensor(z), a * mask)) return "dynamic";
+    auto w = distribute<tensor<partition<world, whole, whole>, shape_of<6, 5>, double>>(t, table);
     w.requires_grad();
     const auto found =
         apply<chosen_rows>([](const at::Tensor& i, const at::Tensor& of) { return of.index_select(0, i); },
-                           take<tensor<partition<world, blocks<ox>>, shape_of<6>, std::int64_t>>(t, marks), w);
+                           distribute<tensor<partition<world, blocks<ox>>, shape_of<6>, std::int64_t>>(t, marks), w);
     sum(found).backward();
     const at::Tensor times = at::bincount(marks, {}, 6).to(at::kDouble).unsqueeze(1).expand({6, 5});
-    return at::equal(global(found), table.index_select(0, marks)) && at::equal(global(w.grad()), times) ? ""
-                                                                                                        : "indices";
+    return at::equal(full_tensor(found), table.index_select(0, marks)) && at::equal(full_tensor(w.grad()), times)
+               ? ""
+               : "indices";
   });
   INFO(all.errors());
   for (const auto& r : all.results) CHECK((r && *r == ""));
@@ -336,10 +337,10 @@ TEST_CASE("an operation takes constants of other elements: indices and masks, ty
   const auto nets = in_team<world>([&](const team<world>& t) {
     net_type net{t, seed{3}};
     const auto w = nn::state_of(net);
-    const auto out = net(take<six_rows<double, 5>>(t, a),
-                         take<tensor<partition<world, whole, blocks<ox>>, shape_of<6, 5>, bool>>(t, mask));
+    const auto out = net(distribute<six_rows<double, 5>>(t, a),
+                         distribute<tensor<partition<world, whole, blocks<ox>>, shape_of<6, 5>, bool>>(t, mask));
     sum(out).backward();
-    return at::allclose(global(out), at::linear(a * mask, w.at("0.weight"), w.at("0.bias")));
+    return at::allclose(full_tensor(out), at::linear(a * mask, w.at("0.weight"), w.at("0.bias")));
   });
   INFO(nets.errors());
   for (const auto& r : nets.results) CHECK((r && *r));
@@ -383,7 +384,7 @@ std::string told_all(const std::string& code, F&& f) {
 TEST_CASE("what a layer of one's own gives wrongly, and a parameter of another element, are refused by name") {
   const at::Tensor a = global_of({6, 5}, numbers{1});
   const auto through = [&]<class Layer>(std::type_identity<Layer>) {
-    return [&](const team<world>& t) { nn::sequential<rows, nn::relu, Layer>{t, seed{3}}(take<rows>(t, a)); };
+    return [&](const team<world>& t) { nn::sequential<rows, nn::relu, Layer>{t, seed{3}}(distribute<rows>(t, a)); };
   };
   const auto names = [](const std::string& said, const std::string& what) {
     INFO(said);
@@ -404,7 +405,7 @@ TEST_CASE("what a layer of one's own gives wrongly, and a parameter of another e
                    [&](const team<world>& t) {
                      const auto run = [&](const auto& net) {
                        net.parameters()[0].set_data(net.parameters()[0].to(at::kFloat));
-                       net(take<rows>(t, a));
+                       net(distribute<rows>(t, a));
                      };
                      if (own) run(nn::sequential<rows, own_layer>{t, seed{3}});
                      else run(nn::sequential<rows, nn::linear<3>>{t, seed{3}});
@@ -419,7 +420,7 @@ TEST_CASE("run time refuses what the compiler would, and a function that gives a
     CHECK(refusals<world>(code, f) == 6);
   };
   const at::Tensor a = global_of({6, 5}, numbers{1});
-  const auto x = [&](const team<world>& t) { return take<rows>(t, a).dynamic(); };
+  const auto x = [&](const team<world>& t) { return distribute<rows>(t, a).dynamic(); };
   refused("tessera.signature.text", [&](const team<world>& t) { apply(operation("ab>ab"), plain, x(t)); });
   refused("tessera.signature.twice", [&](const team<world>& t) { apply(operation("aa->a"), plain, x(t)); });
   refused("tessera.signature.result", [&](const team<world>& t) { apply(operation("ab->ac"), plain, x(t)); });

@@ -145,16 +145,18 @@ double far_from_typed(const team<typename N::grid>& t, by how) {
     const at::Tensor image = global_of({n, 2, 7, 6}, numbers{1});
     const at::Tensor extra = global_of({n, 5}, numbers{2});
     const auto run = [&](const auto& net, auto&& call) {
-      auto x = take<typename N::image>(t, image);
-      auto e = take<typename N::features>(t, extra);
+      auto x = distribute<typename N::image>(t, image);
+      auto e = distribute<typename N::features>(t, extra);
       x.requires_grad();
       e.requires_grad();
       const std::vector<tensor<dyn>> y = call(net, x, e);
       for (const at::Tensor& w : net.parameters()) w.mutable_grad().reset();
       sum(y[0] * y[0]).backward(true);
       sum(y[1]).backward();
-      std::map<std::string, at::Tensor> seen{
-          {"y", global(y[0])}, {"z", global(y[1])}, {"dx", global(x.grad())}, {"de", global(e.grad())}};
+      std::map<std::string, at::Tensor> seen{{"y", full_tensor(y[0])},
+                                             {"z", full_tensor(y[1])},
+                                             {"dx", full_tensor(x.grad())},
+                                             {"de", full_tensor(e.grad())}};
       net.each_parameter([&](const nn::parameter& w) { seen[w.path()] = w.stored().local().grad().clone(); });
       return seen;
     };
@@ -398,14 +400,14 @@ TEST_CASE("a network has any number of inputs: typed ones, or a list of tensors 
     std::vector<tensor<dyn>> values;
     for (int i = 0; i < 5; ++i) {
       all.push_back(global_of({5}, numbers{static_cast<std::uint64_t>(i)}));
-      x.push_back(take<part>(t, all.back()));
+      x.push_back(distribute<part>(t, all.back()));
       values.push_back(x.back().dynamic());
     }
     const at::Tensor sum = (all[0] + all[1]) + (all[2] + all[3]), product = all[3] * all[4];
     const auto right = [&](const auto& y, const auto& z) {
-      return at::equal(global(y), sum) && at::equal(global(z), product);
+      return at::equal(full_tensor(y), sum) && at::equal(full_tensor(z), product);
     };
-    const auto [y, z] = net(x[0], take<spelled>(t, all[1]), x[2], x[3], x[4]);
+    const auto [y, z] = net(x[0], distribute<spelled>(t, all[1]), x[2], x[3], x[4]);
     static_assert(std::is_same_v<decltype(y), const part>);
     const auto by_list = net(values), of_values = built(values),
                in_braces = built({values[0], values[1], values[2], values[3], values[4]});
@@ -416,11 +418,11 @@ TEST_CASE("a network has any number of inputs: typed ones, or a list of tensors 
     values.pop_back();
     for (const auto& refused : {said_of([&] { net(values); }), said_of([&] { built(values); })})
       if (refused.find("[tessera.signature.operands]") != 0) wrong += refused;
-    values.push_back(take(
+    values.push_back(distribute(
         t,
         [] {
           layout whole = value_of<part>.layout;
-          whole.set_meaning(0, {});
+          whole.set_placement(0, {});
           return whole;
         }(),
         all[4]));
@@ -468,12 +470,12 @@ TEST_CASE(
     for (const index_t n : {5, 2}) {
       const at::Tensor whole = global_of({n, 7}, numbers{static_cast<std::uint64_t>(n)});
       const auto judge = [&](auto&& of) {
-        auto in = take<led::tiles>(t, whole);
+        auto in = distribute<led::tiles>(t, whole);
         in.requires_grad();
         const tensor<dyn> y = of(in);
         sum(y * y).backward();
-        if (y.layout() != typed(in).layout() || !at::equal(global(y), 2 * whole) ||
-            !at::equal(global(in.grad()), 8 * whole))
+        if (y.layout() != typed(in).layout() || !at::equal(full_tensor(y), 2 * whole) ||
+            !at::equal(full_tensor(in.grad()), 8 * whole))
           wrong += "other numbers; ";
       };
       judge([&](const auto& in) { return typed(in).dynamic(); });
@@ -588,11 +590,11 @@ double stages_apart(const team<typename M::grid>& t) {
     worst = std::max(worst, a.sizes() != b.sizes() ? 1e9 : (a - b).abs().max().template item<double>());
   };
   const at::Tensor given = global_of({7, 5}, numbers{1});
-  const auto x = take<typename M::input>(t, given);
+  const auto x = distribute<typename M::input>(t, given);
   const auto y = (*net)(x);
   const auto first = typed(x);
   const tensor<dyn> second = built(x);
-  const auto last = end(take<typename M::wide>(t, global_of({7, 4}, numbers{2})));
+  const auto last = end(distribute<typename M::wide>(t, global_of({7, 4}, numbers{2})));
   sum(y * y).backward();
   sum(first * first).backward();
   sum(second).backward();
@@ -601,12 +603,12 @@ double stages_apart(const team<typename M::grid>& t) {
   const at::Tensor b = serial_stage(given, w);
   const at::Tensor c = at::linear(global_of({7, 4}, numbers{2}), w.at("tied.weight"), w.at("tied.bias"));
   ((a * a).sum() + (b * b).sum() + b.sum() + (c * c).sum()).backward();
-  for (const auto& [ours, theirs] : {std::make_pair(global(y), a), std::make_pair(global(first), b),
-                                     std::make_pair(global(second), b), std::make_pair(global(last), c)})
+  for (const auto& [ours, theirs] : {std::make_pair(full_tensor(y), a), std::make_pair(full_tensor(first), b),
+                                     std::make_pair(full_tensor(second), b), std::make_pair(full_tensor(last), c)})
     judge(ours, theirs);
   const auto gradients = [&](const auto& of) {
     of.each_parameter([&](const nn::parameter& q) {
-      judge(global(tensor<dyn>(t.state(), cotangent(q.stored().layout()), q.stored().local().grad())),
+      judge(full_tensor(tensor<dyn>(t.state(), cotangent(q.stored().layout()), q.stored().local().grad())),
             w.at(q.key()).grad());
     });
   };
@@ -623,8 +625,8 @@ double stages_apart(const team<typename M::grid>& t) {
   judge(nn::state_of(built).at("front.1.num_batches_tracked").to(at::kDouble), at::full({}, 3.0, at::kDouble));
   const typename M::stage apart = typed.clone();
   net.reset();
-  judge(global(typed(x)), serial_stage(given, w));
-  judge(global(built(x)), serial_stage(given, w));
+  judge(full_tensor(typed(x)), serial_stage(given, w));
+  judge(full_tensor(built(x)), serial_stage(given, w));
   for (const at::Tensor& q : typed.parameters()) q.mutable_grad().reset();
   for (const auto& [key, value] : nn::state_of(apart))
     if (value.is_floating_point() && key.find("running") == key.npos) judge(value, w.at(key));
@@ -656,7 +658,7 @@ TEST_CASE("a network of a program is made of what a launch over a mesh that is a
     const nn::state_dict w = nn::state_of(net);
     layout lies = value_of<N::features>.layout;
     lies.dims[0].extent = 4;
-    const at::Tensor y = global(net(take(workers, lies, x)));
+    const at::Tensor y = full_tensor(net(distribute(workers, lies, x)));
     right += at::allclose(y, at::linear(x, w.at("0.weight"), w.at("0.bias")), 1e-12, 1e-12);
   });
   CHECK(right == 4);
@@ -689,10 +691,10 @@ TEST_CASE(
           const nn::dynamic_network built{whole.at("tied"), p};
           const at::Tensor w = nn::state_of(whole).at("all.tied.weight"), b = nn::state_of(whole).at("all.tied.bias"),
                            x = global_of({3, 4}, numbers{2});
-          const auto in = take<typename M::wide>(t, x);
+          const auto in = distribute<typename M::wide>(t, x);
           const auto is_it = [&](const at::Tensor& y) { return at::allclose(y, at::linear(x, w, b), 1e-12, 1e-12); };
           return tied.parameters().size() == 2 && nn::state_of(tied).count("all.tied.weight") == 1 &&
-                 is_it(global(tied(in))) && is_it(global(built(in)));
+                 is_it(full_tensor(tied(in))) && is_it(full_tensor(built(in)));
         }) == 4);
   refused("tessera.network.part", "all.front.0.running_mean", [](auto&, const M::net& whole) {
     const nn::network<nn::batch_norm<no_affine>, M::wide> part{whole.at("front")};

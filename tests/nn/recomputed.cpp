@@ -31,7 +31,7 @@ void masked_and_normed(nn::program& p, const tensor_value& image, const Wrap& wr
     return flows{relu(in + y), y};
   };
   const auto tied = [] {
-    return nn::shared_under("tied", nn::stored({"data"}, nn::conv_layer{.out = 4, .kernel = {1}}));
+    return nn::shared_under("tied", nn::sharded({"data"}, nn::conv_layer{.out = 4, .kernel = {1}}));
   };
   const auto inner = [&](const nn::dynamic_flow& in) { return in | tied() | nn::dropout_layer{}; };
   const auto outer = [&](const nn::dynamic_flow& in) {
@@ -39,7 +39,7 @@ void masked_and_normed(nn::program& p, const tensor_value& image, const Wrap& wr
   };
   const auto [a, b] = x | wrap(stem);
   const auto c = (a * b) | wrap(outer);
-  p.output(c | wrap(nn::stored({"data", "model"}, nn::conv_layer{.out = 3, .kernel = {3}, .padding = {1}})));
+  p.output(c | wrap(nn::sharded({"data", "model"}, nn::conv_layer{.out = 3, .kernel = {3}, .padding = {1}})));
   p.output(a | nn::scale_gradient<1, 4>{});
 }
 
@@ -48,7 +48,7 @@ template <class Images>
 std::vector<at::Tensor> lived(const auto& t, nn::dynamic_network& net) {
   std::vector<at::Tensor> all;
   for (const index_t n : {5, 1, 4}) {
-    auto x = take<Images>(t, global_of({n, 4, 9}, numbers{static_cast<std::uint64_t>(n)}));
+    auto x = distribute<Images>(t, global_of({n, 4, 9}, numbers{static_cast<std::uint64_t>(n)}));
     x.requires_grad();
     const auto y = net({x.dynamic()});
     for (const at::Tensor& w : net.parameters()) w.mutable_grad().reset();
@@ -56,7 +56,7 @@ std::vector<at::Tensor> lived(const auto& t, nn::dynamic_network& net) {
     sum(y[1] * y[1] * y[1]).backward(true);
     const at::Tensor first = torch::autograd::grad({sum(y[0] * y[0] * y[0]).local()}, {x.local()}, {}, true, true)[0];
     (first * first).sum().backward();
-    all.insert(all.end(), {global(y[0]).detach(), global(y[1]).detach(), global(x.grad())});
+    all.insert(all.end(), {full_tensor(y[0]).detach(), full_tensor(y[1]).detach(), full_tensor(x.grad())});
     for (const at::Tensor& w : net.parameters()) all.push_back(w.grad().clone());
     net.each_buffer([&](const nn::buffer& b) { all.push_back(b.value().clone()); });
     const at::NoGradGuard no_graph;
@@ -111,7 +111,7 @@ TEST_CASE(
     std::map<std::string, at::Tensor> w;
     for (const auto& [key, value] : nn::state_of(net)) w[key] = value.clone().requires_grad_(true);
     const at::Tensor a = global_of({5, 4, 9}, numbers{1}).set_requires_grad(true);
-    auto x = take<N::images>(t, a.detach());
+    auto x = distribute<N::images>(t, a.detach());
     x.requires_grad();
     const auto y = net(x);
     sum(y * y).backward();
@@ -119,10 +119,10 @@ TEST_CASE(
     const at::Tensor scaled = hidden * -0.25;
     const at::Tensor serial = at::conv1d(hidden.detach() + scaled - scaled.detach(), w.at("1.weight"), w.at("1.bias"));
     (serial * serial).sum().backward();
-    bool same = at::allclose(global(y), serial.detach()) && at::allclose(global(x.grad()), a.grad());
+    bool same = at::allclose(full_tensor(y), serial.detach()) && at::allclose(full_tensor(x.grad()), a.grad());
     net.each_parameter([&](const nn::parameter& p) {
       const tensor<dyn> g(p.stored().team(), cotangent(p.stored().layout()), p.stored().local().grad());
-      same = same && at::allclose(global(g), w.at(p.path()).grad());
+      same = same && at::allclose(full_tensor(g), w.at(p.path()).grad());
     });
     return same;
   });
@@ -159,7 +159,7 @@ TEST_CASE(
     };
     const nn::dynamic_network net{t, seed{5}, p};
     const at::Tensor a = global_of({5, 4, 9}, numbers{1});
-    auto in = take<N::images>(t, a);
+    auto in = distribute<N::images>(t, a);
     const auto y = net(in);
     {
       const at::NoGradGuard no_graph;

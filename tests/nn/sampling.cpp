@@ -35,7 +35,7 @@ std::vector<told_at> training(int calls, checks how, Step&& step, bool judged_wi
       for (int i = 1; i <= calls; ++i) {
         mine.call = i;
         net.train(!judged_without_training || i == 1);
-        const auto y = net(take<samples>(t, at::ones({5, 3}, at::kDouble) * i));
+        const auto y = net(distribute<samples>(t, at::ones({5, 3}, at::kDouble) * i));
         if (!net.training()) continue;
         sum(y * y).backward();
         step(net, t.rank(), i);
@@ -94,7 +94,7 @@ TEST_CASE("a launch ends with a comparison of what was trained: a step behind th
     return launch<pair>(0, none, o, [&](team<pair>& t) {
       dense net{t, seed{1}};
       for (int i = 0; i < 3; ++i) {
-        const auto y = net(take<samples>(t, at::ones({5, 3}, at::kDouble)));
+        const auto y = net(distribute<samples>(t, at::ones({5, 3}, at::kDouble)));
         sum(y * y).backward();
         if (i < 2 || last_step_of < 0 || t.rank() == last_step_of) descend(net, 0.01);
       }
@@ -131,13 +131,13 @@ TEST_CASE("layers on a part of the mesh agree among its workers, and no other wo
         ++others;  // nothing of the other stage concerns it
         return;
       }
-      const auto x = take<some_words>(t, at::arange(6, at::kLong));
-      const auto y = take<labels>(t, at::arange(6, at::kLong).remainder(3));
+      const auto x = distribute<some_words>(t, at::arange(6, at::kLong));
+      const auto y = distribute<labels>(t, at::arange(6, at::kLong).remainder(3));
       for (int i = 0; i < 5; ++i) {
         nn::cross_entropy(net(x), y).backward();
         ++trained;
       }
-      const auto wrong = take<some_words>(t, at::arange(6, at::kLong) + 5);
+      const auto wrong = distribute<some_words>(t, at::arange(6, at::kLong) + 5);
       refused += told([&] { net(wrong); }) == "tessera.embedding.index";
     });
     CHECK((status == 0 && others == 2 && trained == 10 && refused == 2));

@@ -30,7 +30,7 @@ double curvature_is_off(const std::vector<index_t>& sizes, double edges_apart) {
     t.state()->carrier().edges_apart = edges_apart;
     const Net net{t, seed{3}};
     const auto at = [&](double step) {
-      auto x = take<typename Net::input>(t, here + step * along);
+      auto x = distribute<typename Net::input>(t, here + step * along);
       x.requires_grad();
       return x;
     };
@@ -38,11 +38,11 @@ double curvature_is_off(const std::vector<index_t>& sizes, double edges_apart) {
       const auto x = at(step);
       const at::Tensor g = slope(net, x, false).second;
       const tensor<dyn> gradient(x.team(), cotangent(x.layout()), g);
-      return tessera::global(gradient).square().sum().template item<double>();
+      return tessera::full_tensor(gradient).square().sum().template item<double>();
     };
     const auto x = at(0);
     slope(net, x, true).second.square().sum().backward();
-    const double got = (tessera::global(x.grad()) * along).sum().template item<double>();
+    const double got = (tessera::full_tensor(x.grad()) * along).sum().template item<double>();
     const double wanted = (square(1e-4) - square(-1e-4)) / 2e-4;
     return std::abs(got - wanted) / std::abs(wanted);
   });
@@ -133,7 +133,7 @@ std::string attention_bends(bool causal) {
   const at::Tensor numbers_of_x = global_of({2, 5, 6}, numbers{7});
   const auto run = in_team<three_workers>([&](const team<three_workers>& t) -> std::string {
     nn::network<attending_block<Options...>, sequence> net{t, seed{1}};
-    auto x = take<sequence>(t, numbers_of_x);
+    auto x = distribute<sequence>(t, numbers_of_x);
     x.requires_grad();
     const auto y = net(x);
     tessera::sum(y * y).backward(true, true);

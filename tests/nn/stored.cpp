@@ -36,10 +36,10 @@ struct tiles {
     }
   };
   using plain = nn::network<block, rows>;
-  using over_data = nn::network<nn::stored_over<block, data>, rows>;
-  using over_all = nn::network<nn::stored_over<block, model, data>, rows>;
-  using kept = nn::network<nn::stored_over<block, gathered_once<data, model>>, rows>;
-  using nested = nn::network<nn::stored_over<nn::stored_over<block, model>, data>, rows>;
+  using over_data = nn::network<nn::sharded_over<block, data>, rows>;
+  using over_all = nn::network<nn::sharded_over<block, model, data>, rows>;
+  using kept = nn::network<nn::sharded_over<block, data, model, gathered<gathering::once>>, rows>;
+  using nested = nn::network<nn::sharded_over<nn::sharded_over<block, model>, data>, rows>;
 };
 
 at::Tensor serial_of_tiles(const at::Tensor& x, const std::map<std::string, at::Tensor>& w) {
@@ -71,7 +71,7 @@ double distance(const auto& workers, index_t& held) {
         global_of({step == 2 ? 3 : 7, 10}, numbers{static_cast<std::uint64_t>(step)}).set_requires_grad(true);
     ours.zero_grad();
     theirs.zero_grad();
-    auto x = take<Rows>(workers, a.detach());
+    auto x = distribute<Rows>(workers, a.detach());
     x.requires_grad();
     const auto y = net(x);
     const at::Tensor serial = serial_of_tiles(a, w);
@@ -82,8 +82,8 @@ double distance(const auto& workers, index_t& held) {
       loss.backward();
       (serial * serial).sum().backward();
     }
-    judge(global(y), serial.detach());
-    judge(global(x.grad()), a.grad());
+    judge(full_tensor(y), serial.detach());
+    judge(full_tensor(x.grad()), a.grad());
     ours.step();
     theirs.step();
   }
@@ -117,11 +117,11 @@ void judge_grid() {
 template <class... Over>
 struct fused_rows {
   constexpr auto operator()(auto given) const {
-    const auto [q, k, v] = given | nn::stored_over<nn::heads<4, 2, 3>, Over...>{};
-    const auto [gate, up] = nn::attention<>{}(q, k, v) | nn::stored_over<nn::gated<6>, Over...>{};
+    const auto [q, k, v] = given | nn::sharded_over<nn::heads<4, 2, 3>, Over...>{};
+    const auto [gate, up] = nn::attention<>{}(q, k, v) | nn::sharded_over<nn::gated<6>, Over...>{};
     return gate * up |
-           nn::recompute<
-               nn::chain<nn::recompute<nn::stored_over<nn::chain<nn::linear<5>, nn::relu, nn::linear<3>>, Over...>>>>{};
+           nn::recompute<nn::chain<
+               nn::recompute<nn::sharded_over<nn::chain<nn::linear<5>, nn::relu, nn::linear<3>>, Over...>>>>{};
   }
 };
 
@@ -130,7 +130,7 @@ template <class Net>
 index_t uncounted(const std::vector<index_t>& extents, int calls = 1) {
   const auto run = in_team<typename Net::input::mesh_type>([&](auto& t) {
     const Net net{t, seed{3}};
-    auto x = take<typename Net::input>(
+    auto x = distribute<typename Net::input>(
         t, global_of(extents, numbers{1}).to(tessera::detail::scalar_type(value_of<typename Net::input>.element)));
     x.requires_grad();
     net(x);  // binds
@@ -152,14 +152,14 @@ index_t uncounted(const std::vector<index_t>& extents, int calls = 1) {
 }
 
 // The same weight twice, and biases that some grids cannot cut.
-void add_held(nn::program& p, const nn::dynamic_flow& x, gathered times = gathered::held) {
+void add_held(nn::program& p, const nn::dynamic_flow& x, gathering times = gathering::held) {
   const auto layers = [](const auto& in) {
     const auto once = [](const auto& y) {
       return y | nn::shared_under("tied", nn::linear_layer{.out = 10, .bias = false}) | nn::relu{};
     };
     return once(once(in)) | nn::linear_layer{.out = 7} | nn::relu{} | nn::linear_layer{.out = 2};
   };
-  p.output(nn::stored({"data", "model"}, layers, times)(x));
+  p.output(nn::sharded({"data", "model"}, layers, times)(x));
 }
 /// A linear layer that takes its weight and fails.
 struct taking_and_throwing {
@@ -207,14 +207,14 @@ double accumulated(const team<Grid>& workers) {
     for (const index_t samples : {7, 3, 5}) {
       const at::Tensor a = global_of(
           {samples, 10}, numbers{static_cast<std::uint64_t>(10 * step) + static_cast<std::uint64_t>(samples)});
-      const auto x = take<Rows>(workers, a);
+      const auto x = distribute<Rows>(workers, a);
       tensor<dyn> y;
       note([&] { y = net(x); });
       const tensor<dyn> loss = sum(y * y);
       note([&] { loss.backward(); });
       const at::Tensor serial = serial_of_held(a, w);
       (serial * serial).sum().backward();
-      judge(global(y), serial.detach());
+      judge(full_tensor(y), serial.detach());
     }
     note([&] { nn::reduce_gradients(net); });
     if (step == 1)
@@ -259,9 +259,9 @@ constexpr const char* in_a_file = R"({
   "inputs": [{"name": "x", "shape": ["samples", 10], "element": "double", "dims": [{"blocks": ["data"]},
    {"whole": true}]}],
   "nodes": [
-    {"name": "a", "layer": "linear", "of": "x", "out_features": 9, "cut_out": ["model"], "stored_over": ["data"]},
+    {"name": "a", "layer": "linear", "of": "x", "out_features": 9, "cut_out": ["model"], "sharded_over": ["data"]},
     {"name": "b", "layer": "relu", "of": "a"},
-    {"name": "y", "layer": "linear", "of": "b", "out_features": 2, "stored_over": ["data", "model"], "gathered": "HOW"}
+    {"name": "y", "layer": "linear", "of": "b", "out_features": 2, "sharded_over": ["data", "model"], "gathered": "HOW"}
   ],
   "outputs": ["y"]
 })";
@@ -305,18 +305,18 @@ TEST_CASE(
 TEST_CASE("programs of values and files store their parameters as tiles too") {
   using rows = four::rows;
   const int well = satisfied<four::grid>([](team<four::grid>& t) {
-    const nn::network<nn::chain<nn::stored_over<nn::linear<9, cut_out<four::model>>, four::data>, nn::relu,
-                                nn::stored_over<nn::linear<2>, gathered_once<four::data, four::model>>>,
+    const nn::network<nn::chain<nn::sharded_over<nn::linear<9, cut_out<four::model>>, four::data>, nn::relu,
+                                nn::sharded_over<nn::linear<2>, four::data, four::model, gathered<gathering::once>>>,
                       rows>
         typed{t, seed{3}};
     nn::program p;
     const auto x = p.input<rows>();
-    p.output(x | nn::stored({"data"}, nn::linear_layer{.out = 9, .cut_out = {"model"}}) | nn::relu{} |
-             nn::stored({"data", "model"}, nn::linear_layer{.out = 2}, gathered::once));
+    p.output(x | nn::sharded({"data"}, nn::linear_layer{.out = 9, .cut_out = {"model"}}) | nn::relu{} |
+             nn::sharded({"data", "model"}, nn::linear_layer{.out = 2}, gathering::once));
     const nn::dynamic_network built{t, seed{3}, p};
     nn::program of_types;
-    of_types.output(of_types.input<rows>() | nn::stored_over<nn::linear<9, cut_out<four::model>>, four::data>{} |
-                    nn::relu{} | nn::stored_over<nn::linear<2>, gathered_once<four::data, four::model>>{});
+    of_types.output(of_types.input<rows>() | nn::sharded_over<nn::linear<9, cut_out<four::model>>, four::data>{} |
+                    nn::relu{} | nn::sharded_over<nn::linear<2>, four::data, four::model, gathered<gathering::once>>{});
     const nn::dynamic_network mixed{t, seed{3}, of_types};
     nn::program q;
     nn::read_network(q, in_a_file_that("once"), four::grid::value, "a file");
@@ -326,10 +326,10 @@ TEST_CASE("programs of values and files store their parameters as tiles too") {
     const nn::dynamic_network held{t, seed{3}, r};
     const at::Tensor a = global_of({6, 10}, numbers{1});
     const auto gradients = [&](const auto& net) {
-      const auto y = net(take<rows>(t, a));
+      const auto y = net(distribute<rows>(t, a));
       sum(y * y).backward();
       nn::reduce_gradients(net);
-      std::vector<at::Tensor> all{global(y).detach()};
+      std::vector<at::Tensor> all{full_tensor(y).detach()};
       for (const at::Tensor& w : net.parameters()) all.push_back(w.grad());
       return all;
     };
@@ -346,12 +346,12 @@ TEST_CASE("programs of values and files store their parameters as tiles too") {
 
 TEST_CASE("what is gathered of a released parameter is there for a graph of the backward too") {
   using line = tiles<4, 1>;
-  using net_type = nn::network<nn::chain<nn::stored_over<nn::linear<6, no_bias>, line::data>, nn::relu>, line::rows>;
+  using net_type = nn::network<nn::chain<nn::sharded_over<nn::linear<6, no_bias>, line::data>, nn::relu>, line::rows>;
   const int well = satisfied<line::grid>([](team<line::grid>& t) {
     const net_type net{t, seed{3}};
     at::Tensor w = nn::state_of(net).at("0.weight").clone().requires_grad_(true);
     const at::Tensor a = global_of({5, 10}, numbers{1}).set_requires_grad(true);
-    auto x = take<line::rows>(t, a.detach());
+    auto x = distribute<line::rows>(t, a.detach());
     x.requires_grad();
     const auto y = net(x);
     const at::Tensor first = torch::autograd::grad({sum(y * y * y).local()}, {x.local()}, {}, true, true)[0];
@@ -362,7 +362,7 @@ TEST_CASE("what is gathered of a released parameter is there for a graph of the 
     (serial * serial).sum().backward();
     (first * first).sum().backward();  // the same graph once more
     const at::Tensor whole =
-        global(tensor<dyn>(t.state(), cotangent(net.program.nodes[0].what->plan().stored(0)), ours));
+        full_tensor(tensor<dyn>(t.state(), cotangent(net.program.nodes[0].what->plan().stored(0)), ours));
     return (whole - w.grad()).abs().max().item<double>() < 1e-11 &&
            (net.parameters()[0].grad() - 2 * ours).abs().max().item<double>() < 1e-10;
   });
@@ -372,7 +372,7 @@ TEST_CASE("what is gathered of a released parameter is there for a graph of the 
 TEST_CASE("who steps a released parameter between forward and backward is told") {
   CHECK(refusals<four::grid>("tessera.parameter.changed", [](team<four::grid>& t) {
           const four::over_all net{t, seed{3}};
-          const auto y = net(take<four::rows>(t, global_of({5, 10}, numbers{1})));
+          const auto y = net(distribute<four::rows>(t, global_of({5, 10}, numbers{1})));
           {
             const at::NoGradGuard no_graph;
             for (at::Tensor w : net.parameters()) w.mul_(2);
@@ -385,7 +385,7 @@ TEST_CASE("an axis that the mesh lacks is refused where programs of values name 
   CHECK(refusals<four::grid>("tessera.partition.axis", [](team<four::grid>&) {
           nn::program p;
           const auto x = p.input<four::rows>();
-          static_cast<void>(x | nn::stored({"depth"}, nn::linear_layer{.out = 9}));
+          static_cast<void>(x | nn::sharded({"depth"}, nn::linear_layer{.out = 9}));
         }) == 4);
 }
 
@@ -395,8 +395,8 @@ TEST_CASE(
   struct data : axis<3> {};
   using sequences = tensor<partition<mesh<data>, blocks<data>, whole, whole>, shape<samples, dim<2>, dim<10>>, double>;
   CHECK(uncounted<nn::network<fused_rows<data>, sequences>>({7, 2, 10}) == 0);
-  CHECK(uncounted<nn::network<fused_rows<gathered_once<data>>, sequences>>({7, 2, 10}) == 0);
-  using held = nn::network<fused_rows<held_over<data>>, sequences>;
+  CHECK(uncounted<nn::network<fused_rows<data, gathered<gathering::once>>, sequences>>({7, 2, 10}) == 0);
+  using held = nn::network<fused_rows<data, gathered<gathering::held>>, sequences>;
   CHECK(uncounted<held>({7, 2, 10}, 3) == 0);
   CHECK(traffic<held>(bind<samples>(7)).gathered.bytes > 0);
   // Gradients of what runs again come to where they wait too.
@@ -404,7 +404,7 @@ TEST_CASE(
     const held net{t, seed{3}};
     const nn::network<fused_rows<data>, sequences> twice{t, seed{3}};
     for (const std::uint64_t batch : {1u, 2u}) {
-      const auto x = take<sequences>(t, global_of({5, 2, 10}, numbers{batch}));
+      const auto x = distribute<sequences>(t, global_of({5, 2, 10}, numbers{batch}));
       const auto y = net(x), z = twice(x);
       sum(y * y).backward();
       sum(z * z).backward();
@@ -426,8 +426,8 @@ TEST_CASE("what is held learns over micro-batches as serial accumulation does, g
 
 TEST_CASE("a layer that throws leaves nothing of what it took") {
   const int well = satisfied<four::grid>([](team<four::grid>& t) {
-    const nn::network<nn::stored_over<nn::chain<taking_and_throwing>, four::data>, four::rows> net{t, seed{5}};
-    const auto x = take<four::rows>(t, global_of({7, 10}, numbers{1}));
+    const nn::network<nn::sharded_over<nn::chain<taking_and_throwing>, four::data>, four::rows> net{t, seed{5}};
+    const auto x = distribute<four::rows>(t, global_of({7, 10}, numbers{1}));
     told([&] { net(x); });  // binds
     memory_count count;
     const bool threw = told([&] { net(x); }) == "tessera.network.layer";
@@ -438,21 +438,21 @@ TEST_CASE("a layer that throws leaves nothing of what it took") {
 
 TEST_CASE("rows of a table that is held are made shorter in place, in what is stored and in what is gathered") {
   const int well = satisfied<four::grid>([](team<four::grid>& t) {
-    const auto learned = [&](gathered times) {
+    const auto learned = [&](gathering times) {
       nn::program p;
       const auto x = p.input<tensor<partition<four::grid, blocks<four::data>>, shape<dim<3>>, std::int64_t>>();
       p.output(x |
-               nn::stored({"data", "model"}, nn::embedding_layer{.rows = 5, .features = 6, .max_norm = 1.5}, times));
+               nn::sharded({"data", "model"}, nn::embedding_layer{.rows = 5, .features = 6, .max_norm = 1.5}, times));
       const nn::dynamic_network net{t, seed{5}, p};
       for (const index_t first : {0, 2, 0}) {
         const at::Tensor rows = at::arange(first, first + 3, at::kLong);
-        const tensor<dyn> y = net(take(t.state(), p.value_of(x).layout, rows));
+        const tensor<dyn> y = net(distribute(t.state(), p.value_of(x).layout, rows));
         sum(y * y).backward();
       }
       nn::reduce_gradients(net);
       return std::vector<at::Tensor>{net.parameters()[0].detach(), net.parameters()[0].grad()};
     };
-    const auto held = learned(gathered::held), twice = learned(gathered::twice);
+    const auto held = learned(gathering::held), twice = learned(gathering::twice);
     return at::equal(held[0], twice[0]) && at::allclose(held[1], twice[1], 1e-6, 1e-6);
   });
   CHECK(well == 4);
@@ -464,7 +464,7 @@ TEST_CASE("who steps, or asks for a norm, before what is held is reduced is told
     add_held(p, p.input<four::rows>());
     nn::dynamic_network net{t, seed{5}, p};
     const auto before = nn::state_of(net);
-    const auto x = take<four::rows>(t, global_of({7, 10}, numbers{1}));
+    const auto x = distribute<four::rows>(t, global_of({7, 10}, numbers{1}));
     const auto says = [](const auto& f) {
       try {
         f();
@@ -509,7 +509,7 @@ TEST_CASE("who steps, or asks for a norm, before what is held is reduced is told
     for (auto& [key, w] : other) w = w * 2;
     nn::assign(net, other);
     std::map<std::string, at::Tensor> w(other.begin(), other.end());
-    right = right && (global(net(x)) - serial_of_held(global(x), w)).abs().max().item<double>() < 1e-11;
+    right = right && (full_tensor(net(x)) - serial_of_held(full_tensor(x), w)).abs().max().item<double>() < 1e-11;
     backward();
     nn::assign(net, before);
     right = right && told([&] { net(x); }) == "tessera.gradient.unreduced";
@@ -538,7 +538,7 @@ using wrapped_net = nn::sequential<wrapped_rows, nn::relu, Part, nn::linear<2>>;
 /// What a network saves, and what it gives as it trains.
 template <class Net>
 std::pair<nn::state_dict, at::Tensor> begins(team<wrapped_grid>& t, const Net& net) {
-  return {nn::state_of(net), global(net(take<wrapped_rows>(t, global_of({6, 10}, numbers{4}))))};
+  return {nn::state_of(net), full_tensor(net(distribute<wrapped_rows>(t, global_of({6, 10}, numbers{4}))))};
 }
 template <class Net, class Part>
 std::string differs_from_part(team<wrapped_grid>& t) {
@@ -555,12 +555,13 @@ template <class Part>
 void judge_around() {
   using data = four::data;
   CHECK(satisfied<wrapped_grid>(
-            [](auto& t) { return differs_from_part<wrapped_net<nn::stored_over<Part, data>>, Part>(t) == ""; }) == 4);
+            [](auto& t) { return differs_from_part<wrapped_net<nn::sharded_over<Part, data>>, Part>(t) == ""; }) == 4);
   CHECK(satisfied<wrapped_grid>(
             [](auto& t) { return differs_from_part<wrapped_net<nn::recompute<Part>>, Part>(t) == ""; }) == 4);
   CHECK(satisfied<wrapped_grid>([](auto& t) {
-          return differs_from_part<wrapped_net<nn::recompute<nn::stored_over<nn::recompute<Part>, held_over<data>>>>,
-                                   Part>(t) == "";
+          return differs_from_part<
+                     wrapped_net<nn::recompute<nn::sharded_over<nn::recompute<Part>, data, gathered<gathering::held>>>>,
+                     Part>(t) == "";
         }) == 4);
 }
 
@@ -585,11 +586,11 @@ TEST_CASE("what is around a part leaves its keys, its initial values and its mas
             well = well && all.size() == wanted.size();
             for (const auto& [key, w] : wanted) well = well && all.count(key) == 1 && at::equal(all.at(key), w);
           };
-          alike(states(nn::stored({"data"}, inside)));
+          alike(states(nn::sharded({"data"}, inside)));
           alike(states(nn::recomputed(inside)));
-          alike(states(nn::recomputed(nn::stored({"data"}, nn::recomputed(inside)))));
-          alike(states(nn::under("wrapped_name", nn::recomputed(nn::stored({"data"}, wrapped_part{})))));
-          alike(states(nn::recompute<nn::stored_over<nn::named<wrapped_name, wrapped_part>, data>>{}));
+          alike(states(nn::recomputed(nn::sharded({"data"}, nn::recomputed(inside)))));
+          alike(states(nn::under("wrapped_name", nn::recomputed(nn::sharded({"data"}, wrapped_part{})))));
+          alike(states(nn::recompute<nn::sharded_over<nn::named<wrapped_name, wrapped_part>, data>>{}));
           return well;
         }) == 4);
 }
@@ -597,10 +598,11 @@ TEST_CASE("what is around a part leaves its keys, its initial values and its mas
 TEST_CASE("copies that are held wait too: calls move nothing of them, and their reduction is the sum") {
   using model = four::model;
   using copies =
-      nn::network<nn::stored_over<nn::chain<nn::linear<9>, nn::relu, nn::linear<2>>, held_over<>>, wrapped_rows>;
+      nn::network<nn::sharded_over<nn::chain<nn::linear<9>, nn::relu, nn::linear<2>>, gathered<gathering::held>>,
+                  wrapped_rows>;
   using cut =
-      nn::network<nn::stored_over<nn::chain<nn::linear<8, cut_out<model>>, nn::relu, nn::linear<2, cut_in<model>>>,
-                                  held_over<model>>,
+      nn::network<nn::sharded_over<nn::chain<nn::linear<8, cut_out<model>>, nn::relu, nn::linear<2, cut_in<model>>>,
+                                   model, gathered<gathering::held>>,
                   wrapped_rows>;
   CHECK(uncounted<copies>({6, 10}, 3) == 0);
   CHECK(uncounted<cut>({6, 10}, 3) == 0);
@@ -609,7 +611,7 @@ TEST_CASE("copies that are held wait too: calls move nothing of them, and their 
       const Net net{t, seed{3}};
       index_t moved = 0;
       for (int i = 0; i < 3; ++i) {
-        const auto y = net(take<wrapped_rows>(t, global_of({6, 10}, numbers{static_cast<std::uint64_t>(i)})));
+        const auto y = net(distribute<wrapped_rows>(t, global_of({6, 10}, numbers{static_cast<std::uint64_t>(i)})));
         const index_t before = t.state()->total.bytes;
         torch::autograd::backward({y.local()}, {at::ones_like(y.local())});
         moved += t.state()->total.bytes - before;
@@ -634,28 +636,30 @@ TEST_CASE("what is used rounded comes rounded, half the bytes, and gives what co
   using data = four::data;
   using halved = tensor<partition<wrapped_grid, blocks<data>, whole>, shape<samples, dim<10>>, bfloat16>;
   using masters = nn::chain<nn::linear<9, weights_as<float>>, nn::relu, nn::linear<2, weights_as<float>>>;
-  CHECK(uncounted<nn::network<nn::stored_over<masters, data>, halved>>({6, 10}) == 0);
-  CHECK(uncounted<nn::network<nn::stored_over<masters, gathered_once<data, four::model>>, halved>>({6, 10}) == 0);
-  CHECK(uncounted<nn::network<nn::stored_over<masters, held_over<data>>, halved>>({6, 10}, 2) == 0);
+  CHECK(uncounted<nn::network<nn::sharded_over<masters, data>, halved>>({6, 10}) == 0);
+  CHECK(uncounted<nn::network<nn::sharded_over<masters, data, four::model, gathered<gathering::once>>, halved>>(
+            {6, 10}) == 0);
+  CHECK(uncounted<nn::network<nn::sharded_over<masters, data, gathered<gathering::held>>, halved>>({6, 10}, 2) == 0);
   const int well = satisfied<wrapped_grid>([](team<wrapped_grid>& t) {
     const auto come = [&]<class Net>(std::type_identity<Net>) {
       const Net net{t, seed{3}};
-      const auto y = net(take<halved>(t, global_of({6, 10}, numbers{1}).to(at::kBFloat16)));
+      const auto y = net(distribute<halved>(t, global_of({6, 10}, numbers{1}).to(at::kBFloat16)));
       torch::autograd::backward({y.local()}, {at::ones_like(y.local())});
       nn::reduce_gradients(net);
-      std::vector<at::Tensor> all{global(y).detach()};
+      std::vector<at::Tensor> all{full_tensor(y).detach()};
       net.each_parameter([&](const nn::parameter& p) {
         all.push_back(
-            global(tensor<dyn>(p.stored().team(), cotangent(p.stored().layout()), p.stored().local().grad())));
+            full_tensor(tensor<dyn>(p.stored().team(), cotangent(p.stored().layout()), p.stored().local().grad())));
       });
       return all;
     };
     const auto plain = come(std::type_identity<nn::network<masters, halved>>{});
     bool right = plain.size() == 5 && plain[1].scalar_type() == at::kFloat;
     for (const auto& other :
-         {come(std::type_identity<nn::network<nn::stored_over<masters, data>, halved>>{}),
-          come(std::type_identity<nn::network<nn::stored_over<masters, gathered_once<data, four::model>>, halved>>{}),
-          come(std::type_identity<nn::network<nn::stored_over<masters, held_over<data>>, halved>>{})})
+         {come(std::type_identity<nn::network<nn::sharded_over<masters, data>, halved>>{}),
+          come(std::type_identity<
+               nn::network<nn::sharded_over<masters, data, four::model, gathered<gathering::once>>, halved>>{}),
+          come(std::type_identity<nn::network<nn::sharded_over<masters, data, gathered<gathering::held>>, halved>>{})})
       for (std::size_t i = 0; i < plain.size(); ++i) right = right && at::allclose(other[i], plain[i], 1e-6, 1e-6);
     return right;
   });
@@ -677,7 +681,7 @@ TEST_CASE("what is gathered goes behind forward where a layer computes in anothe
     for (const dimension& d : x.layout.dims) extents.push_back(d.extent);
     const auto run = in_team<grid>([&](team<grid>& t) {
       nn::program p;
-      p.output(p.input(x) | nn::stored({"data"}, layer));
+      p.output(p.input(x) | nn::sharded({"data"}, layer));
       const nn::dynamic_network net{t, seed{1}, p};
       index_t gathered = 0;
       net.each_parameter([&](const nn::parameter& w) {
@@ -686,7 +690,7 @@ TEST_CASE("what is gathered goes behind forward where a layer computes in anothe
         gathered += bytes;
       });
       const tensor<dyn> given =
-          take(t.state(), x.layout, global_of(extents, numbers{3}).to(tessera::detail::scalar_type(e)));
+          distribute(t.state(), x.layout, global_of(extents, numbers{3}).to(tessera::detail::scalar_type(e)));
       given.local().set_requires_grad(true);  // else a product keeps no weight
       net({given});                           // binds
       memory_count count;

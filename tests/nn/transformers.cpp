@@ -38,7 +38,7 @@ double gradients_apart(const Net& net, const by_key& w) {
   double worst = 0;
   net.each_parameter([&](const nn::parameter& p) {
     const tensor<dyn> g(p.stored().team(), cotangent(p.stored().layout()), p.stored().local().grad());
-    worst = std::max(worst, apart(global(g), p.part_of(w.at(p.key()).grad())));
+    worst = std::max(worst, apart(full_tensor(g), p.part_of(w.at(p.key()).grad())));
   });
   return worst;
 }
@@ -87,13 +87,13 @@ double tied_apart(const team<typename M::grid>& workers, index_t rows) {
                              .remainder(rows);
     ours.zero_grad();
     theirs.zero_grad();
-    const auto y = net(
-        take<typename M::tokens>(workers, t.to(tessera::detail::scalar_type(value_of<typename M::tokens>.element))));
+    const auto y = net(distribute<typename M::tokens>(
+        workers, t.to(tessera::detail::scalar_type(value_of<typename M::tokens>.element))));
     const at::Tensor& table = w.at("table.weight");
     const at::Tensor serial = at::linear(at::tanh(at::embedding(table, t)), table);
     sum(y * y).backward();
     (serial * serial).sum().backward();
-    worst = std::max({worst, apart(global(y), serial), gradients_apart(net, w)});
+    worst = std::max({worst, apart(full_tensor(y), serial), gradients_apart(net, w)});
     ours.step();
     theirs.step();
   }
@@ -166,15 +166,15 @@ double padded_apart(const team<typename M::grid>& workers, const std::string& li
                        .remainder(11);
     t.select(1, step).fill_(9);
     for (auto* each : {&of_types, &of_values, &theirs}) each->zero_grad();
-    const auto x = take<tokens>(workers, t.to(tessera::detail::scalar_type(index)));
+    const auto x = distribute<tokens>(workers, t.to(tessera::detail::scalar_type(index)));
     const auto y = net(x);
     const tensor<dyn> z = from_file(x);
     const at::Tensor all = at::embedding(table, t, 9);  // as torch::nn::Embedding does
     sum(y * y + y).backward();
     sum(z * z + z).backward();
     (all * all + all).sum().backward();
-    worst = std::max(
-        {worst, apart(global(y), all), apart(global(z), all), gradients_apart(net, w), gradients_apart(from_file, w)});
+    worst = std::max({worst, apart(full_tensor(y), all), apart(full_tensor(z), all), gradients_apart(net, w),
+                      gradients_apart(from_file, w)});
     for (auto* each : {&of_types, &of_values, &theirs}) each->step();
     worst = std::max({worst, states_apart(net, w), states_apart(from_file, w)});
   }
@@ -237,8 +237,9 @@ rolled_lookup roll_lookup(dice& d) {
                                              R"(, "cut_in": ["up", "across"])",
                                              R"(, "cut_in": ["up"], "cut_out": ["across"])",
                                              R"(, "cut_out": ["across", "up"])"};
-  static const std::vector<std::string> stored{"", R"(, "stored_over": ["up"])", R"(, "stored_over": ["up", "across"])",
-                                               R"(, "stored_over": ["across"], "gathered": "once")"};
+  static const std::vector<std::string> stored{"", R"(, "sharded_over": ["up"])",
+                                               R"(, "sharded_over": ["up", "across"])",
+                                               R"(, "sharded_over": ["across"], "gathered": "once")"};
   static const std::vector<std::pair<at::ScalarType, std::string>> elements{
       {at::kDouble, "double"}, {at::kFloat, "float"}, {at::kHalf, "half"}, {at::kBFloat16, "bfloat16"}};
   const auto one = [&](const auto& all) {
@@ -293,14 +294,14 @@ double rolled_apart(const nn::made_of<kind::team, team_handle>& workers, const r
                              .remainder(5) +
                          step;
     lies.layout.dims[0].extent = t.size(0);
-    const auto y = net(tessera::detail::take_value(workers.value, lies.layout, lies.element,
-                                                   t.to(tessera::detail::scalar_type(lies.element))));
+    const auto y = net(tessera::detail::distribute_value(workers.value, lies.layout, lies.element,
+                                                         t.to(tessera::detail::scalar_type(lies.element))));
     if (r.max_norm) {
       const at::NoGradGuard no_record;
       at::embedding_renorm_(table, t, *r.max_norm, r.norm_type);
     }
     const at::Tensor serial = at::embedding(table, t, r.padding, r.by_frequency);
-    worst = std::max({worst, apart(global(y), serial), states_apart(net, w)});
+    worst = std::max({worst, apart(full_tensor(y), serial), states_apart(net, w)});
     if (r.frozen) {
       for (const at::Tensor& each : net.parameters()) worst = each.requires_grad() ? 1e9 : worst;
       continue;
@@ -462,13 +463,14 @@ double block_apart(const team<typename B::grid>& workers, index_t heads, index_t
         global_of({step == 1 ? 4 : 2, 5, 6}, numbers{static_cast<std::uint64_t>(step)}).set_requires_grad(true);
     ours.zero_grad();
     theirs.zero_grad();
-    auto x = take<typename B::input>(workers, given.detach());
+    auto x = distribute<typename B::input>(workers, given.detach());
     x.requires_grad();
     const auto y = net(x);
     const at::Tensor serial = serial_block(given, w, heads, keys, at::kDouble);
     sum(y * y).backward();
     (serial * serial).sum().backward();
-    worst = std::max({worst, apart(global(y), serial), apart(global(x.grad()), given.grad()), gradients_apart(net, w)});
+    worst = std::max(
+        {worst, apart(full_tensor(y), serial), apart(full_tensor(x.grad()), given.grad()), gradients_apart(net, w)});
     ours.step();
     theirs.step();
   }
@@ -489,11 +491,11 @@ template <class Net>
 bool alike_in_bits(const auto& workers, const at::Tensor& values, std::initializer_list<const nn::program*> programs) {
   const at::Tensor given = values.to(tessera::detail::scalar_type(value_of<typename Net::input>.element));
   const auto run = [&](const auto& net) {
-    auto x = take<typename Net::input>(workers, given);
+    auto x = distribute<typename Net::input>(workers, given);
     x.requires_grad();
     const tensor<dyn> y = net(x.dynamic());
     sum(y * y).backward();
-    std::vector<at::Tensor> seen{global(y), global(x.grad())};
+    std::vector<at::Tensor> seen{full_tensor(y), full_tensor(x.grad())};
     for (const at::Tensor& w : net.parameters()) seen.push_back(w.grad());
     return seen;
   };
@@ -535,7 +537,7 @@ rounding rounding_of(const team<typename B::grid>& workers, index_t heads, index
   by_key exact;
   for (const auto& [key, t] : w) exact[key] = t.detach().to(at::kDouble).set_requires_grad(true);
   const at::Tensor given = global_of({3, 5, 6}, numbers{1}).to(at::kFloat);
-  const auto y = net(take<typename B::input>(workers, given));
+  const auto y = net(distribute<typename B::input>(workers, given));
   const at::Tensor serial = serial_block(given, w, heads, keys, at::kBFloat16);
   const at::Tensor truth = serial_block(given.to(at::kDouble), exact, heads, keys, at::kDouble);
   sum(y * y).backward();
@@ -545,13 +547,13 @@ rounding rounding_of(const team<typename B::grid>& workers, index_t heads, index
   net.each_parameter([&](const nn::parameter& p) {
     const tensor<dyn> own(p.stored().team(), cotangent(p.stored().layout()), p.stored().local().grad());
     if (own.type() != element::float32) throw std::runtime_error("the masters are no floats");
-    const at::Tensor all[]{global(own), p.part_of(w.at(p.key()).grad()), p.part_of(exact.at(p.key()).grad())};
+    const at::Tensor all[]{full_tensor(own), p.part_of(w.at(p.key()).grad()), p.part_of(exact.at(p.key()).grad())};
     for (int i = 0; i < 3; ++i) g[i].push_back(all[i].flatten().to(at::kDouble));
   });
   const auto share = [](const at::Tensor& a, const at::Tensor& of) {
     return ((a.detach().to(at::kDouble) - of).norm() / of.norm()).template item<double>();
   };
-  return {{share(global(y), truth.detach()), share(at::cat(g[0]), at::cat(g[2]))},
+  return {{share(full_tensor(y), truth.detach()), share(at::cat(g[0]), at::cat(g[2]))},
           {share(serial, truth.detach()), share(at::cat(g[1]), at::cat(g[2]))}};
 }
 
@@ -637,7 +639,7 @@ TEST_CASE("an index of no row is named on every worker, whoever has it") {
     table_net net{t, seed{1}};
     std::string all;
     for (const index_t wrong : {7, -1, 3}) try {
-        net(take<few_tokens>(t, at::tensor({0, 1, 2, static_cast<int>(wrong)}, at::kLong)));
+        net(distribute<few_tokens>(t, at::tensor({0, 1, 2, static_cast<int>(wrong)}, at::kLong)));
         all += "fits";
       } catch (const error& e) {
         all += std::string(e.code()) +
@@ -651,7 +653,7 @@ TEST_CASE("an index of no row is named on every worker, whoever has it") {
   const auto alone = in_team<pair>([](auto& t) {
     table_net net{t, seed{1}};
     net.compare_indices(false);
-    return told([&] { net(take<few_tokens>(t, at::tensor({0, 1, 2, 7}, at::kLong))); });
+    return told([&] { net(distribute<few_tokens>(t, at::tensor({0, 1, 2, 7}, at::kLong))); });
   });
   INFO(alone.errors());
   REQUIRE(alone.well());
@@ -730,11 +732,11 @@ void write_feeding_three(nn::program& p) {
   const layout to = value_of<tensor<three_places::by_expert, shape_of<1, 1, 1, 1>>>.layout;
   const auto x = p.input<slots_of_three>() | nn::cast_layer{element::bfloat16} | nn::repartition_layer{to};
   const auto [gate, up] =
-      x | nn::stored({"copy"}, nn::gated_experts_layer{
-                                   .experts = 3, .out = 7, .cut_out = {"model"}, .weights_as = element::float32});
+      x | nn::sharded({"copy"}, nn::gated_experts_layer{
+                                    .experts = 3, .out = 7, .cut_out = {"model"}, .weights_as = element::float32});
   const nn::experts_layer rows{
       .experts = 3, .out = 6, .cut_in = {"model"}, .output_as = to, .weights_as = element::float32};
-  const auto y = gelu(gate) * up | nn::stored({"copy"}, rows);
+  const auto y = gelu(gate) * up | nn::sharded({"copy"}, rows);
   p.output(y | nn::repartition_layer{value_of<slots_of_three>.layout} | nn::cast_layer{element::float32});
 }
 
@@ -746,7 +748,7 @@ std::string mixture_file(index_t experts, const std::string& element, const std:
   const std::string by_expert =
       R"({"dims": [{"blocks": ["place"]}, {"blocks": ["copy"]}, {"whole": true}, {"whole": true}], )" + meaning;
   const std::string layer =
-      R"("stored_over": ["copy"], "experts": )" + std::to_string(experts) + R"(, "weights_as": ")" + weights + '"';
+      R"("sharded_over": ["copy"], "experts": )" + std::to_string(experts) + R"(, "weights_as": ")" + weights + '"';
   return R"({"inputs": [{"name": "given", "shape": [)" + std::to_string(experts) +
          R"(, "sources", 2, 5], "element": ")" + weights + R"(", )" + by_source.substr(1) + R"(],
     "nodes": [
@@ -798,13 +800,14 @@ double mixture_apart(const auto& workers, const layout& by_source, index_t exper
     theirs.zero_grad();
     layout lies = by_source;
     for (int d = 0; d < 4; ++d) lies.dims[d].extent = given.size(d);
-    tensor<dyn> x = take(workers, lies, given.detach());
+    tensor<dyn> x = distribute(workers, lies, given.detach());
     x.requires_grad();
     const tensor<dyn> y = net(x);
     const at::Tensor serial = serial_mixture(given, w, at::kDouble);
     sum(y * y).backward();
     (serial * serial).sum().backward();
-    worst = std::max({worst, apart(global(y), serial), apart(global(x.grad()), given.grad()), gradients_apart(net, w)});
+    worst = std::max(
+        {worst, apart(full_tensor(y), serial), apart(full_tensor(x.grad()), given.grad()), gradients_apart(net, w)});
     ours.step();
     theirs.step();
   }
@@ -837,7 +840,7 @@ TEST_CASE("gated experts of values and from a file are the typed ones bit for bi
     write_feeding_three(written);
     nn::program read;
     nn::read_network(read, mixture_file(3, "bfloat16", "float"), t.mesh(), "mixture.json");
-    return alike_in_bits<nn::network<nn::stored_over<feeding_three, three_places::copy>, slots_of_three>>(
+    return alike_in_bits<nn::network<nn::sharded_over<feeding_three, three_places::copy>, slots_of_three>>(
         t, global_of({3, 7, 2, 5}, numbers{1}), {&written, &read});
   });
   INFO(run.errors());
@@ -862,7 +865,7 @@ TEST_CASE("experts of every real element are as near to double as it, columns ro
         const auto wide = [&](const at::Tensor& z) { return taken(z.to(at::kDouble)); };
         return at::baddbmm(wide(w.at("0.bias")), wide(x), wide(w.at("0.weight"))).slice(2, -5);
       };
-      const at::Tensor y = tessera::global(net(take(t, slots, x))).to(at::kDouble);
+      const at::Tensor y = tessera::full_tensor(net(distribute(t, slots, x))).to(at::kDouble);
       const at::Tensor bound = serial([](const at::Tensor& z) { return z.abs(); });  // of what is added
       return ((y - serial([](const at::Tensor& z) { return z; })).abs() / bound).max().item<double>() / epsilon;
     });

@@ -533,7 +533,7 @@ TEST_CASE("training goes on from a file as if it had not stopped, and another me
   const at::Tensor x = global_of({7, 5}, numbers{3});
   const auto step = [&](auto& t, auto& net, torch::optim::SGD& optimizer) {
     optimizer.zero_grad();
-    const auto y = net(take<by_both>(t, x));
+    const auto y = net(distribute<by_both>(t, x));
     sum(y * y).backward();
     optimizer.step();
   };
@@ -578,7 +578,7 @@ TEST_CASE(
   const at::Tensor x = global_of({7, 5}, numbers{3});
   const auto ran = in_team<two_by_two>([&](auto& t) {
     dropping_on_square net{t, seed{3}};
-    const auto run = [&](const dropping_on_square& of) { return global(of(take<by_both>(t, x))); };
+    const auto run = [&](const dropping_on_square& of) { return full_tensor(of(distribute<by_both>(t, x))); };
     for (int i = 0; i < 3; ++i) run(net);
     net.eval();
     run(net);
@@ -608,7 +608,7 @@ TEST_CASE(
   CHECK(satisfied<line>([&](auto& t) {
           dropping_on_line net{t, seed{8}};
           nn::load(net, path);
-          const at::Tensor y = global(net(take<by_queue>(t, x)));
+          const at::Tensor y = full_tensor(net(distribute<by_queue>(t, x)));
           return at::equal(y != 0, went_on != 0) && at::allclose(y, went_on, 1e-12, 1e-12);
         }) == 3);
 }

@@ -26,7 +26,7 @@ result run(const team<trio>& t, const at::Tensor& x) {
   Net net{t, seed{5}};
   const nn::state_dict s = nn::state_of(net);
   const auto of = [&](const char* key) { return s.count(key) > 0 ? s.at(key).to(at::kDouble) : at::Tensor(); };
-  return {tessera::global(net(take<typename Net::input>(t, x))), of("0.weight"), of("0.bias")};
+  return {tessera::full_tensor(net(distribute<typename Net::input>(t, x))), of("0.weight"), of("0.bias")};
 }
 
 template <class E, class... Options>
@@ -85,7 +85,7 @@ TEST_CASE("what cancels and what a half type cannot hold survive the sum of the 
     w.index_put_({at::tensor(0), at::tensor({0, 40, 89})}, at::tensor({300.0, -300.0, 3.0}).to(at::kHalf));
     nn::assign(net, {{"0.weight", w}, {"0.bias", at::zeros({7}, at::kHalf)}});
     const at::Tensor x = at::full({4, 90}, 300.0, at::kHalf);  // 90000 − 90000 + 900
-    return tessera::global(net(take<row_form<half>::input>(t, x)))[0][0].item<double>();
+    return tessera::full_tensor(net(distribute<row_form<half>::input>(t, x)))[0][0].item<double>();
   });
   INFO(all.errors());
   for (const auto& r : all.results) CHECK((r && *r == 900));
@@ -114,11 +114,11 @@ TEST_CASE("checked mode takes half types on workers that have no part of a resul
             one_image{t, seed{1}};
         const nn::sequential<on_trio<bfloat16, shape_of<2, 2>, whole, blocks<third>>, nn::linear<3, cut_in<third>>>
             two_columns{t, seed{1}};
-        return trains(one_row, take<on_trio<bfloat16, shape_of<1, 4>, blocks<third>, whole>>(
+        return trains(one_row, distribute<on_trio<bfloat16, shape_of<1, 4>, blocks<third>, whole>>(
                                    t, at::ones({1, 4}, at::kBFloat16))) &&
-               trains(one_image, take<on_trio<bfloat16, shape_of<1, 2, 5>, blocks<third>, whole, whole>>(
+               trains(one_image, distribute<on_trio<bfloat16, shape_of<1, 2, 5>, blocks<third>, whole, whole>>(
                                      t, at::ones({1, 2, 5}, at::kBFloat16))) &&
-               trains(two_columns, take<on_trio<bfloat16, shape_of<2, 2>, whole, blocks<third>>>(
+               trains(two_columns, distribute<on_trio<bfloat16, shape_of<2, 2>, whole, blocks<third>>>(
                                        t, at::ones({2, 2}, at::kBFloat16)));
       },
       checked);

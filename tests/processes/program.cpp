@@ -67,7 +67,7 @@ int run(int argc, char** argv) {
   const std::string how = argv[1];
   ts::launch_options options;
   options.time_limit = std::chrono::seconds(how == "is stuck" || how == "waits in vain" ? 2 : 20);
-  if (how == "trains by name") options.transport = "tcp";
+  if (how == "trains by name") options.transport = tessera::transport_choice::tcp;
   const c10::DeviceType devices = ts::testing::torch_device(0).type();
   if (how == "trains on devices through hosts") options.over = ts::through_host(devices);
   if (how == "trains on devices over NCCL") options.over = ts::over_nccl(std::make_shared<ts::torch_boxes>(devices));

@@ -49,7 +49,7 @@ TEST_CASE("reports: any number of heads over any number of workers, and two mode
                 said += network_beside(t, {{x, values({2, 5, 6})}}, it,
                                        [&](const whole_tensors& v, const auto& w) { return it.serial(v[0], w); });
               }
-            return close(global(other.net(take(t, x, values({2, 5, 6})))),
+            return close(full_tensor(other.net(distribute(t, x, values({2, 5, 6})))),
                          attention_of{3, 3, false}.serial(values({2, 5, 6}), nn::state_of(other.net)))
                        ? said
                        : said + "the other model";
@@ -102,7 +102,7 @@ TEST_CASE("reports: stages on coordinates of an axis run any number of micro-bat
       CHECK(wrong_on(on, [&](const team_handle& t) -> std::string {
               const auto lies = [&](int s) {
                 layout x = lying(on, {3, 4});
-                x.roles[0] = held_on(s);
+                x.placements[0] = held_on(s);
                 return x;
               };
               const trained_net made(t, {{lies(0), element::float64}}, [&](const auto& v) {
@@ -119,7 +119,7 @@ TEST_CASE("reports: stages on coordinates of an axis run any number of micro-bat
               whole_tensors serial;
               for (int m = 0; m < batches; ++m) {  // all forwards, then all backwards
                 at::Tensor y = values({3, 4}, static_cast<std::uint64_t>(m));
-                results.push_back(made.net(take(t, lies(0), y)));
+                results.push_back(made.net(distribute(t, lies(0), y)));
                 for (int s = 0; s < stages; ++s)
                   y = at::linear(y, w.at(fmt::format("stage{}.weight", s)), w.at(fmt::format("stage{}.bias", s)));
                 serial.push_back(y);
@@ -128,7 +128,7 @@ TEST_CASE("reports: stages on coordinates of an axis run any number of micro-bat
                 go_back(results[static_cast<std::size_t>(m)]);
                 go_back(serial[static_cast<std::size_t>(m)]);
               }
-              std::string said = close(global(results.back()), serial.back()) ? "" : "values; ";
+              std::string said = close(full_tensor(results.back()), serial.back()) ? "" : "values; ";
               for (const auto& [key, g] : made.gradients())
                 if (!close(g, w.at(key).grad())) said += key + "; ";
               return said;

@@ -25,10 +25,10 @@ inline mesh_value workers(int a, int b = 0) {
 /// A tensor of these extents whose dimensions are cut by axes, pairs of dimension and axis, in this order; other axes
 /// hold copies.
 inline layout lying(const mesh_value& on, const sizes& extents, std::initializer_list<std::pair<int, int>> cuts = {},
-                    role others = role::replicate) {
+                    placement others = placement::replicate) {
   layout x;
   x.mesh = on;
-  for (int a = 0; a < on.axes.count; ++a) x.roles.push({others});
+  for (int a = 0; a < on.axes.count; ++a) x.placements.push({others});
   for (const index_t n : extents) {
     dimension d;
     d.extent = n;
@@ -41,10 +41,10 @@ inline layout lying(const mesh_value& on, const sizes& extents, std::initializer
 /// The ways in which a tensor may lie: copies of both kinds, each dimension cut by each axis, two by both, one by one
 /// axis after the other.
 inline std::vector<layout> ways(const mesh_value& on, const sizes& extents) {
-  std::vector<layout> all{lying(on, extents), lying(on, extents, {}, role::invariant)};
+  std::vector<layout> all{lying(on, extents), lying(on, extents, {}, placement::invariant)};
   const int dims = static_cast<int>(extents.size());
   for (int d = 0; d < dims; ++d)
-    for (int a = 0; a < on.axes.count; ++a) all.push_back(lying(on, extents, {{d, a}}, role::invariant));
+    for (int a = 0; a < on.axes.count; ++a) all.push_back(lying(on, extents, {{d, a}}, placement::invariant));
   for (int d = 0; on.axes.count == 2 && d < dims; ++d) {
     all.push_back(lying(on, extents, {{d, 0}, {(d + 1) % dims, 1}}));
     all.push_back(lying(on, extents, {{d, 1}, {d, 0}}));
@@ -104,8 +104,8 @@ inline bool same_copies(const team_handle& team, const at::Tensor& t) {
 /// The tensor with whole values where it had terms.
 inline tensor<dyn> settled(const tensor<dyn>& y) {
   layout all = y.layout();
-  for (axis_role& r : all.roles)
-    if (r.kind == role::partial) r = {};
+  for (axis_placement& r : all.placements)
+    if (r.kind == placement::partial) r = {};
   return to(all, y);
 }
 
@@ -124,7 +124,7 @@ inline void go_back(const tensor<dyn>& y) {
   const tensor<dyn> all = settled(y);
   if (y.layout().dims.count == 0) return all.backward();
   const tensor<dyn> by =
-      take(all.team(), all.layout(), values(extents_of(all.layout()), 99, all.local().scalar_type()));
+      distribute(all.team(), all.layout(), values(extents_of(all.layout()), 99, all.local().scalar_type()));
   const tensor<dyn> loss = sum(all * by);
   if (at::isComplexType(all.local().scalar_type())) real(loss).backward();
   else loss.backward();
@@ -145,7 +145,7 @@ inline std::string beside(const team_handle& team, const std::vector<operand_of>
   bool back = false;
   std::string where;
   for (const operand_of& one : operands) {
-    x.push_back(take(team, one.lies, one.whole));
+    x.push_back(distribute(team, one.lies, one.whole));
     own.push_back(one.whole.clone());
     where += shown(one.lies) + "; ";
     if (!has_gradient(one.whole)) continue;
@@ -155,7 +155,7 @@ inline std::string beside(const team_handle& team, const std::vector<operand_of>
   }
   const tensor<dyn> y = split(x);
   const at::Tensor wanted = serial(own);
-  const at::Tensor got = global(y);
+  const at::Tensor got = full_tensor(y);
   if (!close(got, wanted))
     return fmt::format("of {}value\n{}\nfor\n{}", where, c10::str(got), c10::str(wanted.detach()));
   if (!back || !wanted.requires_grad()) return "";
@@ -166,7 +166,7 @@ inline std::string beside(const team_handle& team, const std::vector<operand_of>
     const tensor<dyn> g = x[i].grad();
     if (!same(g.layout(), cotangent(x[i].layout())))
       return fmt::format("of {}gradient {} lies {}", where, i, shown(g.layout()));
-    if (!close(global(g), own[i].grad())) return fmt::format("of {}gradient {}", where, i);
+    if (!close(full_tensor(g), own[i].grad())) return fmt::format("of {}gradient {}", where, i);
   }
   return "";
 }
@@ -187,7 +187,7 @@ struct trained_net {
     net.each_parameter([&](const nn::parameter& p) {
       const at::Tensor& leaf = p.stored().local();
       const at::Tensor g = leaf.grad().defined() ? leaf.grad() : at::zeros_like(leaf);
-      visit(p, global(tessera::detail::tensor_of(p.stored().team(), cotangent(p.stored().layout()), g)));
+      visit(p, full_tensor(tessera::detail::tensor_of(p.stored().team(), cotangent(p.stored().layout()), g)));
     });
   }
   by_key gradients() const {

@@ -16,9 +16,9 @@ TEST_CASE("reports: terms of half types are summed in float and rounded once, ov
                 const auto term = [&](int r) { return at::full({length}, 1 + r / 128.0, at::kFloat).to(e); };
                 at::Tensor all = at::zeros({length});
                 for (int r = 0; r < on.size(); ++r) all += term(r).to(at::kFloat);
-                const tensor<dyn> x(t, lying(on, {length}, {}, role::partial), term(t->rank()));
+                const tensor<dyn> x(t, lying(on, {length}, {}, placement::partial), term(t->rank()));
                 for (const layout& y : ways(on, {length}))
-                  if (!at::equal(global(to(y, x)), all.to(e))) said += shown(y) + "; ";
+                  if (!at::equal(full_tensor(to(y, x)), all.to(e))) said += shown(y) + "; ";
                 return said;
               }) == "");
 }
@@ -33,8 +33,9 @@ TEST_CASE("reports: initial values and masks are the same bits for one worker an
       const trained_net made(t, {{x, element::float64}}, [](const auto& v) {
         return v[0] | nn::linear_layer{.out = 7} | nn::dropout_layer{.probability = 0.4};
       });
-      const at::Tensor first = global(made.net(take(t, x, values(n))));
-      return std::tuple(nn::state_of(made.net).at("0.weight"), first, global(made.net(take(t, x, values(n)))));
+      const at::Tensor first = full_tensor(made.net(distribute(t, x, values(n))));
+      return std::tuple(nn::state_of(made.net).at("0.weight"), first,
+                        full_tensor(made.net(distribute(t, x, values(n)))));
     });
     REQUIRE(run.well());
     return run.results;
@@ -60,8 +61,8 @@ TEST_CASE("reports: complex weights have complex gradients") {
               std::string said;
               for (const layout& x : ways(on, {5, 3})) {
                 layout w = lying_as(lying(on, {3, 2}), 0, x, 1);
-                for (int a = 0; a < x.roles.count; ++a)
-                  if (x.roles[a].kind == role::invariant) w.roles[a] = {role::invariant};
+                for (int a = 0; a < x.placements.count; ++a)
+                  if (x.placements[a].kind == placement::invariant) w.placements[a] = {placement::invariant};
                 said += beside(
                     t, {{x, values({5, 3}, 1, e)}, {w, values({3, 2}, 2, e)}},
                     [](const auto& v) { return matmul(v[0], v[1]); },
@@ -84,13 +85,13 @@ TEST_CASE(
             const sizes n{4, 3};
             const at::Tensor all = values(n, 1, e);
             std::vector<layout> from = ways(on, n);
-            from.push_back(lying(on, n, {}, role::partial));
+            from.push_back(lying(on, n, {}, placement::partial));
             from.push_back(lying(on, n, {{0, 0}}));
-            for (axis_role& r : from.back().roles)
-              if (r.kind != role::cut) r = held_on(0);
+            for (axis_placement& r : from.back().placements)
+              if (r.kind != placement::cut) r = held_on(0);
             for (const layout& x : from)
               for (const layout& y : ways(on, n)) {
-                const tensor<dyn> given = take(t, x, all);
+                const tensor<dyn> given = distribute(t, x, all);
                 const at::Tensor wanted = to(y, given).local();
                 for (int how = 0; how < 4; ++how)
                   if (!at::equal(to(y, tensor<dyn>(t, given.layout(), stored_as(given.local(), (how + t->rank()) % 4)))

@@ -11,9 +11,9 @@ namespace {
 std::string entropy(const team_handle& t, const layout& x, const at::Tensor& logits, const at::Tensor& labels,
                     const nn::cross_entropy_options& how = {}) {
   layout y = x;
-  for (axis_role& r : y.roles)  // the classes are dimension 1, which labels have not
-    if (r.kind == role::cut && r.dimension == 1) r = {role::invariant};
-    else if (r.kind == role::cut && r.dimension > 1) --r.dimension;
+  for (axis_placement& r : y.placements)  // the classes are dimension 1, which labels have not
+    if (r.kind == placement::cut && r.dimension == 1) r = {placement::invariant};
+    else if (r.kind == placement::cut && r.dimension > 1) --r.dimension;
   y.dims.resize(0);
   for (int d = 0; d < x.dims.count; ++d)
     if (d != 1) y.dims.push(x.dims[d]);
@@ -76,16 +76,16 @@ TEST_CASE(
           }) == "");
   }
   CHECK(wrong_on(workers(2), [&](const team_handle& t) -> std::string {  // the thread's numbers
-          tensor<dyn> x =
-              take(t, lying(workers(2), {1, 4}, {}, role::invariant), at::arange(4, at::kDouble).view({1, 4}));
+          tensor<dyn> x = distribute(t, lying(workers(2), {1, 4}, {}, placement::invariant),
+                                     at::arange(4, at::kDouble).view({1, 4}));
           x.requires_grad();
-          const auto loss =
-              nn::cross_entropy(x, take(t, lying(workers(2), {1}, {}, role::invariant), at::full({1}, 3, at::kLong)));
+          const auto loss = nn::cross_entropy(
+              x, distribute(t, lying(workers(2), {1}, {}, placement::invariant), at::full({1}, 3, at::kLong)));
           loss.backward();
           const bool right =
-              std::abs(value(loss) - 0.4401897) < 1e-7 &&
-              at::allclose(global(x.grad()), at::tensor({0.0321, 0.0871, 0.2369, -0.3561}, at::kDouble).view({1, 4}), 0,
-                           1e-4);
+              std::abs(item(loss) - 0.4401897) < 1e-7 &&
+              at::allclose(full_tensor(x.grad()),
+                           at::tensor({0.0321, 0.0871, 0.2369, -0.3561}, at::kDouble).view({1, 4}), 0, 1e-4);
           return right ? "" : "the thread's numbers";
         }) == "");
 }
@@ -105,9 +105,9 @@ TEST_CASE(
                   y.narrow(0, kept, 6 - kept).fill_(-100);
                   // LibTorch's gradient is none too or zeros, by its version; the value is what counts
                   if (kept == 0) {
-                    const tensor<dyn> loss = nn::cross_entropy(take(t, lying(on, n, {{0, 0}}), values(n)),
-                                                               take(t, lying(on, {6}, {{0, 0}}), y));
-                    if (!std::isnan(value(loss))) said += "a mean of nothing; ";
+                    const tensor<dyn> loss = nn::cross_entropy(distribute(t, lying(on, n, {{0, 0}}), values(n)),
+                                                               distribute(t, lying(on, {6}, {{0, 0}}), y));
+                    if (!std::isnan(item(loss))) said += "a mean of nothing; ";
                     continue;
                   }
                   said += entropy(t, x, values(n), y);

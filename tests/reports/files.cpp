@@ -41,7 +41,7 @@ std::map<std::string, at::Tensor> saved_by(const mesh_value& on, const std::file
     torch::optim::SGD optimizer(made.net.parameters(), torch::optim::SGDOptions(0.1));
     const auto step = [&] {
       optimizer.zero_grad();
-      go_back(made.net(take(t, x, at::arange(6).remainder(rows).view({2, 3}))));
+      go_back(made.net(distribute(t, x, at::arange(6).remainder(rows).view({2, 3}))));
       optimizer.step();
     };
     if (loads) nn::load(made.net, path);

@@ -13,7 +13,7 @@ TEST_CASE("reports: what all workers hold gets the gradient of what all of them 
       CHECK(wrong_on(on, [&](const team_handle& t) {
               std::string said;
               for (const layout& x : ways(on, n))
-                for (const role held : {role::replicate, role::invariant}) {
+                for (const placement held : {placement::replicate, placement::invariant}) {
                   const auto copies = [&](const tensor<dyn>& w) { return to(lying(on, extents_of(w.layout())), w); };
                   const operand_of all{x, values(n)};
                   const operand_of scalar{lying(on, {}, {}, held), at::ones({}, at::kDouble)};
@@ -24,8 +24,8 @@ TEST_CASE("reports: what all workers hold gets the gradient of what all of them 
                   // an invariant operand joins none that are used otherwise
                   const auto used = [&](const tensor<dyn>& v) {
                     layout y = v.layout();
-                    for (axis_role& r : y.roles)
-                      if (r.kind == role::invariant) r = {};
+                    for (axis_placement& r : y.placements)
+                      if (r.kind == placement::invariant) r = {};
                     return to(y, v);
                   };
                   said += beside(
@@ -53,16 +53,16 @@ TEST_CASE("reports: each worker's own use of a gathered tensor is summed, and a 
     const mesh_value on = workers(size);
     for (const index_t length : {2, 5})
       CHECK(wrong_on(on, [&](const team_handle& t) -> std::string {
-              tensor<dyn> x = take(t, lying(on, {length}, {{0, 0}}), values({length}));
+              tensor<dyn> x = distribute(t, lying(on, {length}, {{0, 0}}), values({length}));
               x.requires_grad();
               (to(lying(on, {length}), x).local() * (1 + t->rank())).sum().backward();
               const double all = size * (size + 1) / 2.0;  // Σ (1 + r)
               std::string said = at::equal(x.local().grad(), at::full_like(x.local(), all)) ? "" : "own use; ";
-              layout terms = lying(on, {2}, {}, role::partial);
+              layout terms = lying(on, {2}, {}, placement::partial);
               tensor<dyn> term(t, terms, at::tensor({1.0, 2.0}, at::kDouble) * (t->rank() + 1));
               term.requires_grad();
               const tensor<dyn> again(t, terms, term.local() * 1.0);
-              const tensor<dyn> y = to(lying(on, {2}, {}, role::invariant), again);
+              const tensor<dyn> y = to(lying(on, {2}, {}, placement::invariant), again);
               sum(y * y).backward();
               const at::Tensor wanted = at::tensor({2.0, 4.0}, at::kDouble) * all;
               return at::equal(term.local().grad(), wanted) ? said : said + c10::str(term.local().grad());
@@ -90,7 +90,7 @@ TEST_CASE(
               return at::linear(at::embedding(w.at("table.weight"), v[0]), w.at("table.weight"));
             });
             const trained_net made(t, {{x, element::int64}}, write);
-            go_back(made.net(take(t, x, indices)));
+            go_back(made.net(distribute(t, x, indices)));
             const auto all = made.gradients();
             if (all.size() != 1 || nn::state_of(made.net).size() != 1) said += "more than one table; ";
             const double wanted = all.begin()->second.norm().template item<double>();

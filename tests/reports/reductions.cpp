@@ -9,7 +9,7 @@ namespace {
 
 layout terms_on(const mesh_value& on, const sizes& n, combine with = combine::sum) {
   layout x = lying(on, n);
-  for (axis_role& r : x.roles) r = {.kind = role::partial, .with = with};
+  for (axis_placement& r : x.placements) r = {.kind = placement::partial, .with = with};
   return x;
 }
 
@@ -88,12 +88,12 @@ TEST_CASE("reports: what is not linear refuses the terms of a sum, and is right 
             refused("relu", [&] { relu(x); });
             refused("product", [&] { x* x; });
             refused("value", [&] {
-              if (told([&] { value(sum(x)); }) == "tessera.value.copies")
+              if (told([&] { item(sum(x)); }) == "tessera.value.copies")
                 throw error(refusal{code::nonlinear_on_partial});
             });
             const tensor<dyn> y = settled(x);
-            if (value(settled(amax(y))) != 5) said += "maximum; ";
-            return close(global(norm(y)), at::tensor({5.0, 2.0}, at::kDouble).norm()) ? said : said + "norm";
+            if (item(settled(amax(y))) != 5) said += "maximum; ";
+            return close(full_tensor(norm(y)), at::tensor({5.0, 2.0}, at::kDouble).norm()) ? said : said + "norm";
           }) == "");
 }
 
@@ -110,7 +110,7 @@ TEST_CASE("reports: a norm of gradients of any order counts each element once, c
                   return v[0] | nn::linear_layer{.out = wide ? 7 : 3} | nn::layer_norm_layer{} |
                          nn::linear_layer{.out = 2};
                 });
-                go_back(made.net(take(t, x, values(n))));
+                go_back(made.net(distribute(t, x, values(n))));
                 whole_tensors all;
                 for (const auto& [key, g] : made.gradients()) all.push_back(g.flatten());
                 const at::Tensor serial = at::cat(all);

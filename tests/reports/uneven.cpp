@@ -35,7 +35,7 @@ std::vector<index_t> bounds_of(const std::vector<index_t>& lengths) {
 
 int cut_axes(const layout& x) {
   int n = 0;
-  for (const axis_role& r : x.roles) n += r.kind == role::cut;
+  for (const axis_placement& r : x.placements) n += r.kind == placement::cut;
   return n;
 }
 
@@ -65,11 +65,11 @@ TEST_CASE(
                 layout x = lying(on, n, {{dim, 0}});
                 x.dims[dim].bounds = learned;
                 const auto r = static_cast<std::size_t>(t->rank());
-                const tensor<dyn> given = adopt(t, x, all.narrow(dim, bounds[r], lengths[r]));
-                std::string said = at::equal(global(given), all) ? "" : "put together; ";
+                const tensor<dyn> given = from_local(t, x, all.narrow(dim, bounds[r], lengths[r]));
+                std::string said = at::equal(full_tensor(given), all) ? "" : "put together; ";
                 for (const layout& y : ways(on, n)) {
                   const tensor<dyn> moved = to(y, given);
-                  if (!at::equal(moved.local(), take(t, y, all).local())) said += "to " + shown(y) + "; ";
+                  if (!at::equal(moved.local(), distribute(t, y, all).local())) said += "to " + shown(y) + "; ";
                   if (!at::equal(to(given.layout(), moved).local(), given.local()))
                     said += "back from " + shown(y) + "; ";
                 }
@@ -87,7 +87,7 @@ TEST_CASE("reports: a change from any cut to any other gives what a taken tensor
               const at::Tensor all = values(n);
               for (const layout& from : ways(on, n))
                 for (const layout& after : ways(on, n)) {
-                  if (!at::equal(to(after, take(t, from, all)).local(), take(t, after, all).local()))
+                  if (!at::equal(to(after, distribute(t, from, all)).local(), distribute(t, after, all).local()))
                     said += shown(from) + " to " + shown(after) + "; ";
                 }
               return said;
@@ -98,11 +98,11 @@ TEST_CASE("reports: a change from any cut to any other gives what a taken tensor
 TEST_CASE("reports: what only shapes a tensor keeps its cut, or is refused, where some parts are empty") {
   const auto kept = [](const team_handle& t, const layout& x, const at::Tensor& all, const auto& f,
                        const auto& serial) {
-    const std::string code = told([&] { f(take(t, x, all)); });
+    const std::string code = told([&] { f(distribute(t, x, all)); });
     if (code != "none") return code.rfind("tessera.", 0) == 0 ? std::string() : code;
     const std::string said =
         beside(t, {{x, all}}, [&](const auto& v) { return f(v[0]); }, [&](const auto& v) { return serial(v[0]); });
-    return cut_axes(f(take(t, x, all)).layout()) < cut_axes(x) ? said + "the cut is gone of " + shown(x) : said;
+    return cut_axes(f(distribute(t, x, all)).layout()) < cut_axes(x) ? said + "the cut is gone of " + shown(x) : said;
   };
   for (const mesh_value& on : {workers(2), workers(4), workers(2, 2)})
     for (const sizes& n : {sizes{1, 2}, sizes{2, 6}, sizes{3, 2}})
@@ -137,12 +137,12 @@ TEST_CASE("reports: tensors that are cut otherwise are refused by a rule, never 
               // all of it on the last worker
               std::vector<index_t> late(static_cast<std::size_t>(on.axes[0].extent) + 1, 0);
               late.back() = n[0];
-              layout uneven = lying(on, n, {{0, 0}}, role::invariant);
+              layout uneven = lying(on, n, {{0, 0}}, placement::invariant);
               uneven.dims[0].bounds = late.data();
               all.push_back(uneven);
               for (const layout& x : all)
                 for (const layout& y : all) {
-                  const std::string code = told([&] { take(t, x, values(n)) + take(t, y, values(n, 2)); });
+                  const std::string code = told([&] { distribute(t, x, values(n)) + distribute(t, y, values(n, 2)); });
                   if (code != "none") {
                     if (code.rfind("tessera.rule.", 0) != 0) said += code + "; ";
                     continue;
@@ -178,7 +178,7 @@ TEST_CASE("reports: a batch norm counts the values of all workers") {
                   t, {{x, values(n)}}, [](const auto& v) { return v[0] | nn::batch_norm_layer{}; }, norm_of);
               const trained_net again(t, {{x, element::float64}},
                                       [](const auto& v) { return v[0] | nn::batch_norm_layer{}; });
-              again.net(take(t, x, values(n)));
+              again.net(distribute(t, x, values(n)));
               const auto state = nn::state_of(again.net);
               return close(state.at("0.running_mean"), mean) && close(state.at("0.running_var"), variance)
                          ? said
@@ -190,7 +190,7 @@ TEST_CASE("reports: a batch norm counts the values of all workers") {
           const layout x = lying(two, {1, 3}, {{0, 0}});
           const trained_net one(t, {{x, element::float64}},
                                 [](const auto& v) { return v[0] | nn::batch_norm_layer{}; });
-          const std::string code = told([&] { one.net(take(t, x, values({1, 3}))); });
+          const std::string code = told([&] { one.net(distribute(t, x, values({1, 3}))); });
           return code == "tessera.layer.one_value" ? std::string() : code;
         }) == "");
 }
@@ -203,7 +203,7 @@ TEST_CASE("reports: a worker with fewer batches than the others is told by each 
       const auto all = on_workers(size, [&](const std::shared_ptr<transport>& carrier) {
         const mesh_value on = workers(size);
         const team_handle t = std::make_shared<team_state>(carrier, on);
-        layout terms = lying(on, {3}, {}, role::partial);
+        layout terms = lying(on, {3}, {}, placement::partial);
         const int batches = t->rank() == early ? 2 : 3;
         for (int i = 0; i < batches; ++i) to(lying(on, {3}), tensor<dyn>(t, terms, at::ones({3})));
         return true;

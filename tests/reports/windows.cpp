@@ -65,7 +65,7 @@ TEST_CASE(
               });
               nn::assign(made.net, {{"0.weight", at::ones({1, 1, 3}, at::kDouble)}});
               const at::Tensor y =
-                  global(made.net(take(t, x, at::arange(1, length + 1, at::kDouble).view({1, 1, length}))));
+                  full_tensor(made.net(distribute(t, x, at::arange(1, length + 1, at::kDouble).view({1, 1, length}))));
               const at::Tensor wanted = at::tensor({3., 9., 15., 21., 27., 33.})
                                             .to(at::kDouble)
                                             .narrow(0, 0, length / 2)
@@ -155,7 +155,7 @@ TEST_CASE("reports: a range of a cut dimension is that of the whole, and one bey
                 said += network_beside(
                     t, {{columns, all}}, [&](const auto& v) { return v[0] | nn::slice_layer{1, begin, end}; },
                     [&](const whole_tensors& v, const auto&) { return v[0].slice(1, begin, end); });
-            const std::string code = told([&] { slice<1, 7, 13>(take(t, columns, all)); });
+            const std::string code = told([&] { slice<1, 7, 13>(distribute(t, columns, all)); });
             return code.rfind("tessera.", 0) == 0 ? said : said + "beyond the end: " + code;
           }) == "");
   }

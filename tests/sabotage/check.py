@@ -23,9 +23,9 @@ wrong = {
     "an owner that is wrong for one item": (
         cut, true_owner, "return x == 76 ? 0 : x < r * (q + 1) ? x / (q + 1) : r + (x - r * (q + 1)) / q;", tiles),
     "a cotangent that leaves terms terms": (
-        layout, "x.roles[a] = {role::replicate};", "x.roles[a] = {role::partial};", law),
+        layout, "x.placements[a] = {placement::replicate};", "x.placements[a] = {placement::partial};", law),
     "a cotangent that makes copies alike": (
-        layout, "x.roles[a] = {role::partial};", "x.roles[a] = {role::invariant};", law),
+        layout, "x.placements[a] = {placement::partial};", "x.placements[a] = {placement::invariant};", law),
     "a cotangent that leaves what is pending pending": (
         layout, "cover::haloed ? cover::pending : cover::haloed", "cover::haloed ? cover::pending : cover::pending", law),
 }

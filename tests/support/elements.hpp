@@ -124,7 +124,7 @@ inline constexpr index_t numbers_of_each = 53;
 template <class T>
 std::vector<T> folded(transport& c, combine with) {
   const step s{map::fold, on_line(c.size(), numbers_of_each, partial_by(with)),
-               on_line(c.size(), numbers_of_each, {role::cut}), with};
+               on_line(c.size(), numbers_of_each, {placement::cut}), with};
   const auto e = bind_exchange(c, s, tessera::element_of<T>);
   gapped<T> in(numbers_of_each, 2);
   for (index_t i = 0; i < numbers_of_each; ++i) in.set(i, term<T>(i, c.rank(), with));
@@ -165,7 +165,7 @@ inline std::string every_fold(transport& c) {
     for (const combine with : combines) {
       if (!check_combine(with, tessera::element_of<T>).ok()) continue;
       const std::vector<T> mine = folded<T>(c, with);
-      const box where = cutting{on_line(c.size(), numbers_of_each, {role::cut})}.box_of(c.rank());
+      const box where = cutting{on_line(c.size(), numbers_of_each, {placement::cut})}.box_of(c.rank());
       int differ = 0;
       for (index_t i = 0; i < numbers_of_each; ++i) {
         std::vector<T> terms;

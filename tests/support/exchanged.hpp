@@ -192,7 +192,7 @@ std::string overlapping_halos(const carried& over) {
         tiles.mesh.axes.push({text{"a"}, rows, 1});
         tiles.mesh.axes.push({text{"b"}, columns, 1});
         tiles.mesh = row_major(tiles.mesh);
-        tiles.roles.resize(2);
+        tiles.placements.resize(2);
         tiles.dims.resize(2);
         tiles.dims[0].extent = height;
         tiles.dims[1].extent = width;

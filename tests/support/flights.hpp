@@ -16,27 +16,27 @@
 namespace tessera::testing {
 
 /// n numbers, over a line of all workers.
-inline layout on_line(int size, index_t n, axis_role role) {
+inline layout on_line(int size, index_t n, axis_placement how) {
   layout x;
   mesh_value m;
   m.axes.push({text{"a"}, size, 1});
   x.mesh = row_major(m);
-  x.roles.resize(1);
+  x.placements.resize(1);
   x.dims.resize(1);
   x.dims[0].extent = n;
-  if (role.kind == role::cut) x.cut_by(0, 0);
-  else x.roles[0] = role;
+  if (how.kind == placement::cut) x.cut_by(0, 0);
+  else x.placements[0] = how;
   return x;
 }
 
 inline step gathered(int size, index_t n) {
-  return {map::move, on_line(size, n, {role::cut}), on_line(size, n, {}), combine::sum};
+  return {map::move, on_line(size, n, {placement::cut}), on_line(size, n, {}), combine::sum};
 }
 inline step summed(int size, index_t n) {
-  return {map::fold, on_line(size, n, {role::partial}), on_line(size, n, {role::cut}), combine::sum};
+  return {map::fold, on_line(size, n, {placement::partial}), on_line(size, n, {placement::cut}), combine::sum};
 }
 inline step summed_on(int size, index_t n, int worker) {
-  return {map::fold, on_line(size, n, {role::partial}), on_line(size, n, held_on(worker)), combine::sum};
+  return {map::fold, on_line(size, n, {placement::partial}), on_line(size, n, held_on(worker)), combine::sum};
 }
 inline step sent(int size, index_t n, int from, int to) {
   return {map::move, on_line(size, n, held_on(from)), on_line(size, n, held_on(to)), combine::sum};
@@ -187,7 +187,7 @@ inline std::string leaves_own(transport& c) {
   std::string wrong;
   constexpr double kept = -1;
   for (const index_t n : {index_t{4}, index_t{20000}}) {
-    const layout whole = on_line(c.size(), n * c.size() + 1, {role::cut}), haloed = whole.halo(0, {3, 1, 1, 1, 1});
+    const layout whole = on_line(c.size(), n * c.size() + 1, {placement::cut}), haloed = whole.halo(0, {3, 1, 1, 1, 1});
     const auto held = [](const layout& x, int rank) { return cutting{x}.box_of(rank)[0]; };
     const auto value = [](index_t i, int worker) { return static_cast<double>(i) * 17 + (worker + 1) * 0.25; };
     for (const step& s : {step{map::move, whole, haloed, combine::sum},

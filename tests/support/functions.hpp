@@ -124,8 +124,8 @@ inline std::vector<tensor<dyn>> gradients(const tensor<dyn>& of, const std::vect
 /// The tensor with whole values where it had terms.
 inline tensor<dyn> settled(const tensor<dyn>& y) {
   layout whole = y.layout();
-  for (axis_role& r : whole.roles)
-    if (r.kind == role::partial) r = {role::invariant};
+  for (axis_placement& r : whole.placements)
+    if (r.kind == placement::partial) r = {placement::invariant};
   return to(whole, y);
 }
 
@@ -138,7 +138,7 @@ std::string differs(const team<world>& t, const std::string& name, const Call& c
   std::vector<at::Tensor> own;
   const bool floats = whole_x[0].scalar_type() == at::kDouble && orders > 0;
   for (std::size_t i = 0; i < lie.size(); ++i) {
-    x.push_back(take(t, lie[i], whole_x[i]));
+    x.push_back(distribute(t, lie[i], whole_x[i]));
     own.push_back(whole_x[i].clone());
     if (!floats) continue;
     x.back().requires_grad();
@@ -147,7 +147,7 @@ std::string differs(const team<world>& t, const std::string& name, const Call& c
   const tensor<dyn> y = call(x);
   const at::Tensor wanted = of_whole(own);
   const std::string where = fmt::format("{} of {} {}: ", name, at::toString(whole_x[0].scalar_type()), shown(lie[0]));
-  if (!alike(global(y), wanted.detach())) return where + "values";
+  if (!alike(full_tensor(y), wanted.detach())) return where + "values";
   if (!floats || !wanted.requires_grad()) return "";
   const tensor<dyn> all_y = settled(y);
   const std::vector<tensor<dyn>> first = gradients(sum(all_y * all_y), x, true);
@@ -156,7 +156,7 @@ std::string differs(const team<world>& t, const std::string& name, const Call& c
   std::vector<tensor<dyn>> bends;
   for (std::size_t i = 0; i < x.size(); ++i) {
     if (!first_wanted[i].defined()) first_wanted[i] = at::zeros_like(own[i]);
-    if (!alike(global(first[i]), first_wanted[i].detach())) return where + fmt::format("gradient {}", i);
+    if (!alike(full_tensor(first[i]), first_wanted[i].detach())) return where + fmt::format("gradient {}", i);
     const tensor<dyn> g = to(x[i].layout(), first[i]);
     bend = bend + at::square(first_wanted[i]).sum();
     bends.push_back(sum(g * g));
@@ -165,7 +165,7 @@ std::string differs(const team<world>& t, const std::string& name, const Call& c
   const std::vector<at::Tensor> second_wanted = torch::autograd::grad({bend}, own, {}, true, false, true);
   for (std::size_t i = 0; i < x.size(); ++i) {
     at::Tensor all = at::zeros_like(whole_x[i]);
-    for (const tensor<dyn>& one : bends) all = all + global(gradients(one, x, false)[i]);
+    for (const tensor<dyn>& one : bends) all = all + full_tensor(gradients(one, x, false)[i]);
     if (second_wanted[i].defined() && !alike(all, second_wanted[i]))
       return where + fmt::format("second gradient {}", i);
   }

@@ -111,7 +111,7 @@ constexpr layout roll_layout(dice& d, const mesh_value& mesh, const static_vecto
                              kinds allow) {
   layout x;
   x.mesh = mesh;
-  x.roles.resize(mesh.axes.count);
+  x.placements.resize(mesh.axes.count);
   for (index_t n : extents) {
     dimension dim;
     dim.extent = n;
@@ -132,11 +132,11 @@ constexpr layout roll_layout(dice& d, const mesh_value& mesh, const static_vecto
       const int dim = d.roll(0, extents.count - 1);
       x.cut_by(dim, a, x.levels(dim) > 0 && d.once_in(3));
     } else if (what == 5 && allow.partial) {
-      x.roles[a] = {role::partial};
+      x.placements[a] = {placement::partial};
     } else if (what == 6 && allow.invariant) {
-      x.roles[a] = {role::invariant};
+      x.placements[a] = {placement::invariant};
     } else if (what == 7 && allow.on) {
-      x.roles[a] = held_on(d.roll(0, mesh.axes[a].extent - 1));
+      x.placements[a] = held_on(d.roll(0, mesh.axes[a].extent - 1));
     }
   }
   for (int k = 0; k < x.dims.count; ++k) {
@@ -161,35 +161,36 @@ constexpr layout roll_layout(dice& d, const mesh_value& mesh, const static_vecto
   return x;
 }
 
-/// The same layout over a mesh with more axes of extent 1, each in some role: it cuts at any level or has any meaning.
+/// The same layout over a mesh with more axes of extent 1, each in some placement: it cuts at any level or has any
+/// meaning.
 constexpr layout with_ones(dice& d, const layout& x) {
   constexpr text names[]{text("p"), text("q"), text("r")};
   layout y = x;
   y.mesh.axes.resize(0);
-  y.roles.resize(0);
+  y.placements.resize(0);
   int ones = 0;
   for (int a = 0; a <= x.mesh.axes.count; ++a) {
     if (ones < 3 && d.once_in(2)) {
       y.mesh.axes.push({names[ones++], 1, d.roll(0, 3)});
-      y.roles.push({});
+      y.placements.push({});
     }
     if (a == x.mesh.axes.count) break;
     y.mesh.axes.push(x.mesh.axes[a]);
-    y.roles.push(x.roles[a]);
+    y.placements.push(x.placements[a]);
   }
   for (int a = 0; a < y.mesh.axes.count; ++a) {
-    if (y.mesh.axes[a].extent > 1 || y.roles[a].kind != role::replicate) continue;
-    const role kind = static_cast<role>(d.roll(0, 4));
-    if (kind != role::cut) {
-      y.roles[a] = {kind};
+    if (y.mesh.axes[a].extent > 1 || y.placements[a].kind != placement::replicate) continue;
+    const placement kind = static_cast<placement>(d.roll(0, 4));
+    if (kind != placement::cut) {
+      y.placements[a] = {kind};
     } else if (y.dims.count > 0) {
       const int dim = d.roll(0, y.dims.count - 1);
       const int level = d.roll(0, y.levels(dim));
-      for (auto& r : y.roles)
-        if (r.kind == role::cut && r.dimension == dim && r.level >= level) ++r.level;
+      for (auto& r : y.placements)
+        if (r.kind == placement::cut && r.dimension == dim && r.level >= level) ++r.level;
       const int next = y.cutter(dim, level + 1);  // between two that cut together it cuts with them
-      y.roles[a] = {role::cut, static_cast<signed char>(dim), static_cast<signed char>(level),
-                    next >= 0 && y.roles[next].joined};
+      y.placements[a] = {placement::cut, static_cast<signed char>(dim), static_cast<signed char>(level),
+                         next >= 0 && y.placements[next].joined};
     }
   }
   return y;

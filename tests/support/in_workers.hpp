@@ -68,7 +68,7 @@ class by_memory {
   static constexpr bool ends_alone = true;                    ///< a worker whose program ended waits for no other one
   static constexpr std::chrono::milliseconds too_late{2500};  ///< where the limit is a second
 
-  explicit by_memory(int size, std::optional<bool> crowded = {}) : meeting_(std::make_shared<hub>(size)) {
+  explicit by_memory(int size, std::optional<bool> crowded = {}) : meeting_(std::make_shared<thread_rendezvous>(size)) {
     meeting_->crowded = crowded.value_or(meeting_->crowded);
   }
   std::shared_ptr<in_process> worker(int rank, std::chrono::seconds) {
@@ -77,7 +77,7 @@ class by_memory {
   void abandon(in_process& worker, const error& why) { meeting_->abandon(worker.rank(), why); }
 
  private:
-  std::shared_ptr<hub> meeting_;
+  std::shared_ptr<thread_rendezvous> meeting_;
 };
 
 /// Runs f(transport) in `size` threads of this process; whatever mesh it makes of them is known at run time. `crowded`
@@ -113,7 +113,7 @@ inline std::shared_ptr<transport> by_itself(const std::shared_ptr<transport>& ho
 /// Options that keep the workers in this process, whatever launched it.
 inline launch_options threads_only(std::chrono::seconds limit = std::chrono::seconds{60}) {
   launch_options o;
-  o.transport = "in-process";
+  o.transport = transport_choice::in_process;
   o.time_limit = limit;
   return o;
 }

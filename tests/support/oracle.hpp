@@ -41,7 +41,7 @@ inline std::vector<index_t> dealt(const layout& x, int dim, const coordinates& c
     const int p = x.mesh.axes[a].extent;
     part = part * p + c[a];
     all *= p;
-    if (x.roles[a].joined) cuts.back() *= p;
+    if (x.placements[a].joined) cuts.back() *= p;
     else cuts.push_back(p);
   }
   part = (part + d.turned) % all;
@@ -94,8 +94,8 @@ inline std::vector<element> in_memory(const layout& x, int rank) {
   for (int i = 0; i < x.mesh.size(); ++i) {
     const coordinates c = x.mesh.at(i);
     if (x.mesh.rank(c) != rank) continue;
-    for (int a = 0; a < x.roles.count; ++a)
-      if (x.roles[a].kind == role::on && x.roles[a].coordinate != c[a]) return {};
+    for (int a = 0; a < x.placements.count; ++a)
+      if (x.placements[a].kind == placement::on && x.placements[a].coordinate != c[a]) return {};
     std::vector<element> all{element{}};
     for (int d = 0; d < x.dims.count; ++d) {
       std::vector<element> longer;

@@ -101,12 +101,12 @@ inline at::Tensor global_of(const std::vector<index_t>& extents, const numbers& 
 
 /// Whether workers along an axis hold terms of a sum: the axis is partial, or cuts a pending dimension.
 inline bool sums_over(const layout& x, int axis) {
-  const axis_role& r = x.roles[axis];
-  return r.kind == role::partial || (r.kind == role::cut && x.dims[r.dimension].kind == cover::pending);
+  const axis_placement& r = x.placements[axis];
+  return r.kind == placement::partial || (r.kind == placement::cut && x.dims[r.dimension].kind == cover::pending);
 }
 
 inline bool copies_along(const layout& x, int axis) {
-  return x.roles[axis].kind == role::replicate || x.roles[axis].kind == role::invariant;
+  return x.placements[axis].kind == placement::replicate || x.placements[axis].kind == placement::invariant;
 }
 
 /// A distributed tensor: the box of each worker, and the global tensor that they mean.
@@ -127,7 +127,7 @@ shards deal(const layout& x, int world, const Numbers& f) {
     coordinates c;
     int term = 0;
     bool counts = x.mesh.locate(r, c);
-    for (int a = 0; a < x.roles.count && !mine.empty(); ++a) {
+    for (int a = 0; a < x.placements.count && !mine.empty(); ++a) {
       if (sums_over(x, a)) term = term * x.mesh.axes[a].extent + c[a];
       if (copies_along(x, a)) counts = counts && c[a] == 0;
     }
@@ -172,7 +172,7 @@ inline double distance(const layout& x, const std::vector<at::Tensor>& local, co
     coordinates c;
     x.mesh.locate(r, c);
     std::vector<int> group;
-    for (int a = 0; a < x.roles.count; ++a)
+    for (int a = 0; a < x.placements.count; ++a)
       if (!sums_over(x, a)) group.push_back(c[a]);
     const double* in = t.data_ptr<double>();
     for (const auto& e : mine) sums[group][e] += *in++;
@@ -194,7 +194,8 @@ inline double paired(const layout& x, const std::vector<at::Tensor>& a, const st
   for (int r = 0; r < static_cast<int>(a.size()); ++r) {
     coordinates c;
     bool counts = x.mesh.locate(r, c) && !oracle::held(x, r).empty();
-    for (int i = 0; i < x.roles.count && counts; ++i) counts = x.roles[i].kind != role::invariant || c[i] == 0;
+    for (int i = 0; i < x.placements.count && counts; ++i)
+      counts = x.placements[i].kind != placement::invariant || c[i] == 0;
     if (!counts) continue;
     const at::Tensor product = a[static_cast<std::size_t>(r)].detach() * b[static_cast<std::size_t>(r)].detach();
     sum += (scale ? product.abs() : product).sum().item<double>();
@@ -227,13 +228,13 @@ inline bool same_bits(const at::Tensor& a, const at::Tensor& b) {
 /// A layout in words, for messages about a round that failed.
 inline std::string shown(const layout& x) {
   std::string s = fmt::format("from rank {}:", x.mesh.first);
-  for (int a = 0; a < x.roles.count; ++a) {
-    const axis_role& r = x.roles[a];
+  for (int a = 0; a < x.placements.count; ++a) {
+    const axis_placement& r = x.placements[a];
     s += fmt::format(" {}={}*{}:{}",
                      std::string_view(x.mesh.axes[a].name.data, static_cast<std::size_t>(x.mesh.axes[a].name.size)),
                      x.mesh.axes[a].extent, x.mesh.axes[a].stride, "RPIOV"[static_cast<int>(r.kind)]);
-    if (r.kind == role::cut) s += fmt::format("{}.{}", static_cast<int>(r.dimension), static_cast<int>(r.level));
-    if (r.kind == role::on) s += fmt::format("{}", r.coordinate);
+    if (r.kind == placement::cut) s += fmt::format("{}.{}", static_cast<int>(r.dimension), static_cast<int>(r.level));
+    if (r.kind == placement::on) s += fmt::format("{}", r.coordinate);
   }
   for (const auto& d : x.dims) {
     s += fmt::format(" [{} g{}", d.extent, d.grain());

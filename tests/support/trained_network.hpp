@@ -30,8 +30,8 @@ inline at::Tensor their_classes() { return at::arange(5, at::kLong).remainder(4)
 /// Three steps of a network, what is saved behind the second taken up again before the third; its state on the host.
 inline nn::state_dict trained(team<ship>& t, c10::Device device, const std::filesystem::path& file) {
   image_net net(t, seed{11});
-  const auto x = take<images>(t, some_images().to(device));
-  const auto labels = take<classes>(t, their_classes().to(device));
+  const auto x = distribute<images>(t, some_images().to(device));
+  const auto labels = distribute<classes>(t, their_classes().to(device));
   torch::optim::Adam steps(net.parameters(), torch::optim::AdamOptions(0.01));
   const auto step = [&] {
     steps.zero_grad();

@@ -38,15 +38,15 @@ double difference(const std::shared_ptr<transport>& carrier) {
   const torch::optim::SGDOptions options = torch::optim::SGDOptions(0.2).momentum(0.9);
   torch::optim::SGD ours(net.parameters(), options);
   torch::optim::SGD theirs(w, options);
-  const auto x = take<typename K::input>(workers, images.to(device));
-  const auto y = take<typename K::labels>(workers, labels.to(device));
+  const auto x = distribute<typename K::input>(workers, images.to(device));
+  const auto y = distribute<typename K::labels>(workers, labels.to(device));
   double worst = 0;
   for (const initial_value& v :
        {init::normal(), init::truncated_normal(), init::orthogonal(), init::sparse(0.5), init::xavier_uniform()}) {
     const auto everywhere =
         initial<tensor<partition<typename K::grid, whole, whole>, shape_of<11, 7>, double>>(workers, v, seed{1}, "w");
     const auto parts = initial<typename K::input>(workers, v, seed{1}, "w", bind<trained_batch>(11));
-    if (!same_bits(global(parts).cpu(), everywhere.local().cpu())) return 1;  // initial values are the same bits
+    if (!same_bits(full_tensor(parts).cpu(), everywhere.local().cpu())) return 1;  // initial values are the same bits
   }
   for (int step = 0; step < 4; ++step) {
     ours.zero_grad();
@@ -56,7 +56,7 @@ double difference(const std::shared_ptr<transport>& carrier) {
         at::cross_entropy_loss(at::linear(at::relu(at::linear(images, w[0], w[1])), w[2], w[3]), labels);
     loss.backward();
     expected.backward();
-    worst = std::max(worst, std::abs(value(loss) - expected.item<double>()));
+    worst = std::max(worst, std::abs(item(loss) - expected.item<double>()));
     const double norm = torch::nn::utils::clip_grad_norm_(w, 0.1);
     worst = std::max(worst, std::abs(nn::clip_grad_norm(net, 0.1) / norm - 1));
     ours.step();

@@ -50,10 +50,10 @@ void each_scalar_type(Visit&& visit) {
   for (int e = 0; e < number_of_elements; ++e) visit(tessera::detail::scalar_type(static_cast<tessera::element>(e)));
 }
 
-layout line_of(int size, index_t n, axis_role role) {
+layout line_of(int size, index_t n, axis_placement how) {
   layout x;
   x.mesh.axes.push({text{"a"}, size, 1});
-  x.roles.push(role);
+  x.placements.push(how);
   x.dims.resize(1);
   x.dims[0].extent = n;
   return x;
@@ -105,9 +105,9 @@ TEST_CASE("terms of every element type are summed as LibTorch sums them, the nex
       sum = sum.to(t);
       if (rounds && size > 2) CHECK_FALSE(same_bits(sum, each_time));
       const auto all = on_workers(size, [&](const std::shared_ptr<transport>& c) {
-        const layout from = line_of(size, n, {role::partial});
+        const layout from = line_of(size, n, {placement::partial});
         const auto team = std::make_shared<team_state>(c, from.mesh);
-        return change_layout(team, from, line_of(size, n, {role::invariant}),
+        return change_layout(team, from, line_of(size, n, {placement::invariant}),
                              terms[static_cast<std::size_t>(c->rank())]);
       });
       INFO(at::toString(t) << all.errors());
@@ -159,8 +159,9 @@ TEST_CASE("the pairing of complex tensors is the real part of the sum of x times
   const at::Tensor x = numbers_of(at::kComplexFloat, {5, 3}, 1);
   const at::Tensor y = numbers_of(at::kComplexFloat, {5, 3}, 2);
   const double wanted = at::real((x.to(at::kComplexDouble) * y.to(at::kComplexDouble).conj()).sum()).item<double>();
-  const auto all = in_team<pairs>(
-      [&](team<pairs>& t) { return pairing(take<cut_of<complex64>>(t, x), take<cut_of<complex64>>(t, y)); });
+  const auto all = in_team<pairs>([&](team<pairs>& t) {
+    return pairing(distribute<cut_of<complex64>>(t, x), distribute<cut_of<complex64>>(t, y));
+  });
   for (int r = 0; r < 4; ++r) CHECK(all.of(r) == Approx(wanted).epsilon(1e-12));
 }
 
@@ -186,7 +187,7 @@ namespace {
 template <class E>
 bool trains(team<pairs>& t, at::ScalarType s) {
   const at::Tensor global = numbers_of(s, {5, 3}, 5);
-  auto x = take<cut_of<E>>(t, global);
+  auto x = distribute<cut_of<E>>(t, global);
   x.requires_grad();
   auto y = all_gather<partition<pairs, blocks<left>, whole>>(x);
   auto loss = to<partition<pairs, invariant<left, right>>>(sum(to<partition<pairs, whole, whole>>(y * y)));
@@ -223,14 +224,14 @@ template <class P, class Labels>
 bool loses_like_double(team<pairs>& t, double scale) {
   const at::Tensor logits = (global_of({4, 70000}, numbers{31}) * scale).to(at::kHalf);
   const at::Tensor labels = at::tensor({0, 69999, 35000, 7}, at::kLong);
-  auto x = take<half_matrix<P, 4, 70000>>(t, logits);
+  auto x = distribute<half_matrix<P, 4, 70000>>(t, logits);
   x.requires_grad();
-  const auto loss = nn::cross_entropy(x, take<tensor<Labels, shape_of<4>, std::int64_t>>(t, labels));
+  const auto loss = nn::cross_entropy(x, distribute<tensor<Labels, shape_of<4>, std::int64_t>>(t, labels));
   loss.backward();
   const at::Tensor leaf = logits.to(at::kDouble).set_requires_grad(true);
   const at::Tensor wanted = at::cross_entropy_loss(leaf, labels);
   wanted.backward();
-  const at::Tensor gradient = global(x.grad()).to(at::kDouble);
+  const at::Tensor gradient = full_tensor(x.grad()).to(at::kDouble);
   return ulps(loss.local().detach(), wanted.detach(), 0x1p-11) <= 1.01 &&
          ((gradient - leaf.grad()).abs() <= leaf.grad().abs() * 0x1p-10 + 0x1p-24).all().item<bool>();
 }
@@ -256,12 +257,12 @@ TEST_CASE("sums inside operations on half types are made in float and rounded on
     using columns = partition<pairs, whole, blocks<left>>;
     const at::Tensor a = global_of({7, 6000}, numbers{32}).abs().to(at::kHalf);
     const at::Tensor b = global_of({6000, 5}, numbers{33}).abs().to(at::kHalf);
-    const auto x = take<half_matrix<columns, 7, 6000>>(t, a);
-    const auto y = take<half_matrix<partition<pairs, blocks<left>, whole>, 6000, 5>>(t, b);
+    const auto x = distribute<half_matrix<columns, 7, 6000>>(t, a);
+    const auto y = distribute<half_matrix<partition<pairs, blocks<left>, whole>, 6000, 5>>(t, b);
     // Each of two terms is rounded once, and so is their sum.
-    bool good = ulps(global(sum<1>(x)), a.to(at::kDouble).sum(1), 0x1p-11) <= 2.1;
-    good = good && ulps(global(sum<0>(x)), a.to(at::kDouble).sum(0), 0x1p-11) <= 1.01;
-    return good && ulps(global(matmul(x, y)), a.to(at::kDouble).mm(b.to(at::kDouble)), 0x1p-11) <= 2.1;
+    bool good = ulps(full_tensor(sum<1>(x)), a.to(at::kDouble).sum(1), 0x1p-11) <= 2.1;
+    good = good && ulps(full_tensor(sum<0>(x)), a.to(at::kDouble).sum(0), 0x1p-11) <= 1.01;
+    return good && ulps(full_tensor(matmul(x, y)), a.to(at::kDouble).mm(b.to(at::kDouble)), 0x1p-11) <= 2.1;
   });
   INFO(sums.errors());
   REQUIRE(sums.well());
@@ -275,7 +276,7 @@ bool convolves_like_double(team<pairs>& t) {
   using images = tensor<partition<pairs, blocks<left>, whole, blocks<right>, whole>, shape_of<40, 8, 6, 6>, half>;
   const nn::sequential<images, nn::conv<4, kernel<3, 3>, padding<1>>> net{t, seed{3}};
   const at::Tensor a = global_of({40, 8, 6, 6}, numbers{34}).to(at::kHalf);
-  const auto y = net(take<images>(t, a));
+  const auto y = net(distribute<images>(t, a));
   sum(y).backward();
   const nn::state_dict weights = nn::state_of(net);
   const at::Tensor w = weights.at("0.weight").to(at::kDouble).set_requires_grad(true);
@@ -286,7 +287,7 @@ bool convolves_like_double(team<pairs>& t) {
   const auto near = [](const at::Tensor& g, const at::Tensor& h) {
     return ((g - h).abs() <= h.abs().max() * 0x1p-9).all().item<bool>();
   };
-  return ((global(y).to(at::kDouble) - wanted).abs() <= wanted.abs() * 0x1p-11 + 0x1p-20).all().item<bool>() &&
+  return ((full_tensor(y).to(at::kDouble) - wanted).abs() <= wanted.abs() * 0x1p-11 + 0x1p-20).all().item<bool>() &&
          near(of(0), w.grad()) && near(of(1), b.grad());
 }
 
@@ -311,14 +312,14 @@ TEST_CASE("a convolution of half types is rounded once, whoever computes it") {
 
 TEST_CASE("a scalar is read in a type that C++ computes with") {
   const auto all = in_team<pairs>([](team<pairs>& t) {
-    const auto h = value(take<scalar_of<half>>(t, at::full({}, 1.5, at::kHalf)));
-    const auto b = value(take<scalar_of<bfloat16>>(t, at::full({}, -2.5, at::kBFloat16)));
-    const auto c = value(take<scalar_of<complex64>>(t, at::complex(at::full({}, 1.f), at::full({}, 2.f))));
-    const auto z = value(take<scalar_of<complex128>>(
+    const auto h = item(distribute<scalar_of<half>>(t, at::full({}, 1.5, at::kHalf)));
+    const auto b = item(distribute<scalar_of<bfloat16>>(t, at::full({}, -2.5, at::kBFloat16)));
+    const auto c = item(distribute<scalar_of<complex64>>(t, at::complex(at::full({}, 1.f), at::full({}, 2.f))));
+    const auto z = item(distribute<scalar_of<complex128>>(
         t, at::complex(at::full({}, 1.0, at::kDouble), at::full({}, -2.0, at::kDouble)).conj()));
-    const auto u = value(take<scalar_of<std::uint16_t>>(t, at::full({}, 65535, at::kInt).to(at::kUInt16)));
-    const auto w = value(take<scalar_of<std::uint64_t>>(t, at::full({}, -1, at::kLong).to(at::kUInt64)));
-    const auto i = value(take<scalar_of<std::int8_t>>(t, at::full({}, -3, at::kChar)));
+    const auto u = item(distribute<scalar_of<std::uint16_t>>(t, at::full({}, 65535, at::kInt).to(at::kUInt16)));
+    const auto w = item(distribute<scalar_of<std::uint64_t>>(t, at::full({}, -1, at::kLong).to(at::kUInt64)));
+    const auto i = item(distribute<scalar_of<std::int8_t>>(t, at::full({}, -3, at::kChar)));
     static_assert(std::is_same_v<decltype(h), const float> && std::is_same_v<decltype(b), const float>);
     static_assert(std::is_same_v<decltype(c), const std::complex<float>> &&
                   std::is_same_v<decltype(z), const std::complex<double>>);
@@ -344,7 +345,7 @@ TEST_CASE("terms combine otherwise than by a sum where no gradient is asked for"
     const auto all = on_workers(size, [&, with = with](const std::shared_ptr<transport>& c) {
       const layout from = line_of(size, 11, partial_by(with));
       const auto team = std::make_shared<team_state>(c, from.mesh);
-      return change_layout(team, from, line_of(size, 11, {role::invariant}),
+      return change_layout(team, from, line_of(size, 11, {placement::invariant}),
                            terms[static_cast<std::size_t>(c->rank())]);
     });
     INFO(static_cast<int>(with) << all.errors());

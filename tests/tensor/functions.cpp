@@ -27,7 +27,7 @@ std::string keeps_otherwise(const std::string& name, functions::saved saves, con
   const layout x = lying<blocks<ox>, whole>({64, 32});
   std::vector<tensor<dyn>> leaves;
   for (int i = 0; i < operands; ++i) {
-    leaves.push_back(take(t, x, global_of({64, 32}, numbers{static_cast<std::uint64_t>(i)}) * 0.25 + 0.5));
+    leaves.push_back(distribute(t, x, global_of({64, 32}, numbers{static_cast<std::uint64_t>(i)}) * 0.25 + 0.5));
     leaves.back().requires_grad();
   }
   memory_count count;
@@ -36,7 +36,7 @@ std::string keeps_otherwise(const std::string& name, functions::saved saves, con
   const std::int64_t box = count.now() / operands;
   auto node = call(operand).local().grad_fn();
   operand.clear();
-  const footprint said = functions::footprint_of(saves);
+  const saved_tensors said = functions::footprint_of(saves);
   const std::int64_t wanted = box * ((said.operands != 0 ? operands : 0) + (said.results != 0 ? 1 : 0));
   const bool well = node == nullptr || count.now() - wanted < box / 2;
   const bool tight = node == nullptr || wanted - count.now() < box / 2;
@@ -70,7 +70,7 @@ TEST_CASE("every function of one tensor is LibTorch's, value and gradient, howev
             for (const layout& x : ways())
               for (const at::ScalarType e : some_elements) {
                 const at::Tensor n = numbers_for(x, e, 3);
-                const tensor<dyn> given = take(t, x, n);
+                const tensor<dyn> given = distribute(t, x, n);
                 if (!functions::check_takes(f.elements, given.type()).ok()) {
                   if (told([&] { f.call(given); }) != "tessera.function.element")
                     return f.name + " takes what it should not";
@@ -94,11 +94,11 @@ TEST_CASE("a hardsigmoid has the second derivative that LibTorch's lacks") {
   const at::Tensor slope = torch::autograd::grad({at::square(composed).sum()}, {own}, {}, true, true)[0];
   const at::Tensor wanted = torch::autograd::grad({at::square(slope).sum()}, {own})[0];
   const auto all = in_team<world>([&](const team<world>& t) {
-    tensor<dyn> x = take(t, lies, n);
+    tensor<dyn> x = distribute(t, lies, n);
     x.requires_grad();
     const tensor<dyn> y = hardsigmoid(x);
     const tensor<dyn> g = to(lies, gradients(sum(y * y), {x}, true)[0]);
-    return at::allclose(global(gradients(sum(g * g), {x}, false)[0]), wanted, near, near);
+    return at::allclose(full_tensor(gradients(sum(g * g), {x}, false)[0]), wanted, near, near);
   });
   INFO(all.errors());
   for (const auto& r : all.results) CHECK((r && *r));
@@ -120,8 +120,8 @@ TEST_CASE("every function of two tensors is LibTorch's, with dimensions that one
                 const at::Tensor a = numbers_for(x, e, 3);
                 at::Tensor b = numbers_for(y, e, 4);
                 if (e == at::kLong) b = b.abs() + 1;  // a divisor, and an exponent
-                const tensor<dyn> u = take(t, x, a);
-                const tensor<dyn> v = take(t, y, b);
+                const tensor<dyn> u = distribute(t, x, a);
+                const tensor<dyn> v = distribute(t, y, b);
                 if (!functions::check_takes(f.elements, u.type()).ok()) {
                   if (told([&] { f.call(u, v); }) != "tessera.function.element")
                     return f.name + " takes what it should not";
@@ -211,7 +211,7 @@ TEST_CASE("reductions, softmax and shapes are LibTorch's over dimensions cut and
               for (const at::ScalarType e : some_elements) {
                 const at::Tensor n = numbers_for(x, e, 5);
                 if (!functions::check_takes(f.elements, tessera::detail::element_of_scalar(e)).ok()) {
-                  if (told([&] { f.call(take(t, x, n)); }) != "tessera.function.element")
+                  if (told([&] { f.call(distribute(t, x, n)); }) != "tessera.function.element")
                     return f.name + " takes what it should not";
                   continue;
                 }
@@ -266,12 +266,12 @@ TEST_CASE("what is put end to end is cut alike elsewhere, and its type follows")
   STATIC_REQUIRE(std::is_same_v<decltype(concat<1>(std::declval<x_type>(), std::declval<x_type>())),
                                 on_world<double, shape<dim<4>, dim<12>>, blocks<ox>, blocks<oy>>>);
   CHECK(refusals<world>("tessera.rule.cut", [](auto& t) {
-          concat<1>(take(t, lying<blocks<ox>, blocks<oy>>({4, 6}), at::ones({4, 6})),
-                    take(t, lying<blocks<oy>, blocks<ox>>({4, 6}), at::ones({4, 6})));
+          concat<1>(distribute(t, lying<blocks<ox>, blocks<oy>>({4, 6}), at::ones({4, 6})),
+                    distribute(t, lying<blocks<oy>, blocks<ox>>({4, 6}), at::ones({4, 6})));
         }) == 6);
   CHECK(refusals<world>("tessera.rule.cut", [](auto& t) {
-          concat<1>(take(t, lying<whole, blocks<oy>>({4, 6}), at::ones({4, 6})),
-                    take(t, lying<whole, whole, partial<oy>>({4, 6}), at::ones({4, 6})));
+          concat<1>(distribute(t, lying<whole, blocks<oy>>({4, 6}), at::ones({4, 6})),
+                    distribute(t, lying<whole, whole, partial<oy>>({4, 6}), at::ones({4, 6})));
         }) == 6);
 }
 
@@ -280,7 +280,7 @@ TEST_CASE("tensors whose layouts are values have what typed ones have") {
           const layout cut = lying<blocks<ox>, blocks<oy>>({4, 6});
           const layout by_rows = lying<blocks<ox>, whole>({4, 6});
           const at::Tensor n = numbers_for(cut, at::kDouble, 7).requires_grad_(true);
-          tensor<dyn> x = take(t.state(), cut, n.detach());
+          tensor<dyn> x = distribute(t.state(), cut, n.detach());
           x.requires_grad();
           const tensor<dyn> rows = to(verb::all_gather, by_rows, x);
           if (told([&] { to(verb::broadcast, by_rows, x); }) != "tessera.verb.pair") return "a verb of another name";
@@ -288,12 +288,12 @@ TEST_CASE("tensors whose layouts are values have what typed ones have") {
           const at::Tensor wanted = -(2 * n - n / 4 + n.exp()) * n;
           const tensor<dyn> loss = to(lying<whole, whole, invariant<ox, oy>>({4, 6}), y);
           const tensor<dyn> all = sum(square(loss));
-          if (std::abs(value(all) - wanted.square().sum().item<double>()) > 1e-9) return "a value";
+          if (std::abs(item(all) - wanted.square().sum().item<double>()) > 1e-9) return "a value";
           all.backward();
           wanted.square().sum().backward();
-          if (!alike(global(x.grad()), n.grad())) return "a gradient";
+          if (!alike(full_tensor(x.grad()), n.grad())) return "a gradient";
           if (detach(x).local().requires_grad()) return "a tensor without history";
           if (std::abs(pairing(x, x) - n.square().sum().item<double>()) > 1e-9) return "a pairing";
-          return alike(global(shift(x, short_name_of<ox>())), at::roll(n.detach(), -2, 0)) ? "" : "a shift";
+          return alike(full_tensor(shift(x, short_name_of<ox>())), at::roll(n.detach(), -2, 0)) ? "" : "a shift";
         })) == "");
 }

@@ -48,7 +48,8 @@ double total(const layout& y, const outcome<derived>& run, curvature derived::* 
   for (int r = 0; r < static_cast<int>(run.results.size()); ++r) {
     coordinates c;
     bool counts = y.mesh.locate(r, c);
-    for (int a = 0; a < y.roles.count && counts; ++a) counts = y.roles[a].kind != role::invariant || c[a] == 0;
+    for (int a = 0; a < y.placements.count && counts; ++a)
+      counts = y.placements[a].kind != placement::invariant || c[a] == 0;
     if (counts) sum += (run.of(r).*which).value;
   }
   return sum;
@@ -57,7 +58,7 @@ double total(const layout& y, const outcome<derived>& run, curvature derived::* 
 layout halves() {
   layout x;
   x.mesh.axes.push({text{"a"}, 3, 1});
-  x.roles.resize(1);
+  x.placements.resize(1);
   x.dims.resize(2);
   x.dims[0].extent = 7;
   x.dims[1].extent = 2;
@@ -156,7 +157,7 @@ TEST_CASE("a halo exchange whose input another branch uses too adds both gradien
 TEST_CASE("gradients that are one number seen many times are carried like any other") {
   const layout from = halves();
   layout to = from;
-  to.set_meaning(0, {});
+  to.set_placement(0, {});
   const shards x = deal(from, 3, numbers{5});
   const auto run = on_workers(3, [&](const std::shared_ptr<transport>& carrier) {
     const auto team = std::make_shared<team_state>(carrier, from.mesh);
@@ -170,9 +171,9 @@ TEST_CASE("gradients that are one number seen many times are carried like any ot
 
 TEST_CASE("an all_reduce of a transposed tensor sums element by element") {
   layout from = halves();
-  from.set_meaning(0, {role::partial});
+  from.set_placement(0, {placement::partial});
   layout to = from;
-  to.set_meaning(0, {role::invariant});
+  to.set_placement(0, {placement::invariant});
   const auto run = on_workers(3, [&](const std::shared_ptr<transport>& carrier) {
     const auto team = std::make_shared<team_state>(carrier, from.mesh);
     const at::Tensor x = at::arange(14, at::kDouble).view({2, 7}).t() * (carrier->rank() + 1);
@@ -185,7 +186,7 @@ TEST_CASE("an all_reduce of a transposed tensor sums element by element") {
 TEST_CASE("a worker that uses none of what arrived takes part in backward") {
   const layout from = halves();
   layout to = from;
-  to.set_meaning(0, {});
+  to.set_placement(0, {});
   const auto run = on_workers(3, [&](const std::shared_ptr<transport>& carrier) {
     const auto team = std::make_shared<team_state>(carrier, from.mesh);
     const at::Tensor leaf =
@@ -215,7 +216,7 @@ using table = tensor<P, shape_of<3, 2>, double>;
 template <class P, class Team, class Make, class Part>
 bool lies_in_its_own_memory(const Team& t, Make&& make, Part&& part) {
   const at::Tensor global = global_of({3, 2}, numbers{1});
-  const auto constant = [&] { return take<table<P>>(t, global); };
+  const auto constant = [&] { return distribute<table<P>>(t, global); };
   const auto leaf = [&] {
     auto x = constant();
     x.requires_grad();
@@ -259,16 +260,16 @@ TEST_CASE(
   const auto as_it_is = [](const at::Tensor& x) { return x; };
   CHECK(satisfied<plane>([&](team<plane>& t) {
           return lies_in_its_own_memory<copies>(
-                     t, [](const auto& x) { return take<by_rows>(x); },
+                     t, [](const auto& x) { return shard<by_rows>(x); },
                      [&](const at::Tensor& x) {
                        return t.coordinate<vertical>() == 0 ? x.narrow(0, 0, 2) : x.narrow(0, 2, 1);
                      }) &&
                  lies_in_its_own_memory<shared_by_all>(
                      t, [](const auto& x) { return copy_in<copies>(x); }, as_it_is) &&
                  lies_in_its_own_memory<copies>(
-                     t, [](const auto& x) { return share<shared_by_all>(x); }, as_it_is) &&
+                     t, [](const auto& x) { return to_invariant<shared_by_all>(x); }, as_it_is) &&
                  lies_in_its_own_memory<copies>(
-                     t, [](const auto& x) { return keep<partition<plane, whole, whole, on<horizontal, 1>>>(x); },
+                     t, [](const auto& x) { return to_root<partition<plane, whole, whole, on<horizontal, 1>>>(x); },
                      [&](const at::Tensor& x) {
                        return t.coordinate<horizontal>() == 1 ? x : x.narrow(0, 0, 0).narrow(1, 0, 0);
                      }) &&
@@ -283,8 +284,8 @@ TEST_CASE(
           using alone = partition<one_worker, blocks<only>, whole>;
           using held = partition<one_worker, whole, whole>;
           using pending = partition<one_worker, whole, whole, partial<only>>;
-          const auto x = take<table<alone>>(t, at::ones({3, 2}, at::kDouble));
-          const auto y = take<table<pending>>(t, at::ones({3, 2}, at::kDouble));
+          const auto x = distribute<table<alone>>(t, at::ones({3, 2}, at::kDouble));
+          const auto y = distribute<table<pending>>(t, at::ones({3, 2}, at::kDouble));
           all_gather<held>(x).local().mul_(10);
           all_reduce<held>(y).local().mul_(10);
           return at::equal(x.local(), at::ones({3, 2}, at::kDouble)) && at::equal(y.local(), x.local()) &&
@@ -293,8 +294,8 @@ TEST_CASE(
                  lies_in_its_own_memory<held>(t, [](const auto& z) { return finish(start<alone>(z)); }, as_it_is);
         }) == 1);
   CHECK(satisfied<one_worker>([&](team<one_worker>& t) {
-          const auto x = take<table<partition<one_worker, whole, whole>>>(t, at::ones({3, 2}, at::kDouble));
-          global(x).mul_(10);
+          const auto x = distribute<table<partition<one_worker, whole, whole>>>(t, at::ones({3, 2}, at::kDouble));
+          full_tensor(x).mul_(10);
           return at::equal(x.local(), at::ones({3, 2}, at::kDouble));
         }) == 1);
 }
@@ -302,8 +303,8 @@ TEST_CASE(
 TEST_CASE("an array of the caller's is copied where LibTorch could not share its memory until it is written") {
   CHECK(satisfied<plane>([&](team<plane>& t) {
           std::vector<double> mine(6, 1.0);
-          const auto x = assume<table<copies>>(t, at::from_blob(mine.data(), {3, 2}, at::kDouble));
-          share<shared_by_all>(x).local().mul_(10);
+          const auto x = from_local<table<copies>>(t, at::from_blob(mine.data(), {3, 2}, at::kDouble));
+          to_invariant<shared_by_all>(x).local().mul_(10);
           return mine == std::vector<double>(6, 1.0) && x.local().data_ptr() == mine.data();
         }) == 6);
 }
@@ -312,7 +313,7 @@ TEST_CASE("where something moves no worker has a view, even if its part was its 
   CHECK(satisfied<plane>([](team<plane>& t) {
           using shorter = partition<plane, lengths<vertical, dim<2>, dim<1>>, whole>;
           using longer = partition<plane, lengths<vertical, dim<3>, dim<0>>, whole>;
-          auto x = take<table<shorter>>(t, at::ones({3, 2}, at::kDouble));
+          auto x = distribute<table<shorter>>(t, at::ones({3, 2}, at::kDouble));
           const auto y = to<shorter>(to<longer>(x));
           x.requires_grad();
           const auto z = to<longer>(x * 1.0);
@@ -323,7 +324,7 @@ TEST_CASE("where something moves no worker has a view, even if its part was its 
 
 TEST_CASE("a function that hands back its operand does not hand it out to be written into") {
   CHECK(satisfied<plane>([](team<plane>& t) {
-          const auto x = take<table<by_rows>>(t, at::ones({3, 2}, at::kDouble)).requires_grad() * 2;
+          const auto x = distribute<table<by_rows>>(t, at::ones({3, 2}, at::kDouble)).requires_grad() * 2;
           const auto same = map_elements(x, [](const at::Tensor& a) { return a; });
           const auto view = map_elements(x, [](const at::Tensor& a) { return a.view_as(a); });
           return told([&] { same.local().add_(1); }) == "other" && told([&] { view.local().add_(1); }) == "other" &&
@@ -335,7 +336,7 @@ TEST_CASE("terms that are no sum have no gradient, and detached ones combine") {
   using most = partition<plane, whole, whole, partial<vertical, max>>;
   const at::Tensor global = -global_of({3, 2}, numbers{3}).abs();
   CHECK(satisfied<plane>([&](team<plane>& t) {
-          const auto x = take<table<most>>(t, global);
+          const auto x = distribute<table<most>>(t, global);
           x.local().set_requires_grad(true);
           return told([&] { all_reduce<copies>(x); }) == "tessera.combine.gradient" &&
                  at::equal(all_reduce<copies>(detach(x)).local(), global);
@@ -344,7 +345,7 @@ TEST_CASE("terms that are no sum have no gradient, and detached ones combine") {
 
 TEST_CASE("a tensor without a gradient says so, and one of an empty box has one") {
   CHECK(satisfied<plane>([](team<plane>& t) {
-          auto x = take<tensor<partition<plane, blocks<horizontal>, whole>, shape_of<1, 2>, double>>(
+          auto x = distribute<tensor<partition<plane, blocks<horizontal>, whole>, shape_of<1, 2>, double>>(
               t, at::ones({1, 2}, at::kDouble));
           const auto without = [](auto&& f) { return told(f) == "tessera.tensor.gradient"; };
           const bool none = without([&] { x.grad(); }) && without([&] { sum(x * x).backward(); });
@@ -358,7 +359,7 @@ TEST_CASE("a tensor without a gradient says so, and one of an empty box has one"
 
 TEST_CASE("a graph of the gradient keeps the graph, whatever keep_graph says") {
   CHECK(satisfied<plane>([](team<plane>& t) {
-          auto x = take<table<by_rows>>(t, at::full({3, 2}, 3.0, at::kDouble));
+          auto x = distribute<table<by_rows>>(t, at::full({3, 2}, 3.0, at::kDouble));
           x.requires_grad();
           const auto y = all_gather<copies>(x);
           sum(y * y * y).backward(false, true);
@@ -366,8 +367,8 @@ TEST_CASE("a graph of the gradient keeps the graph, whatever keep_graph says") {
           const at::Tensor second = torch::autograd::grad({x.grad().local().sum()}, {x.local()})[0];
           x.local().mutable_grad().reset();
           const auto again = decltype(first)(tensor<dyn>(t.state(), first.layout(), second));
-          return at::equal(global(first), at::full({3, 2}, 27.0, at::kDouble)) &&
-                 at::equal(global(again), at::full({3, 2}, 18.0, at::kDouble));
+          return at::equal(full_tensor(first), at::full({3, 2}, 27.0, at::kDouble)) &&
+                 at::equal(full_tensor(again), at::full({3, 2}, 18.0, at::kDouble));
         }) == 6);
 }
 
@@ -377,10 +378,10 @@ TEST_CASE("a forward-mode tangent is refused before it is lost") {
   CHECK(
       satisfied<plane>([&](team<plane>& t) {
         const at::Tensor dual = at::_make_dual(global.clone(), at::ones_like(global), static_cast<std::int64_t>(level));
-        auto x = take<table<copies>>(t, global);
+        auto x = distribute<table<copies>>(t, global);
         x.requires_grad();
         const auto adds = [&](const at::Tensor& a) { return a + dual; };
-        return told([&] { assume<table<copies>>(t, dual); }) == "tessera.tensor.forward_mode" &&
+        return told([&] { from_local<table<copies>>(t, dual); }) == "tessera.tensor.forward_mode" &&
                told([&] { change_layout(t.state(), x.layout(), x.layout(), dual); }) == "tessera.tensor.forward_mode" &&
                told([&] { map_elements(x, adds); }) == "tessera.tensor.forward_mode";
       }) == 6);

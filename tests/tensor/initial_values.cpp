@@ -187,19 +187,19 @@ TEST_CASE("initial values are the same bits on any partition, of any element, al
         if (!same_bits(x, wanted)) wrong += fmt::format("{} {}; ", law.first, what);
       };
       for (const index_t n : {7, 2})
-        judge("of blocks", global(initial<by_both>(t, v, seed{11}, "w", bind<how_many>(n))), drawn(v, {n, 5}));
-      judge("of terms", global(initial<terms>(t, v, seed{11}, "w")), drawn(v, {7, 5}));
-      judge("under a path", global(initial<terms>(t, v, seed{3}.at("a"), "w")),
-            global(initial<terms>(t, v, seed{3}, "a.w")));
+        judge("of blocks", full_tensor(initial<by_both>(t, v, seed{11}, "w", bind<how_many>(n))), drawn(v, {n, 5}));
+      judge("of terms", full_tensor(initial<terms>(t, v, seed{11}, "w")), drawn(v, {7, 5}));
+      judge("under a path", full_tensor(initial<terms>(t, v, seed{3}.at("a"), "w")),
+            full_tensor(initial<terms>(t, v, seed{3}, "a.w")));
       for (const element e : {element::float32, element::float16, element::bfloat16, element::int64, element::uint8,
                               element::complex128}) {
         if (has_cotangent(e) || (v.is != initial_value::law::normal && v.lowest >= 0))
           judge(name_of(e),
-                global(initial(t.state(), bound(value_of<by_both>.layout, binding<how_many>::tag, 7), e, v, seed{11},
-                               "w")),
+                full_tensor(initial(t.state(), bound(value_of<by_both>.layout, binding<how_many>::tag, 7), e, v,
+                                    seed{11}, "w")),
                 drawn(v, {7, 5}, e));
       }
-      judge("of lengths", global(initial<by_one>(t, v, seed{11}, "w")), drawn(v, {7, 5}, element::float32));
+      judge("of lengths", full_tensor(initial<by_one>(t, v, seed{11}, "w")), drawn(v, {7, 5}, element::float32));
     }
     return wrong;
   });

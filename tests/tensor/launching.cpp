@@ -31,7 +31,7 @@ std::vector<std::string> codes_of_two(checks how, double other) {
   launch<two_workers>(0, none, o, [&](team<two_workers>& workers) {
     const auto mine = static_cast<std::size_t>(workers.rank());
     try {
-      const auto x = assume<held_alike>(workers, at::full({6}, workers.rank() == 1 ? other : 1.0, at::kDouble));
+      const auto x = from_local<held_alike>(workers, at::full({6}, workers.rank() == 1 ? other : 1.0, at::kDouble));
       static_cast<void>(to<one_half_each>(x));
     } catch (const error& e) {
       all[mine] = e.code();
@@ -112,7 +112,7 @@ bool all_say(const std::vector<std::string>& texts, const std::vector<std::strin
 }
 
 terms_of_twins term_of(const team<two_workers>& t) {
-  terms_of_twins x = assume<terms_of_twins>(t, at::ones({}, at::kDouble));
+  terms_of_twins x = from_local<terms_of_twins>(t, at::ones({}, at::kDouble));
   return x.requires_grad();
 }
 
@@ -203,14 +203,14 @@ TEST_CASE("the mesh of a launch may be a value") {
   const int status = ts::launch(argc, argv, options, ts::row_major(mesh), [&](const ts::team_handle& team) {
     ts::layout tiles;  // a table of 5 x 7, cut by both axes
     tiles.mesh = team->mesh();
-    tiles.roles.resize(2);
+    tiles.placements.resize(2);
     tiles.dims.resize(2);
     for (int d = 0; d < 2; ++d) {
       tiles.dims[d].extent = table.size(d);
       tiles.cut_by(d, d);
     }
-    const ts::tensor<ts::dyn> x = ts::take(team, tiles, table);
-    right += at::equal(ts::global(x * x), table * table);
+    const ts::tensor<ts::dyn> x = ts::distribute(team, tiles, table);
+    right += at::equal(ts::full_tensor(x * x), table * table);
   });
   // [end]
   CHECK(status == 0);
@@ -259,10 +259,10 @@ TEST_CASE("checked mode sees a replicate weight that was stepped by a gradient o
     o.checks = how;
     const auto all = in_team<two_workers>(
         [](team<two_workers>& t) {
-          auto w = take<held>(t, at::ones({4}, at::kDouble));
+          auto w = distribute<held>(t, at::ones({4}, at::kDouble));
           w.requires_grad();
-          const auto x = take<samples>(t, at::arange(4, at::kDouble));
-          sum(take<partition<two_workers, blocks<twins>>>(w) * x).backward();
+          const auto x = distribute<samples>(t, at::arange(4, at::kDouble));
+          sum(shard<partition<two_workers, blocks<twins>>>(w) * x).backward();
           {
             const at::NoGradGuard step;
             w.local().sub_(w.local().grad());  // two workers step by their own terms_of_twins

@@ -31,11 +31,12 @@ bool on_all(const outcome<bool>& all) {
 /// The gradient of Σ x², from a loss with this partition of its scalar.
 template <class P>
 bool seeded(const team<world>& t) {
-  auto x = take<cut_xy>(t, numbers_7x5(1));
+  auto x = distribute<cut_xy>(t, numbers_7x5(1));
   x.requires_grad();
   const auto loss = to<P>(sum(x * x));
   loss.backward();
-  return close(global(x.grad()), 2 * numbers_7x5(1)) && close(global(loss), at::sum(at::square(numbers_7x5(1))));
+  return close(full_tensor(x.grad()), 2 * numbers_7x5(1)) &&
+         close(full_tensor(loss), at::sum(at::square(numbers_7x5(1))));
 }
 
 }  // namespace
@@ -48,23 +49,23 @@ TEST_CASE("operands and verbs meet on meshes that differ by an axis of extent 1"
   const at::Tensor a = numbers_7x5(1);
   const at::Tensor b = numbers_7x5(2);
   CHECK(on_all(in_team<world>([&](const team<world>& t) {
-    auto x = take<cut_xy>(t, a);
-    auto y = take<same_cut>(t, b);
+    auto x = distribute<cut_xy>(t, a);
+    auto y = distribute<same_cut>(t, b);
     x.requires_grad();
     y.requires_grad();
     static_assert(std::is_same_v<decltype(x * y), cut_xy>);
     static_assert(std::is_same_v<decltype(y + x)::mesh_type, wider>);
     const tensor<dyn> untyped = y.dynamic() + x.dynamic();
     const auto rows = all_gather<whole_rows>(x * y);
-    const auto kept = take<partition<world, blocks<ox>, blocks<oy>>>(rows);
+    const auto kept = shard<partition<world, blocks<ox>, blocks<oy>>>(rows);
     to<partition<world, invariant<ox, oy>>>(sum(kept)).backward();
-    return close(global(x * y), a * b) && close(global(y + x), a + b) && close(global(untyped), a + b) &&
-           close(global(rows), a * b) && close(global(x.grad()), b) && close(global(y.grad()), a);
+    return close(full_tensor(x * y), a * b) && close(full_tensor(y + x), a + b) && close(full_tensor(untyped), a + b) &&
+           close(full_tensor(rows), a * b) && close(full_tensor(x.grad()), b) && close(full_tensor(y.grad()), a);
   })));
   using line = tensor<partition<mesh<oy>, blocks<oy>, whole>, extents_7x5, double>;
   CHECK(refusals<world>("tessera.rule.mesh", [&](const team<world>& t) {
-          const auto x = take<same_cut>(t, a);
-          const auto y = take<line>(t, b);
+          const auto x = distribute<same_cut>(t, a);
+          const auto y = distribute<line>(t, b);
           x.dynamic() + y.dynamic();
         }) == 6);
 }
@@ -73,19 +74,21 @@ TEST_CASE("typed sums, products and functions give what whole tensors give") {
   const at::Tensor a = numbers_7x5(1);
   const at::Tensor b = numbers_7x5(2);
   const auto all = in_team<world>([&](const team<world>& t) {
-    const auto x = take<cut_xy>(t, a);
-    const auto y = take<cut_xy>(t, b);
-    const auto p = take<terms>(t, a);
-    const auto q = take<terms>(t, b);
-    bool good = close(global(x + y), a + b) && close(global(x - y), a - b) && close(global(x * y), a * b);
-    good = good && close(global(x * 3.0), a * 3) && close(global(0.5 * x), a * 0.5);
-    good = good && close(global(p + q), a + b) && close(global(p - q), a - b) && close(global(p * 2.0), a * 2);
-    good = good && close(global(relu(x)), at::relu(a)) && close(global(exp(x)), at::exp(a)) &&
-           close(global(tanh(x)), at::tanh(a));
-    good = good && close(global(map_elements(x, [](const at::Tensor& v) { return at::sin(v); })), at::sin(a));
-    good = good && close(global(sum(x)), a.sum()) && close(global(sum<0>(x)), a.sum(0)) &&
-           close(global(sum<1>(x)), a.sum(1));
-    return good && close(global(sum(take<alike>(t, a))), a.sum());
+    const auto x = distribute<cut_xy>(t, a);
+    const auto y = distribute<cut_xy>(t, b);
+    const auto p = distribute<terms>(t, a);
+    const auto q = distribute<terms>(t, b);
+    bool good =
+        close(full_tensor(x + y), a + b) && close(full_tensor(x - y), a - b) && close(full_tensor(x * y), a * b);
+    good = good && close(full_tensor(x * 3.0), a * 3) && close(full_tensor(0.5 * x), a * 0.5);
+    good = good && close(full_tensor(p + q), a + b) && close(full_tensor(p - q), a - b) &&
+           close(full_tensor(p * 2.0), a * 2);
+    good = good && close(full_tensor(relu(x)), at::relu(a)) && close(full_tensor(exp(x)), at::exp(a)) &&
+           close(full_tensor(tanh(x)), at::tanh(a));
+    good = good && close(full_tensor(map_elements(x, [](const at::Tensor& v) { return at::sin(v); })), at::sin(a));
+    good = good && close(full_tensor(sum(x)), a.sum()) && close(full_tensor(sum<0>(x)), a.sum(0)) &&
+           close(full_tensor(sum<1>(x)), a.sum(1));
+    return good && close(full_tensor(sum(distribute<alike>(t, a))), a.sum());
   });
   INFO(all.errors());
   CHECK(on_all(all));
@@ -95,8 +98,8 @@ TEST_CASE("a product over a dimension that both cut alike is a sum of terms") {
   const at::Tensor a = numbers_7x5(3);
   const at::Tensor b = global_of({5, 4}, numbers{4});
   const auto all = in_team<world>([&](const team<world>& t) {
-    auto x = take<cut_xy>(t, a);
-    auto y = take<cut_rows>(t, b);
+    auto x = distribute<cut_xy>(t, a);
+    auto y = distribute<cut_rows>(t, b);
     x.requires_grad();
     y.requires_grad();
     const auto z = matmul(x, y);
@@ -106,7 +109,8 @@ TEST_CASE("a product over a dimension that both cut alike is a sum of terms") {
     const auto whole_z = to<partition<world, blocks<ox>, whole, invariant<oy>>>(z);
     to<partition<world, invariant<ox, oy>>>(sum(whole_z * whole_z)).backward();
     const at::Tensor g = 2 * a.mm(b);
-    return close(global(z), a.mm(b)) && close(global(x.grad()), g.mm(b.t())) && close(global(y.grad()), a.t().mm(g));
+    return close(full_tensor(z), a.mm(b)) && close(full_tensor(x.grad()), g.mm(b.t())) &&
+           close(full_tensor(y.grad()), a.t().mm(g));
   });
   INFO(all.errors());
   CHECK(on_all(all));
@@ -124,9 +128,9 @@ TEST_CASE("backward starts from a scalar of any meaning with the same gradient")
 
 TEST_CASE("value is a number that all workers have alike") {
   const auto all = in_team<world>([](const team<world>& t) {
-    const auto s = sum(take<cut_xy>(t, numbers_7x5(5)));
-    const double a = value(to<partition<world, invariant<ox, oy>>>(s));
-    const double b = value(to<partition<world>>(s));
+    const auto s = sum(distribute<cut_xy>(t, numbers_7x5(5)));
+    const double a = item(to<partition<world, invariant<ox, oy>>>(s));
+    const double b = item(to<partition<world>>(s));
     return a == b && std::abs(a - numbers_7x5(5).sum().item<double>()) < 1e-12;
   });
   CHECK(on_all(all));
@@ -135,13 +139,13 @@ TEST_CASE("value is a number that all workers have alike") {
 TEST_CASE("empty workers hold empty boxes and take part in everything") {
   const auto all = in_team<world>([](const team<world>& t) {
     const at::Tensor one = at::full({1, 5}, 2.0, at::kDouble);  // one row over two, five columns over three
-    auto x = take<cut_xy>(t, one);
+    auto x = distribute<cut_xy>(t, one);
     x.requires_grad();
     const bool empty = t.coordinate<ox>() == 1;
     const auto loss = to<partition<world, invariant<ox, oy>>>(sum(x * x));
     loss.backward();
-    return (x.local().numel() == 0) == empty && x.local().dim() == 2 && value(loss) == 20 &&
-           close(global(x.grad()), 2 * one);
+    return (x.local().numel() == 0) == empty && x.local().dim() == 2 && item(loss) == 20 &&
+           close(full_tensor(x.grad()), 2 * one);
   });
   INFO(all.errors());
   CHECK(on_all(all));
@@ -151,12 +155,12 @@ TEST_CASE("take, assume and global are inverse, and equal spellings convert") {
   const at::Tensor a = numbers_7x5(6);
   const auto all = in_team<world>([&](const team<world>& t) {
     using spelled = tensor<partition<world, whole, whole, replicate<ox>>, extents_7x5, double>;
-    const spelled same_thing = take<copies>(t, a);
-    const auto x = take<cut_xy>(t, a);
-    const auto again = assume<cut_xy>(t, x.local().clone(), bind<tall>(7));
+    const spelled same_thing = distribute<copies>(t, a);
+    const auto x = distribute<cut_xy>(t, a);
+    const auto again = from_local<cut_xy>(t, x.local().clone(), bind<tall>(7));
     x.local().add_(1);  // a part is the worker's own: the tensor it came from stays
-    return close(global(again), a) && close(global(same_thing), a) && close(a, numbers_7x5(6)) &&
-           close(global(take<terms>(t, a)), a);
+    return close(full_tensor(again), a) && close(full_tensor(same_thing), a) && close(a, numbers_7x5(6)) &&
+           close(full_tensor(distribute<terms>(t, a)), a);
   });
   INFO(all.errors());
   CHECK(on_all(all));
@@ -164,29 +168,34 @@ TEST_CASE("take, assume and global are inverse, and equal spellings convert") {
 
 TEST_CASE("what does not fit a tensor's type is refused on every worker with its code") {
   const at::Tensor a = numbers_7x5(7);
-  CHECK(refusals<world>("tessera.tensor.element", [&](const auto& t) { take<cut_xy>(t, a.to(at::kFloat)); }) == 6);
-  CHECK(refusals<world>("tessera.shape.dimensions", [&](const auto& t) { take<cut_xy>(t, a.sum(0)); }) == 6);
-  CHECK(refusals<world>("tessera.shape.extent", [&](const auto& t) { take<cut_xy>(t, a.t()); }) == 6);
-  CHECK(refusals<world>("tessera.tensor.undefined", [&](const auto& t) { take<cut_xy>(t, at::Tensor{}); }) == 6);
+  CHECK(refusals<world>("tessera.tensor.element", [&](const auto& t) { distribute<cut_xy>(t, a.to(at::kFloat)); }) ==
+        6);
+  CHECK(refusals<world>("tessera.shape.dimensions", [&](const auto& t) { distribute<cut_xy>(t, a.sum(0)); }) == 6);
+  CHECK(refusals<world>("tessera.shape.extent", [&](const auto& t) { distribute<cut_xy>(t, a.t()); }) == 6);
+  CHECK(refusals<world>("tessera.tensor.undefined", [&](const auto& t) { distribute<cut_xy>(t, at::Tensor{}); }) == 6);
   CHECK(refusals<world>("tessera.tensor.undefined",
-                        [&](const auto& t) { assume<cut_xy>(t, at::Tensor{}, bind<tall>(7)); }) == 6);
+                        [&](const auto& t) { from_local<cut_xy>(t, at::Tensor{}, bind<tall>(7)); }) == 6);
   CHECK(refusals<world>("tessera.tensor.undefined", [&](const auto&) { cut_xy{}.local(); }) == 6);
-  CHECK(refusals<world>("tessera.tensor.shape",
-                        [&](const auto& t) { assume<cut_xy>(t, at::zeros({9, 9}, at::kDouble), bind<tall>(7)); }) == 6);
-  CHECK(refusals<world>("tessera.tensor.element",
-                        [&](const auto& t) { assume<cut_xy>(t, at::zeros({4, 2}, at::kLong), bind<tall>(7)); }) == 6);
+  CHECK(refusals<world>("tessera.tensor.shape", [&](const auto& t) {
+          from_local<cut_xy>(t, at::zeros({9, 9}, at::kDouble), bind<tall>(7));
+        }) == 6);
+  CHECK(refusals<world>("tessera.tensor.element", [&](const auto& t) {
+          from_local<cut_xy>(t, at::zeros({4, 2}, at::kLong), bind<tall>(7));
+        }) == 6);
   CHECK(refusals<world>("tessera.element.unknown", [&](const auto& t) {
           tensor<dyn>(t.state(), value_of<copies>.layout, at::zeros({7, 5}, at::kComplexHalf));
         }) == 6);
-  CHECK(refusals<world>("tessera.shape.extent",
-                        [&](const auto& t) { take<cut_xy>(t, a) + take<cut_xy>(t, at::cat({a, a})); }) == 6);
-  CHECK(refusals<world>("tessera.tensor.partition", [&](const auto& t) { cut_xy(take<copies>(t, a).dynamic()); }) == 6);
+  CHECK(refusals<world>("tessera.shape.extent", [&](const auto& t) {
+          distribute<cut_xy>(t, a) + distribute<cut_xy>(t, at::cat({a, a}));
+        }) == 6);
+  CHECK(refusals<world>("tessera.tensor.partition",
+                        [&](const auto& t) { cut_xy(distribute<copies>(t, a).dynamic()); }) == 6);
 }
 
 TEST_CASE("errors name the elements that differ") {
   const auto all = in_team<world>([&](const team<world>& t) {
     try {
-      take<cut_xy>(t, numbers_7x5(7).to(at::kHalf));
+      distribute<cut_xy>(t, numbers_7x5(7).to(at::kHalf));
     } catch (const error& e) {
       return std::string(e.what());
     }
@@ -200,7 +209,7 @@ TEST_CASE("errors name the elements that differ") {
 TEST_CASE("a pairing of tensors whose dynamic extents differ names them") {
   using open = tensor<cut_xy::partition_type, shape<tall, dim<5>>, double>;
   const auto pair = [](const team<world>& t) {
-    pairing(take<open>(t, at::ones({7, 5}, at::kDouble)), take<open>(t, at::ones({6, 5}, at::kDouble)));
+    pairing(distribute<open>(t, at::ones({7, 5}, at::kDouble)), distribute<open>(t, at::ones({6, 5}, at::kDouble)));
   };
   CHECK(refusals<world>("tessera.shape.extent", pair) == world::value.size());
 }
@@ -212,9 +221,9 @@ TEST_CASE("the pairing counts an invariant once and a term where it is") {
   const auto all = in_team<world>([&](const team<world>& t) {
     const auto near = [&](double v) { return std::abs(v - wanted) < 1e-12; };
     using copies_along_y = tensor<partition<world, blocks<ox>, whole>, extents_7x5, double>;
-    return near(pairing(take<alike>(t, a), take<alike>(t, b))) &&
-           near(pairing(take<cut_xy>(t, a), take<cut_xy>(t, b))) &&
-           near(pairing(take<copies_along_y>(t, a), take<terms>(t, b)));
+    return near(pairing(distribute<alike>(t, a), distribute<alike>(t, b))) &&
+           near(pairing(distribute<cut_xy>(t, a), distribute<cut_xy>(t, b))) &&
+           near(pairing(distribute<copies_along_y>(t, a), distribute<terms>(t, b)));
   });
   INFO(all.errors());
   CHECK(on_all(all));
@@ -223,25 +232,25 @@ TEST_CASE("the pairing counts an invariant once and a term where it is") {
 TEST_CASE("a number is of the tensor's element, and scales the terms of a sum alone") {
   const at::Tensor a = numbers_7x5(10);
   const auto all = in_team<world>([&](const team<world>& t) {
-    const auto x = take<cut_xy>(t, a);
-    const auto p = take<terms>(t, a);
-    return close(global(-x), -a) && close(global(x / 4), a / 4) && close(global(3 * p), 3 * a) &&
-           close(global(-p / 2.0), -a / 2);
+    const auto x = distribute<cut_xy>(t, a);
+    const auto p = distribute<terms>(t, a);
+    return close(full_tensor(-x), -a) && close(full_tensor(x / 4), a / 4) && close(full_tensor(3 * p), 3 * a) &&
+           close(full_tensor(-p / 2.0), -a / 2);
   });
   INFO(all.errors());
   CHECK(on_all(all));
   using small = tensor<partition<world, blocks<ox>>, shape_of<4>, std::int8_t>;
   const auto integers = in_team<world>([&](const team<world>& t) {
-    const auto x = take<small>(t, at::arange(4, at::kChar));
-    return at::equal(global(x * -2), at::arange(4, at::kChar) * -2) &&
-           at::equal(global(2u * x), at::arange(4, at::kChar) * 2);
+    const auto x = distribute<small>(t, at::arange(4, at::kChar));
+    return at::equal(full_tensor(x * -2), at::arange(4, at::kChar) * -2) &&
+           at::equal(full_tensor(2u * x), at::arange(4, at::kChar) * 2);
   });
   INFO(integers.errors());
   CHECK(on_all(integers));
   CHECK(refusals<world>("tessera.tensor.number",
-                        [](const auto& t) { take<small>(t, at::zeros({4}, at::kChar)) * 128; }) == 6);
+                        [](const auto& t) { distribute<small>(t, at::zeros({4}, at::kChar)) * 128; }) == 6);
   CHECK(refusals<world>("tessera.tensor.number", [](const auto& t) {
-          take<tensor<partition<world, whole>, shape_of<4>, std::uint8_t>>(t, at::zeros({4}, at::kByte)) * -1;
+          distribute<tensor<partition<world, whole>, shape_of<4>, std::uint8_t>>(t, at::zeros({4}, at::kByte)) * -1;
         }) == 6);
 }
 
@@ -249,9 +258,9 @@ TEST_CASE("workers that give a dynamic extent different values are told so when 
   using by_column = tensor<partition<world, whole, blocks<oy>>, extents_7x5, double>;
   const auto uneven = [](const team<world>& t) { return index_t{t.coordinate<ox>() == 0 ? 7 : 6}; };
   CHECK(refusals<world>("tessera.agree.extent",
-                        [&](const auto& t) { take<by_column>(t, at::zeros({uneven(t), 5}, at::kDouble)); }) == 6);
+                        [&](const auto& t) { distribute<by_column>(t, at::zeros({uneven(t), 5}, at::kDouble)); }) == 6);
   CHECK(refusals<world>("tessera.agree.extent", [&](const auto& t) {
-          assume<by_column>(t, at::zeros({uneven(t), t.template coordinate<oy>() < 2 ? 2 : 1}, at::kDouble));
+          from_local<by_column>(t, at::zeros({uneven(t), t.template coordinate<oy>() < 2 ? 2 : 1}, at::kDouble));
         }) == 6);
   CHECK(refusals<world>("tessera.agree.fingerprint", [&](const auto& t) {
           layout x = value_of<copies>.layout;
@@ -275,7 +284,7 @@ TEST_CASE("a layout whose lengths are to be learned says nothing of its parts") 
           tessera::detail::bound_change_of(team, team.place(x), team.place(listed), element::float64, {});
         }) == 6);
   CHECK(refusals<world>("tessera.lengths.unknown", [&](const auto& t) {
-          tessera::detail::take_value(t.state(), x, element::float64, at::zeros({7, 5}, at::kDouble));
+          tessera::detail::distribute_value(t.state(), x, element::float64, at::zeros({7, 5}, at::kDouble));
         }) == 6);
 }
 
@@ -291,14 +300,14 @@ TEST_CASE("every use of a tensor that was moved from is refused") {
   };
   const auto all = in_team<world>([&](const team<world>& t) {
     const std::string code = "tessera.tensor.undefined";
-    auto x = take<copies>(t, a);
+    auto x = distribute<copies>(t, a);
     auto s = sum(x);
     const auto kept = std::move(x);
     const auto also = std::move(s);
     const tensor<dyn> none;
     return gone(code, [&] { x.local(); }) && gone(code, [&] { x.layout(); }) && gone(code, [&] { x.team(); }) &&
            gone(code, [&] { x.requires_grad(); }) && gone(code, [&] { x.grad(); }) &&
-           gone(code, [&] { s.backward(); }) && gone(code, [&] { value(s); }) && gone(code, [&] { global(x); }) &&
+           gone(code, [&] { s.backward(); }) && gone(code, [&] { item(s); }) && gone(code, [&] { full_tensor(x); }) &&
            gone(code, [&] { x + kept; }) && gone(code, [&] { kept* x; }) && gone(code, [&] { 2 * x; }) &&
            gone(code, [&] { relu(x); }) && gone(code, [&] { to<partition<world, blocks<ox>, whole>>(x); }) &&
            gone(code, [&] { detach(x); }) && gone(code, [&] { copies(x.dynamic()); }) &&
@@ -313,7 +322,7 @@ TEST_CASE("terms of any combine are taken so that they combine to what was given
   const at::Tensor a = -numbers_7x5(12).abs() - 1;
   const auto all = in_team<world>([&](const team<world>& t) {
     const auto whole_again = [&](auto of) {
-      return close(global(take<tensor<decltype(of), extents_7x5, double>>(t, a)), a);
+      return close(full_tensor(distribute<tensor<decltype(of), extents_7x5, double>>(t, a)), a);
     };
     return whole_again(partition<world, whole, whole, partial<ox, max>>{}) &&
            whole_again(partition<world, whole, blocks<oy>, partial<ox, min>>{}) &&

@@ -1,11 +1,15 @@
 #include "tests/support/tensors.hpp"
 
+#include <range/v3/view/cartesian_product.hpp>
+
+#include <array>
+
 using namespace tessera;
 using namespace tessera::testing;
 
 namespace {
 
-/// A layout of these extents whose roles are rolled; sources may be pending, targets haloed.
+/// A layout of these extents whose placements are rolled; sources may be pending, targets haloed.
 layout roll_end(dice& d, const mesh_value& mesh, const static_vector<index_t, max_dimensions>& extents, bool source) {
   layout x = roll_layout(d, mesh, extents, {true, true, true, true});
   for (auto& dim : x.dims)
@@ -126,12 +130,13 @@ std::string story(const char* what, std::uint64_t seed, int round, const layout_
   return fmt::format("{}: seed {} round {}: {}\n  {}\n  {}", what, seed, round, why, shown(p.from), shown(p.to));
 }
 
-constexpr role meanings[]{role::replicate, role::partial, role::invariant, role::on, role::cut};
+constexpr placement all_placements[]{placement::replicate, placement::partial, placement::invariant, placement::on,
+                                     placement::cut};
 
 /// A layout of one dimension [n], or two, whose axis `a` has a meaning; other axes are as `rest` says.
-layout with_meaning(layout x, int a, role what, int dim, int coordinate) {
-  if (what == role::cut) x.cut_by(dim, a);
-  else x.roles[a] = what == role::on ? held_on(coordinate) : axis_role{what};
+layout with_placement(layout x, int a, placement what, int dim, int coordinate) {
+  if (what == placement::cut) x.cut_by(dim, a);
+  else x.placements[a] = what == placement::on ? held_on(coordinate) : axis_placement{what};
   return x;
 }
 
@@ -155,47 +160,47 @@ TEST_CASE("a change of layout puts every element in its place, and its backward 
   CHECK(failures == 0);
 }
 
-TEST_CASE("all changes of meaning along an axis of 2 to 4 workers, alone and beside other axes") {
+TEST_CASE("all changes of placement along an axis of 2 to 4 workers, alone and beside other axes") {
+  constexpr std::array sizes{2, 3, 4};
+  constexpr std::array alone_and_beside{false, true};
+  constexpr std::array<index_t, 4> extents{0, 1, 5, 8};
   int failures = 0;
   int pairs = 0;
-  for (int workers = 2; workers <= 4; ++workers)
-    for (const bool beside : {false, true})
-      for (const index_t n : {index_t{0}, index_t{1}, index_t{5}, index_t{8}})
-        for (role from : meanings)
-          for (role to : meanings) {
-            layout x;
-            x.mesh.axes.push({text{"a"}, workers, 1});
-            if (beside) x.mesh.axes.push({text{"b"}, 2, 1});
-            x.mesh = row_major(x.mesh);
-            x.roles.resize(x.mesh.axes.count);
-            for (const index_t extent : {n, index_t{3}}) {
-              x.dims.push({});
-              x.dims[x.dims.count - 1].extent = extent;
-            }
-            if (beside) x.cut_by(0, 1);
-            const layout_pair p{with_meaning(x, 0, from, 0, 0), with_meaning(x, 0, to, n == 8 ? 1 : 0, workers - 1)};
-            ++pairs;
-            if (const std::string why = wrong(tried(p, static_cast<std::uint64_t>(pairs), pairs % 4, true), 0);
-                !why.empty() && ++failures < 4)
-              UNSCOPED_INFO(story("meaning", 0, pairs, p, why));
-          }
+  for (const auto& [workers, beside, n, from, to] :
+       ranges::views::cartesian_product(sizes, alone_and_beside, extents, all_placements, all_placements)) {
+    layout x;
+    x.mesh.axes.push({text{"a"}, workers, 1});
+    if (beside) x.mesh.axes.push({text{"b"}, 2, 1});
+    x.mesh = row_major(x.mesh);
+    x.placements.resize(x.mesh.axes.count);
+    for (const index_t extent : {n, index_t{3}}) {
+      x.dims.push({});
+      x.dims[x.dims.count - 1].extent = extent;
+    }
+    if (beside) x.cut_by(0, 1);
+    const layout_pair p{with_placement(x, 0, from, 0, 0), with_placement(x, 0, to, n == 8 ? 1 : 0, workers - 1)};
+    ++pairs;
+    if (const std::string why = wrong(tried(p, static_cast<std::uint64_t>(pairs), pairs % 4, true), 0);
+        !why.empty() && ++failures < 4)
+      UNSCOPED_INFO(story("placement", 0, pairs, p, why));
+  }
   CHECK(pairs == 3 * 2 * 4 * 25);
   CHECK(failures == 0);
 }
 
 TEST_CASE("an all_reduce of numbers that round gives all copies the same bits") {
-  for (const role what : {role::replicate, role::invariant})
+  for (const placement what : {placement::replicate, placement::invariant})
     for (const index_t n : {index_t{1}, index_t{2}, index_t{7}, index_t{64}}) {
       layout from;
       from.mesh.axes.push({text{"a"}, 3, 1});
       from.mesh.axes.push({text{"b"}, 2, 1});
       from.mesh = row_major(from.mesh);
-      from.roles.resize(2);
+      from.placements.resize(2);
       from.dims.resize(1);
       from.dims[0].extent = n;
       layout to = from;
-      for (auto& r : from.roles) r = {role::partial};
-      for (auto& r : to.roles) r = {what};
+      for (auto& r : from.placements) r = {placement::partial};
+      for (auto& r : to.placements) r = {what};
       const trial t = tried({from, to}, 3, 0, false);
       REQUIRE(t.run.well());
       bool alike = true;

@@ -19,7 +19,7 @@ using alike_on_four = partition<quarter, whole, invariant<north, east>>;
 
 TEST_CASE("backward through a sub-mesh is seeded where the sub-mesh is") {
   CHECK(satisfied<quarter>([](team<quarter>& t) {
-          auto x = take<on_all>(t, at::arange(6, at::kDouble));
+          auto x = distribute<on_all>(t, at::arange(6, at::kDouble));
           x.requires_grad();
           sum(to<on_lower>(x)).backward();
           return at::equal(x.local().grad(), at::ones_like(x.local()));
@@ -28,9 +28,9 @@ TEST_CASE("backward through a sub-mesh is seeded where the sub-mesh is") {
 
 TEST_CASE("only workers that hold a scalar can be steered by it") {
   CHECK(satisfied<quarter>([](team<quarter>& t) {
-          auto x = take<on_all>(t, at::ones({6}, at::kDouble));
+          auto x = distribute<on_all>(t, at::ones({6}, at::kDouble));
           const auto s = sum(to<on_lower>(x));
-          const std::string code = told([&] { return value(s); });
+          const std::string code = told([&] { return item(s); });
           return code == (t.coordinate<north>() == 1 ? "none" : "tessera.value.outside");
         }) == 4);
 }
@@ -41,11 +41,11 @@ TEST_CASE("a maximum of sums is no tensor, and only a change takes the terms of 
           x.dims[0].extent = 6;
           const tensor<dyn> most(t.state(), x, at::full({6}, t.rank(), at::kDouble));
           layout all = x;
-          all.roles[0] = all.roles[1] = {};
+          all.placements[0] = all.placements[1] = {};
           const bool combined = at::equal(to(all, most).local(), at::full({6}, 3, at::kDouble));
           const std::string scaled =
               told([&] { apply(operation("n->n").linear(), [](const at::Tensor& y) { return -y; }, most); });
-          x.roles[0].with = combine::sum;
+          x.placements[0].with = combine::sum;
           const std::string mixed = told([&] { tensor<dyn>(t.state(), x, at::ones({6}, at::kDouble)); });
           return combined && scaled == "tessera.rule.nonlinear" && mixed == "tessera.partial.combine";
         }) == 4);
@@ -53,8 +53,8 @@ TEST_CASE("a maximum of sums is no tensor, and only a change takes the terms of 
 
 TEST_CASE("two leaves do not share one gradient") {
   CHECK(satisfied<quarter>([](team<quarter>& t) {
-          auto a = take<terms_of_four>(t, at::ones({6}, at::kDouble));
-          auto b = take<terms_of_four>(t, at::ones({6}, at::kDouble));
+          auto a = distribute<terms_of_four>(t, at::ones({6}, at::kDouble));
+          auto b = distribute<terms_of_four>(t, at::ones({6}, at::kDouble));
           a.requires_grad();
           b.requires_grad();
           sum(all_reduce<alike_on_four>(a) + all_reduce<alike_on_four>(b)).backward();
@@ -65,7 +65,7 @@ TEST_CASE("two leaves do not share one gradient") {
 TEST_CASE("a value that backward needs is not overwritten where nothing moved") {
   CHECK(satisfied<quarter>([](team<quarter>& t) {
           using alike = tensor<alike_on_four, shape_of<6>, double>;
-          auto v = take<alike>(t, at::ones({6}, at::kDouble));
+          auto v = distribute<alike>(t, at::ones({6}, at::kDouble));
           v.requires_grad();
           const auto copies = copy_in<partition<quarter, whole>>(v);
           const auto loss = sum(copies * copies);
@@ -82,12 +82,13 @@ TEST_CASE("a sparse, packed or missing tensor is refused where it comes in, and 
   const at::Tensor global = at::ones({6}, at::kDouble);
   using single = tensor<partition<quarter, whole>, shape_of<6>>;
   CHECK(refusals<quarter>("tessera.tensor.strided",
-                          [&](const team<quarter>& t) { take<on_all>(t, global.to_sparse()); }) == 4);
-  CHECK(refusals<quarter>("tessera.tensor.strided",
-                          [&](const team<quarter>& t) { assume<single>(t, global.to(at::kFloat).to_mkldnn()); }) == 4);
+                          [&](const team<quarter>& t) { distribute<on_all>(t, global.to_sparse()); }) == 4);
+  CHECK(refusals<quarter>("tessera.tensor.strided", [&](const team<quarter>& t) {
+          from_local<single>(t, global.to(at::kFloat).to_mkldnn());
+        }) == 4);
   for (const bool tracked : {false, true}) {
     const auto maps_to = [&](const team<quarter>& t, auto&& f) {
-      auto x = take<on_all>(t, global);
+      auto x = distribute<on_all>(t, global);
       if (tracked) x.requires_grad();
       map_elements(x, f);
     };
@@ -116,13 +117,14 @@ TEST_CASE("tensors of two teams that do not carry each other's boxes are refused
     one.axes.push({text("line"), 1, 1});
     layout x;
     x.mesh = row_major(one);
-    x.roles.push({});
+    x.placements.push({});
     x.dims.resize(1);
     x.dims[0].extent = 3;
     const auto here = std::make_shared<team_state>(carrier, x.mesh);
-    const auto there = std::make_shared<team_state>(std::make_shared<in_process>(std::make_shared<hub>(1), 0), x.mesh);
-    const tensor<dyn> a = take(here, x, at::ones({3}));
-    const tensor<dyn> b = take(there, x, at::ones({3}));
+    const auto there =
+        std::make_shared<team_state>(std::make_shared<in_process>(std::make_shared<thread_rendezvous>(1), 0), x.mesh);
+    const tensor<dyn> a = distribute(here, x, at::ones({3}));
+    const tensor<dyn> b = distribute(there, x, at::ones({3}));
     nn::program p;
     p.output(relu(p.input({x, element::float32})));
     const nn::dynamic_network net{here, seed{1}, p};
@@ -163,13 +165,13 @@ TEST_CASE("a local tensor that is not the box is refused where it comes in") {
 
 namespace {
 
-/// A line of workers, from world rank `first` on, that cuts one dimension of a matrix or holds it in another role.
+/// A line of workers, from world rank `first` on, that cuts one dimension of a matrix or holds it in another placement.
 layout matrix_over(int workers, int first, const std::vector<index_t>& extents, int cut_dimension,
-                   axis_role role = {}) {
+                   axis_placement how = {}) {
   layout x;
   x.mesh.axes.push({text("line"), workers, 1});
   x.mesh.first = first;
-  x.roles.push(role);
+  x.placements.push(how);
   for (const index_t n : extents) {
     dimension d;
     d.extent = n;
@@ -249,8 +251,8 @@ TEST_CASE("a halo exchange leaves the gradient that it shares with another branc
 
 // DistDL 0.5 and 0.6 sum a transposed tensor's memory instead of its elements.
 TEST_CASE("an all_reduce of transposed terms has the sum, and a transposed gradient comes back as it is") {
-  const layout terms = matrix_over(3, 0, {4, 7}, -1, {role::partial});
-  for (const role kept : {role::invariant, role::replicate}) {
+  const layout terms = matrix_over(3, 0, {4, 7}, -1, {placement::partial});
+  for (const placement kept : {placement::invariant, placement::replicate}) {
     const layout sums = matrix_over(3, 0, {4, 7}, -1, {kept});
     const at::Tensor a = global_of({7, 4}, numbers{3, true});
     const at::Tensor c = global_of({7, 4}, numbers{4, true});
@@ -258,8 +260,8 @@ TEST_CASE("an all_reduce of transposed terms has the sum, and a transposed gradi
       const auto team = std::make_shared<team_state>(carrier, terms.mesh);
       const at::Tensor mine = (a * (carrier->rank() + 1)).set_requires_grad(true);
       const at::Tensor y = change_layout(team, terms, sums, mine.t());
-      y.backward((c * (kept == role::invariant ? 1 : carrier->rank() + 1)).t());
-      return at::equal(y, a.t() * 6) && at::equal(mine.grad(), c * (kept == role::invariant ? 1 : 6));
+      y.backward((c * (kept == placement::invariant ? 1 : carrier->rank() + 1)).t());
+      return at::equal(y, a.t() * 6) && at::equal(mine.grad(), c * (kept == placement::invariant ? 1 : 6));
     });
     INFO(all.errors());
     REQUIRE(all.well());
@@ -273,7 +275,7 @@ TEST_CASE("a loss that every worker has is back-propagated once") {
   using shared = partition<quarter, replicate<north>, invariant<east>>;
   const auto seeded = [](auto of) {
     return satisfied<quarter>([&](team<quarter>& t) {
-      auto x = take<on_all>(t, at::arange(6, at::kDouble));
+      auto x = distribute<on_all>(t, at::arange(6, at::kDouble));
       x.requires_grad();
       to<decltype(of)>(sum(x * x)).backward();
       return at::equal(x.local().grad(), 2 * x.local().detach());

@@ -53,21 +53,21 @@ TEST_CASE("a line is compared at its 1st, 2nd, 4th, 8th … call, always or neve
 TEST_CASE("a batch that each worker drew for itself is told where they take their parts of it") {
   const auto first = [](team<pair>& t, int& calls) {
     ++calls;
-    take<halves>(t, numbers_of(t.rank()));
+    distribute<halves>(t, numbers_of(t.rank()));
   };
   CHECK(endings(first) == on_both("tessera.agree.whole 1"));
   CHECK(endings(first, checks::never) == on_both("none 1"));
   const auto sixth = [](team<pair>& t, int& calls) {
     for (int i = 1; i <= 20; ++i) {
       ++calls;
-      take<halves>(t, numbers_of(i >= 6 ? t.rank() : 0));
+      distribute<halves>(t, numbers_of(i >= 6 ? t.rank() : 0));
     }
   };
   CHECK(endings(sixth) == on_both("tessera.agree.whole 8"));
   CHECK(endings(sixth, checks::always) == on_both("tessera.agree.whole 6"));
   const auto dynamic = [](team<pair>& t, int& calls) {
     ++calls;
-    take(t, value_of<halves>.layout, numbers_of(t.rank()));
+    distribute(t, value_of<halves>.layout, numbers_of(t.rank()));
   };
   CHECK(endings(dynamic) == on_both("tessera.agree.whole 1"));
 }
@@ -88,18 +88,18 @@ TEST_CASE("what workers take their parts of is compared by its elements, however
 }
 
 TEST_CASE("copies that differ are told where they come in") {
-  CHECK(endings([](team<pair>& t, int&) { assume<alike>(t, numbers_of(t.rank())); }) ==
+  CHECK(endings([](team<pair>& t, int&) { from_local<alike>(t, numbers_of(t.rank())); }) ==
         on_both("tessera.agree.copies 0"));
   CHECK(endings([](team<pair>& t, int&) { tensor<dyn>(t.state(), value_of<alike>.layout, numbers_of(t.rank())); }) ==
         on_both("tessera.agree.copies 0"));
-  CHECK(endings([](team<pair>& t, int&) { assume<terms>(t, numbers_of(t.rank())); }) == on_both("none 0"));
+  CHECK(endings([](team<pair>& t, int&) { from_local<terms>(t, numbers_of(t.rank())); }) == on_both("none 0"));
 }
 
 TEST_CASE("two tensors of one type that a worker reduces in another order at one line are told") {
   const auto in_order = [](bool swapped, auto make) {
     return [=](team<pair>& t, int&) {
       std::vector<terms> x;
-      for (int i = 0; i < 2; ++i) x.push_back(make(assume<terms>(t, numbers_of(i)), i));
+      for (int i = 0; i < 2; ++i) x.push_back(make(from_local<terms>(t, numbers_of(i)), i));
       if (swapped && t.rank() == 1) std::swap(x[0], x[1]);
       for (const terms& one : x) all_reduce<sum_of_all>(one);
     };
@@ -109,7 +109,7 @@ TEST_CASE("two tensors of one type that a worker reduces in another order at one
   CHECK(endings(in_order(false, as_it_is)) == on_both("none 0"));
   const auto scaled = [](bool swapped) {
     return [=](team<pair>& t, int&) {
-      const auto x = assume<terms>(t, numbers_of(0));
+      const auto x = from_local<terms>(t, numbers_of(0));
       std::vector<terms> y{x * 2.0, x * 3.0};
       if (swapped && t.rank() == 1) std::swap(y[0], y[1]);
       for (const terms& one : y) all_reduce<sum_of_all>(one);
@@ -121,13 +121,13 @@ TEST_CASE("two tensors of one type that a worker reduces in another order at one
 
 TEST_CASE("what a worker computes for itself alone, and reads, is nobody's matter") {
   CHECK(endings([](team<pair>& t, int& calls) {
-          auto w = take<copies>(t, numbers_of(0));
+          auto w = distribute<copies>(t, numbers_of(0));
           w.requires_grad();
           for (int i = 0; i < 9; ++i) {
-            const auto x = take<halves>(t, numbers_of(i));
+            const auto x = distribute<halves>(t, numbers_of(i));
             const auto loss =
-                all_reduce<partition<pair, invariant<twin>>>(sum(take<partition<pair, blocks<twin>>>(w) * x));
-            if (t.first()) value(sum(detach(w) * detach(w)) + sum(w * w));
+                all_reduce<partition<pair, invariant<twin>>>(sum(shard<partition<pair, blocks<twin>>>(w) * x));
+            if (t.first()) item(sum(detach(w) * detach(w)) + sum(w * w));
             loss.backward();
             ++calls;
           }
@@ -137,7 +137,7 @@ TEST_CASE("what a worker computes for itself alone, and reads, is nobody's matte
 TEST_CASE("a worker that calls a line once more than the others is told, and nobody is stuck") {
   const auto once_more = [](int at) {
     return [=](team<pair>& t, int&) {
-      const auto x = assume<terms>(t, numbers_of(0));
+      const auto x = from_local<terms>(t, numbers_of(0));
       for (int i = 0; i < 12; ++i) {
         all_reduce<sum_of_all>(x);
         if (i == at && t.rank() == 1) all_reduce<sum_of_all>(x);
@@ -157,7 +157,7 @@ TEST_CASE(
     "a replicate weight that was stepped by its gradient of terms is told with the next backward, also where nothing "
     "moves") {
   const auto drifts = [](team<pair>& t, int& calls) {
-    auto w = take<copies>(t, numbers_of(0));
+    auto w = distribute<copies>(t, numbers_of(0));
     w.requires_grad();
     for (int i = 0; i < 3; ++i) {
       ++calls;
@@ -176,10 +176,10 @@ TEST_CASE("workers of a part of the mesh compare among themselves, and nobody el
   std::atomic<int> ended = 0;
   const auto all = endings<square>([&](team<square>& t, int& calls) {
     if (t.coordinate<twin>() == 1) {
-      for (; calls < 5; ++calls) assume<on_lower>(t, numbers_of(0));
+      for (; calls < 5; ++calls) from_local<on_lower>(t, numbers_of(0));
     }
     const auto everywhere =
-        assume<tensor<partition<square, whole, invariant<twin, side>>, shape_of<4>, double>>(t, numbers_of(0));
+        from_local<tensor<partition<square, whole, invariant<twin, side>>, shape_of<4>, double>>(t, numbers_of(0));
     to<partition<square, blocks<twin, side>>>(everywhere);
     ++ended;
   });

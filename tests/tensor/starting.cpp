@@ -46,7 +46,7 @@ bool all_equal(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& 
 template <class Q>
 bool halves_are_the_whole(team<four>& t, bool checked) {
   t.state()->checks = checked ? checks::always : checks::sampled;
-  auto x = take<grid_of<rows>>(t, counted());
+  auto x = distribute<grid_of<rows>>(t, counted());
   x.requires_grad();
   const auto once = derived(x, [](const auto& a) { return to<Q>(a).local(); });
   const auto twice = derived(x, [](const auto& a) { return finish(start<Q>(a)).local(); });
@@ -68,7 +68,7 @@ TEST_CASE("a change in two halves is the change, with its first and second deriv
 
 TEST_CASE("a change of several exchanges in two halves is that change") {
   CHECK(satisfied<four>([](team<four>& t) {
-          const auto x = take<grid_of<parts_of_sums>>(t, counted());
+          const auto x = distribute<grid_of<parts_of_sums>>(t, counted());
           return at::equal(finish(start<everywhere_alike>(x)).local(), counted());
         }) == 4);
 }
@@ -90,8 +90,8 @@ at::Tensor summed_terms(double salt) { return counted(salt) * 6; }
 std::string begins_all(const std::shared_ptr<transport>& carrier) {
   team<three> t(carrier);
   int begun = 0;
-  const auto other = [&] { static_cast<void>(to<three_columns>(take<three_rows>(t, counted()))); };
-  const auto sum = [&] { return start<three_alike>(assume<three_terms>(t, term(t.rank(), 2))); };
+  const auto other = [&] { static_cast<void>(to<three_columns>(distribute<three_rows>(t, counted()))); };
+  const auto sum = [&] { return start<three_alike>(from_local<three_terms>(t, term(t.rank(), 2))); };
   static_cast<void>(finish(sum()));  // bound
   other();
   t.state()->watch = {[](void* self, const phase&, element) { ++*static_cast<int*>(self); }, nullptr, &begun};
@@ -131,8 +131,9 @@ std::string end_crosswise(const std::shared_ptr<transport>& carrier) {
     for (int i = 0; i < 4; ++i) {
       if (round % 4 == 0 && i == 2 && t.rank() == round / 4)
         std::this_thread::sleep_for(std::chrono::milliseconds(400));
-      open.emplace_back(i, start<three_alike>(assume<three_terms>(t, term(t.rank(), i))));
-      if (i == 1 && !at::allclose(to<three_alike>(assume<three_terms>(t, term(t.rank(), 9))).local(), summed_terms(9)))
+      open.emplace_back(i, start<three_alike>(from_local<three_terms>(t, term(t.rank(), i))));
+      if (i == 1 &&
+          !at::allclose(to<three_alike>(from_local<three_terms>(t, term(t.rank(), 9))).local(), summed_terms(9)))
         wrong += "a whole call is wrong; ";
     }
     while (!open.empty()) {
@@ -180,7 +181,7 @@ TEST_CASE(
     failing bad;
     owed_exchanges& owed = owed_exchanges::here();
     {
-      const auto first = start<three_alike>(assume<three_terms>(t, term(t.rank(), 1)));
+      const auto first = start<three_alike>(from_local<three_terms>(t, term(t.rank(), 1)));
       owed.add(bad);
       fails += told([&] { owed.begin_all(); }) == "other";
       owed.remove(bad);
@@ -199,7 +200,7 @@ TEST_CASE("many are under way at once and end in any order, backward as well") {
           std::vector<grid_of<rows>> x;
           std::vector<awaited<grid_of<columns>>> later;
           for (int i = 0; i < 5; ++i) {
-            x.push_back(take<grid_of<rows>>(t, counted(i)));
+            x.push_back(distribute<grid_of<rows>>(t, counted(i)));
             x.back().requires_grad();
             later.push_back(start<columns>(x.back()));
           }
@@ -207,7 +208,7 @@ TEST_CASE("many are under way at once and end in any order, backward as well") {
           bool right = true;
           for (const int i : {3, 0, 4, 1, 2}) {
             const auto y = finish(std::move(later[static_cast<std::size_t>(i)]));
-            right = right && at::equal(global(y), counted(i));
+            right = right && at::equal(full_tensor(y), counted(i));
             s = s + (y.local() * (i + 1)).sum();
           }
           s.backward();
@@ -220,18 +221,18 @@ TEST_CASE("many are under way at once and end in any order, backward as well") {
 
 TEST_CASE("what has arrived is known without waiting, and work goes on meanwhile") {
   CHECK(satisfied<four>([](team<four>& t) {
-          auto later = start<columns>(take<grid_of<rows>>(t, counted()));
+          auto later = start<columns>(distribute<grid_of<rows>>(t, counted()));
           index_t looks = 0;
           while (!later.arrived()) ++looks;
           const auto y = finish(std::move(later));
-          return at::equal(global(y), counted());
+          return at::equal(full_tensor(y), counted());
         }) == 4);
 }
 
 TEST_CASE("one that is dropped is given up, which the next call says; one that is used up is none") {
   const auto all = in_team<four>([](team<four>& t) {
     std::string met;
-    auto gone = start<columns>(take<grid_of<rows>>(t, counted()));
+    auto gone = start<columns>(distribute<grid_of<rows>>(t, counted()));
     finish(std::move(gone));
     try {
       finish(std::move(gone));
@@ -239,10 +240,10 @@ TEST_CASE("one that is dropped is given up, which the next call says; one that i
       met = e.code();
     }
     {
-      auto dropped = start<columns>(take<grid_of<rows>>(t, counted()));
+      auto dropped = start<columns>(distribute<grid_of<rows>>(t, counted()));
       if (t.rank() != 1) finish(std::move(dropped));
     }
-    to<columns>(take<grid_of<rows>>(t, counted()));
+    to<columns>(distribute<grid_of<rows>>(t, counted()));
     return met;
   });
   for (int r = 0; r < 4; ++r) CHECK(all.codes[static_cast<std::size_t>(r)] == "tessera.agree.given_up");

@@ -27,8 +27,9 @@ struct given {
     turned.dims[0] = {};
     turned.dims[0].extent = 6;
     turned.dims[1] = lies.dims[0];
-    for (axis_role& r : turned.roles)
-      if (r.kind == role::cut) r = r.dimension == 0 ? axis_role{role::cut, 1, r.level, r.joined} : axis_role{};
+    for (axis_placement& r : turned.placements)
+      if (r.kind == placement::cut)
+        r = r.dimension == 0 ? axis_placement{placement::cut, 1, r.level, r.joined} : axis_placement{};
     return turned;
   }
 };
@@ -195,7 +196,7 @@ std::string gives_otherwise(const team<world>& t, const function_case& f, elemen
   const at::Tensor n = global_of({4, 6}, numbers{7, true}).abs() + 1, m = global_of({4, 6}, numbers{9, true}).abs() + 1;
   const given all(lies, e == element::boolean ? n > 2 : n.to(s), e == element::boolean ? m > 2 : m.to(s));
   tensors x;
-  for (std::size_t i = 0; i < all.whole.size(); ++i) x.push_back(take(t, all.of(i), all.whole[i]));
+  for (std::size_t i = 0; i < all.whole.size(); ++i) x.push_back(distribute(t, all.of(i), all.whole[i]));
   const came_to here = called(f, x);
   const std::string where = fmt::format("{} of {}: ", f.name, name_of(e));
   if (!here.words.empty()) return where + here.words.substr(0, 120);
@@ -207,7 +208,7 @@ std::string gives_otherwise(const team<world>& t, const function_case& f, elemen
   if (here.y->type() != tessera::detail::element_of_scalar(wanted->scalar_type()) ||
       here.y->local().scalar_type() != wanted->scalar_type())
     return where + fmt::format("{} for {}", name_of(here.y->type()), at::toString(wanted->scalar_type()));
-  return same_numbers(global(settled(*here.y)), *wanted) ? "" : where + "values";
+  return same_numbers(full_tensor(settled(*here.y)), *wanted) ? "" : where + "values";
 }
 
 /// Numbers at which functions have corners, each more unusual than the one before.
@@ -280,12 +281,12 @@ std::string slopes_otherwise(const team<world>& t, const function_case& f, const
   const boxes whole{n, of.whole[1]}, wanted = slopes(f, whole, of);
   if (wanted.empty() || !agrees_with_itself(f, whole, of)) return "";
   tensors x;
-  for (std::size_t i = 0; i < 4; ++i) x.push_back(take(t, of.of(i), of.whole[i]));
+  for (std::size_t i = 0; i < 4; ++i) x.push_back(distribute(t, of.of(i), of.whole[i]));
   for (std::size_t i = 0; i < 2; ++i) x[i].requires_grad();
   const tensor<dyn> y = sum(settled(f.call(x)));
   const std::vector<tensor<dyn>> found = gradients(y, {x[0], x[1]}, false);
   for (std::size_t i = 0; i < wanted.size(); ++i)
-    if (const at::Tensor all = global(found[i]); !of_functions::alike(all, wanted[i]))
+    if (const at::Tensor all = full_tensor(found[i]); !of_functions::alike(all, wanted[i]))
       return fmt::format("{} {} gradient {} at {}", f.name, shown(lies), i, n[1][2].item<double>());
   return "";
 }
@@ -337,10 +338,11 @@ TEST_CASE("types know that integers and booleans are counted in int64, and what 
 
 TEST_CASE("terms of what is counted in a wider element are refused, and those of int64 are counted") {
   const auto terms = [](const team<world>& t, at::ScalarType e) {
-    return take(t, lying<whole, whole, partial<ox>>({2, 3}), at::ones({2, 3}, e));
+    return distribute(t, lying<whole, whole, partial<ox>>({2, 3}), at::ones({2, 3}, e));
   };
   for (const at::ScalarType e : {at::kBool, at::kChar, at::kInt, at::kUInt16})
     CHECK(refusals<world>("tessera.rule.nonlinear", [&](const team<world>& t) { sum(terms(t, e)); }) == 6);
-  CHECK(satisfied<world>(
-            [&](const team<world>& t) { return global(sum(terms(t, at::kLong))).item<std::int64_t>() == 6; }) == 6);
+  CHECK(satisfied<world>([&](const team<world>& t) {
+          return full_tensor(sum(terms(t, at::kLong))).item<std::int64_t>() == 6;
+        }) == 6);
 }

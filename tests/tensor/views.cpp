@@ -35,7 +35,7 @@ struct parameter_of {
 
   team_handle handle;
   at::Tensor leaf;
-  detail::lasting_view lasting;
+  detail::cached_view lasting;
 };
 
 at::Tensor all(double x) { return at::full({4}, x, at::kDouble); }

@@ -54,8 +54,8 @@ memory filled(const layout& x, int rank, index_t salt) {
   coordinates at;
   x.mesh.locate(rank, at);
   index_t terms = 0;
-  for (int a = 0; a < x.roles.count; ++a)
-    if (x.roles[a].kind == role::partial) terms = terms * x.mesh.axes[a].extent + at[a] + 1;
+  for (int a = 0; a < x.placements.count; ++a)
+    if (x.placements[a].kind == placement::partial) terms = terms * x.mesh.axes[a].extent + at[a] + 1;
   for (const dimension& d : x.dims)
     if (d.kind == cover::pending) terms += rank;
   each_element(x, rank, [&](std::size_t n, index_t i, index_t j, index_t k) {
@@ -68,8 +68,8 @@ memory filled(const layout& x, int rank, index_t salt) {
 double pairing(const layout& x, int rank, const memory& p, const memory& q) {
   coordinates at;
   if (!x.mesh.locate(rank, at)) return 0;
-  for (int a = 0; a < x.roles.count; ++a)
-    if (x.roles[a].kind == role::invariant && at[a] != 0) return 0;
+  for (int a = 0; a < x.placements.count; ++a)
+    if (x.placements[a].kind == placement::invariant && at[a] != 0) return 0;
   double sum = 0;
   each_element(x, rank, [&](std::size_t n, index_t, index_t, index_t) { sum += p.data[n] * q.data[n]; });
   return sum;
@@ -93,7 +93,8 @@ bool keeps_its_law(team_state& team, const way& w) {
   const double left = pairing(w.to, rank, y, z);
   const double right = pairing(w.from, rank, x, back(z));
   const auto sums = [](const layout& l) {
-    return std::any_of(l.roles.begin(), l.roles.end(), [](const axis_role& r) { return r.kind == role::partial; }) ||
+    return std::any_of(l.placements.begin(), l.placements.end(),
+                       [](const axis_placement& r) { return r.kind == placement::partial; }) ||
            l.dims[0].kind == cover::pending;
   };
   double misplaced = 0;

@@ -29,7 +29,7 @@ inline constexpr const char* lying_names[]{"replicate", "partial", "invariant", 
 inline layout lying_along(const mesh_value& mesh, unsigned along, lying how, const index_t (&extents)[3]) {
   layout x;
   x.mesh = mesh;
-  x.roles.resize(mesh.axes.count);
+  x.placements.resize(mesh.axes.count);
   for (const index_t n : extents) {
     dimension d;
     d.extent = n;
@@ -41,11 +41,11 @@ inline layout lying_along(const mesh_value& mesh, unsigned along, lying how, con
       continue;
     }
     switch (how) {
-      case lying::replicate: x.set_meaning(a, {role::replicate}); break;
-      case lying::partial: x.set_meaning(a, {role::partial}); break;
-      case lying::invariant: x.set_meaning(a, {role::invariant}); break;
-      case lying::on_first: x.set_meaning(a, held_on(0)); break;
-      case lying::on_last: x.set_meaning(a, held_on(mesh.axes[a].extent - 1)); break;
+      case lying::replicate: x.set_placement(a, {placement::replicate}); break;
+      case lying::partial: x.set_placement(a, {placement::partial}); break;
+      case lying::invariant: x.set_placement(a, {placement::invariant}); break;
+      case lying::on_first: x.set_placement(a, held_on(0)); break;
+      case lying::on_last: x.set_placement(a, held_on(mesh.axes[a].extent - 1)); break;
       case lying::columns: x.cut_by(2, a); break;
       case lying::rows:
       case lying::haloed:

@@ -13,9 +13,9 @@ using namespace tessera;
 constexpr const char* begins = R"(# Networks from files
 
 A network is a JSON text: what comes in, nodes, what goes out. `nn::load_network(p, path, mesh)` and
-`nn::read_network(p, text, mesh, name)` (in `nn/file/network_file.hpp`) add it to an `nn::program`, as [programs that are
-put together while they run](layers.md#programs-that-are-put-together-while-they-run) are. `scripts/make_field_page`
-prints this page from the table by which files are read.
+`nn::read_network(p, text, mesh, name)` (in `nn/file/network_file.hpp`) add it to an `nn::program`, as [programs that
+are put together while they run](layers.md#programs-that-are-put-together-while-they-run) are.
+`scripts/make_field_page` prints this page from the table by which files are read.
 
 ```json
 {"inputs": [{"name": "image", "shape": ["batch", 3, 9, 7], "element": "double",

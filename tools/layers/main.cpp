@@ -41,9 +41,9 @@ tensor_value keys_of(const tensor_value& q) {
   k.layout.dims.count = 0;
   for (int d = 0; d < q.layout.dims.count; ++d)
     if (d != 3) k.layout.dims.push(q.layout.dims[d]);
-  axis_role& r = k.layout.roles[0];
-  if (r.kind == role::cut && r.dimension == 3) r = axis_role{role::replicate};
-  if (r.kind == role::cut && r.dimension > 3) --r.dimension;
+  axis_placement& r = k.layout.placements[0];
+  if (r.kind == placement::cut && r.dimension == 3) r = axis_placement{placement::replicate};
+  if (r.kind == placement::cut && r.dimension > 3) --r.dimension;
   return k;
 }
 
@@ -178,9 +178,9 @@ tensor_value lying(const entry& e) {
   return x;
 }
 tensor_value cut(tensor_value x, int d) {
-  x.layout.roles[0] = axis_role{};
-  x.layout.roles[0].kind = role::cut;
-  x.layout.roles[0].dimension = static_cast<signed char>(d);
+  x.layout.placements[0] = axis_placement{};
+  x.layout.placements[0].kind = placement::cut;
+  x.layout.placements[0].dimension = static_cast<signed char>(d);
   x.layout.dims[d].balance(1);
   return x;
 }
@@ -249,9 +249,9 @@ void print(const entry& e) {
   std::printf("\n## %s\n\nIn one process: %s.\n", e.name, e.serial);
   const tensor_value same = lying(e);
   tensor_value invariant = same;
-  invariant.layout.roles[0].kind = role::invariant;
+  invariant.layout.placements[0].kind = placement::invariant;
   tensor_value terms = same;
-  terms.layout.roles[0].kind = role::partial;
+  terms.layout.placements[0].kind = placement::partial;
   for (const example& one : e.examples) {
     std::printf("\n`%s` of %s\n\n| x | y | forward | backward |\n|---|---|---|---|\n", one.text,
                 shape_text(same.layout).c_str());

@@ -3,7 +3,7 @@
 #include <tessera/comm/base/checks.hpp>
 #include <tessera/comm/exchange/crew.hpp>
 #include <tessera/comm/exchange/exchanges.hpp>
-#include <tessera/comm/exchange/placement.hpp>
+#include <tessera/comm/exchange/shared_layout.hpp>
 
 #include <cstdio>
 #include <map>
@@ -56,10 +56,10 @@ class team_state {
   const coordinates& at() const { return at_; }
 
   /// The exchange of one phase, bound on its first use by all the workers that take part in it.
-  std::shared_ptr<bound_exchange> bound(const phase& p, element e, const activity& what = {});
+  std::shared_ptr<bound_exchange> bound(const phase& p, element e, const call_context& what = {});
 
   /// A layout as all tensors of the team share it, with its lists; equal ones are one, so they are compared by address.
-  std::shared_ptr<const placement> place(const layout& x);
+  std::shared_ptr<const shared_layout> place(const layout& x);
 
   /// What a higher floor keeps with the team, made on first use.
   template <class Kept>
@@ -102,19 +102,19 @@ class team_state {
   /// Throws on every worker of a crew unless all do the same now, by a fingerprint of it, and says what each does;
   /// gives the number that each of them hands in besides, in the order of the crew.
   std::vector<std::uint64_t> agree(const crew& workers, std::uint64_t does, std::uint64_t besides,
-                                   const activity& what);
+                                   const call_context& what);
 
   /// Throws on every worker of the mesh unless all give these dimensions of a tensor the same extents.
   void agree_on_extents(const std::vector<int>& dimensions, const std::vector<std::uint64_t>& mine);
 
   /// Throws on every worker of a layout's mesh unless copies along replicate and invariant axes have the same
   /// fingerprint.
-  void agree_on_copies(const layout& x, std::uint64_t mine, const activity& before);
+  void agree_on_copies(const layout& x, std::uint64_t mine, const call_context& before);
 
   /// The same of numbers that a crew collected before, to which the mesh's workers belong: `theirs(i)` is that of its
   /// i-th worker.
   template <class Theirs>
-  void compare_copies(const crew& workers, const layout& x, Theirs&& theirs, const activity& before) {
+  void compare_copies(const crew& workers, const layout& x, Theirs&& theirs, const call_context& before) {
     if (const auto two = differing_copies(workers, x, theirs))
       workers.among().disagree(error(refusal{code::copies_differ, two->first, two->second}, text_of(before)));
   }
@@ -123,8 +123,8 @@ class team_state {
   static std::optional<std::pair<int, int>> differing_copies(const crew& workers, const layout& x, Theirs&& theirs) {
     for (int i = 0; i < x.mesh.size(); ++i) {
       coordinates first = x.mesh.at(i);
-      for (int a = 0; a < x.roles.count; ++a)
-        if (x.roles[a].kind == role::replicate || x.roles[a].kind == role::invariant) first[a] = 0;
+      for (int a = 0; a < x.placements.count; ++a)
+        if (x.placements[a].kind == placement::replicate || x.placements[a].kind == placement::invariant) first[a] = 0;
       const int one = x.mesh.rank(first);
       const int other = x.mesh.rank(x.mesh.at(i));
       if (workers.has(one) && workers.has(other) && theirs(workers.place_of(one)) != theirs(workers.place_of(other)))
@@ -134,7 +134,7 @@ class team_state {
   }
 
   /// What the worker does now, by the outermost function that says so (`during`).
-  const activity& doing() const { return doing_; }
+  const call_context& doing() const { return doing_; }
 
   /// Throws where another thread than the worker's own uses the team; after the launch there is no such thread.
   void check_thread() const;
@@ -147,23 +147,25 @@ class team_state {
   tessera::checks checks = checks::sampled;  ///< how often workers compare what they do and hold
 
  private:
-  friend class during;
+  friend class scoped_context;
 
   // Saving and gathering state call the same agreements as other calls do, but never meet them.
   const char* said(const char* what) const { return doing_.why == purpose::state ? doing_.what : what; }
-  activity agreeing(const char* what) const { return {.why = purpose::agreement, .what = said(what), .at = doing_.at}; }
+  call_context agreeing(const char* what) const {
+    return {.why = purpose::agreement, .what = said(what), .at = doing_.at};
+  }
 
   template <class Kept>
   static constexpr char place_of = 0;  // its address tells types apart
 
   std::thread::id owner_ = std::this_thread::get_id();
-  activity doing_;
+  call_context doing_;
   std::shared_ptr<transport> carrier_;
   tensor_place tensors_;
   exchanges exchanges_;
-  std::unordered_map<std::uint64_t, std::weak_ptr<const placement>> placements_;
+  std::unordered_map<std::uint64_t, std::weak_ptr<const shared_layout>> shared_layouts_;
   std::size_t placed_ = 64;  // when those that are gone were last looked for
-  std::shared_ptr<const placement> over_;
+  std::shared_ptr<const shared_layout> over_;
   std::map<std::vector<int>, crew> crews_;  // by the workers' ranks
   crew& everybody_;
   bool inside_ = false;
@@ -171,24 +173,25 @@ class team_state {
   std::unordered_map<const char*, std::shared_ptr<void>> kept_;
 };
 
+/// A team's state as its tensors, layers and exchanges share it.
 using team_handle = std::shared_ptr<team_state>;
 
 /// While it lives, what a team's calls are for; the outermost says it in words, and where the user called.
-class during {
+class scoped_context {
  public:
-  during(team_state& team, const activity& now) : team_(team), before_(team.doing_) {
+  scoped_context(team_state& team, const call_context& now) : team_(team), before_(team.doing_) {
     team.check_thread();
     team.doing_ = now;
     if (before_.what != nullptr) team.doing_.what = before_.what;
     if (before_.at.file != nullptr) team.doing_.at = before_.at;
   }
-  during(const during&) = delete;
-  during& operator=(const during&) = delete;
-  ~during() { team_.doing_ = before_; }
+  scoped_context(const scoped_context&) = delete;
+  scoped_context& operator=(const scoped_context&) = delete;
+  ~scoped_context() { team_.doing_ = before_; }
 
  private:
   team_state& team_;
-  activity before_;
+  call_context before_;
 };
 
 /// Prints the text of each worker of the mesh as a line, in row-major order, by the first of them, so that none stands

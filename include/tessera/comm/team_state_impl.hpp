@@ -33,10 +33,10 @@ inline layout only(const mesh_value& mesh) {
   check(tessera::check(mesh));
   layout x;
   x.mesh = mesh;
-  x.roles.resize(mesh.axes.count);
+  x.placements.resize(mesh.axes.count);
   return x;
 }
-inline std::shared_ptr<const placement> usable(std::shared_ptr<const placement> x) {
+inline std::shared_ptr<const shared_layout> usable(std::shared_ptr<const shared_layout> x) {
   check(x->why());
   return x;
 }
@@ -69,23 +69,23 @@ TESSERA_INLINE std::shared_ptr<team_state> team_state::over(const mesh_value& me
   return made;
 }
 
-TESSERA_INLINE std::shared_ptr<bound_exchange> team_state::bound(const phase& p, element e, const activity& what) {
+TESSERA_INLINE std::shared_ptr<bound_exchange> team_state::bound(const phase& p, element e, const call_context& what) {
   check_thread();
   return exchanges_.bound(p, e, what);
 }
 
-TESSERA_INLINE std::shared_ptr<const placement> team_state::place(const layout& x) {
+TESSERA_INLINE std::shared_ptr<const shared_layout> team_state::place(const layout& x) {
   check_thread();
   fingerprint f;
   f << x;
   for (const dimension& d : x.dims) f << static_cast<index_t>(d.tag.hash);
-  std::weak_ptr<const placement>& known = placements_[f.value()];
-  if (std::shared_ptr<const placement> shared = known.lock()) return shared;
-  const auto fresh = std::make_shared<const placement>(x, rank(), carrier_->size());
+  std::weak_ptr<const shared_layout>& known = shared_layouts_[f.value()];
+  if (std::shared_ptr<const shared_layout> shared = known.lock()) return shared;
+  const auto fresh = std::make_shared<const shared_layout>(x, rank(), carrier_->size());
   known = fresh;
-  if (placements_.size() > 2 * placed_) {
-    std::erase_if(placements_, [](const auto& p) { return p.second.expired(); });
-    placed_ = std::max<std::size_t>(64, placements_.size());
+  if (shared_layouts_.size() > 2 * placed_) {
+    std::erase_if(shared_layouts_, [](const auto& p) { return p.second.expired(); });
+    placed_ = std::max<std::size_t>(64, shared_layouts_.size());
   }
   return fresh;
 }
@@ -107,7 +107,7 @@ TESSERA_INLINE std::vector<std::uint64_t> team_state::collect(const crew& worker
 }
 
 TESSERA_INLINE std::vector<std::uint64_t> team_state::agree(const crew& workers, std::uint64_t does,
-                                                            std::uint64_t besides, const activity& what) {
+                                                            std::uint64_t besides, const call_context& what) {
   // one for all that is compared, so that those who compare other things meet, and say which
   const char* const purpose = "comparing";
   const std::vector<std::uint64_t> all = collect(workers, {does, besides}, purpose);
@@ -133,7 +133,7 @@ TESSERA_INLINE void team_state::agree_on_extents(const std::vector<int>& dimensi
   }
 }
 
-TESSERA_INLINE void team_state::agree_on_copies(const layout& x, std::uint64_t mine, const activity& before) {
+TESSERA_INLINE void team_state::agree_on_copies(const layout& x, std::uint64_t mine, const call_context& before) {
   const crew& workers = crew_of(x.mesh);
   if (!workers.takes_part()) return;
   const std::vector<std::uint64_t> all = collect(workers, {mine}, "comparing copies");
@@ -141,7 +141,7 @@ TESSERA_INLINE void team_state::agree_on_copies(const layout& x, std::uint64_t m
 }
 
 TESSERA_INLINE void print_in_order(const team_handle& team, const std::string& text, std::FILE* to, call_site at) {
-  const during now(*team, {.why = purpose::agreement, .what = "printing in order", .at = at});
+  const scoped_context now(*team, {.why = purpose::agreement, .what = "printing in order", .at = at});
   if (!team->inside()) return;
   const std::vector<std::string> all = team->collect_text(text);
   if (team->mesh().number(team->at()) == 0) {

@@ -2,6 +2,7 @@
 
 #include <tessera/comm/base/header_or_compiled.hpp>
 #include <tessera/comm/launch/rendezvous.hpp>
+#include <tessera/comm/launch/transport_choice.hpp>
 #include <tessera/comm/team.hpp>
 #include <tessera/meta/sanitizers.hpp>
 
@@ -10,6 +11,7 @@
 
 namespace tessera {
 
+/// A cap on memory, in bytes, that is none.
 inline constexpr std::size_t no_memory_cap = std::numeric_limits<std::size_t>::max();
 
 /// What each worker of a launch runs.
@@ -19,8 +21,11 @@ using worker_program = std::function<void(const std::shared_ptr<transport>&)>;
 using transport_layer = std::function<worker_program(worker_program)>;
 
 /// How to start the workers of a program.
+///
+/// A launch of tensors puts an allocator of its own in place of LibTorch's CPU allocator until it ends, unless
+/// `caches_memory` is off.
 struct launch_options {
-  std::string transport = "auto";        ///< auto, in-process, mpi or tcp
+  transport_choice transport = transport_choice::automatic;
   std::chrono::seconds time_limit{600};  ///< how long a worker waits for another one before it gives up
   /// how often workers compare what they do and hold: never, sampled (by each line's 1st, 2nd, 4th, 8th … call) or
   /// always

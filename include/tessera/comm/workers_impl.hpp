@@ -46,7 +46,7 @@ inline void run_worker(const std::shared_ptr<transport>& carrier, const launch_o
 
 // Threads of this process. The first worker that fails says why; the others stop with it.
 inline int run_threads(const launch_options& options, const mesh_value& mesh, const worker_program& program) {
-  const auto meeting = std::make_shared<hub>(mesh.size());
+  const auto meeting = std::make_shared<thread_rendezvous>(mesh.size());
   std::mutex mutex;
   bool failed = false;
   const auto fail = [&](int rank, const std::exception& e) {
@@ -214,7 +214,7 @@ inline int run_mpi(const launch_options& options, const mesh_value& mesh, const 
     if (running->rank() == 0) complain("launch", error(why));
     return 1;
   }
-  node_heap* const heap = shares_memory(options) ? &node_heap::of_process() : nullptr;
+  shared_heap* const heap = shares_memory(options) ? &shared_heap::of_process() : nullptr;
   const auto carrier = std::make_shared<mpi_transport>(
       boost::mpi::communicator{}, mpi_options{.heap = heap, .per_node = options.processes_per_node});
   if (!carrier->shares_nothing().empty())
@@ -247,8 +247,8 @@ inline int run_mpi(const launch_options& options, const mesh_value& mesh, const 
 
 TESSERA_INLINE bool shares_memory(const launch_options& options) {
   const char* const said = std::getenv("TESSERA_SHARES_MEMORY");
-  if (!options.shares_memory || !detail::has_mpi || options.transport == "in-process" || options.transport == "tcp" ||
-      (said != nullptr && std::string_view(said) == "0"))
+  if (!options.shares_memory || !detail::has_mpi || options.transport == transport_choice::in_process ||
+      options.transport == transport_choice::tcp || (said != nullptr && std::string_view(said) == "0"))
     return false;
   try {
     const launch_environment started = read_environment();
@@ -260,25 +260,20 @@ TESSERA_INLINE bool shares_memory(const launch_options& options) {
 
 TESSERA_INLINE int run_workers(int argc, char** argv, const launch_options& options, const mesh_value& mesh,
                                const worker_program& program) {
-  const std::string& transport = options.transport;
-  if (transport != "auto" && transport != "in-process" && transport != "mpi" && transport != "tcp") {
-    std::fprintf(stderr, "tessera: transport '%s' is unknown; say auto, in-process, mpi or tcp\n", transport.c_str());
-    return 2;
-  }
   launch_environment started;
-  connection by = connection::memory;
+  transport_choice by = transport_choice::in_process;
   const auto refused = [&](const error& why) {
     if (started.rank == 0) detail::complain("launch", why);
     return 2;
   };
   try {
-    if (transport != "in-process") started = read_environment();
-    by = connection_of(started, transport, {.mpi = detail::has_mpi, .rendezvous = options.meet != nullptr});
+    if (options.transport != transport_choice::in_process) started = read_environment();
+    by = transport_of(started, options.transport, {.mpi = detail::has_mpi, .rendezvous = options.meet != nullptr});
   } catch (const error& e) {
     return refused(e);
   }
 #ifdef TESSERA_HAS_MPI
-  if (by == connection::mpi) {
+  if (by == transport_choice::mpi) {
     detail::start_job(argc, argv);  // which ends together, so that one of them can say what is wrong with all
     if (const int seen = detail::running_launch()->size(); started.by != launcher::none && seen != started.world)
       return refused(error(refusal{code::other_mpi, started.world, seen}));
@@ -286,16 +281,16 @@ TESSERA_INLINE int run_workers(int argc, char** argv, const launch_options& opti
 #else
   static_cast<void>(argc);
   static_cast<void>(argv);
-  if (by == connection::mpi) {
+  if (by == transport_choice::mpi) {
     std::fprintf(stderr, "tessera: this program was built without MPI; say in-process\n");
     return 2;
   }
 #endif
   if (options.time_limit.count() <= 0)
     return refused(error(refusal{code::limit_not_positive, options.time_limit.count()}));
-  if (by == connection::tcp) return detail::run_tcp(options, started, mesh, program);
+  if (by == transport_choice::tcp) return detail::run_tcp(options, started, mesh, program);
 #ifdef TESSERA_HAS_MPI
-  if (by == connection::mpi) return detail::run_mpi(options, mesh, program);
+  if (by == transport_choice::mpi) return detail::run_mpi(options, mesh, program);
 #endif
   return detail::run_threads(options, mesh, program);
 }

@@ -20,6 +20,7 @@ struct lists {
   std::deque<std::vector<double>> values;
 };
 
+/// Throws a refusal with the place in the file; `hold` does so unless it accepts.
 [[noreturn]] inline void refuse(const place& here, const reason& why, auto... told) {
   throw error(refusal{why, told...}, here.path());
 }
@@ -77,6 +78,7 @@ inline mesh_value read_mesh(const place& here, index_t world, lists& keep) {
   return mesh;
 }
 
+/// An element by its name, and `read_boundary` a boundary by its own; other words are told with their place.
 inline element read_element(const place& here) {
   const std::string word = here.word();
   for (int e = 0; e <= static_cast<int>(element::uint64); ++e)
@@ -97,7 +99,7 @@ class layout_reader {
   layout_reader(const place& side, const mesh_value& mesh, const std::vector<index_t>& shape, bool terms, lists& keep)
       : keep_(keep), copies_(terms ? cover::pending : cover::haloed) {
     x_.mesh = mesh;
-    x_.roles.resize(x_.mesh.axes.count);
+    x_.placements.resize(x_.mesh.axes.count);
     used_.assign(static_cast<std::size_t>(x_.mesh.axes.count), false);
     const place dims = side.at("dims").list();
     if (dims.size() != shape.size()) refuse(dims, code::wrong_number_of_dimensions, dims.size(), shape.size());
@@ -107,7 +109,7 @@ class layout_reader {
       x_.dims.push(dim);
       read_cover(dims.item(d), static_cast<int>(d), shape[d]);
     }
-    if (side.has("meaning")) read_meaning(side.at("meaning").object());
+    if (side.has("meaning")) read_placement(side.at("meaning").object());
     hold(side, check(x_));
   }
 
@@ -176,16 +178,16 @@ class layout_reader {
     dim.needs = s.needs();
   }
 
-  void read_meaning(const place& here) {
+  void read_placement(const place& here) {
     for (const auto& [name, value] : here.value().items()) {
       const place what(value, here.path() + "." + name);
       const int a = take(what, name);
-      axis_role& r = x_.roles[a];
+      axis_placement& r = x_.placements[a];
       if (value == "replicate") continue;
       if (value == "partial") {
-        r.kind = role::partial;
+        r.kind = placement::partial;
       } else if (value == "invariant") {
-        r.kind = role::invariant;
+        r.kind = placement::invariant;
       } else if (what.has("on")) {
         const index_t c = what.only({"on"}).at("on").number();
         if (c < 0 || c >= x_.mesh.axes[a].extent)

@@ -11,6 +11,7 @@
 
 namespace tessera::file {
 
+/// JSON whose fields stay in the order in which they were written.
 using json = nlohmann::ordered_json;
 
 /// A value in a file and the path that leads to it, "p3.from.dims[0]", so that every fault says where it is.

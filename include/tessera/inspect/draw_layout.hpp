@@ -104,8 +104,9 @@ inline void draw_elements(const sheet& s, double x0, double y0) {
 
 // The sign between the chips of workers that hold terms of the same: how they are combined; none between copies.
 inline const char* sign_of(const layout& x) {
-  for (int a = 0; a < x.roles.count; ++a)
-    if (x.roles[a].kind == role::partial && x.mesh.axes[a].extent > 1) return combine_sign(x.roles[a].with);
+  for (int a = 0; a < x.placements.count; ++a)
+    if (x.placements[a].kind == placement::partial && x.mesh.axes[a].extent > 1)
+      return combine_sign(x.placements[a].with);
   return "";
 }
 
@@ -195,16 +196,16 @@ inline std::vector<std::string> notes_of(const view& v, const layout& x, const h
   const std::string where = placement_text(x.mesh);
   lines.push_back(fmt::format("{} over {}{}{}", shape_text(x), text_of(x.mesh), where.empty() ? "" : ", ", where));
   lines.push_back(covers_text(x));
-  for (int a = 0; a < x.roles.count; ++a) {
-    const std::string terms = fmt::format("terms of a pending {}", combine_text(x.roles[a].with));
+  for (int a = 0; a < x.placements.count; ++a) {
+    const std::string terms = fmt::format("terms of a pending {}", combine_text(x.placements[a].with));
     const char* means[]{"equal copies, each used on its own", terms.c_str(), "equal copies, all used alike", "", ""};
     if (x.mesh.axes[a].extent == 1) continue;
     const std::string name(view_of(x.mesh.axes[a].name));
-    if (x.roles[a].kind == role::on)
-      lines.push_back(fmt::format("{} = {} alone holds it", name, x.roles[a].coordinate));
-    else if (x.roles[a].kind != role::cut)
-      lines.push_back(
-          fmt::format("along {}: {} ({})", name, means[static_cast<int>(x.roles[a].kind)], role_text(x.roles[a].kind)));
+    if (x.placements[a].kind == placement::on)
+      lines.push_back(fmt::format("{} = {} alone holds it", name, x.placements[a].coordinate));
+    else if (x.placements[a].kind != placement::cut)
+      lines.push_back(fmt::format("along {}: {} ({})", name, means[static_cast<int>(x.placements[a].kind)],
+                                  placement_name(x.placements[a].kind)));
   }
   if (overlaps_drawn(v, x)) lines.push_back("hatched: what a window holds beyond the blocks of its axes");
   if (!held.idle.empty()) lines.push_back("holding nothing: " + ranks_text(held.idle));

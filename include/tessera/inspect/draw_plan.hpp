@@ -56,8 +56,9 @@ inline bool disjoint(const transfer& plan) {
   const layout& x = plan.target().of;
   for (const dimension& d : x.dims)
     if (d.kind != cover::tiled) return false;
-  for (int a = 0; a < x.roles.count; ++a)
-    if (x.mesh.axes[a].extent > 1 && x.roles[a].kind != role::cut && x.roles[a].kind != role::on) return false;
+  for (int a = 0; a < x.placements.count; ++a)
+    if (x.mesh.axes[a].extent > 1 && x.placements[a].kind != placement::cut && x.placements[a].kind != placement::on)
+      return false;
   return true;
 }
 

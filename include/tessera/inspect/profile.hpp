@@ -29,8 +29,7 @@ struct layer_span {
 class profile {
  public:
   /// Observes a network until it ends; all workers begin together.
-  explicit profile(nn::running_program& of)
-      : of_(of), team_(of.team()), seen_(std::make_shared<recorder>(*team_, count_)) {
+  explicit profile(nn::executor& of) : of_(of), team_(of.team()), seen_(std::make_shared<recorder>(*team_, count_)) {
     team_->collect(0, "beginning a profile");
     seen_->zero = std::chrono::steady_clock::now();
     of_.observe(seen_);
@@ -173,7 +172,7 @@ class profile {
     return all;
   }
 
-  nn::running_program& of_;
+  nn::executor& of_;
   team_handle team_;
   memory_count count_;
   std::shared_ptr<recorder> seen_;

@@ -12,6 +12,7 @@
 
 namespace tessera {
 
+/// The letters of a text, which lives as long as the program.
 inline std::string_view view_of(const text& t) { return {t.data, static_cast<std::size_t>(t.size)}; }
 
 /// "[0,4)"
@@ -66,7 +67,7 @@ inline std::string cover_text(const layout& x, int d) {
   std::string axes;
   for (int l = 0; l < x.levels(d); ++l) {
     const int a = x.cutter(d, l);
-    axes += (l == 0 ? "" : x.roles[a].joined ? "*" : ", ") + std::string(view_of(x.mesh.axes[a].name));
+    axes += (l == 0 ? "" : x.placements[a].joined ? "*" : ", ") + std::string(view_of(x.mesh.axes[a].name));
   }
   const dimension& dim = x.dims[d];
   if (axes.empty()) return dim.kind == cover::tiled ? "whole" : dim.kind == cover::haloed ? "haloed" : "pending";
@@ -77,11 +78,13 @@ inline std::string cover_text(const layout& x, int d) {
   return dim.grain() > 1 ? fmt::format("grains of {}({})", dim.grain(), axes) : "blocks(" + axes + ")";
 }
 
-inline const char* role_text(role r) {
+/// The name of a placement.
+inline const char* placement_name(placement r) {
   constexpr const char* names[]{"replicate", "partial", "invariant", "on", "cut"};
   return names[static_cast<int>(r)];
 }
 
+/// The name by which terms combine.
 inline const char* combine_text(combine c) {
   constexpr const char* names[]{"sum", "max", "min", "prod", "any", "all"};
   return names[static_cast<int>(c)];
@@ -93,20 +96,21 @@ inline const char* combine_sign(combine c) {
   return signs[static_cast<int>(c)];
 }
 
-/// What stands behind an axis in its role: the coordinate that holds the tensor, or how terms combine unless they are
-/// added.
-inline std::string role_detail(const axis_role& r) {
-  if (r.kind == role::on) return fmt::format(" = {}", r.coordinate);
-  return r.kind == role::partial && r.with != combine::sum ? fmt::format(" {}", combine_text(r.with)) : "";
+/// What stands behind an axis in its placement: the coordinate that holds the tensor, or how terms combine unless they
+/// are added.
+inline std::string role_detail(const axis_placement& r) {
+  if (r.kind == placement::on) return fmt::format(" = {}", r.coordinate);
+  return r.kind == placement::partial && r.with != combine::sum ? fmt::format(" {}", combine_text(r.with)) : "";
 }
 
-/// How a tensor lies, without numbers: "blocks(row, col)" a dimension, then the meanings but replicate.
+/// How a tensor lies, without numbers: "blocks(row, col)" a dimension, then the placements but replicate.
 inline std::string covers_text(const layout& x) {
   std::string s;
   for (int d = 0; d < x.dims.count; ++d) s += (d == 0 ? "" : " ") + cover_text(x, d);
-  for (int a = 0; a < x.roles.count; ++a)
-    if (x.roles[a].kind != role::cut && x.roles[a].kind != role::replicate)
-      s += fmt::format(" {}({}{})", role_text(x.roles[a].kind), view_of(x.mesh.axes[a].name), role_detail(x.roles[a]));
+  for (int a = 0; a < x.placements.count; ++a)
+    if (x.placements[a].kind != placement::cut && x.placements[a].kind != placement::replicate)
+      s += fmt::format(" {}({}{})", placement_name(x.placements[a].kind), view_of(x.mesh.axes[a].name),
+                       role_detail(x.placements[a]));
   return s;
 }
 
@@ -134,12 +138,12 @@ inline std::string text_of(const layout& x) {
     s += shown ? fmt::format("{} {}", cover_text(x, d), parts_text(x, d)) : cover_text(x, d);
   }
   if (x.dims.empty()) s += " a number";
-  for (const role kind : {role::replicate, role::partial, role::invariant, role::on}) {
+  for (const placement kind : {placement::replicate, placement::partial, placement::invariant, placement::on}) {
     std::string axes;
-    for (int a = 0; a < x.roles.count; ++a)
-      if (x.roles[a].kind == kind)
-        axes += (axes.empty() ? "" : ", ") + std::string(view_of(x.mesh.axes[a].name)) + role_detail(x.roles[a]);
-    if (!axes.empty()) s += fmt::format("; {}({})", role_text(kind), axes);
+    for (int a = 0; a < x.placements.count; ++a)
+      if (x.placements[a].kind == kind)
+        axes += (axes.empty() ? "" : ", ") + std::string(view_of(x.mesh.axes[a].name)) + role_detail(x.placements[a]);
+    if (!axes.empty()) s += fmt::format("; {}({})", placement_name(kind), axes);
   }
   return s;
 }

@@ -4,6 +4,7 @@
 
 namespace tessera {
 
+/// Extents, indices and counts of elements: signed, 64 bits.
 using index_t = std::int64_t;
 
 /// An extent that is known only at run time.

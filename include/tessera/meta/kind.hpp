@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/generated/meta_verdicts.hpp>
+#include <tessera/generated/meta.hpp>
 
 #include <type_traits>
 
@@ -19,11 +19,11 @@ struct tensor_value;
 /// The last ones are never wanted: they say what was given.
 enum class kind : signed char {
   axis,
-  group,  ///< along<…>, except<…>
+  group,  ///< `along<…>`, `except<…>`
   mesh,
   cover,  ///< one that is a tiling
-  halo,   ///< a cover of copies or terms: haloed<…>, pending<…>
-  meaning,
+  halo,   ///< a cover of copies or terms: `haloed<…>`, `pending<…>`
+  placement,
   combine,
   partition,
   extent,
@@ -45,7 +45,7 @@ enum class kind : signed char {
   team,
   seed,
   libtorch_tensor,  ///< a LibTorch tensor: one worker's part, or what everybody has
-  call,             ///< a function: its place 0 is the type that it is told, bind<…>, take<…>, and its arguments follow
+  call,             ///< a function: its place 0 is the type that it is told, `bind<…>`, and its arguments follow
   nothing,
   incomplete_class,
   private_axis,  ///< derives from an axis or an extent, but not publicly
@@ -107,7 +107,7 @@ inline constexpr kind kind_of<at::Tensor> = kind::libtorch_tensor;
 /// The verdict on an argument of another kind than its place takes: of what it is an argument, at which place (from 0),
 /// the kind that is wanted there and the one that is given.
 template <kind Of, int Place, kind Wanted, kind Given>
-struct wrong_argument : wrong_kind<> {
+struct wrong_argument : verdicts::wrong_kind<> {
   static constexpr bool ok = false;
 };
 

@@ -11,7 +11,7 @@ namespace tessera {
 /// what to do.
 ///
 /// There is one constant for each, in namespace `code`: `FLOOR/refusals.hpp` lists those that a floor makes, and
-/// scripts/make_verdicts writes their verdict types into `generated/FLOOR_verdicts.hpp`. What is called "axis" is one's
+/// scripts/make_verdicts writes their verdict types into `generated/FLOOR.hpp`. What is called "axis" is one's
 /// name, all else are numbers: what ends in "element" or "verb" numbers one, and what ends in "or none" may be -1.
 struct reason {
   const char* code;

@@ -21,12 +21,12 @@ struct refused_before {
   static constexpr void refuse() {}
 };
 
-/// What verdicts tell, by name: `its::dimension<2>`.
-namespace its {
+/// What verdicts tell, by name: `with::dimension<2>`.
+namespace with {
 
 struct none;
 
-}  // namespace its
+}  // namespace with
 
 namespace detail {
 
@@ -46,7 +46,7 @@ struct number_or_none {
 };
 template <template <index_t> class Number>
 struct number_or_none<Number, -1> {
-  using type = its::none;
+  using type = with::none;
 };
 
 /// The verdict type of a reason, from what is told with it.

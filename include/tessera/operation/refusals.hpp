@@ -65,8 +65,8 @@ inline constexpr reason windows_do_not_compose{"tessera.window.compose", "dimens
                                                "these layers share no halo: windows compose where all see zeros beyond "
                                                "the edge or go around it; exchange one for each"};
 inline constexpr reason layer_has_no_window{
-    "tessera.layer.one_halo", "layer",
-    "only convolutions, poolings and elementwise layers share a halo; move this layer out of one_halo"};
+    "tessera.layer.fused_halo", "layer",
+    "only convolutions, poolings and elementwise layers share a halo; move this layer out of fused_halo"};
 inline constexpr reason padding_wider_than_half_kernel{
     "tessera.window.padding", "dimension, padding, kernel",
     "a pooling window may lie by at most half in the padding; make the padding smaller"};
@@ -130,8 +130,8 @@ inline constexpr reason module_not_constant{"tessera.network.module", "",
                                             "a module is called while compiling; write constexpr auto operator()(auto "
                                             "x) const, and nothing in it that only run time can do"};
 inline constexpr reason flow_of_another_type{"tessera.network.assigned", "",
-                                             "a flow is of one shape and partition, so it takes no other's place; give "
-                                             "the result of each layer a name of its own"};
+                                             "a flow is of one shape and partition, so it takes no other's place; name "
+                                             "each layer's result"};
 inline constexpr reason part_holds_values{
     "tessera.network.value", "",
     "a part of a module is known by its type, so what its object holds would be lost; make it template parameters"};

@@ -18,7 +18,7 @@ class aligned_cost {
   constexpr explicit aligned_cost(const transfer& plan)
       : source_(plan.source()), target_(plan.target()), folds_(plan.what() == map::fold) {
     best_.best.push(intake::of(1));
-    at_.resize(source_.of.roles.count);
+    at_.resize(source_.of.placements.count);
     for (int d = 0; d < source_.dims.count; ++d) {
       group g;
       collect(g, d);
@@ -61,9 +61,9 @@ class aligned_cost {
   static constexpr index_t left(index_t all, index_t without) { return all == INT64_MAX ? all : all - without; }
 
   constexpr int extent(int a) const { return source_.of.mesh.axes[a].extent; }
-  static constexpr bool cuts(const axis_role& r) { return r.kind == role::cut; }
-  static constexpr bool copies(const axis_role& r) { return r.kind != role::cut && r.kind != role::on; }
-  static constexpr bool holds(const axis_role& r, int x) { return r.kind != role::on || r.coordinate == x; }
+  static constexpr bool cuts(const axis_placement& r) { return r.kind == placement::cut; }
+  static constexpr bool copies(const axis_placement& r) { return r.kind != placement::cut && r.kind != placement::on; }
+  static constexpr bool holds(const axis_placement& r, int x) { return r.kind != placement::on || r.coordinate == x; }
 
   static constexpr bool uncut(const parts& p) { return p.axes.empty() && p.of.kind == cover::tiled; }
 
@@ -93,15 +93,15 @@ class aligned_cost {
     axes_seen_ |= 1u << a;
     g.axes.push(a);
     for (const cutting* side : {&source_, &target_})
-      if (const axis_role& r = side->of.roles[a]; cuts(r)) collect(g, r.dimension);
+      if (const axis_placement& r = side->of.placements[a]; cuts(r)) collect(g, r.dimension);
   }
 
   constexpr void count(group& g) {
     if (g.dims.empty() && g.axes.empty()) return;
     for (int i = 0; i < g.axes.count; ++i) {
-      const axis_role& s = source_.of.roles[g.axes[i]];
-      const axis_role& t = target_.of.roles[g.axes[i]];
-      for (const axis_role& r : {s, t})
+      const axis_placement& s = source_.of.placements[g.axes[i]];
+      const axis_placement& t = target_.of.placements[g.axes[i]];
+      for (const axis_placement& r : {s, t})
         if (cuts(r)) own_after_[r.dimension] = i + 1;
       if (folds_ && cuts(s)) received_after_[s.dimension] = i + 1;
       if (cuts(t) && (!folds_ || copies(s))) received_after_[t.dimension] = i + 1;
@@ -139,8 +139,9 @@ class aligned_cost {
     if (g.uneven >> a & 1u) return x + 1;
     index_t until = extent(a);
     for (const cutting* side : {&source_, &target_}) {
-      const axis_role& r = side->of.roles[a];
-      if (r.kind == role::on && r.coordinate >= x) until = smaller(until, x == r.coordinate ? x + 1 : r.coordinate);
+      const axis_placement& r = side->of.placements[a];
+      if (r.kind == placement::on && r.coordinate >= x)
+        until = smaller(until, x == r.coordinate ? x + 1 : r.coordinate);
       if (!cuts(r)) continue;
       const parts& tiles = source_.dims[r.dimension];
       const parts& readers = target_.dims[r.dimension];
@@ -154,8 +155,8 @@ class aligned_cost {
   // tile serves, which where the source has copies are those at its own coordinate. Readers whose parts the axis cuts
   // are counted by dimension.
   constexpr intake along(int a, int x) const {
-    const axis_role& s = source_.of.roles[a];
-    const axis_role& t = target_.of.roles[a];
+    const axis_placement& s = source_.of.placements[a];
+    const axis_placement& t = target_.of.placements[a];
     const bool tile = holds(s, x);
     const bool reads = holds(t, x);
     index_t times = reads;
@@ -168,7 +169,7 @@ class aligned_cost {
   constexpr intake received(int d) const {
     const parts& theirs = (folds_ ? target_ : source_).dims[d];
     bool once = theirs.of.kind == cover::tiled;
-    for (int a : theirs.axes) once = once && !copies(source_.of.roles[a]);
+    for (int a : theirs.axes) once = once && !copies(source_.of.placements[a]);
     intake s{0, 1, 0, 1};
     for (const interval& mine : (folds_ ? source_ : target_).held(d, at_))
       if (once) s += {mine.size(), 0, theirs.holders(mine), 0};
@@ -184,7 +185,7 @@ class aligned_cost {
       for (int k = near.first; k < near.last; ++k) {
         readers.locate(k, c);
         bool served = true;
-        for (int a : readers.axes) served = served && (!copies(source_.of.roles[a]) || c[a] == at_[a]);
+        for (int a : readers.axes) served = served && (!copies(source_.of.placements[a]) || c[a] == at_[a]);
         if (!served) continue;
         for (const interval& theirs : readers.held(k)) {
           const interval both = overlap(mine, theirs);

@@ -8,8 +8,8 @@ namespace tessera {
 
 namespace detail {
 
-// Whether a change only gives axes another meaning, and makes no terms: then it is free but for the terms that it adds
-// up, an all_reduce. Dimensions are cut evenly, by single elements.
+// Whether a change only gives axes another placement, and makes no terms: then it is free but for the terms that it
+// adds up, an all_reduce. Dimensions are cut evenly, by single elements.
 constexpr bool only_reduces(const layout& from, const layout& to) {
   if (workers_adding(from, to) == 0 || from.dims.count != to.dims.count) return false;
   for (int d = 0; d < from.dims.count; ++d)
@@ -35,10 +35,10 @@ constexpr cost reduction_cost(const layout& from, const layout& to) {
     tiles[d] = 1;
   }
   bool held = false;  // by one coordinate: what is too small to be cut
-  for (int a = 0; a < from.roles.count; ++a) {
+  for (int a = 0; a < from.placements.count; ++a) {
     const index_t p = from.mesh.axes[a].extent;
-    if (p == 1 || from.roles[a].kind == role::cut || from.roles[a].kind == role::on) continue;
-    if (from.roles[a] == to.roles[a] || from.roles[a].kind != role::partial) {
+    if (p == 1 || from.placements[a].kind == placement::cut || from.placements[a].kind == placement::on) continue;
+    if (from.placements[a] == to.placements[a] || from.placements[a].kind != placement::partial) {
       copies *= p;
       continue;
     }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/generated/plan_verdicts.hpp>
+#include <tessera/generated/plan.hpp>
 #include <tessera/plan/collective.hpp>
 #include <tessera/topology/meeting.hpp>
 
@@ -28,21 +28,21 @@ struct change {
 
 namespace detail {
 
-// The role that an axis of `x` named like axis a of `of` has; a mesh that lacks the axis counts as extent 1.
-constexpr axis_role twin_role(const layout& x, const layout& of, int a) {
+// The placement that an axis of `x` named like axis a of `of` has; a mesh that lacks the axis counts as extent 1.
+constexpr axis_placement twin_role(const layout& x, const layout& of, int a) {
   const int b = x.mesh.find(of.mesh.axes[a].name);
-  return b < 0 || x.mesh.axes[b].extent != of.mesh.axes[a].extent ? held_on(0) : x.roles[b];
+  return b < 0 || x.mesh.axes[b].extent != of.mesh.axes[a].extent ? held_on(0) : x.placements[b];
 }
 
 // Terms along an axis stay terms only on the same mesh, and only of the same combine.
 constexpr bool ends(const layout& from, const layout& to, int axis) {
-  return !(from.mesh == to.mesh) || to.roles[axis].kind != role::partial ||
-         to.roles[axis].with != from.roles[axis].with;
+  return !(from.mesh == to.mesh) || to.placements[axis].kind != placement::partial ||
+         to.placements[axis].with != from.placements[axis].with;
 }
 
 // An axis along which terms of `from` are pending that `to` does not have.
 constexpr bool ends_terms(const layout& from, const layout& to, int axis) {
-  return from.roles[axis].kind == role::partial && from.mesh.axes[axis].extent > 1 && ends(from, to, axis);
+  return from.placements[axis].kind == placement::partial && from.mesh.axes[axis].extent > 1 && ends(from, to, axis);
 }
 
 // One Move does it: no term has to be added and none has to be made.
@@ -51,17 +51,17 @@ constexpr bool moves(const layout& from, const layout& to) {
     if (!d.tiles()) return false;
   for (const auto& d : to.dims)
     if (d.kind == cover::pending && !d.tiles()) return false;
-  for (int a = 0; a < from.roles.count; ++a)
+  for (int a = 0; a < from.placements.count; ++a)
     if (ends_terms(from, to, a)) return false;
-  for (int a = 0; a < to.roles.count; ++a)
+  for (int a = 0; a < to.placements.count; ++a)
     if (ends_terms(to, from, a)) return false;
   return true;
 }
 
 // How the terms that end combine, and those that begin: a layout's terms all combine in one way.
 constexpr combine ending(const layout& from, const layout& to) {
-  for (int a = 0; a < from.roles.count; ++a)
-    if (ends_terms(from, to, a)) return from.roles[a].with;
+  for (int a = 0; a < from.placements.count; ++a)
+    if (ends_terms(from, to, a)) return from.placements[a].with;
   return combine::sum;
 }
 constexpr combine beginning(const layout& from, const layout& to) { return ending(to, from); }
@@ -70,7 +70,7 @@ constexpr combine beginning(const layout& from, const layout& to) { return endin
 constexpr bool some_end(const layout& from, const layout& to) {
   bool some = false;
   for (const auto& d : from.dims) some = some || d.kind == cover::pending;
-  for (int a = 0; a < from.roles.count; ++a) some = some || ends_terms(from, to, a);
+  for (int a = 0; a < from.placements.count; ++a) some = some || ends_terms(from, to, a);
   return some;
 }
 
@@ -80,9 +80,10 @@ constexpr bool folds(const layout& from, const layout& to) {
   if (some_end(from, to) && some_end(to, from) && ending(from, to) != beginning(from, to)) return false;
   const bool aligned = from.mesh == to.mesh;
   for (const layout* x : {&from, &to})
-    for (int a = 0; a < x->roles.count; ++a) {
-      if (x->roles[a].kind != role::invariant || x->mesh.axes[a].extent == 1) continue;
-      if (!aligned || from.roles[a].kind != role::invariant || to.roles[a].kind != role::invariant) return false;
+    for (int a = 0; a < x->placements.count; ++a) {
+      if (x->placements[a].kind != placement::invariant || x->mesh.axes[a].extent == 1) continue;
+      if (!aligned || from.placements[a].kind != placement::invariant || to.placements[a].kind != placement::invariant)
+        return false;
     }
   return true;
 }
@@ -111,10 +112,10 @@ constexpr int most_even(const layout& x, int parts_more) {
 
 // Lets one more axis cut the most even dimension; a tensor too small to cut goes to coordinate 0.
 constexpr void spread(layout& x, int axis) {
-  x.roles[axis] = {};
+  x.placements[axis] = {};
   const int d = most_even(x, x.mesh.axes[axis].extent);
   if (d < 0) {
-    x.roles[axis] = held_on(0);
+    x.placements[axis] = held_on(0);
     return;
   }
   if (x.levels(d) == 0) x.dims[d].set_grain(1);
@@ -143,7 +144,8 @@ constexpr void deal_as(layout& x, const layout& like) {
     dim.set_grain(wanted.grain());
     dim.bounds = wanted.bounds;
     dim.turned = wanted.turned;
-    for (int l = 0; l < x.levels(d); ++l) x.roles[x.cutter(d, l)].joined = like.roles[like.cutter(d, l)].joined;
+    for (int l = 0; l < x.levels(d); ++l)
+      x.placements[x.cutter(d, l)].joined = like.placements[like.cutter(d, l)].joined;
   }
 }
 
@@ -156,19 +158,19 @@ constexpr layout folded(const layout& from, const layout& to) {
     mid.dims[d].balance(to.dims[d].grain());
   }
   static_vector<int, max_axes> open;
-  for (int a = 0; a < from.roles.count; ++a)
-    if (from.roles[a].kind == role::partial && ends(from, to, a)) open.push(a);
-  for (int a : open) mid.roles[a] = {};
+  for (int a = 0; a < from.placements.count; ++a)
+    if (from.placements[a].kind == placement::partial && ends(from, to, a)) open.push(a);
+  for (int a : open) mid.placements[a] = {};
   for (int level = 0; level < max_axes; ++level)
     for (int a : open) {
-      const axis_role wanted = twin_role(to, from, a);
-      if (wanted.kind == role::cut && wanted.level == level)
+      const axis_placement wanted = twin_role(to, from, a);
+      if (wanted.kind == placement::cut && wanted.level == level)
         cut_as(mid, wanted.dimension, a, to.dims[wanted.dimension]);
     }
   for (int a : open) {
-    const axis_role wanted = twin_role(to, from, a);
-    if (wanted.kind == role::cut) continue;
-    if (wanted.kind == role::on) mid.roles[a] = wanted;
+    const axis_placement wanted = twin_role(to, from, a);
+    if (wanted.kind == placement::cut) continue;
+    if (wanted.kind == placement::on) mid.placements[a] = wanted;
     else spread(mid, a);
   }
   deal_as(mid, to);
@@ -178,15 +180,15 @@ constexpr layout folded(const layout& from, const layout& to) {
 // `to` before terms are made: each axis that becomes partial still holds every element once.
 constexpr layout unspread(const layout& from, const layout& to) {
   layout mid = to;
-  for (int a = 0; a < to.roles.count; ++a) {
-    if (to.roles[a].kind != role::partial) continue;
-    const axis_role was = twin_role(from, to, a);
-    if (was.kind == role::partial && was.with == to.roles[a].with) continue;
-    if (was.kind == role::cut && was.dimension < to.dims.count && mid.dims[was.dimension].kind == cover::tiled) {
-      mid.roles[a] = {};
+  for (int a = 0; a < to.placements.count; ++a) {
+    if (to.placements[a].kind != placement::partial) continue;
+    const axis_placement was = twin_role(from, to, a);
+    if (was.kind == placement::partial && was.with == to.placements[a].with) continue;
+    if (was.kind == placement::cut && was.dimension < to.dims.count && mid.dims[was.dimension].kind == cover::tiled) {
+      mid.placements[a] = {};
       cut_as(mid, was.dimension, a, from.dims[was.dimension]);
     } else {
-      mid.roles[a] = held_on(was.kind == role::on ? was.coordinate : 0);
+      mid.placements[a] = held_on(was.kind == placement::on ? was.coordinate : 0);
     }
   }
   return mid;
@@ -209,7 +211,7 @@ constexpr bool makes_haloed_terms(const layout& from, const layout& to) {
   bool haloed = false;
   bool terms = false;
   for (int d = 0; d < to.dims.count; ++d) haloed = haloed || !to.dims[d].tiles();
-  for (int a = 0; a < to.roles.count; ++a) terms = terms || ends_terms(to, from, a);
+  for (int a = 0; a < to.placements.count; ++a) terms = terms || ends_terms(to, from, a);
   return haloed && terms;
 }
 

@@ -64,16 +64,17 @@ constexpr collective collective_of(const transfer& given) {
   bool spread = false;
   bool scattered = false;
   bool collected = false;
-  for (int a = 0; a < from.roles.count; ++a) {
-    const axis_role& s = from.roles[a];
-    const axis_role& t = to.roles[a];
-    const bool copies = t.kind == role::replicate || t.kind == role::invariant || t.kind == role::partial;
-    if (s.kind == role::cut && copies) gathered = true;
-    if (s.kind == role::cut && t.kind == role::cut && (s.dimension != t.dimension || s.level != t.level))
+  for (int a = 0; a < from.placements.count; ++a) {
+    const axis_placement& s = from.placements[a];
+    const axis_placement& t = to.placements[a];
+    const bool copies =
+        t.kind == placement::replicate || t.kind == placement::invariant || t.kind == placement::partial;
+    if (s.kind == placement::cut && copies) gathered = true;
+    if (s.kind == placement::cut && t.kind == placement::cut && (s.dimension != t.dimension || s.level != t.level))
       exchanged = true;
-    if (s.kind == role::on && copies) spread = true;
-    if (s.kind == role::on && t.kind == role::cut) scattered = true;
-    if (s.kind == role::cut && t.kind == role::on) collected = true;
+    if (s.kind == placement::on && copies) spread = true;
+    if (s.kind == placement::on && t.kind == placement::cut) scattered = true;
+    if (s.kind == placement::cut && t.kind == placement::on) collected = true;
   }
   bool haloed = false;
   for (const auto& d : to.dims) haloed = haloed || !d.tiles();
@@ -87,6 +88,7 @@ constexpr collective collective_of(const transfer& given) {
   return collective::all_to_all;
 }
 
+/// The name of a collective.
 constexpr const char* name_of(collective c) {
   switch (c) {
     case collective::nothing: return "nothing";

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/generated/plan_verdicts.hpp>
+#include <tessera/generated/plan.hpp>
 
 namespace tessera {
 

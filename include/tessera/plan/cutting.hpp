@@ -14,10 +14,10 @@ struct cutting {
     for (int d = 0; d < x.dims.count; ++d) dims.push(parts{x, d});
   }
 
-  /// Whether coordinates hold anything at all: axes with a meaning `on` name the coordinate that does.
+  /// Whether coordinates hold anything at all: axes with a placement `on` name the coordinate that does.
   constexpr bool holds(const coordinates& c) const {
-    for (int a = 0; a < of.roles.count; ++a)
-      if (of.roles[a].kind == role::on && of.roles[a].coordinate != c[a]) return false;
+    for (int a = 0; a < of.placements.count; ++a)
+      if (of.placements[a].kind == placement::on && of.placements[a].coordinate != c[a]) return false;
     return true;
   }
 

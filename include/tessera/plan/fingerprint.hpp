@@ -21,7 +21,7 @@ class fingerprint {
     for (const auto& a : x.mesh.axes) *this << a.name.hash << a.extent << a.stride;
     if (x.mesh.ranks != nullptr)
       for (int i = 0; i < x.mesh.size(); ++i) *this << x.mesh.rank(x.mesh.at(i));
-    for (const auto& r : x.roles)
+    for (const auto& r : x.placements)
       *this << (static_cast<int>(r.kind) | (r.dimension + 1) << 4 | r.level << 12 | static_cast<int>(r.joined) << 20 |
                 static_cast<int>(r.with) << 21)
             << r.coordinate;

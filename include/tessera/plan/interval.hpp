@@ -15,6 +15,7 @@ struct interval {
   friend constexpr bool operator==(const interval&, const interval&) = default;
 };
 
+/// The elements that are in both.
 constexpr interval overlap(const interval& a, const interval& b) {
   return {detail::larger(a.lo, b.lo), detail::smaller(a.hi, b.hi)};
 }
@@ -22,6 +23,7 @@ constexpr interval overlap(const interval& a, const interval& b) {
 /// What one coordinate holds of one dimension: one interval by rule, two where a window runs around the end.
 using intervals = static_vector<interval, 2>;
 
+/// How many elements intervals have that do not overlap.
 constexpr index_t size_of(const intervals& held) {
   index_t n = 0;
   for (const auto& i : held) n += i.size();

@@ -18,15 +18,15 @@ constexpr bool narrows_dimension(const layout& from, const layout& to, int d) {
 }  // namespace detail
 
 /// Whether a Move leaves each worker one box of what it has, so that nothing moves and a view will do: axes keep their
-/// roles or give up copies. Asked of layouts alone, it holds on all workers or on none.
+/// placements or give up copies. Asked of layouts alone, it holds on all workers or on none.
 constexpr bool narrows(const step& s) {
   if (s.what != map::move || !(s.from.mesh == s.to.mesh)) return false;
-  for (int a = 0; a < s.from.roles.count; ++a) {
-    const axis_role& was = s.from.roles[a];
-    const axis_role& is = s.to.roles[a];
+  for (int a = 0; a < s.from.placements.count; ++a) {
+    const axis_placement& was = s.from.placements[a];
+    const axis_placement& is = s.to.placements[a];
     if (was == is) continue;
-    if (was.kind != role::replicate && was.kind != role::invariant) return false;
-    if (is.kind == role::on && s.from.dims.count == 0) return false;  // a scalar is 0 where it is not held
+    if (was.kind != placement::replicate && was.kind != placement::invariant) return false;
+    if (is.kind == placement::on && s.from.dims.count == 0) return false;  // a scalar is 0 where it is not held
   }
   for (int d = 0; d < s.from.dims.count; ++d)
     if (!detail::narrows_dimension(s.from, s.to, d)) return false;

@@ -29,7 +29,7 @@ struct parts {
       const int p = x.mesh.axes[a].extent;
       axes.push(a);
       extents.push(p);
-      if (l > 0 && x.roles[a].joined) cuts[cuts.count - 1] *= p;
+      if (l > 0 && x.placements[a].joined) cuts[cuts.count - 1] *= p;
       else cuts.push(p);
     }
   }

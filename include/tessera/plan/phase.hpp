@@ -77,16 +77,18 @@ class phase_plan {
 namespace detail {
 
 // How many workers add up each element, where a change does nothing else to axes than that, and than giving copies
-// another meaning; else 0.
+// another placement; else 0.
 constexpr index_t workers_adding(const layout& from, const layout& to) {
   if (!(from.mesh == to.mesh)) return 0;
   index_t workers = 1;
-  for (int a = 0; a < from.roles.count; ++a) {
-    const axis_role& f = from.roles[a];
-    const axis_role& t = to.roles[a];
+  for (int a = 0; a < from.placements.count; ++a) {
+    const axis_placement& f = from.placements[a];
+    const axis_placement& t = to.placements[a];
     if (f == t) continue;
-    if (f.kind == role::cut || f.kind == role::on || (t.kind != role::replicate && t.kind != role::invariant)) return 0;
-    if (f.kind == role::partial) workers *= from.mesh.axes[a].extent;
+    if (f.kind == placement::cut || f.kind == placement::on ||
+        (t.kind != placement::replicate && t.kind != placement::invariant))
+      return 0;
+    if (f.kind == placement::partial) workers *= from.mesh.axes[a].extent;
   }
   return workers;
 }
@@ -97,15 +99,15 @@ constexpr bool adds_in_pairs(const step& fold, const step& move) {
   for (const dimension& d : move.to.dims)
     if (d.kind != cover::tiled) return false;
   layout terms = move.to;
-  terms.roles = fold.from.roles;
+  terms.placements = fold.from.placements;
   return same(terms, fold.from);
 }
 
 // What workers receive that each get another's box, of tiles.
 constexpr cost boxes_cost(const layout& x) {
   index_t copies = 1;
-  for (int a = 0; a < x.roles.count; ++a)
-    if (x.roles[a].kind != role::cut && x.roles[a].kind != role::on)
+  for (int a = 0; a < x.placements.count; ++a)
+    if (x.placements[a].kind != placement::cut && x.placements[a].kind != placement::on)
       copies = capped_product(copies, x.mesh.axes[a].extent);
   cost c{copies, 1, copies, copies, 1};
   for (int d = 0; d < x.dims.count; ++d) {

@@ -21,12 +21,12 @@ namespace detail {
 
 // Whether terms are added up for copies, which cuts the dimension that is shared most evenly, whichever it is.
 constexpr bool spreads(const layout& from, const layout& to) {
-  for (int a = 0; a < from.roles.count; ++a) {
-    const role f = from.roles[a].kind;
-    const role t = to.roles[a].kind;
+  for (int a = 0; a < from.placements.count; ++a) {
+    const placement f = from.placements[a].kind;
+    const placement t = to.placements[a].kind;
     // there or, as the cotangent of copies, on the way back
-    const bool adds = f == role::partial || f == role::invariant;
-    if (adds && t != role::cut && t != role::on && !(from.roles[a] == to.roles[a])) return true;
+    const bool adds = f == placement::partial || f == placement::invariant;
+    if (adds && t != placement::cut && t != placement::on && !(from.placements[a] == to.placements[a])) return true;
   }
   return false;
 }
@@ -52,14 +52,14 @@ constexpr reduced_change reduced(const layout& from, const layout& to) {
     c.from.dims.push(x);
     c.to.dims.push(y);
   }
-  for (int a = 0; a < from.roles.count; ++a) {
+  for (int a = 0; a < from.placements.count; ++a) {
     axis_value axis{{}, from.mesh.axes[a].extent, 0};
     axis.name.hash = static_cast<std::uint64_t>(a) + 1;
     c.from.mesh.axes.push(axis);
     for (const layout* x : {&from, &to}) {
-      axis_role r = x->roles[a];
-      if (r.kind == role::cut) r.dimension = place[r.dimension];
-      (x == &from ? c.from : c.to).roles.push(r);
+      axis_placement r = x->placements[a];
+      if (r.kind == placement::cut) r.dimension = place[r.dimension];
+      (x == &from ? c.from : c.to).placements.push(r);
     }
   }
   c.from.mesh = c.to.mesh = row_major(c.from.mesh);

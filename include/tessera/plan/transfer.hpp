@@ -66,17 +66,18 @@ class transfer {
       coordinates own;
       if (source_.locate(reader, own)) {
         bool holds = true;
-        for (int a = 0; a < s.roles.count && holds; ++a) holds = s.roles[a].kind != role::cut || own[a] == tile[a];
+        for (int a = 0; a < s.placements.count && holds; ++a)
+          holds = s.placements[a].kind != placement::cut || own[a] == tile[a];
         if (holds) return reader;
       }
     }
     coordinates chosen = tile;
     int turn = reader_number(at);
-    for (int a = s.roles.count - 1; a >= 0; --a) {
-      const role kind = s.roles[a].kind;
-      if (kind == role::cut) continue;
-      if (kind == role::on) {
-        chosen[a] = s.roles[a].coordinate;
+    for (int a = s.placements.count - 1; a >= 0; --a) {
+      const placement kind = s.placements[a].kind;
+      if (kind == placement::cut) continue;
+      if (kind == placement::on) {
+        chosen[a] = s.placements[a].coordinate;
       } else if (twin_[a] >= 0) {
         chosen[a] = at[twin_[a]];
       } else {
@@ -157,14 +158,14 @@ class transfer {
       if (copy_for(reader, who, at) == rank) take(message{rank, reader, b});
       return;
     }
-    if (t.roles[axis].kind == role::cut) {
+    if (t.placements[axis].kind == placement::cut) {
       copies(axis + 1, rank, at, who, b, take);
-    } else if (t.roles[axis].kind == role::on) {
-      who[axis] = t.roles[axis].coordinate;
+    } else if (t.placements[axis].kind == placement::on) {
+      who[axis] = t.placements[axis].coordinate;
       copies(axis + 1, rank, at, who, b, take);
     } else {
-      const bool pinned =
-          aligned_ && source_.of.roles[axis].kind != role::cut && source_.of.roles[axis].kind != role::on;
+      const bool pinned = aligned_ && source_.of.placements[axis].kind != placement::cut &&
+                          source_.of.placements[axis].kind != placement::on;
       const int first = pinned ? at[axis] : 0;
       const int last = pinned ? at[axis] + 1 : t.mesh.axes[axis].extent;
       for (who[axis] = first; who[axis] < last; ++who[axis]) copies(axis + 1, rank, at, who, b, take);

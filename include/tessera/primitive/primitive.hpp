@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/generated/primitive_verdicts.hpp>
+#include <tessera/generated/primitive.hpp>
 #include <tessera/plan/phase.hpp>
 #include <tessera/primitive/layout_proof.hpp>
 #include <tessera/primitive/verb.hpp>

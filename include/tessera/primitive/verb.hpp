@@ -11,10 +11,10 @@ namespace tessera {
 /// The field's name of a change of layout. Beside each its adjoint.
 enum class verb : signed char {
   nothing,          ///< nothing
-  broadcast,        ///< O → R: sum_reduce.  O → I: keep
+  broadcast,        ///< O → R: sum_reduce.  O → I: to_root
   sum_reduce,       ///< P → O: broadcast
   all_reduce,       ///< P → R: all_reduce.  P → I: copy_in
-  all_gather,       ///< V → R: reduce_scatter.  V → I: take
+  all_gather,       ///< V → R: reduce_scatter.  V → I: shard
   reduce_scatter,   ///< P → V: all_gather
   scatter,          ///< O → V: gather
   gather,           ///< V → O: scatter
@@ -23,34 +23,33 @@ enum class verb : signed char {
   halo_exchange,    ///< blocks → haloed: halo_accumulate
   halo_accumulate,  ///< pending → blocks: halo_exchange
   copy_in,          ///< I → R: all_reduce
-  share,            ///< R → I: as_term
-  take,             ///< R → V: put.  I → V: all_gather
-  put,              ///< V → P: take
-  keep,             ///< R → O: as_term.  I → O: broadcast
-  as_term,          ///< R → P: as_term.  I → P: share.  O → P: keep
+  shard,            ///< R → V: to_partial.  I → V: all_gather
+  to_invariant,     ///< R → I: to_partial
+  to_root,          ///< R → O: to_partial.  I → O: broadcast
+  to_partial,       ///< R → P: to_partial.  I → P: to_invariant.  O → P: to_root.  V → P: shard
   several           ///< a product of different verbs over axes
 };
 
 constexpr const char* name_of(verb v) {
-  constexpr const char* names[]{"nothing", "broadcast", "sum_reduce", "all_reduce",  "all_gather",    "reduce_scatter",
-                                "scatter", "gather",    "all_to_all", "repartition", "halo_exchange", "halo_accumulate",
-                                "copy_in", "share",     "take",       "put",         "keep",          "as_term",
-                                "several"};
+  constexpr const char* names[]{"nothing",        "broadcast",       "sum_reduce", "all_reduce", "all_gather",
+                                "reduce_scatter", "scatter",         "gather",     "all_to_all", "repartition",
+                                "halo_exchange",  "halo_accumulate", "copy_in",    "shard",      "to_invariant",
+                                "to_root",        "to_partial",      "several"};
   return names[static_cast<int>(v)];
 }
 
 namespace detail {
 
-// The verb of one axis: the closed table of changes of meaning.
-constexpr verb verb_of_axis(role from, role to) {
+// The verb of one axis: the closed table of changes of placement.
+constexpr verb verb_of_axis(placement from, placement to) {
   constexpr verb n = verb::nothing;
   // rows: replicate partial invariant on cut
   constexpr verb table[5][5]{
-      {n, verb::as_term, verb::share, verb::keep, verb::take},
+      {n, verb::to_partial, verb::to_invariant, verb::to_root, verb::shard},
       {verb::all_reduce, n, verb::all_reduce, verb::sum_reduce, verb::reduce_scatter},
-      {verb::copy_in, verb::as_term, n, verb::keep, verb::take},
-      {verb::broadcast, verb::as_term, verb::broadcast, n, verb::scatter},
-      {verb::all_gather, verb::put, verb::all_gather, verb::gather, n},
+      {verb::copy_in, verb::to_partial, n, verb::to_root, verb::shard},
+      {verb::broadcast, verb::to_partial, verb::broadcast, n, verb::scatter},
+      {verb::all_gather, verb::to_partial, verb::all_gather, verb::gather, n},
   };
   return table[static_cast<int>(from)][static_cast<int>(to)];
 }
@@ -67,12 +66,12 @@ constexpr bool parts_move(const layout& from, const layout& to) {
         !tiles || ((!listed || from.part_count(d) == to.part_count(d)) && same_intervals(s, t, from.part_count(d)));
     const auto joins = [d](const layout& x, int level) {
       const int a = x.cutter(d, level);
-      return a >= 0 && x.roles[a].joined;
+      return a >= 0 && x.placements[a].joined;
     };
     for (int level = 0; level < from.levels(d); ++level) {
       const int a = from.cutter(d, level);
       alike = alike && to.cutter(d, level) == a && joins(from, level + 1) == joins(to, level + 1);
-      if (!alike && to.roles[a].kind == role::cut && to.roles[a].dimension == d) return true;
+      if (!alike && to.placements[a].kind == placement::cut && to.placements[a].dimension == d) return true;
     }
   }
   return false;
@@ -89,13 +88,13 @@ constexpr verb verb_on_one_mesh(const layout& from, const layout& to) {
     if (v == verb::nothing || found == v) return;
     found = found == verb::nothing ? v : permutes(found) && permutes(v) ? verb::repartition : verb::several;
   };
-  for (int a = 0; a < from.roles.count; ++a) {
+  for (int a = 0; a < from.placements.count; ++a) {
     if (from.mesh.axes[a].extent == 1) continue;
-    const axis_role& s = from.roles[a];
-    const axis_role& t = to.roles[a];
-    if (s.kind == role::cut && t.kind == role::cut) {
+    const axis_placement& s = from.placements[a];
+    const axis_placement& t = to.placements[a];
+    if (s.kind == placement::cut && t.kind == placement::cut) {
       if (s.dimension != t.dimension) add(verb::all_to_all);
-    } else if (s.kind == role::on && t.kind == role::on) {
+    } else if (s.kind == placement::on && t.kind == placement::on) {
       if (s.coordinate != t.coordinate) add(verb::repartition);
     } else {
       add(verb_of_axis(s.kind, t.kind));
@@ -112,8 +111,8 @@ constexpr verb verb_on_one_mesh(const layout& from, const layout& to) {
 
 /// Names the change from one layout to another; axes of extent 1 make no difference.
 ///
-/// With several axes on a dimension only the innermost change alone: blocks<a, b> → blocks<a> is an all_gather, but
-/// blocks<a, b> → blocks<b> moves what b holds too, a repartition.
+/// With several axes on a dimension only the innermost change alone: `blocks<a, b>` → `blocks<a>` is an all_gather, but
+/// `blocks<a, b>` → `blocks<b>` moves what b holds too, a repartition.
 constexpr verb verb_between(const layout& from, const layout& to) {
   if (same(from, to)) return verb::nothing;
   if (!meet(from.mesh, to.mesh)) return detail::moves(from, to) ? verb::repartition : verb::several;

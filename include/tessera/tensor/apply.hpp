@@ -38,8 +38,8 @@ class local_operation {
   tensor<dyn> exchanging(const char* name, const exchange_values& between, const Compute& compute,
                          const call_site& at = {}) const {
     const team_handle& team = operands_[0]->team();
-    const during now(*team, {.what = name, .at = at});
-    std::vector<way> ways;
+    const scoped_context now(*team, {.what = name, .at = at});
+    std::vector<redistribution> ways;
     for (const exchange_value& e : between) ways.push_back({team->place(e.from), team->place(e.to)});
     return result(compute(bound_exchanges{team, where_, ways}));
   }
@@ -89,7 +89,7 @@ namespace detail {
 // What an operation gives, where all its operands are distributed tensors.
 template <class F, class... Operands>
 struct applied_to {
-  using verdict = tensor_wanted<F, Operands...>;
+  using verdict = verdicts::tensor_wanted<F, Operands...>;
   using type = refused_tensor<>;
 };
 template <class F, TensorType... Operands>

@@ -13,7 +13,8 @@ TESSERA_INLINE void compare_entry(const tensor<dyn>& x, const call_site& line, c
   crew& workers = team.crew_of(lies.mesh);
   if (!workers.takes_part() || !compares(team.checks, workers.entered.next(line))) return;
   const movement made(lies, lies);
-  activity what{.what = whole.defined() ? "taking a tensor" : "making a tensor", .moves = &made, .element = x.type()};
+  call_context what{
+      .what = whole.defined() ? "taking a tensor" : "making a tensor", .moves = &made, .element = x.type()};
   if (line.line > 0) what.at = line;
   fingerprint f;
   f << lies << static_cast<int>(x.type()) << x.lineage();
@@ -30,7 +31,7 @@ TESSERA_INLINE void compare_entry(const tensor<dyn>& x, const call_site& line, c
 /// A leaf of autograd's graph that a local operation took; nobody keeps it for that.
 struct taken_leaf {
   std::uint64_t lineage;
-  placement_handle where;
+  shared_layout_handle where;
   c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> local;
 
   explicit taken_leaf(const tensor<dyn>& x)
@@ -66,7 +67,7 @@ TESSERA_INLINE void compare_backward(const tensor<dyn>& loss, const call_site& l
   fingerprint from, of;
   from << loss.layout() << loss.lineage();
   for (const taken_leaf& one : leaves) of << one.lineage;
-  const activity what{.what = "backward", .at = line};
+  const call_context what{.what = "backward", .at = line};
   const std::vector<std::uint64_t> lists = team.agree(workers, from.value(), of.value(), what);
   for (const std::uint64_t one : lists)
     if (one != lists[0]) return;  // one of them took something for itself

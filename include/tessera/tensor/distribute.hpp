@@ -17,7 +17,7 @@ namespace detail {
 
 /// Refuses a tensor where one is wanted that is distributed by a type, and tells what was asked of it.
 template <class X, class... Asked>
-using untyped = std::conditional_t<UntypedTensor<X>, tensor_wanted<Asked..., X>, fits>;
+using untyped = std::conditional_t<UntypedTensor<X>, verdicts::tensor_wanted<Asked..., X>, fits>;
 
 /// What is wrong with a call that makes a tensor of type T on a team of a LibTorch tensor.
 template <class T, class Team, class Box, class... Bindings>
@@ -27,7 +27,7 @@ constexpr refusal check_entry() {
                   check_kinds<kind::call, kind::binding, Bindings...>(3));
 }
 
-/// Whether a tensor enters by its box alone: learned lengths come with `adopt`.
+/// Whether a tensor enters as a whole: lengths that are learned are learned of boxes, by `from_local`.
 template <class T, class... Given>
 struct enters {
   static constexpr refusal value = [] {
@@ -42,11 +42,6 @@ struct enters {
 /// Compares the dynamic extents of a tensor that enters once over the team: no exchange that follows need see a
 /// difference.
 void agree_on_open(const tensor<dyn>& x, const layout& typed);
-/// Stands for the line that assumes a tensor of this type.
-template <class T>
-inline constexpr char type_assumed = 0;
-template <class T>
-inline constexpr call_site line_of_type{&type_assumed<T>, 0};
 
 template <TensorType T>
 T entered(tensor<dyn> x) {
@@ -54,37 +49,12 @@ T entered(tensor<dyn> x) {
   return T(std::move(x));
 }
 
-}  // namespace detail
-
-/// Wraps this worker's box in a type: shape, element and device are checked, dynamic extents compared. Bindings give
-/// those that are cut: `assume<T>(team, box, bind<batch>(64))`.
-template <class T = void, class Team, class Box, class... Bindings>
-auto assume(const Team& team, const Box& local, const Bindings&... bindings) {
-  using verdict = verdict_of<detail::enters<T, Team, Box, Bindings...>>;
-  verdict::template refuse<verdict>();
-  if constexpr (verdict::ok) {
-    layout x = detail::bound_all(value_of<T>.layout, bindings...);
-    for (int d = 0; d < x.dims.count; ++d)  // what nothing cuts is seen from the box
-      if (x.dims[d].extent == dynamic && x.levels(d) == 0 && local.defined() && d < local.dim() &&
-          x.mesh.contains(team.rank()))
-        x.dims[d].extent = local.size(d);
-    T entered = detail::entered<T>(
-        detail::tensor_of(team.state(), x, value_of<T>.element, local, detail::next_lineage(*team.state(), x.mesh)));
-    detail::compare_entry(entered.dynamic(), detail::line_of_type<T>);
-    return entered;
-  } else {
-    return detail::refused_like<detail::as_tensor<T>>();
-  }
-}
-
-namespace detail {
-
 /// This worker's box of a tensor that everybody has, on the team's device or, if that is said, anywhere; no worker
 /// gives another one anything. Of pending terms coordinate 0 has it all, the others what adds nothing.
-tensor<dyn> take_value(const team_handle& team, layout x, element e, const at::Tensor& global,
-                       bool from_anywhere = false);
+tensor<dyn> distribute_value(const team_handle& team, layout x, element e, const at::Tensor& global,
+                             bool from_anywhere = false);
 /// The same under a layout that is a value, which workers compare.
-tensor<dyn> take_value(const team_handle& team, const layout& x, const at::Tensor& global, const call_site& line);
+tensor<dyn> distribute_value(const team_handle& team, const layout& x, const at::Tensor& global, const call_site& line);
 
 /// The same where every worker has written the whole of its box: it may hold terms, of which the first keeps it.
 tensor<dyn> first_term(tensor<dyn> x);
@@ -94,11 +64,12 @@ tensor<dyn> first_term(tensor<dyn> x);
 /// My part of a global tensor that every worker has: nothing moves but the dynamic extents, which are compared, and now
 /// and then a hash of the whole.
 template <class T = void, class Team, class Box>
-auto take(const Team& team, const Box& global, call_site at = call_site::here()) {
+auto distribute(const Team& team, const Box& global, call_site at = call_site::here()) {
   using verdict = verdict_of<detail::enters<T, Team, Box>>;
   verdict::template refuse<verdict>();
   if constexpr (verdict::ok) {
-    T taken = detail::entered<T>(detail::take_value(team.state(), value_of<T>.layout, value_of<T>.element, global));
+    T taken =
+        detail::entered<T>(detail::distribute_value(team.state(), value_of<T>.layout, value_of<T>.element, global));
     detail::compare_entry(taken.dynamic(), at, global);
     return taken;
   } else {
@@ -107,13 +78,13 @@ auto take(const Team& team, const Box& global, call_site at = call_site::here())
 }
 
 /// The same under a layout that is a value; the workers compare it.
-inline tensor<dyn> take(const team_handle& team, const layout& x, const at::Tensor& global,
-                        call_site at = call_site::here()) {
-  return detail::take_value(team, x, global, at);
+inline tensor<dyn> distribute(const team_handle& team, const layout& x, const at::Tensor& global,
+                              call_site at = call_site::here()) {
+  return detail::distribute_value(team, x, global, at);
 }
 template <class Team>
-tensor<dyn> take(const Team& team, const layout& x, const at::Tensor& global, call_site at = call_site::here()) {
-  return take(team.state(), x, global, at);
+tensor<dyn> distribute(const Team& team, const layout& x, const at::Tensor& global, call_site at = call_site::here()) {
+  return distribute(team.state(), x, global, at);
 }
 
 }  // namespace tessera

@@ -18,8 +18,8 @@ TESSERA_INLINE void agree_on_open(const tensor<dyn>& x, const layout& typed) {
   if (!open.empty() && x.team()->inside()) x.team()->agree_on_extents(open, extents);
 }
 
-TESSERA_INLINE tensor<dyn> take_value(const team_handle& team, layout x, element e, const at::Tensor& global,
-                                      bool from_anywhere) {
+TESSERA_INLINE tensor<dyn> distribute_value(const team_handle& team, layout x, element e, const at::Tensor& global,
+                                            bool from_anywhere) {
   tessera::check(check_plain(global), *team);
   if (global.dim() != x.dims.count) throw error(refusal{code::ranks_differ, x.dims.count, global.dim()}, team->label());
   for (int d = 0; d < x.dims.count; ++d) {
@@ -42,15 +42,16 @@ TESSERA_INLINE tensor<dyn> take_value(const team_handle& team, layout x, element
 }
 
 TESSERA_INLINE tensor<dyn> first_term(tensor<dyn> x) {
-  for (const axis_role& r : x.layout().roles)
-    if (r.kind == role::partial && !is_first_copy(x, role::partial)) fill_neutral(x.local(), x.type(), r.with);
+  for (const axis_placement& r : x.layout().placements)
+    if (r.kind == placement::partial && !is_first_copy(x, placement::partial))
+      fill_neutral(x.local(), x.type(), r.with);
   return x;
 }
 
-TESSERA_INLINE tensor<dyn> take_value(const team_handle& team, const layout& x, const at::Tensor& global,
-                                      const call_site& line) {
+TESSERA_INLINE tensor<dyn> distribute_value(const team_handle& team, const layout& x, const at::Tensor& global,
+                                            const call_site& line) {
   tessera::check(check_plain(global), *team);
-  const tensor<dyn> taken = take_value(team, x, element_of_scalar(global.scalar_type()), global);
+  const tensor<dyn> taken = distribute_value(team, x, element_of_scalar(global.scalar_type()), global);
   agree_on_layout(taken);
   compare_entry(taken, line, global);
   return taken;

@@ -7,13 +7,14 @@ namespace tessera {
 
 namespace functions {
 
-// What each function computes of this worker's boxes.
 #define TESSERA_FUNCTION(function, kind, elements, result, saves, computed) \
   at::Tensor compute(const function&, const at::Tensor& x);
+/// What each function computes of this worker's boxes, here of one tensor.
 TESSERA_FUNCTIONS_OF_ONE(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 #define TESSERA_FUNCTION(function, kind, elements, result, saves, computed) \
   at::Tensor compute(const function&, const at::Tensor& x, const at::Tensor& y);
+/// The same of two.
 TESSERA_FUNCTIONS_OF_TWO(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 
@@ -26,10 +27,12 @@ at::Scalar scalar_for(const number& n, number_kind kind, const at::Tensor& x);
   at::Tensor compute(const function<Of>& f, const at::Tensor& x) {                  \
     return compute_##function(x, scalar_for(f.n, Of, x));                           \
   }
+/// The same of a tensor and a number.
 TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 
 #define TESSERA_FUNCTION(function, ...) at::Tensor compute(const function& f, const at::Tensor& x);
+/// The same of activations.
 TESSERA_ACTIVATIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 TESSERA_ACTIVATIONS_OF_TWO_NUMBERS(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
@@ -51,10 +54,11 @@ std::vector<index_t> dims_named(index_t rank) {
   at::Tensor compute(const function<Dims...>&, const local_boxes& boxes, const at::Tensor& x) {       \
     return compute_##function(boxes, x, dims_named<Dims...>(x.dim()));                                \
   }
+/// What reductions compute of this worker's boxes: its term.
 TESSERA_REDUCTIONS(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 
-// What exchanges inside is told how.
+/// What exchanges inside is told how.
 at::Tensor compute_argument(const bound_exchanges& by, const at::Tensor& x, int dim, bool largest);
 at::Tensor compute_var(const bound_exchanges& by, const at::Tensor& x, at::IntArrayRef dims, index_t correction);
 at::Tensor compute_norm(const bound_exchanges& by, const at::Tensor& x, at::IntArrayRef dims, double p, combine with);
@@ -76,6 +80,7 @@ at::Tensor compute(const softmax<Dim, Log>&, const bound_exchanges& by, const at
   return compute_softmax(by, x, Dim, Log);
 }
 
+/// A box with a number in front of it and behind it, where the result's box has more.
 at::Tensor compute_pad(const bound_exchanges& by, const at::Tensor& x, int dim, index_t before, const at::Scalar& n);
 template <int Dim, index_t Before, index_t After, number_kind Of>
 at::Tensor compute(const pad<Dim, Before, After, Of>& f, const bound_exchanges& by, const at::Tensor& x) {
@@ -84,6 +89,7 @@ at::Tensor compute(const pad<Dim, Before, After, Of>& f, const bound_exchanges& 
 
 inline at::Tensor compute(const cast_value& f, const at::Tensor& x) { return x.to(tessera::detail::scalar_type(f.to)); }
 
+/// Sums of products of this worker's boxes: terms, where the dimension that is summed over is cut.
 at::Tensor compute(const matmul&, const at::Tensor& x, const at::Tensor& y);
 at::Tensor sum_of_products(const signature& what, at::TensorList x);
 template <const signature& S, std::same_as<at::Tensor>... Boxes>

@@ -144,7 +144,7 @@ TESSERA_INLINE at::Tensor compute_pad(const bound_exchanges& by, const at::Tenso
   const index_t lo = result.first(dim) - before;
   const interval reads{lo, lo + result.size(dim)},
       has = tessera::held_by(by.ways[0].to->layout(), by.team->rank())[dim][0], taken = overlap(reads, has);
-  frame around{{}, {}, n};
+  padded_box around{{}, {}, n};
   around.before.resize(result.held.count);
   around.behind.resize(result.held.count);
   around.before[dim] = taken.empty() ? reads.size() : taken.lo - reads.lo;

@@ -26,8 +26,9 @@ inline at::Tensor in_double(const at::Tensor& t) {
 
 constexpr refusal check_steers(const layout& x) {
   if (x.dims.count > 0) return refusal{code::not_a_scalar, x.dims.count};
-  for (int a = 0; a < x.roles.count; ++a)
-    if (x.mesh.axes[a].extent > 1 && x.roles[a].kind != role::invariant && x.roles[a].kind != role::replicate)
+  for (int a = 0; a < x.placements.count; ++a)
+    if (x.mesh.axes[a].extent > 1 && x.placements[a].kind != placement::invariant &&
+        x.placements[a].kind != placement::replicate)
       return refusal{code::not_steering, x.mesh.axes[a].name};
   return {};
 }
@@ -47,7 +48,7 @@ inline void check_held(const tensor<dyn>& x) {
 /// Reads a scalar that steers the program; only tensors that all workers hold alike have one, so no two decide
 /// differently.
 template <class P, class S, class E>
-auto value(const tensor<P, S, E>& x) {
+auto item(const tensor<P, S, E>& x) {
   using verdict = verdict_of<detail::steers<tensor<P, S, E>>>;
   verdict::template refuse<verdict>();
   detail::check_held(x.dynamic());
@@ -55,14 +56,14 @@ auto value(const tensor<P, S, E>& x) {
 }
 template <class X>
   requires(kind_of<X> == kind::libtorch_tensor)
-double value(const X&) {
+double item(const X&) {
   using verdict = detail::untyped<X>;
   verdict::template refuse<verdict>();
   return 0;
 }
 /// The same as a number of this type.
 template <class N = double>
-N value(const tensor<dyn>& x) {
+N item(const tensor<dyn>& x) {
   check(detail::check_steers(x.layout()), *x.team());
   detail::check_held(x);
   return x.local().item<N>();
@@ -75,13 +76,13 @@ inline double pairing(const tensor<dyn>& x, const tensor<dyn>& y, call_site at =
   const at::NoGradGuard no_record;
   const layout& l = x.layout();
   at::Tensor own = at::zeros({}, detail::options_of(*x.team(), at::kDouble));
-  if (detail::is_first_copy(x, role::invariant))
+  if (detail::is_first_copy(x, placement::invariant))
     own = (detail::in_double(x.local()) * detail::in_double(y.local())).sum();
   layout terms;
   terms.mesh = l.mesh;
-  for (int a = 0; a < l.roles.count; ++a) terms.roles.push({role::partial});
+  for (int a = 0; a < l.placements.count; ++a) terms.placements.push({placement::partial});
   layout all = terms;
-  for (auto& r : all.roles) r = {};
+  for (auto& r : all.placements) r = {};
   return change_layout(x.team(), terms, all, own, at).item<double>();
 }
 template <TensorType X, TensorType Y>

@@ -16,7 +16,7 @@ class finish_backward final : public torch::autograd::Node {
 
   torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {
     const change_call& forward = of_->call;
-    const during here(*forward.team, forward.backward());
+    const scoped_context here(*forward.team, forward.backward());
     const at::Tensor g = forward.gradient_of_result(gradients[0]);
     started back = begin_change({forward.team, forward.change->adjoint(), g, forward.what.at}, g);
     of_->back = std::move(back.change);
@@ -34,7 +34,7 @@ class start_backward final : public torch::autograd::Node {
   explicit start_backward(std::shared_ptr<begun_change> of) : of_(std::move(of)) {}
 
   torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {
-    const during here(*of_->call.team, of_->call.backward());
+    const scoped_context here(*of_->call.team, of_->call.backward());
     const std::shared_ptr<begun_change> back = std::exchange(of_->back, nullptr);
     at::Tensor g = end_change({gradients[0], back});
     // What moved nothing is a view; two leaves must not share one gradient.

@@ -33,7 +33,7 @@ inline constexpr reason not_strided{
     "tessera.tensor.strided", "", "the tensor is sparse or packed, and a box is plain memory; hand in its to_dense()"};
 inline constexpr reason tensor_wanted{
     "tessera.tensor.wanted", "",
-    "a distributed tensor is wanted here; make one by take or assume, or compute with its box, x.local()"};
+    "a distributed tensor is wanted here; make one by distribute or from_local, or compute with its box, x.local()"};
 inline constexpr reason undefined_tensor{"tessera.tensor.undefined", "",
                                          "the tensor is undefined or was moved from; assign it first"};
 inline constexpr reason other_team{"tessera.tensor.team", "",

@@ -8,7 +8,7 @@ namespace detail {
 
 /// The deal of a ring after `steps`: along the axis, coordinate i holds what coordinate i + steps held.
 inline layout turned(layout x, int axis, int steps) {
-  const int dim = x.roles[axis].dimension;
+  const int dim = x.placements[axis].dimension;
   const index_t inner = x.part_count(dim) / x.mesh.axes[axis].extent;
   int& turned = x.dims[dim].turned;
   turned = static_cast<int>(modulo(turned + steps * inner, x.part_count(dim)));
@@ -31,8 +31,8 @@ constexpr refusal check_shift(const layout& x, const text& name) {
   const int axis = x.mesh.find(name);
   if (axis < 0) return refusal{code::axis_not_in_mesh, name, x.mesh.axes.count};
   if (x.mesh.axes[axis].extent == 1) return {};
-  const axis_role& r = x.roles[axis];
-  if (r.kind != role::cut || r.level != 0 || r.joined) return refusal{code::shift_inside, name};
+  const axis_placement& r = x.placements[axis];
+  if (r.kind != placement::cut || r.level != 0 || r.joined) return refusal{code::shift_inside, name};
   const dimension& d = x.dims[r.dimension];
   const bool known = d.extent != dynamic && d.bounds != learned;
   return known && !even(x, r.dimension) ? refusal{code::uneven_shift, r.dimension, x.part_count(r.dimension)}

@@ -8,7 +8,7 @@ namespace tessera {
 namespace detail {
 
 /// A box that is known to be this worker's.
-tensor<dyn> tensor_of(const team_handle& team, placement_handle where, at::Tensor local, std::uint64_t lineage = 0);
+tensor<dyn> tensor_of(const team_handle& team, shared_layout_handle where, at::Tensor local, std::uint64_t lineage = 0);
 /// A tensor whose layout follows from what the workers agreed on before.
 tensor<dyn> tensor_of(const team_handle& team, const layout& x, element e, at::Tensor local, std::uint64_t lineage = 0);
 tensor<dyn> tensor_of(const team_handle& team, const layout& x, at::Tensor local, std::uint64_t lineage = 0);
@@ -32,7 +32,7 @@ class tensor<dyn> {
 
   const tessera::layout& layout() const { return where()->layout(); }
   /// The layout as all tensors of the team share it.
-  const placement_handle& where() const {
+  const shared_layout_handle& where() const {
     static_cast<void>(local());
     return where_;
   }
@@ -56,11 +56,11 @@ class tensor<dyn> {
   void backward(bool keep_graph = false, bool create_graph = false, call_site at = call_site::here()) const;
 
  private:
-  friend tensor<dyn> detail::tensor_of(const team_handle& team, placement_handle where, at::Tensor local,
+  friend tensor<dyn> detail::tensor_of(const team_handle& team, shared_layout_handle where, at::Tensor local,
                                        std::uint64_t lineage);
 
   team_handle team_;
-  placement_handle where_;
+  shared_layout_handle where_;
   at::Tensor local_;
   std::uint64_t lineage_ = 0;
 };
@@ -157,8 +157,8 @@ class tensor {
 
 namespace detail {
 
-/// Whether this worker holds the tensor, and holds coordinate 0 of every axis with the role `copies`.
-bool is_first_copy(const tensor<dyn>& of, role copies);
+/// Whether this worker holds the tensor, and holds coordinate 0 of every axis with the placement `copies`.
+bool is_first_copy(const tensor<dyn>& of, placement copies);
 /// The seed of backward on this worker.
 at::Tensor seed_of(const tensor<dyn>& loss);
 
@@ -182,10 +182,10 @@ tensor<P, S, E> detach(const tensor<P, S, E>& x) {
 
 /// The global tensor on every worker of x's team: what is partial is summed, what is cut is gathered. No gradient
 /// passes. A worker outside of the team's mesh, which may call it too, is refused.
-at::Tensor global(const tensor<dyn>& x, call_site at = call_site::here());
+at::Tensor full_tensor(const tensor<dyn>& x, call_site at = call_site::here());
 template <class P, class S, class E>
-at::Tensor global(const tensor<P, S, E>& x, call_site at = call_site::here()) {
-  return global(x.dynamic(), at);
+at::Tensor full_tensor(const tensor<P, S, E>& x, call_site at = call_site::here()) {
+  return full_tensor(x.dynamic(), at);
 }
 
 }  // namespace tessera

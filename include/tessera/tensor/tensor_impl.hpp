@@ -33,7 +33,7 @@ TESSERA_INLINE void tensor<dyn>::backward(bool keep_graph, bool create_graph, ca
 
 namespace detail {
 
-TESSERA_INLINE tensor<dyn> tensor_of(const team_handle& team, placement_handle where, at::Tensor local,
+TESSERA_INLINE tensor<dyn> tensor_of(const team_handle& team, shared_layout_handle where, at::Tensor local,
                                      std::uint64_t lineage) {
   tensor<dyn> t;
   t.lineage_ = lineage;
@@ -44,7 +44,7 @@ TESSERA_INLINE tensor<dyn> tensor_of(const team_handle& team, placement_handle w
 }
 TESSERA_INLINE tensor<dyn> tensor_of(const team_handle& team, const layout& x, element e, at::Tensor local,
                                      std::uint64_t lineage) {
-  placement_handle where = team->place(x);
+  shared_layout_handle where = team->place(x);
   check_local(local, *where, e, *team);
   return tensor_of(team, std::move(where), std::move(local), lineage);
 }
@@ -61,7 +61,7 @@ TESSERA_INLINE void agree_on_layout(const tensor<dyn>& x) {
   fingerprint f;
   f << lies;
   const movement made(lies, lies);
-  const activity what{.what = "making a tensor", .moves = &made, .element = x.type()};
+  const call_context what{.what = "making a tensor", .moves = &made, .element = x.type()};
   if (x.team()->inside()) x.team()->agree(f.value(), what.what, [&] { return text_of(what); });
 }
 
@@ -74,33 +74,33 @@ TESSERA_INLINE refusal check_fits(const tensor_value& given, tensor_value typed)
   return check_same(given, typed);
 }
 
-TESSERA_INLINE bool is_first_copy(const tensor<dyn>& of, role copies) {
+TESSERA_INLINE bool is_first_copy(const tensor<dyn>& of, placement copies) {
   const layout& x = of.layout();
   coordinates at;
   if (!cutting{x}.locate(of.team()->rank(), at)) return false;
-  for (int a = 0; a < x.roles.count; ++a)
-    if (x.roles[a].kind == copies && at[a] != 0) return false;
+  for (int a = 0; a < x.placements.count; ++a)
+    if (x.placements[a].kind == copies && at[a] != 0) return false;
   return true;
 }
 
 TESSERA_INLINE at::Tensor seed_of(const tensor<dyn>& loss) {
-  return is_first_copy(loss, role::replicate) ? at::ones_like(loss.local()) : at::zeros_like(loss.local());
+  return is_first_copy(loss, placement::replicate) ? at::ones_like(loss.local()) : at::zeros_like(loss.local());
 }
 
 }  // namespace detail
 
-TESSERA_INLINE at::Tensor global(const tensor<dyn>& x, call_site at) {
+TESSERA_INLINE at::Tensor full_tensor(const tensor<dyn>& x, call_site at) {
   team_state& team = *x.team();
   layout whole;
   whole.mesh = team.mesh();
-  whole.roles.resize(whole.mesh.axes.count);
+  whole.placements.resize(whole.mesh.axes.count);
   for (const dimension& d : x.layout().dims) {
     dimension uncut;
     uncut.extent = d.extent;
     whole.dims.push(uncut);
   }
   const at::NoGradGuard no_record;
-  const during now(team, {.why = purpose::state, .what = "gathering a global tensor", .at = at});
+  const scoped_context now(team, {.why = purpose::state, .what = "gathering a global tensor", .at = at});
   const at::Tensor all = change_layout(x.team(), x.layout(), whole, x.local().detach(), at);
   if (!team.inside()) throw error(refusal{code::holds_nothing, team.rank()}, text_of(team.doing()));
   return detail::in_own_memory(all, x.local());

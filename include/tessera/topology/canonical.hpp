@@ -52,7 +52,7 @@ auto cutters(axes_are<Done...> done, axes_are<Group...>) {
   } else {
     constexpr int a = Source::value.cutter(Dim, Level);
     using group = axes_are<axis_type_at<M, a>, Group...>;
-    if constexpr (Source::value.roles[a].joined) return cutters<M, Source, Dim, Level - 1>(done, group{});
+    if constexpr (Source::value.placements[a].joined) return cutters<M, Source, Dim, Level - 1>(done, group{});
     else return cutters<M, Source, Dim, Level - 1>(axes_are<one_axis<group>, Done...>{}, axes_are<>{});
   }
 }
@@ -62,7 +62,7 @@ struct cover_named;
 template <class M, class Source, int Dim, int... Level>
 struct cover_named<M, Source, Dim, indices<Level...>> {
   static constexpr const dimension& d = Source::value.dims[Dim];
-  static constexpr bool joined = (Source::value.roles[Source::value.cutter(Dim, Level)].joined || ...);
+  static constexpr bool joined = (Source::value.placements[Source::value.cutter(Dim, Level)].joined || ...);
 
   template <class... Axes>
   static auto cut_by(axes_are<Axes...>) {
@@ -111,18 +111,18 @@ struct join<entries<A...>, entries<B...>> {
   using type = entries<A..., B...>;
 };
 
-template <class Source, role Kind, combine With>
+template <class Source, placement Kind, combine With>
 constexpr auto axes_meaning() {
   static_vector<int, max_axes> axes;
-  for (int a = 0; a < Source::value.roles.count; ++a)
-    if (Source::value.roles[a].kind == Kind && Source::value.roles[a].with == With &&
+  for (int a = 0; a < Source::value.placements.count; ++a)
+    if (Source::value.placements[a].kind == Kind && Source::value.placements[a].with == With &&
         Source::value.mesh.axes[a].extent > 1)
       axes.push(a);
   return axes;
 }
 
-template <class M, class Source, role Kind, combine With, template <class...> class Meaning, class... Combine>
-struct meaning_named {
+template <class M, class Source, placement Kind, combine With, template <class...> class Meaning, class... Combine>
+struct placement_named {
   static constexpr auto axes = axes_meaning<Source, Kind, With>();
   template <int... I>
   static auto named(indices<I...>) {
@@ -135,14 +135,15 @@ struct meaning_named {
 // Sums first, then the other combines that there are.
 template <class M, class Source>
 struct partials_named {
-  using sums = typename meaning_named<M, Source, role::partial, combine::sum, partial>::type;
+  using sums = typename placement_named<M, Source, placement::partial, combine::sum, partial>::type;
   static constexpr bool others = [] {
     bool found = false;
-    for (const axis_role& r : Source::value.roles) found = found || (r.kind == role::partial && r.with != combine::sum);
+    for (const axis_placement& r : Source::value.placements)
+      found = found || (r.kind == placement::partial && r.with != combine::sum);
     return found;
   }();
   template <combine With, class Name>
-  using of = typename meaning_named<M, Source, role::partial, With, partial, Name>::type;
+  using of = typename placement_named<M, Source, placement::partial, With, partial, Name>::type;
   static auto named() {
     if constexpr (others)
       return typename join<typename join<typename join<sums, of<combine::max, max>>::type, of<combine::min, min>>::type,
@@ -155,10 +156,10 @@ struct partials_named {
 
 template <class M, class Source>
 struct on_named {
-  static constexpr auto axes = axes_meaning<Source, role::on, combine::sum>();
+  static constexpr auto axes = axes_meaning<Source, placement::on, combine::sum>();
   template <int... I>
   static auto named(indices<I...>) {
-    return entries<on<axis_type_at<M, axes[I]>, Source::value.roles[axes[I]].coordinate>...>{};
+    return entries<on<axis_type_at<M, axes[I]>, Source::value.placements[axes[I]].coordinate>...>{};
   }
   using type = decltype(named(indices_below<axes.count>{}));
 };
@@ -176,7 +177,7 @@ template <class M, class Source, int... Dim>
 struct partition_named<M, Source, indices<Dim...>> {
   using covers = entries<typename cover_named<M, Source, Dim, indices_below<Source::value.levels(Dim)>>::type...>;
   using partials = typename partials_named<M, Source>::type;
-  using invariants = typename meaning_named<M, Source, role::invariant, combine::sum, invariant>::type;
+  using invariants = typename placement_named<M, Source, placement::invariant, combine::sum, invariant>::type;
   using type = typename partition_with<
       M, typename join<typename join<covers, partials>::type,
                        typename join<invariants, typename on_named<M, Source>::type>::type>::type>::type;

@@ -51,7 +51,7 @@ struct layout_only {
 // Whether two layouts differ in nothing but extents, so that one partition names both: neither has windows or lists of
 // lengths, which speak of extents.
 constexpr bool cut_alike(const layout& a, const layout& b) {
-  if (!(a.mesh == b.mesh) || !(a.roles == b.roles) || a.dims.count != b.dims.count) return false;
+  if (!(a.mesh == b.mesh) || !(a.placements == b.placements) || a.dims.count != b.dims.count) return false;
   for (int d = 0; d < a.dims.count; ++d) {
     const dimension& p = a.dims[d];
     const dimension& q = b.dims[d];

@@ -9,13 +9,13 @@ namespace detail {
 // One pending value has one combine: the largest of sums is not the sum of the largest. Terms of a window are sums.
 constexpr refusal check_one_combine(const layout& x) {
   int first = -1;
-  for (int a = 0; a < x.roles.count; ++a) {
-    if (x.roles[a].kind != role::partial || x.mesh.axes[a].extent == 1) continue;
-    if (first >= 0 && x.roles[a].with != x.roles[first].with)
+  for (int a = 0; a < x.placements.count; ++a) {
+    if (x.placements[a].kind != placement::partial || x.mesh.axes[a].extent == 1) continue;
+    if (first >= 0 && x.placements[a].with != x.placements[first].with)
       return refusal{code::mixed_combines, x.mesh.axes[a].name, -1};
     first = a;
   }
-  if (first < 0 || x.roles[first].with == combine::sum) return {};
+  if (first < 0 || x.placements[first].with == combine::sum) return {};
   for (int d = 0; d < x.dims.count; ++d)
     if (x.dims[d].kind == cover::pending) return refusal{code::mixed_combines, x.mesh.axes[first].name, d};
   return {};

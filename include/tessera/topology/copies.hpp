@@ -6,8 +6,9 @@ namespace tessera {
 
 /// Whether some worker holds an equal copy of what another one holds.
 constexpr bool has_copies(const layout& x) {
-  for (int a = 0; a < x.roles.count; ++a)
-    if (x.mesh.axes[a].extent > 1 && (x.roles[a].kind == role::replicate || x.roles[a].kind == role::invariant))
+  for (int a = 0; a < x.placements.count; ++a)
+    if (x.mesh.axes[a].extent > 1 &&
+        (x.placements[a].kind == placement::replicate || x.placements[a].kind == placement::invariant))
       return true;
   return false;
 }

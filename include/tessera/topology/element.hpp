@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/generated/topology_verdicts.hpp>
+#include <tessera/generated/topology.hpp>
 #include <tessera/meta/kind.hpp>
 
 #include <cstdint>
@@ -47,6 +47,7 @@ enum class element : signed char {
   uint64
 };
 
+/// How many elements there are.
 inline constexpr int number_of_elements = 15;
 
 namespace detail {
@@ -129,6 +130,7 @@ constexpr index_t bytes_at(int place, type_list<T...>) {
 
 }  // namespace detail
 
+/// How many bytes an element takes.
 constexpr index_t bytes_of(element e) { return detail::bytes_at(static_cast<int>(e), detail::element_types{}); }
 
 /// LibTorch computes with no unsigned integers but bytes. Their bits serve, as integers wrap.

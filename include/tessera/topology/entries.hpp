@@ -20,7 +20,7 @@ struct grains {};
 
 /// Parts of explicit lengths, one for each coordinate: `lengths<a, dim<3>, dim<4>>` is [0,3) [3,7).
 ///
-/// `lengths<a>` alone are lengths that `adopt` learns from the tensors that workers have.
+/// `lengths<a>` alone are lengths that `from_local` learns from the tensors that workers have.
 template <class Axis = void, class... Lengths>
 struct lengths {};
 
@@ -79,13 +79,13 @@ inline constexpr kind kind_of<haloed<Cover, Outputs, A, B, B2, C, E, L, H>> = ki
 template <class Cover, index_t Outputs, index_t A, index_t B, index_t B2, index_t C, boundary E, index_t L, index_t H>
 inline constexpr kind kind_of<pending<Cover, Outputs, A, B, B2, C, E, L, H>> = kind::halo;
 template <class... Axes>
-inline constexpr kind kind_of<replicate<Axes...>> = kind::meaning;
+inline constexpr kind kind_of<replicate<Axes...>> = kind::placement;
 template <class... Axes>
-inline constexpr kind kind_of<partial<Axes...>> = kind::meaning;
+inline constexpr kind kind_of<partial<Axes...>> = kind::placement;
 template <class... Axes>
-inline constexpr kind kind_of<invariant<Axes...>> = kind::meaning;
+inline constexpr kind kind_of<invariant<Axes...>> = kind::placement;
 template <class Axis, int Coordinate>
-inline constexpr kind kind_of<on<Axis, Coordinate>> = kind::meaning;
+inline constexpr kind kind_of<on<Axis, Coordinate>> = kind::placement;
 template <>
 inline constexpr kind kind_of<max> = kind::combine;
 template <>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/topology/axis_role.hpp>
+#include <tessera/topology/axis_placement.hpp>
 #include <tessera/topology/mesh_value.hpp>
 #include <tessera/topology/window.hpp>
 
@@ -97,15 +97,17 @@ struct dimension {
   }
 };
 
-/// The bounds of parts whose lengths are learned when a tensor is adopted: a type knows that there are some, not which.
+/// The bounds of parts whose lengths are learned when a tensor is made of boxes: a type knows that there are some, not
+/// which.
 inline constexpr index_t learned[]{dynamic};
 
-/// How a tensor lies over a mesh, as a value: for each axis of the mesh its role, for each dimension its cover.
+/// How a tensor lies over a mesh, as a value: for each axis of the mesh its placement, for each dimension its cover.
 ///
-/// An axis has exactly one role, so no axis can be used twice.
+/// An axis has exactly one placement, so no axis can be used twice.
 struct layout {
   mesh_value mesh;
-  static_vector<axis_role, max_axes> roles = no_items<axis_role, max_axes>;  ///< one for each axis of the mesh
+  static_vector<axis_placement, max_axes> placements =
+      no_items<axis_placement, max_axes>;  ///< one for each axis of the mesh
   /// one for each dimension of the tensor
   static_vector<dimension, max_dimensions> dims = no_items<dimension, max_dimensions>;
 
@@ -114,14 +116,17 @@ struct layout {
   /// How many axes cut a dimension.
   constexpr int levels(int dim) const {
     int n = 0;
-    for (int a = 0; a < roles.count; ++a) n += roles.items[a].kind == role::cut && roles.items[a].dimension == dim;
+    for (int a = 0; a < placements.count; ++a)
+      n += placements.items[a].kind == placement::cut && placements.items[a].dimension == dim;
     return n;
   }
 
   /// The axis that cuts a dimension at a level, or -1.
   constexpr int cutter(int dim, int level) const {
-    for (int a = 0; a < roles.count; ++a)
-      if (const axis_role& r = roles.items[a]; r.kind == role::cut && r.dimension == dim && r.level == level) return a;
+    for (int a = 0; a < placements.count; ++a)
+      if (const axis_placement& r = placements.items[a];
+          r.kind == placement::cut && r.dimension == dim && r.level == level)
+        return a;
     return -1;
   }
 
@@ -132,16 +137,17 @@ struct layout {
     for (int next = 0, level = 0; next < count; ++level) {
       const int a = cutter(dim, level);
       if (a < 0) continue;
-      roles[a].joined = roles[a].joined && next == level;
-      roles[a].level = static_cast<signed char>(next++);
+      placements[a].joined = placements[a].joined && next == level;
+      placements[a].level = static_cast<signed char>(next++);
     }
   }
 
   /// How many parts a dimension is cut into.
   constexpr int part_count(int dim) const {
     int n = 1;
-    for (int a = 0; a < roles.count; ++a)
-      if (roles.items[a].kind == role::cut && roles.items[a].dimension == dim) n *= mesh.axes.items[a].extent;
+    for (int a = 0; a < placements.count; ++a)
+      if (placements.items[a].kind == placement::cut && placements.items[a].dimension == dim)
+        n *= mesh.axes.items[a].extent;
     return n;
   }
 
@@ -153,17 +159,17 @@ struct layout {
   /// Explicit parts and turned deals are those of the axes that they were made for, so they go.
   constexpr void cut_by(int dim, int axis, bool joined = false) {
     dims[dim].balance(dims[dim].grain());
-    roles[axis] = {role::cut, static_cast<signed char>(dim), static_cast<signed char>(levels(dim)), joined};
+    placements[axis] = {placement::cut, static_cast<signed char>(dim), static_cast<signed char>(levels(dim)), joined};
   }
 
-  /// Gives an axis a meaning; the axes that cut its dimension inside it move up one level, explicit parts go.
-  constexpr void set_meaning(int axis, axis_role what) {
-    if (roles[axis].kind == role::cut) {
-      dimension& d = dims[roles[axis].dimension];
+  /// Gives an axis a placement; the axes that cut its dimension inside it move up one level, explicit parts go.
+  constexpr void set_placement(int axis, axis_placement what) {
+    if (placements[axis].kind == placement::cut) {
+      dimension& d = dims[placements[axis].dimension];
       d.balance(d.grain());
     }
     release(axis);
-    roles[axis] = what;
+    placements[axis] = what;
   }
 
   /// The same, holding along a dimension that is cut what balanced outputs of a kernel need.
@@ -179,12 +185,12 @@ struct layout {
 
   /// Takes an axis out of what it cuts; parts stay as they are, so it must be of extent 1.
   constexpr void release(int axis) {
-    const axis_role before = roles[axis];
-    roles[axis] = {};
-    if (before.kind != role::cut) return;
-    for (int a = 0; a < roles.count; ++a) {
-      axis_role& r = roles[a];
-      if (r.kind != role::cut || r.dimension != before.dimension || r.level <= before.level) continue;
+    const axis_placement before = placements[axis];
+    placements[axis] = {};
+    if (before.kind != placement::cut) return;
+    for (int a = 0; a < placements.count; ++a) {
+      axis_placement& r = placements[a];
+      if (r.kind != placement::cut || r.dimension != before.dimension || r.level <= before.level) continue;
       if (--r.level == before.level) r.joined = r.joined && before.joined;
     }
     dimension& d = dims[before.dimension];
@@ -204,8 +210,8 @@ constexpr void tidy(layout& x, int d) {
   dim.turned = ((dim.turned % parts) + parts) % parts;
   const index_t cut = dim.kind == cover::tiled ? dim.extent : dim.outputs;
   if (dim.bounds == nullptr && (cut == dynamic || ceil_divide(cut, dim.grain()) % parts != 0)) return;
-  for (axis_role& r : x.roles)
-    if (r.kind == role::cut && r.dimension == d) r.joined = false;
+  for (axis_placement& r : x.placements)
+    if (r.kind == placement::cut && r.dimension == d) r.joined = false;
   if (dim.bounds == nullptr && cut % dim.grain() == 0) dim.set_grain(1);
 }
 
@@ -217,12 +223,12 @@ constexpr void tidy(layout& x, int d) {
 constexpr layout canonical(layout x) {
   for (int a = x.mesh.axes.count - 1; a >= 0; --a) {
     const bool one = x.mesh.axes[a].extent == 1;
-    if (!one && x.roles[a].kind != role::on) continue;
-    const int coordinate = x.roles[a].kind == role::on ? x.roles[a].coordinate : 0;
+    if (!one && x.placements[a].kind != placement::on) continue;
+    const int coordinate = x.placements[a].kind == placement::on ? x.placements[a].coordinate : 0;
     x.release(a);
     x.mesh = without_axis(x.mesh, a, coordinate);
-    for (int i = a; i + 1 < x.roles.count; ++i) x.roles[i] = x.roles[i + 1];
-    --x.roles.count;
+    for (int i = a; i + 1 < x.placements.count; ++i) x.placements[i] = x.placements[i + 1];
+    --x.placements.count;
   }
   for (int d = 0; d < x.dims.count; ++d) {
     if (x.dims[d].kind == cover::pending && x.dims[d].tiles()) x.dims[d].kind = cover::haloed;
@@ -258,7 +264,7 @@ constexpr bool operator==(const layout& a, const layout& b) {
   if (a.dims.count != b.dims.count) return false;
   for (int d = 0; d < a.dims.count; ++d)  // first what tells most layouts apart
     if (a.dims.items[d].extent != b.dims.items[d].extent || a.dims.items[d].kind != b.dims.items[d].kind) return false;
-  if (!(a.roles == b.roles) || !(a.mesh == b.mesh)) return false;
+  if (!(a.placements == b.placements) || !(a.mesh == b.mesh)) return false;
   for (int d = 0; d < a.dims.count; ++d)
     if (!(a.dims[d].tag == b.dims[d].tag) || !same_intervals(a.dims[d], b.dims[d], a.part_count(d))) return false;
   return true;
@@ -269,7 +275,7 @@ constexpr bool same(const layout& a, const layout& b) {
   if (&a == &b) return true;
   const layout x = canonical(a);
   const layout y = canonical(b);
-  if (!(x.mesh == y.mesh) || !(x.roles == y.roles) || x.dims.count != y.dims.count) return false;
+  if (!(x.mesh == y.mesh) || !(x.placements == y.placements) || x.dims.count != y.dims.count) return false;
   for (int d = 0; d < x.dims.count; ++d)
     if (x.dims[d].kind != y.dims[d].kind || !same_intervals(x.dims[d], y.dims[d], x.part_count(d))) return false;
   return true;
@@ -277,9 +283,9 @@ constexpr bool same(const layout& a, const layout& b) {
 
 /// The layout of the cotangent: replicate and partial, haloed and pending change places; the rest keeps its own.
 constexpr layout cotangent(layout x) {
-  for (int a = 0; a < x.roles.count; ++a) {
-    if (x.roles[a].kind == role::replicate) x.roles[a] = {role::partial};
-    else if (x.roles[a].kind == role::partial) x.roles[a] = {role::replicate};
+  for (int a = 0; a < x.placements.count; ++a) {
+    if (x.placements[a].kind == placement::replicate) x.placements[a] = {placement::partial};
+    else if (x.placements[a].kind == placement::partial) x.placements[a] = {placement::replicate};
   }
   for (int d = 0; d < x.dims.count; ++d)
     if (!x.dims[d].tiles()) x.dims[d].kind = x.dims[d].kind == cover::haloed ? cover::pending : cover::haloed;
@@ -288,8 +294,8 @@ constexpr layout cotangent(layout x) {
 
 /// Whether all pending combines are sums: others are for values only, so they have no cotangent.
 constexpr bool only_sums(const layout& x) {
-  for (const axis_role& r : x.roles)
-    if (r.kind == role::partial && r.with != combine::sum) return false;
+  for (const axis_placement& r : x.placements)
+    if (r.kind == placement::partial && r.with != combine::sum) return false;
   return true;
 }
 

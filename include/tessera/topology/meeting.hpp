@@ -17,29 +17,29 @@ constexpr mesh_value without_ones(const mesh_value& mesh) {
 /// Two meshes meet when they are the same but for axes of extent 1: an axis that a mesh lacks counts as extent 1.
 constexpr bool meet(const mesh_value& a, const mesh_value& b) { return without_ones(a) == without_ones(b); }
 
-/// The same layout over a mesh that meets its own; axes of extent 1 cut nothing and have no meaning there.
+/// The same layout over a mesh that meets its own; axes of extent 1 cut nothing and have no placement there.
 constexpr layout over(layout x, const mesh_value& mesh) {
-  for (int a = 0; a < x.roles.count; ++a)
+  for (int a = 0; a < x.placements.count; ++a)
     if (x.mesh.axes[a].extent == 1) x.release(a);
-  static_vector<axis_role, max_axes> roles;
+  static_vector<axis_placement, max_axes> placements;
   int from = 0;
   for (const axis_value& a : mesh.axes) {
     if (a.extent == 1) {
-      roles.push({});
+      placements.push({});
       continue;
     }
     while (x.mesh.axes[from].extent == 1) ++from;
-    roles.push(x.roles[from++]);
+    placements.push(x.placements[from++]);
   }
   x.mesh = mesh;
-  x.roles = roles;
+  x.placements = placements;
   return x;
 }
 
-/// Whether axes of extent 1 have no role in a layout, as `over` leaves it.
+/// Whether axes of extent 1 have no placement in a layout, as `over` leaves it.
 constexpr bool ones_idle(const layout& x) {
-  for (int a = 0; a < x.roles.count; ++a)
-    if (x.mesh.axes[a].extent == 1 && x.roles[a].kind != role::replicate) return false;
+  for (int a = 0; a < x.placements.count; ++a)
+    if (x.mesh.axes[a].extent == 1 && x.placements[a].kind != placement::replicate) return false;
   return true;
 }
 

@@ -1,11 +1,12 @@
 #pragma once
 
-#include <tessera/generated/topology_verdicts.hpp>
+#include <tessera/generated/topology.hpp>
 #include <tessera/meta/static_vector.hpp>
 #include <tessera/meta/text.hpp>
 
 namespace tessera {
 
+/// The most axes of a mesh, and the most dimensions of a tensor.
 inline constexpr int max_axes = 16;
 inline constexpr int max_dimensions = 16;
 

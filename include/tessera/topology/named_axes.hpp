@@ -45,7 +45,7 @@ constexpr bool is_called() {
 
 // The first axis of a name among types and what they are made of.
 template <std::uint64_t Name>
-std::type_identity<its::none> axis_called(axes_are<>);
+std::type_identity<with::none> axis_called(axes_are<>);
 template <std::uint64_t Name, class First, class... Rest>
 constexpr auto axis_called(axes_are<First, Rest...>) {
   using within = typename parts_of_type<First>::type;

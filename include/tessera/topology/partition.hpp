@@ -63,12 +63,12 @@ constexpr void cut_by(draft& x, index_t grain) {
   (each(typename factors<Axes>::type{}), ...);
 }
 
-// An axis, all factors of a product, or all axes of a group (`along<…>`, `except<…>`) get a meaning.
+// An axis, all factors of a product, or all axes of a group (`along<…>`, `except<…>`) get a placement.
 template <class... Axes>
-constexpr void set_meaning(draft& x, axis_role what) {
+constexpr void set_placement(draft& x, axis_placement what) {
   [[maybe_unused]] const auto one = [&](const text& name, index_t extent) {
     const int a = x.claim(name, extent);
-    if (a >= 0) x.value.roles[a] = what;
+    if (a >= 0) x.value.placements[a] = what;
   };
   [[maybe_unused]] const auto each = [&]<class A>(std::type_identity<A>) {
     if constexpr (kind_of<A> == kind::group) {
@@ -167,14 +167,14 @@ template <class Cover, index_t Outputs, index_t A, index_t B, index_t B2, index_
 struct entry<pending<Cover, Outputs, A, B, B2, C, E, L, H>>
     : windowed_entry<Cover, cover::pending, Outputs, A, B, B2, C, E, L, H> {};
 
-// What a meaning is given: axes, groups of them, and so many combines.
+// What a placement is given: axes, groups of them, and so many combines.
 template <class... Given>
-constexpr refusal check_meaning(int combines = 0) {
+constexpr refusal check_placement(int combines = 0) {
   refusal why;
   int place = 0;
   [[maybe_unused]] const auto one = [&]<class A>(std::type_identity<A>) {
     if constexpr (kind_of<A> == kind::group) why = group_names<A>::value;
-    else if (kind_of<A> != kind::combine || --combines < 0) why = check_axes<kind::meaning, A>(place);
+    else if (kind_of<A> != kind::combine || --combines < 0) why = check_axes<kind::placement, A>(place);
     ++place;
     return why.ok();
   };
@@ -184,24 +184,24 @@ constexpr refusal check_meaning(int combines = 0) {
 
 template <class... Axes>
 struct entry<replicate<Axes...>> {
-  static constexpr refusal kinds() { return check_meaning<Axes...>(); }
-  static constexpr void write(draft& x) { set_meaning<Axes...>(x, {role::replicate}); }
+  static constexpr refusal kinds() { return check_placement<Axes...>(); }
+  static constexpr void write(draft& x) { set_placement<Axes...>(x, {placement::replicate}); }
 };
 template <class... Axes>
 struct entry<partial<Axes...>> {
-  static constexpr refusal kinds() { return check_meaning<Axes...>(1); }
-  static constexpr void write(draft& x) { set_meaning<Axes...>(x, partial_by(combine_of<Axes...>)); }
+  static constexpr refusal kinds() { return check_placement<Axes...>(1); }
+  static constexpr void write(draft& x) { set_placement<Axes...>(x, partial_by(combine_of<Axes...>)); }
 };
 template <class... Axes>
 struct entry<invariant<Axes...>> {
-  static constexpr refusal kinds() { return check_meaning<Axes...>(); }
-  static constexpr void write(draft& x) { set_meaning<Axes...>(x, {role::invariant}); }
+  static constexpr refusal kinds() { return check_placement<Axes...>(); }
+  static constexpr void write(draft& x) { set_placement<Axes...>(x, {placement::invariant}); }
 };
 template <class Axis, int Coordinate>
 struct entry<on<Axis, Coordinate>> {
-  static constexpr refusal kinds() { return check_axes<kind::meaning, Axis>(); }
+  static constexpr refusal kinds() { return check_axes<kind::placement, Axis>(); }
   static constexpr void write(draft& x) {
-    set_meaning<Axis>(x, held_on(0));
+    set_placement<Axis>(x, held_on(0));
     if (!x.why.ok()) return;
     [&x]<class... Factors>(axes_are<Factors...>) {
       const int places[]{x.value.mesh.find(short_name_of<bare_axis<Factors>>())...};
@@ -209,7 +209,7 @@ struct entry<on<Axis, Coordinate>> {
       int all = 1;
       for (int i = static_cast<int>(sizeof...(Factors)) - 1; i >= 0; --i) {
         const int extent = x.value.mesh.axes[places[i]].extent;
-        x.value.roles[places[i]].coordinate = left % extent;
+        x.value.placements[places[i]].coordinate = left % extent;
         left /= extent;
         all *= extent;
       }
@@ -228,7 +228,7 @@ constexpr refusal check_partition() {
   refusal why = check_kinds<kind::partition, kind::mesh, M>();
   int place = 1;
   [[maybe_unused]] const auto one = [&]<class E>(std::type_identity<E>) {
-    if constexpr (is_cover<E> || kind_of<E> == kind::meaning) why = entry<E>::kinds();
+    if constexpr (is_cover<E> || kind_of<E> == kind::placement) why = entry<E>::kinds();
     else why = check_kinds<kind::partition, kind::cover, E>(place);
     ++place;
     return why.ok();
@@ -241,7 +241,7 @@ template <class M, class... Entries>
 constexpr draft drafted() {
   draft x;
   x.value.mesh = described_mesh<M>::value.made;
-  x.value.roles.resize(x.value.mesh.axes.count);
+  x.value.placements.resize(x.value.mesh.axes.count);
   x.used.resize(x.value.mesh.axes.count);
   [&]<class... Axes>(axes_are<Axes...>) {
     (x.declared.push(extent_along<Axes>()), ...);
@@ -252,7 +252,7 @@ constexpr draft drafted() {
 
 }  // namespace detail
 
-/// How a tensor is split: a mesh, a cover for each dimension, a meaning for each axis that cuts nothing.
+/// How a tensor is split: a mesh, a cover for each dimension, a placement for each axis that cuts nothing.
 ///
 /// `partition<grid, blocks<data>, whole, partial<model>>`: covers first, one a dimension; axes not named are replicate.
 template <class M = void, class... Entries>

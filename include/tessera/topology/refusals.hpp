@@ -11,9 +11,8 @@ inline constexpr reason wrong_number_of_dimensions{
 inline constexpr reason axis_not_in_mesh{
     "tessera.partition.axis", "axis, mesh axes",
     "the partition names an axis that its mesh does not have; name it in the mesh or leave it out"};
-inline constexpr reason axis_used_twice{
-    "tessera.partition.twice", "axis",
-    "an axis of the mesh may cut one dimension or have one meaning, not both or two; drop one use"};
+inline constexpr reason axis_used_twice{"tessera.partition.twice", "axis",
+                                        "an axis of the mesh has one placement, not two; drop one use"};
 inline constexpr reason axes_of_one_name{"tessera.partition.name", "axis, extent in the mesh, extent of the other",
                                          "two axes of one name have different extents; rename one of them"};
 inline constexpr reason too_many{"tessera.layout.size", "given",
@@ -43,10 +42,10 @@ inline constexpr reason wrong_number_of_lengths{
 inline constexpr reason lengths_do_not_add_up{
     "tessera.lengths.sum", "dimension, extent, sum",
     "the lengths of the parts do not add up to the extent; correct one of them"};
-inline constexpr reason lengths_not_known{
-    "tessera.lengths.unknown", "dimension",
-    "learned lengths are known of adopted tensors alone, along the axes they were learned on; adopt the boxes, name "
-    "the lengths, or repartition in front"};
+inline constexpr reason lengths_not_known{"tessera.lengths.unknown", "dimension",
+                                          "learned lengths are known of tensors made by from_local alone, along the "
+                                          "axes they were learned on; make the tensor of its boxes, name "
+                                          "the lengths, or repartition in front"};
 inline constexpr reason mixed_combines{"tessera.partial.combine", "axis, dimension or none",
                                        "the terms of one tensor combine in one way, since a maximum of sums is no sum "
                                        "of maxima; all_reduce one axis first"};
@@ -64,7 +63,7 @@ inline constexpr reason extents_differ{"tessera.shape.extent", "dimension, first
                                        "the two tensors have different extents in this dimension; give both the same"};
 inline constexpr reason range_outside{"tessera.signature.range", "dimension, extent, begin, end",
                                       "the range leaves the dimension; narrow it to one inside"};
-inline constexpr reason kernel_wider_than_padded_tensor{
+inline constexpr reason kernel_too_wide{
     "tessera.window.kernel", "dimension, extent, padding, kernel",
     "the kernel is wider than the padded tensor; make it smaller or the padding larger"};
 inline constexpr reason window_not_positive{

@@ -43,6 +43,7 @@ struct binding {
 template <class Tag>
 inline constexpr kind kind_of<binding<Tag>> = kind::binding;
 
+/// Gives a dynamic extent its value, at least 0.
 template <class Tag>
 constexpr binding<Tag> bind(index_t extent) {
   using verdict = detail::argument_verdict<kind::call, 0, kind::extent, Tag>;

@@ -32,9 +32,9 @@ constexpr refusal check_combine(combine with, element e, const text& axis = {}) 
 
 /// The same for every pending combine of a layout.
 constexpr refusal check_combines(const layout& x, element e) {
-  for (int a = 0; a < x.roles.count; ++a)
-    if (const refusal why = check_combine(x.roles[a].with, e, x.mesh.axes[a].name);
-        x.roles[a].kind == role::partial && !why.ok())
+  for (int a = 0; a < x.placements.count; ++a)
+    if (const refusal why = check_combine(x.placements[a].with, e, x.mesh.axes[a].name);
+        x.placements[a].kind == placement::partial && !why.ok())
       return why;
   return {};
 }
@@ -44,8 +44,8 @@ constexpr refusal check_gradient(element e) {
   return has_cotangent(e) ? refusal{} : refusal{code::element_has_no_cotangent};
 }
 constexpr refusal check_combines_gradient(const layout& x) {
-  for (int a = 0; a < x.roles.count; ++a)
-    if (x.roles[a].kind == role::partial && x.roles[a].with != combine::sum)
+  for (int a = 0; a < x.placements.count; ++a)
+    if (x.placements[a].kind == placement::partial && x.placements[a].with != combine::sum)
       return refusal{code::combine_has_no_gradient, x.mesh.axes[a].name};
   return {};
 }
@@ -219,10 +219,10 @@ constexpr refusal check_same(const tensor_value& given, const tensor_value& want
       alike = x.mesh.axes[x.cutter(d, level)].name == y.mesh.axes[y.cutter(d, level)].name;
     if (!alike) return refusal{code::wrong_partition, text(), d};
   }
-  for (int a = 0; a < x.roles.count; ++a) {
+  for (int a = 0; a < x.placements.count; ++a) {
     const text& name = x.mesh.axes[a].name;
     const int other = y.mesh.find(name);
-    if (other >= 0 && !(x.roles[a] == y.roles[other])) return refusal{code::wrong_partition, name, -1};
+    if (other >= 0 && !(x.placements[a] == y.placements[other])) return refusal{code::wrong_partition, name, -1};
   }
   return refusal{code::wrong_partition, text(), -1};
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/generated/topology_verdicts.hpp>
+#include <tessera/generated/topology.hpp>
 #include <tessera/meta/integer.hpp>
 
 #include <initializer_list>
@@ -90,7 +90,7 @@ struct sliding {
     if (crops && n != dynamic && n + before + after < 0)
       return refusal{code::range_outside, dimension, n, -before, n + after};
     if (!crops && n != dynamic && n + before + after < reach())
-      return refusal{code::kernel_wider_than_padded_tensor, dimension, n, before, kernel};
+      return refusal{code::kernel_too_wide, dimension, n, before, kernel};
     if (n != dynamic && edge == boundary::reflect && detail::larger(before, after) >= n)
       return refusal{code::reflection_too_wide, dimension, n, detail::larger(before, after)};
     if (n == 0 && edge != boundary::zero && before + after > 0)

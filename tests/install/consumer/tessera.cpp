@@ -8,13 +8,13 @@ using halves = ts::tensor<ts::partition<ts::mesh<line>, ts::blocks<line>>, ts::s
 
 int main(int argc, char** argv) {
   ts::launch_options options;
-  options.transport = "in-process";
+  options.transport = ts::transport_choice::in_process;
   return ts::launch<ts::mesh<line>>(argc, argv, options, [](ts::team<ts::mesh<line>>& team) {
-    auto x = ts::take<halves>(team, at::arange(5, at::kDouble));
+    auto x = ts::distribute<halves>(team, at::arange(5, at::kDouble));
     x.requires_grad();
     const auto loss = ts::to<ts::partition<ts::mesh<line>, ts::invariant<line>>>(ts::sum(x * x));
     loss.backward();
-    const at::Tensor gradient = ts::global(x.grad());
-    if (team.first()) fmt::print("{} {} {}\n", ts::text_of<halves>(), ts::value(loss), gradient.sum().item<double>());
+    const at::Tensor gradient = ts::full_tensor(x.grad());
+    if (team.first()) fmt::print("{} {} {}\n", ts::text_of<halves>(), ts::item(loss), gradient.sum().item<double>());
   });
 }

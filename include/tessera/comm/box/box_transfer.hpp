@@ -5,7 +5,7 @@
 namespace tessera {
 
 /// A box on its way between this worker and another, or from this worker to itself.
-struct leg {
+struct box_transfer {
   int peer = 0;
   box_vector here;   ///< where it begins in this worker's tensor,
   box_vector there;  ///< and in the peer's
@@ -13,7 +13,7 @@ struct leg {
 
   /// The dimension along which another box of the same peer begins where this one ends, in both tensors; -1 if it does
   /// not.
-  int ends_at(const leg& next) const {
+  int ends_at(const box_transfer& next) const {
     if (peer != next.peer) return -1;
     int along = -1;
     for (int d = 0; d < extents.count; ++d) {

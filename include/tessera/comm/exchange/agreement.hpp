@@ -18,7 +18,7 @@ class agreement {
 
   /// The numbers that each worker hands in, equally many, on all of them, in the order of the workers. `what` for is
   /// the same literal on all; what each one does meanwhile is said where they are not.
-  std::vector<std::uint64_t> gather(std::vector<std::uint64_t> mine, const char* what, const activity& does) const {
+  std::vector<std::uint64_t> gather(std::vector<std::uint64_t> mine, const char* what, const call_context& does) const {
     const std::size_t count = mine.size();
     const std::uint64_t key = key_of(count, what);
     mine.push_back(key);
@@ -48,7 +48,7 @@ class agreement {
   }
 
   /// The text that each worker hands in, on all of them.
-  std::vector<std::string> gather(const std::string& mine, const activity& does) const {
+  std::vector<std::string> gather(const std::string& mine, const call_context& does) const {
     const std::vector<std::uint64_t> lengths =
         gather(std::vector<std::uint64_t>{mine.size()}, "telling the others", does);
     const std::size_t words = *std::max_element(lengths.begin(), lengths.end()) / 8 + 1;
@@ -64,7 +64,7 @@ class agreement {
   /// Throws on every worker if a number of these, `count` from each worker, differs in its first; describe() says what
   /// stands for it.
   template <class Describe>
-  void insist(const std::vector<std::uint64_t>& all, std::size_t count, const activity& does,
+  void insist(const std::vector<std::uint64_t>& all, std::size_t count, const call_context& does,
               Describe&& describe) const {
     std::size_t other = 0;
     while (other < workers_.size() && all[other * count] == all[0]) ++other;
@@ -83,14 +83,14 @@ class agreement {
 
   /// Gives a plan the id that its workers agree on, the first that is free on all, and what their transports offer for
   /// it; `also` is a number of the first one's that all get.
-  static std::uint64_t name(transport& of, exchange_plan& plan, std::uint64_t also, const activity& what) {
+  static std::uint64_t name(transport& of, exchange_plan& plan, std::uint64_t also, const call_context& what) {
     transport& carrier = of.host();
     if (plan.workers.size() == 1) {
       plan.id = carrier.next_id_++;
       return also;
     }
     const agreement among(carrier, plan.workers);
-    activity does = what;
+    call_context does = what;
     does.element = plan.element;
     if (does.moves == nullptr) does.moves = &plan.moves;
     const std::uint64_t offered = of.offer(plan);
@@ -123,7 +123,7 @@ class agreement {
   static constexpr std::size_t word_bytes = 24;               // of what a row is for
   static constexpr std::size_t heading = 1 + word_bytes / 8;  // behind its numbers
 
-  [[noreturn]] void refuse_another(int worker, const activity& does, const char* what) const {
+  [[noreturn]] void refuse_another(int worker, const call_context& does, const char* what) const {
     const std::string theirs(what, strnlen(what, word_bytes));
     disagree(error(refusal{code::workers_disagree, carrier_.rank(), worker},
                    told(carrier_.rank(), text_of(does)) + "; " + told(worker, theirs)));
@@ -143,7 +143,7 @@ class agreement {
 
 /// Binds a phase with all the workers that take part in it; what the calls are for is compared.
 inline std::shared_ptr<bound_exchange> bind_exchange(transport& carrier, const phase& p, element e,
-                                                     const activity& what = {}) {
+                                                     const call_context& what = {}) {
   exchange_plan plan(p, carrier.rank(), e, what);
   agreement::name(carrier, plan, 0, what);
   return carrier.bind(std::move(plan));

@@ -13,7 +13,7 @@ namespace tessera {
 struct exchange_call {
   region in;
   region out;
-  activity does;  ///< for whoever asks
+  call_context does;  ///< for whoever asks
   /// the output holds already what this worker takes from itself alone: that is left as it is
   bool has_own = false;
   std::uint64_t sequence = 0;  ///< how many calls of this exchange the worker began before
@@ -42,7 +42,7 @@ class bound_exchange : public std::enable_shared_from_this<bound_exchange> {
 
   /// Begins a call: boxes of `in` are on their way, `out` must not be read before `finish`. Both outlive what is
   /// returned. Where `out` has what no other worker adds to, that is neither copied nor filled.
-  in_flight start(const region& in, const region& out, const activity& what = {}, bool has_own = false);
+  in_flight start(const region& in, const region& out, const call_context& what = {}, bool has_own = false);
 
   bool retired = false;         ///< all its workers forgot it: who calls it next binds it anew
   std::uint64_t last_used = 0;  ///< by this worker's count of calls
@@ -107,7 +107,7 @@ class in_flight {
   std::unique_ptr<exchange_call> call_;
 };
 
-inline in_flight bound_exchange::start(const region& in, const region& out, const activity& what, bool has_own) {
+inline in_flight bound_exchange::start(const region& in, const region& out, const call_context& what, bool has_own) {
   in_flight f;  // so that a call that does not begin is withdrawn
   f.of_ = shared_from_this();
   if (idle_.empty()) {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/comm/base/activity.hpp>
+#include <tessera/comm/base/call_context.hpp>
 #include <tessera/comm/base/error.hpp>
 #include <tessera/comm/box/term_cell.hpp>
 #include <tessera/plan/fingerprint.hpp>
@@ -27,16 +27,17 @@ struct exchange_plan {
   std::vector<int> workers;  ///< who takes part, this worker included; by rank
   /// what the transport of each of them told the others of the plan (`transport::offer`)
   std::vector<std::uint64_t> offers;
-  std::vector<leg> sends;
-  std::vector<leg> receives;  ///< of terms by coordinate of the sender, so that every transport adds in one order
-  std::vector<cell> cells;    ///< of an output where terms are added
+  std::vector<box_transfer> sends;
+  std::vector<box_transfer>
+      receives;                  ///< of terms by coordinate of the sender, so that every transport adds in one order
+  std::vector<term_cell> cells;  ///< of an output where terms are added
   box_vector in;
   box_vector out;
   bool covered = true;  ///< every element of the output is received
   received brings;
 
   exchange_plan() = default;
-  exchange_plan(const phase& p, int rank, tessera::element e, const activity& what)
+  exchange_plan(const phase& p, int rank, tessera::element e, const call_context& what)
       : element(e), fold(p.adds()), with(p.with()), moves(p.from(), p.to()) {
     check(check_combine(with, e));
     key = key_of(p, e, what);
@@ -54,7 +55,7 @@ struct exchange_plan {
       join(receives);
     }
     if (fold) order_by_coordinate(source.of.mesh);
-    for (const leg& l : receives) {
+    for (const box_transfer& l : receives) {
       if (l.peer == rank) continue;
       brings.bytes += count_of(l.extents) * bytes_of(e);
       ++brings.messages;
@@ -62,9 +63,9 @@ struct exchange_plan {
     if (fold) cells = cells_of(receives);
     index_t filled = 0;
     if (fold)
-      for (const cell& c : cells) filled += count_of(c.extents);
+      for (const term_cell& c : cells) filled += count_of(c.extents);
     else
-      for (const leg& l : receives) filled += count_of(l.extents);
+      for (const box_transfer& l : receives) filled += count_of(l.extents);
     covered = filled >= count_of(out);
     find_workers(plan, rank);
   }
@@ -74,7 +75,7 @@ struct exchange_plan {
     return static_cast<std::size_t>(std::find(workers.begin(), workers.end(), worker) - workers.begin());
   }
 
-  static std::uint64_t key_of(const phase& p, tessera::element e, const activity& what) {
+  static std::uint64_t key_of(const phase& p, tessera::element e, const call_context& what) {
     fingerprint f;
     f << static_cast<index_t>(fingerprint_of(p, e)) << static_cast<index_t>(what.hash());
     return f.value();
@@ -90,7 +91,7 @@ struct exchange_plan {
     p.out.push(n * static_cast<index_t>(workers.size()));
     index_t place = 0;
     for (const int w : workers) {
-      leg l{w, {}, {}, p.in};
+      box_transfer l{w, {}, {}, p.in};
       l.here.push(place++ * n);
       l.there.push(0);
       p.receives.push_back(l);
@@ -118,17 +119,18 @@ struct exchange_plan {
     for (int d = 0; d < where.count; ++d) at.push(position(in[d], where[d].lo));
     return at;
   }
-  static leg place(int peer, const box& where, const holding& own, const cutting& peers) {
-    leg l{peer, begin_of(where, own), begin_of(where, peers.held_by(peer)), {}};
+  static box_transfer place(int peer, const box& where, const holding& own, const cutting& peers) {
+    box_transfer l{peer, begin_of(where, own), begin_of(where, peers.held_by(peer)), {}};
     for (const interval& i : where) l.extents.push(i.size());
     return l;
   }
 
   // Boxes of a product that lie end to end go as one.
-  static void join(std::vector<leg>& legs) {
-    std::vector<leg> all;
-    for (const leg& l : legs) {
-      const auto before = std::find_if(all.begin(), all.end(), [&](const leg& k) { return k.ends_at(l) >= 0; });
+  static void join(std::vector<box_transfer>& legs) {
+    std::vector<box_transfer> all;
+    for (const box_transfer& l : legs) {
+      const auto before =
+          std::find_if(all.begin(), all.end(), [&](const box_transfer& k) { return k.ends_at(l) >= 0; });
       if (before == all.end()) all.push_back(l);
       else before->extents[before->ends_at(l)] += l.extents[before->ends_at(l)];
     }
@@ -136,13 +138,13 @@ struct exchange_plan {
   }
 
   void order_by_coordinate(const mesh_value& senders) {
-    const auto number = [&](const leg& l) {
+    const auto number = [&](const box_transfer& l) {
       coordinates c;
       senders.locate(l.peer, c);
       return senders.number(c);
     };
     std::stable_sort(receives.begin(), receives.end(),
-                     [&](const leg& a, const leg& b) { return number(a) < number(b); });
+                     [&](const box_transfer& a, const box_transfer& b) { return number(a) < number(b); });
   }
 
   // All that hold something, where anything is carried between workers and this one is among them.

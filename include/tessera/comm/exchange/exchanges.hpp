@@ -14,14 +14,14 @@ class exchanges {
  public:
   explicit exchanges(transport& carrier, std::size_t most = 1024) : carrier_(carrier), most_(most) {}
 
-  std::shared_ptr<bound_exchange> bound(const phase& p, element e, const activity& what) {
+  std::shared_ptr<bound_exchange> bound(const phase& p, element e, const call_context& what) {
     auto& known = bound_[exchange_plan::key_of(p, e, what)];
     if (!known) known = bind(p, e, what);
     return known;
   }
 
  private:
-  std::shared_ptr<bound_exchange> bind(const phase& p, element e, const activity& what) {
+  std::shared_ptr<bound_exchange> bind(const phase& p, element e, const call_context& what) {
     exchange_plan plan(p, carrier_.rank(), e, what);
     fingerprint workers;
     for (const int w : plan.workers) workers << w;

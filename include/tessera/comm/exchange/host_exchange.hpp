@@ -14,9 +14,9 @@ class host_exchange : public bound_exchange {
  protected:
   host_exchange(exchange_plan bound, int rank, std::shared_ptr<const void> carrier)
       : bound_exchange(std::move(bound), std::move(carrier)) {
-    for (const leg& l : plan().receives)
+    for (const box_transfer& l : plan().receives)
       if (l.peer == rank && !plan().fold) own_.push_back({l.extents, {l.there, l.here}});
-    for (const cell& c : plan().cells) {
+    for (const term_cell& c : plan().cells) {
       std::vector<box_vector> begins;
       for (const int i : c.terms) {
         box_vector& inside = begins.emplace_back(c.here);

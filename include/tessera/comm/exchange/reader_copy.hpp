@@ -17,15 +17,15 @@ class reader_copy {
   /// reads(worker) says who reads.
   template <class Reads>
   reader_copy(const exchange_plan& plan, Reads&& reads) {
-    std::vector<leg> distinct;
+    std::vector<box_transfer> distinct;
     index_t bytes = 0;
-    for (const leg& l : plan.sends) {
-      const auto same = [&](const leg& other) { return other.here == l.here && other.extents == l.extents; };
+    for (const box_transfer& l : plan.sends) {
+      const auto same = [&](const box_transfer& other) { return other.here == l.here && other.extents == l.extents; };
       if (!reads(l.peer) || std::any_of(distinct.begin(), distinct.end(), same)) continue;
       distinct.push_back(l);
       bytes += count_of(l.extents) * bytes_of(plan.element);
     }
-    for (const leg& l : distinct) boxes_.push_back({l.extents, {l.here, l.here}});
+    for (const box_transfer& l : distinct) boxes_.push_back({l.extents, {l.here, l.here}});
     ahead_ = !boxes_.empty() && bytes <= most_bytes && count_of(plan.in) * bytes_of(plan.element) <= largest_tensor;
   }
 

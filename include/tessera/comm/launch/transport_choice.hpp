@@ -3,12 +3,21 @@
 #include <tessera/comm/launch/environment.hpp>
 #include <tessera/topology/mesh_value.hpp>
 
-#include <string_view>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace tessera {
 
-/// What connects the workers of a launch: the memory of their process, MPI, or connections of their own.
-enum class connection { memory, mpi, tcp };
+/// What carries boxes between the workers of a launch: the memory of their process, MPI, or sockets of their own.
+enum class transport_choice : unsigned char { automatic, in_process, mpi, tcp };
+
+/// The choices by their names, as command lines give them.
+inline const std::vector<std::pair<std::string, transport_choice>> transport_names{
+    {"auto", transport_choice::automatic},
+    {"in-process", transport_choice::in_process},
+    {"mpi", transport_choice::mpi},
+    {"tcp", transport_choice::tcp}};
 
 /// What a program has to connect processes with.
 struct connections {
@@ -16,20 +25,21 @@ struct connections {
   bool rendezvous = false;  ///< somewhere to meet without it
 };
 
-/// What connects workers that were started so, where the program asks for `transport`: a pure function of these.
-/// Refused where it is nothing.
-inline connection connection_of(const launch_environment& started, std::string_view transport, const connections& has) {
-  if (transport == "in-process") return connection::memory;
-  if (transport == "mpi") return connection::mpi;
+/// What connects workers that were started so, where the program asks for one: a pure function of these, and none is
+/// automatic. Refused where it is nothing.
+inline transport_choice transport_of(const launch_environment& started, transport_choice asked,
+                                     const connections& has) {
+  if (asked == transport_choice::in_process || asked == transport_choice::mpi) return asked;
   const bool alone = started.by == launcher::none || started.world == 1;
-  if (transport == "auto") {
-    if (has.mpi && (started.by == launcher::mpi || (started.by == launcher::slurm && !alone))) return connection::mpi;
-    if (alone) return connection::memory;
+  if (asked == transport_choice::automatic) {
+    if (has.mpi && (started.by == launcher::mpi || (started.by == launcher::slurm && !alone)))
+      return transport_choice::mpi;
+    if (alone) return transport_choice::in_process;
   }
   if (!has.rendezvous) throw error(refusal{code::launcher_without_mpi, started.world});
   if (started.by == launcher::none || started.address.empty())
     throw error(refusal{code::nowhere_to_meet, started.world});
-  return connection::tcp;
+  return transport_choice::tcp;
 }
 
 /// Refuses a mesh that has fewer or more workers than were started.

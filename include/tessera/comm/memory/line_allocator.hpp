@@ -13,11 +13,11 @@ namespace tessera {
 /// out as that run again.
 ///
 /// So whoever looks at a run that was given back finds there what is like it. One thread asks.
-class heap_lines {
+class line_allocator {
  public:
   static constexpr std::size_t line = 64;
 
-  explicit heap_lines(page_source& source) : source_(source) {}
+  explicit line_allocator(page_source& source) : source_(source) {}
 
   /// So many in a row, zero when they are new; nullptr where there are no more pages.
   std::byte* take(std::size_t lines) {

@@ -23,20 +23,20 @@ namespace tessera {
 ///
 /// Nothing is left of it when its process ends, however that ends, and no size of /dev/shm bounds it. Its pages are not
 /// those of a process that is forked: both would write to one tensor.
-class node_heap final : public page_source {
+class shared_heap final : public page_source {
  public:
-  node_heap() = default;
-  node_heap(const node_heap&) = delete;
-  node_heap& operator=(const node_heap&) = delete;
-  ~node_heap() {
+  shared_heap() = default;
+  shared_heap(const shared_heap&) = delete;
+  shared_heap& operator=(const shared_heap&) = delete;
+  ~shared_heap() {
     copies_.trim();
     if (begin_ != nullptr) munmap(begin_, bytes_);
     if (file_ >= 0) close(file_);
   }
 
   /// The process's own, which never ends: tensors may outlive their launch.
-  static node_heap& of_process() {
-    static auto* const one = new node_heap;
+  static shared_heap& of_process() {
+    static auto* const one = new shared_heap;
     return *one;
   }
 
@@ -80,7 +80,7 @@ class node_heap final : public page_source {
   /// For copies of what lies elsewhere.
   block_cache& copies() { return copies_; }
   /// For boards.
-  heap_lines& lines() { return lines_; }
+  line_allocator& lines() { return lines_; }
 
   std::byte* take(std::size_t bytes) override {
     std::lock_guard lock(mutex_);
@@ -127,7 +127,7 @@ class node_heap final : public page_source {
   std::mutex mutex_;
   std::map<std::size_t, std::size_t> free_;  // where ranges begin that nobody has, and their bytes
   block_cache copies_{*this};
-  heap_lines lines_{*this};
+  line_allocator lines_{*this};
 };
 
 }  // namespace tessera

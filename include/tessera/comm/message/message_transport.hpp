@@ -77,7 +77,7 @@ class message_transport : public transport {
         size_(size) {}
 
   /// A worker that was stopped begins no call and ends none; the launch is told that its program goes on.
-  void refuse_if_stopped(const activity& does) {
+  void refuse_if_stopped(const call_context& does) {
     if (!stopped_) return;
     waiting_.stop(error(refusal{code::call_given_up, rank()}, told(rank(), text_of(does))));
     if (went_on) went_on(*waiting_.failure());
@@ -89,10 +89,10 @@ class message_transport : public transport {
   /// Hears the messages that are here.
   virtual void read() = 0;
   /// Those whose terms this worker lacks of a call that it began, where who gave one waits until it is taken.
-  virtual detail::needs missing(std::uint64_t, std::uint64_t) const { return {}; }
+  virtual detail::dependencies missing(std::uint64_t, std::uint64_t) const { return {}; }
 
   int rank_;
-  detail::waiting waiting_;
+  detail::deadlock_detector waiting_;
   clock::time_point next_look_;
   bool stopped_ = false;  // it gave up a call, and begins nothing more
 
@@ -101,7 +101,7 @@ class message_transport : public transport {
 
   int size_;
   std::optional<clock::time_point> says_itself_;
-  std::function<detail::needs()> needs_;  // of the call that this worker waits in
+  std::function<detail::dependencies()> needs_;  // of the call that this worker waits in
 };
 
 }  // namespace tessera

@@ -13,9 +13,9 @@ namespace tessera {
 /// While it lives, the worker waits in a call long enough to be asked, and asks, for whom.
 class message_wait {
  public:
-  using needs = std::function<detail::needs()>;
+  using dependencies = std::function<detail::dependencies()>;
 
-  message_wait(message_transport& carrier, std::uint64_t exchange, const exchange_call& call, needs of)
+  message_wait(message_transport& carrier, std::uint64_t exchange, const exchange_call& call, dependencies of)
       : carrier_(carrier), call_(call) {
     until_ = detail::deadline_after(carrier_.time_limit);
     next_question_ = clock::now() + message_transport::a_while;

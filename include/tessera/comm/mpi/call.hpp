@@ -28,7 +28,7 @@ struct mpi_call final : exchange_call {
   std::vector<MPI_Request> requests;  // of receives, then of sends
   std::vector<MPI_Status> statuses;
   std::vector<std::byte> beside;
-  detail::near_workers::shown shows;  // to workers that are near
+  detail::node_peers::shown shows;  // to workers that are near
   bool posted = false;
   std::size_t rounds_begun = 0;  // whose receives are posted
   std::size_t rounds_taken = 0;  // whose boxes are where they belong
@@ -58,7 +58,7 @@ struct mpi_call final : exchange_call {
     reads_in_place_ = writes_in_place_ = false;
     receives.clear();
     sends.clear();
-    for (const leg& l : plan.receives) {
+    for (const box_transfer& l : plan.receives) {
       const std::size_t i = receives.size();
       const index_t before = bytes_beside_;
       receives.push_back(travels(l.peer) ? letter_of(out, l, plan.fold, false) : letter{});
@@ -66,7 +66,8 @@ struct mpi_call final : exchange_call {
       receives[i].travels.offset = receives[i - at_once].travels.offset;
       bytes_beside_ = before;
     }
-    for (const leg& l : plan.sends) sends.push_back(travels(l.peer) ? letter_of(in, l, false, true) : letter{});
+    for (const box_transfer& l : plan.sends)
+      sends.push_back(travels(l.peer) ? letter_of(in, l, false, true) : letter{});
   }
 
   /// The memory beside the tensors: little is kept for the next call, much is lent for this one.
@@ -112,7 +113,7 @@ struct mpi_call final : exchange_call {
       if (r != MPI_REQUEST_NULL) MPI_Request_free(&r);
   }
 
-  letter letter_of(const region& tensor, const leg& l, bool term, bool sent) {
+  letter letter_of(const region& tensor, const box_transfer& l, bool term, bool sent) {
     const region part = tensor.part(l.here, l.extents);
     letter x;
     x.lies = part.data - tensor.data;

@@ -25,10 +25,10 @@ class mpi_exchange final : public host_exchange {
         begun_(carrier.waiting_.begun(plan().id)),
         rounds_(detail::rounds_of(plan())) {
     tag_ = carrier_.tag_of(plan().id);
-    for (const std::vector<leg>* legs : {&plan().sends, &plan().receives})
-      for (const leg& l : *legs) sends_messages_ = sends_messages_ || travels(l.peer);
+    for (const std::vector<box_transfer>* legs : {&plan().sends, &plan().receives})
+      for (const box_transfer& l : *legs) sends_messages_ = sends_messages_ || travels(l.peer);
     if (!plan().offers.empty() && plan().offers[plan().place_of(carrier_.rank())] != 0)
-      near_ = std::make_unique<detail::near_workers>(carrier_.node_, plan(), carrier_.rank());
+      near_ = std::make_unique<detail::node_peers>(carrier_.node_, plan(), carrier_.rank());
     if (near_ && near_->has_sources()) carrier_.with_sources_.push_back(this);
     if (!plan().agreed()) return;
     carrier_.used_.insert(tag_);
@@ -50,7 +50,7 @@ class mpi_exchange final : public host_exchange {
   static mpi_call& mine(exchange_call& call) { return static_cast<mpi_call&>(call); }
 
   static bool is_near(const mpi_transport& carrier, const exchange_plan& plan, int worker) {
-    return detail::near_workers::share_boards(carrier.node_, plan, carrier.rank_, worker);
+    return detail::node_peers::share_boards(carrier.node_, plan, carrier.rank_, worker);
   }
   static bool all_near(const mpi_transport& carrier, const exchange_plan& plan) {
     return std::all_of(plan.workers.begin(), plan.workers.end(),
@@ -128,7 +128,7 @@ class mpi_exchange final : public host_exchange {
   }
 
   template <class Call>
-  void begin(mpi_call& c, const leg& l, const letter& x, std::byte* tensor, MPI_Request& request, Call anew,
+  void begin(mpi_call& c, const box_transfer& l, const letter& x, std::byte* tensor, MPI_Request& request, Call anew,
              Call to_keep) {
     if (x.travels.count == 0) return;
     const bool keep = c.again && x.keeps;
@@ -201,7 +201,7 @@ class mpi_exchange final : public host_exchange {
 
   // Puts the boxes of the next round where they belong; false if one of them cannot be read any more.
   bool take_round(mpi_call& c) {
-    const std::vector<leg>& legs = plan().receives;
+    const std::vector<box_transfer>& legs = plan().receives;
     const std::size_t round = c.rounds_taken;
     const auto term = [&](std::size_t i) -> strided {
       if (near_ && near_->is_source(i)) return near_->term(i, legs[i], bytes_of(plan().element));
@@ -231,7 +231,7 @@ class mpi_exchange final : public host_exchange {
     const int status = c.test(done);
     if (done == 0 && status == MPI_SUCCESS) return false;
     for (std::size_t i = 0; i < plan().receives.size(); ++i) {
-      const leg& l = plan().receives[i];
+      const box_transfer& l = plan().receives[i];
       if (c.receives[i].travels.count == 0) continue;
       if (status == MPI_ERR_IN_STATUS) insist(c.statuses[i].MPI_ERROR, c, l.peer);
       MPI_Count came = 0;
@@ -243,20 +243,21 @@ class mpi_exchange final : public host_exchange {
     return c.all_came = true;
   }
 
-  using needs = detail::needs;
+  using dependencies = detail::dependencies;
   // Whom a call needs (mpi_needs.hpp): to begin it; to take one, too; and of a Fold that this worker began, to give its
   // terms.
-  needs missing(const mpi_call& c) const;
-  needs needed(const mpi_call& c) const;
-  needs missing(std::uint64_t sequence) const;
-  void add(needs& all, int worker, bool reads = false, std::uint64_t behind = 0) const;
-  void add_messages(needs& all, const mpi_call& c, const std::vector<leg>& legs, std::size_t request, bool reads) const;
+  dependencies missing(const mpi_call& c) const;
+  dependencies needed(const mpi_call& c) const;
+  dependencies missing(std::uint64_t sequence) const;
+  void add(dependencies& all, int worker, bool reads = false, std::uint64_t behind = 0) const;
+  void add_messages(dependencies& all, const mpi_call& c, const std::vector<box_transfer>& legs, std::size_t request,
+                    bool reads) const;
   bool offers_else(int peer) const;
 
   // Never sleeps: messages on their way go on only while somebody asks for them, and a reader of memory tells nobody
   // that he has come.
   void wait(mpi_call& c) {
-    detail::patience p(carrier_.crowded_, sends_messages_ ? carrier_.rest_ : detail::patience::rest::yield);
+    detail::spin_wait p(carrier_.crowded_, sends_messages_ ? carrier_.rest_ : detail::spin_wait::rest::yield);
     std::optional<message_wait> here;
     while (!all_done(c)) {
       if (carrier_.meanwhile) carrier_.meanwhile();
@@ -271,11 +272,11 @@ class mpi_exchange final : public host_exchange {
   static constexpr unsigned looks_before_copies = 100;
 
   mpi_transport& carrier_;
-  std::uint64_t& begun_;                        // calls
-  std::size_t rounds_;                          // of each
-  std::deque<mpi_call*> open_;                  // that do not go by themselves
-  std::unique_ptr<detail::near_workers> near_;  // where there are any
-  bool sends_messages_ = false;                 // or receives some
+  std::uint64_t& begun_;                      // calls
+  std::size_t rounds_;                        // of each
+  std::deque<mpi_call*> open_;                // that do not go by themselves
+  std::unique_ptr<detail::node_peers> near_;  // where there are any
+  bool sends_messages_ = false;               // or receives some
   int tag_ = 0;
 };
 

@@ -5,8 +5,8 @@
 namespace tessera {
 
 /// Who has to begin the call: whose box has not come. Messages of one worker come in the order of its calls.
-inline detail::needs mpi_exchange::missing(const mpi_call& c) const {
-  needs all;
+inline detail::dependencies mpi_exchange::missing(const mpi_call& c) const {
+  dependencies all;
   if (near_) near_->each_missing(c, [&](int worker) { add(all, worker); });
   add_messages(all, c, plan().receives, 0, false);
   if (!open_.empty() && open_.front()->sequence <= c.sequence)
@@ -16,31 +16,31 @@ inline detail::needs mpi_exchange::missing(const mpi_call& c) const {
 
 /// And who has not taken one, of this call or of one before it. Of a Fold further rounds are received when the first
 /// are taken.
-inline detail::needs mpi_exchange::needed(const mpi_call& c) const {
-  needs all = missing(c);
+inline detail::dependencies mpi_exchange::needed(const mpi_call& c) const {
+  dependencies all = missing(c);
   add_messages(all, c, plan().sends, plan().receives.size(), plan().fold);
   if (near_) near_->each_behind(c, [&](int worker, std::uint64_t behind) { add(all, worker, true, behind); });
   return all;
 }
 
 /// Whose terms this worker lacks of a call that it began: a Fold is taken when all are there, a box of a Move at once.
-inline detail::needs mpi_exchange::missing(std::uint64_t sequence) const {
+inline detail::dependencies mpi_exchange::missing(std::uint64_t sequence) const {
   const auto call =
       std::find_if(open_.begin(), open_.end(), [&](const mpi_call* c) { return c->sequence == sequence; });
-  return call == open_.end() || !plan().fold ? needs() : missing(**call);
+  return call == open_.end() || !plan().fold ? dependencies() : missing(**call);
 }
-inline detail::needs mpi_transport::missing(std::uint64_t exchange, std::uint64_t sequence) const {
+inline detail::dependencies mpi_transport::missing(std::uint64_t exchange, std::uint64_t sequence) const {
   const auto e =
       std::find_if(going_on_.begin(), going_on_.end(), [&](const mpi_exchange* x) { return x->plan().id == exchange; });
-  return e == going_on_.end() ? detail::needs() : (*e)->missing(sequence);
+  return e == going_on_.end() ? detail::dependencies() : (*e)->missing(sequence);
 }
 
-inline void mpi_exchange::add(needs& all, int worker, bool reads, std::uint64_t behind) const {
+inline void mpi_exchange::add(dependencies& all, int worker, bool reads, std::uint64_t behind) const {
   all.add(worker, [this](int peer) { return offers_else(peer); }, reads, behind);
 }
-inline void mpi_exchange::add_messages(needs& all, const mpi_call& c, const std::vector<leg>& legs, std::size_t request,
-                                       bool reads) const {
-  for (const leg& l : legs)
+inline void mpi_exchange::add_messages(dependencies& all, const mpi_call& c, const std::vector<box_transfer>& legs,
+                                       std::size_t request, bool reads) const {
+  for (const box_transfer& l : legs)
     if (!c.is_done(request++)) add(all, l.peer, reads);
 }
 

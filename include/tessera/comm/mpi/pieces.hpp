@@ -9,7 +9,8 @@ namespace tessera::detail {
 
 /// Cuts a box by its outermost extent: into at most 64 pieces of so many bytes or more. Both its ends find the same
 /// ones.
-inline void cut_into_pieces(const leg& whole, index_t bytes, index_t smallest, std::vector<leg>& pieces) {
+inline void cut_into_pieces(const box_transfer& whole, index_t bytes, index_t smallest,
+                            std::vector<box_transfer>& pieces) {
   const index_t wanted = std::min(index_t{64}, bytes / smallest);
   if (wanted < 2) return pieces.push_back(whole);
   int d = 0;
@@ -17,7 +18,7 @@ inline void cut_into_pieces(const leg& whole, index_t bytes, index_t smallest, s
   const index_t n = whole.extents[d];
   const index_t each = (n + wanted - 1) / wanted;
   for (index_t i = 0; i < n; i += each) {
-    leg& piece = pieces.emplace_back(whole);
+    box_transfer& piece = pieces.emplace_back(whole);
     piece.here[d] += i;
     piece.there[d] += i;
     piece.extents[d] = std::min(each, n - i);
@@ -27,9 +28,10 @@ inline void cut_into_pieces(const leg& whole, index_t bytes, index_t smallest, s
 /// A Fold whose large terms travel in pieces.
 inline exchange_plan in_pieces(exchange_plan plan, index_t smallest) {
   if (!plan.fold) return plan;
-  for (std::vector<leg>* legs : {&plan.sends, &plan.receives}) {
-    std::vector<leg> pieces;
-    for (const leg& l : *legs) cut_into_pieces(l, count_of(l.extents) * bytes_of(plan.element), smallest, pieces);
+  for (std::vector<box_transfer>* legs : {&plan.sends, &plan.receives}) {
+    std::vector<box_transfer> pieces;
+    for (const box_transfer& l : *legs)
+      cut_into_pieces(l, count_of(l.extents) * bytes_of(plan.element), smallest, pieces);
     *legs = std::move(pieces);
   }
   plan.cells = cells_of(plan.receives);

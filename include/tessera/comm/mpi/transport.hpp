@@ -18,7 +18,7 @@ class mpi_exchange;
 struct mpi_options {
   std::uint64_t most_tags = std::numeric_limits<std::uint64_t>::max();  ///< of messages, whatever more MPI has
   index_t smallest_piece = index_t{1} << 20;  ///< terms of a Fold travel in pieces of so many bytes and more
-  node_heap* heap = nullptr;                  ///< that the node's processes read, if it is open
+  shared_heap* heap = nullptr;                ///< that the node's processes read, if it is open
   int per_node = 0;                           ///< so many processes count as a node, instead of all of the machine
 };
 
@@ -38,7 +38,7 @@ class mpi_transport final : public message_transport {
     if (known != 0) tags_ = static_cast<std::uint64_t>(*highest) - first_tag + 1;
     tags_ = std::min(tags_, options_.most_tags);
     crowded_ = static_cast<unsigned>(node_.on_machine()) > std::max(1u, std::thread::hardware_concurrency());
-    if (crowded_ && !mpi_yields()) rest_ = detail::patience::rest::yield;
+    if (crowded_ && !mpi_yields()) rest_ = detail::spin_wait::rest::yield;
   }
 
   ~mpi_transport() override {
@@ -60,7 +60,7 @@ class mpi_transport final : public message_transport {
   std::uint64_t offer(const exchange_plan& plan) override {
     const bool any =
         std::any_of(plan.workers.begin(), plan.workers.end(), [this](int w) { return w != rank() && near(w); });
-    return any ? detail::board::offer(*options_.heap, plan.workers.size()) : 0;
+    return any ? detail::shared_slot::offer(*options_.heap, plan.workers.size()) : 0;
   }
   inline std::shared_ptr<bound_exchange> bind(exchange_plan plan) override;
   std::uint64_t most_exchanges() const override { return tags_ - agreement_tags; }
@@ -104,16 +104,16 @@ class mpi_transport final : public message_transport {
   void read() override {
     for (detail::wait_message m; mailbox_.next(m);) waiting_.hear(m);
   }
-  inline detail::needs missing(std::uint64_t exchange, std::uint64_t sequence) const override;
+  inline detail::dependencies missing(std::uint64_t exchange, std::uint64_t sequence) const override;
 
   boost::mpi::communicator world_;
   mpi_options options_;
   // made before the node: what the last one left on its way may come to who has its place in MPI
   detail::mpi_mailbox<detail::wait_message> mailbox_;
-  detail::mpi_node node_;
+  detail::node_map node_;
   std::uint64_t tags_ = 30000;
   bool crowded_ = false;
-  detail::patience::rest rest_ = detail::patience::rest::none;  // of who waits
+  detail::spin_wait::rest rest_ = detail::spin_wait::rest::none;  // of who waits
   unsigned posts_ = 0;
   std::set<int> used_;                         // tags
   std::vector<mpi_exchange*> going_on_;        // that have calls which somebody has to go on with
@@ -121,7 +121,7 @@ class mpi_transport final : public message_transport {
   std::vector<std::unique_ptr<exchange_call>> given_up_;
   std::vector<const mpi_exchange*> with_sources_;  // that are near
   // of exchanges that are gone: what their readers have not read
-  std::vector<std::unique_ptr<detail::near_workers>> left_behind_;
+  std::vector<std::unique_ptr<detail::node_peers>> left_behind_;
 };
 
 }  // namespace tessera

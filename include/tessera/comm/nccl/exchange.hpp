@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/comm/nccl/carriage.hpp>
+#include <tessera/comm/nccl/transfer_method.hpp>
 #include <tessera/comm/nccl/transport.hpp>
 
 #include <algorithm>
@@ -56,7 +56,7 @@ class nccl_exchange final : public bound_exchange {
   using letter = nccl_call::letter;
 
   static nccl_call& mine(exchange_call& call) { return static_cast<nccl_call&>(call); }
-  bool is(carriage c) const { return how_ == static_cast<std::uint64_t>(c); }
+  bool is(transfer_method c) const { return how_ == static_cast<std::uint64_t>(c); }
   bool alone() const { return !among_; }
 
   std::unique_ptr<exchange_call> make_call() override {
@@ -166,13 +166,13 @@ class nccl_exchange final : public bound_exchange {
     const device_memory beside(c.bytes_beside, on);
     if (!plan().covered && !c.has_own) boxes.fill_neutral(c.out, plan().with, on);
     for (std::size_t i = 0; i < c.sends.size(); ++i)
-      if (const leg& l = plan().sends[i]; c.sends[i].packed >= 0)
+      if (const box_transfer& l = plan().sends[i]; c.sends[i].packed >= 0)
         boxes.copy(c.in.part(l.here, l.extents), packed(c.sends[i], c.in, l, beside), on);
     if (!alone()) carry(c, beside, on);
     for (std::size_t i = 0; i < plan().cells.size(); ++i) combine_cell(plan().cells[i], c, beside, on);
     if (plan().cells.empty()) {
       for (std::size_t i = 0; i < c.receives.size(); ++i) {
-        const leg& l = plan().receives[i];
+        const box_transfer& l = plan().receives[i];
         const region to = c.out.part(l.here, l.extents);
         if (own(l) && c.has_own) continue;
         if (own(l)) boxes.copy(c.in.part(l.there, l.extents), to, on);
@@ -183,16 +183,16 @@ class nccl_exchange final : public bound_exchange {
     c.launched = true;
   }
 
-  bool own(const leg& l) const { return l.peer == carrier_.rank(); }
+  bool own(const box_transfer& l) const { return l.peer == carrier_.rank(); }
 
   void carry(nccl_call& c, const device_memory& beside, cudaStream_t on) {
     const auto at = [&](const letter& x, const region& tensor) {
       return x.packed >= 0 ? beside.data() + x.packed : tensor.data + x.lies;
     };
     const ncclComm_t comm = among_->get();
-    if (is(carriage::messages)) {
+    if (is(transfer_method::messages)) {
       nccl_group together;
-      const auto each = [&](const std::vector<leg>& legs, const std::vector<letter>& of_legs, auto&& ask) {
+      const auto each = [&](const std::vector<box_transfer>& legs, const std::vector<letter>& of_legs, auto&& ask) {
         for (std::size_t i = 0; i < legs.size(); ++i)
           if (!own(legs[i]) && of_legs[i].bytes > 0) ask(of_legs[i], among_->place_of(legs[i].peer));
       };
@@ -203,18 +203,18 @@ class nccl_exchange final : public bound_exchange {
         detail::insist(ncclRecv(at(x, c.out), x.bytes, ncclUint8, from, comm, on), "receiving");
       });
       together.end();
-    } else if (is(carriage::all_gather)) {
+    } else if (is(transfer_method::all_gather)) {
       detail::insist(
           ncclAllGather(at(c.sends[0], c.in), at(c.receives[0], c.out), c.sends[0].bytes, ncclUint8, comm, on),
           "gathering");
-    } else if (is(carriage::reduce_scatter) || is(carriage::all_reduce)) {
+    } else if (is(transfer_method::reduce_scatter) || is(transfer_method::all_reduce)) {
       const nccl_numbers numbers = *nccl_numbers_of(plan().element);
       const auto n = static_cast<std::size_t>(count_of(plan().out) * numbers.of_each);
       const ncclRedOp_t with = *nccl_operation_of(plan().with, plan().element);
-      const auto add = is(carriage::all_reduce) ? &ncclAllReduce : &ncclReduceScatter;
+      const auto add = is(transfer_method::all_reduce) ? &ncclAllReduce : &ncclReduceScatter;
       detail::insist(add(at(c.sends[0], c.in), at(c.receives[0], c.out), n, numbers.type, with, comm, on), "adding");
     } else {
-      const int root = static_cast<int>(how_ - static_cast<std::uint64_t>(carriage::broadcast));
+      const int root = static_cast<int>(how_ - static_cast<std::uint64_t>(transfer_method::broadcast));
       const bool sends = among_->workers[static_cast<std::size_t>(root)] == carrier_.rank();
       std::byte* const whole = sends ? at(c.sends[0], c.in) : at(c.receives[0], c.out);
       detail::insist(ncclBroadcast(whole, whole, (sends ? c.sends : c.receives)[0].bytes, ncclUint8, root, comm, on),
@@ -223,12 +223,12 @@ class nccl_exchange final : public bound_exchange {
     among_->settle("handing a call to the device");
   }
 
-  void combine_cell(const cell& of, const nccl_call& c, const device_memory& beside, cudaStream_t on) {
+  void combine_cell(const term_cell& of, const nccl_call& c, const device_memory& beside, cudaStream_t on) {
     if (c.has_own && of.terms.size() == 1 && own(plan().receives[static_cast<std::size_t>(of.terms[0])])) return;
     std::vector<region> terms;
     for (const int i : of.terms) {
       const auto term = static_cast<std::size_t>(i);
-      const leg& l = plan().receives[term];
+      const box_transfer& l = plan().receives[term];
       box_vector inside = of.here;
       for (int d = 0; d < inside.count; ++d) inside[d] -= l.here[d];
       const region whole = own(l) ? c.in.part(l.there, l.extents) : packed(c.receives[term], c.out, l, beside);
@@ -246,10 +246,10 @@ class nccl_exchange final : public bound_exchange {
     c.bytes_beside = 0;
     c.sends.clear();
     c.receives.clear();
-    for (const leg& l : plan().sends) c.sends.push_back(letter_of(c, c.in, l, false));
-    for (const leg& l : plan().receives) c.receives.push_back(letter_of(c, c.out, l, !plan().cells.empty()));
+    for (const box_transfer& l : plan().sends) c.sends.push_back(letter_of(c, c.in, l, false));
+    for (const box_transfer& l : plan().receives) c.receives.push_back(letter_of(c, c.out, l, !plan().cells.empty()));
   }
-  letter letter_of(nccl_call& c, const region& tensor, const leg& l, bool term) const {
+  letter letter_of(nccl_call& c, const region& tensor, const box_transfer& l, bool term) const {
     const region part = tensor.part(l.here, l.extents);
     letter x{part.data - tensor.data, -1, static_cast<std::size_t>(part.bytes())};
     if (own(l) || (part.contiguous() && !term)) return x;
@@ -257,7 +257,7 @@ class nccl_exchange final : public bound_exchange {
     c.bytes_beside += (part.bytes() + 255) / 256 * 256;
     return x;
   }
-  static region packed(const letter& x, const region& tensor, const leg& l, const device_memory& beside) {
+  static region packed(const letter& x, const region& tensor, const box_transfer& l, const device_memory& beside) {
     region r = tensor;
     r.extents = l.extents;
     return r.packed_at(beside.data() + x.packed);
@@ -281,7 +281,7 @@ inline std::shared_ptr<bound_exchange> nccl_transport::bind(exchange_plan plan) 
   if (plan.agreed()) {
     const agreement workers(*host_, plan.workers);
     of = among(workers);
-    const activity does{.why = purpose::agreement, .what = "choosing a collective"};
+    const call_context does{.why = purpose::agreement, .what = "choosing a collective"};
     const std::vector<std::uint64_t> all =
         workers.gather({carriage_of(plan, rank(), options_.library_sums)}, "choosing a collective", does);
     if (std::all_of(all.begin(), all.end(), [&](std::uint64_t h) { return h == all.front(); })) how = all.front();

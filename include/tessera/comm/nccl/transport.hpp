@@ -105,13 +105,13 @@ class nccl_transport final : public device_transport {
   inline void go_on();
 
   void wait(const std::function<bool()>& done, const char* does) {
-    detail::patience p(false);
+    detail::spin_wait p(false);
     const auto until = detail::deadline_after(time_limit);
     while (!done()) {
       go_on();
       if (!p.pause()) continue;
       listen();
-      if (detail::patience::clock::now() > until)
+      if (detail::spin_wait::clock::now() > until)
         throw error(refusal{code::time_limit, rank(), rank(), time_limit.count()}, told(rank(), does));
     }
   }

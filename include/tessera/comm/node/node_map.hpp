@@ -16,11 +16,11 @@
 namespace tessera::detail {
 
 /// The processes that run on one node, and the heaps that they read of one another: all of a node's, or none.
-class mpi_node {
+class node_map {
  public:
   /// A process that has no heap to share, or whose system refuses that others see it, has its node share none.
   /// `per_node` processes count as a node of their own where it is not 0. All of the world call it.
-  mpi_node(const boost::mpi::communicator& world, node_heap* mine, int per_node) : mine_(mine) {
+  node_map(const boost::mpi::communicator& world, shared_heap* mine, int per_node) : mine_(mine) {
     const boost::mpi::communicator machine(split(world, MPI_COMM_TYPE_SHARED), boost::mpi::comm_take_ownership);
     on_machine_ = machine.size();
     const boost::mpi::communicator here = per_node == 0 ? machine : machine.split(machine.rank() / per_node);
@@ -34,9 +34,9 @@ class mpi_node {
     MPI_Allgather(&node, 1, MPI_INT, nodes_.data(), 1, MPI_INT, world);
     if (!shares) forget();
   }
-  mpi_node(const mpi_node&) = delete;
-  mpi_node& operator=(const mpi_node&) = delete;
-  ~mpi_node() { forget(); }
+  node_map(const node_map&) = delete;
+  node_map& operator=(const node_map&) = delete;
+  ~node_map() { forget(); }
 
   int on_machine() const { return on_machine_; }
   /// What kept the processes of this one's node from sharing, where one of them wanted to; the first of them knows.
@@ -47,7 +47,7 @@ class mpi_node {
     return std::max(at(a), at(b)) < nodes_.size() && nodes_[at(a)] >= 0 && nodes_[at(a)] == nodes_[at(b)];
   }
 
-  node_heap& heap() const { return *mine_; }
+  shared_heap& heap() const { return *mine_; }
   /// Where this worker sees the heap of one that is near, and may read it.
   std::byte* heap_of(int worker) const { return heaps_[at(worker)].begin; }
 
@@ -67,8 +67,8 @@ class mpi_node {
 
   // Maps the heaps of all here; whether all could.
   bool map_all(const boost::mpi::communicator& here, const std::vector<int>& ranks) {
-    const node_heap::card mine = mine_ == nullptr ? node_heap::card{} : mine_->address();
-    std::vector<node_heap::card> cards(ranks.size());
+    const shared_heap::card mine = mine_ == nullptr ? shared_heap::card{} : mine_->address();
+    std::vector<shared_heap::card> cards(ranks.size());
     MPI_Allgather(&mine, sizeof mine, MPI_BYTE, cards.data(), sizeof mine, MPI_BYTE, here);
     std::string why = mine_ == nullptr ? "" : mine_->why();
     bool all = mine_ != nullptr;
@@ -90,7 +90,7 @@ class mpi_node {
   }
   // Whoever may look at a process's files may open them; another one with its number, as other containers have, is not
   // taken for it.
-  static bool map(const node_heap::card& of, view& where, std::string& why) {
+  static bool map(const shared_heap::card& of, view& where, std::string& why) {
     const std::string path = "/proc/" + std::to_string(of.process) + "/fd/" + std::to_string(of.file);
     const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat is{};
@@ -114,7 +114,7 @@ class mpi_node {
       if (v.begin != nullptr) munmap(std::exchange(v.begin, nullptr), v.bytes);
   }
 
-  node_heap* mine_;
+  shared_heap* mine_;
   int on_machine_ = 1;
   std::vector<view> heaps_;  // by worker
   std::vector<int> nodes_;   // the first worker of each one's, −1 where nothing is shared

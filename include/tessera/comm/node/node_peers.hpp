@@ -19,16 +19,16 @@ namespace tessera::detail {
 /// Boxes of one worker are taken in the order of its calls. A reader that finds, when it has read, that a copy is shown
 /// now, reads once more: so a tensor is copied only for a reader that does not come, and nobody tells before he reads
 /// that he does.
-class near_workers {
+class node_peers {
  public:
-  near_workers(const mpi_node& node, const exchange_plan& plan, int rank)
+  node_peers(const node_map& node, const exchange_plan& plan, int rank)
       : heap_(node.heap()),
         me_(plan.place_of(rank)),
         copy_(plan, [&](int worker) { return share_boards(node, plan, rank, worker); }) {
     const auto board_of = [&](int worker) {
-      return peer_board(node.heap_of(worker), plan.offers[plan.place_of(worker)], plan.workers.size());
+      return peer_slot(node.heap_of(worker), plan.offers[plan.place_of(worker)], plan.workers.size());
     };
-    for (const leg& l : plan.receives) {
+    for (const box_transfer& l : plan.receives) {
       source_of_.push_back(none);
       if (!share_boards(node, plan, rank, l.peer)) continue;
       auto known = std::find_if(sources_.begin(), sources_.end(), [&](const source& s) { return s.worker == l.peer; });
@@ -37,17 +37,17 @@ class near_workers {
       source_of_.back() = static_cast<std::size_t>(known - sources_.begin());
       known->boxes.push_back({l.extents, {l.there, l.here}});
     }
-    for (const leg& l : plan.sends)
+    for (const box_transfer& l : plan.sends)
       if (share_boards(node, plan, rank, l.peer) &&
           std::none_of(readers_.begin(), readers_.end(), [&](const reader& r) { return r.worker == l.peer; }))
         readers_.push_back({l.peer, board_of(l.peer)});
-    board_ = std::make_unique<board>(heap_, plan.offers[me_], plan.workers.size());
+    board_ = std::make_unique<shared_slot>(heap_, plan.offers[me_], plan.workers.size());
   }
-  near_workers(const near_workers&) = delete;
-  near_workers& operator=(const near_workers&) = delete;
+  node_peers(const node_peers&) = delete;
+  node_peers& operator=(const node_peers&) = delete;
 
   /// Whether two workers read what the other shows: both offered a board when they agreed on the plan.
-  static bool share_boards(const mpi_node& node, const exchange_plan& plan, int rank, int worker) {
+  static bool share_boards(const node_map& node, const exchange_plan& plan, int rank, int worker) {
     const auto offers = [&](int w) { return plan.offers[plan.place_of(w)] != 0; };
     return worker != rank && !plan.offers.empty() && node.near(rank, worker) && offers(rank) && offers(worker);
   }
@@ -58,25 +58,25 @@ class near_workers {
 
   /// A call that was begun: what it shows of it, and how often its end was asked for.
   struct shown {
-    board::place* place = nullptr;
+    shared_slot::place* place = nullptr;
     unsigned asked = 0;
   };
 
   /// What lies in no heap is copied into one.
   void show(shown& s, const exchange_call& c) {
     if (readers_.empty()) return;
-    s = {&board_->fresh([this](const board::place& p) { return is_free(p); })};
+    s = {&board_->fresh([this](const shared_slot::place& p) { return is_free(p); })};
     s.place->busy = true;
     if (heap_.holds(c.in.data)) board_->show(*s.place, c.sequence, c.in);
     else show_copy(*s.place, c);
   }
   /// Whether the tensor of a call may be changed: all have read it, or find a copy of it, which is made when this was
   /// asked `patience` times.
-  bool let_end(shown& s, const exchange_call& c, unsigned patience) {
+  bool let_end(shown& s, const exchange_call& c, unsigned spin_wait) {
     if (readers_.empty() || is_read(c.sequence)) return true;
     if (copy_.ahead() == 0 || (c.sequence >= copy_.ahead() && !is_read(c.sequence - copy_.ahead()))) return false;
     if (s.place->copied) return true;
-    if (s.asked++ < patience) return false;
+    if (s.asked++ < spin_wait) return false;
     show_copy(*s.place, c);
     return true;
   }
@@ -92,7 +92,7 @@ class near_workers {
     const std::uint64_t ahead = copy_.ahead();
     if (c.sequence < ahead) return;
     for (const reader& r : readers_)
-      if (!r.board.took(me_, c.sequence - ahead)) each(r.worker, ahead);
+      if (!r.shared_slot.took(me_, c.sequence - ahead)) each(r.worker, ahead);
   }
   /// A call that will not end: its readers have until then to come, and afterwards nobody reads its tensor.
   void give_up(shown& s, const exchange_call& c, std::chrono::steady_clock::time_point until) noexcept {
@@ -138,7 +138,7 @@ class near_workers {
     return false;
   }
   /// Where the box of a receive lies, meanwhile.
-  strided term(std::size_t receive, const leg& l, index_t size) const {
+  strided term(std::size_t receive, const box_transfer& l, index_t size) const {
     strided at = sources_[source_of_[receive]].at;
     for (int d = 0; d < l.there.count; ++d) at.data += l.there[d] * at.strides[d] * size;
     return at;
@@ -152,18 +152,18 @@ class near_workers {
   template <class Each>
   void each_missing(const exchange_call& c, Each&& each) const {
     for (const source& s : sources_)
-      if (s.taken <= c.sequence && s.board.find(c.sequence) == nullptr) each(s.worker);
+      if (s.taken <= c.sequence && s.shared_slot.find(c.sequence) == nullptr) each(s.worker);
   }
   /// Whether a worker shows a call of this number.
   bool shows(int worker, std::uint64_t call) const {
     return std::any_of(sources_.begin(), sources_.end(),
-                       [&](const source& s) { return s.worker == worker && s.board.find(call) != nullptr; });
+                       [&](const source& s) { return s.worker == worker && s.shared_slot.find(call) != nullptr; });
   }
 
   /// Whether readers are done with all that is shown.
   bool is_read() const {
     return std::all_of(board_->places().begin(), board_->places().end(),
-                       [this](const board::place& p) { return is_free(p); });
+                       [this](const shared_slot::place& p) { return is_free(p); });
   }
   /// What is shown stays as long as the process.
   void stay() { static_cast<void>(board_.release()); }
@@ -174,7 +174,7 @@ class near_workers {
   struct source {
     int worker;
     std::size_t place;
-    peer_board board;
+    peer_slot shared_slot;
     std::vector<matching_boxes> boxes;
     std::uint64_t taken = 0;              // calls
     const shown_tensor* shown = nullptr;  // of the call that is read,
@@ -183,22 +183,23 @@ class near_workers {
   };
   struct reader {
     int worker;
-    peer_board board;
+    peer_slot shared_slot;
   };
 
   bool is_read(std::uint64_t call) const {
-    return std::all_of(readers_.begin(), readers_.end(), [&](const reader& r) { return r.board.took(me_, call); });
+    return std::all_of(readers_.begin(), readers_.end(),
+                       [&](const reader& r) { return r.shared_slot.took(me_, call); });
   }
-  bool is_free(const board::place& p) const { return !p.busy && (!p.used || is_read(p.call)); }
-  void show_copy(board::place& p, const exchange_call& c) {
+  bool is_free(const shared_slot::place& p) const { return !p.busy && (!p.used || is_read(p.call)); }
+  void show_copy(shared_slot::place& p, const exchange_call& c) {
     board_->show_copy(p, c.sequence, c.in, [&](const region& to) { copy_.copy(c.in, to); });
   }
 
   static bool see(source& s, std::uint64_t call) {
-    s.shown = s.board.find(call);
+    s.shown = s.shared_slot.find(call);
     if (s.shown == nullptr) return false;
     s.begun = s.shown->begun.load(std::memory_order_acquire);
-    s.at = s.board.where(*s.shown, s.begun);
+    s.at = s.shared_slot.where(*s.shown, s.begun);
     return s.begun / 2 == call + 1;
   }
   // Whether what was read is still what it shows.
@@ -208,13 +209,13 @@ class near_workers {
   }
   void took(source& s) { board_->say_taken(s.place, ++s.taken); }
 
-  node_heap& heap_;
+  shared_heap& heap_;
   std::size_t me_;
   reader_copy copy_;
   std::vector<source> sources_;
   std::vector<std::size_t> source_of_;  // by receive
   std::vector<reader> readers_;
-  std::unique_ptr<board> board_;
+  std::unique_ptr<shared_slot> board_;
 };
 
 }  // namespace tessera::detail

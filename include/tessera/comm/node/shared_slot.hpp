@@ -19,7 +19,7 @@ struct heap_place {
 
 /// A call as a worker shows it. What readers look at of a tensor of four dimensions is one line of cache.
 struct alignas(64) shown_tensor {
-  std::atomic<std::uint64_t> board{0};  ///< the number of the board that it stands on
+  std::atomic<std::uint64_t> shared_slot{0};  ///< the number of the board that it stands on
   /// twice the call's number and two: the tensor may be read; one more: its copy instead
   std::atomic<std::uint64_t> begun{0};
   std::atomic<std::uint64_t> next{0};  ///< where in the heap another call is shown
@@ -30,7 +30,7 @@ struct alignas(64) shown_tensor {
 /// How many calls a worker took from each of seven others.
 struct alignas(64) taken_calls {
   static constexpr std::size_t size = 7;
-  std::atomic<std::uint64_t> board{0};
+  std::atomic<std::uint64_t> shared_slot{0};
   std::atomic<std::uint64_t> from[size]{};
 };
 
@@ -39,7 +39,7 @@ struct alignas(64) taken_calls {
 ///
 /// Its number says where it lies and which of those that ever lay there it is, so that who looks at one that is gone
 /// finds another.
-class board {
+class shared_slot {
  public:
   struct place {
     shown_tensor* shown;
@@ -51,7 +51,7 @@ class board {
   };
 
   /// Makes one ready, of which the others are told the number; 0 if the heap is full.
-  static std::uint64_t offer(node_heap& heap, std::size_t workers) {
+  static std::uint64_t offer(shared_heap& heap, std::size_t workers) {
     const std::size_t lines = lines_for(workers);
     std::byte* const at = heap.lines().take(lines + lines_of_place);
     if (at == nullptr) return 0;
@@ -59,20 +59,20 @@ class board {
         heap.offset_of(at) / line << count_bits | heap.lines().taken() % (std::uint64_t{1} << count_bits);
     for (std::size_t i = 0; i < lines; ++i) new (at + i * line) taken_calls;
     new (at + lines * line) shown_tensor;
-    for (std::size_t i = 0; i < lines; ++i) taken_at(at, i).board.store(number, std::memory_order_release);
-    shown_at(at, lines).board.store(number, std::memory_order_release);
+    for (std::size_t i = 0; i < lines; ++i) taken_at(at, i).shared_slot.store(number, std::memory_order_release);
+    shown_at(at, lines).shared_slot.store(number, std::memory_order_release);
     return number;
   }
 
-  board(node_heap& heap, std::uint64_t number, std::size_t workers)
+  shared_slot(shared_heap& heap, std::uint64_t number, std::size_t workers)
       : heap_(heap), number_(number), lines_(lines_for(workers)), begin_(heap.at(offset_of(number))) {
     places_.push_back({&shown_at(begin_, lines_)});
   }
-  board(const board&) = delete;
-  board& operator=(const board&) = delete;
-  ~board() {
-    for (std::size_t i = 0; i < lines_; ++i) taken_at(begin_, i).board.store(0, std::memory_order_release);
-    for (const place& p : places_) p.shown->board.store(0, std::memory_order_release);
+  shared_slot(const shared_slot&) = delete;
+  shared_slot& operator=(const shared_slot&) = delete;
+  ~shared_slot() {
+    for (std::size_t i = 0; i < lines_; ++i) taken_at(begin_, i).shared_slot.store(0, std::memory_order_release);
+    for (const place& p : places_) p.shown->shared_slot.store(0, std::memory_order_release);
     heap_.lines().give_back(begin_, lines_ + lines_of_place);
     for (std::size_t i = 1; i < places_.size(); ++i)
       heap_.lines().give_back(reinterpret_cast<std::byte*>(places_[i].shown), lines_of_place);
@@ -86,7 +86,7 @@ class board {
     std::byte* const at = heap_.lines().take(lines_of_place);
     if (at == nullptr) throw std::bad_alloc();
     auto* const shown = new (at) shown_tensor;
-    shown->board.store(number_, std::memory_order_relaxed);
+    shown->shared_slot.store(number_, std::memory_order_relaxed);
     places_.back().shown->next.store(heap_.offset_of(at), std::memory_order_release);
     return places_.emplace_back(place{shown});
   }
@@ -122,9 +122,9 @@ class board {
   }
 
  private:
-  friend class peer_board;
+  friend class peer_slot;
 
-  static constexpr std::size_t line = heap_lines::line;
+  static constexpr std::size_t line = line_allocator::line;
   static constexpr std::size_t lines_of_place = sizeof(shown_tensor) / line;
   static constexpr int count_bits = 24;
 
@@ -147,7 +147,7 @@ class board {
     p.shown->begun.store(2 * call + 2 + (p.copied ? 1 : 0), std::memory_order_release);
   }
 
-  node_heap& heap_;
+  shared_heap& heap_;
   std::uint64_t number_;
   std::size_t lines_;
   std::byte* begin_;
@@ -155,17 +155,20 @@ class board {
 };
 
 /// The board of another worker.
-class peer_board {
+class peer_slot {
  public:
-  peer_board(std::byte* heap, std::uint64_t number, std::size_t workers)
-      : heap_(heap), number_(number), begin_(heap + board::offset_of(number)), lines_(board::lines_for(workers)) {}
+  peer_slot(std::byte* heap, std::uint64_t number, std::size_t workers)
+      : heap_(heap),
+        number_(number),
+        begin_(heap + shared_slot::offset_of(number)),
+        lines_(shared_slot::lines_for(workers)) {}
 
   /// Where a call is shown; nullptr before it is.
   const shown_tensor* find(std::uint64_t call) const {
-    for (std::byte* at = begin_ + lines_ * board::line; at != heap_;) {
-      const shown_tensor& shown = board::shown_at(at, 0);
+    for (std::byte* at = begin_ + lines_ * shared_slot::line; at != heap_;) {
+      const shown_tensor& shown = shared_slot::shown_at(at, 0);
       const std::uint64_t begun = shown.begun.load(std::memory_order_acquire);
-      if (shown.board.load(std::memory_order_relaxed) != number_) return nullptr;
+      if (shown.shared_slot.load(std::memory_order_relaxed) != number_) return nullptr;
       if (begun / 2 == call + 1) return &shown;
       at = heap_ + shown.next.load(std::memory_order_acquire);
     }
@@ -179,9 +182,9 @@ class peer_board {
 
   /// Whether the worker has taken a call of the one with this place, or is done with all that it will ever take.
   bool took(std::size_t from, std::uint64_t call) const {
-    const taken_calls& t = board::taken_at(begin_, from / taken_calls::size);
+    const taken_calls& t = shared_slot::taken_at(begin_, from / taken_calls::size);
     return t.from[from % taken_calls::size].load(std::memory_order_acquire) > call ||
-           t.board.load(std::memory_order_acquire) != number_;
+           t.shared_slot.load(std::memory_order_acquire) != number_;
   }
 
  private:

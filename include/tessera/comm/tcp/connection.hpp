@@ -18,10 +18,10 @@ struct tcp_frame {
     message   ///< a wait_message
   };
   kinds kind = begun;
-  std::uint32_t leg = 0;       ///< which of the boxes from the sender to the reader
-  std::uint64_t exchange = 0;  ///< its id
-  std::uint64_t sequence = 0;  ///< of the call
-  std::uint64_t bytes = 0;     ///< that follow
+  std::uint32_t box_transfer = 0;  ///< which of the boxes from the sender to the reader
+  std::uint64_t exchange = 0;      ///< its id
+  std::uint64_t sequence = 0;      ///< of the call
+  std::uint64_t bytes = 0;         ///< that follow
 };
 
 /// A connection to another worker: frames in their order, each way. Neither writing nor reading waits.

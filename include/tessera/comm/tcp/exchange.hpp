@@ -55,9 +55,9 @@ class tcp_exchange final : public host_exchange {
 
   static tcp_call& mine(exchange_call& call) { return static_cast<tcp_call&>(call); }
 
-  std::vector<end> ends_of(const std::vector<leg>& legs, bool sent) const {
+  std::vector<end> ends_of(const std::vector<box_transfer>& legs, bool sent) const {
     std::vector<end> all;
-    for (const leg& l : legs) {
+    for (const box_transfer& l : legs) {
       const auto number = std::count_if(all.begin(), all.end(), [&](const end& other) { return other.peer == l.peer; });
       box_vector begin = l.here;
       for (index_t& b : begin) b = 0;
@@ -148,7 +148,7 @@ class tcp_exchange final : public host_exchange {
   }
   std::size_t receive_of(int from, const frame& f) const {
     const auto found = std::find_if(receives_.begin(), receives_.end(),
-                                    [&](const end& r) { return r.peer == from && r.number == f.leg; });
+                                    [&](const end& r) { return r.peer == from && r.number == f.box_transfer; });
     return static_cast<std::size_t>(found - receives_.begin());
   }
 
@@ -205,7 +205,7 @@ class tcp_exchange final : public host_exchange {
     tcp_call& c = mine(call);
     carrier_.refuse_if_stopped(c.does);
     const auto done = [&] { return has_all(c) && c.unsent == 0; };
-    if (!done()) carrier_.wait(done, plan().id, c, [this, &c] { return needs(c); });
+    if (!done()) carrier_.wait(done, plan().id, c, [this, &c] { return dependencies(c); });
     std::erase(open_, &c);
     for (auto* memory : {&c.terms, &c.packed})
       for (std::vector<std::byte>& one : *memory)
@@ -213,8 +213,8 @@ class tcp_exchange final : public host_exchange {
   }
 
   // Those whose box has not come, and those that have not let one go.
-  detail::needs needs(const tcp_call& c) const {
-    detail::needs all;
+  detail::dependencies dependencies(const tcp_call& c) const {
+    detail::dependencies all;
     const auto add = [&](const std::vector<end>& ends, const std::vector<bool>& done) {
       for (std::size_t i = 0; i < ends.size(); ++i)
         if (ends[i].peer != carrier_.rank() && !done[i])

@@ -116,7 +116,7 @@ class tcp_transport final : public message_transport {
     const std::string does = channel.does;
     last.does.what = does.c_str();
     const auto left = [this, exchange] {
-      detail::needs all;
+      detail::dependencies all;
       if (const auto found = channels_.find(exchange); found != channels_.end())
         for (const int r : found->second.readers)
           if (found->second.begun_by(r) < found->second.calls) all.add(r);
@@ -127,9 +127,9 @@ class tcp_transport final : public message_transport {
 
   // Goes on with all calls under way until done().
   template <class Done>
-  void wait(Done&& done, std::uint64_t exchange, const exchange_call& call, message_wait::needs needs) {
-    detail::patience p(crowded_, detail::patience::rest::none);
-    message_wait here(*this, exchange, call, std::move(needs));
+  void wait(Done&& done, std::uint64_t exchange, const exchange_call& call, message_wait::dependencies dependencies) {
+    detail::spin_wait p(crowded_, detail::spin_wait::rest::none);
+    message_wait here(*this, exchange, call, std::move(dependencies));
     while (!done()) {
       if (meanwhile) meanwhile();
       go_on(p.pause() ? a_moment : std::chrono::milliseconds{});

@@ -16,7 +16,7 @@ class in_process_exchange;
 /// The transport of one worker thread.
 class in_process final : public transport {
  public:
-  in_process(std::shared_ptr<hub> meeting, int rank) : hub_(std::move(meeting)), rank_(rank) {}
+  in_process(std::shared_ptr<thread_rendezvous> meeting, int rank) : hub_(std::move(meeting)), rank_(rank) {}
 
   transport_traits traits() const override { return {"in-process", true}; }
   int rank() const override { return rank_; }
@@ -64,7 +64,7 @@ class in_process final : public transport {
   template <class Done, class Does>
   void wait(Done&& done, detail::waited_call call, Does&& does);
 
-  std::shared_ptr<hub> hub_;
+  std::shared_ptr<thread_rendezvous> hub_;
   int rank_;
   std::vector<std::pair<in_process_exchange*, exchange_call*>> under_way_;
   std::list<sent_ahead> sent_ahead_;
@@ -83,7 +83,7 @@ class in_process_exchange final : public host_exchange {
     const auto place = [&](int rank) { return static_cast<int>(plan().place_of(rank)); };
     me_ = plan().place_of(rank_);
     std::vector<int> senders;
-    for (const leg& l : plan().receives) {
+    for (const box_transfer& l : plan().receives) {
       places_.push_back(plan().place_of(l.peer));
       if (l.peer == rank_) continue;
       auto known = std::find_if(sources_.begin(), sources_.end(), [&](const source& s) { return s.rank == l.peer; });
@@ -94,12 +94,12 @@ class in_process_exchange final : public host_exchange {
       known->boxes.push_back({l.extents, {l.there, l.here}});
     }
     std::vector<int> readers;
-    for (const leg& l : plan().sends)
+    for (const box_transfer& l : plan().sends)
       if (l.peer != rank_ && std::find(readers.begin(), readers.end(), place(l.peer)) == readers.end())
         readers.push_back(place(l.peer));
     among_ = hub_->meet(plan(), me_, senders, readers);
     if (copy_.ahead() == 0 || plan().agrees()) return;  // what agrees is needed by all
-    const activity does{.moves = &plan().moves, .element = plan().element};
+    const call_context does{.moves = &plan().moves, .element = plan().element};
     sent_ahead_ = carrier_.sent_ahead_.insert(carrier_.sent_ahead_.end(), {among_, me_, text_of(does)});
   }
   ~in_process_exchange() override {
@@ -234,7 +234,7 @@ class in_process_exchange final : public host_exchange {
   }
 
   in_process& carrier_;
-  std::shared_ptr<hub> hub_;
+  std::shared_ptr<thread_rendezvous> hub_;
   int rank_;
   std::size_t me_ = 0;
   std::vector<source> sources_;
@@ -247,11 +247,11 @@ class in_process_exchange final : public host_exchange {
 
 template <class Done, class Does>
 void in_process::wait(Done&& done, detail::waited_call call, Does&& does) {
-  detail::patience p(hub_->crowded);
-  std::optional<detail::patience::clock::time_point> until;
+  detail::spin_wait p(hub_->crowded);
+  std::optional<detail::spin_wait::clock::time_point> until;
   auto next_look = std::chrono::milliseconds(20);
   struct waiting_here {
-    hub& meeting;
+    thread_rendezvous& meeting;
     int rank;
     bool known = false;
     ~waiting_here() {
@@ -272,7 +272,7 @@ void in_process::wait(Done&& done, detail::waited_call call, Does&& does) {
       hub_->wait(rank_, call);
     }
     if (!until) until = detail::deadline_after(time_limit);
-    if (detail::patience::clock::now() > *until) hub_->late(rank_, time_limit);
+    if (detail::spin_wait::clock::now() > *until) hub_->late(rank_, time_limit);
   }
 }
 

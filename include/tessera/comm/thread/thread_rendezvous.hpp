@@ -29,9 +29,10 @@ struct waited_call {
 ///
 /// Calls need no lock. One is taken for what happens once: to find an exchange, and to find out, when workers have
 /// waited for a while, that they disagree, ended early or wait in a ring, which is one error on all of them.
-class hub {
+class thread_rendezvous {
  public:
-  explicit hub(int size) : size_(size), workers_(std::make_unique<worker[]>(static_cast<std::size_t>(size))) {
+  explicit thread_rendezvous(int size)
+      : size_(size), workers_(std::make_unique<worker[]>(static_cast<std::size_t>(size))) {
     crowded = static_cast<unsigned>(size) > std::max(1u, std::thread::hardware_concurrency());
   }
 
@@ -62,7 +63,7 @@ class hub {
   }
 
   /// Before a worker begins a call.
-  void begin(int me, const activity& does) {
+  void begin(int me, const call_context& does) {
     worker& w = at(me);
     w.calls.store(w.calls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     if (!failed_.load(std::memory_order_relaxed) && !w.stopped) return;
@@ -73,7 +74,7 @@ class hub {
   /// Whether a worker begins no more calls; it asks itself.
   bool stopped(int me) { return at(me).stopped; }
   /// A worker that gave up a call begins none and ends none.
-  void refuse_if_given_up(int me, const activity& does) {
+  void refuse_if_given_up(int me, const call_context& does) {
     if (at(me).stopped) fail(me, error(refusal{code::call_given_up, me}, told(me, text_of(does))));
   }
 
@@ -176,12 +177,13 @@ class hub {
   // Calls need(peer) for every worker that must do something before the call that w waits in can end. A call that can
   // go on though its worker has not seen it yet needs nobody.
   template <class Need>
-  void each_need(int w, Need&& need) {
+  void each_need(int w, Need&& dependency) {
     const detail::waited_call& call = at(w).waits_in;
     const auto& members = call.among->members;
     const auto each_late_source = [&](const detail::exchange_member& m, std::uint64_t number) {
       for (const int s : m.sources)
-        if (const auto& source = members[static_cast<std::size_t>(s)]; !source.calls.begun(number)) need(source.rank);
+        if (const auto& source = members[static_cast<std::size_t>(s)]; !source.calls.begun(number))
+          dependency(source.rank);
     };
     const detail::exchange_member& mine = members[call.place];
     each_late_source(mine, call.number);
@@ -190,7 +192,7 @@ class hub {
     for (const int r : mine.readers) {
       const auto& reader = members[static_cast<std::size_t>(r)];
       if (reader.calls.taken(given, call.place)) continue;
-      if (!reader.calls.begun(given)) need(reader.rank);
+      if (!reader.calls.begun(given)) dependency(reader.rank);
       else if (reader.fold) each_late_source(reader, given);  // it adds all terms at once
     }
   }

@@ -14,7 +14,7 @@ namespace tessera::detail {
 /// Workers that are threads of this process: none begins before all are there, and none is waited for without end.
 class worker_threads {
  public:
-  worker_threads(std::chrono::seconds limit, std::shared_ptr<hub> meeting)
+  worker_threads(std::chrono::seconds limit, std::shared_ptr<thread_rendezvous> meeting)
       : limit_(limit), meeting_(std::move(meeting)), running_(static_cast<std::size_t>(meeting_->size()), false) {}
 
   /// Runs work(rank) in a thread for each worker; false if the system has not as many threads.
@@ -52,11 +52,11 @@ class worker_threads {
   int made() const { return made_; }
 
  private:
-  enum class state { waiting, begun, called_off };
+  enum class state { deadlock_detector, begun, called_off };
 
   bool may_begin() {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return state_ != state::waiting; });
+    changed_.wait(lock, [&] { return state_ != state::deadlock_detector; });
     return state_ == state::begun;
   }
   int count() const { return static_cast<int>(std::count(running_.begin(), running_.end(), true)); }
@@ -93,10 +93,10 @@ class worker_threads {
   }
 
   std::chrono::seconds limit_;
-  std::shared_ptr<hub> meeting_;
+  std::shared_ptr<thread_rendezvous> meeting_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  state state_ = state::waiting;
+  state state_ = state::deadlock_detector;
   std::vector<bool> running_;
   int made_ = -1;
 };

@@ -23,15 +23,15 @@ namespace tessera::detail {
 /// likes. One that waits sends the question on to those that it needs in its turn. A question that comes back to who
 /// asked it went round workers of which each waits for the next, and no other could have moved them meanwhile: all
 /// stop. The last that began to wait in a ring finds all the others waiting, so one question a wait is enough.
-class waiting {
+class deadlock_detector {
  public:
   using post = std::function<void(int to, const wait_message&)>;
-  using now_needed = std::function<needs()>;
-  using terms = std::function<needs(std::uint64_t exchange, std::uint64_t sequence)>;
+  using now_needed = std::function<dependencies()>;
+  using terms = std::function<dependencies(std::uint64_t exchange, std::uint64_t sequence)>;
 
   /// now() says whom the call needs that this worker waits in, and missing(exchange, call) whose terms it lacks of one
   /// that it began.
-  waiting(int me, int size, post send, now_needed now, terms missing)
+  deadlock_detector(int me, int size, post send, now_needed now, terms missing)
       : me_(me),
         send_(std::move(send)),
         needs_(std::move(now)),
@@ -85,9 +85,9 @@ class waiting {
 
   /// The worker behind which this one waits, as far as those that wait answered: it computes, or is stuck.
   int behind() const {
-    const needs open = needs_();
+    const dependencies open = needs_();
     if (open.empty()) return me_;
-    for (const need& n : open)
+    for (const dependency& n : open)
       if (!waits_for_.contains(n.peer)) return n.peer;
     int w = open.front().peer;
     for (std::size_t i = 0; i < left_.size() && waits_for_.contains(w); ++i) w = waits_for_.at(w);
@@ -214,7 +214,7 @@ class waiting {
     return m;
   }
   void to_each_need(wait_message m) {
-    for (const need& n : needs_()) {
+    for (const dependency& n : needs_()) {
       m.offered_else = n.offers_else;
       m.reads = n.reads;
       m.sequence = call_->sequence - n.behind;
@@ -227,7 +227,7 @@ class waiting {
   }
 
   // Tells who asked first whom this worker waits for, if it does.
-  void answer(const wait_message& q, const needs& open) {
+  void answer(const wait_message& q, const dependencies& open) {
     if (open.empty() || q.first == me_) return;
     wait_message m = message(wait_message::answer);
     m.asked = q.asked;
@@ -236,12 +236,12 @@ class waiting {
   }
 
   void hear_question(const wait_message& q) {
-    const auto waits_for = [this] { return call_ == nullptr ? needs() : needs_(); };
+    const auto waits_for = [this] { return call_ == nullptr ? dependencies() : needs_(); };
     if (begins(q)) {
-      const needs lacks = q.reads ? missing_(q.exchange, q.sequence) : needs();
+      const dependencies lacks = q.reads ? missing_(q.exchange, q.sequence) : dependencies();
       wait_message on = q;
       on.reads = false;
-      for (const need& n : lacks) {
+      for (const dependency& n : lacks) {
         on.offered_else = n.offers_else && call_ != nullptr;
         send_(n.peer, on);
       }

@@ -8,14 +8,14 @@ namespace tessera::detail {
 /// How a worker waits: it looks again at once for some microseconds, then lets others go first, then sleeps between
 /// looks, for an eighth of what it has waited and a millisecond at most. Where workers are more than cores, others go
 /// first from the beginning.
-class patience {
+class spin_wait {
  public:
   using clock = std::chrono::steady_clock;
 
   /// What it does when it has looked for a while: nothing, where what is asked lets others go first itself.
   enum class rest { none, yield, sleep };
 
-  explicit patience(bool crowded, rest between = rest::sleep) : looks_(crowded ? spinning : 0), rest_(between) {}
+  explicit spin_wait(bool crowded, rest between = rest::sleep) : looks_(crowded ? spinning : 0), rest_(between) {}
 
   /// Waits a little; whether it is time to look at more than what is waited for.
   bool pause() {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <tessera/comm/base/error.hpp>
-#include <tessera/generated/nn_verdicts.hpp>
+#include <tessera/generated/nn.hpp>
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -32,8 +32,8 @@ class layer_table {
     const auto tell = [make, name] { return told(name, [&](const node_options& o) { return operands_of(make(o)); }); };
     const maker add = [make](const node_options& o, const std::vector<dynamic_flow>& x) {
       const auto made = make(o);
-      const tiles_over over{o.axes("stored_over").list(), o.times("gathered")};
-      if (o.has("gathered") && !o.has("stored_over")) o.here().fault("says gathered without stored_over");
+      const tiles_over over{o.axes("sharded_over").list(), o.times("gathered")};
+      if (o.has("gathered") && !o.has("sharded_over")) o.here().fault("says gathered without sharded_over");
       o.refuse_others();
       const auto placed = [&](const auto&... flows) {
         if (o.has("shared")) return shared_under(o.here().at("shared").word(), made)(flows...);
@@ -41,7 +41,7 @@ class layer_table {
         return tessera::detail::added(made, flows...);
       };
       const auto on = [&](const dynamic_flow& first, const auto&... rest) {
-        return first.in->stored_over(over, [&] { return placed(first, rest...); });
+        return first.in->sharded_over(over, [&] { return placed(first, rest...); });
       };
       return called(on, made.name, x);
     };

@@ -28,7 +28,7 @@ inline const std::vector<node_field>& common_fields() {
       {"path", "of a layer: where it stands in the keys of the serial model", "its number"},
       {"shared", "of a layer: a name under which weights are tied", "its own weights"},
       {"recompute", "a name; neighbours that say the same run again for their backward, as one part", "they do not"},
-      {"stored_over", "of a layer: axes over which its parameters are stored as tiles", "copies"},
+      {"sharded_over", "of a layer: axes over which its parameters are stored as tiles", "copies"},
       {"gathered", "beside it, how often they are gathered: `twice`, `once` or `held`", "`twice`"}};
   return all;
 }
@@ -39,7 +39,7 @@ class node_options {
   node_options(file::place here, const mesh_value& mesh, file::lists& keep, std::vector<node_field>* told = nullptr)
       : here_(std::move(here)), mesh_(mesh), keep_(keep), told_(told) {
     for (const node_field& every : common_fields())
-      if (every.name != "stored_over" && every.name != "gathered") asked_.insert(every.name);
+      if (every.name != "sharded_over" && every.name != "gathered") asked_.insert(every.name);
   }
 
   const file::place& here() const { return here_; }
@@ -172,9 +172,9 @@ class node_options {
                        {{"none", of::none}, {"mean", of::mean}, {"sum", of::sum}, {"batchmean", of::batch_mean}});
   }
   /// "twice", "once" or "held".
-  gathered times(const char* name) const {
-    return word_of<gathered>(name, gathered::twice,
-                             {{"twice", gathered::twice}, {"once", gathered::once}, {"held", gathered::held}});
+  gathering times(const char* name) const {
+    return word_of<gathering>(name, gathering::twice,
+                              {{"twice", gathering::twice}, {"once", gathering::once}, {"held", gathering::held}});
   }
   /// The tensor that the node's "shape", "element", "dims" and "meaning" say.
   tensor_value tensor() const {

@@ -3,6 +3,7 @@
 #include <tessera/nn/file/throw_on_all.hpp>
 #include <tessera/nn/file/weights_file.hpp>
 #include <tessera/nn/file/weights_stream.hpp>
+#include <tessera/nn/parameter/state_dict_impl.hpp>
 #include <tessera/tensor/box/content_hash.hpp>
 
 #include <optional>
@@ -56,7 +57,7 @@ inline void agree_on_kept(team_state& team, const keyed_state& kept, const std::
 inline layout on_first_worker(const team_state& team, const layout& x) {
   layout first;
   first.mesh = team.mesh();
-  for (int a = 0; a < first.mesh.axes.count; ++a) first.roles.push(held_on(0));
+  for (int a = 0; a < first.mesh.axes.count; ++a) first.placements.push(held_on(0));
   for (const dimension& d : x.dims) {
     dimension uncut;
     uncut.extent = d.extent;
@@ -146,7 +147,7 @@ TESSERA_INLINE void load(const team_handle& team, const keyed_state& kept, const
     if (has[i++] == 0) continue;
     const at::Tensor serial = reader ? reader->read(*found.at(key)) : at::Tensor();
     for (const nn::state_tensor* p : parts) {
-      const placement_handle where = team->place(on_first_worker(*team, p->stored().layout()));
+      const shared_layout_handle where = team->place(on_first_worker(*team, p->stored().layout()));
       const at::TensorOptions options = p->stored().local().options().requires_grad(false);
       const at::Tensor whole =
           reader ? p->part_of(serial).to(options.device())

@@ -36,15 +36,15 @@ class bound_layer {
   }
 
   team_handle team;
-  std::vector<way> inputs;              ///< as they come → as the local operation takes them
-  std::vector<way> exchanges;           ///< between local operations
-  std::vector<way> results;             ///< as it gives them → as they leave
-  holding outputs;                      ///< what the local operation gives on this worker, of the first result
-  std::vector<index_t> sizes;           ///< of it
-  std::vector<at::ScalarType> gives;    ///< the elements of the results
-  std::vector<at::ScalarType> travels;  ///< those in which they leave
-  bool is_empty = false;                ///< this worker lacks what the operation takes, its weight, or what it gives
-  bool some_are_empty = false;          ///< some worker does
+  std::vector<redistribution> inputs;     ///< as they come → as the local operation takes them
+  std::vector<redistribution> exchanges;  ///< between local operations
+  std::vector<redistribution> results;    ///< as it gives them → as they leave
+  holding outputs;                        ///< what the local operation gives on this worker, of the first result
+  std::vector<index_t> sizes;             ///< of it
+  std::vector<at::ScalarType> gives;      ///< the elements of the results
+  std::vector<at::ScalarType> travels;    ///< those in which they leave
+  bool is_empty = false;                  ///< this worker lacks what the operation takes, its weight, or what it gives
+  bool some_are_empty = false;            ///< some worker does
 
   /// What follows from the binding and from what the layer is, one of each type: asked at every call, found at the
   /// first.
@@ -83,7 +83,7 @@ class bound_layer {
   const local_boxes& boxes() const {
     return once<local_boxes>([&] {
       local_boxes all;
-      for (const way& x : inputs) all.operands.push({x.to->layout(), team->rank()});
+      for (const redistribution& x : inputs) all.operands.push({x.to->layout(), team->rank()});
       all.result = {results[0].from->layout(), team->rank()};
       return all;
     });
@@ -118,7 +118,7 @@ class bound_layer {
     return y.is_floating_point() && at::isFloatingType(to) ? y.to(to) : y;
   }
   // What changes nothing is asked no more: tensors were checked before they came here, results are when they leave.
-  at::Tensor carried(const at::Tensor& x, const way& by, const frame& around = {}) const {
+  at::Tensor carried(const at::Tensor& x, const redistribution& by, const padded_box& around = {}) const {
     if (by.from != by.to || team->checks == checks::always) return change_layout(team, by.from, by.to, x, around, {});
     return around.empty() ? x : around.around(x);
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/generated/nn_verdicts.hpp>
+#include <tessera/generated/nn.hpp>
 #include <tessera/tensor/tensor.hpp>
 
 namespace tessera::detail {

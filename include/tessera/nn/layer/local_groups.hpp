@@ -25,7 +25,7 @@ class groups_here {
       count_ *= static_cast<double>(of_.range(whole_));
       find_ranges(held_by(whole_, rank)[1]);
     }
-    for (const way& x : layer.exchanges) {
+    for (const redistribution& x : layer.exchanges) {
       const holding part = held_by(x.from->layout(), rank);
       silent_.push_back(size_of(part[0]) == 0 ? part : holding{});
     }
@@ -191,8 +191,8 @@ class groups_here {
     std::vector<at::Tensor> all;
     for (index_t k = 0; k < parts; ++k) {
       index_t rest = k;
-      for (int a = whole_.roles.count - 1; a >= 0; --a) {
-        if (whole_.roles[a].kind != role::cut || groups.roles[a].kind == role::cut) continue;
+      for (int a = whole_.placements.count - 1; a >= 0; --a) {
+        if (whole_.placements[a].kind != placement::cut || groups.placements[a].kind == placement::cut) continue;
         c[a] = static_cast<int>(rest % whole_.mesh.axes[a].extent);
         rest /= whole_.mesh.axes[a].extent;
       }
@@ -204,7 +204,7 @@ class groups_here {
   grouping of_;
   index_t sent_;
   team_handle team_;
-  std::vector<way> exchanges_;
+  std::vector<redistribution> exchanges_;
   layout whole_;
   bool cut_;
   std::vector<index_t> over_;

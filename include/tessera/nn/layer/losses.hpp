@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/generated/nn_verdicts.hpp>
+#include <tessera/generated/nn.hpp>
 #include <tessera/operation/function/losses.hpp>
 #include <tessera/tensor/functions.hpp>
 
@@ -22,6 +22,7 @@ struct local_losses {
 at::Tensor reduced(const bound_exchanges& by, std::size_t place, nn::reduction how, const local_losses& mine,
                    at::ScalarType type);
 
+/// Losses times weights that have no gradient; and the losses of each kind, of this worker's boxes.
 local_losses weighted(local_losses l, const at::Tensor& weight);
 local_losses losses_of(const bound_exchanges& by, const number& n, const class_numbers& list, bool of_scores,
                        const at::Tensor& x, const at::Tensor& y, const at::Tensor& weight = {});
@@ -36,6 +37,7 @@ local_losses compute_pos_weighted(const bound_exchanges& by, const at::Tensor& x
   inline local_losses losses_of(const loss& f, const bound_exchanges& by, const at::Tensor& x, const at::Tensor& y) { \
     return compute_##loss(by, f.n, x, y);                                                                             \
   }
+/// Of elements, by the list of losses.
 TESSERA_LOSSES(TESSERA_LOSS)
 #undef TESSERA_LOSS
 template <class Of>
@@ -70,10 +72,12 @@ inline local_losses losses_of(const cosine_embedding_loss& f, const bound_exchan
   return compute_cosine_embedding_loss(by, f.n, x, y, target);
 }
 
+/// A box of half elements in float, another as it is.
 inline at::Tensor in_wide(const at::Tensor& x) {
   return at::isReducedFloatingType(x.scalar_type()) ? x.to(at::kFloat) : x;
 }
 
+/// A loss of all workers: their losses, added or averaged by an exchange.
 template <class Of, class... Rest>
 at::Tensor compute(const reduced_loss<Of>& f, const bound_exchanges& by, const at::Tensor& x, const Rest&... rest) {
   const Of& of = f;

@@ -59,6 +59,7 @@ inline local_losses of_elements(const bound_exchanges& by, const at::Tensor& los
   return l;
 }
 
+/// Where x is no probability: below 0, above 1 or not a number.
 inline at::Tensor outside(const at::Tensor& x) { return at::logical_and(x >= 0, x <= 1).logical_not(); }
 
 #define TESSERA_LOSS(loss, of_probabilities, numbers, computed)                                                       \

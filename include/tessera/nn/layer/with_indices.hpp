@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/generated/nn_verdicts.hpp>
+#include <tessera/generated/nn.hpp>
 #include <tessera/nn/layer/pooling.hpp>
 #include <tessera/operation/network/network.hpp>
 
@@ -26,8 +26,8 @@ struct dynamic_values_and_indices {
   tensor<dyn> indices;
 };
 
-/// The same of a layer that is a value: `with_indices(max_pool_layer{.kernel = {2, 2}}, x)`. What does not fit, or is
-/// an average, is thrown.
+/// A maximum pooling that also says where each maximum lies, of a layer that is a value:
+/// `with_indices(max_pool_layer{.kernel = {2, 2}}, x)`. What does not fit, or is an average, is thrown.
 template <class L>
   requires requires(const bound_layer& b, const L& layer, const at::Tensor& local) {
     forward_pooling(b, layer.what(), local, true);
@@ -36,7 +36,7 @@ dynamic_values_and_indices with_indices(const L& layer, const tensor<dyn>& x, ca
   const auto what = layer.what();
   const layer_plan p = layer.plan(tensor_value{x.layout(), x.type()});
   check(first_of(p.why, tessera::detail::is_maximum(what) ? refusal{} : refusal{code::not_a_maximum}), *x.team());
-  const during now(*x.team(), {.what = "maxima with indices", .at = at});
+  const scoped_context now(*x.team(), {.what = "maxima with indices", .at = at});
   const pooled y = forward_pooling({x.team(), p}, what, x.local(), true);
   const auto given = [&](const at::Tensor& local, const char* called) {
     return tessera::detail::tensor_of(x.team(), p.output(), local,
@@ -55,7 +55,7 @@ auto with_indices(const tensor<P, S, E>& x, call_site at = call_site::here()) {
   using on = tessera::detail::applied<L, tensor<P, S, E>>;
   using values = typename on::template result<0>::type;
   on::verdict::template refuse<typename on::verdict>();
-  using maximum = std::conditional_t<tessera::detail::is_maximum(L::what()), fits, not_a_maximum<>>;
+  using maximum = std::conditional_t<tessera::detail::is_maximum(L::what()), fits, verdicts::not_a_maximum<>>;
   maximum::template refuse<maximum>();
   const dynamic_values_and_indices y = with_indices(L{}, x.dynamic(), at);
   using result = values_and_indices<values>;

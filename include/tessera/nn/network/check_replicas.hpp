@@ -7,7 +7,7 @@ namespace tessera::detail {
 /// A parameter's copy on this worker, by a hash.
 struct hashed_copy {
   std::string key;
-  placement_handle where;
+  shared_layout_handle where;
   std::uint64_t hash;
 };
 /// Those of which other workers have copies.
@@ -26,7 +26,7 @@ namespace tessera::nn {
 template <class Network>
 void agree_on_copies(const Network& net, call_site at = call_site::here()) {
   const team_handle team = tessera::detail::team_of(net);
-  const during now(*team, {.what = "comparing copies", .at = at});
+  const scoped_context now(*team, {.what = "comparing copies", .at = at});
   tessera::detail::agree_on_copies(team, tessera::detail::copies_of(tessera::detail::parameters_by_key(net)));
 }
 

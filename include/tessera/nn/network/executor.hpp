@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/generated/nn_verdicts.hpp>
+#include <tessera/generated/nn.hpp>
 #include <tessera/nn/layer/forward.hpp>
 #include <tessera/nn/network/check_replicas.hpp>
 #include <tessera/nn/network/network_part.hpp>
@@ -14,7 +14,7 @@
 namespace tessera::nn {
 
 /// What run time knows of a layer: what types know, its plan for the operands at hand, and what it computes.
-struct running_facts : layer_facts {
+struct node_record : layer_facts {
   layer_plan (*planned_for)(const void* layer, std::span<const tensor_value* const> operands) = nullptr;
   std::vector<at::Tensor> (*run)(const void* layer, const call&) = nullptr;
 
@@ -26,7 +26,7 @@ struct running_facts : layer_facts {
 ///
 /// Initial values depend on seed, path and global index alone: every partition starts from the same bits. A network
 /// moves and does not copy; one that was moved from refuses every use.
-class running_program {
+class executor {
  public:
   /// The stored forms that an optimizer steps: local leaves.
   std::vector<at::Tensor> parameters() const {
@@ -79,18 +79,17 @@ class running_program {
   const team_handle& team() const { return here().team; }
 
  protected:
-  using program_type = program_view<running_facts>;
+  using program_type = program_view<node_record>;
 
   /// Makes the parameters; all workers of the team do, and compare what they make.
-  running_program(const team_handle& team, const seed& s, const program_type& program,
-                  std::shared_ptr<const void> kept = {});
+  executor(const team_handle& team, const seed& s, const program_type& program, std::shared_ptr<const void> kept = {});
   /// Takes those of a part of another network.
-  running_program(const network_part& of, const program_type& program, std::shared_ptr<const void> kept = {});
-  running_program() = default;
+  executor(const network_part& of, const program_type& program, std::shared_ptr<const void> kept = {});
+  executor() = default;
 
   struct copying {};
   /// A network like another one, whose parameters begin with the values of that one's.
-  running_program(const running_program& other, copying);
+  executor(const executor& other, copying);
 
   /// The program's outputs for tensors like its inputs.
   std::vector<tensor<dyn>> forward(std::span<const tensor<dyn>* const> inputs, call_site at) const;
@@ -98,7 +97,7 @@ class running_program {
  private:
   /// A node among the values of a program, which are its inputs, then the results of its nodes in turn.
   struct step {
-    const running_facts* what;
+    const node_record* what;
     std::string path;   ///< "encoder.2", in the keys of the serial model
     std::size_t owner;  ///< the step whose parameters it has: itself, or another that is shared with it
     std::vector<std::size_t> operands;
@@ -111,7 +110,7 @@ class running_program {
   /// The program bound for inputs that lie alike.
   struct bound_program {
     std::vector<tensor_value> values;
-    std::vector<placement_handle> where;
+    std::vector<shared_layout_handle> where;
     std::vector<bound_layer> layers;
   };
   static constexpr std::size_t most_kept = 64;

@@ -23,7 +23,7 @@ inline const char* kept_name(const std::string& name) {
 
 namespace tessera::nn {
 
-TESSERA_INLINE running_program::state::state(team_handle of, const program_type& p, std::shared_ptr<const void> owner)
+TESSERA_INLINE executor::state::state(team_handle of, const program_type& p, std::shared_ptr<const void> owner)
     : team(std::move(of)), program(p), kept(std::move(owner)) {
   std::size_t values = static_cast<std::size_t>(p.inputs);
   const auto place_of = [&](const program_value& v) {
@@ -69,7 +69,7 @@ TESSERA_INLINE running_program::state::state(team_handle of, const program_type&
   }
 }
 
-TESSERA_INLINE void running_program::state::note_copies() const {
+TESSERA_INLINE void executor::state::note_copies() const {
   left->clear();
   if (calls == 0 || compared_every == 0) return;
   tessera::detail::keyed_parameters all;
@@ -77,7 +77,7 @@ TESSERA_INLINE void running_program::state::note_copies() const {
     for (const parameter& p : layer.parameters) all.emplace(p.path(), &p);
   *left = tessera::detail::copies_of(all);
 }
-TESSERA_INLINE running_program::state::~state() {
+TESSERA_INLINE executor::state::~state() {
   if (std::uncaught_exceptions() > 0 || team->checks == checks::never || team->carrier().ended()) return;
   try {
     note_copies();
@@ -85,19 +85,18 @@ TESSERA_INLINE running_program::state::~state() {
   }
 }
 
-TESSERA_INLINE running_program::running_program(const team_handle& team, const seed& s, const program_type& program,
-                                                std::shared_ptr<const void> kept)
+TESSERA_INLINE executor::executor(const team_handle& team, const seed& s, const program_type& program,
+                                  std::shared_ptr<const void> kept)
     : state_(std::make_shared<state>(team, program, std::move(kept))) {
   begin(s, nullptr);
 }
 
-TESSERA_INLINE running_program::running_program(const network_part& of, const program_type& program,
-                                                std::shared_ptr<const void> kept)
+TESSERA_INLINE executor::executor(const network_part& of, const program_type& program, std::shared_ptr<const void> kept)
     : state_(std::make_shared<state>(of.team, program, std::move(kept))) {
   begin(of.begun, &of);
 }
 
-TESSERA_INLINE void running_program::begin(const seed& s, const network_part* of) {
+TESSERA_INLINE void executor::begin(const seed& s, const network_part* of) {
   state& my = *state_;
   my.begun = s;
   fingerprint f;
@@ -132,7 +131,7 @@ TESSERA_INLINE void running_program::begin(const seed& s, const network_part* of
       };
       const parameter& kept = take(known.parameters, w.name, w.stored, e, make);
       const bool held = p.held(k);
-      if (kept.frozen() != w.frozen || (kept.times() == gathered::held) != held)
+      if (kept.frozen() != w.frozen || (kept.times() == gathering::held) != held)
         throw error(refusal{code::shared_differ}, kept.path());
       own.parameters.push_back(kept.used_as(w.used, comes, p.times(k)));
       f << w.used;
@@ -154,7 +153,7 @@ TESSERA_INLINE void running_program::begin(const seed& s, const network_part* of
   if (of == nullptr) compare_at_the_end();
 }
 
-TESSERA_INLINE running_program::running_program(const running_program& other, copying)
+TESSERA_INLINE executor::executor(const executor& other, copying)
     : state_(std::make_shared<state>(other.team(), other.state_->program, other.state_->kept)) {
   state_->training = other.training();
   state_->begun = other.state_->begun;
@@ -177,7 +176,7 @@ TESSERA_INLINE running_program::running_program(const running_program& other, co
   compare_at_the_end();
 }
 
-TESSERA_INLINE auto running_program::bound_for(std::span<const tensor<dyn>* const> inputs) const
+TESSERA_INLINE auto executor::bound_for(std::span<const tensor<dyn>* const> inputs) const
     -> std::shared_ptr<const bound_program> {
   state& my = here();
   const auto is_for = [&](const std::shared_ptr<const bound_program>& b) {
@@ -209,7 +208,7 @@ TESSERA_INLINE auto running_program::bound_for(std::span<const tensor<dyn>* cons
   return my.bound.back();
 }
 
-TESSERA_INLINE void running_program::compare_at_the_end() const {
+TESSERA_INLINE void executor::compare_at_the_end() const {
   constexpr std::size_t most = 64;
   if (here().team->checks == checks::never) return;
   auto& endings = here().team->carrier().endings;
@@ -217,13 +216,13 @@ TESSERA_INLINE void running_program::compare_at_the_end() const {
     const team_handle at = team.lock();
     if (const auto lives = here.lock()) lives->note_copies();
     if (!at || left->empty()) return;
-    const during now(*at, {.what = "comparing copies at the end"});
+    const scoped_context now(*at, {.what = "comparing copies at the end"});
     tessera::detail::agree_on_copies(at, *left);
   });
   if (endings.size() > most) endings.pop_front();
 }
 
-TESSERA_INLINE bool running_program::compares_now() const {
+TESSERA_INLINE bool executor::compares_now() const {
   state& my = here();
   index_t& calls = my.training ? my.calls : my.calls_without_training;
   ++calls;
@@ -232,8 +231,8 @@ TESSERA_INLINE bool running_program::compares_now() const {
   return every > 0 && ((my.training && calls % every == 0) || compares(how, static_cast<std::uint64_t>(calls)));
 }
 
-TESSERA_INLINE std::vector<tensor<dyn>> running_program::forward(std::span<const tensor<dyn>* const> inputs,
-                                                                 call_site at) const {
+TESSERA_INLINE std::vector<tensor<dyn>> executor::forward(std::span<const tensor<dyn>* const> inputs,
+                                                          call_site at) const {
   state& my = here();
   for (const tensor<dyn>* x : inputs)
     if (x->team()->shared_carrier() != my.team->shared_carrier())

@@ -19,7 +19,7 @@ namespace tessera::detail {
 namespace tessera::nn {
 
 /// One call of a program: it runs the steps, and those that are recomputed once more for their backward.
-class running_program::run : public std::enable_shared_from_this<run> {
+class executor::run : public std::enable_shared_from_this<run> {
  public:
   run(std::shared_ptr<state> of, std::shared_ptr<const bound_program> bound, call_site at)
       : my_(std::move(of)), bound_(std::move(bound)), at_(at), training_(my_->training) {}
@@ -59,10 +59,10 @@ class running_program::run : public std::enable_shared_from_this<run> {
   bool training_;
 };
 
-TESSERA_INLINE void running_program::run::one(std::size_t i, std::vector<at::Tensor>& values, const layer_state& mine,
-                                              purpose why) const {
+TESSERA_INLINE void executor::run::one(std::size_t i, std::vector<at::Tensor>& values, const layer_state& mine,
+                                       purpose why) const {
   const step& node = my_->steps[i];
-  const during activity_now(*my_->team, {.why = why, .what = node.called, .at = at_});
+  const scoped_context activity_now(*my_->team, {.why = why, .what = node.called, .at = at_});
   for (const parameter& w : mine.parameters) w.check_element();
   for (const buffer& b : mine.buffers) b.check_copies();  // how often the layer drew among them
   std::vector<at::Tensor> operands;
@@ -98,7 +98,7 @@ TESSERA_INLINE void running_program::run::one(std::size_t i, std::vector<at::Ten
 /// The gradient of steps that are recomputed: they run again from what came in, with the buffers as they were, and what
 /// they assign to those is nobody's. It sees inputs and parameters through aliases, whose gradients it gives on, so
 /// hooks on them hear of one gradient.
-class running_program::run::again final : public torch::autograd::Node {
+class executor::run::again final : public torch::autograd::Node {
  public:
   again(std::shared_ptr<const run> of, std::size_t which, const std::vector<at::Tensor>& values,
         std::vector<layer_state> states)
@@ -175,8 +175,8 @@ class running_program::run::again final : public torch::autograd::Node {
   std::vector<std::int64_t> versions_;  // of the parameters
 };
 
-TESSERA_INLINE void running_program::run::recomputed(std::size_t which, std::vector<at::Tensor>& values,
-                                                     const layer_state* states, purpose why) const {
+TESSERA_INLINE void executor::run::recomputed(std::size_t which, std::vector<at::Tensor>& values,
+                                              const layer_state* states, purpose why) const {
   const recomputed_steps& part = my_->recomputed[which];
   const auto has_graph = [](const at::Tensor& x) { return x.requires_grad(); };
   bool tracked = std::any_of(part.reads.begin(), part.reads.end(), [&](std::size_t v) { return has_graph(values[v]); });

@@ -8,7 +8,7 @@ namespace tessera::detail {
 
 /// Notes what run time needs.
 struct running {
-  using fact = nn::running_facts;
+  using fact = nn::node_record;
 
   template <class On>
   struct noted;
@@ -41,7 +41,7 @@ namespace tessera::nn {
 template <class Inputs, class Outputs>
 class network_between;
 template <class... In, class... Out>
-class network_between<tessera::detail::type_list<In...>, tessera::detail::type_list<Out...>> : public running_program {
+class network_between<tessera::detail::type_list<In...>, tessera::detail::type_list<Out...>> : public executor {
  private:
   /// An operand in any spelling of the tensor type that is wanted.
   template <class Wanted>
@@ -103,7 +103,7 @@ class network_between<tessera::detail::type_list<In...>, tessera::detail::type_l
   }
 
  protected:
-  using running_program::running_program;
+  using executor::executor;
 
  private:
   template <class T, class Wanted>
@@ -177,7 +177,7 @@ struct made_of {
   made_of(const Given& given) {
     // a team's handle, where only run time knows the mesh
     constexpr bool is_value = Wanted != kind::nothing && std::is_same_v<Given, Value>;
-    using verdict = std::conditional_t<is_value || kind_of<Given> == Wanted, fits, network_made_otherwise<>>;
+    using verdict = std::conditional_t<is_value || kind_of<Given> == Wanted, fits, verdicts::network_made_otherwise<>>;
     verdict::template refuse<verdict>();
     if constexpr (is_value) value = given;
     else if constexpr (verdict::ok) value = given.state();
@@ -196,7 +196,7 @@ class network_of : public tessera::detail::running_between<Module, In...> {
   using outputs = typename read::results::types;
   using input = tessera::detail::only_type<inputs>;    ///< where there is one
   using output = tessera::detail::only_type<outputs>;  ///< where there is one
-  static constexpr const program_view<running_facts>& program = read::view;
+  static constexpr const program_view<node_record>& program = read::view;
 
   /// Makes the parameters; all workers of the team do, and compare what they make.
   network_of(const made_of<kind::team, team_handle>& team, const made_of<kind::seed, seed>& s)
@@ -205,8 +205,7 @@ class network_of : public tessera::detail::running_between<Module, In...> {
   /// front{whole.at("encoder")}`.
   explicit network_of(const network_part& of) : between(of, program) {}
   explicit network_of(const made_of<kind::nothing, int>&) {}
-  // [tessera.network.arguments] a network is made of its team and a seed; write net{team, seed{7}}
-  network_of() = delete;
+  network_of() = delete;  // [tessera.network.arguments] a network is made of a team and a seed: net{team, seed{7}}
   network_of(network_of&&) = default;
   network_of& operator=(network_of&&) = default;
   network_of(const network_of&) = delete;             // [tessera.network.copy] two would step the same weights;
@@ -229,7 +228,7 @@ class refused_network : public network_between<tessera::detail::type_list<In>,
   using outputs = tessera::detail::type_list<tessera::detail::refused_like<In>>;
   using input = In;
   using output = tessera::detail::refused_like<In>;
-  static constexpr program_view<running_facts> program{};
+  static constexpr program_view<node_record> program{};
   template <class... Given>
   explicit refused_network(const Given&...) {}
   template <class... T>
@@ -242,7 +241,7 @@ class refused_network : public network_between<tessera::detail::type_list<In>,
 
 /// A module on tensor types: what `tessera::network` knows from types, with parameters and a forward.
 template <class Module = void, class... In>
-using network = typename tessera::detail::network_named<
+using network = typename tessera::detail::network_by<
     tessera::detail::running, network_of, refused_network, 1, Module,
     decltype(std::declval<tessera::detail::module_of<Module>>()(
         typename tessera::detail::input_flow<In, tessera::detail::running>::type{}...)),
@@ -250,7 +249,7 @@ using network = typename tessera::detail::network_named<
 
 /// Layers one after the other.
 template <class In = void, class... Layers>
-using sequential = typename tessera::detail::network_named<
+using sequential = typename tessera::detail::network_by<
     tessera::detail::running, network_of, refused_network, 0, chain<Layers...>,
     typename tessera::detail::given_by_chain<tessera::detail::running, In, Layers...>::type, In>::type;
 

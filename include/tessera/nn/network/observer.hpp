@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/comm/base/activity.hpp>
+#include <tessera/comm/base/call_context.hpp>
 #include <tessera/comm/base/header_or_compiled.hpp>
 
 #include <ATen/core/Tensor.h>

@@ -27,7 +27,7 @@ class placed_layer {
   }
   placed_layer(const placed_layer&) = delete;
 
-  nn::running_facts facts;
+  nn::node_record facts;
 
   layer_plan plan() const {
     std::vector<const tensor_value*> x;

@@ -15,7 +15,7 @@ namespace tessera::detail {
 
 /// Notes what run time needs of layers that are values.
 struct building {
-  using fact = nn::running_facts;
+  using fact = nn::node_record;
   using program_type = nn::program;
 };
 
@@ -103,7 +103,7 @@ class program {
   }
   /// Runs `f`, which adds to the program, with parameters stored as tiles.
   template <class F>
-  auto stored_over(const tiles_over& over, const F& f) {
+  auto sharded_over(const tiles_over& over, const F& f) {
     struct outside {
       std::vector<tiles_over>& all;
       ~outside() { all.pop_back(); }
@@ -152,7 +152,7 @@ class program {
   /// The program as an executor takes it, and what owns it.
   struct finished {
     std::shared_ptr<const void> owner;
-    program_view<running_facts> view;
+    program_view<node_record> view;
     std::vector<program_end> inputs;
     std::vector<program_end> outputs;
   };
@@ -171,7 +171,7 @@ class program {
 
  private:
   struct parts {
-    std::vector<program_node<running_facts>> nodes;
+    std::vector<program_node<node_record>> nodes;
     std::vector<program_value> values;
     std::vector<program_scope> scopes;
     std::vector<recomputed_nodes> recomputed;
@@ -179,7 +179,7 @@ class program {
     std::vector<program_value> outputs;
     std::vector<program_end> ends;                   // the same as tensors
     std::vector<std::vector<tensor_value>> results;  // of each node
-    std::vector<std::shared_ptr<const running_facts>> facts;
+    std::vector<std::shared_ptr<const node_record>> facts;
     std::vector<std::shared_ptr<const void>> owners;
   };
 
@@ -220,14 +220,14 @@ class program {
   }
 
   std::shared_ptr<parts> kept_ = std::make_shared<parts>();
-  tessera::detail::recorder<running_facts> writes_;
+  tessera::detail::recorder<node_record> writes_;
   std::string recomputed_as_;  // the name of the part that was recomputed last, and where it ended
   int recomputed_until_ = -1;
   std::vector<tiles_over> over_;  // how parameters of what is added now are stored, the outermost first
 };
 
 /// A network of a program that was put together while the program runs; what is added to that later is not in it.
-class dynamic_network : public running_program {
+class dynamic_network : public executor {
  public:
   /// Makes the parameters; all workers of the team do, and compare what they make.
   dynamic_network(const made_of<kind::team, team_handle>& team, const seed& s, const program& p)
@@ -258,13 +258,11 @@ class dynamic_network : public running_program {
 
  private:
   dynamic_network(const team_handle& team, const seed& s, program::finished p)
-      : running_program(team, s, p.view, std::move(p.owner)),
-        inputs_(std::move(p.inputs)),
-        outputs_(std::move(p.outputs)) {}
+      : executor(team, s, p.view, std::move(p.owner)), inputs_(std::move(p.inputs)), outputs_(std::move(p.outputs)) {}
   dynamic_network(const network_part& of, program::finished p)
-      : running_program(of, p.view, std::move(p.owner)), inputs_(std::move(p.inputs)), outputs_(std::move(p.outputs)) {}
+      : executor(of, p.view, std::move(p.owner)), inputs_(std::move(p.inputs)), outputs_(std::move(p.outputs)) {}
   dynamic_network(const dynamic_network& other, copying how)
-      : running_program(other, how), inputs_(other.inputs_), outputs_(other.outputs_) {}
+      : executor(other, how), inputs_(other.inputs_), outputs_(other.outputs_) {}
 
   std::vector<tensor<dyn>> called(std::span<const tensor<dyn>> x, call_site at) const {
     if (x.size() != inputs_.size())

@@ -55,10 +55,10 @@ named_part<Part> shared_under(std::string name, const Part& part) {
   return {std::move(name), part, true};
 }
 
-/// `stored_over` with a part and axes that are values: `x | stored({"data"}, linear_layer{.out = 6})`, or
-/// `stored({"data"}, layer, gathered::held)`.
+/// `sharded_over` with a part and axes that are values: `x | stored({"data"}, linear_layer{.out = 6})`, or
+/// `stored({"data"}, layer, gathering::held)`.
 template <class Part>
-struct stored_part {
+struct sharded_part {
   using wraps = Part;
   tiles_over over;
   Part part;
@@ -66,7 +66,7 @@ struct stored_part {
   const Part& inside() const { return part; }
   template <class Call, DynamicFlow First, DynamicFlow... Rest>
   auto around(const Call& call, const First& first, const Rest&... rest) const {
-    return first.in->stored_over(over, [&] { return call(first, rest...); });
+    return first.in->sharded_over(over, [&] { return call(first, rest...); });
   }
   template <DynamicFlow... F>
   auto operator()(const F&... x) const {
@@ -74,7 +74,7 @@ struct stored_part {
   }
 };
 template <class Part>
-stored_part<Part> stored(const axis_names& over, const Part& part, gathered times = gathered::twice) {
+sharded_part<Part> sharded(const axis_names& over, const Part& part, gathering times = gathering::twice) {
   return {{over.list(), times}, part};
 }
 
@@ -132,7 +132,7 @@ namespace tessera {
 /// does not lead to is thrown.
 template <DynamicFlow F>
 auto to(verb called, const layout& target, const F& x) {
-  const auto own = std::make_shared<const placement>(target, 0, std::numeric_limits<int>::max());
+  const auto own = std::make_shared<const shared_layout>(target, 0, std::numeric_limits<int>::max());
   x.in->keep(own);  // its lists live as long as the program
   return x | detail::change_to_layout{{own->layout()}, called};
 }

@@ -14,17 +14,17 @@ namespace tessera::nn {
 /// Their gradients add up where they lie, terms of the stored form's, which they become when that is asked: Σ over
 /// calls first, then over workers. Until then the stored form has a gradient without memory, which refuses whoever
 /// reads it: no optimizer steps past what waits.
-class held_forms : public std::enable_shared_from_this<held_forms> {
+class gathered_parameter : public std::enable_shared_from_this<gathered_parameter> {
  public:
-  held_forms(tensor<dyn> stored, std::string path) : stored_(std::move(stored)), path_(std::move(path)) {}
+  gathered_parameter(tensor<dyn> stored, std::string path) : stored_(std::move(stored)), path_(std::move(path)) {}
 
   /// What a layer takes in this layout: gathered by the first call since the last reduction, or since the stored form
   /// was assigned.
-  at::Tensor use(const placement_handle& used, element as);
+  at::Tensor use(const shared_layout_handle& used, element as);
   /// The same for who runs again between a forward and its backward; refused where it has gone.
-  at::Tensor kept(const placement_handle& used, element as) const;
+  at::Tensor kept(const shared_layout_handle& used, element as) const;
   /// Has a form that others gathered: an alias of it, whose gradient somebody else sees to.
-  void keep(const placement_handle& used, element as, const at::Tensor& alias);
+  void keep(const shared_layout_handle& used, element as, const at::Tensor& alias);
   /// The stored form and what was gathered of it were changed alike, in place.
   void follow() {
     if (!forms_.empty()) version_ = stored_.local()._version();
@@ -39,7 +39,7 @@ class held_forms : public std::enable_shared_from_this<held_forms> {
 
  private:
   struct form {
-    placement_handle used;
+    shared_layout_handle used;
     element as;
     at::Tensor gathered;
     bool has_gradient = false;

@@ -8,7 +8,7 @@
 
 namespace tessera::nn {
 
-TESSERA_INLINE at::Tensor held_forms::use(const placement_handle& used, element as) {
+TESSERA_INLINE at::Tensor gathered_parameter::use(const shared_layout_handle& used, element as) {
   const at::Tensor& stored = stored_.local();
   if (stored._version() != version_) {
     check_reduced();
@@ -30,18 +30,18 @@ TESSERA_INLINE at::Tensor held_forms::use(const placement_handle& used, element 
   return now->gathered;
 }
 
-TESSERA_INLINE at::Tensor held_forms::kept(const placement_handle& used, element as) const {
+TESSERA_INLINE at::Tensor gathered_parameter::kept(const shared_layout_handle& used, element as) const {
   for (const form& f : forms_)
     if (f.used == used && f.as == as && stored_.local()._version() == version_) return f.gathered;
   throw error(refusal{code::parameter_changed}, path_);
 }
 
-TESSERA_INLINE void held_forms::keep(const placement_handle& used, element as, const at::Tensor& alias) {
+TESSERA_INLINE void gathered_parameter::keep(const shared_layout_handle& used, element as, const at::Tensor& alias) {
   forms_.push_back({used, as, alias});
   version_ = stored_.local()._version();
 }
 
-TESSERA_INLINE void held_forms::arrives(const c10::TensorImpl* gathered) {
+TESSERA_INLINE void gathered_parameter::arrives(const c10::TensorImpl* gathered) {
   const auto to = std::find_if(forms_.begin(), forms_.end(),
                                [&](const form& f) { return f.gathered.unsafeGetTensorImpl() == gathered; });
   if (to == forms_.end() || stored_.local()._version() != version_)
@@ -62,15 +62,15 @@ TESSERA_INLINE void held_forms::arrives(const c10::TensorImpl* gathered) {
   to->has_gradient = true;
 }
 
-TESSERA_INLINE bool held_forms::waits() const {
+TESSERA_INLINE bool gathered_parameter::waits() const {
   return refusing_.defined() && stored_.local().grad().is_same(refusing_);
 }
 
-TESSERA_INLINE void held_forms::check_reduced() const {
+TESSERA_INLINE void gathered_parameter::check_reduced() const {
   if (waits()) throw error(refusal{code::gradient_not_reduced}, path_);
 }
 
-TESSERA_INLINE void held_forms::reduce() {
+TESSERA_INLINE void gathered_parameter::reduce() {
   const std::vector<form> gone = std::exchange(forms_, {});
   if (!waits()) return;
   at::Tensor sum = std::exchange(before_, {});

@@ -29,7 +29,7 @@ inline double part_of_norm(const nn::parameter& p, double order) {
   const layout counted = stored_form(given);
   const tensor<dyn> summed =
       tensor_of(p.stored().team(), counted, change_layout(p.stored().team(), given, counted, g.detach()));
-  if (!is_first_copy(summed, role::invariant) || g.numel() == 0) return 0;
+  if (!is_first_copy(summed, placement::invariant) || g.numel() == 0) return 0;
   const at::Tensor& own = summed.local();
   return at::norm(own.is_complex() ? own.abs() : own, order, at::kDouble).item<double>();
 }

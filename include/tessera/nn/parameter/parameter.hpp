@@ -21,18 +21,18 @@ class parameter : public state_tensor {
 
   /// The same parameter as another layer takes it, rounded to an element, which lets it go behind forward, keeps it or
   /// holds it.
-  parameter used_as(const layout& used, element as, gathered times) const {
+  parameter used_as(const layout& used, element as, gathering times) const {
     return {*this, stored().team()->place(used), as, times, frozen_, held_};
   }
 
   /// The same parameter seen through an alias, whose gradient a part that is recomputed finds by itself.
   parameter alias() const;
   /// Where the gradients of its uses come to: the stored form, or where it is held what was gathered of that.
-  at::Tensor leaf() const { return times_ == gathered::held ? held_->kept(used_, comes_as_) : stored().local(); }
+  at::Tensor leaf() const { return times_ == gathering::held ? held_->kept(used_, comes_as_) : stored().local(); }
 
   const layout& used() const { return used_->layout(); }
   element comes_as() const { return comes_as_; }  ///< what is sent of it is rounded to this
-  gathered times() const { return times_; }
+  gathering times() const { return times_; }
   bool frozen() const { return frozen_; }  ///< it has no gradient
 
   /// What the layer's local operation takes, converted to elements one after the other: rounded to its operand's, then
@@ -53,14 +53,14 @@ class parameter : public state_tensor {
   void changed_in_place() const;
 
  private:
-  parameter(state_tensor values, placement_handle used, element as, gathered times, bool frozen,
-            std::shared_ptr<held_forms> held = {})
+  parameter(state_tensor values, shared_layout_handle used, element as, gathering times, bool frozen,
+            std::shared_ptr<gathered_parameter> held = {})
       : state_tensor(std::move(values)),
         used_(std::move(used)),
         comes_as_(stays(change_between(stored().layout(), used_->layout())) ? stored().type() : as),
         times_(times),
         frozen_(frozen),
-        held_(held ? std::move(held) : std::make_shared<held_forms>(stored(), path())) {}
+        held_(held ? std::move(held) : std::make_shared<gathered_parameter>(stored(), path())) {}
 
   // What the layer that runs now took, and the elements that it was converted to.
   struct used_form {
@@ -68,13 +68,13 @@ class parameter : public state_tensor {
     std::vector<at::ScalarType> to;
   };
 
-  placement_handle used_;
+  shared_layout_handle used_;
   element comes_as_;
-  gathered times_ = gathered::once;
+  gathering times_ = gathering::once;
   bool frozen_ = false;
-  std::shared_ptr<held_forms> held_;
+  std::shared_ptr<gathered_parameter> held_;
   mutable used_form taken_;
-  mutable tessera::detail::lasting_view view_;
+  mutable tessera::detail::cached_view view_;
 };
 
 }  // namespace tessera::nn

@@ -24,7 +24,7 @@ at::Tensor converted(at::Tensor x, const Elements& to) {
 /// graph holds its storage, empty meanwhile.
 class released_form {
  public:
-  released_form(const tensor<dyn>& stored, placement_handle used, element as, std::vector<at::ScalarType> to,
+  released_form(const tensor<dyn>& stored, shared_layout_handle used, element as, std::vector<at::ScalarType> to,
                 std::string path, const at::Tensor& taken)
       : stored_(stored),
         used_(std::move(used)),
@@ -49,7 +49,7 @@ class released_form {
     if (!gone_ || done_in_ == torch::autograd::get_current_graph_task_id()) return;
     if (stored_.local()._version() != version_) throw error(refusal{code::parameter_changed}, path_);
     const at::NoGradGuard no_graph;
-    const during here(*stored_.team(), again_);
+    const scoped_context here(*stored_.team(), again_);
     const at::Tensor came =
         change_layout_rounded(stored_.team(), stored_.where(), used_, stored_.local().detach(), comes_as_);
     const at::Tensor again = converted(came, converted_).contiguous();
@@ -71,14 +71,14 @@ class released_form {
   }
 
   tensor<dyn> stored_;
-  placement_handle used_;
+  shared_layout_handle used_;
   element comes_as_;
   std::vector<at::ScalarType> converted_;
   std::string path_;
   c10::weak_intrusive_ptr<c10::StorageImpl> storage_;
   std::int64_t version_;
-  activity again_;    ///< what the second gathering is for
-  int done_in_ = -1;  ///< a backward
+  call_context again_;  ///< what the second gathering is for
+  int done_in_ = -1;    ///< a backward
   bool gone_ = false;
   bool read_again_ = false;
 };
@@ -93,26 +93,26 @@ TESSERA_INLINE parameter::parameter(const team_handle& team, std::string_view na
       used_(team->place(of.used)),
       comes_as_(e),
       frozen_(of.frozen),
-      held_(std::make_shared<held_forms>(stored(), path())) {
+      held_(std::make_shared<gathered_parameter>(stored(), path())) {
   check(check_gradient(e), path());
   stored().local().set_requires_grad(!frozen_);
 }
 
 TESSERA_INLINE at::Tensor parameter::use(std::initializer_list<at::ScalarType> to) const {
   check_copies();
-  if (times_ == gathered::held) return detail::converted(held_->use(used_, comes_as_), to);
+  if (times_ == gathering::held) return detail::converted(held_->use(used_, comes_as_), to);
   const team_handle& team = stored().team();
-  const bool may_last = times_ == gathered::once && comes_as_ == stored().type();
+  const bool may_last = times_ == gathering::once && comes_as_ == stored().type();
   const at::Tensor came = may_last ? view_.of(team, stored().where(), used_, stored().local())
                                    : change_layout_rounded(team, stored().where(), used_, stored().local(), comes_as_);
   const at::Tensor used = detail::converted(came, to);
-  if (times_ == gathered::twice) taken_ = {used, to};
+  if (times_ == gathering::twice) taken_ = {used, to};
   return used;
 }
 
 TESSERA_INLINE parameter parameter::alias() const {
   parameter other(with(at::alias(stored().local())), used_, comes_as_, times_, frozen_);
-  if (times_ == gathered::held) other.held_->keep(used_, comes_as_, at::alias(leaf()));
+  if (times_ == gathering::held) other.held_->keep(used_, comes_as_, at::alias(leaf()));
   return other;
 }
 

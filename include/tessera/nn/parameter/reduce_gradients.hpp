@@ -10,14 +10,14 @@ void reduce_gradients(const team_handle& team, const keyed_parameters& parameter
 
 namespace tessera::nn {
 
-/// Gives parameters that are held (`held_over`) the gradients of all backwards since the last time, summed over the
-/// workers: one exchange a parameter, for any number of micro-batches. What was gathered goes, and the next call
-/// gathers what a step has made of it. All workers call it, behind the last backward and before a step; where no
-/// gradient waits, nothing is exchanged. Who steps, or asks for a norm, before gets one error.
+/// Gives parameters that are held (`gathered<gathering::held>`) the gradients of all backwards since the last time,
+/// summed over the workers: one exchange a parameter, for any number of micro-batches. What was gathered goes, and the
+/// next call gathers what a step has made of it. All workers call it, behind the last backward and before a step; where
+/// no gradient waits, nothing is exchanged. Who steps, or asks for a norm, before gets one error.
 template <class Network>
 void reduce_gradients(const Network& net, call_site at = call_site::here()) {
   const team_handle team = tessera::detail::team_of(net);
-  const during now(*team, {.why = purpose::backward, .what = "reducing gradients", .at = at});
+  const scoped_context now(*team, {.why = purpose::backward, .what = "reducing gradients", .at = at});
   tessera::detail::reduce_gradients(team, tessera::detail::parameters_by_key(net));
 }
 

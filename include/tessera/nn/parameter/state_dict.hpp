@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/generated/nn_verdicts.hpp>
+#include <tessera/generated/nn.hpp>
 #include <tessera/nn/parameter/buffer.hpp>
 #include <tessera/nn/parameter/parameter.hpp>
 
@@ -100,7 +100,8 @@ template <class Network>
 state_dict state_of(const Network& net, call_site at = call_site::here()) {
   const auto kept = tessera::detail::state_by_key(net);
   if (kept.empty()) return {};
-  const during now(*tessera::detail::team_of(net), {.why = purpose::state, .what = "gathering a state dict", .at = at});
+  const scoped_context now(*tessera::detail::team_of(net),
+                           {.why = purpose::state, .what = "gathering a state dict", .at = at});
   return tessera::detail::state_of(kept);
 }
 
@@ -109,7 +110,7 @@ state_dict state_of(const Network& net, call_site at = call_site::here()) {
 template <class Network>
 void assign(Network& net, const state_dict& state, call_site at = call_site::here()) {
   const team_handle team = tessera::detail::team_of(net);
-  const during now(*team, {.why = purpose::state, .what = "assigning a state dict", .at = at});
+  const scoped_context now(*team, {.why = purpose::state, .what = "assigning a state dict", .at = at});
   tessera::detail::assign_from(team, tessera::detail::state_by_key(net), state, "");
 }
 

@@ -92,7 +92,7 @@ TESSERA_INLINE nn::state_dict state_of(const keyed_state& kept, bool on_host) {
     for (const nn::state_tensor* p : parts) {
       layout everywhere;  // also where the layer lies on another mesh than the network
       everywhere.mesh = p->stored().team()->mesh();
-      everywhere.roles.resize(everywhere.mesh.axes.count);
+      everywhere.placements.resize(everywhere.mesh.axes.count);
       for (const dimension& d : p->stored().layout().dims) {
         dimension uncut;
         uncut.extent = d.extent;

@@ -68,7 +68,8 @@ TESSERA_INLINE void state_tensor::compare_copies() const {
 
 TESSERA_INLINE void state_tensor::assign(const at::Tensor& global) const {
   const at::NoGradGuard no_record;
-  stored_.local().copy_(detail::take_value(stored_.team(), stored_.layout(), stored_.type(), global, true).local());
+  stored_.local().copy_(
+      detail::distribute_value(stored_.team(), stored_.layout(), stored_.type(), global, true).local());
 }
 
 }  // namespace tessera::nn

@@ -13,7 +13,7 @@ namespace tessera::detail {
 /// A worker's part of a box, which an operation takes where it lies while the halo is on its way, and edges of what is
 /// held then, each taken by itself: what they give takes the place of what the part gave there, or is added to it.
 /// Nothing else of the part is copied, forward or backward.
-struct box_edges {
+struct overlapped_halo {
   /// What lies at one end of a dimension, in the frame, and the outputs that it gives.
   struct edge {
     box_vector begins, sizes;
@@ -27,7 +27,7 @@ struct box_edges {
     }
   };
 
-  frame around;
+  padded_box around;
   std::vector<edge> edges;
   box_vector held;    ///< the extents of what is held when the halo has come
   box_vector parts;   ///< before that
@@ -53,7 +53,7 @@ struct box_edges {
   }
   /// A frame that is zero but for a box that begins there.
   at::Tensor in_frame(const at::Tensor& x, const box_vector& at) const {
-    frame f = around;
+    padded_box f = around;
     for (int d = 0; d < at.count; ++d) {
       f.before[d] = at[d];
       f.behind[d] = around.before[d] + held[d] + around.behind[d] - at[d] - x.size(d);
@@ -74,33 +74,33 @@ inline at::Tensor writable(at::Tensor g) {
 /// edges.
 class edges_backward final : public torch::autograd::Node {
  public:
-  edges_backward(change_call forward, std::shared_ptr<const box_edges> edges)
+  edges_backward(change_call forward, std::shared_ptr<const overlapped_halo> edges)
       : forward_(std::move(forward)), edges_(std::move(edges)) {}
 
   torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {
-    const during here(*forward_.team, forward_.backward());
+    const scoped_context here(*forward_.team, forward_.backward());
     if (!gradients[0].defined()) gradients[0] = at::zeros_like(edges_->own(room()), at::MemoryFormat::Contiguous);
     if (c10::GradMode::is_enabled()) return {differentiable(gradients)};
     at::Tensor part = writable(std::move(gradients[0]));
-    const at::Tensor frame = room(), inside = edges_->around.inside(frame);
+    const at::Tensor padded_box = room(), inside = edges_->around.inside(padded_box);
     change_call back{forward_.team, forward_.change->adjoint(), inside, forward_.what.at};
-    for (const box_edges::edge& e : edges_->edges) e.of_frame(frame).zero_();
+    for (const overlapped_halo::edge& e : edges_->edges) e.of_frame(padded_box).zero_();
     for (std::size_t i = 0; i < edges_->edges.size(); ++i) {
-      const box_edges::edge& e = edges_->edges[i];
+      const overlapped_halo::edge& e = edges_->edges[i];
       const at::Tensor& g = gradients[i + 1];
       if (!g.defined()) continue;
-      e.of_frame(frame).add_(g);
+      e.of_frame(padded_box).add_(g);
       if (const auto both = edges_->shared(e, g, part)) both->second.add_(both->first);
     }
-    for (const cell& c : back.change->plan(back.what).cells)  // what others add to is a term, read in the frame
-      if (c.terms.size() > 1) box(edges_->own(frame), c).copy_(box(part, c));
+    for (const term_cell& c : back.change->plan(back.what).cells)  // what others add to is a term, read in the frame
+      if (c.terms.size() > 1) box(edges_->own(padded_box), c).copy_(box(part, c));
     return {running_change(*back.change, part, inside, back.what).finish()};
   }
   std::string name() const override { return "tessera::edges"; }
 
  private:
   at::Tensor room() const { return edges_->room(options_of(*forward_.team, scalar_type(forward_.change->element()))); }
-  static at::Tensor box(at::Tensor x, const cell& c) {
+  static at::Tensor box(at::Tensor x, const term_cell& c) {
     for (int d = 0; d < c.here.count; ++d) x = narrowed(x, d, c.here[d], c.extents[d]);
     return x;
   }
@@ -114,14 +114,14 @@ class edges_backward final : public torch::autograd::Node {
   }
 
   change_call forward_;
-  std::shared_ptr<const box_edges> edges_;
+  std::shared_ptr<const overlapped_halo> edges_;
 };
 
 /// The gradients of outputs whose edges were put in their place: what was there before has none, unless they were added
 /// to it.
 class placed_backward final : public torch::autograd::Node {
  public:
-  explicit placed_backward(std::shared_ptr<const box_edges> edges) : edges_(std::move(edges)) {}
+  explicit placed_backward(std::shared_ptr<const overlapped_halo> edges) : edges_(std::move(edges)) {}
 
   torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {
     torch::autograd::variable_list of(1 + edges_->edges.size());
@@ -129,7 +129,7 @@ class placed_backward final : public torch::autograd::Node {
     const bool records = c10::GradMode::is_enabled();
     at::Tensor rest = records || edges_->adds ? gradients[0] : writable(std::move(gradients[0]));
     for (std::size_t i = edges_->edges.size(); i-- > 0;) {  // the last one put there lies above the others
-      const box_edges::edge& e = edges_->edges[i];
+      const overlapped_halo::edge& e = edges_->edges[i];
       const at::Tensor at = e.of_outputs(rest);
       of[i + 1] = records ? at : at.clone(at::MemoryFormat::Contiguous);
       if (edges_->adds) continue;
@@ -142,7 +142,7 @@ class placed_backward final : public torch::autograd::Node {
   std::string name() const override { return "tessera::placed"; }
 
  private:
-  std::shared_ptr<const box_edges> edges_;
+  std::shared_ptr<const overlapped_halo> edges_;
 };
 
 /// A box that is read by its edges, which know how operations take them, from when the halo is on its way.
@@ -151,7 +151,8 @@ class placed_backward final : public torch::autograd::Node {
 template <class Edges>
 class box_by_edges {
  public:
-  box_by_edges(const team_handle& team, const way& x, const at::Tensor& input, std::shared_ptr<const Edges> edges)
+  box_by_edges(const team_handle& team, const redistribution& x, const at::Tensor& input,
+               std::shared_ptr<const Edges> edges)
       : edges_(std::move(edges)),
         input_(input),
         frame_(edges_->room(input.options())),
@@ -172,7 +173,7 @@ class box_by_edges {
     if (edges_->edges.empty()) return y;
     const at::Tensor whole = y.detach();
     torch::autograd::variable_list all{y};
-    for (const box_edges::edge& e : edges_->edges) {
+    for (const overlapped_halo::edge& e : edges_->edges) {
       if (const auto both = edges_->shared(e, e.of_frame(frame_), input_.detach())) both->first.copy_(both->second);
       all.push_back(of_edge(read(e.of_frame(frame_).clone(at::MemoryFormat::Contiguous)), edges_->how(all.size())));
       const at::Tensor there = e.of_outputs(whole), gives = all.back().detach();

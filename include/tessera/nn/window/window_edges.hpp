@@ -9,7 +9,7 @@ namespace tessera::detail {
 /// The edges of a part under windows, of an exchange that brings a halo and nothing else; how(0) is how the operation
 /// takes the part, how(i) the i-th edge. They serve while no more than a share of the outputs is at edges.
 template <class How>
-class edges_of_windows : public box_edges {
+class edges_of_windows : public overlapped_halo {
  public:
   bool serve() const { return serves_; }
   const How& how(std::size_t i) const { return how_[i]; }
@@ -18,8 +18,8 @@ class edges_of_windows : public box_edges {
   /// Finds edges by `find(dimension, own, held, outputs)`, which serves or not, and adds each by `add(dimension,
   /// edge)`.
   template <class Find, class Add>
-  void find(const way& x, int rank, const holding& outputs, int first, int count, double most, const Find& find,
-            const Add& add) {
+  void find(const redistribution& x, int rank, const holding& outputs, int first, int count, double most,
+            const Find& find, const Add& add) {
     const layout &from = x.from->layout(), &to = x.to->layout();
     if (!brings_a_halo(from, to)) return;
     const holding mine = held_by(from, rank), comes = held_by(to, rank);
@@ -34,10 +34,10 @@ class edges_of_windows : public box_edges {
       }
       if (mine[d].count != 1 || comes[d].count != 1 || outputs[d].count != 1) return;
       const interval own = mine[d][0], all = comes[d][0], gives = outputs[d][0];
-      const edging e = find(d, own, all, gives);
+      const halo_split e = find(d, own, all, gives);
       if (!e.serves) return;
       begins[d] = own.lo - all.lo + around.before[d];
-      for (const edging::edge& at : e.edges) {
+      for (const halo_split::edge& at : e.edges) {
         edge found{
             .begins = {}, .sizes = held, .dimension = d, .begin = at.outputs.lo - gives.lo, .size = at.outputs.size()};
         found.begins.resize(held.count);
@@ -62,7 +62,7 @@ class edges_of_windows : public box_edges {
 /// operation pads the part itself, and each edge is computed again, of a frame of its own.
 class window_edges : public edges_of_windows<kernel_lists> {
  public:
-  window_edges(const way& x, int rank, const holding& outputs, double most, int first,
+  window_edges(const redistribution& x, int rank, const holding& outputs, double most, int first,
                const static_vector<sliding, 8>& kernels, own_padding by, const window_reading& reading) {
     if (!reading.reads_all()) return;
     around = reading.around();
@@ -70,11 +70,11 @@ class window_edges : public edges_of_windows<kernel_lists> {
     find(
         x, rank, outputs, first, kernels.count, most,
         [&](int d, const interval& own, const interval& all, const interval& gives) {
-          const edging e = edging_of(kernels[d - first], own, all, gives, by);
+          const halo_split e = halo_split_of(kernels[d - first], own, all, gives, by);
           how_[0].padding[static_cast<std::size_t>(d - first)] = e.padded;
           return e;
         },
-        [&](int d, const edging::edge&, const edge&) {
+        [&](int d, const halo_split::edge&, const edge&) {
           how_.push_back(reading.lists());
           how_.back().padding[static_cast<std::size_t>(d - first)] = 0;
         });
@@ -84,7 +84,7 @@ class window_edges : public edges_of_windows<kernel_lists> {
 /// The same of transposed windows: what the halo gives is added.
 class given_edges : public edges_of_windows<window_giving> {
  public:
-  given_edges(const way& x, int rank, const holding& outputs, double most, int first,
+  given_edges(const redistribution& x, int rank, const holding& outputs, double most, int first,
               const static_vector<sliding, 8>& kernels) {
     const holding mine = held_by(x.from->layout(), rank), comes = held_by(x.to->layout(), rank);
     around.before.resize(mine.count);
@@ -96,7 +96,7 @@ class given_edges : public edges_of_windows<window_giving> {
         [&](int d, const interval& own, const interval& all, const interval& gives) {
           return adding_of(kernels[d - first], own, all, gives);
         },
-        [&](int d, const edging::edge& at, edge& found) {
+        [&](int d, const halo_split::edge& at, edge& found) {
           holding reads = comes, wanted = outputs;
           for (int k = first; k < d; ++k) {  // what lies beside two dimensions is the first one's
             reads[k] = mine[k];

@@ -77,8 +77,8 @@ class window_reading {
                device_of(team));
         continue;
       }
-      const framing f =
-          framing_of(kernels[i], mine[d][0], {outputs[d][0].lo, outputs[d][0].lo + size_of(outputs[d])}, by);
+      const padding_plan f =
+          padding_plan_of(kernels[i], mine[d][0], {outputs[d][0].lo, outputs[d][0].lo + size_of(outputs[d])}, by);
       around_.before[d] = f.before;
       around_.behind[d] = f.behind;
       lists_.padding[static_cast<std::size_t>(i)] = f.padded;
@@ -86,7 +86,7 @@ class window_reading {
     }
   }
 
-  const frame& around() const { return around_; }
+  const padded_box& around() const { return around_; }
   const kernel_lists& lists() const { return lists_; }
   /// Whether all that is in the frame is read.
   bool reads_all() const { return parts_.empty(); }
@@ -113,7 +113,7 @@ class window_reading {
         {d, at[0], static_cast<index_t>(at.size()), in_order ? at::Tensor() : at::tensor(at, at::kLong).to(device)});
   }
 
-  frame around_;
+  padded_box around_;
   kernel_lists lists_;
   std::vector<part> parts_;
 };
@@ -128,7 +128,7 @@ class window_giving {
     for (int i = 0; i < kernels.count; ++i) {
       const int d = first + i;
       const interval& wanted = outputs[d][0];
-      const cropping c = cropping_of(kernels[i], given[d][0], wanted);
+      const transposed_crop c = transposed_crop_of(kernels[i], given[d][0], wanted);
       cut_.push_back(c.cut);
       further_.push_back(c.further);
       const interval taken = overlap(c.made, wanted);
@@ -161,7 +161,7 @@ class window_giving {
     index_t begin, size;
   };
 
-  frame around_;
+  padded_box around_;
   kernel_lists lists_;
   std::vector<index_t> cut_, further_;
   std::vector<part> parts_;

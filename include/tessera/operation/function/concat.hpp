@@ -45,16 +45,16 @@ constexpr end_to_end ranges_as(const static_vector<tensor_value, 4>& x, int dim,
   for (const tensor_value& one : x) {
     layout used = one.layout;
     const index_t length = used.dims[dim].extent;
-    for (int a = 0; a < used.roles.count; ++a) {
-      const role kept = like.roles[a].kind;
-      if (used.roles[a].kind == role::cut && used.roles[a].dimension == dim)
-        used.roles[a] = {kept == role::invariant ? kept : role::replicate};
+    for (int a = 0; a < used.placements.count; ++a) {
+      const placement kept = like.placements[a].kind;
+      if (used.placements[a].kind == placement::cut && used.placements[a].dimension == dim)
+        used.placements[a] = {kept == placement::invariant ? kept : placement::replicate};
     }
     used.dims[dim] = tiling;
     for (int level = 0; level < like.levels(dim); ++level) {
       const int a = like.cutter(dim, level);
-      const role now = used.roles[a].kind;
-      if (now == role::replicate || now == role::invariant) used.roles[a] = like.roles[a];
+      const placement now = used.placements[a].kind;
+      if (now == placement::replicate || now == placement::invariant) used.placements[a] = like.placements[a];
     }
     used.close_levels(dim);
     used.dims[dim].narrow(begin, length);

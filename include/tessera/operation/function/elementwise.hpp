@@ -49,6 +49,7 @@ constexpr signature element_by_element(linearity kind, const Layouts&... x) {
   return detail::element_by_element(kind, all, sizeof...(x));
 }
 
+/// A function of one tensor, element by element; of two; and of a tensor and a number n.
 template <linearity Kind, takes Elements, gives Result, saved Saves = saved::everything>
 struct of_one : function {
   static constexpr saved saves = Saves;
@@ -82,12 +83,14 @@ struct of_a_number : function {
   struct function : of_one<linearity::kind, takes::elements, gives::result, saved::saves> { \
     static constexpr const char* name = #function;                                          \
   };
+/// A function of one tensor, as a value.
 TESSERA_FUNCTIONS_OF_ONE(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 #define TESSERA_FUNCTION(function, kind, elements, result, saves, computed)                 \
   struct function : of_two<linearity::kind, takes::elements, gives::result, saved::saves> { \
     static constexpr const char* name = #function;                                          \
   };
+/// A function of two tensors, as a value.
 TESSERA_FUNCTIONS_OF_TWO(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 #define TESSERA_FUNCTION(function, called, kind, elements, result, saves, computed)                    \
@@ -96,6 +99,7 @@ TESSERA_FUNCTIONS_OF_TWO(TESSERA_FUNCTION)
     static constexpr const char* name = #function;                                                     \
     using of_a_number<linearity::kind, takes::elements, gives::result, saved::saves, Of>::of_a_number; \
   };
+/// A function of a tensor and a number, as a value.
 TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 
@@ -123,6 +127,7 @@ struct activation : function {
     static constexpr bool defined([[maybe_unused]] double a) { return holds; }                            \
     constexpr function_value on(const tensor_value& x) const { return activation::on(x, defined(n.re)); } \
   };
+/// An activation of one option, as a value.
 TESSERA_ACTIVATIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 #define TESSERA_FUNCTION(function, saves, first, otherwise, second, or_else, holds, computed)                   \
@@ -132,6 +137,7 @@ TESSERA_ACTIVATIONS_OF_A_NUMBER(TESSERA_FUNCTION)
     static constexpr bool defined([[maybe_unused]] double a, [[maybe_unused]] double b) { return holds; }       \
     constexpr function_value on(const tensor_value& x) const { return activation::on(x, defined(n.re, n.im)); } \
   };
+/// An activation of two options, as a value.
 TESSERA_ACTIVATIONS_OF_TWO_NUMBERS(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 
@@ -160,6 +166,7 @@ struct where : function {
   constexpr auto function(const X& x) {                                     \
     return call(functions::function{}, x);                                  \
   }
+/// A function of one tensor, element by element: f(x).
 TESSERA_FUNCTIONS_OF_ONE(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 #define TESSERA_FUNCTION(function, kind, elements, result, saves, computed) \
@@ -167,6 +174,7 @@ TESSERA_FUNCTIONS_OF_ONE(TESSERA_FUNCTION)
   constexpr auto function(const X& x, const Y& y) {                         \
     return call(functions::function{}, x, y);                               \
   }
+/// A function of two tensors, element by element: f(x, y).
 TESSERA_FUNCTIONS_OF_TWO(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 
@@ -175,6 +183,7 @@ TESSERA_FUNCTIONS_OF_TWO(TESSERA_FUNCTION)
   constexpr auto called(const X& x, const N& n) {                                   \
     return call(functions::function<functions::kind_of_number<N>>(n), x);           \
   }
+/// A function of a tensor and a number that all workers know: f(x, n).
 TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 #define TESSERA_FUNCTION(function, saves, first, otherwise, holds, computed) \
@@ -182,6 +191,7 @@ TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
   constexpr auto function(const X& x, double first = otherwise) {            \
     return call(functions::function(first), x);                              \
   }
+/// An activation with LibTorch's option: f(x, a).
 TESSERA_ACTIVATIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 #define TESSERA_FUNCTION(function, saves, first, otherwise, second, or_else, holds, computed) \
@@ -189,6 +199,7 @@ TESSERA_ACTIVATIONS_OF_A_NUMBER(TESSERA_FUNCTION)
   constexpr auto function(const X& x, double first = otherwise, double second = or_else) {    \
     return call(functions::function(first, second), x);                                       \
   }
+/// An activation with LibTorch's two options: f(x, a, b).
 TESSERA_ACTIVATIONS_OF_TWO_NUMBERS(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 

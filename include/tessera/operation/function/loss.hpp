@@ -33,16 +33,16 @@ namespace functions {
 
 namespace detail {
 
-/// What is left of a layout for one number a sample; what cut the classes, dimension 1, gets another role.
-constexpr layout per_sample(const layout& x, const axis_role& classes) {
+/// What is left of a layout for one number a sample; what cut the classes, dimension 1, gets another placement.
+constexpr layout per_sample(const layout& x, const axis_placement& classes) {
   layout y;
   y.mesh = x.mesh;
   for (int d = 0; d < x.dims.count; ++d)
     if (d != 1) y.dims.push(x.dims[d]);
-  for (axis_role r : x.roles) {
-    if (r.kind == role::cut && r.dimension == 1) r = classes;
-    else if (r.kind == role::cut && r.dimension > 1) --r.dimension;
-    y.roles.push(r);
+  for (axis_placement r : x.placements) {
+    if (r.kind == placement::cut && r.dimension == 1) r = classes;
+    else if (r.kind == placement::cut && r.dimension > 1) --r.dimension;
+    y.placements.push(r);
   }
   return y;
 }
@@ -54,9 +54,9 @@ constexpr layout in_rows(const layout& x, index_t count) {
   y.dims.push({});
   y.dims[0].extent = count;
   for (const dimension& d : x.dims) y.dims.push(d);
-  for (axis_role r : x.roles) {
-    if (r.kind == role::cut) ++r.dimension;
-    y.roles.push(r);
+  for (axis_placement r : x.placements) {
+    if (r.kind == placement::cut) ++r.dimension;
+    y.placements.push(r);
   }
   return y;
 }
@@ -65,8 +65,9 @@ constexpr layout in_rows(const layout& x, index_t count) {
 constexpr exchange_value summing(const layout& each, index_t rows) {
   layout terms = one_number(each.mesh);
   const layout all = in_rows(terms, rows);
-  for (int a = 0; a < each.roles.count; ++a)
-    terms.roles[a] = each.roles[a].kind == role::cut ? axis_role{role::partial} : each.roles[a];
+  for (int a = 0; a < each.placements.count; ++a)
+    terms.placements[a] =
+        each.placements[a].kind == placement::cut ? axis_placement{placement::partial} : each.placements[a];
   return {in_rows(terms, rows), all, element::float64};
 }
 
@@ -74,8 +75,8 @@ constexpr element wide(element e) { return bytes_of(e) < bytes_of(element::float
 
 /// The exchange of a few numbers a sample, of each of which workers have terms where the classes are cut.
 constexpr exchange_value over_classes(const tensor_value& x, index_t rows) {
-  return {in_rows(per_sample(x.layout, {role::partial}), rows), in_rows(per_sample(x.layout, {role::invariant}), rows),
-          wide(x.element)};
+  return {in_rows(per_sample(x.layout, {placement::partial}), rows),
+          in_rows(per_sample(x.layout, {placement::invariant}), rows), wide(x.element)};
 }
 
 /// What elements that some worker has twice do not let sum.
@@ -137,7 +138,7 @@ struct loss_of_samples : function {
     operands.push({x.layout, false});
     (operands.push({rest.layout, operands.count > 1 || !has_cotangent(rest.element)}), ...);
     const inferred alike = infer(s, operands);
-    return {{alike.why.ok() ? detail::per_sample(alike.layout, {role::invariant}) : layout(), x.element},
+    return {{alike.why.ok() ? detail::per_sample(alike.layout, {placement::invariant}) : layout(), x.element},
             first_of(alike.why, detail::check_sums(reduced<1>(x.layout, linearity::multilinear), x.layout))};
   }
   static constexpr signature letters_for(int dims) {
@@ -217,6 +218,7 @@ struct loss_of_classes : loss_of_samples {
     static constexpr bool judges = of_probabilities;                                  \
     static constexpr bool holds([[maybe_unused]] const number& n) { return numbers; } \
   };
+/// A loss that each element has, as a value.
 TESSERA_LOSSES(TESSERA_LOSS)
 #undef TESSERA_LOSS
 
@@ -285,7 +287,7 @@ struct reduced_loss : Of {
   /// The operands, and one tensor like the first.
   template <class... Rest>
   constexpr void hold(layer_plan& p, const tensor_value& x, const Rest&...) const {
-    p.holds = footprint::saving(0xf);
+    p.holds = saved_tensors::saving(0xf);
     p.make(x.layout, detail::wide(x.element));
   }
 };

@@ -6,6 +6,7 @@ namespace tessera {
 
 namespace nn {
 
+/// Options of losses, by LibTorch's names.
 struct smooth_l1_options {
   double beta = 1;  ///< from where on |x − y| counts as it is
 };
@@ -44,6 +45,7 @@ constexpr auto loss_with(const functions::number& n, const call_site& at) {
 // Those who call losses find them in nn, where `call` is another thing.
 namespace losses {
 
+/// How a loss of elements becomes one number.
 using nn::reduction;
 
 /// |x − y|.

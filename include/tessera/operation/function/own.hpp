@@ -26,7 +26,7 @@ auto compute(const own<S, Compute>&, const Boxes&... x) {
 template <const signature& S, class Compute, FlowType First, FlowType... Rest>
 constexpr auto apply(const Compute&, const First& first, const Rest&... rest) {
   using verdict = std::conditional_t<std::is_empty_v<Compute> && std::is_default_constructible_v<Compute>, fits,
-                                     part_holds_values<>>;
+                                     verdicts::part_holds_values<>>;
   verdict::template refuse<verdict>();
   if constexpr (verdict::ok) return call(functions::own<S, Compute>{}, first, rest...);
   else return detail::refused_flow<typename First::reading, typename First::type, refused_before>();

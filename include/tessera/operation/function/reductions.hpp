@@ -40,8 +40,8 @@ constexpr signature reduced(const layout& x, linearity kind, combine with = comb
 /// the count of a sum is no sum of counts.
 constexpr function_value counted(function_value y, const tensor_value& x) {
   if (!y.why.ok() || x.element == y.result.element || y.result.element == element::boolean) return y;
-  for (int a = 0; a < x.layout.roles.count; ++a)
-    if (x.layout.roles[a].kind == role::partial && x.layout.mesh.axes[a].extent > 1)
+  for (int a = 0; a < x.layout.placements.count; ++a)
+    if (x.layout.placements[a].kind == placement::partial && x.layout.mesh.axes[a].extent > 1)
       y.why = refusal{code::nonlinear_on_partial, x.layout.mesh.axes[a].name, 0};
   for (int d = 0; d < x.layout.dims.count; ++d)
     if (x.layout.dims[d].kind == cover::pending && !x.layout.dims[d].tiles())
@@ -59,6 +59,7 @@ constexpr function_value counted(function_value y, const tensor_value& x) {
       return counted(local(what(x.layout), takes::elements, gives::result, x), x);                                  \
     }                                                                                                               \
   };
+/// A reduction over named dimensions, over all where none is named, as a value.
 TESSERA_REDUCTIONS(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 
@@ -66,11 +67,11 @@ TESSERA_REDUCTIONS(TESSERA_FUNCTION)
 template <int... Dims>
 constexpr function_value reduced_by_exchange(const tensor_value& x, takes elements, gives result) {
   function_value y = local(reduced<Dims...>(x.layout, linearity::nonlinear, combine::max), elements, result, x);
-  for (int a = 0; y.why.ok() && a < y.result.layout.roles.count; ++a) {
-    axis_role& r = y.result.layout.roles[a];
-    if (x.layout.roles[a].kind == role::partial && r.kind == role::partial)
+  for (int a = 0; y.why.ok() && a < y.result.layout.placements.count; ++a) {
+    axis_placement& r = y.result.layout.placements[a];
+    if (x.layout.placements[a].kind == placement::partial && r.kind == placement::partial)
       y.why = refusal{code::nonlinear_on_partial, x.layout.mesh.axes[a].name, 0};
-    if (r.kind == role::partial) r = {};
+    if (r.kind == placement::partial) r = {};
   }
   return y;
 }
@@ -80,10 +81,10 @@ constexpr function_value reduced_by_exchange(const tensor_value& x, takes elemen
 template <int... Dims>
 constexpr exchange_value combining(const layout& x, const layout& whole, combine with, element e) {
   exchange_value y{whole, whole, e};
-  for (int a = 0; a < x.roles.count; ++a) {
-    const axis_role& r = x.roles[a];
-    const bool reduced = r.kind == role::cut && (sizeof...(Dims) == 0 || among<Dims...>(r.dimension));
-    if (reduced && x.mesh.axes[a].extent > 1) y.from.roles[a] = partial_by(with);
+  for (int a = 0; a < x.placements.count; ++a) {
+    const axis_placement& r = x.placements[a];
+    const bool reduced = r.kind == placement::cut && (sizeof...(Dims) == 0 || among<Dims...>(r.dimension));
+    if (reduced && x.mesh.axes[a].extent > 1) y.from.placements[a] = partial_by(with);
   }
   return y;
 }
@@ -116,7 +117,7 @@ struct var : function {
   }
   /// The distances from the mean, and their squares.
   constexpr void hold(layer_plan& p, const tensor_value& x) const {
-    p.holds = footprint::saving(0);
+    p.holds = saved_tensors::saving(0);
     for (int i = 0; i < 2; ++i) p.make(x.layout, element::float64);
   }
   /// The sum of x, then that of squares.
@@ -140,7 +141,7 @@ struct norm : function {
   }
   /// The absolute values, and their powers.
   constexpr void hold(layer_plan& p, const tensor_value& x) const {
-    p.holds = footprint::saving(1);
+    p.holds = saved_tensors::saving(1);
     for (int i = 0; i < 2; ++i) p.make(x.layout, element::float64);
   }
   constexpr exchange_values exchanges(const tensor_value& x) const {
@@ -163,7 +164,7 @@ struct softmax : function {
   /// Of a whole dimension the result is kept, of a cut one what is summed.
   constexpr void hold(layer_plan& p, const tensor_value& x) const {
     const bool cut = !same(p.from(1), p.to(1));
-    p.holds = footprint::saving(0, 0, !cut);
+    p.holds = saved_tensors::saving(0, 0, !cut);
     if (!cut) return;
     p.make(x.layout, p.exchanged_element(1));
     p.holds.scratch = 1;
@@ -196,6 +197,7 @@ inline constexpr keep_dims_t keep_dims;
   constexpr auto function(const X& x, keep_dims_t) {                    \
     return unsqueeze<Dims...>(function<Dims...>(x));                    \
   }
+/// A reduction over the named dimensions, over all where none is named; over a cut one it gives terms.
 TESSERA_REDUCTIONS(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 

@@ -23,6 +23,7 @@ constexpr refusal check_dims(const layout& x) {
   return check_dims<Dims...>(x.dims.count);
 }
 
+/// Whether a dimension is one of these.
 template <int... Dims>
 constexpr bool among(int dim) {
   bool found = false;
@@ -38,8 +39,8 @@ constexpr signature shaped(const layout& x, const refusal& why, const Write& wri
   s.kind = linearity::additive;
   s.operands.push(letters_of(x.dims.count));
   s.why = why;
-  for (const axis_role& r : x.roles)
-    if (r.kind == role::partial) s.with = r.with;
+  for (const axis_placement& r : x.placements)
+    if (r.kind == placement::partial) s.with = r.with;
   if (why.ok()) write(s, s.operands[0]);
   return s;
 }

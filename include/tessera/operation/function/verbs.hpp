@@ -39,12 +39,12 @@ constexpr auto to(const X& x, call_site at = call_site::here()) {
   return lead(functions::change_to<verb::several, Q>{}, x, at);
 }
 
-// The named verbs: each refuses a pair of partitions that it does not lead between. Beside each its adjoint.
 #define TESSERA_VERB(name)                                            \
   template <class Q = void, AnyTensor X>                              \
   constexpr auto name(const X& x, call_site at = call_site::here()) { \
     return lead(functions::change_to<verb::name, Q>{}, x, at);        \
   }
+/// A verb: takes a tensor to a partition that it leads to, and refuses any other; see `verb` for each and its adjoint.
 TESSERA_VERB(broadcast)
 TESSERA_VERB(sum_reduce)
 TESSERA_VERB(all_reduce)
@@ -57,11 +57,10 @@ TESSERA_VERB(all_to_all)
 TESSERA_VERB(repartition)
 TESSERA_VERB(halo_exchange)
 TESSERA_VERB(halo_accumulate)
-TESSERA_VERB(share)
-TESSERA_VERB(keep)
-TESSERA_VERB(take)
-TESSERA_VERB(put)
-TESSERA_VERB(as_term)
+TESSERA_VERB(shard)
+TESSERA_VERB(to_invariant)
+TESSERA_VERB(to_root)
+TESSERA_VERB(to_partial)
 #undef TESSERA_VERB
 
 }  // namespace tessera

@@ -16,7 +16,7 @@ constexpr layer_plan plan_cast(const tensor_value& x, const casting& what) {
   layer_plan p;
   p.take(x.layout);
   p.give(x.layout, what.element);
-  p.holds = what.element == x.element ? footprint::viewing() : footprint::saving(0);
+  p.holds = what.element == x.element ? saved_tensors::viewing() : saved_tensors::saving(0);
   p.why = first_of(what.why, fits ? refusal{} : refusal{code::no_function_of_element, static_cast<int>(x.element)},
                    plan_elementwise(x.layout).why);
   return p;

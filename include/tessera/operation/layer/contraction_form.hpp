@@ -53,7 +53,7 @@ class contraction_form {
     if (grouped) {
       cut_groups(used, group_cut);
     } else {
-      for (int a : cut_out) used.set_meaning(a, {});
+      for (int a : cut_out) used.set_placement(a, {});
       if (!(cut_in == feature_axes())) cut_features(used, cut_in);
     }
     if (p.why = hold(used, spread); !p.why.ok()) return p;
@@ -111,8 +111,8 @@ class contraction_form {
 
  private:
   // Input and weight are saved; a bias behind an exchange is added to a copy.
-  constexpr footprint memory(bool leaves) const {
-    footprint f = footprint::saving(1, 1);
+  constexpr saved_tensors memory(bool leaves) const {
+    saved_tensors f = saved_tensors::saving(1, 1);
     f.scratch = what_.bias && !leaves;
     f.spreads = what_.transposed;
     f.pads = own_padding::any;
@@ -149,10 +149,10 @@ class contraction_form {
 
   // Lets `cut_in` cut the features, and nothing else.
   constexpr void cut_features(layout& x, const static_vector<int, max_axes>& cut_in) const {
-    for (int a : feature_axes()) x.set_meaning(a, {});
+    for (int a : feature_axes()) x.set_placement(a, {});
     x.dims[feature_].balance(cut_in.empty() ? 1 : x.dims[feature_].grain());
     for (int a : cut_in) {
-      x.set_meaning(a, {});
+      x.set_placement(a, {});
       x.cut_by(feature_, a);
     }
   }
@@ -174,7 +174,7 @@ class contraction_form {
       w.dims.push(k);
     }
     for (int a : cut_out) w.cut_by(what_.outputs_at(), a);
-    for (int a : cut_in) w.cut_by(inputs, a, used.roles[a].joined);
+    for (int a : cut_in) w.cut_by(inputs, a, used.placements[a].joined);
     w.dims[inputs].bounds = in.bounds;
     w.dims[inputs].turned = in.turned;
     return w;
@@ -208,7 +208,7 @@ class contraction_form {
   constexpr void cut_groups(layout& x, const static_vector<int, max_axes>& axes) const {
     dimension& f = x.dims[feature_];
     if (axes == feature_axes() && f.kind == cover::tiled && f.grain() % group_in() == 0) return;
-    for (int a : axes) x.set_meaning(a, {});
+    for (int a : axes) x.set_placement(a, {});
     f.balance(group_in());
     for (int a : axes) x.cut_by(feature_, a);
   }
@@ -218,7 +218,7 @@ class contraction_form {
     w.dims[1] = {};
     w.dims[1].extent = what_.transposed ? group_out() : group_in();
     const dimension& f = used.dims[feature_];
-    for (int a : axes) w.cut_by(0, a, used.roles[a].joined);
+    for (int a : axes) w.cut_by(0, a, used.placements[a].joined);
     w.dims[0].set_grain(axes.empty() ? 1 : f.grain() / group_in() * rows_of_group());
     w.dims[0].bounds = f.bounds;
     w.dims[0].turned = f.turned;
@@ -226,8 +226,8 @@ class contraction_form {
   }
 
   // Whether an axis cuts the experts, who have their weights where they are.
-  constexpr bool cuts_experts(const axis_role& r) const {
-    return what_.by_expert() && r.kind == role::cut && r.dimension == 0;
+  constexpr bool cuts_experts(const axis_placement& r) const {
+    return what_.by_expert() && r.kind == placement::cut && r.dimension == 0;
   }
 
   constexpr layout biases(const layout& y) const {
@@ -241,11 +241,12 @@ class contraction_form {
     }
     b.dims.push(y.dims[feature_]);
     const auto outputs = static_cast<signed char>(b.dims.count - 1);
-    for (const axis_role& r : y.roles)
-      b.roles.push(cuts_experts(r)                                  ? r
-                   : r.kind == role::cut && r.dimension == feature_ ? axis_role{role::cut, outputs, r.level, r.joined}
-                   : r.kind == role::cut                            ? axis_role{}
-                                                                    : r);
+    for (const axis_placement& r : y.placements)
+      b.placements.push(cuts_experts(r) ? r
+                        : r.kind == placement::cut && r.dimension == feature_
+                            ? axis_placement{placement::cut, outputs, r.level, r.joined}
+                        : r.kind == placement::cut ? axis_placement{}
+                                                   : r);
     return b;
   }
 
@@ -260,21 +261,22 @@ class contraction_form {
     }
     static_vector<int, max_axes> cutters;
     for (int a : joined_lists(how.cut_out, how.cut_in))
-      if (y.roles[a].kind == role::partial || (y.roles[a].kind == role::cut && y.roles[a].dimension == feature_))
+      if (y.placements[a].kind == placement::partial ||
+          (y.placements[a].kind == placement::cut && y.placements[a].dimension == feature_))
         cutters.push(a);
-    for (int a : cutters) y.set_meaning(a, {});
+    for (int a : cutters) y.set_placement(a, {});
     y.dims[feature_].balance(cutters.empty() ? 1 : what_.grain_out);
     for (int i = 0; i < cutters.count; ++i) {
-      const axis_role& was = x_.roles[cutters[i]];
-      y.cut_by(feature_, cutters[i], was.kind == role::cut && was.joined && i > 0 && joins(cutters[i - 1], was));
+      const axis_placement& was = x_.placements[cutters[i]];
+      y.cut_by(feature_, cutters[i], was.kind == placement::cut && was.joined && i > 0 && joins(cutters[i - 1], was));
     }
     return y;
   }
 
   // The axis one level further out than `inner` in the features of the input.
-  constexpr bool joins(int axis, const axis_role& inner) const {
-    const axis_role& outer = x_.roles[axis];
-    return outer.kind == role::cut && outer.dimension == inner.dimension && outer.level + 1 == inner.level;
+  constexpr bool joins(int axis, const axis_placement& inner) const {
+    const axis_placement& outer = x_.placements[axis];
+    return outer.kind == placement::cut && outer.dimension == inner.dimension && outer.level + 1 == inner.level;
   }
 
   constexpr layout given_output(const layout& y) const {

@@ -10,11 +10,11 @@ namespace tessera {
 namespace detail {
 
 /// One number for each row of a weight, on all who have a part of the row.
-constexpr layout one_a_row(layout w, const axis_role& features) {
+constexpr layout one_a_row(layout w, const axis_placement& features) {
   w.dims.resize(1);
-  for (axis_role& r : w.roles) {
-    if (r.kind == role::cut && r.dimension == 1) r = features;
-    else if (r.kind == role::replicate) r = {role::invariant};
+  for (axis_placement& r : w.placements) {
+    if (r.kind == placement::cut && r.dimension == 1) r = features;
+    else if (r.kind == placement::replicate) r = {placement::invariant};
   }
   return w;
 }
@@ -22,7 +22,7 @@ constexpr layout one_a_row(layout w, const axis_role& features) {
 /// How often all workers look up each row, and the norms of rows that are cut. Both are numbers a row, where the
 /// gradient has `features` of them.
 constexpr void exchange_counts(layer_plan& p, const layout& indices, const layout& weight, const lookup& what) {
-  const layout rows = one_a_row(weight, {role::invariant});
+  const layout rows = one_a_row(weight, {placement::invariant});
   signature s;
   s.kind = linearity::additive;
   s.operands.push(letters_of(indices.dims.count));
@@ -30,8 +30,8 @@ constexpr void exchange_counts(layer_plan& p, const layout& indices, const layou
   static_vector<operand, 4> operands = no_items<operand, 4>;
   operands.push({indices, true});
   inferred mine = infer(s.added('R', what.rows), operands);
-  for (axis_role& r : mine.layout.roles)
-    if (r.kind == role::replicate) r = {role::invariant};
+  for (axis_placement& r : mine.layout.placements)
+    if (r.kind == placement::replicate) r = {placement::invariant};
   p.why = first_of(p.why, mine.why);
   if (!p.why.ok()) return;
   p.exchange(mine.layout, rows, element::int64, false);
@@ -64,7 +64,7 @@ constexpr layer_plan plan_lookup(const tensor_value& x, const lookup& what) {
   layout used = x.layout;
   for (const auto* axes : {&cut_out, &cut_in})
     for (int a : *axes)
-      if (used.roles[a].kind == role::cut) used.set_meaning(a, {});
+      if (used.placements[a].kind == placement::cut) used.set_placement(a, {});
   parameter_value weight;
   weight.name = "weight";
   weight.used = weight_for(used, {what.rows, what.features});
@@ -92,7 +92,7 @@ constexpr layer_plan plan_lookup(const tensor_value& x, const lookup& what) {
     given = x.layout;
     given.dims.push(raw.layout.dims[features]);
     for (int a : cut_out) {
-      given.set_meaning(a, {});
+      given.set_placement(a, {});
       given.cut_by(features, a);
     }
   }
@@ -109,7 +109,7 @@ constexpr layer_plan plan_lookup(const tensor_value& x, const lookup& what) {
   p.give(raw.layout, given, what.element);
   p.round_terms();  // all but one are zeros
   p.own(weight);
-  p.holds = footprint::saving(1);
+  p.holds = saved_tensors::saving(1);
   if (what.counts()) detail::exchange_counts(p, used, weight.used, what);
   if (what.by_frequency) {
     p.holds.returning = 1;

@@ -15,7 +15,7 @@ constexpr layer_plan plan_free_parameter(const tensor_value& at, const tensor_va
   p.why = first_of(check(w.layout), check_known(stored), check(initial, stored), check_gradient(w.element));
   p.take(at.layout);
   p.give(w.layout, w.element);
-  p.holds = footprint::saving(0);
+  p.holds = saved_tensors::saving(0);
   p.own({"", stored, w.layout, initial, true, w.element});
   return p;
 }
@@ -30,7 +30,7 @@ constexpr layer_plan plan_free_buffer(const tensor_value& at, const tensor_value
   p.why = first_of(check(w.layout), check_known(stored), check(initial, stored));
   p.take(at.layout);
   p.give(stored, w.layout, w.element);
-  p.holds = footprint::saving(0);
+  p.holds = saved_tensors::saving(0);
   p.keep({"", stored, initial, w.element});
   return p;
 }

@@ -17,7 +17,7 @@ struct halo_step {
 ///
 /// What lies between two of the layers is held in copies and computed by all who need it; beyond its own global edge it
 /// is padding again. Bytes: the ghost elements of the composed window, once.
-constexpr layer_plan plan_one_halo(const layout& x, const static_vector<halo_step, 16>& steps) {
+constexpr layer_plan plan_fused_halo(const layout& x, const static_vector<halo_step, 16>& steps) {
   layer_plan p;
   layout out = x;
   for (int i = 0; i < steps.count; ++i)
@@ -54,7 +54,7 @@ constexpr layer_plan plan_one_halo(const layout& x, const static_vector<halo_ste
   }
   p.take(x);
   p.give(x, out);
-  p.holds = footprint::viewing();
+  p.holds = saved_tensors::viewing();
   p.why = check_change(x, out);
   return p;
 }
@@ -97,7 +97,7 @@ struct shared_halo {
     static_vector<halo_step, 16> steps;
     if (sizeof...(Layers) > steps.capacity) return refused_layer(refusal{code::list_full, steps.capacity});
     (steps.push(halo_step_of<Layers>()), ...);
-    return plan_one_halo(x.layout, steps);
+    return plan_fused_halo(x.layout, steps);
   }
 };
 
@@ -105,13 +105,13 @@ struct shared_halo {
 
 namespace nn {
 
-/// Layers that exchange one wide halo instead of one each: `one_halo<conv<8, kernel<3, 3>>, relu, conv<8, kernel<3,
+/// Layers that exchange one wide halo instead of one each: `fused_halo<conv<8, kernel<3, 3>>, relu, conv<8, kernel<3,
 /// 3>>>`.
 ///
 /// Fewer messages for more bytes and some work done twice; results are those of the layers by themselves. Convolutions,
 /// poolings and elementwise layers (`L::elementwise`) share one; at most 16.
 template <class... Layers>
-struct one_halo {
+struct fused_halo {
   static constexpr bool sees_to_its_scope = true;
   template <FlowType F>
   constexpr auto operator()(const F& x) const {

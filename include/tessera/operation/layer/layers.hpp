@@ -184,7 +184,7 @@ struct relu : layer<relu> {
   static constexpr rectifying what() { return {}; }
   static constexpr layer_plan plan(const tensor_value& x) {
     layer_plan p = plan_elementwise(x.layout);
-    p.holds = footprint::saving(0, 0, 1);
+    p.holds = saved_tensors::saving(0, 0, 1);
     p.why = first_of(p.why, functions::check_takes(functions::takes::ordered, x.element));
     return p;
   }

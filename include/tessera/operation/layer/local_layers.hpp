@@ -77,7 +77,7 @@ constexpr layer_plan plan_pooling(const layout& x, const pooling& what) {
   s.result = s.operands[0];
   for (int i = 0; i < count; ++i) s.special.push({s.result[2 + i], treatment::windowed, kernels[i], 0});
   p = detail::local(used, s, x);
-  p.holds = footprint::saving(1);
+  p.holds = saved_tensors::saving(1);
   p.holds.windows = kernels;
   p.holds.pads = own_padding::half;
   if (what.what == pooling::kind::max) p.make(p.raw(), element::int64);  // where each maximum is
@@ -119,13 +119,14 @@ constexpr layer_plan plan_global_average(const tensor_value& x) {
   one.push({x.layout, false});
   const inferred terms = infer(s, one);
   layout whole = terms.layout;
-  for (int a = 0; a < whole.roles.count; ++a)
-    if (x.layout.roles[a].kind == role::cut && whole.roles[a].kind == role::partial) whole.roles[a] = {};
+  for (int a = 0; a < whole.placements.count; ++a)
+    if (x.layout.placements[a].kind == placement::cut && whole.placements[a].kind == placement::partial)
+      whole.placements[a] = {};
   layer_plan p;
   p.why = terms.why;
   p.take(x.layout);
   p.give(terms.layout, whole);
-  p.holds = footprint::saving(0);
+  p.holds = saved_tensors::saving(0);
   p.holds.scratch = 1;
   return p;
 }
@@ -156,7 +157,7 @@ constexpr layer_plan plan_upsampling(const tensor_value& in, const upsampling& w
     s.special.push({s.result[d], treatment::resampled, {}, 0, 0, m, made.reads()});
   }
   layer_plan p = detail::local(used, s, x);
-  p.holds = footprint::saving(0);
+  p.holds = saved_tensors::saving(0);
   return p;
 }
 
@@ -213,7 +214,7 @@ constexpr layer_plan plan_widened(const layout& x, const widening& what) {
   s.result = s.operands[0];
   for (int i = 0; i < widths.count; ++i) s.special.push({s.result[first + i], treatment::windowed, widths[i], 0});
   p = detail::local(used, s, x);
-  p.holds = footprint::saving(0);
+  p.holds = saved_tensors::saving(0);
   p.holds.windows = widths;
   if (p.why.ok()) p.why = check_change(x, used);
   return p;
@@ -245,11 +246,11 @@ constexpr layer_plan plan_flatten(const layout& x) {
   s.result = named("az");
   for (int d = 1; d < x.dims.count; ++d) s.special.push({s.operands[0][d], treatment::merged, {}, 'z'});
   p = detail::local(x, s);
-  p.holds = footprint::viewing();
+  p.holds = saved_tensors::viewing();
   return p;
 }
 
-/// Plans a change of partition; `to` names covers and meanings, the extents are the input's.
+/// Plans a change of partition; `to` names covers and placements, the extents are the input's.
 constexpr layer_plan plan_repartition(const layout& x, layout to) {
   layer_plan p;
   p.take(x);
@@ -262,7 +263,7 @@ constexpr layer_plan plan_repartition(const layout& x, layout to) {
     to.dims[d].tag = x.dims[d].tag;
   }
   p.give(x, to);
-  p.holds = footprint::viewing();
+  p.holds = saved_tensors::viewing();
   p.why = first_of(check(to), check_change(x, to));
   return p;
 }

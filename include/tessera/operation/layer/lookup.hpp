@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/generated/operation_verdicts.hpp>
+#include <tessera/generated/operation.hpp>
 #include <tessera/operation/layer/setting.hpp>
 #include <tessera/topology/element.hpp>
 #include <tessera/topology/layout.hpp>

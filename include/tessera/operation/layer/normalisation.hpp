@@ -95,11 +95,11 @@ constexpr layout parts_of_groups(const layout& x, const grouping& g, index_t sen
   dimension behind;
   behind.extent = sent;
   signed char level = 0;
-  for (int a = 0; a < parts.roles.count; ++a) {
-    axis_role& r = parts.roles[a];
-    if (r.kind == role::cut) ++r.dimension;
-    if (r.kind == role::cut || x.roles[a].kind != role::cut) continue;
-    r = {role::cut, 0, level++};
+  for (int a = 0; a < parts.placements.count; ++a) {
+    axis_placement& r = parts.placements[a];
+    if (r.kind == placement::cut) ++r.dimension;
+    if (r.kind == placement::cut || x.placements[a].kind != placement::cut) continue;
+    r = {placement::cut, 0, level++};
     behind.extent *= x.mesh.axes[a].extent;
   }
   const auto each = parts.dims;
@@ -116,8 +116,8 @@ constexpr layout parts_of_means(const layout& x, const grouping& g) {
 
 // What every worker knows of groups once parts are gathered.
 constexpr layout all_parts(layout parts) {
-  for (axis_role& r : parts.roles)
-    if (r.kind == role::cut && r.dimension == 0) r = {};
+  for (axis_placement& r : parts.placements)
+    if (r.kind == placement::cut && r.dimension == 0) r = {};
   return parts;
 }
 
@@ -125,7 +125,7 @@ constexpr layout all_parts(layout parts) {
 // groups are cut, or means of their statistics are kept, numbers are double, and half types are computed in float.
 constexpr void hold_normalisation(layer_plan& p, const tensor_value& x, const normalisation& what) {
   const layout groups = groups_of(x.layout, what.groups);
-  p.holds = footprint::saving(1, 0xff);
+  p.holds = saved_tensors::saving(1, 0xff);
   if (p.exchanges() > 0 || what.averages()) {
     for (int i = 0; i < 1 + what.centred; ++i) p.make(groups, element::float64);
     const bool half = bytes_of(x.element) < bytes_of(element::float32);

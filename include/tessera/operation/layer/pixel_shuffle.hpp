@@ -44,7 +44,7 @@ constexpr layer_plan plan_shuffling(const layout& x, const shuffling& what) {
   p.why = y.why;
   p.take(x, used);
   p.give(y.layout);
-  p.holds = footprint::saving(0);
+  p.holds = saved_tensors::saving(0);
   return p;
 }
 

@@ -27,7 +27,7 @@ constexpr layer_plan plan_prelu(const tensor_value& x, const learned_slope& what
     if (const refusal why = detail::meet_parameter(x.layout, all, channel, w); !why.ok()) return refused_layer(why);
   }
   layer_plan p = plan_elementwise(x.layout);
-  p.holds = footprint::saving(1, 1);
+  p.holds = saved_tensors::saving(1, 1);
   p.holds.returning = 1;  // each element's part of the weight's gradient
   p.own({"weight", stored_form(w), w, init::constant(what.init)});
   return p;

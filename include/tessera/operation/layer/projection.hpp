@@ -110,12 +110,12 @@ constexpr layer_plan plan_projection(const layout& x, const projection& what) {
   for (int level = 0; level < x.levels(features); ++level) {
     const int a = x.cutter(features, level);
     if (what.cut_out.empty()) axes.push(a);
-    used.set_meaning(a, {});
+    used.set_placement(a, {});
   }
-  for (int a : axes) used.set_meaning(a, {});
+  for (int a : axes) used.set_placement(a, {});
   if (p.why = check_change(x, used); !p.why.ok()) return p;
   p.take(x, used);
-  p.holds = footprint::saving(1);
+  p.holds = saved_tensors::saving(1);
 
   signature multiply;
   multiply.kind = linearity::multilinear;

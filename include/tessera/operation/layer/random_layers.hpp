@@ -44,7 +44,7 @@ constexpr layer_plan plan_dropout(const tensor_value& x, const dropping& what) {
     return refused_layer(refusal{code::no_function_of_element, static_cast<int>(x.element)});
   layer_plan p = plan_elementwise(x.layout, what.alpha ? linearity::nonlinear : linearity::additive);
   if (!p.why.ok()) return p;
-  p.holds = footprint::saving(0);
+  p.holds = saved_tensors::saving(0);
   p.make(detail::drawn_over(x.layout, what), element::boolean);
   detail::keep_draws(p);
   return p;
@@ -66,7 +66,7 @@ constexpr layer_plan plan_rrelu(const tensor_value& x, const drawn_slopes& what)
     return refused_layer(refusal{code::no_function_of_element, static_cast<int>(x.element)});
   layer_plan p = plan_elementwise(x.layout);
   if (!p.why.ok()) return p;
-  p.holds = footprint::saving(0);
+  p.holds = saved_tensors::saving(0);
   p.holds.scratch = detail::scratch_of_draws(x.element);
   p.make(x.layout, x.element);
   detail::keep_draws(p);

@@ -50,7 +50,7 @@ constexpr layer_plan plan_unfolding(const tensor_value& in, const unfolding& wha
   s.result = own;
   for (int i = 0; i < what.kernels.count; ++i) s = s.windowed(own[2 + i], what.kernels[i]);
   layer_plan p = detail::local(used, s, x);
-  p.holds = footprint::saving(0);
+  p.holds = saved_tensors::saving(0);
   p.holds.windows = what.kernels;
   return p;
 }
@@ -91,7 +91,7 @@ constexpr layer_plan plan_folding(const tensor_value& in, const folding& what) {
   p.why = y.why;
   p.take(x, used);
   p.give(y.layout, whole);
-  p.holds = footprint::saving(0);
+  p.holds = saved_tensors::saving(0);
   p.holds.spreads = true;
   p.holds.windows = what.gives.kernels;
   return p;

@@ -74,7 +74,7 @@ struct layer_memory {
   index_t scratch = 0;          ///< what it takes while it runs
   index_t returning = 0;        ///< what its backward does
   bool differentiable = false;  ///< its result has a gradient
-  footprint holds;
+  saved_tensors holds;
 };
 
 // What windows that are read in parts take for a frame, of which the edges alone are filled, and keep of those, where
@@ -99,11 +99,11 @@ constexpr edge_memory edges_of(const layer_plan& p, element e) {
       const intervals part = own.held(k), all = held.held(k), outputs = made.held(k);
       if (size_of(part) == 0 || size_of(outputs) == 0 || part.count != 1 || all.count != 1) return {};
       const sliding& window = p.holds.windows[d - first];
-      const edging at = p.holds.spreads ? adding_of(window, part[0], all[0], outputs[0])
-                                        : edging_of(window, part[0], all[0], outputs[0], p.holds.pads);
+      const halo_split at = p.holds.spreads ? adding_of(window, part[0], all[0], outputs[0])
+                                            : halo_split_of(window, part[0], all[0], outputs[0], p.holds.pads);
       if (!at.serves) return {};
       index_t reads = 0, gives = 0;
-      for (const edging::edge& one : at.edges) {
+      for (const halo_split::edge& one : at.edges) {
         reads += one.reads.size();
         gives += one.outputs.size();
       }
@@ -139,7 +139,7 @@ constexpr void add_windows(const layer_plan& p, element e, layer_memory& m) {
         const interval outputs = given.held(k)[0];
         const intervals has = held.held(k);
         if (outputs.empty() || size_of(has) == 0) continue;
-        const framing f = framing_of(s, has[0], outputs, p.holds.pads);
+        const padding_plan f = padding_plan_of(s, has[0], outputs, p.holds.pads);
         const index_t wanted = s.edge == boundary::zero ? f.before + has[0].size() + f.behind
                                                         : (outputs.size() - 1) * s.stride + s.reach();
         framed = framed || wanted > size_of(has);
@@ -195,7 +195,8 @@ constexpr void add_given(const layer_plan& p, element e, layer_memory& m) {
     index_t most = given;
     for (int k = 0; d >= first && k < outputs.count(); ++k)
       if (!inputs.held(k)[0].empty() && !outputs.held(k)[0].empty())
-        most = larger(most, cropping_of(p.holds.windows[d - first], inputs.held(k)[0], outputs.held(k)[0]).made.size());
+        most = larger(
+            most, transposed_crop_of(p.holds.windows[d - first], inputs.held(k)[0], outputs.held(k)[0]).made.size());
     padding = capped_product(padding, padding == whole && most > given ? given : most);
     whole = capped_product(whole, most);
   }

@@ -8,9 +8,9 @@ namespace tessera::detail {
 
 /// Runs a program in numbers, as its executor and autograd run it: what each step holds at once.
 template <int Nodes, int Values>
-class memory_run : memory_ledger<Values>, program_values<Nodes, Values> {
+class simulated_run : memory_ledger<Values>, value_lifetimes<Nodes, Values> {
  public:
-  constexpr memory_run(const auto& program, const layer_memory* of, const index_t* inputs)
+  constexpr simulated_run(const auto& program, const layer_memory* of, const index_t* inputs)
       : values(program, of), recomputed_(program.recomputed), recomputed_count_(program.recomputed_count) {
     count_ = first_[Nodes];
     for (int v = 0; v < count_; ++v) gradient_[v] = -1;
@@ -58,7 +58,7 @@ class memory_run : memory_ledger<Values>, program_values<Nodes, Values> {
   using ledger::add, ledger::remove, ledger::reach, ledger::hold, ledger::let_go, ledger::drop_gradient, ledger::arrive;
   using ledger::count_, ledger::live_, ledger::peak_, ledger::now_, ledger::bytes_, ledger::stored_, ledger::holders_;
   using ledger::gradient_, ledger::gradient_holders_, ledger::gradient_bytes_;
-  using values = program_values<Nodes, Values>;
+  using values = value_lifetimes<Nodes, Values>;
   using values::first_reading, values::each_input;
   using values::of_, values::first_, values::results_, values::operand_, values::owner_, values::root_, values::last_,
       values::outputs_, values::output_count_;

@@ -7,9 +7,9 @@ namespace tessera::detail {
 
 /// The values of a program, its inputs and then the results of its nodes: who reads which, and in whose memory it lies.
 template <int Nodes, int Values>
-class program_values {
+class value_lifetimes {
  protected:
-  constexpr program_values(const auto& program, const layer_memory* of) : of_(of) {
+  constexpr value_lifetimes(const auto& program, const layer_memory* of) : of_(of) {
     int values = 0;
     for (; values < program.inputs; ++values) root_[values] = values;
     for (int i = 0; i < Nodes; ++i) {

@@ -27,7 +27,7 @@ inline constexpr layer_facts facts_of{On::layer::name, requires {On::layer::only
 };  // namespace tessera
 
 /// Notes what types know.
-struct planning {
+struct plans {
   using fact = layer_facts;
   template <class On>
   static constexpr const fact* fact_of() {
@@ -67,7 +67,7 @@ constexpr auto network_verdict() {
     return wrong_argument<kind::network, 0, kind::module, kind_of<Module>>{};
   else if constexpr (!given::ok) return given{};
   else if constexpr (!module_call<Reading, Module, canonical_tensor<In>...>::is_constant)
-    return module_not_constant<>{};
+    return verdicts::module_not_constant<>{};
   else return verdict_of<typename module_call<Reading, Module, canonical_tensor<In>...>::counted>{};
 }
 
@@ -78,12 +78,12 @@ template <class Module, class... In>
 struct network_of {
   using verdict = fits;
   using inputs = detail::type_list<In...>;
-  using outputs = typename detail::module_call<detail::planning, Module, canonical_tensor<In>...>::results::types;
+  using outputs = typename detail::module_call<detail::plans, Module, canonical_tensor<In>...>::results::types;
   using input = detail::only_type<inputs>;    ///< where there is one
   using output = detail::only_type<outputs>;  ///< where there is one
 
   static constexpr const program_view<layer_facts>& program =
-      detail::module_program<detail::planning, Module, canonical_tensor<In>...>::view;
+      detail::module_program<detail::plans, Module, canonical_tensor<In>...>::view;
 };
 
 /// A network with a mistake, in few words: compilers print the name of what they refuse, and that of all layers would
@@ -111,7 +111,7 @@ struct given_by_chain {
 // `Accepted` where the layers fit one another, else `Refused`, neither of them instantiated.
 template <class Reading, template <class, class...> class Accepted, template <class, class> class Refused, int Place,
           class Module, class Y, class... In>
-struct network_named {
+struct network_by {
   using verdict = decltype(network_verdict<Reading, Place, Module, Y, In...>());
   template <class First = void, class...>
   struct first {
@@ -127,17 +127,17 @@ struct network_named {
 /// A module is a function of flows: `struct residual { constexpr auto operator()(auto x) const { return x + (x |
 /// nn::relu{}); } };`. A mistake in it is one error at its line.
 template <class Module = void, class... In>
-using network = typename detail::network_named<detail::planning, network_of, refused_network, 1, Module,
-                                               decltype(std::declval<detail::module_of<Module>>()(
-                                                   typename detail::input_flow<In, detail::planning>::type{}...)),
-                                               In...>::type;
+using network_type = typename detail::network_by<detail::plans, network_of, refused_network, 1, Module,
+                                                 decltype(std::declval<detail::module_of<Module>>()(
+                                                     typename detail::input_flow<In, detail::plans>::type{}...)),
+                                                 In...>::type;
 
 /// Layers one after the other; one that refuses what comes in is named, with its place, in one error at the network's
 /// first use.
 template <class In = void, class... Layers>
-using sequential =
-    typename detail::network_named<detail::planning, network_of, refused_network, 0, nn::chain<Layers...>,
-                                   typename detail::given_by_chain<detail::planning, In, Layers...>::type, In>::type;
+using sequential_type =
+    typename detail::network_by<detail::plans, network_of, refused_network, 0, nn::chain<Layers...>,
+                                typename detail::given_by_chain<detail::plans, In, Layers...>::type, In>::type;
 
 template <class Module, class... In>
 inline constexpr kind kind_of<network_of<Module, In...>> = kind::network;

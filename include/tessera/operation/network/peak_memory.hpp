@@ -64,7 +64,7 @@ template <const auto& Program, class Inputs, class Places = indices_below<Progra
 struct program_memory;
 template <const auto& Program, class... In, int... Place>
 struct program_memory<Program, type_list<In...>, indices<Place...>> {
-  using run = memory_run<Program.count, values_of(Program)>;
+  using run = simulated_run<Program.count, values_of(Program)>;
   using layers = const layer_memory (&)[sizeof...(Place) + 1];
 
   static constexpr memory_value sum(layers each, const bound_extents& known, node_memory* nodes = nullptr) {

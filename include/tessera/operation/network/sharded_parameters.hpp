@@ -5,24 +5,21 @@
 
 namespace tessera {
 
-/// Axes over which what was gathered stays between forward and backward, which moves a third less: `stored_over<block,
-/// gathered_once<data>>`.
-template <class... Axes>
-struct gathered_once {};
-template <class... Axes>
-inline constexpr kind kind_of<gathered_once<Axes...>> = kind::option;
-
-/// Axes over which what was gathered stays for all micro-batches of a step, until `nn::reduce_gradients`:
-/// `stored_over<block, held_over<data>>`. Of no axes copies stay copies, whose gradients wait: `held_over<>`.
-template <class... Axes>
-struct held_over {};
-template <class... Axes>
-inline constexpr kind kind_of<held_over<Axes...>> = kind::option;
+/// How often parameters that are stored as tiles are gathered: `sharded_over<block, data, gathered<gathering::once>>`.
+///
+///  twice  for forward and again for backward, unless said: what was gathered goes behind forward
+///  once   it stays between forward and backward, which moves a third less
+///  held   it stays for all micro-batches of a step, until `nn::reduce_gradients`; without axes copies stay copies,
+///         whose gradients wait
+template <gathering Times>
+struct gathered {};
+template <gathering Times>
+inline constexpr kind kind_of<gathered<Times>> = kind::option;
 
 /// Over which axes parameters are stored as tiles, and how often they are gathered.
 struct tiles_over {
   static_vector<text, max_axes> axes;
-  gathered times = gathered::twice;
+  gathering times = gathering::twice;
 };
 
 namespace detail {
@@ -37,38 +34,62 @@ constexpr layer_plan stored_as_tiles(layer_plan p, const tiles_over& over) {
     unsigned taken = 0;
     bool spreads = false;
     for (int a : found(stored.mesh, over.axes, taken, p.why)) {
-      if (stored.roles[a].kind != role::invariant || stored.mesh.axes[a].extent == 1) continue;
+      if (stored.placements[a].kind != placement::invariant || stored.mesh.axes[a].extent == 1) continue;
       spread(stored, a);
       spreads = true;
     }
     if (!p.why.ok()) continue;
     if (spreads) p.store(stored, i);
-    const bool holds = over.times == gathered::held;  // what has no tiles too
+    const bool holds = over.times == gathering::held;  // what has no tiles too
     if (holds || (spreads && !p.held(i))) p.gather(over.times, i);
   }
   return p;
 }
 
-// The axes by name, or why they are none.
-template <class... Axes>
-struct tiles_named {
+template <class Axes, gathering Times = gathering::twice>
+struct tiles_said;
+template <class... Axes, gathering Times>
+struct tiles_said<axes_are<Axes...>, Times> {
   static constexpr refusal why =
       first_of(check_axes<kind::module, Axes...>(),
                sizeof...(Axes) > max_axes ? refusal{code::too_many, sizeof...(Axes)} : refusal{});
-  static constexpr tiles_over over(gathered times = gathered::twice) {
+  static constexpr tiles_over over() {
     tiles_over t;
-    t.times = times;
+    t.times = Times;
     if constexpr (why.ok()) (t.axes.push(short_name_of<bare_axis<Axes>>()), ...);
     return t;
   }
 };
-template <class... Axes>
-struct tiles_named<gathered_once<Axes...>> : tiles_named<Axes...> {
-  static constexpr tiles_over over() { return tiles_named<Axes...>::over(gathered::once); }
+
+template <class Said, class... Given>
+struct tiles_among {
+  using type = Said;
 };
-template <class... Axes>
-struct tiles_named<held_over<Axes...>> : tiles_named<Axes...> {
-  static constexpr tiles_over over() { return tiles_named<Axes...>::over(gathered::held); }
+template <class... Axes, gathering Times, class First, class... Rest>
+struct tiles_among<tiles_said<axes_are<Axes...>, Times>, First, Rest...>
+    : tiles_among<tiles_said<axes_are<Axes..., First>, Times>, Rest...> {};
+template <class... Axes, gathering Before, gathering Times, class... Rest>
+struct tiles_among<tiles_said<axes_are<Axes...>, Before>, gathered<Times>, Rest...>
+    : tiles_among<tiles_said<axes_are<Axes...>, Times>, Rest...> {};
+
+template <class T>
+inline constexpr bool says_times = false;
+template <gathering Times>
+inline constexpr bool says_times<gathered<Times>> = true;
+
+// The axes among these, by name, and how often it is gathered, which is said once; or why they are none.
+template <class... Given>
+struct tiles_named : tiles_among<tiles_said<axes_are<>>, Given...>::type {
+  static constexpr refusal why = [] {
+    constexpr bool says[]{says_times<Given>..., false};
+    int first = -1;
+    for (int i = 0; i < static_cast<int>(sizeof...(Given)); ++i) {
+      if (!says[i]) continue;
+      if (first >= 0) return refusal{code::option_given_twice, first, i};
+      first = i;
+    }
+    return tiles_among<tiles_said<axes_are<>>, Given...>::type::why;
+  }();
 };
 
 /// A layer whose parameters are stored as tiles.
@@ -114,16 +135,16 @@ inline constexpr kind kind_of<detail::layer_in_tiles<L, Axes...>> = kind::layer;
 namespace nn {
 
 /// A layer or a module whose parameters are stored as tiles over axes that hold copies of them, which is ZeRO-3 over
-/// data: `stored_over<linear<64>, data>`.
+/// data: `sharded_over<linear<64>, data>`.
 ///
 /// use : stored → used gathers a parameter, and its adjoint scatters the sum of the gradients. What was gathered goes
 /// behind forward and is gathered again for backward, so p workers move (p − 1)/p of a parameter three times, where an
 /// all_reduce does twice, while each holds, and its optimizer steps, a p-th (Rajbhandari et al. 2020); with
-/// `gathered_once<axes…>` it stays, and moves twice; with `held_over<axes…>` it stays for any number of calls, whose
-/// gradients add up where it lies, and moves twice in all. Initial values, keys and results are those of the part
-/// itself.
+/// `gathered<gathering::once>` it stays, and moves twice; with `gathered<gathering::held>` it stays for any number of
+/// calls, whose gradients add up where it lies, and moves twice in all. Initial values, keys and results are those of
+/// the part itself.
 template <class Part, class... Axes>
-struct stored_over {
+struct sharded_over {
   using wraps = Part;
   static constexpr int results = tessera::detail::results_said<Part>();
   static constexpr Part inside() { return {}; }
@@ -131,8 +152,8 @@ struct stored_over {
   constexpr auto around(const Call& call, const First& first, const Rest&... rest) const {
     if constexpr (DynamicFlow<First>) {
       using named = tessera::detail::tiles_named<Axes...>;
-      first.in->refuse(named::why, "stored_over");
-      return first.in->stored_over(named::over(), [&] { return call(first, rest...); });
+      first.in->refuse(named::why, "sharded_over");
+      return first.in->sharded_over(named::over(), [&] { return call(first, rest...); });
     } else {
       using reading = typename First::reading;
       using tiles = tessera::detail::reading_tiles<reading, Axes...>;

@@ -25,8 +25,8 @@ template <class Extents = std::initializer_list<index_t>>
 constexpr layout weight_of_each(const layout& x, const Extents& extents) {
   layout w = weight_for(x, extents);
   w.dims[0] = x.dims[0];
-  for (int a = 0; a < x.roles.count; ++a)
-    if (x.roles[a].kind == role::cut && x.roles[a].dimension == 0) w.roles[a] = x.roles[a];
+  for (int a = 0; a < x.placements.count; ++a)
+    if (x.placements[a].kind == placement::cut && x.placements[a].dimension == 0) w.placements[a] = x.placements[a];
   return w;
 }
 

@@ -85,16 +85,18 @@ enum class saved : signed char {
   operand  ///< nothing: the result is its operand, and its gradient another
 };
 
-constexpr footprint footprint_of(saved what) {
-  if (what == saved::view) return footprint::viewing();
+/// What LibTorch then holds until backward.
+constexpr saved_tensors footprint_of(saved what) {
+  if (what == saved::view) return saved_tensors::viewing();
   const bool operands = what == saved::operands || what == saved::everything;
   const bool result = what == saved::result || what == saved::everything;
-  footprint f = footprint::saving(operands ? 0xf : 0, 0, result ? 1 : 0);
+  saved_tensors f = saved_tensors::saving(operands ? 0xf : 0, 0, result ? 1 : 0);
   f.passes = what == saved::passes;
   f.view = what == saved::operand;
   return f;
 }
 
+/// Refuses an element that a function does not take.
 constexpr refusal check_takes(takes what, element e) {
   const bool number = !is_wide_unsigned(e) && e != element::boolean;
   const bool fits = what == takes::everything || (what == takes::arithmetic && !is_wide_unsigned(e)) ||
@@ -104,6 +106,7 @@ constexpr refusal check_takes(takes what, element e) {
   return fits ? refusal{} : refusal{code::no_function_of_element, static_cast<int>(e)};
 }
 
+/// The element that a function gives, of operands of one element.
 constexpr element element_given(gives what, element of) {
   if (what == gives::booleans || (what == gives::answers && of != element::uint8)) return element::boolean;
   if (what == gives::counts && !has_cotangent(of)) return element::int64;

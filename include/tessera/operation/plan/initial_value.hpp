@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/generated/operation_verdicts.hpp>
+#include <tessera/generated/operation.hpp>
 #include <tessera/topology/layout.hpp>
 
 #include <limits>
@@ -45,12 +45,15 @@ struct initial_value {
 
 namespace init {
 
+/// One value everywhere.
 constexpr initial_value constant(double value) {
   initial_value v;
   v.mean = value;
   return v;
 }
+/// 0 everywhere.
 constexpr initial_value zeros() { return constant(0); }
+/// 1 everywhere.
 constexpr initial_value ones() { return constant(1); }
 
 /// These values, in row-major order; the list lives as long as what is made of it.
@@ -143,6 +146,7 @@ constexpr initial_value usual(index_t fan_in) {
   return v;
 }
 
+/// The identity matrix, of two dimensions: 1 on the diagonal, 0 elsewhere.
 constexpr initial_value eye() {
   initial_value v;
   v.is = initial_value::law::eye;

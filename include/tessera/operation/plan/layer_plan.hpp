@@ -14,8 +14,8 @@ namespace detail {
 
 /// Whether workers have terms of sums.
 constexpr bool has_terms(const layout& x) {
-  for (int a = 0; a < x.roles.count; ++a)
-    if (x.roles.items[a].kind == role::partial && x.mesh.axes[a].extent > 1) return true;
+  for (int a = 0; a < x.placements.count; ++a)
+    if (x.placements.items[a].kind == placement::partial && x.mesh.axes[a].extent > 1) return true;
   for (const dimension& d : x.dims)
     if (d.kind == cover::pending) return true;
   return false;
@@ -31,7 +31,7 @@ constexpr bool has_terms(const layout& x) {
 class layer_plan {
  public:
   refusal why;
-  footprint holds;  ///< of the local operation, in memory
+  saved_tensors holds;  ///< of the local operation, in memory
 
   /// Adds an operand as it comes and as the local operation takes it.
   constexpr void take(const layout& given, const layout& used) { inputs_.push(both(given, used)); }
@@ -46,7 +46,7 @@ class layer_plan {
   constexpr void give(const layout& y, element e) { give(y, y, e); }
   constexpr void own(const parameter_value& w) {
     parameters_.push({w.name, both(w.stored, w.used), w.initial, w.has_element, w.element, w.serial, w.frozen,
-                      w.as_operand, gathered::once});
+                      w.as_operand, gathering::once});
   }
   /// Adds a change of layout between local operations, of an element of its own; gradients may not pass it.
   constexpr void exchange(const layout& from, const layout& to, element e, bool returns = true) {
@@ -96,12 +96,12 @@ class layer_plan {
   constexpr bool frozen(int i) const { return parameters_[i].frozen; }
   /// Whether what the local operation takes of a parameter goes behind forward and is made again for backward.
   constexpr bool released(int i) const {
-    return parameters_[i].times == gathered::twice && (holds.weights >> i & 1u) != 0;
+    return parameters_[i].times == gathering::twice && (holds.weights >> i & 1u) != 0;
   }
   /// Whether it stays, and the gradient in its layout, until that is reduced.
-  constexpr bool held(int i) const { return parameters_[i].times == gathered::held; }
-  constexpr gathered times(int i) const {
-    return released(i) ? gathered::twice : held(i) ? gathered::held : gathered::once;
+  constexpr bool held(int i) const { return parameters_[i].times == gathering::held; }
+  constexpr gathering times(int i) const {
+    return released(i) ? gathering::twice : held(i) ? gathering::held : gathering::once;
   }
 
   constexpr int exchanges() const { return exchanges_.count; }
@@ -128,7 +128,7 @@ class layer_plan {
   constexpr void round_terms(int i = 0) { outputs_[i].rounds = true; }
   constexpr void store(const layout& stored, int i) { parameters_[i].at.before = one(stored); }
   /// How often what is used of a parameter is gathered: twice if its backward reads it.
-  constexpr void gather(gathered times, int i) { parameters_[i].times = times; }
+  constexpr void gather(gathering times, int i) { parameters_[i].times = times; }
 
   /// Calls visit(layout) with each layout, to change it.
   template <class Visit>
@@ -163,7 +163,7 @@ class layer_plan {
     serial_view serial;
     bool frozen;
     bool as_operand;
-    gathered times;
+    gathering times;
   };
   struct exchange_place {
     pair at;
@@ -296,7 +296,8 @@ template <class Extents = std::initializer_list<index_t>>
 constexpr layout weight_for(const layout& x, const Extents& extents) {
   layout w;
   w.mesh = x.mesh;
-  for (const axis_role& r : x.roles) w.roles.push(r.kind == role::cut || r.kind == role::partial ? axis_role{} : r);
+  for (const axis_placement& r : x.placements)
+    w.placements.push(r.kind == placement::cut || r.kind == placement::partial ? axis_placement{} : r);
   for (index_t n : extents) {
     dimension d;
     d.extent = n;
@@ -308,8 +309,8 @@ constexpr layout weight_for(const layout& x, const Extents& extents) {
 /// One number for all elements that differ along such dimensions alone, where those elements are: a statistic, a draw.
 template <class Along>
 constexpr layout one_along(layout x, const Along& along) {
-  for (axis_role& r : x.roles)
-    if (r.kind == role::cut && along(r.dimension)) r = {};
+  for (axis_placement& r : x.placements)
+    if (r.kind == placement::cut && along(r.dimension)) r = {};
   for (int d = 0; d < x.dims.count; ++d) {
     if (!along(d)) continue;
     x.dims[d] = {};
@@ -321,8 +322,9 @@ constexpr layout one_along(layout x, const Along& along) {
 /// Stored forms are invariant wherever they are not cut or on one coordinate, and hold no halos: every worker that
 /// holds a copy steps it alike.
 constexpr layout stored_form(layout used) {
-  for (int a = 0; a < used.roles.count; ++a)
-    if (used.roles[a].kind == role::replicate || used.roles[a].kind == role::partial) used.roles[a] = {role::invariant};
+  for (int a = 0; a < used.placements.count; ++a)
+    if (used.placements[a].kind == placement::replicate || used.placements[a].kind == placement::partial)
+      used.placements[a] = {placement::invariant};
   for (dimension& d : used.dims) {
     if (d.tiles()) continue;
     d.tile();
@@ -335,7 +337,7 @@ constexpr layout stored_form(layout used) {
 constexpr layout one_number(const mesh_value& mesh) {
   layout x;
   x.mesh = mesh;
-  for (int a = 0; a < mesh.axes.count; ++a) x.roles.push({role::invariant});
+  for (int a = 0; a < mesh.axes.count; ++a) x.placements.push({placement::invariant});
   return x;
 }
 

@@ -24,6 +24,7 @@ namespace functions {
 /// What a number is, from its type.
 enum class number_kind : signed char { integer, real, complex };
 
+/// The kind of a type of numbers.
 template <Number N>
 inline constexpr number_kind kind_of_number = detail::is_complex_number<N> ? number_kind::complex
                                               : std::is_integral_v<N>      ? number_kind::integer

@@ -18,7 +18,7 @@ struct serial_view {
 };
 
 /// How often what a layer takes of a parameter that is stored as tiles is gathered.
-enum class gathered : unsigned char {
+enum class gathering : unsigned char {
   twice,  ///< for forward and again for backward
   once,   ///< for both
   held,   ///< for all forwards and backwards until its gradient is reduced, which is asked for

@@ -16,7 +16,7 @@ namespace detail {
 // elsewhere.
 constexpr refusal meet_parameter(const layout& x, const letters& input, const letters& of, layout& used) {
   used.mesh = x.mesh;
-  used.roles.resize(x.roles.count);
+  used.placements.resize(x.placements.count);
   for (char letter : of) {
     const int d = place(input, letter);
     if (d < 0) return refusal{code::letter_from_nowhere, place(of, letter)};
@@ -24,13 +24,13 @@ constexpr refusal meet_parameter(const layout& x, const letters& input, const le
     if (!x.has_each_once(d)) return refusal{code::dimension_needed_whole, 0, d};
     used.dims.push(x.dims[d]);
   }
-  for (int a = 0; a < x.roles.count; ++a) {
-    const axis_role& r = x.roles[a];
-    used.roles[a] = r;
-    if (r.kind == role::partial) used.roles[a] = {};
-    if (r.kind == role::cut) {
-      used.roles[a].dimension = static_cast<signed char>(place(of, input[r.dimension]));
-      if (used.roles[a].dimension < 0) used.roles[a] = {};
+  for (int a = 0; a < x.placements.count; ++a) {
+    const axis_placement& r = x.placements[a];
+    used.placements[a] = r;
+    if (r.kind == placement::partial) used.placements[a] = {};
+    if (r.kind == placement::cut) {
+      used.placements[a].dimension = static_cast<signed char>(place(of, input[r.dimension]));
+      if (used.placements[a].dimension < 0) used.placements[a] = {};
     }
   }
   return {};

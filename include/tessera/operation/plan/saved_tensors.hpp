@@ -11,7 +11,7 @@ namespace tessera {
 /// (`holds`), and which tensors it makes besides (`make`, `remember`).
 ///
 /// One that says nothing is taken to save all that it reads and gives.
-struct footprint {
+struct saved_tensors {
   unsigned operands = 0xf;  ///< bit i: operand i is saved, as it is used
   unsigned weights = 0xff;  ///< bit i: parameter i is saved, as it is used
   unsigned results = 0xf;   ///< bit i: result i is saved, as the operation gives it
@@ -29,16 +29,16 @@ struct footprint {
   index_t columns = 0;
 
   /// Saves these operands, parameters and results, each a bit.
-  static constexpr footprint saving(unsigned operands, unsigned weights = 0, unsigned results = 0) {
-    footprint f;
+  static constexpr saved_tensors saving(unsigned operands, unsigned weights = 0, unsigned results = 0) {
+    saved_tensors f;
     f.operands = operands;
     f.weights = weights;
     f.results = results;
     return f;
   }
   /// Computes nothing: what it gives is the first operand seen otherwise, and so are their gradients.
-  static constexpr footprint viewing() {
-    footprint f = saving(0);
+  static constexpr saved_tensors viewing() {
+    saved_tensors f = saving(0);
     f.view = f.passes = true;
     return f;
   }

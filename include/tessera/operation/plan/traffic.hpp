@@ -54,6 +54,7 @@ constexpr refusal check(const traffic_value& t) {
   return {};
 }
 
+/// A cost of elements in bytes; what cannot be counted stays the largest number.
 constexpr direction in_bytes(const cost& c, element e) {
   const auto bytes = [e](index_t elements) { return detail::capped_product(elements, bytes_of(e)); };
   return {bytes(c.total), bytes(c.busiest), bytes(c.lower_bound), c.messages};

@@ -48,7 +48,7 @@ struct flow {
   /// Refuses another tensor's flow.
   template <class Other, class Told>
   constexpr auto& operator=(const flow<Other, Reading, Told>&) {
-    using refused = std::conditional_t<Told::ok, flow_of_another_type<>, fits>;
+    using refused = std::conditional_t<Told::ok, verdicts::flow_of_another_type<>, fits>;
     static_assert((refused::template refuse<refused>(), true));
     return *this;
   }
@@ -106,6 +106,7 @@ flows(F...) -> flows<F...>;
 template <class... F>
 inline constexpr kind kind_of<flows<F...>> = kind::flows;
 
+/// The I-th of several flows, as structured bindings take them.
 template <std::size_t I, class First, class... Rest>
 constexpr auto get(const flows<First, Rest...>& all) {
   if constexpr (I == 0) return all.first;
@@ -177,7 +178,7 @@ constexpr bool known_by_type() {
 
 // A module on flows, in a scope of its own, unless it sees to it itself.
 template <class Module, class First, class... Rest>
-constexpr auto called_in_scope(const Module& module, const First& first, const Rest&... rest) {
+constexpr auto in_scope(const Module& module, const First& first, const Rest&... rest) {
   if constexpr (requires { Module::sees_to_its_scope; }) {
     return module(first, rest...);
   } else {
@@ -200,7 +201,7 @@ auto added(const Part& part, const First& first, const Rest&... rest) {
     using verdict =
         std::conditional_t<is_callable<Part>(), fits, wrong_argument<kind::flow, 1, kind::layer, kind_of<Part>>>;
     verdict::template refuse<verdict>();
-    if constexpr (verdict::ok) return first.in->whole([&] { return called_in_scope(part, first, rest...); });
+    if constexpr (verdict::ok) return first.in->whole([&] { return in_scope(part, first, rest...); });
     else return first;
   }
 }
@@ -220,7 +221,7 @@ constexpr auto passed_on(const First& first, const Rest&... rest) {
   } else if constexpr (!(First::verdict::ok && ... && Rest::verdict::ok)) {
     return refused_flow<typename First::reading, typename First::type, refused_before>();
   } else if constexpr (!known_by_type<Part>()) {
-    return refused_flow<typename First::reading, typename First::type, part_holds_values<>>();
+    return refused_flow<typename First::reading, typename First::type, verdicts::part_holds_values<>>();
   } else if constexpr (kind_of<Part> == kind::layer) {
     return flowed_through<Part>(!requires { Part::only_here; }, first, rest...);
   } else if constexpr (!is_callable<Part>()) {
@@ -229,7 +230,7 @@ constexpr auto passed_on(const First& first, const Rest&... rest) {
   } else if constexpr (Wrapper<Part>) {
     return Part{}.around(passing_on<typename Part::wraps>{}, first, rest...);
   } else {
-    return called_in_scope(Part{}, first, rest...);
+    return in_scope(Part{}, first, rest...);
   }
 }
 template <class Part>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/generated/plan_verdicts.hpp>
+#include <tessera/generated/plan.hpp>
 #include <tessera/operation/rule/signature.hpp>
 
 namespace tessera::detail {
@@ -151,20 +151,20 @@ class axis_rule : part_rule {
   constexpr axis_rule(const signature& what, const static_vector<operand, 4>& operands, int axis)
       : part_rule(what, operands), axis_(axis) {}
 
-  // Sets the axis's role in the result; the sum over a cut dimension is partial.
+  // Sets the axis's placement in the result; the sum over a cut dimension is partial.
   constexpr refusal apply(layout& result) const {
     for (int o = 0; o < operands_.count; ++o)
-      if (kind(o) == role::cut) return cut(o, result);
+      if (kind(o) == placement::cut) return cut(o, result);
     return uncut(result);
   }
 
  private:
-  constexpr const axis_role& of(int o) const { return operands_[o].layout.roles[axis_]; }
-  constexpr role kind(int o) const { return of(o).kind; }
+  constexpr const axis_placement& of(int o) const { return operands_[o].layout.placements[axis_]; }
+  constexpr placement kind(int o) const { return of(o).kind; }
   constexpr const text& name() const { return operands_[0].layout.mesh.axes[axis_].name; }
 
   constexpr refusal cut(int first, layout& result) const {
-    const axis_role& lead = of(first);
+    const axis_placement& lead = of(first);
     const dimension& d = operands_[first].layout.dims[lead.dimension];
     const treated how = what_.of(what_.operands[first][lead.dimension]);
     const int parts = operands_[first].layout.part_count(lead.dimension);
@@ -175,31 +175,31 @@ class axis_rule : part_rule {
       const int has = counterpart(how, o);
       if (has >= 0) {
         const dimension& other = operands_[o].layout.dims[has];
-        const bool alike = kind(o) == role::cut && of(o).dimension == has && of(o).level == lead.level &&
+        const bool alike = kind(o) == placement::cut && of(o).dimension == has && of(o).level == lead.level &&
                            of(o).joined == lead.joined && lies_beside(how, o, d, other, parts);
         if (!alike) return refusal{code::cut_unalike, name(), o, has};
         terms += other.kind == cover::pending && !other.tiles() ? 1 : 0;
         continue;
       }
       ++lacking;
-      if (kind(o) == role::partial)
+      if (kind(o) == placement::partial)
         return what_.kind == linearity::additive ? refusal{code::replicate_added_to_partial, name(), first}
                                                  : refusal{code::product_of_partials, name(), o};
-      if (kind(o) == role::invariant && !operands_[o].constant) return refusal{code::invariant_mixed, name(), o};
-      if (kind(o) == role::on) return refusal{code::held_on_one_coordinate, name(), o};
-      if (kind(o) == role::cut) return refusal{code::cut_unalike, name(), o, of(o).dimension};
+      if (kind(o) == placement::invariant && !operands_[o].constant) return refusal{code::invariant_mixed, name(), o};
+      if (kind(o) == placement::on) return refusal{code::held_on_one_coordinate, name(), o};
+      if (kind(o) == placement::cut) return refusal{code::cut_unalike, name(), o, of(o).dimension};
     }
     if (const refusal r = served(how, first, lead.dimension); !r.ok()) return r;
     const int at = kept(how);
     if (const refusal r = check_terms(terms, lacking, at, first, lead.dimension); !r.ok()) return r;
     if (at >= 0) {
-      result.roles[axis_] = {role::cut, static_cast<signed char>(at), lead.level, lead.joined};
+      result.placements[axis_] = {placement::cut, static_cast<signed char>(at), lead.level, lead.joined};
       return {};
     }
     if (!d.tiles() && terms == 0) return refusal{code::haloed_summed, first, lead.dimension};
     if (what_.kind == linearity::nonlinear && what_.with == combine::sum)
       return refusal{code::dimension_needed_whole, first, lead.dimension};
-    result.roles[axis_] = partial_by(what_.with);
+    result.placements[axis_] = partial_by(what_.with);
     return {};
   }
 
@@ -224,15 +224,15 @@ class axis_rule : part_rule {
     int a_partial = -1;
     int a_replicate = -1;
     for (int o = 0; o < operands_.count; ++o) {
-      const role k = kind(o);
-      if (k == role::partial) {
+      const placement k = kind(o);
+      if (k == placement::partial) {
         ++partials;
         if (a_partial < 0 || of(o).with != combine::sum) a_partial = o;
-      } else if (operands_[o].constant && k != role::on) {
+      } else if (operands_[o].constant && k != placement::on) {
         // counts as what the others are
-      } else if (k == role::invariant) {
+      } else if (k == placement::invariant) {
         ++invariants;
-      } else if (k == role::on) {
+      } else if (k == placement::on) {
         ++ons;
       } else {
         ++others;
@@ -241,9 +241,9 @@ class axis_rule : part_rule {
     }
     if (ons > 0) {
       for (int o = 0; o < operands_.count; ++o)
-        if (kind(o) != role::on || of(o).coordinate != of_on().coordinate)
+        if (kind(o) != placement::on || of(o).coordinate != of_on().coordinate)
           return refusal{code::held_on_one_coordinate, name(), o};
-      result.roles[axis_] = of_on();
+      result.placements[axis_] = of_on();
       return {};
     }
     if (partials > 0) {
@@ -255,17 +255,19 @@ class axis_rule : part_rule {
         return refusal{code::replicate_added_to_partial, name(), not_partial()};
       if (what_.kind == linearity::multilinear && partials > 1)
         return refusal{code::product_of_partials, name(), a_partial};
-      result.roles[axis_] = of(a_partial);
+      result.placements[axis_] = of(a_partial);
       return {};
     }
     if (invariants > 0 && others > 0) return refusal{code::invariant_mixed, name(), a_replicate};
-    result.roles[axis_] = {invariants > 0 ? role::invariant : all_constant() ? kind(0) : role::replicate};
+    result.placements[axis_] = {invariants > 0   ? placement::invariant
+                                : all_constant() ? kind(0)
+                                                 : placement::replicate};
     return {};
   }
 
   constexpr int not_partial() const {
     for (int o = 0; o < operands_.count; ++o)
-      if (kind(o) != role::partial) return o;
+      if (kind(o) != placement::partial) return o;
     return -1;
   }
   constexpr bool all_constant() const {
@@ -273,9 +275,9 @@ class axis_rule : part_rule {
       if (!o.constant) return false;
     return true;
   }
-  constexpr const axis_role& of_on() const {
+  constexpr const axis_placement& of_on() const {
     for (int o = 0; o < operands_.count; ++o)
-      if (kind(o) == role::on) return of(o);
+      if (kind(o) == placement::on) return of(o);
     return of(0);
   }
 

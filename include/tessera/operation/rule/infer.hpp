@@ -156,7 +156,7 @@ constexpr inferred infer(const signature& what, const static_vector<operand, 4>&
     return infer(what, on_one_mesh);
   }
   out.layout.mesh = operands[0].layout.mesh;
-  out.layout.roles.resize(out.layout.mesh.axes.count);
+  out.layout.placements.resize(out.layout.mesh.axes.count);
   out.layout.dims.resize(what.result.count);
   for (int d = 0; d < what.result.count; ++d)
     if (out.why = detail::infer_dimension(what, operands, what.result.items[d], out.layout.dims.items[d]);
@@ -173,7 +173,7 @@ constexpr inferred infer(const signature& what, const static_vector<operand, 4>&
     for (int d = 0; d < operands.items[o].layout.dims.count; ++d)
       if (operands.items[o].layout.dims.items[d].kind != cover::tiled)
         if (out.why = detail::part_rule(what, operands).of_uncut(o, d); !out.why.ok()) return out;
-  for (int a = 0; a < out.layout.roles.count; ++a) {
+  for (int a = 0; a < out.layout.placements.count; ++a) {
     if (out.layout.mesh.axes[a].extent == 1) continue;
     if (out.why = detail::axis_rule(what, operands, a).apply(out.layout); !out.why.ok()) return out;
   }

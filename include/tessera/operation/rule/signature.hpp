@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/generated/operation_verdicts.hpp>
+#include <tessera/generated/operation.hpp>
 #include <tessera/topology/layout.hpp>
 
 namespace tessera {
@@ -48,6 +48,7 @@ struct treated {
 /// The letters of an operand's dimensions, outermost first: "nchw".
 using letters = static_vector<char, max_dimensions>;
 
+/// The letters of a word, in order.
 constexpr letters named(const char* from) {
   letters l;
   for (int i = 0; from[i] != '\0'; ++i) l.push(from[i]);
@@ -68,8 +69,8 @@ constexpr int place(const letters& in, char letter) {
   return -1;
 }
 
-/// What a local operation does to named dimensions: with it, its result's layout, its legality and the meanings of its
-/// gradients follow. A letter of the operands that the result lacks is summed over.
+/// What a local operation does to named dimensions: with it, its result's layout, its legality and the placements of
+/// its gradients follow. A letter of the operands that the result lacks is summed over.
 ///
 /// `operation("nk,mk->nm").multilinear()` writes one; each of the functions below gives it one more role.
 struct signature {

@@ -18,7 +18,7 @@ constexpr bool brings_a_halo(const layout& from, const layout& to) {
 /// How windows over what a worker holds itself of a dimension give its outputs, all but those at its ends which read
 /// what others hold: those are computed by themselves, behind the others, which wait for nobody and are read where they
 /// lie.
-struct edging {
+struct halo_split {
   struct edge {
     interval outputs;
     interval reads;
@@ -31,10 +31,10 @@ struct edging {
 
 /// Of a part of a dimension, and what is held of it when that of others has come beside. It serves where there is a
 /// part, the operation pads itself, and an edge reads nothing beyond what is held.
-constexpr edging edging_of(const sliding& kernel, const interval& own, const interval& held, const interval& outputs,
-                           own_padding by) {
-  edging e;
-  const framing f = framing_of(kernel, own, outputs, by);
+constexpr halo_split halo_split_of(const sliding& kernel, const interval& own, const interval& held,
+                                   const interval& outputs, own_padding by) {
+  halo_split e;
+  const padding_plan f = padding_plan_of(kernel, own, outputs, by);
   if (own.empty() || kernel.edge != boundary::zero || own.lo < held.lo || own.hi > held.hi || f.before > 0 ||
       f.behind > 0 || f.trims(own.size()))
     return e;
@@ -46,16 +46,18 @@ constexpr edging edging_of(const sliding& kernel, const interval& own, const int
   for (const interval& at : {interval{outputs.lo, inner.lo}, interval{inner.hi, outputs.hi}})
     if (!at.empty()) e.edges.push({at, {needs.first(at.lo), needs.last(at.hi - 1) + 1}});
   e.serves = !inner.empty();
-  for (const edging::edge& at : e.edges) e.serves = e.serves && at.reads.lo >= held.lo && at.reads.hi <= held.hi;
+  for (const halo_split::edge& at : e.edges) e.serves = e.serves && at.reads.lo >= held.lo && at.reads.hi <= held.hi;
   return e;
 }
 
 /// How transposed windows over what a worker holds itself of a dimension give its outputs: by linearity the result is
 /// what they give, and at its edges what the windows over each stretch that comes beside give to be added. Edges read
 /// what others hold alone. It serves where the operation cuts off itself what is more than wanted.
-constexpr edging adding_of(const sliding& kernel, const interval& own, const interval& held, const interval& outputs) {
-  edging e;
-  if (own.empty() || own.lo < held.lo || own.hi > held.hi || !(cropping_of(kernel, own, outputs).made == outputs))
+constexpr halo_split adding_of(const sliding& kernel, const interval& own, const interval& held,
+                               const interval& outputs) {
+  halo_split e;
+  if (own.empty() || own.lo < held.lo || own.hi > held.hi ||
+      !(transposed_crop_of(kernel, own, outputs).made == outputs))
     return e;
   e.serves = true;
   const window gives = kernel.needs();

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/generated/operation_verdicts.hpp>
+#include <tessera/generated/operation.hpp>
 #include <tessera/meta/static_vector.hpp>
 #include <tessera/plan/interval.hpp>
 #include <tessera/topology/window.hpp>

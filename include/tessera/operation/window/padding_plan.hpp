@@ -22,7 +22,7 @@ constexpr index_t widest_padding(own_padding by, const sliding& kernel, index_t 
 /// How a worker's part of a dimension becomes what windows over it read, where zeros lie beyond the edge. LibTorch pads
 /// as much at both ends and leaves out what is no whole step at the far one: where that gives just the outputs wanted,
 /// the part is read where it lies. Else it is copied into a frame, of which only some may be read.
-struct framing {
+struct padding_plan {
   index_t padded = 0;  ///< by the operation, at both ends
   index_t before = 0;
   index_t behind = 0;
@@ -30,11 +30,12 @@ struct framing {
 
   constexpr bool trims(index_t held) const { return read.lo > 0 || read.hi < before + held + behind; }
 };
-constexpr framing framing_of(const sliding& kernel, const interval& held, const interval& outputs, own_padding by) {
+constexpr padding_plan padding_plan_of(const sliding& kernel, const interval& held, const interval& outputs,
+                                       own_padding by) {
   const window needs = kernel.needs();
   const interval read{needs.first(outputs.lo), needs.last(outputs.hi - 1) + 1};
   const index_t padded = held.lo - read.lo;
-  framing f;
+  padding_plan f;
   if (padded >= 0 && padded <= detail::widest_padding(by, kernel, held.size()) &&
       held.size() + 2 * padded >= kernel.reach() &&
       (held.size() + 2 * padded - kernel.reach()) / kernel.stride + 1 == outputs.size()) {

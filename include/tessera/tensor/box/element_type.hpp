@@ -1,7 +1,7 @@
 #pragma once
 
 #include <tessera/comm/team.hpp>
-#include <tessera/generated/tensor_verdicts.hpp>
+#include <tessera/generated/tensor.hpp>
 
 #include <ATen/ATen.h>
 
@@ -103,7 +103,7 @@ inline at::TensorOptions options_of(const team_state& team, at::ScalarType type)
 
 /// Refuses a local tensor that is not this worker's box of the element type, on the team's device; says what the worker
 /// does with it.
-inline void check_local(const at::Tensor& local, const placement& where, element e, const team_state& team) {
+inline void check_local(const at::Tensor& local, const shared_layout& where, element e, const team_state& team) {
   const auto refuse = [&](const refusal& why, const std::string& more = {}) {
     const std::string does = text_of(team.doing());
     throw error(why, team.label() + (does.empty() ? "" : ": " + does) + more);

@@ -32,7 +32,7 @@ inline at::Tensor narrowed(const at::Tensor& x, index_t d, index_t begin, index_
 
 /// What lies around a box that a local operation reads: so many elements before and behind it in each dimension, of one
 /// value.
-struct frame {
+struct padded_box {
   box_vector before;
   box_vector behind;
   at::Scalar value = 0;

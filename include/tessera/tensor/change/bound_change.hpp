@@ -10,7 +10,8 @@ namespace tessera {
 /// derives nothing.
 class bound_change {
  public:
-  bound_change(team_state& team, placement_handle from, placement_handle to, element e, const activity& what)
+  bound_change(team_state& team, shared_layout_handle from, shared_layout_handle to, element e,
+               const call_context& what)
       : team_(team),
         from_(std::move(from)),
         to_(std::move(to)),
@@ -36,8 +37,8 @@ class bound_change {
   bound_change(const bound_change&) = delete;
   bound_change& operator=(const bound_change&) = delete;
 
-  const placement_handle& from() const { return from_; }
-  const placement_handle& to() const { return to_; }
+  const shared_layout_handle& from() const { return from_; }
+  const shared_layout_handle& to() const { return to_; }
   tessera::element element() const { return element_; }
   const movement& moves() const { return moves_; }
 
@@ -46,7 +47,7 @@ class bound_change {
   visits calls;  ///< of it, by line
 
   /// Whether it is bound for what the team does now.
-  bool serves(const activity& now) const { return why_ == now.why && what_ == now.what; }
+  bool serves(const call_context& now) const { return why_ == now.why && what_ == now.what; }
 
   /// The change from to* to from*, bound for backward.
   std::shared_ptr<bound_change> adjoint();
@@ -59,7 +60,7 @@ class bound_change {
   bool stays() const { return phases_.empty() || narrowed_; }
 
   /// This worker's box of the result, as a view of what it had where that stays; no gradient is recorded.
-  at::Tensor run(const at::Tensor& x, const activity& what) {
+  at::Tensor run(const at::Tensor& x, const call_context& what) {
     if (stays()) return kept(x);
     owed_exchanges::here().begin_all();
     at::Tensor y = x;
@@ -67,7 +68,7 @@ class bound_change {
     return y;
   }
   /// The same where something is exchanged, in a frame: what arrives is written where it is read.
-  at::Tensor run(const at::Tensor& x, const activity& what, const frame& around) {
+  at::Tensor run(const at::Tensor& x, const call_context& what, const padded_box& around) {
     owed_exchanges::here().begin_all();
     at::Tensor y = x;
     for (std::size_t i = 0; i + 1 < phases_.size(); ++i) y = run(phases_[i], y, room_for(phases_[i]), what);
@@ -77,7 +78,7 @@ class bound_change {
   }
 
   /// The first exchange's plan.
-  const exchange_plan& plan(const activity& what) { return bound(phases_[0], what)->plan(); }
+  const exchange_plan& plan(const call_context& what) { return bound(phases_[0], what)->plan(); }
 
  private:
   friend class running_change;
@@ -95,19 +96,19 @@ class bound_change {
     return detail::empty_box(at::IntArrayRef(p.sizes.begin(), p.sizes.end()), options_);
   }
 
-  at::Tensor run(bound_phase& p, const at::Tensor& x, const at::Tensor& y, const activity& what) {
+  at::Tensor run(bound_phase& p, const at::Tensor& x, const at::Tensor& y, const call_context& what) {
     const at::Tensor sent = stored(x);
     in_flight call = begin(p, *bound(p, what), sent, y, what);
     end(p, call);
     return y;
   }
 
-  const std::shared_ptr<bound_exchange>& bound(bound_phase& p, const activity& what) {
+  const std::shared_ptr<bound_exchange>& bound(bound_phase& p, const call_context& what) {
     if (!p.exchange || p.exchange->retired) p.exchange = team_.bound(p.what, element_, what);
     return p.exchange;
   }
   in_flight begin(const bound_phase& p, bound_exchange& exchange, const at::Tensor& x, const at::Tensor& y,
-                  const activity& what, bool has_own = false) {
+                  const call_context& what, bool has_own = false) {
     if (team_.watch.exchange_started != nullptr) team_.watch.exchange_started(team_.watch.self, p.what, element_);
     return exchange.start(detail::region_of(x, element_), detail::region_of(y, element_, true), what, has_own);
   }
@@ -139,8 +140,8 @@ class bound_change {
   }
 
   team_state& team_;
-  placement_handle from_;
-  placement_handle to_;
+  shared_layout_handle from_;
+  shared_layout_handle to_;
   crew& workers_;
   tessera::element element_;
   at::TensorOptions options_;

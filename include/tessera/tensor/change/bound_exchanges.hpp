@@ -6,15 +6,15 @@
 namespace tessera {
 
 /// A change of layout that is bound to a team.
-struct way {
-  placement_handle from, to;
+struct redistribution {
+  shared_layout_handle from, to;
 };
 
 /// What a function with exchanges is told: where its boxes lie, and its changes of layout in order.
 struct bound_exchanges {
   const team_handle& team;
   const local_boxes& boxes;
-  const std::vector<way>& ways;
+  const std::vector<redistribution>& ways;
 
   at::Tensor exchanged(const at::Tensor& x, std::size_t i) const {
     return change_layout(team, ways[i].from, ways[i].to, x, {}, {});

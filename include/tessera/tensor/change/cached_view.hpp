@@ -12,9 +12,9 @@ namespace tessera::detail {
 ///
 /// Its node runs as the leaf's own does, as soon as all has come: what several calls of one backward give is added up
 /// first, and exchanged once.
-class lasting_view {
+class cached_view {
  public:
-  at::Tensor of(const team_handle& team, const placement_handle& from, const placement_handle& to,
+  at::Tensor of(const team_handle& team, const shared_layout_handle& from, const shared_layout_handle& to,
                 const at::Tensor& leaf, call_site at = call_site::here()) {
     if (serves(*team, leaf)) {
       // LibTorch refuses a view that is older than what was written to its leaf: it would give it another node.
@@ -23,7 +23,7 @@ class lasting_view {
       return view_;
     }
     view_.reset();
-    const activity now = team->doing();
+    const call_context now = team->doing();
     change_call call(team, bound_change_of(*team, from, to, element_of_scalar(leaf.scalar_type()), now), leaf, at);
     const bool lasts = call.change->stays() && !call.change->changes_nothing() && call.tracked && leaf.is_leaf() &&
                        team->checks != checks::always;

@@ -25,7 +25,7 @@ inline void refuse_writing(const at::Tensor& view) {
 struct change_call {
   team_handle team;
   std::shared_ptr<bound_change> change;
-  activity what;
+  call_context what;
   bool tracked = false;
   std::uint64_t lineage;  ///< of its operand
 
@@ -48,8 +48,8 @@ struct change_call {
   }
 
   /// What a backward of this call is for.
-  activity backward() const {
-    activity back = what;
+  call_context backward() const {
+    call_context back = what;
     back.why = purpose::backward;
     return back;
   }
@@ -80,19 +80,19 @@ struct change_call {
   }
 };
 
-inline at::Tensor run(change_call call, const at::Tensor& x, const frame& around = {});
+inline at::Tensor run(change_call call, const at::Tensor& x, const padded_box& around = {});
 
 /// The gradient of a change of layout: the change from to* to from*, itself differentiable.
 class change_backward final : public torch::autograd::Node {
  public:
-  change_backward(change_call forward, const frame& around) : forward_(std::move(forward)), around_(around) {}
+  change_backward(change_call forward, const padded_box& around) : forward_(std::move(forward)), around_(around) {}
   /// One that several graphs have: it runs before all that waits, as leaves do, and before those that were made
   /// earlier, on every worker.
   explicit change_backward(change_call forward)
       : Node(first_of_all + at::sequence_number::get_and_increment()), forward_(std::move(forward)) {}
 
   torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {
-    const during here(*forward_.team, forward_.backward());
+    const scoped_context here(*forward_.team, forward_.backward());
     const at::Tensor g =
         gradients[0].defined() ? around_.inside(gradients[0]) : forward_.gradient_of_result(gradients[0]);
     at::Tensor back = run({forward_.team, forward_.change->adjoint(), g, forward_.what.at}, g);
@@ -108,7 +108,7 @@ class change_backward final : public torch::autograd::Node {
   static constexpr std::uint64_t first_of_all = std::uint64_t{1} << 63;
 
   change_call forward_;
-  frame around_;
+  padded_box around_;
 };
 
 /// Makes y's gradient that of x, or of what stands for x, through a node.
@@ -118,7 +118,7 @@ inline void record(const at::Tensor& y, const at::Tensor& x, const decltype(torc
 }
 
 /// The result of a change that does something, without its gradient.
-inline at::Tensor unrecorded(const change_call& call, const at::Tensor& x, const frame& around = {}) {
+inline at::Tensor unrecorded(const change_call& call, const at::Tensor& x, const padded_box& around = {}) {
   const c10::AutoGradMode no_record(false);
   const at::Tensor y = around.empty() ? call.change->run(x, call.what) : call.change->run(x, call.what, around);
   if (call.change->stays()) refuse_writing(y);
@@ -127,7 +127,7 @@ inline at::Tensor unrecorded(const change_call& call, const at::Tensor& x, const
 
 /// This worker's box of the result. Where each worker only gives up a part of its own that is a view on all of them,
 /// which takes nothing written in place. A frame around it is filled in the same memory.
-inline at::Tensor run(change_call call, const at::Tensor& x, const frame& around) {
+inline at::Tensor run(change_call call, const at::Tensor& x, const padded_box& around) {
   if (!around.empty() && call.change->stays()) return around.around(run(std::move(call), x));
   if (call.change->changes_nothing()) return x;
   const at::Tensor y = unrecorded(call, x, around);
@@ -142,15 +142,16 @@ inline at::Tensor run(change_call call, const at::Tensor& x, const frame& around
 /// Its backward is the adjoint primitive, carried by the same function, so gradients of every order follow. All workers
 /// of the team call it with the same layouts, in one order everywhere; a worker without elements hands in its empty
 /// box. A frame lies around the box where a local operation reads it so.
-at::Tensor change_layout(const team_handle& team, const placement_handle& from, const placement_handle& to,
-                         const at::Tensor& x, const frame& around = {}, call_site at = call_site::here());
+at::Tensor change_layout(const team_handle& team, const shared_layout_handle& from, const shared_layout_handle& to,
+                         const at::Tensor& x, const padded_box& around = {}, call_site at = call_site::here());
 at::Tensor change_layout(const team_handle& team, const layout& from, const layout& to, const at::Tensor& x,
                          call_site at = call_site::here());
 
 /// The same of what is used rounded to a narrower element: what a Move sends is rounded first, and widened again where
 /// it came, since rounding commutes with it. Its gradient is that of the change itself.
-at::Tensor change_layout_rounded(const team_handle& team, const placement_handle& from, const placement_handle& to,
-                                 const at::Tensor& x, element as, call_site at = call_site::here());
+at::Tensor change_layout_rounded(const team_handle& team, const shared_layout_handle& from,
+                                 const shared_layout_handle& to, const at::Tensor& x, element as,
+                                 call_site at = call_site::here());
 
 }  // namespace tessera
 

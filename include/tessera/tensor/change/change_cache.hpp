@@ -9,10 +9,10 @@ namespace tessera {
 namespace detail {
 
 /// The changes that a team has bound, found by the addresses of their placements; those used last are kept.
-class bound_changes {
+class change_cache {
  public:
-  std::shared_ptr<bound_change> find(team_state& team, const placement_handle& from, const placement_handle& to,
-                                     element e, const activity& what) {
+  std::shared_ptr<bound_change> find(team_state& team, const shared_layout_handle& from, const shared_layout_handle& to,
+                                     element e, const call_context& what) {
     fingerprint f;
     f << address(from.get()) << address(to.get()) << address(what.what)
       << (static_cast<int>(e) | static_cast<int>(what.why) << 8);
@@ -61,9 +61,10 @@ class bound_changes {
   std::uint64_t uses_ = 0;
 };
 
-inline std::shared_ptr<bound_change> bound_change_of(team_state& team, const placement_handle& from,
-                                                     const placement_handle& to, element e, const activity& what) {
-  return team.kept<bound_changes>().find(team, from, to, e, what);
+inline std::shared_ptr<bound_change> bound_change_of(team_state& team, const shared_layout_handle& from,
+                                                     const shared_layout_handle& to, element e,
+                                                     const call_context& what) {
+  return team.kept<change_cache>().find(team, from, to, e, what);
 }
 
 }  // namespace detail
@@ -71,7 +72,7 @@ inline std::shared_ptr<bound_change> bound_change_of(team_state& team, const pla
 inline std::shared_ptr<bound_change> bound_change::adjoint() {
   std::shared_ptr<bound_change> known = adjoint_.lock();
   if (known) return known;
-  activity back;
+  call_context back;
   back.why = purpose::backward;
   back.what = what_;
   known = detail::bound_change_of(team_, team_.place(cotangent(to_->layout())), team_.place(cotangent(from_->layout())),

@@ -4,8 +4,8 @@
 
 namespace tessera {
 
-TESSERA_INLINE at::Tensor change_layout(const team_handle& team, const placement_handle& from,
-                                        const placement_handle& to, const at::Tensor& x, const frame& around,
+TESSERA_INLINE at::Tensor change_layout(const team_handle& team, const shared_layout_handle& from,
+                                        const shared_layout_handle& to, const at::Tensor& x, const padded_box& around,
                                         call_site at) {
   if (!x.defined()) throw error(refusal{code::undefined_tensor}, team->label());
   const element e = detail::element_of_scalar(x.scalar_type());
@@ -15,21 +15,21 @@ TESSERA_INLINE at::Tensor change_layout(const team_handle& team, const layout& f
                                         const at::Tensor& x, call_site at) {
   return change_layout(team, team->place(from), team->place(to), x, {}, at);
 }
-TESSERA_INLINE at::Tensor change_layout_rounded(const team_handle& team, const placement_handle& from,
-                                                const placement_handle& to, const at::Tensor& x, element as,
+TESSERA_INLINE at::Tensor change_layout_rounded(const team_handle& team, const shared_layout_handle& from,
+                                                const shared_layout_handle& to, const at::Tensor& x, element as,
                                                 call_site at) {
   const element own = detail::element_of_scalar(x.scalar_type());
-  const activity now = team->doing();
+  const call_context now = team->doing();
   detail::change_call call(team, detail::bound_change_of(*team, from, to, own, now), x, at);
   if (as == own || call.change->stays()) return detail::run(std::move(call), x);
   const at::Tensor y = [&] {
     const c10::AutoGradMode no_record(false);
-    activity what = call.what;
+    call_context what = call.what;
     what.element = as;
     const auto rounded = detail::bound_change_of(*team, from, to, as, now);
     return rounded->run(x.to(detail::scalar_type(as)), what).to(x.scalar_type());
   }();
-  if (call.tracked) detail::record(y, x, detail::make_node<detail::change_backward>(std::move(call), frame()));
+  if (call.tracked) detail::record(y, x, detail::make_node<detail::change_backward>(std::move(call), padded_box()));
   return y;
 }
 

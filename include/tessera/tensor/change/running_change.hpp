@@ -13,7 +13,7 @@ namespace tessera {
 /// the one before has arrived and the worker asks what has, or waits for anything.
 class running_change final : private owing {
  public:
-  running_change(bound_change& of, const at::Tensor& x, const activity& what)
+  running_change(bound_change& of, const at::Tensor& x, const call_context& what)
       : of_(of), what_(what), x_(bound_change::stored(x)), parts_(of.phases_.size()) {
     for (std::size_t i = 0; i < parts_.size(); ++i) {
       parts_[i].exchange = of_.bound(of_.phases_[i], what);
@@ -22,7 +22,7 @@ class running_change final : private owing {
     start(false);
   }
   /// Of one exchange, into a tensor that holds already what this worker takes from itself alone.
-  running_change(bound_change& of, const at::Tensor& y, const at::Tensor& x, const activity& what)
+  running_change(bound_change& of, const at::Tensor& y, const at::Tensor& x, const call_context& what)
       : of_(of), what_(what), x_(bound_change::stored(x)), parts_(1) {
     parts_[0].exchange = of_.bound(of_.phases_[0], what);
     parts_[0].y = y;
@@ -91,7 +91,7 @@ class running_change final : private owing {
   }
 
   bound_change& of_;
-  activity what_;
+  call_context what_;
   at::Tensor x_;
   std::vector<part> parts_;
   std::size_t begun_ = 0;

@@ -35,14 +35,14 @@ class staged_exchange final : public bound_exchange {
         between_hosts_(std::move(between_hosts)),
         rank_(rank),
         device_(device) {
-    for (const leg& l : plan().sends)
+    for (const box_transfer& l : plan().sends)
       if (l.peer != rank_) leave({l.here, l.extents});
     if (!plan().fold) {
-      for (const leg& l : plan().receives)
+      for (const box_transfer& l : plan().receives)
         if (l.peer == rank_) stay_.push_back(l);
         else come_.push_back({l.here, l.extents});
     }
-    for (const cell& c : plan().cells) {
+    for (const term_cell& c : plan().cells) {
       const auto own = std::find_if(c.terms.begin(), c.terms.end(), [&](int t) { return term(t).peer == rank_; });
       const bool alone = own != c.terms.end() && c.terms.size() == 1;
       if (!alone) come_.push_back({c.here, c.extents});
@@ -67,7 +67,7 @@ class staged_exchange final : public bound_exchange {
   }
 
   static staged_call& mine(exchange_call& call) { return static_cast<staged_call&>(call); }
-  const leg& term(int i) const { return plan().receives[static_cast<std::size_t>(i)]; }
+  const box_transfer& term(int i) const { return plan().receives[static_cast<std::size_t>(i)]; }
 
   std::unique_ptr<exchange_call> make_call() override { return std::make_unique<staged_call>(); }
 
@@ -77,7 +77,7 @@ class staged_exchange final : public bound_exchange {
     const c10::DeviceGuard here(device_);
     if (!plan().covered && !c.has_own) detail::fill_neutral(on_device(c.out), c.out.element, plan().with);
     if (!c.has_own)
-      for (const leg& l : stay_)
+      for (const box_transfer& l : stay_)
         on_device(c.out.part(l.here, l.extents)).copy_(on_device(c.in.part(l.there, l.extents)));
     c.begun.emplace(device_.type());
     c.begun->record(c10::impl::VirtualGuardImpl(device_.type()).getStream(device_));
@@ -124,9 +124,9 @@ class staged_exchange final : public bound_exchange {
   std::shared_ptr<bound_exchange> between_hosts_;
   int rank_;
   c10::Device device_;
-  std::vector<part> leave_;  // of the input, for the host
-  std::vector<part> come_;   // of the output, from it
-  std::vector<leg> stay_;    // on the device
+  std::vector<part> leave_;         // of the input, for the host
+  std::vector<part> come_;          // of the output, from it
+  std::vector<box_transfer> stay_;  // on the device
 };
 
 }  // namespace tessera

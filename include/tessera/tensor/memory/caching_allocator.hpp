@@ -40,7 +40,7 @@ class caching_allocator final : public c10::Allocator {
    public:
     explicit service(const launch_options& options) : cap_(options.memory_cap), on_(options.caches_memory) {
       if (!on_) return;
-      if (shares_memory(options)) node_heap::of_process().open();
+      if (shares_memory(options)) shared_heap::of_process().open();
       of_process().begin(cap_);
     }
     service(const service&) = delete;
@@ -91,7 +91,7 @@ class caching_allocator final : public c10::Allocator {
     }
 
     private_pages own;
-    node_heap& seen = node_heap::of_process();
+    shared_heap& seen = shared_heap::of_process();
   };
 
   pages pages_;

@@ -9,7 +9,7 @@ namespace tessera {
 
 enum class element : signed char;
 
-namespace its {
+namespace with {
 
 template <element> struct expected_element;
 template <element> struct given_element;
@@ -53,7 +53,9 @@ template <index_t> struct stride;
 template <index_t> struct takes;
 template <index_t> struct to;
 
-}  // namespace its
+}  // namespace with
+
+namespace verdicts {
 
 template <class... Told> struct meshes_differ {
   static constexpr bool ok = false;
@@ -164,7 +166,7 @@ template <class... Told> struct layer_has_no_window {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.layer.one_halo] only convolutions, poolings and elementwise layers share a halo; move this layer out of one_halo"); } };
+                  "[tessera.layer.fused_halo] only convolutions, poolings and elementwise layers share a halo; move this layer out of fused_halo"); } };
 template <class... Told> struct padding_wider_than_half_kernel {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -279,7 +281,7 @@ template <class... Told> struct flow_of_another_type {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.network.assigned] a flow is of one shape and partition, so it takes no other's place; give the result of each layer a name of its own"); } };
+                  "[tessera.network.assigned] a flow is of one shape and partition, so it takes no other's place; name each layer's result"); } };
 template <class... Told> struct part_holds_values {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -391,75 +393,77 @@ template <class... Told> struct nonlinearity_has_no_gain {
     static_assert(Where::ok,
                   "[tessera.initial.nonlinearity] the nonlinearity has no gain; name linear, sigmoid, tanh, relu, leaky_relu or selu"); } };
 
+}  // namespace verdicts
+
 namespace detail {
 
-template <> struct verdict_for<&code::meshes_differ> { template <class Why> using type = meshes_differ<its::operand<Why::number(0)>>; };
-template <> struct verdict_for<&code::nonlinear_on_partial> { template <class Why> using type = nonlinear_on_partial<typename axis_of_refusal<Why>::type, its::operand<Why::number(0)>>; };
-template <> struct verdict_for<&code::product_of_partials> { template <class Why> using type = product_of_partials<typename axis_of_refusal<Why>::type, its::operand<Why::number(0)>>; };
-template <> struct verdict_for<&code::invariant_mixed> { template <class Why> using type = invariant_mixed<typename axis_of_refusal<Why>::type, its::operand<Why::number(0)>>; };
-template <> struct verdict_for<&code::held_on_one_coordinate> { template <class Why> using type = held_on_one_coordinate<typename axis_of_refusal<Why>::type, its::operand<Why::number(0)>>; };
-template <> struct verdict_for<&code::cut_unalike> { template <class Why> using type = cut_unalike<typename axis_of_refusal<Why>::type, its::operand<Why::number(0)>, its::dimension<Why::number(1)>>; };
-template <> struct verdict_for<&code::haloed_summed> { template <class Why> using type = haloed_summed<its::operand<Why::number(0)>, its::dimension<Why::number(1)>>; };
-template <> struct verdict_for<&code::dimension_needed_whole> { template <class Why> using type = dimension_needed_whole<its::operand<Why::number(0)>, its::dimension<Why::number(1)>>; };
-template <> struct verdict_for<&code::window_without_halo> { template <class Why> using type = window_without_halo<its::operand<Why::number(0)>, its::dimension<Why::number(1)>>; };
-template <> struct verdict_for<&code::pending_not_linear> { template <class Why> using type = pending_not_linear<its::operand<Why::number(0)>, its::dimension<Why::number(1)>>; };
-template <> struct verdict_for<&code::signature_unreadable> { template <class Why> using type = signature_unreadable<typename number_or_none<its::character, Why::number(0)>::type>; };
-template <> struct verdict_for<&code::signature_too_large> { template <class Why> using type = signature_too_large<its::operands<Why::number(0)>, its::dimensions<Why::number(1)>>; };
-template <> struct verdict_for<&code::letter_named_twice> { template <class Why> using type = letter_named_twice<its::operand<Why::number(0)>, its::dimension<Why::number(1)>>; };
-template <> struct verdict_for<&code::letter_from_nowhere> { template <class Why> using type = letter_from_nowhere<its::dimension<Why::number(0)>>; };
-template <> struct verdict_for<&code::role_does_not_fit> { template <class Why> using type = role_does_not_fit<its::role<Why::number(0)>>; };
-template <> struct verdict_for<&code::wrong_number_of_operands> { template <class Why> using type = wrong_number_of_operands<its::takes<Why::number(0)>, its::is_given<Why::number(1)>>; };
-template <> struct verdict_for<&code::operand_of_other_dimensions> { template <class Why> using type = operand_of_other_dimensions<its::operand<Why::number(0)>, its::takes<Why::number(1)>, its::is_given<Why::number(2)>>; };
-template <> struct verdict_for<&code::split_through_part> { template <class Why> using type = split_through_part<its::operand<Why::number(0)>, its::dimension<Why::number(1)>, its::inner_extent<Why::number(2)>>; };
-template <> struct verdict_for<&code::ranges_not_known> { template <class Why> using type = ranges_not_known<its::dimension<Why::number(0)>>; };
-template <> struct verdict_for<&code::split_uneven> { template <class Why> using type = split_uneven<its::dimension<Why::number(0)>, its::extent<Why::number(1)>, its::inner_extent<Why::number(2)>>; };
-template <> struct verdict_for<&code::windows_do_not_compose> { template <class Why> using type = windows_do_not_compose<its::dimension<Why::number(0)>, its::layer<Why::number(1)>>; };
-template <> struct verdict_for<&code::layer_has_no_window> { template <class Why> using type = layer_has_no_window<its::layer<Why::number(0)>>; };
-template <> struct verdict_for<&code::padding_wider_than_half_kernel> { template <class Why> using type = padding_wider_than_half_kernel<its::dimension<Why::number(0)>, its::padding<Why::number(1)>, its::kernel<Why::number(2)>>; };
-template <> struct verdict_for<&code::mean_of_integers> { template <class Why> using type = mean_of_integers<its::given_element<static_cast<element>(Why::number(0))>>; };
-template <> struct verdict_for<&code::indices_wanted> { template <class Why> using type = indices_wanted<its::given_element<static_cast<element>(Why::number(0))>>; };
-template <> struct verdict_for<&code::index_out_of_range> { template <class Why> using type = index_out_of_range<its::index<Why::number(0)>, its::rows<Why::number(1)>>; };
-template <> struct verdict_for<&code::sparse_not_there> { template <class Why> using type = sparse_not_there<>; };
-template <> struct verdict_for<&code::max_norm_below_zero> { template <class Why> using type = max_norm_below_zero<>; };
-template <> struct verdict_for<&code::no_function_of_element> { template <class Why> using type = no_function_of_element<its::given_element<static_cast<element>(Why::number(0))>>; };
-template <> struct verdict_for<&code::label_out_of_range> { template <class Why> using type = label_out_of_range<its::label<Why::number(0)>, its::classes<Why::number(1)>>; };
-template <> struct verdict_for<&code::class_weights_differ> { template <class Why> using type = class_weights_differ<its::has<Why::number(0)>, its::classes<Why::number(1)>>; };
-template <> struct verdict_for<&code::class_weights_in_module> { template <class Why> using type = class_weights_in_module<>; };
-template <> struct verdict_for<&code::loss_option_out_of_range> { template <class Why> using type = loss_option_out_of_range<>; };
-template <> struct verdict_for<&code::loss_of_no_probability> { template <class Why> using type = loss_of_no_probability<its::elements<Why::number(0)>>; };
-template <> struct verdict_for<&code::not_single> { template <class Why> using type = not_single<its::dimension<Why::number(0)>, its::extent<Why::number(1)>>; };
-template <> struct verdict_for<&code::norm_not_positive> { template <class Why> using type = norm_not_positive<>; };
-template <> struct verdict_for<&code::activation_undefined> { template <class Why> using type = activation_undefined<>; };
-template <> struct verdict_for<&code::number_does_not_fit> { template <class Why> using type = number_does_not_fit<its::expected_element<static_cast<element>(Why::number(0))>>; };
-template <> struct verdict_for<&code::groups_do_not_divide> { template <class Why> using type = groups_do_not_divide<its::in<Why::number(0)>, its::out<Why::number(1)>, its::groups<Why::number(2)>>; };
-template <> struct verdict_for<&code::output_padding_too_large> { template <class Why> using type = output_padding_too_large<its::dimension<Why::number(0)>, its::output_padding<Why::number(1)>, its::bound<Why::number(2)>>; };
-template <> struct verdict_for<&code::padding_leaves_nothing> { template <class Why> using type = padding_leaves_nothing<its::dimension<Why::number(0)>, its::extent<Why::number(1)>, its::result<Why::number(2)>>; };
-template <> struct verdict_for<&code::same_padding_steps> { template <class Why> using type = same_padding_steps<its::dimension<Why::number(0)>, its::stride<Why::number(1)>>; };
-template <> struct verdict_for<&code::heads_do_not_divide> { template <class Why> using type = heads_do_not_divide<its::heads<Why::number(0)>, its::key_heads<Why::number(1)>>; };
-template <> struct verdict_for<&code::module_not_constant> { template <class Why> using type = module_not_constant<>; };
-template <> struct verdict_for<&code::flow_of_another_type> { template <class Why> using type = flow_of_another_type<>; };
-template <> struct verdict_for<&code::part_holds_values> { template <class Why> using type = part_holds_values<>; };
-template <> struct verdict_for<&code::layer_takes_other_dimensions> { template <class Why> using type = layer_takes_other_dimensions<its::takes<Why::number(0)>, its::is_given<Why::number(1)>>; };
-template <> struct verdict_for<&code::wrong_kernel> { template <class Why> using type = wrong_kernel<its::extents<Why::number(0)>>; };
-template <> struct verdict_for<&code::dimension_not_there> { template <class Why> using type = dimension_not_there<its::dimension<Why::number(0)>, its::dimensions<Why::number(1)>>; };
-template <> struct verdict_for<&code::divisor_not_positive> { template <class Why> using type = divisor_not_positive<its::divisor<Why::number(0)>>; };
-template <> struct verdict_for<&code::factor_not_positive> { template <class Why> using type = factor_not_positive<its::dimension<Why::number(0)>, its::factor<Why::number(1)>>; };
-template <> struct verdict_for<&code::nothing_to_resample> { template <class Why> using type = nothing_to_resample<its::dimension<Why::number(0)>, its::from<Why::number(1)>, its::to<Why::number(2)>>; };
-template <> struct verdict_for<&code::nearest_has_no_corners> { template <class Why> using type = nearest_has_no_corners<>; };
-template <> struct verdict_for<&code::antialias_not_there> { template <class Why> using type = antialias_not_there<>; };
-template <> struct verdict_for<&code::no_probability> { template <class Why> using type = no_probability<>; };
-template <> struct verdict_for<&code::eps_below_zero> { template <class Why> using type = eps_below_zero<>; };
-template <> struct verdict_for<&code::one_value_a_channel> { template <class Why> using type = one_value_a_channel<>; };
-template <> struct verdict_for<&code::fraction_without_divisor> { template <class Why> using type = fraction_without_divisor<its::numerator<Why::number(0)>, its::denominator<Why::number(1)>>; };
-template <> struct verdict_for<&code::option_not_taken> { template <class Why> using type = option_not_taken<its::option<Why::number(0)>>; };
-template <> struct verdict_for<&code::option_given_twice> { template <class Why> using type = option_given_twice<its::option<Why::number(0)>, its::option_again<Why::number(1)>>; };
-template <> struct verdict_for<&code::option_of_other_dimensions> { template <class Why> using type = option_of_other_dimensions<its::kernel<Why::number(0)>, its::option<Why::number(1)>>; };
-template <> struct verdict_for<&code::initial_of_other_dimensions> { template <class Why> using type = initial_of_other_dimensions<its::dimensions<Why::number(0)>>; };
-template <> struct verdict_for<&code::initial_groups_do_not_divide> { template <class Why> using type = initial_groups_do_not_divide<its::extent<Why::number(0)>, its::groups<Why::number(1)>>; };
-template <> struct verdict_for<&code::initial_of_other_count> { template <class Why> using type = initial_of_other_count<its::expected<Why::number(0)>, its::given<Why::number(1)>>; };
-template <> struct verdict_for<&code::initial_spread_wrong> { template <class Why> using type = initial_spread_wrong<>; };
-template <> struct verdict_for<&code::initial_ends_wrong> { template <class Why> using type = initial_ends_wrong<>; };
-template <> struct verdict_for<&code::nonlinearity_has_no_gain> { template <class Why> using type = nonlinearity_has_no_gain<>; };
+template <> struct verdict_for<&code::meshes_differ> { template <class Why> using type = verdicts::meshes_differ<with::operand<Why::number(0)>>; };
+template <> struct verdict_for<&code::nonlinear_on_partial> { template <class Why> using type = verdicts::nonlinear_on_partial<typename axis_of_refusal<Why>::type, with::operand<Why::number(0)>>; };
+template <> struct verdict_for<&code::product_of_partials> { template <class Why> using type = verdicts::product_of_partials<typename axis_of_refusal<Why>::type, with::operand<Why::number(0)>>; };
+template <> struct verdict_for<&code::invariant_mixed> { template <class Why> using type = verdicts::invariant_mixed<typename axis_of_refusal<Why>::type, with::operand<Why::number(0)>>; };
+template <> struct verdict_for<&code::held_on_one_coordinate> { template <class Why> using type = verdicts::held_on_one_coordinate<typename axis_of_refusal<Why>::type, with::operand<Why::number(0)>>; };
+template <> struct verdict_for<&code::cut_unalike> { template <class Why> using type = verdicts::cut_unalike<typename axis_of_refusal<Why>::type, with::operand<Why::number(0)>, with::dimension<Why::number(1)>>; };
+template <> struct verdict_for<&code::haloed_summed> { template <class Why> using type = verdicts::haloed_summed<with::operand<Why::number(0)>, with::dimension<Why::number(1)>>; };
+template <> struct verdict_for<&code::dimension_needed_whole> { template <class Why> using type = verdicts::dimension_needed_whole<with::operand<Why::number(0)>, with::dimension<Why::number(1)>>; };
+template <> struct verdict_for<&code::window_without_halo> { template <class Why> using type = verdicts::window_without_halo<with::operand<Why::number(0)>, with::dimension<Why::number(1)>>; };
+template <> struct verdict_for<&code::pending_not_linear> { template <class Why> using type = verdicts::pending_not_linear<with::operand<Why::number(0)>, with::dimension<Why::number(1)>>; };
+template <> struct verdict_for<&code::signature_unreadable> { template <class Why> using type = verdicts::signature_unreadable<typename number_or_none<with::character, Why::number(0)>::type>; };
+template <> struct verdict_for<&code::signature_too_large> { template <class Why> using type = verdicts::signature_too_large<with::operands<Why::number(0)>, with::dimensions<Why::number(1)>>; };
+template <> struct verdict_for<&code::letter_named_twice> { template <class Why> using type = verdicts::letter_named_twice<with::operand<Why::number(0)>, with::dimension<Why::number(1)>>; };
+template <> struct verdict_for<&code::letter_from_nowhere> { template <class Why> using type = verdicts::letter_from_nowhere<with::dimension<Why::number(0)>>; };
+template <> struct verdict_for<&code::role_does_not_fit> { template <class Why> using type = verdicts::role_does_not_fit<with::role<Why::number(0)>>; };
+template <> struct verdict_for<&code::wrong_number_of_operands> { template <class Why> using type = verdicts::wrong_number_of_operands<with::takes<Why::number(0)>, with::is_given<Why::number(1)>>; };
+template <> struct verdict_for<&code::operand_of_other_dimensions> { template <class Why> using type = verdicts::operand_of_other_dimensions<with::operand<Why::number(0)>, with::takes<Why::number(1)>, with::is_given<Why::number(2)>>; };
+template <> struct verdict_for<&code::split_through_part> { template <class Why> using type = verdicts::split_through_part<with::operand<Why::number(0)>, with::dimension<Why::number(1)>, with::inner_extent<Why::number(2)>>; };
+template <> struct verdict_for<&code::ranges_not_known> { template <class Why> using type = verdicts::ranges_not_known<with::dimension<Why::number(0)>>; };
+template <> struct verdict_for<&code::split_uneven> { template <class Why> using type = verdicts::split_uneven<with::dimension<Why::number(0)>, with::extent<Why::number(1)>, with::inner_extent<Why::number(2)>>; };
+template <> struct verdict_for<&code::windows_do_not_compose> { template <class Why> using type = verdicts::windows_do_not_compose<with::dimension<Why::number(0)>, with::layer<Why::number(1)>>; };
+template <> struct verdict_for<&code::layer_has_no_window> { template <class Why> using type = verdicts::layer_has_no_window<with::layer<Why::number(0)>>; };
+template <> struct verdict_for<&code::padding_wider_than_half_kernel> { template <class Why> using type = verdicts::padding_wider_than_half_kernel<with::dimension<Why::number(0)>, with::padding<Why::number(1)>, with::kernel<Why::number(2)>>; };
+template <> struct verdict_for<&code::mean_of_integers> { template <class Why> using type = verdicts::mean_of_integers<with::given_element<static_cast<element>(Why::number(0))>>; };
+template <> struct verdict_for<&code::indices_wanted> { template <class Why> using type = verdicts::indices_wanted<with::given_element<static_cast<element>(Why::number(0))>>; };
+template <> struct verdict_for<&code::index_out_of_range> { template <class Why> using type = verdicts::index_out_of_range<with::index<Why::number(0)>, with::rows<Why::number(1)>>; };
+template <> struct verdict_for<&code::sparse_not_there> { template <class Why> using type = verdicts::sparse_not_there<>; };
+template <> struct verdict_for<&code::max_norm_below_zero> { template <class Why> using type = verdicts::max_norm_below_zero<>; };
+template <> struct verdict_for<&code::no_function_of_element> { template <class Why> using type = verdicts::no_function_of_element<with::given_element<static_cast<element>(Why::number(0))>>; };
+template <> struct verdict_for<&code::label_out_of_range> { template <class Why> using type = verdicts::label_out_of_range<with::label<Why::number(0)>, with::classes<Why::number(1)>>; };
+template <> struct verdict_for<&code::class_weights_differ> { template <class Why> using type = verdicts::class_weights_differ<with::has<Why::number(0)>, with::classes<Why::number(1)>>; };
+template <> struct verdict_for<&code::class_weights_in_module> { template <class Why> using type = verdicts::class_weights_in_module<>; };
+template <> struct verdict_for<&code::loss_option_out_of_range> { template <class Why> using type = verdicts::loss_option_out_of_range<>; };
+template <> struct verdict_for<&code::loss_of_no_probability> { template <class Why> using type = verdicts::loss_of_no_probability<with::elements<Why::number(0)>>; };
+template <> struct verdict_for<&code::not_single> { template <class Why> using type = verdicts::not_single<with::dimension<Why::number(0)>, with::extent<Why::number(1)>>; };
+template <> struct verdict_for<&code::norm_not_positive> { template <class Why> using type = verdicts::norm_not_positive<>; };
+template <> struct verdict_for<&code::activation_undefined> { template <class Why> using type = verdicts::activation_undefined<>; };
+template <> struct verdict_for<&code::number_does_not_fit> { template <class Why> using type = verdicts::number_does_not_fit<with::expected_element<static_cast<element>(Why::number(0))>>; };
+template <> struct verdict_for<&code::groups_do_not_divide> { template <class Why> using type = verdicts::groups_do_not_divide<with::in<Why::number(0)>, with::out<Why::number(1)>, with::groups<Why::number(2)>>; };
+template <> struct verdict_for<&code::output_padding_too_large> { template <class Why> using type = verdicts::output_padding_too_large<with::dimension<Why::number(0)>, with::output_padding<Why::number(1)>, with::bound<Why::number(2)>>; };
+template <> struct verdict_for<&code::padding_leaves_nothing> { template <class Why> using type = verdicts::padding_leaves_nothing<with::dimension<Why::number(0)>, with::extent<Why::number(1)>, with::result<Why::number(2)>>; };
+template <> struct verdict_for<&code::same_padding_steps> { template <class Why> using type = verdicts::same_padding_steps<with::dimension<Why::number(0)>, with::stride<Why::number(1)>>; };
+template <> struct verdict_for<&code::heads_do_not_divide> { template <class Why> using type = verdicts::heads_do_not_divide<with::heads<Why::number(0)>, with::key_heads<Why::number(1)>>; };
+template <> struct verdict_for<&code::module_not_constant> { template <class Why> using type = verdicts::module_not_constant<>; };
+template <> struct verdict_for<&code::flow_of_another_type> { template <class Why> using type = verdicts::flow_of_another_type<>; };
+template <> struct verdict_for<&code::part_holds_values> { template <class Why> using type = verdicts::part_holds_values<>; };
+template <> struct verdict_for<&code::layer_takes_other_dimensions> { template <class Why> using type = verdicts::layer_takes_other_dimensions<with::takes<Why::number(0)>, with::is_given<Why::number(1)>>; };
+template <> struct verdict_for<&code::wrong_kernel> { template <class Why> using type = verdicts::wrong_kernel<with::extents<Why::number(0)>>; };
+template <> struct verdict_for<&code::dimension_not_there> { template <class Why> using type = verdicts::dimension_not_there<with::dimension<Why::number(0)>, with::dimensions<Why::number(1)>>; };
+template <> struct verdict_for<&code::divisor_not_positive> { template <class Why> using type = verdicts::divisor_not_positive<with::divisor<Why::number(0)>>; };
+template <> struct verdict_for<&code::factor_not_positive> { template <class Why> using type = verdicts::factor_not_positive<with::dimension<Why::number(0)>, with::factor<Why::number(1)>>; };
+template <> struct verdict_for<&code::nothing_to_resample> { template <class Why> using type = verdicts::nothing_to_resample<with::dimension<Why::number(0)>, with::from<Why::number(1)>, with::to<Why::number(2)>>; };
+template <> struct verdict_for<&code::nearest_has_no_corners> { template <class Why> using type = verdicts::nearest_has_no_corners<>; };
+template <> struct verdict_for<&code::antialias_not_there> { template <class Why> using type = verdicts::antialias_not_there<>; };
+template <> struct verdict_for<&code::no_probability> { template <class Why> using type = verdicts::no_probability<>; };
+template <> struct verdict_for<&code::eps_below_zero> { template <class Why> using type = verdicts::eps_below_zero<>; };
+template <> struct verdict_for<&code::one_value_a_channel> { template <class Why> using type = verdicts::one_value_a_channel<>; };
+template <> struct verdict_for<&code::fraction_without_divisor> { template <class Why> using type = verdicts::fraction_without_divisor<with::numerator<Why::number(0)>, with::denominator<Why::number(1)>>; };
+template <> struct verdict_for<&code::option_not_taken> { template <class Why> using type = verdicts::option_not_taken<with::option<Why::number(0)>>; };
+template <> struct verdict_for<&code::option_given_twice> { template <class Why> using type = verdicts::option_given_twice<with::option<Why::number(0)>, with::option_again<Why::number(1)>>; };
+template <> struct verdict_for<&code::option_of_other_dimensions> { template <class Why> using type = verdicts::option_of_other_dimensions<with::kernel<Why::number(0)>, with::option<Why::number(1)>>; };
+template <> struct verdict_for<&code::initial_of_other_dimensions> { template <class Why> using type = verdicts::initial_of_other_dimensions<with::dimensions<Why::number(0)>>; };
+template <> struct verdict_for<&code::initial_groups_do_not_divide> { template <class Why> using type = verdicts::initial_groups_do_not_divide<with::extent<Why::number(0)>, with::groups<Why::number(1)>>; };
+template <> struct verdict_for<&code::initial_of_other_count> { template <class Why> using type = verdicts::initial_of_other_count<with::expected<Why::number(0)>, with::given<Why::number(1)>>; };
+template <> struct verdict_for<&code::initial_spread_wrong> { template <class Why> using type = verdicts::initial_spread_wrong<>; };
+template <> struct verdict_for<&code::initial_ends_wrong> { template <class Why> using type = verdicts::initial_ends_wrong<>; };
+template <> struct verdict_for<&code::nonlinearity_has_no_gain> { template <class Why> using type = verdicts::nonlinearity_has_no_gain<>; };
 
 }  // namespace detail
 }  // namespace tessera

@@ -7,7 +7,7 @@
 
 namespace tessera {
 
-namespace its {
+namespace with {
 
 template <index_t> struct box;
 template <index_t> struct device;
@@ -20,7 +20,9 @@ template <index_t> struct other_worker;
 template <index_t> struct parts;
 template <index_t> struct worker;
 
-}  // namespace its
+}  // namespace with
+
+namespace verdicts {
 
 template <class... Told> struct boxes_are_no_product {
   static constexpr bool ok = false;
@@ -76,7 +78,7 @@ template <class... Told> struct tensor_wanted {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.tensor.wanted] a distributed tensor is wanted here; make one by take or assume, or compute with its box, x.local()"); } };
+                  "[tessera.tensor.wanted] a distributed tensor is wanted here; make one by distribute or from_local, or compute with its box, x.local()"); } };
 template <class... Told> struct undefined_tensor {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -98,23 +100,25 @@ template <class... Told> struct forward_mode {
     static_assert(Where::ok,
                   "[tessera.tensor.forward_mode] derivatives go backward alone, and a forward-mode tangent would be lost; compute outside of a dual level"); } };
 
+}  // namespace verdicts
+
 namespace detail {
 
-template <> struct verdict_for<&code::boxes_are_no_product> { template <class Why> using type = boxes_are_no_product<its::dimension<Why::number(0)>, its::worker<Why::number(1)>, its::length<Why::number(2)>, its::other_length<Why::number(3)>>; };
-template <> struct verdict_for<&code::uneven_shift> { template <class Why> using type = uneven_shift<its::dimension<Why::number(0)>, its::parts<Why::number(1)>>; };
-template <> struct verdict_for<&code::shift_inside> { template <class Why> using type = shift_inside<typename axis_of_refusal<Why>::type>; };
-template <> struct verdict_for<&code::not_a_scalar> { template <class Why> using type = not_a_scalar<its::dimensions<Why::number(0)>>; };
-template <> struct verdict_for<&code::not_steering> { template <class Why> using type = not_steering<typename axis_of_refusal<Why>::type>; };
-template <> struct verdict_for<&code::wholes_differ> { template <class Why> using type = wholes_differ<its::worker<Why::number(0)>, its::other_worker<Why::number(1)>>; };
-template <> struct verdict_for<&code::holds_nothing> { template <class Why> using type = holds_nothing<its::worker<Why::number(0)>>; };
-template <> struct verdict_for<&code::wrong_local_shape> { template <class Why> using type = wrong_local_shape<its::dimension<Why::number(0)>, its::box<Why::number(1)>, its::given<Why::number(2)>>; };
-template <> struct verdict_for<&code::wrong_device> { template <class Why> using type = wrong_device<its::device<Why::number(0)>>; };
-template <> struct verdict_for<&code::not_strided> { template <class Why> using type = not_strided<>; };
-template <> struct verdict_for<&code::tensor_wanted> { template <class Why> using type = tensor_wanted<>; };
-template <> struct verdict_for<&code::undefined_tensor> { template <class Why> using type = undefined_tensor<>; };
-template <> struct verdict_for<&code::other_team> { template <class Why> using type = other_team<>; };
-template <> struct verdict_for<&code::no_gradient> { template <class Why> using type = no_gradient<>; };
-template <> struct verdict_for<&code::forward_mode> { template <class Why> using type = forward_mode<>; };
+template <> struct verdict_for<&code::boxes_are_no_product> { template <class Why> using type = verdicts::boxes_are_no_product<with::dimension<Why::number(0)>, with::worker<Why::number(1)>, with::length<Why::number(2)>, with::other_length<Why::number(3)>>; };
+template <> struct verdict_for<&code::uneven_shift> { template <class Why> using type = verdicts::uneven_shift<with::dimension<Why::number(0)>, with::parts<Why::number(1)>>; };
+template <> struct verdict_for<&code::shift_inside> { template <class Why> using type = verdicts::shift_inside<typename axis_of_refusal<Why>::type>; };
+template <> struct verdict_for<&code::not_a_scalar> { template <class Why> using type = verdicts::not_a_scalar<with::dimensions<Why::number(0)>>; };
+template <> struct verdict_for<&code::not_steering> { template <class Why> using type = verdicts::not_steering<typename axis_of_refusal<Why>::type>; };
+template <> struct verdict_for<&code::wholes_differ> { template <class Why> using type = verdicts::wholes_differ<with::worker<Why::number(0)>, with::other_worker<Why::number(1)>>; };
+template <> struct verdict_for<&code::holds_nothing> { template <class Why> using type = verdicts::holds_nothing<with::worker<Why::number(0)>>; };
+template <> struct verdict_for<&code::wrong_local_shape> { template <class Why> using type = verdicts::wrong_local_shape<with::dimension<Why::number(0)>, with::box<Why::number(1)>, with::given<Why::number(2)>>; };
+template <> struct verdict_for<&code::wrong_device> { template <class Why> using type = verdicts::wrong_device<with::device<Why::number(0)>>; };
+template <> struct verdict_for<&code::not_strided> { template <class Why> using type = verdicts::not_strided<>; };
+template <> struct verdict_for<&code::tensor_wanted> { template <class Why> using type = verdicts::tensor_wanted<>; };
+template <> struct verdict_for<&code::undefined_tensor> { template <class Why> using type = verdicts::undefined_tensor<>; };
+template <> struct verdict_for<&code::other_team> { template <class Why> using type = verdicts::other_team<>; };
+template <> struct verdict_for<&code::no_gradient> { template <class Why> using type = verdicts::no_gradient<>; };
+template <> struct verdict_for<&code::forward_mode> { template <class Why> using type = verdicts::forward_mode<>; };
 
 }  // namespace detail
 }  // namespace tessera

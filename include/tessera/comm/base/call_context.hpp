@@ -27,7 +27,7 @@ struct movement {
 };
 
 /// What a worker does in a call: compared with what the others do, and put in words when they differ.
-struct activity {
+struct call_context {
   purpose why = purpose::forward;
   const char* what = nullptr;       ///< a literal: "making a network", or the name of a layer
   const movement* moves = nullptr;  ///< kept by who made the plan
@@ -42,7 +42,7 @@ struct activity {
 };
 
 /// An activity in words: "backward of conv: all_gather of 33x64 float32 at train.cpp:17".
-inline std::string text_of(const activity& a) {
+inline std::string text_of(const call_context& a) {
   std::string words = a.why == purpose::backward ? "backward of " : "";
   if (a.what != nullptr) words += a.what;
   if (a.moves != nullptr && a.why != purpose::agreement) {
@@ -60,6 +60,7 @@ inline std::string text_of(const activity& a) {
 /// What one of two workers does, for an error about both.
 inline std::string told(int worker, std::string_view does) { return fmt::format("worker {}: {}", worker, does); }
 
+/// What a message says that a worker does, or has done.
 inline constexpr const char* launch_ended = "the launch that this team belongs to has ended";
 inline constexpr const char* in_no_call = "in no call";
 inline constexpr const char* has_ended = "its program ended";

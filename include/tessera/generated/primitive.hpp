@@ -9,13 +9,15 @@ namespace tessera {
 
 enum class verb : signed char;
 
-namespace its {
+namespace with {
 
 template <index_t> struct map;
 template <verb> struct found_verb;
 template <verb> struct wanted_verb;
 
-}  // namespace its
+}  // namespace with
+
+namespace verdicts {
 
 template <class... Told> struct partitions_do_not_meet {
   static constexpr bool ok = false;
@@ -28,10 +30,12 @@ template <class... Told> struct not_this_verb {
     static_assert(Where::ok,
                   "[tessera.verb.pair] this verb does not lead from the first partition to the second; name the verb that does, or let `to` find it"); } };
 
+}  // namespace verdicts
+
 namespace detail {
 
-template <> struct verdict_for<&code::partitions_do_not_meet> { template <class Why> using type = partitions_do_not_meet<its::map<Why::number(0)>>; };
-template <> struct verdict_for<&code::not_this_verb> { template <class Why> using type = not_this_verb<its::wanted_verb<static_cast<verb>(Why::number(0))>, its::found_verb<static_cast<verb>(Why::number(1))>>; };
+template <> struct verdict_for<&code::partitions_do_not_meet> { template <class Why> using type = verdicts::partitions_do_not_meet<with::map<Why::number(0)>>; };
+template <> struct verdict_for<&code::not_this_verb> { template <class Why> using type = verdicts::not_this_verb<with::wanted_verb<static_cast<verb>(Why::number(0))>, with::found_verb<static_cast<verb>(Why::number(1))>>; };
 
 }  // namespace detail
 }  // namespace tessera

@@ -9,9 +9,9 @@
 namespace tessera {
 
 /// A layout as the tensors of a team share it: with the lists that it names, and with what it means for this worker.
-class placement {
+class shared_layout {
  public:
-  placement(const tessera::layout& of, int rank, int world) : layout_(of) {
+  shared_layout(const tessera::layout& of, int rank, int world) : layout_(of) {
     mesh_value& mesh = layout_.mesh;
     index_t lowest = mesh.first;
     index_t highest = mesh.first;
@@ -34,8 +34,8 @@ class placement {
     if (!why_.ok()) return;
     for (const intervals& held : held_by(layout_, rank)) extents_.push(size_of(held));
   }
-  placement(const placement&) = delete;
-  placement& operator=(const placement&) = delete;
+  shared_layout(const shared_layout&) = delete;
+  shared_layout& operator=(const shared_layout&) = delete;
 
   const tessera::layout& layout() const { return layout_; }
   const box_vector& extents() const { return extents_; }  ///< of this worker's box
@@ -49,6 +49,7 @@ class placement {
   refusal why_;
 };
 
-using placement_handle = std::shared_ptr<const placement>;
+/// A layout of a team as those share it who need it.
+using shared_layout_handle = std::shared_ptr<const shared_layout>;
 
 }  // namespace tessera

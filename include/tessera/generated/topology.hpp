@@ -9,7 +9,7 @@ namespace tessera {
 
 enum class element : signed char;
 
-namespace its {
+namespace with {
 
 template <element> struct expected_element;
 template <element> struct given_element;
@@ -47,7 +47,9 @@ template <index_t> struct strides;
 template <index_t> struct sum;
 template <index_t> struct workers;
 
-}  // namespace its
+}  // namespace with
+
+namespace verdicts {
 
 template <class... Told> struct wrong_number_of_dimensions {
   static constexpr bool ok = false;
@@ -63,7 +65,7 @@ template <class... Told> struct axis_used_twice {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.partition.twice] an axis of the mesh may cut one dimension or have one meaning, not both or two; drop one use"); } };
+                  "[tessera.partition.twice] an axis of the mesh has one placement, not two; drop one use"); } };
 template <class... Told> struct axes_of_one_name {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -133,7 +135,7 @@ template <class... Told> struct lengths_not_known {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.lengths.unknown] learned lengths are known of adopted tensors alone, along the axes they were learned on; adopt the boxes, name the lengths, or repartition in front"); } };
+                  "[tessera.lengths.unknown] learned lengths are known of tensors made by from_local alone, along the axes they were learned on; make the tensor of its boxes, name the lengths, or repartition in front"); } };
 template <class... Told> struct mixed_combines {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -169,7 +171,7 @@ template <class... Told> struct range_outside {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.signature.range] the range leaves the dimension; narrow it to one inside"); } };
-template <class... Told> struct kernel_wider_than_padded_tensor {
+template <class... Told> struct kernel_too_wide {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
@@ -240,46 +242,48 @@ template <class... Told> struct combine_has_no_gradient {
     static_assert(Where::ok,
                   "[tessera.combine.gradient] only a sum of terms has a gradient; write detach(x) before a maximum, minimum, product, any or all"); } };
 
+}  // namespace verdicts
+
 namespace detail {
 
-template <> struct verdict_for<&code::wrong_number_of_dimensions> { template <class Why> using type = wrong_number_of_dimensions<its::covers<Why::number(0)>, its::dimensions<Why::number(1)>>; };
-template <> struct verdict_for<&code::axis_not_in_mesh> { template <class Why> using type = axis_not_in_mesh<typename axis_of_refusal<Why>::type, its::mesh_axes<Why::number(0)>>; };
-template <> struct verdict_for<&code::axis_used_twice> { template <class Why> using type = axis_used_twice<typename axis_of_refusal<Why>::type>; };
-template <> struct verdict_for<&code::axes_of_one_name> { template <class Why> using type = axes_of_one_name<typename axis_of_refusal<Why>::type, its::extent_in_the_mesh<Why::number(0)>, its::extent_of_the_other<Why::number(1)>>; };
-template <> struct verdict_for<&code::too_many> { template <class Why> using type = too_many<its::given<Why::number(0)>>; };
-template <> struct verdict_for<&code::extent_not_positive> { template <class Why> using type = extent_not_positive<typename axis_of_refusal<Why>::type, its::extent<Why::number(0)>>; };
-template <> struct verdict_for<&code::mesh_too_large> { template <class Why> using type = mesh_too_large<typename axis_of_refusal<Why>::type, its::extent<Why::number(0)>>; };
-template <> struct verdict_for<&code::rank_outside> { template <class Why> using type = rank_outside<its::lowest<Why::number(0)>, its::highest<Why::number(1)>>; };
-template <> struct verdict_for<&code::placement_overlaps> { template <class Why> using type = placement_overlaps<its::workers<Why::number(0)>>; };
-template <> struct verdict_for<&code::axis_named_twice> { template <class Why> using type = axis_named_twice<typename axis_of_refusal<Why>::type>; };
-template <> struct verdict_for<&code::wrong_number_of_strides> { template <class Why> using type = wrong_number_of_strides<its::axes<Why::number(0)>, its::strides<Why::number(1)>>; };
-template <> struct verdict_for<&code::wrong_number_of_ranks> { template <class Why> using type = wrong_number_of_ranks<its::workers<Why::number(0)>, its::ranks<Why::number(1)>>; };
-template <> struct verdict_for<&code::coordinate_outside_axis> { template <class Why> using type = coordinate_outside_axis<typename axis_of_refusal<Why>::type, its::extent<Why::number(0)>, its::coordinate<Why::number(1)>>; };
-template <> struct verdict_for<&code::grain_not_positive> { template <class Why> using type = grain_not_positive<its::dimension<Why::number(0)>, its::grain<Why::number(1)>>; };
-template <> struct verdict_for<&code::wrong_number_of_lengths> { template <class Why> using type = wrong_number_of_lengths<its::dimension<Why::number(0)>, its::parts<Why::number(1)>, its::lengths<Why::number(2)>>; };
-template <> struct verdict_for<&code::lengths_do_not_add_up> { template <class Why> using type = lengths_do_not_add_up<its::dimension<Why::number(0)>, its::extent<Why::number(1)>, its::sum<Why::number(2)>>; };
-template <> struct verdict_for<&code::lengths_not_known> { template <class Why> using type = lengths_not_known<its::dimension<Why::number(0)>>; };
-template <> struct verdict_for<&code::mixed_combines> { template <class Why> using type = mixed_combines<typename axis_of_refusal<Why>::type, typename number_or_none<its::dimension, Why::number(0)>::type>; };
-template <> struct verdict_for<&code::extent_negative> { template <class Why> using type = extent_negative<its::dimension<Why::number(0)>, its::extent<Why::number(1)>>; };
-template <> struct verdict_for<&code::extents_of_one_name> { template <class Why> using type = extents_of_one_name<its::dimension<Why::number(0)>, its::other_dimension<Why::number(1)>>; };
-template <> struct verdict_for<&code::extent_bound_twice> { template <class Why> using type = extent_bound_twice<its::binding<Why::number(0)>, its::other_binding<Why::number(1)>>; };
-template <> struct verdict_for<&code::ranks_differ> { template <class Why> using type = ranks_differ<its::first<Why::number(0)>, its::second<Why::number(1)>>; };
-template <> struct verdict_for<&code::extents_differ> { template <class Why> using type = extents_differ<its::dimension<Why::number(0)>, its::first<Why::number(1)>, its::second<Why::number(2)>>; };
-template <> struct verdict_for<&code::range_outside> { template <class Why> using type = range_outside<its::dimension<Why::number(0)>, its::extent<Why::number(1)>, its::begin<Why::number(2)>, its::end<Why::number(3)>>; };
-template <> struct verdict_for<&code::kernel_wider_than_padded_tensor> { template <class Why> using type = kernel_wider_than_padded_tensor<its::dimension<Why::number(0)>, its::extent<Why::number(1)>, its::padding<Why::number(2)>, its::kernel<Why::number(3)>>; };
-template <> struct verdict_for<&code::window_not_positive> { template <class Why> using type = window_not_positive<its::dimension<Why::number(0)>, its::kernel<Why::number(1)>, its::stride<Why::number(2)>, its::dilation<Why::number(3)>>; };
-template <> struct verdict_for<&code::window_too_large> { template <class Why> using type = window_too_large<its::dimension<Why::number(0)>, its::kernel<Why::number(1)>, its::stride<Why::number(2)>, its::dilation<Why::number(3)>>; };
-template <> struct verdict_for<&code::reflection_too_wide> { template <class Why> using type = reflection_too_wide<its::dimension<Why::number(0)>, its::extent<Why::number(1)>, its::padding<Why::number(2)>>; };
-template <> struct verdict_for<&code::nothing_to_pad_from> { template <class Why> using type = nothing_to_pad_from<its::dimension<Why::number(0)>, its::before<Why::number(1)>, its::after<Why::number(2)>>; };
-template <> struct verdict_for<&code::extent_not_static> { template <class Why> using type = extent_not_static<its::dimension<Why::number(0)>>; };
-template <> struct verdict_for<&code::extent_not_bound> { template <class Why> using type = extent_not_bound<its::dimension<Why::number(0)>>; };
-template <> struct verdict_for<&code::count_overflows> { template <class Why> using type = count_overflows<its::dimension<Why::number(0)>, its::extent<Why::number(1)>>; };
-template <> struct verdict_for<&code::wrong_element> { template <class Why> using type = wrong_element<its::expected_element<static_cast<element>(Why::number(0))>, its::given_element<static_cast<element>(Why::number(1))>>; };
-template <> struct verdict_for<&code::element_unknown> { template <class Why> using type = element_unknown<its::bytes<Why::number(0)>>; };
-template <> struct verdict_for<&code::no_order> { template <class Why> using type = no_order<typename axis_of_refusal<Why>::type>; };
-template <> struct verdict_for<&code::wrong_partition> { template <class Why> using type = wrong_partition<typename axis_of_refusal<Why>::type, typename number_or_none<its::dimension, Why::number(0)>::type>; };
-template <> struct verdict_for<&code::element_has_no_cotangent> { template <class Why> using type = element_has_no_cotangent<>; };
-template <> struct verdict_for<&code::combine_has_no_gradient> { template <class Why> using type = combine_has_no_gradient<typename axis_of_refusal<Why>::type>; };
+template <> struct verdict_for<&code::wrong_number_of_dimensions> { template <class Why> using type = verdicts::wrong_number_of_dimensions<with::covers<Why::number(0)>, with::dimensions<Why::number(1)>>; };
+template <> struct verdict_for<&code::axis_not_in_mesh> { template <class Why> using type = verdicts::axis_not_in_mesh<typename axis_of_refusal<Why>::type, with::mesh_axes<Why::number(0)>>; };
+template <> struct verdict_for<&code::axis_used_twice> { template <class Why> using type = verdicts::axis_used_twice<typename axis_of_refusal<Why>::type>; };
+template <> struct verdict_for<&code::axes_of_one_name> { template <class Why> using type = verdicts::axes_of_one_name<typename axis_of_refusal<Why>::type, with::extent_in_the_mesh<Why::number(0)>, with::extent_of_the_other<Why::number(1)>>; };
+template <> struct verdict_for<&code::too_many> { template <class Why> using type = verdicts::too_many<with::given<Why::number(0)>>; };
+template <> struct verdict_for<&code::extent_not_positive> { template <class Why> using type = verdicts::extent_not_positive<typename axis_of_refusal<Why>::type, with::extent<Why::number(0)>>; };
+template <> struct verdict_for<&code::mesh_too_large> { template <class Why> using type = verdicts::mesh_too_large<typename axis_of_refusal<Why>::type, with::extent<Why::number(0)>>; };
+template <> struct verdict_for<&code::rank_outside> { template <class Why> using type = verdicts::rank_outside<with::lowest<Why::number(0)>, with::highest<Why::number(1)>>; };
+template <> struct verdict_for<&code::placement_overlaps> { template <class Why> using type = verdicts::placement_overlaps<with::workers<Why::number(0)>>; };
+template <> struct verdict_for<&code::axis_named_twice> { template <class Why> using type = verdicts::axis_named_twice<typename axis_of_refusal<Why>::type>; };
+template <> struct verdict_for<&code::wrong_number_of_strides> { template <class Why> using type = verdicts::wrong_number_of_strides<with::axes<Why::number(0)>, with::strides<Why::number(1)>>; };
+template <> struct verdict_for<&code::wrong_number_of_ranks> { template <class Why> using type = verdicts::wrong_number_of_ranks<with::workers<Why::number(0)>, with::ranks<Why::number(1)>>; };
+template <> struct verdict_for<&code::coordinate_outside_axis> { template <class Why> using type = verdicts::coordinate_outside_axis<typename axis_of_refusal<Why>::type, with::extent<Why::number(0)>, with::coordinate<Why::number(1)>>; };
+template <> struct verdict_for<&code::grain_not_positive> { template <class Why> using type = verdicts::grain_not_positive<with::dimension<Why::number(0)>, with::grain<Why::number(1)>>; };
+template <> struct verdict_for<&code::wrong_number_of_lengths> { template <class Why> using type = verdicts::wrong_number_of_lengths<with::dimension<Why::number(0)>, with::parts<Why::number(1)>, with::lengths<Why::number(2)>>; };
+template <> struct verdict_for<&code::lengths_do_not_add_up> { template <class Why> using type = verdicts::lengths_do_not_add_up<with::dimension<Why::number(0)>, with::extent<Why::number(1)>, with::sum<Why::number(2)>>; };
+template <> struct verdict_for<&code::lengths_not_known> { template <class Why> using type = verdicts::lengths_not_known<with::dimension<Why::number(0)>>; };
+template <> struct verdict_for<&code::mixed_combines> { template <class Why> using type = verdicts::mixed_combines<typename axis_of_refusal<Why>::type, typename number_or_none<with::dimension, Why::number(0)>::type>; };
+template <> struct verdict_for<&code::extent_negative> { template <class Why> using type = verdicts::extent_negative<with::dimension<Why::number(0)>, with::extent<Why::number(1)>>; };
+template <> struct verdict_for<&code::extents_of_one_name> { template <class Why> using type = verdicts::extents_of_one_name<with::dimension<Why::number(0)>, with::other_dimension<Why::number(1)>>; };
+template <> struct verdict_for<&code::extent_bound_twice> { template <class Why> using type = verdicts::extent_bound_twice<with::binding<Why::number(0)>, with::other_binding<Why::number(1)>>; };
+template <> struct verdict_for<&code::ranks_differ> { template <class Why> using type = verdicts::ranks_differ<with::first<Why::number(0)>, with::second<Why::number(1)>>; };
+template <> struct verdict_for<&code::extents_differ> { template <class Why> using type = verdicts::extents_differ<with::dimension<Why::number(0)>, with::first<Why::number(1)>, with::second<Why::number(2)>>; };
+template <> struct verdict_for<&code::range_outside> { template <class Why> using type = verdicts::range_outside<with::dimension<Why::number(0)>, with::extent<Why::number(1)>, with::begin<Why::number(2)>, with::end<Why::number(3)>>; };
+template <> struct verdict_for<&code::kernel_too_wide> { template <class Why> using type = verdicts::kernel_too_wide<with::dimension<Why::number(0)>, with::extent<Why::number(1)>, with::padding<Why::number(2)>, with::kernel<Why::number(3)>>; };
+template <> struct verdict_for<&code::window_not_positive> { template <class Why> using type = verdicts::window_not_positive<with::dimension<Why::number(0)>, with::kernel<Why::number(1)>, with::stride<Why::number(2)>, with::dilation<Why::number(3)>>; };
+template <> struct verdict_for<&code::window_too_large> { template <class Why> using type = verdicts::window_too_large<with::dimension<Why::number(0)>, with::kernel<Why::number(1)>, with::stride<Why::number(2)>, with::dilation<Why::number(3)>>; };
+template <> struct verdict_for<&code::reflection_too_wide> { template <class Why> using type = verdicts::reflection_too_wide<with::dimension<Why::number(0)>, with::extent<Why::number(1)>, with::padding<Why::number(2)>>; };
+template <> struct verdict_for<&code::nothing_to_pad_from> { template <class Why> using type = verdicts::nothing_to_pad_from<with::dimension<Why::number(0)>, with::before<Why::number(1)>, with::after<Why::number(2)>>; };
+template <> struct verdict_for<&code::extent_not_static> { template <class Why> using type = verdicts::extent_not_static<with::dimension<Why::number(0)>>; };
+template <> struct verdict_for<&code::extent_not_bound> { template <class Why> using type = verdicts::extent_not_bound<with::dimension<Why::number(0)>>; };
+template <> struct verdict_for<&code::count_overflows> { template <class Why> using type = verdicts::count_overflows<with::dimension<Why::number(0)>, with::extent<Why::number(1)>>; };
+template <> struct verdict_for<&code::wrong_element> { template <class Why> using type = verdicts::wrong_element<with::expected_element<static_cast<element>(Why::number(0))>, with::given_element<static_cast<element>(Why::number(1))>>; };
+template <> struct verdict_for<&code::element_unknown> { template <class Why> using type = verdicts::element_unknown<with::bytes<Why::number(0)>>; };
+template <> struct verdict_for<&code::no_order> { template <class Why> using type = verdicts::no_order<typename axis_of_refusal<Why>::type>; };
+template <> struct verdict_for<&code::wrong_partition> { template <class Why> using type = verdicts::wrong_partition<typename axis_of_refusal<Why>::type, typename number_or_none<with::dimension, Why::number(0)>::type>; };
+template <> struct verdict_for<&code::element_has_no_cotangent> { template <class Why> using type = verdicts::element_has_no_cotangent<>; };
+template <> struct verdict_for<&code::combine_has_no_gradient> { template <class Why> using type = verdicts::combine_has_no_gradient<typename axis_of_refusal<Why>::type>; };
 
 }  // namespace detail
 }  // namespace tessera

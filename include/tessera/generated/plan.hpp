@@ -7,12 +7,14 @@
 
 namespace tessera {
 
-namespace its {
+namespace with {
 
 template <index_t> struct dimension;
 template <index_t> struct operand;
 
-}  // namespace its
+}  // namespace with
+
+namespace verdicts {
 
 template <class... Told> struct not_a_tiling {
   static constexpr bool ok = false;
@@ -30,11 +32,13 @@ template <class... Told> struct cost_overflows {
     static_assert(Where::ok,
                   "[tessera.cost.overflow] more elements or bytes move than can be counted, 2^63 - 1; make the tensor or the mesh smaller"); } };
 
+}  // namespace verdicts
+
 namespace detail {
 
-template <> struct verdict_for<&code::not_a_tiling> { template <class Why> using type = not_a_tiling<typename axis_of_refusal<Why>::type, typename number_or_none<its::dimension, Why::number(0)>::type>; };
-template <> struct verdict_for<&code::replicate_added_to_partial> { template <class Why> using type = replicate_added_to_partial<typename axis_of_refusal<Why>::type, its::operand<Why::number(0)>>; };
-template <> struct verdict_for<&code::cost_overflows> { template <class Why> using type = cost_overflows<>; };
+template <> struct verdict_for<&code::not_a_tiling> { template <class Why> using type = verdicts::not_a_tiling<typename axis_of_refusal<Why>::type, typename number_or_none<with::dimension, Why::number(0)>::type>; };
+template <> struct verdict_for<&code::replicate_added_to_partial> { template <class Why> using type = verdicts::replicate_added_to_partial<typename axis_of_refusal<Why>::type, with::operand<Why::number(0)>>; };
+template <> struct verdict_for<&code::cost_overflows> { template <class Why> using type = verdicts::cost_overflows<>; };
 
 }  // namespace detail
 }  // namespace tessera

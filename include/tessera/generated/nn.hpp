@@ -7,14 +7,16 @@
 
 namespace tessera {
 
-namespace its {
+namespace with {
 
 template <index_t> struct expected;
 template <index_t> struct found;
 template <index_t> struct has;
 template <index_t> struct says;
 
-}  // namespace its
+}  // namespace with
+
+namespace verdicts {
 
 template <class... Told> struct not_a_maximum {
   static constexpr bool ok = false;
@@ -162,37 +164,39 @@ template <class... Told> struct parameter_named_twice {
     static_assert(Where::ok,
                   "[tessera.network.keys] two parameters have one key; give each part a name of its own, each network of yours a path, as in seed{7}.at(name)"); } };
 
+}  // namespace verdicts
+
 namespace detail {
 
-template <> struct verdict_for<&code::not_a_maximum> { template <class Why> using type = not_a_maximum<>; };
-template <> struct verdict_for<&code::shared_differ> { template <class Why> using type = shared_differ<>; };
-template <> struct verdict_for<&code::parameter_changed> { template <class Why> using type = parameter_changed<>; };
-template <> struct verdict_for<&code::gradient_not_reduced> { template <class Why> using type = gradient_not_reduced<>; };
-template <> struct verdict_for<&code::parameter_not_shared> { template <class Why> using type = parameter_not_shared<>; };
-template <> struct verdict_for<&code::flow_of_another_program> { template <class Why> using type = flow_of_another_program<>; };
-template <> struct verdict_for<&code::program_without_output> { template <class Why> using type = program_without_output<>; };
-template <> struct verdict_for<&code::program_layer_unknown> { template <class Why> using type = program_layer_unknown<>; };
-template <> struct verdict_for<&code::program_value_unknown> { template <class Why> using type = program_value_unknown<>; };
-template <> struct verdict_for<&code::program_cycle> { template <class Why> using type = program_cycle<>; };
-template <> struct verdict_for<&code::layer_threw> { template <class Why> using type = layer_threw<>; };
-template <> struct verdict_for<&code::other_results> { template <class Why> using type = other_results<its::has<Why::number(0)>, its::says<Why::number(1)>>; };
-template <> struct verdict_for<&code::file_missing> { template <class Why> using type = file_missing<>; };
-template <> struct verdict_for<&code::file_not_written> { template <class Why> using type = file_not_written<>; };
-template <> struct verdict_for<&code::disk_full> { template <class Why> using type = disk_full<>; };
-template <> struct verdict_for<&code::not_a_file> { template <class Why> using type = not_a_file<>; };
-template <> struct verdict_for<&code::file_truncated> { template <class Why> using type = file_truncated<its::expected<Why::number(0)>, its::found<Why::number(1)>>; };
-template <> struct verdict_for<&code::file_altered> { template <class Why> using type = file_altered<>; };
-template <> struct verdict_for<&code::file_not_ours> { template <class Why> using type = file_not_ours<>; };
-template <> struct verdict_for<&code::file_of_other_elements> { template <class Why> using type = file_of_other_elements<>; };
-template <> struct verdict_for<&code::other_parameters> { template <class Why> using type = other_parameters<its::expected<Why::number(0)>, its::found<Why::number(1)>>; };
-template <> struct verdict_for<&code::serial_view_wrong> { template <class Why> using type = serial_view_wrong<>; };
-template <> struct verdict_for<&code::nothing_renamed> { template <class Why> using type = nothing_renamed<>; };
-template <> struct verdict_for<&code::norm_of_no_order> { template <class Why> using type = norm_of_no_order<>; };
-template <> struct verdict_for<&code::norm_not_finite> { template <class Why> using type = norm_not_finite<>; };
-template <> struct verdict_for<&code::network_made_otherwise> { template <class Why> using type = network_made_otherwise<>; };
-template <> struct verdict_for<&code::network_moved_from> { template <class Why> using type = network_moved_from<>; };
-template <> struct verdict_for<&code::network_copied> { template <class Why> using type = network_copied<>; };
-template <> struct verdict_for<&code::parameter_named_twice> { template <class Why> using type = parameter_named_twice<>; };
+template <> struct verdict_for<&code::not_a_maximum> { template <class Why> using type = verdicts::not_a_maximum<>; };
+template <> struct verdict_for<&code::shared_differ> { template <class Why> using type = verdicts::shared_differ<>; };
+template <> struct verdict_for<&code::parameter_changed> { template <class Why> using type = verdicts::parameter_changed<>; };
+template <> struct verdict_for<&code::gradient_not_reduced> { template <class Why> using type = verdicts::gradient_not_reduced<>; };
+template <> struct verdict_for<&code::parameter_not_shared> { template <class Why> using type = verdicts::parameter_not_shared<>; };
+template <> struct verdict_for<&code::flow_of_another_program> { template <class Why> using type = verdicts::flow_of_another_program<>; };
+template <> struct verdict_for<&code::program_without_output> { template <class Why> using type = verdicts::program_without_output<>; };
+template <> struct verdict_for<&code::program_layer_unknown> { template <class Why> using type = verdicts::program_layer_unknown<>; };
+template <> struct verdict_for<&code::program_value_unknown> { template <class Why> using type = verdicts::program_value_unknown<>; };
+template <> struct verdict_for<&code::program_cycle> { template <class Why> using type = verdicts::program_cycle<>; };
+template <> struct verdict_for<&code::layer_threw> { template <class Why> using type = verdicts::layer_threw<>; };
+template <> struct verdict_for<&code::other_results> { template <class Why> using type = verdicts::other_results<with::has<Why::number(0)>, with::says<Why::number(1)>>; };
+template <> struct verdict_for<&code::file_missing> { template <class Why> using type = verdicts::file_missing<>; };
+template <> struct verdict_for<&code::file_not_written> { template <class Why> using type = verdicts::file_not_written<>; };
+template <> struct verdict_for<&code::disk_full> { template <class Why> using type = verdicts::disk_full<>; };
+template <> struct verdict_for<&code::not_a_file> { template <class Why> using type = verdicts::not_a_file<>; };
+template <> struct verdict_for<&code::file_truncated> { template <class Why> using type = verdicts::file_truncated<with::expected<Why::number(0)>, with::found<Why::number(1)>>; };
+template <> struct verdict_for<&code::file_altered> { template <class Why> using type = verdicts::file_altered<>; };
+template <> struct verdict_for<&code::file_not_ours> { template <class Why> using type = verdicts::file_not_ours<>; };
+template <> struct verdict_for<&code::file_of_other_elements> { template <class Why> using type = verdicts::file_of_other_elements<>; };
+template <> struct verdict_for<&code::other_parameters> { template <class Why> using type = verdicts::other_parameters<with::expected<Why::number(0)>, with::found<Why::number(1)>>; };
+template <> struct verdict_for<&code::serial_view_wrong> { template <class Why> using type = verdicts::serial_view_wrong<>; };
+template <> struct verdict_for<&code::nothing_renamed> { template <class Why> using type = verdicts::nothing_renamed<>; };
+template <> struct verdict_for<&code::norm_of_no_order> { template <class Why> using type = verdicts::norm_of_no_order<>; };
+template <> struct verdict_for<&code::norm_not_finite> { template <class Why> using type = verdicts::norm_not_finite<>; };
+template <> struct verdict_for<&code::network_made_otherwise> { template <class Why> using type = verdicts::network_made_otherwise<>; };
+template <> struct verdict_for<&code::network_moved_from> { template <class Why> using type = verdicts::network_moved_from<>; };
+template <> struct verdict_for<&code::network_copied> { template <class Why> using type = verdicts::network_copied<>; };
+template <> struct verdict_for<&code::parameter_named_twice> { template <class Why> using type = verdicts::parameter_named_twice<>; };
 
 }  // namespace detail
 }  // namespace tessera

@@ -7,11 +7,13 @@
 
 namespace tessera {
 
-namespace its {
+namespace with {
 
 template <index_t> struct most;
 
-}  // namespace its
+}  // namespace with
+
+namespace verdicts {
 
 template <class... Told> struct wrong_kind {
   static constexpr bool ok = false;
@@ -24,9 +26,11 @@ template <class... Told> struct list_full {
     static_assert(Where::ok,
                   "[tessera.list.full] a list of fixed length is full (axes, dimensions, operands, parameters, windows); name fewer"); } };
 
+}  // namespace verdicts
+
 namespace detail {
 
-template <> struct verdict_for<&code::list_full> { template <class Why> using type = list_full<its::most<Why::number(0)>>; };
+template <> struct verdict_for<&code::list_full> { template <class Why> using type = verdicts::list_full<with::most<Why::number(0)>>; };
 
 }  // namespace detail
 }  // namespace tessera

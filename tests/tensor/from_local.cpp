@@ -24,19 +24,19 @@ at::Tensor box_at(const at::Tensor& global, const std::vector<index_t>& by_row, 
 
 }  // namespace
 
-TEST_CASE("boxes of any lengths are adopted, moved, and their gradients come back to the boxes") {
+TEST_CASE("boxes of any lengths become a tensor, move, and their gradients come back to the boxes") {
   const std::vector<index_t> by_row{0, 5, 7};
   const std::vector<index_t> by_column{0, 0, 4, 9};
   const at::Tensor global = at::arange(63, at::kDouble).reshape({7, 9});
   const auto run = in_team<grid>([&](team<grid>& t) {
     const at::Tensor mine = box_at(global, by_row, by_column, t.rank()).clone().set_requires_grad(true);
-    const learned_boxes x = adopt<learned_boxes>(t, mine);
+    const learned_boxes x = from_local<learned_boxes>(t, mine);
     auto y = to<balanced>(x);
-    const at::Tensor weights = take<decltype(y)>(t, global * 2).local();
+    const at::Tensor weights = distribute<decltype(y)>(t, global * 2).local();
     auto loss = sum(map_elements(y, [&](const at::Tensor& a) { return a * weights; }));
     loss.backward();
     bool right = x.layout().dims[0].extent == 7 && x.layout().dims[1].extent == 9;
-    right = right && at::equal(y.local(), take<decltype(y)>(t, global).local());
+    right = right && at::equal(y.local(), distribute<decltype(y)>(t, global).local());
     // Along `up` y is replicate, so the loss is counted on the first of each two.
     return right && at::equal(mine.grad(), 2 * mine.detach());
   });
@@ -46,7 +46,7 @@ TEST_CASE("boxes of any lengths are adopted, moved, and their gradients come bac
 
 TEST_CASE("learned lengths stay with their axis and lead nowhere else") {
   const auto run = in_team<grid>([&](team<grid>& t) {
-    const auto x = adopt<learned_boxes>(t, at::ones({1 + t.rank() / 3, 2}, at::kDouble));
+    const auto x = from_local<learned_boxes>(t, at::ones({1 + t.rank() / 3, 2}, at::kDouble));
     using only_rows = partition<grid, lengths<up>, whole>;
     const auto gathered = all_gather<only_rows>(x);
     bool right = gathered.local().size(0) == 1 + t.rank() / 3 && gathered.local().size(1) == 6;
@@ -62,7 +62,7 @@ TEST_CASE("learned lengths stay with their axis and lead nowhere else") {
   for (int r = 0; r < 6; ++r) CHECK(run.of(r));
 }
 
-TEST_CASE("an adopted layout outlives the lists it was learned from") {
+TEST_CASE("a layout that was learned outlives the lists it was learned from") {
   const auto run = in_team<grid>([&](team<grid>& t) {
     at::Tensor y;
     {
@@ -84,6 +84,20 @@ TEST_CASE("an adopted layout outlives the lists it was learned from") {
   for (int r = 0; r < 6; ++r) CHECK(run.of(r) == 2);
 }
 
+TEST_CASE("an extent that neither the type nor a binding tells is learned of the boxes, as a binding would give it") {
+  using even_rows = tensor<partition<grid, blocks<up>, whole>, shape<rows, columns>, double>;
+  const at::Tensor global = at::arange(15, at::kDouble).reshape({5, 3});
+  const auto run = in_team<grid>([&](team<grid>& t) {
+    const at::Tensor mine = global.narrow(0, t.rank() < 3 ? 0 : 3, t.rank() < 3 ? 3 : 2);
+    const even_rows of_boxes = from_local<even_rows>(t, mine);
+    const even_rows bound = from_local<even_rows>(t, mine, bind<rows>(5));
+    return same(of_boxes.layout(), bound.layout()) && at::equal(full_tensor(of_boxes), global) &&
+           at::equal(full_tensor(bound), global);
+  });
+  REQUIRE(run.well());
+  for (int r = 0; r < 6; ++r) CHECK(run.of(r));
+}
+
 TEST_CASE("boxes that are no product, or not what the partition says, are refused on every worker") {
   struct fault {
     const char* code;
@@ -98,7 +112,7 @@ TEST_CASE("boxes that are no product, or not what the partition says, are refuse
   for (const fault& f : faults) {
     const auto run = in_team<grid>([&](team<grid>& t) {
       try {
-        adopt<learned_boxes>(t, f.box(t));
+        from_local<learned_boxes>(t, f.box(t));
       } catch (const error& e) {
         return std::string(e.code());
       }
@@ -109,7 +123,7 @@ TEST_CASE("boxes that are no product, or not what the partition says, are refuse
   using even_rows = tensor<partition<grid, blocks<up>, whole>, shape<rows, columns>, double>;
   const auto run = in_team<grid>([&](team<grid>& t) {
     try {
-      adopt<even_rows>(t, sized(t.rank() < 3 ? 1 : 4, 2));
+      from_local<even_rows>(t, sized(t.rank() < 3 ? 1 : 4, 2));
     } catch (const error& e) {
       return std::string(e.code());
     }
@@ -122,16 +136,17 @@ TEST_CASE("a shift is a step of a ring, its adjoint the step back") {
   using ring = tensor<partition<grid, whole, blocks<across>>, shape_of<2, 6>, double>;
   const at::Tensor global = at::arange(12, at::kDouble).reshape({2, 6});
   const auto run = in_team<grid>([&](team<grid>& t) {
-    ring x = take<ring>(t, global);
+    ring x = distribute<ring>(t, global);
     x.requires_grad();
     const ring y = shift<across>(x);
     const ring back = shift<across, -1>(y);
-    bool right = at::equal(y.local(), take<ring>(t, global.roll(-2, 1)).local()) && at::equal(back.local(), x.local());
-    const at::Tensor weights = take<ring>(t, global * global).local();
+    bool right =
+        at::equal(y.local(), distribute<ring>(t, global.roll(-2, 1)).local()) && at::equal(back.local(), x.local());
+    const at::Tensor weights = distribute<ring>(t, global * global).local();
     (y.local() * weights).sum().backward();
-    right = right && at::equal(x.local().grad(), take<ring>(t, (global * global).roll(2, 1)).local());
+    right = right && at::equal(x.local().grad(), distribute<ring>(t, (global * global).roll(2, 1)).local());
     const ring around = shift<across, 3>(x);
-    const auto far = take<tensor<partition<grid, whole, blocks<up, across>>, shape_of<2, 6>, double>>(t, global);
+    const auto far = distribute<tensor<partition<grid, whole, blocks<up, across>>, shape_of<2, 6>, double>>(t, global);
     const auto moved = shift<up, INT32_MAX>(far);  // an odd number of steps on a ring of two
     right = right && at::equal(moved.local(), shift<up>(far).local()) &&
             at::equal(shift<up, INT32_MIN>(moved).local(), moved.local());
@@ -141,7 +156,7 @@ TEST_CASE("a shift is a step of a ring, its adjoint the step back") {
   for (int r = 0; r < 6; ++r) CHECK(run.of(r));
   const auto uneven = in_team<grid>([&](team<grid>& t) {
     using odd = tensor<partition<grid, whole, blocks<across>>, shape_of<2, 7>, double>;
-    const odd x = take<odd>(t, at::zeros({2, 7}, at::kDouble));
+    const odd x = distribute<odd>(t, at::zeros({2, 7}, at::kDouble));
     try {
       shift(x.dynamic(), short_name_of<across>());
     } catch (const error& e) {
@@ -155,8 +170,9 @@ TEST_CASE("a shift is a step of a ring, its adjoint the step back") {
     using odd = tensor<partition<grid, whole, blocks<across>>, shape_of<2, 7>, double>;
     using next = partition<grid, whole, rotated<blocks<across>, 1>>;
     const at::Tensor all = at::arange(14, at::kDouble).reshape({2, 7});
-    auto y = to<next>(take<odd>(t, all));
-    return at::equal(y.local(), take<decltype(y)>(t, all).local()) && y.local().size(1) == (t.rank() % 3 == 2 ? 3 : 2);
+    auto y = to<next>(distribute<odd>(t, all));
+    return at::equal(y.local(), distribute<decltype(y)>(t, all).local()) &&
+           y.local().size(1) == (t.rank() % 3 == 2 ? 3 : 2);
   });
   REQUIRE(turned.well());
   for (int r = 0; r < 6; ++r) CHECK(turned.of(r));
