@@ -1,4 +1,4 @@
-# cmake --install: the headers, and a CMake package with a component for each floor.
+# cmake --install: the headers, a CMake package with a component for each floor, and the licence.
 
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -20,3 +20,4 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/tesseraConfigVers
 install(FILES ${PROJECT_BINARY_DIR}/package/tesseraConfig.cmake ${PROJECT_BINARY_DIR}/package/tesseraConfigVersion.cmake
               cmake/tesseraNeeds.cmake cmake/tesseraPrecompile.cmake cmake/FindLibTorch.cmake cmake/FindNCCL.cmake
         DESTINATION ${folder})
+install(FILES LICENSE NOTICE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/tessera)

@@ -4,7 +4,7 @@
 usage: check.py --build BUILD [--have FLOOR,...] [--compiler CXX] [--launcher ccache] [--libtorch DIR] CASE
 
 CASE is one of
-  headers                the installed headers are those of include/, without the floors that were left out
+  headers                the installed headers are those of include/, without the floors that were left out; the licence lies beside
   package.PROGRAM        find_package and consumer/PROGRAM.cpp (core, comm, torch, tessera; compiled is the last one again)
   subdirectory.PROGRAM   the same with add_subdirectory
   mixed                  a program of one file with TESSERA_COMPILED and one without does not link, of one form each does
@@ -68,13 +68,17 @@ def check_headers(prefix):
     floors = {"comm": ["comm"], "inspect": ["inspect"], "torch": ["tensor"], "tessera": ["nn", "file", "tessera.hpp"]}
     left_out = {name for floor, names in floors.items() if floor not in have for name in names}
     ours = {h.relative_to(source / "include") for h in (source / "include").rglob("*") if h.suffix in (".hpp", ".inc")}
-    floor_of = {h: h.name.split("_")[0] if h.parts[1] == "generated" else h.parts[1] for h in ours}
+    floor_of = {h: h.stem if h.parts[1] == "generated" else h.parts[1] for h in ours}
     ours = {h for h in ours if floor_of[h] not in left_out and ("nccl" in have or h.parts[1:3] != ("comm", "nccl"))}
     theirs = {h.relative_to(prefix / "include") for h in (prefix / "include").rglob("*")
               if not h.is_dir()}
     if ours != theirs or not theirs:
         sys.exit(f"not installed, and not checked alone: {sorted(map(str, ours - theirs))}; "
                  f"too many: {sorted(map(str, theirs - ours))}")
+    for name in ("LICENSE", "NOTICE"):
+        there = prefix / "share/doc/tessera" / name
+        if not there.exists() or there.read_bytes() != (source / name).read_bytes():
+            sys.exit(f"share/doc/tessera/{name} is not installed as it is")
 
 
 def check_refusals(prefix, folder):
