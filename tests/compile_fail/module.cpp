@@ -241,6 +241,16 @@ struct model {
   constexpr auto operator()(auto x) const { return x | nn::sharded_over<nn::chain<three, three>, int>{}; }
 };
 static_assert(ts::network_type<model, image>::program.count >= 0);
+#elif defined(GATHERED_IN_TWO_WAYS)
+// expect in 2 modules: [tessera.layer.twice] && option_given_twice<tessera::with::option<1>,
+// tessera::with::option_again<2>>
+using held = ts::gathered<ts::gathering::held>;
+struct model {
+  constexpr auto operator()(auto x) const {
+    return x | nn::sharded_over<nn::chain<three, three>, row, ts::gathered<ts::gathering::once>, held>{};
+  }
+};
+static_assert(ts::network_type<model, image>::program.count >= 0);
 #elif defined(STORED_AND_WRONG)
 // expect in 2 modules: [tessera.window.kernel] && kernel_too_wide<tessera::with::dimension<2>,
 // tessera::with::extent<8>, tessera::with::padding<0>, tessera::with::kernel<9>>
