@@ -1,12 +1,11 @@
 #pragma once
 
+#include <tessera/operation/plan/parameter_layout.hpp>
 #include <tessera/operation/plan/parameter_value.hpp>
 #include <tessera/operation/plan/saved_tensors.hpp>
 #include <tessera/operation/plan/traffic.hpp>
 #include <tessera/operation/rule/infer.hpp>
 #include <tessera/topology/tensor_type.hpp>
-
-#include <initializer_list>
 
 namespace tessera {
 
@@ -289,56 +288,5 @@ constexpr layer_plan one_operation(const layout& given, const layout& used, cons
 }
 
 }  // namespace detail
-
-/// A weight of these extents that nobody cuts, as it meets x in a local operation: copies of the kind that x has along
-/// each axis.
-template <class Extents = std::initializer_list<index_t>>
-constexpr layout weight_for(const layout& x, const Extents& extents) {
-  layout w;
-  w.mesh = x.mesh;
-  for (const axis_placement& r : x.placements)
-    w.placements.push(r.kind == placement::cut || r.kind == placement::partial ? axis_placement{} : r);
-  for (index_t n : extents) {
-    dimension d;
-    d.extent = n;
-    w.dims.push(d);
-  }
-  return w;
-}
-
-/// One number for all elements that differ along such dimensions alone, where those elements are: a statistic, a draw.
-template <class Along>
-constexpr layout one_along(layout x, const Along& along) {
-  for (axis_placement& r : x.placements)
-    if (r.kind == placement::cut && along(r.dimension)) r = {};
-  for (int d = 0; d < x.dims.count; ++d) {
-    if (!along(d)) continue;
-    x.dims[d] = {};
-    x.dims[d].extent = 1;
-  }
-  return x;
-}
-
-/// Stored forms are invariant wherever they are not cut or on one coordinate, and hold no halos: every worker that
-/// holds a copy steps it alike.
-constexpr layout stored_form(layout used) {
-  for (int a = 0; a < used.placements.count; ++a)
-    if (used.placements[a].kind == placement::replicate || used.placements[a].kind == placement::partial)
-      used.placements[a] = {placement::invariant};
-  for (dimension& d : used.dims) {
-    if (d.tiles()) continue;
-    d.tile();
-    d.balance(1);
-  }
-  return used;
-}
-
-/// A number that all workers of a mesh have, as the counters of layers are.
-constexpr layout one_number(const mesh_value& mesh) {
-  layout x;
-  x.mesh = mesh;
-  for (int a = 0; a < mesh.axes.count; ++a) x.placements.push({placement::invariant});
-  return x;
-}
 
 }  // namespace tessera
