@@ -10,13 +10,13 @@ struct stopwatch {
   double seconds = 0;
 };
 
-tessera::observer watching(stopwatch& watch) {
-  tessera::observer o;
+tessera::engine::observer watching(stopwatch& watch) {
+  tessera::engine::observer o;
   o.self = &watch;
   o.exchange_started = [](void* self, const tessera::phase&, tessera::element) {
     static_cast<stopwatch*>(self)->began = clock_type::now();
   };
-  o.exchange_finished = [](void* self, const tessera::phase&, tessera::element, const tessera::received&) {
+  o.exchange_finished = [](void* self, const tessera::phase&, tessera::element, const tessera::engine::received&) {
     auto* w = static_cast<stopwatch*>(self);
     w->seconds += std::chrono::duration<double>(clock_type::now() - w->began).count();
   };

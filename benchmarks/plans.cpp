@@ -62,9 +62,9 @@ void one_worker(benchmark::State& state, const question& q) {
   int rank = 0;
   index_t messages = 0;
   for (auto _ : state) {
-    const ts::transfer plan{ts::map::move, q.from, q.to};
+    const ts::engine::transfer plan{ts::engine::map::move, q.from, q.to};
     rank = (rank + 7'919) % workers;
-    const auto count = [&](const ts::message& m) { benchmark::DoNotOptimize(messages += m.from != m.to); };
+    const auto count = [&](const ts::engine::message& m) { benchmark::DoNotOptimize(messages += m.from != m.to); };
     plan.receives(rank, count);
     plan.sends(rank, count);
   }
@@ -75,11 +75,11 @@ void one_worker(benchmark::State& state, const question& q) {
 void with_cost(benchmark::State& state, const question& q) {
   int rank = 0;
   for (auto _ : state) {
-    const ts::transfer plan{ts::map::move, q.from, q.to};
+    const ts::engine::transfer plan{ts::engine::map::move, q.from, q.to};
     rank = (rank + 7'919) % q.to.mesh.size();
-    plan.receives(rank, [](const ts::message& m) { benchmark::DoNotOptimize(m.where.items[0].lo); });
-    plan.sends(rank, [](const ts::message& m) { benchmark::DoNotOptimize(m.where.items[0].lo); });
-    benchmark::DoNotOptimize(ts::cost_of(plan));
+    plan.receives(rank, [](const ts::engine::message& m) { benchmark::DoNotOptimize(m.where.items[0].lo); });
+    plan.sends(rank, [](const ts::engine::message& m) { benchmark::DoNotOptimize(m.where.items[0].lo); });
+    benchmark::DoNotOptimize(ts::engine::cost_of(plan));
   }
 }
 

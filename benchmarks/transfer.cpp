@@ -21,8 +21,8 @@ using grid = ts::mesh<row, col>;
 
 struct buffer {
   std::vector<double> data;
-  ts::region where;
-  explicit buffer(const ts::box& b) : data(static_cast<std::size_t>(ts::volume(b)), 1.0) {
+  ts::engine::region where;
+  explicit buffer(const ts::box& b) : data(static_cast<std::size_t>(ts::engine::volume(b)), 1.0) {
     where.element = ts::element::float64;
     for (const ts::interval& i : b) where.extents.push(i.size());
     where.strides = where.extents;
@@ -43,7 +43,7 @@ void measure(const char* name, index_t bytes, const ts::layout& from, const ts::
   std::vector<double> moves;
   std::vector<double> copies;
   const auto worker = [&](ts::team<grid>& team) {
-    const ts::step s{ts::map::move, from, to, ts::combine::sum};
+    const ts::engine::step s{ts::engine::map::move, from, to, ts::combine::sum};
     const auto bound = team.state()->bound(s, ts::element::float64);
     const buffer in(ts::box_of(from, team.rank()));
     const buffer out(ts::box_of(to, team.rank()));

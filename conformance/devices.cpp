@@ -9,6 +9,7 @@
 namespace conformance {
 
 using namespace tessera;
+using namespace tessera::engine;
 
 std::string launched(lying where, const std::function<std::string(const transport_layer&)>& launch) {
   if (where == lying::on_host) return launch({});

@@ -12,6 +12,6 @@ namespace conformance {
 enum class lying { on_host, over_nccl, through_host };
 
 /// Launches something over what carries such tensors. Returns what went wrong first, as the launch does.
-std::string launched(lying where, const std::function<std::string(const tessera::transport_layer&)>& launch);
+std::string launched(lying where, const std::function<std::string(const tessera::engine::transport_layer&)>& launch);
 
 }  // namespace conformance

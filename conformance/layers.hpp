@@ -201,11 +201,11 @@ inline trial convolution_along(test_case& c, bool gathers) {
 inline trial pool(test_case& c) {
   const layout x = blocks_over(grid_of(c.given, "P_x", 'x'), c.given.list("x_global_shape"));
   const windows of = windows_of(c.given, static_cast<std::size_t>(x.dims.count));
-  tessera::pooling what;
+  tessera::engine::pooling what;
   for (std::size_t d = 2; d < of.size(); ++d) what.kernels.push(of[d]);
   const std::string type = c.given.text("layer_type");
   if (type != "max" && type != "avg") throw unbuilt(fmt::format("pooling of the type '{}'", type));
-  what.what = type == "max" ? tessera::pooling::kind::max : tessera::pooling::kind::average;
+  what.what = type == "max" ? tessera::engine::pooling::kind::max : tessera::engine::pooling::kind::average;
   const link l = planned(what, plan_pooling(x, what));
   trial t = run_layer(c, l);
   compare_halos(c, l, of, t);

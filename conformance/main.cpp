@@ -53,8 +53,9 @@ verdict in_process(const entry& e, lying where) {
     const verdict mine = e.does.run(team);
     if (rank_of(team) == 0) v = mine;
   };
-  const std::string failed = launched(
-      where, [&](const tessera::transport_layer& over) { return on_workers(e.does.workers, false, over, one); });
+  const std::string failed = launched(where, [&](const tessera::engine::transport_layer& over) {
+    return on_workers(e.does.workers, false, over, one);
+  });
   return failed.empty() ? v : verdict{result::fail, 0, failed};
 }
 
@@ -69,7 +70,8 @@ std::string under_mpirun(const char* program, const options& o) {
 
 int run(const char* program, const options& o) {
   const std::vector<entry> cases = entries_of(o);
-  if (o.mpi && tessera::read_environment().by == tessera::launcher::mpi) return serve(cases, o.from, where_of(o));
+  if (o.mpi && tessera::read_environment().by == tessera::engine::launcher::mpi)
+    return serve(cases, o.from, where_of(o));
   tally counted;
   std::vector<verdict> found;
   if (o.mpi) found = in_processes(cases, under_mpirun(program, o));

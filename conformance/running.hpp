@@ -44,7 +44,7 @@ class running_link {
 
   template <class Layer>
   tensor<dyn> forward(const Layer& what, const tensor<dyn>& x, bool training) const {
-    const nn::bound_layer bound(team_, of_->plan, x.type());
+    const nn::engine::bound_layer bound(team_, of_->plan, x.type());
     const std::vector<at::Tensor> operands{x.local()};
     return {team_, output(), nn::forward(nn::call{bound, operands, state, training}, what)};
   }

@@ -16,6 +16,7 @@
 namespace conformance {
 
 using namespace tessera;
+using namespace tessera::engine;
 
 using integers = std::vector<index_t>;
 

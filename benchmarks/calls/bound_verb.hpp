@@ -15,8 +15,8 @@ class bound_verb {
     const tessera::phases all = tessera::phases_of(plan);
     double* data = m.in.data();
     for (const tessera::phase& p : all) {
-      const std::shared_ptr<tessera::bound_exchange> bound = team.bound(p, tessera::element::float64);
-      const tessera::region from = region_at(data, bound->input_extents());
+      const std::shared_ptr<tessera::engine::bound_exchange> bound = team.bound(p, tessera::element::float64);
+      const tessera::engine::region from = region_at(data, bound->input_extents());
       if (&p + 1 != all.end()) {
         between_.emplace_back(static_cast<std::size_t>(region_at(nullptr, bound->output_extents()).count()));
         data = between_.back().data();
@@ -37,13 +37,13 @@ class bound_verb {
 
  private:
   struct stage {
-    std::shared_ptr<tessera::bound_exchange> bound;
-    tessera::region in, out;
+    std::shared_ptr<tessera::engine::bound_exchange> bound;
+    tessera::engine::region in, out;
   };
 
-  static tessera::region region_at(double* data,
-                                   const tessera::static_vector<index_t, tessera::max_dimensions>& extents) {
-    tessera::region r;
+  static tessera::engine::region region_at(double* data,
+                                           const tessera::static_vector<index_t, tessera::max_dimensions>& extents) {
+    tessera::engine::region r;
     r.element = tessera::element::float64;
     r.extents = r.strides = extents;
     return r.packed_at(reinterpret_cast<std::byte*>(data));

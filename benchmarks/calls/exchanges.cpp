@@ -151,18 +151,20 @@ int main(int argc, char** argv) {
   row.axes.push({tessera::text{"worker"}, workers, 1});
   tessera::launch_options options;
   options.time_limit = std::chrono::seconds(60);
-  if (tessera::shares_memory(options)) tessera::shared_heap::of_process().open();
-  crew all(workers, tessera::read_environment().by == tessera::launcher::mpi);
-  return tessera::run_workers(argc, argv, options, row, [&](const std::shared_ptr<tessera::transport>& carrier) {
-    tessera::team_state team(carrier, row);
-    using calls::verb;
-    struct extents {
-      index_t rows, columns;
-    };
-    for (const extents n : {extents{16, 32}, extents{256, 512}, extents{2048, 4096}})
-      for (const verb v : calls::verbs)
-        if (!once || n.rows == 16) measure(all, team, {v, n.rows, n.columns, workers}, once);
-    bind_layers(team, once ? 10 : 1000);
-    std::fflush(stdout);
-  });
+  if (tessera::engine::shares_memory(options)) tessera::engine::shared_heap::of_process().open();
+  crew all(workers, tessera::read_environment().by == tessera::engine::launcher::mpi);
+  return tessera::run_workers(argc, argv, options, row,
+                              [&](const std::shared_ptr<tessera::engine::transport>& carrier) {
+                                tessera::team_state team(carrier, row);
+                                using calls::verb;
+                                struct extents {
+                                  index_t rows, columns;
+                                };
+                                for (const extents n : {extents{16, 32}, extents{256, 512}, extents{2048, 4096}})
+                                  for (const verb v : calls::verbs)
+                                    if (!once || n.rows == 16)
+                                      measure(all, team, {v, n.rows, n.columns, workers}, once);
+                                bind_layers(team, once ? 10 : 1000);
+                                std::fflush(stdout);
+                              });
 }

@@ -69,15 +69,15 @@ struct problem {
 
   tessera::layout from() const {
     tessera::layout x = uncut();
-    if (adds()) x.placements[0] = tessera::partial_by(tessera::combine::sum);
-    else if (what == verb::broadcast) x.placements[0] = tessera::held_on(0);
+    if (adds()) x.placements[0] = tessera::engine::partial_by(tessera::combine::sum);
+    else if (what == verb::broadcast) x.placements[0] = tessera::engine::held_on(0);
     else x.cut_by(0, 0);
     return x;
   }
   tessera::layout to() const {
     tessera::layout x = uncut();
     if (what == verb::repartition) x.cut_by(1, 0);
-    if (what == verb::sum_reduce) x.placements[0] = tessera::held_on(0);
+    if (what == verb::sum_reduce) x.placements[0] = tessera::engine::held_on(0);
     if (what == verb::halo || what == verb::reduce_scatter) x.cut_by(0, 0);
     if (what == verb::halo) {
       x.dims[0].kind = tessera::cover::haloed;
@@ -110,10 +110,11 @@ struct problem {
 };
 
 /// Memory that is kept when it is given back, as that of tensors; in the node's heap where there is one.
-inline tessera::block_cache& kept() {
-  static tessera::private_pages alone;
-  tessera::shared_heap& heap = tessera::shared_heap::of_process();
-  static auto* const cache = heap.is_open() ? new tessera::block_cache(heap) : new tessera::block_cache(alone);
+inline tessera::engine::block_cache& kept() {
+  static tessera::engine::private_pages alone;
+  tessera::engine::shared_heap& heap = tessera::engine::shared_heap::of_process();
+  static auto* const cache =
+      heap.is_open() ? new tessera::engine::block_cache(heap) : new tessera::engine::block_cache(alone);
   return *cache;
 }
 template <class T>
@@ -124,7 +125,7 @@ struct keeping {
   template <class Other>
   keeping(const keeping<Other>&) {}
   T* allocate(std::size_t n) { return static_cast<T*>(kept().take(n * sizeof(T))); }
-  void deallocate(T* x, std::size_t) { tessera::block_cache::give_back(x); }
+  void deallocate(T* x, std::size_t) { tessera::engine::block_cache::give_back(x); }
   bool operator==(const keeping&) const = default;
 };
 using numbers = std::vector<double, keeping<double>>;
@@ -135,11 +136,11 @@ class fresh_output {
   explicit fresh_output(std::size_t count) : bytes_(count * sizeof(double)) {}
   fresh_output(const fresh_output&) = delete;
   fresh_output& operator=(const fresh_output&) = delete;
-  ~fresh_output() { tessera::block_cache::give_back(now_); }
+  ~fresh_output() { tessera::engine::block_cache::give_back(now_); }
 
   double* next() {
     void* const before = std::exchange(now_, kept().take(bytes_));
-    tessera::block_cache::give_back(before);
+    tessera::engine::block_cache::give_back(before);
     return now();
   }
   double* now() const { return static_cast<double*>(now_); }

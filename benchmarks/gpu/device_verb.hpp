@@ -11,6 +11,7 @@
 namespace gpu {
 
 using namespace tessera;
+using namespace tessera::engine;
 
 /// Floats on the current device.
 class floats {

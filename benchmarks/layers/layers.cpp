@@ -245,7 +245,7 @@ int main(int argc, char** argv) {
   row.axes.push({ts::text("worker"), 2, 1});
   ts::launch_options options;
   options.time_limit = std::chrono::seconds(60);
-  calls::crew crew(2, ts::read_environment().by == ts::launcher::mpi);
+  calls::crew crew(2, ts::read_environment().by == ts::engine::launcher::mpi);
   return ts::launch(argc, argv, options, ts::row_major(row), [&](const ts::team_handle& team) {
     at::set_num_threads(1);
     c10::AutogradState::get_tls_state().set_multithreading_enabled(false);

@@ -7,6 +7,7 @@
 #include <vector>
 
 using namespace tessera;
+using namespace tessera::engine;
 using tessera::detail::peer_slot;
 using tessera::detail::shared_slot;
 using tessera::detail::shown_tensor;

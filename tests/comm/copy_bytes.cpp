@@ -8,6 +8,7 @@
 #include <vector>
 
 using namespace tessera;
+using namespace tessera::engine;
 
 TEST_CASE("bytes are copied from anywhere to anywhere, few and many, and nothing beside them") {
   constexpr auto many = static_cast<std::size_t>(streamed_from);

@@ -5,6 +5,7 @@
 #include <tessera/comm/workers.hpp>
 
 using namespace tessera;
+using namespace tessera::engine;
 using namespace tessera::testing;
 
 namespace {

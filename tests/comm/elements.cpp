@@ -5,6 +5,7 @@
 #include <cmath>
 
 using namespace tessera;
+using namespace tessera::engine;
 using namespace tessera::testing;
 
 // Elements and how they combine; tests/mpi asks the same of processes, tests/tensor compares with LibTorch.
@@ -103,7 +104,7 @@ TEST_CASE("many terms in memory with gaps and without combine as few do, to the 
   static constexpr index_t n = 2 * tessera::detail::at_once + 77;
   each_element([]<class T>(T) {
     for (const combine with : combines) {
-      if (!check_combine(with, tessera::element_of<T>).ok()) continue;
+      if (!check_combine(with, tessera::engine::element_of<T>).ok()) continue;
       for (const int count : {1, 2, 3, 9})
         for (const index_t every : {1, 2}) {
           std::deque<gapped<T>> terms;
@@ -122,7 +123,8 @@ TEST_CASE("many terms in memory with gaps and without combine as few do, to the 
             for (const auto& t : terms) all.push_back(t.get(i));
             wrong += !same_bytes(out.get(i), serial(all, with));
           }
-          INFO(name_of(tessera::element_of<T>) << " combine " << static_cast<int>(with) << " of " << count << " terms");
+          INFO(name_of(tessera::engine::element_of<T>)
+               << " combine " << static_cast<int>(with) << " of " << count << " terms");
           CHECK(wrong == 0);
         }
     }
@@ -155,20 +157,20 @@ TEST_CASE("complex numbers have no maximum; everything else has all combines") {
       const step s{map::fold, on_line(2, 3, partial_by(with)), on_line(2, 3, {placement::cut}), with};
       std::string why;
       try {
-        exchange_plan p(s, 0, tessera::element_of<T>, {});
+        exchange_plan p(s, 0, tessera::engine::element_of<T>, {});
       } catch (const error& e) {
         why = e.code();
       }
       CHECK(why == (refused ? "tessera.combine.order" : ""));
-      CHECK(check_combines(s.from, tessera::element_of<T>).ok() == !refused);
+      CHECK(check_combines(s.from, tessera::engine::element_of<T>).ok() == !refused);
     }
   });
 }
 
 TEST_CASE("only floating and complex elements have a cotangent") {
   each_element([]<class T>(T) {
-    STATIC_REQUIRE(std::is_same_v<element_type<tessera::element_of<T>>, T>);
-    STATIC_REQUIRE(bytes_of(tessera::element_of<T>) == sizeof(T));
-    CHECK(has_cotangent(tessera::element_of<T>) == !std::is_integral_v<T>);
+    STATIC_REQUIRE(std::is_same_v<element_type<tessera::engine::element_of<T>>, T>);
+    STATIC_REQUIRE(bytes_of(tessera::engine::element_of<T>) == sizeof(T));
+    CHECK(has_cotangent(tessera::engine::element_of<T>) == !std::is_integral_v<T>);
   });
 }

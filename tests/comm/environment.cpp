@@ -8,6 +8,9 @@
 #include <map>
 
 namespace tessera::testing {
+
+using namespace engine;
+
 namespace {
 
 using variables = std::map<std::string, std::string>;

@@ -5,6 +5,7 @@
 #include <tessera/primitive/refusals.hpp>
 
 using namespace tessera;
+using namespace tessera::engine;
 using namespace tessera::testing;
 
 // Whatever workers do wrong, each of those that wait ends in one error with its code, at once: the test has a time

@@ -6,6 +6,7 @@
 #include <set>
 
 using namespace tessera;
+using namespace tessera::engine;
 using namespace tessera::testing;
 
 // Several calls under way on each worker. What must hold on every transport is in tests/support/flights.hpp; tests/mpi

@@ -13,6 +13,7 @@
 #include <vector>
 
 using namespace tessera;
+using namespace tessera::engine;
 
 namespace {
 

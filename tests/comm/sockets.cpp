@@ -7,6 +7,7 @@
 #include <sstream>
 
 using namespace tessera;
+using namespace tessera::engine;
 using namespace tessera::testing;
 
 // What workers with connections do that others cannot: strangers call them, and their other ends go. What must hold on

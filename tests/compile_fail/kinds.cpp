@@ -267,7 +267,7 @@ static_assert(bad::cost().total >= 0);
 #elif defined(NAMED_PARTITION)
 // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::primitive, 1, tessera::kind::tensor,
 // tessera::kind::partition>
-using bad = ts::named_primitive<ts::verb::all_gather, good, P>;
+using bad = ts::engine::named_primitive<ts::verb::all_gather, good, P>;
 static_assert(bad::cost().total >= 0);
 #elif defined(COMP_TENSOR)
 // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::primitive, 1, tessera::kind::primitive,

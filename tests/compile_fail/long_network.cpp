@@ -14,7 +14,7 @@ using input = ts::tensor<ts::partition<grid, ts::blocks<row>, ts::blocks<col>>, 
 using terms = ts::partition<grid, ts::blocks<row>, ts::whole, ts::partial<col>>;
 
 template <class Middle>
-using network = ts::sequential_type<
+using network_type = ts::sequential_type<
     input, nn::linear<64>, nn::relu, nn::linear<63>, nn::relu, nn::linear<62>, nn::relu, nn::linear<61>, nn::relu,
     nn::linear<60>, nn::relu, nn::linear<59>, nn::relu, nn::linear<58>, nn::relu, nn::linear<57>, nn::relu,
     nn::linear<56>, nn::relu, nn::linear<55>, nn::relu, nn::linear<54>, nn::relu, nn::linear<53>, nn::relu, Middle,
@@ -60,7 +60,7 @@ static_assert(ts::traffic<bad>().forward.bytes <= 0);
 using bad = convolutions<wide>;
 static_assert(std::is_same_v<bad::input, image> && bad::program.count >= 0 && !bad::verdict::ok);
 static_assert(ts::TensorType<ts::sequential_type<bad::output, nn::relu, conv<3>>::output>);
-static_assert(ts::primitive<bad::output, ts::canonical_tensor<image>>::cost().total >= 0);
+static_assert(ts::primitive<bad::output, ts::engine::canonical_tensor<image>>::cost().total >= 0);
 static_assert(ts::TensorType<ts::result_type<ts::functions::sum<>, bad::output>>);
 #elif defined(WIDE_CONVOLUTION_DERIVED)
 // expect: [tessera.window.kernel] && at_layer<24, &&

@@ -40,11 +40,11 @@ static_assert(bad::cost().busiest >= 0);
 // expect: [tessera.shape.extent] && extents_differ<tessera::with::dimension<0>, tessera::with::first<10>,
 // tessera::with::second<12>>
 using all = ts::tensor<cut_as<ts::whole, ts::whole>, ts::shape_of<12, 8>>;
-using bad = ts::named_primitive<ts::verb::all_gather, by_row, all>;
+using bad = ts::engine::named_primitive<ts::verb::all_gather, by_row, all>;
 static_assert(bad::cost().busiest >= 0);
 #elif defined(OTHER_RANK_NAMED)
 // expect: [tessera.shape.dimensions] && ranks_differ<tessera::with::first<2>, tessera::with::second<1>>
-using bad = ts::named_primitive<ts::verb::all_gather, by_row, ts::tensor<cut_as<ts::whole>, ts::shape_of<10>>>;
+using bad = ts::engine::named_primitive<ts::verb::all_gather, by_row, ts::tensor<cut_as<ts::whole>, ts::shape_of<10>>>;
 static_assert(bad::cost().busiest >= 0);
 #elif defined(OTHER_ELEMENT)
 // expect: [tessera.tensor.element] && wrong_element<tessera::with::expected_element<tessera::element::float32>,
@@ -88,47 +88,48 @@ static_assert(bad::cost().total == 0);
 #endif
 
 // Verbs: each leads between certain partitions.
-static_assert(ts::named_primitive<ts::verb::broadcast, at_root, copies>::cost().busiest == 80);
-static_assert(ts::named_primitive<ts::verb::sum_reduce, terms, at_root>::cost().busiest == 80);
-static_assert(ts::named_primitive<ts::verb::all_gather, by_row, copies>::cost().busiest == 40);
-static_assert(ts::named_primitive<ts::verb::all_to_all, by_row, by_col>::cost().busiest == 20);
+static_assert(ts::engine::named_primitive<ts::verb::broadcast, at_root, copies>::cost().busiest == 80);
+static_assert(ts::engine::named_primitive<ts::verb::sum_reduce, terms, at_root>::cost().busiest == 80);
+static_assert(ts::engine::named_primitive<ts::verb::all_gather, by_row, copies>::cost().busiest == 40);
+static_assert(ts::engine::named_primitive<ts::verb::all_to_all, by_row, by_col>::cost().busiest == 20);
 using by_both = matrix<ts::blocks<row, col>, ts::whole>;
-static_assert(ts::named_primitive<ts::verb::all_gather, by_both, by_row>::cost().busiest > 0);
-static_assert(ts::named_primitive<ts::verb::repartition, by_both, matrix<ts::blocks<col>, ts::whole>>::cost().busiest >
-              0);
+static_assert(ts::engine::named_primitive<ts::verb::all_gather, by_both, by_row>::cost().busiest > 0);
+static_assert(ts::engine::named_primitive<ts::verb::repartition, by_both, matrix<ts::blocks<col>, ts::whole>>::cost()
+                  .busiest > 0);
 struct one : ts::axis<1> {};
 using over_one =
     ts::tensor<ts::partition<ts::mesh<row, one, col>, ts::blocks<one, row>, ts::whole>, ts::shape_of<10, 8>>;
-static_assert(ts::named_primitive<ts::verb::all_gather, over_one, copies>::cost().busiest == 40);
+static_assert(ts::engine::named_primitive<ts::verb::all_gather, over_one, copies>::cost().busiest == 40);
 #if defined(BROADCAST_OF_BLOCKS)
 // expect: [tessera.verb.pair] && not_this_verb<tessera::with::wanted_verb<tessera::verb::broadcast>,
 // tessera::with::found_verb<tessera::verb::all_gather>>
-using bad = ts::named_primitive<ts::verb::broadcast, by_row, copies>;  // it is an all_gather
+using bad = ts::engine::named_primitive<ts::verb::broadcast, by_row, copies>;  // it is an all_gather
 static_assert(bad::cost().busiest == 40);
 #elif defined(GATHER_OF_OUTER_BLOCKS)
 // expect: [tessera.verb.pair] && not_this_verb<tessera::with::wanted_verb<tessera::verb::all_gather>,
 // tessera::with::found_verb<tessera::verb::repartition>>
-using bad = ts::named_primitive<ts::verb::all_gather, by_both, matrix<ts::blocks<col>, ts::whole>>;  // col moves too
+using bad = ts::engine::named_primitive<ts::verb::all_gather, by_both,  // col moves too
+                                        matrix<ts::blocks<col>, ts::whole>>;
 static_assert(bad::cost().busiest >= 0);
 #elif defined(REPARTITION_OVER_ONE)
 // expect: [tessera.verb.pair] && not_this_verb<tessera::with::wanted_verb<tessera::verb::repartition>,
 // tessera::with::found_verb<tessera::verb::all_gather>>
-using bad = ts::named_primitive<ts::verb::repartition, over_one, copies>;  // it is an all_gather
+using bad = ts::engine::named_primitive<ts::verb::repartition, over_one, copies>;  // it is an all_gather
 static_assert(bad::cost().busiest >= 0);
 #elif defined(GATHER_OF_TERMS)
 // expect: [tessera.verb.pair] && not_this_verb<tessera::with::wanted_verb<tessera::verb::all_gather>,
 // tessera::with::found_verb<tessera::verb::all_reduce>>
-using bad = ts::named_primitive<ts::verb::all_gather, terms, copies>;  // it is an all_reduce
+using bad = ts::engine::named_primitive<ts::verb::all_gather, terms, copies>;  // it is an all_reduce
 static_assert(bad::cost().busiest == 80);
 #elif defined(SUM_OF_COPIES)
 // expect: [tessera.verb.pair] && not_this_verb<tessera::with::wanted_verb<tessera::verb::sum_reduce>,
 // tessera::with::found_verb<tessera::verb::to_root>>
-using bad = ts::named_primitive<ts::verb::sum_reduce, copies, at_root>;  // it keeps
+using bad = ts::engine::named_primitive<ts::verb::sum_reduce, copies, at_root>;  // it keeps
 static_assert(bad::cost().busiest == 0);
 #elif defined(HALO_OF_COPIES)
 // expect: [tessera.verb.pair] && not_this_verb<tessera::with::wanted_verb<tessera::verb::halo_exchange>,
 // tessera::with::found_verb<tessera::verb::shard>>
-using bad = ts::named_primitive<ts::verb::halo_exchange, copies, by_row>;  // it takes
+using bad = ts::engine::named_primitive<ts::verb::halo_exchange, copies, by_row>;  // it takes
 static_assert(bad::cost().busiest == 0);
 #endif
 
@@ -141,7 +142,7 @@ using bad = ts::primitive<window, copies>;
 static_assert(bad::cost().busiest >= 0);
 #elif defined(FROM_HALOED_NAMED)
 // expect: [tessera.move.tiling] && not_a_tiling<tessera::with::none, tessera::with::dimension<0>>
-using bad = ts::named_primitive<ts::verb::halo_accumulate, window, by_row>;
+using bad = ts::engine::named_primitive<ts::verb::halo_accumulate, window, by_row>;
 static_assert(bad::cost().busiest >= 0);
 #elif defined(TO_PENDING)
 // expect: [tessera.move.tiling] && not_a_tiling<tessera::with::none, tessera::with::dimension<0>>
@@ -181,7 +182,8 @@ static_assert(sizeof(bad) > 0);
 // expect: [tessera.verb.pair] && not_this_verb<tessera::with::wanted_verb<tessera::verb::broadcast>,
 // tessera::with::found_verb<tessera::verb::all_gather>>
 struct there_and_back
-    : ts::composition<ts::named_primitive<ts::verb::broadcast, by_row, copies>, ts::primitive<copies, by_row>> {};
+    : ts::composition<ts::engine::named_primitive<ts::verb::broadcast, by_row, copies>, ts::primitive<copies, by_row>> {
+};
 static_assert(there_and_back::cost().total >= 0);
 #elif defined(REFUSED_KIND_PART)
 // expect: [tessera.argument.kind] && wrong_argument<tessera::kind::primitive, 1, tessera::kind::tensor,
@@ -199,7 +201,7 @@ static_assert(ts::primitive<greatest, copies>::cost().total > 0);
 using bad = ts::adjoint<ts::primitive<greatest, copies>>;
 #elif defined(ADJOINT_OF_MAXIMUM_NAMED)
 // expect: [tessera.combine.gradient] && combine_has_no_gradient<row>
-static_assert(sizeof(ts::named_primitive<ts::verb::all_reduce, greatest, copies>::adjoint) > 0);
+static_assert(sizeof(ts::engine::named_primitive<ts::verb::all_reduce, greatest, copies>::adjoint) > 0);
 #elif defined(MAXIMUM_COMPOSED)
 // expect: [tessera.combine.gradient] && combine_has_no_gradient<row>
 using bad = ts::composition<ts::primitive<greatest, copies>, scattered>;

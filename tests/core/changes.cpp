@@ -6,6 +6,9 @@
 #include <tessera/plan/staging.hpp>
 
 namespace tessera::testing {
+
+using namespace engine;
+
 namespace {
 
 struct a : axis<4> {};

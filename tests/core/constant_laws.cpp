@@ -5,6 +5,9 @@
 #include <tessera/primitive/verb.hpp>
 
 namespace tessera::testing {
+
+using namespace engine;
+
 namespace {
 
 /// The laws that need no data, for one generated pair, as a constant expression.

@@ -6,6 +6,9 @@
 #include <tessera/plan/reduced_change.hpp>
 
 namespace tessera::testing {
+
+using namespace engine;
+
 namespace {
 
 template <int P>

@@ -4,6 +4,9 @@
 #include <tessera/inspect/text.hpp>
 
 namespace tessera::testing {
+
+using namespace engine;
+
 namespace {
 
 struct a : axis<2> {};

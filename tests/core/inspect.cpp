@@ -9,6 +9,9 @@
 #include <sstream>
 
 namespace tessera::testing {
+
+using namespace engine;
+
 namespace {
 
 struct row : axis<2> {};

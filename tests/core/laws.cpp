@@ -8,6 +8,7 @@
 #include <set>
 
 using namespace tessera;
+using namespace tessera::engine;
 using namespace tessera::testing;
 
 namespace {

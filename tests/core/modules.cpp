@@ -8,6 +8,9 @@
 // What types know of a module: its nodes, where they stand, what they read, what they move.
 
 namespace tessera::testing {
+
+using namespace engine;
+
 namespace {
 
 struct upper : axis<2> {};

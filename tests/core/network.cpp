@@ -13,6 +13,9 @@
 #include <string_view>
 
 namespace tessera::testing {
+
+using namespace engine;
+
 namespace {
 
 struct row : axis<2> {};

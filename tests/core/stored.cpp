@@ -7,6 +7,7 @@
 #include <vector>
 
 using namespace tessera;
+using namespace tessera::engine;
 
 // What is known of parameters stored as tiles: what moves, what is held, and where they lie.
 

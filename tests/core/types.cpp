@@ -4,6 +4,9 @@
 #include <tessera/network.hpp>
 
 namespace tessera::testing {
+
+using namespace engine;
+
 namespace {
 
 struct row : axis<2> {};

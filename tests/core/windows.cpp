@@ -3,6 +3,9 @@
 #include "tests/support/oracle.hpp"
 
 namespace tessera::testing {
+
+using namespace engine;
+
 namespace {
 
 /// The positions of the inputs of `s` that outputs read, one by one; those beyond the edge wrap or are padding.

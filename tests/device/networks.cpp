@@ -5,6 +5,7 @@
 #include <filesystem>
 
 using namespace tessera;
+using namespace tessera::engine;
 using namespace tessera::testing;
 
 // A network on devices: what it comes to on the host, where its workers' tensors lie.

@@ -3,6 +3,7 @@
 #include <tessera/comm/nccl/over_nccl.hpp>
 
 using namespace tessera;
+using namespace tessera::engine;
 using namespace tessera::testing;
 
 // Verbs on tensors of a device, over the calls of CUDA and NCCL: what they are on the host, where their operand lies.

@@ -10,6 +10,8 @@
 
 namespace tessera::testing::fuzz {
 
+using namespace engine;
+
 /// Threads that stay for the next world: to start them takes longer than most cases.
 class crew {
  public:

@@ -5,6 +5,8 @@
 
 namespace tessera::testing::fuzz {
 
+using namespace engine;
+
 std::string judge_on_devices(const fuzz_case& c) {
   const device_machine machine(c.salt);
   const std::string why = judge_exchange(c, [](const std::shared_ptr<transport>& host) {

@@ -6,6 +6,9 @@
 #include <tessera/tensor/change/change.hpp>
 
 namespace tessera::testing::fuzz {
+
+using namespace engine;
+
 namespace {
 
 /// Every scalar type of LibTorch that the library takes: the one list of elements.

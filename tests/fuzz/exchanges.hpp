@@ -6,6 +6,8 @@
 
 namespace tessera::testing::fuzz {
 
+using namespace engine;
+
 /// The names of all elements that a tensor can hold: those that LibTorch and the library both have.
 std::vector<std::string> element_names();
 

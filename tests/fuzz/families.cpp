@@ -1,6 +1,9 @@
 #include "family.hpp"
 
 namespace tessera::testing::fuzz {
+
+using namespace engine;
+
 namespace {
 
 using ints = std::vector<index_t>;

@@ -19,6 +19,8 @@
 
 namespace tessera::testing::fuzz {
 
+using namespace engine;
+
 using tensors = std::vector<at::Tensor>;
 
 /// Rolls one case.

@@ -12,6 +12,8 @@
 
 namespace tessera::testing::fuzz {
 
+using namespace engine;
+
 /// A change of layout, and the tensor that goes through it.
 struct fuzz_case {
   layout from;
@@ -272,6 +274,8 @@ inline int world_of(const fuzz_case& c) {
 }
 
 /// Whether all terms of a case are sums, so that the change has an adjoint.
-inline bool only_sums(const fuzz_case& c) { return tessera::only_sums(c.from) && tessera::only_sums(c.to); }
+inline bool only_sums(const fuzz_case& c) {
+  return tessera::engine::only_sums(c.from) && tessera::engine::only_sums(c.to);
+}
 
 }  // namespace tessera::testing::fuzz

@@ -7,6 +7,8 @@
 
 namespace tessera::testing::fuzz {
 
+using namespace engine;
+
 std::string judge_layer_on_devices(const layer_case& c, long& refused) {
   const device_machine machine(c.salt);
   const auto boxes = [&]() -> std::shared_ptr<device_boxes> {

@@ -5,6 +5,9 @@
 #include <torch/optim/sgd.h>
 
 namespace tessera::testing::fuzz {
+
+using namespace engine;
+
 namespace {
 
 /// A tensor on one worker, and what it is in one process: a tensor of this name, or the part of it that a parameter is.
@@ -12,7 +15,7 @@ struct part {
   shared_layout_handle where;
   at::Tensor box;
   std::string serial;
-  std::optional<nn::state_tensor> state{};
+  std::optional<nn::engine::state_tensor> state{};
 };
 
 /// What one worker comes to.
@@ -63,7 +66,7 @@ came_to worker(const layer_case& c, const nn::program& p, const std::vector<tens
     x.emplace_back(team, c.operands[i].layout, given[i]);
   }
   std::unique_ptr<nn::dynamic_network> net;
-  std::vector<nn::state_tensor> parameters, buffers;
+  std::vector<nn::engine::state_tensor> parameters, buffers;
   if (!f.function) {
     net = std::make_unique<nn::dynamic_network>(team, seed{c.salt}, p);
     net->train(c.training);
@@ -72,7 +75,7 @@ came_to worker(const layer_case& c, const nn::program& p, const std::vector<tens
   }
   tensors before;
   for (const auto* all : {&parameters, &buffers})
-    for (const nn::state_tensor& one : *all) {
+    for (const nn::engine::state_tensor& one : *all) {
       const std::string key = behind_the_number(one.key());
       s.state[key] = one.serial_sizes();
       if (is_real(one.stored().local().scalar_type()))
@@ -86,7 +89,7 @@ came_to worker(const layer_case& c, const nn::program& p, const std::vector<tens
     s.refused = e.code();
     std::size_t i = 0;
     for (const auto* all : {&parameters, &buffers})
-      for (const nn::state_tensor& one : *all) s.kept = s.kept && at::equal(one.stored().local(), before[i++]);
+      for (const nn::engine::state_tensor& one : *all) s.kept = s.kept && at::equal(one.stored().local(), before[i++]);
     return s;
   }
   const auto add = [&](const std::string& name, const shared_layout_handle& where, const at::Tensor& box) {
@@ -107,7 +110,7 @@ came_to worker(const layer_case& c, const nn::program& p, const std::vector<tens
   for (std::size_t i = 0; i < x.size(); ++i)
     if (given[i].requires_grad()) add(fmt::format("gradient of operand {}", i), back(x[i]), gradient_of(given[i]));
   tensors stepped;
-  for (const nn::state_tensor& w : parameters) {
+  for (const nn::engine::state_tensor& w : parameters) {
     const at::Tensor& local = w.stored().local();
     s.parts["gradient of " + w.path()] = {back(w.stored()), gradient_of(local).clone().cpu(),
                                           "gradient of " + behind_the_number(w.key()), w};
@@ -115,7 +118,7 @@ came_to worker(const layer_case& c, const nn::program& p, const std::vector<tens
   }
   if (!stepped.empty()) torch::optim::SGD(stepped, step_options()).step();
   for (const auto* all : {&parameters, &buffers})
-    for (const nn::state_tensor& one : *all)
+    for (const nn::engine::state_tensor& one : *all)
       s.parts[one.path()] = {one.stored().where(), one.stored().local().detach().cpu(), behind_the_number(one.key()),
                              one};
   return s;

@@ -12,6 +12,8 @@
 
 namespace tessera::testing::fuzz {
 
+using namespace engine;
+
 /// A layer of a program, its options as files say them, and the tensors that go through it.
 struct layer_case {
   std::string layer;

@@ -3,6 +3,9 @@
 #include <tessera/nn/layer/cross_entropy.hpp>
 
 namespace tessera::testing::fuzz {
+
+using namespace engine;
+
 namespace {
 
 using file::json;

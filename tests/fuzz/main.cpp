@@ -166,7 +166,7 @@ int try_orders(const std::string& only, long count, std::uint64_t seed) {
     if (!only.empty() && only != layer) continue;
     int of_layer = 0;
     for (long i = 0; i < count && of_layer < 3; ++i)
-      for (int e = 0; e < tessera::number_of_elements && of_layer < 3; ++e) {
+      for (int e = 0; e < tessera::engine::number_of_elements && of_layer < 3; ++e) {
         dice d{seed * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(i) * 0xd1342543de82ef95u};
         const auto c = of_element(roll_layer(layer, d), static_cast<tessera::element>(e));
         if (!c || !legal(*c)) continue;

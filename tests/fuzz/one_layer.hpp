@@ -14,6 +14,8 @@
 
 namespace tessera::testing::fuzz {
 
+using namespace engine;
+
 inline const family& family_of(const layer_case& c) {
   for (const family& f : families())
     if (f.name == c.layer) return f;

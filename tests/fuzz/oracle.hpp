@@ -13,6 +13,8 @@
 
 namespace tessera::testing::fuzz {
 
+using namespace engine;
+
 /// What one worker of a mesh holds.
 struct holder {
   int rank = 0;

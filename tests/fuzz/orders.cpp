@@ -3,6 +3,9 @@
 #include "tests/support/in_workers.hpp"
 
 namespace tessera::testing::fuzz {
+
+using namespace engine;
+
 namespace {
 
 constexpr int orders = 3;
@@ -57,7 +60,7 @@ struct piece {
   shared_layout_handle where;
   at::Tensor box;
   std::string serial;
-  std::optional<nn::state_tensor> state{};
+  std::optional<nn::engine::state_tensor> state{};
 };
 struct ran {
   std::string refused;
@@ -71,7 +74,7 @@ struct leaf {
   std::string name;
   layout where;
   at::Tensor local;
-  std::optional<nn::state_tensor> state;
+  std::optional<nn::engine::state_tensor> state;
   at::Tensor seed_for(const layer_case& c, int order, int rank, int world) const {
     const at::ScalarType e = local.scalar_type();
     std::vector<index_t> sizes = extents_of(where);
@@ -110,7 +113,7 @@ ran differentiated(const layer_case& c, const nn::program& p, const std::vector<
   if (!f.function) {
     net = std::make_unique<nn::dynamic_network>(team, seed{c.salt}, p);
     net->train(c.training);
-    const auto assign = [&](const nn::state_tensor& one) {
+    const auto assign = [&](const nn::engine::state_tensor& one) {
       const std::string key = behind_the_number(one.key());
       const at::ScalarType e = one.stored().local().scalar_type();
       s.state[key] = one.serial_sizes();

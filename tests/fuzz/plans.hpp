@@ -10,6 +10,8 @@
 
 namespace tessera::testing::fuzz {
 
+using namespace engine;
+
 /// A message between two ranks, as the engine says it.
 struct parcel {
   int from = 0;

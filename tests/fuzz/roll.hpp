@@ -9,6 +9,8 @@
 
 namespace tessera::testing::fuzz {
 
+using namespace engine;
+
 /// What is wrong with how the library takes the combines of a case: two ways in one layout are refused, and nothing
 /// else for that.
 inline std::string judge_combines(const fuzz_case& c) {

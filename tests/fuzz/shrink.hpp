@@ -6,6 +6,8 @@
 
 namespace tessera::testing::fuzz {
 
+using namespace engine;
+
 namespace detail {
 
 /// Takes an axis out of a layout: what it cut is whole along it, and only its coordinate 0 is left.

@@ -11,6 +11,8 @@
 
 namespace tessera::testing {
 
+using namespace engine;
+
 /// Memory of the host that its device reads and writes, handed out once: to take or give back such memory may wait for
 /// the device.
 class pinned_memory {
@@ -64,7 +66,7 @@ class bare_boxes final : public device_boxes {
 
   void fill_neutral(const region& to, combine with, cudaStream_t on) override {
     const region from = to.packed_at(host_.take(to.bytes()));
-    tessera::fill_neutral(from, with);
+    tessera::engine::fill_neutral(from, with);
     copy_by(cudaMemcpyHostToDevice, from, to, on);
   }
 

@@ -8,6 +8,8 @@
 
 namespace tessera::testing {
 
+using namespace engine;
+
 /// A call, and its tensors on the device.
 struct brought_call final : exchange_call {
   std::optional<device_memory> in_there;

@@ -16,6 +16,7 @@
 #include <stdexcept>
 
 using namespace tessera;
+using namespace tessera::engine;
 using namespace tessera::testing;
 
 namespace {

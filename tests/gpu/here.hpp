@@ -20,6 +20,8 @@
 
 namespace tessera::testing {
 
+using namespace engine;
+
 inline int devices_seen() {
   int n = 0;
   return cudaGetDeviceCount(&n) == cudaSuccess ? n : 0;

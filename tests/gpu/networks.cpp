@@ -17,6 +17,7 @@
 #include <mutex>
 
 using namespace tessera;
+using namespace tessera::engine;
 using namespace tessera::testing;
 
 namespace {

@@ -27,17 +27,18 @@ ts::layout numbers(ts::axis_placement how, ts::index_t n = 3) {
   x.dims.push(d);
   return x;
 }
-ts::layout held_by(int worker, ts::index_t n = 3) { return numbers(ts::held_on(worker), n); }
+ts::layout held_by(int worker, ts::index_t n = 3) { return numbers(ts::engine::held_on(worker), n); }
 ts::layout copied() { return numbers({}); }
 ts::layout shared_out() { return numbers({ts::placement::cut}); }
 
 /// Carries three numbers from one layout to another.
 void move_one(ts::team_state& state, const ts::layout& from, const ts::layout& to, ts::purpose why = {}) {
-  const auto e = state.bound(ts::step{ts::map::move, from, to, ts::combine::sum}, ts::element::float64, {.why = why});
+  const auto e = state.bound(ts::engine::step{ts::engine::map::move, from, to, ts::combine::sum}, ts::element::float64,
+                             {.why = why});
   double in[3]{};
   double out[3]{};
   const auto memory = [](double* at, const auto& extents) {
-    ts::region r{reinterpret_cast<std::byte*>(at), ts::element::float64, extents, {}};
+    ts::engine::region r{reinterpret_cast<std::byte*>(at), ts::element::float64, extents, {}};
     r.strides.push(1);
     return r;
   };
@@ -45,14 +46,14 @@ void move_one(ts::team_state& state, const ts::layout& from, const ts::layout& t
 }
 
 /// An exchange of many numbers; all workers bind it.
-std::shared_ptr<ts::bound_exchange> many(ts::team_state& state) {
-  return state.bound(
-      ts::step{ts::map::move, numbers({ts::placement::cut}, 300'000), numbers({}, 300'000), ts::combine::sum},
-      ts::element::float64);
+std::shared_ptr<ts::engine::bound_exchange> many(ts::team_state& state) {
+  return state.bound(ts::engine::step{ts::engine::map::move, numbers({ts::placement::cut}, 300'000),
+                                      numbers({}, 300'000), ts::combine::sum},
+                     ts::element::float64);
 }
 
-ts::region memory(std::vector<double>& at) {
-  ts::region r{reinterpret_cast<std::byte*>(at.data()), ts::element::float64, {}, {}};
+ts::engine::region memory(std::vector<double>& at) {
+  ts::engine::region r{reinterpret_cast<std::byte*>(at.data()), ts::element::float64, {}, {}};
   r.extents.push(static_cast<ts::index_t>(at.size()));
   r.strides.push(1);
   return r;
@@ -63,7 +64,7 @@ void give_up(ts::team_state& state) {
   const auto e = many(state);
   std::vector<double> in(100'000);
   std::vector<double> out(300'000);
-  const ts::in_flight call = e->start(memory(in), memory(out));
+  const ts::engine::in_flight call = e->start(memory(in), memory(out));
   throw std::runtime_error("out of paper");
 }
 
@@ -74,9 +75,9 @@ void give_up(ts::team_state& state) {
 
 /// Ends a sum on the first worker, which comes late and then waits for a term of the second one, which never comes.
 void add_late(ts::team_state& state) {
-  const auto e =
-      state.bound(ts::step{ts::map::fold, numbers({ts::placement::partial}, 3000), held_by(0, 3000), ts::combine::sum},
-                  ts::element::float64);
+  const auto e = state.bound(ts::engine::step{ts::engine::map::fold, numbers({ts::placement::partial}, 3000),
+                                              held_by(0, 3000), ts::combine::sum},
+                             ts::element::float64);
   std::vector<double> in(3000);
   std::vector<double> out(state.rank() == 0 ? 3000 : 0);
   if (state.rank() == 1) get_stuck();
@@ -86,14 +87,14 @@ void add_late(ts::team_state& state) {
 
 /// Ends the second of two sums, whose terms over MPI travel in pieces; some worker gives up the first one.
 void add_twice(ts::team_state& state, bool gives_up) {
-  const ts::step sum{ts::map::fold, numbers({ts::placement::partial}, 1'500'000),
-                     numbers({ts::placement::cut}, 1'500'000), ts::combine::sum};
+  const ts::engine::step sum{ts::engine::map::fold, numbers({ts::placement::partial}, 1'500'000),
+                             numbers({ts::placement::cut}, 1'500'000), ts::combine::sum};
   const auto e = state.bound(sum, ts::element::float64);
   std::vector<double> in(1'500'000);
   std::vector<double> out(500'000);
   std::vector<double> other(500'000);
-  std::optional<ts::in_flight> first = e->start(memory(in), memory(out));
-  ts::in_flight second = e->start(memory(in), memory(other));
+  std::optional<ts::engine::in_flight> first = e->start(memory(in), memory(out));
+  ts::engine::in_flight second = e->start(memory(in), memory(other));
   if (gives_up) first.reset();
   second.finish();
   if (first) first->finish();
@@ -102,23 +103,23 @@ void add_twice(ts::team_state& state, bool gives_up) {
 /// The second worker ends a sum on the first and then sends to the third, which receives before it gives its term; the
 /// first one, which begins the sum at once, waits for that term, or for another call of the third.
 void add_in_a_ring(ts::team_state& state, ts::index_t n, bool waits_elsewhere) {
-  const auto bound = [&](ts::map what, const ts::layout& from, const ts::layout& to) {
-    return state.bound(ts::step{what, from, to, ts::combine::sum}, ts::element::float64);
+  const auto bound = [&](ts::engine::map what, const ts::layout& from, const ts::layout& to) {
+    return state.bound(ts::engine::step{what, from, to, ts::combine::sum}, ts::element::float64);
   };
-  const auto sum = bound(ts::map::fold, numbers({ts::placement::partial}, n), held_by(0, n));
-  const auto to_third = bound(ts::map::move, held_by(1, n), held_by(2, n));
-  const auto from_third = bound(ts::map::move, held_by(2, n), held_by(0, n));
+  const auto sum = bound(ts::engine::map::fold, numbers({ts::placement::partial}, n), held_by(0, n));
+  const auto to_third = bound(ts::engine::map::move, held_by(1, n), held_by(2, n));
+  const auto from_third = bound(ts::engine::map::move, held_by(2, n), held_by(0, n));
   const auto many_numbers = static_cast<std::size_t>(n);
   std::vector<double> in(many_numbers), out(many_numbers), other(many_numbers);
   const auto start = [&](const auto& e, std::vector<double>& to) {
-    ts::region gives = memory(in), takes = memory(to);
+    ts::engine::region gives = memory(in), takes = memory(to);
     gives.extents = e->input_extents();
     takes.extents = e->output_extents();
     return e->start(gives, takes);
   };
   const int me = state.rank();
   if (me == 0) {
-    ts::in_flight adds = start(sum, out);
+    ts::engine::in_flight adds = start(sum, out);
     if (waits_elsewhere) start(from_third, other).finish();
     adds.finish();
     return;
@@ -130,16 +131,17 @@ void add_in_a_ring(ts::team_state& state, ts::index_t n, bool waits_elsewhere) {
 }
 
 /// Sends a number to a worker, or takes a byte from one.
-void carry(ts::transport& carrier, int peer, bool sends) {
+void carry(ts::engine::transport& carrier, int peer, bool sends) {
   static double number = 1;
-  ts::region r{reinterpret_cast<std::byte*>(&number), sends ? ts::element::float64 : ts::element::uint8, {}, {}};
+  ts::engine::region r{
+      reinterpret_cast<std::byte*>(&number), sends ? ts::element::float64 : ts::element::uint8, {}, {}};
   r.extents.push(1);
   r.strides.push(1);
-  ts::exchange_plan plan;
+  ts::engine::exchange_plan plan;
   plan.id = 7;
   plan.element = r.element;
   plan.workers = {carrier.rank(), peer};
-  ts::box_transfer l{peer, {}, {}, r.extents};
+  ts::engine::box_transfer l{peer, {}, {}, r.extents};
   l.here.push(0);
   l.there.push(0);
   (sends ? plan.sends : plan.receives).push_back(l);
@@ -162,24 +164,24 @@ void commit(const std::string& fault) {
 void misbehave_in(ts::team_state& state, const std::string& fault, const std::string& verb, bool backward, bool begun) {
   const auto [from, to] = verb_named(verb, state.mesh());
   const auto plan = from.placements[0].kind == ts::placement::partial || from.dims[0].kind == ts::cover::pending
-                        ? ts::map::fold
-                        : ts::map::move;
+                        ? ts::engine::map::fold
+                        : ts::engine::map::move;
   const ts::purpose why = backward ? ts::purpose::backward : ts::purpose::forward;
-  const auto e = state.bound(ts::step{plan, from, to, ts::combine::sum}, ts::element::float64, {.why = why});
+  const auto e = state.bound(ts::engine::step{plan, from, to, ts::combine::sum}, ts::element::float64, {.why = why});
   const auto boxed = [](std::vector<double>& at, const auto& extents) {
     ts::index_t n = 1;
     for (const ts::index_t k : extents) n *= k;
     at.resize(static_cast<std::size_t>(n));
-    ts::region r{reinterpret_cast<std::byte*>(at.data()), ts::element::float64, extents, {}};
+    ts::engine::region r{reinterpret_cast<std::byte*>(at.data()), ts::element::float64, extents, {}};
     for (int d = 0; d < extents.count; ++d) r.strides.push(1);
     for (int d = extents.count - 1; d-- > 0;) r.strides[d] = r.strides[d + 1] * extents[d + 1];
     return r;
   };
   std::vector<double> in, out;
-  const ts::region gives = boxed(in, e->input_extents()), takes = boxed(out, e->output_extents());
+  const ts::engine::region gives = boxed(in, e->input_extents()), takes = boxed(out, e->output_extents());
   const bool commits = state.rank() == 1;
   if (commits && !begun) commit(fault);
-  ts::in_flight call = e->start(gives, takes, {.why = why});
+  ts::engine::in_flight call = e->start(gives, takes, {.why = why});
   if (commits && begun) commit(fault);
   call.finish();
   state.agree(1);
@@ -195,8 +197,9 @@ int main(int argc, char** argv) {
     options.time_limit = std::chrono::seconds(2);
   if (how == "for ever") options.time_limit = std::chrono::seconds::max();
   if (how == "no time") options.time_limit = std::chrono::seconds(0);
-  if (ts::shares_memory(options)) ts::shared_heap::of_process().open();  // then large boxes are read where they lie
-  std::shared_ptr<ts::team_state> kept;                                  // longer than the launch
+  if (ts::engine::shares_memory(options))
+    ts::engine::shared_heap::of_process().open();  // then large boxes are read where they lie
+  std::shared_ptr<ts::team_state> kept;            // longer than the launch
   const auto program = [&](ts::team<grid>& team) {
     ts::team_state& state = *team.state();
     const int me = team.rank();
@@ -227,7 +230,7 @@ int main(int argc, char** argv) {
       const auto e = many(state);
       std::vector<double> in(100'000);
       std::vector<double> out(300'000);
-      ts::in_flight call = e->start(memory(in), memory(out));
+      ts::engine::in_flight call = e->start(memory(in), memory(out));
       if (me == 1) std::raise(SIGKILL);
       call.finish();
     }

@@ -29,7 +29,7 @@ inline change_of_layout verb_named(std::string_view name, const tessera::mesh_va
   using tessera::placement, tessera::verb;
   const auto all = [&](tessera::axis_placement r, int dimension = 0) { return numbers(mesh, r, dimension); };
   const tessera::layout copies = all({}), rows = all({placement::cut}), columns = all({placement::cut}, 1),
-                        terms = all({placement::partial}), first = all(tessera::held_on(0));
+                        terms = all({placement::partial}), first = all(tessera::engine::held_on(0));
   tessera::layout dealt = rows;
   dealt.dims[0].balance(7);
   tessera::layout haloed = rows.halo(0, {3, 1, 1, 1, 1});

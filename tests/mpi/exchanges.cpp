@@ -5,6 +5,7 @@
 #include "tests/support/everywhere.hpp"
 
 using namespace tessera;
+using namespace tessera::engine;
 using namespace tessera::testing;
 
 namespace {

@@ -8,6 +8,7 @@
 #include <thread>
 
 using namespace tessera;
+using namespace tessera::engine;
 using namespace tessera::testing;
 
 // What tests/comm/in_flight.cpp asks of threads, asked of processes.

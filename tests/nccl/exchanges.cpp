@@ -7,6 +7,7 @@
 #include <tessera/comm/nccl/exchange.hpp>
 
 using namespace tessera;
+using namespace tessera::engine;
 using namespace tessera::testing;
 
 // What must hold on every transport, over the real calls of CUDA and NCCL with a machine of no devices behind them

@@ -11,6 +11,9 @@
 // Each row of docs/libtorch.md: what of LibTorch gives the serial numbers on a worker's part, and what does not.
 
 namespace tessera::testing::beside_libtorch {
+
+using namespace engine;
+
 namespace {
 
 struct beside_batch : dyn {};

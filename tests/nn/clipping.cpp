@@ -7,6 +7,9 @@
 // Norms of gradients against the serial network's, and copies that drifted.
 
 namespace tessera::testing::clipping {
+
+using namespace engine;
+
 namespace {
 
 struct clipped_batch : dyn {};

@@ -3,6 +3,7 @@
 #include <tessera/operation/layer/layer_values.hpp>
 
 using namespace tessera;
+using namespace tessera::engine;
 using namespace tessera::testing;
 
 namespace {
@@ -123,7 +124,7 @@ double indices_apart(const layer_plan& p, const auto& what, const at::Tensor& x,
   const shards xs = deal(p.given(), p.given().mesh.size(), x, 5);
   const auto run = on_workers(p.given().mesh.size(), [&](const std::shared_ptr<transport>& carrier) {
     const auto team = std::make_shared<team_state>(carrier, p.given().mesh);
-    return nn::forward_pooling({team, p}, what, xs.local[static_cast<std::size_t>(carrier->rank())], true)
+    return nn::engine::forward_pooling({team, p}, what, xs.local[static_cast<std::size_t>(carrier->rank())], true)
         .indices.to(at::kDouble);
   });
   if (!run.well()) throw std::runtime_error(run.errors());
@@ -255,9 +256,9 @@ TEST_CASE("layers that share one wide halo give what they give with one each") {
         const std::vector<nn::parameter> one(w.begin(), w.begin() + first);
         const std::vector<nn::parameter> two(w.begin() + first, w.end());
         at::Tensor y = change_layout(team, x, halo.output(), in);
-        y = at::relu(nn::forward_contraction({team, plans[0]}, convs[0], y, one));
-        y = nn::forward_pooling({team, plans[1]}, pool, y).values;
-        return nn::forward_contraction({team, plans[2]}, convs[1], y, two);
+        y = at::relu(nn::engine::forward_contraction({team, plans[0]}, convs[0], y, one));
+        y = nn::engine::forward_pooling({team, plans[1]}, pool, y).values;
+        return nn::engine::forward_contraction({team, plans[2]}, convs[1], y, two);
       };
       c.serial = [=](const at::Tensor& in, const std::vector<at::Tensor>& w) {
         const auto conv = [&](const at::Tensor& v, const contraction& what, std::size_t at) {
@@ -463,7 +464,9 @@ TEST_CASE("batch, height and width cut together, and parts smaller than the kern
     layer_case layer;
     layer.plan = plan_contraction(x, c);
     layer.forward = [c](const team_handle& team, const layer_plan& p, const at::Tensor& in,
-                        const std::vector<nn::parameter>& w) { return nn::forward_contraction({team, p}, c, in, w); };
+                        const std::vector<nn::parameter>& w) {
+      return nn::engine::forward_contraction({team, p}, c, in, w);
+    };
     layer.serial = [c](const at::Tensor& in, const std::vector<at::Tensor>& w) {
       return serial_convolution(in, w[0], w[1], c);
     };

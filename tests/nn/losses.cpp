@@ -3,6 +3,7 @@
 #include "tests/support/tensors.hpp"
 
 using namespace tessera;
+using namespace tessera::engine;
 using namespace tessera::testing;
 
 namespace {

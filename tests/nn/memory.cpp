@@ -3,6 +3,7 @@
 #include <tessera/tensor/memory/memory_count.hpp>
 
 using namespace tessera;
+using namespace tessera::engine;
 using namespace tessera::testing;
 
 // What peak_memory says of networks against what LibTorch is asked for while they run.

@@ -3,6 +3,7 @@
 #include <torch/optim/sgd.h>
 
 using namespace tessera;
+using namespace tessera::engine;
 using namespace tessera::testing;
 
 // Modules against the serial network: skips, branches, tied weights, several inputs and results, one program for all

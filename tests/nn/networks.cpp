@@ -7,6 +7,7 @@
 #include <filesystem>
 
 using namespace tessera;
+using namespace tessera::engine;
 using namespace tessera::testing;
 
 namespace {
@@ -75,7 +76,7 @@ struct two_parts {
 /// Remembers the plans that it was given, as a function that autograd keeps may.
 struct plan_watcher {
   static constexpr const char* name = "plan_watcher";
-  static thread_local inline std::vector<const nn::bound_layer*> plans;
+  static thread_local inline std::vector<const nn::engine::bound_layer*> plans;
   static constexpr layer_plan plan(const tensor_value& x) { return nn::relu::plan(x); }
   static at::Tensor forward(const nn::call& c) {
     plans.push_back(&c.layer);
@@ -406,7 +407,7 @@ void judge_drift(const std::string& key) {
       [&](auto& t) -> std::string {
         const Net n{t, seed{5}};
         bool drifts = false;
-        const auto drift = [&](const nn::state_tensor& one) {
+        const auto drift = [&](const nn::engine::state_tensor& one) {
           if (one.path() != key || t.rank() != 3) return;
           const at::NoGradGuard step;
           one.stored().local().add_(1);

@@ -6,6 +6,7 @@
 #include <tessera/operation/layer/layer_values.hpp>
 
 using namespace tessera;
+using namespace tessera::engine;
 using namespace tessera::testing;
 
 // Normalisations against LibTorch's in one process: networks, statistics that run, large means; the fuzz rolls options
@@ -42,7 +43,7 @@ double distance_of_running(dice& d, const mesh_value& mesh, bool by_sample) {
   expected.push_back(serial(given.back().global, false, 0));
   const auto run = on_workers(world, [&](const std::shared_ptr<transport>& carrier) {
     const auto team = std::make_shared<team_state>(carrier, mesh);
-    const nn::bound_layer bound(team, p);
+    const nn::engine::bound_layer bound(team, p);
     nn::layer_state state;
     for (int i = 0; i < p.parameters(); ++i)
       state.parameters.emplace_back(team, p.parameter(i).name, p.parameter(i), element::float64, tessera::seed{1});

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 using namespace tessera;
+using namespace tessera::engine;
 using namespace tessera::testing;
 
 // What an observer is told of the layers of a network, forward and backward, and what a profile makes of it.

@@ -1,6 +1,7 @@
 #include "tests/support/layers.hpp"
 
 using namespace tessera;
+using namespace tessera::engine;
 using namespace tessera::testing;
 
 namespace {

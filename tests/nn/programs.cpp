@@ -3,6 +3,7 @@
 #include <tessera/nn/file/network_file.hpp>
 
 using namespace tessera;
+using namespace tessera::engine;
 using namespace tessera::testing;
 
 // Programs that are put together while they run against those that the compiler makes: the same nodes, parameters and
@@ -500,28 +501,29 @@ TEST_CASE("a table tells the fields that reading asks for, of layers of one's ow
   nn::layer_table table;
   table.layer("offset",
               [](const nn::node_options& o) { return nn::dropout_layer{o.real("by"), o.flag("channelwise", true)}; });
-  const auto of = [](const std::vector<nn::node_kind>& all, const std::string& name) {
-    for (const nn::node_kind& k : all)
+  const auto of = [](const std::vector<nn::engine::node_kind>& all, const std::string& name) {
+    for (const nn::engine::node_kind& k : all)
       if (k.name == name) return k;
-    return nn::node_kind{};
+    return nn::engine::node_kind{};
   };
-  const auto names = [](const nn::node_kind& k) {
+  const auto names = [](const nn::engine::node_kind& k) {
     std::string all;
-    for (const nn::node_field& f : k.fields) all += f.name + (f.otherwise.empty() ? "! " : "=" + f.otherwise + " ");
+    for (const nn::engine::node_field& f : k.fields)
+      all += f.name + (f.otherwise.empty() ? "! " : "=" + f.otherwise + " ");
     return all;
   };
   CHECK(names(of(table.layers(), "offset")) == "by! channelwise=true ");
   CHECK(names(of(table.layers(), "layer_norm")) == "normalized_dims=1 eps=1e-05 elementwise_affine=true bias=true ");
   CHECK(names(of(table.functions(), "softmax")) == "dim! ");
   CHECK(names(of(table.functions(), "huber_loss")) == "reduction=`mean` delta=1 ");
-  const nn::node_kind attention = of(table.functions(), "attention");
+  const nn::engine::node_kind attention = of(table.functions(), "attention");
   CHECK((attention.least == 3 && attention.most == 3 && names(attention) == "is_causal=false "));
-  const nn::node_kind entropy = of(table.functions(), "cross_entropy");
+  const nn::engine::node_kind entropy = of(table.functions(), "cross_entropy");
   CHECK((entropy.least == 2 && entropy.most == 3));
   CHECK(names(of(table.layers(), "conv")).find("out_channels! kernel_size! stride=1 padding=0 dilation=1 ") == 0);
   for (const auto& all : {table.layers(), table.functions()})
-    for (const nn::node_kind& k : all)
-      for (const nn::node_field& f : k.fields) CHECK((!f.name.empty() && !f.says.empty()));
+    for (const nn::engine::node_kind& k : all)
+      for (const nn::engine::node_field& f : k.fields) CHECK((!f.name.empty() && !f.says.empty()));
 }
 
 namespace {

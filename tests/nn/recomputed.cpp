@@ -3,6 +3,7 @@
 #include <tessera/nn/file/network_file.hpp>
 
 using namespace tessera;
+using namespace tessera::engine;
 using namespace tessera::testing;
 
 // What runs again for its backward, and gradients that are scaled: nothing else changes.

@@ -6,6 +6,7 @@
 #include <random>
 
 using namespace tessera;
+using namespace tessera::engine;
 using namespace tessera::detail;
 
 // Loops over rows, of each set of instructions, against sums and products in long double that are written out here.

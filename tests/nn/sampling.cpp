@@ -6,6 +6,9 @@
 #include <optional>
 
 namespace tessera::testing::sampling {
+
+using namespace engine;
+
 namespace {
 
 struct twin : axis<2> {};

@@ -3,6 +3,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 using namespace tessera;
+using namespace tessera::engine;
 using namespace tessera::testing;
 
 namespace {

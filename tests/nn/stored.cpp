@@ -10,6 +10,7 @@
 #include <numeric>
 
 using namespace tessera;
+using namespace tessera::engine;
 using namespace tessera::testing;
 
 // Parameters that are stored as tiles: what a network gives, learns and saves stays, whatever axes they are stored

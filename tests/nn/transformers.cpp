@@ -6,6 +6,7 @@
 #include <torch/optim/sgd.h>
 
 using namespace tessera;
+using namespace tessera::engine;
 using namespace tessera::testing;
 
 // What language models are made of, against the serial network: embeddings, tied weights.
@@ -276,7 +277,7 @@ rolled_lookup roll_lookup(dice& d) {
 }
 
 /// How far it is from LibTorch's over two steps; weights are given.
-double rolled_apart(const nn::made_of<kind::team, team_handle>& workers, const rolled_lookup& r) {
+double rolled_apart(const nn::engine::made_of<kind::team, team_handle>& workers, const rolled_lookup& r) {
   nn::program p;
   nn::read_network(p, r.file, workers.value->mesh(), "embedding.json");
   nn::dynamic_network net{workers, seed{3}, p};
@@ -377,8 +378,8 @@ struct block_of {
     }
   };
   using net = nn::network<model, input>;
-  static constexpr element used = tessera::element_of<Element>;
-  static constexpr element stored = tessera::element_of<Weights>;
+  static constexpr element used = tessera::engine::element_of<Element>;
+  static constexpr element stored = tessera::engine::element_of<Weights>;
 
   // The same of values.
   static void write(nn::program& p, index_t heads, index_t keys) {

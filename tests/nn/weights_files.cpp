@@ -17,6 +17,7 @@
 #include <fstream>
 
 using namespace tessera;
+using namespace tessera::engine;
 using namespace tessera::testing;
 
 // What a test sees of flushing, which the library calls as it calls the system's.

@@ -11,6 +11,8 @@
 
 namespace tessera::testing {
 
+using namespace engine;
+
 using sizes = std::vector<index_t>;
 using whole_tensors = std::vector<at::Tensor>;
 

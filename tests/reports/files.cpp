@@ -7,6 +7,7 @@
 #include <filesystem>
 
 using namespace tessera;
+using namespace tessera::engine;
 using namespace tessera::testing;
 
 // States that are saved and loaded.

@@ -1,6 +1,7 @@
 #include "beside_serial.hpp"
 
 using namespace tessera;
+using namespace tessera::engine;
 using namespace tessera::testing;
 
 // Normalisation, softmax, reductions.

@@ -10,6 +10,8 @@
 
 namespace tessera::testing {
 
+using namespace engine;
+
 /// Where threads meet as processes do by a store; `disturb` is called when all have handed in their texts, before any
 /// gets them.
 class in_memory_store {

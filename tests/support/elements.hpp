@@ -9,6 +9,8 @@
 
 namespace tessera::testing {
 
+using namespace engine;
+
 inline constexpr std::array combines{combine::sum,  combine::max, combine::min,
                                      combine::prod, combine::any, combine::all};
 
@@ -111,7 +113,7 @@ struct gapped {
   }
   unsigned char* at(index_t i) { return memory.data() + i * step * static_cast<index_t>(sizeof(T)); }
   region where(index_t n) {
-    region r{reinterpret_cast<std::byte*>(memory.data()), tessera::element_of<T>, {}, {}};
+    region r{reinterpret_cast<std::byte*>(memory.data()), tessera::engine::element_of<T>, {}, {}};
     r.extents.push(n);
     r.strides.push(step);
     return r;
@@ -125,7 +127,7 @@ template <class T>
 std::vector<T> folded(transport& c, combine with) {
   const step s{map::fold, on_line(c.size(), numbers_of_each, partial_by(with)),
                on_line(c.size(), numbers_of_each, {placement::cut}), with};
-  const auto e = bind_exchange(c, s, tessera::element_of<T>);
+  const auto e = bind_exchange(c, s, tessera::engine::element_of<T>);
   gapped<T> in(numbers_of_each, 2);
   for (index_t i = 0; i < numbers_of_each; ++i) in.set(i, term<T>(i, c.rank(), with));
   const index_t n = e->output_extents()[0];
@@ -141,7 +143,7 @@ std::vector<T> folded(transport& c, combine with) {
 template <class T>
 std::vector<unsigned char> moved(transport& c, index_t step_in, index_t step_out) {
   const step s = gathered(c.size(), numbers_of_each);
-  const auto e = bind_exchange(c, s, tessera::element_of<T>);
+  const auto e = bind_exchange(c, s, tessera::engine::element_of<T>);
   const box mine = cutting{s.from}.box_of(c.rank());
   gapped<T> in(mine[0].size(), step_in);
   for (index_t i = mine[0].lo; i < mine[0].hi; ++i)
@@ -163,7 +165,7 @@ inline std::string every_fold(transport& c) {
   std::string wrong;
   each_element([&]<class T>(T) {
     for (const combine with : combines) {
-      if (!check_combine(with, tessera::element_of<T>).ok()) continue;
+      if (!check_combine(with, tessera::engine::element_of<T>).ok()) continue;
       const std::vector<T> mine = folded<T>(c, with);
       const box where = cutting{on_line(c.size(), numbers_of_each, {placement::cut})}.box_of(c.rank());
       int differ = 0;
@@ -173,8 +175,8 @@ inline std::string every_fold(transport& c) {
         differ += is_half_like<T> && !same_bytes(serial(terms, with), rounded_each_time(terms));
         if (i >= where[0].lo && i < where[0].hi &&
             !same_bytes(mine[static_cast<std::size_t>(i - where[0].lo)], serial(terms, with)))
-          wrong +=
-              fmt::format("{} combine {} element {}; ", name_of(tessera::element_of<T>), static_cast<int>(with), i);
+          wrong += fmt::format("{} combine {} element {}; ", name_of(tessera::engine::element_of<T>),
+                               static_cast<int>(with), i);
       }
       if (is_half_like<T> && with == combine::sum && c.size() > 2 && differ == 0)
         wrong += "the data does not show how often sums are rounded; ";
@@ -194,7 +196,7 @@ inline std::string every_move(transport& c) {
           const auto b = static_cast<index_t>(k % sizeof(T));
           const bool gap = i % step_out != 0 || i / step_out >= numbers_of_each;
           if (all[k] != (gap ? 0xee : static_cast<unsigned char>(i / step_out * 31 + b * 101)))
-            wrong += fmt::format("{} byte {} of {}; ", name_of(tessera::element_of<T>), b, i);
+            wrong += fmt::format("{} byte {} of {}; ", name_of(tessera::engine::element_of<T>), b, i);
         }
       }
   });

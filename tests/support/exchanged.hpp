@@ -15,6 +15,8 @@
 
 namespace tessera::testing {
 
+using namespace engine;
+
 /// The value of a test element: a function of its global index, so a misplaced one says where it came from.
 inline double value_at(const oracle::element& at) {
   double v = 1;

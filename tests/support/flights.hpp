@@ -15,6 +15,8 @@
 
 namespace tessera::testing {
 
+using namespace engine;
+
 /// n numbers, over a line of all workers.
 inline layout on_line(int size, index_t n, axis_placement how) {
   layout x;

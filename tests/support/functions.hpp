@@ -8,6 +8,8 @@
 
 namespace tessera::testing::of_functions {
 
+using namespace engine;
+
 struct ox : axis<2> {};
 struct oy : axis<3> {};
 using world = mesh<ox, oy>;
@@ -62,14 +64,14 @@ inline bool alike(const at::Tensor& a, const at::Tensor& b) {
 
 struct case_of_one {
   std::string name;
-  functions::takes elements;
-  functions::gives result;
-  functions::saved saves;
+  functions::engine::takes elements;
+  functions::engine::gives result;
+  functions::engine::saved saves;
   tensor<dyn> (*call)(const tensor<dyn>&);
 };
 inline const std::vector<case_of_one> all_of_one {
-#define TESSERA_CASE(function, kind, elements, result, saves, computed)                      \
-  {#function, functions::takes::elements, functions::gives::result, functions::saved::saves, \
+#define TESSERA_CASE(function, kind, elements, result, saves, computed)                                              \
+  {#function, functions::engine::takes::elements, functions::engine::gives::result, functions::engine::saved::saves, \
    [](const tensor<dyn>& x) { return tessera::function(x); }},
   TESSERA_FUNCTIONS_OF_ONE(TESSERA_CASE)
 #undef TESSERA_CASE
@@ -77,30 +79,32 @@ inline const std::vector<case_of_one> all_of_one {
 
 struct case_of_two {
   std::string name;
-  functions::takes elements;
-  functions::gives result;
-  functions::saved saves;
+  functions::engine::takes elements;
+  functions::engine::gives result;
+  functions::engine::saved saves;
   tensor<dyn> (*call)(const tensor<dyn>&, const tensor<dyn>&);
 };
 inline const std::vector<case_of_two> all_of_two {
-#define TESSERA_CASE(function, kind, elements, result, saves, computed)                      \
-  {#function, functions::takes::elements, functions::gives::result, functions::saved::saves, \
+#define TESSERA_CASE(function, kind, elements, result, saves, computed)                                              \
+  {#function, functions::engine::takes::elements, functions::engine::gives::result, functions::engine::saved::saves, \
    [](const tensor<dyn>& x, const tensor<dyn>& y) { return tessera::function(x, y); }},
   TESSERA_FUNCTIONS_OF_TWO(TESSERA_CASE)
 #undef TESSERA_CASE
 };
 
 inline const std::vector<case_of_one> all_of_a_number {
-#define TESSERA_CASE(function, called, kind, elements, result, saves, computed)              \
-  {#function, functions::takes::elements, functions::gives::result, functions::saved::saves, \
-   [](const tensor<dyn>& x) { return functions::call(functions::function<functions::number_kind::real>(0.5), x); }},
+#define TESSERA_CASE(function, called, kind, elements, result, saves, computed)                                      \
+  {#function, functions::engine::takes::elements, functions::engine::gives::result, functions::engine::saved::saves, \
+   [](const tensor<dyn>& x) {                                                                                        \
+     return functions::call(functions::function<functions::engine::number_kind::real>(0.5), x);                      \
+   }},
   TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_CASE)
 #undef TESSERA_CASE
 };
 
 inline const std::vector<case_of_one> all_activations {
-#define TESSERA_CASE(function, saves, ...)                                              \
-  {#function, functions::takes::reals, functions::gives::same, functions::saved::saves, \
+#define TESSERA_CASE(function, saves, ...)                                                                      \
+  {#function, functions::engine::takes::reals, functions::engine::gives::same, functions::engine::saved::saves, \
    [](const tensor<dyn>& x) { return tessera::function(x); }},
   TESSERA_ACTIVATIONS_OF_A_NUMBER(TESSERA_CASE)
   TESSERA_ACTIVATIONS_OF_TWO_NUMBERS(TESSERA_CASE)

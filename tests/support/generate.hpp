@@ -7,6 +7,8 @@
 
 namespace tessera::testing {
 
+using namespace engine;
+
 /// So many trials of what is rolled. Sanitizers, under which they take ten times as long, see the order of what threads
 /// do, or what memory they touch, and no numbers, so in this order a sixth and a third of them are enough.
 constexpr int trials(int n) {

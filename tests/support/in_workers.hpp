@@ -10,6 +10,8 @@
 
 namespace tessera::testing {
 
+using namespace engine;
+
 /// What the workers of one launch came to, by rank: a result, or the code and the text of an error.
 template <class Result>
 struct outcome {

@@ -9,6 +9,8 @@
 
 namespace tessera::testing {
 
+using namespace engine;
+
 /// A layer on a layout: its plan, its forward and what LibTorch does in one process.
 struct layer_case {
   layer_plan plan;
@@ -21,7 +23,7 @@ struct layer_case {
 template <class L>
 at::Tensor forward_of(const team_handle& team, const layer_plan& p, const at::Tensor& in,
                       const std::vector<nn::parameter>& w) {
-  const nn::bound_layer bound(team, p);
+  const nn::engine::bound_layer bound(team, p);
   const std::vector<at::Tensor> operands{in};
   const nn::layer_state state{w, {}};
   return nn::forward({bound, operands, state}, L::what());

@@ -10,6 +10,8 @@
 /// What a layout means, element by element and without any of the engine's arithmetic: slow, short and obviously right.
 namespace tessera::testing::oracle {
 
+using namespace engine;
+
 using element = std::vector<index_t>;
 
 /// Deals `items` to p hands as evenly as can be, the first hands getting the extra ones, keeping their order.

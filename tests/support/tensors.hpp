@@ -16,6 +16,8 @@
 
 namespace tessera::testing {
 
+using namespace engine;
+
 inline void prepare_worker() {
   at::set_num_threads(1);
   c10::AutogradState::get_tls_state().set_multithreading_enabled(false);

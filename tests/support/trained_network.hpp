@@ -10,6 +10,8 @@
 
 namespace tessera::testing {
 
+using namespace engine;
+
 struct deck : axis<2> {};
 struct lane : axis<2> {};
 using ship = mesh<deck, lane>;

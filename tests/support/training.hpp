@@ -8,6 +8,8 @@
 
 namespace tessera::testing {
 
+using namespace engine;
+
 struct trained_batch : dyn {};
 
 /// A small classifier on R x C workers, its samples cut over rows and its features over columns.

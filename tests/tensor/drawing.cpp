@@ -1,6 +1,7 @@
 #include "tests/support/tensors.hpp"
 
 using namespace tessera;
+using namespace tessera::engine;
 using namespace tessera::testing;
 
 // Numbers that layers draw: by key, draw and global index, whatever instructions count them and however they are cut.

@@ -8,6 +8,9 @@
 // Every element type in LibTorch tensors, against LibTorch alone.
 
 namespace tessera::testing {
+
+using namespace engine;
+
 namespace {
 
 struct left : axis<2> {};
@@ -377,7 +380,7 @@ TEST_CASE("LibTorch's kernels copy and combine boxes as the host does, to the bi
   torch_boxes boxes(at::kCPU);
   constexpr index_t n = 1301;
   each_element([&]<class T>(T) {
-    const tessera::element e = tessera::element_of<T>;
+    const tessera::element e = tessera::engine::element_of<T>;
     const auto box = [&](gapped<T>& of) { return of.where(n); };
     for (const combine with : combines) {
       // products of complex numbers round in many ways

@@ -6,6 +6,7 @@
 #include <map>
 
 using namespace tessera;
+using namespace tessera::engine;
 using namespace tessera::testing;
 using namespace tessera::testing::of_functions;
 
@@ -15,14 +16,14 @@ template <class... Entries>
 using matrix = on_world<double, shape<tall, dim<5>>, Entries...>;
 
 /// How often LibTorch differentiates what gives these elements.
-int orders_of(const std::string& name, functions::gives result) {
-  if (result == functions::gives::booleans || result == functions::gives::indices) return 0;
+int orders_of(const std::string& name, functions::engine::gives result) {
+  if (result == functions::engine::gives::booleans || result == functions::engine::gives::indices) return 0;
   return name == "hardsigmoid" ? 1 : 2;
 }
 
 /// How many boxes as large as its result a function keeps for its backward, and how many it says that it does.
 template <class Call>
-std::string keeps_otherwise(const std::string& name, functions::saved saves, const team<world>& t, int operands,
+std::string keeps_otherwise(const std::string& name, functions::engine::saved saves, const team<world>& t, int operands,
                             const Call& call) {
   const layout x = lying<blocks<ox>, whole>({64, 32});
   std::vector<tensor<dyn>> leaves;
@@ -36,7 +37,7 @@ std::string keeps_otherwise(const std::string& name, functions::saved saves, con
   const std::int64_t box = count.now() / operands;
   auto node = call(operand).local().grad_fn();
   operand.clear();
-  const saved_tensors said = functions::footprint_of(saves);
+  const saved_tensors said = functions::engine::footprint_of(saves);
   const std::int64_t wanted = box * ((said.operands != 0 ? operands : 0) + (said.results != 0 ? 1 : 0));
   const bool well = node == nullptr || count.now() - wanted < box / 2;
   const bool tight = node == nullptr || wanted - count.now() < box / 2;
@@ -50,7 +51,7 @@ TEST_CASE("what a function is said to save for its backward is what LibTorch kee
   CHECK(worst(in_team<world>([](const team<world>& t) -> std::string {
           std::string all;
           const auto judge = [&](const auto& f, int operands, const auto& call) {
-            if (f.result == functions::gives::booleans) return;
+            if (f.result == functions::engine::gives::booleans) return;
             const std::string why = keeps_otherwise(f.name, f.saves, t, operands, call);
             if (!why.empty()) all += why + "; ";
           };
@@ -71,7 +72,7 @@ TEST_CASE("every function of one tensor is LibTorch's, value and gradient, howev
               for (const at::ScalarType e : some_elements) {
                 const at::Tensor n = numbers_for(x, e, 3);
                 const tensor<dyn> given = distribute(t, x, n);
-                if (!functions::check_takes(f.elements, given.type()).ok()) {
+                if (!functions::engine::check_takes(f.elements, given.type()).ok()) {
                   if (told([&] { f.call(given); }) != "tessera.function.element")
                     return f.name + " takes what it should not";
                   continue;
@@ -122,7 +123,7 @@ TEST_CASE("every function of two tensors is LibTorch's, with dimensions that one
                 if (e == at::kLong) b = b.abs() + 1;  // a divisor, and an exponent
                 const tensor<dyn> u = distribute(t, x, a);
                 const tensor<dyn> v = distribute(t, y, b);
-                if (!functions::check_takes(f.elements, u.type()).ok()) {
+                if (!functions::engine::check_takes(f.elements, u.type()).ok()) {
                   if (told([&] { f.call(u, v); }) != "tessera.function.element")
                     return f.name + " takes what it should not";
                   continue;
@@ -141,14 +142,14 @@ namespace {
 
 struct case_of_dims {
   std::string name;
-  functions::takes elements;
+  functions::engine::takes elements;
   int orders;           ///< how often it has a gradient
   int orders_over_cut;  ///< where a reduced dimension is cut
   tensor<dyn> (*call)(const tensor<dyn>&);
   at::Tensor (*whole)(const at::Tensor&);
 };
 
-using functions::takes;
+using functions::engine::takes;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 #define TESSERA_CASE(elements, orders, over_cut, called, wanted) \
   {#called,                                                      \
@@ -210,7 +211,7 @@ TEST_CASE("reductions, softmax and shapes are LibTorch's over dimensions cut and
             for (const layout& x : ways())
               for (const at::ScalarType e : some_elements) {
                 const at::Tensor n = numbers_for(x, e, 5);
-                if (!functions::check_takes(f.elements, tessera::detail::element_of_scalar(e)).ok()) {
+                if (!functions::engine::check_takes(f.elements, tessera::detail::element_of_scalar(e)).ok()) {
                   if (told([&] { f.call(distribute(t, x, n)); }) != "tessera.function.element")
                     return f.name + " takes what it should not";
                   continue;

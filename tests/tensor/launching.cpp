@@ -13,6 +13,9 @@
 #include <thread>
 
 namespace tessera::testing {
+
+using namespace engine;
+
 namespace {
 
 struct alone : axis<1> {};

@@ -6,6 +6,9 @@
 #include <barrier>
 
 namespace tessera::testing {
+
+using namespace engine;
+
 namespace {
 
 struct memory_twins : axis<2> {};

@@ -5,6 +5,7 @@
 #include <array>
 
 using namespace tessera;
+using namespace tessera::engine;
 using namespace tessera::testing;
 
 namespace {

@@ -4,6 +4,9 @@
 #include <tessera/tensor/device/torch_boxes.hpp>
 
 namespace tessera::testing {
+
+using namespace engine;
+
 namespace {
 
 struct north : axis<2> {};

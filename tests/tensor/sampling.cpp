@@ -3,6 +3,9 @@
 #include <atomic>
 
 namespace tessera::testing::sampling {
+
+using namespace engine;
+
 namespace {
 
 struct twin : axis<2> {};

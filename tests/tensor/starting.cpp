@@ -7,6 +7,7 @@
 #include <thread>
 
 using namespace tessera;
+using namespace tessera::engine;
 using namespace tessera::testing;
 
 // Changes of layout in two halves: whatever lies between, they are what `to` is, to the second derivative.

@@ -7,6 +7,7 @@
 #include <set>
 
 using namespace tessera;
+using namespace tessera::engine;
 using namespace tessera::testing;
 using namespace tessera::testing::of_functions;
 
@@ -78,22 +79,26 @@ std::vector<function_case> all_functions() {
     add(
         f.name, [f](const tensors& x) { return f.call(x[0], x[1]); },
         [f](const boxes& w) { return serial(f.name, {w[0], w[1]}); });
-#define TESSERA_CASE(function, called, kind, elements, result, saves, computed)                                        \
-  add(                                                                                                                 \
-      #called " by 2",                                                                                                 \
-      [](const tensors& t) { return functions::call(functions::function<functions::number_kind::integer>(2), t[0]); }, \
-      [](const boxes& w) {                                                                                             \
-        const at::Tensor x = w[0];                                                                                     \
-        const at::Scalar n = 2;                                                                                        \
-        return computed;                                                                                               \
-      });                                                                                                              \
-  add(                                                                                                                 \
-      #called " by 0",                                                                                                 \
-      [](const tensors& t) { return functions::call(functions::function<functions::number_kind::integer>(0), t[0]); }, \
-      [](const boxes& w) {                                                                                             \
-        const at::Tensor x = w[0];                                                                                     \
-        const at::Scalar n = 0;                                                                                        \
-        return computed;                                                                                               \
+#define TESSERA_CASE(function, called, kind, elements, result, saves, computed)                        \
+  add(                                                                                                 \
+      #called " by 2",                                                                                 \
+      [](const tensors& t) {                                                                           \
+        return functions::call(functions::function<functions::engine::number_kind::integer>(2), t[0]); \
+      },                                                                                               \
+      [](const boxes& w) {                                                                             \
+        const at::Tensor x = w[0];                                                                     \
+        const at::Scalar n = 2;                                                                        \
+        return computed;                                                                               \
+      });                                                                                              \
+  add(                                                                                                 \
+      #called " by 0",                                                                                 \
+      [](const tensors& t) {                                                                           \
+        return functions::call(functions::function<functions::engine::number_kind::integer>(0), t[0]); \
+      },                                                                                               \
+      [](const boxes& w) {                                                                             \
+        const at::Tensor x = w[0];                                                                     \
+        const at::Scalar n = 0;                                                                        \
+        return computed;                                                                               \
       });
   TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_CASE)
 #undef TESSERA_CASE
@@ -321,10 +326,10 @@ template <class... E>
 constexpr bool types_count(tessera::detail::type_list<E...>) {
   const auto counted = [](element given, element of) { return given == (has_cotangent(of) ? of : element::int64); };
   const auto asked = [](element given, element of) { return given == (of == element::uint8 ? of : element::boolean); };
-  return ((counted(typed<functions::sum<0>, E>, tessera::element_of<E>) &&
-           counted(typed<functions::prod_over<>, E>, tessera::element_of<E>) &&
-           asked(typed<functions::any_over<>, E>, tessera::element_of<E>) &&
-           asked(typed<functions::all_over<1>, E>, tessera::element_of<E>)) &&
+  return ((counted(typed<functions::sum<0>, E>, tessera::engine::element_of<E>) &&
+           counted(typed<functions::prod_over<>, E>, tessera::engine::element_of<E>) &&
+           asked(typed<functions::any_over<>, E>, tessera::engine::element_of<E>) &&
+           asked(typed<functions::all_over<1>, E>, tessera::engine::element_of<E>)) &&
           ...);
 }
 

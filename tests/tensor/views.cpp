@@ -3,6 +3,9 @@
 #include <tessera/tensor/change/cached_view.hpp>
 
 namespace tessera::testing {
+
+using namespace engine;
+
 namespace {
 
 struct copy : axis<3> {};

@@ -6,6 +6,7 @@
 #include <tessera/tensor/store_rendezvous_impl.hpp>
 
 TEST_CASE("a LibTorch without the store by which processes meet is refused") {
+  using namespace tessera::engine;
   using namespace tessera;
   CHECK(testing::told([] { store_rendezvous(launch_environment{}, "here", std::chrono::seconds{1}); }) ==
         "tessera.launch.store");

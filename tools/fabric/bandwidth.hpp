@@ -7,6 +7,8 @@
 
 namespace tessera::fabric {
 
+using namespace engine;
+
 /// Elements of algorithm bandwidth: what the worker that has most has before or gets; of a halo what the busiest
 /// receives, as of sends and receives.
 inline index_t algorithm_elements(const way& w) {

@@ -9,6 +9,8 @@
 
 namespace tessera::fabric {
 
+using namespace engine;
+
 /// Doubles in memory, row-major.
 struct memory {
   box_vector extents;

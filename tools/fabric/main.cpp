@@ -14,6 +14,7 @@
 namespace {
 
 using namespace tessera;
+using namespace tessera::engine;
 using namespace tessera::fabric;
 
 constexpr const char* about =

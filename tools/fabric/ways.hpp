@@ -11,6 +11,8 @@
 
 namespace tessera::fabric {
 
+using namespace engine;
+
 /// A change of layout under its verb.
 struct way {
   verb is = verb::nothing;

@@ -9,6 +9,7 @@
 namespace {
 
 using namespace tessera;
+using namespace tessera::engine;
 
 constexpr const char* begins = R"(# Networks from files
 
@@ -46,32 +47,32 @@ Fields in **bold** must be there.
 
 )";
 
-std::string fields_of(const std::vector<nn::node_field>& fields) {
+std::string fields_of(const std::vector<nn::engine::node_field>& fields) {
   std::string all = "| field | says | unless said |\n|---|---|---|\n";
-  for (const nn::node_field& f : fields) {
+  for (const nn::engine::node_field& f : fields) {
     const char* const must = f.otherwise.empty() ? "**" : "";
     all += fmt::format("| {}`{}`{} | {} | {} |\n", must, f.name, must, f.says, f.otherwise);
   }
   return all + "\n";
 }
 
-std::string operands_of(const nn::node_kind& k) {
+std::string operands_of(const nn::engine::node_kind& k) {
   const char* const counts[]{"no", "one", "two", "three", "four"};
   const std::string of = k.least == k.most ? counts[k.most] : fmt::format("{} to {}", counts[k.least], counts[k.most]);
   return fmt::format("Of {} operand{}", of, k.most == 1 ? "" : "s");
 }
 
 /// What is said of each, once for those of which the same is said; those without fields come last.
-std::string page_of(const std::vector<nn::node_kind>& all) {
+std::string page_of(const std::vector<nn::engine::node_kind>& all) {
   std::vector<std::pair<std::string, std::string>> said;  // names, what is said of them
-  const auto tell = [&](const nn::node_kind& k) {
+  const auto tell = [&](const nn::engine::node_kind& k) {
     const std::string what = operands_of(k) + (k.fields.empty() ? ", no fields.\n\n" : ".\n\n" + fields_of(k.fields));
     const auto same = std::find_if(said.begin(), said.end(), [&](const auto& one) { return one.second == what; });
     if (same == said.end()) said.emplace_back(k.name, what);
     else same->first += ", " + k.name;
   };
   for (const bool bare : {false, true})
-    for (const nn::node_kind& k : all)
+    for (const nn::engine::node_kind& k : all)
       if (k.fields.empty() == bare) tell(k);
   std::string text;
   for (const auto& [names, what] : said) text += fmt::format("### {}\n\n{}", names, what);
@@ -86,7 +87,7 @@ int main() {
     elements += fmt::format("{}`{}`", e == 0 ? "" : ", ", name_of(static_cast<element>(e)));
   page.replace(page.find("ELEMENTS"), 8, elements);
   const nn::layer_table table;
-  page += "## Every node\n\n" + fields_of(nn::common_fields());
+  page += "## Every node\n\n" + fields_of(nn::engine::common_fields());
   page += "## Layers\n\n" + page_of(table.layers());
   page += "## Functions\n\n" + page_of(table.functions());
   page.pop_back();

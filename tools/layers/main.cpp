@@ -15,6 +15,7 @@
 namespace {
 
 using namespace tessera;
+using namespace tessera::engine;
 
 struct a : axis<2> {};
 using pair_of_workers = mesh<a>;

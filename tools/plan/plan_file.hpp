@@ -7,7 +7,8 @@
 namespace planning {
 
 using namespace tessera;
-using namespace tessera::file;
+using namespace tessera::engine;
+using namespace tessera::engine::file;
 
 /// One case of a plan file; where it is refused, `why` says so in words and the layouts are not to be used.
 struct plan_case {

@@ -59,9 +59,9 @@ class cartesian : public cartesian_workers {
  private:
   template <class A>
   static constexpr int place() {
-    using verdict = verdict_of<detail::axes_check<kind::call, A>>;
+    using verdict = engine::verdict_of<detail::axes_check<kind::call, A>>;
     verdict::template refuse<verdict>();
-    constexpr int at = M::value.find(short_name_of<bare_axis<A>>());
+    constexpr int at = M::value.find(engine::short_name_of<engine::bare_axis<A>>());
     static_assert(at >= 0, "the mesh has no such axis");
     return at;
   }
@@ -88,7 +88,7 @@ inline cartesian_workers from_cartesian(MPI_Comm grid, const static_vector<text,
       throw error(refusal{code::grids_differ, names[a], wanted->axes[a].extent, extents[a]});
   }
   mesh = row_major(mesh);  // which is how MPI numbers a grid, reordered or not
-  check(check(mesh), "a Cartesian communicator");
+  engine::check(engine::check(mesh), "a Cartesian communicator");
   if (wanted != nullptr && !(mesh == *wanted))
     throw error(refusal{code::grids_differ, text("first"), wanted->first, 0});
   const auto carrier =

@@ -14,7 +14,7 @@ class team {
  public:
   using mesh_type = M;
 
-  explicit team(std::shared_ptr<transport> carrier)
+  explicit team(std::shared_ptr<engine::transport> carrier)
       : team(std::make_shared<team_state>(std::move(carrier), M::value)) {}
   /// The typed face of a team on this mesh.
   explicit team(std::shared_ptr<team_state> state) : state_(std::move(state)) {}
@@ -28,7 +28,7 @@ class team {
   /// This worker's coordinate along an axis or a product of axes; 0 along one that the mesh lacks.
   template <class A>
   int coordinate() const {
-    return coordinate_along<A>(M::value, state_->at());
+    return engine::coordinate_along<A>(M::value, state_->at());
   }
 
   /// Whether this worker is the first of the mesh: the one that prints what all know.

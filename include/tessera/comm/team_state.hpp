@@ -14,6 +14,8 @@
 
 namespace tessera {
 
+namespace engine {
+
 /// Called around every exchange; null costs one test.
 struct observer {
   void (*exchange_started)(void* self, const phase& what, element e) = nullptr;
@@ -33,13 +35,17 @@ std::string label_of(const mesh_value& mesh, int rank);
 /// A mesh by its axes: "row 2 col 3".
 std::string words_of(const mesh_value& mesh);
 
+class scoped_context;
+
+}  // namespace engine
+
 /// A mesh bound to a transport, seen from one worker: what tensors and layers hold.
 class team_state {
-  std::shared_ptr<exchange_record> record_;  // first: what is public refers to it
+  std::shared_ptr<engine::exchange_record> record_;  // first: what is public refers to it
 
  public:
-  team_state(std::shared_ptr<transport> carrier, const mesh_value& mesh, const char* what = "making a team",
-             std::shared_ptr<exchange_record> record = std::make_shared<exchange_record>());
+  team_state(std::shared_ptr<engine::transport> carrier, const mesh_value& mesh, const char* what = "making a team",
+             std::shared_ptr<engine::exchange_record> record = std::make_shared<engine::exchange_record>());
 
   /// Another mesh over the workers of the same launch, checked as this one, with one observer and one count; all of
   /// them call it.
@@ -47,19 +53,19 @@ class team_state {
 
   const mesh_value& mesh() const { return over_->layout().mesh; }
   int size() const { return mesh().size(); }  ///< workers of the mesh
-  transport& carrier() const { return *carrier_; }
-  const std::shared_ptr<transport>& shared_carrier() const { return carrier_; }
+  engine::transport& carrier() const { return *carrier_; }
+  const std::shared_ptr<engine::transport>& shared_carrier() const { return carrier_; }
   int rank() const { return carrier_->rank(); }
   /// Where its tensors lie.
-  const tensor_place& tensors() const { return tensors_; }
+  const engine::tensor_place& tensors() const { return tensors_; }
   bool inside() const { return inside_; }
   const coordinates& at() const { return at_; }
 
   /// The exchange of one phase, bound on its first use by all the workers that take part in it.
-  std::shared_ptr<bound_exchange> bound(const phase& p, element e, const call_context& what = {});
+  std::shared_ptr<engine::bound_exchange> bound(const phase& p, element e, const engine::call_context& what = {});
 
   /// A layout as all tensors of the team share it, with its lists; equal ones are one, so they are compared by address.
-  std::shared_ptr<const shared_layout> place(const layout& x);
+  std::shared_ptr<const engine::shared_layout> place(const layout& x);
 
   /// What a higher floor keeps with the team, made on first use.
   template <class Kept>
@@ -72,12 +78,12 @@ class team_state {
 
   /// The workers of a mesh, or of two, the first one's before the others, each in row-major order. A layer's are those
   /// of its own mesh: no worker outside waits for what they agree on.
-  crew& crew_of(const mesh_value& of);
-  crew& crew_of(const mesh_value& of, const mesh_value& and_of);
+  engine::crew& crew_of(const mesh_value& of);
+  engine::crew& crew_of(const mesh_value& of, const mesh_value& and_of);
 
   /// The numbers that each worker of a crew hands in, equally many, on all of them, in the order of the crew. `what` it
   /// is for is the same literal on all.
-  std::vector<std::uint64_t> collect(const crew& workers, std::vector<std::uint64_t> mine, const char* what);
+  std::vector<std::uint64_t> collect(const engine::crew& workers, std::vector<std::uint64_t> mine, const char* what);
   /// The same of the workers of the team's mesh, in row-major order.
   std::vector<std::uint64_t> collect(std::vector<std::uint64_t> mine, const char* what) {
     return collect(everybody_, std::move(mine), what);
@@ -101,26 +107,28 @@ class team_state {
 
   /// Throws on every worker of a crew unless all do the same now, by a fingerprint of it, and says what each does;
   /// gives the number that each of them hands in besides, in the order of the crew.
-  std::vector<std::uint64_t> agree(const crew& workers, std::uint64_t does, std::uint64_t besides,
-                                   const call_context& what);
+  std::vector<std::uint64_t> agree(const engine::crew& workers, std::uint64_t does, std::uint64_t besides,
+                                   const engine::call_context& what);
 
   /// Throws on every worker of the mesh unless all give these dimensions of a tensor the same extents.
   void agree_on_extents(const std::vector<int>& dimensions, const std::vector<std::uint64_t>& mine);
 
   /// Throws on every worker of a layout's mesh unless copies along replicate and invariant axes have the same
   /// fingerprint.
-  void agree_on_copies(const layout& x, std::uint64_t mine, const call_context& before);
+  void agree_on_copies(const layout& x, std::uint64_t mine, const engine::call_context& before);
 
   /// The same of numbers that a crew collected before, to which the mesh's workers belong: `theirs(i)` is that of its
   /// i-th worker.
   template <class Theirs>
-  void compare_copies(const crew& workers, const layout& x, Theirs&& theirs, const call_context& before) {
+  void compare_copies(const engine::crew& workers, const layout& x, Theirs&& theirs,
+                      const engine::call_context& before) {
     if (const auto two = differing_copies(workers, x, theirs))
       workers.among().disagree(error(refusal{code::copies_differ, two->first, two->second}, text_of(before)));
   }
   /// The first two workers of a crew whose copies such numbers tell apart, if any.
   template <class Theirs>
-  static std::optional<std::pair<int, int>> differing_copies(const crew& workers, const layout& x, Theirs&& theirs) {
+  static std::optional<std::pair<int, int>> differing_copies(const engine::crew& workers, const layout& x,
+                                                             Theirs&& theirs) {
     for (int i = 0; i < x.mesh.size(); ++i) {
       coordinates first = x.mesh.at(i);
       for (int a = 0; a < x.placements.count; ++a)
@@ -134,24 +142,24 @@ class team_state {
   }
 
   /// What the worker does now, by the outermost function that says so (`during`).
-  const call_context& doing() const { return doing_; }
+  const engine::call_context& doing() const { return doing_; }
 
   /// Throws where another thread than the worker's own uses the team; after the launch there is no such thread.
   void check_thread() const;
 
   /// This worker by its coordinates: "row 0 col 1".
-  std::string label() const { return label_of(mesh(), rank()); }
+  std::string label() const { return engine::label_of(mesh(), rank()); }
 
-  observer& watch = record_->watch;          ///< of this team and those over other meshes that were made of it
-  received& total = record_->total;          ///< bytes and messages that their exchanges brought
+  engine::observer& watch = record_->watch;  ///< of this team and those over other meshes that were made of it
+  engine::received& total = record_->total;  ///< bytes and messages that their exchanges brought
   tessera::checks checks = checks::sampled;  ///< how often workers compare what they do and hold
 
  private:
-  friend class scoped_context;
+  friend engine::scoped_context;
 
   // Saving and gathering state call the same agreements as other calls do, but never meet them.
   const char* said(const char* what) const { return doing_.why == purpose::state ? doing_.what : what; }
-  call_context agreeing(const char* what) const {
+  engine::call_context agreeing(const char* what) const {
     return {.why = purpose::agreement, .what = said(what), .at = doing_.at};
   }
 
@@ -159,15 +167,15 @@ class team_state {
   static constexpr char place_of = 0;  // its address tells types apart
 
   std::thread::id owner_ = std::this_thread::get_id();
-  call_context doing_;
-  std::shared_ptr<transport> carrier_;
-  tensor_place tensors_;
-  exchanges exchanges_;
-  std::unordered_map<std::uint64_t, std::weak_ptr<const shared_layout>> shared_layouts_;
+  engine::call_context doing_;
+  std::shared_ptr<engine::transport> carrier_;
+  engine::tensor_place tensors_;
+  engine::exchanges exchanges_;
+  std::unordered_map<std::uint64_t, std::weak_ptr<const engine::shared_layout>> shared_layouts_;
   std::size_t placed_ = 64;  // when those that are gone were last looked for
-  std::shared_ptr<const shared_layout> over_;
-  std::map<std::vector<int>, crew> crews_;  // by the workers' ranks
-  crew& everybody_;
+  std::shared_ptr<const engine::shared_layout> over_;
+  std::map<std::vector<int>, engine::crew> crews_;  // by the workers' ranks
+  engine::crew& everybody_;
   bool inside_ = false;
   coordinates at_;
   std::unordered_map<const char*, std::shared_ptr<void>> kept_;
@@ -175,6 +183,8 @@ class team_state {
 
 /// A team's state as its tensors, layers and exchanges share it.
 using team_handle = std::shared_ptr<team_state>;
+
+namespace engine {
 
 /// While it lives, what a team's calls are for; the outermost says it in words, and where the user called.
 class scoped_context {
@@ -193,6 +203,8 @@ class scoped_context {
   team_state& team_;
   call_context before_;
 };
+
+}  // namespace engine
 
 /// Prints the text of each worker of the mesh as a line, in row-major order, by the first of them, so that none stands
 /// inside another; nothing for one without text. All of them call it, and nobody goes on before all is printed.

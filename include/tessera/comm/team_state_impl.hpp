@@ -6,6 +6,8 @@
 
 namespace tessera {
 
+namespace engine {
+
 TESSERA_INLINE std::string label_of(const mesh_value& mesh, int rank) {
   coordinates at;
   if (!mesh.locate(rank, at) || mesh.axes.empty()) return fmt::format("worker {}", rank);
@@ -26,11 +28,13 @@ TESSERA_INLINE std::string words_of(const mesh_value& mesh) {
   return words;
 }
 
+}  // namespace engine
+
 namespace detail {
 
 // A layout of nothing over a mesh.
 inline layout only(const mesh_value& mesh) {
-  check(tessera::check(mesh));
+  check(tessera::engine::check(mesh));
   layout x;
   x.mesh = mesh;
   x.placements.resize(mesh.axes.count);
@@ -48,8 +52,8 @@ inline std::vector<int> ranks_by_place(const mesh_value& mesh) {
 
 }  // namespace detail
 
-TESSERA_INLINE team_state::team_state(std::shared_ptr<transport> carrier, const mesh_value& mesh, const char* what,
-                                      std::shared_ptr<exchange_record> record)
+TESSERA_INLINE team_state::team_state(std::shared_ptr<engine::transport> carrier, const mesh_value& mesh,
+                                      const char* what, std::shared_ptr<engine::exchange_record> record)
     : record_(std::move(record)),
       checks(carrier->checks),
       carrier_(std::move(carrier)),
@@ -58,9 +62,9 @@ TESSERA_INLINE team_state::team_state(std::shared_ptr<transport> carrier, const 
       over_(detail::usable(place(detail::only(mesh)))),
       everybody_(crew_of(this->mesh())) {
   inside_ = mesh.locate(carrier_->rank(), at_);
-  fingerprint f;
+  engine::fingerprint f;
   f << over_->layout();
-  if (inside_) agree(f.value(), what, [&] { return fmt::format("{} of {}", what, words_of(this->mesh())); });
+  if (inside_) agree(f.value(), what, [&] { return fmt::format("{} of {}", what, engine::words_of(this->mesh())); });
 }
 
 TESSERA_INLINE std::shared_ptr<team_state> team_state::over(const mesh_value& mesh) const {
@@ -69,19 +73,20 @@ TESSERA_INLINE std::shared_ptr<team_state> team_state::over(const mesh_value& me
   return made;
 }
 
-TESSERA_INLINE std::shared_ptr<bound_exchange> team_state::bound(const phase& p, element e, const call_context& what) {
+TESSERA_INLINE std::shared_ptr<engine::bound_exchange> team_state::bound(const phase& p, element e,
+                                                                         const engine::call_context& what) {
   check_thread();
   return exchanges_.bound(p, e, what);
 }
 
-TESSERA_INLINE std::shared_ptr<const shared_layout> team_state::place(const layout& x) {
+TESSERA_INLINE std::shared_ptr<const engine::shared_layout> team_state::place(const layout& x) {
   check_thread();
-  fingerprint f;
+  engine::fingerprint f;
   f << x;
   for (const dimension& d : x.dims) f << static_cast<index_t>(d.tag.hash);
-  std::weak_ptr<const shared_layout>& known = shared_layouts_[f.value()];
-  if (std::shared_ptr<const shared_layout> shared = known.lock()) return shared;
-  const auto fresh = std::make_shared<const shared_layout>(x, rank(), carrier_->size());
+  std::weak_ptr<const engine::shared_layout>& known = shared_layouts_[f.value()];
+  if (std::shared_ptr<const engine::shared_layout> shared = known.lock()) return shared;
+  const auto fresh = std::make_shared<const engine::shared_layout>(x, rank(), carrier_->size());
   known = fresh;
   if (shared_layouts_.size() > 2 * placed_) {
     std::erase_if(shared_layouts_, [](const auto& p) { return p.second.expired(); });
@@ -90,8 +95,8 @@ TESSERA_INLINE std::shared_ptr<const shared_layout> team_state::place(const layo
   return fresh;
 }
 
-TESSERA_INLINE crew& team_state::crew_of(const mesh_value& of) { return crew_of(of, of); }
-TESSERA_INLINE crew& team_state::crew_of(const mesh_value& of, const mesh_value& and_of) {
+TESSERA_INLINE engine::crew& team_state::crew_of(const mesh_value& of) { return crew_of(of, of); }
+TESSERA_INLINE engine::crew& team_state::crew_of(const mesh_value& of, const mesh_value& and_of) {
   std::vector<int> ranks = detail::ranks_by_place(of);
   const std::set<int> before(ranks.begin(), ranks.end());
   for (const int r : detail::ranks_by_place(and_of))
@@ -100,14 +105,14 @@ TESSERA_INLINE crew& team_state::crew_of(const mesh_value& of, const mesh_value&
   return known != crews_.end() ? known->second : crews_.try_emplace(ranks, *carrier_, ranks).first->second;
 }
 
-TESSERA_INLINE std::vector<std::uint64_t> team_state::collect(const crew& workers, std::vector<std::uint64_t> mine,
-                                                              const char* what) {
+TESSERA_INLINE std::vector<std::uint64_t> team_state::collect(const engine::crew& workers,
+                                                              std::vector<std::uint64_t> mine, const char* what) {
   check_thread();
   return workers.among().gather(std::move(mine), said(what), agreeing(what));
 }
 
-TESSERA_INLINE std::vector<std::uint64_t> team_state::agree(const crew& workers, std::uint64_t does,
-                                                            std::uint64_t besides, const call_context& what) {
+TESSERA_INLINE std::vector<std::uint64_t> team_state::agree(const engine::crew& workers, std::uint64_t does,
+                                                            std::uint64_t besides, const engine::call_context& what) {
   // one for all that is compared, so that those who compare other things meet, and say which
   const char* const purpose = "comparing";
   const std::vector<std::uint64_t> all = collect(workers, {does, besides}, purpose);
@@ -133,15 +138,16 @@ TESSERA_INLINE void team_state::agree_on_extents(const std::vector<int>& dimensi
   }
 }
 
-TESSERA_INLINE void team_state::agree_on_copies(const layout& x, std::uint64_t mine, const call_context& before) {
-  const crew& workers = crew_of(x.mesh);
+TESSERA_INLINE void team_state::agree_on_copies(const layout& x, std::uint64_t mine,
+                                                const engine::call_context& before) {
+  const engine::crew& workers = crew_of(x.mesh);
   if (!workers.takes_part()) return;
   const std::vector<std::uint64_t> all = collect(workers, {mine}, "comparing copies");
   compare_copies(workers, x, [&](std::size_t i) { return all[i]; }, before);
 }
 
 TESSERA_INLINE void print_in_order(const team_handle& team, const std::string& text, std::FILE* to, call_site at) {
-  const scoped_context now(*team, {.why = purpose::agreement, .what = "printing in order", .at = at});
+  const engine::scoped_context now(*team, {.why = purpose::agreement, .what = "printing in order", .at = at});
   if (!team->inside()) return;
   const std::vector<std::string> all = team->collect_text(text);
   if (team->mesh().number(team->at()) == 0) {

@@ -14,11 +14,15 @@ namespace tessera {
 /// A cap on memory, in bytes, that is none.
 inline constexpr std::size_t no_memory_cap = std::numeric_limits<std::size_t>::max();
 
+namespace engine {
+
 /// What each worker of a launch runs.
 using worker_program = std::function<void(const std::shared_ptr<transport>&)>;
 
 /// Gives a program another transport, on top of the one that its launch has: `over_nccl`, `through_host`.
 using transport_layer = std::function<worker_program(worker_program)>;
+
+}  // namespace engine
 
 /// How to start the workers of a program.
 ///
@@ -33,7 +37,7 @@ struct launch_options {
   bool checked = false;  ///< short for `checks::always`
   /// outputs whose windows read a halo are computed behind the others, which do not wait for it, if they are no larger
   /// a share
-  double edges_apart = most_edges;
+  double edges_apart = engine::most_edges;
   bool binds_workers = true;  ///< keep each worker that is a thread to its own part of the cores
   /// keep the memory that tensors give back for the next ones; the address sanitizer sees the use of freed memory only
   /// where it is freed
@@ -43,12 +47,16 @@ struct launch_options {
   /// processes of one node read one another's tensors, where memory is kept; TESSERA_SHARES_MEMORY=0 says no
   bool shares_memory = true;
   int processes_per_node = 0;  ///< so many count as a node in this, instead of all that run on the machine
-  rendezvous meet{};           ///< where processes meet that have no MPI; of a launch of tensors it is LibTorch's store
-  transport_layer over{};      ///< what carries tensors that lie on devices, on top of what carries the host's
+  engine::rendezvous meet{};   ///< where processes meet that have no MPI; of a launch of tensors it is LibTorch's store
+  engine::transport_layer over{};  ///< what carries tensors that lie on devices, on top of what carries the host's
 };
+
+namespace engine {
 
 /// Whether a launch with these options starts processes that are to read one another's memory.
 bool shares_memory(const launch_options& options);
+
+}  // namespace engine
 
 /// Runs `program(transport)` on every worker of a mesh and returns the exit status of the whole.
 ///
@@ -56,12 +64,12 @@ bool shares_memory(const launch_options& options);
 /// The mesh is the world: any other number of processes is refused. A worker that is stuck ends all of them after the
 /// time limit: threads with their process.
 int run_workers(int argc, char** argv, const launch_options& options, const mesh_value& mesh,
-                const worker_program& program);
+                const engine::worker_program& program);
 
 /// The same for a mesh that is a type: `program(team)`.
 template <Mesh M, class Program>
 int run_workers(int argc, char** argv, const launch_options& options, Program&& program) {
-  return run_workers(argc, argv, options, M::value, [&](const std::shared_ptr<transport>& carrier) {
+  return run_workers(argc, argv, options, M::value, [&](const std::shared_ptr<engine::transport>& carrier) {
     team<M> workers(carrier);
     program(workers);
   });

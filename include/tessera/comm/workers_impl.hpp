@@ -245,6 +245,8 @@ inline int run_mpi(const launch_options& options, const mesh_value& mesh, const 
 
 }  // namespace detail
 
+namespace engine {
+
 TESSERA_INLINE bool shares_memory(const launch_options& options) {
   const char* const said = std::getenv("TESSERA_SHARES_MEMORY");
   if (!options.shares_memory || !detail::has_mpi || options.transport == transport_choice::in_process ||
@@ -258,8 +260,10 @@ TESSERA_INLINE bool shares_memory(const launch_options& options) {
   }
 }
 
+}  // namespace engine
+
 TESSERA_INLINE int run_workers(int argc, char** argv, const launch_options& options, const mesh_value& mesh,
-                               const worker_program& program) {
+                               const engine::worker_program& program) {
   launch_environment started;
   transport_choice by = transport_choice::in_process;
   const auto refused = [&](const error& why) {
@@ -268,14 +272,16 @@ TESSERA_INLINE int run_workers(int argc, char** argv, const launch_options& opti
   };
   try {
     if (options.transport != transport_choice::in_process) started = read_environment();
-    by = transport_of(started, options.transport, {.mpi = detail::has_mpi, .rendezvous = options.meet != nullptr});
+    by = engine::transport_of(started, options.transport,
+                              {.mpi = detail::has_mpi, .rendezvous = options.meet != nullptr});
   } catch (const error& e) {
     return refused(e);
   }
 #ifdef TESSERA_HAS_MPI
   if (by == transport_choice::mpi) {
     detail::start_job(argc, argv);  // which ends together, so that one of them can say what is wrong with all
-    if (const int seen = detail::running_launch()->size(); started.by != launcher::none && seen != started.world)
+    if (const int seen = detail::running_launch()->size();
+        started.by != engine::launcher::none && seen != started.world)
       return refused(error(refusal{code::other_mpi, started.world, seen}));
   }
 #else

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace tessera::file {
+namespace tessera::engine::file {
 
 /// What layouts point to: names of axes, lengths of parts, ranks of workers.
 struct lists {
@@ -225,4 +225,4 @@ inline tensor_value read_tensor(const place& here, const mesh_value& mesh, lists
   return x;
 }
 
-}  // namespace tessera::file
+}  // namespace tessera::engine::file

@@ -9,7 +9,7 @@
 #include <initializer_list>
 #include <limits>
 
-namespace tessera::file {
+namespace tessera::engine::file {
 
 /// JSON whose fields stay in the order in which they were written.
 using json = nlohmann::ordered_json;
@@ -81,4 +81,4 @@ class place {
   std::string path_;
 };
 
-}  // namespace tessera::file
+}  // namespace tessera::engine::file

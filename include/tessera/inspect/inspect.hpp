@@ -21,9 +21,13 @@ inline int world_of(const change& c) {
 
 }  // namespace detail
 
+namespace engine {
+
 /// A primitive with one plan: not a composition, whose parts have one each.
 template <class F>
 concept PlannedPrimitive = Primitive<F> && requires { F::verb; };
+
+}  // namespace engine
 
 // The same from types: `svg_of<tensor_type>()`, `svg_of<primitive<from, to>>(bind<batch>(64))`.
 
@@ -35,19 +39,19 @@ template <TensorType T, class... Bindings>
 std::string svg_of(const Bindings&... bindings) {
   return svg_of(detail::bound_all(value_of<T>.layout, bindings...));
 }
-template <PlannedPrimitive F, class... Bindings>
+template <engine::PlannedPrimitive F, class... Bindings>
 std::string plan_text(const Bindings&... bindings) {
   return plan_text(detail::bound_all(value_of<typename F::domain>.layout, bindings...),
                    detail::bound_all(value_of<typename F::codomain>.layout, bindings...));
 }
-template <PlannedPrimitive F, class... Bindings>
+template <engine::PlannedPrimitive F, class... Bindings>
 std::string svg_of(const Bindings&... bindings) {
   return svg_of(F::plan(bindings...));
 }
-template <PlannedPrimitive F, class... Bindings>
+template <engine::PlannedPrimitive F, class... Bindings>
 std::string plan_json(const Bindings&... bindings) {
   const change c = F::plan(bindings...);
-  return plan_json(c, detail::world_of(c), bytes_of(value_of<typename F::domain>.element));
+  return plan_json(c, detail::world_of(c), engine::bytes_of(value_of<typename F::domain>.element));
 }
 
 }  // namespace tessera

@@ -10,6 +10,8 @@
 
 namespace tessera {
 
+namespace engine {
+
 /// A string as JSON writes it.
 inline std::string json_string(std::string_view s) {
   std::string q = "\"";
@@ -31,35 +33,39 @@ inline std::string json_of(const box& b) {
 /// "[3, 0, [[5, 10], [0, 2]]]": sender, receiver, box.
 inline std::string json_of(const message& m) { return fmt::format("[{}, {}, {}]", m.from, m.to, json_of(m.where)); }
 
+}  // namespace engine
+
 /// What a plan is, what it moves in bytes and its messages, in one line: the fields of an answer in the format of plan
 /// files.
 ///
 /// bytes_received has an entry for each rank of the world; `first` are fields that come before, such as the case's id.
-inline std::string plan_json(const transfer& plan, int world, index_t element_bytes, std::string_view first = {}) {
+inline std::string plan_json(const engine::transfer& plan, int world, index_t element_bytes,
+                             std::string_view first = {}) {
   std::vector<index_t> received(static_cast<std::size_t>(world), 0);
   index_t total = 0;
   std::string messages;
-  each_message(plan, [&](const message& m) {
-    const index_t bytes = volume(m.where) * element_bytes;
+  engine::each_message(plan, [&](const engine::message& m) {
+    const index_t bytes = engine::volume(m.where) * element_bytes;
     received[static_cast<std::size_t>(m.to)] += bytes;
     total += bytes;
-    messages += (messages.empty() ? "" : ", ") + json_of(m);
+    messages += (messages.empty() ? "" : ", ") + engine::json_of(m);
   });
   std::string by_rank;
   for (index_t bytes : received) by_rank += fmt::format("{}{}", by_rank.empty() ? "" : ", ", bytes);
   return fmt::format(
       "{{{}{}\"kind\": \"{}\", \"bytes_received\": [{}], \"bytes_total\": {}, \"lower_bound\": {}, \"messages\": "
       "[{}]}}",
-      first, first.empty() ? "" : ", ", name_of(collective_of(plan)), by_rank, total,
-      cost_of(plan).lower_bound * element_bytes, messages);
+      first, first.empty() ? "" : ", ", name_of(engine::collective_of(plan)), by_rank, total,
+      engine::cost_of(plan).lower_bound * element_bytes, messages);
 }
 
 /// A change of layout: its transfers in order, each as above, also where two go in one phase.
 inline std::string plan_json(const change& c, int world, index_t element_bytes) {
   std::string s;
-  for (const step& one : c.steps)
-    s += (s.empty() ? "" : ", ") + plan_json(one.plan(), world, element_bytes,
-                                             fmt::format("\"map\": \"{}\"", one.what == map::move ? "move" : "fold"));
+  for (const engine::step& one : c.steps)
+    s += (s.empty() ? "" : ", ") +
+         plan_json(one.plan(), world, element_bytes,
+                   fmt::format("\"map\": \"{}\"", one.what == engine::map::move ? "move" : "fold"));
   return "[" + s + "]";
 }
 

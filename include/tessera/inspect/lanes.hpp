@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// Where the values of a program run beside its rows: inputs, nodes and outputs, one under the other.
 ///
@@ -65,4 +65,4 @@ struct lanes {
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }
 };
 
-}  // namespace tessera
+}  // namespace tessera::engine

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// The world ranks of a mesh, in order.
 inline std::vector<int> ranks_of(const mesh_value& m) {
@@ -47,4 +47,4 @@ inline std::vector<message> messages_of(const transfer& plan) {
   return all;
 }
 
-}  // namespace tessera
+}  // namespace tessera::engine

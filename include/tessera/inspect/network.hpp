@@ -5,6 +5,8 @@
 
 namespace tessera {
 
+namespace engine {
+
 /// "12,288": bytes with thousands apart.
 inline std::string grouped(index_t n) {
   std::string s = fmt::format("{}", n);
@@ -12,20 +14,22 @@ inline std::string grouped(index_t n) {
   return s;
 }
 
+}  // namespace engine
+
 /// A network as a table, from its type alone: what each node reads and gives, its parameters, how they lie, the bytes
 /// that it moves, and those that live in a worker's memory while it computes, forward or backward. Marks stand on lines
 /// where what is not read at once runs on.
 template <class Network, class... Bindings>
 std::string network_table(const Bindings&... bindings) {
-  const network_rows<Network> all(bindings...);
+  const engine::network_rows<Network> all(bindings...);
   const bool chain = all.is_chain();
-  const lanes drawn = all.drawn();
+  const engine::lanes drawn = all.drawn();
   std::size_t names = 13, reads = 0, shapes = 14, covers = 24;
-  for (const network_row& r : all.rows) {
+  for (const engine::network_row& r : all.rows) {
     names = std::max(names, r.name.size() + r.path.size() + 3);
     if (!chain) reads = std::max(reads, all.reads(r).size() + 2);
-    for (const layout& x : r.lies) covers = std::max(covers, covers_text(x).size() + 2);
-    for (const layout& x : r.lies) shapes = std::max(shapes, shape_text(x).size() + 2);
+    for (const layout& x : r.lies) covers = std::max(covers, engine::covers_text(x).size() + 2);
+    for (const layout& x : r.lies) shapes = std::max(shapes, engine::shape_text(x).size() + 2);
   }
   std::string s;
   const auto line = [&](const std::string& number, const std::string& marks, const std::string& name,
@@ -38,7 +42,7 @@ std::string network_table(const Bindings&... bindings) {
   };
   const auto marks = [&](std::size_t r, bool between) {
     std::string m(static_cast<std::size_t>(2 * drawn.count), ' ');
-    for (const lanes::strand& t : drawn.strands) {
+    for (const engine::lanes::strand& t : drawn.strands) {
       const bool runs =
           t.from < static_cast<int>(r) ? static_cast<int>(r) < t.to : between && t.from == static_cast<int>(r);
       if (runs) m[static_cast<std::size_t>(2 * t.lane)] = '|';
@@ -48,23 +52,23 @@ std::string network_table(const Bindings&... bindings) {
   };
   line("", "", "layer", chain ? "" : "reads", "shape", "lies", {"forward B", "backward B", "lower bound", "memory B"});
   for (std::size_t r = 0; r < all.rows.size(); ++r) {
-    const network_row& row = all.rows[r];
-    if (row.what == network_row::kind::output && chain) continue;
-    const std::string number = row.what == network_row::kind::node ? all.reference(static_cast<int>(r)) : "";
+    const engine::network_row& row = all.rows[r];
+    if (row.what == engine::network_row::kind::output && chain) continue;
+    const std::string number = row.what == engine::network_row::kind::node ? all.reference(static_cast<int>(r)) : "";
     std::vector<std::string> bytes;
-    if (row.what == network_row::kind::node)
-      bytes = {grouped(row.traffic.forward.bytes), grouped(row.traffic.backward.bytes),
-               grouped(row.traffic.forward.lower_bound_bytes + row.traffic.backward.lower_bound_bytes),
-               grouped(std::max(row.lives.forward, row.lives.backward))};
+    if (row.what == engine::network_row::kind::node)
+      bytes = {engine::grouped(row.traffic.forward.bytes), engine::grouped(row.traffic.backward.bytes),
+               engine::grouped(row.traffic.forward.lower_bound_bytes + row.traffic.backward.lower_bound_bytes),
+               engine::grouped(std::max(row.lives.forward, row.lives.backward))};
     const std::string name = row.path.empty() ? row.name : fmt::format("{} {}", row.path, row.name);
     const bool gives = !row.lies.empty();
-    line(number, marks(r, false), name, chain ? "" : all.reads(row), gives ? shape_text(row.lies[0]) : "",
-         gives ? covers_text(row.lies[0]) : "", bytes);
+    line(number, marks(r, false), name, chain ? "" : all.reads(row), gives ? engine::shape_text(row.lies[0]) : "",
+         gives ? engine::covers_text(row.lies[0]) : "", bytes);
     for (std::size_t k = 1; k < row.lies.size(); ++k)
-      line("", marks(r, true), "  and", "", shape_text(row.lies[k]), covers_text(row.lies[k]), {});
+      line("", marks(r, true), "  and", "", engine::shape_text(row.lies[k]), engine::covers_text(row.lies[k]), {});
     for (int i = 0; i < row.plan.parameters(); ++i)
-      line("", marks(r, true), fmt::format("  {}", row.plan.parameter(i).name), "", shape_text(row.plan.stored(i)),
-           covers_text(row.plan.stored(i)), {});
+      line("", marks(r, true), fmt::format("  {}", row.plan.parameter(i).name), "",
+           engine::shape_text(row.plan.stored(i)), engine::covers_text(row.plan.stored(i)), {});
   }
   const auto sum = [&](const std::string& what, const std::vector<std::string>& bytes) {
     const std::size_t before =
@@ -74,16 +78,19 @@ std::string network_table(const Bindings&... bindings) {
     s += '\n';
   };
   const traffic_value& t = all.traffic;
-  sum("in all, bytes received by all workers", {grouped(t.forward.bytes), grouped(t.backward.bytes),
-                                                grouped(t.forward.lower_bound_bytes + t.backward.lower_bound_bytes)});
-  sum("by the busiest worker", {grouped(t.forward.busiest_worker_bytes), grouped(t.backward.busiest_worker_bytes)});
+  sum("in all, bytes received by all workers",
+      {engine::grouped(t.forward.bytes), engine::grouped(t.backward.bytes),
+       engine::grouped(t.forward.lower_bound_bytes + t.backward.lower_bound_bytes)});
+  sum("by the busiest worker",
+      {engine::grouped(t.forward.busiest_worker_bytes), engine::grouped(t.backward.busiest_worker_bytes)});
   if (t.gathered.messages > 0)
     sum("of held parameters, gathered once and reduced once",
-        {grouped(t.gathered.bytes), grouped(t.reduced.bytes),
-         grouped(t.gathered.lower_bound_bytes + t.reduced.lower_bound_bytes)});
+        {engine::grouped(t.gathered.bytes), engine::grouped(t.reduced.bytes),
+         engine::grouped(t.gathered.lower_bound_bytes + t.reduced.lower_bound_bytes)});
   sum("memory of a worker: forward alone, with backward, parameters",
-      {grouped(all.memory.forward), grouped(all.memory.training), grouped(all.memory.parameters)});
-  if (all.memory.held > 0) sum("what is held, with its gradients", {grouped(all.memory.held)});
+      {engine::grouped(all.memory.forward), engine::grouped(all.memory.training),
+       engine::grouped(all.memory.parameters)});
+  if (all.memory.held > 0) sum("what is held, with its gradients", {engine::grouped(all.memory.held)});
   return s;
 }
 
@@ -94,12 +101,13 @@ std::string network_table(const Bindings&... bindings) {
 /// Extents are numbers, or names where nothing binds them; traffic needs all of them.
 template <class Network, class... Bindings>
 std::string network_json(const Bindings&... bindings) {
-  const network_rows<Network> all(bindings...);
+  const engine::network_rows<Network> all(bindings...);
   const auto lies = [](const layout& x) {
     std::string shape;
     for (const dimension& d : x.dims)
-      shape += (shape.empty() ? "" : ", ") + (d.extent == dynamic ? json_string(extent_text(d)) : extent_text(d));
-    return fmt::format("\"shape\": [{}], \"lies\": {}", shape, json_string(covers_text(x)));
+      shape += (shape.empty() ? "" : ", ") +
+               (d.extent == dynamic ? engine::json_string(engine::extent_text(d)) : engine::extent_text(d));
+    return fmt::format("\"shape\": [{}], \"lies\": {}", shape, engine::json_string(engine::covers_text(x)));
   };
   const auto both = [](const traffic_value& t) {
     const auto way = [](const direction& d) {
@@ -117,31 +125,31 @@ std::string network_json(const Bindings&... bindings) {
     return s;
   };
   const auto reference = [&](int row) {
-    const bool node = all.rows[static_cast<std::size_t>(row)].what == network_row::kind::node;
-    return node ? all.reference(row) : json_string(all.reference(row));
+    const bool node = all.rows[static_cast<std::size_t>(row)].what == engine::network_row::kind::node;
+    return node ? all.reference(row) : engine::json_string(all.reference(row));
   };
   std::string inputs, layers, outputs;
-  for (const network_row& r : all.rows) {
-    if (r.what == network_row::kind::input)
+  for (const engine::network_row& r : all.rows) {
+    if (r.what == engine::network_row::kind::input)
       inputs += fmt::format("{}{{{}}}", inputs.empty() ? "" : ", ", lies(r.lies[0]));
-    if (r.what == network_row::kind::output) outputs += (outputs.empty() ? "" : ", ") + reference(r.reads[0]);
-    if (r.what != network_row::kind::node) continue;
+    if (r.what == engine::network_row::kind::output) outputs += (outputs.empty() ? "" : ", ") + reference(r.reads[0]);
+    if (r.what != engine::network_row::kind::node) continue;
     std::string parameters;
     for (int i = 0; i < r.plan.parameters(); ++i)
       parameters += fmt::format("{}{{\"name\": {}, {}}}", parameters.empty() ? "" : ", ",
-                                json_string(r.plan.parameter(i).name), lies(r.plan.stored(i)));
+                                engine::json_string(r.plan.parameter(i).name), lies(r.plan.stored(i)));
     layers += fmt::format(
         "{}{{\"path\": {}, \"layer\": {}, \"reads\": [{}], \"results\": [{}], \"parameters\": [{}], {}, \"memory\": "
         "{{\"forward\": {}, \"backward\": {}}}}}",
-        layers.empty() ? "" : ", ", json_string(r.path), json_string(r.name), listed(r.reads, reference),
-        listed(r.lies, [&](const layout& x) { return "{" + lies(x) + "}"; }), parameters, both(r.traffic),
-        r.lives.forward, r.lives.backward);
+        layers.empty() ? "" : ", ", engine::json_string(r.path), engine::json_string(r.name),
+        listed(r.reads, reference), listed(r.lies, [&](const layout& x) { return "{" + lies(x) + "}"; }), parameters,
+        both(r.traffic), r.lives.forward, r.lives.backward);
   }
   return fmt::format(
       "{{\"mesh\": {}, \"inputs\": [{}], \"layers\": [{}], \"outputs\": [{}], {}, \"memory\": {{\"forward\": {}, "
       "\"training\": {}, \"parameters\": {}}}}}",
-      json_string(text_of(all.rows[0].lies[0].mesh)), inputs, layers, outputs, both(all.traffic), all.memory.forward,
-      all.memory.training, all.memory.parameters);
+      engine::json_string(text_of(all.rows[0].lies[0].mesh)), inputs, layers, outputs, both(all.traffic),
+      all.memory.forward, all.memory.training, all.memory.parameters);
 }
 
 }  // namespace tessera

@@ -7,7 +7,7 @@
 
 #include <array>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// A node of a network for given values of its dynamic extents: what it is, what it reads, how its results lie, what it
 /// moves, and what lives in a worker's memory while it computes.
@@ -102,4 +102,4 @@ struct network_rows {
   }
 };
 
-}  // namespace tessera
+}  // namespace tessera::engine

@@ -29,21 +29,21 @@ inline std::vector<index_t> looked_at(const edge_view& e, const layout& tiles) {
 ///
 /// At most two dimensions are drawn, those that are cut; of the others, which are named, index 0 is shown.
 inline std::string picture(const layout& given) {
-  const layout x = drawable(given);
-  const view v = choose_view({&given}, false, 360, 250, 16);
+  const layout x = engine::drawable(given);
+  const engine::view v = engine::choose_view({&given}, false, 360, 250, 16);
   const detail::holders held = detail::holders_of(v, x);
   const layout tiles = detail::without_windows(x);
   std::size_t digits = 1;
   for (const auto& g : held.groups)
     for (int rank : g.ranks) digits = std::max(digits, fmt::format("{}", rank).size());
   std::string s;
-  if (const std::string hidden = hidden_text(v, given); !hidden.empty()) s += "  " + hidden + "\n";
+  if (const std::string hidden = engine::hidden_text(v, given); !hidden.empty()) s += "  " + hidden + "\n";
   for (index_t row : detail::looked_at(v.rows, tiles)) {
     s += "  ";
     for (index_t column : detail::looked_at(v.columns, tiles)) {
       std::string who = ".";
       for (const auto& g : held.groups) {
-        if (position(g.rows, row) < 0 || position(g.columns, column) < 0) continue;
+        if (engine::position(g.rows, row) < 0 || engine::position(g.columns, column) < 0) continue;
         who = who == "." && g.ranks.size() == 1 ? fmt::format("{}", g.ranks[0]) : "+";
       }
       s += fmt::format(" {:>{}}", who, digits + 1);

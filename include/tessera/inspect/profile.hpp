@@ -29,7 +29,8 @@ struct layer_span {
 class profile {
  public:
   /// Observes a network until it ends; all workers begin together.
-  explicit profile(nn::executor& of) : of_(of), team_(of.team()), seen_(std::make_shared<recorder>(*team_, count_)) {
+  explicit profile(nn::engine::executor& of)
+      : of_(of), team_(of.team()), seen_(std::make_shared<recorder>(*team_, count_)) {
     team_->collect(0, "beginning a profile");
     seen_->zero = std::chrono::steady_clock::now();
     of_.observe(seen_);
@@ -88,8 +89,8 @@ class profile {
       s += fmt::format("{:<{}}{:>8}{:>12.3f}{:>13.3f}{:>12}{:>12}{:>12}\n",
                        r.path.empty() ? r.name : r.path + " " + r.name, names, r.visits[0],
                        1e3 * each(r.seconds[0], r.visits[0]), 1e3 * each(r.seconds[1], r.visits[1]),
-                       grouped(each(r.bytes[0], r.visits[0])), grouped(each(r.bytes[1], r.visits[1])),
-                       grouped(std::max(r.memory[0], r.memory[1])));
+                       engine::grouped(each(r.bytes[0], r.visits[0])), engine::grouped(each(r.bytes[1], r.visits[1])),
+                       engine::grouped(std::max(r.memory[0], r.memory[1])));
       for (const int way : {0, 1}) seconds[way] += r.seconds[way];
     }
     return s + fmt::format("{:<{}}{:>12.3f}{:>13.3f}\n", "in all visits, ms", names + 8, 1e3 * seconds[0],
@@ -106,13 +107,13 @@ class profile {
       const mesh_value& mesh = team_->mesh();
       const int rank = mesh.rank(mesh.at(static_cast<int>(i)));
       add(fmt::format(R"("name": "thread_name", "ph": "M", "pid": 0, "tid": {}, "args": {{"name": {}}})", rank,
-                      json_string(fmt::format("worker {}: {}", rank, label_of(mesh, rank)))));
+                      engine::json_string(fmt::format("worker {}: {}", rank, engine::label_of(mesh, rank)))));
       for (const layer_span& v : all[i]) {
         add(fmt::format(R"("name": {}, "cat": "{}", "ph": "X", "ts": {:.3f}, "dur": {:.3f}, "pid": 0, "tid": {}, )"
                         R"("args": {{"path": {}, "bytes": {}, "messages": {}, "memory": {}}})",
-                        json_string(v.name + (v.backward ? " backward" : "")), v.backward ? "backward" : "forward",
-                        1e6 * v.begin, 1e6 * (v.end - v.begin), rank, json_string(v.path), v.bytes, v.messages,
-                        v.memory));
+                        engine::json_string(v.name + (v.backward ? " backward" : "")),
+                        v.backward ? "backward" : "forward", 1e6 * v.begin, 1e6 * (v.end - v.begin), rank,
+                        engine::json_string(v.path), v.bytes, v.messages, v.memory));
         add(fmt::format(R"("name": "memory of worker {}", "ph": "C", "ts": {:.3f}, "pid": 0, "args": {{"bytes": {}}})",
                         rank, 1e6 * v.begin, v.memory));
       }
@@ -123,7 +124,7 @@ class profile {
  private:
   class recorder final : public nn::layer_observer {
    public:
-    recorder(team_state& team, memory_count& count) : team_(&team), count_(&count) {}
+    recorder(team_state& team, engine::memory_count& count) : team_(&team), count_(&count) {}
 
     std::chrono::steady_clock::time_point zero;
     std::vector<layer_span> spans;
@@ -136,7 +137,7 @@ class profile {
     }
     void left(const nn::layer_visit& v) override {
       if (count_ == nullptr) return;
-      const received& got = team_->total;
+      const engine::received& got = team_->total;
       spans.push_back({v.path, v.name, v.direction == purpose::backward, begin_, now(),
                        static_cast<std::int64_t>(got.bytes - before_.bytes),
                        static_cast<std::int64_t>(got.messages - before_.messages), count_->peak()});
@@ -148,8 +149,8 @@ class profile {
     double now() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - zero).count(); }
 
     team_state* team_;
-    memory_count* count_;
-    received before_;
+    engine::memory_count* count_;
+    engine::received before_;
     double begin_ = 0;
   };
 
@@ -172,9 +173,9 @@ class profile {
     return all;
   }
 
-  nn::executor& of_;
+  nn::engine::executor& of_;
   team_handle team_;
-  memory_count count_;
+  engine::memory_count count_;
   std::shared_ptr<recorder> seen_;
 };
 

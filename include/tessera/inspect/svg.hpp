@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// A text as XML writes it.
 inline std::string xml_text(std::string_view text) {
@@ -173,4 +173,4 @@ class drawing {
   double height_ = 0;
 };
 
-}  // namespace tessera
+}  // namespace tessera::engine

@@ -35,10 +35,10 @@ inline area draw_layout(const sheet& s, const layout& x, const layout& given, do
 /// Tiles carry the numbers of all workers that hold them; a window's halo is hatched in its reader's colour over the
 /// owner's tile.
 inline std::string svg_of(const layout& given) {
-  const layout x = drawable(given);
-  const view v = choose_view({&given}, detail::windowed(x), 360, 280, 10);
-  drawing to;
-  const palette colours(ranks_of(x.mesh));
+  const layout x = engine::drawable(given);
+  const engine::view v = engine::choose_view({&given}, detail::windowed(x), 360, 280, 10);
+  engine::drawing to;
+  const engine::palette colours(engine::ranks_of(x.mesh));
   detail::draw_layout({to, v, colours}, x, given, 16, 8);
   return to.str();
 }

@@ -194,7 +194,7 @@ class network_drawing {
 /// `bindings` give dynamic extents their values; traffic needs all of them.
 template <class Network, class... Bindings>
 std::string network_svg(const Bindings&... bindings) {
-  const network_rows<Network> all(bindings...);
+  const engine::network_rows<Network> all(bindings...);
   return detail::network_drawing<Network>(all).str();
 }
 

@@ -92,19 +92,19 @@ inline double draw_transfer(drawing& to, const transfer& plan, double y0) {
 
 /// What a plan moves, as SVG: source and target side by side, boxes in the colour of the worker at the other end, and
 /// the messages below where they are few.
-inline std::string svg_of(const transfer& plan, std::string_view title = {}) {
-  drawing to;
-  if (!title.empty()) to.text(16, 24, title, 12, drawing::faint);
+inline std::string svg_of(const engine::transfer& plan, std::string_view title = {}) {
+  engine::drawing to;
+  if (!title.empty()) to.text(16, 24, title, 12, engine::drawing::faint);
   detail::draw_transfer(to, plan, title.empty() ? 8 : 26);
   return to.str();
 }
 
 /// A change of layout: its transfers one below the other, also where two go in one phase.
 inline std::string svg_of(const change& c) {
-  drawing to;
+  engine::drawing to;
   double y = 8;
-  if (c.steps.empty()) to.text(16, 24, "nothing moves", 15, drawing::ink, "start", true);
-  for (const step& s : c.steps) y = detail::draw_transfer(to, s.plan(), y) + 28;
+  if (c.steps.empty()) to.text(16, 24, "nothing moves", 15, engine::drawing::ink, "start", true);
+  for (const engine::step& s : c.steps) y = detail::draw_transfer(to, s.plan(), y) + 28;
   return to.str();
 }
 

@@ -12,8 +12,12 @@
 
 namespace tessera {
 
+namespace engine {
+
 /// The letters of a text, which lives as long as the program.
 inline std::string_view view_of(const text& t) { return {t.data, static_cast<std::size_t>(t.size)}; }
+
+}  // namespace engine
 
 /// "[0,4)"
 inline std::string text_of(const interval& i) { return fmt::format("[{},{})", i.lo, i.hi); }
@@ -29,13 +33,15 @@ inline std::string text_of(const box& b) {
 inline std::string text_of(const mesh_value& m, bool names = true) {
   std::string s;
   for (int a = 0; a < m.axes.count; ++a)
-    s +=
-        (a == 0  ? ""
-         : names ? " x "
-                 : "x") +
-        (names ? fmt::format("{} {}", view_of(m.axes[a].name), m.axes[a].extent) : fmt::format("{}", m.axes[a].extent));
+    s += (a == 0  ? ""
+          : names ? " x "
+                  : "x") +
+         (names ? fmt::format("{} {}", engine::view_of(m.axes[a].name), m.axes[a].extent)
+                : fmt::format("{}", m.axes[a].extent));
   return m.axes.empty() ? "1 worker" : s;
 }
+
+namespace engine {
 
 /// Where a mesh sits in the world, if not row-major from 0: "from worker 2", "from worker 4 by 1, 2", "on workers 3,
 /// 1".
@@ -114,9 +120,11 @@ inline std::string covers_text(const layout& x) {
   return s;
 }
 
+}  // namespace engine
+
 /// The parts of one dimension, by coordinate: "[0,4) [4,7) [7,10)"; two intervals of one worker are joined by +.
 inline std::string parts_text(const layout& x, int d, int most = 8) {
-  const parts p(x, d);
+  const engine::parts p(x, d);
   std::string s;
   for (int k = 0; k < p.count(); ++k) {
     if (k == most) return s + fmt::format(" … {} parts", p.count());
@@ -129,21 +137,23 @@ inline std::string parts_text(const layout& x, int d, int most = 8) {
 
 /// A layout in the notation for people: "10x4 over a 3 = [0,4) [4,7) [7,10) by a, whole".
 inline std::string text_of(const layout& x) {
-  const std::string where = placement_text(x.mesh);
-  std::string s = fmt::format("{} over {}{}{} =", shape_text(x), text_of(x.mesh), where.empty() ? "" : " ", where);
+  const std::string where = engine::placement_text(x.mesh);
+  std::string s =
+      fmt::format("{} over {}{}{} =", engine::shape_text(x), text_of(x.mesh), where.empty() ? "" : " ", where);
   for (int d = 0; d < x.dims.count; ++d) {
     s += d == 0 ? " " : ", ";
     const bool shown = (x.levels(d) > 0 || x.dims[d].kind != cover::tiled) && x.dims[d].extent != dynamic &&
-                       x.dims[d].bounds != learned;
-    s += shown ? fmt::format("{} {}", cover_text(x, d), parts_text(x, d)) : cover_text(x, d);
+                       x.dims[d].bounds != engine::learned;
+    s += shown ? fmt::format("{} {}", engine::cover_text(x, d), parts_text(x, d)) : engine::cover_text(x, d);
   }
   if (x.dims.empty()) s += " a number";
   for (const placement kind : {placement::replicate, placement::partial, placement::invariant, placement::on}) {
     std::string axes;
     for (int a = 0; a < x.placements.count; ++a)
       if (x.placements[a].kind == kind)
-        axes += (axes.empty() ? "" : ", ") + std::string(view_of(x.mesh.axes[a].name)) + role_detail(x.placements[a]);
-    if (!axes.empty()) s += fmt::format("; {}({})", placement_name(kind), axes);
+        axes += (axes.empty() ? "" : ", ") + std::string(engine::view_of(x.mesh.axes[a].name)) +
+                engine::role_detail(x.placements[a]);
+    if (!axes.empty()) s += fmt::format("; {}({})", engine::placement_name(kind), axes);
   }
   return s;
 }
@@ -153,6 +163,8 @@ template <TensorType T>
 std::string text_of() {
   return text_of(value_of<T>.layout);
 }
+
+namespace engine {
 
 /// Who sends what to whom, a line a message: "0 -> 2: [0,4)x[2,7)". What a worker takes from itself is left out.
 inline std::string messages_text(const transfer& plan, int most = 64) {
@@ -174,15 +186,17 @@ inline std::string transfer_text(const transfer& plan, int most = 64) {
          messages_text(plan, most);
 }
 
+}  // namespace engine
+
 /// A plan: its verb, its transfers with what they are and cost in elements, and their messages; what two of them cost
 /// that go in one phase.
 inline std::string plan_text(const layout& from, const layout& to) {
   std::string s =
-      fmt::format("{}\n  from {}\n  to   {}\n", name_of(verb_between(from, to)), text_of(from), text_of(to));
+      fmt::format("{}\n  from {}\n  to   {}\n", name_of(engine::verb_between(from, to)), text_of(from), text_of(to));
   const change c = change_between(from, to);
-  for (const step& st : c.steps) s += transfer_text(st.plan());
+  for (const engine::step& st : c.steps) s += engine::transfer_text(st.plan());
   if (phases_of(c).count == c.steps.count) return s;
-  const cost both = cost_of(c);
+  const cost both = engine::cost_of(c);
   return s + fmt::format(
                  "both in one phase, each worker adds up what it will have: {} elements in {} messages, busiest worker "
                  "{}\n",

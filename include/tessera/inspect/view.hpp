@@ -8,6 +8,8 @@
 
 namespace tessera {
 
+namespace engine {
+
 /// One dimension along an edge of a picture: which of its elements are shown, over how many pixels.
 struct edge_view {
   int dim = -1;  ///< -1: there is none, one row is drawn
@@ -55,6 +57,8 @@ inline layout drawable(layout x) {
   return x;
 }
 
+}  // namespace engine
+
 namespace detail {
 
 inline bool is_cut(const layout& x, int d) { return x.levels(d) > 0 && x.part_count(d) > 1; }
@@ -94,6 +98,8 @@ inline edge_view edge_of(const std::vector<const layout*>& all, int d, int most)
 }
 
 }  // namespace detail
+
+namespace engine {
 
 /// Chooses what to draw of layouts of one tensor: the dimensions that are cut, those with more parts first; then the
 /// largest.
@@ -153,5 +159,7 @@ inline std::string hidden_text(const view& v, const layout& x) {
   }
   return s + (s.empty() || cut.empty() ? "" : "; ") + cut;
 }
+
+}  // namespace engine
 
 }  // namespace tessera

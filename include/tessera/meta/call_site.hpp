@@ -1,5 +1,7 @@
 #pragma once
 
+#include <tessera/meta/namespaces.hpp>
+
 namespace tessera {
 
 /// A place in the user's program, as std::source_location is, which clang has from 15 on: a defaulted argument of every

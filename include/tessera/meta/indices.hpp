@@ -1,5 +1,7 @@
 #pragma once
 
+#include <tessera/meta/namespaces.hpp>
+
 namespace tessera::detail {
 
 /// The numbers 0, 1, …, N − 1 as a type: what <utility> has, without all else that it has.

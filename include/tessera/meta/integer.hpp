@@ -1,5 +1,7 @@
 #pragma once
 
+#include <tessera/meta/namespaces.hpp>
+
 #include <cstdint>
 
 namespace tessera {

@@ -50,6 +50,8 @@ struct refusal {
   constexpr bool is(const reason& why) const { return because == &why; }
 };
 
+namespace engine {
+
 /// The first of several refusals that does not accept.
 constexpr refusal first_of(const refusal& one) { return one; }
 template <class... Rest>
@@ -73,5 +75,7 @@ struct refused_value : std::exception {
   __builtin_abort();
 #endif
 }
+
+}  // namespace engine
 
 }  // namespace tessera

@@ -20,7 +20,7 @@ struct static_vector {
   static constexpr int capacity = Capacity;
 
   constexpr void push(const T& item) {
-    if (count == Capacity) stop(refusal{code::list_full, Capacity});
+    if (count == Capacity) engine::stop(refusal{code::list_full, Capacity});
     items[count++] = item;
   }
   constexpr void resize(int n) { count = n; }
@@ -43,8 +43,12 @@ struct static_vector {
   }
 };
 
+namespace engine {
+
 /// An empty list, to copy: clang, while compiling, makes a list item by item, and copies one several times as fast.
 template <class T, int Capacity>
 inline constexpr static_vector<T, Capacity> no_items;
+
+}  // namespace engine
 
 }  // namespace tessera

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <tessera/meta/namespaces.hpp>
+
 #include <cstdint>
 
 namespace tessera {
@@ -50,6 +52,8 @@ constexpr text full_name_of() {
 
 }  // namespace detail
 
+namespace engine {
+
 /// The last part of the name of `T`: `batch` for `app::batch`.
 template <class T>
 constexpr text short_name_of() {
@@ -62,5 +66,7 @@ constexpr text short_name_of() {
   }
   return {all.data + from, all.size - from};
 }
+
+}  // namespace engine
 
 }  // namespace tessera

@@ -14,12 +14,16 @@ struct fits {
   static constexpr void refuse() {}
 };
 
+namespace engine {
+
 /// The verdict of what was made of something refused: not accepted, and silent.
 struct refused_before {
   static constexpr bool ok = false;
   template <class>
   static constexpr void refuse() {}
 };
+
+}  // namespace engine
 
 /// What verdicts tell, by name: `with::dimension<2>`.
 namespace with {
@@ -65,9 +69,13 @@ struct verdict_for<&code::refused_before> {
 
 }  // namespace detail
 
+namespace engine {
+
 /// The verdict type of a constant refusal `Source::value`; its axis is one that `Source` or the other types name.
 template <class Source, class... Named>
 using verdict_of =
     typename detail::verdict_for<Source::value.because>::template type<detail::constant_refusal<Source, Named...>>;
+
+}  // namespace engine
 
 }  // namespace tessera

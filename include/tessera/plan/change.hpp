@@ -8,6 +8,8 @@
 
 namespace tessera {
 
+namespace engine {
+
 /// One Move or Fold of a change.
 struct step {
   map what = map::move;
@@ -18,12 +20,14 @@ struct step {
   constexpr transfer plan() const { return {what, from, to}; }
 };
 
+}  // namespace engine
+
 /// A change of layout as a product of transfers: Fold what is partial, Move, Fold into what becomes partial, Move to
 /// its halo. Most changes are one of them.
 ///
 /// Its adjoint is the change from to* to from*.
 struct change {
-  static_vector<step, 4> steps = no_items<step, 4>;
+  static_vector<engine::step, 4> steps = engine::no_items<engine::step, 4>;
 };
 
 namespace detail {
@@ -222,33 +226,35 @@ constexpr bool makes_haloed_terms(const layout& from, const layout& to) {
 /// Partial axes come first, so that what is moved afterwards is already summed.
 constexpr change change_between(const layout& from, const layout& to) {
   change c;
-  if (same(from, to)) return c;
+  if (engine::same(from, to)) return c;
   const bool aligned = from.mesh == to.mesh;
-  const bool meets = aligned || meet(from.mesh, to.mesh);
-  if (!ones_idle(from) || !ones_idle(to) || meets != aligned)
-    return change_between(over(from, from.mesh), over(to, meets ? from.mesh : to.mesh));
+  const bool meets = aligned || engine::meet(from.mesh, to.mesh);
+  if (!engine::ones_idle(from) || !engine::ones_idle(to) || meets != aligned)
+    return change_between(engine::over(from, from.mesh), engine::over(to, meets ? from.mesh : to.mesh));
   const combine with = detail::ending(from, to);
   if (detail::moves(from, to)) {
-    c.steps.push({map::move, from, to, combine::sum});
+    c.steps.push({engine::map::move, from, to, combine::sum});
     return c;
   }
   if (detail::folds(from, to)) {
-    c.steps.push({map::fold, from, to, with != combine::sum ? with : detail::beginning(from, to)});
+    c.steps.push({engine::map::fold, from, to, with != combine::sum ? with : detail::beginning(from, to)});
     return c;
   }
   if (detail::makes_haloed_terms(from, to)) {
     const layout tiles = detail::without_windows(to);
     change both = change_between(from, tiles);
-    both.steps.push({map::move, tiles, to});
+    both.steps.push({engine::map::move, tiles, to});
     return both;
   }
   const layout one = detail::folded(from, to);
   const layout two = detail::unspread(one, to);
-  if (!same(from, one)) c.steps.push({map::fold, from, one, with});
-  if (!same(one, two)) c.steps.push({map::move, one, two});
-  if (!same(two, to)) c.steps.push({map::fold, two, to, detail::beginning(from, to)});
+  if (!engine::same(from, one)) c.steps.push({engine::map::fold, from, one, with});
+  if (!engine::same(one, two)) c.steps.push({engine::map::move, one, two});
+  if (!engine::same(two, to)) c.steps.push({engine::map::fold, two, to, detail::beginning(from, to)});
   return c;
 }
+
+namespace engine {
 
 /// Refuses a change between tensors of different extents, and a start from haloed copies.
 constexpr refusal check_change(const layout& from, const layout& to) {
@@ -263,5 +269,7 @@ constexpr refusal check_change(const layout& from, const layout& to) {
   }
   return {};
 }
+
+}  // namespace engine
 
 }  // namespace tessera

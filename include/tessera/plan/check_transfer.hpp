@@ -4,7 +4,7 @@
 
 #include <initializer_list>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// Refuses what one Move or one Fold does not do, so that a plan which needs several is not taken for one.
 ///
@@ -37,4 +37,4 @@ constexpr refusal check_transfer(map what, const layout& from, const layout& to)
   return refusal{code::not_a_tiling, text(), -1};
 }
 
-}  // namespace tessera
+}  // namespace tessera::engine

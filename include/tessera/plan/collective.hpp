@@ -5,6 +5,8 @@
 
 namespace tessera {
 
+namespace engine {
+
 /// Which collective of the field a transfer is.
 enum class collective : signed char {
   nothing,
@@ -18,6 +20,8 @@ enum class collective : signed char {
   neighbours,
   general
 };
+
+}  // namespace engine
 
 namespace detail {
 
@@ -46,6 +50,8 @@ constexpr bool only_neighbours(const transfer& plan) {
 }
 
 }  // namespace detail
+
+namespace engine {
 
 /// Recognises what a transfer is, so that a transport can use its best method.
 constexpr collective collective_of(const transfer& given) {
@@ -88,19 +94,21 @@ constexpr collective collective_of(const transfer& given) {
   return collective::all_to_all;
 }
 
+}  // namespace engine
+
 /// The name of a collective.
-constexpr const char* name_of(collective c) {
+constexpr const char* name_of(engine::collective c) {
   switch (c) {
-    case collective::nothing: return "nothing";
-    case collective::all_gather: return "all_gather";
-    case collective::reduce_scatter: return "reduce_scatter";
-    case collective::all_to_all: return "all_to_all";
-    case collective::broadcast: return "broadcast";
-    case collective::reduce: return "reduce";
-    case collective::scatter: return "scatter";
-    case collective::gather: return "gather";
-    case collective::neighbours: return "neighbours";
-    case collective::general: return "general";
+    case engine::collective::nothing: return "nothing";
+    case engine::collective::all_gather: return "all_gather";
+    case engine::collective::reduce_scatter: return "reduce_scatter";
+    case engine::collective::all_to_all: return "all_to_all";
+    case engine::collective::broadcast: return "broadcast";
+    case engine::collective::reduce: return "reduce";
+    case engine::collective::scatter: return "scatter";
+    case engine::collective::gather: return "gather";
+    case engine::collective::neighbours: return "neighbours";
+    case engine::collective::general: return "general";
   }
   return "";
 }

@@ -31,9 +31,13 @@ struct cost {
   friend constexpr bool operator==(const cost&, const cost&) = default;
 };
 
+namespace engine {
+
 constexpr refusal check(const cost& c) {
   return c.total < INT64_MAX && c.lower_bound < INT64_MAX && c.messages < INT64_MAX ? refusal{}
                                                                                     : refusal{code::cost_overflows};
 }
+
+}  // namespace engine
 
 }  // namespace tessera

@@ -4,7 +4,7 @@
 
 #include <initializer_list>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// What one worker receives: elements and messages.
 struct arrival {
@@ -94,4 +94,4 @@ constexpr index_t crossing(const transfer& plan, const text& axis) {
   return n;
 }
 
-}  // namespace tessera
+}  // namespace tessera::engine

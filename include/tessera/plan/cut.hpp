@@ -10,11 +10,15 @@ namespace tessera {
 /// calls this one function.
 constexpr index_t cut(index_t n, index_t p, index_t i) { return i * (n / p) + detail::smaller(i, n % p); }
 
+namespace engine {
+
 /// Which part holds item x: cut(n, p, owner) ≤ x < cut(n, p, owner + 1), for 0 ≤ x < n.
 constexpr index_t owner(index_t n, index_t p, index_t x) {
   const index_t q = n / p;
   const index_t r = n % p;
   return x < r * (q + 1) ? x / (q + 1) : r + (x - r * (q + 1)) / q;
 }
+
+}  // namespace engine
 
 }  // namespace tessera

@@ -4,6 +4,8 @@
 
 namespace tessera {
 
+namespace engine {
+
 /// The parts of every dimension of a layout: what the questions about its boxes start from.
 struct cutting {
   layout of;
@@ -55,8 +57,12 @@ struct cutting {
   }
 };
 
-/// What a world rank holds under a layout, in global indices; `box_of` where every dimension is one interval.
+/// What a world rank holds under a layout, in global indices.
 constexpr holding held_by(const layout& x, int rank) { return cutting{x}.held_by(rank); }
-constexpr box box_of(const layout& x, int rank) { return cutting{x}.box_of(rank); }
+
+}  // namespace engine
+
+/// What a world rank holds under a layout in which every dimension is one interval, in global indices.
+constexpr box box_of(const layout& x, int rank) { return engine::cutting{x}.box_of(rank); }
 
 }  // namespace tessera

@@ -3,7 +3,7 @@
 #include <tessera/plan/phase.hpp>
 #include <tessera/topology/tensor_type.hpp>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// A number that two workers have alike when they mean the same thing: 64 bits, multiplied by an odd number a word, and
 /// folded.
@@ -55,4 +55,4 @@ constexpr std::uint64_t fingerprint_of(const phase& p, element e) {
   return f.value();
 }
 
-}  // namespace tessera
+}  // namespace tessera::engine

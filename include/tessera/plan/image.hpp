@@ -3,7 +3,7 @@
 #include <tessera/plan/interval.hpp>
 #include <tessera/topology/window.hpp>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// Which of n elements a window reads when it reaches over [need.lo, need.hi), edges or not: the image under its
 /// boundary.
@@ -72,4 +72,4 @@ constexpr static_vector<interval, 3> preimages(const interval& wanted, const win
   return list;
 }
 
-}  // namespace tessera
+}  // namespace tessera::engine

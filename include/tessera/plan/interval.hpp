@@ -15,13 +15,19 @@ struct interval {
   friend constexpr bool operator==(const interval&, const interval&) = default;
 };
 
+namespace engine {
+
 /// The elements that are in both.
 constexpr interval overlap(const interval& a, const interval& b) {
   return {detail::larger(a.lo, b.lo), detail::smaller(a.hi, b.hi)};
 }
 
+}  // namespace engine
+
 /// What one coordinate holds of one dimension: one interval by rule, two where a window runs around the end.
 using intervals = static_vector<interval, 2>;
+
+namespace engine {
 
 /// How many elements intervals have that do not overlap.
 constexpr index_t size_of(const intervals& held) {
@@ -50,8 +56,12 @@ constexpr index_t element_at(const intervals& held, index_t position) {
   return held[i].lo + position;
 }
 
+}  // namespace engine
+
 /// One interval for each dimension, in global indices.
 using box = static_vector<interval, max_dimensions>;
+
+namespace engine {
 
 /// The number of elements in a box; a box without dimensions holds one.
 constexpr index_t volume(const box& b) {
@@ -59,5 +69,7 @@ constexpr index_t volume(const box& b) {
   for (const auto& i : b) n *= i.size();
   return n;
 }
+
+}  // namespace engine
 
 }  // namespace tessera

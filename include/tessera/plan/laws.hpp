@@ -3,7 +3,7 @@
 #include <tessera/plan/change.hpp>
 #include <tessera/plan/proof.hpp>
 
-namespace tessera::laws {
+namespace tessera::engine::laws {
 
 /// Every worker's messages tile its box: each element that it holds afterwards has arrived exactly once (of a Move).
 constexpr bool delivers_once(const transfer& plan, int rank) {
@@ -55,4 +55,4 @@ constexpr bool costs_what_it_moves(const transfer& plan, int world) {
 /// cotangent ∘ cotangent is the identity, where all combines are sums: only they have cotangents.
 constexpr bool cotangent_is_involution(const layout& x) { return cotangent(cotangent(x)) == x; }
 
-}  // namespace tessera::laws
+}  // namespace tessera::engine::laws

@@ -17,6 +17,8 @@ constexpr bool narrows_dimension(const layout& from, const layout& to, int d) {
 
 }  // namespace detail
 
+namespace engine {
+
 /// Whether a Move leaves each worker one box of what it has, so that nothing moves and a view will do: axes keep their
 /// placements or give up copies. Asked of layouts alone, it holds on all workers or on none.
 constexpr bool narrows(const step& s) {
@@ -35,5 +37,7 @@ constexpr bool narrows(const step& s) {
 
 /// Whether a change leaves each worker what it has, or one box of it.
 constexpr bool stays(const change& c) { return c.steps.empty() || (c.steps.count == 1 && narrows(c.steps[0])); }
+
+}  // namespace engine
 
 }  // namespace tessera

@@ -6,7 +6,7 @@
 
 #include <initializer_list>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// The parts of one dimension of a layout, in the order of their elements.
 ///
@@ -260,4 +260,4 @@ struct parts {
   }
 };
 
-}  // namespace tessera
+}  // namespace tessera::engine

@@ -7,19 +7,21 @@ namespace tessera {
 /// What workers do of a change between two meetings: one of its steps, or, where two add up what both will have, the
 /// Fold and the Move together. It points to the steps, which whoever made the change keeps.
 struct phase {
-  const step* steps = nullptr;
+  const engine::step* steps = nullptr;
   int count = 0;
 
   constexpr phase() = default;
-  constexpr phase(const step& one) : steps(&one), count(1) {}
-  constexpr phase(const step* first, int n) : steps(first), count(n) {}
+  constexpr phase(const engine::step& one) : steps(&one), count(1) {}
+  constexpr phase(const engine::step* first, int n) : steps(first), count(n) {}
 
   constexpr bool is_product() const { return count == 2; }  ///< of a Fold and the Move of what it gave
   constexpr const layout& from() const { return steps[0].from; }
   constexpr const layout& to() const { return steps[count - 1].to; }
-  constexpr bool adds() const { return steps[0].what == map::fold; }
+  constexpr bool adds() const { return steps[0].what == engine::map::fold; }
   constexpr combine with() const { return steps[0].with; }
 };
+
+namespace engine {
 
 /// The plan of a phase; that of a Fold and a Move is the product of theirs, where whoever will have an element adds up
 /// its terms himself. It delivers each term once, because they deliver each element once.
@@ -73,6 +75,8 @@ class phase_plan {
   transfer then_;
   bool both_;
 };
+
+}  // namespace engine
 
 namespace detail {
 
@@ -143,6 +147,8 @@ constexpr phases phases_of(const step* steps, int count) {
 constexpr phases phases_of(const change& c) { return detail::phases_of(c.steps.begin(), c.steps.count); }
 phases phases_of(change&&) = delete;
 
+namespace engine {
+
 /// What a phase of a change moves.
 /// Refuses the value when an extent or lengths are not known.
 constexpr cost cost_of(const phase& p) {
@@ -157,5 +163,7 @@ constexpr cost cost_of(const change& c) {
   for (const phase& p : phases_of(c)) sum += cost_of(p);
   return sum;
 }
+
+}  // namespace engine
 
 }  // namespace tessera

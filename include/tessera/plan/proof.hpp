@@ -4,7 +4,7 @@
 #include <tessera/meta/integer.hpp>
 #include <tessera/plan/cut.hpp>
 
-namespace tessera::laws {
+namespace tessera::engine::laws {
 
 /// Parts first … last − 1 of n items over p lie end to end and `owner` finds each: the part of the proof for one
 /// stretch.
@@ -40,4 +40,4 @@ template <index_t N, index_t P>
 inline constexpr bool proved =
     detail::all_stretches<N, P>(tessera::detail::indices_below<(P + detail::stretch - 1) / detail::stretch>{});
 
-}  // namespace tessera::laws
+}  // namespace tessera::engine::laws

@@ -6,6 +6,8 @@
 
 namespace tessera {
 
+namespace engine {
+
 /// A change without what its cost does not depend on: names, and dimensions that are cut nowhere, whose extents are a
 /// factor.
 ///
@@ -16,6 +18,8 @@ struct reduced_change {
   layout to;
   index_t times = 0;  ///< 0: the change is not reduced
 };
+
+}  // namespace engine
 
 namespace detail {
 
@@ -32,6 +36,8 @@ constexpr bool spreads(const layout& from, const layout& to) {
 }
 
 }  // namespace detail
+
+namespace engine {
 
 /// Reduces a change between layouts on one mesh whose extents are known and cut by no list.
 constexpr reduced_change reduced(const layout& from, const layout& to) {
@@ -66,5 +72,7 @@ constexpr reduced_change reduced(const layout& from, const layout& to) {
   c.times = times;
   return c;
 }
+
+}  // namespace engine
 
 }  // namespace tessera

@@ -4,7 +4,7 @@
 
 #include <initializer_list>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// Whether a box lies without gaps inside the row-major storage of a larger box.
 constexpr bool contiguous(const box& inner, const holding& storage) {
@@ -39,4 +39,4 @@ constexpr index_t peak_staging(const transfer& plan) {
   return most;
 }
 
-}  // namespace tessera
+}  // namespace tessera::engine

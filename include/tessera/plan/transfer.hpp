@@ -2,7 +2,7 @@
 
 #include <tessera/plan/cutting.hpp>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// A linear map that moves data from one layout to another in one phase.
 ///
@@ -179,4 +179,4 @@ class transfer {
   static_vector<int, max_axes> twin_;  // the target's axis that is this axis of the source, or -1
 };
 
-}  // namespace tessera
+}  // namespace tessera::engine

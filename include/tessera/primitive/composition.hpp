@@ -96,7 +96,7 @@ template <class... Fs>
 struct composition {
   // what a map refuses, it refuses here
   static_assert(((sizeof(std::conditional_t<kind_of<Fs> == kind::primitive, Fs, char>) > 0) && ...));
-  using verdict = verdict_of<detail::composition_check<Fs...>>;
+  using verdict = engine::verdict_of<detail::composition_check<Fs...>>;
   using domain = typename detail::ends_of<verdict::ok, Fs...>::domain;
   using codomain = typename detail::ends_of<verdict::ok, Fs...>::codomain;
   using adjoint = typename detail::ends_of<verdict::ok, Fs...>::adjoint;
@@ -110,7 +110,7 @@ struct composition {
   }
   template <class... Bindings>
   static constexpr index_t bytes(const Bindings&... bindings) {
-    return cost(bindings...).total * bytes_of(detail::described<domain>::value.element);
+    return cost(bindings...).total * engine::bytes_of(detail::described<domain>::value.element);
   }
 
   static_assert(

@@ -37,13 +37,18 @@ struct refused_primitive {
 
 template <class From, class To>
 class primitive;
+
+namespace engine {
+
 template <verb Verb, class From, class To>
 struct named_primitive;
+
+}  // namespace engine
 
 template <class From, class To>
 inline constexpr kind kind_of<primitive<From, To>> = kind::primitive;
 template <verb Verb, class From, class To>
-inline constexpr kind kind_of<named_primitive<Verb, From, To>> = kind::primitive;
+inline constexpr kind kind_of<engine::named_primitive<Verb, From, To>> = kind::primitive;
 
 namespace detail {
 
@@ -117,23 +122,23 @@ class primitive {
   static constexpr const layout& to_ = detail::described<detail::as_tensor<To>>::value.layout;
 
  public:
-  using domain = canonical_tensor<detail::as_tensor<From>>;
-  using codomain = canonical_tensor<detail::as_tensor<To>>;
-  using verdict = verdict_of<detail::primitive_verdict<From, To>>;
+  using domain = engine::canonical_tensor<detail::as_tensor<From>>;
+  using codomain = engine::canonical_tensor<detail::as_tensor<To>>;
+  using verdict = engine::verdict_of<detail::primitive_verdict<From, To>>;
   static constexpr bool has_adjoint = verdict::ok && detail::adjoint_check<From, To>::value.ok();
   using adjoint =
       std::conditional_t<!verdict::ok, detail::refused_primitive<cotangent_type<codomain>, cotangent_type<domain>>,
                          std::conditional_t<has_adjoint, primitive<cotangent_type<codomain>, cotangent_type<domain>>,
                                             detail::no_adjoint<domain, codomain>>>;
 
-  static constexpr tessera::verb verb = verdict::ok ? verb_between(from_, to_) : tessera::verb::nothing;
+  static constexpr tessera::verb verb = verdict::ok ? engine::verb_between(from_, to_) : tessera::verb::nothing;
   static constexpr bool is_static = detail::is_static(from_) && detail::is_static(to_);
 
   /// The plan, for given values of the dynamic extents.
   template <class... Bindings>
   static constexpr change plan(const Bindings&... bindings) {
     if constexpr (verdict::ok) {
-      using known = verdict_of<detail::bindings_check<domain, codomain, Bindings...>>;
+      using known = engine::verdict_of<detail::bindings_check<domain, codomain, Bindings...>>;
       known::template refuse<known>();
       if constexpr (known::ok)
         return change_between(detail::bound_all(from_, bindings...), detail::bound_all(to_, bindings...));
@@ -145,15 +150,16 @@ class primitive {
   template <class... Bindings>
   static constexpr tessera::cost cost(const Bindings&... bindings) {
     if constexpr (verdict::ok) {
-      using known = verdict_of<detail::bindings_check<domain, codomain, Bindings...>>;
+      using known = engine::verdict_of<detail::bindings_check<domain, codomain, Bindings...>>;
       known::template refuse<known>();
       if constexpr (known::ok && is_static && sizeof...(Bindings) == 0) {
-        using counted = verdict_of<detail::static_cost<domain, codomain>>;
+        using counted = engine::verdict_of<detail::static_cost<domain, codomain>>;
         counted::template refuse<counted>();
         return detail::static_cost<domain, codomain>::of;
       } else if constexpr (known::ok) {
-        const tessera::cost c = cost_of(plan(bindings...));
-        if (!check(c).ok()) stop(check(c));  // [tessera.cost.overflow] more elements or bytes move than can be counted
+        const tessera::cost c = engine::cost_of(plan(bindings...));
+        if (!engine::check(c).ok())
+          engine::stop(engine::check(c));  // [tessera.cost.overflow] more elements or bytes move than can be counted
         return c;
       }
     }
@@ -163,7 +169,7 @@ class primitive {
   /// The bytes that all workers receive.
   template <class... Bindings>
   static constexpr index_t bytes(const Bindings&... bindings) {
-    return cost(bindings...).total * bytes_of(detail::described<domain>::value.element);
+    return cost(bindings...).total * engine::bytes_of(detail::described<domain>::value.element);
   }
 
  private:
@@ -176,6 +182,8 @@ class primitive {
   static_assert((verdict::template refuse<verdict>(), true));
 };
 
+namespace engine {
+
 /// Refuses a change of layout that is not the verb it is called.
 constexpr refusal check_verb(verb called, const layout& from, const layout& to) {
   const verb leads = verb_between(from, to);
@@ -184,6 +192,8 @@ constexpr refusal check_verb(verb called, const layout& from, const layout& to) 
   if (leads == called || tiles || idle) return {};
   return refusal{code::not_this_verb, static_cast<int>(called), static_cast<int>(leads)};
 }
+
+}  // namespace engine
 
 namespace detail {
 
@@ -199,12 +209,16 @@ struct named_verdict {
 
 }  // namespace detail
 
+namespace engine {
+
 /// A primitive that must be the verb it is called: `named_primitive<verb::all_gather, From, To>`.
 template <verb Verb, class From = void, class To = void>
 struct named_primitive : primitive<From, To> {
   using verdict = verdict_of<detail::named_verdict<Verb, From, To>>;
   static_assert((verdict::template refuse<verdict>(), true));
 };
+
+}  // namespace engine
 
 namespace detail {
 

@@ -109,6 +109,8 @@ constexpr verb verb_on_one_mesh(const layout& from, const layout& to) {
 
 }  // namespace detail
 
+namespace engine {
+
 /// Names the change from one layout to another; axes of extent 1 make no difference.
 ///
 /// With several axes on a dimension only the innermost change alone: `blocks<a, b>` → `blocks<a>` is an all_gather, but
@@ -118,6 +120,8 @@ constexpr verb verb_between(const layout& from, const layout& to) {
   if (!meet(from.mesh, to.mesh)) return detail::moves(from, to) ? verb::repartition : verb::several;
   return detail::verb_on_one_mesh(over(from, from.mesh), over(to, from.mesh));
 }
+
+}  // namespace engine
 
 namespace detail {
 

@@ -79,7 +79,8 @@ inline tensor_value value_at_hand(const tensor<dyn>& x) { return {x.layout(), x.
 template <class Compute, class... Operands>
 tensor<dyn> apply(const signature& what, Compute&& compute, const tensor<dyn>& first, const Operands&... rest) {
   static_assert(1 + sizeof...(rest) <= decltype(signature::operands)::capacity, "an operation has at most 4 operands");
-  const function_value gives = infer_own(what, detail::value_at_hand(first), detail::value_at_hand(rest)...);
+  const engine::function_value gives =
+      engine::infer_own(what, detail::value_at_hand(first), detail::value_at_hand(rest)...);
   return detail::local_operation(what.kind, gives, {&first, &rest...}, detail::number_of_type<Compute>())
       .run(compute, first.local(), rest.local()...);
 }

@@ -5,6 +5,8 @@
 
 namespace tessera {
 
+namespace engine {
+
 /// What distributes a tensor by its type; tensor<dyn> has no such thing.
 template <class P>
 concept Distributes = !std::is_same_v<P, dyn>;
@@ -12,6 +14,8 @@ concept Distributes = !std::is_same_v<P, dyn>;
 /// A tensor that no type distributes.
 template <class X>
 concept UntypedTensor = kind_of<X> == kind::dynamic_tensor || kind_of<X> == kind::libtorch_tensor;
+
+}  // namespace engine
 
 namespace detail {
 
@@ -65,7 +69,7 @@ tensor<dyn> first_term(tensor<dyn> x);
 /// and then a hash of the whole.
 template <class T = void, class Team, class Box>
 auto distribute(const Team& team, const Box& global, call_site at = call_site::here()) {
-  using verdict = verdict_of<detail::enters<T, Team, Box>>;
+  using verdict = engine::verdict_of<detail::enters<T, Team, Box>>;
   verdict::template refuse<verdict>();
   if constexpr (verdict::ok) {
     T taken =

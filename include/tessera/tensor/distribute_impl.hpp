@@ -20,14 +20,14 @@ TESSERA_INLINE void agree_on_open(const tensor<dyn>& x, const layout& typed) {
 
 TESSERA_INLINE tensor<dyn> distribute_value(const team_handle& team, layout x, element e, const at::Tensor& global,
                                             bool from_anywhere) {
-  tessera::check(check_plain(global), *team);
+  tessera::engine::check(check_plain(global), *team);
   if (global.dim() != x.dims.count) throw error(refusal{code::ranks_differ, x.dims.count, global.dim()}, team->label());
   for (int d = 0; d < x.dims.count; ++d) {
     if (x.dims[d].extent == dynamic) x.dims[d].extent = global.size(d);
     if (x.dims[d].extent != global.size(d))
       throw error(refusal{code::extents_differ, d, x.dims[d].extent, global.size(d)}, team->label());
   }
-  tessera::check(first_of(check_element(e, global.scalar_type()), check_known(x)), *team);
+  tessera::engine::check(first_of(check_element(e, global.scalar_type()), check_known(x)), *team);
   at::Tensor part = global.detach();
   int d = 0;
   for (const intervals& held : held_by(x, team->rank())) {
@@ -50,7 +50,7 @@ TESSERA_INLINE tensor<dyn> first_term(tensor<dyn> x) {
 
 TESSERA_INLINE tensor<dyn> distribute_value(const team_handle& team, const layout& x, const at::Tensor& global,
                                             const call_site& line) {
-  tessera::check(check_plain(global), *team);
+  tessera::engine::check(check_plain(global), *team);
   const tensor<dyn> taken = distribute_value(team, x, element_of_scalar(global.scalar_type()), global);
   agree_on_layout(taken);
   compare_entry(taken, line, global);

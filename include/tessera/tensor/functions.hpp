@@ -18,14 +18,23 @@ TESSERA_FUNCTIONS_OF_ONE(TESSERA_FUNCTION)
 TESSERA_FUNCTIONS_OF_TWO(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 
+namespace engine {
+
 /// A number in LibTorch's words, for boxes of x's element.
 at::Scalar scalar_for(const number& n, number_kind kind, const at::Tensor& x);
 
 #define TESSERA_FUNCTION(function, called, kind, elements, result, saves, computed) \
-  at::Tensor compute_##function(const at::Tensor& x, const at::Scalar& n);          \
-  template <number_kind Of>                                                         \
+  at::Tensor compute_##function(const at::Tensor& x, const at::Scalar& n);
+/// What functions of a tensor and a number compute when that is in LibTorch's words.
+TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
+
+}  // namespace engine
+
+#define TESSERA_FUNCTION(function, called, kind, elements, result, saves, computed) \
+  template <engine::number_kind Of>                                                 \
   at::Tensor compute(const function<Of>& f, const at::Tensor& x) {                  \
-    return compute_##function(x, scalar_for(f.n, Of, x));                           \
+    return engine::compute_##function(x, engine::scalar_for(f.n, Of, x));           \
   }
 /// The same of a tensor and a number.
 TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
@@ -39,6 +48,8 @@ TESSERA_ACTIVATIONS_OF_TWO_NUMBERS(TESSERA_FUNCTION)
 
 at::Tensor compute(const where&, const at::Tensor& holds, const at::Tensor& x, const at::Tensor& y);
 
+namespace engine {
+
 /// The named dimensions in order, all of a tensor when none is named.
 template <int... Dims>
 std::vector<index_t> dims_named(index_t rank) {
@@ -48,12 +59,8 @@ std::vector<index_t> dims_named(index_t rank) {
   return dims;
 }
 
-#define TESSERA_FUNCTION(function, kind, elements, result, reads, with)                               \
-  at::Tensor compute_##function(const local_boxes& boxes, const at::Tensor& x, at::IntArrayRef dims); \
-  template <int... Dims>                                                                              \
-  at::Tensor compute(const function<Dims...>&, const local_boxes& boxes, const at::Tensor& x) {       \
-    return compute_##function(boxes, x, dims_named<Dims...>(x.dim()));                                \
-  }
+#define TESSERA_FUNCTION(function, kind, elements, result, reads, with) \
+  at::Tensor compute_##function(const local_boxes& boxes, const at::Tensor& x, at::IntArrayRef dims);
 /// What reductions compute of this worker's boxes: its term.
 TESSERA_REDUCTIONS(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
@@ -63,38 +70,61 @@ at::Tensor compute_argument(const bound_exchanges& by, const at::Tensor& x, int 
 at::Tensor compute_var(const bound_exchanges& by, const at::Tensor& x, at::IntArrayRef dims, index_t correction);
 at::Tensor compute_norm(const bound_exchanges& by, const at::Tensor& x, at::IntArrayRef dims, double p, combine with);
 at::Tensor compute_softmax(const bound_exchanges& by, const at::Tensor& x, int dim, bool log);
+
+}  // namespace engine
+
+#define TESSERA_FUNCTION(function, kind, elements, result, reads, with)                         \
+  template <int... Dims>                                                                        \
+  at::Tensor compute(const function<Dims...>&, const local_boxes& boxes, const at::Tensor& x) { \
+    return engine::compute_##function(boxes, x, engine::dims_named<Dims...>(x.dim()));          \
+  }
+/// What reductions compute of this worker's boxes: its term.
+TESSERA_REDUCTIONS(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
+
 template <int Dim, bool Largest>
-at::Tensor compute(const argument<Dim, Largest>&, const bound_exchanges& by, const at::Tensor& x) {
-  return compute_argument(by, x, Dim, Largest);
+at::Tensor compute(const argument<Dim, Largest>&, const engine::bound_exchanges& by, const at::Tensor& x) {
+  return engine::compute_argument(by, x, Dim, Largest);
 }
 template <int... Dims>
-at::Tensor compute(const var<Dims...>& f, const bound_exchanges& by, const at::Tensor& x) {
-  return compute_var(by, x, dims_named<Dims...>(x.dim()), f.n.whole);
+at::Tensor compute(const var<Dims...>& f, const engine::bound_exchanges& by, const at::Tensor& x) {
+  return engine::compute_var(by, x, engine::dims_named<Dims...>(x.dim()), f.n.whole);
 }
 template <combine With, int... Dims>
-at::Tensor compute(const norm<With, Dims...>& f, const bound_exchanges& by, const at::Tensor& x) {
-  return compute_norm(by, x, dims_named<Dims...>(x.dim()), f.n.re, With);
+at::Tensor compute(const norm<With, Dims...>& f, const engine::bound_exchanges& by, const at::Tensor& x) {
+  return engine::compute_norm(by, x, engine::dims_named<Dims...>(x.dim()), f.n.re, With);
 }
 template <int Dim, bool Log>
-at::Tensor compute(const softmax<Dim, Log>&, const bound_exchanges& by, const at::Tensor& x) {
-  return compute_softmax(by, x, Dim, Log);
+at::Tensor compute(const softmax<Dim, Log>&, const engine::bound_exchanges& by, const at::Tensor& x) {
+  return engine::compute_softmax(by, x, Dim, Log);
 }
+
+namespace engine {
 
 /// A box with a number in front of it and behind it, where the result's box has more.
 at::Tensor compute_pad(const bound_exchanges& by, const at::Tensor& x, int dim, index_t before, const at::Scalar& n);
-template <int Dim, index_t Before, index_t After, number_kind Of>
-at::Tensor compute(const pad<Dim, Before, After, Of>& f, const bound_exchanges& by, const at::Tensor& x) {
-  return compute_pad(by, x, Dim, Before, scalar_for(f.n, Of, x));
+
+}  // namespace engine
+
+template <int Dim, index_t Before, index_t After, engine::number_kind Of>
+at::Tensor compute(const pad<Dim, Before, After, Of>& f, const engine::bound_exchanges& by, const at::Tensor& x) {
+  return engine::compute_pad(by, x, Dim, Before, engine::scalar_for(f.n, Of, x));
 }
 
 inline at::Tensor compute(const cast_value& f, const at::Tensor& x) { return x.to(tessera::detail::scalar_type(f.to)); }
 
 /// Sums of products of this worker's boxes: terms, where the dimension that is summed over is cut.
 at::Tensor compute(const matmul&, const at::Tensor& x, const at::Tensor& y);
+
+namespace engine {
+
 at::Tensor sum_of_products(const signature& what, at::TensorList x);
+
+}  // namespace engine
+
 template <const signature& S, std::same_as<at::Tensor>... Boxes>
 at::Tensor compute(const einsum<S>&, const Boxes&... x) {
-  return sum_of_products(S, {x...});
+  return engine::sum_of_products(S, {x...});
 }
 
 template <int... Dims>
@@ -106,28 +136,34 @@ at::Tensor compute(const transpose<First, Second>&, const at::Tensor& x) {
   return x.transpose(First, Second);
 }
 template <int Dim, class Q, std::same_as<at::Tensor>... Boxes>
-at::Tensor compute(const concat<Dim, Q>&, const bound_exchanges& by, const Boxes&... x) {
+at::Tensor compute(const concat<Dim, Q>&, const engine::bound_exchanges& by, const Boxes&... x) {
   std::size_t i = 0;
   const std::vector<at::Tensor> taken{by.exchanged(x, i++)...};
   return at::cat(taken, Dim);
 }
+
+namespace engine {
+
 /// The elements of a box under the extents of the result.
 at::Tensor reshaped(const local_boxes& boxes, const at::Tensor& x);
+
+}  // namespace engine
+
 template <int... Dims>
 at::Tensor compute(const unsqueeze<Dims...>&, const local_boxes& boxes, const at::Tensor& x) {
-  return reshaped(boxes, x);
+  return engine::reshaped(boxes, x);
 }
 template <int... Dims>
 at::Tensor compute(const squeeze<Dims...>&, const local_boxes& boxes, const at::Tensor& x) {
-  return reshaped(boxes, x);
+  return engine::reshaped(boxes, x);
 }
 template <int First, int Last>
 at::Tensor compute(const flatten<First, Last>&, const local_boxes& boxes, const at::Tensor& x) {
-  return reshaped(boxes, x);
+  return engine::reshaped(boxes, x);
 }
 template <int Dim, index_t Inner>
 at::Tensor compute(const unflatten<Dim, Inner>&, const local_boxes& boxes, const at::Tensor& x) {
-  return reshaped(boxes, x);
+  return engine::reshaped(boxes, x);
 }
 template <int Dim, index_t Extent>
 at::Tensor compute(const expand<Dim, Extent>&, const local_boxes& boxes, const at::Tensor& x) {
@@ -196,6 +232,8 @@ auto call(const F& f, const Operands&... x) {
   }
 }
 
+namespace engine {
+
 /// Any function of single elements.
 template <class Compute>
 struct of_each : of_one<linearity::nonlinear, takes::everything, gives::same> {
@@ -204,14 +242,16 @@ struct of_each : of_one<linearity::nonlinear, takes::everything, gives::same> {
   friend at::Tensor compute(const of_each& f, const at::Tensor& x) { return (*f.computed)(x); }
 };
 
+}  // namespace engine
+
 }  // namespace functions
 
 /// f(x) element by element, with any f: non-linear, so x must not be partial.
-template <AnyTensor X, class F>
+template <engine::AnyTensor X, class F>
 auto map_elements(const X& x, const F& f) {
-  functions::of_each<F> each;
+  functions::engine::of_each<F> each;
   each.computed = &f;
-  return call(each, x);
+  return functions::call(each, x);
 }
 
 }  // namespace tessera

@@ -31,6 +31,8 @@ TESSERA_FUNCTIONS_OF_ONE(TESSERA_FUNCTION)
 TESSERA_FUNCTIONS_OF_TWO(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 
+namespace engine {
+
 TESSERA_INLINE at::Scalar scalar_for(const number& n, number_kind kind, const at::Tensor& x) {
   if (kind == number_kind::complex) return c10::complex<double>(n.re, n.im);
   if (x.is_floating_point() || x.is_complex()) return n.re;
@@ -41,6 +43,8 @@ TESSERA_INLINE at::Scalar scalar_for(const number& n, number_kind kind, const at
   TESSERA_INLINE at::Tensor compute_##function(const at::Tensor& x, const at::Scalar& n) { return computed; }
 TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
+
+}  // namespace engine
 
 #define TESSERA_FUNCTION(function, saves, first, otherwise, holds, computed)  \
   TESSERA_INLINE at::Tensor compute(const function& f, const at::Tensor& x) { \
@@ -61,6 +65,8 @@ TESSERA_ACTIVATIONS_OF_TWO_NUMBERS(TESSERA_FUNCTION)
 TESSERA_INLINE at::Tensor compute(const where&, const at::Tensor& holds, const at::Tensor& x, const at::Tensor& y) {
   return at::where(holds, x, y);
 }
+
+namespace engine {
 
 /// The element in which something is counted, as LibTorch does: int64 of integers and booleans.
 inline at::ScalarType counted_in(const at::Tensor& x) {
@@ -121,9 +127,14 @@ TESSERA_INLINE at::Tensor compute_all_over(const local_boxes&, const at::Tensor&
   return answered(dims.empty() ? b : at::all(b, dims, false), x);
 }
 
+}  // namespace engine
+
 TESSERA_INLINE at::Tensor compute(const matmul&, const at::Tensor& x, const at::Tensor& y) {
   return tessera::detail::in_float([](const at::Tensor& a, const at::Tensor& b) { return at::matmul(a, b); }, x, y);
 }
+
+namespace engine {
+
 TESSERA_INLINE at::Tensor sum_of_products(const signature& what, at::TensorList x) {
   std::string text;
   for (const letters& l : what.operands) text.append(text.empty() ? "" : ",").append(l.begin(), l.end());
@@ -143,7 +154,7 @@ TESSERA_INLINE at::Tensor compute_pad(const bound_exchanges& by, const at::Tenso
   if (result.empty()) return tessera::detail::empty_result(result.held, {used}, x.scalar_type());
   const index_t lo = result.first(dim) - before;
   const interval reads{lo, lo + result.size(dim)},
-      has = tessera::held_by(by.ways[0].to->layout(), by.team->rank())[dim][0], taken = overlap(reads, has);
+      has = tessera::engine::held_by(by.ways[0].to->layout(), by.team->rank())[dim][0], taken = overlap(reads, has);
   padded_box around{{}, {}, n};
   around.before.resize(result.held.count);
   around.behind.resize(result.held.count);
@@ -233,5 +244,7 @@ TESSERA_INLINE at::Tensor compute_softmax(const bound_exchanges& by, const at::T
   const at::Tensor total = kept(summed(by, 1, powers, dims), dims);
   return (log ? below - at::log(total) : powers / total).to(x.scalar_type());
 }
+
+}  // namespace engine
 
 }  // namespace tessera::functions

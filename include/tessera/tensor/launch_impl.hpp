@@ -49,8 +49,8 @@ TESSERA_INLINE int launch(int argc, char** argv, const launch_options& options, 
   const detail::torch_settings settings;
   const caching_allocator::service memory(options);
   launch_options with = options;
-  if (!with.meet) with.meet = store_rendezvous;
-  return run_workers(argc, argv, with, mesh, [&](const std::shared_ptr<transport>& carrier) {
+  if (!with.meet) with.meet = engine::store_rendezvous;
+  return run_workers(argc, argv, with, mesh, [&](const std::shared_ptr<engine::transport>& carrier) {
     const auto team = std::make_shared<team_state>(carrier, mesh);
     try {
       settings.share(*team);

@@ -49,7 +49,7 @@ inline void check_held(const tensor<dyn>& x) {
 /// differently.
 template <class P, class S, class E>
 auto item(const tensor<P, S, E>& x) {
-  using verdict = verdict_of<detail::steers<tensor<P, S, E>>>;
+  using verdict = engine::verdict_of<detail::steers<tensor<P, S, E>>>;
   verdict::template refuse<verdict>();
   detail::check_held(x.dynamic());
   return detail::number_in<E>(x.local());
@@ -64,7 +64,7 @@ double item(const X&) {
 /// The same as a number of this type.
 template <class N = double>
 N item(const tensor<dyn>& x) {
-  check(detail::check_steers(x.layout()), *x.team());
+  engine::check(detail::check_steers(x.layout()), *x.team());
   detail::check_held(x);
   return x.local().item<N>();
 }
@@ -72,7 +72,7 @@ N item(const tensor<dyn>& x) {
 /// ⟨x, y⟩: local products summed over the workers in double, an invariant axis counted once; every worker gets the
 /// number. Of complex tensors it is the real part of Σ x ȳ.
 inline double pairing(const tensor<dyn>& x, const tensor<dyn>& y, call_site at = call_site::here()) {
-  check(check_same({y.layout(), y.type()}, {cotangent(x.layout()), y.type()}), *x.team());
+  engine::check(engine::check_same({y.layout(), y.type()}, {cotangent(x.layout()), y.type()}), *x.team());
   const at::NoGradGuard no_record;
   const layout& l = x.layout();
   at::Tensor own = at::zeros({}, detail::options_of(*x.team(), at::kDouble));
@@ -83,7 +83,7 @@ inline double pairing(const tensor<dyn>& x, const tensor<dyn>& y, call_site at =
   for (int a = 0; a < l.placements.count; ++a) terms.placements.push({placement::partial});
   layout all = terms;
   for (auto& r : all.placements) r = {};
-  return change_layout(x.team(), terms, all, own, at).item<double>();
+  return engine::change_layout(x.team(), terms, all, own, at).item<double>();
 }
 template <TensorType X, TensorType Y>
 double pairing(const X& x, const Y& y, call_site at = call_site::here()) {

@@ -105,7 +105,7 @@ tensor<dyn> initial(const team_handle& team, const layout& x, element e, const i
 template <class T = void, class Team, class... Bindings>
 auto initial(const Team& team, const initial_value& v, const seed& s, std::string_view name,
              const Bindings&... bindings) {
-  using verdict = verdict_of<detail::begins<T, Team, Bindings...>>;
+  using verdict = engine::verdict_of<detail::begins<T, Team, Bindings...>>;
   verdict::template refuse<verdict>();
   if constexpr (verdict::ok)
     return T(

@@ -264,7 +264,7 @@ inline refusal check_constant(double value, element e) {
 TESSERA_INLINE at::Tensor initial_box(const initial_value& given, const layout& x, element e, int rank, const seed& s,
                                       std::string_view name) {
   using law = initial_value::law;
-  tessera::check(first_of(check_known(x), tessera::check(given, x)), s.key(name));
+  tessera::engine::check(first_of(check_known(x), tessera::engine::check(given, x)), s.key(name));
   const initial_value v = resolved(given, x);
   const std::uint64_t stream = stream_of(s, name);
   const auto box = [&](auto&& value) {
@@ -275,11 +275,11 @@ TESSERA_INLINE at::Tensor initial_box(const initial_value& given, const layout& 
   };
   switch (v.is) {
     case law::constant:
-      tessera::check(check_constant(v.mean, e), s.key(name));
+      tessera::engine::check(check_constant(v.mean, e), s.key(name));
       if (given.zeros_from == given.zeros_to) return at::full(sizes_of(held_by(x, rank)), v.mean, scalar_type(e));
       return box([&](std::uint64_t, const global_index&) { return v.mean; });
     case law::listed:
-      for (index_t i = 0; i < v.count; ++i) tessera::check(check_constant(v.list[i], e), s.key(name));
+      for (index_t i = 0; i < v.count; ++i) tessera::engine::check(check_constant(v.list[i], e), s.key(name));
       return box([&](std::uint64_t k, const global_index&) { return v.list[k]; });
     case law::eye: return box([](std::uint64_t, const global_index& i) { return i[0] == i[1] ? 1.0 : 0.0; });
     case law::dirac:

@@ -59,7 +59,7 @@ struct shifts {
 /// tensor with uneven parts is moved to `rotated<…>` instead, which keeps its name. Bytes: all that a worker holds,
 /// from one neighbour.
 inline tensor<dyn> shift(const tensor<dyn>& x, const text& axis, int steps = 1, call_site at = call_site::here()) {
-  check(detail::check_shift(x.layout(), axis), *x.team());
+  engine::check(detail::check_shift(x.layout(), axis), *x.team());
   const int a = x.layout().mesh.find(axis);
   if (x.layout().mesh.axes[a].extent == 1) return x;
   const layout target = detail::turned(x.layout(), a, steps);
@@ -68,14 +68,15 @@ inline tensor<dyn> shift(const tensor<dyn>& x, const text& axis, int steps = 1, 
 }
 
 /// The same on a type: `shift<ring>(x)`, `shift<ring, -1>(x)`.
-template <class Axis, int Steps = 1, Distributes P, class S, class E>
+template <class Axis, int Steps = 1, engine::Distributes P, class S, class E>
 tensor<P, S, E> shift(const tensor<P, S, E>& x, call_site at = call_site::here()) {
-  using verdict = verdict_of<detail::shifts<tensor<P, S, E>, Axis>>;
+  using verdict = engine::verdict_of<detail::shifts<tensor<P, S, E>, Axis>>;
   verdict::template refuse<verdict>();
-  if constexpr (verdict::ok) return tensor<P, S, E>(shift(x.dynamic(), short_name_of<bare_axis<Axis>>(), Steps, at));
+  if constexpr (verdict::ok)
+    return tensor<P, S, E>(shift(x.dynamic(), engine::short_name_of<engine::bare_axis<Axis>>(), Steps, at));
   else return {};
 }
-template <class Axis, int Steps = 1, UntypedTensor X>
+template <class Axis, int Steps = 1, engine::UntypedTensor X>
 auto shift(const X&) {
   using verdict = detail::untyped<X, Axis>;
   verdict::template refuse<verdict>();

@@ -3,7 +3,7 @@
 #include <tessera/comm/base/header_or_compiled.hpp>
 #include <tessera/comm/launch/rendezvous.hpp>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// Where processes meet that torchrun or SLURM started: LibTorch's TCPStore at the launcher's address and port.
 ///
@@ -13,7 +13,7 @@ namespace tessera {
 std::vector<std::string> store_rendezvous(const launch_environment& started, const std::string& mine,
                                           std::chrono::seconds limit);
 
-}  // namespace tessera
+}  // namespace tessera::engine
 
 #ifndef TESSERA_COMPILED
 #include <tessera/tensor/store_rendezvous_impl.hpp>

@@ -64,6 +64,8 @@ inline c10d::TCPStore& store_of_process(const launch_environment& started,
 
 }  // namespace detail
 
+namespace engine {
+
 TESSERA_INLINE std::vector<std::string> store_rendezvous(const launch_environment& started, const std::string& mine,
                                                          std::chrono::seconds limit) {
   if (!started.port) throw error(refusal{code::nowhere_to_meet, started.world}, "no port");
@@ -96,11 +98,17 @@ TESSERA_INLINE std::vector<std::string> store_rendezvous(const launch_environmen
   }
   return all;
 }
+
+}  // namespace engine
 #else
+namespace engine {
+
 TESSERA_INLINE std::vector<std::string> store_rendezvous(const launch_environment&, const std::string&,
                                                          std::chrono::seconds) {
   throw error(refusal{code::store_missing});
 }
+
+}  // namespace engine
 #endif
 
 }  // namespace tessera

@@ -32,7 +32,7 @@ class tensor<dyn> {
 
   const tessera::layout& layout() const { return where()->layout(); }
   /// The layout as all tensors of the team share it.
-  const shared_layout_handle& where() const {
+  const engine::shared_layout_handle& where() const {
     static_cast<void>(local());
     return where_;
   }
@@ -56,11 +56,11 @@ class tensor<dyn> {
   void backward(bool keep_graph = false, bool create_graph = false, call_site at = call_site::here()) const;
 
  private:
-  friend tensor<dyn> detail::tensor_of(const team_handle& team, shared_layout_handle where, at::Tensor local,
+  friend tensor<dyn> detail::tensor_of(const team_handle& team, engine::shared_layout_handle where, at::Tensor local,
                                        std::uint64_t lineage);
 
   team_handle team_;
-  shared_layout_handle where_;
+  engine::shared_layout_handle where_;
   at::Tensor local_;
   std::uint64_t lineage_ = 0;
 };
@@ -110,7 +110,7 @@ class tensor {
 
   /// Takes a dynamic tensor of the same partition, shape and element; anything else throws.
   explicit tensor(tensor<dyn> of) : of_(std::move(of)) {
-    check(detail::check_fits({of_.layout(), of_.type()}, value_of<tensor>), *of_.team());
+    engine::check(detail::check_fits({of_.layout(), of_.type()}, value_of<tensor>), *of_.team());
   }
 
   tensor(tensor<dyn> of, detail::proved) : of_(std::move(of)) {}
@@ -134,7 +134,7 @@ class tensor {
 
   /// Asks for a gradient: on all workers together, empty boxes included.
   tensor& requires_grad() {
-    using verdict = verdict_of<detail::differentiable<tensor>>;
+    using verdict = engine::verdict_of<detail::differentiable<tensor>>;
     verdict::template refuse<verdict>();
     of_.requires_grad();
     return *this;
@@ -166,7 +166,7 @@ at::Tensor seed_of(const tensor<dyn>& loss);
 
 template <class P, class S, class E>
 void tensor<P, S, E>::backward(bool keep_graph, bool create_graph, call_site at) const {
-  using verdict = verdict_of<detail::starts_backward<tensor>>;
+  using verdict = engine::verdict_of<detail::starts_backward<tensor>>;
   verdict::template refuse<verdict>();
   of_.backward(keep_graph, create_graph, at);
 }

@@ -14,7 +14,7 @@ TESSERA_INLINE tensor<dyn>::tensor(const team_handle& team, const tessera::layou
 }
 
 TESSERA_INLINE tensor<dyn>& tensor<dyn>::requires_grad() {
-  check(check_gradient(layout(), type()), *team());
+  engine::check(engine::check_gradient(layout(), type()), *team());
   local_.set_requires_grad(true);
   return *this;
 }
@@ -25,7 +25,7 @@ TESSERA_INLINE tensor<dyn> tensor<dyn>::grad() const {
   return detail::tensor_of(team(), cotangent(layout()), g);
 }
 TESSERA_INLINE void tensor<dyn>::backward(bool keep_graph, bool create_graph, call_site at) const {
-  check(detail::check_start(layout(), type()), *team());
+  engine::check(detail::check_start(layout(), type()), *team());
   if (!local().requires_grad()) throw error(refusal{code::no_gradient}, team()->label());
   detail::compare_backward(*this, at);
   local().backward(detail::seed_of(*this), keep_graph || create_graph, create_graph);
@@ -100,8 +100,8 @@ TESSERA_INLINE at::Tensor full_tensor(const tensor<dyn>& x, call_site at) {
     whole.dims.push(uncut);
   }
   const at::NoGradGuard no_record;
-  const scoped_context now(team, {.why = purpose::state, .what = "gathering a global tensor", .at = at});
-  const at::Tensor all = change_layout(x.team(), x.layout(), whole, x.local().detach(), at);
+  const engine::scoped_context now(team, {.why = purpose::state, .what = "gathering a global tensor", .at = at});
+  const at::Tensor all = engine::change_layout(x.team(), x.layout(), whole, x.local().detach(), at);
   if (!team.inside()) throw error(refusal{code::holds_nothing, team.rank()}, text_of(team.doing()));
   return detail::in_own_memory(all, x.local());
 }

@@ -37,7 +37,9 @@ using led = std::conditional_t<PartitionType<Q>,
 tensor<dyn> to(const layout& target, const tensor<dyn>& x, call_site at = call_site::here());
 /// The same by a verb, which throws where it does not lead there.
 inline tensor<dyn> to(verb called, const layout& target, const tensor<dyn>& x, call_site at = call_site::here()) {
-  check(first_of(check_change(x.layout(), target), check_verb(called, x.layout(), target)), *x.team());
+  engine::check(
+      engine::first_of(engine::check_change(x.layout(), target), engine::check_verb(called, x.layout(), target)),
+      *x.team());
   return to(target, x, at);
 }
 
@@ -68,7 +70,7 @@ namespace functions {
 template <verb Verb, class Q, class X>
   requires(kind_of<X> != kind::flow)
 auto lead(const change_to<Verb, Q>&, const X& x, call_site at) {
-  if constexpr (UntypedTensor<X>) {
+  if constexpr (engine::UntypedTensor<X>) {
     using verdict = tessera::detail::untyped<X, change_to<Verb, Q>>;
     verdict::template refuse<verdict>();
     return tessera::detail::refused_tensor<>();
@@ -116,7 +118,7 @@ struct takes {
 /// Its backward applies F*.
 template <Primitive F, TensorType T>
 auto apply(const T& x, call_site at = call_site::here()) {
-  using verdict = verdict_of<detail::takes<F, T>>;
+  using verdict = engine::verdict_of<detail::takes<F, T>>;
   verdict::template refuse<verdict>();
   if constexpr (verdict::ok)
     return typename F::codomain(detail::through(static_cast<const F*>(nullptr), x.dynamic(), at));
@@ -131,7 +133,7 @@ auto apply(const T&) {
   return detail::refused_like<T>();
 }
 
-template <class F, UntypedTensor X>
+template <class F, engine::UntypedTensor X>
 auto apply(const X&) {
   using verdict = detail::untyped<X, F>;
   verdict::template refuse<verdict>();

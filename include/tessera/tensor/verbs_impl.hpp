@@ -54,8 +54,8 @@ TESSERA_INLINE tensor<dyn> carry(const running_verb& v, const tensor<dyn>& x, ca
 }  // namespace detail
 
 TESSERA_INLINE tensor<dyn> to(const layout& target, const tensor<dyn>& x, call_site at) {
-  const shared_layout_handle there = x.team()->place(target);
-  const std::shared_ptr<bound_change> change =
+  const engine::shared_layout_handle there = x.team()->place(target);
+  const std::shared_ptr<engine::bound_change> change =
       detail::bound_change_of(*x.team(), x.where(), there, x.type(), x.team()->doing());
   return detail::carry(change, x, at);
 }

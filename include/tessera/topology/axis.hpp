@@ -87,9 +87,13 @@ struct bare<extent<A, N>> {
 
 }  // namespace detail
 
+namespace engine {
+
 /// The user's own type behind an axis, without an extent that a mesh gave it.
 template <class A>
 using bare_axis = typename detail::bare<A>::type;
+
+}  // namespace engine
 
 /// Anything that names a direction and says how far it goes.
 template <class A>

@@ -27,6 +27,8 @@ struct axis_placement {
   friend constexpr bool operator==(const axis_placement&, const axis_placement&) = default;
 };
 
+namespace engine {
+
 /// The placement of an axis that holds a tensor on one coordinate alone.
 constexpr axis_placement held_on(int coordinate) {
   axis_placement r{placement::on};
@@ -40,5 +42,7 @@ constexpr axis_placement partial_by(combine with) {
   r.with = with;
   return r;
 }
+
+}  // namespace engine
 
 }  // namespace tessera

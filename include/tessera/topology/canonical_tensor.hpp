@@ -68,7 +68,7 @@ struct resized {
   using type = tensor<
       typename described<Like>::partition_type,
       typename shape_named<typename described<Like>::shape_type, plain, indices_below<plain::value.dims.count>>::type,
-      tessera::element_type<Source::value.element>>;
+      tessera::engine::element_type<Source::value.element>>;
 };
 
 /// The tensor type whose value is `Source::value`, on a mesh type and with the names of extents of tensor type `Like`.
@@ -78,7 +78,7 @@ struct tensor_named {
   using type = tensor<
       partition_from<Mesh, plain>,
       typename shape_named<typename described<Like>::shape_type, plain, indices_below<plain::value.dims.count>>::type,
-      tessera::element_type<Source::value.element>>;
+      tessera::engine::element_type<Source::value.element>>;
 };
 
 template <class T>
@@ -118,10 +118,14 @@ struct named_result {
 
 }  // namespace detail
 
+namespace engine {
+
 /// The canonical spelling of a tensor type: equal values give equal types.
 template <class T>
 using canonical_tensor = typename detail::named_unless_refused<typename detail::named_tensor<T>::type,
                                                                detail::itself<detail::as_tensor<T>>>::type;
+
+}  // namespace engine
 
 /// The type of the cotangent: replicate and partial, haloed and pending change places.
 template <class T>

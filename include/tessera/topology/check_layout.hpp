@@ -37,6 +37,8 @@ constexpr refusal check_window(int d, const dimension& dim) {
 
 }  // namespace detail
 
+namespace engine {
+
 /// Refuses a layout value that no partition means: explicit parts that do not lie end to end over the extent, windows
 /// that step backwards or reflect more than there is, more elements than can be counted, terms that combine in two
 /// ways.
@@ -78,5 +80,7 @@ constexpr refusal check_known(const layout& x) {
   }
   return {};
 }
+
+}  // namespace engine
 
 }  // namespace tessera

@@ -2,7 +2,7 @@
 
 #include <tessera/topology/layout.hpp>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// Whether some worker holds an equal copy of what another one holds.
 constexpr bool has_copies(const layout& x) {
@@ -13,4 +13,4 @@ constexpr bool has_copies(const layout& x) {
   return false;
 }
 
-}  // namespace tessera
+}  // namespace tessera::engine

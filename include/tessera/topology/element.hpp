@@ -47,8 +47,12 @@ enum class element : signed char {
   uint64
 };
 
+namespace engine {
+
 /// How many elements there are.
 inline constexpr int number_of_elements = 15;
+
+}  // namespace engine
 
 namespace detail {
 
@@ -130,6 +134,8 @@ constexpr index_t bytes_at(int place, type_list<T...>) {
 
 }  // namespace detail
 
+namespace engine {
+
 /// How many bytes an element takes.
 constexpr index_t bytes_of(element e) { return detail::bytes_at(static_cast<int>(e), detail::element_types{}); }
 
@@ -153,11 +159,15 @@ constexpr element sums_in(element e) {
   return e == element::complex64 ? element::complex128 : e;
 }
 
+}  // namespace engine
+
 constexpr const char* name_of(element e) {
   constexpr const char* names[]{"double", "float",    "int64",     "int32",      "int16",  "int8",   "uint8", "bool",
                                 "half",   "bfloat16", "complex64", "complex128", "uint16", "uint32", "uint64"};
   return names[static_cast<int>(e)];
 }
+
+namespace engine {
 
 /// The element value of a C++ type; of one that no tensor can hold, bool.
 template <class T>
@@ -167,5 +177,7 @@ inline constexpr element element_of =
 /// The C++ type of an element value.
 template <element E>
 using element_type = decltype(detail::type_at<static_cast<int>(E)>(detail::element_types{}));
+
+}  // namespace engine
 
 }  // namespace tessera

@@ -48,6 +48,8 @@ struct group_names<except<Axes...>> : axes_check<kind::group, Axes...> {
 
 }  // namespace detail
 
+namespace engine {
+
 /// The axes of a mesh that a group names: `group_in<along<a, b>>(mesh)`, `group_in<except<a>>(mesh)`.
 template <class G>
 constexpr group group_in(const mesh_value& mesh) {
@@ -59,12 +61,14 @@ constexpr group group_in(const mesh_value& mesh) {
   return g;
 }
 
+}  // namespace engine
+
 /// The line through a worker along a group of axes: the sub-mesh with all other axes fixed at its coordinates.
 constexpr mesh_value line_through(mesh_value mesh, const coordinates& at, const group& axes) {
   for (int a = mesh.axes.count - 1; a >= 0; --a) {
     bool kept = false;
     for (int g : axes) kept = kept || g == a;
-    if (!kept) mesh = without_axis(mesh, a, at[a]);
+    if (!kept) mesh = engine::without_axis(mesh, a, at[a]);
   }
   return mesh;
 }
@@ -72,7 +76,7 @@ constexpr mesh_value line_through(mesh_value mesh, const coordinates& at, const 
 /// The same for a group named by types: `line_through<along<a, b>>(mesh, at)`, `line_through<except<a>>(mesh, at)`.
 template <class G>
 constexpr mesh_value line_through(const mesh_value& mesh, const coordinates& at) {
-  return line_through(mesh, at, group_in<G>(mesh));
+  return line_through(mesh, at, engine::group_in<G>(mesh));
 }
 
 namespace detail {
@@ -111,6 +115,8 @@ constexpr group places_of(const mesh_value& mesh) {
 
 }  // namespace detail
 
+namespace engine {
+
 /// The coordinate of a worker along an axis, or its row-major number along the factors of a product; 0 where the mesh
 /// lacks them.
 template <class A>
@@ -122,12 +128,14 @@ constexpr int coordinate_along(const mesh_value& mesh, const coordinates& at) {
   return place;
 }
 
+}  // namespace engine
+
 /// The world rank of the worker `steps` further along an axis (or a product of axes), or -1 where the axis ends.
 ///
 /// An axis that the mesh lacks counts as extent 1.
 template <class A>
 constexpr int neighbour(const mesh_value& mesh, coordinates at, int steps) {
-  using verdict = verdict_of<detail::axes_check<kind::call, A>>;
+  using verdict = engine::verdict_of<detail::axes_check<kind::call, A>>;
   verdict::template refuse<verdict>();
   return detail::walk(mesh, detail::places_of<A>(mesh), steps, false, at) ? mesh.rank(at) : -1;
 }
@@ -135,7 +143,7 @@ constexpr int neighbour(const mesh_value& mesh, coordinates at, int steps) {
 /// The same on a ring: after the last coordinate comes the first.
 template <class A>
 constexpr int neighbour_on_ring(const mesh_value& mesh, coordinates at, int steps) {
-  using verdict = verdict_of<detail::axes_check<kind::call, A>>;
+  using verdict = engine::verdict_of<detail::axes_check<kind::call, A>>;
   verdict::template refuse<verdict>();
   detail::walk(mesh, detail::places_of<A>(mesh), steps, true, at);
   return mesh.rank(at);

@@ -79,8 +79,8 @@ struct dimension {
   /// range of a longer dimension; others are cut evenly.
   constexpr void hold(const window& w, index_t n, bool keep) {
     const bool range = kind != cover::tiled;
-    if (keep && range && composes(w, needs, n, extent)) {
-      needs = composed(w, needs, n, extent);
+    if (keep && range && engine::composes(w, needs, n, extent)) {
+      needs = engine::composed(w, needs, n, extent);
       return;
     }
     if (!keep || range) balance(1);
@@ -97,9 +97,13 @@ struct dimension {
   }
 };
 
+namespace engine {
+
 /// The bounds of parts whose lengths are learned when a tensor is made of boxes: a type knows that there are some, not
 /// which.
 inline constexpr index_t learned[]{dynamic};
+
+}  // namespace engine
 
 /// How a tensor lies over a mesh, as a value: for each axis of the mesh its placement, for each dimension its cover.
 ///
@@ -107,9 +111,9 @@ inline constexpr index_t learned[]{dynamic};
 struct layout {
   mesh_value mesh;
   static_vector<axis_placement, max_axes> placements =
-      no_items<axis_placement, max_axes>;  ///< one for each axis of the mesh
+      engine::no_items<axis_placement, max_axes>;  ///< one for each axis of the mesh
   /// one for each dimension of the tensor
-  static_vector<dimension, max_dimensions> dims = no_items<dimension, max_dimensions>;
+  static_vector<dimension, max_dimensions> dims = engine::no_items<dimension, max_dimensions>;
 
   constexpr int rank() const { return dims.count; }
 
@@ -217,6 +221,8 @@ constexpr void tidy(layout& x, int d) {
 
 }  // namespace detail
 
+namespace engine {
+
 /// Drops what makes no difference: axes of extent 1, axes held on one coordinate (their sub-mesh says it), the grain
 /// and the window of dimensions that nothing cuts and that it reaches all of, or whose windows lie end to end, and
 /// whether elements held once are copies or terms.
@@ -259,6 +265,8 @@ constexpr bool same_intervals(const dimension& p, const dimension& q, int parts)
   return true;
 }
 
+}  // namespace engine
+
 /// Equal in spelling, names of dynamic extents included.
 constexpr bool operator==(const layout& a, const layout& b) {
   if (a.dims.count != b.dims.count) return false;
@@ -266,9 +274,12 @@ constexpr bool operator==(const layout& a, const layout& b) {
     if (a.dims.items[d].extent != b.dims.items[d].extent || a.dims.items[d].kind != b.dims.items[d].kind) return false;
   if (!(a.placements == b.placements) || !(a.mesh == b.mesh)) return false;
   for (int d = 0; d < a.dims.count; ++d)
-    if (!(a.dims[d].tag == b.dims[d].tag) || !same_intervals(a.dims[d], b.dims[d], a.part_count(d))) return false;
+    if (!(a.dims[d].tag == b.dims[d].tag) || !engine::same_intervals(a.dims[d], b.dims[d], a.part_count(d)))
+      return false;
   return true;
 }
+
+namespace engine {
 
 /// Two layouts are the same when every worker holds the same elements with the same meaning.
 constexpr bool same(const layout& a, const layout& b) {
@@ -281,6 +292,8 @@ constexpr bool same(const layout& a, const layout& b) {
   return true;
 }
 
+}  // namespace engine
+
 /// The layout of the cotangent: replicate and partial, haloed and pending change places; the rest keeps its own.
 constexpr layout cotangent(layout x) {
   for (int a = 0; a < x.placements.count; ++a) {
@@ -291,6 +304,8 @@ constexpr layout cotangent(layout x) {
     if (!x.dims[d].tiles()) x.dims[d].kind = x.dims[d].kind == cover::haloed ? cover::pending : cover::haloed;
   return x;
 }
+
+namespace engine {
 
 /// Whether all pending combines are sums: others are for values only, so they have no cotangent.
 constexpr bool only_sums(const layout& x) {
@@ -310,5 +325,7 @@ constexpr refusal check_count(const layout& x) {
   }
   return {};
 }
+
+}  // namespace engine
 
 }  // namespace tessera

@@ -2,7 +2,7 @@
 
 #include <tessera/topology/layout.hpp>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// A mesh without its axes of extent 1, on which nothing depends.
 constexpr mesh_value without_ones(const mesh_value& mesh) {
@@ -43,4 +43,4 @@ constexpr bool ones_idle(const layout& x) {
   return true;
 }
 
-}  // namespace tessera
+}  // namespace tessera::engine

@@ -38,7 +38,7 @@ struct mesh_draft {
 
   constexpr mesh_draft() = default;
   constexpr explicit mesh_draft(const refusal& refused) : why(refused) {}
-  constexpr explicit mesh_draft(const mesh_value& m) : made(m), why(tessera::check(m)) {
+  constexpr explicit mesh_draft(const mesh_value& m) : made(m), why(tessera::engine::check(m)) {
     if (!why.ok()) made = {};
   }
 };

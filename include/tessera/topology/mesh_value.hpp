@@ -27,7 +27,7 @@ struct axis_value {
 /// world rank = first + Σ stride·coordinate; where a list of ranks is given (it is owned elsewhere) that is the place
 /// in the list, so a part of a list is a part of the list.
 struct mesh_value {
-  static_vector<axis_value, max_axes> axes = no_items<axis_value, max_axes>;
+  static_vector<axis_value, max_axes> axes = engine::no_items<axis_value, max_axes>;
   int first = 0;
   const int* ranks = nullptr;
 
@@ -146,6 +146,8 @@ constexpr mesh_value row_major(mesh_value mesh, int first = 0, const int* ranks 
   return mesh;
 }
 
+namespace engine {
+
 /// The sub-mesh in which one axis is fixed at a coordinate.
 ///
 /// Its workers are those of `mesh` at that coordinate.
@@ -157,6 +159,8 @@ constexpr mesh_value without_axis(const mesh_value& mesh, int axis, int coordina
     if (i != axis) left.axes.push(mesh.axes[i]);
   return left;
 }
+
+}  // namespace engine
 
 namespace detail {
 
@@ -174,6 +178,8 @@ constexpr refusal check_ranks(const mesh_value& mesh) {
 }
 
 }  // namespace detail
+
+namespace engine {
 
 /// Refuses extents below 1, axes named twice, more workers than can be numbered and placements that put two coordinates
 /// on one.
@@ -204,5 +210,7 @@ constexpr refusal check(const mesh_value& mesh) {
       if (mesh.rank(mesh.at(i)) == mesh.rank(mesh.at(j))) return refusal{code::placement_overlaps, mesh.size()};
   return {};
 }
+
+}  // namespace engine
 
 }  // namespace tessera

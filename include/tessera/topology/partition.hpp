@@ -294,8 +294,12 @@ struct accepted_partition {
 template <class P>
 concept PartitionType = kind_of<P> == kind::partition;
 
+namespace engine {
+
 /// The layout value of a partition, with all extents dynamic.
 template <PartitionType P>
 inline constexpr const layout& layout_of_partition = detail::accepted_partition<P>::value;
+
+}  // namespace engine
 
 }  // namespace tessera

@@ -36,7 +36,7 @@ using shape_of = shape<dim<N>...>;
 /// The value of one dynamic extent: `bind<batch>(64)`.
 template <class Tag>
 struct binding {
-  static constexpr text tag = short_name_of<Tag>();
+  static constexpr text tag = engine::short_name_of<Tag>();
   static constexpr bool accepted = kind_of<Tag> == kind::extent;
   index_t extent = 0;
 };
@@ -48,9 +48,12 @@ template <class Tag>
 constexpr binding<Tag> bind(index_t extent) {
   using verdict = detail::argument_verdict<kind::call, 0, kind::extent, Tag>;
   verdict::template refuse<verdict>();
-  if (extent < 0) stop(refusal{code::extent_negative, 0, extent});  // [tessera.shape.negative] an extent is at least 0
+  if (extent < 0)
+    engine::stop(refusal{code::extent_negative, 0, extent});  // [tessera.shape.negative] an extent is at least 0
   return {extent};
 }
+
+namespace engine {
 
 /// Gives every dynamic extent named `tag` its value.
 constexpr void bind_extent(layout& x, const text& tag, index_t extent) {
@@ -61,6 +64,8 @@ constexpr layout bound(layout x, const text& tag, index_t extent) {
   bind_extent(x, tag, extent);
   return x;
 }
+
+}  // namespace engine
 
 namespace detail {
 

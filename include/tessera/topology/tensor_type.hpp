@@ -24,6 +24,8 @@ struct tensor_value {
   friend constexpr bool operator==(const tensor_value&, const tensor_value&) = default;
 };
 
+namespace engine {
+
 /// Refuses a combine that the element has not: complex numbers have no order.
 constexpr refusal check_combine(combine with, element e, const text& axis = {}) {
   if (is_complex(e) && (with == combine::max || with == combine::min)) return refusal{code::no_order, axis};
@@ -52,6 +54,8 @@ constexpr refusal check_combines_gradient(const layout& x) {
 constexpr refusal check_gradient(const layout& x, element e) {
   return first_of(check_gradient(e), check_combines_gradient(x));
 }
+
+}  // namespace engine
 
 namespace detail {
 
@@ -200,6 +204,8 @@ struct bindings_check {
 
 }  // namespace detail
 
+namespace engine {
+
 /// Refuses a tensor of another element, shape or partition than is wanted; spellings of one layout make no difference.
 constexpr refusal check_same(const tensor_value& given, const tensor_value& wanted) {
   const int rank = wanted.layout.dims.count;
@@ -226,5 +232,7 @@ constexpr refusal check_same(const tensor_value& given, const tensor_value& want
   }
   return refusal{code::wrong_partition, text(), -1};
 }
+
+}  // namespace engine
 
 }  // namespace tessera

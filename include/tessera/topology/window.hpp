@@ -99,6 +99,8 @@ struct sliding {
   }
 };
 
+namespace engine {
+
 /// The window of two steps one after the other: what outputs of `second` need of the inputs of `first`, where `middle`
 /// is the extent between them and `n` that of the inputs. What lies beyond the middle's edge is padding again and never
 /// computed.
@@ -156,5 +158,7 @@ constexpr bool divides(const window& whole, const window& first, index_t middle,
 /// The share of a worker's outputs up to which those whose windows read a halo are computed by themselves, behind the
 /// others, unless a launch says otherwise.
 inline constexpr double most_edges = 1.0 / 16;
+
+}  // namespace engine
 
 }  // namespace tessera

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 using namespace tessera;
+using namespace tessera::engine;
 using namespace tessera::testing;
 
 /// What a stream has to do, first to last; a step says whether it is done with.
@@ -714,7 +715,7 @@ void late_boxes::combine_terms(std::span<const region> terms, const region& to, 
   });
 }
 void late_boxes::fill_neutral(const region& to, combine with, cudaStream_t on) {
-  on_stream(on, [=] { tessera::fill_neutral(behind(to), with); });
+  on_stream(on, [=] { tessera::engine::fill_neutral(behind(to), with); });
 }
 
 }  // namespace tessera::testing

@@ -14,6 +14,8 @@
 
 namespace tessera::testing {
 
+using namespace engine;
+
 /// Of the machine: one for each worker of the largest tests.
 inline constexpr int most_devices = 64;
 

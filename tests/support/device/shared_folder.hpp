@@ -10,6 +10,8 @@
 
 namespace tessera::testing {
 
+using namespace engine;
+
 /// A folder of the node, which is there as long as one of its users is, unless a process is killed.
 class shared_folder {
  public:

@@ -12,6 +12,8 @@
 
 namespace tessera::testing {
 
+using namespace engine;
+
 /// What carries the boxes of a ship.
 inline const std::pair<const char*, carried> ways[]{
     {"over NCCL",

@@ -67,7 +67,7 @@ struct guard final : c10::impl::DeviceGuardImplInterface {
     return before;
   }
   void record(void** event, const c10::Stream& on, c10::DeviceIndex, c10::EventFlag) const override {
-    const tessera::current_device here(on.device_index());
+    const tessera::engine::current_device here(on.device_index());
     if (*event == nullptr) {
       cudaEvent_t fresh = nullptr;
       tessera::detail::insist(cudaEventCreateWithFlags(&fresh, cudaEventDisableTiming), "an event");
@@ -77,7 +77,7 @@ struct guard final : c10::impl::DeviceGuardImplInterface {
                             "an event");
   }
   void block(void* event, const c10::Stream& behind) const override {
-    const tessera::current_device here(behind.device_index());
+    const tessera::engine::current_device here(behind.device_index());
     tessera::detail::insist(
         cudaStreamWaitEvent(reinterpret_cast<cudaStream_t>(behind.id()), static_cast<cudaEvent_t>(event), 0),
         "an event");
@@ -113,15 +113,15 @@ const bool hooked = [] {
 
 // What the host does at once is in its turn when all before it is done.
 void wait_for(int index) {
-  const tessera::current_device here(index);
+  const tessera::engine::current_device here(index);
   while (cudaStreamQuery(stream_of(index)) == cudaErrorNotReady) std::this_thread::yield();
 }
 
 void give_back(void* p) {
   const std::unique_ptr<lent> what(static_cast<lent*>(p));
-  const tessera::current_device here(what->index);
+  const tessera::engine::current_device here(what->index);
   for (cudaStream_t other : what->read_on) {
-    tessera::device_event behind;
+    tessera::engine::device_event behind;
     behind.record(other);
     behind.delay(stream_of(what->index));
   }
@@ -146,13 +146,13 @@ int index_of(std::optional<c10::Device> given) { return given && given->has_inde
 
 at::Tensor empty(at::IntArrayRef sizes, std::optional<at::ScalarType> type, std::optional<at::Layout>,
                  std::optional<c10::Device> on, std::optional<bool>, std::optional<at::MemoryFormat> format) {
-  const tessera::current_device here(index_of(on));
+  const tessera::engine::current_device here(index_of(on));
   return at::detail::empty_generic(sizes, &tensors, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
                                    c10::dtype_or_default(type), format);
 }
 at::Tensor empty_strided(at::IntArrayRef sizes, at::IntArrayRef strides, std::optional<at::ScalarType> type,
                          std::optional<at::Layout>, std::optional<c10::Device> on, std::optional<bool>) {
-  const tessera::current_device here(index_of(on));
+  const tessera::engine::current_device here(index_of(on));
   return at::detail::empty_strided_generic(sizes, strides, &tensors, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
                                            c10::dtype_or_default(type));
 }
@@ -217,7 +217,7 @@ three_tensors native_batch_norm(const at::Tensor& x, const std::optional<at::Ten
                                           training, momentum, eps));
 }
 const at::Tensor& resized(const at::Tensor& x, at::IntArrayRef sizes, std::optional<at::MemoryFormat> format) {
-  const tessera::current_device here(x.device().index());
+  const tessera::engine::current_device here(x.device().index());
   return at::native::resize_(x, sizes, format);
 }
 at::Tensor copy_from_and_resize(const at::Tensor& from, const at::Tensor& to) {
@@ -240,7 +240,7 @@ void computed(const c10::OperatorHandle& what, torch::jit::Stack* stack) {
       for (const std::optional<at::Tensor>& x : v.toOptionalTensorVector())
         if (x) seen(*x);
   }
-  const std::optional<tessera::current_device> here(std::in_place, index_of(on));
+  const std::optional<tessera::engine::current_device> here(std::in_place, index_of(on));
   at::native::cpu_fallback(what, stack);
 }
 

@@ -15,6 +15,8 @@ namespace tessera {
 /// Why a worker calls an exchange; calls for other reasons never meet.
 enum class purpose : signed char { forward, backward, agreement, state };
 
+namespace engine {
+
 /// What a change does, in the field's words: its verb and the global extents.
 struct movement {
   verb how = verb::nothing;
@@ -41,8 +43,10 @@ struct call_context {
   }
 };
 
+}  // namespace engine
+
 /// An activity in words: "backward of conv: all_gather of 33x64 float32 at train.cpp:17".
-inline std::string text_of(const call_context& a) {
+inline std::string text_of(const engine::call_context& a) {
   std::string words = a.why == purpose::backward ? "backward of " : "";
   if (a.what != nullptr) words += a.what;
   if (a.moves != nullptr && a.why != purpose::agreement) {
@@ -57,6 +61,8 @@ inline std::string text_of(const call_context& a) {
   return words + fmt::format(" at {}:{}", file.substr(file.rfind('/') + 1), a.at.line);
 }
 
+namespace engine {
+
 /// What one of two workers does, for an error about both.
 inline std::string told(int worker, std::string_view does) { return fmt::format("worker {}: {}", worker, does); }
 
@@ -65,5 +71,7 @@ inline constexpr const char* launch_ended = "the launch that this team belongs t
 inline constexpr const char* in_no_call = "in no call";
 inline constexpr const char* has_ended = "its program ended";
 inline constexpr const char* has_died = "its process ended";
+
+}  // namespace engine
 
 }  // namespace tessera

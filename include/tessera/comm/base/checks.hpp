@@ -16,6 +16,8 @@ namespace tessera {
 ///  always   every time
 enum class checks : signed char { never, sampled, always };
 
+namespace engine {
+
 /// Whether the nth time, counted from 1, is one that is compared.
 constexpr bool compares(checks how, std::uint64_t nth) {
   return how == checks::always || (how == checks::sampled && std::has_single_bit(nth));
@@ -44,5 +46,7 @@ class visits {
   std::vector<visited> lines_;
   std::size_t last_ = 0;
 };
+
+}  // namespace engine
 
 }  // namespace tessera

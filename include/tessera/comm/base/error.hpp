@@ -45,6 +45,8 @@ class error : public std::runtime_error {
   std::string where_;
 };
 
+namespace engine {
+
 /// Throws unless the refusal accepts.
 inline void check(const refusal& why, std::string_view where = {}) {
   if (!why.ok()) throw error(why, where);
@@ -55,6 +57,8 @@ template <class Worker>
 void check(const refusal& why, const Worker& worker) {
   if (!why.ok()) throw error(why, worker.label());
 }
+
+}  // namespace engine
 
 }  // namespace tessera
 

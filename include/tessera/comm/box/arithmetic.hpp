@@ -9,6 +9,8 @@
 
 namespace tessera {
 
+namespace engine {
+
 /// The float of a half: exact.
 constexpr float to_float(half h) {
   const std::uint32_t sign = static_cast<std::uint32_t>(h.bits & 0x8000u) << 16;
@@ -20,6 +22,8 @@ constexpr float to_float(half h) {
   return sign != 0 ? -tiny : tiny;
 }
 constexpr float to_float(bfloat16 b) { return std::bit_cast<float>(static_cast<std::uint32_t>(b.bits) << 16); }
+
+}  // namespace engine
 
 namespace detail {
 
@@ -56,9 +60,13 @@ constexpr bfloat16 round_to(bfloat16, float f) {
 
 }  // namespace detail
 
+namespace engine {
+
 /// The half nearest to a float, ties to even; beyond the largest one infinity.
 constexpr half to_half(float f) { return detail::round_to(half{}, f); }
 constexpr bfloat16 to_bfloat16(float f) { return detail::round_to(bfloat16{}, f); }
+
+}  // namespace engine
 
 namespace detail {
 

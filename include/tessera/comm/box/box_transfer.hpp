@@ -2,7 +2,7 @@
 
 #include <tessera/comm/box/region.hpp>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// A box on its way between this worker and another, or from this worker to itself.
 struct box_transfer {
@@ -25,4 +25,4 @@ struct box_transfer {
   }
 };
 
-}  // namespace tessera
+}  // namespace tessera::engine

@@ -86,6 +86,8 @@ void combine_row(std::span<std::byte* const> terms, const common_rows& rows, T* 
 
 }  // namespace detail
 
+namespace engine {
+
 /// Combines terms in their order, element by element and rounded once: `at` has the rows of each, and then those of the
 /// result.
 ///
@@ -99,5 +101,7 @@ inline void combine_rows(const common_rows& rows, element e, std::span<std::byte
     });
   });
 }
+
+}  // namespace engine
 
 }  // namespace tessera

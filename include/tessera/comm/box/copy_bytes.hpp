@@ -10,7 +10,7 @@
 #include <emmintrin.h>
 #endif
 
-namespace tessera {
+namespace tessera::engine {
 
 /// Of so many bytes and more nobody finds all in a cache when they are read, so they are written past the caches.
 inline constexpr index_t streamed_from = index_t{4} << 20;
@@ -39,4 +39,4 @@ inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t n) {
   std::memcpy(to, from, n);
 }
 
-}  // namespace tessera
+}  // namespace tessera::engine

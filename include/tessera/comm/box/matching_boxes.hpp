@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// Memory of a tensor: where it begins and the distance of neighbours in each dimension, in elements.
 struct strided {
@@ -70,4 +70,4 @@ class matching_boxes {
   bool changed_ = false;
 };
 
-}  // namespace tessera
+}  // namespace tessera::engine

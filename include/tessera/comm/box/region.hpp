@@ -11,6 +11,8 @@
 
 namespace tessera {
 
+namespace engine {
+
 /// The extents of a box, or where it begins in a tensor.
 using box_vector = static_vector<index_t, max_dimensions>;
 
@@ -124,6 +126,8 @@ class common_rows {
   bool empty_ = false;
 };
 
+}  // namespace engine
+
 namespace detail {
 
 template <class Visit, class... T>
@@ -150,6 +154,8 @@ void with_bytes(index_t size, Visit&& visit) {
 }
 
 }  // namespace detail
+
+namespace engine {
 
 /// Copies the rows of the first of two boxes to those of the second; elements of `size` bytes.
 inline void copy_rows(const common_rows& rows, index_t size, std::byte* from, std::byte* to) {
@@ -179,5 +185,7 @@ inline void fill_neutral(const region& to, combine with) {
     });
   });
 }
+
+}  // namespace engine
 
 }  // namespace tessera

@@ -8,12 +8,16 @@
 
 namespace tessera {
 
+namespace engine {
+
 /// A part of an output where the same terms meet: which receives bring them, in the order in which they are added.
 struct term_cell {
   box_vector here;
   box_vector extents;
   std::vector<int> terms;
 };
+
+}  // namespace engine
 
 namespace detail {
 
@@ -48,6 +52,8 @@ inline void without(term_cell c, const box_vector& begin, const box_vector& exte
 
 }  // namespace detail
 
+namespace engine {
+
 /// An output of sums, cut where the set of its terms changes: what a box shares with a cell becomes a cell with one
 /// term more.
 inline std::vector<term_cell> cells_of(const std::vector<box_transfer>& receives) {
@@ -75,5 +81,7 @@ inline std::vector<term_cell> cells_of(const std::vector<box_transfer>& receives
   }
   return cells;
 }
+
+}  // namespace engine
 
 }  // namespace tessera

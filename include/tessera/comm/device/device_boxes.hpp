@@ -6,7 +6,7 @@
 
 struct CUstream_st;  // CUDA's own name of what a cudaStream_t points to
 
-namespace tessera {
+namespace tessera::engine {
 
 /// What is done with boxes in a device's memory, each in its turn on a stream: the kernels, which this floor does not
 /// have (`torch_boxes` has).
@@ -27,4 +27,4 @@ class device_boxes {
   virtual void fill_neutral(const region& to, combine with, CUstream_st* on) = 0;
 };
 
-}  // namespace tessera
+}  // namespace tessera::engine

@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// A transport between devices on top of the one between their hosts, over which workers agree, and who waits for ever
 /// is found.
@@ -40,4 +40,4 @@ class device_transport : public transport {
   std::shared_ptr<transport> host_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::engine

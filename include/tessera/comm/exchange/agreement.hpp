@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// Some workers of a launch that hand each other numbers, to agree on something: all of them call the same functions.
 class agreement {
@@ -149,4 +149,4 @@ inline std::shared_ptr<bound_exchange> bind_exchange(transport& carrier, const p
   return carrier.bind(std::move(plan));
 }
 
-}  // namespace tessera
+}  // namespace tessera::engine

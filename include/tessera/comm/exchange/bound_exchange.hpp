@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// One call of an exchange; transports add what they keep of it meanwhile.
 struct exchange_call {
@@ -132,4 +132,4 @@ inline in_flight bound_exchange::start(const region& in, const region& out, cons
   return f;
 }
 
-}  // namespace tessera
+}  // namespace tessera::engine

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// Workers that do the same in one order: those of a mesh, or those that a change leads between. They agree, and each
 /// counts what all of them do.
@@ -38,4 +38,4 @@ class crew {
   std::uint64_t entries_ = 0;
 };
 
-}  // namespace tessera
+}  // namespace tessera::engine

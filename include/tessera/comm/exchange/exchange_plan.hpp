@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// What arrived at a worker, without what it takes from itself.
 struct received {
@@ -161,4 +161,4 @@ struct exchange_plan {
   }
 };
 
-}  // namespace tessera
+}  // namespace tessera::engine

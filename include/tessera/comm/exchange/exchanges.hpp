@@ -4,7 +4,7 @@
 
 #include <unordered_map>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// The exchanges of a team, each bound on its first use.
 ///
@@ -44,4 +44,4 @@ class exchanges {
   std::unordered_map<std::uint64_t, std::vector<std::shared_ptr<bound_exchange>>> by_workers_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::engine

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// An exchange between tensors in the host's memory, whose boxes this worker copies and combines itself.
 class host_exchange : public bound_exchange {
@@ -62,4 +62,4 @@ class host_exchange : public bound_exchange {
   std::vector<bool> alone_;            // whether a cell has this worker's term alone
 };
 
-}  // namespace tessera
+}  // namespace tessera::engine

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace tessera {
+namespace tessera::engine {
 
 class bound_exchange;
 
@@ -71,4 +71,4 @@ class owed_exchanges {
   bool waits_ = false;
 };
 
-}  // namespace tessera
+}  // namespace tessera::engine

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// A layout as the tensors of a team share it: with the lists that it names, and with what it means for this worker.
 class shared_layout {
@@ -52,4 +52,4 @@ class shared_layout {
 /// A layout of a team as those share it who need it.
 using shared_layout_handle = std::shared_ptr<const shared_layout>;
 
-}  // namespace tessera
+}  // namespace tessera::engine

@@ -11,6 +11,8 @@
 
 namespace tessera {
 
+namespace engine {
+
 /// Where tensors lie: on the host, or on a device of a kind that LibTorch numbers, one of those that the process sees.
 struct tensor_place {
   int kind = 0;
@@ -96,6 +98,8 @@ class transport : public std::enable_shared_from_this<transport> {
   std::map<std::uint64_t, std::shared_ptr<bound_exchange>> agreements_;
   std::uint64_t next_id_ = 1;  // of a plan that workers agree on
 };
+
+}  // namespace engine
 
 namespace detail {
 

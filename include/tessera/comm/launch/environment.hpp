@@ -11,6 +11,8 @@
 
 namespace tessera {
 
+namespace engine {
+
 /// How the workers of a program were started.
 enum class launcher { none, mpi, torchrun, slurm };
 
@@ -21,9 +23,11 @@ struct launch_choice {
   std::optional<int> port{};
 };
 
+}  // namespace engine
+
 /// What a launcher says about this process, and where processes meet that have no MPI.
 struct launch_environment {
-  launcher by = launcher::none;
+  engine::launcher by = engine::launcher::none;
   int rank = 0;
   int world = 1;
   int local_rank = 0;
@@ -42,7 +46,7 @@ struct launch_environment {
 /// list; the port is the chosen one, else MASTER_PORT, else 20000 + SLURM's job mod 20000, which differs from job to
 /// job, else unknown. A variable that is no number, or a rank outside of the world, is refused.
 template <class Get>
-launch_environment read_environment(Get&& get, const launch_choice& chosen = {}) {
+launch_environment read_environment(Get&& get, const engine::launch_choice& chosen = {}) {
   const auto text = [&](const char* name) {
     const char* value = name == nullptr ? nullptr : get(name);
     return value == nullptr ? std::string_view() : std::string_view(value);
@@ -64,7 +68,7 @@ launch_environment read_environment(Get&& get, const launch_choice& chosen = {})
   };
   const bool in_step = first({"SLURM_STEP_ID", "SLURM_STEPID", "SLURM_STEP_NUM_TASKS"}) != nullptr;
   struct names {
-    launcher by;
+    engine::launcher by;
     const char* rank;
     const char* world;
     const char* local_rank;
@@ -72,11 +76,11 @@ launch_environment read_environment(Get&& get, const launch_choice& chosen = {})
     const char* needs;
   };
   const names known[]{
-      {launcher::mpi, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+      {engine::launcher::mpi, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
        "OMPI_COMM_WORLD_LOCAL_SIZE", nullptr},
-      {launcher::mpi, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", nullptr},
-      {launcher::torchrun, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR"},
-      {launcher::slurm, in_step ? "SLURM_PROCID" : nullptr, first({"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}),
+      {engine::launcher::mpi, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", nullptr},
+      {engine::launcher::torchrun, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR"},
+      {engine::launcher::slurm, in_step ? "SLURM_PROCID" : nullptr, first({"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}),
        "SLURM_LOCALID", first({"SLURM_STEP_TASKS_PER_NODE", "SLURM_NTASKS_PER_NODE"}), nullptr},
   };
   launch_environment e;
@@ -96,8 +100,8 @@ launch_environment read_environment(Get&& get, const launch_choice& chosen = {})
   e.local_rank = local_rank != nullptr ? number(local_rank, 0) : chosen.devices > 0 ? e.rank % chosen.devices : 0;
   if (chosen.devices > 0) e.device = chosen.device.value_or(e.local_rank % chosen.devices);
   e.address = text("MASTER_ADDR");
-  if (e.address.empty() && e.by != launcher::none)
-    e.address = first_host(text(first({"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"})));
+  if (e.address.empty() && e.by != engine::launcher::none)
+    e.address = engine::first_host(text(first({"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"})));
   constexpr int ports = 20000;
   if (chosen.port) e.port = chosen.port;
   else if (!text("MASTER_PORT").empty()) e.port = number("MASTER_PORT", 0);
@@ -105,7 +109,7 @@ launch_environment read_environment(Get&& get, const launch_choice& chosen = {})
   return e;
 }
 
-inline launch_environment read_environment(const launch_choice& chosen = {}) {
+inline launch_environment read_environment(const engine::launch_choice& chosen = {}) {
   return read_environment([](const char* name) { return std::getenv(name); }, chosen);
 }
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// The first host of a list as SLURM writes it: "a[03-04,7],b" is a03, a04, a7 and b; "r[1-2]n[01-03]" begins with
 /// r1n01.
@@ -22,4 +22,4 @@ inline std::string first_host(std::string_view list) {
   return host;
 }
 
-}  // namespace tessera
+}  // namespace tessera::engine

@@ -19,6 +19,8 @@ inline const std::vector<std::pair<std::string, transport_choice>> transport_nam
     {"mpi", transport_choice::mpi},
     {"tcp", transport_choice::tcp}};
 
+namespace engine {
+
 /// What a program has to connect processes with.
 struct connections {
   bool mpi = false;         ///< it was built with it
@@ -46,5 +48,7 @@ inline transport_choice transport_of(const launch_environment& started, transpor
 constexpr refusal check_world(const mesh_value& mesh, int started) {
   return mesh.size() == started ? refusal{} : refusal{code::mesh_larger_than_world, mesh.size(), started};
 }
+
+}  // namespace engine
 
 }  // namespace tessera

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <atomic>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// What a block cache holds, in bytes, and how often it had what was asked for.
 struct memory_use {
@@ -240,4 +240,4 @@ class block_cache {
   std::uint64_t misses_ = 0;
 };
 
-}  // namespace tessera
+}  // namespace tessera::engine

@@ -12,7 +12,11 @@
 
 namespace tessera {
 
+namespace engine {
+
 class block_cache;
+
+}  // namespace engine
 
 namespace detail {
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// Lines of cache out of pages that are used for nothing else and never go back, in runs: what was one run is handed
 /// out as that run again.
@@ -52,4 +52,4 @@ class line_allocator {
   std::uint64_t taken_ = 0;
 };
 
-}  // namespace tessera
+}  // namespace tessera::engine

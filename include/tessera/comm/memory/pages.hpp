@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// Where memory comes from, in whole pages that nobody has touched.
 struct page_source {
@@ -26,4 +26,4 @@ struct private_pages final : page_source {
   void give_back(std::byte* pages, std::size_t bytes) override { munmap(pages, bytes); }
 };
 
-}  // namespace tessera
+}  // namespace tessera::engine

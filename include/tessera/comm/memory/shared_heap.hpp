@@ -16,7 +16,7 @@
 #include <string>
 #include <thread>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// Memory of a process that the others of its node read: one mapping of a file without a name, whose pages are there
 /// when they are touched.
@@ -130,4 +130,4 @@ class shared_heap final : public page_source {
   line_allocator lines_{*this};
 };
 
-}  // namespace tessera
+}  // namespace tessera::engine

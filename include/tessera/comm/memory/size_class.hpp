@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstddef>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// The sizes that blocks of memory have: multiples of 64 to 256 bytes, then four between a power of two and the next.
 ///
@@ -28,4 +28,4 @@ struct size_class {
   }
 };
 
-}  // namespace tessera
+}  // namespace tessera::engine

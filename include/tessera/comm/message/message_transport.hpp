@@ -5,7 +5,7 @@
 
 #include <thread>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// A transport between workers that share no memory: beside boxes they tell one another whom they wait for, how they
 /// end and what stops them all.
@@ -104,4 +104,4 @@ class message_transport : public transport {
   std::function<detail::dependencies()> needs_;  // of the call that this worker waits in
 };
 
-}  // namespace tessera
+}  // namespace tessera::engine

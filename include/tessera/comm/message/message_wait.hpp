@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// While it lives, the worker waits in a call long enough to be asked, and asks, for whom.
 class message_wait {
@@ -56,4 +56,4 @@ class message_wait {
   std::optional<clock::time_point> last_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::engine

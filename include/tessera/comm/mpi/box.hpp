@@ -6,7 +6,7 @@
 
 #include <utility>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// A box as MPI carries it: bytes in a row, or a type of what lies apart, which MPI packs piece by piece while others
 /// travel.
@@ -71,4 +71,4 @@ class mpi_box {
   MPI_Datatype own_ = MPI_DATATYPE_NULL;
 };
 
-}  // namespace tessera
+}  // namespace tessera::engine

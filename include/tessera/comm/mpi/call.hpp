@@ -6,7 +6,7 @@
 
 #include <array>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// A call among processes and its messages to workers that are not near: a box travels from where it lies to where it
 /// belongs, but terms of a Fold, which are kept until all are there, and small boxes, which are copied sooner than
@@ -145,4 +145,4 @@ struct mpi_call final : exchange_call {
   index_t bytes_beside_ = 0;
 };
 
-}  // namespace tessera
+}  // namespace tessera::engine

@@ -10,6 +10,8 @@
 
 namespace tessera {
 
+namespace engine {
+
 /// An exchange among processes: boxes go where they belong, and a Fold combines terms in rounds, each while the next is
 /// on its way.
 ///
@@ -43,7 +45,7 @@ class mpi_exchange final : public host_exchange {
   }
 
  private:
-  friend class mpi_transport;
+  friend mpi_transport;
   using clock = mpi_transport::clock;
   using letter = mpi_call::letter;
 
@@ -280,10 +282,12 @@ class mpi_exchange final : public host_exchange {
   int tag_ = 0;
 };
 
-inline std::shared_ptr<bound_exchange> mpi_transport::bind(exchange_plan plan) {
+}  // namespace engine
+
+inline std::shared_ptr<engine::bound_exchange> mpi_transport::bind(engine::exchange_plan plan) {
   auto held = held_by(plan);
   std::erase_if(left_behind_, [](const auto& n) { return n->is_read(); });
-  return std::make_shared<mpi_exchange>(*this, std::move(plan), std::move(held));
+  return std::make_shared<engine::mpi_exchange>(*this, std::move(plan), std::move(held));
 }
 
 }  // namespace tessera

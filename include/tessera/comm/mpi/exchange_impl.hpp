@@ -4,6 +4,8 @@
 
 namespace tessera {
 
+namespace engine {
+
 /// Who has to begin the call: whose box has not come. Messages of one worker come in the order of its calls.
 inline detail::dependencies mpi_exchange::missing(const mpi_call& c) const {
   dependencies all;
@@ -29,11 +31,16 @@ inline detail::dependencies mpi_exchange::missing(std::uint64_t sequence) const 
       std::find_if(open_.begin(), open_.end(), [&](const mpi_call* c) { return c->sequence == sequence; });
   return call == open_.end() || !plan().fold ? dependencies() : missing(**call);
 }
+
+}  // namespace engine
+
 inline detail::dependencies mpi_transport::missing(std::uint64_t exchange, std::uint64_t sequence) const {
-  const auto e =
-      std::find_if(going_on_.begin(), going_on_.end(), [&](const mpi_exchange* x) { return x->plan().id == exchange; });
+  const auto e = std::find_if(going_on_.begin(), going_on_.end(),
+                              [&](const engine::mpi_exchange* x) { return x->plan().id == exchange; });
   return e == going_on_.end() ? detail::dependencies() : (*e)->missing(sequence);
 }
+
+namespace engine {
 
 inline void mpi_exchange::add(dependencies& all, int worker, bool reads, std::uint64_t behind) const {
   all.add(worker, [this](int peer) { return offers_else(peer); }, reads, behind);
@@ -54,5 +61,7 @@ inline bool mpi_exchange::offers_else(int peer) const {
   const auto later = [&](const mpi_exchange* e) { return e->tag_ == status.MPI_TAG; };
   return here != 0 && std::none_of(carrier_.going_on_.begin(), carrier_.going_on_.end(), later);
 }
+
+}  // namespace engine
 
 }  // namespace tessera

@@ -12,21 +12,25 @@
 
 namespace tessera {
 
+namespace engine {
+
 class mpi_exchange;
+
+}  // namespace engine
 
 /// How boxes travel among processes.
 struct mpi_options {
   std::uint64_t most_tags = std::numeric_limits<std::uint64_t>::max();  ///< of messages, whatever more MPI has
   index_t smallest_piece = index_t{1} << 20;  ///< terms of a Fold travel in pieces of so many bytes and more
-  shared_heap* heap = nullptr;                ///< that the node's processes read, if it is open
+  engine::shared_heap* heap = nullptr;        ///< that the node's processes read, if it is open
   int per_node = 0;                           ///< so many processes count as a node, instead of all of the machine
 };
 
 /// One worker a process, over any MPI that was started by any launcher: raw buffers, never serialisation.
-class mpi_transport final : public message_transport {
+class mpi_transport final : public engine::message_transport {
  public:
   explicit mpi_transport(const boost::mpi::communicator& world, const mpi_options& options = {})
-      : message_transport(world.rank(), world.size()),
+      : engine::message_transport(world.rank(), world.size()),
         world_(world, boost::mpi::comm_duplicate),
         options_(options),
         mailbox_(world),
@@ -49,7 +53,7 @@ class mpi_transport final : public message_transport {
 
   static constexpr std::uint64_t agreement_tags = 1024;  ///< the first ones
 
-  transport_traits traits() const override { return {"mpi", false}; }
+  engine::transport_traits traits() const override { return {"mpi", false}; }
 
   /// Whether a worker reads this one's memory, and this one reads its.
   bool near(int worker) const { return node_.near(rank(), worker); }
@@ -57,12 +61,12 @@ class mpi_transport final : public message_transport {
   /// knows.
   const std::string& shares_nothing() const { return node_.why(); }
 
-  std::uint64_t offer(const exchange_plan& plan) override {
+  std::uint64_t offer(const engine::exchange_plan& plan) override {
     const bool any =
         std::any_of(plan.workers.begin(), plan.workers.end(), [this](int w) { return w != rank() && near(w); });
     return any ? detail::shared_slot::offer(*options_.heap, plan.workers.size()) : 0;
   }
-  inline std::shared_ptr<bound_exchange> bind(exchange_plan plan) override;
+  inline std::shared_ptr<engine::bound_exchange> bind(engine::exchange_plan plan) override;
   std::uint64_t most_exchanges() const override { return tags_ - agreement_tags; }
   std::uint64_t free_id(std::uint64_t from) const override {
     if (used_.size() == most_exchanges()) return 0;
@@ -71,7 +75,7 @@ class mpi_transport final : public message_transport {
   }
 
  private:
-  friend class mpi_exchange;
+  friend engine::mpi_exchange;
 
   static constexpr int first_tag = 1;
   static constexpr std::chrono::milliseconds for_readers{5000};  // of a call that is given up
@@ -96,7 +100,7 @@ class mpi_transport final : public message_transport {
   // Agreements between two workers are made one after the other, so that two of them may share a tag; other exchanges
   // have one each.
   int tag_of(std::uint64_t id) const {
-    if ((id & exchange_plan::agreement) != 0) return first_tag + static_cast<int>(id % agreement_tags);
+    if ((id & engine::exchange_plan::agreement) != 0) return first_tag + static_cast<int>(id % agreement_tags);
     return first_tag + static_cast<int>(agreement_tags + id % (tags_ - agreement_tags));
   }
 
@@ -115,11 +119,11 @@ class mpi_transport final : public message_transport {
   bool crowded_ = false;
   detail::spin_wait::rest rest_ = detail::spin_wait::rest::none;  // of who waits
   unsigned posts_ = 0;
-  std::set<int> used_;                         // tags
-  std::vector<mpi_exchange*> going_on_;        // that have calls which somebody has to go on with
-  std::vector<std::vector<std::byte>> spare_;  // memory beside the tensors, from calls that ended
-  std::vector<std::unique_ptr<exchange_call>> given_up_;
-  std::vector<const mpi_exchange*> with_sources_;  // that are near
+  std::set<int> used_;                           // tags
+  std::vector<engine::mpi_exchange*> going_on_;  // that have calls which somebody has to go on with
+  std::vector<std::vector<std::byte>> spare_;    // memory beside the tensors, from calls that ended
+  std::vector<std::unique_ptr<engine::exchange_call>> given_up_;
+  std::vector<const engine::mpi_exchange*> with_sources_;  // that are near
   // of exchanges that are gone: what their readers have not read
   std::vector<std::unique_ptr<detail::node_peers>> left_behind_;
 };

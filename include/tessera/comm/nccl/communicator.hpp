@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// What is asked of NCCL while it lives goes to the device together.
 class nccl_group {
@@ -114,4 +114,4 @@ class nccl_communicator {
   ncclComm_t own_ = nullptr;
 };
 
-}  // namespace tessera
+}  // namespace tessera::engine

@@ -23,6 +23,8 @@ inline void insist(ncclResult_t status, const char* what) {
 
 }  // namespace detail
 
+namespace engine {
+
 /// A device that is this thread's current one for as long as this lives.
 class current_device {
  public:
@@ -96,5 +98,7 @@ class device_memory {
   cudaStream_t on_;
   std::byte* data_ = nullptr;
 };
+
+}  // namespace engine
 
 }  // namespace tessera

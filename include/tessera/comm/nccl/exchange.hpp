@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <optional>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// A call between devices: on the host until all have begun it, then on a stream.
 struct nccl_call final : exchange_call, ordered_call {
@@ -307,4 +307,4 @@ inline void nccl_transport::go_on() {
   }
 }
 
-}  // namespace tessera
+}  // namespace tessera::engine

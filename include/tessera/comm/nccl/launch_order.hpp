@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// A call in the order of a communicator.
 struct ordered_call {
@@ -61,4 +61,4 @@ class launch_order {
   std::vector<ordered_call*> waiting_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::engine

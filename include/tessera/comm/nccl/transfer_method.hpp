@@ -11,6 +11,8 @@
 
 namespace tessera {
 
+namespace engine {
+
 /// How NCCL carries a plan: by sends and receives, or, where the plan is one, by a collective. A broadcast has its
 /// root's place added.
 enum class transfer_method : std::uint64_t { messages, all_gather, reduce_scatter, all_reduce, broadcast };
@@ -53,6 +55,8 @@ inline std::optional<ncclRedOp_t> nccl_operation_of(combine with, element e) {
 /// Whether NCCL combines terms of an element so.
 inline bool nccl_knows(combine with, element e) { return nccl_numbers_of(e) && nccl_operation_of(with, e); }
 
+}  // namespace engine
+
 namespace detail {
 
 /// Whether a leg is all of a tensor of these extents.
@@ -84,6 +88,8 @@ inline bool are_parts(const std::vector<box_transfer>& legs, const box_vector& e
 }
 
 }  // namespace detail
+
+namespace engine {
 
 /// How this worker would carry a plan; it is carried so if all of them say the same. `sums` says whether NCCL may add.
 inline std::uint64_t carriage_of(const exchange_plan& plan, int rank, bool sums) {
@@ -134,5 +140,7 @@ inline exchange_plan carried_by(std::uint64_t how, exchange_plan plan) {
   plan.cells.clear();
   return plan;
 }
+
+}  // namespace engine
 
 }  // namespace tessera

@@ -15,7 +15,11 @@
 
 namespace tessera {
 
+namespace engine {
+
 class nccl_exchange;
+
+}  // namespace engine
 
 /// How a worker uses its device.
 struct nccl_options {
@@ -26,6 +30,8 @@ struct nccl_options {
   /// sums by NCCL, in an order and a precision of its own, where an exchange is a reduce_scatter or an all_reduce
   bool library_sums = false;
 };
+
+namespace engine {
 
 /// Carries boxes between tensors on devices over NCCL, one device a worker; workers agree over another transport, their
 /// host's.
@@ -133,5 +139,7 @@ class nccl_transport final : public device_transport {
   bool going_on_ = false;
   bool stopped_ = false;
 };
+
+}  // namespace engine
 
 }  // namespace tessera

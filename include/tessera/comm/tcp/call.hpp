@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// A call over connections: which of its boxes are where they belong.
 struct tcp_call final : exchange_call {
@@ -18,4 +18,4 @@ struct tcp_call final : exchange_call {
   std::size_t unsent = 0;                      ///< sends of which something lies in the tensor, or beside it
 };
 
-}  // namespace tessera
+}  // namespace tessera::engine

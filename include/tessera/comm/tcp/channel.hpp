@@ -9,7 +9,11 @@
 
 namespace tessera {
 
+namespace engine {
+
 class tcp_exchange;
+
+}  // namespace engine
 
 namespace detail {
 

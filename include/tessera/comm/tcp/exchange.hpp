@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <deque>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// An exchange over connections: what comes is read to where it belongs as soon as its call has begun, whichever call
 /// its worker waits in.
@@ -278,4 +278,4 @@ inline void tcp_transport::hear(int from, const detail::tcp_frame& f, std::vecto
   drop_if_done(f.exchange, c);
 }
 
-}  // namespace tessera
+}  // namespace tessera::engine

@@ -11,7 +11,7 @@
 
 #include <unordered_map>
 
-namespace tessera {
+namespace tessera::engine {
 
 class tcp_exchange;
 
@@ -143,4 +143,4 @@ class tcp_transport final : public message_transport {
   channels channels_;  // by the exchange's id
 };
 
-}  // namespace tessera
+}  // namespace tessera::engine

@@ -9,7 +9,7 @@
 #include <memory>
 #include <utility>
 
-namespace tessera {
+namespace tessera::engine {
 
 class in_process_exchange;
 
@@ -281,4 +281,4 @@ inline std::shared_ptr<bound_exchange> in_process::bind(exchange_plan plan) {
   return std::make_shared<in_process_exchange>(*this, std::move(plan), std::move(held));
 }
 
-}  // namespace tessera
+}  // namespace tessera::engine

@@ -25,6 +25,8 @@ struct waited_call {
 
 }  // namespace detail
 
+namespace engine {
+
 /// Where the workers of one process meet: each is a thread, and a receiver copies straight from the sender's box.
 ///
 /// Calls need no lock. One is taken for what happens once: to find an exchange, and to find out, when workers have
@@ -299,5 +301,7 @@ class thread_rendezvous {
   std::size_t sweep_at_ = 64;
   std::optional<error> failure_;
 };
+
+}  // namespace engine
 
 }  // namespace tessera

@@ -8,6 +8,8 @@
 
 namespace tessera::nn {
 
+namespace engine {
+
 /// A layer or a function as files say it: how many operands it takes, and its fields beside those of every node.
 struct node_kind {
   std::string name;
@@ -15,6 +17,8 @@ struct node_kind {
   int most = 1;
   std::vector<node_field> fields;
 };
+
+}  // namespace engine
 
 /// Layers and functions by the names that files call them; one's own are added to those of the library.
 class layer_table {
@@ -32,7 +36,7 @@ class layer_table {
     const auto tell = [make, name] { return told(name, [&](const node_options& o) { return operands_of(make(o)); }); };
     const maker add = [make](const node_options& o, const std::vector<dynamic_flow>& x) {
       const auto made = make(o);
-      const tiles_over over{o.axes("sharded_over").list(), o.times("gathered")};
+      const engine::tiles_over over{o.axes("sharded_over").list(), o.times("gathered")};
       if (o.has("gathered") && !o.has("sharded_over")) o.here().fault("says gathered without sharded_over");
       o.refuse_others();
       const auto placed = [&](const auto&... flows) {
@@ -69,8 +73,8 @@ class layer_table {
   }
 
   /// All that it has, by name: the fields are those that reading asks for.
-  std::vector<node_kind> layers() const { return kinds(layers_); }
-  std::vector<node_kind> functions() const { return kinds(functions_); }
+  std::vector<engine::node_kind> layers() const { return kinds(layers_); }
+  std::vector<engine::node_kind> functions() const { return kinds(functions_); }
 
   /// Adds a node to the program of its operands.
   std::vector<dynamic_flow> add(const node_options& o, const std::vector<dynamic_flow>& x) const;
@@ -78,7 +82,7 @@ class layer_table {
  private:
   struct entry {
     maker add;
-    std::function<node_kind()> tell;
+    std::function<engine::node_kind()> tell;
   };
   using operand_counts = std::pair<int, int>;
 
@@ -113,13 +117,13 @@ class layer_table {
 
   /// What `ask(options)` asks for, of whom nothing is said; it gives how many operands there are.
   template <class Ask>
-  static node_kind told(const std::string& name, const Ask& ask) {
-    node_kind k;
+  static engine::node_kind told(const std::string& name, const Ask& ask) {
+    engine::node_kind k;
     k.name = name;
-    const file::json nothing = file::json::object();
+    const engine::file::json nothing = engine::file::json::object();
     const mesh_value mesh;
-    file::lists keep;
-    std::tie(k.least, k.most) = ask(node_options(file::place(nothing, name), mesh, keep, &k.fields));
+    engine::file::lists keep;
+    std::tie(k.least, k.most) = ask(node_options(engine::file::place(nothing, name), mesh, keep, &k.fields));
     return k;
   }
   /// A function asks before it is computed: whether its operands fit does not matter.
@@ -138,8 +142,8 @@ class layer_table {
     }
     return flows_of<F>();
   }
-  static std::vector<node_kind> kinds(const std::map<std::string, entry>& of) {
-    std::vector<node_kind> all;
+  static std::vector<engine::node_kind> kinds(const std::map<std::string, entry>& of) {
+    std::vector<engine::node_kind> all;
     for (const auto& one : of) all.push_back(one.second.tell());
     return all;
   }

@@ -29,7 +29,7 @@ struct loss_in_file {
   template <std::same_as<nn::dynamic_flow>... Flows>
     requires(Least <= sizeof...(Flows) && sizeof...(Flows) <= Most)
   nn::dynamic_flow operator()(const nn::node_options& o, const Flows&... x) const {
-    functions::reduced_loss<Of> f;
+    functions::engine::reduced_loss<Of> f;
     f.how = o.reduction("reduction");
     f.n = number(o);
     return call(f, x...);
@@ -70,12 +70,12 @@ TESSERA_INLINE layer_table::layer_table() {
   });
   layer("conv", [](options o) {
     const index_t out = o.number("out_channels");
-    const per_dimension kernel = o.numbers("kernel_size"), stride = o.numbers("stride", "1");
+    const engine::per_dimension kernel = o.numbers("kernel_size"), stride = o.numbers("stride", "1");
     const std::string rule = o.padding_rule("padding");
     return conv_layer{out,
                       kernel,
                       stride,
-                      rule.empty() ? o.widths("padding", "0") : per_dimension{},
+                      rule.empty() ? o.widths("padding", "0") : engine::per_dimension{},
                       o.numbers("dilation", "1"),
                       o.edges("padding_mode"),
                       o.number("groups", 1),
@@ -140,7 +140,7 @@ TESSERA_INLINE layer_table::layer_table() {
                           o.interpolated("mode"), o.flag("align_corners", false), o.flag("antialias", false)};
   });
   layer("batch_norm", [](options o) {
-    const chosen<double> momentum = o.real_or_null("momentum", 0.1, "means over all calls");
+    const engine::chosen<double> momentum = o.real_or_null("momentum", 0.1, "means over all calls");
     return batch_norm_layer{o.real("eps", 1e-5), momentum.said() ? momentum.as() : 0.1, !momentum.said(),
                             o.flag("affine", true), o.flag("track_running_stats", true)};
   });
@@ -148,7 +148,7 @@ TESSERA_INLINE layer_table::layer_table() {
     return group_norm_layer{o.number("num_groups"), o.real("eps", 1e-5), o.flag("affine", true)};
   });
   layer("instance_norm", [](options o) {
-    const chosen<double> momentum = o.real_or_null("momentum", 0.1, "means over all calls");
+    const engine::chosen<double> momentum = o.real_or_null("momentum", 0.1, "means over all calls");
     return instance_norm_layer{o.real("eps", 1e-5), momentum.said() ? momentum.as() : 0.1, !momentum.said(),
                                o.flag("affine", false), o.flag("track_running_stats", false)};
   });
@@ -158,7 +158,8 @@ TESSERA_INLINE layer_table::layer_table() {
   });
   layer("rms_norm", [](options o) {
     return rms_norm_layer{static_cast<int>(o.number("normalized_dims", 1)),
-                          o.real("eps", eps_of_element, "the element's own"), o.flag("elementwise_affine", true)};
+                          o.real("eps", engine::eps_of_element, "the element's own"),
+                          o.flag("elementwise_affine", true)};
   });
   layer("embedding", [](options o) {
     return embedding_layer{o.number("num_embeddings"),
@@ -247,12 +248,12 @@ TESSERA_INLINE layer_table::layer_table() {
 
   namespace f = functions;
   using tessera::detail::loss_in;
-  const auto none = [](options) { return f::number(); };
+  const auto none = [](options) { return f::engine::number(); };
   const auto real = [](const char* called, double otherwise) {
-    return [=](options o) { return f::number(o.real(called, otherwise)); };
+    return [=](options o) { return f::engine::number(o.real(called, otherwise)); };
   };
   const auto labels = [](options o) {
-    f::number n;
+    f::engine::number n;
     n.whole = o.number("ignore_index", -100);
     return n;
   };
@@ -261,13 +262,13 @@ TESSERA_INLINE layer_table::layer_table() {
   function("smooth_l1_loss", loss_in<f::smooth_l1_loss>(real("beta", 1)));
   function("huber_loss", loss_in<f::huber_loss>(real("delta", 1)));
   function("poisson_nll_loss", loss_in<f::poisson_nll_loss>([](options o) {
-             f::number n(o.real("eps", 1e-8));
+             f::engine::number n(o.real("eps", 1e-8));
              const bool log_input = o.flag("log_input", true), full = o.flag("full", false);
              n.whole = log_input + 2 * full;
              return n;
            }));
-  function("kl_div",
-           loss_in<f::kl_div>([](options o) { return f::number(static_cast<int>(o.flag("log_target", false))); }));
+  function("kl_div", loss_in<f::kl_div>(
+                         [](options o) { return f::engine::number(static_cast<int>(o.flag("log_target", false))); }));
   function("binary_cross_entropy", loss_in<f::binary_cross_entropy, 2, 3>(none));
   function("binary_cross_entropy_with_logits", loss_in<f::binary_cross_entropy_with_logits, 2, 3>(none));
   function("binary_cross_entropy_with_pos_weight", loss_in<f::binary_cross_entropy_with_pos_weight, 3, 4>(none));
@@ -275,7 +276,7 @@ TESSERA_INLINE layer_table::layer_table() {
   function("cosine_embedding_loss", loss_in<f::cosine_embedding_loss, 3>(real("margin", 0)));
   function("nll_loss", loss_in<f::nll_loss, 2, 3>(labels));
   function("cross_entropy", loss_in<f::cross_entropy, 2, 3>([=](options o) {
-             f::number n = labels(o);
+             f::engine::number n = labels(o);
              n.re = o.real("label_smoothing", 0);
              return n;
            }));

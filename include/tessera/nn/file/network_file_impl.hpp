@@ -81,17 +81,17 @@ namespace tessera::nn {
 
 TESSERA_INLINE void read_network(program& p, const std::string& text, const mesh_value& mesh, const std::string& from,
                                  const layer_table& table) {
-  file::json all;
+  engine::file::json all;
   try {
-    all = file::json::parse(text);
-  } catch (const file::json::parse_error& e) {
+    all = engine::file::json::parse(text);
+  } catch (const engine::file::json::parse_error& e) {
     throw error(refusal{code::file_misread}, from + ": is not JSON: " + e.what());
   }
-  const auto keep = std::make_shared<file::lists>();
+  const auto keep = std::make_shared<engine::file::lists>();
   program trial;  // what is refused half way leaves nothing behind
-  tessera::detail::network_reader(trial, file::place(all, from), mesh, table, *keep);
+  tessera::detail::network_reader(trial, engine::file::place(all, from), mesh, table, *keep);
   p.keep(keep);
-  tessera::detail::network_reader(p, file::place(all, from), mesh, table, *keep);
+  tessera::detail::network_reader(p, engine::file::place(all, from), mesh, table, *keep);
 }
 
 TESSERA_INLINE void load_network(program& p, const std::filesystem::path& path, const mesh_value& mesh,

@@ -10,6 +10,8 @@
 
 namespace tessera::nn {
 
+namespace engine {
+
 /// A field of a node: what it is called, what it says, and what it says where it is left out; one without that must be
 /// there.
 struct node_field {
@@ -33,16 +35,19 @@ inline const std::vector<node_field>& common_fields() {
   return all;
 }
 
+}  // namespace engine
+
 /// What a file says of a node: its options by name. One that nobody asks for is refused.
 class node_options {
  public:
-  node_options(file::place here, const mesh_value& mesh, file::lists& keep, std::vector<node_field>* told = nullptr)
+  node_options(engine::file::place here, const mesh_value& mesh, engine::file::lists& keep,
+               std::vector<engine::node_field>* told = nullptr)
       : here_(std::move(here)), mesh_(mesh), keep_(keep), told_(told) {
-    for (const node_field& every : common_fields())
+    for (const engine::node_field& every : engine::common_fields())
       if (every.name != "sharded_over" && every.name != "gathered") asked_.insert(every.name);
   }
 
-  const file::place& here() const { return here_; }
+  const engine::file::place& here() const { return here_; }
   bool has(const char* name) const { return here_.has(name); }
 
   index_t number(const char* name) const {
@@ -67,10 +72,10 @@ class node_options {
     return std::numeric_limits<double>::infinity();
   }
   /// A number, or null, which means what is said of it.
-  chosen<double> real_or_null(const char* name, double otherwise, const char* null_is) const {
+  engine::chosen<double> real_or_null(const char* name, double otherwise, const char* null_is) const {
     if (tells(name, fmt::format("a number, or null: {}", null_is), fmt::format("{}", otherwise)) || !said(name))
       return otherwise;
-    return at(name).value().is_null() ? chosen<double>() : chosen(real(name));
+    return at(name).value().is_null() ? engine::chosen<double>() : engine::chosen(real(name));
   }
   bool flag(const char* name, bool otherwise) const {
     return tells(name, "true or false", fmt::format("{}", otherwise)) || !said(name) ? otherwise : at(name).flag();
@@ -81,46 +86,48 @@ class node_options {
 
   /// The element of a name: "double", "float", "bfloat16", as messages say it.
   tessera::element element(const char* name) const {
-    return tells(name, "an element") ? tessera::element::float32 : file::read_element(at(name));
+    return tells(name, "an element") ? tessera::element::float32 : engine::file::read_element(at(name));
   }
   tessera::element element(const char* name, tessera::element otherwise) const {
     return tells(name, "an element", fmt::format("`{}`", name_of(otherwise))) || !said(name) ? otherwise
                                                                                              : element(name);
   }
   /// What is said of an option that may be left to the layer.
-  chosen<tessera::element> chosen_element(const char* name) const {
-    return tells(name, "an element", "the input's") || !said(name) ? chosen<tessera::element>() : chosen(element(name));
+  engine::chosen<tessera::element> chosen_element(const char* name) const {
+    return tells(name, "an element", "the input's") || !said(name) ? engine::chosen<tessera::element>()
+                                                                   : engine::chosen(element(name));
   }
-  chosen<index_t> chosen_number(const char* name) const {
-    return tells(name, "a whole number", "none") || !said(name) ? chosen<index_t>() : chosen(number(name));
+  engine::chosen<index_t> chosen_number(const char* name) const {
+    return tells(name, "a whole number", "none") || !said(name) ? engine::chosen<index_t>()
+                                                                : engine::chosen(number(name));
   }
-  chosen<double> chosen_real(const char* name) const {
-    return tells(name, "a number", "none") || !said(name) ? chosen<double>() : chosen(real(name));
+  engine::chosen<double> chosen_real(const char* name) const {
+    return tells(name, "a number", "none") || !said(name) ? engine::chosen<double>() : engine::chosen(real(name));
   }
-  chosen<layout> chosen_partition(const char* name) const {
-    return tells(name, "a partition", "as the layer gives it") || !said(name) ? chosen<layout>()
-                                                                              : chosen(partition(name));
+  engine::chosen<layout> chosen_partition(const char* name) const {
+    return tells(name, "a partition", "as the layer gives it") || !said(name) ? engine::chosen<layout>()
+                                                                              : engine::chosen(partition(name));
   }
 
   /// A number for all dimensions of a kernel, or a list of one each; `otherwise` is what the layer takes where there
   /// are none.
-  per_dimension numbers(const char* name, const char* otherwise = "") const {
+  engine::per_dimension numbers(const char* name, const char* otherwise = "") const {
     return each<index_t>(name, "a whole number, or one for each dimension", otherwise,
-                         [](const file::place& one) { return one.number(); });
+                         [](const engine::file::place& one) { return one.number(); });
   }
-  numbers_per_dimension<double> reals(const char* name, const char* otherwise = "") const {
+  engine::numbers_per_dimension<double> reals(const char* name, const char* otherwise = "") const {
     return each<double>(name, "a number, or one for each dimension", otherwise,
-                        [](const file::place& one) { return one.real(); });
+                        [](const engine::file::place& one) { return one.real(); });
   }
   /// Numbers of which a kernel has two for each dimension as well, before and after it.
-  per_dimension widths(const char* name, const char* otherwise = "") const {
+  engine::per_dimension widths(const char* name, const char* otherwise = "") const {
     return each<index_t>(name, "a whole number, one for each dimension, or two each, before and after it", otherwise,
-                         [](const file::place& one) { return one.number(); });
+                         [](const engine::file::place& one) { return one.number(); });
   }
   /// Two numbers for each of the last dimensions, before and after it.
-  per_dimension pairs(const char* name) const {
+  engine::per_dimension pairs(const char* name) const {
     return each<index_t>(name, "whole numbers, two for each of the last dimensions in order, before and after it", "",
-                         [](const file::place& one) { return one.number(); });
+                         [](const engine::file::place& one) { return one.number(); });
   }
   /// "same" or "valid" in place of numbers; nothing where they are numbers.
   std::string padding_rule(const char* name) const {
@@ -133,25 +140,26 @@ class node_options {
     return rule;
   }
   /// Axes of the mesh, outermost first.
-  axis_names axes(const char* name) const {
+  engine::axis_names axes(const char* name) const {
     static_vector<text, max_axes> all;
-    if (tells(name, "a list of axes, outermost first", "the cheapest cut") || !said(name)) return axis_names(all);
-    const file::place given = at(name).list();
-    if (given.size() > max_axes) file::refuse(given, code::too_many, given.size());
+    if (tells(name, "a list of axes, outermost first", "the cheapest cut") || !said(name))
+      return engine::axis_names(all);
+    const engine::file::place given = at(name).list();
+    if (given.size() > max_axes) engine::file::refuse(given, code::too_many, given.size());
     for (std::size_t i = 0; i < given.size(); ++i) {
       const std::string& word = keep_.names.emplace_back(given.item(i).word());
       all.push(text(word.data(), static_cast<int>(word.size())));
     }
-    return axis_names(all);
+    return engine::axis_names(all);
   }
   /// "zeros", "reflect", "replicate" or "circular", of all dimensions of a kernel or of each.
-  boundaries edges(const char* name) const {
+  engine::boundaries edges(const char* name) const {
     static const std::vector<words_of<boundary>> modes{{"zeros", boundary::zero},
                                                        {"reflect", boundary::reflect},
                                                        {"replicate", boundary::replicate},
                                                        {"circular", boundary::periodic}};
     return each<boundary>(name, listed(modes) + ", or one for each dimension", "`zeros`",
-                          [](const file::place& one) { return one_of(one, modes); });
+                          [](const engine::file::place& one) { return one_of(one, modes); });
   }
   /// LibTorch's word for an interpolation, whatever the number of dimensions.
   interpolation interpolated(const char* name) const {
@@ -186,12 +194,12 @@ class node_options {
       return {};
     }
     for (const char* each : {"shape", "element", "dims", "meaning"}) asked_.insert(each);
-    return file::read_tensor(here_, mesh_, keep_);
+    return engine::file::read_tensor(here_, mesh_, keep_);
   }
   /// A number for all elements of a tensor, or a flat list of one each.
   initial_value initial(const char* name) const {
     if (tells(name, "a number, or a list of one for each element", "0") || !said(name)) return {};
-    const file::place given = at(name);
+    const engine::file::place given = at(name);
     if (!given.value().is_array()) return init::constant(given.real());
     std::vector<double>& list = keep_.values.emplace_back();
     for (std::size_t i = 0; i < given.size(); ++i) list.push_back(given.item(i).real());
@@ -200,9 +208,9 @@ class node_options {
   /// A partition, whatever the extents.
   layout partition(const char* name) const {
     if (tells(name, "a partition")) return {};
-    const file::place given = at(name);
+    const engine::file::place given = at(name);
     const std::vector<index_t> ones(given.only({"dims", "meaning"}).at("dims").list().size(), dynamic);
-    return file::layout_reader(given, mesh_, ones, false, keep_).value();
+    return engine::file::layout_reader(given, mesh_, ones, false, keep_).value();
   }
 
   /// Refuses what nobody asked for.
@@ -227,7 +235,7 @@ class node_options {
     return all;
   }
   template <class Meant>
-  static Meant one_of(const file::place& given, const std::vector<words_of<Meant>>& words) {
+  static Meant one_of(const engine::file::place& given, const std::vector<words_of<Meant>>& words) {
     const std::string said = given.word();
     for (const auto& one : words)
       if (said == one.first) return one.second;
@@ -241,11 +249,11 @@ class node_options {
                                                                                          : one_of(at(name), words);
   }
   template <class Number, class Read>
-  numbers_per_dimension<Number> each(const char* name, const std::string& says, const char* otherwise,
-                                     const Read& read) const {
-    numbers_per_dimension<Number> all;
+  engine::numbers_per_dimension<Number> each(const char* name, const std::string& says, const char* otherwise,
+                                             const Read& read) const {
+    engine::numbers_per_dimension<Number> all;
     if (tells(name, says, otherwise) || !said(name)) return all;
-    const file::place given = at(name);
+    const engine::file::place given = at(name);
     if (!given.value().is_array()) {
       all.push(read(given));
       return all;
@@ -263,15 +271,15 @@ class node_options {
     asked_.insert(name);
     return here_.has(name);
   }
-  file::place at(const char* name) const {
+  engine::file::place at(const char* name) const {
     asked_.insert(name);
     return here_.at(name);
   }
 
-  file::place here_;
+  engine::file::place here_;
   const mesh_value& mesh_;
-  file::lists& keep_;
-  std::vector<node_field>* told_;
+  engine::file::lists& keep_;
+  std::vector<engine::node_field>* told_;
   mutable std::set<std::string> asked_;
 };
 

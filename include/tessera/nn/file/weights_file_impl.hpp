@@ -41,11 +41,11 @@ inline void agree_on_file(team_state& team, const std::filesystem::path& path, c
 inline void agree_on_kept(team_state& team, const keyed_state& kept, const std::string& from) {
   std::vector<std::uint64_t> mine;
   for (const auto& [key, parts] : kept)
-    for (const nn::state_tensor* p : parts) mine.push_back(content_hash(p->stored().local()));
+    for (const nn::engine::state_tensor* p : parts) mine.push_back(content_hash(p->stored().local()));
   const std::vector<std::uint64_t> all = team.collect(mine, "comparing state dicts");
   std::size_t i = 0;
   for (const auto& [key, parts] : kept)
-    for (const nn::state_tensor* p : parts) {
+    for (const nn::engine::state_tensor* p : parts) {
       const auto theirs = [&](std::size_t worker) { return all[worker * mine.size() + i]; };
       if (const auto two = team.differing_copies(team.crew_of(team.mesh()), p->stored().layout(), theirs))
         throw error(refusal{code::copies_differ, two->first, two->second}, from + key);
@@ -68,10 +68,11 @@ inline layout on_first_worker(const team_state& team, const layout& x) {
 inline bool is_first(const team_state& team) { return team.inside() && team.mesh().number(team.at()) == 0; }
 
 /// The serial tensor on the first worker of a team, on its host; nothing on the others.
-inline at::Tensor gathered_on_first(const team_handle& team, const std::vector<const nn::state_tensor*>& parts) {
+inline at::Tensor gathered_on_first(const team_handle& team,
+                                    const std::vector<const nn::engine::state_tensor*>& parts) {
   const bool whole = parts.size() == 1 && parts[0]->serial() == serial_view{};
   at::Tensor serial;
-  for (const nn::state_tensor* p : parts) {
+  for (const nn::engine::state_tensor* p : parts) {
     const tensor<dyn> held = tensor_of(team, p->stored().layout(), p->stored().local().detach());
     const at::Tensor part = to(on_first_worker(*team, p->stored().layout()), held).local();
     if (!is_first(*team)) continue;
@@ -87,7 +88,7 @@ inline at::Tensor gathered_on_first(const team_handle& team, const std::vector<c
 TESSERA_INLINE void save(const team_handle& team, const keyed_state& kept, const std::filesystem::path& path,
                          const nn::renamed& names) {
   const at::NoGradGuard no_record;
-  std::map<std::string, const std::vector<const nn::state_tensor*>*> tensors;
+  std::map<std::string, const std::vector<const nn::engine::state_tensor*>*> tensors;
   for (const auto& [key, parts] : kept) tensors.emplace(key, &parts);
   std::vector<std::pair<std::string, std::string>> foreign;
   for (const auto& [theirs, own] : names.keys) foreign.emplace_back(own, theirs);
@@ -146,7 +147,7 @@ TESSERA_INLINE void load(const team_handle& team, const keyed_state& kept, const
   for (const auto& [key, parts] : kept) {
     if (has[i++] == 0) continue;
     const at::Tensor serial = reader ? reader->read(*found.at(key)) : at::Tensor();
-    for (const nn::state_tensor* p : parts) {
+    for (const nn::engine::state_tensor* p : parts) {
       const shared_layout_handle where = team->place(on_first_worker(*team, p->stored().layout()));
       const at::TensorOptions options = p->stored().local().options().requires_grad(false);
       const at::Tensor whole =

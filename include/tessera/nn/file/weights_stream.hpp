@@ -53,7 +53,7 @@ struct stored_tensor {
 
 /// Reads an entry of the header; refuses one whose shape does not fill its place.
 inline stored_tensor stored_tensor_of(const std::string& key, const nlohmann::json& entry) {
-  const auto insist = [&](bool holds) { tessera::check(holds ? refusal{} : refusal{code::file_altered}, key); };
+  const auto insist = [&](bool holds) { tessera::engine::check(holds ? refusal{} : refusal{code::file_altered}, key); };
   const auto is_list = [&](const char* name) {
     return entry.contains(name) && entry[name].is_array() &&
            std::all_of(entry[name].begin(), entry[name].end(), [](const auto& n) { return n.is_number_unsigned(); });

@@ -26,7 +26,7 @@ inline at::Tensor composed_attention(const std::vector<at::Tensor>& heads, bool 
 
 namespace tessera::nn {
 
-TESSERA_INLINE at::Tensor forward(const call& c, const attending& what) {
+TESSERA_INLINE at::Tensor forward(const call& c, const engine::attending& what) {
   if (c.layer.is_empty) return tessera::detail::empty_result(c.layer.outputs, c.operands);
   const at::Tensor& q = c.operand(0);
   const index_t keys = q.size(-3);

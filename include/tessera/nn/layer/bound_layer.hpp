@@ -10,7 +10,7 @@
 #include <optional>
 #include <utility>
 
-namespace tessera::nn {
+namespace tessera::nn::engine {
 
 /// A layer's plan bound to a worker: what its calls need is found once.
 class bound_layer {
@@ -126,4 +126,4 @@ class bound_layer {
   mutable std::forward_list<std::any> found_;
 };
 
-}  // namespace tessera::nn
+}  // namespace tessera::nn::engine

@@ -18,12 +18,12 @@ struct layer_state {
 /// What a layer's forward is told: its operands and state on this worker, and how it is bound. A layer reads nothing
 /// else.
 struct call {
-  const bound_layer& layer;
+  const engine::bound_layer& layer;
   const std::vector<at::Tensor>& operands;  ///< this worker's boxes, as they come
   const layer_state& state;
   bool training = true;
-  functions::number number = {};  ///< that its function holds
-  bool compares_indices = true;   ///< workers tell each other of an index of no row before it is looked up
+  functions::engine::number number = {};  ///< that its function holds
+  bool compares_indices = true;           ///< workers tell each other of an index of no row before it is looked up
 
   const at::Tensor& operand(std::size_t i = 0) const { return operands[i]; }
   /// An operand as the local operation takes it.

@@ -26,7 +26,7 @@ namespace tessera::detail {
 
 template <class Of, nn::reduction By, class Options>
 constexpr auto loss_with(const Options& how, double smoothing, const call_site& at) {
-  functions::loss<Of, By> f;
+  functions::engine::loss<Of, By> f;
   f.n.re = smoothing;
   f.n.whole = how.ignore_index;
   f.weight = {how.weight.data(), static_cast<index_t>(how.weight.size())};
@@ -39,14 +39,14 @@ constexpr auto loss_with(const Options& how, double smoothing, const call_site& 
 namespace tessera::losses {
 
 /// −x[label] of logarithms of probabilities x [n, c, d…] and labels [n, d…].
-template <reduction By = reduction::mean, AnyTensor X, AnyTensor Y>
+template <reduction By = reduction::mean, engine::AnyTensor X, engine::AnyTensor Y>
 constexpr auto nll_loss(const X& x, const Y& labels, const nn::nll_options& how = {},
                         call_site at = call_site::here()) {
   return call(tessera::detail::loss_with<functions::nll_loss, By>(how, 0, at), x, labels);
 }
 
 /// The same with a tensor of class weights [c] that every worker has, as of a buffer that a module keeps.
-template <reduction By = reduction::mean, AnyTensor X, AnyTensor Y, AnyTensor W>
+template <reduction By = reduction::mean, engine::AnyTensor X, engine::AnyTensor Y, engine::AnyTensor W>
 constexpr auto nll_loss(const X& x, const Y& labels, const W& weight, const nn::nll_options& how = {},
                         call_site at = call_site::here()) {
   return call(tessera::detail::loss_with<functions::nll_loss, By>(how, 0, at), x, labels, weight);
@@ -55,12 +55,12 @@ constexpr auto nll_loss(const X& x, const Y& labels, const W& weight, const nn::
 /// −log softmax(logits)[label] of logits [n, c, d…] and labels [n, d…], as over the pixels of images, or −Σ p log
 /// softmax(logits) of probabilities [n, c, d…]. Anything may be cut, the classes too; a label of no class is told on
 /// all workers.
-template <reduction By = reduction::mean, AnyTensor X, AnyTensor Y>
+template <reduction By = reduction::mean, engine::AnyTensor X, engine::AnyTensor Y>
 constexpr auto cross_entropy(const X& logits, const Y& target, const nn::cross_entropy_options& how = {},
                              call_site at = call_site::here()) {
   return call(tessera::detail::loss_with<functions::cross_entropy, By>(how, how.label_smoothing, at), logits, target);
 }
-template <reduction By = reduction::mean, AnyTensor X, AnyTensor Y, AnyTensor W>
+template <reduction By = reduction::mean, engine::AnyTensor X, engine::AnyTensor Y, engine::AnyTensor W>
 constexpr auto cross_entropy(const X& logits, const Y& target, const W& weight,
                              const nn::cross_entropy_options& how = {}, call_site at = call_site::here()) {
   return call(tessera::detail::loss_with<functions::cross_entropy, By>(how, how.label_smoothing, at), logits, target,

@@ -51,7 +51,7 @@ inline void renormalise(const nn::call& c, const lookup& what, const at::Tensor&
 
 namespace tessera::nn {
 
-TESSERA_INLINE at::Tensor forward(const call& c, const lookup& what) {
+TESSERA_INLINE at::Tensor forward(const call& c, const engine::lookup& what) {
   tessera::detail::check_indices(c.layer.team, c.layer.workers(), c.operand(), what.rows, code::index_out_of_range,
                                  c.compares_indices);
   const at::Tensor indices = c.used();

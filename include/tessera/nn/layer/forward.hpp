@@ -16,6 +16,8 @@
 
 namespace tessera::nn {
 
+namespace engine {
+
 /// (raw → output) ∘ (x · w) ∘ (input → used), plus the bias: every linear layer and convolution. Products and bias of
 /// half types are added in a wider type and rounded once; terms that other workers add are rounded before they go.
 at::Tensor forward_contraction(const bound_layer& b, const contraction& what, const at::Tensor& input,
@@ -45,40 +47,48 @@ at::Tensor forward_rrelu(const call& c, const drawn_slopes& what);
 /// x where it is above 0, elsewhere the weight times x.
 at::Tensor forward_prelu(const call& c);
 
+}  // namespace engine
+
 // The families of layers, by what their types say that they are.
-inline at::Tensor forward(const call& c, const contraction& what) {
-  return forward_contraction(c.layer, what, c.operand(), c.state.parameters);
+inline at::Tensor forward(const call& c, const engine::contraction& what) {
+  return engine::forward_contraction(c.layer, what, c.operand(), c.state.parameters);
 }
-inline at::Tensor forward(const call& c, const pooling& what) {
-  return forward_pooling(c.layer, what, c.operand()).values;
+inline at::Tensor forward(const call& c, const engine::pooling& what) {
+  return engine::forward_pooling(c.layer, what, c.operand()).values;
 }
-inline at::Tensor forward(const call& c, const adaptive_maximum& what) {
-  return forward_pooling(c.layer, what, c.operand()).values;
+inline at::Tensor forward(const call& c, const engine::adaptive_maximum& what) {
+  return engine::forward_pooling(c.layer, what, c.operand()).values;
 }
-inline at::Tensor forward(const call& c, const upsampling& what) {
-  return forward_upsampled(c.layer, what, c.operand());
+inline at::Tensor forward(const call& c, const engine::upsampling& what) {
+  return engine::forward_upsampled(c.layer, what, c.operand());
 }
-inline at::Tensor forward(const call& c, const shuffling& what) { return forward_shuffled(c, what); }
-inline at::Tensor forward(const call& c, const unfolding& what) { return forward_unfolded(c.layer, what, c.operand()); }
-inline at::Tensor forward(const call& c, const folding& what) { return forward_folded(c.layer, what, c.operand()); }
-inline at::Tensor forward(const call& c, const dropping& what) { return forward_dropout(c, what); }
-inline at::Tensor forward(const call& c, const drawn_slopes& what) { return forward_rrelu(c, what); }
-inline at::Tensor forward(const call& c, const widening& what) {
-  return forward_widened(c.layer, what.widths, c.operand());
+inline at::Tensor forward(const call& c, const engine::shuffling& what) { return engine::forward_shuffled(c, what); }
+inline at::Tensor forward(const call& c, const engine::unfolding& what) {
+  return engine::forward_unfolded(c.layer, what, c.operand());
 }
-inline at::Tensor forward(const call& c, const slicing& what) {
-  return forward_widened(c.layer, what.of(c.layer.inputs[0].from->layout()).widths, c.operand());
+inline at::Tensor forward(const call& c, const engine::folding& what) {
+  return engine::forward_folded(c.layer, what, c.operand());
 }
-inline at::Tensor forward(const call& c, const averaging&) { return forward_averaging(c); }
-inline at::Tensor forward(const call& c, const flattening&) { return c.operand().reshape(c.layer.sizes); }
-inline at::Tensor forward(const call& c, const moving&) { return c.layer.leaving(c.used()); }
-inline at::Tensor forward(const call& c, const free_parameter&) { return c.weight(0); }
-inline at::Tensor forward(const call& c, const free_buffer&) { return c.layer.leaving(c.buffer(0).value()); }
-inline at::Tensor forward(const call& c, const casting& what) {
+inline at::Tensor forward(const call& c, const engine::dropping& what) { return engine::forward_dropout(c, what); }
+inline at::Tensor forward(const call& c, const engine::drawn_slopes& what) { return engine::forward_rrelu(c, what); }
+inline at::Tensor forward(const call& c, const engine::widening& what) {
+  return engine::forward_widened(c.layer, what.widths, c.operand());
+}
+inline at::Tensor forward(const call& c, const engine::slicing& what) {
+  return engine::forward_widened(c.layer, what.of(c.layer.inputs[0].from->layout()).widths, c.operand());
+}
+inline at::Tensor forward(const call& c, const engine::averaging&) { return engine::forward_averaging(c); }
+inline at::Tensor forward(const call& c, const engine::flattening&) { return c.operand().reshape(c.layer.sizes); }
+inline at::Tensor forward(const call& c, const engine::moving&) { return c.layer.leaving(c.used()); }
+inline at::Tensor forward(const call& c, const engine::free_parameter&) { return c.weight(0); }
+inline at::Tensor forward(const call& c, const engine::free_buffer&) { return c.layer.leaving(c.buffer(0).value()); }
+inline at::Tensor forward(const call& c, const engine::casting& what) {
   return c.operand().to(tessera::detail::scalar_type(what.element));
 }
-inline at::Tensor forward(const call& c, const learned_slope&) { return forward_prelu(c); }
-inline at::Tensor forward(const call& c, const rectifying&) { return at::relu(c.operand()); }
+inline at::Tensor forward(const call& c, const engine::learned_slope&) { return engine::forward_prelu(c); }
+inline at::Tensor forward(const call& c, const engine::rectifying&) { return at::relu(c.operand()); }
+
+namespace engine {
 
 /// A function of tensors: a local one on the boxes, another with its exchanges.
 template <class F, int... Place>
@@ -97,16 +107,21 @@ at::Tensor forward_function(const F& f, const call& c, tessera::detail::indices<
   }();
   return y.is_floating_point() || y.is_complex() ? c.layer.tied(y, c.operands) : y;
 }
+
+}  // namespace engine
+
 template <class F, int Operands>
 at::Tensor forward(const call& c, const tessera::detail::function_layer<F, Operands>&) {
   F f{};
   if constexpr (tessera::detail::HoldsNumber<F>) f.n = c.number;
-  return forward_function(f, c, tessera::detail::indices_below<Operands>{});
+  return engine::forward_function(f, c, tessera::detail::indices_below<Operands>{});
 }
 template <class F, int Operands>
 at::Tensor forward(const call& c, const tessera::detail::held_function<F, Operands>& held) {
-  return forward_function(held.f, c, tessera::detail::indices_below<Operands>{});
+  return engine::forward_function(held.f, c, tessera::detail::indices_below<Operands>{});
 }
+
+namespace engine {
 
 /// What a layer computes, as run time keeps it: the value of its family, or a layer with a forward of its own.
 template <class L>
@@ -131,6 +146,8 @@ class running_layer {
 
   decltype(kept(std::declval<const L&>())) value_;
 };
+
+}  // namespace engine
 
 }  // namespace tessera::nn
 

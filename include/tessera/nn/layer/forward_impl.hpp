@@ -44,7 +44,7 @@ inline at::Tensor convolved(const at::Tensor& x, const at::Tensor& w, const std:
 
 }  // namespace tessera::detail
 
-namespace tessera::nn {
+namespace tessera::nn::engine {
 
 TESSERA_INLINE at::Tensor forward_contraction(const bound_layer& b, const contraction& what, const at::Tensor& input,
                                               const std::vector<parameter>& parameters) {
@@ -122,7 +122,7 @@ TESSERA_INLINE at::Tensor forward_averaging(const call& c) {
   std::vector<index_t> dims;
   for (index_t d = 2; d < c.operand().dim(); ++d) dims.push_back(d);
   const at::Tensor wide = c.operand().to(detail::added_in(c.operand().scalar_type()));
-  return c.layer.leaving(functions::compute_mean(where, wide, dims).reshape(c.layer.sizes));
+  return c.layer.leaving(functions::engine::compute_mean(where, wide, dims).reshape(c.layer.sizes));
 }
 
 TESSERA_INLINE at::Tensor forward_shuffled(const call& c, const shuffling& what) {
@@ -200,4 +200,4 @@ TESSERA_INLINE at::Tensor forward_dropout(const call& c, const dropping& what) {
   return what.alpha ? y.add_(-least * scale * what.probability) : y;
 }
 
-}  // namespace tessera::nn
+}  // namespace tessera::nn::engine

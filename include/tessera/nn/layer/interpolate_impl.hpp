@@ -113,11 +113,13 @@ inline refusal check_window(const at::Tensor& x, const upsampling& what, const l
 
 namespace tessera::nn {
 
-TESSERA_INLINE at::Tensor interpolate(const at::Tensor& x, const upsampling& what, const local_boxes& where) {
-  check(tessera::detail::check_window(x, what, where));
+TESSERA_INLINE at::Tensor interpolate(const at::Tensor& x, const engine::upsampling& what, const local_boxes& where) {
+  engine::check(tessera::detail::check_window(x, what, where));
   return tessera::detail::interpolated(
       x, [&](auto real) { return tessera::detail::combining_of<decltype(real)>(what, where, x.device()); });
 }
+
+namespace engine {
 
 TESSERA_INLINE at::Tensor forward_upsampled(const bound_layer& b, const upsampling& what, const at::Tensor& input) {
   const at::Tensor x = b.ready(input);
@@ -130,5 +132,7 @@ TESSERA_INLINE at::Tensor forward_upsampled(const bound_layer& b, const upsampli
     });
   });
 }
+
+}  // namespace engine
 
 }  // namespace tessera::nn

@@ -10,7 +10,7 @@ namespace tessera::detail {
 /// The groups of a normalisation on one worker.
 class groups_here {
  public:
-  groups_here(const nn::bound_layer& layer, const normalisation& what)
+  groups_here(const nn::engine::bound_layer& layer, const normalisation& what)
       : of_(what.groups),
         sent_(what.sent()),
         team_(layer.team),

@@ -8,6 +8,8 @@
 
 namespace tessera::functions {
 
+namespace engine {
+
 /// The losses of what a worker holds.
 struct local_losses {
   at::Tensor each;          ///< of its elements or samples
@@ -77,11 +79,15 @@ inline at::Tensor in_wide(const at::Tensor& x) {
   return at::isReducedFloatingType(x.scalar_type()) ? x.to(at::kFloat) : x;
 }
 
+}  // namespace engine
+
 /// A loss of all workers: their losses, added or averaged by an exchange.
 template <class Of, class... Rest>
-at::Tensor compute(const reduced_loss<Of>& f, const bound_exchanges& by, const at::Tensor& x, const Rest&... rest) {
+at::Tensor compute(const engine::reduced_loss<Of>& f, const engine::bound_exchanges& by, const at::Tensor& x,
+                   const Rest&... rest) {
   const Of& of = f;
-  return reduced(by, by.ways.size() - 1, f.how, losses_of(of, by, in_wide(x), in_wide(rest)...), x.scalar_type());
+  return engine::reduced(by, by.ways.size() - 1, f.how,
+                         engine::losses_of(of, by, engine::in_wide(x), engine::in_wide(rest)...), x.scalar_type());
 }
 
 }  // namespace tessera::functions

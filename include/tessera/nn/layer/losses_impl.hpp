@@ -5,7 +5,7 @@
 
 #include <limits>
 
-namespace tessera::functions {
+namespace tessera::functions::engine {
 
 /// A few numbers for each, as an exchange takes them: a worker outside of it has none.
 inline at::Tensor in_rows(const bound_exchanges& by, std::size_t place, const std::vector<at::Tensor>& rows) {
@@ -165,4 +165,4 @@ TESSERA_INLINE local_losses losses_of(const bound_exchanges& by, const number& n
   return l;
 }
 
-}  // namespace tessera::functions
+}  // namespace tessera::functions::engine

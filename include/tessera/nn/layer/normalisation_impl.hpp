@@ -198,7 +198,7 @@ inline std::pair<moments, at::Tensor> normalised(const cut_normalisation& of, co
 
 namespace tessera::nn {
 
-TESSERA_INLINE at::Tensor forward(const call& c, const normalisation& what) {
+TESSERA_INLINE at::Tensor forward(const call& c, const engine::normalisation& what) {
   const at::Tensor& x = c.operand();
   using tessera::detail::groups_here;
   using shared_groups = std::shared_ptr<const groups_here>;
@@ -217,7 +217,7 @@ TESSERA_INLINE at::Tensor forward(const call& c, const normalisation& what) {
     if (!what.groups.by_sample || what.cumulative) c.buffer(2).set(c.buffer(2).value() + 1);
     if (what.cumulative) share = 1 / c.buffer(2).value().item<double>();
   }
-  const double eps = what.eps == eps_of_element ? tessera::detail::epsilon_of(x.scalar_type()) : what.eps;
+  const double eps = what.eps == engine::eps_of_element ? tessera::detail::epsilon_of(x.scalar_type()) : what.eps;
   if (running || (!groups.cut() && !what.averages())) {
     const auto alone = [&] {
       if (!what.centred) return at::rms_norm(x, groups.sizes(x), given(1), eps);

@@ -4,7 +4,7 @@
 #include <tessera/operation/layer/adaptive_pooling.hpp>
 #include <tessera/operation/layer/layers.hpp>
 
-namespace tessera::nn {
+namespace tessera::nn::engine {
 
 /// A pooling's result, and of a maximum the global index of each, flat over the pooled dimensions.
 struct pooled {
@@ -19,7 +19,7 @@ pooled forward_pooling(const bound_layer& b, const pooling& what, const at::Tens
 pooled forward_pooling(const bound_layer& b, const adaptive_maximum& what, const at::Tensor& input,
                        bool indices = false);
 
-}  // namespace tessera::nn
+}  // namespace tessera::nn::engine
 
 #ifndef TESSERA_COMPILED
 #include <tessera/nn/layer/pooling_impl.hpp>

@@ -135,7 +135,7 @@ inline at::Tensor moved_indices(at::Tensor local, const local_box& of) {
 
 }  // namespace tessera::detail
 
-namespace tessera::nn {
+namespace tessera::nn::engine {
 
 TESSERA_INLINE pooled forward_pooling(const bound_layer& b, const adaptive_maximum& what, const at::Tensor& input,
                                       bool indices) {
@@ -204,4 +204,4 @@ TESSERA_INLINE pooled forward_pooling(const bound_layer& b, const pooling& what,
   return {b.tied(y, {x}), detail::global_indices(local, x, used, b.outputs, kernels, reading.lists())};
 }
 
-}  // namespace tessera::nn
+}  // namespace tessera::nn::engine

@@ -4,6 +4,8 @@
 
 namespace tessera::nn {
 
+namespace engine {
+
 TESSERA_INLINE at::Tensor linear_of_each(const at::Tensor& x, const at::Tensor& weight,
                                          const std::optional<at::Tensor>& bias) {
   const at::Tensor slots = x.unsqueeze(1).flatten(1, -2);
@@ -14,7 +16,9 @@ TESSERA_INLINE at::Tensor linear_of_each(const at::Tensor& x, const at::Tensor& 
   return y.reshape(sizes);
 }
 
-TESSERA_INLINE std::vector<at::Tensor> forward(const call& c, const projection& what) {
+}  // namespace engine
+
+TESSERA_INLINE std::vector<at::Tensor> forward(const call& c, const engine::projection& what) {
   const at::Tensor x = c.used();
   const at::ScalarType e = x.scalar_type();
   const at::ScalarType sums = at::isReducedFloatingType(e) ? at::kFloat : e;
@@ -29,7 +33,7 @@ TESSERA_INLINE std::vector<at::Tensor> forward(const call& c, const projection& 
     const std::optional<at::Tensor> bias = what.bias ? std::optional(operands[2]) : std::nullopt;
     const at::Tensor y =
         what.by_expert()
-            ? linear_of_each(x.to(sums), w.flatten(2), bias ? std::optional(bias->flatten(2)) : std::nullopt)
+            ? engine::linear_of_each(x.to(sums), w.flatten(2), bias ? std::optional(bias->flatten(2)) : std::nullopt)
             : at::linear(x.to(sums), w.flatten(0, -2), bias ? std::optional(bias->flatten()) : std::nullopt);
     all.push_back(c.layer.tied(y.to(e).unflatten(-1, outputs), operands));
   }

@@ -29,15 +29,16 @@ struct dynamic_values_and_indices {
 /// A maximum pooling that also says where each maximum lies, of a layer that is a value:
 /// `with_indices(max_pool_layer{.kernel = {2, 2}}, x)`. What does not fit, or is an average, is thrown.
 template <class L>
-  requires requires(const bound_layer& b, const L& layer, const at::Tensor& local) {
-    forward_pooling(b, layer.what(), local, true);
+  requires requires(const engine::bound_layer& b, const L& layer, const at::Tensor& local) {
+    engine::forward_pooling(b, layer.what(), local, true);
   }
 dynamic_values_and_indices with_indices(const L& layer, const tensor<dyn>& x, call_site at = call_site::here()) {
   const auto what = layer.what();
   const layer_plan p = layer.plan(tensor_value{x.layout(), x.type()});
-  check(first_of(p.why, tessera::detail::is_maximum(what) ? refusal{} : refusal{code::not_a_maximum}), *x.team());
-  const scoped_context now(*x.team(), {.what = "maxima with indices", .at = at});
-  const pooled y = forward_pooling({x.team(), p}, what, x.local(), true);
+  engine::check(engine::first_of(p.why, tessera::detail::is_maximum(what) ? refusal{} : refusal{code::not_a_maximum}),
+                *x.team());
+  const engine::scoped_context now(*x.team(), {.what = "maxima with indices", .at = at});
+  const engine::pooled y = engine::forward_pooling({x.team(), p}, what, x.local(), true);
   const auto given = [&](const at::Tensor& local, const char* called) {
     return tessera::detail::tensor_of(x.team(), p.output(), local,
                                       tessera::detail::lineage_of(text(called).hash, {x.lineage()}));
@@ -50,7 +51,9 @@ dynamic_values_and_indices with_indices(const L& layer, const tensor<dyn>& x, ca
 /// An index is flat over the pooled dimensions of the global tensor, as LibTorch's is of a tensor in one process, so it
 /// says the same on any partition. Gradients pass through the values alone.
 template <class L, class P, class S, class E>
-  requires requires(const bound_layer& b, const at::Tensor& local) { forward_pooling(b, L::what(), local, true); }
+  requires requires(const engine::bound_layer& b, const at::Tensor& local) {
+    engine::forward_pooling(b, L::what(), local, true);
+  }
 auto with_indices(const tensor<P, S, E>& x, call_site at = call_site::here()) {
   using on = tessera::detail::applied<L, tensor<P, S, E>>;
   using values = typename on::template result<0>::type;

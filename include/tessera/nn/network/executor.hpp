@@ -11,7 +11,7 @@
 #include <memory>
 #include <optional>
 
-namespace tessera::nn {
+namespace tessera::nn::engine {
 
 /// What run time knows of a layer: what types know, its plan for the operands at hand, and what it computes.
 struct node_record : layer_facts {
@@ -103,7 +103,7 @@ class executor {
     std::vector<std::size_t> operands;
     std::size_t first_result;
     std::vector<std::size_t> done_with;  ///< values that nobody reads behind it
-    functions::number number;
+    functions::engine::number number;
     const char* called = nullptr;  ///< "layer encoder.2 (conv)", by messages
     std::shared_ptr<const observed_place> seen;
   };
@@ -183,7 +183,7 @@ class executor {
   std::shared_ptr<state> state_;  // which graphs keep that run a part again
 };
 
-}  // namespace tessera::nn
+}  // namespace tessera::nn::engine
 
 #ifndef TESSERA_COMPILED
 #include <tessera/nn/network/executor_impl.hpp>

@@ -21,7 +21,7 @@ inline const char* kept_name(const std::string& name) {
 
 }  // namespace tessera::detail
 
-namespace tessera::nn {
+namespace tessera::nn::engine {
 
 TESSERA_INLINE executor::state::state(team_handle of, const program_type& p, std::shared_ptr<const void> owner)
     : team(std::move(of)), program(p), kept(std::move(owner)) {
@@ -252,4 +252,4 @@ TESSERA_INLINE std::vector<tensor<dyn>> executor::forward(std::span<const tensor
   return outputs;
 }
 
-}  // namespace tessera::nn
+}  // namespace tessera::nn::engine

@@ -16,7 +16,7 @@ namespace tessera::detail {
 
 }  // namespace tessera::detail
 
-namespace tessera::nn {
+namespace tessera::nn::engine {
 
 /// One call of a program: it runs the steps, and those that are recomputed once more for their backward.
 class executor::run : public std::enable_shared_from_this<run> {
@@ -207,4 +207,4 @@ TESSERA_INLINE void executor::run::recomputed(std::size_t which, std::vector<at:
   }
 }
 
-}  // namespace tessera::nn
+}  // namespace tessera::nn::engine

@@ -8,7 +8,7 @@ namespace tessera::detail {
 
 /// Notes what run time needs.
 struct running {
-  using fact = nn::node_record;
+  using fact = nn::engine::node_record;
 
   template <class On>
   struct noted;
@@ -22,7 +22,7 @@ struct running {
       return plan(x, indices_below<sizeof...(In)>{});
     }
     static std::vector<at::Tensor> forward(const void*, const nn::call& c) {
-      static const nn::running_layer<L> layer{L{}};
+      static const nn::engine::running_layer<L> layer{L{}};
       return layer(c);
     }
     static constexpr fact value{facts_of<applied<L, In...>>, &plan_for, &forward};
@@ -35,7 +35,7 @@ struct running {
 
 }  // namespace tessera::detail
 
-namespace tessera::nn {
+namespace tessera::nn::engine {
 
 /// A running program between tensor types. Not the layers but these name it, so what compilers say of a call is short.
 template <class Inputs, class Outputs>
@@ -153,7 +153,7 @@ class network_between<tessera::detail::type_list<In...>, tessera::detail::type_l
   }
 };
 
-}  // namespace tessera::nn
+}  // namespace tessera::nn::engine
 
 namespace tessera::detail {
 
@@ -161,12 +161,14 @@ template <class Module, class... In>
 using running_module = module_program<running, Module, canonical_tensor<In>...>;
 template <class Module, class... In>
 using running_between =
-    nn::network_between<type_list<In...>,
-                        typename module_call<running, Module, canonical_tensor<In>...>::results::types>;
+    nn::engine::network_between<type_list<In...>,
+                                typename module_call<running, Module, canonical_tensor<In>...>::results::types>;
 
 }  // namespace tessera::detail
 
 namespace tessera::nn {
+
+namespace engine {
 
 /// What a network is made of: a team or a seed, but not one thing alone (kind::nothing). Anything converts to it, and
 /// what is of another kind is refused at the line that makes the network, where compilers name no layer.
@@ -218,17 +220,19 @@ class network_of : public tessera::detail::running_between<Module, In...> {
   network_of(const network_of& other, typename between::copying how) : between(other, how) {}
 };
 
+}  // namespace engine
+
 /// A network with a mistake: the one error at its first use, and nothing else that could fail.
 template <class Verdict, class In>
-class refused_network : public network_between<tessera::detail::type_list<In>,
-                                               tessera::detail::type_list<tessera::detail::refused_like<In>>> {
+class refused_network : public engine::network_between<tessera::detail::type_list<In>,
+                                                       tessera::detail::type_list<tessera::detail::refused_like<In>>> {
  public:
   using verdict = Verdict;
   using inputs = tessera::detail::type_list<In>;
   using outputs = tessera::detail::type_list<tessera::detail::refused_like<In>>;
   using input = In;
   using output = tessera::detail::refused_like<In>;
-  static constexpr program_view<node_record> program{};
+  static constexpr engine::program_view<engine::node_record> program{};
   template <class... Given>
   explicit refused_network(const Given&...) {}
   template <class... T>
@@ -242,7 +246,7 @@ class refused_network : public network_between<tessera::detail::type_list<In>,
 /// A module on tensor types: what `tessera::network` knows from types, with parameters and a forward.
 template <class Module = void, class... In>
 using network = typename tessera::detail::network_by<
-    tessera::detail::running, network_of, refused_network, 1, Module,
+    tessera::detail::running, engine::network_of, refused_network, 1, Module,
     decltype(std::declval<tessera::detail::module_of<Module>>()(
         typename tessera::detail::input_flow<In, tessera::detail::running>::type{}...)),
     In...>::type;
@@ -250,7 +254,7 @@ using network = typename tessera::detail::network_by<
 /// Layers one after the other.
 template <class In = void, class... Layers>
 using sequential = typename tessera::detail::network_by<
-    tessera::detail::running, network_of, refused_network, 0, chain<Layers...>,
+    tessera::detail::running, engine::network_of, refused_network, 0, chain<Layers...>,
     typename tessera::detail::given_by_chain<tessera::detail::running, In, Layers...>::type, In>::type;
 
 }  // namespace tessera::nn

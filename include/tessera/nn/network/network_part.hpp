@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-namespace tessera::nn {
+namespace tessera::nn::engine {
 
 /// The parameters and buffers of a network, by path, for another one that shares them: what `whole.at("encoder")`
 /// gives.
@@ -32,4 +32,4 @@ struct network_part {
   }
 };
 
-}  // namespace tessera::nn
+}  // namespace tessera::nn::engine

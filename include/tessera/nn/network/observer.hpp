@@ -32,6 +32,8 @@ class layer_observer {
   virtual void left(const layer_visit& visit) = 0;
 };
 
+namespace engine {
+
 /// A layer at its place in a network, as graphs keep it: whoever observes the network when they run is told.
 struct observed_place {
   std::shared_ptr<const std::shared_ptr<layer_observer>> by;  ///< the network's observer, or null in its place
@@ -67,6 +69,8 @@ class observed_layer {
   purpose direction_ = purpose::forward;  // backward where the layer is recomputed
   std::uint64_t first_ = 0;               // of the graph's nodes that the layer makes
 };
+
+}  // namespace engine
 
 }  // namespace tessera::nn
 

@@ -12,7 +12,7 @@
 #include <set>
 #include <utility>
 
-namespace tessera::nn {
+namespace tessera::nn::engine {
 
 /// Stands before a node of a layer's graph: the worker enters the layer's backward, unless it is there.
 class observed_layer::on_the_way final : public torch::autograd::FunctionPreHook {
@@ -89,4 +89,4 @@ TESSERA_INLINE void observed_layer::follow(const std::vector<at::Tensor>& result
   }
 }
 
-}  // namespace tessera::nn
+}  // namespace tessera::nn::engine

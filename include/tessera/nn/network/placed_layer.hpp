@@ -27,7 +27,7 @@ class placed_layer {
   }
   placed_layer(const placed_layer&) = delete;
 
-  nn::node_record facts;
+  nn::engine::node_record facts;
 
   layer_plan plan() const {
     std::vector<const tensor_value*> x;
@@ -51,7 +51,7 @@ class placed_layer {
   L layer;
   std::vector<tensor_value> operands;
   std::vector<tiles_over> over_;  // the outermost first
-  nn::running_layer<L> runs;
+  nn::engine::running_layer<L> runs;
 };
 
 }  // namespace tessera::detail

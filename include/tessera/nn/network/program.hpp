@@ -15,7 +15,7 @@ namespace tessera::detail {
 
 /// Notes what run time needs of layers that are values.
 struct building {
-  using fact = nn::node_record;
+  using fact = nn::engine::node_record;
   using program_type = nn::program;
 };
 
@@ -26,12 +26,16 @@ namespace tessera::nn {
 /// A flow of a program that is put together while it runs.
 using dynamic_flow = flow<tensor<dyn>, tessera::detail::building>;
 
+namespace engine {
+
 /// An input or an output of a network: its name, where it was given one, and the tensor, whose lists live as long as
 /// the program or a network of it.
 struct program_end {
   std::string name;
   tensor_value is;
 };
+
+}  // namespace engine
 
 /// A network that is put together while the program runs: the list of nodes that the compiler makes of a module, from
 /// layers that are values.
@@ -47,7 +51,7 @@ class program {
 
   /// An input like this tensor; its extents may be dynamic.
   dynamic_flow input(const tensor_value& x, std::string name = {}) {
-    tessera::check(tessera::check(x.layout), "an input");
+    tessera::engine::check(tessera::engine::check(x.layout), "an input");
     kept_->inputs.push_back({std::move(name), x});
     return {this, {-1, static_cast<int>(kept_->inputs.size()) - 1}};
   }
@@ -70,8 +74,8 @@ class program {
   void keep(std::shared_ptr<const void> owner) { kept_->owners.push_back(std::move(owner)); }
 
   /// What a network of it is called with, and what it gives, in order.
-  const std::vector<program_end>& inputs() const { return kept_->inputs; }
-  const std::vector<program_end>& outputs() const { return kept_->ends; }
+  const std::vector<engine::program_end>& inputs() const { return kept_->inputs; }
+  const std::vector<engine::program_end>& outputs() const { return kept_->ends; }
 
   /// The tensor that a flow stands for.
   const tensor_value& value_of(const dynamic_flow& x) const {
@@ -103,9 +107,9 @@ class program {
   }
   /// Runs `f`, which adds to the program, with parameters stored as tiles.
   template <class F>
-  auto sharded_over(const tiles_over& over, const F& f) {
+  auto sharded_over(const engine::tiles_over& over, const F& f) {
     struct outside {
-      std::vector<tiles_over>& all;
+      std::vector<engine::tiles_over>& all;
       ~outside() { all.pop_back(); }
     } const again{over_};
     over_.push_back(over);
@@ -145,16 +149,16 @@ class program {
   void refuse(const refusal& why, const char* name) const {
     if (why.ok()) return;
     const auto here = writes_.here();
-    tessera::check(
+    tessera::engine::check(
         why, tessera::detail::layer_at(tessera::detail::path_of(kept_->scopes.data(), here.scope, here.next), name));
   }
 
   /// The program as an executor takes it, and what owns it.
   struct finished {
     std::shared_ptr<const void> owner;
-    program_view<node_record> view;
-    std::vector<program_end> inputs;
-    std::vector<program_end> outputs;
+    engine::program_view<engine::node_record> view;
+    std::vector<engine::program_end> inputs;
+    std::vector<engine::program_end> outputs;
   };
   finished finish() const {
     if (kept_->outputs.empty()) throw error(refusal{code::program_without_output});
@@ -171,15 +175,15 @@ class program {
 
  private:
   struct parts {
-    std::vector<program_node<node_record>> nodes;
-    std::vector<program_value> values;
-    std::vector<program_scope> scopes;
-    std::vector<recomputed_nodes> recomputed;
-    std::vector<program_end> inputs;
-    std::vector<program_value> outputs;
-    std::vector<program_end> ends;                   // the same as tensors
+    std::vector<engine::program_node<engine::node_record>> nodes;
+    std::vector<engine::program_value> values;
+    std::vector<engine::program_scope> scopes;
+    std::vector<engine::recomputed_nodes> recomputed;
+    std::vector<engine::program_end> inputs;
+    std::vector<engine::program_value> outputs;
+    std::vector<engine::program_end> ends;           // the same as tensors
     std::vector<std::vector<tensor_value>> results;  // of each node
-    std::vector<std::shared_ptr<const node_record>> facts;
+    std::vector<std::shared_ptr<const engine::node_record>> facts;
     std::vector<std::shared_ptr<const void>> owners;
   };
 
@@ -220,24 +224,24 @@ class program {
   }
 
   std::shared_ptr<parts> kept_ = std::make_shared<parts>();
-  tessera::detail::recorder<node_record> writes_;
+  tessera::detail::recorder<engine::node_record> writes_;
   std::string recomputed_as_;  // the name of the part that was recomputed last, and where it ended
   int recomputed_until_ = -1;
-  std::vector<tiles_over> over_;  // how parameters of what is added now are stored, the outermost first
+  std::vector<engine::tiles_over> over_;  // how parameters of what is added now are stored, the outermost first
 };
 
 /// A network of a program that was put together while the program runs; what is added to that later is not in it.
-class dynamic_network : public executor {
+class dynamic_network : public engine::executor {
  public:
   /// Makes the parameters; all workers of the team do, and compare what they make.
-  dynamic_network(const made_of<kind::team, team_handle>& team, const seed& s, const program& p)
+  dynamic_network(const engine::made_of<kind::team, team_handle>& team, const seed& s, const program& p)
       : dynamic_network(team.value, s, p.finish()) {}
   /// Shares the parameters and buffers of a part of another network, under their keys.
-  dynamic_network(const network_part& of, const program& p) : dynamic_network(of, p.finish()) {}
+  dynamic_network(const engine::network_part& of, const program& p) : dynamic_network(of, p.finish()) {}
 
   /// What it is called with, and what it gives, in order.
-  const std::vector<program_end>& inputs() const { return inputs_; }
-  const std::vector<program_end>& outputs() const { return outputs_; }
+  const std::vector<engine::program_end>& inputs() const { return inputs_; }
+  const std::vector<engine::program_end>& outputs() const { return outputs_; }
 
   /// The outputs for tensors that lie like the inputs, however many there are.
   std::vector<tensor<dyn>> operator()(std::initializer_list<tensor<dyn>> x, call_site at = call_site::here()) const {
@@ -258,24 +262,28 @@ class dynamic_network : public executor {
 
  private:
   dynamic_network(const team_handle& team, const seed& s, program::finished p)
-      : executor(team, s, p.view, std::move(p.owner)), inputs_(std::move(p.inputs)), outputs_(std::move(p.outputs)) {}
-  dynamic_network(const network_part& of, program::finished p)
-      : executor(of, p.view, std::move(p.owner)), inputs_(std::move(p.inputs)), outputs_(std::move(p.outputs)) {}
+      : engine::executor(team, s, p.view, std::move(p.owner)),
+        inputs_(std::move(p.inputs)),
+        outputs_(std::move(p.outputs)) {}
+  dynamic_network(const engine::network_part& of, program::finished p)
+      : engine::executor(of, p.view, std::move(p.owner)),
+        inputs_(std::move(p.inputs)),
+        outputs_(std::move(p.outputs)) {}
   dynamic_network(const dynamic_network& other, copying how)
-      : executor(other, how), inputs_(other.inputs_), outputs_(other.outputs_) {}
+      : engine::executor(other, how), inputs_(other.inputs_), outputs_(other.outputs_) {}
 
   std::vector<tensor<dyn>> called(std::span<const tensor<dyn>> x, call_site at) const {
     if (x.size() != inputs_.size())
       throw error(refusal{code::wrong_number_of_operands, inputs_.size(), x.size()}, team()->label());
     std::vector<const tensor<dyn>*> all;
     for (const tensor<dyn>& one : x) {
-      check(tessera::detail::check_fits({one.layout(), one.type()}, inputs_[all.size()].is), *one.team());
+      engine::check(tessera::detail::check_fits({one.layout(), one.type()}, inputs_[all.size()].is), *one.team());
       all.push_back(&one);
     }
     return forward(all, at);
   }
 
-  std::vector<program_end> inputs_, outputs_;
+  std::vector<engine::program_end> inputs_, outputs_;
 };
 
 }  // namespace tessera::nn

@@ -29,8 +29,9 @@ auto called_here(const Part& part, const auto&... x) {
 
 namespace tessera::nn {
 
-/// A part under a name that is a value, in the keys of its parameters: `x | under("encoder", linear_layer{.out = 6})`.
-/// Those that are shared under one name have one set of parameters.
+namespace engine {
+
+/// What `under` and `shared_under` make.
 template <class Part>
 struct named_part {
   static constexpr bool sees_to_its_scope = true;
@@ -46,17 +47,23 @@ struct named_part {
     return y;
   }
 };
+
+}  // namespace engine
+
+/// A part under a name that is a value, in the keys of its parameters: `x | under("encoder", linear_layer{.out = 6})`.
+/// Those that are shared under one name have one set of parameters.
 template <class Part>
-named_part<Part> under(std::string name, const Part& part) {
+engine::named_part<Part> under(std::string name, const Part& part) {
   return {std::move(name), part};
 }
 template <class Part>
-named_part<Part> shared_under(std::string name, const Part& part) {
+engine::named_part<Part> shared_under(std::string name, const Part& part) {
   return {std::move(name), part, true};
 }
 
-/// `sharded_over` with a part and axes that are values: `x | stored({"data"}, linear_layer{.out = 6})`, or
-/// `stored({"data"}, layer, gathering::held)`.
+namespace engine {
+
+/// What `sharded` makes.
 template <class Part>
 struct sharded_part {
   using wraps = Part;
@@ -73,12 +80,20 @@ struct sharded_part {
     return around([&](const auto&... y) { return tessera::detail::called_here(part, y...); }, x...);
   }
 };
+
+}  // namespace engine
+
+/// `sharded_over` with a part and axes that are values: `x | sharded({"data"}, linear_layer{.out = 6})`, or
+/// `sharded({"data"}, layer, gathering::held)`.
 template <class Part>
-sharded_part<Part> sharded(const axis_names& over, const Part& part, gathering times = gathering::twice) {
+engine::sharded_part<Part> sharded(const engine::axis_names& over, const Part& part,
+                                   gathering times = gathering::twice) {
   return {{over.list(), times}, part};
 }
 
-/// `recompute` of a part that is a value: `x | recomputed(linear_layer{.out = 6})`.
+namespace engine {
+
+/// What `recomputed` makes.
 template <class Part>
 struct recomputed_part {
   using wraps = Part;
@@ -97,8 +112,12 @@ struct recomputed_part {
     return around([&](const auto&... y) { return tessera::detail::called_here(part, y...); }, x...);
   }
 };
+
+}  // namespace engine
+
+/// `recompute` of a part that is a value: `x | recomputed(linear_layer{.out = 6})`.
 template <class Part>
-recomputed_part<Part> recomputed(const Part& part) {
+engine::recomputed_part<Part> recomputed(const Part& part) {
   return {part};
 }
 
@@ -130,14 +149,14 @@ namespace tessera {
 
 /// Takes a flow of a program to another layout by a verb, as it takes a tensor whose layout is a value; what the verb
 /// does not lead to is thrown.
-template <DynamicFlow F>
+template <engine::DynamicFlow F>
 auto to(verb called, const layout& target, const F& x) {
-  const auto own = std::make_shared<const shared_layout>(target, 0, std::numeric_limits<int>::max());
+  const auto own = std::make_shared<const engine::shared_layout>(target, 0, std::numeric_limits<int>::max());
   x.in->keep(own);  // its lists live as long as the program
   return x | detail::change_to_layout{{own->layout()}, called};
 }
 /// The same by whatever verbs lead there.
-template <DynamicFlow F>
+template <engine::DynamicFlow F>
 auto to(const layout& target, const F& x) {
   return to(verb::several, target, x);
 }

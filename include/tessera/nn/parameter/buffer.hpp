@@ -5,11 +5,11 @@
 namespace tessera::nn {
 
 /// What a layer keeps from call to call and no optimizer steps: running statistics, counters. It has no cotangent.
-class buffer : public state_tensor {
+class buffer : public engine::state_tensor {
  public:
   /// Begins with its initial values, by path and global index.
   buffer(const team_handle& team, std::string_view name, const buffer_value& of, const seed& s)
-      : state_tensor(team, name, of.stored, of.initial, of.element, s, name, {}, of.only_here) {}
+      : engine::state_tensor(team, name, of.stored, of.initial, of.element, s, name, {}, of.only_here) {}
 
   /// Another buffer of the same values.
   buffer clone() const { return buffer(copy()); }
@@ -23,7 +23,7 @@ class buffer : public state_tensor {
   }
 
  private:
-  explicit buffer(state_tensor values) : state_tensor(std::move(values)) {}
+  explicit buffer(engine::state_tensor values) : engine::state_tensor(std::move(values)) {}
 };
 
 }  // namespace tessera::nn

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace tessera::nn {
+namespace tessera::nn::engine {
 
 /// What is gathered of a parameter that is held: leaves of autograd's graph, one for each layout in which layers take
 /// it and each element to which what is sent is rounded. Where nothing is sent a leaf lies in the stored form's memory.
@@ -54,7 +54,7 @@ class gathered_parameter : public std::enable_shared_from_this<gathered_paramete
   at::Tensor before_;          // what it was before them
 };
 
-}  // namespace tessera::nn
+}  // namespace tessera::nn::engine
 
 #ifndef TESSERA_COMPILED
 #include <tessera/nn/parameter/gathered_parameter_impl.hpp>

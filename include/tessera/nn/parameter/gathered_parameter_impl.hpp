@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace tessera::nn {
+namespace tessera::nn::engine {
 
 TESSERA_INLINE at::Tensor gathered_parameter::use(const shared_layout_handle& used, element as) {
   const at::Tensor& stored = stored_.local();
@@ -84,4 +84,4 @@ TESSERA_INLINE void gathered_parameter::reduce() {
   stored_.local().mutable_grad() = sum;
 }
 
-}  // namespace tessera::nn
+}  // namespace tessera::nn::engine

@@ -11,7 +11,7 @@ namespace tessera::nn {
 ///
 /// use : stored → used is a primitive, so its backward adds into the stored form's gradient: from replicate to
 /// invariant it is the sum over the copies.
-class parameter : public state_tensor {
+class parameter : public engine::state_tensor {
  public:
   /// Begins with its initial values, by path and global index.
   parameter(const team_handle& team, std::string_view name, const parameter_value& of, element e, const seed& s);
@@ -53,14 +53,14 @@ class parameter : public state_tensor {
   void changed_in_place() const;
 
  private:
-  parameter(state_tensor values, shared_layout_handle used, element as, gathering times, bool frozen,
-            std::shared_ptr<gathered_parameter> held = {})
-      : state_tensor(std::move(values)),
+  parameter(engine::state_tensor values, engine::shared_layout_handle used, element as, gathering times, bool frozen,
+            std::shared_ptr<engine::gathered_parameter> held = {})
+      : engine::state_tensor(std::move(values)),
         used_(std::move(used)),
-        comes_as_(stays(change_between(stored().layout(), used_->layout())) ? stored().type() : as),
+        comes_as_(engine::stays(change_between(stored().layout(), used_->layout())) ? stored().type() : as),
         times_(times),
         frozen_(frozen),
-        held_(held ? std::move(held) : std::make_shared<gathered_parameter>(stored(), path())) {}
+        held_(held ? std::move(held) : std::make_shared<engine::gathered_parameter>(stored(), path())) {}
 
   // What the layer that runs now took, and the elements that it was converted to.
   struct used_form {
@@ -68,11 +68,11 @@ class parameter : public state_tensor {
     std::vector<at::ScalarType> to;
   };
 
-  shared_layout_handle used_;
+  engine::shared_layout_handle used_;
   element comes_as_;
   gathering times_ = gathering::once;
   bool frozen_ = false;
-  std::shared_ptr<gathered_parameter> held_;
+  std::shared_ptr<engine::gathered_parameter> held_;
   mutable used_form taken_;
   mutable tessera::detail::cached_view view_;
 };

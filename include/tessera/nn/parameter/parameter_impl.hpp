@@ -89,12 +89,12 @@ namespace tessera::nn {
 
 TESSERA_INLINE parameter::parameter(const team_handle& team, std::string_view name, const parameter_value& of,
                                     element e, const seed& s)
-    : state_tensor(team, name, of.stored, of.initial, e, s, tessera::detail::serial_key(name, of), of.serial),
+    : engine::state_tensor(team, name, of.stored, of.initial, e, s, tessera::detail::serial_key(name, of), of.serial),
       used_(team->place(of.used)),
       comes_as_(e),
       frozen_(of.frozen),
-      held_(std::make_shared<gathered_parameter>(stored(), path())) {
-  check(check_gradient(e), path());
+      held_(std::make_shared<engine::gathered_parameter>(stored(), path())) {
+  engine::check(engine::check_gradient(e), path());
   stored().local().set_requires_grad(!frozen_);
 }
 
@@ -103,8 +103,9 @@ TESSERA_INLINE at::Tensor parameter::use(std::initializer_list<at::ScalarType> t
   if (times_ == gathering::held) return detail::converted(held_->use(used_, comes_as_), to);
   const team_handle& team = stored().team();
   const bool may_last = times_ == gathering::once && comes_as_ == stored().type();
-  const at::Tensor came = may_last ? view_.of(team, stored().where(), used_, stored().local())
-                                   : change_layout_rounded(team, stored().where(), used_, stored().local(), comes_as_);
+  const at::Tensor came =
+      may_last ? view_.of(team, stored().where(), used_, stored().local())
+               : engine::change_layout_rounded(team, stored().where(), used_, stored().local(), comes_as_);
   const at::Tensor used = detail::converted(came, to);
   if (times_ == gathering::twice) taken_ = {used, to};
   return used;

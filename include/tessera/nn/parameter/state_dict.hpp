@@ -23,7 +23,7 @@ using shows_parameters = std::conditional_t<requires(const Network& net, void (*
 
 /// What a state dict saves, under the serial model's keys: parameters and buffers, several where they are parts of one
 /// serial tensor.
-using keyed_state = std::map<std::string, std::vector<const nn::state_tensor*>>;
+using keyed_state = std::map<std::string, std::vector<const nn::engine::state_tensor*>>;
 
 /// Refuses parts that do not make up their serial tensor.
 void check_parts(const keyed_state& all);
@@ -34,7 +34,7 @@ keyed_state state_by_key(const Network& net) {
   using verdict = shows_parameters<Network>;
   verdict::template refuse<verdict>();
   keyed_state all;
-  const auto add = [&](const nn::state_tensor& t) {
+  const auto add = [&](const nn::engine::state_tensor& t) {
     auto& parts = all[t.key()];
     if (!parts.empty() && t.serial().whole == 0) throw error(refusal{code::parameter_named_twice}, t.key());
     parts.push_back(&t);
@@ -100,8 +100,8 @@ template <class Network>
 state_dict state_of(const Network& net, call_site at = call_site::here()) {
   const auto kept = tessera::detail::state_by_key(net);
   if (kept.empty()) return {};
-  const scoped_context now(*tessera::detail::team_of(net),
-                           {.why = purpose::state, .what = "gathering a state dict", .at = at});
+  const engine::scoped_context now(*tessera::detail::team_of(net),
+                                   {.why = purpose::state, .what = "gathering a state dict", .at = at});
   return tessera::detail::state_of(kept);
 }
 
@@ -110,7 +110,7 @@ state_dict state_of(const Network& net, call_site at = call_site::here()) {
 template <class Network>
 void assign(Network& net, const state_dict& state, call_site at = call_site::here()) {
   const team_handle team = tessera::detail::team_of(net);
-  const scoped_context now(*team, {.why = purpose::state, .what = "assigning a state dict", .at = at});
+  const engine::scoped_context now(*team, {.why = purpose::state, .what = "assigning a state dict", .at = at});
   tessera::detail::assign_from(team, tessera::detail::state_by_key(net), state, "");
 }
 

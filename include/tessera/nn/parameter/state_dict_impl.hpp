@@ -42,9 +42,9 @@ TESSERA_INLINE void agree_on_state(const team_handle& team, const nn::state_dict
 
 TESSERA_INLINE void check_parts(const keyed_state& all) {
   for (const auto& [key, parts] : all) {
-    const nn::state_tensor& first = *parts[0];
+    const nn::engine::state_tensor& first = *parts[0];
     std::map<index_t, index_t> ends;  // of the parts, by where they begin
-    for (const nn::state_tensor* p : parts) {
+    for (const nn::engine::state_tensor* p : parts) {
       const bool alike = p->serial_sizes() == first.serial_sizes() &&
                          p->serial().dimension == first.serial().dimension &&
                          p->stored().type() == first.stored().type();
@@ -89,7 +89,7 @@ TESSERA_INLINE nn::state_dict state_of(const keyed_state& kept, bool on_host) {
     if (on_host) options = options.device(at::kCPU);
     const at::Tensor& serial = all[key] =
         at::empty(inside ? parts[0]->serial_sizes() : std::vector<index_t>{0}, options);
-    for (const nn::state_tensor* p : parts) {
+    for (const nn::engine::state_tensor* p : parts) {
       layout everywhere;  // also where the layer lies on another mesh than the network
       everywhere.mesh = p->stored().team()->mesh();
       everywhere.placements.resize(everywhere.mesh.axes.count);
@@ -113,7 +113,7 @@ TESSERA_INLINE void assign_from(const team_handle& team, const keyed_state& kept
   check_state(kept, state, from, described_tensor);
   for (const auto& [key, parts] : kept)
     if (const auto given = state.find(key); given != state.end())
-      for (const nn::state_tensor* p : parts) p->assign(p->part_of(given->second));
+      for (const nn::engine::state_tensor* p : parts) p->assign(p->part_of(given->second));
 }
 
 }  // namespace tessera::detail

@@ -3,7 +3,7 @@
 #include <tessera/operation/plan/layer_plan.hpp>
 #include <tessera/tensor/random.hpp>
 
-namespace tessera::nn {
+namespace tessera::nn::engine {
 
 /// A tensor that belongs to a layer and that the state dict saves. A copy is a handle to the same values, as of
 /// LibTorch's tensors.
@@ -58,7 +58,7 @@ class state_tensor {
   bool only_here_;
 };
 
-}  // namespace tessera::nn
+}  // namespace tessera::nn::engine
 
 #ifndef TESSERA_COMPILED
 #include <tessera/nn/parameter/state_tensor_impl.hpp>

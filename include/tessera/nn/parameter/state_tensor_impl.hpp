@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace tessera::nn {
+namespace tessera::nn::engine {
 
 TESSERA_INLINE state_tensor::state_tensor(const team_handle& team, std::string_view name, const layout& stored,
                                           const initial_value& initial, element e, const seed& s, std::string_view key,
@@ -72,4 +72,4 @@ TESSERA_INLINE void state_tensor::assign(const at::Tensor& global) const {
       detail::distribute_value(stored_.team(), stored_.layout(), stored_.type(), global, true).local());
 }
 
-}  // namespace tessera::nn
+}  // namespace tessera::nn::engine

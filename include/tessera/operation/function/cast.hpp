@@ -9,20 +9,20 @@ namespace functions {
 
 /// x in another element: rounded, or truncated to integers, which have no gradient. Terms do not pass: a sum of rounded
 /// ones is rounded otherwise.
-struct cast_value : function {
+struct cast_value : engine::function {
   static constexpr const char* name = "cast";
-  static constexpr saved saves = saved::nothing;
+  static constexpr engine::saved saves = engine::saved::nothing;
   using held = cast_value;  ///< what a program that is put together while it runs holds
   element to = element::float32;
   refusal why;
 
-  constexpr signature what(const layout& x) const { return element_by_element(linearity::nonlinear, x); }
-  constexpr function_value on(const tensor_value& x) const {
-    const refusal lost = is_complex(x.element) && !is_complex(to)
+  constexpr signature what(const layout& x) const { return engine::element_by_element(linearity::nonlinear, x); }
+  constexpr engine::function_value on(const tensor_value& x) const {
+    const refusal lost = engine::is_complex(x.element) && !engine::is_complex(to)
                              ? refusal{code::no_function_of_element, static_cast<int>(x.element)}
                              : refusal{};
-    if (const refusal first = first_of(why, lost); !first.ok()) return {{}, first};
-    return infer_values(what(x.layout), to, x.element, false, x);
+    if (const refusal first = engine::first_of(why, lost); !first.ok()) return {{}, first};
+    return engine::infer_values(what(x.layout), to, x.element, false, x);
   }
 };
 
@@ -30,7 +30,7 @@ struct cast_value : function {
 template <class Element>
 struct cast : cast_value {
   constexpr cast() {
-    to = element_of<Element>;
+    to = engine::element_of<Element>;
     why = tessera::detail::check_kinds<kind::call, kind::element, Element>();
   }
 };
@@ -38,13 +38,13 @@ struct cast : cast_value {
 }  // namespace functions
 
 /// x in another element: `cast<float>(mask)`.
-template <class Element, AnyTensor X>
+template <class Element, engine::AnyTensor X>
 constexpr auto cast(const X& x) {
   return call(functions::cast<Element>{}, x);
 }
 /// The same to an element that only run time knows.
 template <class X>
-  requires(kind_of<X> == kind::dynamic_tensor || DynamicFlow<X>)
+  requires(kind_of<X> == kind::dynamic_tensor || engine::DynamicFlow<X>)
 auto cast(const X& x, element to) {
   functions::cast_value f;
   f.to = to;

@@ -103,26 +103,26 @@ namespace functions {
 /// Tensors one behind the other along a dimension. Where one of them cuts it each is taken to its range of the result,
 /// which is balanced and cut as that operand is whose cut moves least; or which lies in partition Q.
 template <int Dim, class Q = void>
-struct concat : function {
+struct concat : engine::function {
   static constexpr const char* name = "concat";
-  static constexpr saved saves = saved::passes;
+  static constexpr engine::saved saves = engine::saved::passes;
 
   template <class... Values>
-  constexpr function_value on(const tensor_value& x, const Values&... rest) const {
+  constexpr engine::function_value on(const tensor_value& x, const Values&... rest) const {
     const operands all = listed(x, rest...);
     const tessera::detail::end_to_end to = taken(all);
     if (!to.why.ok()) return {{}, to.why};
     signature s;
     s.kind = linearity::additive;
-    s.result = letters_of(x.layout.dims.count);
-    static_vector<operand, 4> used = no_items<operand, 4>;
+    s.result = engine::letters_of(x.layout.dims.count);
+    static_vector<operand, 4> used = engine::no_items<operand, 4>;
     for (int o = 0; o < all.count; ++o) {
-      letters own = s.result;
+      engine::letters own = s.result;
       own[Dim] = static_cast<char>('A' + o);
       s.operands.push(own);
       const char letter[]{own[Dim], 0};
       s = s.concatenated(letter, 'Z');
-      used.push({to.used[o], !has_cotangent(x.element)});
+      used.push({to.used[o], !engine::has_cotangent(x.element)});
     }
     s.result[Dim] = 'Z';
     const inferred y = infer(s, used);
@@ -130,10 +130,10 @@ struct concat : function {
   }
 
   template <class... Values>
-  constexpr exchange_values exchanges(const tensor_value& x, const Values&... rest) const {
+  constexpr engine::exchange_values exchanges(const tensor_value& x, const Values&... rest) const {
     const operands all = listed(x, rest...);
     const tessera::detail::end_to_end to = taken(all);
-    exchange_values each = no_items<exchange_value, 4>;
+    engine::exchange_values each = engine::no_items<engine::exchange_value, 4>;
     for (int o = 0; o < to.used.count; ++o) each.push({all[o].layout, to.used[o], x.element});
     return each;
   }
@@ -143,7 +143,7 @@ struct concat : function {
 
   template <class... Values>
   static constexpr operands listed(const Values&... x) {
-    operands all = no_items<tensor_value, 4>;
+    operands all = engine::no_items<tensor_value, 4>;
     if constexpr (sizeof...(x) <= operands::capacity) (all.push(x), ...);
     return all;
   }
@@ -157,7 +157,7 @@ struct concat : function {
         return {refusal{code::wrong_element, static_cast<int>(x[0].element), static_cast<int>(x[o].element)}};
       if (x[o].layout.dims.count != rank)
         return {refusal{code::operand_of_other_dimensions, o, rank, x[o].layout.dims.count}};
-      if (const refusal why = check_dims<Dim>(rank); !why.ok()) return {why};
+      if (const refusal why = engine::check_dims<Dim>(rank); !why.ok()) return {why};
       cuts = cuts || x[o].layout.levels(Dim) > 0;
     }
     for (int o = 0; o < x.count && (cuts || !std::is_void_v<Q>); ++o)
@@ -196,12 +196,12 @@ struct concat : function {
 }  // namespace functions
 
 /// Up to 4 tensors one behind the other along a dimension; `concat<d, Q>(x, y)` in partition Q.
-template <int Dim, class Q = void, AnyTensor X, AnyTensor... Rest>
+template <int Dim, class Q = void, engine::AnyTensor X, engine::AnyTensor... Rest>
 constexpr auto concat(const X& x, const Rest&... rest) {
   return call(functions::concat<Dim, Q>{}, x, rest...);
 }
 /// Up to 4 tensors one behind the other along a dimension of its own.
-template <int Dim, AnyTensor X, AnyTensor... Rest>
+template <int Dim, engine::AnyTensor X, engine::AnyTensor... Rest>
 constexpr auto stack(const X& x, const Rest&... rest) {
   return concat<Dim>(unsqueeze<Dim>(x), unsqueeze<Dim>(rest)...);
 }

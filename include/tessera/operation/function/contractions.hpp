@@ -9,9 +9,9 @@ namespace functions {
 
 /// x[…, i, k] y[…, k, j] → [… i, j]. Dimensions before the last two are compared from the last one on, as those of
 /// elementwise functions.
-struct matmul : function {
+struct matmul : engine::function {
   static constexpr const char* name = "matmul";
-  static constexpr saved saves = saved::operands;
+  static constexpr engine::saved saves = engine::saved::operands;
   constexpr signature what(const layout& x, const layout& y) const {
     for (const layout* each : {&x, &y})
       if (each->dims.count < 2)
@@ -23,8 +23,8 @@ struct matmul : function {
     for (char c : {'x', 'y'}) s.result.push(c);
     return s;
   }
-  constexpr function_value on(const tensor_value& x, const tensor_value& y) const {
-    return local(what(x.layout, y.layout), takes::numbers, gives::same, x, y);
+  constexpr engine::function_value on(const tensor_value& x, const tensor_value& y) const {
+    return engine::local(what(x.layout, y.layout), engine::takes::numbers, engine::gives::same, x, y);
   }
 
  private:
@@ -37,9 +37,9 @@ struct matmul : function {
 
 /// The sum of products that a constant signature names.
 template <const signature& S>
-struct einsum : function {
+struct einsum : engine::function {
   static constexpr const char* name = "einsum";
-  static constexpr saved saves = saved::operands;
+  static constexpr engine::saved saves = engine::saved::operands;
   template <class... Layouts>
   constexpr signature what(const Layouts&...) const {
     signature s = S;
@@ -48,8 +48,8 @@ struct einsum : function {
     return s;
   }
   template <class... Values>
-  constexpr function_value on(const tensor_value& x, const Values&... rest) const {
-    return local(what(), takes::numbers, gives::same, x, rest...);
+  constexpr engine::function_value on(const tensor_value& x, const Values&... rest) const {
+    return engine::local(what(), engine::takes::numbers, engine::gives::same, x, rest...);
   }
 };
 
@@ -65,7 +65,7 @@ constexpr auto matmul(const X& x, const Y& y) {
 
 /// Σ of products over the letters that the result lacks: `einsum<scores>(q, k)` with `constexpr auto scores =
 /// operation("bqd,bkd->bqk")`.
-template <const signature& S, AnyTensor X, AnyTensor... Rest>
+template <const signature& S, engine::AnyTensor X, engine::AnyTensor... Rest>
 constexpr auto einsum(const X& x, const Rest&... rest) {
   return call(functions::einsum<S>{}, x, rest...);
 }

@@ -10,6 +10,8 @@ namespace functions {
 
 namespace detail {
 
+using namespace engine;
+
 // Whether a dimension of one element is repeated for an operand that has more of them, or has them cut.
 constexpr bool repeated(const layout& x, int dim, const layout& other, int at) {
   if (x.dims[dim].extent != 1 || x.part_count(dim) > 1 || at < 0) return false;
@@ -40,6 +42,8 @@ constexpr signature element_by_element(linearity kind, const layout* const* x, i
 }
 
 }  // namespace detail
+
+namespace engine {
 
 /// The signature of a function that acts element by element. Dimensions are compared from the last one on; an operand
 /// that lacks some, or has one uncut element there, is repeated along them.
@@ -79,29 +83,37 @@ struct of_a_number : function {
   }
 };
 
-#define TESSERA_FUNCTION(function, kind, elements, result, saves, computed)                 \
-  struct function : of_one<linearity::kind, takes::elements, gives::result, saved::saves> { \
-    static constexpr const char* name = #function;                                          \
+}  // namespace engine
+
+#define TESSERA_FUNCTION(function, kind, elements, result, saves, computed)                                     \
+  struct function                                                                                               \
+      : engine::of_one<linearity::kind, engine::takes::elements, engine::gives::result, engine::saved::saves> { \
+    static constexpr const char* name = #function;                                                              \
   };
 /// A function of one tensor, as a value.
 TESSERA_FUNCTIONS_OF_ONE(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
-#define TESSERA_FUNCTION(function, kind, elements, result, saves, computed)                 \
-  struct function : of_two<linearity::kind, takes::elements, gives::result, saved::saves> { \
-    static constexpr const char* name = #function;                                          \
+#define TESSERA_FUNCTION(function, kind, elements, result, saves, computed)                                     \
+  struct function                                                                                               \
+      : engine::of_two<linearity::kind, engine::takes::elements, engine::gives::result, engine::saved::saves> { \
+    static constexpr const char* name = #function;                                                              \
   };
 /// A function of two tensors, as a value.
 TESSERA_FUNCTIONS_OF_TWO(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
-#define TESSERA_FUNCTION(function, called, kind, elements, result, saves, computed)                    \
-  template <number_kind Of>                                                                            \
-  struct function : of_a_number<linearity::kind, takes::elements, gives::result, saved::saves, Of> {   \
-    static constexpr const char* name = #function;                                                     \
-    using of_a_number<linearity::kind, takes::elements, gives::result, saved::saves, Of>::of_a_number; \
+#define TESSERA_FUNCTION(function, called, kind, elements, result, saves, computed)                                  \
+  template <engine::number_kind Of>                                                                                  \
+  struct function : engine::of_a_number<linearity::kind, engine::takes::elements, engine::gives::result,             \
+                                        engine::saved::saves, Of> {                                                  \
+    static constexpr const char* name = #function;                                                                   \
+    using engine::of_a_number<linearity::kind, engine::takes::elements, engine::gives::result, engine::saved::saves, \
+                              Of>::of_a_number;                                                                      \
   };
 /// A function of a tensor and a number, as a value.
 TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
+
+namespace engine {
 
 /// An activation whose options are numbers, the first and the second of n.
 template <saved Saves>
@@ -120,39 +132,43 @@ struct activation : function {
   }
 };
 
-#define TESSERA_FUNCTION(function, saves, first, otherwise, holds, computed)                              \
-  struct function : activation<saved::saves> {                                                            \
-    static constexpr const char* name = #function;                                                        \
-    constexpr explicit function(double a = otherwise) : activation(a, 0) {}                               \
-    static constexpr bool defined([[maybe_unused]] double a) { return holds; }                            \
-    constexpr function_value on(const tensor_value& x) const { return activation::on(x, defined(n.re)); } \
+}  // namespace engine
+
+#define TESSERA_FUNCTION(function, saves, first, otherwise, holds, computed)                                      \
+  struct function : engine::activation<engine::saved::saves> {                                                    \
+    static constexpr const char* name = #function;                                                                \
+    constexpr explicit function(double a = otherwise) : activation(a, 0) {}                                       \
+    static constexpr bool defined([[maybe_unused]] double a) { return holds; }                                    \
+    constexpr engine::function_value on(const tensor_value& x) const { return activation::on(x, defined(n.re)); } \
   };
 /// An activation of one option, as a value.
 TESSERA_ACTIVATIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
-#define TESSERA_FUNCTION(function, saves, first, otherwise, second, or_else, holds, computed)                   \
-  struct function : activation<saved::saves> {                                                                  \
-    static constexpr const char* name = #function;                                                              \
-    constexpr explicit function(double a = otherwise, double b = or_else) : activation(a, b) {}                 \
-    static constexpr bool defined([[maybe_unused]] double a, [[maybe_unused]] double b) { return holds; }       \
-    constexpr function_value on(const tensor_value& x) const { return activation::on(x, defined(n.re, n.im)); } \
+#define TESSERA_FUNCTION(function, saves, first, otherwise, second, or_else, holds, computed)             \
+  struct function : engine::activation<engine::saved::saves> {                                            \
+    static constexpr const char* name = #function;                                                        \
+    constexpr explicit function(double a = otherwise, double b = or_else) : activation(a, b) {}           \
+    static constexpr bool defined([[maybe_unused]] double a, [[maybe_unused]] double b) { return holds; } \
+    constexpr engine::function_value on(const tensor_value& x) const {                                    \
+      return activation::on(x, defined(n.re, n.im));                                                      \
+    }                                                                                                     \
   };
 /// An activation of two options, as a value.
 TESSERA_ACTIVATIONS_OF_TWO_NUMBERS(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 
 /// x where a boolean tensor holds, else y.
-struct where : function {
+struct where : engine::function {
   static constexpr const char* name = "where";
   constexpr signature what(const layout& holds, const layout& x, const layout& y) const {
-    return element_by_element(linearity::nonlinear, holds, x, y);
+    return engine::element_by_element(linearity::nonlinear, holds, x, y);
   }
-  constexpr function_value on(const tensor_value& holds, const tensor_value& x, const tensor_value& y) const {
+  constexpr engine::function_value on(const tensor_value& holds, const tensor_value& x, const tensor_value& y) const {
     if (holds.element != element::boolean) return {{}, refusal{code::wrong_element, element::boolean, holds.element}};
     if (x.element != y.element) return {{}, refusal{code::wrong_element, x.element, y.element}};
-    if (const refusal why = check_takes(takes::arithmetic, x.element); !why.ok()) return {{}, why};
-    static_vector<operand, 4> operands = no_items<operand, 4>;
-    for (const tensor_value* v : {&holds, &x, &y}) operands.push({v->layout, !has_cotangent(v->element)});
+    if (const refusal why = engine::check_takes(engine::takes::arithmetic, x.element); !why.ok()) return {{}, why};
+    static_vector<operand, 4> operands = engine::no_items<operand, 4>;
+    for (const tensor_value* v : {&holds, &x, &y}) operands.push({v->layout, !engine::has_cotangent(v->element)});
     const inferred chosen = infer(what(holds.layout, x.layout, y.layout), operands);
     return {{chosen.layout, x.element}, chosen.why};
   }
@@ -162,7 +178,7 @@ struct where : function {
 
 // The calls: f(x), f(x, y), f(x, n), f(x, options…), for tensors of any kind.
 #define TESSERA_FUNCTION(function, kind, elements, result, saves, computed) \
-  template <AnyTensor X>                                                    \
+  template <engine::AnyTensor X>                                            \
   constexpr auto function(const X& x) {                                     \
     return call(functions::function{}, x);                                  \
   }
@@ -170,7 +186,7 @@ struct where : function {
 TESSERA_FUNCTIONS_OF_ONE(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 #define TESSERA_FUNCTION(function, kind, elements, result, saves, computed) \
-  template <AnyTensor X, AnyTensor Y>                                       \
+  template <engine::AnyTensor X, engine::AnyTensor Y>                       \
   constexpr auto function(const X& x, const Y& y) {                         \
     return call(functions::function{}, x, y);                               \
   }
@@ -179,15 +195,15 @@ TESSERA_FUNCTIONS_OF_TWO(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 
 #define TESSERA_FUNCTION(function, called, kind, elements, result, saves, computed) \
-  template <AnyTensor X, Number N>                                                  \
+  template <engine::AnyTensor X, engine::Number N>                                  \
   constexpr auto called(const X& x, const N& n) {                                   \
-    return call(functions::function<functions::kind_of_number<N>>(n), x);           \
+    return call(functions::function<functions::engine::kind_of_number<N>>(n), x);   \
   }
 /// A function of a tensor and a number that all workers know: f(x, n).
 TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 #define TESSERA_FUNCTION(function, saves, first, otherwise, holds, computed) \
-  template <AnyTensor X>                                                     \
+  template <engine::AnyTensor X>                                             \
   constexpr auto function(const X& x, double first = otherwise) {            \
     return call(functions::function(first), x);                              \
   }
@@ -195,7 +211,7 @@ TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 TESSERA_ACTIVATIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 #define TESSERA_FUNCTION(function, saves, first, otherwise, second, or_else, holds, computed) \
-  template <AnyTensor X>                                                                      \
+  template <engine::AnyTensor X>                                                              \
   constexpr auto function(const X& x, double first = otherwise, double second = or_else) {    \
     return call(functions::function(first, second), x);                                       \
   }
@@ -204,19 +220,19 @@ TESSERA_ACTIVATIONS_OF_TWO_NUMBERS(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 
 /// x where a boolean tensor holds, else y.
-template <AnyTensor C, AnyTensor X, AnyTensor Y>
+template <engine::AnyTensor C, engine::AnyTensor X, engine::AnyTensor Y>
 constexpr auto where(const C& holds, const X& x, const Y& y) {
   return call(functions::where{}, holds, x, y);
 }
 
 /// x between two numbers of its element.
-template <AnyTensor X, Number N, Number M>
+template <engine::AnyTensor X, engine::Number N, engine::Number M>
 constexpr auto clamp(const X& x, const N& least, const M& most) {
   return clamp_max(clamp_min(x, least), most);
 }
 
 /// x − tanh x.
-template <AnyTensor X>
+template <engine::AnyTensor X>
 constexpr auto tanhshrink(const X& x) {
   return call(functions::sub{}, x, tanh(x));
 }
@@ -256,37 +272,37 @@ constexpr auto operator-(const X& x) {
 }
 
 /// x with a number of its element: products and quotients of terms too.
-template <DistributedTensor X, Number N>
+template <DistributedTensor X, engine::Number N>
 constexpr auto operator*(const X& x, const N& n) {
-  return call(functions::times<functions::kind_of_number<N>>(n), x);
+  return call(functions::times<functions::engine::kind_of_number<N>>(n), x);
 }
-template <Number N, DistributedTensor X>
+template <engine::Number N, DistributedTensor X>
 constexpr auto operator*(const N& n, const X& x) {
-  return call(functions::times<functions::kind_of_number<N>>(n), x);
+  return call(functions::times<functions::engine::kind_of_number<N>>(n), x);
 }
-template <DistributedTensor X, Number N>
+template <DistributedTensor X, engine::Number N>
 constexpr auto operator/(const X& x, const N& n) {
-  return call(functions::divided<functions::kind_of_number<N>>(n), x);
+  return call(functions::divided<functions::engine::kind_of_number<N>>(n), x);
 }
-template <Number N, DistributedTensor X>
+template <engine::Number N, DistributedTensor X>
 constexpr auto operator/(const N& n, const X& x) {
-  return call(functions::dividing<functions::kind_of_number<N>>(n), x);
+  return call(functions::dividing<functions::engine::kind_of_number<N>>(n), x);
 }
-template <DistributedTensor X, Number N>
+template <DistributedTensor X, engine::Number N>
 constexpr auto operator+(const X& x, const N& n) {
-  return call(functions::plus<functions::kind_of_number<N>>(n), x);
+  return call(functions::plus<functions::engine::kind_of_number<N>>(n), x);
 }
-template <Number N, DistributedTensor X>
+template <engine::Number N, DistributedTensor X>
 constexpr auto operator+(const N& n, const X& x) {
-  return call(functions::plus<functions::kind_of_number<N>>(n), x);
+  return call(functions::plus<functions::engine::kind_of_number<N>>(n), x);
 }
-template <DistributedTensor X, Number N>
+template <DistributedTensor X, engine::Number N>
 constexpr auto operator-(const X& x, const N& n) {
-  return call(functions::minus<functions::kind_of_number<N>>(n), x);
+  return call(functions::minus<functions::engine::kind_of_number<N>>(n), x);
 }
-template <Number N, DistributedTensor X>
+template <engine::Number N, DistributedTensor X>
 constexpr auto operator-(const N& n, const X& x) {
-  return call(functions::taken_from<functions::kind_of_number<N>>(n), x);
+  return call(functions::taken_from<functions::engine::kind_of_number<N>>(n), x);
 }
 
 }  // namespace tessera

@@ -17,7 +17,7 @@ constexpr layer_plan plan_function(const F& f, const Values&... x) {
   p.give(y.result.layout, y.result.element);
   if constexpr (requires { f.exchanges(x...); })
     for (const exchange_value& e : f.exchanges(x...)) p.exchange(e.from, e.to, e.element);
-  if constexpr (requires { F::saves; }) p.holds = functions::footprint_of(F::saves);
+  if constexpr (requires { F::saves; }) p.holds = functions::engine::footprint_of(F::saves);
   if constexpr (requires { f.hold(p, x...); }) f.hold(p, x...);
   return p;
 }
@@ -49,7 +49,7 @@ struct held_function {
 };
 
 template <class F>
-concept HoldsNumber = requires(const F& f) { functions::number(f.n); };
+concept HoldsNumber = requires(const F& f) { functions::engine::number(f.n); };
 
 }  // namespace detail
 
@@ -62,7 +62,7 @@ namespace functions {
 
 /// The door for flows: a node of the program.
 template <class F, FlowType First, FlowType... Rest>
-  requires(kind_of<F> == kind::function && !DynamicFlow<First>)
+  requires(kind_of<F> == kind::function && !engine::DynamicFlow<First>)
 constexpr auto call([[maybe_unused]] const F& f, const First& first, const Rest&... rest) {
   if constexpr (tessera::detail::HoldsNumber<F> && (First::verdict::ok && ... && Rest::verdict::ok)) {
     first.in->refuse(f.on(tessera::detail::described<typename First::type>::value,
@@ -78,7 +78,7 @@ constexpr auto call([[maybe_unused]] const F& f, const First& first, const Rest&
 }
 
 /// The same in a program that is put together while it runs.
-template <class F, DynamicFlow First, DynamicFlow... Rest>
+template <class F, engine::DynamicFlow First, engine::DynamicFlow... Rest>
   requires(kind_of<F> == kind::function)
 auto call([[maybe_unused]] const F& f, const First& first, const Rest&... rest) {
   return first.in->whole([&] {

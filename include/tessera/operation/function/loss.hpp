@@ -97,6 +97,8 @@ constexpr letters letters_of_weights(const layout& w, const layout& x) {
 
 }  // namespace detail
 
+namespace engine {
+
 /// Losses of the elements of x and of a target that lies like it; weights, which are constants, are cut alike or
 /// repeated.
 struct loss_of_elements : function {
@@ -212,11 +214,13 @@ struct loss_of_classes : loss_of_samples {
   constexpr refusal not_kept() const { return weight.count == 0 ? refusal{} : refusal{code::class_weights_in_module}; }
 };
 
-#define TESSERA_LOSS(loss, of_probabilities, numbers, computed)                       \
-  struct loss : loss_of_elements {                                                    \
-    static constexpr const char* name = #loss;                                        \
-    static constexpr bool judges = of_probabilities;                                  \
-    static constexpr bool holds([[maybe_unused]] const number& n) { return numbers; } \
+}  // namespace engine
+
+#define TESSERA_LOSS(loss, of_probabilities, numbers, computed)                               \
+  struct loss : engine::loss_of_elements {                                                    \
+    static constexpr const char* name = #loss;                                                \
+    static constexpr bool judges = of_probabilities;                                          \
+    static constexpr bool holds([[maybe_unused]] const engine::number& n) { return numbers; } \
   };
 /// A loss that each element has, as a value.
 TESSERA_LOSSES(TESSERA_LOSS)
@@ -224,26 +228,27 @@ TESSERA_LOSSES(TESSERA_LOSS)
 
 /// The same with a weight for the elements whose target is 1, the last operand.
 struct binary_cross_entropy_with_pos_weight : binary_cross_entropy_with_logits {};
-struct nll_loss : loss_of_classes<false> {
+struct nll_loss : engine::loss_of_classes<false> {
   static constexpr const char* name = "nll_loss";
 };
-struct cross_entropy : loss_of_classes<true> {
+struct cross_entropy : engine::loss_of_classes<true> {
   static constexpr const char* name = "cross_entropy";
 };
 
 /// 1 − cos of the rows of x and y whose target is 1, max(0, cos − margin) where it is −1.
-struct cosine_embedding_loss : loss_of_samples {
+struct cosine_embedding_loss : engine::loss_of_samples {
   static constexpr const char* name = "cosine_embedding_loss";
   static constexpr bool divides = false;
   static constexpr bool judges = false;
 
-  constexpr function_value each(const tensor_value& x, const tensor_value& y, const tensor_value& target) const {
-    refusal why = check_takes(takes::reals, x.element);
-    if (y.element != x.element) why = first_of(why, refusal{code::wrong_element, x.element, y.element});
+  constexpr engine::function_value each(const tensor_value& x, const tensor_value& y,
+                                        const tensor_value& target) const {
+    refusal why = engine::check_takes(engine::takes::reals, x.element);
+    if (y.element != x.element) why = engine::first_of(why, refusal{code::wrong_element, x.element, y.element});
     if (target.element != x.element && target.element != element::int64)
-      why = first_of(why, refusal{code::wrong_element, element::int64, target.element});
+      why = engine::first_of(why, refusal{code::wrong_element, element::int64, target.element});
     if (x.layout.dims.count != 2)
-      why = first_of(why, refusal{code::layer_takes_other_dimensions, 2, x.layout.dims.count});
+      why = engine::first_of(why, refusal{code::layer_takes_other_dimensions, 2, x.layout.dims.count});
     if (!why.ok()) return {{}, why};
     signature s = letters_for(2);
     s.operands.push(s.result);
@@ -251,10 +256,13 @@ struct cosine_embedding_loss : loss_of_samples {
     return samples(s, x, y, target);
   }
   /// Σ x y, Σ x², Σ y².
-  constexpr void parts(exchange_values& all, const tensor_value& x, const tensor_value&, const tensor_value&) const {
+  constexpr void parts(engine::exchange_values& all, const tensor_value& x, const tensor_value&,
+                       const tensor_value&) const {
     all.push(detail::over_classes(x, 3));
   }
 };
+
+namespace engine {
 
 /// A loss and its reduction: what is reduced, what a mean divides by where only the elements say it, and how many
 /// targets are none are summed in one exchange, in double, to an invariant; so backward moves nothing for it. Half
@@ -297,6 +305,8 @@ template <class Of, nn::reduction By>
 struct loss : reduced_loss<Of> {
   constexpr loss() { this->how = By; }
 };
+
+}  // namespace engine
 
 }  // namespace functions
 }  // namespace tessera

@@ -33,8 +33,8 @@ struct cosine_embedding_options {
 namespace detail {
 
 template <class Of, nn::reduction By>
-constexpr auto loss_with(const functions::number& n, const call_site& at) {
-  functions::loss<Of, By> f;
+constexpr auto loss_with(const functions::engine::number& n, const call_site& at) {
+  functions::engine::loss<Of, By> f;
   f.n = n;
   f.at = at;
   return f;
@@ -49,58 +49,58 @@ namespace losses {
 using nn::reduction;
 
 /// |x − y|.
-template <reduction By = reduction::mean, AnyTensor X, AnyTensor Y>
+template <reduction By = reduction::mean, engine::AnyTensor X, engine::AnyTensor Y>
 constexpr auto l1_loss(const X& x, const Y& y, call_site at = call_site::here()) {
   return call(tessera::detail::loss_with<functions::l1_loss, By>({}, at), x, y);
 }
 
 /// (x − y)².
-template <reduction By = reduction::mean, AnyTensor X, AnyTensor Y>
+template <reduction By = reduction::mean, engine::AnyTensor X, engine::AnyTensor Y>
 constexpr auto mse_loss(const X& x, const Y& y, call_site at = call_site::here()) {
   return call(tessera::detail::loss_with<functions::mse_loss, By>({}, at), x, y);
 }
 
 /// (x − y)² / 2β where |x − y| < β, else |x − y| − β/2.
-template <reduction By = reduction::mean, AnyTensor X, AnyTensor Y>
+template <reduction By = reduction::mean, engine::AnyTensor X, engine::AnyTensor Y>
 constexpr auto smooth_l1_loss(const X& x, const Y& y, const nn::smooth_l1_options& how = {},
                               call_site at = call_site::here()) {
   return call(tessera::detail::loss_with<functions::smooth_l1_loss, By>(how.beta, at), x, y);
 }
 
 /// (x − y)² / 2 where |x − y| ≤ δ, else δ (|x − y| − δ/2).
-template <reduction By = reduction::mean, AnyTensor X, AnyTensor Y>
+template <reduction By = reduction::mean, engine::AnyTensor X, engine::AnyTensor Y>
 constexpr auto huber_loss(const X& x, const Y& y, const nn::huber_options& how = {}, call_site at = call_site::here()) {
   return call(tessera::detail::loss_with<functions::huber_loss, By>(how.delta, at), x, y);
 }
 
 /// exp x − y x, of a rate x that is no logarithm x − y log(x + eps).
-template <reduction By = reduction::mean, AnyTensor X, AnyTensor Y>
+template <reduction By = reduction::mean, engine::AnyTensor X, engine::AnyTensor Y>
 constexpr auto poisson_nll_loss(const X& x, const Y& y, const nn::poisson_nll_options& how = {},
                                 call_site at = call_site::here()) {
-  functions::number n = how.eps;
+  functions::engine::number n = how.eps;
   n.whole = how.log_input + 2 * how.full;
   return call(tessera::detail::loss_with<functions::poisson_nll_loss, By>(n, at), x, y);
 }
 
 /// y (log y − x), with x the logarithm of what is compared with y.
-template <reduction By = reduction::mean, AnyTensor X, AnyTensor Y>
+template <reduction By = reduction::mean, engine::AnyTensor X, engine::AnyTensor Y>
 constexpr auto kl_div(const X& x, const Y& y, const nn::kl_div_options& how = {}, call_site at = call_site::here()) {
   return call(tessera::detail::loss_with<functions::kl_div, By>(how.log_target, at), x, y);
 }
 
 /// −y log x − (1 − y) log(1 − x) of probabilities, logarithms no less than −100; weights multiply it. What is no
 /// probability is told on all workers.
-template <reduction By = reduction::mean, AnyTensor X, AnyTensor Y>
+template <reduction By = reduction::mean, engine::AnyTensor X, engine::AnyTensor Y>
 constexpr auto binary_cross_entropy(const X& x, const Y& y, call_site at = call_site::here()) {
   return call(tessera::detail::loss_with<functions::binary_cross_entropy, By>({}, at), x, y);
 }
-template <reduction By = reduction::mean, AnyTensor X, AnyTensor Y, AnyTensor W>
+template <reduction By = reduction::mean, engine::AnyTensor X, engine::AnyTensor Y, engine::AnyTensor W>
 constexpr auto binary_cross_entropy(const X& x, const Y& y, const W& weight, call_site at = call_site::here()) {
   return call(tessera::detail::loss_with<functions::binary_cross_entropy, By>({}, at), x, y, weight);
 }
 
 /// Weights of elements whose target is 1.
-template <AnyTensor W>
+template <engine::AnyTensor W>
 struct pos_weight {
   W of;
   constexpr explicit pos_weight(const W& w) : of(w) {}
@@ -108,22 +108,23 @@ struct pos_weight {
 
 /// The same of sigmoid(x): (1 − y) x + (1 + (p − 1) y) log(1 + exp −x) with p the weights of what is 1, 1 unless said;
 /// weights multiply it.
-template <reduction By = reduction::mean, AnyTensor X, AnyTensor Y>
+template <reduction By = reduction::mean, engine::AnyTensor X, engine::AnyTensor Y>
 constexpr auto binary_cross_entropy_with_logits(const X& x, const Y& y, call_site at = call_site::here()) {
   return call(tessera::detail::loss_with<functions::binary_cross_entropy_with_logits, By>({}, at), x, y);
 }
-template <reduction By = reduction::mean, AnyTensor X, AnyTensor Y, AnyTensor W>
+template <reduction By = reduction::mean, engine::AnyTensor X, engine::AnyTensor Y, engine::AnyTensor W>
 constexpr auto binary_cross_entropy_with_logits(const X& x, const Y& y, const W& weight,
                                                 call_site at = call_site::here()) {
   return call(tessera::detail::loss_with<functions::binary_cross_entropy_with_logits, By>({}, at), x, y, weight);
 }
-template <reduction By = reduction::mean, AnyTensor X, AnyTensor Y, AnyTensor P>
+template <reduction By = reduction::mean, engine::AnyTensor X, engine::AnyTensor Y, engine::AnyTensor P>
 constexpr auto binary_cross_entropy_with_logits(const X& x, const Y& y, const pos_weight<P>& positive,
                                                 call_site at = call_site::here()) {
   return call(tessera::detail::loss_with<functions::binary_cross_entropy_with_pos_weight, By>({}, at), x, y,
               positive.of);
 }
-template <reduction By = reduction::mean, AnyTensor X, AnyTensor Y, AnyTensor W, AnyTensor P>
+template <reduction By = reduction::mean, engine::AnyTensor X, engine::AnyTensor Y, engine::AnyTensor W,
+          engine::AnyTensor P>
 constexpr auto binary_cross_entropy_with_logits(const X& x, const Y& y, const W& weight, const pos_weight<P>& positive,
                                                 call_site at = call_site::here()) {
   return call(tessera::detail::loss_with<functions::binary_cross_entropy_with_pos_weight, By>({}, at), x, y, weight,
@@ -131,14 +132,14 @@ constexpr auto binary_cross_entropy_with_logits(const X& x, const Y& y, const W&
 }
 
 /// x where y is 1, max(0, margin − x) where it is −1.
-template <reduction By = reduction::mean, AnyTensor X, AnyTensor Y>
+template <reduction By = reduction::mean, engine::AnyTensor X, engine::AnyTensor Y>
 constexpr auto hinge_embedding_loss(const X& x, const Y& y, const nn::hinge_embedding_options& how = {},
                                     call_site at = call_site::here()) {
   return call(tessera::detail::loss_with<functions::hinge_embedding_loss, By>(how.margin, at), x, y);
 }
 
 /// 1 − cos of the rows of x and y where the target is 1, max(0, cos − margin) where it is −1; features may be cut.
-template <reduction By = reduction::mean, AnyTensor X, AnyTensor Y, AnyTensor T>
+template <reduction By = reduction::mean, engine::AnyTensor X, engine::AnyTensor Y, engine::AnyTensor T>
 constexpr auto cosine_embedding_loss(const X& x, const Y& y, const T& target,
                                      const nn::cosine_embedding_options& how = {}, call_site at = call_site::here()) {
   return call(tessera::detail::loss_with<functions::cosine_embedding_loss, By>(how.margin, at), x, y, target);

@@ -8,8 +8,12 @@ namespace tessera {
 template <class X>
 concept DistributedTensor = TensorType<X> || kind_of<X> == kind::dynamic_tensor || kind_of<X> == kind::flow;
 
+namespace engine {
+
 /// A tensor of any kind; functions refuse LibTorch's.
 template <class X>
 concept AnyTensor = DistributedTensor<X> || kind_of<X> == kind::libtorch_tensor;
+
+}  // namespace engine
 
 }  // namespace tessera

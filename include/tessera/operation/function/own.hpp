@@ -29,7 +29,7 @@ constexpr auto apply(const Compute&, const First& first, const Rest&... rest) {
                                      verdicts::part_holds_values<>>;
   verdict::template refuse<verdict>();
   if constexpr (verdict::ok) return call(functions::own<S, Compute>{}, first, rest...);
-  else return detail::refused_flow<typename First::reading, typename First::type, refused_before>();
+  else return detail::refused_flow<typename First::reading, typename First::type, engine::refused_before>();
 }
 
 namespace detail {
@@ -47,7 +47,7 @@ struct constant_function {
 }  // namespace detail
 
 /// An operation whose function is a constant, on tensors and on flows: `apply<scaled, at::relu>(x)`.
-template <const signature& S, auto Compute, AnyTensor First, AnyTensor... Rest>
+template <const signature& S, auto Compute, engine::AnyTensor First, engine::AnyTensor... Rest>
 constexpr auto apply(const First& first, const Rest&... rest) {
   return apply<S>(detail::constant_function<Compute>{}, first, rest...);
 }

@@ -11,28 +11,30 @@ namespace functions {
 
 /// A number before and behind a dimension, so many times. Of a cut one the result is balanced, and what of others'
 /// parts is needed is exchanged inside.
-template <int Dim, index_t Before, index_t After, number_kind Of>
-struct pad : function {
+template <int Dim, index_t Before, index_t After, engine::number_kind Of>
+struct pad : engine::function {
   static constexpr const char* name = "pad";
-  static constexpr saved saves = saved::nothing;
-  number n;
+  static constexpr engine::saved saves = engine::saved::nothing;
+  engine::number n;
 
-  constexpr function_value on(const tensor_value& x) const {
-    const refusal why = first_of(check_number(Of, n, x.element), widths_fit(x.layout));
+  constexpr engine::function_value on(const tensor_value& x) const {
+    const refusal why = engine::first_of(engine::check_number(Of, n, x.element), widths_fit(x.layout));
     if (!why.ok()) return {{}, why};
-    const layer_plan p = plan_widened(x.layout, widths(x.layout));
-    return {{p.why.ok() ? p.output() : layout(), x.element}, first_of(p.why, plan_elementwise(x.layout).why)};
+    const layer_plan p = engine::plan_widened(x.layout, widths(x.layout));
+    return {{p.why.ok() ? p.output() : layout(), x.element},
+            engine::first_of(p.why, engine::plan_elementwise(x.layout).why)};
   }
-  constexpr exchange_values exchanges(const tensor_value& x) const {
-    const layer_plan p = plan_widened(x.layout, widths(x.layout));
-    exchange_values all = no_items<exchange_value, 4>;
+  constexpr engine::exchange_values exchanges(const tensor_value& x) const {
+    const layer_plan p = engine::plan_widened(x.layout, widths(x.layout));
+    engine::exchange_values all = engine::no_items<engine::exchange_value, 4>;
     all.push({p.given(), p.used(), x.element});
     return all;
   }
   /// How windows of one element stand, from the dimension on.
-  static constexpr widening widths(const layout& x) {
-    widening all;
-    for (int d = Dim; d < x.dims.count; ++d) all.widths.push(d == Dim ? widened(Before, After) : widened(0, 0));
+  static constexpr engine::widening widths(const layout& x) {
+    engine::widening all;
+    for (int d = Dim; d < x.dims.count; ++d)
+      all.widths.push(d == Dim ? engine::widened(Before, After) : engine::widened(0, 0));
     return all;
   }
 
@@ -46,9 +48,9 @@ struct pad : function {
 }  // namespace functions
 
 /// x with a number before and behind a dimension, so many times: `pad<1, 2, 0>(x, -1)`; below 0 so many elements go.
-template <int Dim, index_t Before, index_t After, AnyTensor X, Number N = int>
+template <int Dim, index_t Before, index_t After, engine::AnyTensor X, engine::Number N = int>
 constexpr auto pad(const X& x, const N& n = 0) {
-  functions::pad<Dim, Before, After, functions::kind_of_number<N>> f;
+  functions::pad<Dim, Before, After, functions::engine::kind_of_number<N>> f;
   f.n = n;
   return call(f, x);
 }

@@ -23,6 +23,8 @@ namespace tessera {
 
 namespace functions {
 
+namespace engine {
+
 /// The signature of what reduces named dimensions, all when none is named.
 template <int... Dims>
 constexpr signature reduced(const layout& x, linearity kind, combine with = combine::sum) {
@@ -49,19 +51,25 @@ constexpr function_value counted(function_value y, const tensor_value& x) {
   return y;
 }
 
-#define TESSERA_FUNCTION(function_name, kind, elements, result, reads, with)                                        \
-  template <int... Dims>                                                                                            \
-  struct function_name : function {                                                                                 \
-    static constexpr const char* name = #function_name;                                                             \
-    static constexpr saved saves = saved::reads;                                                                    \
-    constexpr signature what(const layout& x) const { return reduced<Dims...>(x, linearity::kind, combine::with); } \
-    constexpr function_value on(const tensor_value& x) const {                                                      \
-      return counted(local(what(x.layout), takes::elements, gives::result, x), x);                                  \
-    }                                                                                                               \
+}  // namespace engine
+
+#define TESSERA_FUNCTION(function_name, kind, elements, result, reads, with)                                       \
+  template <int... Dims>                                                                                           \
+  struct function_name : engine::function {                                                                        \
+    static constexpr const char* name = #function_name;                                                            \
+    static constexpr engine::saved saves = engine::saved::reads;                                                   \
+    constexpr signature what(const layout& x) const {                                                              \
+      return engine::reduced<Dims...>(x, linearity::kind, combine::with);                                          \
+    }                                                                                                              \
+    constexpr engine::function_value on(const tensor_value& x) const {                                             \
+      return engine::counted(engine::local(what(x.layout), engine::takes::elements, engine::gives::result, x), x); \
+    }                                                                                                              \
   };
 /// A reduction over named dimensions, over all where none is named, as a value.
 TESSERA_REDUCTIONS(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
+
+namespace engine {
 
 /// What reduces dimensions by exchanges: whole values along the axes that cut them.
 template <int... Dims>
@@ -89,42 +97,44 @@ constexpr exchange_value combining(const layout& x, const layout& whole, combine
   return y;
 }
 
+}  // namespace engine
+
 /// Where along a dimension the largest or the smallest element is; of a cut one, the workers find it together.
 template <int Dim, bool Largest>
-struct argument : function {
+struct argument : engine::function {
   static constexpr const char* name = Largest ? "argmax" : "argmin";
-  static constexpr saved saves = saved::nothing;
-  constexpr function_value on(const tensor_value& x) const {
-    return reduced_by_exchange<Dim>(x, takes::ordered, gives::indices);
+  static constexpr engine::saved saves = engine::saved::nothing;
+  constexpr engine::function_value on(const tensor_value& x) const {
+    return engine::reduced_by_exchange<Dim>(x, engine::takes::ordered, engine::gives::indices);
   }
   /// The best element, then the least index of one.
-  constexpr exchange_values exchanges(const tensor_value& x) const {
+  constexpr engine::exchange_values exchanges(const tensor_value& x) const {
     const layout whole = on(x).result.layout;
-    exchange_values all = no_items<exchange_value, 4>;
-    all.push(combining<Dim>(x.layout, whole, Largest ? combine::max : combine::min, x.element));
-    all.push(combining<Dim>(x.layout, whole, combine::min, element::int64));
+    engine::exchange_values all = engine::no_items<engine::exchange_value, 4>;
+    all.push(engine::combining<Dim>(x.layout, whole, Largest ? combine::max : combine::min, x.element));
+    all.push(engine::combining<Dim>(x.layout, whole, combine::min, element::int64));
     return all;
   }
 };
 
 /// The mean of (x − mean x)², its divisor smaller by a correction.
 template <int... Dims>
-struct var : function {
+struct var : engine::function {
   static constexpr const char* name = "var";
-  number n = 1;
-  constexpr function_value on(const tensor_value& x) const {
-    return reduced_by_exchange<Dims...>(x, takes::reals, gives::same);
+  engine::number n = 1;
+  constexpr engine::function_value on(const tensor_value& x) const {
+    return engine::reduced_by_exchange<Dims...>(x, engine::takes::reals, engine::gives::same);
   }
   /// The distances from the mean, and their squares.
   constexpr void hold(layer_plan& p, const tensor_value& x) const {
-    p.holds = saved_tensors::saving(0);
+    p.holds = engine::saved_tensors::saving(0);
     for (int i = 0; i < 2; ++i) p.make(x.layout, element::float64);
   }
   /// The sum of x, then that of squares.
-  constexpr exchange_values exchanges(const tensor_value& x) const {
-    exchange_values all = no_items<exchange_value, 4>;
+  constexpr engine::exchange_values exchanges(const tensor_value& x) const {
+    engine::exchange_values all = engine::no_items<engine::exchange_value, 4>;
     for (int i = 0; i < 2; ++i)
-      all.push(combining<Dims...>(x.layout, on(x).result.layout, combine::sum, element::float64));
+      all.push(engine::combining<Dims...>(x.layout, on(x).result.layout, combine::sum, element::float64));
     return all;
   }
 };
@@ -132,50 +142,50 @@ struct var : function {
 /// (Σ |x|ᵖ)^(1/p); the largest |x| where p is infinite: a maximum is exchanged, and how many there are, which share its
 /// gradient.
 template <combine With, int... Dims>
-struct norm : function {
+struct norm : engine::function {
   static constexpr const char* name = "norm";
-  number n = 2;
-  constexpr function_value on(const tensor_value& x) const {
+  engine::number n = 2;
+  constexpr engine::function_value on(const tensor_value& x) const {
     if (!(n.re > 0)) return {{}, refusal{code::norm_not_positive}};
-    return reduced_by_exchange<Dims...>(x, takes::reals, gives::same);
+    return engine::reduced_by_exchange<Dims...>(x, engine::takes::reals, engine::gives::same);
   }
   /// The absolute values, and their powers.
   constexpr void hold(layer_plan& p, const tensor_value& x) const {
-    p.holds = saved_tensors::saving(1);
+    p.holds = engine::saved_tensors::saving(1);
     for (int i = 0; i < 2; ++i) p.make(x.layout, element::float64);
   }
-  constexpr exchange_values exchanges(const tensor_value& x) const {
-    exchange_values all = no_items<exchange_value, 4>;
-    all.push(combining<Dims...>(x.layout, on(x).result.layout, With, element::float64));
+  constexpr engine::exchange_values exchanges(const tensor_value& x) const {
+    engine::exchange_values all = engine::no_items<engine::exchange_value, 4>;
+    all.push(engine::combining<Dims...>(x.layout, on(x).result.layout, With, element::float64));
     if (With == combine::max)
-      all.push(combining<Dims...>(x.layout, on(x).result.layout, combine::sum, element::float64));
+      all.push(engine::combining<Dims...>(x.layout, on(x).result.layout, combine::sum, element::float64));
     return all;
   }
 };
 
 /// exp x / Σ exp x along a dimension, or its logarithm; of a cut one, the workers find it together.
 template <int Dim, bool Log>
-struct softmax : function {
+struct softmax : engine::function {
   static constexpr const char* name = Log ? "log_softmax" : "softmax";
-  constexpr function_value on(const tensor_value& x) const {
-    const refusal why = reduced_by_exchange<Dim>(x, takes::reals, gives::same).why;
-    return why.ok() ? function_value{x, {}} : function_value{{}, why};
+  constexpr engine::function_value on(const tensor_value& x) const {
+    const refusal why = engine::reduced_by_exchange<Dim>(x, engine::takes::reals, engine::gives::same).why;
+    return why.ok() ? engine::function_value{x, {}} : engine::function_value{{}, why};
   }
   /// Of a whole dimension the result is kept, of a cut one what is summed.
   constexpr void hold(layer_plan& p, const tensor_value& x) const {
-    const bool cut = !same(p.from(1), p.to(1));
-    p.holds = saved_tensors::saving(0, 0, !cut);
+    const bool cut = !engine::same(p.from(1), p.to(1));
+    p.holds = engine::saved_tensors::saving(0, 0, !cut);
     if (!cut) return;
     p.make(x.layout, p.exchanged_element(1));
     p.holds.scratch = 1;
   }
   /// The largest element, then the sum; of half types in float.
-  constexpr exchange_values exchanges(const tensor_value& x) const {
-    const layout whole = reduced_by_exchange<Dim>(x, takes::reals, gives::same).result.layout;
-    const element e = bytes_of(x.element) < bytes_of(element::float32) ? element::float32 : x.element;
-    exchange_values all = no_items<exchange_value, 4>;
-    all.push(combining<Dim>(x.layout, whole, combine::max, e));
-    all.push(combining<Dim>(x.layout, whole, combine::sum, e));
+  constexpr engine::exchange_values exchanges(const tensor_value& x) const {
+    const layout whole = engine::reduced_by_exchange<Dim>(x, engine::takes::reals, engine::gives::same).result.layout;
+    const element e = engine::bytes_of(x.element) < engine::bytes_of(element::float32) ? element::float32 : x.element;
+    engine::exchange_values all = engine::no_items<engine::exchange_value, 4>;
+    all.push(engine::combining<Dim>(x.layout, whole, combine::max, e));
+    all.push(engine::combining<Dim>(x.layout, whole, combine::sum, e));
     return all;
   }
 };
@@ -189,11 +199,11 @@ inline constexpr keep_dims_t keep_dims;
 // Over the named dimensions, over all when none is named; of a cut dimension they give terms, which any change of
 // layout combines. Those of no element at all are neutral: 0 for a sum, the least number for a maximum.
 #define TESSERA_FUNCTION(function, kind, elements, result, reads, with) \
-  template <int... Dims, AnyTensor X>                                   \
+  template <int... Dims, engine::AnyTensor X>                           \
   constexpr auto function(const X& x) {                                 \
     return call(functions::function<Dims...>{}, x);                     \
   }                                                                     \
-  template <int... Dims, AnyTensor X>                                   \
+  template <int... Dims, engine::AnyTensor X>                           \
   constexpr auto function(const X& x, keep_dims_t) {                    \
     return unsqueeze<Dims...>(function<Dims...>(x));                    \
   }
@@ -202,25 +212,25 @@ TESSERA_REDUCTIONS(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 
 /// The index of the first largest element along a dimension.
-template <int Dim, AnyTensor X>
+template <int Dim, engine::AnyTensor X>
 constexpr auto argmax(const X& x) {
   return call(functions::argument<Dim, true>{}, x);
 }
 /// The index of the first smallest element along a dimension.
-template <int Dim, AnyTensor X>
+template <int Dim, engine::AnyTensor X>
 constexpr auto argmin(const X& x) {
   return call(functions::argument<Dim, false>{}, x);
 }
 
 /// The variance over the named dimensions, over all when none is named: exact over cut ones too, by two sums of all
 /// workers in double.
-template <int... Dims, AnyTensor X>
+template <int... Dims, engine::AnyTensor X>
 constexpr auto var(const X& x, index_t correction = 1) {
   return call(functions::var<Dims...>{{}, correction}, x);
 }
 
 /// The p-norm over the named dimensions, over all when none is named.
-template <int... Dims, AnyTensor X>
+template <int... Dims, engine::AnyTensor X>
 constexpr auto norm(const X& x, double p = 2) {
   const bool infinite = p == std::numeric_limits<double>::infinity();
   return infinite ? call(functions::norm<combine::max, Dims...>{{}, p}, x)
@@ -228,17 +238,17 @@ constexpr auto norm(const X& x, double p = 2) {
 }
 
 /// exp x / Σ exp x along a dimension, cut or not.
-template <int Dim, AnyTensor X>
+template <int Dim, engine::AnyTensor X>
 constexpr auto softmax(const X& x) {
   return call(functions::softmax<Dim, false>{}, x);
 }
 /// exp −x / Σ exp −x.
-template <int Dim, AnyTensor X>
+template <int Dim, engine::AnyTensor X>
 constexpr auto softmin(const X& x) {
   return softmax<Dim>(neg(x));
 }
 /// The logarithm of softmax, without its loss of small numbers.
-template <int Dim, AnyTensor X>
+template <int Dim, engine::AnyTensor X>
 constexpr auto log_softmax(const X& x) {
   return call(functions::softmax<Dim, true>{}, x);
 }

@@ -19,9 +19,9 @@ namespace tessera::nn {
 template <index_t Num, index_t Den = 1>
 struct scale_gradient {
   static constexpr bool sees_to_its_scope = true;  // the serial network has no such layer
-  template <AnyTensor X>
+  template <engine::AnyTensor X>
   constexpr auto operator()(const X& x) const {
-    using verdict = verdict_of<tessera::detail::fraction_check<Num, Den>>;
+    using verdict = engine::verdict_of<tessera::detail::fraction_check<Num, Den>>;
     verdict::template refuse<verdict>();
     return tessera::scale_gradient(x, Den > 0 ? static_cast<double>(Num) / static_cast<double>(Den) : 1);
   }

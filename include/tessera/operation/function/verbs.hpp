@@ -15,9 +15,9 @@ struct change_to : nn::repartition<Q> {
   static constexpr const char* name = Verb == verb::several ? "to" : name_of(Verb);
   static constexpr layer_plan plan(const tensor_value& x) {
     if constexpr (!PartitionType<Q>)
-      return refused_layer(tessera::detail::check_kinds<kind::call, kind::partition, Q>());
+      return engine::refused_layer(tessera::detail::check_kinds<kind::call, kind::partition, Q>());
     layer_plan p = nn::repartition<Q>::plan(x);
-    if (Verb != verb::several && p.why.ok()) p.why = check_verb(Verb, x.layout, p.output());
+    if (Verb != verb::several && p.why.ok()) p.why = engine::check_verb(Verb, x.layout, p.output());
     return p;
   }
 };
@@ -34,13 +34,13 @@ constexpr auto lead(const change_to<Verb, Q>&, const F& x, call_site) {
 }  // namespace functions
 
 /// Takes a tensor to another partition, by whatever verbs lead there: `to<Q>(x)`.
-template <class Q = void, AnyTensor X>
+template <class Q = void, engine::AnyTensor X>
 constexpr auto to(const X& x, call_site at = call_site::here()) {
   return lead(functions::change_to<verb::several, Q>{}, x, at);
 }
 
 #define TESSERA_VERB(name)                                            \
-  template <class Q = void, AnyTensor X>                              \
+  template <class Q = void, engine::AnyTensor X>                      \
   constexpr auto name(const X& x, call_site at = call_site::here()) { \
     return lead(functions::change_to<verb::name, Q>{}, x, at);        \
   }

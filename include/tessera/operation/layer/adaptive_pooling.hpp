@@ -5,10 +5,14 @@
 
 namespace tessera {
 
+namespace engine {
+
 /// The maximum of all that each output covers, of which there are so many whatever the extents are.
 struct adaptive_maximum {
   upsampling covers;
 };
+
+}  // namespace engine
 
 namespace detail {
 
@@ -22,12 +26,16 @@ constexpr upsampling covering(const per_dimension& sizes) {
 
 }  // namespace detail
 
+namespace engine {
+
 /// Plans an adaptive maximum: the windows are those of the mean (`interpolation::area`).
 constexpr layer_plan plan_adaptive_maximum(const tensor_value& x, const adaptive_maximum& what) {
   layer_plan p = plan_upsampling(x, what.covers, linearity::nonlinear);
   if (p.why.ok()) p.make(p.raw(), element::int64);  // where each maximum is
   return p;
 }
+
+}  // namespace engine
 
 namespace nn {
 
@@ -36,34 +44,34 @@ namespace nn {
 template <index_t... Extents>
 struct adaptive_avg_pool : layer<adaptive_avg_pool<Extents...>> {
   static constexpr const char* name = "adaptive_avg_pool";
-  static constexpr upsampling what() { return tessera::detail::covering({Extents...}); }
-  static constexpr layer_plan plan(const tensor_value& x) { return plan_upsampling(x, what()); }
+  static constexpr engine::upsampling what() { return tessera::detail::covering({Extents...}); }
+  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_upsampling(x, what()); }
 };
 
 /// The same of maxima; `with_indices` says where they lie.
 template <index_t... Extents>
 struct adaptive_max_pool : layer<adaptive_max_pool<Extents...>> {
   static constexpr const char* name = "adaptive_max_pool";
-  static constexpr adaptive_maximum what() { return {tessera::detail::covering({Extents...})}; }
-  static constexpr layer_plan plan(const tensor_value& x) { return plan_adaptive_maximum(x, what()); }
+  static constexpr engine::adaptive_maximum what() { return {tessera::detail::covering({Extents...})}; }
+  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_adaptive_maximum(x, what()); }
 };
 
 /// `adaptive_avg_pool` as a value: `adaptive_avg_pool_layer{.sizes = {4, 4}}`.
 struct adaptive_avg_pool_layer {
   static constexpr const char* name = "adaptive_avg_pool";
-  per_dimension sizes{};
+  engine::per_dimension sizes{};
 
-  constexpr upsampling what() const { return tessera::detail::covering(sizes); }
-  constexpr layer_plan plan(const tensor_value& x) const { return plan_upsampling(x, what()); }
+  constexpr engine::upsampling what() const { return tessera::detail::covering(sizes); }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_upsampling(x, what()); }
 };
 
 /// `adaptive_max_pool` as a value.
 struct adaptive_max_pool_layer {
   static constexpr const char* name = "adaptive_max_pool";
-  per_dimension sizes{};
+  engine::per_dimension sizes{};
 
-  constexpr adaptive_maximum what() const { return {tessera::detail::covering(sizes)}; }
-  constexpr layer_plan plan(const tensor_value& x) const { return plan_adaptive_maximum(x, what()); }
+  constexpr engine::adaptive_maximum what() const { return {tessera::detail::covering(sizes)}; }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_adaptive_maximum(x, what()); }
 };
 
 }  // namespace nn

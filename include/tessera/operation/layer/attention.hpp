@@ -4,11 +4,15 @@
 
 namespace tessera {
 
+namespace engine {
+
 /// Scaled dot product attention: softmax(q kᵀ / √d) v for each head.
 struct attending {
   bool causal = false;  ///< a query sees the keys up to its own place
   refusal why = {};     ///< what does not fit in the options themselves
 };
+
+}  // namespace engine
 
 namespace detail {
 
@@ -27,6 +31,8 @@ constexpr void hold_attention(layer_plan& p, layout heads, element e) {
 }
 
 }  // namespace detail
+
+namespace engine {
 
 /// Plans attention of queries [n…, t, g, r, d] on keys [n…, s, g, d] and values [n…, s, g, e]: the result is [n…, t, g
 /// · r · e], and a cut of the heads g is one in grains. Samples and heads may be cut, alike; the sequence is whole.
@@ -70,6 +76,8 @@ constexpr layer_plan plan_attention(const tensor_value& q, const tensor_value& k
   return p;
 }
 
+}  // namespace engine
+
 namespace nn {
 
 /// softmax(q kᵀ / √d) v of the queries, keys and values that `heads` gives; the heads are one dimension of the result.
@@ -78,14 +86,14 @@ namespace nn {
 template <class... Options>
 struct attention : layer<attention<Options...>> {
   static constexpr const char* name = "attention";
-  static constexpr option_set takes{topic::causal};
-  static constexpr attending what() {
+  static constexpr engine::option_set takes{engine::topic::causal};
+  static constexpr engine::attending what() {
     const tessera::detail::layer_options o = tessera::detail::read_options<Options...>(takes);
     return {o.causal, o.weights.why};
   }
   static constexpr bool only_here = true;  ///< a function of the serial model: it takes no number in its keys
   static constexpr layer_plan plan(const tensor_value& q, const tensor_value& k, const tensor_value& v) {
-    return plan_attention(q, k, v, what());
+    return engine::plan_attention(q, k, v, what());
   }
 };
 

@@ -4,6 +4,8 @@
 
 namespace tessera {
 
+namespace engine {
+
 /// A change of element.
 struct casting {
   tessera::element element = tessera::element::float32;
@@ -22,6 +24,8 @@ constexpr layer_plan plan_cast(const tensor_value& x, const casting& what) {
   return p;
 }
 
+}  // namespace engine
+
 namespace nn {
 
 /// x rounded to an element, its gradient to that of x: `cast<bfloat16>`. What follows computes in it;
@@ -30,10 +34,10 @@ template <class Element = void>
 struct cast : layer<cast<Element>> {
   static constexpr const char* name = "cast";
   static constexpr bool only_here = true;  ///< the serial network has no such layer: it takes no number in its keys
-  static constexpr casting what() {
-    return {element_of<Element>, tessera::detail::check_kinds<kind::layer, kind::element, Element>()};
+  static constexpr engine::casting what() {
+    return {engine::element_of<Element>, tessera::detail::check_kinds<kind::layer, kind::element, Element>()};
   }
-  static constexpr layer_plan plan(const tensor_value& x) { return plan_cast(x, what()); }
+  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_cast(x, what()); }
 };
 
 }  // namespace nn

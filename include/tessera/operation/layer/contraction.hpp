@@ -2,7 +2,7 @@
 
 #include <tessera/operation/rule/signature.hpp>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// What linear layers and convolutions have in common: a weight [out, in, kernel…] summed over the input's features. A
 /// transposed convolution is the adjoint of a convolution of its result, so its weight is [in, out, kernel…]. Experts
@@ -93,4 +93,4 @@ struct contraction {
   }
 };
 
-}  // namespace tessera
+}  // namespace tessera::engine

@@ -53,6 +53,8 @@ constexpr sharing cheapest(const contraction_form& form, const contraction& what
 
 }  // namespace detail
 
+namespace engine {
+
 /// Plans a contraction: (raw → output) ∘ (x · w) ∘ (input → used) + bias.
 ///
 /// Where the weight's cut is not given it is the cheapest, by the bytes of one sample forward and backward: of the axes
@@ -95,5 +97,7 @@ constexpr layer_plan plan_contraction(const layout& x, const contraction& what, 
   return detail::contraction_form(x, what).plan(
       detail::cheapest(detail::contraction_form(sample, what), what, e, shared));
 }
+
+}  // namespace engine
 
 }  // namespace tessera

@@ -47,21 +47,23 @@ struct linear_layer {
   static constexpr const char* name = "linear";
   index_t out = 0;
   bool bias = true;
-  axis_names cut_out{};
-  axis_names cut_in{};
-  chosen<layout> output_as{};
+  engine::axis_names cut_out{};
+  engine::axis_names cut_in{};
+  engine::chosen<layout> output_as{};
   index_t grain_out = 1;  ///< outputs that no cut splits
-  chosen<element> weights_as{};
+  engine::chosen<element> weights_as{};
   bool round_terms = false;  ///< of a half type, before they travel
 
-  constexpr contraction what() const {
-    contraction c;
+  constexpr engine::contraction what() const {
+    engine::contraction c;
     c.out = out;
     c.bias = bias;
     tessera::detail::choose(c, cut_out, cut_in, output_as, grain_out, weights_as, round_terms);
     return c;
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return plan_contraction(x.layout, what(), x.element); }
+  constexpr layer_plan plan(const tensor_value& x) const {
+    return engine::plan_contraction(x.layout, what(), x.element);
+  }
 };
 
 /// `experts` as a value: `experts_layer{.experts = 8, .out = 64}`.
@@ -70,48 +72,54 @@ struct experts_layer {
   index_t experts = 0;
   index_t out = 0;
   bool bias = true;
-  axis_names cut_out{};
-  axis_names cut_in{};
-  chosen<layout> output_as{};
+  engine::axis_names cut_out{};
+  engine::axis_names cut_in{};
+  engine::chosen<layout> output_as{};
   index_t grain_out = 1;  ///< outputs that no cut splits
-  chosen<element> weights_as{};
+  engine::chosen<element> weights_as{};
   bool round_terms = false;  ///< of a half type, before they travel
 
-  constexpr contraction what() const {
-    contraction c = linear_layer{out, bias, cut_out, cut_in, output_as, grain_out, weights_as, round_terms}.what();
+  constexpr engine::contraction what() const {
+    engine::contraction c =
+        linear_layer{out, bias, cut_out, cut_in, output_as, grain_out, weights_as, round_terms}.what();
     c.divide_among(experts);
     return c;
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return plan_contraction(x.layout, what(), x.element); }
+  constexpr layer_plan plan(const tensor_value& x) const {
+    return engine::plan_contraction(x.layout, what(), x.element);
+  }
 };
 
 /// `conv` as a value: `conv_layer{.out = 6, .kernel = {3, 3}, .padding = {1}}`.
 struct conv_layer {
   static constexpr const char* name = "conv";
   index_t out = 0;
-  per_dimension kernel{};
-  per_dimension stride{};
-  per_dimension padding{};
-  per_dimension dilation{};
-  boundaries padding_mode{};
+  engine::per_dimension kernel{};
+  engine::per_dimension stride{};
+  engine::per_dimension padding{};
+  engine::per_dimension dilation{};
+  engine::boundaries padding_mode{};
   index_t groups = 1;
   bool bias = true;
-  axis_names cut_out{};
-  axis_names cut_in{};
-  chosen<layout> output_as{};
+  engine::axis_names cut_out{};
+  engine::axis_names cut_in{};
+  engine::chosen<layout> output_as{};
   index_t grain_out = 1;  ///< outputs that no cut splits
-  chosen<element> weights_as{};
+  engine::chosen<element> weights_as{};
   bool padding_same = false;  ///< instead of `padding`: what keeps the extents
   bool round_terms = false;   ///< of a half type, before they travel
 
-  constexpr contraction what() const {
-    contraction c = tessera::detail::convolution({kernel, stride, padding, dilation, padding_mode}, out, groups, bias);
-    if (padding_same && padding.said()) c.why = first_of(c.why, refusal{code::option_given_twice, 0, 1});
+  constexpr engine::contraction what() const {
+    engine::contraction c =
+        tessera::detail::convolution({kernel, stride, padding, dilation, padding_mode}, out, groups, bias);
+    if (padding_same && padding.said()) c.why = engine::first_of(c.why, refusal{code::option_given_twice, 0, 1});
     if (padding_same) c.keep_extents();
     tessera::detail::choose(c, cut_out, cut_in, output_as, grain_out, weights_as, round_terms);
     return c;
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return plan_contraction(x.layout, what(), x.element); }
+  constexpr layer_plan plan(const tensor_value& x) const {
+    return engine::plan_contraction(x.layout, what(), x.element);
+  }
 };
 
 /// `conv_transpose` as a value: `conv_transpose_layer{.out = 6, .kernel = {3, 3}, .stride = {2}, .output_padding =
@@ -119,26 +127,27 @@ struct conv_layer {
 struct conv_transpose_layer {
   static constexpr const char* name = "conv_transpose";
   index_t out = 0;
-  per_dimension kernel{};
-  per_dimension stride{};
-  per_dimension padding{};
-  per_dimension output_padding{};
-  per_dimension output_size{};  ///< instead of it
-  per_dimension dilation{};
+  engine::per_dimension kernel{};
+  engine::per_dimension stride{};
+  engine::per_dimension padding{};
+  engine::per_dimension output_padding{};
+  engine::per_dimension output_size{};  ///< instead of it
+  engine::per_dimension dilation{};
   index_t groups = 1;
   bool bias = true;
-  axis_names cut_out{};
-  axis_names cut_in{};
-  chosen<layout> output_as{};
+  engine::axis_names cut_out{};
+  engine::axis_names cut_in{};
+  engine::chosen<layout> output_as{};
   index_t grain_out = 1;  ///< outputs that no cut splits
-  chosen<element> weights_as{};
+  engine::chosen<element> weights_as{};
   bool round_terms = false;  ///< of a half type, before they travel
 
-  constexpr contraction what() const {
-    contraction c = tessera::detail::convolution({kernel, stride, padding, dilation}, out, groups, bias);
+  constexpr engine::contraction what() const {
+    engine::contraction c = tessera::detail::convolution({kernel, stride, padding, dilation}, out, groups, bias);
     c.transposed = true;
-    if (output_padding.said() && output_size.said()) c.why = first_of(c.why, refusal{code::option_given_twice, 0, 1});
-    c.why = first_of(c.why, output_padding.check(kernel.count()), output_size.check(kernel.count()));
+    if (output_padding.said() && output_size.said())
+      c.why = engine::first_of(c.why, refusal{code::option_given_twice, 0, 1});
+    c.why = engine::first_of(c.why, output_padding.check(kernel.count()), output_size.check(kernel.count()));
     for (int i = 0; i < c.kernels.count && c.why.ok(); ++i) {
       if (output_padding.said()) c.output_padding.push(output_padding[i]);
       if (output_size.said()) c.output_size.push(output_size[i]);
@@ -146,7 +155,9 @@ struct conv_transpose_layer {
     tessera::detail::choose(c, cut_out, cut_in, output_as, grain_out, weights_as, round_terms);
     return c;
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return plan_contraction(x.layout, what(), x.element); }
+  constexpr layer_plan plan(const tensor_value& x) const {
+    return engine::plan_contraction(x.layout, what(), x.element);
+  }
 };
 
 }  // namespace nn

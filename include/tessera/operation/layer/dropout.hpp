@@ -47,8 +47,8 @@ struct dropout_layer {
   bool channelwise = false;
   bool alpha = false;
 
-  constexpr dropping what() const { return {probability, channelwise, alpha, {}}; }
-  constexpr layer_plan plan(const tensor_value& x) const { return plan_dropout(x, what()); }
+  constexpr engine::dropping what() const { return {probability, channelwise, alpha, {}}; }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_dropout(x, what()); }
 };
 
 /// In training, zeros in place of some elements, and the others larger so that their mean stays (Srivastava et al.
@@ -59,15 +59,16 @@ struct dropout_layer {
 template <class... Options>
 struct dropout : layer<dropout<Options...>> {
   static constexpr const char* name = "dropout";
-  static constexpr option_set takes{topic::probability, topic::channelwise, topic::alpha};
-  static constexpr dropping what() {
+  static constexpr engine::option_set takes{engine::topic::probability, engine::topic::channelwise,
+                                            engine::topic::alpha};
+  static constexpr engine::dropping what() {
     tessera::detail::layer_options o;
     o.drop = dropout_layer{}.what();
     o = tessera::detail::read_options<Options...>(takes, o);
     o.drop.why = o.weights.why;
     return o.drop;
   }
-  static constexpr layer_plan plan(const tensor_value& x) { return plan_dropout(x, what()); }
+  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_dropout(x, what()); }
 };
 
 }  // namespace nn

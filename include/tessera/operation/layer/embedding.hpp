@@ -42,6 +42,8 @@ constexpr void exchange_counts(layer_plan& p, const layout& indices, const layou
 
 }  // namespace detail
 
+namespace engine {
+
 /// Plans a look-up: (raw → output) ∘ rows of w ∘ (indices → used), w[rows, features] cut by rows, features or neither.
 ///
 /// Where rows are cut each worker looks up those that it has, and the results are terms of a sum. Unless it is said
@@ -123,6 +125,8 @@ constexpr layer_plan plan_lookup(const tensor_value& x, const lookup& what) {
   return p;
 }
 
+}  // namespace engine
+
 /// Before they are looked up rows of a larger norm than this are made as long as it, in place: `max_norm<3, 2>` is 1.5.
 template <index_t Numerator, index_t Denominator = 1>
 struct max_norm {};
@@ -185,13 +189,14 @@ namespace nn {
 template <index_t Rows, index_t Features, class... Options>
 struct embedding : layer<embedding<Rows, Features, Options...>>, tessera::detail::mesh_of_options<Options...> {
   static constexpr const char* name = "embedding";
-  static constexpr option_set takes{topic::cut_out,     topic::cut_in,   topic::output,    topic::weights,
-                                    topic::padding_idx, topic::max_norm, topic::norm_type, topic::by_frequency,
-                                    topic::frozen,      topic::sparse};
-  static constexpr lookup what() {
+  static constexpr engine::option_set takes{
+      engine::topic::cut_out,     engine::topic::cut_in,   engine::topic::output,    engine::topic::weights,
+      engine::topic::padding_idx, engine::topic::max_norm, engine::topic::norm_type, engine::topic::by_frequency,
+      engine::topic::frozen,      engine::topic::sparse};
+  static constexpr engine::lookup what() {
     const tessera::detail::layer_options o = tessera::detail::read_options<Options...>(takes);
-    const contraction& c = o.weights;
-    lookup l = o.look;
+    const engine::contraction& c = o.weights;
+    engine::lookup l = o.look;
     l.rows = Rows;
     l.features = Features;
     if (c.has_element) l.element = c.element;
@@ -202,7 +207,7 @@ struct embedding : layer<embedding<Rows, Features, Options...>>, tessera::detail
     l.why = c.why;
     return l;
   }
-  static constexpr layer_plan plan(const tensor_value& x) { return plan_lookup(x, what()); }
+  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_lookup(x, what()); }
 };
 
 }  // namespace nn

@@ -5,6 +5,8 @@
 
 namespace tessera {
 
+namespace engine {
+
 /// A parameter that is a tensor by itself.
 struct free_parameter {};
 
@@ -34,6 +36,8 @@ constexpr layer_plan plan_free_buffer(const tensor_value& at, const tensor_value
   p.keep({"", stored, initial, w.element});
   return p;
 }
+
+}  // namespace engine
 
 namespace detail {
 
@@ -66,9 +70,9 @@ namespace nn {
 template <class T, class Begins = void>
 struct weight : layer<weight<T, Begins>>, tessera::detail::mesh_of_tensor<T> {
   static constexpr const char* name = "weight";
-  static constexpr free_parameter what() { return {}; }
+  static constexpr engine::free_parameter what() { return {}; }
   static constexpr layer_plan plan(const tensor_value& x) {
-    return tessera::detail::plan_free<T, Begins, plan_free_parameter>(x);
+    return tessera::detail::plan_free<T, Begins, engine::plan_free_parameter>(x);
   }
 };
 
@@ -77,9 +81,9 @@ struct weight : layer<weight<T, Begins>>, tessera::detail::mesh_of_tensor<T> {
 template <class T, class Begins = void>
 struct constant : layer<constant<T, Begins>>, tessera::detail::mesh_of_tensor<T> {
   static constexpr const char* name = "constant";
-  static constexpr free_buffer what() { return {}; }
+  static constexpr engine::free_buffer what() { return {}; }
   static constexpr layer_plan plan(const tensor_value& x) {
-    return tessera::detail::plan_free<T, Begins, plan_free_buffer>(x);
+    return tessera::detail::plan_free<T, Begins, engine::plan_free_buffer>(x);
   }
 };
 

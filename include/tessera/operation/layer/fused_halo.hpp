@@ -5,6 +5,8 @@
 
 namespace tessera {
 
+namespace engine {
+
 /// One layer of a chain that shares a halo: its windows over the dimensions from `first` on; an elementwise layer has
 /// none.
 struct halo_step {
@@ -58,6 +60,8 @@ constexpr layer_plan plan_fused_halo(const layout& x, const static_vector<halo_s
   p.why = check_change(x, out);
   return p;
 }
+
+}  // namespace engine
 
 namespace detail {
 

@@ -23,87 +23,87 @@ namespace nn {
 /// `max_pool` as a value.
 struct max_pool_layer {
   static constexpr const char* name = "max_pool";
-  per_dimension kernel{};
-  per_dimension stride{};
-  per_dimension padding{};
-  per_dimension dilation{};
+  engine::per_dimension kernel{};
+  engine::per_dimension stride{};
+  engine::per_dimension padding{};
+  engine::per_dimension dilation{};
   bool ceil_mode = false;
 
-  constexpr pooling what() const {
-    const kernel_options k{kernel, stride, padding, dilation, {}, true};
-    pooling p;
+  constexpr engine::pooling what() const {
+    const engine::kernel_options k{kernel, stride, padding, dilation, {}, true};
+    engine::pooling p;
     p.ceil_mode = ceil_mode;
     p.why = k.check();
     if (p.why.ok()) p.kernels = k.list();
     return p;
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return plan_maximum(x, what()); }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_maximum(x, what()); }
 };
 
 /// `avg_pool` as a value.
 struct avg_pool_layer {
   static constexpr const char* name = "avg_pool";
-  per_dimension kernel{};
-  per_dimension stride{};
-  per_dimension padding{};
-  per_dimension dilation{};
+  engine::per_dimension kernel{};
+  engine::per_dimension stride{};
+  engine::per_dimension padding{};
+  engine::per_dimension dilation{};
   bool ceil_mode = false;
   bool counts_padding = true;
   index_t divisor = 0;  ///< 0: what the window holds
 
-  constexpr pooling what() const {
-    pooling p = max_pool_layer{kernel, stride, padding, dilation, ceil_mode}.what();
-    p.what = pooling::kind::average;
+  constexpr engine::pooling what() const {
+    engine::pooling p = max_pool_layer{kernel, stride, padding, dilation, ceil_mode}.what();
+    p.what = engine::pooling::kind::average;
     p.counts_padding = counts_padding;
     p.divisor = divisor;
-    if (divisor < 0) p.why = first_of(p.why, refusal{code::divisor_not_positive, divisor});
+    if (divisor < 0) p.why = engine::first_of(p.why, refusal{code::divisor_not_positive, divisor});
     return p;
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return plan_average(x, what()); }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_average(x, what()); }
 };
 
 /// `upsample` as a value: `upsample_layer{.factors = {1.5, 2}, .mode = interpolation::linear}`, or with `.sizes`.
 struct upsample_layer {
   static constexpr const char* name = "upsample";
-  numbers_per_dimension<double> factors{};
-  per_dimension sizes{};
+  engine::numbers_per_dimension<double> factors{};
+  engine::per_dimension sizes{};
   interpolation mode = interpolation::nearest;
   bool align_corners = false;
   bool antialias = false;
 
-  constexpr upsampling what() const {
-    upsampling u;
+  constexpr engine::upsampling what() const {
+    engine::upsampling u;
     u.mode = mode;
     u.align_corners = align_corners;
     if (antialias) u.why = refusal{code::antialias_not_there};
-    if (factors.said() && sizes.said()) u.why = first_of(u.why, refusal{code::option_given_twice, 0, 1});
+    if (factors.said() && sizes.said()) u.why = engine::first_of(u.why, refusal{code::option_given_twice, 0, 1});
     for (int count : {factors.count(), sizes.count()})
-      if (count > u.sizes.capacity) u.why = first_of(u.why, refusal{code::wrong_kernel, count});
+      if (count > u.sizes.capacity) u.why = engine::first_of(u.why, refusal{code::wrong_kernel, count});
     if (!u.why.ok()) return u;
     for (int i = 0; i < factors.count(); ++i) u.factors.push(factors[i]);
     for (int i = 0; i < sizes.count(); ++i) u.sizes.push(sizes[i]);
     return u;
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return plan_upsampling(x, what()); }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_upsampling(x, what()); }
 };
 
 /// `pad` as a value: widths before and after each of the last dimensions, in order.
 struct pad_layer {
   static constexpr const char* name = "pad";
-  per_dimension widths{};
-  boundaries padding_mode{};
+  engine::per_dimension widths{};
+  engine::boundaries padding_mode{};
 
-  constexpr widening what() const {
-    widening w;
+  constexpr engine::widening what() const {
+    engine::widening w;
     for (int i = 0; i + 1 < widths.count(); i += 2)
-      w.widths.push(widened(widths[i], widths[i + 1], padding_mode.at(i / 2)));
+      w.widths.push(engine::widened(widths[i], widths[i + 1], padding_mode.at(i / 2)));
     return w;
   }
   constexpr layer_plan plan(const tensor_value& x) const {
     if (widths.count() % 2 != 0)
-      return refused_layer(refusal{code::option_of_other_dimensions, widths.count() + 1, widths.count()});
-    if (const refusal r = padding_mode.check(widths.count() / 2); !r.ok()) return refused_layer(r);
-    return plan_widened(x.layout, what());
+      return engine::refused_layer(refusal{code::option_of_other_dimensions, widths.count() + 1, widths.count()});
+    if (const refusal r = padding_mode.check(widths.count() / 2); !r.ok()) return engine::refused_layer(r);
+    return engine::plan_widened(x.layout, what());
   }
 };
 
@@ -114,8 +114,8 @@ struct slice_layer {
   index_t begin = 0;
   index_t end = 0;
 
-  constexpr slicing what() const { return {dimension, begin, end}; }
-  constexpr layer_plan plan(const tensor_value& x) const { return plan_slice(x.layout, what()); }
+  constexpr engine::slicing what() const { return {dimension, begin, end}; }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_slice(x.layout, what()); }
 };
 
 /// `repartition` as a value: the partition of a layout, whatever its extents.
@@ -124,8 +124,8 @@ struct repartition_layer {
   static constexpr bool only_here = true;
   tessera::layout to{};
 
-  constexpr moving what() const { return {}; }
-  constexpr layer_plan plan(const tensor_value& x) const { return plan_repartition(x.layout, to); }
+  constexpr engine::moving what() const { return {}; }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_repartition(x.layout, to); }
 };
 
 /// `weight` as a value.
@@ -134,8 +134,8 @@ struct weight_layer {
   tensor_value is{};
   initial_value initial{};
 
-  constexpr free_parameter what() const { return {}; }
-  constexpr layer_plan plan(const tensor_value& x) const { return plan_free_parameter(x, is, initial); }
+  constexpr engine::free_parameter what() const { return {}; }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_free_parameter(x, is, initial); }
 };
 
 /// `constant` as a value.
@@ -144,8 +144,8 @@ struct constant_layer {
   tensor_value is{};
   initial_value initial{};
 
-  constexpr free_buffer what() const { return {}; }
-  constexpr layer_plan plan(const tensor_value& x) const { return plan_free_buffer(x, is, initial); }
+  constexpr engine::free_buffer what() const { return {}; }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_free_buffer(x, is, initial); }
 };
 
 /// `embedding` as a value: `embedding_layer{.rows = 100, .features = 16}`.
@@ -154,22 +154,22 @@ struct embedding_layer {
   index_t rows = 0;
   index_t features = 0;
   element weights_as = element::float32;
-  axis_names cut_out{};
-  axis_names cut_in{};
-  chosen<layout> output_as{};
-  chosen<index_t> padding_idx{};
-  chosen<double> max_norm{};
+  engine::axis_names cut_out{};
+  engine::axis_names cut_in{};
+  engine::chosen<layout> output_as{};
+  engine::chosen<index_t> padding_idx{};
+  engine::chosen<double> max_norm{};
   double norm_type = 2;
   bool scale_grad_by_freq = false;
   bool frozen = false;
   bool sparse = false;
 
-  constexpr lookup what() const {
+  constexpr engine::lookup what() const {
     return {rows,           features,    weights_as, cut_out.list(), cut_in.list(),      output_as.said(),
             output_as.as(), padding_idx, max_norm,   norm_type,      scale_grad_by_freq, frozen,
             sparse};
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return plan_lookup(x, what()); }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_lookup(x, what()); }
 };
 
 /// `heads` as a value.
@@ -180,17 +180,17 @@ struct heads_layer {
   index_t key_heads = 0;
   index_t features = 0;
   bool bias = true;
-  axis_names cut_out{};
-  chosen<element> weights_as{};
+  engine::axis_names cut_out{};
+  engine::chosen<element> weights_as{};
 
-  constexpr projection what() const {
-    projection p = tessera::detail::heads_of(heads, key_heads, features);
+  constexpr engine::projection what() const {
+    engine::projection p = tessera::detail::heads_of(heads, key_heads, features);
     p.bias = bias;
     p.cut_out = cut_out.list();
     tessera::detail::store_as(p, weights_as);
     return p;
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return plan_projection(x.layout, what()); }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_projection(x.layout, what()); }
 };
 
 /// `gated` as a value.
@@ -199,17 +199,17 @@ struct gated_layer {
   static constexpr int results = 2;
   index_t out = 0;
   bool bias = true;
-  axis_names cut_out{};
-  chosen<element> weights_as{};
+  engine::axis_names cut_out{};
+  engine::chosen<element> weights_as{};
 
-  constexpr projection what() const {
-    projection p = tessera::detail::gate_of(out);
+  constexpr engine::projection what() const {
+    engine::projection p = tessera::detail::gate_of(out);
     p.bias = bias;
     p.cut_out = cut_out.list();
     tessera::detail::store_as(p, weights_as);
     return p;
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return plan_projection(x.layout, what()); }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_projection(x.layout, what()); }
 };
 
 /// `gated_experts` as a value.
@@ -219,17 +219,17 @@ struct gated_experts_layer {
   index_t experts = 0;
   index_t out = 0;
   bool bias = true;
-  axis_names cut_out{};
-  chosen<element> weights_as{};
+  engine::axis_names cut_out{};
+  engine::chosen<element> weights_as{};
 
-  constexpr projection what() const {
-    projection p = tessera::detail::gate_of_each(experts, out);
+  constexpr engine::projection what() const {
+    engine::projection p = tessera::detail::gate_of_each(experts, out);
     p.bias = bias;
     p.cut_out = cut_out.list();
     tessera::detail::store_as(p, weights_as);
     return p;
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return plan_projection(x.layout, what()); }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_projection(x.layout, what()); }
 };
 
 /// `cast` as a value.
@@ -238,8 +238,8 @@ struct cast_layer {
   static constexpr bool only_here = true;
   element to = element::float32;
 
-  constexpr casting what() const { return {to}; }
-  constexpr layer_plan plan(const tensor_value& x) const { return plan_cast(x, what()); }
+  constexpr engine::casting what() const { return {to}; }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_cast(x, what()); }
 };
 
 }  // namespace nn

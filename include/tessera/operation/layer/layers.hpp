@@ -21,14 +21,16 @@ namespace nn {
 template <index_t Out, class... Options>
 struct linear : layer<linear<Out, Options...>>, detail::mesh_of_options<Options...> {
   static constexpr const char* name = "linear";
-  static constexpr option_set takes{topic::cut_out, topic::cut_in,  topic::output,
-                                    topic::bias,    topic::weights, topic::terms};
-  static constexpr contraction what() {
-    contraction c = detail::read_options<Options...>(takes).weights;
+  static constexpr engine::option_set takes{engine::topic::cut_out, engine::topic::cut_in,  engine::topic::output,
+                                            engine::topic::bias,    engine::topic::weights, engine::topic::terms};
+  static constexpr engine::contraction what() {
+    engine::contraction c = detail::read_options<Options...>(takes).weights;
     c.out = Out;
     return c;
   }
-  static constexpr layer_plan plan(const tensor_value& x) { return plan_contraction(x.layout, what(), x.element); }
+  static constexpr layer_plan plan(const tensor_value& x) {
+    return engine::plan_contraction(x.layout, what(), x.element);
+  }
 };
 
 /// y[e, …, o] = b[e, 0, o] + Σ x[e, …, i] w[e, i, o]: a linear layer of each expert, x[Experts, …, in], w[Experts, in,
@@ -39,14 +41,16 @@ struct linear : layer<linear<Out, Options...>>, detail::mesh_of_options<Options.
 template <index_t Experts, index_t Out, class... Options>
 struct experts : layer<experts<Experts, Out, Options...>>, detail::mesh_of_options<Options...> {
   static constexpr const char* name = "experts";
-  static constexpr option_set takes = linear<Out>::takes;
-  static constexpr contraction what() {
-    contraction c = detail::read_options<Options...>(takes).weights;
+  static constexpr engine::option_set takes = linear<Out>::takes;
+  static constexpr engine::contraction what() {
+    engine::contraction c = detail::read_options<Options...>(takes).weights;
     c.out = Out;
     c.divide_among(Experts);
     return c;
   }
-  static constexpr layer_plan plan(const tensor_value& x) { return plan_contraction(x.layout, what(), x.element); }
+  static constexpr layer_plan plan(const tensor_value& x) {
+    return engine::plan_contraction(x.layout, what(), x.element);
+  }
 };
 
 /// y[n, o, …] = b[o] + Σ x[n, i, stride·… + dilation·k − padding] w[o, i, k] over a kernel of 1 to 3 dimensions.
@@ -56,12 +60,15 @@ struct experts : layer<experts<Experts, Out, Options...>>, detail::mesh_of_optio
 template <index_t Out, class... Options>
 struct conv : layer<conv<Out, Options...>>, detail::mesh_of_options<Options...> {
   static constexpr const char* name = "conv";
-  static constexpr option_set takes{topic::kernel,       topic::stride,   topic::padding, topic::padding_rule,
-                                    topic::padding_mode, topic::dilation, topic::groups,  topic::cut_out,
-                                    topic::cut_in,       topic::output,   topic::bias,    topic::weights,
-                                    topic::terms};
-  static constexpr contraction what() { return detail::read_convolution<Options...>(takes, Out); }
-  static constexpr layer_plan plan(const tensor_value& x) { return plan_contraction(x.layout, what(), x.element); }
+  static constexpr engine::option_set takes{
+      engine::topic::kernel,       engine::topic::stride,   engine::topic::padding, engine::topic::padding_rule,
+      engine::topic::padding_mode, engine::topic::dilation, engine::topic::groups,  engine::topic::cut_out,
+      engine::topic::cut_in,       engine::topic::output,   engine::topic::bias,    engine::topic::weights,
+      engine::topic::terms};
+  static constexpr engine::contraction what() { return detail::read_convolution<Options...>(takes, Out); }
+  static constexpr layer_plan plan(const tensor_value& x) {
+    return engine::plan_contraction(x.layout, what(), x.element);
+  }
 };
 
 /// The transpose of a convolution: y[n, o, stride·i + dilation·k − padding] = b[o] + Σ x[n, i, …] w[i, o, k]; of n
@@ -72,15 +79,18 @@ struct conv : layer<conv<Out, Options...>>, detail::mesh_of_options<Options...> 
 template <index_t Out, class... Options>
 struct conv_transpose : layer<conv_transpose<Out, Options...>>, detail::mesh_of_options<Options...> {
   static constexpr const char* name = "conv_transpose";
-  static constexpr option_set takes{topic::kernel,   topic::stride, topic::padding, topic::output_padding,
-                                    topic::dilation, topic::groups, topic::cut_out, topic::cut_in,
-                                    topic::output,   topic::bias,   topic::weights, topic::terms};
-  static constexpr contraction what() {
-    contraction c = detail::read_convolution<Options...>(takes, Out);
+  static constexpr engine::option_set takes{
+      engine::topic::kernel,   engine::topic::stride, engine::topic::padding, engine::topic::output_padding,
+      engine::topic::dilation, engine::topic::groups, engine::topic::cut_out, engine::topic::cut_in,
+      engine::topic::output,   engine::topic::bias,   engine::topic::weights, engine::topic::terms};
+  static constexpr engine::contraction what() {
+    engine::contraction c = detail::read_convolution<Options...>(takes, Out);
     c.transposed = true;
     return c;
   }
-  static constexpr layer_plan plan(const tensor_value& x) { return plan_contraction(x.layout, what(), x.element); }
+  static constexpr layer_plan plan(const tensor_value& x) {
+    return engine::plan_contraction(x.layout, what(), x.element);
+  }
 };
 
 /// The maximum of each window; the stride is the kernel unless said.
@@ -89,9 +99,12 @@ struct conv_transpose : layer<conv_transpose<Out, Options...>>, detail::mesh_of_
 template <class... Options>
 struct max_pool : layer<max_pool<Options...>> {
   static constexpr const char* name = "max_pool";
-  static constexpr option_set takes{topic::kernel, topic::stride, topic::padding, topic::dilation, topic::ceil_mode};
-  static constexpr pooling what() { return detail::read_pooling<Options...>(takes, pooling::kind::max); }
-  static constexpr layer_plan plan(const tensor_value& x) { return plan_maximum(x, what()); }
+  static constexpr engine::option_set takes{engine::topic::kernel, engine::topic::stride, engine::topic::padding,
+                                            engine::topic::dilation, engine::topic::ceil_mode};
+  static constexpr engine::pooling what() {
+    return detail::read_pooling<Options...>(takes, engine::pooling::kind::max);
+  }
+  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_maximum(x, what()); }
 };
 
 /// The average of each window: Σ x / divisor; the stride is the kernel unless said.
@@ -100,17 +113,20 @@ struct max_pool : layer<max_pool<Options...>> {
 template <class... Options>
 struct avg_pool : layer<avg_pool<Options...>> {
   static constexpr const char* name = "avg_pool";
-  static constexpr option_set takes{topic::kernel,    topic::stride,          topic::padding, topic::dilation,
-                                    topic::ceil_mode, topic::exclude_padding, topic::divisor};
-  static constexpr pooling what() { return detail::read_pooling<Options...>(takes, pooling::kind::average); }
-  static constexpr layer_plan plan(const tensor_value& x) { return plan_average(x, what()); }
+  static constexpr engine::option_set takes{
+      engine::topic::kernel,    engine::topic::stride,          engine::topic::padding, engine::topic::dilation,
+      engine::topic::ceil_mode, engine::topic::exclude_padding, engine::topic::divisor};
+  static constexpr engine::pooling what() {
+    return detail::read_pooling<Options...>(takes, engine::pooling::kind::average);
+  }
+  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_average(x, what()); }
 };
 
 /// The mean over all dimensions behind the first two, of one element each then: where they are cut only sums move.
 struct global_avg_pool : layer<global_avg_pool> {
   static constexpr const char* name = "global_avg_pool";
-  static constexpr averaging what() { return {}; }
-  static constexpr layer_plan plan(const tensor_value& x) { return plan_global_average(x); }
+  static constexpr engine::averaging what() { return {}; }
+  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_global_average(x); }
 };
 
 /// The dimensions behind the first two made larger or smaller, each output of the inputs around its place
@@ -121,19 +137,21 @@ struct global_avg_pool : layer<global_avg_pool> {
 template <class... Options>
 struct upsample : layer<upsample<Options...>> {
   static constexpr const char* name = "upsample";
-  static constexpr option_set all{topic::factor, topic::divisor, topic::interpolation, topic::corners,
-                                  topic::antialias};
+  static constexpr engine::option_set all{engine::topic::factor, engine::topic::divisor, engine::topic::interpolation,
+                                          engine::topic::corners, engine::topic::antialias};
   static constexpr bool to_sizes = !detail::read_options<Options...>(all).up.sizes.empty();
-  static constexpr option_set takes =
-      to_sizes ? option_set{topic::factor, topic::interpolation, topic::corners, topic::antialias} : all;
-  static constexpr upsampling what() {
+  static constexpr engine::option_set takes =
+      to_sizes ? engine::option_set{engine::topic::factor, engine::topic::interpolation, engine::topic::corners,
+                                    engine::topic::antialias}
+               : all;
+  static constexpr engine::upsampling what() {
     detail::layer_options o = detail::read_options<Options...>(takes);
     if (o.pool.divisor > 1)
       for (double& f : o.up.factors) f /= static_cast<double>(o.pool.divisor);
     o.up.why = o.weights.why;
     return o.up;
   }
-  static constexpr layer_plan plan(const tensor_value& x) { return plan_upsampling(x, what()); }
+  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_upsampling(x, what()); }
 };
 
 /// Widens the last dimensions by what their padding says, or cuts off where it is negative: `pad<padding_at<1, 1, 0,
@@ -145,13 +163,13 @@ struct pad {
   static constexpr const char* name = "pad";
   static constexpr layer_plan plan(const tensor_value&) {
     const refusal another = detail::check_kinds<kind::layer, kind::option, Widths>();
-    return refused_layer(first_of(another, refusal{code::option_not_taken, 0}));
+    return engine::refused_layer(engine::first_of(another, refusal{code::option_not_taken, 0}));
   }
 };
 template <index_t... Widths, class... Options>
 struct pad<padding_at<Widths...>, Options...> : layer<pad<padding_at<Widths...>, Options...>> {
   static constexpr const char* name = "pad";
-  static constexpr option_set takes{topic::padding_mode};
+  static constexpr engine::option_set takes{engine::topic::padding_mode};
   static constexpr detail::layer_options options() {
     constexpr int count = sizeof...(Widths);
     detail::layer_options o;
@@ -160,13 +178,13 @@ struct pad<padding_at<Widths...>, Options...> : layer<pad<padding_at<Widths...>,
     if (count > 2 * o.kernels.capacity) o.weights.why = refusal{code::list_full, o.kernels.capacity};
     if (!o.weights.why.ok()) return o;
     const index_t all[]{Widths..., 0};
-    for (int i = 0; i < count; i += 2) o.kernels.push(widened(all[i], all[i + 1]));
+    for (int i = 0; i < count; i += 2) o.kernels.push(engine::widened(all[i], all[i + 1]));
     return detail::read_options<Options...>(takes, o);
   }
-  static constexpr widening what() { return {options().kernels}; }
+  static constexpr engine::widening what() { return {options().kernels}; }
   static constexpr layer_plan plan(const tensor_value& x) {
     const refusal why = options().weights.why;
-    return why.ok() ? plan_widened(x.layout, what()) : refused_layer(why);
+    return why.ok() ? engine::plan_widened(x.layout, what()) : engine::refused_layer(why);
   }
 };
 
@@ -174,18 +192,18 @@ struct pad<padding_at<Widths...>, Options...> : layer<pad<padding_at<Widths...>,
 template <int Dimension, index_t Begin, index_t End>
 struct slice : layer<slice<Dimension, Begin, End>> {
   static constexpr const char* name = "slice";
-  static constexpr slicing what() { return {Dimension, Begin, End}; }
-  static constexpr layer_plan plan(const tensor_value& x) { return plan_slice(x.layout, what()); }
+  static constexpr engine::slicing what() { return {Dimension, Begin, End}; }
+  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_slice(x.layout, what()); }
 };
 
 /// max(x, 0).
 struct relu : layer<relu> {
   static constexpr const char* name = "relu";
-  static constexpr rectifying what() { return {}; }
+  static constexpr engine::rectifying what() { return {}; }
   static constexpr layer_plan plan(const tensor_value& x) {
-    layer_plan p = plan_elementwise(x.layout);
-    p.holds = saved_tensors::saving(0, 0, 1);
-    p.why = first_of(p.why, functions::check_takes(functions::takes::ordered, x.element));
+    layer_plan p = engine::plan_elementwise(x.layout);
+    p.holds = engine::saved_tensors::saving(0, 0, 1);
+    p.why = engine::first_of(p.why, functions::engine::check_takes(functions::engine::takes::ordered, x.element));
     return p;
   }
 };
@@ -193,22 +211,22 @@ struct relu : layer<relu> {
 /// Joins all dimensions behind the first: [n, c, h, w] → [n, c·h·w]; a cut of c becomes a cut in grains of h·w.
 struct flatten : layer<flatten> {
   static constexpr const char* name = "flatten";
-  static constexpr flattening what() { return {}; }
-  static constexpr layer_plan plan(const tensor_value& x) { return plan_flatten(x.layout); }
+  static constexpr engine::flattening what() { return {}; }
+  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_flatten(x.layout); }
 };
 
 /// Changes the partition: what is not yet here is moved.
 template <class Partition = void>
 struct repartition : layer<repartition<Partition>>, detail::mesh_of_options<output_as<Partition>> {
   static constexpr const char* name = "repartition";
-  static constexpr moving what() { return {}; }
+  static constexpr engine::moving what() { return {}; }
   static constexpr bool only_here = true;  ///< the serial network has no such layer: it takes no number in its keys
   static constexpr layer_plan plan(const tensor_value& x) {
     if constexpr (PartitionType<Partition>) {
       const detail::draft& to = detail::partition_draft<Partition>::value;
-      return to.why.ok() ? plan_repartition(x.layout, to.value) : refused_layer(to.why);
+      return to.why.ok() ? engine::plan_repartition(x.layout, to.value) : engine::refused_layer(to.why);
     } else {
-      return refused_layer(detail::check_kinds<kind::layer, kind::partition, Partition>());
+      return engine::refused_layer(detail::check_kinds<kind::layer, kind::partition, Partition>());
     }
   }
 };

@@ -18,6 +18,8 @@ constexpr layer_plan local(const layout& x, const signature& what) { return loca
 
 }  // namespace detail
 
+namespace engine {
+
 /// Plans an operation on single elements; a linear one passes terms, a non-linear one refuses them.
 constexpr layer_plan plan_elementwise(const layout& x, linearity kind = linearity::nonlinear) {
   signature s;
@@ -88,14 +90,14 @@ constexpr layer_plan plan_pooling(const layout& x, const pooling& what) {
 /// The same of a maximum of numbers that have an order.
 constexpr layer_plan plan_maximum(const tensor_value& x, const pooling& what) {
   layer_plan p = plan_pooling(x.layout, what);
-  p.why = first_of(p.why, functions::check_takes(functions::takes::ordered, x.element));
+  p.why = first_of(p.why, functions::engine::check_takes(functions::engine::takes::ordered, x.element));
   return p;
 }
 /// The same of an average, which integers have not.
 constexpr layer_plan plan_average(const tensor_value& x, const pooling& what) {
   layer_plan p = plan_pooling(x.layout, what);
   if (!has_cotangent(x.element)) p.why = first_of(p.why, refusal{code::mean_of_integers, static_cast<int>(x.element)});
-  p.why = first_of(p.why, functions::check_takes(functions::takes::reals, x.element));
+  p.why = first_of(p.why, functions::engine::check_takes(functions::engine::takes::reals, x.element));
   return p;
 }
 
@@ -267,5 +269,7 @@ constexpr layer_plan plan_repartition(const layout& x, layout to) {
   p.why = first_of(check(to), check_change(x, to));
   return p;
 }
+
+}  // namespace engine
 
 }  // namespace tessera

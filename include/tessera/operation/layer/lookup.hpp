@@ -5,7 +5,7 @@
 #include <tessera/topology/element.hpp>
 #include <tessera/topology/layout.hpp>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// A look-up of rows: what a weight [rows, features] gives for each index, the product with its one-hot row.
 struct lookup {
@@ -42,4 +42,4 @@ struct lookup {
   }
 };
 
-}  // namespace tessera
+}  // namespace tessera::engine

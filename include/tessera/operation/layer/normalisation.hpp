@@ -5,6 +5,8 @@
 
 namespace tessera {
 
+namespace engine {
+
 /// The eps that stands for the distance of 1 from the next number of the element.
 inline constexpr double eps_of_element = -1;
 
@@ -46,6 +48,8 @@ struct normalisation {
   /// Whether running statistics are means over samples.
   constexpr bool averages() const { return tracked && groups.by_sample; }
 };
+
+}  // namespace engine
 
 namespace detail {
 
@@ -148,6 +152,8 @@ constexpr void hold_normalisation(layer_plan& p, const tensor_value& x, const no
 
 }  // namespace detail
 
+namespace engine {
+
 /// Plans a normalisation. Of a group that is cut each worker sends what it has: its mean and the squares from it, of
 /// which all then make those of the whole; sums of squares would lose what a large mean leaves of them.
 constexpr layer_plan plan_normalisation(const tensor_value& in, const normalisation& what) {
@@ -183,6 +189,8 @@ constexpr layer_plan plan_normalisation(const tensor_value& in, const normalisat
   return p;
 }
 
+}  // namespace engine
+
 namespace nn {
 
 /// `batch_norm` with options that are values.
@@ -194,10 +202,10 @@ struct batch_norm_layer {
   bool affine = true;
   bool tracked = true;
 
-  constexpr normalisation what() const {
-    return {grouping::of_channels(), true, eps, affine, affine, tracked, cumulative, momentum, {}};
+  constexpr engine::normalisation what() const {
+    return {engine::grouping::of_channels(), true, eps, affine, affine, tracked, cumulative, momentum, {}};
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return plan_normalisation(x, what()); }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_normalisation(x, what()); }
 };
 
 /// `group_norm` with options that are values.
@@ -207,10 +215,10 @@ struct group_norm_layer {
   double eps = 1e-5;
   bool affine = true;
 
-  constexpr normalisation what() const {
-    return {grouping::of_samples(groups), true, eps, affine, true, false, false, 0, {}};
+  constexpr engine::normalisation what() const {
+    return {engine::grouping::of_samples(groups), true, eps, affine, true, false, false, 0, {}};
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return plan_normalisation(x, what()); }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_normalisation(x, what()); }
 };
 
 /// `instance_norm` with options that are values.
@@ -222,10 +230,10 @@ struct instance_norm_layer {
   bool affine = false;
   bool tracked = false;
 
-  constexpr normalisation what() const {
-    return {grouping::of_samples(), true, eps, affine, true, tracked, cumulative, momentum, {}};
+  constexpr engine::normalisation what() const {
+    return {engine::grouping::of_samples(), true, eps, affine, true, tracked, cumulative, momentum, {}};
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return plan_normalisation(x, what()); }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_normalisation(x, what()); }
 };
 
 /// `layer_norm` with options that are values.
@@ -236,23 +244,23 @@ struct layer_norm_layer {
   bool affine = true;
   bool bias = true;
 
-  constexpr normalisation what() const {
-    return {grouping::of_last(last), true, eps, affine, bias, false, false, 0, {}};
+  constexpr engine::normalisation what() const {
+    return {engine::grouping::of_last(last), true, eps, affine, bias, false, false, 0, {}};
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return plan_normalisation(x, what()); }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_normalisation(x, what()); }
 };
 
 /// `rms_norm` with options that are values.
 struct rms_norm_layer {
   static constexpr const char* name = "rms_norm";
   int last = 1;
-  double eps = eps_of_element;
+  double eps = engine::eps_of_element;
   bool affine = true;
 
-  constexpr normalisation what() const {
-    return {grouping::of_last(last), false, eps, affine, false, false, false, 0, {}};
+  constexpr engine::normalisation what() const {
+    return {engine::grouping::of_last(last), false, eps, affine, false, false, false, 0, {}};
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return plan_normalisation(x, what()); }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_normalisation(x, what()); }
 };
 
 }  // namespace nn

@@ -110,11 +110,12 @@ namespace nn {
 template <class... Options>
 struct batch_norm : layer<batch_norm<Options...>> {
   static constexpr const char* name = "batch_norm";
-  static constexpr option_set takes{topic::eps, topic::momentum, topic::affine, topic::tracking};
-  static constexpr normalisation what() {
+  static constexpr engine::option_set takes{engine::topic::eps, engine::topic::momentum, engine::topic::affine,
+                                            engine::topic::tracking};
+  static constexpr engine::normalisation what() {
     return tessera::detail::read_normalisation<Options...>(takes, batch_norm_layer{}.what());
   }
-  static constexpr layer_plan plan(const tensor_value& x) { return plan_normalisation(x, what()); }
+  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_normalisation(x, what()); }
 };
 
 /// Each of so many ranges of neighbouring channels of each sample with mean 0 and variance 1, times weight plus bias of
@@ -124,11 +125,11 @@ struct batch_norm : layer<batch_norm<Options...>> {
 template <index_t Groups, class... Options>
 struct group_norm : layer<group_norm<Groups, Options...>> {
   static constexpr const char* name = "group_norm";
-  static constexpr option_set takes{topic::eps, topic::affine};
-  static constexpr normalisation what() {
+  static constexpr engine::option_set takes{engine::topic::eps, engine::topic::affine};
+  static constexpr engine::normalisation what() {
     return tessera::detail::read_normalisation<Options...>(takes, group_norm_layer{Groups}.what());
   }
-  static constexpr layer_plan plan(const tensor_value& x) { return plan_normalisation(x, what()); }
+  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_normalisation(x, what()); }
 };
 
 /// Each channel of each sample with mean 0 and variance 1. Running statistics, where they are kept, are means over
@@ -138,11 +139,12 @@ struct group_norm : layer<group_norm<Groups, Options...>> {
 template <class... Options>
 struct instance_norm : layer<instance_norm<Options...>> {
   static constexpr const char* name = "instance_norm";
-  static constexpr option_set takes{topic::eps, topic::momentum, topic::affine, topic::tracking};
-  static constexpr normalisation what() {
+  static constexpr engine::option_set takes{engine::topic::eps, engine::topic::momentum, engine::topic::affine,
+                                            engine::topic::tracking};
+  static constexpr engine::normalisation what() {
     return tessera::detail::read_normalisation<Options...>(takes, instance_norm_layer{}.what());
   }
-  static constexpr layer_plan plan(const tensor_value& x) { return plan_normalisation(x, what()); }
+  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_normalisation(x, what()); }
 };
 
 /// What shares all but the last dimensions with mean 0 and variance 1, times weight plus bias.
@@ -151,11 +153,12 @@ struct instance_norm : layer<instance_norm<Options...>> {
 template <class... Options>
 struct layer_norm : layer<layer_norm<Options...>> {
   static constexpr const char* name = "layer_norm";
-  static constexpr option_set takes{topic::over_last, topic::eps, topic::affine, topic::bias};
-  static constexpr normalisation what() {
+  static constexpr engine::option_set takes{engine::topic::over_last, engine::topic::eps, engine::topic::affine,
+                                            engine::topic::bias};
+  static constexpr engine::normalisation what() {
     return tessera::detail::read_normalisation<Options...>(takes, layer_norm_layer{}.what());
   }
-  static constexpr layer_plan plan(const tensor_value& x) { return plan_normalisation(x, what()); }
+  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_normalisation(x, what()); }
 };
 
 /// x / √(mean x² + eps) · weight over the last dimensions (Zhang and Sennrich 2019).
@@ -164,11 +167,11 @@ struct layer_norm : layer<layer_norm<Options...>> {
 template <class... Options>
 struct rms_norm : layer<rms_norm<Options...>> {
   static constexpr const char* name = "rms_norm";
-  static constexpr option_set takes{topic::over_last, topic::eps, topic::affine};
-  static constexpr normalisation what() {
+  static constexpr engine::option_set takes{engine::topic::over_last, engine::topic::eps, engine::topic::affine};
+  static constexpr engine::normalisation what() {
     return tessera::detail::read_normalisation<Options...>(takes, rms_norm_layer{}.what());
   }
-  static constexpr layer_plan plan(const tensor_value& x) { return plan_normalisation(x, what()); }
+  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_normalisation(x, what()); }
 };
 
 }  // namespace nn

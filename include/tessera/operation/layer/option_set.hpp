@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// What an option speaks of.
 enum class topic : unsigned char {
@@ -58,4 +58,4 @@ struct option_set {
   constexpr bool takes(topic t) const { return (topics & bit(t)) != 0; }
 };
 
-}  // namespace tessera
+}  // namespace tessera::engine

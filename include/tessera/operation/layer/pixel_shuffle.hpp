@@ -5,6 +5,8 @@
 
 namespace tessera {
 
+namespace engine {
+
 /// Elements that change places between channels and space: r to a side.
 struct shuffling {
   index_t factor = 1;
@@ -48,6 +50,8 @@ constexpr layer_plan plan_shuffling(const layout& x, const shuffling& what) {
   return p;
 }
 
+}  // namespace engine
+
 namespace nn {
 
 /// [n, c·r², h, w] → [n, c, h·r, w·r], y[n, c, h·r + i, w·r + j] = x[n, (c·r + i)·r + j, h, w] (Shi et al. 2016);
@@ -55,16 +59,16 @@ namespace nn {
 template <index_t Factor>
 struct pixel_shuffle : layer<pixel_shuffle<Factor>> {
   static constexpr const char* name = "pixel_shuffle";
-  static constexpr shuffling what() { return {Factor}; }
-  static constexpr layer_plan plan(const tensor_value& x) { return plan_shuffling(x.layout, what()); }
+  static constexpr engine::shuffling what() { return {Factor}; }
+  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_shuffling(x.layout, what()); }
 };
 
 /// Its inverse, [n, c, h·r, w·r] → [n, c·r², h, w].
 template <index_t Factor>
 struct pixel_unshuffle : layer<pixel_unshuffle<Factor>> {
   static constexpr const char* name = "pixel_unshuffle";
-  static constexpr shuffling what() { return {Factor, true}; }
-  static constexpr layer_plan plan(const tensor_value& x) { return plan_shuffling(x.layout, what()); }
+  static constexpr engine::shuffling what() { return {Factor, true}; }
+  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_shuffling(x.layout, what()); }
 };
 
 /// `pixel_shuffle` as a value.
@@ -72,8 +76,8 @@ struct pixel_shuffle_layer {
   static constexpr const char* name = "pixel_shuffle";
   index_t factor = 1;
 
-  constexpr shuffling what() const { return {factor}; }
-  constexpr layer_plan plan(const tensor_value& x) const { return plan_shuffling(x.layout, what()); }
+  constexpr engine::shuffling what() const { return {factor}; }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_shuffling(x.layout, what()); }
 };
 
 /// `pixel_unshuffle` as a value.
@@ -81,8 +85,8 @@ struct pixel_unshuffle_layer {
   static constexpr const char* name = "pixel_unshuffle";
   index_t factor = 1;
 
-  constexpr shuffling what() const { return {factor, true}; }
-  constexpr layer_plan plan(const tensor_value& x) const { return plan_shuffling(x.layout, what()); }
+  constexpr engine::shuffling what() const { return {factor, true}; }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_shuffling(x.layout, what()); }
 };
 
 }  // namespace nn

@@ -5,6 +5,8 @@
 
 namespace tessera {
 
+namespace engine {
+
 /// A rectifier whose slope below 0 is learned.
 struct learned_slope {
   bool channelwise = false;  ///< one of each channel, else one of all
@@ -33,6 +35,8 @@ constexpr layer_plan plan_prelu(const tensor_value& x, const learned_slope& what
   return p;
 }
 
+}  // namespace engine
+
 namespace nn {
 
 /// `prelu` with options that are values.
@@ -41,8 +45,8 @@ struct prelu_layer {
   bool channelwise = false;
   double init = 0.25;
 
-  constexpr learned_slope what() const { return {channelwise, init}; }
-  constexpr layer_plan plan(const tensor_value& x) const { return plan_prelu(x, what()); }
+  constexpr engine::learned_slope what() const { return {channelwise, init}; }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_prelu(x, what()); }
 };
 
 /// max(x, 0) + w·min(x, 0), with one slope w that is learned, from 1/4, or `channelwise` one of each channel (He et al.
@@ -50,11 +54,11 @@ struct prelu_layer {
 template <class... Options>
 struct prelu : layer<prelu<Options...>> {
   static constexpr const char* name = "prelu";
-  static constexpr option_set takes{topic::channelwise};
-  static constexpr learned_slope what() { return {options().drop.channelwise}; }
+  static constexpr engine::option_set takes{engine::topic::channelwise};
+  static constexpr engine::learned_slope what() { return {options().drop.channelwise}; }
   static constexpr layer_plan plan(const tensor_value& x) {
     const refusal why = options().weights.why;
-    return why.ok() ? plan_prelu(x, what()) : refused_layer(why);
+    return why.ok() ? engine::plan_prelu(x, what()) : engine::refused_layer(why);
   }
 
  private:

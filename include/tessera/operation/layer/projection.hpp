@@ -5,6 +5,8 @@
 
 namespace tessera {
 
+namespace engine {
+
 /// Linear layers of one input; in the serial model they are one, whose outputs are theirs in turn.
 struct projection {
   /// One of them: the names of its weight and bias, and the extents of its outputs, the outermost of which may be cut.
@@ -30,6 +32,8 @@ struct projection {
 
   constexpr bool by_expert() const { return experts >= 0; }
 };
+
+}  // namespace engine
 
 namespace detail {
 
@@ -90,6 +94,8 @@ constexpr projection read_projection(const option_set& taken, projection p) {
 }
 
 }  // namespace detail
+
+namespace engine {
 
 /// Plans a projection: x[…, in] (x → used) with w[outputs…, in] gives y[…, outputs…] for each part, cut by its first
 /// output. By experts: x[e, …, in] with w[e, in, outputs…] gives y[e, …, outputs…].
@@ -186,6 +192,8 @@ constexpr layer_plan plan_projection(const layout& x, const projection& what) {
   return p;
 }
 
+}  // namespace engine
+
 namespace nn {
 
 /// Queries [n, t, KeyHeads, Heads / KeyHeads, Features], keys and values [n, t, KeyHeads, Features] of x[n, t, in], for
@@ -197,11 +205,11 @@ template <index_t Heads, index_t KeyHeads, index_t Features, class... Options>
 struct heads : layer<heads<Heads, KeyHeads, Features, Options...>> {
   static constexpr const char* name = "heads";
   static constexpr int results = 3;
-  static constexpr option_set takes{topic::cut_out, topic::bias, topic::weights};
-  static constexpr projection what() {
+  static constexpr engine::option_set takes{engine::topic::cut_out, engine::topic::bias, engine::topic::weights};
+  static constexpr engine::projection what() {
     return tessera::detail::read_projection<Options...>(takes, tessera::detail::heads_of(Heads, KeyHeads, Features));
   }
-  static constexpr layer_plan plan(const tensor_value& x) { return plan_projection(x.layout, what()); }
+  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_projection(x.layout, what()); }
 };
 
 /// A gate and what it lets through, each [n, …, Out], of x[n, …, in]: `auto [gate, up] = x | gated<64>{}; silu(gate) *
@@ -212,11 +220,11 @@ template <index_t Out, class... Options>
 struct gated : layer<gated<Out, Options...>> {
   static constexpr const char* name = "gated";
   static constexpr int results = 2;
-  static constexpr option_set takes{topic::cut_out, topic::bias, topic::weights};
-  static constexpr projection what() {
+  static constexpr engine::option_set takes{engine::topic::cut_out, engine::topic::bias, engine::topic::weights};
+  static constexpr engine::projection what() {
     return tessera::detail::read_projection<Options...>(takes, tessera::detail::gate_of(Out));
   }
-  static constexpr layer_plan plan(const tensor_value& x) { return plan_projection(x.layout, what()); }
+  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_projection(x.layout, what()); }
 };
 
 /// The same of each expert, each [Experts, …, Out], of x[Experts, …, in]: a `gated` layer where the expert's slots are.
@@ -227,11 +235,11 @@ template <index_t Experts, index_t Out, class... Options>
 struct gated_experts : layer<gated_experts<Experts, Out, Options...>> {
   static constexpr const char* name = "gated_experts";
   static constexpr int results = 2;
-  static constexpr option_set takes = gated<Out>::takes;
-  static constexpr projection what() {
+  static constexpr engine::option_set takes = gated<Out>::takes;
+  static constexpr engine::projection what() {
     return tessera::detail::read_projection<Options...>(takes, tessera::detail::gate_of_each(Experts, Out));
   }
-  static constexpr layer_plan plan(const tensor_value& x) { return plan_projection(x.layout, what()); }
+  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_projection(x.layout, what()); }
 };
 
 }  // namespace nn

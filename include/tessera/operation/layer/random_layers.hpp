@@ -4,6 +4,8 @@
 
 namespace tessera {
 
+namespace engine {
+
 /// Zeros in place of elements, or of whole channels of a sample, with a probability.
 ///
 /// With `alpha` they become −α, the least value of a selu, and all are then scaled and shifted so that a mean of 0 and
@@ -14,6 +16,8 @@ struct dropping {
   bool alpha = false;
   refusal why;  ///< what does not fit in the options themselves
 };
+
+}  // namespace engine
 
 namespace detail {
 
@@ -33,6 +37,8 @@ constexpr void keep_draws(layer_plan& p) {
 }
 
 }  // namespace detail
+
+namespace engine {
 
 /// Plans a dropout: terms of one element are dropped together, so they pass where nothing is added.
 constexpr layer_plan plan_dropout(const tensor_value& x, const dropping& what) {
@@ -72,5 +78,7 @@ constexpr layer_plan plan_rrelu(const tensor_value& x, const drawn_slopes& what)
   detail::keep_draws(p);
   return p;
 }
+
+}  // namespace engine
 
 }  // namespace tessera

@@ -37,8 +37,8 @@ struct rrelu_layer {
   double lower = 1.0 / 8;
   double upper = 1.0 / 3;
 
-  constexpr drawn_slopes what() const { return {lower, upper, {}}; }
-  constexpr layer_plan plan(const tensor_value& x) const { return plan_rrelu(x, what()); }
+  constexpr engine::drawn_slopes what() const { return {lower, upper, {}}; }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_rrelu(x, what()); }
 };
 
 /// max(x, 0) + r·min(x, 0), with a slope r of each element that is drawn anew in training, and is the mean of the
@@ -48,12 +48,12 @@ struct rrelu_layer {
 template <class... Options>
 struct rrelu : layer<rrelu<Options...>> {
   static constexpr const char* name = "rrelu";
-  static constexpr option_set takes{topic::lower, topic::upper};
-  static constexpr drawn_slopes what() {
+  static constexpr engine::option_set takes{engine::topic::lower, engine::topic::upper};
+  static constexpr engine::drawn_slopes what() {
     const tessera::detail::layer_options o = tessera::detail::read_options<Options...>(takes);
     return {o.slopes.lower, o.slopes.upper, o.weights.why};
   }
-  static constexpr layer_plan plan(const tensor_value& x) { return plan_rrelu(x, what()); }
+  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_rrelu(x, what()); }
 };
 
 }  // namespace nn

@@ -1,6 +1,6 @@
 #pragma once
 
-namespace tessera {
+namespace tessera::engine {
 
 /// What an option says, where it is not left to the layer.
 template <class T>
@@ -17,4 +17,4 @@ class chosen {
   T as_{};
 };
 
-}  // namespace tessera
+}  // namespace tessera::engine

@@ -7,6 +7,8 @@
 
 namespace tessera {
 
+namespace engine {
+
 /// Every window of one or two dimensions of space, its taps behind one another as channels.
 struct unfolding {
   static_vector<sliding, 8> kernels;
@@ -97,6 +99,8 @@ constexpr layer_plan plan_folding(const tensor_value& in, const folding& what) {
   return p;
 }
 
+}  // namespace engine
+
 namespace detail {
 
 constexpr unfolding unfolded(const kernel_options& k) {
@@ -130,12 +134,13 @@ namespace nn {
 template <class... Options>
 struct unfold : layer<unfold<Options...>> {
   static constexpr const char* name = "unfold";
-  static constexpr option_set takes{topic::kernel, topic::stride, topic::padding, topic::dilation};
-  static constexpr unfolding what() {
+  static constexpr engine::option_set takes{engine::topic::kernel, engine::topic::stride, engine::topic::padding,
+                                            engine::topic::dilation};
+  static constexpr engine::unfolding what() {
     const auto o = tessera::detail::read_options<Options...>(takes);
     return {o.kernels, o.weights.why};
   }
-  static constexpr layer_plan plan(const tensor_value& x) { return plan_unfolding(x, what()); }
+  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_unfolding(x, what()); }
 };
 
 /// Its transpose, the sum of windows that overlap, y[n, c, stride·i + dilation·t − padding] = Σ x[n, c·k + t, i]; it
@@ -145,42 +150,42 @@ struct unfold : layer<unfold<Options...>> {
 template <class... Options>
 struct fold : layer<fold<Options...>> {
   static constexpr const char* name = "fold";
-  static constexpr option_set takes{topic::kernel, topic::stride, topic::padding, topic::dilation,
-                                    topic::output_padding};
-  static constexpr folding what() {
+  static constexpr engine::option_set takes{engine::topic::kernel, engine::topic::stride, engine::topic::padding,
+                                            engine::topic::dilation, engine::topic::output_padding};
+  static constexpr engine::folding what() {
     const auto o = tessera::detail::read_options<Options...>(takes);
     return tessera::detail::folded({o.kernels, o.weights.why}, o.weights);
   }
-  static constexpr layer_plan plan(const tensor_value& x) { return plan_folding(x, what()); }
+  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_folding(x, what()); }
 };
 
 /// `unfold` as a value.
 struct unfold_layer {
   static constexpr const char* name = "unfold";
-  per_dimension kernel{};
-  per_dimension stride{};
-  per_dimension padding{};
-  per_dimension dilation{};
+  engine::per_dimension kernel{};
+  engine::per_dimension stride{};
+  engine::per_dimension padding{};
+  engine::per_dimension dilation{};
 
-  constexpr unfolding what() const { return tessera::detail::unfolded({kernel, stride, padding, dilation}); }
-  constexpr layer_plan plan(const tensor_value& x) const { return plan_unfolding(x, what()); }
+  constexpr engine::unfolding what() const { return tessera::detail::unfolded({kernel, stride, padding, dilation}); }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_unfolding(x, what()); }
 };
 
 /// `fold` as a value: `fold_layer{.kernel = {3, 3}, .stride = {2}, .output_size = {9, 8}}`.
 struct fold_layer {
   static constexpr const char* name = "fold";
-  per_dimension kernel{};
-  per_dimension stride{};
-  per_dimension padding{};
-  per_dimension output_padding{};
-  per_dimension output_size{};  ///< instead of it
-  per_dimension dilation{};
+  engine::per_dimension kernel{};
+  engine::per_dimension stride{};
+  engine::per_dimension padding{};
+  engine::per_dimension output_padding{};
+  engine::per_dimension output_size{};  ///< instead of it
+  engine::per_dimension dilation{};
 
-  constexpr folding what() const {
+  constexpr engine::folding what() const {
     const conv_transpose_layer ends{1, kernel, stride, padding, output_padding, output_size, dilation};
     return tessera::detail::folded(tessera::detail::unfolded({kernel, stride, padding, dilation}), ends.what());
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return plan_folding(x, what()); }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_folding(x, what()); }
 };
 
 }  // namespace nn

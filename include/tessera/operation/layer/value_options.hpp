@@ -5,7 +5,7 @@
 
 #include <initializer_list>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// A number for each dimension that a kernel slides over: `{3, 3}`, or `{1}` for all of them.
 template <class Number>
@@ -93,4 +93,4 @@ struct kernel_options {
   constexpr bool at_ends(int dimensions) const { return padding.count() == 2 * dimensions; }
 };
 
-}  // namespace tessera
+}  // namespace tessera::engine

@@ -2,7 +2,7 @@
 
 #include <tessera/meta/integer.hpp>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// What lives at once of activations while one node of a network computes, in bytes.
 struct node_memory {
@@ -10,4 +10,4 @@ struct node_memory {
   index_t backward = 0;
 };
 
-}  // namespace tessera
+}  // namespace tessera::engine

@@ -6,6 +6,8 @@
 
 namespace tessera {
 
+namespace engine {
+
 /// What types know of a layer at its layouts.
 struct layer_facts {
   const char* name = nullptr;
@@ -17,6 +19,8 @@ struct layer_facts {
   /// For the operands that it was read with.
   constexpr layer_plan plan() const { return planned(layer); }
 };
+
+}  // namespace engine
 
 namespace detail {
 
@@ -73,6 +77,8 @@ constexpr auto network_verdict() {
 
 }  // namespace detail
 
+namespace engine {
+
 /// A network whose layers fit one another: what `network` names.
 template <class Module, class... In>
 struct network_of {
@@ -86,6 +92,8 @@ struct network_of {
       detail::module_program<detail::plans, Module, canonical_tensor<In>...>::view;
 };
 
+}  // namespace engine
+
 /// A network with a mistake, in few words: compilers print the name of what they refuse, and that of all layers would
 /// be long.
 ///
@@ -97,7 +105,7 @@ struct refused_network {
   using outputs = detail::type_list<detail::refused_like<In>>;
   using input = In;
   using output = detail::refused_like<In>;
-  static constexpr program_view<layer_facts> program{};
+  static constexpr engine::program_view<engine::layer_facts> program{};
   static_assert((Verdict::template refuse<Verdict>(), true));
 };
 
@@ -108,6 +116,7 @@ template <class Reading, class In, class... Layers>
 struct given_by_chain {
   using type = decltype(nn::chain<Layers...>{}(typename input_flow<In, Reading>::type{}));
 };
+
 // `Accepted` where the layers fit one another, else `Refused`, neither of them instantiated.
 template <class Reading, template <class, class...> class Accepted, template <class, class> class Refused, int Place,
           class Module, class Y, class... In>
@@ -127,7 +136,7 @@ struct network_by {
 /// A module is a function of flows: `struct residual { constexpr auto operator()(auto x) const { return x + (x |
 /// nn::relu{}); } };`. A mistake in it is one error at its line.
 template <class Module = void, class... In>
-using network_type = typename detail::network_by<detail::plans, network_of, refused_network, 1, Module,
+using network_type = typename detail::network_by<detail::plans, engine::network_of, refused_network, 1, Module,
                                                  decltype(std::declval<detail::module_of<Module>>()(
                                                      typename detail::input_flow<In, detail::plans>::type{}...)),
                                                  In...>::type;
@@ -136,11 +145,11 @@ using network_type = typename detail::network_by<detail::plans, network_of, refu
 /// first use.
 template <class In = void, class... Layers>
 using sequential_type =
-    typename detail::network_by<detail::plans, network_of, refused_network, 0, nn::chain<Layers...>,
+    typename detail::network_by<detail::plans, engine::network_of, refused_network, 0, nn::chain<Layers...>,
                                 typename detail::given_by_chain<detail::plans, In, Layers...>::type, In>::type;
 
 template <class Module, class... In>
-inline constexpr kind kind_of<network_of<Module, In...>> = kind::network;
+inline constexpr kind kind_of<engine::network_of<Module, In...>> = kind::network;
 template <class Verdict, class In>
 inline constexpr kind kind_of<refused_network<Verdict, In>> = kind::network;
 
@@ -222,12 +231,13 @@ constexpr traffic_value traffic(const Bindings&... bindings) {
       using known = detail::traffic_bindings<Network, Bindings...>;
       known::template refuse<known>();
       if constexpr (known::ok && sizeof...(Bindings) == 0) {
-        using counted = verdict_of<detail::constant_traffic<Network>>;
+        using counted = engine::verdict_of<detail::constant_traffic<Network>>;
         counted::template refuse<counted>();
         return detail::constant_traffic<Network>::of;
       } else if constexpr (known::ok) {
         const traffic_value t = detail::program_traffic<Network::program>::under(detail::extents_bound(bindings...));
-        if (!check(t).ok()) stop(check(t));  // [tessera.cost.overflow] more elements or bytes move than can be counted
+        if (!engine::check(t).ok())
+          engine::stop(engine::check(t));  // [tessera.cost.overflow] more elements or bytes move than can be counted
         return t;
       }
     }
@@ -247,7 +257,7 @@ constexpr traffic_value traffic() {
                                              std::remove_const_t<decltype(Bindings)>...>;
       known::template refuse<known>();
       if constexpr (known::ok) {
-        using counted = verdict_of<detail::constant_traffic<Network, First, Bindings...>>;
+        using counted = engine::verdict_of<detail::constant_traffic<Network, First, Bindings...>>;
         counted::template refuse<counted>();
         return detail::constant_traffic<Network, First, Bindings...>::of;
       }

@@ -28,12 +28,16 @@ struct memory_value {
   friend constexpr bool operator==(const memory_value&, const memory_value&) = default;
 };
 
+namespace engine {
+
 /// Refuses more bytes than can be counted.
 constexpr refusal check(const memory_value& m) {
   for (const index_t bytes : {m.forward, m.training, m.parameters, m.held})
     if (bytes == INT64_MAX) return refusal{code::cost_overflows};
   return {};
 }
+
+}  // namespace engine
 
 namespace detail {
 
@@ -115,13 +119,14 @@ constexpr memory_value peak_memory(const Bindings&... bindings) {
       using known = detail::traffic_bindings<Network, Bindings...>;
       known::template refuse<known>();
       if constexpr (known::ok && sizeof...(Bindings) == 0) {
-        using counted = verdict_of<detail::constant_peak<Network>>;
+        using counted = engine::verdict_of<detail::constant_peak<Network>>;
         counted::template refuse<counted>();
         return detail::constant_peak<Network>::of;
       } else if constexpr (known::ok) {
         const memory_value m = detail::program_memory<Network::program, typename Network::inputs>::under(
             detail::extents_bound(bindings...));
-        if (!check(m).ok()) stop(check(m));  // [tessera.cost.overflow] more elements or bytes move than can be counted
+        if (!engine::check(m).ok())
+          engine::stop(engine::check(m));  // [tessera.cost.overflow] more elements or bytes move than can be counted
         return m;
       }
     }
@@ -140,7 +145,7 @@ constexpr memory_value peak_memory() {
                                              std::remove_const_t<decltype(Bindings)>...>;
       known::template refuse<known>();
       if constexpr (known::ok) {
-        using counted = verdict_of<detail::constant_peak<Network, First, Bindings...>>;
+        using counted = engine::verdict_of<detail::constant_peak<Network, First, Bindings...>>;
         counted::template refuse<counted>();
         return detail::constant_peak<Network, First, Bindings...>::of;
       }

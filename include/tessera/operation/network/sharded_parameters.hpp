@@ -16,11 +16,15 @@ struct gathered {};
 template <gathering Times>
 inline constexpr kind kind_of<gathered<Times>> = kind::option;
 
+namespace engine {
+
 /// Over which axes parameters are stored as tiles, and how often they are gathered.
 struct tiles_over {
   static_vector<text, max_axes> axes;
   gathering times = gathering::twice;
 };
+
+}  // namespace engine
 
 namespace detail {
 
@@ -150,7 +154,7 @@ struct sharded_over {
   static constexpr Part inside() { return {}; }
   template <class Call, FlowType First, FlowType... Rest>
   constexpr auto around(const Call& call, const First& first, const Rest&... rest) const {
-    if constexpr (DynamicFlow<First>) {
+    if constexpr (engine::DynamicFlow<First>) {
       using named = tessera::detail::tiles_named<Axes...>;
       first.in->refuse(named::why, "sharded_over");
       return first.in->sharded_over(named::over(), [&] { return call(first, rest...); });

@@ -6,6 +6,8 @@
 
 namespace tessera {
 
+namespace engine {
+
 /// What a function gives of tensors as values, or why it is refused.
 struct function_value {
   tensor_value result;
@@ -57,7 +59,9 @@ constexpr function_value infer_own(const signature& what, const tensor_value& fi
   return infer_values(what, e, e, true, first, rest...);
 }
 
-namespace functions {
+}  // namespace engine
+
+namespace functions::engine {
 
 /// Which elements a function takes.
 enum class takes : signed char {
@@ -123,6 +127,6 @@ constexpr function_value local(const signature& what, takes elements, gives resu
   return infer_values(what, element_given(result, x.element), x.element, false, x, rest...);
 }
 
-}  // namespace functions
+}  // namespace functions::engine
 
 }  // namespace tessera

@@ -212,6 +212,8 @@ inline constexpr double reach_of_normal = 30;
 
 }  // namespace detail
 
+namespace engine {
+
 /// Refuses an initial value that means nothing, or not for a tensor of these dimensions.
 constexpr refusal check(const initial_value& v, const layout& x) {
   using law = initial_value::law;
@@ -242,5 +244,7 @@ constexpr refusal check(const initial_value& v, const layout& x) {
                                            v.mean - v.highest < detail::reach_of_normal * v.spread;
   return v.lowest < v.highest && reached ? refusal{} : refusal{code::initial_ends_wrong};
 }
+
+}  // namespace engine
 
 }  // namespace tessera

@@ -30,7 +30,7 @@ constexpr bool has_terms(const layout& x) {
 class layer_plan {
  public:
   refusal why;
-  saved_tensors holds;  ///< of the local operation, in memory
+  engine::saved_tensors holds;  ///< of the local operation, in memory
 
   /// Adds an operand as it comes and as the local operation takes it.
   constexpr void take(const layout& given, const layout& used) { inputs_.push(both(given, used)); }
@@ -73,7 +73,8 @@ class layer_plan {
   constexpr element travels_in(int i, element first) const {
     const element e = element_of(i, first);
     const output_place& y = outputs_[i];
-    return is_half(e) && !y.rounds && y.at.before != y.at.behind && detail::has_terms(raw(i)) ? element::float32 : e;
+    return engine::is_half(e) && !y.rounds && y.at.before != y.at.behind && detail::has_terms(raw(i)) ? element::float32
+                                                                                                      : e;
   }
 
   constexpr int parameters() const { return parameters_.count; }
@@ -90,7 +91,7 @@ class layer_plan {
   /// The element in which it comes to those that take it: rounding commutes with a Move, so it is rounded first.
   constexpr element parameter_comes_as(int i, element first) const {
     const element own = parameter_element(i, first);
-    return parameters_[i].as_operand && bytes_of(first) < bytes_of(own) ? first : own;
+    return parameters_[i].as_operand && engine::bytes_of(first) < engine::bytes_of(own) ? first : own;
   }
   constexpr bool frozen(int i) const { return parameters_[i].frozen; }
   /// Whether what the local operation takes of a parameter goes behind forward and is made again for backward.
@@ -185,7 +186,7 @@ class layer_plan {
   constexpr signed char one(const layout& x) {
     int i = 0;
     while (i < count_ && !(layouts_[i].taken == x)) ++i;
-    if (i == room) stop(refusal{code::list_full, room});
+    if (i == room) engine::stop(refusal{code::list_full, room});
     if (i == count_) layouts_[count_++] = place(x);
     return static_cast<signed char>(i);
   }
@@ -204,6 +205,8 @@ class layer_plan {
   static_vector<made_place, 4> made_;
   static_vector<buffer_place, 4> buffers_;
 };
+
+namespace engine {
 
 /// The plan of a layer that is refused.
 constexpr layer_plan refused_layer(const refusal& why) {
@@ -250,6 +253,8 @@ constexpr traffic_value traffic_of(const layer_plan& p, const operand_elements& 
   for (int i = 0; i < p.parameters(); ++i) t += traffic_of_parameter(p, i, e);
   return t;
 }
+
+}  // namespace engine
 
 namespace detail {
 

@@ -38,7 +38,7 @@ constexpr layer_exchanges exchanges_of(layer_plan p, const operand_elements& e, 
   if (p.outputs() > 0) x.result = p.travels_in(0, e[0]);
   const auto count = [&](const layout& from, const layout& to, element of, reduced_change* into) {
     if (same(from, to)) return;
-    if (into != nullptr) *into = reduced(from, to);
+    if (into != nullptr) *into = engine::reduced(from, to);
     if (into == nullptr || into->times == 0) x.others += traffic_of(from, to, of);
   };
   for (int i = 0; i < p.inputs(); ++i) count(p.given(i), p.used(i), e[i], i == 0 ? &x.before : nullptr);
@@ -59,7 +59,8 @@ inline constexpr cost_both_ways reduced_cost{
     cost_between(From, To), only_sums(From) && only_sums(To) ? cost_between(cotangent(To), cotangent(From)) : cost{}};
 
 constexpr traffic_value in_bytes(const cost_both_ways& c, index_t times, element e) {
-  return {tessera::in_bytes(c.there * times, e), has_cotangent(e) ? tessera::in_bytes(c.back * times, e) : direction{}};
+  return {tessera::engine::in_bytes(c.there * times, e),
+          has_cotangent(e) ? tessera::engine::in_bytes(c.back * times, e) : direction{}};
 }
 
 /// The traffic of a layer whose exchanges `X::of` are a constant, and whose first operand has this element.

@@ -15,11 +15,15 @@ inline constexpr bool is_complex_number = requires(const N& n) {
 
 }  // namespace detail
 
+namespace engine {
+
 /// A number that all workers know.
 template <class N>
 concept Number = std::is_arithmetic_v<N> || detail::is_complex_number<N>;
 
-namespace functions {
+}  // namespace engine
+
+namespace functions::engine {
 
 /// What a number is, from its type.
 enum class number_kind : signed char { integer, real, complex };
@@ -72,6 +76,6 @@ constexpr refusal check_number(number_kind what, const number& n, element e) {
   return fits ? refusal{} : refusal{code::number_does_not_fit, static_cast<int>(e)};
 }
 
-}  // namespace functions
+}  // namespace functions::engine
 
 }  // namespace tessera

@@ -22,6 +22,8 @@ constexpr layout weight_for(const layout& x, const Extents& extents) {
   return w;
 }
 
+namespace engine {
+
 /// One number for all elements that differ along such dimensions alone, where those elements are: a statistic, a draw.
 template <class Along>
 constexpr layout one_along(layout x, const Along& along) {
@@ -34,6 +36,8 @@ constexpr layout one_along(layout x, const Along& along) {
   }
   return x;
 }
+
+}  // namespace engine
 
 /// Stored forms are invariant wherever they are not cut or on one coordinate, and hold no halos: every worker that
 /// holds a copy steps it alike.
@@ -49,6 +53,8 @@ constexpr layout stored_form(layout used) {
   return used;
 }
 
+namespace engine {
+
 /// A number that all workers of a mesh have, as the counters of layers are.
 constexpr layout one_number(const mesh_value& mesh) {
   layout x;
@@ -57,4 +63,5 @@ constexpr layout one_number(const mesh_value& mesh) {
   return x;
 }
 
+}  // namespace engine
 }  // namespace tessera

@@ -48,7 +48,7 @@ constexpr layer_plan plan_operation(const signature& what, const layout& x, cons
   if (!p.why.ok()) return p;
   constexpr int given = 1 + static_cast<int>(sizeof...(own));
   if (given > decltype(signature::operands)::capacity)
-    return refused_layer(refusal{code::signature_too_large, given, 0});
+    return engine::refused_layer(refusal{code::signature_too_large, given, 0});
   if (what.operands.count != given) {
     p.why = refusal{code::wrong_number_of_operands, what.operands.count, given};
     return p;
@@ -57,7 +57,7 @@ constexpr layer_plan plan_operation(const signature& what, const layout& x, cons
     p.why = refusal{code::layer_takes_other_dimensions, what.operands[0].count, x.dims.count};
     return p;
   }
-  static_vector<operand, 4> operands = no_items<operand, 4>;
+  static_vector<operand, 4> operands = engine::no_items<operand, 4>;
   operands.push({x, false});
   static_vector<parameter_value, 3> parameters;
   [[maybe_unused]] const auto add = [&](const own_parameter& w) {

@@ -4,7 +4,7 @@
 #include <tessera/operation/window/padding_plan.hpp>
 #include <tessera/topology/window.hpp>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// What a layer's local operation holds in a worker's memory besides operands and results: what LibTorch saves for the
 /// backward of the functions that it is made of, and what they take while they run. A layer says so in its plan
@@ -44,4 +44,4 @@ struct saved_tensors {
   }
 };
 
-}  // namespace tessera
+}  // namespace tessera::engine

@@ -46,6 +46,8 @@ struct traffic_value {
   friend constexpr bool operator==(const traffic_value&, const traffic_value&) = default;
 };
 
+namespace engine {
+
 /// Refuses more bytes than can be counted.
 constexpr refusal check(const traffic_value& t) {
   for (const direction* d : {&t.forward, &t.backward, &t.gathered, &t.reduced})
@@ -69,5 +71,7 @@ constexpr traffic_value traffic_of(const layout& from, const layout& to, element
     t.backward = in_bytes(cost_between(cotangent(to), cotangent(from)), e);
   return t;
 }
+
+}  // namespace engine
 
 }  // namespace tessera

@@ -124,7 +124,7 @@ struct named {
   static constexpr int results = tessera::detail::results_said<Part>();
   template <FlowType First, FlowType... Rest>
   constexpr auto operator()(const First& first, const Rest&... rest) const {
-    const auto back = first.in->enter(short_name_of<Tag>(), Shared);
+    const auto back = first.in->enter(engine::short_name_of<Tag>(), Shared);
     const auto y = tessera::detail::called_alone<Part>(first, rest...);
     first.in->leave(back);
     return y;

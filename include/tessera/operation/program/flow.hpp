@@ -33,13 +33,13 @@ struct flow {
   using partition = typename detail::described<T>::partition_type;
 
   detail::recorder<typename Reading::fact>* in = nullptr;
-  program_value from;
+  engine::program_value from;
 
   /// The extent of a dimension of the whole tensor, a constant; `dynamic` where only run time knows it, and 1 of what
   /// was refused.
   template <int Dim>
   static constexpr index_t extent() {
-    using checked = verdict_of<detail::extent_check<T, Dim>>;
+    using checked = engine::verdict_of<detail::extent_check<T, Dim>>;
     checked::template refuse<checked>();
     if constexpr (!checked::ok || detail::extent_check<T, Dim>::refused) return 1;
     else return detail::described<T>::value.layout.dims[Dim].extent;
@@ -64,7 +64,7 @@ struct flow<tensor<dyn>, Reading, fits> {
   using verdict = fits;
 
   typename Reading::program_type* in = nullptr;
-  program_value from;
+  engine::program_value from;
 
   /// How it is cut.
   const tessera::layout& layout() const { return in->value_of(*this).layout; }
@@ -81,9 +81,13 @@ struct flow<tensor<dyn>, Reading, fits> {
 template <class F>
 concept FlowType = kind_of<F> == kind::flow;
 
+namespace engine {
+
 /// The type of a flow whose tensor is a value.
 template <class F>
 concept DynamicFlow = FlowType<F> && kind_of<typename F::type> == kind::dynamic_tensor;
+
+}  // namespace engine
 
 /// Several flows: what a module or a layer with several results gives. `return flows{y, z};`, `auto [values, indices] =
 /// x | layer;`
@@ -241,8 +245,11 @@ constexpr auto passing_on<Part>::operator()(const F&... x) const {
 
 // A layer, or what is no module, as one.
 template <class Module>
-using module_of =
-    std::conditional_t<kind_of<Module> != kind::layer && is_callable<Module>(), Module, passing_on<Module>>;
+struct as_module {
+  using type = std::conditional_t<kind_of<Module> != kind::layer && is_callable<Module>(), Module, passing_on<Module>>;
+};
+template <class Module>
+using module_of = typename as_module<Module>::type;
 
 /// How many results a layer has: one, unless its type says `results`.
 template <class L>

@@ -7,6 +7,8 @@
 
 namespace tessera {
 
+namespace engine {
+
 /// A value in a program: a result of a node, or one of the program's inputs (node −1).
 struct program_value {
   int node = -1;
@@ -39,8 +41,8 @@ struct program_node {
   int operands = 0;
   int results = 0;
   int scope = -1;
-  int number = -1;         ///< in its scope; −1: no layer of the serial model
-  functions::number held;  ///< by a function that holds one
+  int number = -1;                 ///< in its scope; −1: no layer of the serial model
+  functions::engine::number held;  ///< by a function that holds one
 };
 
 /// A network as it is run: nodes in static single assignment, each behind those that it reads.
@@ -67,6 +69,8 @@ struct program_view {
     return times;
   }
 };
+
+}  // namespace engine
 
 namespace detail {
 
@@ -135,7 +139,7 @@ class recorder {
   constexpr void refuse(const refusal& of_values) { why = first_of(why, of_values); }
 
   /// The number that the function of the next node holds.
-  constexpr void hold(const functions::number& n) { held_ = n; }
+  constexpr void hold(const functions::engine::number& n) { held_ = n; }
 
   /// Where the nodes that follow stand, and the number of the next of them.
   struct position {
@@ -183,7 +187,7 @@ class recorder {
   recomputed_nodes* recomputed_ = nullptr;
   int scope_ = -1;
   int next_ = 0;
-  functions::number held_;
+  functions::engine::number held_;
 };
 
 /// A program as a constant.

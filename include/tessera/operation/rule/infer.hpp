@@ -144,15 +144,15 @@ constexpr inferred infer(const signature& what, const static_vector<operand, 4>&
       return out;
     }
     const bool alike = o == 0 || x.mesh == mesh;
-    if (!alike && !meet(x.mesh, mesh)) {
+    if (!alike && !engine::meet(x.mesh, mesh)) {
       out.why = refusal{code::meshes_differ, o};
       return out;
     }
-    aligned = aligned && alike && ones_idle(x);
+    aligned = aligned && alike && engine::ones_idle(x);
   }
   if (!aligned) {
     static_vector<operand, 4> on_one_mesh = operands;
-    for (operand& o : on_one_mesh) o.layout = over(o.layout, mesh);
+    for (operand& o : on_one_mesh) o.layout = engine::over(o.layout, mesh);
     return infer(what, on_one_mesh);
   }
   out.layout.mesh = operands[0].layout.mesh;
@@ -165,7 +165,7 @@ constexpr inferred infer(const signature& what, const static_vector<operand, 4>&
   for (int o = 0; o < what.operands.count; ++o)
     for (int d = 0; d < what.operands.items[o].count; ++d) {
       const char letter = what.operands.items[o].items[d];
-      if (place(what.result, letter) >= 0) continue;
+      if (engine::place(what.result, letter) >= 0) continue;
       dimension summed;
       if (out.why = detail::infer_dimension(what, operands, letter, summed); !out.why.ok()) return out;
     }

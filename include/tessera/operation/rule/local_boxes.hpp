@@ -9,15 +9,15 @@ namespace tessera {
 /// dimension.
 struct local_box {
   static_vector<index_t, max_dimensions> extents;
-  holding held;
+  engine::holding held;
 
   constexpr local_box() = default;
-  constexpr local_box(const layout& x, int rank) : held(held_by(x, rank)) {
+  constexpr local_box(const layout& x, int rank) : held(engine::held_by(x, rank)) {
     for (const dimension& d : x.dims) extents.push(d.extent);
   }
 
   /// The number of elements held along a dimension, and the global index of the first.
-  constexpr index_t size(int dim) const { return size_of(held[dim]); }
+  constexpr index_t size(int dim) const { return engine::size_of(held[dim]); }
   constexpr index_t first(int dim) const { return held[dim][0].lo; }
 
   /// The global index of the element at a place in memory along a dimension.

@@ -12,6 +12,8 @@ enum class linearity : signed char {
   nonlinear     ///< anything else
 };
 
+namespace engine {
+
 /// What an operation does along one of its dimensions besides keeping or summing it.
 enum class treatment : signed char {
   plain,         ///< kept where the result names it, summed where it does not
@@ -69,23 +71,25 @@ constexpr int place(const letters& in, char letter) {
   return -1;
 }
 
+}  // namespace engine
+
 /// What a local operation does to named dimensions: with it, its result's layout, its legality and the placements of
 /// its gradients follow. A letter of the operands that the result lacks is summed over.
 ///
 /// `operation("nk,mk->nm").multilinear()` writes one; each of the functions below gives it one more role.
 struct signature {
   linearity kind = linearity::nonlinear;
-  static_vector<letters, 4> operands;
-  letters result;
-  static_vector<treated, 16> special = no_items<treated, 16>;
+  static_vector<engine::letters, 4> operands;
+  engine::letters result;
+  static_vector<engine::treated, 16> special = engine::no_items<engine::treated, 16>;
   /// how dimensions that the result lacks are put together; what is not summed is not linear
   combine with = combine::sum;
   refusal why;  ///< what cannot be read in its text or roles
 
-  constexpr treated of(char letter) const {
+  constexpr engine::treated of(char letter) const {
     for (int i = 0; i < special.count; ++i)
       if (special.items[i].letter == letter) return special.items[i];
-    return {letter, treatment::plain};
+    return {letter, engine::treatment::plain};
   }
 
   /// Linear in all operands together, linear in each, or neither; neither unless said.
@@ -101,52 +105,54 @@ struct signature {
   }
 
   /// Each of these dimensions is needed at once, so none may be cut: `.whole("c")`.
-  constexpr signature whole(const char* dims) const { return each(dims, treatment::whole); }
+  constexpr signature whole(const char* dims) const { return each(dims, engine::treatment::whole); }
 
   /// Every output needs a window: a cut dimension must hold the halo of just this kernel.
   constexpr signature windowed(char dim, const sliding& kernel) const {
-    return with_role({dim, treatment::windowed, kernel, 0, 0, 0});
+    return with_role({dim, engine::treatment::windowed, kernel, 0, 0, 0});
   }
 
   /// The result has n elements of which each needs what this window says: a cut dimension must hold just that.
   constexpr signature resampled(char dim, const window& reads, index_t n) const {
-    return with_role({dim, treatment::resampled, {}, 0, 0, n, reads});
+    return with_role({dim, engine::treatment::resampled, {}, 0, 0, n, reads});
   }
 
   /// The transpose of a window: the result has n elements, and each of the dimension gives terms to those that this
   /// window says. Of a cut dimension every worker has the terms that its part gives: the result is pending.
   constexpr signature spread(char dim, const window& gives, index_t n) const {
-    return with_role({dim, treatment::spread, {}, 0, 0, n, gives});
+    return with_role({dim, engine::treatment::spread, {}, 0, 0, n, gives});
   }
 
   /// The result has the elements [begin, end). Each worker keeps what it held of them, so of 10 over 3 from 2 on it has
   /// `haloed<blocks<axis>, 10, 1, -2, -2>`: [0,2) [2,5) [5,8). That is a tiling, which a change balances.
   constexpr signature narrowed(char dim, index_t begin, index_t end) const {
-    return with_role({dim, treatment::narrowed, {1, 1, -begin, 0, 1, boundary::zero}, 0, 0, end - begin});
+    return with_role({dim, engine::treatment::narrowed, {1, 1, -begin, 0, 1, boundary::zero}, 0, 0, end - begin});
   }
 
   /// The result has `times` elements for each; a cut grows with it, in grains of as many.
   constexpr signature scaled(char dim, index_t times) const {
-    return with_role({dim, treatment::scaled, {}, 0, 0, times});
+    return with_role({dim, engine::treatment::scaled, {}, 0, 0, times});
   }
 
   /// The result has neighbours as one dimension, outermost first; a cut of the outermost becomes a cut in grains.
-  constexpr signature merged(const char* dims, char into) const { return each(dims, treatment::merged, into); }
+  constexpr signature merged(const char* dims, char into) const { return each(dims, engine::treatment::merged, into); }
 
   /// The result has these one behind the other, in the order of the operands; where they are cut, each is cut as its
   /// range of the result, so that the parts of a worker, end to end, are one part of it.
   constexpr signature concatenated(const char* dims, char into) const {
-    return each(dims, treatment::concatenated, into);
+    return each(dims, engine::treatment::concatenated, into);
   }
 
   /// The result has n elements as n / extent times extent; a cut whose parts are whole multiples of extent becomes a
   /// cut of the outer ones: one in grains of a multiple, or one that comes out even.
   constexpr signature split(char dim, char outer, char inner, index_t extent) const {
-    return with_role({dim, treatment::split, {}, outer, inner, extent});
+    return with_role({dim, engine::treatment::split, {}, outer, inner, extent});
   }
 
   /// The result has another dimension of n equal elements, which nothing cuts.
-  constexpr signature added(char dim, index_t n) const { return with_role({dim, treatment::added, {}, dim, 0, n}); }
+  constexpr signature added(char dim, index_t n) const {
+    return with_role({dim, engine::treatment::added, {}, dim, 0, n});
+  }
 
   /// Refuses letters and roles that say nothing, whatever the operands are.
   constexpr refusal check() const;
@@ -157,13 +163,13 @@ struct signature {
     s.kind = k;
     return s;
   }
-  constexpr signature with_role(const treated& role) const {
+  constexpr signature with_role(const engine::treated& role) const {
     signature s = *this;
     if (s.special.count < s.special.capacity) s.special.push(role);
     else s.why = refusal{code::role_does_not_fit, s.special.count};
     return s;
   }
-  constexpr signature each(const char* dims, treatment how, char into = 0) const {
+  constexpr signature each(const char* dims, engine::treatment how, char into = 0) const {
     signature s = *this;
     for (; *dims != '\0'; ++dims) s = s.with_role({*dims, how, {}, into, 0, 0});
     return s;
@@ -260,9 +266,9 @@ constexpr refusal signature::check() const {
   for (int t = 0; t < special.count; ++t)
     if (!detail::role_fits(*this, t)) return refusal{code::role_does_not_fit, t};
   detail::letter_set known;
-  for (const letters& o : operands)
+  for (const engine::letters& o : operands)
     for (char letter : o) known.add(letter);
-  for (const treated& t : special) {
+  for (const engine::treated& t : special) {
     known.add(t.into);
     known.add(t.inner);
   }
@@ -277,9 +283,9 @@ constexpr refusal signature::check() const {
 /// What cannot be read is refused where the operation is used, and by `check()`.
 constexpr signature operation(const char* text) {
   signature s;
-  letters now;
+  engine::letters now;
   bool arrow = false;
-  const auto finish = [&s](const letters& done) {
+  const auto finish = [&s](const engine::letters& done) {
     if (s.operands.count < s.operands.capacity) s.operands.push(done);
     else s.why = refusal{code::signature_too_large, s.operands.count + 1, done.count};
   };

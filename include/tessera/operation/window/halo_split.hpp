@@ -5,7 +5,7 @@
 #include <tessera/plan/change.hpp>
 #include <tessera/plan/narrowing.hpp>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// Whether a change of layout only brings each worker what lies around its part, in one exchange, and adds it back in
 /// one. It holds on all workers or on none.
@@ -69,4 +69,4 @@ constexpr halo_split adding_of(const sliding& kernel, const interval& own, const
   return e;
 }
 
-}  // namespace tessera
+}  // namespace tessera::engine

@@ -13,6 +13,8 @@ namespace tessera {
 /// 1)·n/m⌉): LibTorch's adaptive average pooling.
 enum class interpolation : signed char { nearest, nearest_exact, linear, cubic, area };
 
+namespace engine {
+
 /// The inputs that an output is made of, beside the one below its place: [−before, after].
 struct reach {
   index_t before = 0;
@@ -28,6 +30,8 @@ constexpr reach reach_of(interpolation mode) {
   }
   return {};
 }
+
+}  // namespace engine
 
 namespace detail {
 
@@ -66,6 +70,8 @@ constexpr ratio reduced(ratio r) {
 }
 
 }  // namespace detail
+
+namespace engine {
 
 /// One dimension of n elements made into m: output y stands at the place y·n/m of the inputs, measured from their first
 /// edges
@@ -176,5 +182,7 @@ struct upsampling {
     return none(n) || none(m) || m >= far ? refusal{code::nothing_to_resample, 2 + i, n, m} : refusal{};
   }
 };
+
+}  // namespace engine
 
 }  // namespace tessera

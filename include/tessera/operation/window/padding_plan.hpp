@@ -5,8 +5,12 @@
 
 namespace tessera {
 
+namespace engine {
+
 /// What a local operation with windows pads itself: nothing; of a pooling, half of a window; anything.
 enum class own_padding : signed char { none, half, any };
+
+}  // namespace engine
 
 namespace detail {
 
@@ -18,6 +22,8 @@ constexpr index_t widest_padding(own_padding by, const sliding& kernel, index_t 
 }
 
 }  // namespace detail
+
+namespace engine {
 
 /// How a worker's part of a dimension becomes what windows over it read, where zeros lie beyond the edge. LibTorch pads
 /// as much at both ends and leaves out what is no whole step at the far one: where that gives just the outputs wanted,
@@ -50,5 +56,7 @@ constexpr padding_plan padding_plan_of(const sliding& kernel, const interval& he
   f.read = {begin, begin + read.size()};
   return f;
 }
+
+}  // namespace engine
 
 }  // namespace tessera

@@ -3,7 +3,7 @@
 #include <tessera/plan/interval.hpp>
 #include <tessera/topology/window.hpp>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// How what a transposed kernel gives of some inputs becomes the outputs that are wanted. LibTorch cuts off as much at
 /// both ends and goes on by less than a step at the far one; what is more than wanted is cut off behind it, and what no
@@ -27,4 +27,4 @@ constexpr transposed_crop transposed_crop_of(const sliding& kernel, const interv
   return c;
 }
 
-}  // namespace tessera
+}  // namespace tessera::engine

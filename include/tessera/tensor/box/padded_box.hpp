@@ -30,6 +30,8 @@ inline at::Tensor narrowed(const at::Tensor& x, index_t d, index_t begin, index_
 
 }  // namespace detail
 
+namespace engine {
+
 /// What lies around a box that a local operation reads: so many elements before and behind it in each dimension, of one
 /// value.
 struct padded_box {
@@ -72,5 +74,7 @@ struct padded_box {
  private:
   static constexpr index_t small = 4096;
 };
+
+}  // namespace engine
 
 }  // namespace tessera

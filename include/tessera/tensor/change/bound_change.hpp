@@ -4,7 +4,7 @@
 #include <tessera/plan/phase.hpp>
 #include <tessera/tensor/box/padded_box.hpp>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// A change of layout of one element bound to a team: plan, exchanges and extents are found once, so that a call
 /// derives nothing.
@@ -157,4 +157,4 @@ class bound_change {
   std::weak_ptr<bound_change> adjoint_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::engine

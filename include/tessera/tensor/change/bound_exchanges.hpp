@@ -3,7 +3,7 @@
 #include <tessera/operation/rule/local_boxes.hpp>
 #include <tessera/tensor/change/change.hpp>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// A change of layout that is bound to a team.
 struct redistribution {
@@ -21,4 +21,4 @@ struct bound_exchanges {
   }
 };
 
-}  // namespace tessera
+}  // namespace tessera::engine

@@ -137,6 +137,8 @@ inline at::Tensor run(change_call call, const at::Tensor& x, const padded_box& a
 
 }  // namespace detail
 
+namespace engine {
+
 /// Carries this worker's box of a tensor from one layout to another: every verb on LibTorch tensors is this.
 ///
 /// Its backward is the adjoint primitive, carried by the same function, so gradients of every order follow. All workers
@@ -152,6 +154,8 @@ at::Tensor change_layout(const team_handle& team, const layout& from, const layo
 at::Tensor change_layout_rounded(const team_handle& team, const shared_layout_handle& from,
                                  const shared_layout_handle& to, const at::Tensor& x, element as,
                                  call_site at = call_site::here());
+
+}  // namespace engine
 
 }  // namespace tessera
 

@@ -69,6 +69,8 @@ inline std::shared_ptr<bound_change> bound_change_of(team_state& team, const sha
 
 }  // namespace detail
 
+namespace engine {
+
 inline std::shared_ptr<bound_change> bound_change::adjoint() {
   std::shared_ptr<bound_change> known = adjoint_.lock();
   if (known) return known;
@@ -80,5 +82,7 @@ inline std::shared_ptr<bound_change> bound_change::adjoint() {
   adjoint_ = known;
   return known;
 }
+
+}  // namespace engine
 
 }  // namespace tessera

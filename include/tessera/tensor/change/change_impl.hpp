@@ -2,7 +2,7 @@
 
 #include <tessera/tensor/change/change.hpp>
 
-namespace tessera {
+namespace tessera::engine {
 
 TESSERA_INLINE at::Tensor change_layout(const team_handle& team, const shared_layout_handle& from,
                                         const shared_layout_handle& to, const at::Tensor& x, const padded_box& around,
@@ -33,4 +33,4 @@ TESSERA_INLINE at::Tensor change_layout_rounded(const team_handle& team, const s
   return y;
 }
 
-}  // namespace tessera
+}  // namespace tessera::engine

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// A run of a bound change that exchanges something, between its start and its end. Each of its exchanges begins when
 /// the one before has arrived and the worker asks what has, or waits for anything.
@@ -97,4 +97,4 @@ class running_change final : private owing {
   std::size_t begun_ = 0;
 };
 
-}  // namespace tessera
+}  // namespace tessera::engine

@@ -12,7 +12,7 @@
 #include <optional>
 #include <utility>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// A call between devices and the memory of their hosts that its boxes travel through.
 struct staged_call final : exchange_call {
@@ -129,4 +129,4 @@ class staged_exchange final : public bound_exchange {
   std::vector<box_transfer> stay_;  // on the device
 };
 
-}  // namespace tessera
+}  // namespace tessera::engine

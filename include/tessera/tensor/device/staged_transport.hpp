@@ -10,6 +10,8 @@
 
 namespace tessera {
 
+namespace engine {
+
 /// Carries boxes between tensors on devices through the memory of their hosts, over whatever carries those: any kind of
 /// device that LibTorch has, and no library but it.
 ///
@@ -43,12 +45,14 @@ class staged_transport final : public device_transport {
   c10::Device device_;
 };
 
+}  // namespace engine
+
 /// Lets the workers of a launch have their tensors on devices of a kind, each on one, with their hosts between them:
 /// `launch_options::over`.
-inline transport_layer through_host(c10::DeviceType kind, std::optional<int> device = {}) {
-  return [=](worker_program program) -> worker_program {
-    return [=, program = std::move(program)](const std::shared_ptr<transport>& host) {
-      const auto carrier = std::make_shared<staged_transport>(host, kind, device);
+inline engine::transport_layer through_host(c10::DeviceType kind, std::optional<int> device = {}) {
+  return [=](engine::worker_program program) -> engine::worker_program {
+    return [=, program = std::move(program)](const std::shared_ptr<engine::transport>& host) {
+      const auto carrier = std::make_shared<engine::staged_transport>(host, kind, device);
       const c10::DeviceGuard here(carrier->device());
       program(carrier);
       carrier->synchronise();

@@ -28,19 +28,20 @@ CUstream_st* current_stream_of(const Guard& guard) {
 }  // namespace detail
 
 /// Boxes in the memory of this thread's current device of a kind, copied and combined by LibTorch's kernels.
-class torch_boxes final : public device_boxes {
+class torch_boxes final : public engine::device_boxes {
  public:
   explicit torch_boxes(c10::DeviceType kind) : kind_(kind) {}
 
   int kind() const override { return static_cast<int>(kind_); }
   CUstream_st* current() const override { return detail::current_stream_of(c10::impl::VirtualGuardImpl(kind_)); }
 
-  void copy(const region& from, const region& to, CUstream_st* on) override {
+  void copy(const engine::region& from, const engine::region& to, CUstream_st* on) override {
     const c10::StreamGuard here(stream(on));
     view(as_bits(to)).copy_(view(as_bits(from)), true);
   }
 
-  void combine_terms(std::span<const region> terms, const region& to, combine with, CUstream_st* on) override {
+  void combine_terms(std::span<const engine::region> terms, const engine::region& to, combine with,
+                     CUstream_st* on) override {
     const c10::StreamGuard here(stream(on));
     at::Tensor result = view(to);
     const bool logical = with == combine::any || with == combine::all;
@@ -49,7 +50,8 @@ class torch_boxes final : public device_boxes {
       result.copy_(logical ? one.ne(0) : one, true);
       return;
     }
-    const at::ScalarType wide = terms.size() > 2 ? detail::signed_type(sums_in(to.element)) : result.scalar_type();
+    const at::ScalarType wide =
+        terms.size() > 2 ? detail::signed_type(engine::sums_in(to.element)) : result.scalar_type();
     const auto term = [&](std::size_t i) {
       return logical ? view(terms[i]).ne(0) : ordered(view(terms[i]).to(wide), to.element, with);
     };
@@ -58,7 +60,7 @@ class torch_boxes final : public device_boxes {
     result.copy_(ordered(sum, to.element, with), true);
   }
 
-  void fill_neutral(const region& to, combine with, CUstream_st* on) override {
+  void fill_neutral(const engine::region& to, combine with, CUstream_st* on) override {
     const c10::StreamGuard here(stream(on));
     detail::fill_neutral(view(to), to.element, with);
   }
@@ -71,14 +73,14 @@ class torch_boxes final : public device_boxes {
   }
 
   // LibTorch makes 0 and 1 of the bits of a truth value, which a Move leaves as they are.
-  static region as_bits(region r) {
+  static engine::region as_bits(engine::region r) {
     if (r.element == element::boolean) r.element = element::uint8;
     return r;
   }
 
   // Of unsigned integers as signed ones, so that the larger of one kind is the larger of the other; and back.
   static at::Tensor ordered(const at::Tensor& x, element e, combine with) {
-    if (!is_wide_unsigned(e) || (with != combine::max && with != combine::min)) return x;
+    if (!engine::is_wide_unsigned(e) || (with != combine::max && with != combine::min)) return x;
     if (e == element::uint16) return x.bitwise_xor(std::numeric_limits<std::int16_t>::min());
     if (e == element::uint32) return x.bitwise_xor(std::numeric_limits<std::int32_t>::min());
     return x.bitwise_xor(std::numeric_limits<std::int64_t>::min());
@@ -96,7 +98,7 @@ class torch_boxes final : public device_boxes {
     return a.add(b);
   }
 
-  at::Tensor view(const region& r) const { return detail::view_of(r, kind_); }
+  at::Tensor view(const engine::region& r) const { return detail::view_of(r, kind_); }
 
   c10::DeviceType kind_;
 };

@@ -23,7 +23,7 @@ class caching_allocator final : public c10::Allocator {
   }
 
   /// What tensors use and what is kept for them; the peak is that of the launch.
-  memory_use use() const { return blocks_.use(); }
+  engine::memory_use use() const { return blocks_.use(); }
   /// Gives what no tensor uses back to the system.
   void trim() { blocks_.trim(); }
 
@@ -40,7 +40,7 @@ class caching_allocator final : public c10::Allocator {
    public:
     explicit service(const launch_options& options) : cap_(options.memory_cap), on_(options.caches_memory) {
       if (!on_) return;
-      if (shares_memory(options)) shared_heap::of_process().open();
+      if (engine::shares_memory(options)) engine::shared_heap::of_process().open();
       of_process().begin(cap_);
     }
     service(const service&) = delete;
@@ -59,7 +59,7 @@ class caching_allocator final : public c10::Allocator {
 
   static void give_back(void* data) {
     c10::profiledCPUMemoryReporter().Delete(data);
-    block_cache::give_back(data);
+    engine::block_cache::give_back(data);
   }
   void begin(std::size_t cap) {
     std::lock_guard lock(mutex_);
@@ -84,18 +84,18 @@ class caching_allocator final : public c10::Allocator {
   }
 
   /// Those that the node's processes see, from when they are there.
-  struct pages final : page_source {
+  struct pages final : engine::page_source {
     std::byte* take(std::size_t bytes) override { return seen.is_open() ? seen.take(bytes) : own.take(bytes); }
     void give_back(std::byte* at, std::size_t bytes) override {
       seen.holds(at) ? seen.give_back(at, bytes) : own.give_back(at, bytes);
     }
 
-    private_pages own;
-    shared_heap& seen = shared_heap::of_process();
+    engine::private_pages own;
+    engine::shared_heap& seen = engine::shared_heap::of_process();
   };
 
   pages pages_;
-  block_cache blocks_{pages_};
+  engine::block_cache blocks_{pages_};
   std::mutex mutex_;
   std::multiset<std::size_t> caps_;  // of the launches that run
   c10::Allocator* before_ = nullptr;

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <memory>
 
-namespace tessera {
+namespace tessera::engine {
 
 /// What this worker's tensors take of memory while it lives, in bytes as they are asked for: LibTorch's own report,
 /// whichever allocator serves it. What was there before is not counted, nor what another thread takes.
@@ -35,4 +35,4 @@ class memory_count {
   c10::DebugInfoGuard guard_;
 };
 
-}  // namespace tessera
+}  // namespace tessera::engine
