@@ -14,7 +14,7 @@ using input = ts::tensor<ts::partition<grid, ts::blocks<row>, ts::blocks<col>>, 
 using terms = ts::partition<grid, ts::blocks<row>, ts::whole, ts::partial<col>>;
 
 template <class Middle>
-using network_type = ts::sequential_type<
+using network = ts::sequential_type<
     input, nn::linear<64>, nn::relu, nn::linear<63>, nn::relu, nn::linear<62>, nn::relu, nn::linear<61>, nn::relu,
     nn::linear<60>, nn::relu, nn::linear<59>, nn::relu, nn::linear<58>, nn::relu, nn::linear<57>, nn::relu,
     nn::linear<56>, nn::relu, nn::linear<55>, nn::relu, nn::linear<54>, nn::relu, nn::linear<53>, nn::relu, Middle,

@@ -155,7 +155,7 @@ class team_state {
   tessera::checks checks = checks::sampled;  ///< how often workers compare what they do and hold
 
  private:
-  friend engine::scoped_context;
+  friend class engine::scoped_context;
 
   // Saving and gathering state call the same agreements as other calls do, but never meet them.
   const char* said(const char* what) const { return doing_.why == purpose::state ? doing_.what : what; }

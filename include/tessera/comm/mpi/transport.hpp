@@ -75,7 +75,7 @@ class mpi_transport final : public engine::message_transport {
   }
 
  private:
-  friend engine::mpi_exchange;
+  friend class engine::mpi_exchange;
 
   static constexpr int first_tag = 1;
   static constexpr std::chrono::milliseconds for_readers{5000};  // of a call that is given up
