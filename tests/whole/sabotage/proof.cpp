@@ -1,5 +1,5 @@
-// Compiled by tests/sabotage/check.py against a copy of the headers: with the true rules it must compile, with a wrong
-// one it must not.
+// Compiled by tests/whole/sabotage/check.py against a copy of the headers: with the true rules it must compile, with a
+// wrong one it must not.
 #include <tessera/core.hpp>
 
 namespace {

@@ -20,7 +20,7 @@ import mistakes
 import oracle
 
 folder = pathlib.Path(__file__).resolve().parent
-root = folder.parents[1]
+root = folder.parents[2]
 failed = False
 
 

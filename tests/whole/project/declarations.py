@@ -3,7 +3,7 @@ import pathlib
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "scripts"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "scripts"))
 from declarations import all_declarations, with_lists_expanded  # noqa: E402
 
 header = r"""#pragma once

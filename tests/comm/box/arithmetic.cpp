@@ -1,6 +1,6 @@
-#include "tests/support/elements.hpp"
 #include "tests/support/by_sockets.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/elements.hpp"
 
 #include <cmath>
 
@@ -8,7 +8,7 @@ using namespace tessera;
 using namespace tessera::engine;
 using namespace tessera::testing;
 
-// Elements and how they combine; tests/mpi asks the same of processes, tests/tensor compares with LibTorch.
+// Elements and how they combine; tests/comm/mpi asks the same of processes, tests/tensor compares with LibTorch.
 
 namespace {
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-root = pathlib.Path(__file__).resolve().parents[2]
+root = pathlib.Path(__file__).resolve().parents[3]
 compiler = sys.argv[1]
 cut, layout = "tessera/plan/cut.hpp", "tessera/topology/layout.hpp"
 true_cut = "return i * (n / p) + detail::smaller(i, n % p);"
@@ -32,7 +32,7 @@ wrong = {
 
 
 def compiles(headers):
-    ran = subprocess.run([compiler, "-std=c++20", "-fsyntax-only", f"-I{headers}", str(root / "tests/sabotage/proof.cpp")],
+    ran = subprocess.run([compiler, "-std=c++20", "-fsyntax-only", f"-I{headers}", str(root / "tests/whole/sabotage/proof.cpp")],
                          capture_output=True, text=True)
     return ran.returncode == 0, ran.stderr
 

@@ -11,7 +11,7 @@ using namespace tessera;
 using namespace tessera::engine;
 using namespace tessera::testing;
 
-// What tests/comm/in_flight.cpp asks of threads, asked of processes.
+// What tests/comm/exchange/in_flight.cpp asks of threads, asked of processes.
 
 namespace {
 

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import tempfile
 
-root = pathlib.Path(__file__).resolve().parents[1]
+root = pathlib.Path(__file__).resolve().parents[3]
 plan, inspect = sys.argv[1:3]
 shown = {"turn": "plan", "halo": "inspect", "halo_exchange": "inspect", "network": "inspect", "branches": "inspect"}
 stale = False
@@ -25,7 +25,7 @@ with tempfile.TemporaryDirectory() as folder:
         if "--write" in sys.argv:
             kept.write_text(wanted)
         else:
-            print(f"docs/pictures/{kept.name} is not what is drawn now; run tests/pictures.py {plan} {inspect} --write")
+            print(f"docs/pictures/{kept.name} is not what is drawn now; run tests/whole/project/pictures.py {plan} {inspect} --write")
             stale = True
     pages = "".join(p.read_text() for p in (root / "docs").glob("*.md"))
     for other in {p.stem for p in (root / "docs/pictures").glob("*.svg")} - set(shown):

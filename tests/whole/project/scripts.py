@@ -3,7 +3,7 @@ import pathlib
 import subprocess
 import sys
 
-root = pathlib.Path(__file__).resolve().parent.parent
+root = pathlib.Path(__file__).resolve().parents[3]
 forwards = {"conformance", "demo", "plan"}  # the program that they build refuses the option
 faults = []
 for script in sorted(root.joinpath("scripts").iterdir()):

@@ -9,8 +9,8 @@ using namespace tessera;
 using namespace tessera::engine;
 using namespace tessera::testing;
 
-// Several calls under way on each worker. What must hold on every transport is in tests/support/flights.hpp; tests/mpi
-// runs it over processes.
+// Several calls under way on each worker. What must hold on every transport is in tests/support/flights.hpp;
+// tests/comm/mpi runs it over processes.
 
 TEMPLATE_TEST_CASE("calls under way together end in any order, other ones on other workers", "", by_memory,
                    by_sockets) {

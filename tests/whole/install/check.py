@@ -18,7 +18,7 @@ import sys
 import tempfile
 
 here = pathlib.Path(__file__).resolve().parent
-source = here.parent.parent
+source = here.parents[2]
 output = {"core": "350\n", "comm": "6\n", "torch": "3\n7\n", "tessera": "5 over line 2 = blocks(line) [0,3) [3,5) 30 20\n"}
 output["compiled"] = output["tessera"]
 
